@@ -85,6 +85,9 @@ type Case struct {
 	// Account and ApprovedAt are of the reported money, as in its Collection.
 	Account    string
 	ApprovedAt time.Time
+	// TransactionID names the due of a case about a confirmation. Empty in a case of an
+	// earlier version, whose session has one due.
+	TransactionID string
 	// Reason says why a report did not fit, or why staff opened the case.
 	Reason string
 	// By is the clerk who took the cash, or who opened the case.
@@ -178,6 +181,19 @@ type Resolve struct {
 	By, ApprovedBy string
 }
 
+// Detail returns what the event of the exit says beside its case.
+func (do Resolve) Detail() map[string]string {
+	detail := map[string]string{DetailResolution: string(do.Resolution)}
+	for name, value := range map[string]string{
+		DetailReference: do.Reference, DetailReason: do.Reason, DetailBy: do.By, DetailApprovedBy: do.ApprovedBy,
+	} {
+		if value != "" {
+			detail[name] = value
+		}
+	}
+	return detail
+}
+
 // OpenRefundRequest opens a case about a completed payment.
 type OpenRefundRequest struct{ By, Reason string }
 
@@ -185,7 +201,7 @@ func (Resolve) action()           {}
 func (OpenRefundRequest) action() {}
 func (NoteProposal) action()      {}
 
-// ProposalStep is what staff did with a proposal.
+// ProposalStep is what happened to a proposal.
 type ProposalStep string
 
 // The steps of a proposal.
@@ -193,6 +209,9 @@ const (
 	ProposalProposed ProposalStep = "proposed"
 	ProposalApproved ProposalStep = "approved"
 	ProposalRejected ProposalStep = "rejected"
+	// ProposalLapsed says that nobody approved the proposal in time, or that its proposer
+	// was revoked. It has no actor.
+	ProposalLapsed ProposalStep = "lapsed"
 )
 
 // NoteProposal records in the journal what staff did with a proposal. It decides nothing.
@@ -207,7 +226,33 @@ type NoteProposal struct {
 	Resolution Resolution
 	Reference  string
 	Reason     string
-	By         string // who proposed, approved or rejected it
+	By         string // who proposed, approved or rejected it; empty if it lapsed
+}
+
+// Event returns the type of the event that records a step. ok is false for an unknown step.
+func (s ProposalStep) Event() (t EventType, ok bool) {
+	switch s {
+	case ProposalProposed:
+		return EventCaseProposed, true
+	case ProposalApproved:
+		return EventCaseApproved, true
+	case ProposalRejected:
+		return EventCaseRejected, true
+	case ProposalLapsed:
+		return EventCaseLapsed, true
+	}
+	return "", false
+}
+
+// Detail returns what the event of the step says beside its case.
+func (do NoteProposal) Detail() map[string]string {
+	detail := map[string]string{DetailProposal: strconv.Itoa(do.Number), DetailResolution: string(do.Resolution)}
+	for name, value := range map[string]string{DetailReference: do.Reference, DetailReason: do.Reason, DetailBy: do.By} {
+		if value != "" {
+			detail[name] = value
+		}
+	}
+	return detail
 }
 
 // undecidedAfter is the time after the end of an approval window from which on an
@@ -241,43 +286,36 @@ func (d *decider) open(s Session, t EventType, c Case, ch change, detail map[str
 func (d *decider) closeCase(s Session, c Case, do Resolve) Session {
 	closed := c
 	closed.Resolution, closed.Reference, closed.ClosedBy, closed.ClosedAt = do.Resolution, do.Reference, do.By, d.cmd.At
-	detail := map[string]string{
-		DetailCaseID: c.ID, DetailCaseKind: string(c.Kind), DetailResolution: string(do.Resolution),
-		DetailReportedAmount: strconv.FormatInt(c.Amount, 10), DetailReportedCurr: c.Currency,
-	}
-	for name, value := range map[string]string{
-		DetailReference: do.Reference, DetailReason: do.Reason, DetailBy: do.By, DetailApprovedBy: do.ApprovedBy,
-	} {
-		if value != "" {
-			detail[name] = value
-		}
-	}
+	detail := do.Detail()
+	detail[DetailCaseID], detail[DetailCaseKind] = c.ID, string(c.Kind)
+	detail[DetailReportedAmount], detail[DetailReportedCurr] = strconv.FormatInt(c.Amount, 10), c.Currency
 	return d.settle(d.emit(s, EventCaseResolved, change{closes: &closed}, detail))
 }
 
-// settle makes the order agree with a session: whether it is open, paid, undecided or
-// under review. It is a function of the session alone.
+// settle makes the order and the claims agree with a session: whether it is open, paid,
+// undecided or under review. What they say of the session is a function of the session alone.
 func (d *decider) settle(s Session) Session {
 	k := s.orderKey()
 	o := d.order(k)
 	o.Undecided = toggled(o.Undecided, s.ID, s.undecided())
 	o.Late = toggled(o.Late, s.ID, s.underReview())
-	o.OpenSessionID = claimed(o.OpenSessionID, s.ID, s.Status == StatusOpen)
-	o.PaidSessionID = claimed(o.PaidSessionID, s.ID, s.Paid())
+	o.OpenSessionID = holder(o.OpenSessionID, s.ID, s.Status == StatusOpen)
+	o.PaidSessionID = holder(o.PaidSessionID, s.ID, s.Paid())
 	d.putOrder(k, o)
+	d.settleClaims(s)
 	return s
 }
 
-// claimed returns who holds a place of which holder is the holder now, after the session
-// took it or left it.
-func claimed(holder, id string, in bool) string {
+// holder returns who holds a place of which now is the holder, after the session took it or
+// left it.
+func holder(now, id string, in bool) string {
 	switch {
 	case in:
 		return id
-	case holder == id:
+	case now == id:
 		return ""
 	}
-	return holder
+	return now
 }
 
 // toggled returns the list with the id or without it.
@@ -336,17 +374,18 @@ func (d *decider) resolve(do Resolve) Answer {
 	case ResolutionWriteOff:
 		s = d.closeCase(s, c, do)
 	case ResolutionAcknowledge:
-		if c.Kind == CaseReversal && s.Confirmation.Status != "" && !s.Confirmation.settled() {
-			// A person has corrected the ERP. A confirmation that comes later would make the
-			// due paid again.
-			s = d.recordConfirmation(s, c, do)
-			break
-		}
 		s = d.closeCase(s, c, do)
+		for _, due := range s.Dues() {
+			if c.Kind == CaseReversal && due.Confirmation.Status != "" && !due.Confirmation.settled() {
+				// A person has corrected the ERP. A confirmation that comes later would make the
+				// due paid again.
+				s = d.recordConfirmation(s, due, c, do)
+			}
+		}
 	case ResolutionRetry:
 		s = d.retryConfirmation(s, c, do)
 	case ResolutionRecordedByHand:
-		s = d.recordConfirmation(s, c, do)
+		s = d.recordByHand(s, c, do)
 	case ResolutionCashReturned, ResolutionSuperseded, ResolutionAccepted: // Allows has refused them
 	}
 	return Answer{Code: code, Session: &s, CaseID: c.ID}
@@ -382,30 +421,20 @@ func (d *decider) noteProposal(do NoteProposal) Answer {
 	if !ok {
 		return Answer{Code: CodeCaseNotFound, Session: &s}
 	}
-	var t EventType
-	last := &c.Decided
-	switch do.Step {
-	case ProposalProposed:
-		t, last = EventCaseProposed, &c.Proposed
-	case ProposalApproved:
-		t = EventCaseApproved
-	case ProposalRejected:
-		t = EventCaseRejected
-	default:
+	t, ok := do.Step.Event()
+	if !ok {
 		return Answer{Code: CodeCaseNotAllowed, Session: &s}
+	}
+	last := &c.Decided
+	if do.Step == ProposalProposed {
+		last = &c.Proposed
 	}
 	if do.Number <= *last {
 		return Answer{Code: CodeOK, Session: &s, CaseID: c.ID, Replayed: true}
 	}
 	*last = do.Number
-	detail := map[string]string{
-		DetailCaseID: c.ID, DetailCaseKind: string(c.Kind), DetailProposal: strconv.Itoa(do.Number), DetailResolution: string(do.Resolution), DetailBy: do.By,
-	}
-	for name, value := range map[string]string{DetailReference: do.Reference, DetailReason: do.Reason} {
-		if value != "" {
-			detail[name] = value
-		}
-	}
+	detail := do.Detail()
+	detail[DetailCaseID], detail[DetailCaseKind] = c.ID, string(c.Kind)
 	s = d.emit(s, t, change{notes: &c}, detail)
 	return Answer{Code: CodeOK, Session: &s, CaseID: c.ID}
 }
@@ -421,6 +450,8 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 	switch {
 	case !s.Ended():
 		return s, CodeInFlight
+	case d.claimedElsewhere(s):
+		return s, CodeDueInPayment
 	case o.PaidSessionID != "":
 		return s, CodeOrderPaid
 	case !s.ReversedAt.IsZero():
@@ -496,7 +527,9 @@ func (d *decider) giveBack(s Session, r reversal) Session {
 		DetailWasCompleted: strconv.FormatBool(s.Paid()), DetailReason: string(r.reason), DetailBy: r.by, DetailReference: r.reference,
 	}
 	detail[DetailOrderPaid] = strconv.FormatBool(d.otherPaid(s))
-	s = d.closeConfirmation(s, Resolve{Resolution: ResolutionSuperseded})
+	for _, due := range s.Dues() {
+		s = d.closeConfirmation(s, due, Resolve{Resolution: ResolutionSuperseded})
+	}
 	s = d.settle(d.emit(s, EventReversed, change{reversal: &r}, detail))
 	if confirmed {
 		s = d.open(s, EventCaseOpened, Case{

@@ -41,6 +41,9 @@ type Create struct {
 	BodyHash []byte
 	// CreationsPerMinute is the application's quota.
 	CreationsPerMinute int
+	// Replace cancels portal sessions that hold a due of the new session, unless they have a
+	// collection or a reservation (contract, "Citizen API").
+	Replace bool
 	// Faults of configuration (inactive service, no embed origins…). Decide checks them
 	// after the idempotency key and the quota (decisions § 1).
 	Faults []Fault
@@ -61,6 +64,11 @@ type Canceller string
 const (
 	ByIntegrator Canceller = "integrator"
 	ByCitizen    Canceller = "citizen"
+	// ByReplacement is a citizen who makes a new cart with a due of this one.
+	ByReplacement Canceller = "replacement"
+	// ByDueChange is the agency's ERP, which says something else of a due than when the
+	// session was made.
+	ByDueChange Canceller = "due_changed"
 	// ByCase is an operator case that completes another session of the order.
 	ByCase Canceller = "operator_case"
 )
@@ -243,6 +251,9 @@ const (
 	CodeOrderOpen        Code = "checkout.order_open"
 	CodeOrderPaid        Code = "checkout.order_paid"
 	CodeOrderUnderReview Code = "checkout.order_under_review"
+	// CodeDueInPayment: another session holds the claim on a due (Claim). The faults name the
+	// dues; the rule of each is RuleInPayment or RuleRecording.
+	CodeDueInPayment     Code = "checkout.due_in_payment"
 	CodeKeyReused        Code = "idempotency.key_reused"
 	CodeRateLimited      Code = "generic.rate_limited"
 	CodeValidationFailed Code = "generic.validation_failed"

@@ -1,6 +1,9 @@
 package checkout
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ConfirmationStatus says what is known of the confirmation of a payment to the agency's
 // ERP.
@@ -65,37 +68,71 @@ const confirmationPatience = 24 * time.Hour
 // reasonNotAccepted is why a tick opens a case about a confirmation.
 const reasonNotAccepted = "not accepted in 24 h"
 
-// awaitsERP reports whether the ERP is to be told of the session's payment.
-func (s Session) awaitsERP() bool { return s.ERP && s.Metadata[MetadataERPDueRef] != "" }
+// Confirms reports whether the session is a payment that causes an ERP confirmation,
+// provided that the agency has an ERP (decisions § 10).
+func (s Session) Confirms() bool {
+	return s.Status == StatusCompleted && slices.ContainsFunc(s.Dues(), func(due Item) bool { return due.ERPDueRef != "" })
+}
 
-// confirmationCaseAt returns when an unaccepted confirmation becomes a case; zero for
-// never. After a reversal there is none: the case of the reversal covers the ERP's part.
-func (s Session) confirmationCaseAt() time.Time {
-	c := s.Confirmation
+// confirmationCaseAt returns when the next unaccepted confirmation of the session becomes a
+// case; zero for never.
+func (s Session) confirmationCaseAt() (at time.Time) {
+	if !s.Paid() {
+		return at // after a reversal, its case covers the ERP's part
+	}
+	for _, due := range s.Dues() {
+		at = earliest(at, s.confirmationCaseOf(due))
+	}
+	return at
+}
+
+// confirmationCaseOf is confirmationCaseAt for one due.
+func (s Session) confirmationCaseOf(due Item) time.Time {
+	c := due.Confirmation
 	if c.Status == "" || c.settled() || !s.Paid() {
 		return time.Time{}
 	}
-	if _, open := s.openCase(CaseConfirmation); open {
+	if _, open := s.openConfirmationCase(due); open {
 		return time.Time{}
 	}
 	return c.Since.Add(confirmationPatience)
 }
 
+// openConfirmationCase returns the open case about the confirmation of the due.
+func (s Session) openConfirmationCase(due Item) (Case, bool) {
+	return s.findCase(func(c Case) bool { return c.Open() && c.confirms(s, due) })
+}
+
+// confirms reports whether the case is about the confirmation of the due. A case of an
+// earlier version names no due; its session has one.
+func (c Case) confirms(s Session, due Item) bool {
+	about, ok := s.Due(c.TransactionID)
+	return c.Kind == CaseConfirmation && ok && about.TransactionID == due.TransactionID
+}
+
+// openConfirmationCase emits an event that opens a case about the confirmation of a due.
+func (d *decider) openConfirmationCase(s Session, due Item, reason string) Session {
+	return d.open(s, EventCaseOpened, s.confirmationCase(due, reason), change{}, map[string]string{DetailReason: reason, DetailTransactionID: due.TransactionID})
+}
+
 // confirmationCase returns the case of an unaccepted confirmation.
-func (s Session) confirmationCase(reason string) Case {
-	return Case{Kind: CaseConfirmation, CollectionID: s.Collection.ID, Amount: s.Collection.Amount, Currency: s.Currency, Reason: reason}
+func (s Session) confirmationCase(due Item, reason string) Case {
+	return Case{
+		Kind: CaseConfirmation, CollectionID: s.Collection.ID, Amount: due.Amount + due.Fee, Currency: s.Currency, Reason: reason, TransactionID: due.TransactionID,
+	}
 }
 
 // confirmed records an answer of the ERP. The first acceptance counts, and each refusal
 // once. After the acceptance nothing counts, whatever is repeated or replayed.
 func (d *decider) confirmed(do Confirmed) Answer {
 	s, ok := d.visible()
-	if !ok || do.TransactionID != s.TransactionID {
+	due, known := s.Due(do.TransactionID)
+	if !ok || !known || do.TransactionID == "" {
 		return Answer{Code: CodeSessionNotFound}
 	}
-	c := s.Confirmation
+	c := due.Confirmation
 	repeated := Answer{Code: CodeOK, Session: &s, Replayed: true}
-	detail := map[string]string{DetailAnsweredAt: do.AnsweredAt.UTC().Format(time.RFC3339Nano)}
+	detail := map[string]string{DetailAnsweredAt: do.AnsweredAt.UTC().Format(time.RFC3339Nano), DetailTransactionID: due.TransactionID}
 	if do.Reason != "" {
 		detail[DetailReason] = do.Reason
 	}
@@ -105,31 +142,32 @@ func (d *decider) confirmed(do Confirmed) Answer {
 	case c.settled():
 		return repeated
 	case do.Answer == AnswerAccepted:
-		s = d.emit(s, EventConfirmationAccepted, change{answered: do.AnsweredAt}, detail)
-		s = d.closeConfirmation(s, Resolve{Resolution: ResolutionAccepted})
+		s = d.settle(d.emit(s, EventConfirmationAccepted, change{answered: do.AnsweredAt}, detail))
+		s = d.closeConfirmation(s, due, Resolve{Resolution: ResolutionAccepted})
+		d.accepted(s, due)
 	case do.Answer == AnswerRefused:
 		if !do.AnsweredAt.After(c.AnsweredAt) {
 			return repeated
 		}
 		ch := change{answered: do.AnsweredAt}
-		if _, open := s.openCase(CaseConfirmation); open || !s.Paid() {
+		if _, open := s.openConfirmationCase(due); open || !s.Paid() {
 			s = d.emit(s, EventConfirmationRefused, ch, detail)
 			break
 		}
-		s = d.open(s, EventConfirmationRefused, s.confirmationCase(do.Reason), ch, detail)
+		s = d.open(s, EventConfirmationRefused, s.confirmationCase(due, do.Reason), ch, detail)
 	case do.Answer == AnswerFailed && c.Status == "" && s.Paid():
 		// The agency had no ERP when the session was created, or the session is older than
 		// the memory of confirmations. From now on the ERP is awaited.
-		s = d.emit(s, EventConfirmationAwaited, change{}, detail)
+		s = d.settle(d.emit(s, EventConfirmationAwaited, change{}, detail))
 	default:
 		return repeated
 	}
 	return Answer{Code: CodeOK, Session: &s}
 }
 
-// closeConfirmation closes the open case of the session's confirmation, if there is one.
-func (d *decider) closeConfirmation(s Session, do Resolve) Session {
-	if c, open := s.openCase(CaseConfirmation); open {
+// closeConfirmation closes the open case of the due's confirmation, if there is one.
+func (d *decider) closeConfirmation(s Session, due Item, do Resolve) Session {
+	if c, open := s.openConfirmationCase(due); open {
 		s = d.closeCase(s, c, do)
 	}
 	return s
@@ -138,17 +176,33 @@ func (d *decider) closeConfirmation(s Session, do Resolve) Session {
 // retryConfirmation makes the ERP be told once more, under the same id. The ERP has the
 // full time again to accept it.
 func (d *decider) retryConfirmation(s Session, c Case, do Resolve) Session {
+	due, _ := s.Due(c.TransactionID)
 	s = d.closeCase(s, c, do)
-	return d.emit(s, EventConfirmationRetried, change{}, map[string]string{DetailCaseID: c.ID, DetailBy: do.By})
+	return d.settle(d.emit(s, EventConfirmationRetried, change{}, map[string]string{
+		DetailCaseID: c.ID, DetailBy: do.By, DetailTransactionID: due.TransactionID,
+	}))
 }
 
-// recordConfirmation records that the ERP has the payment, as two people say. Calls that
-// are planned are withdrawn.
-func (d *decider) recordConfirmation(s Session, c Case, do Resolve) Session {
-	s = d.closeCase(s, c, do)
-	return d.emit(s, EventConfirmationRecorded, change{reference: do.Reference}, map[string]string{
-		DetailCaseID: c.ID, DetailReference: do.Reference, DetailBy: do.By,
-	})
+// recordByHand records that the ERP has the payment of the case's due, as two people say.
+func (d *decider) recordByHand(s Session, c Case, do Resolve) Session {
+	due, _ := s.Due(c.TransactionID)
+	s = d.recordConfirmation(d.closeCase(s, c, do), due, c, do)
+	if !due.Confirmation.settled() {
+		d.accepted(s, due)
+		return s
+	}
+	// The ERP had accepted it, and went on to list the due. Now two people have looked: what
+	// the ERP lists from now on can be paid.
+	d.forget(s, due)
+	return s
+}
+
+// recordConfirmation emits the event that the ERP has the payment of a due. Calls that are
+// planned are withdrawn.
+func (d *decider) recordConfirmation(s Session, due Item, c Case, do Resolve) Session {
+	return d.settle(d.emit(s, EventConfirmationRecorded, change{reference: do.Reference}, map[string]string{
+		DetailCaseID: c.ID, DetailReference: do.Reference, DetailBy: do.By, DetailTransactionID: due.TransactionID,
+	}))
 }
 
 // applyConfirmation returns the confirmation after one of its events.
@@ -170,26 +224,41 @@ func applyConfirmation(c Confirmation, e Event) Confirmation {
 	return c
 }
 
-// ConfirmationRequest is what an event asks of the deliveries to the agency's ERP.
-type ConfirmationRequest string
+// ConfirmationKind is what an event asks of the deliveries to the agency's ERP about a due.
+type ConfirmationKind string
 
-// The requests. RequestWithdraw ends all calls, because the ERP has the payment.
+// The kinds. RequestWithdraw ends all calls, because the ERP has the payment.
 const (
-	RequestConfirm  ConfirmationRequest = "confirm"
-	RequestAgain    ConfirmationRequest = "again"
-	RequestWithdraw ConfirmationRequest = "withdraw"
+	RequestConfirm  ConfirmationKind = "confirm"
+	RequestAgain    ConfirmationKind = "again"
+	RequestWithdraw ConfirmationKind = "withdraw"
 )
 
-// ConfirmationRequest returns what the event asks of the deliveries to the ERP, provided
-// that the agency has one. ok is false for nothing.
-func (e Event) ConfirmationRequest() (r ConfirmationRequest, ok bool) {
-	switch {
-	case e.Confirms():
-		return RequestConfirm, true
-	case e.Type == EventConfirmationRetried:
-		return RequestAgain, true
-	case e.Type == EventConfirmationRecorded:
-		return RequestWithdraw, true
+// ConfirmationRequest is an effect: tell the agency's ERP of the payment of a due. There is
+// none where the agency has no ERP.
+type ConfirmationRequest struct {
+	Kind ConfirmationKind
+	Due  Item
+}
+
+// ConfirmationRequests returns what the event asks of the deliveries to the ERP.
+func (e Event) ConfirmationRequests() (out []ConfirmationRequest) {
+	switch e.Type {
+	case EventCompleted:
+		for _, due := range e.Session.Dues() {
+			if due.ERPDueRef != "" {
+				out = append(out, ConfirmationRequest{RequestConfirm, due})
+			}
+		}
+	case EventConfirmationRetried, EventConfirmationRecorded:
+		kind := RequestAgain
+		if e.Type == EventConfirmationRecorded {
+			kind = RequestWithdraw
+		}
+		if due, ok := e.Session.Due(e.Detail[DetailTransactionID]); ok {
+			out = append(out, ConfirmationRequest{kind, due})
+		}
+	default: // no event of a confirmation
 	}
-	return "", false
+	return out
 }

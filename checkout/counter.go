@@ -45,10 +45,12 @@ func (d *decider) reserve(do Reserve) Answer {
 // cash begins a collection at a counter.
 func (d *decider) cash(s Session, offer Offer, id, clerk string, window time.Duration) Session {
 	ends := d.cmd.At.Add(window)
-	return d.emit(s, EventCollectionRequested, change{collection: &Collection{
+	s = d.emit(s, EventCollectionRequested, change{collection: &Collection{
 		ID: id, OfferID: offer.ID, Channel: offer.Channel, Status: CollectionPending, Amount: s.Amount + offer.Fee, Fee: offer.Fee,
 		Currency: s.Currency, RequestedAt: d.cmd.At, NotAfter: ends, WindowEndsAt: ends, Clerk: clerk,
 	}}, map[string]string{DetailBy: clerk})
+	d.settleClaims(s) // as in begin
+	return s
 }
 
 // releaseReservation ends a reservation without cash.

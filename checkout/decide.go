@@ -36,6 +36,7 @@ type Decision struct {
 	Months          map[MonthKey]int     // last number of a month
 	Numbers         map[NumberKey]string // session by number
 	Externals       map[ExternalKey]External
+	Claims          map[ClaimKey]Claim // the zero Claim: the entry is deleted
 }
 
 // RequestKind says what the operator is asked for.
@@ -61,22 +62,6 @@ type CollectionRequest struct {
 	// Word is where somebody waits for what the operator says about the request; nil when
 	// nobody does.
 	Word *ReplyTo
-}
-
-// MetadataERPDueRef is the metadata key by which a ministry session names the
-// due that it pays (contract, "What the service does" 9).
-const MetadataERPDueRef = "erp_due_ref"
-
-// Confirms reports whether the event causes an ERP confirmation, provided that the agency
-// has an ERP (decisions § 10).
-func (e Event) Confirms() bool {
-	return e.Type == EventCompleted && e.Session.Confirms()
-}
-
-// Confirms reports whether the session is a payment that causes an ERP confirmation,
-// provided that the agency has an ERP.
-func (s Session) Confirms() bool {
-	return s.Status == StatusCompleted && s.Metadata[MetadataERPDueRef] != ""
 }
 
 // unknownAfter is the time after NotAfter from which on "unknown" by an operator is
@@ -278,6 +263,9 @@ func (d *decider) decideCreate(do Create) Answer {
 	case len(o.Late) > 0:
 		return Answer{Code: CodeOrderUnderReview}
 	}
+	if faults := d.claim(s, do.Replace); len(faults) > 0 {
+		return Answer{Code: CodeDueInPayment, Faults: faults}
+	}
 	s.CreatedAt = d.cmd.At
 	s = d.settle(d.emit(Session{}, EventCreated, change{created: &s}, nil))
 	return Answer{Code: CodeOK, Session: &s}
@@ -373,6 +361,7 @@ func (d *decider) begin(s Session, offer Offer, do Collect, word *ReplyTo) Sessi
 	d.out.Collections = append(d.out.Collections, CollectionRequest{
 		Kind: RequestCollect, Session: s, PayerSealed: do.PayerSealed, Payer: do.Payer, Language: do.Language, At: d.cmd.At, Word: word,
 	})
+	d.settleClaims(s) // a session of a version without claims has none yet
 	return s
 }
 
@@ -387,7 +376,13 @@ func (d *decider) payable(s Session, offerID string) (Offer, Code) {
 	case !known:
 		return offer, CodeOfferUnknown
 	}
-	return offer, d.blocked(s)
+	if code := d.blocked(s); code != CodeOK {
+		return offer, code
+	}
+	if d.claimedByMoney(s) {
+		return offer, CodeDueInPayment
+	}
+	return offer, CodeOK
 }
 
 // redirected stores the redirect once: the acquirer has one page for each collection.
@@ -622,8 +617,10 @@ func (d *decider) tick() Answer {
 		c := s.Collection
 		s = d.open(s, EventCaseOpened, Case{Kind: CaseUndecided, CollectionID: c.ID, Amount: c.Amount, Currency: c.Currency}, change{}, nil)
 	}
-	if at := s.confirmationCaseAt(); !at.IsZero() && !d.cmd.At.Before(at) {
-		s = d.open(s, EventCaseOpened, s.confirmationCase(reasonNotAccepted), change{}, map[string]string{DetailReason: reasonNotAccepted})
+	for _, due := range s.Dues() {
+		if at := s.confirmationCaseOf(due); !at.IsZero() && !d.cmd.At.Before(at) {
+			s = d.openConfirmationCase(s, due, reasonNotAccepted)
+		}
 	}
 	if s.Ended() && !s.Archived && !d.cmd.At.Before(s.EndedAt.Add(archiveAfter)) {
 		s = d.emit(s, EventArchived, change{}, nil)

@@ -96,9 +96,17 @@ type Session struct {
 	SuccessURL string
 	CancelURL  string
 
-	// Items are the dues of a session that pays several. Without items the session pays one
-	// due, which its own fields describe.
+	// Items are the dues of a session that the citizen portal made, or that pays several.
+	// Without items the session pays one due, which its own fields describe. Their amounts
+	// add up to Amount, and the first one has the session's TransactionID, NoticeID and
+	// NoticeRef.
 	Items []Item
+	// CitizenID is the account of the citizen whose cart the session is. It is empty unless
+	// the citizen portal made the session.
+	CitizenID string
+	// PulledAt is the time just before the agency's ERP was asked for the dues; zero unless
+	// the citizen portal made the session.
+	PulledAt time.Time
 
 	PaymentRef    string
 	NoticeID      string
@@ -128,7 +136,8 @@ type Session struct {
 	Cases []Case
 	// ERP is true when the agency had an ERP for payments of this mode at the creation.
 	ERP bool
-	// Confirmation is what is known of the ERP's part in the payment.
+	// Confirmation is what is known of the ERP's part in the payment of a session without
+	// items. Each item has its own.
 	Confirmation Confirmation
 	// Late is true when the session was completed after it had ended (decisions § 14).
 	Late bool
@@ -150,20 +159,6 @@ type Session struct {
 // cash-in surface has an address.
 type Customer struct {
 	Name, Email, Phone, Address string
-}
-
-// Item is one due of a session that pays several.
-type Item struct {
-	ERPDueRef    string
-	ServiceCode  string
-	ServiceLabel string
-	Amount       int64 // due, without fees
-	// Fee is the item's part of the collection's fee (decisions § 7). It is set when the
-	// collection is approved and never computed again.
-	Fee           int64
-	TransactionID string
-	NoticeID      string
-	NoticeRef     string
 }
 
 // Offer is a way to pay this session, with the fee for its amount.

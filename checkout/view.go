@@ -19,6 +19,7 @@ type View interface {
 	// Numbered is the id of the session with a number, empty if there is none.
 	Numbered(NumberKey) string
 	External(ExternalKey) External
+	Claim(ClaimKey) Claim
 }
 
 // OrderKey scopes an order to application and mode (decisions § 1).

@@ -32,6 +32,7 @@ type world struct {
 	months    map[checkout.MonthKey]int
 	numbers   map[checkout.NumberKey]string
 	externals map[checkout.ExternalKey]checkout.External
+	claims    map[checkout.ClaimKey]checkout.Claim
 
 	events   []checkout.Event
 	requests []checkout.CollectionRequest
@@ -46,6 +47,7 @@ func newWorld(t tb) *world {
 		keys: map[checkout.IdempotencyKey]checkout.Idempotency{}, quotas: map[string]checkout.Quota{}, tokens: map[string]checkout.Token{},
 		lists: map[string]checkout.TokenList{}, tills: map[checkout.TillKey]checkout.Till{},
 		months: map[checkout.MonthKey]int{}, numbers: map[checkout.NumberKey]string{}, externals: map[checkout.ExternalKey]checkout.External{},
+		claims: map[checkout.ClaimKey]checkout.Claim{},
 	}
 }
 
@@ -59,6 +61,15 @@ func (w *world) Month(k checkout.MonthKey) int              { return w.months[k]
 func (w *world) Numbered(k checkout.NumberKey) string       { return w.numbers[k] }
 func (w *world) External(k checkout.ExternalKey) checkout.External {
 	return w.externals[k]
+}
+
+// Claim forgets an acceptance, as a processor does at ForgetAt.
+func (w *world) Claim(k checkout.ClaimKey) checkout.Claim {
+	c := w.claims[k]
+	if at := c.ForgetAt(); !at.IsZero() && !w.now.Before(at) {
+		return checkout.Claim{}
+	}
+	return c
 }
 
 func (w *world) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bool) {
@@ -120,6 +131,11 @@ func (w *world) decide(cmd checkout.Command) checkout.Decision {
 	maps.Copy(w.months, d.Months)
 	maps.Copy(w.numbers, d.Numbers)
 	maps.Copy(w.externals, d.Externals)
+	for k, c := range d.Claims {
+		if w.claims[k] = c; c.Empty() {
+			delete(w.claims, k)
+		}
+	}
 	for _, hash := range d.ForgottenTokens {
 		delete(w.tokens, hash)
 	}

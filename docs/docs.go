@@ -1,4 +1,5 @@
-// Package docs has the guides that the service serves. They are files of this folder.
+// Package docs has the guides that the service serves, which are files of this folder, and
+// the French of texts that pages take from elsewhere.
 package docs
 
 import _ "embed"
@@ -8,3 +9,29 @@ import _ "embed"
 //
 //go:embed analysts.md
 var Analysts []byte
+
+// AnalystsFrench is Analysts in French, with the same examples. The same test writes its parts.
+//
+//go:embed analysts.fr.md
+var AnalystsFrench []byte
+
+// Cashin is the guide for partners of the deprecated cash-in API, and for the agency that
+// moves them, in Markdown.
+//
+//go:embed cash-in.md
+var Cashin []byte
+
+// CashinFrench is Cashin in French.
+//
+//go:embed cash-in.fr.md
+var CashinFrench []byte
+
+// ERP is the guide for vendors of agencies' ERPs, in Markdown.
+//
+//go:embed erp.md
+var ERP []byte
+
+// ERPFrench is ERP in French, with the same examples.
+//
+//go:embed erp.fr.md
+var ERPFrench []byte

@@ -227,12 +227,14 @@ const (
 	// ErrorOrderPaid is for an order whose money arrived, although too late for its
 	// session: the citizen must not pay a second time.
 	ErrorOrderPaid ErrorCode = "order_paid"
+	// ErrorDueInPayment is for a confirmation of a due that another session pays or has paid.
+	ErrorDueInPayment ErrorCode = "due_in_payment"
 )
 
 // ErrorCodes lists every ErrorCode.
 var ErrorCodes = []ErrorCode{
 	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOperatorOther, ErrorOfferMissing, ErrorOfferUnavailable,
-	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid,
+	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid, ErrorDueInPayment,
 }
 
 // Receipt is what a completed payment adds to the View. Empty fields are not

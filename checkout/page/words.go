@@ -212,6 +212,8 @@ var french = words{
 		ErrorFormStale:        "Cette page n’était plus à jour. Vérifiez les informations et confirmez à nouveau.",
 		ErrorPreviousUndecided: "Nous vérifions encore auprès de l’opérateur si un paiement précédent pour cette demande a abouti. " +
 			"Si une demande est encore sur votre téléphone, ne l’approuvez pas. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans une minute.",
+		ErrorDueInPayment: "Une autre demande paie ce que vous devez ici, ou l’a déjà payé. Aucune somme n’a été débitée par cette nouvelle confirmation. " +
+			"Ne payez pas deux fois\u00a0: attendez la fin de l’autre paiement, ou adressez-vous à l’administration.",
 		ErrorOrderPaid: "Un paiement pour cette demande a déjà été reçu. Adressez-vous à l’administration avec la référence de paiement.",
 	},
 	Failures: map[string]string{
@@ -342,6 +344,8 @@ var english = words{
 		ErrorFormStale:        "This page was out of date. Check the details and confirm again.",
 		ErrorPreviousUndecided: "We are still checking with the operator whether an earlier payment for this request went through. " +
 			"If a request is still on your phone, do not approve it. No money was taken by this new confirmation. Try again in a minute.",
+		ErrorDueInPayment: "Another request is paying what you owe here, or has paid it. No money was taken by this new confirmation. " +
+			"Do not pay twice: wait for the end of the other payment, or ask the agency.",
 		ErrorOrderPaid: "A payment for this request has already been received. Ask the agency, with the payment reference.",
 	},
 	Failures: map[string]string{

@@ -108,6 +108,7 @@ func (u *installation) banner(out io.Writer) error {
   Health       http://%[3]s/readyz   metrics on /metrics
   Demo shop    https://%[4]s/   an agency's site with the embedded checkout
   Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control
+  Messages     %[5]s/inbox/sms and /inbox/mail   what people get; sign-in codes
 `, base, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
 	key := ""
 	for _, k := range d.Platform.Keys {
@@ -134,7 +135,7 @@ func (u *installation) banner(out io.Writer) error {
 	}
 	if key != "" {
 		line("\nCreate a session, open its checkout_url, and pay with 06 600 00 01:\n")
-		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-1"}}'`, base, key)
+		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-'"$(date +%%s%%N)"'"}}'`, base, key)
 	}
 	line("")
 	_, err = io.WriteString(out, b.String())

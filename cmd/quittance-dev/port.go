@@ -26,6 +26,8 @@ const (
 	portSchemaRegistry = 6
 	portHealth         = 7
 	portShop           = 8
+	portMail           = 9
+	portLast           = portMail
 )
 
 const addressHint = "; or give --port of a running `" + name + " up`"
@@ -47,7 +49,7 @@ func portFlag(s *roles.Settings, f *pflag.FlagSet) (locate func() error) {
 // commands find its parts by its port.
 func located(s *roles.Settings) map[string]*string {
 	return map[string]*string{
-		"data": &s.Data, "kafka": &s.Kafka, "postgres": &s.Postgres, "clickhouse": &s.ClickHouse, "schema_registry": &s.SchemaRegistry, "simulator_url": &s.SimulatorURL,
+		"data": &s.Data, "kafka": &s.Kafka, "postgres": &s.Postgres, "clickhouse": &s.ClickHouse, "schema_registry": &s.SchemaRegistry, "simulator_url": &s.SimulatorURL, "mail": &s.Mail,
 	}
 }
 

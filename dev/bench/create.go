@@ -79,9 +79,9 @@ func (c *creator) request() {
 	fmt.Fprintf(&c.body, `{"order_id":"%s-%08d","amount":%d,"currency":"XAF","mode":"hosted","service_code":"%s",`+
 		`"description":"Contribution de la patente, exercice 2026","note":"Dossier %08d, centre des impôts",`+
 		`"customer":{"name":"Marie-Claire Ngoma Itoua","email":"contribuable.%08d@example.org","phone":"+242066%06d"},"customer_id":"NIU-%012d",`+
-		`"metadata":{"erp_due_ref":"DUE-2026-%08d","fiscal_year":"2026","office":"centre-1","teller":"guichet-%d"},`+
+		`"metadata":{"erp_due_ref":"DUE-%s-%08d","fiscal_year":"2026","office":"centre-1","teller":"guichet-%d"},`+
 		`"success_url":"https://guichet.example/dossiers/%08d/merci","cancel_url":"https://guichet.example/dossiers/%08d"}`,
-		c.run, n, 5000+n%95000, ServiceCode, n, n, n%1_000_000, n, n, n%40, n, n)
+		c.run, n, 5000+n%95000, ServiceCode, n, n, n%1_000_000, n, c.run, n, n%40, n, n)
 	c.out.Reset()
 	fmt.Fprintf(&c.out, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: quittance-bench\r\nAccept: application/json\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nIdempotency-Key: %s-%08d\r\nContent-Length: %s\r\n\r\n",

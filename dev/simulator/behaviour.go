@@ -24,6 +24,8 @@ type conduct struct {
 	retryAfter string        // Retry-After of the answer
 	refuse     int           // status for confirmations alone
 	refuseCode string
+	away       bool     // breaks the connection
+	misbehave  []string // of an ERP: some of misbehaviours
 }
 
 // set replaces the conduct.

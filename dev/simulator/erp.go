@@ -35,6 +35,7 @@ type erp struct {
 	mu            sync.Mutex
 	dues          map[string][]json.RawMessage // by subject_ref
 	disbursements map[string][]json.RawMessage // by batch_ref
+	lastPaid      time.Time                    // the latest paid_at
 	transactions  map[string]*confirmation
 	accepted      history[*confirmation]
 	attempts      history[attempt]
@@ -76,7 +77,7 @@ func (s *Simulator) erp(agency string) *erp {
 	e := s.erps.byAgency[agency]
 	if e == nil {
 		e = &erp{
-			dues:          map[string][]json.RawMessage{},
+			dues:          standardDues(s.cfg.Now()),
 			disbursements: map[string][]json.RawMessage{},
 		}
 		e.forget(s.cfg)
@@ -102,13 +103,20 @@ func (s *Simulator) erpRoutes(r chi.Router) {
 	r.Get("/health", s.erpCall(func(w http.ResponseWriter, _ *http.Request, _ *erp, _ conduct) {
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	}))
-	r.Get("/dues", s.erpCall(func(w http.ResponseWriter, r *http.Request, e *erp, _ conduct) {
-		e.list(w, r, "subject_ref", e.dues)
+	r.Get("/dues", s.erpCall(func(w http.ResponseWriter, r *http.Request, e *erp, now conduct) {
+		e.list(w, r, "subject_ref", func(e *erp) map[string][]json.RawMessage { return e.dues }, now)
 	}))
-	r.Get("/disbursements", s.erpCall(func(w http.ResponseWriter, r *http.Request, e *erp, _ conduct) {
-		e.list(w, r, "batch_ref", e.disbursements)
+	r.Get("/disbursements", s.erpCall(func(w http.ResponseWriter, r *http.Request, e *erp, now conduct) {
+		e.list(w, r, "batch_ref", func(e *erp) map[string][]json.RawMessage { return e.disbursements }, now)
 	}))
 	r.Post("/payment-confirmations", s.erpConfirm)
+}
+
+// breakOff ends the connection without an answer if the system is away.
+func (c conduct) breakOff() {
+	if c.away {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // nameChecked answers 404 to names that nameRule does not match.
@@ -132,7 +140,8 @@ func (s *Simulator) erpCall(answer func(http.ResponseWriter, *http.Request, *erp
 		agency := chi.URLParam(r, "agency")
 		e := s.erp(agency)
 		now := e.behaviour.next()
-		if !s.erpAuthorized(agency, r) {
+		now.breakOff()
+		if !now.misbehaves(misbehaveOpen) && !s.erpAuthorized(agency, r) {
 			refuseERPCredentials(w)
 			return
 		}
@@ -186,30 +195,13 @@ func (s *Simulator) erpAuthorized(agency string, r *http.Request) bool {
 	return false
 }
 
-// list answers {"items": […]} with the items that /control has stored under the reference
-// in the query; none for an unknown reference.
-func (e *erp) list(w http.ResponseWriter, r *http.Request, param string, of map[string][]json.RawMessage) {
-	query := r.URL.Query()
-	if len(query) != 1 || len(query[param]) != 1 || query.Get(param) == "" {
-		writeCodedProblem(w, http.StatusBadRequest, "invalid_query", "The query must be "+param+"=… and nothing else.",
-			fault{param, "must be given once, alone", "send ?" + param + "=<reference>"})
-		return
-	}
-	e.mu.Lock()
-	items := slices.Clone(of[query.Get(param)])
-	e.mu.Unlock()
-	if items == nil {
-		items = []json.RawMessage{}
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"items": items})
-}
-
 // erpConfirm is POST /payment-confirmations. The delay comes last: a slow ERP has
 // recorded the confirmation before the caller gives up.
 func (s *Simulator) erpConfirm(w http.ResponseWriter, r *http.Request) {
 	agency := chi.URLParam(r, "agency")
 	e := s.erp(agency)
 	now := e.behaviour.next()
+	now.breakOff()
 	id, answer := s.erpJudge(w, r, agency, e, now)
 	if answer.status == 0 {
 		return // the refusal is already answered
@@ -239,7 +231,7 @@ type erpAnswer struct {
 
 func (s *Simulator) erpJudge(w http.ResponseWriter, r *http.Request, agency string, e *erp, now conduct) (id string, _ erpAnswer) {
 	key := r.Header.Get("Idempotency-Key")
-	if !s.erpAuthorized(agency, r) {
+	if !now.misbehaves(misbehaveOpen) && !s.erpAuthorized(agency, r) {
 		return key, erpAnswer{status: http.StatusUnauthorized, code: "unauthorized"}
 	}
 	body, ok := readBody(w, r, maxERPBody)
@@ -277,20 +269,31 @@ func (s *Simulator) erpJudge(w http.ResponseWriter, r *http.Request, agency stri
 			detail: "The confirmation is not what the contract says: " + describe(faults), faults: faults,
 		}
 	}
-	return key, e.record(s.cfg.Now(), id, body)
+	return key, e.record(s.cfg.Now(), id, body, now)
 }
 
-// record stores an acceptable confirmation once.
-func (e *erp) record(now time.Time, id string, body []byte) erpAnswer {
+// record stores an acceptable confirmation once and takes its amount off the due.
+func (e *erp) record(now time.Time, id string, body []byte, c conduct) erpAnswer {
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, body); err != nil {
+	var about struct {
+		Ref    string    `json:"erp_due_ref"`
+		Amount int64     `json:"amount_minor"`
+		PaidAt time.Time `json:"paid_at"`
+	}
+	if json.Compact(&compact, body) != nil || json.Unmarshal(body, &about) != nil {
 		return erpAnswer{status: http.StatusBadRequest, code: "invalid_json", detail: "The body is not JSON."}
 	}
 	digest := canonicalDigest(body)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if earlier := e.transactions[id]; earlier != nil {
-		if earlier.digest == digest {
+		switch {
+		case c.misbehaves(misbehaveCountsTwice):
+			e.book(about.Ref, about.Amount)
+			return erpAnswer{status: http.StatusCreated}
+		case c.misbehaves(misbehaveRepeatFails):
+			return erpAnswer{status: http.StatusUnprocessableEntity, code: "duplicate", detail: "This transaction is not acceptable."}
+		case earlier.digest == digest:
 			return erpAnswer{status: http.StatusConflict, code: "already_recorded", detail: "This transaction has been recorded before, with the same body."}
 		}
 		return erpAnswer{
@@ -298,14 +301,23 @@ func (e *erp) record(now time.Time, id string, body []byte) erpAnswer {
 			faults: []fault{{"transaction_id", "belongs to another confirmation", "send the same body again, or another transaction_id"}},
 		}
 	}
-	c := &confirmation{
+	if c.misbehaves(misbehaveInOrder) && about.PaidAt.Before(e.lastPaid) {
+		return erpAnswer{status: http.StatusUnprocessableEntity, code: "out_of_order", detail: "A later payment has been recorded before."}
+	}
+	recorded := &confirmation{
 		ID: e.accepted.next(), TransactionID: id, AcceptedAt: now,
 		Body: bytes.Clone(compact.Bytes()), digest: digest,
 	}
-	for _, old := range e.accepted.add(c) {
+	for _, old := range e.accepted.add(recorded) {
 		delete(e.transactions, old.TransactionID)
 	}
-	e.transactions[id] = c
+	e.transactions[id] = recorded
+	if e.lastPaid.Before(about.PaidAt) {
+		e.lastPaid = about.PaidAt
+	}
+	if !c.misbehaves(misbehaveBalances) {
+		e.book(about.Ref, about.Amount)
+	}
 	return erpAnswer{status: http.StatusCreated}
 }
 
@@ -477,6 +489,8 @@ type erpView struct {
 	Totals   erpTotals      `json:"totals"`
 	Accepted []confirmation `json:"accepted"`
 	Attempts []attempt      `json:"attempts"`
+	// Dues by subject_ref, as they are after the confirmations.
+	Dues map[string][]json.RawMessage `json:"dues"`
 }
 
 // controlERPShow is GET /control/erp/{agency}: the accepted confirmations and all attempts,
@@ -501,7 +515,10 @@ func (s *Simulator) controlERPShow(w http.ResponseWriter, r *http.Request) {
 	e := s.erp(agency)
 	e.mu.Lock()
 	kept := e.accepted.window(accepted)
-	view := erpView{Agency: agency, Totals: e.totals, Accepted: make([]confirmation, len(kept)), Attempts: e.attempts.window(attempts)}
+	view := erpView{Agency: agency, Totals: e.totals, Accepted: make([]confirmation, len(kept)), Attempts: e.attempts.window(attempts), Dues: map[string][]json.RawMessage{}}
+	for subject, items := range e.dues {
+		view.Dues[subject] = append([]json.RawMessage{}, items...)
+	}
 	for i, c := range kept {
 		view.Accepted[i] = *c
 	}
@@ -519,6 +536,8 @@ func (s *Simulator) controlERPSet(w http.ResponseWriter, r *http.Request) {
 	var reset bool
 	f.take("reset", &reset, "true or false")
 	c, changes := readConduct(f)
+	changes = takeMisbehaviour(f, &c) || changes
+	changed := takeChanges(f)
 	var dues, disbursements map[string][]json.RawMessage
 	const lists = "an object of lists of objects, such as {\"NIU-1\": [{…}]}"
 	f.take("dues", &dues, lists)
@@ -543,7 +562,7 @@ func (s *Simulator) controlERPSet(w http.ResponseWriter, r *http.Request) {
 	}
 	e.mu.Lock()
 	if reset {
-		clear(e.dues)
+		e.dues = standardDues(s.cfg.Now())
 		clear(e.disbursements)
 	}
 	for subject, items := range dues {
@@ -552,7 +571,12 @@ func (s *Simulator) controlERPSet(w http.ResponseWriter, r *http.Request) {
 	for batch, lines := range disbursements {
 		e.disbursements[batch] = lines
 	}
+	unknown := e.apply(changed)
 	e.mu.Unlock()
+	if len(unknown) > 0 {
+		writeProblem(w, http.StatusNotFound, "No due has the reference "+strings.Join(unknown, ", ")+".", fault{"change", "names an unknown erp_due_ref", "GET /control/erp/{agency} shows the dues"})
+		return
+	}
 	if reset || changes {
 		e.behaviour.set(c)
 	}

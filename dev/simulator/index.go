@@ -20,7 +20,7 @@ func (s *Simulator) index(w http.ResponseWriter, r *http.Request) {
 	text := strings.Replace(indexText, "{operators}\n", parts.String(), 1)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	//nolint:gosec // the answer is plain text
-	_, _ = fmt.Fprint(w, strings.NewReplacer("{numbers}\n", numbers.String(), "{base}", "http://"+r.Host).Replace(text))
+	_, _ = fmt.Fprint(w, strings.NewReplacer("{misbehaviours}", strings.Join(misbehaviours, ", "), "{numbers}\n", numbers.String(), "{base}", "http://"+r.Host).Replace(text))
 }
 
 const indexText = `Simulators of Quittance: the world outside, for development only.
@@ -45,11 +45,19 @@ AN AGENCY'S ERP                                /erp/{agency}
   GET  /erp/{agency}/disbursements?batch_ref=…
   POST /erp/{agency}/payment-confirmations
 
+  Dues from the start: TP-1001 (whole, partial, overdue), TP-1002 (mapped and
+  unmapped lines), TP-1003 (none), TP-1004 (a broken one), TP-1005 (EUR).
+  Confirmations are taken off their balances.
+
   curl '{base}/control/erp/impots'
   curl '{base}/control/erp/impots?after=120&attempts_after=130&limit=50'
   curl -X POST {base}/control/erp/impots -d '{"dues": {"NIU-1": [{"erp_due_ref": "D-1", "label": "Patente 2026", "amount_minor": 5000, "outstanding_minor": 5000, "original_minor": 5000, "currency": "XAF", "allow_partial": false, "revenue_line_code": "4711"}]}}'
   curl -X POST {base}/control/erp/impots -d '{"status": 500, "times": 10}'
   curl -X POST {base}/control/erp/impots -d '{"delay": "20s"}'
+  curl -X POST {base}/control/erp/impots -d '{"away": true}'
+  curl -X POST {base}/control/erp/impots -d '{"change": {"TP-1001-A": {"outstanding_minor": 40000}, "TP-1001-C": null}}'
+  curl -X POST {base}/control/erp/impots -d '{"misbehave": ["duplicate_refs"]}'
+    {misbehaviours}
   curl -X POST {base}/control/erp/impots -d '{"refuse": {"status": 422, "code": "due_closed"}}'
   curl -X POST {base}/control/erp/impots -d '{"reset": true}'
   curl -X DELETE {base}/control/erp/impots
@@ -65,6 +73,25 @@ WEBHOOK INBOXES                                /inbox/{name}
   curl -X POST {base}/control/inbox/guichet -d '{"redirect": "http://127.0.0.1:8081/inbox/other"}'
   curl -X POST {base}/control/inbox/guichet -d '{"delay": "3s", "status": 500}'
   curl -X POST {base}/control/inbox/guichet -d '{"reset": true}'
+
+SMS AND E-MAIL                                 /inbox/sms, /inbox/mail
+  POST /sms/infobip/sms/3/messages
+  POST /sms/mtn/v3/sms/messages/sms/outbound
+  SMTP on a port of its own: with up and simulate it is the ninth after the first
+
+  curl '{base}/inbox/sms'                      (a browser gets a page)
+  curl '{base}/inbox/mail?after=17'
+  curl -X DELETE {base}/inbox/sms
+  curl -X POST {base}/control/sms -d '{"status": 503, "times": 1}'
+  curl -X POST {base}/control/sms -d '{"refuse": "permanent"}'
+  curl -X POST {base}/control/sms -d '{"refuse": "temporary", "times": 1}'
+  curl -X POST {base}/control/sms -d '{"hang": true}'
+  curl -X POST {base}/control/mail -d '{"status": 451, "at": "rcpt", "times": 1}'
+  curl -X POST {base}/control/mail -d '{"status": 550, "at": "data"}'
+  curl -X POST {base}/control/mail -d '{"delay": "20s"}'
+  curl -X POST {base}/control/mail -d '{"reset": true}'
+
+  "hang" and "delay" take the message first: the sender does not know it.
 
 THE CLOCK of the whole service
   curl -X POST {base}/control/clock -d '{"advance": "24h"}'

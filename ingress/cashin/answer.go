@@ -71,20 +71,21 @@ type faulty struct {
 
 func (e *faulty) Error() string { return "validation failed" }
 
-// fail answers with the error.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+// fail answers with the error and returns the status.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) (status int) {
 	var e *refusal
 	var f *faulty
 	switch {
 	case errors.As(err, &f):
 		write(w, http.StatusUnprocessableEntity, f)
-		return
+		return http.StatusUnprocessableEntity
 	case errors.As(err, &e):
 	default:
 		a.failed(r, err)
 		e = internal()
 	}
 	write(w, e.Status, e)
+	return e.Status
 }
 
 // failed logs why a request is answered with 500.

@@ -40,8 +40,8 @@ type Expectation interface {
 // Credentials knows pairs and tokens: cashin.Store. Its errors are cashin.ErrUnauthorized
 // and those of a Postgres that is away.
 type Credentials interface {
-	Known(ctx context.Context, apiKey string) (pairID string, ok bool, err error)
-	Generate(ctx context.Context, apiKey, secretKey string) (token secret.Text, expiresAt time.Time, err error)
+	Check(ctx context.Context, apiKey, secretKey string) (p cashin.Principal, right bool, err error)
+	Generate(ctx context.Context, pairID string) (token secret.Text, expiresAt time.Time, err error)
 	Authenticate(ctx context.Context, token string) (cashin.Principal, error)
 	RevokeToken(ctx context.Context, token string) error
 }
@@ -58,6 +58,11 @@ type Configuration interface {
 // Quotas counts the calls of an access over all instances: internal/quota.
 type Quotas interface {
 	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
+}
+
+// Usage counts who calls: cashin.Usage.
+type Usage interface {
+	Count(p cashin.Principal, route string, status int, at time.Time)
 }
 
 // References makes numbers: sessions.References.
@@ -94,6 +99,7 @@ type Config struct {
 	Credentials   Credentials
 	Configuration Configuration
 	Quotas        Quotas
+	Usage         Usage
 	References    References
 	Personal      Personal
 	// Payers are the mobile money connectors by offer.
@@ -116,7 +122,7 @@ type Config struct {
 // API answers the surface. Safe for concurrent use.
 type API struct {
 	cfg     Config
-	unknown *web.Clients // calls with an apiKey that nobody has
+	guesses *web.Clients // calls with wrong credentials
 	words   *prometheus.CounterVec
 	full    prometheus.Counter
 }
@@ -124,14 +130,14 @@ type API struct {
 // New makes an API.
 func New(cfg Config) (*API, error) {
 	switch {
-	case cfg.Commands == nil || cfg.Credentials == nil || cfg.Configuration == nil || cfg.Quotas == nil || cfg.References == nil || cfg.Personal == nil:
-		return nil, errors.New("cash-in: Commands, Credentials, Configuration, Quotas, References and Personal are required")
+	case cfg.Commands == nil || cfg.Credentials == nil || cfg.Configuration == nil || cfg.Quotas == nil || cfg.Usage == nil || cfg.References == nil || cfg.Personal == nil:
+		return nil, errors.New("cash-in: Commands, Credentials, Configuration, Quotas, Usage, References and Personal are required")
 	case cfg.Expect == nil || cfg.Payers == nil || cfg.Resolver == nil || cfg.Partition == nil || cfg.CheckoutURL == "" || cfg.Stopping == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil:
 		return nil, errors.New("cash-in: Expect, Payers, Resolver, Partition, CheckoutURL, Stopping, Now, Log and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
 	a := &API{
-		cfg: cfg, unknown: web.NewClients(fewCalls/time.Minute.Seconds(), time.Minute),
+		cfg: cfg, guesses: web.NewClients(fewCalls/time.Minute.Seconds(), time.Minute),
 		words: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_cashin_words_total", Help: "What operators said in time about payments of partners/payments: accepted, refused, not_sent, none.",
 		}, []string{"word"}),
@@ -188,17 +194,16 @@ var routes = []route{
 func (a *API) Routes(r chi.Router) {
 	for _, prefix := range []string{Prefix, prefixMinistry} {
 		for _, rt := range routes {
-			r.Handle(prefix+rt.path, a.outermost(func(c call) error {
+			r.Handle(prefix+rt.path, a.outermost(rt, func(c call) error {
 				if c.r.Method != rt.method {
 					c.w.Header().Set("Allow", rt.method)
 					return refuse(http.StatusMethodNotAllowed, codeMethodNotAllowed, "This route takes "+rt.method+" only.")
 				}
-				c.route = rt
 				return rt.handle(a, c)
 			}))
 		}
 	}
-	unknown := a.outermost(func(call) error {
+	unknown := a.outermost(route{}, func(call) error {
 		return refuse(http.StatusNotFound, codeRouteNotFound, "There is no such route.")
 	})
 	r.Get(pathSpec, serveSpec)
@@ -213,6 +218,8 @@ type call struct {
 	route route
 	// arrived is when the request did.
 	arrived time.Time
+	// by is the access of the caller, as soon as it is known.
+	by *cashin.Principal
 }
 
 // Headers of every answer (contract, "Versioning").
@@ -221,14 +228,22 @@ const (
 	headerLink   = `</api/v1/checkout/sessions>; rel="successor-version"`
 )
 
-// outermost sets the headers of every answer, and answers errors and panics.
-func (a *API) outermost(do func(call) error) http.HandlerFunc {
+// outermost sets the headers of every answer, answers errors and panics, and counts the call
+// of a known caller.
+func (a *API) outermost(rt route, do func(call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Deprecation", "true")
 		h.Set("Sunset", headerSunset)
 		h.Set("Link", headerLink)
 		h.Set("Cache-Control", "no-store")
+		c := call{w: w, r: r, route: rt, arrived: time.Now(), by: &cashin.Principal{}}
+		status := http.StatusOK
+		defer func() {
+			if c.by.PairID != "" {
+				a.cfg.Usage.Count(*c.by, rt.path, status, a.now())
+			}
+		}()
 		defer func() {
 			switch fault := recover(); {
 			case fault == nil:
@@ -237,11 +252,12 @@ func (a *API) outermost(do func(call) error) http.HandlerFunc {
 			default:
 				a.cfg.Log.LogAttrs(r.Context(), slog.LevelError, "a request of the cash-in surface ended in a panic",
 					slog.String("request_id", problem.RequestID(r.Context())), slog.Any("panic", fault))
-				write(w, http.StatusInternalServerError, internal())
+				status = http.StatusInternalServerError
+				write(w, status, internal())
 			}
 		}()
-		if err := do(call{w: w, r: r, arrived: time.Now()}); err != nil {
-			a.fail(w, r, err)
+		if err := do(c); err != nil {
+			status = a.fail(w, r, err)
 		}
 	}
 }
@@ -255,6 +271,7 @@ func (a *API) authenticate(c call) (cashin.Principal, registry.Application, erro
 	if err != nil {
 		return p, registry.Application{}, err
 	}
+	*c.by = p
 	app, ok := a.cfg.Configuration.Application(p.ApplicationID)
 	if !ok || app.Cashin == nil {
 		return p, registry.Application{}, errors.New("the application of a token is not in the registry yet")

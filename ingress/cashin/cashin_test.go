@@ -124,6 +124,37 @@ func TestWrongCredentials(t *testing.T) {
 	wantRefusal(t, w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"another","secretKey":"x"}`), http.StatusTooManyRequests, "E_TOO_MANY_REQUESTS")
 }
 
+// Whether anybody has an apiKey shows neither in the answers to wrong credentials nor in
+// when they are refused with 429.
+func TestGuessesTellNothing(t *testing.T) {
+	t.Parallel()
+	guesses := func(order ...int) (seen []string) {
+		w := newWorld(t)
+		keys := []string{w.pair.APIKey.Reveal(), "ak_test_nobody", "ak_test_nobody_else"}
+		for _, i := range order {
+			r := w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"`+keys[i]+`","secretKey":"x"}`)
+			seen = append(seen, fmt.Sprint(r.status, r.header.Get("Retry-After"), r.body))
+		}
+		return seen
+	}
+	const known, unknown, another = 0, 1, 2
+	for _, row := range [][2][]int{
+		{{known, known, known, known, known, known, known}, {unknown, unknown, unknown, unknown, unknown, unknown, unknown}},
+		{{another, another, another, another, another, known}, {another, another, another, another, another, unknown}},
+		{{known, known, known, known, known, another}, {unknown, unknown, unknown, unknown, unknown, another}},
+	} {
+		if a, b := guesses(row[0]...), guesses(row[1]...); !slices.Equal(a, b) {
+			t.Errorf("answers %q to an apiKey that there is, %q to another", a, b)
+		}
+	}
+	// A partner behind the same address as a guesser still gets its tokens.
+	w := newWorld(t)
+	for range 7 {
+		w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"ak_test_nobody","secretKey":"x"}`)
+	}
+	w.token(w.pair)
+}
+
 // Two tokens of an application at two instances, under both prefixes, share one quota.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
@@ -174,6 +205,46 @@ func TestQuotas(t *testing.T) {
 	}
 	if r := w.init("/api", other, initial); r.status != http.StatusOK {
 		t.Errorf("answered %d %s", r.status, r.body)
+	}
+}
+
+// Calls count for the application of the token or the apiKey, with what they were answered.
+// Calls of nobody do not count.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	generate := func(apiKey, secretKey string) {
+		w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"`+apiKey+`","secretKey":"`+secretKey+`"}`)
+	}
+	token := w.token(w.pair)
+	generate(w.pair.APIKey.Reveal(), "wrong")
+	generate("unknown", "wrong")
+	w.init("/api", token, initial)
+	w.init("/api/v1", token, "{}")
+	w.init("/api", "oat_unknown", initial)
+	w.status(token, "T2611000001")
+	w.status(token, "T2611000099")
+	w.send(http.MethodGet, "/api/partners/payments", token, "")
+	w.send(http.MethodGet, "/api/nothing", token, "")
+	w.change(func() { w.asked = commands.ErrUnavailable })
+	w.status(token, "T2611000001")
+	w.change(func() { w.asked = nil })
+	if _, err := cashin.Revoke(t.Context(), w.house.Pool, registries.Actor, shop, w.watch.Now()); err != nil {
+		t.Fatal(err)
+	}
+	generate(w.pair.APIKey.Reveal(), w.pair.SecretKey.Reveal()) // an old program still calls
+	w.usage.Flush(t.Context())
+	r, err := cashin.ReadUsage(t.Context(), w.house.Pool, cashin.UsageFilter{Since: start})
+	if err != nil || len(r.Applications) != 1 || r.Applications[0].ApplicationID != shop || r.Applications[0].Live || r.Applications[0].InForce || !r.Applications[0].FirstAt.Equal(start) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	want := []cashin.UsageDay{
+		{Day: "2026-11-22", Route: "/generate-application-access-token", Calls: cashin.Calls{Calls: 3, Refused: 2}},
+		{Day: "2026-11-22", Route: "/init-checkout", Calls: cashin.Calls{Calls: 2, Refused: 1}},
+		{Day: "2026-11-22", Route: "/transactions/{number}/check-status", Calls: cashin.Calls{Calls: 3, Refused: 1, Failed: 1}},
+	}
+	if !slices.Equal(r.Applications[0].Days, want) {
+		t.Errorf("counted %+v", r.Applications[0].Days)
 	}
 }
 
@@ -338,9 +409,18 @@ func TestCheckStatus(t *testing.T) {
 	unknown := w.status(token, "T2611000099")
 	wantRefusal(t, unknown, http.StatusNotFound, "E_ROW_NOT_FOUND")
 	other := w.token(w.mint(registries.AppB))
-	for name, r := range map[string]response{
-		"foreign": w.status(other, number), "malformed": w.status(token, "T26"), "escaped": w.status(token, "T2611%00000001"), "a slash": w.status(token, "T2611%2F000001"),
+	for name, ask := range map[string]func() response{
+		"foreign": func() response { return w.status(other, number) }, "malformed": func() response { return w.status(token, "T26") },
+		"escaped": func() response { return w.status(token, "T2611%00000001") }, "a slash": func() response { return w.status(token, "T2611%2F000001") },
 	} {
+		var before int
+		w.change(func() { before = w.asks })
+		r := ask()
+		w.change(func() {
+			if n := w.asks - before; n != 1 { // as for an unknown number
+				t.Errorf("%s: the processor is asked %d times", name, n)
+			}
+		})
 		if r.status != unknown.status || r.body != unknown.body {
 			t.Errorf("%s: %d %s, an unknown number: %s", name, r.status, r.body, unknown.body)
 		}

@@ -49,6 +49,7 @@ type world struct {
 	processor *processor.Processor
 	personal  *personal.Store
 	pair      credentials.Minted
+	usage     *credentials.Usage
 	server    *httptest.Server
 	stop      context.CancelFunc
 
@@ -59,6 +60,7 @@ type world struct {
 	said     checkout.Code // by the operator; empty: nothing
 	patience time.Duration // of the last command
 	asked    error         // of the processor
+	asks     int           // commands
 	numbers  int64
 }
 
@@ -82,6 +84,9 @@ agencies:
 	}
 	var err error
 	if w.personal, err = personal.New(personal.Config{Pool: w.house.Pool, Keys: w.house.Keys, Now: w.watch.Now}); err != nil {
+		t.Fatal(err)
+	}
+	if w.usage, err = credentials.NewUsage(credentials.UsageConfig{Pool: w.house.Pool, Log: servers.Logger(t)}); err != nil {
 		t.Fatal(err)
 	}
 	w.pair = w.mint(shop)
@@ -113,7 +118,7 @@ func (w *world) serve() *httptest.Server {
 	w.stop = stop
 	w.t.Cleanup(stop)
 	api, err := cashin.New(cashin.Config{
-		Commands: w, Expect: func() cashin.Expectation { return &word{w} }, Credentials: store, Configuration: w, Quotas: quotas, References: w, Personal: w.personal,
+		Commands: w, Expect: func() cashin.Expectation { return &word{w} }, Credentials: store, Configuration: w, Quotas: quotas, Usage: w.usage, References: w, Personal: w.personal,
 		Payers:   map[string]cashin.Payer{checkout.OfferMomo: prefixes{"06"}, checkout.OfferMomoB: prefixes{"05", "04"}},
 		Webhooks: address.Rule{}, Resolver: w, IDs: checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids")), Partition: func(string) int32 { return 1 },
 		CheckoutURL: "https://pay.example", Stopping: stopping, Now: w.watch.Now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
@@ -156,6 +161,7 @@ func (x *word) Await(ctx context.Context) (checkout.Answer, bool) {
 func (w *world) AskWithin(_ context.Context, cmd checkout.Command, patience time.Duration) (checkout.Answer, error) {
 	w.mu.Lock()
 	w.patience = patience
+	w.asks++
 	err := w.asked
 	w.mu.Unlock()
 	if err != nil {
@@ -209,8 +215,14 @@ func (w *world) PaymentRef() (string, error) { return "0000000000000001", nil }
 func (w *world) NoticeRef() (string, error)  { return "AV20260000000001", nil }
 func (w *world) PaymentID() (int64, error)   { return w.next(), nil }
 
+// panicking is a name whose resolution panics.
+const panicking = "panic.example.org"
+
 // LookupNetIP implements cashin.Resolver.
 func (w *world) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if host == panicking {
+		panic("a fault of the program")
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if addrs, ok := w.names[host]; ok {

@@ -61,6 +61,8 @@ func (r *refusal) problem(now time.Time) *problem.Problem {
 		return p.Saying("Your agency has no payment with this reference. Test keys see test payments only, live keys live ones.")
 	case string(checkout.CodeOrderUnderReview):
 		return p.Saying("Money for the same order has already arrived: take no cash, and send the citizen to the agency's office.")
+	case string(checkout.CodeDueInPayment):
+		return p.Saying("Another session is paying the same due, or has paid it: take no cash.")
 	case string(checkout.CodeSessionEnded):
 		return p.Saying("%s", cmp.Or(ended[r.session.Status], "This payment has ended: take no cash."))
 	case string(checkout.CodeReserved):

@@ -21,7 +21,12 @@
 // OpenAPI file and those of the domain differ. The pages show the programs under quickstart/
 // unchanged; the acceptance tests run them.
 //
-// The page for analysts is docs/analysts.md (guide.go), in English only.
+// french.yaml has the French of what the pages take from the OpenAPI files and from the domain,
+// found by the English text. A page shows a text without French in English, and
+// TestEverythingIsInFrench names it, also after the English has changed.
+//
+// The pages for analysts are docs/analysts.md and docs/analysts.fr.md, those for vendors of
+// ERPs docs/erp.md and docs/erp.fr.md (guide.go).
 //
 // Everything is rendered once, in [New].
 package docs

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	checkoutpage "quittance/checkout/page"
+	"quittance/ingress/docs/quickstart"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 )
@@ -59,7 +61,7 @@ func New(ministry, counter []byte) (*Handler, error) {
 	if err := matching(problemCodes(root), problem.Catalogue(problem.Ministry)); err != nil {
 		return nil, err
 	}
-	shown, err := newContent(root, desk)
+	shown, err := newContents(root, desk)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func New(ministry, counter []byte) (*Handler, error) {
 			"/openapi.json": newResource("application/json", []byte(asJSON)),
 		},
 	}
-	if err := h.renderAll(site{style: template.CSS(style), content: shown}); err != nil { //nolint:gosec // our own file
+	if err := h.renderAll(site{style: template.CSS(style), contents: shown}); err != nil { //nolint:gosec // our own file
 		return nil, err
 	}
 	return h, nil
@@ -125,6 +127,13 @@ type sample struct {
 	Receives bool
 }
 
+// kit is an SDK for back ends with the commands that install it and two programs that use it.
+type kit struct {
+	Language        string
+	Install         string
+	Create, Receive sample
+}
+
 var samples = []sample{
 	{Language: "curl", File: "create.sh", Run: "sh create.sh"},
 	{Language: "Go", File: "create.go", Run: "go run create.go"},
@@ -139,18 +148,57 @@ var samples = []sample{
 	{Language: "Java", File: "Receive.java", Run: "PORT=8000 java Receive.java", Receives: true},
 }
 
-// readSamples reads the programs. It leaves out the line that excludes the Go programs
-// from our build.
+// kits are the SDKs. Install is the file of the commands until readKits reads it.
+var kits = []kit{
+	{"Go", "sdk_install_go.sh", sample{File: "sdk_create.go", Run: "go run sdk_create.go"}, sample{File: "sdk_receive.go", Run: "PORT=8000 go run sdk_receive.go"}},
+	{"Node", "sdk_install_node.sh", sample{File: "sdk_create.mjs", Run: "node sdk_create.mjs"}, sample{File: "sdk_receive.mjs", Run: "PORT=8000 node sdk_receive.mjs"}},
+}
+
+// generator makes clients from the OpenAPI file as it is served.
+type generator struct{ Name, Version, Languages string }
+
+// generators are those with which package test/contract makes clients and uses them. A test
+// holds the versions against those that it runs.
+var generators = []generator{
+	{"openapi-generator", "7.24.0", "Java, PHP"},
+	{"openapi-typescript", "7.13.0", "TypeScript"},
+	{"@hey-api/openapi-ts", "0.99.0", "TypeScript"},
+	{"openapi-python-client", "0.29.1", "Python"},
+	{"oapi-codegen", "2.8.2", "Go"},
+}
+
+// readSamples reads the programs.
 func readSamples() ([]sample, error) {
 	out := slices.Clone(samples)
 	for i := range out {
-		text, err := files.ReadFile("quickstart/" + out[i].File)
-		if err != nil {
-			return nil, fmt.Errorf("reading a quickstart: %w", err)
+		if err := out[i].read(); err != nil {
+			return nil, err
 		}
-		out[i].Text = strings.TrimPrefix(string(text), "//go:build ignore\n\n")
 	}
 	return out, nil
+}
+
+// readKits reads the programs of the SDKs.
+func readKits() ([]kit, error) {
+	out := slices.Clone(kits)
+	for i := range out {
+		install := sample{File: out[i].Install}
+		if err := errors.Join(install.read(), out[i].Create.read(), out[i].Receive.read()); err != nil {
+			return nil, err
+		}
+		out[i].Install = install.Text
+	}
+	return out, nil
+}
+
+// read reads the program. It leaves out the line that excludes a Go program from our build.
+func (s *sample) read() error {
+	text, err := quickstart.Programs.ReadFile(s.File)
+	if err != nil {
+		return fmt.Errorf("reading a quickstart: %w", err)
+	}
+	s.Text = strings.TrimPrefix(string(text), "//go:build ignore\n\n")
+	return nil
 }
 
 func newResource(contentType string, body []byte) resource {

@@ -10,20 +10,10 @@ import (
 	"quittance/schemas/payload"
 )
 
-// event is a webhook with a sample of its body. French says what the event is.
+// event is a webhook with a sample of its body.
 type event struct {
 	hook
-	French, Sample string
-}
-
-// frenchEvents say what the events are. A test finds an event without a text.
-var frenchEvents = map[checkout.EventType]string{
-	checkout.EventCompleted:   "La session est payée. C’est l’événement qui débloque un dossier, une seule fois par order_id. late vaut true quand l’administration a accepté un paiement reçu après la fin de la session.",
-	checkout.EventFailed:      "Le paiement a échoué : refusé, ou sans réponse à la fin du délai. Le même order_id peut faire l’objet d’une nouvelle session.",
-	checkout.EventCancelled:   "La session est annulée, par l’intégrateur ou par l’usager.",
-	checkout.EventExpired:     "La durée de la session s’est écoulée sans paiement.",
-	checkout.EventLatePayment: "Un opérateur a annoncé un paiement alors que la session était finie. L’administration décide : elle l’accepte (checkout.completed suit, avec late), ou le rembourse (checkout.reversed suit). D’ici là, l’order_id reçoit 409 checkout.order_under_review. Seuls les points de réception qui s’abonnent à cet événement le reçoivent.",
-	checkout.EventReversed:    "La somme payée a été rendue. Si was_completed vaut true, verrouillez de nouveau le dossier, sauf si order_paid dit qu’une autre session du même order_id est payée. Seuls les points de réception qui s’abonnent à cet événement le reçoivent.",
+	Sample string
 }
 
 // sampleAt is the time of the samples.
@@ -92,7 +82,7 @@ func events(hooks []hook) (out []event, err error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, event{hook: h, French: frenchEvents[t], Sample: sample})
+		out = append(out, event{hook: h, Sample: sample})
 	}
 	for t, missing := range known {
 		if missing {

@@ -16,8 +16,9 @@ import (
 var marks = regexp.MustCompile(`(?m)^<!-- .* -->\n`)
 
 // renderGuide returns the body of a page from a guide of the folder docs, which is Markdown.
+// A heading of a translation names the id of the original: `## Titre {#title}`.
 func renderGuide(markdown []byte) (template.HTML, error) {
-	md := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Typographer), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	md := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Typographer), goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithHeadingAttribute()))
 	var b bytes.Buffer
 	if err := md.Convert(marks.ReplaceAll(markdown, nil), &b); err != nil {
 		return "", fmt.Errorf("rendering a guide: %w", err)

@@ -30,12 +30,15 @@ var pages = []page{
 	{"webhooks", "Webhooks", "Webhooks"},
 	{"events", "Events", "Événements"},
 	{"embed", "Embedded checkout", "Paiement intégré"},
+	{"sdks", "SDKs for Go and Node", "SDK pour Go et Node"},
 	{"testing", "Testing", "Essais"},
-	{"reference", "Reference", ""},
+	{"reference", "Reference", "Référence"},
 	{"errors", "Errors", "Erreurs"},
 	{"limits", "Limits and versions", "Limites et versions"},
 	{"counter", "Counter API", "API du guichet"},
-	{"analysts", "Reports and analysis", ""},
+	{"erp", "For ERP vendors", "Pour les éditeurs d’ERP"},
+	{"analysts", "Reports and analysis", "États et analyse"},
+	{"cash-in", "The deprecated cash-in API", "L’ancienne API d’encaissement (cash-in)"},
 }
 
 // The languages of the pages.
@@ -76,13 +79,25 @@ type content struct {
 	Errors, CounterErrors []code
 	Reference, Counter    reference
 	Samples               []sample
+	SDKs                  []kit
+	Generators            []generator
 	Events                []event
-	Failures              []checkout.FailureCode
+	Failures              []failure
 	Numbers               []testNumber
 	SDKVersion            string
 	EmbedSample           string
 	// Analysts is the guide for reports.
 	Analysts template.HTML
+	// Cashin is the guide to move from the deprecated cash-in API.
+	Cashin template.HTML
+	// ERP is the guide for vendors of agencies' ERPs.
+	ERP template.HTML
+}
+
+// failure is a failure code with its meaning.
+type failure struct {
+	Code    checkout.FailureCode
+	Message string
 }
 
 // navigation is a link to a page. Lang is set when the page is in another language.
@@ -158,19 +173,19 @@ func (v view) Name() string { return pages[0].in(v.Lang) }
 // Home is the address of the first page.
 func (v view) Home() string { return pages[0].path(v.Lang) }
 
-//go:embed templates quickstart pages
+//go:embed templates pages
 var files embed.FS
 
 // site renders pages.
 type site struct {
-	style   template.CSS
-	content content
+	style    template.CSS
+	contents map[string]content // by language
 }
 
 // viewOf returns the view of a page in a language. A page that is not in the table has the
 // zero page.
 func (s site) viewOf(of page, lang string) view {
-	v := view{content: s.content, Lang: lang, Title: of.in(lang), Style: s.style, OtherLang: french}
+	v := view{content: s.contents[lang], Lang: lang, Title: of.in(lang), Style: s.style, OtherLang: french}
 	v.Errors, v.CounterErrors = codes(problem.Catalogue(problem.Ministry), lang), codes(counterOnly(), lang)
 	if lang == french {
 		v.OtherLang = english
@@ -198,6 +213,7 @@ func (s site) render(file string, v view) (resource, error) {
 	t, err := template.New(file).Funcs(template.FuncMap{
 		"anchor": func(s string) string { return strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(s)) },
 		"spans":  func(s string) []span { return spans(s, nil) },
+		"say":    v.Say,
 		// Programs have many quotes, and quotes in text need no escape.
 		"verbatim": func(s string) template.HTML {
 			return template.HTML(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)) //nolint:gosec // escaped here
@@ -210,7 +226,24 @@ func (s site) render(file string, v view) (resource, error) {
 	if err := t.ExecuteTemplate(&body, "content", v); err != nil {
 		return resource{}, fmt.Errorf("rendering %s: %w", file, err)
 	}
-	return around(t, v, strings.TrimSpace(body.String()))
+	text := strings.TrimSpace(body.String())
+	if v.Lang == french {
+		text = unbroken(text)
+	}
+	return around(t, v, text)
+}
+
+// beforeMarks are spaces that French has beside a mark, and the parts of a page that stay.
+var beforeMarks = regexp.MustCompile(`(?s)<pre.*?</pre>|<code>.*?</code>| [:;?!»]|« `)
+
+// unbroken keeps French marks on the line of their words.
+func unbroken(text string) string {
+	return beforeMarks.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, "<") {
+			return found
+		}
+		return strings.ReplaceAll(found, " ", "\u00a0")
+	})
 }
 
 // around renders the layout around the text of a page.
@@ -237,25 +270,69 @@ const embedSample = `<div id="pay"></div>
   }).then((checkout) => checkout.mount("#pay"));
 </script>`
 
-// newContent makes the content of the pages from the descriptions of both APIs and the
-// catalogue of errors.
-func newContent(ministry, counter node) (c content, err error) {
-	codes := map[string]bool{}
-	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
-		codes[e.Code] = true
+// frenchTexts are the French of the texts that the pages take from the OpenAPI files and
+// from the domain.
+//
+//go:embed french.yaml
+var frenchTexts []byte
+
+// newContents makes the content of the pages by language. A text without French is shown in
+// English; TestEverythingIsInFrench finds it.
+func newContents(ministry, counter node) (map[string]content, error) {
+	inEnglish, err := newContent(ministry, counter, nil)
+	if err != nil {
+		return nil, err
 	}
-	c.Failures, c.Numbers = checkout.FailureCodes(), testNumbers
-	c.SDKVersion, c.EmbedSample = sdk.Version, embedSample
-	if c.Reference, err = (&reader{root: ministry, codes: codes, home: "/docs/reference"}).read(); err != nil {
+	texts, err := guides.ReadPhrases(frenchTexts)
+	if err != nil {
+		return nil, err
+	}
+	inFrench, err := newContent(ministry, counter, texts)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]content{english: inEnglish, french: inFrench}, nil
+}
+
+// newContent makes the content of the pages in one language from the descriptions of both
+// APIs and the catalogue of errors. Without French texts it is English.
+func newContent(ministry, counter node, texts *guides.Phrases) (c content, err error) {
+	lang, home, analysts, cashin, erp := english, "/docs/", guides.Analysts, guides.Cashin, guides.ERP
+	if texts != nil {
+		lang, home, analysts, cashin, erp = french, "/docs/fr/", guides.AnalystsFrench, guides.CashinFrench, guides.ERPFrench
+	}
+	hrefs := map[string]string{}
+	for _, e := range codes(problem.Catalogue(problem.Ministry, problem.Counter), lang) {
+		hrefs[e.Code] = e.Href
+	}
+	c.Generators = generators
+	c.Numbers, c.SDKVersion, c.EmbedSample = testNumbers, sdk.Version, embedSample
+	for _, code := range checkout.FailureCodes() {
+		message := code.Message()
+		if texts != nil {
+			message = texts.French(message)
+		}
+		c.Failures = append(c.Failures, failure{code, message})
+	}
+	if c.Reference, err = (&reader{root: ministry, codes: hrefs, home: home + "reference", french: texts}).read(); err != nil {
 		return c, err
 	}
-	if c.Counter, err = (&reader{root: counter, codes: codes, home: "/docs/counter"}).read(); err != nil {
+	if c.Counter, err = (&reader{root: counter, codes: hrefs, home: home + "counter", french: texts}).read(); err != nil {
 		return c, err
 	}
 	if c.Events, err = events(c.Reference.Webhooks); err != nil {
 		return c, err
 	}
-	if c.Analysts, err = renderGuide(guides.Analysts); err != nil {
+	if c.Analysts, err = renderGuide(analysts); err != nil {
+		return c, err
+	}
+	if c.Cashin, err = renderGuide(cashin); err != nil {
+		return c, err
+	}
+	if c.ERP, err = renderGuide(erp); err != nil {
+		return c, err
+	}
+	if c.SDKs, err = readKits(); err != nil {
 		return c, err
 	}
 	c.Samples, err = readSamples()

@@ -24,7 +24,7 @@ type span struct {
 func errorHref(code string) string { return "/docs/errors/" + code }
 
 // prose reads a description. It joins the lines of a paragraph or an item.
-func prose(text string, codes map[string]bool) (out []block) {
+func prose(text string, codes map[string]string) (out []block) {
 	var current *block
 	end := func() { current = nil }
 	for line := range strings.Lines(text) {
@@ -62,16 +62,14 @@ var numbered = regexp.MustCompile(`^[0-9]+\. `)
 
 var codePattern = regexp.MustCompile("`[^`]+`")
 
-func spans(text string, codes map[string]bool) (out []span) {
+func spans(text string, codes map[string]string) (out []span) {
 	at := 0
 	for _, m := range codePattern.FindAllStringIndex(text, -1) {
 		if m[0] > at {
 			out = append(out, span{Text: text[at:m[0]]})
 		}
 		s := span{Text: text[m[0]+1 : m[1]-1], Code: true}
-		if codes[s.Text] {
-			s.Href = errorHref(s.Text)
-		}
+		s.Href = codes[s.Text]
 		out = append(out, s)
 		at = m[1]
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	guides "quittance/docs"
 )
 
 // reference is the content of an OpenAPI file, arranged for the page.
@@ -76,8 +78,10 @@ type hook struct {
 // reader makes a reference.
 type reader struct {
 	root  node
-	codes map[string]bool
-	home  string // reference.Home
+	codes map[string]string // addresses of the pages of error codes
+	home  string            // reference.Home
+	// french has the texts of a reference in French. Nil makes one in English.
+	french *guides.Phrases
 	// objects are the names of the schemas to show, in the order of their first mention.
 	objects []string
 }
@@ -89,7 +93,7 @@ func problemCodes(root node) []string {
 
 func (r *reader) read() (reference, error) {
 	info := r.root.get("info")
-	out := reference{Home: r.home, Summary: info.get("summary").text(), About: r.prose(info)}
+	out := reference{Home: r.home, Summary: r.summary(info), About: r.prose(info)}
 	common := map[string]bool{}
 	for path, item := range r.root.get("paths").entries() {
 		for method, o := range item.entries() {
@@ -128,11 +132,31 @@ func (r *reader) read() (reference, error) {
 	return out, nil
 }
 
-func (r *reader) prose(n node) []block { return prose(n.get("description").text(), r.codes) }
+// say returns the text in the language of the reference.
+func (r *reader) say(inEnglish, inFrench string) string {
+	if r.french != nil {
+		return inFrench
+	}
+	return inEnglish
+}
+
+// translated returns a text of the OpenAPI file in the language of the reference.
+func (r *reader) translated(text string) string {
+	if r.french == nil || text == "" {
+		return text
+	}
+	return r.french.French(text)
+}
+
+func (r *reader) summary(n node) string { return r.translated(n.get("summary").text()) }
+
+func (r *reader) prose(n node) []block {
+	return prose(r.translated(n.get("description").text()), r.codes)
+}
 
 func (r *reader) operation(method, path string, o node) (operation, error) {
 	out := operation{
-		ID: o.get("operationId").text(), Method: method, Path: path, Summary: o.get("summary").text(), About: r.prose(o),
+		ID: o.get("operationId").text(), Method: method, Path: path, Summary: r.summary(o), About: r.prose(o),
 		Parameters: r.parameters(o),
 	}
 	for _, security := range o.get("security").list() {
@@ -142,7 +166,7 @@ func (r *reader) operation(method, path string, o node) (operation, error) {
 	out.Body = r.fields("", media.get("schema"))
 	for _, f := range out.Body {
 		if len(f.Rules) > 0 { // "optional" already says so
-			f.Rules[0] = strings.TrimSuffix(f.Rules[0], " or null")
+			f.Rules[0] = strings.TrimSuffix(f.Rules[0], r.say(" or null", " ou null"))
 		}
 	}
 	var err error
@@ -203,10 +227,18 @@ func (r *reader) parameters(o node) (out []field) {
 		f := r.field(p.get("name").text(), p.child("schema"))
 		f.Required = p.get("required").value == true
 		f.About = r.prose(p)
-		f.Rules = append([]string{"in " + p.get("in").text()}, f.Rules...)
+		f.Rules = append([]string{r.place(p.get("in").text())}, f.Rules...)
 		out = append(out, f)
 	}
 	return out
+}
+
+// place says where a parameter is.
+func (r *reader) place(in string) string {
+	if r.french == nil {
+		return "in " + in
+	}
+	return map[string]string{"header": "dans l’en-tête", "path": "dans le chemin", "query": "dans la chaîne de requête"}[in]
 }
 
 // fields returns the properties of a schema. Those of an object in it get dotted names.
@@ -235,12 +267,12 @@ func (r *reader) field(name string, schema node) field {
 			f.About = nil // the object has its own
 		}
 	}
-	f.Rules = rules(schema)
+	f.Rules = r.rules(schema)
 	return f
 }
 
 func (r *reader) hook(event string, post node) hook {
-	out := hook{Event: event, Summary: post.get("summary").text(), About: r.prose(post)}
+	out := hook{Event: event, Summary: r.summary(post), About: r.prose(post)}
 	for _, part := range post.get("requestBody", "content", "application/json", "schema", "allOf").list() {
 		if name := part.refName(); name != "" {
 			r.mention(name)
@@ -254,57 +286,79 @@ func (r *reader) hook(event string, post node) hook {
 
 // rules describes what a value must be. It leaves out the values of a schema that the
 // page shows as an object.
-func rules(s node) (out []string) {
+func (r *reader) rules(s node) (out []string) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	s, null := s.orNull()
 	types := s.get("type").texts()
 	null = null || slices.Contains(types, "null")
 	types = slices.DeleteFunc(types, func(t string) bool { return t == "null" })
-	kind := strings.Join(types, " or ")
+	for i := range types {
+		types[i] = r.kind(types[i])
+	}
+	kind := strings.Join(types, r.say(" or ", " ou "))
 	if format := s.get("format").text(); format != "" && format != "int64" {
-		kind = map[string]string{"uuid": "UUID", "uri": "URL", "email": "e-mail address", "date-time": "time, ISO 8601"}[format]
-		kind = cmp.Or(kind, format)
+		kind = r.format(format)
 	}
 	if kind != "" && null {
-		kind += " or null"
+		kind += r.say(" or null", " ou null")
 	}
 	if kind != "" {
 		add("%s", kind)
 	}
-	between(add, s.get("minLength"), s.get("maxLength"), "%s characters")
-	between(add, s.get("minimum"), s.get("maximum"), "%s")
-	between(add, s.get("minProperties"), s.get("maxProperties"), "%s keys")
+	characters := r.say("%s characters", "%s caractères")
+	r.between(add, s.get("minLength"), s.get("maxLength"), characters)
+	r.between(add, s.get("minimum"), s.get("maximum"), "%s")
+	r.between(add, s.get("minProperties"), s.get("maxProperties"), r.say("%s keys", "%s clés"))
 	if keys := s.get("propertyNames"); keys.present() {
-		between(add, keys.get("minLength"), keys.get("maxLength"), "keys of %s characters")
+		r.between(add, keys.get("minLength"), keys.get("maxLength"), r.say("keys of ", "clés de ")+characters)
 	}
 	if values := s.get("additionalProperties"); values.get("type").present() {
+		kind := r.kind(values.get("type").text())
 		if most := values.get("maxLength"); most.present() {
-			add("values: %s of up to %s characters", values.get("type").text(), most.text())
+			add(r.say("values: %s of up to %s characters", "valeurs : %s, %s caractères au plus"), kind, most.text())
 		} else {
-			add("values: %s", values.get("type").text())
+			add(r.say("values: %s", "valeurs : %s"), kind)
 		}
 	}
 	if v := s.get("enum").texts(); len(v) == 1 {
-		add("always %s", v[0])
+		add(r.say("always %s", "toujours %s"), v[0])
 	} else if len(v) > 0 && s.refName() == "" {
-		add("one of %s", strings.Join(v, ", "))
+		add(r.say("one of %s", "une valeur parmi %s"), strings.Join(v, ", "))
 	}
 	if v := s.get("pattern"); v.present() {
-		add("matches %s", v.text())
+		add(r.say("matches %s", "de la forme %s"), v.text())
 	}
 	if v := s.get("default"); v.present() {
-		add("default %s", v.text())
+		add(r.say("default %s", "par défaut %s"), v.text())
 	}
 	return out
 }
 
-func between(add func(string, ...any), least, most node, format string) {
+// kind names a type of JSON Schema.
+func (r *reader) kind(name string) string {
+	if r.french == nil {
+		return name
+	}
+	return cmp.Or(map[string]string{
+		"string": "chaîne", "integer": "entier", "number": "nombre", "boolean": "booléen", "object": "objet", "array": "tableau",
+	}[name], name)
+}
+
+// format names a format of JSON Schema.
+func (r *reader) format(name string) string {
+	return cmp.Or(map[string]string{
+		"uuid": "UUID", "uri": "URL", "email": r.say("e-mail address", "adresse électronique"),
+		"date-time": r.say("time, ISO 8601", "date et heure, ISO 8601"),
+	}[name], name)
+}
+
+func (r *reader) between(add func(string, ...any), least, most node, format string) {
 	switch {
 	case least.present() && most.present():
 		add(format, least.text()+"–"+most.text())
 	case most.present():
-		add(format, "at most "+most.text())
+		add(format, r.say("at most ", "au plus ")+most.text())
 	case least.present():
-		add(format, "at least "+least.text())
+		add(format, r.say("at least ", "au moins ")+least.text())
 	}
 }

@@ -33,6 +33,15 @@ func toCompletion(s checkout.Session) api.Completion {
 	if len(s.Metadata) > 0 {
 		out.Metadata = &s.Metadata
 	}
+	if len(s.Items) > 1 {
+		items := make([]api.SessionItem, len(s.Items))
+		for i, item := range s.Items {
+			items[i] = api.SessionItem{
+				ErpDueRef: nullable(item.ERPDueRef), Amount: item.Amount, TransactionID: item.TransactionID, NoticeID: item.NoticeID, NoticeRef: item.NoticeRef,
+			}
+		}
+		out.Items = &items
+	}
 	return out
 }
 

@@ -168,6 +168,8 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 		again(page.FieldError{Code: page.ErrorPreviousUndecided})
 	case checkout.CodeOrderUnderReview:
 		again(page.FieldError{Code: page.ErrorOrderPaid})
+	case checkout.CodeDueInPayment:
+		again(page.FieldError{Code: page.ErrorDueInPayment})
 	case checkout.CodeOfferUnknown:
 		st.first(http.StatusConflict, page.FieldError{Field: page.FieldOffer, Code: page.ErrorOfferUnavailable})
 	default:

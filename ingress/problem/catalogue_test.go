@@ -75,7 +75,7 @@ func TestCodesOfTheProcessorsAreInTheCatalogue(t *testing.T) {
 	t.Parallel()
 	for _, code := range []checkout.Code{
 		checkout.CodeValidationFailed, checkout.CodeRateLimited, checkout.CodeKeyReused, checkout.CodeOriginsRequired, checkout.CodeNoChannel,
-		checkout.CodeSessionNotFound, checkout.CodeSessionEnded, checkout.CodeOrderOpen, checkout.CodeOrderPaid, checkout.CodeNotCompleted,
+		checkout.CodeSessionNotFound, checkout.CodeSessionEnded, checkout.CodeOrderOpen, checkout.CodeOrderPaid, checkout.CodeDueInPayment, checkout.CodeNotCompleted,
 		checkout.CodeTokenNotFound, checkout.CodeTokenExpired, checkout.CodeTokenConsumed, checkout.CodeReserved, checkout.CodeNotTaken,
 		checkout.CodeTooMany, checkout.CodeSecondPerson, checkout.CodeReversalLate, checkout.CodeInFlight, checkout.CodePreviousUndecided,
 		checkout.CodeOfferUnknown, checkout.CodeTotalChanged, checkout.CodePaymentLimit, checkout.CodeDayLimit,

@@ -47,6 +47,7 @@ const (
 	FaultConnection  = "connection_broken"
 	FaultUnusable    = "destination_unusable" // a secret, credential or setting is missing
 	FaultInterrupted = "interrupted"          // the caller's context ended; the result is unknown
+	FaultTooLarge    = "answer_too_large"     // Fetch only
 )
 
 // Details of FaultTLS.
@@ -192,14 +193,51 @@ func (c *Client) Get(ctx context.Context, url string, header http.Header) Result
 	return c.call(ctx, http.MethodGet, url, header, nil)
 }
 
-func (c *Client) call(ctx context.Context, method, raw string, header http.Header, body []byte) (r Result) {
+// Fetch sends a GET with exactly these headers, and returns the whole body of a 2xx. A
+// body of more than limit bytes, or one that is not complete within the timeout of the
+// whole call, is a Result with a Fault. The body is not in Result.Answer.
+func (c *Client) Fetch(ctx context.Context, url string, header http.Header, limit int64, timeout time.Duration) (r Result, body []byte) {
+	r = c.roundTrip(ctx, timeout, http.MethodGet, url, header, nil, func(r *Result, resp *http.Response, cancel context.CancelFunc) {
+		if !r.OK() {
+			readAnswer(r, resp, cancel)
+			return
+		}
+		read, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+		switch {
+		case err != nil:
+			*r = fault(ctx, err)
+		case int64(len(read)) > limit:
+			*r = Result{Fault: FaultTooLarge}
+		default:
+			body = read
+		}
+	})
+	return r, body
+}
+
+func (c *Client) call(ctx context.Context, method, raw string, header http.Header, body []byte) Result {
+	return c.roundTrip(ctx, c.timeout, method, raw, header, body, readAnswer)
+}
+
+// readAnswer reads the beginning of an answer whose status decides. A body that is cut off
+// or slow is not a failure.
+func readAnswer(r *Result, resp *http.Response, cancel context.CancelFunc) {
+	defer time.AfterFunc(answerWait, cancel).Stop()
+	read, _ := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
+	r.Answer = keep(read)
+}
+
+// roundTrip makes a call and lets read take the body of the answer. cancel ends the call.
+func (c *Client) roundTrip(ctx context.Context, timeout time.Duration, method, raw string, header http.Header, body []byte,
+	read func(r *Result, resp *http.Response, cancel context.CancelFunc),
+) (r Result) {
 	begun := time.Now()
 	defer func() { r.Duration = time.Since(begun) }()
 	to, err := c.check(raw)
 	if err != nil {
 		return fault(ctx, err)
 	}
-	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(limited, method, to.String(), bytes.NewReader(body))
 	if err != nil {
@@ -220,10 +258,7 @@ func (c *Client) call(ctx context.Context, method, raw string, header http.Heade
 	if r.Status == http.StatusSwitchingProtocols {
 		return r // the body is the connection itself, and no deadline would end its reading
 	}
-	// The status decides. A body that is cut off or slow is not a failure.
-	defer time.AfterFunc(answerWait, cancel).Stop()
-	read, _ := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
-	r.Answer = keep(read)
+	read(&r, resp, cancel)
 	return r
 }
 

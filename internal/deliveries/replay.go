@@ -65,7 +65,9 @@ type Replayed struct {
 	Accepted  int64 // were accepted and are not sent again
 	Scheduled int64 // wait for their next attempt
 	Parked    int64 // need an operator or are exhausted: a retry or a recovery sends them
-	UnderWay  int64 // are planned and not settled
+	// Superseded are not sent, because a later event of their payment was accepted.
+	Superseded int64
+	UnderWay   int64 // are planned and not settled
 	// Unreadable is the number of records that cannot be decoded.
 	Unreadable int64
 }
@@ -149,37 +151,65 @@ type replay struct {
 	replayed            Replayed
 }
 
-// take adds a notification's deliveries to the batch.
+// take adds the deliveries of a record to the batch.
 func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
-	n, err := r.notification(rec)
-	switch {
-	case errors.Is(err, schemas.ErrUndecodable):
+	if r.kind.Plan != nil {
+		planned, err := r.kind.Plan(r.Codec, rec.Value)
+		if err == nil {
+			return r.add(ctx, planned)
+		}
+		return r.unreadable(err)
+	}
+	notifications, err := r.notifications(rec)
+	for _, n := range notifications {
+		if err == nil {
+			err = r.plan(ctx, n)
+		}
+	}
+	return r.unreadable(err)
+}
+
+// unreadable counts a record that cannot be decoded. It returns other errors.
+func (r *replay) unreadable(err error) error {
+	if errors.Is(err, schemas.ErrUndecodable) {
 		r.replayed.Unreadable++
 		return nil
-	case err != nil || n == nil:
-		return err
 	}
+	return err
+}
+
+// plan adds a notification's deliveries to the batch.
+func (r *replay) plan(ctx context.Context, n *record.Notification) error {
 	if n.Request != "" {
 		return nil // the payment has a notification of its own, and its request was carried out
 	}
-	r.replayed.Events++
 	if _, is := r.reversed[n.SessionID]; is {
+		r.replayed.Events++
 		r.replayed.Reversed++
 		return nil
 	}
-	addressed := false
+	var planned []record.Delivery
 	for _, id := range r.kind.Directory.Destinations(n) {
-		if r.Only != "" && r.Only != id {
+		planned = append(planned, *Plan(r.kind.Kind, n, id))
+	}
+	return r.add(ctx, planned)
+}
+
+// add adds the deliveries of one event to the batch.
+func (r *replay) add(ctx context.Context, planned []record.Delivery) error {
+	r.replayed.Events++
+	addressed := false
+	for _, d := range planned {
+		if r.Only != "" && r.Only != d.DestinationID {
 			continue
 		}
 		addressed = true
-		d := Plan(r.kind.Kind, n, id)
-		_, planned := r.underWay[d.DeliveryID]
-		if _, unplanned := r.unplanned[n.EventID]; planned || unplanned {
+		_, underWay := r.underWay[d.DeliveryID]
+		if _, unplanned := r.unplanned[d.EventID]; underWay || unplanned {
 			r.replayed.UnderWay++
 			continue
 		}
-		r.batch = append(r.batch, *d)
+		r.batch = append(r.batch, d)
 	}
 	if !addressed {
 		r.replayed.Unaddressed++
@@ -209,6 +239,9 @@ func (r *replay) flush(ctx context.Context) error {
 		missing = append(missing, again...)
 	}
 	r.replayed.Accepted += int64(len(accepted))
+	if missing, err = r.withoutSuperseded(ctx, missing); err != nil {
+		return err
+	}
 	made := int64(len(missing))
 	if !r.DryRun && made > 0 {
 		if made, err = r.make(ctx, missing); err != nil {
@@ -218,6 +251,27 @@ func (r *replay) flush(ctx context.Context) error {
 	r.replayed.Made += made
 	r.replayed.Scheduled += int64(len(missing)) - made // another process made these in the meantime
 	return nil
+}
+
+// withoutSuperseded returns the deliveries that no later event supersedes. It counts the
+// others.
+func (r *replay) withoutSuperseded(ctx context.Context, batch []record.Delivery) (out []record.Delivery, err error) {
+	ids := make([]string, len(batch))
+	for i := range batch {
+		ids[i] = batch[i].SessionID
+	}
+	superseded, err := r.store.superseded(ctx, r.kind, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range batch {
+		if superseded[batch[i].SessionID] && batch[i].Event != r.kind.Final {
+			r.replayed.Superseded++
+		} else {
+			out = append(out, batch[i])
+		}
+	}
+	return out, nil
 }
 
 // sort returns the deliveries that are missing and those that were accepted. It counts
@@ -252,6 +306,8 @@ func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, ac
 			accepted = append(accepted, d)
 		case StateWaiting, StateQueued:
 			r.replayed.Scheduled++
+		case StateSuperseded:
+			r.replayed.Superseded++
 		default:
 			r.replayed.Parked++
 		}
@@ -283,6 +339,9 @@ func (r *replay) make(ctx context.Context, batch []record.Delivery) (made int64,
 		}
 		if made = tag.RowsAffected(); made == 0 {
 			return nil
+		}
+		if err := r.store.supersede(ctx, tx, attempts); err != nil {
+			return err
 		}
 		if _, err := tx.Exec(ctx, `
 			UPDATE delivery_destinations SET next_due_at = least(next_due_at, $3)

@@ -108,18 +108,18 @@ func (r *replay) findReversed(ctx context.Context) error {
 	})
 }
 
-// notification returns the notification of a record, or nil if there is none.
-func (r *replay) notification(rec *kgo.Record) (*record.Notification, error) {
+// notifications returns the notifications of a record.
+func (r *replay) notifications(rec *kgo.Record) ([]*record.Notification, error) {
 	if !r.FromEvents {
 		var n record.Notification
-		return &n, r.Codec.Decode(rec.Value, &n)
+		return []*record.Notification{&n}, r.Codec.Decode(rec.Value, &n)
 	}
 	var e record.Event
 	if err := r.Codec.Decode(rec.Value, &e); err != nil {
 		return nil, err
 	}
-	if event := mapping.ToEvent(&e); event.Confirms() {
-		return mapping.ToConfirmation(event)
+	if event := mapping.ToEvent(&e); event.Type == checkout.EventCompleted {
+		return mapping.ToConfirmations(event)
 	}
 	return nil, nil
 }

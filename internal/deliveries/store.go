@@ -21,10 +21,11 @@ const (
 	StateDelivered     = "delivered"
 	StateNeedsOperator = "needs_operator"
 	StateExhausted     = "exhausted"
+	StateSuperseded    = "superseded" // by a later event of its session; it is never sent again
 )
 
 // States lists all states.
-var States = []string{StateWaiting, StateQueued, StateDelivered, StateNeedsOperator, StateExhausted}
+var States = []string{StateWaiting, StateQueued, StateDelivered, StateNeedsOperator, StateExhausted, StateSuperseded}
 
 // Retryable are the states from which an operator can have a delivery sent again.
 var Retryable = []string{StateWaiting, StateNeedsOperator, StateExhausted}
@@ -36,6 +37,7 @@ var stateOf = map[Outcome]string{
 	OutcomeDeferred:      StateWaiting,
 	OutcomeNeedsOperator: StateNeedsOperator,
 	OutcomeExhausted:     StateExhausted,
+	OutcomeSuperseded:    StateSuperseded,
 }
 
 // Known reports whether the outcome is one of Outcomes.
@@ -60,7 +62,11 @@ func (s *Store) Kinds() Kinds { return s.kinds }
 
 // tx runs do in a transaction. doing is the beginning of the error's text.
 func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) error {
-	return failed(doing, pgx.BeginFunc(ctx, s.pool, do))
+	err := pgx.BeginFunc(ctx, s.pool, do)
+	if err != nil {
+		s.days.Clear() // the database may be one that was restored from a backup, without the tables of today
+	}
+	return failed(doing, err)
 }
 
 // failed returns err behind the text of what was being done. It returns nil for nil.
@@ -147,7 +153,7 @@ func (s *Store) dropDay(ctx context.Context, name string) error {
 			return err
 		}
 		var open bool
-		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+` WHERE state NOT IN ('delivered', 'exhausted'))`).Scan(&open); err != nil || open {
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+` WHERE state NOT IN ('delivered', 'exhausted', 'superseded'))`).Scan(&open); err != nil || open {
 			return err
 		}
 		_, err := tx.Exec(ctx, `DROP TABLE `+table+`, `+attempts)

@@ -1,6 +1,10 @@
 // Package erp calls the agencies' own systems (integration contract, "ERP REST"). It
-// authenticates, calls only the networks that the agency names, confirms payments and
-// asks for health. No other package uses an ERP's credentials.
+// authenticates, calls only the networks that the agency names, confirms payments, asks for
+// health, and reads dues and disbursement lines. No other package uses an ERP's credentials.
+//
+// Pages and the citizen API read dues with [Dues], which shares calls and answers and adds
+// the services of the catalogue. No error, result or metric of this package holds a secret
+// or a subject_ref.
 package erp
 
 import (
@@ -12,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"quittance/internal/address"
+	rules "quittance/internal/address"
 	"quittance/internal/call"
 	"quittance/internal/registry"
 )
@@ -67,7 +71,7 @@ func (c *Client) Confirm(ctx context.Context, s registry.ERPSettings, transactio
 	}
 	h.Set("Content-Type", "application/json")
 	h.Set("Idempotency-Key", transactionID)
-	return c.to(s).Post(ctx, url(s, "/payment-confirmations"), h, body)
+	return c.to(s).Post(ctx, address(s, "/payment-confirmations"), h, body)
 }
 
 // Health asks the ERP for its health. A 2xx means that it is up.
@@ -76,10 +80,12 @@ func (c *Client) Health(ctx context.Context, s registry.ERPSettings) call.Result
 	if !ok {
 		return call.Result{Fault: call.FaultUnusable}
 	}
-	return c.to(s).Get(ctx, url(s, "/health"), h)
+	return c.to(s).Get(ctx, address(s, "/health"), h)
 }
 
-func url(s registry.ERPSettings, path string) string { return strings.TrimRight(s.BaseURL, "/") + path }
+func address(s registry.ERPSettings, path string) string {
+	return strings.TrimRight(s.BaseURL, "/") + path
+}
 
 // header returns the header fields of a call. ok is false when the credential is not
 // usable.
@@ -114,7 +120,7 @@ func (c *Client) to(s registry.ERPSettings) *call.Client {
 		via.client.Close() // the networks have changed
 	}
 	via = restricted{slices.Clone(s.Networks), call.New(call.Config{
-		Rule: address.Rule{Loopback: c.cfg.Loopback, Backend: true, Networks: s.Networks}, Roots: c.cfg.Roots,
+		Rule: rules.Rule{Loopback: c.cfg.Loopback, Backend: true, Networks: s.Networks}, Roots: c.cfg.Roots,
 	})}
 	c.via[id] = via
 	return via.client

@@ -100,6 +100,47 @@ func TestCash(t *testing.T) {
 	}
 }
 
+// Completed payments of the cash-in surface whose money was given back are rows, once each
+// and whichever event is applied, until the read model is emptied.
+func TestCashinReversals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, time.Second)
+	var all []checkout.Session
+	for n := range 4 {
+		s := session(n, appA)
+		s.Sequence, s.Status, s.EndedAt, s.OrderID, s.Amount = 5, checkout.StatusCompleted, morning, fmt.Sprintf("case-%d", n), 5000
+		s.Cashin = &checkout.Cashin{Kind: checkout.CashinInit, PaymentID: int64(n + 1), Number: fmt.Sprintf("T2611%06d", n+1)}
+		s.ReversedAt, s.ReversalReason = morning.Add(time.Hour), checkout.ReversalRefunded
+		all = append(all, s)
+	}
+	all[1].ReversedAt = time.Time{}       // keeps its money
+	all[2].Cashin = nil                   // of the ministry API
+	all[3].Status = checkout.StatusFailed // late money, of which the partner heard nothing
+	archived := all[0]
+	archived.Sequence, archived.Archived = 6, true
+	for _, batch := range [][]checkout.Session{all, {archived}, all} {
+		if err := w.store.Apply(t.Context(), snapshots(t, w.codec, batch...), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := func() (text string) {
+		if err := w.pool.QueryRow(t.Context(), `SELECT coalesce(string_agg(concat_ws(' ', session_id = $1, application_id = $2, livemode, number, external_number, amount, reason, reversed_at = $3), ';'), '') FROM cashin_reversals`,
+			all[0].ID, appA, morning.Add(time.Hour)).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if got := rows(); got != "t t f T2611000001 case-0 5000 refunded t" {
+		t.Errorf("reversals: %s", got)
+	}
+	if err := w.store.Empty(t.Context(), operation.Actor{Kind: operation.ActorCommandLine, Name: "test"}, morning, w.events, map[int32]int64{0: 0}); err != nil {
+		t.Fatal(err)
+	}
+	if got := rows(); got != "" {
+		t.Errorf("an emptied read model has %s", got)
+	}
+}
+
 // A transaction sees all movements that were acknowledged before it began, also while a
 // rebuild empties the read model, and it is repeated when another one was first.
 func TestTransact(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/checkout"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/personal"
 )
@@ -50,24 +51,31 @@ func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume
 }
 
 // writing returns the statements for snapshots: the confirmations for ERPs, the last state
-// of each session with its movements of cash, then the deletion of the keys of erased data. All are sorted by key, so
-// that two writers cannot deadlock.
+// of each session with its movements of cash and its reversal, then the adoption of contact
+// data by the session that has them, and the deletion of the keys of erased data. All are
+// sorted by key, so that two writers cannot deadlock.
 func writing(snapshots []Snapshot) *pgx.Batch {
 	batch := &pgx.Batch{}
 	last := map[string]Snapshot{}
-	erased := map[string]bool{}
+	erased, adopted := map[string]bool{}, map[string]string{}
 	for _, s := range slices.SortedFunc(slices.Values(snapshots), func(a, b Snapshot) int { return strings.Compare(a.TransactionID, b.TransactionID) }) {
-		if s.Confirms() {
+		for _, due := range s.Dues() {
+			if s.Status != checkout.StatusCompleted || due.ERPDueRef == "" {
+				continue
+			}
 			batch.Queue(`
 				INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at, accepted_at)
 				VALUES ($1, $2, $3, $4, $5, $6)
 				ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, completed_at = excluded.completed_at,
 					accepted_at = coalesce(c.accepted_at, excluded.accepted_at)
 				WHERE c.session_id IS NULL OR c.accepted_at IS NULL AND excluded.accepted_at IS NOT NULL`,
-				s.TransactionID, s.ID, s.TenantID, s.Live, s.EndedAt, optional(s.Confirmation.SettledAt))
+				due.TransactionID, s.ID, s.TenantID, s.Live, s.EndedAt, optional(due.Confirmation.SettledAt))
 		}
 		if s.Erased {
-			erased[s.ID] = true
+			erased[s.ID], erased[s.ContactID()] = true, true
+		}
+		if s.ContactID() != s.ID {
+			adopted[s.ContactID()] = s.ID
 		}
 		if known, ok := last[s.ID]; !ok || known.Sequence < s.Sequence {
 			last[s.ID] = s
@@ -87,9 +95,23 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 		for _, m := range s.Cash() {
 			writeCash(batch, m)
 		}
+		if s.Cashin != nil && s.Status == checkout.StatusCompleted && !s.ReversedAt.IsZero() {
+			writeReversal(batch, s)
+		}
 	}
+	personal.Adopt(batch, adopted)
 	personal.Delete(batch, slices.Sorted(maps.Keys(erased)))
 	return batch
+}
+
+// writeReversal adds the statement for a payment of the deprecated cash-in surface whose money
+// was given back. A session is reversed once, so a stored row stays as it is.
+func writeReversal(batch *pgx.Batch, s Snapshot) {
+	batch.Queue(`
+		INSERT INTO cashin_reversals (session_id, application_id, livemode, number, external_number, amount, reason, reversed_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT DO NOTHING`,
+		s.ID, s.ApplicationID, s.Live, s.Cashin.Number, storable(s.OrderID), s.Amount, string(s.ReversalReason), s.ReversedAt)
 }
 
 // optional returns nil for the zero time.

@@ -127,6 +127,8 @@ func TestDeadlinesOfPutAndRestoreAgree(t *testing.T) {
 				cmd := creation(len(ids), rapid.SampledFrom([]string{"o1", "o2", "o3"}).Draw(t, "order"), now)
 				do, _ := cmd.Do.(checkout.Create)
 				do.Session.ExpiresAt = now.Add(duration(t))
+				do.Session.ERP = true
+				do.Session.Metadata = map[string]string{checkout.MetadataERPDueRef: rapid.SampledFrom([]string{"d1", "d2"}).Draw(t, "due")}
 				if rapid.Bool().Draw(t, "faulty") {
 					do.Faults = []checkout.Fault{{Code: checkout.CodeValidationFailed, Field: "amount"}}
 				}
@@ -159,6 +161,12 @@ func TestDeadlinesOfPutAndRestoreAgree(t *testing.T) {
 					Status: rapid.SampledFrom([]checkout.OutcomeStatus{
 						checkout.OutcomeApproved, checkout.OutcomeRefused, checkout.OutcomePending, checkout.OutcomeAmbiguous, checkout.OutcomeUnknown,
 					}).Draw(t, "status"),
+				}})
+			},
+			"erp": func(t *rapid.T) {
+				id := session(t)
+				decide(t, checkout.Command{SessionID: id, Do: checkout.Confirmed{
+					TransactionID: "018f0000-0000-7000-8000-00000000000f", Answer: checkout.AnswerAccepted, AnsweredAt: now,
 				}})
 			},
 			"enquire": func(t *rapid.T) {

@@ -112,6 +112,11 @@ func (p *Processor) Deadline(key, value []byte) time.Time {
 		if p.codec.Decode(value, &r) == nil {
 			return r.ForgetAt
 		}
+	case kindClaim:
+		var r record.Claim
+		if p.codec.Decode(value, &r) == nil {
+			return checkout.Claim(r).ForgetAt()
+		}
 	case kindOrder, kindQuota, kindTill, kindMonth, kindNumber, kindExternal:
 		// Never removed: paid orders and the numbers of payments are kept, and an application
 		// or a clerk has one entry.
@@ -125,7 +130,7 @@ func (p *Processor) Tick(tx *runtime.Tx, key []byte, now time.Time) error {
 	switch kindOf(key) {
 	case kindSession:
 		return p.decide(tx, checkout.Command{At: now.UTC().Truncate(time.Millisecond), SessionID: sessionOf(key), Do: checkout.Tick{}})
-	case kindIdempotency, kindToken, kindTokenList:
+	case kindIdempotency, kindToken, kindTokenList, kindClaim:
 		tx.Delete(key)
 	case kindOrder, kindQuota, kindTill, kindMonth, kindNumber, kindExternal:
 	}
@@ -141,9 +146,7 @@ type writer struct {
 
 func (w *writer) encode(r record.Record) []byte {
 	b, err := w.p.codec.Encode(r)
-	if err != nil && w.err == nil {
-		w.err = runtime.Poison(err) // a retry gives the same result
-	}
+	w.fail(err)
 	return b
 }
 
@@ -205,6 +208,13 @@ func (w *writer) payments(d checkout.Decision) {
 	for k, id := range d.Numbers {
 		w.put(numberKey(k), &record.NumberedPayment{SessionID: id}, time.Time{})
 	}
+	for k, c := range d.Claims {
+		if c.Empty() {
+			w.tx.Delete(claimKey(k))
+			continue
+		}
+		w.put(claimKey(k), (*record.Claim)(&c), c.ForgetAt())
+	}
 	for k, e := range d.Externals {
 		w.put(externalKey(k), &record.ExternalNumber{
 			InitSessionID: e.InitSessionID, Open: int32(e.Open), Paid: int32(e.Paid), Undecided: int32(e.Undecided), Late: int32(e.Late), Ask: e.Ask, //nolint:gosec // counts of payments
@@ -224,18 +234,23 @@ func (w *writer) event(e checkout.Event) {
 	if _, ok := e.PartnerNotice(); ok {
 		w.notify(schemas.TopicPartners, s.ApplicationID, e, mapping.ToPartner)
 	}
-	if _, ok := e.ConfirmationRequest(); ok {
-		w.notify(schemas.TopicConfirmations, s.TenantID, e, mapping.ToConfirmation)
+	confirmations, err := mapping.ToConfirmations(e)
+	w.fail(err)
+	for _, n := range confirmations {
+		w.emit(schemas.TopicConfirmations, s.TenantID, n)
 	}
 }
 
 func (w *writer) notify(topic, key string, e checkout.Event, notification func(checkout.Event) (*record.Notification, error)) {
 	n, err := notification(e)
-	if err != nil {
-		if w.err == nil {
-			w.err = runtime.Poison(err)
-		}
-		return
+	if w.fail(err); err == nil {
+		w.emit(topic, key, n)
 	}
-	w.emit(topic, key, n)
+}
+
+// fail remembers the first fault of the program. A retry gives the same result.
+func (w *writer) fail(err error) {
+	if err != nil && w.err == nil {
+		w.err = runtime.Poison(err)
+	}
 }

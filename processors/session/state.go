@@ -24,6 +24,7 @@ const (
 	kindMonth       kind = 'm'
 	kindNumber      kind = 'n'
 	kindExternal    kind = 'e'
+	kindClaim       kind = 'd'
 )
 
 func kindOf(key []byte) kind {
@@ -60,6 +61,10 @@ func numberKey(k checkout.NumberKey) []byte {
 
 func externalKey(k checkout.ExternalKey) []byte {
 	return stateKey(kindExternal, k.ApplicationID, modeOf(k.Live), k.ExternalNumber)
+}
+
+func claimKey(k checkout.ClaimKey) []byte {
+	return stateKey(kindClaim, k.TenantID, modeOf(k.Live), k.ERPDueRef)
 }
 
 func orderKey(k checkout.OrderKey) []byte {
@@ -165,4 +170,12 @@ func (v *view) External(k checkout.ExternalKey) checkout.External {
 	return checkout.External{
 		InitSessionID: r.InitSessionID, Open: int(r.Open), Paid: int(r.Paid), Undecided: int(r.Undecided), Late: int(r.Late), Ask: r.Ask,
 	}
+}
+
+func (v *view) Claim(k checkout.ClaimKey) checkout.Claim {
+	var r record.Claim
+	if !v.get(claimKey(k), &r) {
+		return checkout.Claim{}
+	}
+	return checkout.Claim(r)
 }

@@ -50,7 +50,7 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 		r.Type = CommandCreate
 		r.Create = &record.CreateSession{
 			Session: FromSession(do.Session), IdempotencyKey: do.IdempotencyKey, BodyHash: do.BodyHash,
-			CreationsPerMinute: int32(do.CreationsPerMinute), Faults: FromFaults(do.Faults), //nolint:gosec // validated by the registry
+			CreationsPerMinute: int32(do.CreationsPerMinute), Faults: FromFaults(do.Faults), Replace: do.Replace, //nolint:gosec // validated by the registry
 		}
 	case checkout.Cancel:
 		r.Type, r.By = CommandCancel, string(do.By)
@@ -134,7 +134,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 	case r.Type == CommandCreate && r.Create != nil:
 		c.Do = checkout.Create{
 			Session: ToSession(&r.Create.Session), IdempotencyKey: r.Create.IdempotencyKey, BodyHash: r.Create.BodyHash,
-			CreationsPerMinute: int(r.Create.CreationsPerMinute), Faults: ToFaults(r.Create.Faults),
+			CreationsPerMinute: int(r.Create.CreationsPerMinute), Faults: ToFaults(r.Create.Faults), Replace: r.Create.Replace,
 		}
 	case r.Type == CommandCancel:
 		c.Do = checkout.Cancel{By: checkout.Canceller(r.By)}
@@ -211,9 +211,7 @@ func FromSession(s checkout.Session) record.Session {
 		Status: string(s.Status), Sequence: s.Sequence, FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage,
 		Orphans: s.Orphans, Late: s.Late, ReversedAt: s.ReversedAt, ReversalReason: string(s.ReversalReason), ReversalRef: s.ReversalRef,
 		Archived: s.Archived, ERP: s.ERP, Cashin: fromCashin(s.Cashin),
-	}
-	if c := s.Confirmation; c.Status != "" {
-		r.Confirmation = &record.Confirmation{Status: string(c.Status), Since: c.Since, AnsweredAt: c.AnsweredAt, SettledAt: c.SettledAt, Reference: c.Reference}
+		Items: fromItems(s.Items), Confirmation: fromConfirmation(s.Confirmation), CitizenID: s.CitizenID, PulledAt: s.PulledAt,
 	}
 	if len(s.Cases) > 0 {
 		r.Cases = make([]record.Case, len(s.Cases))
@@ -223,13 +221,8 @@ func FromSession(s checkout.Session) record.Session {
 				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: string(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
 				Account: c.Account, ApprovedAt: c.ApprovedAt,
 				Proposed: int32(c.Proposed), Decided: int32(c.Decided), //nolint:gosec // small
+				TransactionID: c.TransactionID,
 			}
-		}
-	}
-	if len(s.Items) > 0 {
-		r.Items = make([]record.Item, len(s.Items))
-		for i, item := range s.Items {
-			r.Items[i] = record.Item(item)
 		}
 	}
 	if len(s.Offers) > 0 {
@@ -265,12 +258,7 @@ func ToSession(r *record.Session) checkout.Session {
 		Status: checkout.Status(r.Status), Sequence: r.Sequence,
 		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage, Orphans: r.Orphans,
 		Late: r.Late, ReversedAt: r.ReversedAt, ReversalReason: checkout.ReversalReason(r.ReversalReason), ReversalRef: r.ReversalRef, Archived: r.Archived,
-		ERP: r.ERP, Cashin: toCashin(r.Cashin),
-	}
-	if c := r.Confirmation; c != nil {
-		s.Confirmation = checkout.Confirmation{
-			Status: checkout.ConfirmationStatus(c.Status), Since: c.Since, AnsweredAt: c.AnsweredAt, SettledAt: c.SettledAt, Reference: c.Reference,
-		}
+		ERP: r.ERP, Cashin: toCashin(r.Cashin), Items: toItems(r.Items), Confirmation: toConfirmation(r.Confirmation), CitizenID: r.CitizenID, PulledAt: r.PulledAt,
 	}
 	if len(r.Cases) > 0 {
 		s.Cases = make([]checkout.Case, len(r.Cases))
@@ -279,14 +267,8 @@ func ToSession(r *record.Session) checkout.Session {
 				ID: c.ID, Kind: checkout.CaseKind(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
 				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: checkout.Resolution(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
 				Account: c.Account, ApprovedAt: c.ApprovedAt,
-				Proposed: int(c.Proposed), Decided: int(c.Decided),
+				Proposed: int(c.Proposed), Decided: int(c.Decided), TransactionID: c.TransactionID,
 			}
-		}
-	}
-	if len(r.Items) > 0 {
-		s.Items = make([]checkout.Item, len(r.Items))
-		for i, item := range r.Items {
-			s.Items[i] = checkout.Item(item)
 		}
 	}
 	if len(r.Offers) > 0 {
@@ -337,20 +319,25 @@ func ToEvent(r *record.Event) checkout.Event {
 	return e
 }
 
-// ToConfirmation returns the notification that confirms a payment to the ERP of the
-// agency, has it confirmed once more, or withdraws it. The event must have a
-// ConfirmationRequest. All notifications of a payment have the same id, the
-// transaction_id, and the same time, that of the payment. The result depends on the
-// event's record only, so that it can be made again from checkout.events.
-func ToConfirmation(e checkout.Event) (*record.Notification, error) {
-	request, _ := e.ConfirmationRequest()
-	n, err := notification(e, e.Session.TransactionID, payload.Confirmation)
-	if err != nil || request == checkout.RequestConfirm {
-		return n, err
+// ToConfirmations returns the notifications that have the agency's ERP told of the payments of
+// the dues that the event names, told once more, or told no more. All notifications of a
+// payment have the same id, its transaction_id, and the same time, that of the payment. The
+// result depends on the event's record only, so that it can be made again from
+// checkout.events.
+func ToConfirmations(e checkout.Event) ([]*record.Notification, error) {
+	var out []*record.Notification
+	for _, request := range e.ConfirmationRequests() {
+		n, err := notification(e, request.Due.TransactionID, func(e checkout.Event) ([]byte, error) { return payload.Confirmation(e, request.Due) })
+		if err != nil {
+			return nil, err
+		}
+		if request.Kind != checkout.RequestConfirm {
+			n.Event, n.OccurredAt = string(checkout.EventCompleted), e.Session.EndedAt
+			n.Request, n.RequestedAt = string(request.Kind), e.OccurredAt
+		}
+		out = append(out, n)
 	}
-	n.Event, n.OccurredAt = string(checkout.EventCompleted), e.Session.EndedAt
-	n.Request, n.RequestedAt = string(request), e.OccurredAt
-	return n, nil
+	return out, nil
 }
 
 // ToWebhook returns the notification of an event that integrators can subscribe to.

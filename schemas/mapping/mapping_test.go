@@ -127,16 +127,23 @@ func TestConfirmationRequests(t *testing.T) {
 		ID: "s", TransactionID: "tx", Status: checkout.StatusCompleted, EndedAt: paid, Metadata: map[string]string{checkout.MetadataERPDueRef: "due"},
 		Collection: &checkout.Collection{ID: "c"},
 	}}
-	first, err := mapping.ToConfirmation(e)
+	only := func(e checkout.Event) (*record.Notification, error) {
+		made, err := mapping.ToConfirmations(e)
+		if len(made) != 1 {
+			t.Fatalf("%d notifications, %v", len(made), err)
+		}
+		return made[0], err
+	}
+	first, err := only(e)
 	if err != nil || first.Request != "" || first.EventID != "tx" || !first.OccurredAt.Equal(paid) {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	for kind, want := range map[checkout.EventType]checkout.ConfirmationRequest{
+	for kind, want := range map[checkout.EventType]checkout.ConfirmationKind{
 		checkout.EventConfirmationRetried: checkout.RequestAgain, checkout.EventConfirmationRecorded: checkout.RequestWithdraw,
 	} {
 		later := e
 		later.Type, later.OccurredAt = kind, asked
-		n, err := mapping.ToConfirmation(later)
+		n, err := only(later)
 		if err != nil || n.Request != string(want) || !n.RequestedAt.Equal(asked) {
 			t.Fatalf("%+v, %v", n, err)
 		}

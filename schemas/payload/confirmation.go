@@ -28,19 +28,19 @@ type confirmationPayment struct {
 	PayerMasked *string `json:"payer_masked"`
 }
 
-// Confirmation returns the body that confirms a payment to the ERP of the agency. The
-// session of the event is completed. The event may be a later one: the body is the same,
+// Confirmation returns the body that confirms the payment of a due of the event's session to
+// the ERP of the agency. The session is completed. The event may be a later one: the body is the same,
 // but for the payer's masked number, which leaves the session 30 days after its end.
-func Confirmation(e checkout.Event) ([]byte, error) {
+func Confirmation(e checkout.Event, due checkout.Item) ([]byte, error) {
 	s, c := e.Session, e.Session.Collection
 	paidAt := s.EndedAt
 	if s.Late {
 		paidAt = c.DecidedAt // the case completed the session later
 	}
 	return json.Marshal(confirmation{
-		ERPDueRef: s.Metadata[checkout.MetadataERPDueRef], TransactionID: s.TransactionID, NoticeRef: s.NoticeRef,
-		PaymentRef: s.PaymentRef, AmountMinor: s.Amount, Currency: s.Currency, PaidAt: timestamp(paidAt),
-		ServiceCode: nullable(s.ServiceCode),
+		ERPDueRef: due.ERPDueRef, TransactionID: due.TransactionID, NoticeRef: due.NoticeRef,
+		PaymentRef: s.PaymentRef, SubjectRef: nullable(due.SubjectRef), AmountMinor: due.Amount, Currency: s.Currency, Partial: due.Partial(), PaidAt: timestamp(paidAt),
+		ServiceCode: nullable(due.ServiceCode),
 		Payment: confirmationPayment{
 			Channel: string(c.Channel), OfferID: c.OfferID, OperatorRef: c.OperatorRef, PayerMasked: nullable(c.PayerMasked),
 		},

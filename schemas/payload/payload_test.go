@@ -46,7 +46,9 @@ func TestBodies(t *testing.T) {
 		"honoured":           {payload.Webhook, honoured, `{"event_id":"evt_1","event":"checkout.completed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":true,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"notice_id":"notice","transaction_id":"tx","channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","fee_amount":50,"total_amount":5050,"completed_at":"2026-03-04T05:06:07.008Z","late":true}`},
 		"reversed":           {payload.Webhook, reversed, `{"event_id":"evt_1","event":"checkout.reversed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":false,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"transaction_id":"tx","items":[{"erp_due_ref":"due","amount":5000,"transaction_id":"tx","notice_id":"notice","notice_ref":"AV-1"}],"reversed_at":"2026-03-04T05:06:07.008Z","reversal_reason":"refunded","reversal_ref":"R-7","was_completed":true,"order_paid":false}`},
 		"failed":             {payload.Webhook, failed, `{"event_id":"evt_1","event":"checkout.failed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"failed","paid":false,"payment_ref":"1234567890123456","metadata":{},"service_code":"service","service_label":null,"failure_code":"insufficient_funds","failure_message":"No money."}`},
-		"confirmed":          {payload.Confirmation, completed(), `{"erp_due_ref":"due","transaction_id":"tx","notice_ref":"AV-1","payment_ref":"1234567890123456","subject_ref":null,"amount_minor":5000,"currency":"XAF","partial":false,"paid_at":"2026-03-04T05:06:07.008Z","service_code":"service","payment":{"channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","payer_masked":null}}`},
+		"confirmed":          {confirmation(0), completed(), `{"erp_due_ref":"due","transaction_id":"tx","notice_ref":"AV-1","payment_ref":"1234567890123456","subject_ref":null,"amount_minor":5000,"currency":"XAF","partial":false,"paid_at":"2026-03-04T05:06:07.008Z","service_code":"service","payment":{"channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","payer_masked":null}}`},
+		"cart, completed":    {payload.Webhook, cart(), `{"event_id":"evt_1","event":"checkout.completed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":true,"payment_ref":"1234567890123456","metadata":{},"service_code":"service","service_label":null,"notice_id":"notice","transaction_id":"tx","channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","fee_amount":50,"total_amount":5050,"completed_at":"2026-03-04T05:06:07.008Z","items":[{"erp_due_ref":"D-1","amount":4000,"transaction_id":"tx","notice_id":"notice","notice_ref":"AV-1"},{"erp_due_ref":"D-2","amount":1000,"transaction_id":"tx-2","notice_id":"notice-2","notice_ref":"AV-2"}]}`},
+		"cart, confirmed":    {confirmation(1), cart(), `{"erp_due_ref":"D-2","transaction_id":"tx-2","notice_ref":"AV-2","payment_ref":"1234567890123456","subject_ref":"NIU-1","amount_minor":1000,"currency":"XAF","partial":true,"paid_at":"2026-03-04T05:06:07.008Z","service_code":"vignette","payment":{"channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","payer_masked":null}}`},
 		"partner, completed": {payload.Partner, ofPartner(completed()), `{"paymentId":7,"externalNumber":"order","amount":5000,"status":"completed","paidAt":"2026-03-04T05:06:07.008Z","note":"a <b> & c"}`},
 		"partner, failed":    {payload.Partner, ofPartner(failed), `{"paymentId":7,"externalNumber":"order","amount":5000,"status":"failed","paidAt":null,"note":"a <b> & c"}`},
 	} {
@@ -55,4 +57,20 @@ func TestBodies(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, c.want)
 		}
 	}
+}
+
+// confirmation writes the body about the n-th due of a session.
+func confirmation(n int) func(checkout.Event) ([]byte, error) {
+	return func(e checkout.Event) ([]byte, error) { return payload.Confirmation(e, e.Session.Dues()[n]) }
+}
+
+// cart is a completed session of two dues, of which one is paid in part.
+func cart() checkout.Event {
+	e := completed()
+	e.Session.Metadata = nil
+	e.Session.Items = []checkout.Item{
+		{ERPDueRef: "D-1", SubjectRef: "NIU-1", Amount: 4000, Outstanding: 4000, TransactionID: "tx", NoticeID: "notice", NoticeRef: "AV-1"},
+		{ERPDueRef: "D-2", SubjectRef: "NIU-1", ServiceCode: "vignette", Amount: 1000, Outstanding: 9000, TransactionID: "tx-2", NoticeID: "notice-2", NoticeRef: "AV-2"},
+	}
+	return e
 }

@@ -51,6 +51,8 @@ type webhookPayment struct {
 	CompletedAt   string `json:"completed_at"`
 	// Late is set when an operator case completed the session after its end.
 	Late bool `json:"late,omitempty"`
+	// Items are the dues of a session that pays several.
+	Items []webhookItem `json:"items,omitempty"`
 }
 
 // webhookFailure holds the additional fields of checkout.failed.
@@ -63,23 +65,32 @@ type webhookFailure struct {
 type webhookReversed struct {
 	webhook
 
-	TransactionID  string         `json:"transaction_id"`
-	Items          []reversedItem `json:"items"`
-	ReversedAt     string         `json:"reversed_at"`
-	ReversalReason string         `json:"reversal_reason"`
-	ReversalRef    *string        `json:"reversal_ref"`
-	WasCompleted   bool           `json:"was_completed"`
-	OrderPaid      bool           `json:"order_paid"`
+	TransactionID  string        `json:"transaction_id"`
+	Items          []webhookItem `json:"items"`
+	ReversedAt     string        `json:"reversed_at"`
+	ReversalReason string        `json:"reversal_reason"`
+	ReversalRef    *string       `json:"reversal_ref"`
+	WasCompleted   bool          `json:"was_completed"`
+	OrderPaid      bool          `json:"order_paid"`
 }
 
-// reversedItem is a due whose money was returned. Amount is in minor units, without
-// fees.
-type reversedItem struct {
+// webhookItem is a due that was paid, or whose money was returned. Amount is in minor units,
+// without fees.
+type webhookItem struct {
 	ERPDueRef     *string `json:"erp_due_ref"`
 	Amount        int64   `json:"amount"`
 	TransactionID string  `json:"transaction_id"`
 	NoticeID      string  `json:"notice_id"`
 	NoticeRef     string  `json:"notice_ref"`
+}
+
+func items(s checkout.Session) (out []webhookItem) {
+	for _, due := range s.Dues() {
+		out = append(out, webhookItem{
+			ERPDueRef: nullable(due.ERPDueRef), Amount: due.Amount, TransactionID: due.TransactionID, NoticeID: due.NoticeID, NoticeRef: due.NoticeRef,
+		})
+	}
+	return out
 }
 
 // Webhook returns the body of the webhook about an event.
@@ -100,14 +111,15 @@ func Webhook(e checkout.Event) ([]byte, error) {
 			NoticeID: s.NoticeID, TransactionID: s.TransactionID, Channel: string(c.Channel), OfferID: c.OfferID,
 			OperatorRef: c.OperatorRef, FeeAmount: c.Fee, TotalAmount: c.Amount, CompletedAt: timestamp(e.OccurredAt), Late: s.Late,
 		}
+		if len(s.Items) > 1 {
+			w.Items = items(s)
+		}
 	}
 	if e.Type == checkout.EventReversed {
 		return json.Marshal(webhookReversed{
 			webhook: w, TransactionID: s.TransactionID, ReversedAt: timestamp(s.ReversedAt), ReversalReason: string(s.ReversalReason), ReversalRef: nullable(s.ReversalRef),
 			WasCompleted: e.Detail[checkout.DetailWasCompleted] == "true", OrderPaid: e.Detail[checkout.DetailOrderPaid] == "true",
-			Items: []reversedItem{{
-				ERPDueRef: nullable(s.Metadata[checkout.MetadataERPDueRef]), Amount: s.Amount, TransactionID: s.TransactionID, NoticeID: s.NoticeID, NoticeRef: s.NoticeRef,
-			}},
+			Items: items(s),
 		})
 	}
 	if e.Type == checkout.EventFailed {

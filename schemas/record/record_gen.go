@@ -338,6 +338,8 @@ type Case struct {
 	Proposed int32
 	// number of the last proposal whose approval or rejection an event records
 	Decided int32
+	// the due of a case about a confirmation; null if the session has one due
+	TransactionID string
 }
 
 func (r *Case) fromNative(m map[string]any) {
@@ -358,6 +360,7 @@ func (r *Case) fromNative(m map[string]any) {
 	r.ApprovedAt = fromNullable[time.Time]("long.timestamp-millis", m["approved_at"])
 	r.Proposed = from[int32](m["proposed"])
 	r.Decided = from[int32](m["decided"])
+	r.TransactionID = fromNullable[string]("string", m["transaction_id"])
 }
 
 func (r *Case) appendTo(b []byte) []byte {
@@ -423,6 +426,12 @@ func (r *Case) appendTo(b []byte) []byte {
 	}
 	b = appendInt(b, r.Proposed)
 	b = appendInt(b, r.Decided)
+	if r.TransactionID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.TransactionID)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -463,76 +472,9 @@ func (r *Case) readFrom(d *reader) {
 	}
 	r.Proposed = d.readInt()
 	r.Decided = d.readInt()
-}
-
-// Item is a part of other records.
-type Item struct {
-	ERPDueRef    string
-	ServiceCode  string
-	ServiceLabel string
-	// due, minor units
-	Amount int64
-	// the item's part of the fee, set at the approval
-	Fee           int64
-	TransactionID string
-	NoticeID      string
-	NoticeRef     string
-}
-
-func (r *Item) fromNative(m map[string]any) {
-	r.ERPDueRef = fromNullable[string]("string", m["erp_due_ref"])
-	r.ServiceCode = fromNullable[string]("string", m["service_code"])
-	r.ServiceLabel = fromNullable[string]("string", m["service_label"])
-	r.Amount = from[int64](m["amount"])
-	r.Fee = from[int64](m["fee"])
-	r.TransactionID = from[string](m["transaction_id"])
-	r.NoticeID = from[string](m["notice_id"])
-	r.NoticeRef = from[string](m["notice_ref"])
-}
-
-func (r *Item) appendTo(b []byte) []byte {
-	if r.ERPDueRef != "" {
-		b = append(b, 2)
-		b = appendString(b, r.ERPDueRef)
-	} else {
-		b = append(b, 0)
-	}
-	if r.ServiceCode != "" {
-		b = append(b, 2)
-		b = appendString(b, r.ServiceCode)
-	} else {
-		b = append(b, 0)
-	}
-	if r.ServiceLabel != "" {
-		b = append(b, 2)
-		b = appendString(b, r.ServiceLabel)
-	} else {
-		b = append(b, 0)
-	}
-	b = appendLong(b, r.Amount)
-	b = appendLong(b, r.Fee)
-	b = appendString(b, r.TransactionID)
-	b = appendString(b, r.NoticeID)
-	b = appendString(b, r.NoticeRef)
-	return b
-}
-
-func (r *Item) readFrom(d *reader) {
-	*r = Item{}
 	if d.present() {
-		r.ERPDueRef = d.readString()
+		r.TransactionID = d.readString()
 	}
-	if d.present() {
-		r.ServiceCode = d.readString()
-	}
-	if d.present() {
-		r.ServiceLabel = d.readString()
-	}
-	r.Amount = d.readLong()
-	r.Fee = d.readLong()
-	r.TransactionID = d.readString()
-	r.NoticeID = d.readString()
-	r.NoticeRef = d.readString()
 }
 
 // Confirmation: what is known of the confirmation to the ERP
@@ -599,6 +541,116 @@ func (r *Confirmation) readFrom(d *reader) {
 	}
 	if d.present() {
 		r.Reference = d.readString()
+	}
+}
+
+// Item is a part of other records.
+type Item struct {
+	ERPDueRef    string
+	ServiceCode  string
+	ServiceLabel string
+	// due, minor units
+	Amount int64
+	// the item's part of the fee, set at the approval
+	Fee           int64
+	TransactionID string
+	NoticeID      string
+	NoticeRef     string
+	// the agency's reference of who owes the due
+	SubjectRef string
+	Label      string
+	// owed when the ERP was asked, minor units; 0 if unknown
+	Outstanding  int64
+	Confirmation *Confirmation
+}
+
+func (r *Item) fromNative(m map[string]any) {
+	r.ERPDueRef = fromNullable[string]("string", m["erp_due_ref"])
+	r.ServiceCode = fromNullable[string]("string", m["service_code"])
+	r.ServiceLabel = fromNullable[string]("string", m["service_label"])
+	r.Amount = from[int64](m["amount"])
+	r.Fee = from[int64](m["fee"])
+	r.TransactionID = from[string](m["transaction_id"])
+	r.NoticeID = from[string](m["notice_id"])
+	r.NoticeRef = from[string](m["notice_ref"])
+	r.SubjectRef = fromNullable[string]("string", m["subject_ref"])
+	r.Label = fromNullable[string]("string", m["label"])
+	r.Outstanding = from[int64](m["outstanding"])
+	r.Confirmation = fromNullableRecord[Confirmation]("quittance.Confirmation", m["confirmation"])
+}
+
+func (r *Item) appendTo(b []byte) []byte {
+	if r.ERPDueRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ERPDueRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ServiceCode != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ServiceCode)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ServiceLabel != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ServiceLabel)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Amount)
+	b = appendLong(b, r.Fee)
+	b = appendString(b, r.TransactionID)
+	b = appendString(b, r.NoticeID)
+	b = appendString(b, r.NoticeRef)
+	if r.SubjectRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.SubjectRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Label != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Label)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Outstanding)
+	if r.Confirmation != nil {
+		b = append(b, 2)
+		b = r.Confirmation.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *Item) readFrom(d *reader) {
+	*r = Item{}
+	if d.present() {
+		r.ERPDueRef = d.readString()
+	}
+	if d.present() {
+		r.ServiceCode = d.readString()
+	}
+	if d.present() {
+		r.ServiceLabel = d.readString()
+	}
+	r.Amount = d.readLong()
+	r.Fee = d.readLong()
+	r.TransactionID = d.readString()
+	r.NoticeID = d.readString()
+	r.NoticeRef = d.readString()
+	if d.present() {
+		r.SubjectRef = d.readString()
+	}
+	if d.present() {
+		r.Label = d.readString()
+	}
+	r.Outstanding = d.readLong()
+	if d.present() {
+		r.Confirmation = new(Confirmation)
+		r.Confirmation.readFrom(d)
 	}
 }
 
@@ -759,12 +811,16 @@ type Session struct {
 	Archived bool
 	// contact data for the receipt, AES-GCM under a data key of Postgres that can be deleted
 	CustomerSealed []byte
-	// the dues of a session that pays several; empty for one
+	// the dues of a session of the citizen portal; empty for a session that pays one due, which its own fields describe
 	Items []Item
 	// the agency had an ERP for payments of this mode at the creation
 	ERP          bool
 	Confirmation *Confirmation
 	Cashin       *Cashin
+	// the account whose cart it is; null unless the citizen portal made it
+	CitizenID string
+	// just before the ERP was asked for the dues
+	PulledAt time.Time
 }
 
 func (r *Session) fromNative(m map[string]any) {
@@ -813,6 +869,8 @@ func (r *Session) fromNative(m map[string]any) {
 	r.ERP = from[bool](m["erp"])
 	r.Confirmation = fromNullableRecord[Confirmation]("quittance.Confirmation", m["confirmation"])
 	r.Cashin = fromNullableRecord[Cashin]("quittance.Cashin", m["cashin"])
+	r.CitizenID = fromNullable[string]("string", m["citizen_id"])
+	r.PulledAt = fromNullable[time.Time]("long.timestamp-millis", m["pulled_at"])
 }
 
 func (r *Session) appendTo(b []byte) []byte {
@@ -985,6 +1043,18 @@ func (r *Session) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if r.CitizenID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CitizenID)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.PulledAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.PulledAt)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -1093,9 +1163,15 @@ func (r *Session) readFrom(d *reader) {
 		r.Cashin = new(Cashin)
 		r.Cashin.readFrom(d)
 	}
+	if d.present() {
+		r.CitizenID = d.readString()
+	}
+	if d.present() {
+		r.PulledAt = d.readTime()
+	}
 }
 
-// Event: A change of a session (checkout.events). It contains the session after the change, so that a reader needs no earlier event.
+// Event: A change of a session (checkout.events), or of a case without a session (cases.events). It contains the session after the change, so that a reader needs no earlier event.
 type Event struct {
 	// evt_ id, derived from (session, sequence)
 	EventID   string
@@ -1104,7 +1180,7 @@ type Event struct {
 	// from 1 without gaps within a session; 0 for events of no session
 	Sequence   int64
 	OccurredAt time.Time
-	// null only for collection.orphaned of an unknown session
+	// null for collection.orphaned of an unknown session and in cases.events
 	Session *Session
 	// details of this event, e.g. the amount in a mismatched callback
 	Detail map[string]string
@@ -1190,6 +1266,8 @@ type CreateSession struct {
 	BodyHash           []byte
 	CreationsPerMinute int32
 	Faults             []Fault
+	// cancel portal sessions that hold a due of it and have no collection
+	Replace bool
 }
 
 func (r *CreateSession) fromNative(m map[string]any) {
@@ -1198,6 +1276,7 @@ func (r *CreateSession) fromNative(m map[string]any) {
 	r.BodyHash = fromBytes(m["body_hash"])
 	r.CreationsPerMinute = from[int32](m["creations_per_minute"])
 	r.Faults = fromRecords[Fault](m["faults"])
+	r.Replace = from[bool](m["replace"])
 }
 
 func (r *CreateSession) appendTo(b []byte) []byte {
@@ -1212,6 +1291,7 @@ func (r *CreateSession) appendTo(b []byte) []byte {
 		}
 	}
 	b = append(b, 0)
+	b = appendBoolean(b, r.Replace)
 	return b
 }
 
@@ -1226,6 +1306,7 @@ func (r *CreateSession) readFrom(d *reader) {
 		e.readFrom(d)
 		r.Faults = append(r.Faults, e)
 	}
+	r.Replace = d.readBoolean()
 }
 
 // StartCollection is a part of other records.
@@ -1591,7 +1672,7 @@ type CaseEntry struct {
 	ApprovedBy string
 	// number of the proposal that is noted
 	Proposal int32
-	// of a noted proposal: proposed, approved, rejected
+	// of a noted proposal: proposed, approved, rejected, lapsed
 	Step string
 }
 
@@ -2394,6 +2475,74 @@ func (r *ExternalNumber) readFrom(d *reader) {
 	}
 }
 
+// Claim: State: which sessions pay a due of an agency and mode.
+type Claim struct {
+	// sessions that are a payment of the due, or may become one
+	Holders []string
+	// of the last payment that the ERP accepted
+	SessionID string
+	// of the same
+	TransactionID string
+	AcceptedAt    time.Time
+	// what the ERP must have left of the due after it, minor units; -1 if unknown
+	Left int64
+}
+
+func (r *Claim) fromNative(m map[string]any) {
+	r.Holders = fromList[string](m["holders"])
+	r.SessionID = fromNullable[string]("string", m["session_id"])
+	r.TransactionID = fromNullable[string]("string", m["transaction_id"])
+	r.AcceptedAt = fromNullable[time.Time]("long.timestamp-millis", m["accepted_at"])
+	r.Left = from[int64](m["left"])
+}
+
+func (r *Claim) appendTo(b []byte) []byte {
+	if len(r.Holders) > 0 {
+		b = appendLong(b, int64(len(r.Holders)))
+		for i := range r.Holders {
+			b = appendString(b, r.Holders[i])
+		}
+	}
+	b = append(b, 0)
+	if r.SessionID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.SessionID)
+	} else {
+		b = append(b, 0)
+	}
+	if r.TransactionID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.TransactionID)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.AcceptedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.AcceptedAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Left)
+	return b
+}
+
+func (r *Claim) readFrom(d *reader) {
+	*r = Claim{}
+	for d.item() {
+		r.Holders = append(r.Holders, d.readString())
+	}
+	if d.present() {
+		r.SessionID = d.readString()
+	}
+	if d.present() {
+		r.TransactionID = d.readString()
+	}
+	if d.present() {
+		r.AcceptedAt = d.readTime()
+	}
+	r.Left = d.readLong()
+}
+
 // CollectionRequest: An effect for sinks/collect (collections.requests): request a payment from an operator, or enquire about an earlier request.
 type CollectionRequest struct {
 	// collect or enquire
@@ -2780,7 +2929,7 @@ func (r *Notification) readFrom(d *reader) {
 type Delivery struct {
 	// derived from (event, destination)
 	DeliveryID string
-	// webhook or erp
+	// such as webhook or erp
 	Kind string
 	// endpoint id; for erp tenant_id and mode
 	DestinationID string
@@ -2797,7 +2946,7 @@ type Delivery struct {
 	Round          int32
 	FirstAttemptAt time.Time
 	Body           []byte
-	// an address of the payment itself (deprecated cash-in surface)
+	// the delivery's own address: of the payment itself (deprecated cash-in surface), or of a message, with its middle hidden
 	URL string
 }
 
@@ -2942,6 +3091,103 @@ func (r *Attempt) readFrom(d *reader) {
 	}
 }
 
+// Message: A message to a person (notifications). No field has the address or a variable of the text in plain.
+type Message struct {
+	// msg_ id; the same id is the same message
+	MessageID string
+	// such as sign_in_code
+	Kind string
+	// sms or email
+	Channel string
+	// name and version, such as sign_in_code.1
+	Template string
+	// fr or en
+	Locale string
+	// keyed hash of channel and address
+	DestinationID string
+	// the address with its middle hidden, for operators
+	AddressMasked string
+	TenantID      string
+	SessionID     string
+	Livemode      bool
+	OccurredAt    time.Time
+	// when the message becomes worthless: it is not sent then
+	NotAfter time.Time
+	// address and variables, sealed (internal/personal)
+	Sealed []byte
+}
+
+func (r *Message) fromNative(m map[string]any) {
+	r.MessageID = from[string](m["message_id"])
+	r.Kind = from[string](m["kind"])
+	r.Channel = from[string](m["channel"])
+	r.Template = from[string](m["template"])
+	r.Locale = from[string](m["locale"])
+	r.DestinationID = from[string](m["destination_id"])
+	r.AddressMasked = from[string](m["address_masked"])
+	r.TenantID = fromNullable[string]("string", m["tenant_id"])
+	r.SessionID = fromNullable[string]("string", m["session_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.OccurredAt = from[time.Time](m["occurred_at"])
+	r.NotAfter = fromNullable[time.Time]("long.timestamp-millis", m["not_after"])
+	r.Sealed = fromBytes(m["sealed"])
+}
+
+func (r *Message) appendTo(b []byte) []byte {
+	b = appendString(b, r.MessageID)
+	b = appendString(b, r.Kind)
+	b = appendString(b, r.Channel)
+	b = appendString(b, r.Template)
+	b = appendString(b, r.Locale)
+	b = appendString(b, r.DestinationID)
+	b = appendString(b, r.AddressMasked)
+	if r.TenantID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.TenantID)
+	} else {
+		b = append(b, 0)
+	}
+	if r.SessionID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.SessionID)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.Livemode)
+	b = appendTime(b, r.OccurredAt)
+	if !r.NotAfter.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.NotAfter)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBytes(b, r.Sealed)
+	return b
+}
+
+func (r *Message) readFrom(d *reader) {
+	*r = Message{}
+	r.MessageID = d.readString()
+	r.Kind = d.readString()
+	r.Channel = d.readString()
+	r.Template = d.readString()
+	r.Locale = d.readString()
+	r.DestinationID = d.readString()
+	r.AddressMasked = d.readString()
+	if d.present() {
+		r.TenantID = d.readString()
+	}
+	if d.present() {
+		r.SessionID = d.readString()
+	}
+	r.Livemode = d.readBoolean()
+	r.OccurredAt = d.readTime()
+	if d.present() {
+		r.NotAfter = d.readTime()
+	}
+	r.Sealed = d.readBytes()
+}
+
 // ReferenceBlock: The highest leased block of a counter of references (references). A restored Postgres never leases below its end again.
 type ReferenceBlock struct {
 	// payment_ref, or notice_ref/ and a year
@@ -2976,7 +3222,7 @@ func (r *ReferenceBlock) readFrom(d *reader) {
 	r.LeasedAt = d.readTime()
 }
 
-const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}`
+const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Session) Name() string { return "quittance.Session" }
@@ -2984,7 +3230,7 @@ func (*Session) Name() string { return "quittance.Session" }
 // Schema is the Avro schema with every named type expanded.
 func (*Session) Schema() string { return schemaSession }
 
-const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
+const schemaEvent = `{"fields":[{"name":"event_id","type":"string"},{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"name":"sequence","type":"long"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":{},"name":"detail","type":{"type":"map","values":"string"}}],"name":"Event","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Event) Name() string { return "quittance.Event" }
@@ -2992,7 +3238,7 @@ func (*Event) Name() string { return "quittance.Event" }
 // Schema is the Avro schema with every named type expanded.
 func (*Event) Schema() string { return schemaEvent }
 
-const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]},{"default":null,"name":"payer_sealed","type":["null","bytes"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"honour_late","type":"boolean"},{"default":null,"name":"account","type":["null","string"]}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"},{"default":null,"name":"order_id","type":["null","string"]}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"desk","type":["null","string"]},{"default":0,"name":"payment_limit","type":"long"},{"default":0,"name":"day_limit","type":"long"}],"name":"CounterEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"case","type":["null",{"fields":[{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"by","type":"string"},{"default":null,"name":"approved_by","type":["null","string"]},{"default":0,"name":"proposal","type":"int"},{"default":null,"name":"step","type":["null","string"]}],"name":"CaseEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"confirmed","type":["null",{"fields":[{"name":"transaction_id","type":"string"},{"name":"answer","type":"string"},{"name":"answered_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"reason","type":["null","string"]}],"name":"ConfirmationAnswer","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"default":null,"name":"session","type":["null","quittance.Session"]},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"word_correlation_id","type":["null","string"]},{"default":0,"name":"word_partition","type":"int"}],"name":"CashinEntry","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
+const schemaCommand = `{"fields":[{"name":"type","type":"string"},{"name":"session_id","type":"string"},{"default":null,"name":"application_id","type":["null","string"]},{"default":null,"name":"livemode","type":["null","boolean"]},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"default":0,"name":"reply_partition","type":"int"},{"default":null,"name":"create","type":["null",{"fields":[{"name":"session","type":{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Session","namespace":"quittance","type":"record"}},{"name":"idempotency_key","type":"string"},{"name":"body_hash","type":"bytes"},{"name":"creations_per_minute","type":"int"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"replace","type":"boolean"}],"name":"CreateSession","namespace":"quittance","type":"record"}]},{"default":null,"name":"collect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"offer_id","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"total","type":"long"},{"name":"approval_window_ms","type":"long"},{"name":"send_within_ms","type":"long"},{"default":null,"name":"language","type":["null","string"]},{"default":null,"name":"payer_sealed","type":["null","bytes"]}],"name":"StartCollection","namespace":"quittance","type":"record"}]},{"default":null,"name":"outcome","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"source","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"honour_late","type":"boolean"},{"default":null,"name":"account","type":["null","string"]}],"name":"CollectionOutcome","namespace":"quittance","type":"record"}]},{"default":null,"name":"token","type":["null",{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":0,"name":"lifetime_ms","type":"long"},{"default":null,"name":"order_id","type":["null","string"]}],"name":"CompletionToken","namespace":"quittance","type":"record"}]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"redirect","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"CollectionRedirect","namespace":"quittance","type":"record"}]},{"default":null,"name":"counter","type":["null",{"fields":[{"name":"collection_id","type":"string"},{"name":"clerk","type":"string"},{"default":0,"name":"total","type":"long"},{"default":null,"name":"receipt","type":["null","string"]},{"default":0,"name":"window_ms","type":"long"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"desk","type":["null","string"]},{"default":0,"name":"payment_limit","type":"long"},{"default":0,"name":"day_limit","type":"long"}],"name":"CounterEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"case","type":["null",{"fields":[{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"by","type":"string"},{"default":null,"name":"approved_by","type":["null","string"]},{"default":0,"name":"proposal","type":"int"},{"default":null,"name":"step","type":["null","string"]}],"name":"CaseEntry","namespace":"quittance","type":"record"}]},{"default":null,"name":"confirmed","type":["null",{"fields":[{"name":"transaction_id","type":"string"},{"name":"answer","type":"string"},{"name":"answered_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"reason","type":["null","string"]}],"name":"ConfirmationAnswer","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"default":null,"name":"session","type":["null","quittance.Session"]},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"word_correlation_id","type":["null","string"]},{"default":0,"name":"word_partition","type":"int"}],"name":"CashinEntry","namespace":"quittance","type":"record"}]}],"name":"Command","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Command) Name() string { return "quittance.Command" }
@@ -3000,7 +3246,7 @@ func (*Command) Name() string { return "quittance.Command" }
 // Schema is the Avro schema with every named type expanded.
 func (*Command) Schema() string { return schemaCommand }
 
-const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"case_id","type":["null","string"]}],"name":"Reply","namespace":"quittance","type":"record"}`
+const schemaReply = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"code","type":"string"},{"default":null,"name":"session","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Session","namespace":"quittance","type":"record"}]},{"default":false,"name":"replayed","type":"boolean"},{"default":[],"name":"faults","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"rule","type":"string"},{"name":"message","type":"string"}],"name":"Fault","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"retry_after_ms","type":"long"},{"default":0,"name":"quota_limit","type":"int"},{"default":0,"name":"quota_remaining","type":"int"},{"default":null,"name":"token_expires_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"case_id","type":["null","string"]}],"name":"Reply","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Reply) Name() string { return "quittance.Reply" }
@@ -3080,6 +3326,14 @@ func (*ExternalNumber) Name() string { return "quittance.ExternalNumber" }
 // Schema is the Avro schema with every named type expanded.
 func (*ExternalNumber) Schema() string { return schemaExternalNumber }
 
+const schemaClaim = `{"fields":[{"default":[],"name":"holders","type":{"items":"string","type":"array"}},{"default":null,"name":"session_id","type":["null","string"]},{"default":null,"name":"transaction_id","type":["null","string"]},{"default":null,"name":"accepted_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":-1,"name":"left","type":"long"}],"name":"Claim","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*Claim) Name() string { return "quittance.Claim" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*Claim) Schema() string { return schemaClaim }
+
 const schemaCollectionRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"session_id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"offer_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"payer","type":["null","string"]},{"name":"payment_ref","type":"string"},{"default":null,"name":"description","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"enquiry","type":"int"},{"default":null,"name":"language","type":["null","string"]},{"default":null,"name":"window_ends_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"payer_sealed","type":["null","bytes"]},{"default":null,"name":"word_correlation_id","type":["null","string"]},{"default":0,"name":"word_partition","type":"int"}],"name":"CollectionRequest","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -3120,6 +3374,14 @@ func (*Attempt) Name() string { return "quittance.Attempt" }
 // Schema is the Avro schema with every named type expanded.
 func (*Attempt) Schema() string { return schemaAttempt }
 
+const schemaMessage = `{"fields":[{"name":"message_id","type":"string"},{"name":"kind","type":"string"},{"name":"channel","type":"string"},{"name":"template","type":"string"},{"name":"locale","type":"string"},{"name":"destination_id","type":"string"},{"name":"address_masked","type":"string"},{"default":null,"name":"tenant_id","type":["null","string"]},{"default":null,"name":"session_id","type":["null","string"]},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"not_after","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"sealed","type":"bytes"}],"name":"Message","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*Message) Name() string { return "quittance.Message" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*Message) Schema() string { return schemaMessage }
+
 const schemaReferenceBlock = `{"fields":[{"name":"counter","type":"string"},{"name":"first","type":"long"},{"name":"end","type":"long"},{"name":"leased_at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"ReferenceBlock","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -3130,5 +3392,5 @@ func (*ReferenceBlock) Schema() string { return schemaReferenceBlock }
 
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &ReferenceBlock{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}}
 }

@@ -171,6 +171,7 @@ const (
 	ProblemCodeCheckoutCompletionTokenConsumed ProblemCode = "checkout.completion_token_consumed"
 	ProblemCodeCheckoutCompletionTokenExpired  ProblemCode = "checkout.completion_token_expired"
 	ProblemCodeCheckoutCompletionTokenNotFound ProblemCode = "checkout.completion_token_not_found"
+	ProblemCodeCheckoutDueInPayment            ProblemCode = "checkout.due_in_payment"
 	ProblemCodeCheckoutNoChannel               ProblemCode = "checkout.no_channel"
 	ProblemCodeCheckoutNotCompleted            ProblemCode = "checkout.not_completed"
 	ProblemCodeCheckoutOrderOpen               ProblemCode = "checkout.order_open"
@@ -275,6 +276,9 @@ type CompletedEvent struct {
 	EventID   string `json:"event_id"`
 	FeeAmount int64  `json:"fee_amount"`
 
+	// Items The dues of a session that pays several. Absent otherwise.
+	Items []SessionItem `json:"items,omitempty,omitzero"`
+
 	// Late True when the agency honoured a payment that came after the session's end. Absent otherwise.
 	Late     bool                  `json:"late,omitempty,omitzero"`
 	Livemode bool                  `json:"livemode"`
@@ -321,7 +325,10 @@ type Completion struct {
 	Amount int64 `json:"amount"`
 
 	// Currency ISO 4217.
-	Currency string            `json:"currency"`
+	Currency string `json:"currency"`
+
+	// Items The dues of a session that pays several. Absent otherwise.
+	Items    []SessionItem     `json:"items,omitempty,omitzero"`
 	Metadata map[string]string `json:"metadata"`
 
 	// NoticeID UUID of the payment notice.
@@ -502,12 +509,15 @@ type LatePaymentEvent struct {
 	Event         LatePaymentEventEvent      `json:"event"`
 
 	// EventID `evt_…`; the same as the header `webhook-id`.
-	EventID   string                  `json:"event_id"`
-	FeeAmount int64                   `json:"fee_amount"`
-	Livemode  bool                    `json:"livemode"`
-	Metadata  map[string]string       `json:"metadata"`
-	NoticeID  string                  `json:"notice_id"`
-	OfferID   LatePaymentEventOfferID `json:"offer_id"`
+	EventID   string `json:"event_id"`
+	FeeAmount int64  `json:"fee_amount"`
+
+	// Items The dues of a session that pays several. Absent otherwise.
+	Items    []SessionItem           `json:"items,omitempty,omitzero"`
+	Livemode bool                    `json:"livemode"`
+	Metadata map[string]string       `json:"metadata"`
+	NoticeID string                  `json:"notice_id"`
+	OfferID  LatePaymentEventOfferID `json:"offer_id"`
 
 	// OperatorRef The operator's reference of the payment.
 	OperatorRef string `json:"operator_ref"`
@@ -547,8 +557,11 @@ type Payment struct {
 	Channel     PaymentChannel `json:"channel"`
 	CompletedAt time.Time      `json:"completed_at"`
 	FeeAmount   int64          `json:"fee_amount"`
-	NoticeID    string         `json:"notice_id"`
-	OfferID     PaymentOfferID `json:"offer_id"`
+
+	// Items The dues of a session that pays several. Absent otherwise.
+	Items    []SessionItem  `json:"items,omitempty,omitzero"`
+	NoticeID string         `json:"notice_id"`
+	OfferID  PaymentOfferID `json:"offer_id"`
 
 	// OperatorRef The operator's reference of the payment.
 	OperatorRef string `json:"operator_ref"`
@@ -597,7 +610,7 @@ type ReversedEvent struct {
 
 	// EventID `evt_…`; the same as the header `webhook-id`.
 	EventID   string            `json:"event_id"`
-	Items     []ReversedItem    `json:"items"`
+	Items     []SessionItem     `json:"items"`
 	Livemode  bool              `json:"livemode"`
 	Metadata  map[string]string `json:"metadata"`
 	OrderID   string            `json:"order_id"`
@@ -631,16 +644,6 @@ type ReversedEventEvent string
 
 // ReversedEventReversalReason defines model for ReversedEvent.ReversalReason.
 type ReversedEventReversalReason string
-
-// ReversedItem A due whose money was given back.
-type ReversedItem struct {
-	// Amount The due amount in minor units, without fees.
-	Amount        int64  `json:"amount"`
-	ErpDueRef     string `json:"erp_due_ref"`
-	NoticeID      string `json:"notice_id"`
-	NoticeRef     string `json:"notice_ref"`
-	TransactionID string `json:"transaction_id"`
-}
 
 // Session A checkout session.
 type Session struct {
@@ -720,6 +723,16 @@ type SessionCreate struct {
 
 	// TenantID With a platform key, required: the agency. With an application key: its own agency, or leave it out.
 	TenantID string `json:"tenant_id,omitempty,omitzero"`
+}
+
+// SessionItem A due that the session pays. The first one has the session's `transaction_id` and `notice_id`.
+type SessionItem struct {
+	// Amount The due amount in minor units, without fees.
+	Amount        int64  `json:"amount"`
+	ErpDueRef     string `json:"erp_due_ref"`
+	NoticeID      string `json:"notice_id"`
+	NoticeRef     string `json:"notice_ref"`
+	TransactionID string `json:"transaction_id"`
 }
 
 // SessionMode hosted sends the citizen to `checkout_url`; embedded shows the checkout in your page.

@@ -53,14 +53,14 @@ func TestReplayFromEvents(t *testing.T) {
 		var notifications []*record.Notification
 		for _, event := range events {
 			produceEvent(t, b, mapping.FromEvent(event))
-			if event.Confirms() {
-				n, err := mapping.ToConfirmation(event)
-				if err != nil {
-					t.Fatal(err)
-				}
-				bodies[n.EventID] = string(n.Body)
-				notifications = append(notifications, n)
+			made, err := mapping.ToConfirmations(event)
+			if err != nil {
+				t.Fatal(err)
 			}
+			for _, n := range made {
+				bodies[n.EventID] = string(n.Body)
+			}
+			notifications = append(notifications, made...)
 		}
 		if len(notifications) > 0 {
 			b.Notify(t, schemas.TopicConfirmations, true, notifications...)

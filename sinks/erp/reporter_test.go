@@ -79,16 +79,11 @@ func (c *circle) publish() {
 	var out []*record.Notification
 	c.Lock()
 	for ; c.sent < len(c.Events); c.sent++ {
-		e := c.Events[c.sent]
-		if _, ok := e.ConfirmationRequest(); !ok {
-			continue
-		}
-		n, err := mapping.ToConfirmation(e)
+		made, err := mapping.ToConfirmations(c.Events[c.sent])
 		if err != nil {
 			c.t.Error(err)
-			continue
 		}
-		out = append(out, n)
+		out = append(out, made...)
 	}
 	c.Unlock()
 	if len(out) > 0 {
@@ -352,17 +347,17 @@ func TestReplayReopensNothing(t *testing.T) {
 	})
 
 	// The planner reads the request a second time: the call that it asks for was made.
-	var request *record.Notification
+	var request []*record.Notification
 	c.Change(func() {
 		for _, e := range c.Events {
 			if e.Type == checkout.EventConfirmationRetried {
-				request, _ = mapping.ToConfirmation(e)
+				request, _ = mapping.ToConfirmations(e)
 			}
 		}
 	})
 	calls := c.receiver.Count()["tx-b"]
 	planned := len(c.Attempts(t))
-	c.Notify(t, schemas.TopicConfirmations, true, request)
+	c.Notify(t, schemas.TopicConfirmations, true, request...)
 	c.eventually("it is planned again", func() bool { return len(c.Attempts(t)) > planned })
 	c.pay("c") // travels after it
 	c.eventually("its answer is told", func() bool { return c.status("c") == checkout.ConfirmationRefused })

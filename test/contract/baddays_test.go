@@ -39,6 +39,7 @@ import (
 //	delayed past not_after         here; collect TestTooLate, TestClockJumpsDuringAnOutage
 //	success after the window,      here; checkout TestUndecidedCollectionBlocksTheNextUntilFinal,
 //	  two collections of an order  TestLatePaymentKeepsTheNextFromCollecting; pages TestPreviousUndecided
+//	two orders of a due            here; checkout TestClaims, TestClaimsInRandomHistories
 //	Postgres away                  here; sinks/readmodel TestPostgresComesAndGoes; webhook TestWaitsForPostgresBeforeSendingOldRecords
 //	broker restarted               here; TestCrash, under load
 //	ClickHouse away                here; journal TestClickHouseAway
@@ -73,6 +74,7 @@ func TestBadDays(t *testing.T) {
 			{"forged callback", d.forgedCallback},
 			{"another amount", d.anotherAmount},
 			{"two collections of an order approved", d.bothApproved},
+			{"two orders of a due", d.dueOfAnotherOrder},
 		} {
 			t.Run(day.name, func(t *testing.T) {
 				t.Parallel()
@@ -312,6 +314,25 @@ func (d *badDays) bothApproved(t *testing.T) {
 		t.Errorf("the first session is %+v, want it failed", got)
 	}
 	refused(t, d.Post(t, harness.GuichetKey, fmt.Sprintf(`{"order_id":%q,"amount":5000}`, first.OrderID)), http.StatusConflict, "checkout.order_paid")
+}
+
+// dueOfAnotherOrder: a due is paid by one order at a time, and by another one only after the
+// ERP has accepted the payment.
+func (d *badDays) dueOfAnotherOrder(t *testing.T) {
+	first := d.order(t)
+	other := fmt.Sprintf(`{"order_id":"the-same-due","amount":5000,"metadata":{"erp_due_ref":"DUE-%s"}}`, first.OrderID)
+	if faults := refused(t, d.Post(t, harness.GuichetKey, other), http.StatusConflict, "checkout.due_in_payment"); len(faults) != 1 ||
+		faults[0].Field != "metadata.erp_due_ref" || faults[0].Rule != "in_payment" {
+		t.Errorf("the refusal names %+v", faults)
+	}
+	d.Citizen(first.ID).Pay(t, "06 600 00 01")
+	d.once(t, first)
+	harness.Eventually(t, "the ERP's acceptance frees the due", func() error {
+		if a := d.Post(t, harness.GuichetKey, other); a.Status != http.StatusCreated {
+			return fmt.Errorf("answered %d: %s", a.Status, a.Body)
+		}
+		return nil
+	})
 }
 
 // source returns what completed a session: "callback" or "enquiry".

@@ -44,6 +44,9 @@ type quickstart struct {
 	create, receive string
 	// run returns the command that runs a file; port is empty if the file does not listen.
 	run func(t *testing.T, file, port string) []string
+	// install is the file with the commands that install our SDK; empty if there is none. dir
+	// is then the folder in which they ran.
+	install, dir string
 }
 
 // script returns a command that runs a file with an interpreter.
@@ -53,17 +56,7 @@ func script(interpreter string) func(*testing.T, string, string) []string {
 
 var allQuickstarts = []quickstart{
 	{language: "curl", needs: []string{"sh", "curl"}, create: "create.sh", run: script("sh")},
-	{language: "Go", needs: []string{"go"}, create: "create.go", receive: "receive.go", run: func(t *testing.T, file, _ string) []string {
-		t.Helper()
-		// A program that `go run` starts would survive the kill of `go run`.
-		path := strings.TrimSuffix(file, ".go")
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, filepath.Base(file))
-		cmd.Dir = filepath.Dir(file)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("go build %s: %v\n%s", filepath.Base(file), err, out)
-		}
-		return []string{path}
-	}},
+	{language: "Go", needs: []string{"go"}, create: "create.go", receive: "receive.go", run: built},
 	{language: "Node", needs: []string{"node"}, create: "create.mjs", receive: "receive.mjs", run: script("node")},
 	{language: "PHP", needs: []string{"php"}, create: "create.php", receive: "receive.php", run: func(_ *testing.T, file, port string) []string {
 		if port != "" {
@@ -74,6 +67,43 @@ var allQuickstarts = []quickstart{
 	{language: "Python", needs: []string{"python3"}, create: "create.py", receive: "receive.py", run: script("python3")},
 	// Java runs a source file since version 11; the programs are written for 17.
 	{language: "Java", needs: []string{"java", "javac"}, create: "Create.java", receive: "Receive.java", run: script("java")},
+	{language: "SDK for Go", needs: []string{"go"}, install: "sdk_install_go.sh", create: "sdk_create.go", receive: "sdk_receive.go", run: built},
+	{language: "SDK for Node", needs: []string{"node", "npm"}, install: "sdk_install_node.sh", create: "sdk_create.mjs", receive: "sdk_receive.mjs", run: script("node")},
+}
+
+// built builds a program in Go. A program that `go run` starts would survive the kill of
+// `go run`.
+func built(t *testing.T, file, _ string) []string {
+	t.Helper()
+	path := strings.TrimSuffix(file, ".go")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, filepath.Base(file))
+	cmd.Dir = filepath.Dir(file)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", filepath.Base(file), err, out)
+	}
+	return []string{path}
+}
+
+// installed runs the commands that install our SDK in a folder of its own and returns the
+// folder. The copy of the source, which the reader has at home, is this repository.
+func (q quickstart) installed(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(quickstarts, q.install))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := strings.ReplaceAll(string(text), "$HOME/quittance", harness.Absolute(t, "."))
+	if commands == string(text) {
+		t.Fatalf("%s does not name the copy of the source", q.install)
+	}
+	dir := servers.Dir(t)
+	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", commands)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "npm_config_offline=true", "npm_config_update_notifier=false") // it needs nothing else
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", q.install, err, out)
+	}
+	return dir
 }
 
 // A newcomer copies a program from the documentation, runs it against the service and
@@ -89,7 +119,7 @@ func TestQuickstarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range shown {
-		if !slices.ContainsFunc(allQuickstarts, func(q quickstart) bool { return f.Name() == q.create || f.Name() == q.receive }) {
+		if f.Name() != "quickstart.go" && !slices.ContainsFunc(allQuickstarts, func(q quickstart) bool { return slices.Contains([]string{q.create, q.receive, q.install}, f.Name()) }) {
 			t.Errorf("the documentation shows %s, and no test runs it", f.Name())
 		}
 	}
@@ -111,6 +141,9 @@ func TestQuickstarts(t *testing.T) {
 			t.Parallel()
 			if missing := q.missing(); missing != "" {
 				t.Skip(missing + " is not installed")
+			}
+			if q.install != "" {
+				q.dir = q.installed(t)
 			}
 			r := receivers[q.language]
 			if r != nil {
@@ -149,7 +182,10 @@ func (q quickstart) command(ctx context.Context, t *testing.T, file, port string
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(servers.Dir(t), file)
+	if q.dir == "" {
+		q.dir = servers.Dir(t)
+	}
+	path := filepath.Join(q.dir, file)
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,7 @@ var looks = []look{
 			{Field: page.FieldPhone, Code: page.ErrorPhoneInvalid},
 			{Field: page.FieldOffer, Code: page.ErrorOfferMissing},
 			{Code: page.ErrorPreviousUndecided},
+			{Code: page.ErrorDueInPayment},
 		}
 	}},
 	{name: "paid", widths: pictureWidths, states: []page.State{page.StateReview}, pictured: []page.State{page.StateReview}, change: func(v *page.View) {

@@ -22,6 +22,7 @@ type Processor struct {
 	Months    map[checkout.MonthKey]int
 	Numbers   map[checkout.NumberKey]string
 	Externals map[checkout.ExternalKey]checkout.External
+	Claims    map[checkout.ClaimKey]checkout.Claim
 	// Requests are those that the sink collect would get.
 	Requests []checkout.CollectionRequest
 	// Events are all events.
@@ -33,6 +34,7 @@ func New(t testing.TB, now time.Time) *Processor {
 	return &Processor{
 		T: t, Time: now, Sessions: map[string]checkout.Session{}, Orders: map[checkout.OrderKey]checkout.Order{}, Tills: map[checkout.TillKey]checkout.Till{},
 		Months: map[checkout.MonthKey]int{}, Numbers: map[checkout.NumberKey]string{}, Externals: map[checkout.ExternalKey]checkout.External{},
+		Claims: map[checkout.ClaimKey]checkout.Claim{},
 	}
 }
 
@@ -50,6 +52,8 @@ func (v view) Numbered(k checkout.NumberKey) string       { return v.Numbers[k] 
 func (v view) External(k checkout.ExternalKey) checkout.External {
 	return v.Externals[k]
 }
+
+func (v view) Claim(k checkout.ClaimKey) checkout.Claim { return v.Claims[k] }
 
 func (v view) Idempotency(checkout.IdempotencyKey) (checkout.Idempotency, bool) {
 	return checkout.Idempotency{}, false
@@ -72,6 +76,7 @@ func (p *Processor) Decide(cmd checkout.Command) checkout.Answer {
 	maps.Copy(p.Months, d.Months)
 	maps.Copy(p.Numbers, d.Numbers)
 	maps.Copy(p.Externals, d.Externals)
+	maps.Copy(p.Claims, d.Claims)
 	p.Requests = append(p.Requests, d.Collections...)
 	p.Events = append(p.Events, d.Events...)
 	return *d.Answer

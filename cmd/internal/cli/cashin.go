@@ -10,8 +10,8 @@ import (
 
 func cashinCommand() Command {
 	return Command{
-		Use: "cashin", Short: "Give applications their credentials for the deprecated cash-in surface",
-		Commands: []Command{createPair(), rotatePair(), revokePair(), listPairs()},
+		Use: "cashin", Short: "Give applications their credentials for the deprecated cash-in surface, and show who still calls it",
+		Commands: []Command{createPair(), rotatePair(), revokePair(), listPairs(), usageOfCashin()},
 	}
 }
 

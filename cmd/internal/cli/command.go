@@ -21,6 +21,8 @@ import (
 // subcommands.
 type Command struct {
 	Use, Short string
+	// Long replaces Short in the command's own help; may be empty.
+	Long string
 	// Examples are command lines without the program's name.
 	Examples []string
 	// JSON describes what --json prints. Without it the command has no --json.
@@ -99,7 +101,7 @@ func (p Program) command(c Command) *cobra.Command {
 		program:  p, locate: func() error { return nil },
 	}
 	m.cmd = &cobra.Command{
-		Use: c.Use, Short: c.Short, Args: c.arguments(), ValidArgs: c.Valid,
+		Use: c.Use, Short: c.Short, Long: c.Long, Args: c.arguments(), ValidArgs: c.Valid,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if !p.Options.Developer() {
 				for _, name := range roles.SecretsInArguments(cmd.Flags()) {
@@ -223,12 +225,16 @@ func (p Program) noun(noun *cobra.Command, commands []Command) *cobra.Command {
 		verbs = append(verbs, cmd.Name())
 	}
 	last := len(verbs) - 1
+	actions := verbs[last]
+	if last > 0 {
+		actions = strings.Join(verbs[:last], ", ") + " or " + actions
+	}
 	noun.Args = cobra.ArbitraryArgs
 	noun.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return unknownCommand(cmd, args[0])
 		}
-		return usage("say what to do with %s: %s or %s; `%s --help` tells more", cmd.Name(), strings.Join(verbs[:last], ", "), verbs[last], cmd.CommandPath())
+		return usage("say what to do with %s: %s; `%s --help` tells more", cmd.Name(), actions, cmd.CommandPath())
 	}
 	return noun
 }

@@ -57,6 +57,12 @@ func TestExitCodes(t *testing.T) {
 		{"report takings --month 2026-11 --format pdf", 2, "--format: must be one of table, csv, json, xlsx"},
 		{"report takings --month 2026-11 --mode real", 2, "--mode: must be test or live"},
 		{"report takings --month 2026-11", 2, "not set: --clickhouse (or QUITTANCE_CLICKHOUSE)"},
+		{"cashin", 2, "say what to do with cashin: create, rotate, revoke, list or usage"},
+		{"cashin usage --since yesterday", 2, "--since: must be a time"},
+		{"cashin usage --by month", 2, "--by: must be one of application, route, day"},
+		{"cashin usage --format xlsx", 2, "--format: must be one of table, csv, json"},
+		{"cashin usage --json --format csv", 2, "give one of --json and --format csv"},
+		{"cashin usage extra", 2, "unknown command"},
 		{"version", 0, ""},
 		{"", 0, ""},
 	} {

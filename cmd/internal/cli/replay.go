@@ -27,6 +27,7 @@ func replayable() map[string][]string {
 		schemas.TopicEvents:          {"readmodel", "journal"},
 		schemas.TopicAttempts:        {"journal"},
 		schemas.TopicCalls:           {"journal"},
+		schemas.TopicCases:           {"journal"},
 		schemas.TopicPoisonReadmodel: {"readmodel"},
 		schemas.TopicPoisonJournal:   {"journal"},
 	}
@@ -50,9 +51,10 @@ var notReplayable = map[string]string{
 	schemas.TopicWebhooksDeliveries: "it would send accepted webhooks again; replay webhooks --to webhook makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
 	schemas.TopicPartnersDeliveries: "it would send accepted webhooks again; replay cashin.webhooks --to cashin makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
 	schemas.TopicERPDeliveries:      "it would send accepted confirmations again; replay erp.confirmations --to erp makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
+	schemas.TopicMessagesDeliveries: "it would send accepted messages again; replay notifications --to notify makes missing deliveries",
 	schemas.TopicPoisonCommands:     "these commands would break the same invariant again; the processors ask operators about undecided collections automatically",
 	schemas.TopicPoisonCollections:  "it could ask payers for money again; the processors ask operators about undecided collections automatically",
-	schemas.TopicPoisonCases:        "a rebuild of the cases reads checkout.events again: stop the sink, empty the tables cases and cases_positions, and start it",
+	schemas.TopicPoisonCases:        "a rebuild of the cases reads checkout.events and cases.events again: stop the sink, empty the tables cases and cases_positions, and start it",
 	schemas.TopicPoisonDeliveries:   "other topics have the same events; replay webhooks --to webhook, cashin.webhooks --to cashin or erp.confirmations --to erp makes missing deliveries",
 }
 
@@ -229,6 +231,7 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		{"accepted", got.Accepted, "were accepted and stay as they are"},
 		{"scheduled", got.Scheduled, "wait for their next attempt and stay as they are"},
 		{"parked", got.Parked, "need an operator or are exhausted; `quittance endpoints recover` or `quittance deliveries retry` sends them"},
+		{"superseded", got.Superseded, "are older than an accepted webhook of the same payment and are not sent"},
 		{"under_way", got.UnderWay, "are being sent"},
 		{"unreadable", got.Unreadable, "cannot be decoded"},
 	}, err

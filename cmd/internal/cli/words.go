@@ -19,6 +19,7 @@ import (
 var words = map[string]func(operation.Args) string{
 	deliveries.CodeUnknown:        filled("no delivery has this id: either it was not attempted yet, or its event is more than {days} days old; `quittance deliveries list` shows the others"),
 	deliveries.CodeAccepted:       filled("was accepted at {at}; `quittance replay` sends it again"),
+	deliveries.CodeSuperseded:     filled("the partner has accepted a later webhook of the same payment, so this older one is never sent again"),
 	deliveries.CodeBodyGone:       filled("the body of the delivery is no longer kept; `quittance replay` sends the event again"),
 	deliveries.CodeStateUnknown:   filled("no delivery has this state; the states are: {states}"),
 	deliveries.CodeNotRetryable:   filled("deliveries that are {state} cannot be retried; those that can are: {states}"),
@@ -77,6 +78,19 @@ var words = map[string]func(operation.Args) string{
 			return "is not among the owner's origins, which are: " + some(origins)
 		}
 		return "the owner has no origins"
+	},
+	"mapping.code_malformed": filled("must be 1 to {most} printable characters: the revenue_line_code of the ERP's dues"),
+	"mapping.unknown": func(a operation.Args) string {
+		if codes, _ := a["codes"].([]string); len(codes) > 0 {
+			return "the agency has no mapping of this code; it has those of: " + some(codes)
+		}
+		return "the agency has no mappings"
+	},
+	"service.unknown": func(a operation.Args) string {
+		if codes, _ := a["services"].([]string); len(codes) > 0 {
+			return "the agency's catalogue has no service of this code; it has: " + some(codes)
+		}
+		return "the agency's catalogue is empty: add services with `quittance seed FILE`"
 	},
 	"key.grants_over":             filled("key {id} is {state}: it acts for nobody"),
 	"key.last_agency":             filled("key {id} would have no agency left; end it with `quittance keys revoke {id}`"),

@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"context"
 	"net"
 
 	"quittance/checkout"
@@ -21,6 +22,13 @@ func (b *Base) cashinSurface(h *commands.Checkout, refs *readmodel.References, q
 	if err != nil {
 		return nil, err
 	}
+	usage, err := cashin.NewUsage(cashin.UsageConfig{Pool: b.Pool, Log: b.Log, Metrics: b.Metrics})
+	if err != nil {
+		return nil, err
+	}
+	b.Run("cash-in usage", usage.Run)
+	// The last calls are answered while the instance drains.
+	b.close = append(b.close, func() { usage.Flush(context.WithoutCancel(b.ctx)) })
 	payers := map[string]surface.Payer{}
 	for offer, c := range connectors {
 		if reader, ok := c.(connector.PayerReader); ok {
@@ -28,7 +36,7 @@ func (b *Base) cashinSurface(h *commands.Checkout, refs *readmodel.References, q
 		}
 	}
 	return surface.New(surface.Config{
-		Commands: h, Expect: func() surface.Expectation { return h.Expect() }, Credentials: credentials, Configuration: b.configuration(), Quotas: quotas, References: refs,
+		Commands: h, Expect: func() surface.Expectation { return h.Expect() }, Credentials: credentials, Configuration: b.configuration(), Quotas: quotas, Usage: usage, References: refs,
 		Personal: b.Personal, Payers: payers, Webhooks: address.Rule{Loopback: b.Loopback}, Resolver: net.DefaultResolver, IDs: ids, CheckoutURL: checkoutURL,
 		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 		Stopping:  b.ctx, Now: b.Now, Log: b.Log, Metrics: b.Metrics,

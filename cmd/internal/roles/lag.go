@@ -19,6 +19,7 @@ import (
 	"quittance/sinks/collect"
 	"quittance/sinks/erp"
 	"quittance/sinks/journal"
+	"quittance/sinks/notify"
 	"quittance/sinks/readmodel"
 	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
@@ -49,14 +50,16 @@ func consumptions(role string) []consumption {
 		return of(cashin.Kind)
 	case string(erp.Kind):
 		return append(of(erp.Kind), consumption{erp.ReporterGroup, []string{schemas.TopicAttempts}})
+	case string(notify.Kind):
+		return of(notify.Kind)
 	case "schedule":
 		return []consumption{{schedule.Group, []string{schemas.TopicAttempts}}}
 	case "cases":
-		return []consumption{{cases.Group, append([]string{schemas.TopicEvents}, cases.PoisonTopics()...)}}
+		return []consumption{{cases.Group, cases.Topics()}}
 	case "readmodel":
 		return []consumption{{readmodel.Group, []string{schemas.TopicEvents}}}
 	case "journal":
-		return []consumption{{journal.Group, []string{schemas.TopicEvents, schemas.TopicAttempts, schemas.TopicCalls}}}
+		return []consumption{{journal.Group, journal.Topics()}}
 	}
 	return nil // ingress and commands join no group
 }

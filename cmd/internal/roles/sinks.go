@@ -21,6 +21,7 @@ import (
 	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
 	sinkjournal "quittance/sinks/journal"
+	"quittance/sinks/notify"
 	sinkreadmodel "quittance/sinks/readmodel"
 	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
@@ -82,7 +83,7 @@ func (b *Base) ERPs() *client.Client { return client.New(client.Config{Loopback:
 // DeliveryKinds returns the kinds of deliveries. reg may be nil for operations that need
 // no destinations.
 func DeliveryKinds(reg *registry.Registry) deliveries.Kinds {
-	return deliveries.Kinds{webhook.Registration(reg), cashin.Registration(reg), erp.Registration(reg)}
+	return deliveries.Kinds{webhook.Registration(reg), cashin.Registration(reg), erp.Registration(reg), notify.Registration()}
 }
 
 // deliver runs the planner and the worker of a kind of deliveries.
@@ -118,8 +119,13 @@ func (b *Base) cases() error {
 	if err != nil {
 		return err
 	}
+	cl, err := b.KafkaConfig().Producer()
+	if err != nil {
+		return err
+	}
+	b.close = append(b.close, cl.Close)
 	return add(b, "cases", sinkcases.New, sinkcases.Config{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool), Processor: processor, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool), Processor: processor, Events: cases.NewEvents(cl, b.Topology, b.Codec), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
 

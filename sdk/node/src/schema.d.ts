@@ -405,6 +405,8 @@ export interface components {
             } | null;
             service_code: string | null;
             service_label: string | null;
+            /** @description The dues of a session that pays several. Absent otherwise. */
+            items?: components["schemas"]["SessionItem"][];
         };
         /** @description A completion token. */
         CompletionToken: {
@@ -431,7 +433,7 @@ export interface components {
          * @description What is wrong, for programs. Its page under `/docs/errors/` says what to do.
          * @enum {string}
          */
-        ProblemCode: "generic.malformed_json" | "generic.invalid_query" | "generic.unauthorized" | "generic.forbidden" | "generic.not_found" | "generic.method_not_allowed" | "generic.body_too_large" | "generic.unsupported_media_type" | "generic.validation_failed" | "generic.rate_limited" | "generic.unavailable" | "idempotency.key_required" | "idempotency.key_invalid" | "idempotency.key_reused" | "embed.origins_required" | "checkout.no_channel" | "checkout.session_not_found" | "checkout.session_ended" | "checkout.order_open" | "checkout.order_paid" | "checkout.order_under_review" | "checkout.not_completed" | "checkout.completion_token_not_found" | "checkout.completion_token_expired" | "checkout.completion_token_consumed";
+        ProblemCode: "generic.malformed_json" | "generic.invalid_query" | "generic.unauthorized" | "generic.forbidden" | "generic.not_found" | "generic.method_not_allowed" | "generic.body_too_large" | "generic.unsupported_media_type" | "generic.validation_failed" | "generic.rate_limited" | "generic.unavailable" | "idempotency.key_required" | "idempotency.key_invalid" | "idempotency.key_reused" | "embed.origins_required" | "checkout.no_channel" | "checkout.session_not_found" | "checkout.session_ended" | "checkout.order_open" | "checkout.order_paid" | "checkout.order_under_review" | "checkout.due_in_payment" | "checkout.not_completed" | "checkout.completion_token_not_found" | "checkout.completion_token_expired" | "checkout.completion_token_consumed";
         /** @description One field at fault. */
         Fault: {
             /** @description A dotted path, such as `metadata.case`. */
@@ -501,6 +503,8 @@ export interface components {
             total_amount: number;
             /** Format: date-time */
             completed_at: string;
+            /** @description The dues of a session that pays several. Absent otherwise. */
+            items?: components["schemas"]["SessionItem"][];
         };
         /** @description The session is paid. */
         CompletedEvent: components["schemas"]["EventFields"] & components["schemas"]["Payment"] & {
@@ -566,7 +570,7 @@ export interface components {
             /** @enum {string} */
             event: "checkout.reversed";
             transaction_id: string;
-            items: components["schemas"]["ReversedItem"][];
+            items: components["schemas"]["SessionItem"][];
             /** Format: date-time */
             reversed_at: string;
             /** @enum {string} */
@@ -582,8 +586,8 @@ export interface components {
              */
             event: "checkout.reversed";
         };
-        /** @description A due whose money was given back. */
-        ReversedItem: {
+        /** @description A due that the session pays. The first one has the session's `transaction_id` and `notice_id`. */
+        SessionItem: {
             erp_due_ref: string | null;
             /**
              * Format: int64
@@ -829,6 +833,7 @@ export interface operations {
             /**
              * @description `checkout.order_open`: the order has an open session. `checkout.order_paid`: the order is paid.
              *     `checkout.order_under_review`: money of the order arrived too late or does not fit, and the agency decides about it.
+             *     `checkout.due_in_payment`: another session pays the due of `metadata.erp_due_ref`, or has paid it and the agency's ERP has not accepted that yet.
              *     `idempotency.key_reused`: the key was used with another body.
              */
             409: {

@@ -67,7 +67,10 @@ type Completion struct {
 	Amount int64 `json:"amount"`
 
 	// Currency ISO 4217.
-	Currency string             `json:"currency"`
+	Currency string `json:"currency"`
+
+	// Items The dues of a session that pays several. Absent otherwise.
+	Items    *[]SessionItem     `json:"items,omitempty"`
 	Metadata *map[string]string `json:"metadata"`
 
 	// NoticeID UUID of the payment notice.
@@ -143,6 +146,16 @@ type Session struct {
 
 // SessionCreate A session to create.
 type SessionCreate = json.RawMessage
+
+// SessionItem A due that the session pays. The first one has the session's `transaction_id` and `notice_id`.
+type SessionItem struct {
+	// Amount The due amount in minor units, without fees.
+	Amount        int64   `json:"amount"`
+	ErpDueRef     *string `json:"erp_due_ref"`
+	NoticeID      string  `json:"notice_id"`
+	NoticeRef     string  `json:"notice_ref"`
+	TransactionID string  `json:"transaction_id"`
+}
 
 // SessionMode hosted sends the citizen to `checkout_url`; embedded shows the checkout in your page.
 type SessionMode string

@@ -1,0 +1,280 @@
+package checkout
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// ClaimKey names a due of an agency in a mode. References compare byte for byte.
+type ClaimKey struct {
+	TenantID  string
+	Live      bool
+	ERPDueRef string
+}
+
+// Claim says which sessions pay a due, so that nobody pays it twice. The zero value is a due
+// that nobody claims. Only sessions of an agency that has an ERP for their mode claim. Between
+// two sessions of one order the rules of the order decide (decisions § 1), and the claim does
+// not matter.
+type Claim struct {
+	// Holders are the ids of the sessions that are a payment of the due, or may become one. A
+	// second holder is a session whose money arrived after it had let go.
+	Holders []string
+	// SessionID and TransactionID are of the last payment that the ERP accepted, at
+	// AcceptedAt. They are empty before, and 90 days after.
+	SessionID     string
+	TransactionID string
+	AcceptedAt    time.Time
+	// Left is what the ERP must have left of the due after that payment, in minor units; -1 if
+	// unknown.
+	Left int64
+}
+
+// claimMemory is how long the acceptance of a payment is remembered.
+const claimMemory = 90 * 24 * time.Hour
+
+// ForgetAt is when the entry is to be deleted; zero for never.
+func (c Claim) ForgetAt() time.Time {
+	if len(c.Holders) > 0 || c.AcceptedAt.IsZero() {
+		return time.Time{}
+	}
+	return c.AcceptedAt.Add(claimMemory)
+}
+
+// Empty reports whether the claim says nothing, so that its entry can be deleted.
+func (c Claim) Empty() bool { return len(c.Holders) == 0 && c.AcceptedAt.IsZero() }
+
+// DueState says whether a due can be paid.
+type DueState string
+
+// The states of a due. Of a due that is in payment, a payment is open, or its operator or
+// staff have not decided about it. A due that is being recorded is paid, and its ERP has not
+// accepted it yet, or does not show it yet.
+const (
+	DuePayable   DueState = "payable"
+	DueInPayment DueState = "in_payment"
+	DueRecording DueState = "recording"
+)
+
+// DueState returns what the session makes of a due of it.
+func (s Session) DueState(due Item) DueState {
+	switch {
+	case !s.ERP || due.ERPDueRef == "":
+		return DuePayable
+	case s.Status == StatusOpen, s.undecided(), slices.ContainsFunc(s.Cases, Case.holdsClaims):
+		return DueInPayment
+	case s.Paid() && due.Confirmation.Status != "" && !due.Confirmation.settled():
+		return DueRecording
+	}
+	if _, open := s.openCase(CaseReversal); open {
+		return DueRecording
+	}
+	return DuePayable
+}
+
+// holdsClaims reports whether the case is about money that may become a payment of the
+// session's dues. A surplus is no such money.
+func (c Case) holdsClaims() bool {
+	switch c.Kind {
+	case CaseLatePayment, CaseMismatch, CaseOrphan:
+		return c.Open() && !c.isSurplus()
+	case CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation:
+	}
+	return false
+}
+
+func (s Session) claimKey(due Item) ClaimKey { return ClaimKey{s.TenantID, s.Live, due.ERPDueRef} }
+
+func (d *decider) claimOf(k ClaimKey) Claim {
+	if c, ok := d.out.Claims[k]; ok {
+		return c
+	}
+	return d.view.Claim(k)
+}
+
+// settleClaims makes the claims on the session's dues agree with it.
+func (d *decider) settleClaims(s Session) {
+	if !s.ERP {
+		return
+	}
+	for _, due := range s.Dues() {
+		if due.ERPDueRef == "" {
+			continue
+		}
+		k := s.claimKey(due)
+		before := d.claimOf(k)
+		c := before
+		c.Holders = toggled(c.Holders, s.ID, s.DueState(due) != DuePayable)
+		if c.SessionID == s.ID && !s.ReversedAt.IsZero() {
+			// The money was given back. What the ERP lists is owed again once staff have told it.
+			c = Claim{Holders: c.Holders}
+		}
+		if len(c.Holders) != len(before.Holders) || c.SessionID != before.SessionID {
+			put(&d.out.Claims, k, c)
+		}
+	}
+}
+
+// accepted remembers that the ERP has a payment of the due.
+func (d *decider) accepted(s Session, due Item) {
+	if !s.ERP || !s.Paid() || due.ERPDueRef == "" {
+		return
+	}
+	k := s.claimKey(due)
+	c := d.claimOf(k)
+	c.SessionID, c.TransactionID, c.AcceptedAt, c.Left = s.ID, due.TransactionID, d.cmd.At, -1
+	if due.Outstanding > 0 {
+		c.Left = due.Outstanding - due.Amount
+	}
+	put(&d.out.Claims, k, c)
+}
+
+// forget drops the memory of an accepted payment of the due.
+func (d *decider) forget(s Session, due Item) {
+	k := s.claimKey(due)
+	if c := d.claimOf(k); c.TransactionID == due.TransactionID {
+		put(&d.out.Claims, k, Claim{Holders: c.Holders})
+	}
+}
+
+// The rules of the faults with which a claim refuses a session.
+const (
+	RuleInPayment = string(DueInPayment)
+	RuleRecording = string(DueRecording)
+)
+
+// claim returns why the dues of a new session cannot be paid now, a fault for each such due.
+// Without any it makes room: it cancels what replace allows to cancel.
+func (d *decider) claim(s Session, replace bool) (faults []Fault) {
+	if !s.ERP {
+		return nil
+	}
+	var replaced []string
+	for i, due := range s.Dues() {
+		if due.ERPDueRef == "" {
+			continue
+		}
+		state := DuePayable
+		if slices.ContainsFunc(s.Dues()[:i], func(other Item) bool { return other.ERPDueRef == due.ERPDueRef }) {
+			state = DueInPayment // twice in one cart
+		}
+		for _, id := range d.claimOf(s.claimKey(due)).Holders {
+			held, ok := d.session(id)
+			if !ok || held.orderKey() == s.orderKey() {
+				continue // the rules of the order decide about its own sessions
+			}
+			held = d.expire(held)
+			switch now := held.dueStateOf(due.ERPDueRef); {
+			case now == DuePayable, state == DueRecording:
+			case replace && held.Portal() && held.Status == StatusOpen && held.Collection == nil:
+				replaced = with(replaced, id)
+			default:
+				state = now
+			}
+		}
+		if state == DuePayable && d.unreflected(s, due) {
+			state = DueRecording
+		}
+		if state != DuePayable {
+			faults = append(faults, Fault{Code: CodeDueInPayment, Field: s.dueField(i), Rule: string(state), Message: dueMessages[state]})
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	for _, id := range replaced {
+		if held, ok := d.session(id); ok {
+			d.finish(held, EventCancelled, change{}, map[string]string{DetailBy: string(ByReplacement)})
+		}
+	}
+	return nil
+}
+
+var dueMessages = map[DueState]string{
+	DueInPayment: "a payment of this due is under way",
+	DueRecording: "this due is paid, and the agency's system is recording the payment",
+}
+
+// dueField is the path of a due's reference in a request.
+func (s Session) dueField(i int) string {
+	if len(s.Items) == 0 {
+		return "metadata." + MetadataERPDueRef
+	}
+	return "items." + strconv.Itoa(i) + ".erp_due_ref"
+}
+
+// dueStateOf returns what the session makes of its due with the reference.
+func (s Session) dueStateOf(ref string) DueState {
+	for _, due := range s.Dues() {
+		if due.ERPDueRef == ref {
+			return s.DueState(due)
+		}
+	}
+	return DuePayable
+}
+
+// reflectedWithin is the time after the acceptance of a payment within which the ERP must
+// show it among its dues. Later it is a case (decisions § 14).
+const reflectedWithin = 72 * time.Hour
+
+// reasonNotReflected is why a refused portal session opens a case about a confirmation.
+const reasonNotReflected = "accepted, and 72 h later still owed in the ERP's list"
+
+// unreflected reports whether the ERP's list of dues, as the portal session saw it, does not
+// show the last payment that the ERP accepted. A ministry fixes its amounts itself, so its
+// sessions are not asked.
+func (d *decider) unreflected(s Session, due Item) bool {
+	c := d.claimOf(s.claimKey(due))
+	if !s.Portal() || c.AcceptedAt.IsZero() || !d.cmd.At.Before(c.AcceptedAt.Add(claimMemory)) {
+		return false
+	}
+	if s.PulledAt.After(c.AcceptedAt) && (c.Left < 0 || due.Outstanding <= c.Left) {
+		return false
+	}
+	paid, ok := d.session(c.SessionID)
+	if !ok || d.cmd.At.Before(c.AcceptedAt.Add(reflectedWithin)) || !paid.Paid() {
+		return true
+	}
+	about, ok := paid.Due(c.TransactionID)
+	known := slices.ContainsFunc(paid.Cases, func(k Case) bool {
+		return k.confirms(paid, about) && k.Reason == reasonNotReflected && k.OpenedAt.After(c.AcceptedAt)
+	})
+	if ok && !known {
+		d.openConfirmationCase(paid, about, reasonNotReflected)
+	}
+	return true
+}
+
+// claimedElsewhere reports whether a session of another order holds a claim on a due of the session.
+func (d *decider) claimedElsewhere(s Session) bool {
+	return d.anotherHolds(s, func(Session) bool { return true })
+}
+
+// claimedByMoney reports whether money of another order is, or may become, a payment of a due
+// of the session. A session that is only open does not count: the first one to collect
+// wins.
+func (d *decider) claimedByMoney(s Session) bool {
+	return d.anotherHolds(s, func(other Session) bool { return other.Status != StatusOpen || other.Collection != nil })
+}
+
+func (d *decider) anotherHolds(s Session, counts func(Session) bool) bool {
+	if !s.ERP {
+		return false
+	}
+	for _, due := range s.Dues() {
+		if due.ERPDueRef == "" {
+			continue
+		}
+		for _, id := range d.claimOf(s.claimKey(due)).Holders {
+			other, ok := d.session(id)
+			if !ok || other.orderKey() == s.orderKey() {
+				continue
+			}
+			if other = d.expire(other); counts(other) && other.dueStateOf(due.ERPDueRef) != DuePayable {
+				return true
+			}
+		}
+	}
+	return false
+}

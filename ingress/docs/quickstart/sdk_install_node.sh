@@ -1,0 +1,2 @@
+npm init --yes
+npm install $HOME/quittance/sdk/node

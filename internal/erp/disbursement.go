@@ -1,0 +1,102 @@
+package erp
+
+import (
+	"quittance/checkout/money"
+	"quittance/internal/form"
+)
+
+// Limits of a disbursement line (decisions § 10, ISO 20022 where that has one).
+const (
+	maxLineRef     = 35
+	maxName        = 140
+	maxAccount     = 34
+	maxBIC         = 11
+	maxPaymentMode = 50
+	maxPurpose     = 140
+	maxMetadata    = 20
+	maxKey         = 64
+	maxValue       = 500
+)
+
+// Line is a line of a disbursement batch as the agency's ERP states it (decisions § 10).
+type Line struct {
+	Ref         string // line_ref
+	Beneficiary Beneficiary
+	PaymentMode string
+	Amount      int64 // minor units of Currency, above zero
+	Currency    string
+	Purpose     string // empty for none
+	Metadata    map[string]string
+}
+
+// Beneficiary is whom a line pays: a phone number or an account, never both.
+type Beneficiary struct {
+	Name   string
+	MSISDN string
+	// IBAN or Number, never both; BIC may be empty.
+	IBAN, Number, BIC string
+}
+
+// ParseDisbursements reads the body of an answer of GET /disbursements, like ParseDues.
+func ParseDisbursements(body []byte) (lines []Line, refused []Refused, err error) {
+	return readItems(body, "line_ref", parseLine)
+}
+
+func parseLine(f *form.Form) (Line, string) {
+	l := Line{Ref: reference(f, "line_ref", maxLineRef)}
+	present := false
+	f.Object("beneficiary", func(f *form.Form) {
+		present = true
+		l.Beneficiary = parseBeneficiary(f)
+	})
+	if !present && !f.Faulty("beneficiary") {
+		f.Fault("beneficiary", "required", "is required")
+	}
+	l.PaymentMode = f.Line("payment_mode", true, maxPaymentMode)
+	l.Amount, _ = amount(f, "amount_minor", 1)
+	if l.Currency = f.Text("currency", true, 1, maxCode); l.Currency != "" {
+		if _, ok := money.Lookup(l.Currency); !ok {
+			f.Fault("currency", "enum", "is not in the contract's list of currencies")
+		}
+	}
+	l.Purpose = f.Line("purpose", false, maxPurpose)
+	f.Object("metadata", func(f *form.Form) {
+		l.Metadata = map[string]string{}
+		names := f.Names()
+		if len(names) > maxMetadata {
+			f.Fault("", "length", "must have at most 20 keys")
+		}
+		for _, name := range names {
+			if len([]rune(name)) > maxKey {
+				f.Fault(name, "length", "must be a key of at most 64 characters")
+			}
+			l.Metadata[name] = f.Text(name, false, 0, maxValue)
+		}
+	})
+	return l, l.Ref
+}
+
+func parseBeneficiary(f *form.Form) Beneficiary {
+	b := Beneficiary{Name: f.Line("name", true, maxName), MSISDN: f.Line("msisdn", false, maxLineRef)}
+	account := false
+	f.Object("account", func(f *form.Form) {
+		account = true
+		b.IBAN, b.Number, b.BIC = f.Line("iban", false, maxAccount), f.Line("number", false, maxAccount), f.Line("bic", false, maxBIC)
+		if (b.IBAN == "") == (b.Number == "") && !f.Faulty("iban") && !f.Faulty("number") {
+			f.Fault("iban", "required", "or number is required, and not both")
+		}
+		ignoreOthers(f)
+	})
+	if account == (b.MSISDN != "") && !f.Faulty("msisdn") && !f.Faulty("account") {
+		f.Fault("msisdn", "required", "or account is required, and not both")
+	}
+	ignoreOthers(f)
+	return b
+}
+
+// ignoreOthers takes all further fields: they are the ERP's own.
+func ignoreOthers(f *form.Form) {
+	for _, name := range f.Names() {
+		f.Take(name, false)
+	}
+}
