@@ -16,10 +16,11 @@ import (
 // partnerDays causes each fault that can meet a payment of the deprecated cash-in surface, on
 // the whole program. The tests of the packages cover the others:
 //
-//	two inits at two instances, init racing the confirmation  operations TestCashin…
+//	two inits at two instances,       checkout TestInitCheckoutUpdatesACreatedPayment, TestRandomPayments:
+//	  init racing the confirmation    one partition decides them in turn
 //	5,000 reviewed, 6,000 confirmed   here; checkout TestInitCheckoutUpdatesACreatedPayment
 //	magic 02, 03, 10, 11              here
-//	operator's port closed            TestCashin; collect, for the port that is opened later
+//	operator's port closed            TestCashin; collect TestWords, TestNeverSent
 //	SIGTERM in the wait               cashin TestOperatorsWord
 //	cancelled by the citizen          here; checkout TestPaymentStatus
 //	address changed between attempts  sinks/cashin TestUnsignedWebhooks

@@ -165,7 +165,7 @@ func (w *witness) progress(ctx context.Context, t *tally) (progress, error) {
 		switch {
 		case state == "delivered" && kind == "webhook":
 			p.delivered += n
-		case state == "delivered" && kind == "cashin":
+		case (state == "delivered" || state == "superseded") && kind == "cashin":
 			p.told += n
 		case state == "delivered":
 			p.confirmed += n

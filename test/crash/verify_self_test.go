@@ -148,6 +148,25 @@ func TestCrashVerifierAcceptsSoundHistory(t *testing.T) {
 	}
 }
 
+// A late payment that completes a failed one may overtake the webhook of the failure.
+func TestCrashVerifierAcceptsSupersededNotice(t *testing.T) {
+	t.Parallel()
+	h := sound()
+	at := slices.IndexFunc(h.events, func(e event) bool { return e.session == "chs_9" && e.kind == kindCompleted })
+	failed := h.events[at]
+	failed.id, failed.kind, failed.after.status = "evt_9_f", kindFailed, "failed"
+	h.events[at].sequence++
+	h.events[at].after.sequence++
+	h.events = slices.Insert(h.events, at, failed)
+	h.webhooks = append(h.webhooks, webhook{inbox: "shop", id: failed.id, eventID: failed.id, kind: kindFailed, session: "chs_9", body: "{}", signed: true, accepted: true})
+	for _, s := range h.stores {
+		s.sessions["chs_9"] = h.events[at+1].after
+	}
+	if v := verify(h); !v.clean() {
+		t.Errorf("the verifier finds faults:\n%s", strings.Join(v.findings, "\n"))
+	}
+}
+
 // The verifier finds each kind of corruption and counts it under the right heading.
 func TestCrashVerifierSeesCorruption(t *testing.T) {
 	t.Parallel()
