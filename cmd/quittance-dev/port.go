@@ -26,6 +26,7 @@ const (
 	portSchemaRegistry = 6
 	portHealth         = 7
 	portShop           = 8
+	portPartner        = 9
 )
 
 const addressHint = "; or give --port of a running `" + name + " up`"

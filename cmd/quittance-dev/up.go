@@ -17,6 +17,7 @@ import (
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/roles"
+	"quittance/dev/partner"
 	"quittance/dev/shop"
 	"quittance/dev/stack"
 	"quittance/dev/stack/chdb"
@@ -34,7 +35,7 @@ func up() cli.Command {
 		Use: "up", Short: "Run everything in one process, on this machine", Examples: []string{"up --port 9000 --data /srv/quittance --broker kafka"},
 		Connection: cli.ConnectionParts,
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
-			f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the eight ports after it")
+			f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the nine ports after it")
 			u.flags(f)
 		},
 		Run: func(ctx context.Context, m *cli.Meta) error {
@@ -154,7 +155,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	s.Health = local(u.port + portHealth)
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL
-	s.Origins = map[string]string{demoShop: "https://" + local(u.port+portShop)}
+	s.Origins = map[string]string{demoShop: "https://" + local(u.port+portShop), demoPartner: "http://" + local(u.port+portPartner)}
 	d, err := readDemo(u.registry)
 	if err != nil {
 		return err
@@ -169,7 +170,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 			all = append(all, role.Start)
 		}
 	}
-	all = append(all, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, (*roles.Base).ServeHealth)
+	all = append(all, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, func(b *roles.Base) error { return u.partner(b, d.partner()) }, (*roles.Base).ServeHealth)
 	b.Start(all...)
 	b.Run("announcement", func(ctx context.Context) error { return u.announce(ctx, b, out) })
 	return b.Wait()
@@ -185,6 +186,20 @@ func (u *installation) shop(b *roles.Base, key string) error {
 		return err
 	}
 	b.Run("demo shop", s.Run)
+	return nil
+}
+
+// partner runs the simulated partner of the deprecated cash-in API, if the registry file has
+// one.
+func (u *installation) partner(b *roles.Base, pair demoPair) error {
+	if pair.APIKey == "" {
+		return nil
+	}
+	p, err := partner.New(partner.Config{Listen: local(u.port + portPartner), APIBase: b.CheckoutURL, APIKey: pair.APIKey, SecretKey: pair.SecretKey, Log: b.Log})
+	if err != nil {
+		return err
+	}
+	b.Run("simulated partner", p.Run)
 	return nil
 }
 

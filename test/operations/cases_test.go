@@ -82,6 +82,8 @@ func TestOperatorCases(t *testing.T) {
 	// The ERP has a confirmation of the money: a person tells it.
 	o.opened(t, paid.ID, "reversal")
 
+	o.oldPartner(t, jean, mireille)
+
 	o.Misused(t, "--kind", "cases", "list", "--kind", "nothing")
 	o.Refused(t, "no agency", "cases", "list", "--agency", "nobody")
 	o.Refused(t, "no case that you may see", "cases", "show", "case_nothing")
