@@ -181,6 +181,19 @@ type Resolve struct {
 	By, ApprovedBy string
 }
 
+// Detail returns what the event of the exit says beside its case.
+func (do Resolve) Detail() map[string]string {
+	detail := map[string]string{DetailResolution: string(do.Resolution)}
+	for name, value := range map[string]string{
+		DetailReference: do.Reference, DetailReason: do.Reason, DetailBy: do.By, DetailApprovedBy: do.ApprovedBy,
+	} {
+		if value != "" {
+			detail[name] = value
+		}
+	}
+	return detail
+}
+
 // OpenRefundRequest opens a case about a completed payment.
 type OpenRefundRequest struct{ By, Reason string }
 
@@ -188,7 +201,7 @@ func (Resolve) action()           {}
 func (OpenRefundRequest) action() {}
 func (NoteProposal) action()      {}
 
-// ProposalStep is what staff did with a proposal.
+// ProposalStep is what happened to a proposal.
 type ProposalStep string
 
 // The steps of a proposal.
@@ -196,6 +209,9 @@ const (
 	ProposalProposed ProposalStep = "proposed"
 	ProposalApproved ProposalStep = "approved"
 	ProposalRejected ProposalStep = "rejected"
+	// ProposalLapsed says that nobody approved the proposal in time, or that its proposer
+	// was revoked. It has no actor.
+	ProposalLapsed ProposalStep = "lapsed"
 )
 
 // NoteProposal records in the journal what staff did with a proposal. It decides nothing.
@@ -210,7 +226,33 @@ type NoteProposal struct {
 	Resolution Resolution
 	Reference  string
 	Reason     string
-	By         string // who proposed, approved or rejected it
+	By         string // who proposed, approved or rejected it; empty if it lapsed
+}
+
+// Event returns the type of the event that records a step. ok is false for an unknown step.
+func (s ProposalStep) Event() (t EventType, ok bool) {
+	switch s {
+	case ProposalProposed:
+		return EventCaseProposed, true
+	case ProposalApproved:
+		return EventCaseApproved, true
+	case ProposalRejected:
+		return EventCaseRejected, true
+	case ProposalLapsed:
+		return EventCaseLapsed, true
+	}
+	return "", false
+}
+
+// Detail returns what the event of the step says beside its case.
+func (do NoteProposal) Detail() map[string]string {
+	detail := map[string]string{DetailProposal: strconv.Itoa(do.Number), DetailResolution: string(do.Resolution)}
+	for name, value := range map[string]string{DetailReference: do.Reference, DetailReason: do.Reason, DetailBy: do.By} {
+		if value != "" {
+			detail[name] = value
+		}
+	}
+	return detail
 }
 
 // undecidedAfter is the time after the end of an approval window from which on an
@@ -244,17 +286,9 @@ func (d *decider) open(s Session, t EventType, c Case, ch change, detail map[str
 func (d *decider) closeCase(s Session, c Case, do Resolve) Session {
 	closed := c
 	closed.Resolution, closed.Reference, closed.ClosedBy, closed.ClosedAt = do.Resolution, do.Reference, do.By, d.cmd.At
-	detail := map[string]string{
-		DetailCaseID: c.ID, DetailCaseKind: string(c.Kind), DetailResolution: string(do.Resolution),
-		DetailReportedAmount: strconv.FormatInt(c.Amount, 10), DetailReportedCurr: c.Currency,
-	}
-	for name, value := range map[string]string{
-		DetailReference: do.Reference, DetailReason: do.Reason, DetailBy: do.By, DetailApprovedBy: do.ApprovedBy,
-	} {
-		if value != "" {
-			detail[name] = value
-		}
-	}
+	detail := do.Detail()
+	detail[DetailCaseID], detail[DetailCaseKind] = c.ID, string(c.Kind)
+	detail[DetailReportedAmount], detail[DetailReportedCurr] = strconv.FormatInt(c.Amount, 10), c.Currency
 	return d.settle(d.emit(s, EventCaseResolved, change{closes: &closed}, detail))
 }
 
@@ -387,30 +421,20 @@ func (d *decider) noteProposal(do NoteProposal) Answer {
 	if !ok {
 		return Answer{Code: CodeCaseNotFound, Session: &s}
 	}
-	var t EventType
-	last := &c.Decided
-	switch do.Step {
-	case ProposalProposed:
-		t, last = EventCaseProposed, &c.Proposed
-	case ProposalApproved:
-		t = EventCaseApproved
-	case ProposalRejected:
-		t = EventCaseRejected
-	default:
+	t, ok := do.Step.Event()
+	if !ok {
 		return Answer{Code: CodeCaseNotAllowed, Session: &s}
+	}
+	last := &c.Decided
+	if do.Step == ProposalProposed {
+		last = &c.Proposed
 	}
 	if do.Number <= *last {
 		return Answer{Code: CodeOK, Session: &s, CaseID: c.ID, Replayed: true}
 	}
 	*last = do.Number
-	detail := map[string]string{
-		DetailCaseID: c.ID, DetailCaseKind: string(c.Kind), DetailProposal: strconv.Itoa(do.Number), DetailResolution: string(do.Resolution), DetailBy: do.By,
-	}
-	for name, value := range map[string]string{DetailReference: do.Reference, DetailReason: do.Reason} {
-		if value != "" {
-			detail[name] = value
-		}
-	}
+	detail := do.Detail()
+	detail[DetailCaseID], detail[DetailCaseKind] = c.ID, string(c.Kind)
 	s = d.emit(s, t, change{notes: &c}, detail)
 	return Answer{Code: CodeOK, Session: &s, CaseID: c.ID}
 }

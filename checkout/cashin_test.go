@@ -265,6 +265,20 @@ func TestNumbersOfAMonthAreExhausted(t *testing.T) {
 	}
 }
 
+// reading counts reads of a world.
+type reading struct {
+	*world
+	numbers, sessions int
+}
+
+func (r *reading) Numbered(k checkout.NumberKey) string { r.numbers++; return r.world.Numbered(k) }
+
+func (r *reading) Session(id string) (checkout.Session, bool) {
+	r.sessions++
+	return r.world.Session(id)
+}
+
+// A foreign number and an unknown one have the same answer after the same reads.
 func TestLookUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -280,6 +294,14 @@ func TestLookUp(t *testing.T) {
 	} {
 		if !reflect.DeepEqual(a, none) {
 			t.Errorf("%s answers %+v, an unknown number %+v", name, a, none)
+		}
+	}
+	for _, cmd := range []checkout.Command{
+		{ApplicationID: app, Do: checkout.LookUp{Number: "T2611000099"}}, {ApplicationID: "another", Do: checkout.LookUp{Number: number}}, {ApplicationID: app, Do: checkout.LookUp{}},
+	} {
+		r := &reading{world: w}
+		if _, err := checkout.Decide(r, cmd); err != nil || r.numbers != 1 || r.sessions != 0 {
+			t.Errorf("%+v reads %d numbers and %d sessions, %v: the work tells that the payment exists", cmd, r.numbers, r.sessions, err)
 		}
 	}
 	w.now = w.now.Add(24 * time.Hour) // the tick is late, and the answer does not depend on it

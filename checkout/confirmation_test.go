@@ -314,12 +314,16 @@ func TestProposalsAreEvents(t *testing.T) {
 	wantCode(t, note(2, checkout.ProposalApproved), checkout.CodeOK)
 	wantReplay(t, note(2, checkout.ProposalApproved), checkout.CodeOK)
 	wantCode(t, note(3, "something else"), checkout.CodeCaseNotAllowed)
+	wantCode(t, note(3, checkout.ProposalProposed), checkout.CodeOK)
+	wantCode(t, note(3, checkout.ProposalLapsed), checkout.CodeOK)
+	wantReplay(t, note(3, checkout.ProposalApproved), checkout.CodeOK) // it has lapsed
 	wantCode(t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeOK)
 	wantReplay(t, note(2, checkout.ProposalApproved), checkout.CodeOK)
 	wantCode(t, w.ask(checkout.Command{SessionID: "a", Do: checkout.NoteProposal{CaseID: "case_x", Number: 1, Step: checkout.ProposalProposed}}), checkout.CodeCaseNotFound)
 	wantCode(t, w.ask(checkout.Command{SessionID: "none", Do: checkout.NoteProposal{CaseID: c.ID, Number: 1, Step: checkout.ProposalProposed}}), checkout.CodeSessionNotFound)
 	w.want("a", checkout.StatusFailed, created, requested, failed, late,
-		checkout.EventCaseProposed, checkout.EventCaseRejected, checkout.EventCaseProposed, checkout.EventCaseApproved, resolved, returned)
+		checkout.EventCaseProposed, checkout.EventCaseRejected, checkout.EventCaseProposed, checkout.EventCaseApproved,
+		checkout.EventCaseProposed, checkout.EventCaseLapsed, resolved, returned)
 }
 
 // answerSome adds what ERPs answer to a random history: in any order, repeated, and for
@@ -338,7 +342,7 @@ func answerSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.Co
 func noteSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.Command)) {
 	do := checkout.NoteProposal{
 		CaseID: "none", Number: rapid.IntRange(0, 3).Draw(t, "number"), Resolution: checkout.ResolutionRefund, By: "staff",
-		Step: rapid.SampledFrom([]checkout.ProposalStep{checkout.ProposalProposed, checkout.ProposalApproved, checkout.ProposalRejected}).Draw(t, "step"),
+		Step: rapid.SampledFrom([]checkout.ProposalStep{checkout.ProposalProposed, checkout.ProposalApproved, checkout.ProposalRejected, checkout.ProposalLapsed}).Draw(t, "step"),
 	}
 	if cases := w.sessions[id].Cases; len(cases) > 0 {
 		do.CaseID = rapid.SampledFrom(cases).Draw(t, "case").ID
@@ -375,7 +379,7 @@ func confirmationInvariants(t *rapid.T, w *world) {
 			if e.Detail[checkout.DetailResolution] == string(checkout.ResolutionRetry) {
 				h.retries++
 			}
-		case checkout.EventCaseProposed, checkout.EventCaseApproved, checkout.EventCaseRejected:
+		case checkout.EventCaseProposed, checkout.EventCaseApproved, checkout.EventCaseRejected, checkout.EventCaseLapsed:
 			step := e.Detail[checkout.DetailCaseID] + "/" + e.Detail[checkout.DetailProposal]
 			if e.Type == checkout.EventCaseProposed {
 				step += "/proposed"

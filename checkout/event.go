@@ -38,6 +38,7 @@ const (
 	EventCaseProposed         EventType = "case.proposed"         // by staff, as are the next two
 	EventCaseApproved         EventType = "case.approved"
 	EventCaseRejected         EventType = "case.rejected"
+	EventCaseLapsed           EventType = "case.lapsed" // a proposal lapsed before anybody approved it
 	EventCaseResolved         EventType = "case.resolved"
 	EventConfirmationAwaited  EventType = "confirmation.awaited" // a first call to the ERP failed, and none was expected
 	EventConfirmationAccepted EventType = "confirmation.accepted"
@@ -52,7 +53,7 @@ func EventTypes() []EventType {
 		EventCreated, EventUpdated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventArchived, EventErased,
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
-		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseResolved,
+		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseResolved,
 		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded,
 	}
 }
@@ -65,7 +66,7 @@ func (t EventType) Webhook() bool {
 		return true
 	case EventCreated, EventUpdated, EventArchived, EventErased, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
-		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseResolved,
+		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseResolved,
 		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		return false
 	}
@@ -95,16 +96,20 @@ const (
 	DetailNumber         = "number"         // of a payment of the deprecated cash-in surface
 	DetailPaymentID      = "payment_id"     // of the same
 
-	// Of an orphaned report of no session, which has no case to hold them.
+	// Of an orphaned report of no session, and of the events of its case, which have no
+	// session to hold them.
 	DetailAccount    = "account"     // as Collection.Account
 	DetailApprovedAt = "approved_at" // the operator's own date of the approval, RFC 3339
 	DetailLive       = "livemode"    // true or false
+	DetailOpenedAt   = "opened_at"   // time at which the case was opened, RFC 3339
+	DetailEventID    = "event_id"    // event that reported the money
 )
 
 // Event is something that happened. It is a snapshot: Session is the whole session
 // after the event, and that is the contract of the wire event too. A reader stores
 // the snapshot with the highest sequence and never folds changes. For an orphaned
-// report of no session, Session is the zero Session and Sequence is 0.
+// report of no session, and for events of cases without a session (internal/cases), Session
+// is the zero Session and Sequence is 0.
 type Event struct {
 	ID         string // evt_, derived from (session, sequence)
 	Type       EventType
@@ -118,8 +123,8 @@ type Event struct {
 	change change
 }
 
-// Case returns the case that the event opens or closes. Of an orphaned report of no session
-// it is made of the event's details.
+// Case returns the case that the event opens or closes. If the case has no session, it is
+// made of the event's details.
 func (e Event) Case() Case {
 	d := e.Detail
 	if c, ok := e.Session.Case(d[DetailCaseID]); ok {
@@ -127,11 +132,22 @@ func (e Event) Case() Case {
 	}
 	amount, _ := strconv.ParseInt(d[DetailReportedAmount], 10, 64) // our own text
 	approved, _ := time.Parse(time.RFC3339, d[DetailApprovedAt])   // our own text; zero if absent
-	return Case{
+	c := Case{
 		ID: d[DetailCaseID], Kind: CaseKind(d[DetailCaseKind]), CollectionID: d[DetailCollectionID], Amount: amount, Currency: d[DetailReportedCurr],
 		OperatorRef: d[DetailOperatorRef], Account: d[DetailAccount], ApprovedAt: approved, OpenedAt: e.OccurredAt,
 	}
+	if at, err := time.Parse(time.RFC3339, d[DetailOpenedAt]); err == nil {
+		c.OpenedAt = at
+	}
+	if e.Type == EventCaseResolved {
+		c.Resolution, c.Reference, c.ClosedBy, c.ClosedAt = Resolution(d[DetailResolution]), d[DetailReference], d[DetailBy], e.OccurredAt
+	}
+	return c
 }
+
+// EventID derives the id of an event of a case without a session: of its opening or exit,
+// or of a step of a proposal. The event always has the same id, however often it is made.
+func (c Case) EventID(what string) string { return eventID(c.ID+"/"+what, 0) }
 
 // change is the part of an event that apply folds in. It does not travel.
 type change struct {
@@ -216,7 +232,7 @@ func apply(s Session, e Event) Session {
 		s = erased(s)
 	case EventCaseResolved:
 		s.Cases = replaced(s.Cases, *e.change.closes)
-	case EventCaseProposed, EventCaseApproved, EventCaseRejected:
+	case EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed:
 		s.Cases = replaced(s.Cases, *e.change.notes)
 	case EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		if due, ok := s.Due(e.Detail[DetailTransactionID]); ok {

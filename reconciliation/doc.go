@@ -19,7 +19,9 @@
 //	checkout.late_payment  late, a row for each item
 //	checkout.reversed      reversal, a row for each item, negative
 //	collection.mismatched  mismatch, a row; none for a refusal after an approval
-//	collection.orphaned    orphan, a row; none for the surplus of an honoured mismatch
+//	collection.orphaned    orphan, a row; none for the surplus of an honoured mismatch, nor
+//	                       for a report of no known session, which may come several times
+//	case.opened            orphan, a row, if the case is about such a report
 //	case.resolved          reversal of a mismatch or an orphan that was given back or replaced
 //
 // Honouring moves no money, so it has no row. The sink writes the rows with the entries of
@@ -27,6 +29,10 @@
 // FINAL need not merge partitions with each other. Bloom filters find single payments; they
 // may skip a granule without looking at others that hold the same key, because a row that is
 // written twice has the same references. The view receipts has these settings.
+//
+// The table case_rows has a row for each event of an operator case, with what the view cases
+// shows. Such events are few: neither the view nor the report of open cases reads the journal.
+// Store.Insert writes them with their entries.
 //
 // Names of agencies and applications, and slugs of agencies, are copied from the registry into
 // the table names, so that all views show the present names beside the ids. The name of a service is that of the creation.
@@ -49,7 +55,7 @@
 //	FROM receipts WHERE livemode AND local_date = '2026-11-22' GROUP BY agency, currency
 //
 // Sessions, payments and deliveries group the whole journal, also for one row, and are for
-// support. Cases groups the journal of the agencies that a filter by tenant_id names.
+// support. Cases groups the events of cases only.
 //
 // Package internal/report has the reports of a month, and docs/analysts.md is the guide for
 // analysts.

@@ -318,6 +318,57 @@ func TestCases(t *testing.T) {
 		"case_c|2|recorded_by_hand|Mireille|2026-02-01 00:00:03.250|2026-02-01 00:00:04.250|2026-02-01 00:00:02.250|http_422")
 }
 
+// Cases are read from their own rows, however long the journal is, and an update copies those
+// of an earlier release.
+func TestCasesDoNotReadTheJournal(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	opened := event("a", 2, "case.opened", "completed", 5000)
+	opened.Detail = map[string]string{"case_id": "case_a", "case_kind": "refund_request", "by": "Jean"}
+	named := event("a", 3, "checkout.completed", "completed", 5000)
+	named.Detail = map[string]string{"case_id": "case_a"} // of no kind: no event of the case
+	insert(t, conn, event("a", 1, "checkout.created", "open", 5000), opened, named)
+	cases := func() []string {
+		return lines(t, conn, "case_id, kind, state, session_id, amount, opened_by", "FROM cases")
+	}
+	const row = "case_a|refund_request|open|a|5075|Jean"
+	want(t, cases(), row)
+	want(t, lines(t, conn, "count()", "FROM case_rows"), "1")
+
+	// An earlier release wrote the journal alone.
+	for _, statement := range []string{"TRUNCATE TABLE case_rows", "ALTER TABLE schema_migrations DELETE WHERE version >= 11 SETTINGS mutations_sync = 2"} {
+		if err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, cases())
+	for range 2 {
+		if err := reconciliation.Migrate(t.Context(), conn); err != nil {
+			t.Fatal(err)
+		}
+		want(t, cases(), row)
+	}
+
+	// The writer dies between the two tables: the batch counts as not written.
+	if err := conn.Exec(t.Context(), "RENAME TABLE case_rows TO elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	closed := event("a", 4, "case.resolved", "completed", 5000)
+	closed.Detail = map[string]string{"case_id": "case_a", "case_kind": "refund_request", "resolution": "refund"}
+	if err := journal.NewStore(conn).Insert(t.Context(), []journal.Entry{closed}); err == nil || errors.Is(err, journal.ErrRefused) {
+		t.Errorf("without the table the batch ends with %v", err)
+	}
+	if err := conn.Exec(t.Context(), "RENAME TABLE elsewhere TO case_rows"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, cases(), row)
+	insert(t, conn, closed)
+	if err := conn.Exec(t.Context(), "TRUNCATE TABLE journal"); err != nil {
+		t.Fatal(err)
+	}
+	want(t, cases(), strings.Replace(row, "open", "closed", 1))
+}
+
 func TestSequenceFaults(t *testing.T) {
 	t.Parallel()
 	conn := migrated(t)
@@ -409,7 +460,7 @@ func TestEverythingHasAComment(t *testing.T) {
 	if got := lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND comment = ''"); got != nil {
 		t.Errorf("tables without a comment: %q", got)
 	}
-	want(t, lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND engine = 'View' AND position(comment, 'costs') = 0 AND position(comment, 'groups all') = 0 ORDER BY name"), "agencies", "receipts")
+	want(t, lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND engine = 'View' AND position(comment, 'costs') = 0 AND position(comment, 'groups all') = 0 ORDER BY name"), "agencies", "cases", "receipts")
 }
 
 // receipt returns a receipt of a completed session.

@@ -21,6 +21,7 @@ const (
 	TopicPartnersDeliveries = "cashin.deliveries"
 	TopicAttempts           = "deliveries.attempts"
 	TopicReferences         = "references"
+	TopicCases              = "cases.events"
 	TopicPoisonCommands     = "checkout.commands.poison"
 	TopicPoisonCollections  = "collections.requests.poison"
 	TopicPoisonReadmodel    = "readmodel.poison"
@@ -100,6 +101,8 @@ func Topics() []Topic {
 		effect(TopicPartnersDeliveries, defaultRetentionEffects, "application_id", "quittance.Delivery"),
 		effect(TopicAttempts, defaultRetentionHistory, "endpoint id, or agency and mode", "quittance.Attempt"),
 		Topic{Name: TopicReferences, Partitions: 1, Compacted: true, Key: "counter", Records: []string{"quittance.ReferenceBlock"}},
+		// One partition: people make these events, and so the order is total.
+		Topic{Name: TopicCases, Partitions: 1, Key: "case_id", Records: []string{"quittance.Event"}},
 		poison(TopicPoisonCollections),
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),

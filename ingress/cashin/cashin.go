@@ -40,8 +40,8 @@ type Expectation interface {
 // Credentials knows pairs and tokens: cashin.Store. Its errors are cashin.ErrUnauthorized
 // and those of a Postgres that is away.
 type Credentials interface {
-	Known(ctx context.Context, apiKey string) (p cashin.Principal, ok bool, err error)
-	Generate(ctx context.Context, apiKey, secretKey string) (token secret.Text, expiresAt time.Time, err error)
+	Check(ctx context.Context, apiKey, secretKey string) (p cashin.Principal, right bool, err error)
+	Generate(ctx context.Context, pairID string) (token secret.Text, expiresAt time.Time, err error)
 	Authenticate(ctx context.Context, token string) (cashin.Principal, error)
 	RevokeToken(ctx context.Context, token string) error
 }
@@ -122,7 +122,7 @@ type Config struct {
 // API answers the surface. Safe for concurrent use.
 type API struct {
 	cfg     Config
-	unknown *web.Clients // calls with an apiKey that nobody has
+	guesses *web.Clients // calls with wrong credentials
 	words   *prometheus.CounterVec
 	full    prometheus.Counter
 }
@@ -137,7 +137,7 @@ func New(cfg Config) (*API, error) {
 	}
 	with := promauto.With(cfg.Metrics)
 	a := &API{
-		cfg: cfg, unknown: web.NewClients(fewCalls/time.Minute.Seconds(), time.Minute),
+		cfg: cfg, guesses: web.NewClients(fewCalls/time.Minute.Seconds(), time.Minute),
 		words: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_cashin_words_total", Help: "What operators said in time about payments of partners/payments: accepted, refused, not_sent, none.",
 		}, []string{"word"}),

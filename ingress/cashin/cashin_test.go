@@ -124,6 +124,37 @@ func TestWrongCredentials(t *testing.T) {
 	wantRefusal(t, w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"another","secretKey":"x"}`), http.StatusTooManyRequests, "E_TOO_MANY_REQUESTS")
 }
 
+// Whether anybody has an apiKey shows neither in the answers to wrong credentials nor in
+// when they are refused with 429.
+func TestGuessesTellNothing(t *testing.T) {
+	t.Parallel()
+	guesses := func(order ...int) (seen []string) {
+		w := newWorld(t)
+		keys := []string{w.pair.APIKey.Reveal(), "ak_test_nobody", "ak_test_nobody_else"}
+		for _, i := range order {
+			r := w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"`+keys[i]+`","secretKey":"x"}`)
+			seen = append(seen, fmt.Sprint(r.status, r.header.Get("Retry-After"), r.body))
+		}
+		return seen
+	}
+	const known, unknown, another = 0, 1, 2
+	for _, row := range [][2][]int{
+		{{known, known, known, known, known, known, known}, {unknown, unknown, unknown, unknown, unknown, unknown, unknown}},
+		{{another, another, another, another, another, known}, {another, another, another, another, another, unknown}},
+		{{known, known, known, known, known, another}, {unknown, unknown, unknown, unknown, unknown, another}},
+	} {
+		if a, b := guesses(row[0]...), guesses(row[1]...); !slices.Equal(a, b) {
+			t.Errorf("answers %q to an apiKey that there is, %q to another", a, b)
+		}
+	}
+	// A partner behind the same address as a guesser still gets its tokens.
+	w := newWorld(t)
+	for range 7 {
+		w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"ak_test_nobody","secretKey":"x"}`)
+	}
+	w.token(w.pair)
+}
+
 // Two tokens of an application at two instances, under both prefixes, share one quota.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
@@ -378,9 +409,18 @@ func TestCheckStatus(t *testing.T) {
 	unknown := w.status(token, "T2611000099")
 	wantRefusal(t, unknown, http.StatusNotFound, "E_ROW_NOT_FOUND")
 	other := w.token(w.mint(registries.AppB))
-	for name, r := range map[string]response{
-		"foreign": w.status(other, number), "malformed": w.status(token, "T26"), "escaped": w.status(token, "T2611%00000001"), "a slash": w.status(token, "T2611%2F000001"),
+	for name, ask := range map[string]func() response{
+		"foreign": func() response { return w.status(other, number) }, "malformed": func() response { return w.status(token, "T26") },
+		"escaped": func() response { return w.status(token, "T2611%00000001") }, "a slash": func() response { return w.status(token, "T2611%2F000001") },
 	} {
+		var before int
+		w.change(func() { before = w.asks })
+		r := ask()
+		w.change(func() {
+			if n := w.asks - before; n != 1 { // as for an unknown number
+				t.Errorf("%s: the processor is asked %d times", name, n)
+			}
+		})
 		if r.status != unknown.status || r.body != unknown.body {
 			t.Errorf("%s: %d %s, an unknown number: %s", name, r.status, r.body, unknown.body)
 		}

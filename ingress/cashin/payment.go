@@ -41,21 +41,28 @@ const (
 	wordNone     = "none"
 )
 
-// initCheckout answers POST /init-checkout.
-func (a *API) initCheckout(c call) error {
-	p, app, err := a.authenticate(c)
+// read authenticates a call with a body, reads its form and counts it, in this order.
+func (a *API) read(c call, form func(object, registry.Application, bool) (request, error)) (p cashin.Principal, app registry.Application, q request, err error) {
+	p, app, err = a.authenticate(c)
 	if err != nil {
-		return err
+		return p, app, q, err
 	}
 	o, err := readObject(c)
 	if err != nil {
-		return err
+		return p, app, q, err
 	}
-	q, err := a.readInit(c.r.Context(), o, app, p.Live)
+	if q, err = form(o, app, p.Live); err != nil {
+		return p, app, q, err
+	}
+	return p, app, q, a.count(c, p.PairID)
+}
+
+// initCheckout answers POST /init-checkout.
+func (a *API) initCheckout(c call) error {
+	p, app, q, err := a.read(c, func(o object, app registry.Application, live bool) (request, error) {
+		return a.readInit(c.r.Context(), o, app, live)
+	})
 	if err != nil {
-		return err
-	}
-	if err := a.count(c, p.PairID); err != nil {
 		return err
 	}
 	q.session.Offers = a.offers(app, p.Live, q.session.Amount)
@@ -71,10 +78,10 @@ func (a *API) initCheckout(c call) error {
 		return err
 	}
 	if made := answer.Session; made.ID != s.ID && len(s.CustomerSealed) > 0 {
-		// An update: the contact data belong to the earlier session now. If this fails, they
-		// are erased by their age.
-		if err := a.cfg.Personal.Adopt(c.r.Context(), s.ID, made.ID); err != nil {
-			a.cfg.Log.LogAttrs(c.r.Context(), slog.LevelWarn, "keys of contact data stay with a session that was not made", slog.Any("error", err))
+		// An update: the contact data belong to the earlier session now. If this fails, the
+		// read model does it.
+		if err := a.adopt(c.r.Context(), s.ID, made.ID); err != nil {
+			a.cfg.Log.LogAttrs(c.r.Context(), slog.LevelWarn, "keys of contact data stay with a session that was not made until the read model moves them", slog.Any("error", err))
 		}
 	}
 	write(c.w, http.StatusOK, struct {
@@ -86,21 +93,20 @@ func (a *API) initCheckout(c call) error {
 	return nil
 }
 
+// adoptWithin bounds the adoption of contact data.
+const adoptWithin = 2 * time.Second
+
+// adopt hands over the keys of contact data, also when the caller has hung up.
+func (a *API) adopt(ctx context.Context, from, to string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptWithin)
+	defer cancel()
+	return a.cfg.Personal.Adopt(ctx, from, to)
+}
+
 // pay answers POST /partners/payments.
 func (a *API) pay(c call) error {
-	p, app, err := a.authenticate(c)
+	p, app, q, err := a.read(c, readPay)
 	if err != nil {
-		return err
-	}
-	o, err := readObject(c)
-	if err != nil {
-		return err
-	}
-	q, err := readPay(o)
-	if err != nil {
-		return err
-	}
-	if err := a.count(c, p.PairID); err != nil {
 		return err
 	}
 	g, ok := providers[q.provider]

@@ -59,7 +59,7 @@ func (a *API) readInit(ctx context.Context, o object, app registry.Application, 
 }
 
 // readPay reads the body of partners/payments. The error is a *faulty.
-func readPay(o object) (request, error) {
+func readPay(o object, _ registry.Application, _ bool) (request, error) {
 	q := request{session: o.common(checkout.CashinPartner), provider: o.text("provider", true, 1, longestProvider)}
 	needsPhone := providers[q.provider].phone
 	var c checkout.Customer

@@ -1,18 +1,28 @@
 package cashin
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"quittance/ingress/problem"
-	"quittance/internal/cashin"
 )
 
 // longestCredential is the most characters of apiKey and secretKey.
 const longestCredential = 500
 
-// generate answers POST /generate-application-access-token. Wrong credentials count against
-// the quota of the apiKey; an apiKey that nobody has counts against the client.
+// guessBuckets is the number of quotas that wrong credentials share. It bounds what made-up
+// apiKeys cost.
+const guessBuckets = 4096
+
+// generate answers POST /generate-application-access-token. Each call counts against the
+// quota of its access. Wrong credentials also count against a quota of guesses at the apiKey
+// and against the client, and these two decide their answer: neither the answers nor the
+// work tell whether anybody has the apiKey.
 func (a *API) generate(c call) error {
 	o, err := readObject(c)
 	if err != nil {
@@ -22,23 +32,24 @@ func (a *API) generate(c call) error {
 	if err := o.faults.err(); err != nil {
 		return err
 	}
-	p, known, err := a.cfg.Credentials.Known(c.r.Context(), apiKey)
-	switch {
-	case err != nil:
+	digest := sha256.Sum256([]byte(apiKey))
+	bucket := binary.BigEndian.Uint32(digest[:]) % guessBuckets
+	access, guesses := made("stranger", bucket), made("guess", bucket)
+	p, right, err := a.cfg.Credentials.Check(c.r.Context(), apiKey, secretKey)
+	if err != nil {
 		return err
-	case known:
-		*c.by = p
-		err = a.count(c, p.PairID)
-	case !a.unknown.Allow(c.r):
-		err = tooMany(untilNextMinute(a.now()))
+	}
+	if p.PairID != "" {
+		*c.by, access = p, p.PairID
+	}
+	err = a.count(c, access)
+	if !right {
+		return a.guessed(c, err, guesses)
 	}
 	if err != nil {
 		return err
 	}
-	token, expiresAt, err := a.cfg.Credentials.Generate(c.r.Context(), apiKey, secretKey)
-	if errors.Is(err, cashin.ErrUnauthorized) {
-		return unauthorized()
-	}
+	token, expiresAt, err := a.cfg.Credentials.Generate(c.r.Context(), p.PairID)
 	if err != nil {
 		return err
 	}
@@ -47,6 +58,27 @@ func (a *API) generate(c call) error {
 		ExpiresAt string `json:"expiresAt"`
 	}{token.Reveal(), iso(expiresAt)})
 	return nil
+}
+
+// made returns the id of an access that is no pair.
+func made(name string, bucket uint32) string {
+	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s %d", name, bucket)).String()
+}
+
+// guessed returns the answer to wrong credentials. counted is the outcome of counting them
+// against their access: only that a quota is away shows.
+func (a *API) guessed(c call, counted error, guesses string) error {
+	var refused *refusal
+	if counted != nil && !errors.As(counted, &refused) {
+		return counted
+	}
+	if err := a.count(c, guesses); err != nil {
+		return err
+	}
+	if !a.guesses.Allow(c.r) {
+		return tooMany(untilNextMinute(a.now()))
+	}
+	return unauthorized()
 }
 
 // revoke answers POST /revoke-application-access-token. Its body does not matter.

@@ -60,6 +60,7 @@ type world struct {
 	said     checkout.Code // by the operator; empty: nothing
 	patience time.Duration // of the last command
 	asked    error         // of the processor
+	asks     int           // commands
 	numbers  int64
 }
 
@@ -160,6 +161,7 @@ func (x *word) Await(ctx context.Context) (checkout.Answer, bool) {
 func (w *world) AskWithin(_ context.Context, cmd checkout.Command, patience time.Duration) (checkout.Answer, error) {
 	w.mu.Lock()
 	w.patience = patience
+	w.asks++
 	err := w.asked
 	w.mu.Unlock()
 	if err != nil {

@@ -154,6 +154,19 @@ var kits = []kit{
 	{"Node", "sdk_install_node.sh", sample{File: "sdk_create.mjs", Run: "node sdk_create.mjs"}, sample{File: "sdk_receive.mjs", Run: "PORT=8000 node sdk_receive.mjs"}},
 }
 
+// generator makes clients from the OpenAPI file as it is served.
+type generator struct{ Name, Version, Languages string }
+
+// generators are those with which package test/contract makes clients and uses them. A test
+// holds the versions against those that it runs.
+var generators = []generator{
+	{"openapi-generator", "7.24.0", "Java, PHP"},
+	{"openapi-typescript", "7.13.0", "TypeScript"},
+	{"@hey-api/openapi-ts", "0.99.0", "TypeScript"},
+	{"openapi-python-client", "0.29.1", "Python"},
+	{"oapi-codegen", "2.8.2", "Go"},
+}
+
 // readSamples reads the programs.
 func readSamples() ([]sample, error) {
 	out := slices.Clone(samples)

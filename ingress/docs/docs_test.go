@@ -427,6 +427,40 @@ func TestNothingIsLeftOut(t *testing.T) {
 	}
 }
 
+// The page of the SDKs names the generators of clients in the versions that test/contract runs.
+func TestGenerators(t *testing.T) {
+	t.Parallel()
+	h := server(t)
+	pinned := map[string]string{}
+	for path, pattern := range map[string]string{
+		"../../Makefile":                           `(OAPI_CODEGEN)_VERSION +:= v(\S+)`,
+		"../../test/tools/clients/pom.xml":         `<artifactId>(openapi-generator)-cli</artifactId>\s+<version>([^<]+)</version>`,
+		"../../test/tools/clients/package.json":    `"(@hey-api/openapi-ts|openapi-typescript)": "([^"]+)"`,
+		"../../test/tools/clients/requirements.in": `(?m)^(openapi-python-client)==(\S+)$`,
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+			pinned[strings.ReplaceAll(strings.ToLower(m[1]), "_", "-")] = m[2]
+		}
+	}
+	if len(pinned) != len(generators) {
+		t.Errorf("the page names %d generators, tests run %v", len(generators), pinned)
+	}
+	for _, g := range generators {
+		if pinned[g.Name] != g.Version {
+			t.Errorf("the page says %s %s, tests run %q", g.Name, g.Version, pinned[g.Name])
+		}
+		for _, path := range []string{"/docs/sdks", "/docs/fr/sdks"} {
+			if !strings.Contains(get(t, h, path), "<th scope=\"row\">"+g.Name+"<td>"+g.Version+"<td>"+g.Languages) {
+				t.Errorf("%s lacks %s", path, g.Name)
+			}
+		}
+	}
+}
+
 // Each text that the pages take from the OpenAPI files and from the domain has its French,
 // with the same code in it, and each French text is of such a text.
 func TestEverythingIsInFrench(t *testing.T) {

@@ -79,6 +79,7 @@ type content struct {
 	Reference, Counter    reference
 	Samples               []sample
 	SDKs                  []kit
+	Generators            []generator
 	Events                []event
 	Failures              []failure
 	Numbers               []testNumber
@@ -301,6 +302,7 @@ func newContent(ministry, counter node, texts *guides.Phrases) (c content, err e
 	for _, e := range codes(problem.Catalogue(problem.Ministry, problem.Counter), lang) {
 		hrefs[e.Code] = e.Href
 	}
+	c.Generators = generators
 	c.Numbers, c.SDKVersion, c.EmbedSample = testNumbers, sdk.Version, embedSample
 	for _, code := range checkout.FailureCodes() {
 		message := code.Message()

@@ -37,8 +37,9 @@ func (s *Store) Apply(ctx context.Context, read []Case, moves []consume.Move) er
 // writing returns the statements for the last snapshot of each case, sorted by id, so that
 // two writers cannot deadlock. A case comes before its proposals, as in all transactions.
 func writing(read []Case) (*pgx.Batch, error) {
-	last := map[string]Case{}
+	last, recorded := map[string]Case{}, map[string]bool{}
 	for _, c := range read {
+		recorded[c.ID] = recorded[c.ID] || c.Recorded
 		if known, ok := last[c.ID]; !ok || known.Sequence < c.Sequence {
 			last[c.ID] = c
 		}
@@ -51,11 +52,11 @@ func writing(read []Case) (*pgx.Batch, error) {
 			return nil, err
 		}
 		batch.Queue(upsert, args...)
-		switch {
-		case !c.InSession:
-			batch.Queue(closeByRecord, c.ID)
-		case !c.Open():
-			// The sink ends the proposal that closed the case: the processor answers it.
+		if recorded[id] {
+			batch.Queue(`UPDATE cases SET recorded = true WHERE id = $1 AND NOT recorded`, id)
+		}
+		if !c.Open() {
+			// The sink ends the proposal that closed the case.
 			batch.Queue(`
 				UPDATE case_proposals SET state = 'void', finished_at = $5
 				WHERE case_id = $1 AND (state = 'open' OR state = 'approved' AND (resolution, reference, proposer) <> ($2, $3, $4))`,
@@ -71,13 +72,6 @@ var upsert = func() string {
 	for i, n := range names {
 		params[i], sets[i] = fmt.Sprintf("$%d", i+1), n+" = excluded."+n
 	}
-	return fmt.Sprintf(`INSERT INTO cases AS c (%s) VALUES (%s) ON CONFLICT (id) DO UPDATE SET %s WHERE c.in_session AND c.sequence < excluded.sequence`,
+	return fmt.Sprintf(`INSERT INTO cases AS c (%s) VALUES (%s) ON CONFLICT (id) DO UPDATE SET %s WHERE c.sequence < excluded.sequence`,
 		columns, strings.Join(params, ", "), strings.Join(sets, ", "))
 }()
-
-// closeByRecord closes a case without session that has an approved proposal. It runs when
-// the proposal is approved, and when the row is written again after a rebuild.
-const closeByRecord = `
-	UPDATE cases SET resolution = p.resolution, reference = nullif(p.reference, ''), closed_by = p.proposer, closed_at = p.finished_at
-	FROM case_proposals p
-	WHERE p.case_id = $1 AND cases.id = $1 AND NOT cases.in_session AND cases.resolution IS NULL AND p.state = 'carried_out'`

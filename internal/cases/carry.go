@@ -11,10 +11,11 @@ import (
 	"quittance/internal/operation"
 )
 
-// Approved is an approved proposal for the processor.
+// Approved is an approved proposal that is to be carried out.
 type Approved struct {
-	CaseID     string
-	Number     int
+	CaseID string
+	Number int
+	// SessionID is empty for a case without a session.
 	SessionID  string
 	Resolution checkout.Resolution
 	Reference  string
@@ -22,25 +23,37 @@ type Approved struct {
 	Proposer   string // who proposed it
 	Decider    string // who approved it
 	DecidedBy  string // the id of that person
+	DecidedAt  time.Time
 }
 
 // Command returns the command that carries the proposal out. It is idempotent.
 func (a Approved) Command(at time.Time) checkout.Command {
-	return checkout.Command{At: at, SessionID: a.SessionID, Do: checkout.Resolve{
+	return checkout.Command{At: at, SessionID: a.SessionID, Do: a.resolution()}
+}
+
+func (a Approved) resolution() checkout.Resolve {
+	return checkout.Resolve{
 		CaseID: a.CaseID, Resolution: a.Resolution, Reference: a.Reference, Reason: a.Reason, By: a.Proposer, ApprovedBy: a.Decider,
-	}}
+	}
+}
+
+// Closed reports whether the proposal has closed the case.
+func (a Approved) Closed(c Case) bool {
+	return c.Resolution == a.Resolution && c.Reference == a.Reference && c.ClosedBy == a.Proposer
 }
 
 // Claim returns up to n approved proposals whose approval is noted, and that nobody has
-// tried for the time again. The caller has that time to try them.
+// tried for the time again. The caller has that time to try them. A case without a session
+// must have its row.
 func (s *Store) Claim(ctx context.Context, n int, again time.Duration) ([]Approved, error) {
 	rows, _ := s.pool.Query(ctx, `
 		UPDATE case_proposals p SET tried_at = now()
 		FROM (SELECT case_id, number FROM case_proposals
-			WHERE state = 'approved' AND noted = 2 AND session_id IS NOT NULL AND (tried_at IS NULL OR tried_at <= now() - $2::interval)
+			WHERE state = 'approved' AND noted = 2 AND (tried_at IS NULL OR tried_at <= now() - $2::interval)
+				AND (session_id IS NOT NULL OR EXISTS (SELECT FROM cases c WHERE c.id = case_id))
 			ORDER BY decided_at, case_id LIMIT $1 FOR UPDATE SKIP LOCKED) due
 		WHERE p.case_id = due.case_id AND p.number = due.number
-		RETURNING p.case_id, p.number, p.session_id, p.resolution, p.reference, p.reason, p.proposer, p.decider, p.decided_by`, n, again)
+		RETURNING p.case_id, p.number, coalesce(p.session_id, ''), p.resolution, p.reference, p.reason, p.proposer, p.decider, p.decided_by, p.decided_at`, n, again)
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Approved])
 	if err != nil {
 		return nil, fmt.Errorf("claiming approved proposals: %w", err)
@@ -48,7 +61,8 @@ func (s *Store) Claim(ctx context.Context, n int, again time.Duration) ([]Approv
 	return out, nil
 }
 
-// Answered records the processor's answer to a proposal. A proposal that has ended already
+// Answered records the answer to a proposal: that of the processor, or of the sink for a
+// case without a session. A proposal that has ended already
 // stays as it is.
 func (s *Store) Answered(ctx context.Context, a Approved, code checkout.Code, now time.Time) error {
 	state, refusal := ProposalCarriedOut, ""

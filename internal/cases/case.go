@@ -78,10 +78,13 @@ const offsetOfTicks = "-1"
 // Case is an operator case. Amount is zero and Currency is empty for poison.
 type Case struct {
 	checkout.Case
-	// InSession means that the state of the session holds the case. Otherwise the exit of
-	// the case is its row.
+	// InSession means that the state of the session holds the case. Otherwise cases.events
+	// has its exit.
 	InSession bool
-	// Sequence is that of the snapshot that the case was read from.
+	// Recorded means that the case was read from cases.events.
+	Recorded bool
+	// Sequence is that of the snapshot that the case was read from. Without a session it is 1
+	// when the case is closed.
 	Sequence int64
 	// SessionID is empty for poison. For a report of no known session it is the id that
 	// the report named.
@@ -154,19 +157,6 @@ func clerks(s checkout.Session, c checkout.Case) []string {
 		}
 	}
 	return out
-}
-
-// withoutSession returns the case of a report of no known session. Earlier releases gave
-// such a report no case.
-func withoutSession(e *record.Event) []Case {
-	if e.Detail[checkout.DetailCaseID] == "" {
-		return nil
-	}
-	evidence := map[string]string{"event_id": e.EventID}
-	if source := e.Detail[checkout.DetailSource]; source != "" {
-		evidence["source"] = source
-	}
-	return []Case{{Case: mapping.ToEvent(e).Case(), SessionID: e.SessionID, Clerks: []string{}, Evidence: evidence}}
 }
 
 var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
@@ -268,6 +258,10 @@ func fromRow(r row) (Case, error) {
 	}
 	if err := json.Unmarshal(r.Evidence, &c.Evidence); err != nil {
 		return Case{}, fmt.Errorf("reading the evidence of %s: %w", r.ID, err)
+	}
+	if !c.InSession {
+		c.Account = c.Evidence[checkout.DetailAccount]
+		c.ApprovedAt, _ = time.Parse(time.RFC3339, c.Evidence[checkout.DetailApprovedAt]) // our own text; zero if absent
 	}
 	return c, nil
 }

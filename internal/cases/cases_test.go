@@ -1,9 +1,11 @@
 package cases_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +20,7 @@ import (
 	"quittance/internal/kafka/consume"
 	"quittance/internal/operation"
 	"quittance/schemas"
+	"quittance/schemas/mapping"
 	"quittance/test/registries"
 )
 
@@ -81,7 +84,7 @@ func closed(c cases.Case, r checkout.Resolution, reference, by string) cases.Cas
 func lost(id string) cases.Case {
 	return cases.Case{
 		Case:      checkout.Case{ID: id, Kind: checkout.CaseOrphan, CollectionID: "x", Amount: 70, Currency: "XAF", OpenedAt: registries.Epoch},
-		SessionID: "chs_unknown", Clerks: []string{}, Evidence: map[string]string{"source": "callback"},
+		SessionID: "chs_unknown", Mode: "live", Clerks: []string{}, Evidence: map[string]string{"source": "callback", "account": "acc-9", "approved_at": "2026-11-20T08:00:00Z"},
 	}
 }
 
@@ -97,6 +100,61 @@ func refusedBy(t *testing.T, err error, code string, values ...string) {
 			t.Errorf("%q does not hold %q", refused, v)
 		}
 	}
+}
+
+// carryOut records that the exits of approved proposals of cases without a session are
+// events, and returns the cases as cases.events has them.
+func (w world) carryOut(t *testing.T) (exits []cases.Case) {
+	t.Helper()
+	due, err := w.Claim(t.Context(), 10, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range due {
+		d, err := w.Show(t.Context(), nil, a.CaseID, registries.Epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := w.reread(t, d.Exit(a))
+		w.apply(t, closed...)
+		if err := w.Answered(t.Context(), a, checkout.CodeOK, registries.Epoch); err != nil {
+			t.Fatal(err)
+		}
+		exits = append(exits, closed...)
+	}
+	return exits
+}
+
+// reread returns the cases that a reader of cases.events finds in events.
+func (w world) reread(t *testing.T, events ...checkout.Event) (out []cases.Case) {
+	t.Helper()
+	codec, err := schemas.NewCodec(t.Context(), &numbered{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		value, err := codec.Encode(mapping.FromEvent(e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := cases.ReadCaseEvent(codec, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, list...)
+	}
+	return out
+}
+
+// numbered is a schema registry in memory.
+type numbered struct{ n int }
+
+func (n *numbered) IDs(context.Context, string) ([]int, error) { return nil, nil }
+
+func (n *numbered) ID(context.Context, string, string, bool) (int, error) { n.n++; return n.n, nil }
+
+func (n *numbered) Schema(_ context.Context, id int) (string, error) {
+	return "", fmt.Errorf("schema %d: %w", id, schemas.ErrUndecodable)
 }
 
 // note records that each step of each proposal is an event, and returns the steps.
@@ -430,7 +488,8 @@ func TestOneProposalAtATime(t *testing.T) {
 }
 
 // The events give the same rows however often they are applied, and after a rebuild.
-// Proposals survive it, and close the cases that have no session.
+// Proposals survive it. The cases that have no session are closed by cases.events, whose
+// records may come before those that opened the cases.
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -442,11 +501,36 @@ func TestRebuild(t *testing.T) {
 	poison := cases.ReadPoison(schemas.TopicPoisonReadmodel, record)
 	history := []cases.Case{late("a", 5075), closed(late("a", 5075), checkout.ResolutionRefund, "r", "One"), late("b", 3), lost("lost"), poison}
 	w.apply(t, history...)
+	opened, err := w.Unrecorded(t.Context(), 10)
+	if err != nil || len(opened) != 2 {
+		t.Fatalf("%+v, %v", opened, err)
+	}
+	var exits []cases.Case
+	for _, c := range opened {
+		exits = append(exits, w.reread(t, c.Opening())...)
+	}
+	w.apply(t, exits...)
+	if left, err := w.Unrecorded(t.Context(), 10); err != nil || len(left) != 0 {
+		t.Errorf("without an event are %+v, %v", left, err)
+	}
 	for _, req := range []cases.Request{refund("lost"), {CaseID: poison.ID, Resolution: checkout.ResolutionAcknowledge, Reason: "mended"}} {
 		if _, err := w.Propose(t.Context(), one, req, registries.Epoch); err != nil {
 			t.Fatal(err)
 		}
 		d, err := w.Approve(t.Context(), two, req.CaseID, 0, registries.Epoch)
+		if err != nil || d.State() != cases.StateOpen || d.Proposals[0].State != cases.ProposalApproved {
+			t.Fatalf("%+v, %v", d, err)
+		}
+	}
+	if due, err := w.Claim(t.Context(), 10, 0); err != nil || len(due) != 0 {
+		t.Errorf("carried out before their steps are events: %+v, %v", due, err)
+	}
+	if steps := w.note(t); len(steps) != 4 {
+		t.Errorf("the steps are %q", steps)
+	}
+	exits = append(exits, w.carryOut(t)...)
+	for _, id := range []string{"lost", poison.ID} {
+		d, err := w.Show(t.Context(), nil, id, registries.Epoch)
 		if err != nil || d.State() != cases.StateClosed || d.Proposals[0].State != cases.ProposalCarriedOut || d.ClosedBy != "One" {
 			t.Fatalf("%+v, %v", d, err)
 		}
@@ -456,7 +540,7 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if due, err := w.Claim(t.Context(), 10, 0); err != nil || len(due) != 0 {
-		t.Errorf("the processor is asked about %+v, %v", due, err)
+		t.Errorf("carried out again: %+v, %v", due, err)
 	}
 	before := w.dump(t)
 	var rows []map[string]any
@@ -468,12 +552,14 @@ func TestRebuild(t *testing.T) {
 	if got := w.dump(t); got != before {
 		t.Errorf("applied again:\n%s\nwas\n%s", got, before)
 	}
-	w.Exec(t, `TRUNCATE cases, cases_positions`)
-	for _, c := range history {
-		w.apply(t, c)
-	}
-	if got := w.dump(t); got != before {
-		t.Errorf("rebuilt:\n%s\nwas\n%s", got, before)
+	for name, order := range map[string][]cases.Case{"openings first": slices.Concat(history, exits), "exits first": slices.Concat(exits, history)} {
+		w.Exec(t, `TRUNCATE cases, cases_positions`)
+		for _, c := range order {
+			w.apply(t, c)
+		}
+		if got := w.dump(t); got != before {
+			t.Errorf("rebuilt, %s:\n%s\nwas\n%s", name, got, before)
+		}
 	}
 }
 
@@ -526,5 +612,75 @@ func TestPoisonIDs(t *testing.T) {
 	old := cases.ReadPoison(schemas.TopicPoisonJournal, &kgo.Record{Offset: 1})
 	if old.ID == cases.ReadPoison(schemas.TopicPoisonJournal, &kgo.Record{Offset: 2}).ID {
 		t.Error("records without headers share a case")
+	}
+}
+
+// migration returns the statements of a migration, up and down.
+func migration(t *testing.T, name string) (up, down string) {
+	t.Helper()
+	b, err := os.ReadFile("../postgres/migrations/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, down, _ = strings.Cut(string(b), "-- +goose Down")
+	return up, down
+}
+
+// Earlier releases closed cases without a session in Postgres alone. After the migration
+// each of their proposals and exits becomes an event, with its time of then, and the cases
+// are closed by it.
+func TestExitsOfEarlierReleasesBecomeEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	up, down := migration(t, "0030_case_events.sql")
+	w.Exec(t, down)
+	one, two := w.staff(t, "One", ""), w.staff(t, "Two", "")
+	hour := func(n int) time.Time { return registries.Epoch.Add(time.Duration(n) * time.Hour) }
+	for _, id := range []string{"lost", "poison", "waits"} {
+		kind := checkout.CaseOrphan
+		if id == "poison" {
+			kind = cases.KindPoison
+		}
+		w.Exec(t, `INSERT INTO cases (id, kind, in_session, sequence, opened_at) VALUES ($1, $2, false, 0, $3)`, id, string(kind), hour(0))
+		w.Exec(t, `INSERT INTO case_proposals (case_id, number, state, resolution, reference, reason, proposed_by, proposer, proposed_at, decided_by, decider, decided_at, decision, finished_at, noted)
+			VALUES ($1, 1, 'rejected', 'refund', 'wire', 'r', $2, 'One', $4, $3, 'Two', $5, 'no', $5, 2)`, id, one.Staff.ID, two.Staff.ID, hour(1), hour(2))
+		if id != "waits" {
+			w.Exec(t, `UPDATE cases SET resolution = 'refund', reference = 'wire', closed_by = 'One', closed_at = $2 WHERE id = $1`, id, hour(4))
+			w.Exec(t, `INSERT INTO case_proposals (case_id, number, state, resolution, reference, reason, proposed_by, proposer, proposed_at, decided_by, decider, decided_at, finished_at, noted)
+				VALUES ($1, 2, 'carried_out', 'refund', 'wire', 'r', $2, 'One', $4, $3, 'Two', $5, $5, 0)`, id, one.Staff.ID, two.Staff.ID, hour(3), hour(4))
+		}
+	}
+	w.Exec(t, `INSERT INTO cases_positions VALUES ('checkout.events', 0, 7)`)
+	w.Exec(t, up)
+	if at, err := w.Positions(t.Context(), "checkout.events"); err != nil || len(at) != 0 {
+		t.Errorf("checkout.events is not read again: %v, %v", at, err)
+	}
+	if notes := w.note(t); len(notes) != 0 {
+		t.Errorf("steps before their case is recorded: %q", notes)
+	}
+	w.apply(t, lost("lost"), lost("waits"))
+	opened, err := w.Unrecorded(t.Context(), 10)
+	if err != nil || len(opened) != 3 {
+		t.Fatalf("%+v, %v", opened, err)
+	}
+	for _, c := range opened {
+		w.apply(t, w.reread(t, c.Opening())...)
+	}
+	steps := w.note(t)
+	slices.Sort(steps)
+	if len(steps) != 10 || steps[0] != "lost 1 proposed refund wire by One: r" || steps[1] != "lost 1 rejected refund wire by Two: no" || steps[2] != "lost 2 approved refund wire by Two: r" {
+		t.Errorf("the steps are %q", steps)
+	}
+	if exits := w.carryOut(t); len(exits) != 2 {
+		t.Errorf("the exits are %+v", exits)
+	}
+	for _, id := range []string{"lost", "poison", "waits"} {
+		d, err := w.Show(t.Context(), nil, id, hour(5))
+		if err != nil || d.Open() != (id == "waits") {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if id != "waits" && (d.ClosedBy != "One" || !d.ClosedAt.Equal(hour(4)) || d.Proposals[1].State != cases.ProposalCarriedOut) {
+			t.Errorf("%+v", d)
+		}
 	}
 }

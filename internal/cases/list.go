@@ -22,7 +22,7 @@ type ProposalState string
 // The states of a proposal.
 const (
 	ProposalOpen       ProposalState = "open"        // waits for another person
-	ProposalApproved   ProposalState = "approved"    // waits for the processor
+	ProposalApproved   ProposalState = "approved"    // waits for the processor, or for the sink cases
 	ProposalCarriedOut ProposalState = "carried_out" // has closed the case
 	ProposalRefused    ProposalState = "refused"     // by the processor
 	ProposalRejected   ProposalState = "rejected"    // by staff
@@ -191,7 +191,7 @@ func (s *Store) CountOpen(ctx context.Context) ([]Count, error) {
 	return out, nil
 }
 
-// CountApproved counts the approved proposals that the processor has not answered, and
+// CountApproved counts the approved proposals that have not been answered, and
 // returns when the oldest was approved.
 func (s *Store) CountApproved(ctx context.Context) (n int64, oldest time.Time, err error) {
 	var at *time.Time

@@ -162,8 +162,8 @@ func nextNumber(ctx context.Context, tx pgx.Tx, by By, c Case, now time.Time) (i
 	return len(d.Proposals) + 1, nil
 }
 
-// sessionOf returns the session whose processor carries a resolution out; nil when the exit
-// of the case is its row.
+// sessionOf returns the session whose processor carries a resolution out; nil for a case
+// without a session.
 func sessionOf(c Case) *string {
 	if !c.InSession {
 		return nil
@@ -226,20 +226,15 @@ func (d Detail) choose(number int) (Proposal, error) {
 	return p, nil
 }
 
-// approve records the approval. A case without session is closed with it.
+// approve records the approval. The sink cases carries the proposal out.
 func approve(ctx context.Context, tx pgx.Tx, by By, c Case, number int, now time.Time) error {
-	state, finished := ProposalApproved, (*time.Time)(nil)
-	if !c.InSession {
-		state, finished = ProposalCarriedOut, &now
-	}
-	if _, err := tx.Exec(ctx, `UPDATE case_proposals SET state = $3, decided_by = $4, decider = $5, decided_at = $6, finished_at = $7
-		WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, number, string(state), by.Staff.ID, by.Staff.Name, now, finished); err != nil {
+	tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'approved', decided_by = $3, decider = $4, decided_at = $5
+		WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, number, by.Staff.ID, by.Staff.Name, now)
+	if err != nil {
 		return err
 	}
-	if !c.InSession {
-		if _, err := tx.Exec(ctx, closeByRecord, c.ID); err != nil {
-			return err
-		}
+	if tag.RowsAffected() == 0 { // it has lapsed since it was read
+		return operation.Refuse("case.proposal_over", "id", operation.Args{"number": number, "state": ProposalLapsed})
 	}
 	return audit(ctx, tx, by, now, "case.approve", c, map[string]any{"proposal": number})
 }

@@ -1,6 +1,7 @@
 package cashin_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ func (h *house) create(application string) cashin.Minted {
 
 func (h *house) generate(m cashin.Minted) string {
 	h.t.Helper()
-	token, expires, err := h.one.Generate(h.t.Context(), m.APIKey.Reveal(), m.SecretKey.Reveal())
+	token, expires, err := generate(h.t.Context(), h.one, m.APIKey.Reveal(), m.SecretKey.Reveal())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -62,6 +63,18 @@ func (h *house) generate(m cashin.Minted) string {
 		h.t.Errorf("the token expires at %s, want %s", expires, want)
 	}
 	return token.Reveal()
+}
+
+// generate checks credentials and generates a token, as the surface does.
+func generate(ctx context.Context, s *cashin.Store, apiKey, secretKey string) (token secret.Text, expiresAt time.Time, err error) {
+	p, right, err := s.Check(ctx, apiKey, secretKey)
+	if err == nil && !right {
+		err = cashin.ErrUnauthorized
+	}
+	if err != nil {
+		return token, expiresAt, err
+	}
+	return s.Generate(ctx, p.PairID)
 }
 
 // refused reports whether both instances refuse a token.
@@ -131,7 +144,7 @@ func TestWrongCredentials(t *testing.T) {
 		"unknown key": {"ak_test_unknown", m.SecretKey.Reveal()}, "wrong secret": {m.APIKey.Reveal(), "as_test_wrong"}, "empty secret": {m.APIKey.Reveal(), ""},
 		"secret of another": {m.APIKey.Reveal(), other.SecretKey.Reveal()}, "inactive application": {other.APIKey.Reveal(), other.SecretKey.Reveal()},
 	} {
-		if _, _, err := h.one.Generate(t.Context(), pair[0], pair[1]); !errors.Is(err, cashin.ErrUnauthorized) || err.Error() != cashin.ErrUnauthorized.Error() {
+		if _, _, err := generate(t.Context(), h.one, pair[0], pair[1]); !errors.Is(err, cashin.ErrUnauthorized) || err.Error() != cashin.ErrUnauthorized.Error() {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -144,11 +157,11 @@ func TestWrongCredentials(t *testing.T) {
 	if h.refused(token) {
 		t.Error("the token is lost")
 	}
-	if p, ok, err := h.one.Known(t.Context(), m.APIKey.Reveal()); err != nil || !ok || p != (cashin.Principal{PairID: m.ID, ApplicationID: registries.AppA}) {
-		t.Errorf("the key is of %+v, %v, %v", p, ok, err)
+	if p, right, err := h.one.Check(t.Context(), m.APIKey.Reveal(), "wrong"); err != nil || right || p != (cashin.Principal{PairID: m.ID, ApplicationID: registries.AppA}) {
+		t.Errorf("the key is of %+v, %v, %v", p, right, err)
 	}
-	if _, ok, err := h.one.Known(t.Context(), "ak_test_unknown"); err != nil || ok {
-		t.Errorf("an unknown key is known: %v", err)
+	if p, right, err := h.one.Check(t.Context(), "ak_test_unknown", "wrong"); err != nil || right || p != (cashin.Principal{}) {
+		t.Errorf("an unknown key is of %+v, %v, %v", p, right, err)
 	}
 }
 
@@ -172,7 +185,7 @@ func TestRotation(t *testing.T) {
 	if !h.refused(token) {
 		t.Error("a token of an ended pair opens")
 	}
-	if _, _, err := h.one.Generate(ctx, first.APIKey.Reveal(), first.SecretKey.Reveal()); !errors.Is(err, cashin.ErrUnauthorized) {
+	if _, _, err := generate(ctx, h.one, first.APIKey.Reveal(), first.SecretKey.Reveal()); !errors.Is(err, cashin.ErrUnauthorized) {
 		t.Errorf("the old pair: %v", err)
 	}
 	again := h.generate(second)
@@ -260,10 +273,10 @@ func TestDemoPair(t *testing.T) {
 		t.Fatal("not a secret of the demo registry")
 	}
 	h.Seed(t, strings.Replace(registry, "name: Boutique", "name: Boutique, cashin: {mode: test, api_key: "+public+", secret_key: any}", 1))
-	if _, _, err := h.one.Generate(t.Context(), public, "any"); !errors.Is(err, cashin.ErrUnauthorized) {
+	if _, _, err := generate(t.Context(), h.one, public, "any"); !errors.Is(err, cashin.ErrUnauthorized) {
 		t.Errorf("production: %v", err)
 	}
-	if _, _, err := h.store(true).Generate(t.Context(), public, "any"); err != nil {
+	if _, _, err := generate(t.Context(), h.store(true), public, "any"); err != nil {
 		t.Errorf("developer mode: %v", err)
 	}
 }

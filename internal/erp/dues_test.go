@@ -207,6 +207,24 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
+// agencies adds the list of agencies to a house.
+type agencies struct{ *house }
+
+func (agencies) Agencies() []registry.Agency { return []registry.Agency{{ID: "a", Slug: "impots"}} }
+
+// The probe of the dues asks for a subject that does not exist, and checks the answer.
+func TestProbeDues(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	client := erp.New(erp.Config{Loopback: true})
+	for body, reason := range map[string]string{`{"items":[]}`: "", "<p>": "answer_invalid:html"} {
+		w.says(body)
+		if got := client.ProbeDues(t.Context(), agencies{w.house}); len(got) != 1 || got[0].Name() != "impots/test" || got[0].Result.Reason() != reason {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+}
+
 // There is one call at a time for a subject. Calls of List share it. A checkout waits for a
 // call that begins after it, and several checkouts share that one. A caller who leaves ends
 // no call of others.

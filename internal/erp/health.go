@@ -16,7 +16,7 @@ type Agencies interface {
 	Agencies() []registry.Agency
 }
 
-// Health is the answer of an ERP to the question for its health.
+// Health is the answer of an ERP to a probe.
 type Health struct {
 	// Agency by its slug.
 	Agency string
@@ -27,14 +27,30 @@ type Health struct {
 // Name returns the agency and the mode: impots/test.
 func (h Health) Name() string { return ID(h.Agency, h.Live) }
 
+// nobody is a subject_ref that no ERP knows.
+const nobody = "quittance-doctor"
+
 // Probe asks all ERPs for their health at the same time.
-func (c *Client) Probe(ctx context.Context, registry Agencies) []Health {
+func (c *Client) Probe(ctx context.Context, agencies Agencies) []Health {
+	return probe(ctx, agencies, c.Health)
+}
+
+// ProbeDues asks all ERPs at the same time for the dues of a subject that does not exist. A
+// 2xx means that the answer is valid.
+func (c *Client) ProbeDues(ctx context.Context, agencies Agencies) []Health {
+	return probe(ctx, agencies, func(ctx context.Context, s registry.ERPSettings) call.Result {
+		_, _, r := c.Dues(ctx, s, nobody)
+		return r
+	})
+}
+
+func probe(ctx context.Context, agencies Agencies, ask func(context.Context, registry.ERPSettings) call.Result) []Health {
 	answers, n := make(chan Health), 0
-	for _, a := range registry.Agencies() {
+	for _, a := range agencies.Agencies() {
 		for _, live := range []bool{false, true} {
-			if s, ok := registry.ERP(a.ID, live); ok {
+			if s, ok := agencies.ERP(a.ID, live); ok {
 				n++
-				go func() { answers <- Health{Agency: a.Slug, Live: live, Result: c.Health(ctx, s)} }()
+				go func() { answers <- Health{Agency: a.Slug, Live: live, Result: ask(ctx, s)} }()
 			}
 		}
 	}

@@ -24,7 +24,8 @@ type Store struct{ conn driver.Conn }
 // NewStore makes a store on a migrated database. It does not close the connection.
 func NewStore(conn driver.Conn) *Store { return &Store{conn} }
 
-// Insert writes entries in one batch. An entry that is inserted again, in any batch,
+// Insert writes entries in one batch, and the events of operator cases among them to a table
+// of their own. An entry that is inserted again, in any batch,
 // stays one row under FINAL. An empty batch does nothing. Few big batches are faster
 // than many small ones.
 //
@@ -34,7 +35,10 @@ func NewStore(conn driver.Conn) *Store { return &Store{conn} }
 // accepted another entry in between, because a faulty server refuses everything. After
 // any other error the batch may have been written: insert it again.
 func (s *Store) Insert(ctx context.Context, entries []Entry) error {
-	return insert(ctx, s.conn, entryTable, entries)
+	if err := insert(ctx, s.conn, entryTable, entries); err != nil {
+		return err
+	}
+	return insert(ctx, s.conn, caseTable, caseRowsOf(entries))
 }
 
 // InsertReceipts writes receipts as Insert writes entries, with the same errors.
@@ -49,6 +53,7 @@ type table struct{ name, columns string }
 var (
 	entryTable   = tableOf[Entry]("journal")
 	receiptTable = tableOf[Receipt]("receipt_rows")
+	caseTable    = tableOf[caseRow]("case_rows")
 )
 
 // tableOf returns the table of rows of type T.

@@ -41,7 +41,7 @@ func TestTopicsKeepPayments(t *testing.T) {
 		return ""
 	}
 	for topic, days := range map[string]string{
-		schemas.TopicEvents: "-1", schemas.TopicConfirmations: "-1", schemas.TopicCommands: "2592000000",
+		schemas.TopicEvents: "-1", schemas.TopicCases: "-1", schemas.TopicConfirmations: "-1", schemas.TopicCommands: "2592000000",
 		schemas.TopicWebhooks: "7776000000", schemas.TopicAttempts: "7776000000", schemas.TopicCalls: "7776000000", schemas.TopicReplies: "3600000",
 		schemas.TopicWebhooksDeliveries: "604800000", schemas.TopicERPDeliveries: "604800000", schemas.TopicCollections: "604800000",
 	} {

@@ -32,10 +32,21 @@ func (s *Store) Forget(ctx context.Context, sessionID string) error {
 // has its contact data now. The values stay sealed for the first one, see
 // checkout.Session.ContactID.
 func (s *Store) Adopt(ctx context.Context, from, to string) error {
-	if _, err := s.cfg.Pool.Exec(ctx, `UPDATE personal_keys SET session_id = $2 WHERE session_id = $1`, from, to); err != nil {
+	if _, err := s.cfg.Pool.Exec(ctx, adopt, from, to); err != nil {
 		return fmt.Errorf("moving keys of personal data: %w", err)
 	}
 	return nil
+}
+
+const adopt = `UPDATE personal_keys SET session_id = $2 WHERE session_id = $1`
+
+// Adopt adds the adoption of data keys to a transaction of the sessions' sink: whoever sent
+// the command may have ended before it could do so. adopted maps the id of a session that
+// was not created to the one that has its contact data.
+func Adopt(batch *pgx.Batch, adopted map[string]string) {
+	for _, from := range slices.Sorted(maps.Keys(adopted)) {
+		batch.Queue(adopt, from, adopted[from])
+	}
 }
 
 // Delete adds the deletion of the data keys of sessions to a transaction of their sink.
@@ -155,7 +166,11 @@ func (s *Store) Erase(ctx context.Context, processor Processor, sessionID string
 	result := ResultErased
 	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
 		// The session of fresh data may be on its way to the processor.
-		tag, err := tx.Exec(ctx, `DELETE FROM personal_keys WHERE session_id = $1 AND ($2 OR created_at < $3)`, sessionID, known, q.At.Add(-createdWithin))
+		ids := []string{sessionID}
+		if known {
+			ids = append(ids, a.Session.ContactID()) // its keys may not be adopted yet
+		}
+		tag, err := tx.Exec(ctx, `DELETE FROM personal_keys WHERE session_id = ANY($1) AND ($2 OR created_at < $3)`, ids, known, q.At.Add(-createdWithin))
 		if err != nil {
 			return fmt.Errorf("deleting keys of personal data: %w", err)
 		}

@@ -275,6 +275,20 @@ func TestEraseOneSession(t *testing.T) {
 		t.Errorf("the session is %+v", got)
 	}
 
+	// The contact data of an update of a payment whose keys were never adopted.
+	const payment, draft = "chs_payment", "chs_draft"
+	s.ID, s.OrderID, s.CustomerSealed, s.Cashin = payment, "c", nil, &checkout.Cashin{Kind: checkout.CashinInit, PaymentID: 1}
+	m.Do(payment, checkout.InitCheckout{Session: s})
+	s.ID, s.CustomerSealed = draft, v.seal(t, draft, checkout.Customer{Phone: "066998877"})
+	m.Do(draft, checkout.InitCheckout{Session: s})
+	if got := m.Session(payment).ContactID(); got != draft {
+		t.Fatalf("the contact data are sealed for %s", got)
+	}
+	m.Do(payment, checkout.Cancel{By: checkout.ByCitizen})
+	if got := erase(t.Context(), payment); got != personal.ResultErased || v.count(t, countKeys) != 0 {
+		t.Errorf("keys that were not adopted: %s", got)
+	}
+
 	// Data of a creation that was refused. Its session may also be on its way.
 	v.seal(t, "chs_refused", checkout.Customer{Name: "n"})
 	if got := erase(t.Context(), "chs_refused"); got != personal.ResultUnknown || v.count(t, countKeys) != 1 {

@@ -73,7 +73,7 @@ UPDATE agencies SET address = @address WHERE id = @id;
 UPDATE agencies SET contact_phone = @contact_phone, contact_email = @contact_email, contact_hours = @contact_hours WHERE id = @id;
 
 -- name: SetDefaultService :exec
-UPDATE agencies SET default_service = @default_service WHERE id = @id;
+UPDATE agencies SET default_service = sqlc.narg('default_service') WHERE id = @id;
 
 -- name: UpsertService :exec
 INSERT INTO services (id, agency_id, code, label, active)
@@ -84,6 +84,17 @@ ON CONFLICT (id) DO UPDATE SET code = excluded.code, label = excluded.label,
 -- name: UpsertServiceMapping :exec
 INSERT INTO service_mappings (agency_id, erp_code, service_code) VALUES (@agency_id, @erp_code, @service_code)
 ON CONFLICT (agency_id, erp_code) DO UPDATE SET service_code = excluded.service_code;
+
+-- name: RemoveServiceMapping :exec
+DELETE FROM service_mappings WHERE agency_id = @agency_id AND erp_code = @erp_code;
+
+-- name: NoteMappings :exec
+UPDATE agencies SET set_by_command = ARRAY(SELECT DISTINCT unnest(set_by_command || @fields::text[]) ORDER BY 1),
+    mappings_by_command = ARRAY(SELECT DISTINCT unnest(mappings_by_command || @erp_codes::text[]) ORDER BY 1)
+WHERE id = @id;
+
+-- name: ForgetMappings :exec
+UPDATE agencies SET set_by_command = '{}', mappings_by_command = '{}' WHERE id = @id;
 
 -- name: UpsertFee :exec
 INSERT INTO fees (agency_id, channel, currency, ratio_ppm, fixed, minimum, maximum)

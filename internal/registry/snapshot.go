@@ -54,8 +54,9 @@ type Snapshot struct {
 	integrators  map[string]string      // application by agency
 	endpoints    []*endpoint            // by id
 	byOwner      map[string][]*endpoint // by application; empty for the platform; without removed ones
-	commanded    map[string][]string    // fields that a command has set, by application or endpoint
+	commanded    map[string][]string    // fields that a command has set, by application, endpoint or agency
 	byCommand    map[string][]string    // origins that a command has added or removed, by application; empty for the platform
+	mapped       map[string][]string    // ERP codes whose mapping a command has set or removed, by agency
 	locked       []string               // names of secrets that did not open, for the log
 }
 
@@ -102,7 +103,7 @@ func load(ctx context.Context, q *db.Queries, keys *secret.Keys, simulators stri
 	s := &Snapshot{
 		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{}, replaced: map[AccountKey][]StoredAccount{},
 		byCode: map[codeKey]Service{}, mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{},
-		integrators: map[string]string{}, byOwner: map[string][]*endpoint{}, commanded: map[string][]string{}, byCommand: map[string][]string{},
+		integrators: map[string]string{}, byOwner: map[string][]*endpoint{}, commanded: map[string][]string{}, byCommand: map[string][]string{}, mapped: map[string][]string{},
 	}
 	l := &loader{ctx: ctx, keys: keys, simulators: simulators, s: s}
 	l.agencies(q)
@@ -124,6 +125,7 @@ func (l *loader) agencies(q *db.Queries) {
 			SingleApprovalBelow: r.SingleApprovalBelow, Logo: r.Logo, Address: r.Address,
 			Contact: Contact{Phone: r.ContactPhone, Email: r.ContactEmail, Hours: r.ContactHours}, CreatedAt: r.CreatedAt.UTC(),
 		}
+		s.commanded[r.ID], s.mapped[r.ID] = r.SetByCommand, r.MappingsByCommand
 	})
 	read(l, "services", q.Services, func(r db.Service) {
 		s.Services[r.ID], s.byCode[codeKey{r.AgencyID, r.Code}] = Service(r), Service(r)
@@ -221,8 +223,8 @@ func (s *Snapshot) Service(agencyID, code string) (Service, bool) {
 // none.
 func (s *Snapshot) IntegratorOf(agencyID string) string { return s.integrators[agencyID] }
 
-// SetByCommand reports whether a command has set a field of an application or a webhook
-// endpoint. Fields have the names of the registry file.
+// SetByCommand reports whether a command has set a field of an application, a webhook
+// endpoint or an agency. Fields have the names of the registry file.
 func (s *Snapshot) SetByCommand(id, field string) bool {
 	return slices.Contains(s.commanded[id], field)
 }

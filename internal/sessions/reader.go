@@ -190,10 +190,16 @@ func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkou
 	return out, nil
 }
 
+// oneSnapshot begins a transaction that reads the table sessions and its positions in one
+// snapshot. The lock comes before the snapshot: the TRUNCATE of Empty is seen by snapshots
+// that are older than it, so a transaction that has read the positions could find an empty
+// table. (A single statement locks its tables before it takes its snapshot.)
+var oneSnapshot = pgx.TxOptions{BeginQuery: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE sessions IN ACCESS SHARE MODE`}
+
 // snapshot reads the positions and runs the queries of fill in one snapshot of the
 // database, so that they agree.
 func (r *Reader) snapshot(ctx context.Context, reached *map[int32]int64, fill func(*pgx.Batch)) error {
-	return pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	return pgx.BeginTxFunc(ctx, r.cfg.Pool, oneSnapshot, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(positions.Select(), r.cfg.Topology.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
 			*reached, err = positions.Collect(found)

@@ -730,4 +730,30 @@ func TestKeysGoWithTheEvent(t *testing.T) {
 	if err := store.Apply(t.Context(), history, nil); err != nil || keys() != 1 {
 		t.Errorf("after a restore %d keys are left, %v", keys(), err)
 	}
+
+	// Updates brought the contact data of two sessions that were not made, and whoever sent
+	// them ended before it could hand over the keys.
+	updated := func(sequence int64, contactOf string, kind checkout.EventType) readmodel.Snapshot {
+		t.Helper()
+		s := checkout.Session{ID: "chs_d", ApplicationID: appA, Status: checkout.StatusOpen, Sequence: sequence, Archived: kind == checkout.EventArchived, Cashin: &checkout.Cashin{ContactOf: contactOf}}
+		value, err := codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt", Type: kind, SessionID: s.ID, Sequence: sequence, Session: s}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, snapshot, err := readmodel.Read(codec, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *snapshot
+	}
+	add("chs_draft1")
+	add("chs_draft2")
+	for _, event := range []readmodel.Snapshot{updated(2, "chs_draft1", checkout.EventUpdated), updated(3, "chs_draft2", checkout.EventUpdated)} {
+		if err := store.Apply(t.Context(), []readmodel.Snapshot{event}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Apply(t.Context(), []readmodel.Snapshot{updated(4, "chs_draft2", checkout.EventArchived)}, nil); err != nil || keys() != 1 {
+		t.Errorf("after updates %d keys are left, %v", keys(), err)
+	}
 }

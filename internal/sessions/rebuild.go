@@ -51,7 +51,7 @@ func (s *Store) Empty(ctx context.Context, actor operation.Actor, now time.Time,
 // Tally returns the sums of all sessions, and the positions of a topic at the same moment.
 func (s *Store) Tally(ctx context.Context, codec *schemas.Codec, topic string) (sums tally.Tally, at map[int32]int64, err error) {
 	sums = tally.Tally{}
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, s.pool, oneSnapshot, func(tx pgx.Tx) error {
 		if at, err = positions.Read(ctx, tx, topic); err != nil {
 			return err
 		}

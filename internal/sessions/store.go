@@ -51,12 +51,13 @@ func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume
 }
 
 // writing returns the statements for snapshots: the confirmations for ERPs, the last state
-// of each session with its movements of cash and its reversal, then the deletion of the keys of erased data. All are
+// of each session with its movements of cash and its reversal, then the adoption of contact
+// data by the session that has them, and the deletion of the keys of erased data. All are
 // sorted by key, so that two writers cannot deadlock.
 func writing(snapshots []Snapshot) *pgx.Batch {
 	batch := &pgx.Batch{}
 	last := map[string]Snapshot{}
-	erased := map[string]bool{}
+	erased, adopted := map[string]bool{}, map[string]string{}
 	for _, s := range slices.SortedFunc(slices.Values(snapshots), func(a, b Snapshot) int { return strings.Compare(a.TransactionID, b.TransactionID) }) {
 		for _, due := range s.Dues() {
 			if s.Status != checkout.StatusCompleted || due.ERPDueRef == "" {
@@ -71,7 +72,10 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 				due.TransactionID, s.ID, s.TenantID, s.Live, s.EndedAt, optional(due.Confirmation.SettledAt))
 		}
 		if s.Erased {
-			erased[s.ID] = true
+			erased[s.ID], erased[s.ContactID()] = true, true
+		}
+		if s.ContactID() != s.ID {
+			adopted[s.ContactID()] = s.ID
 		}
 		if known, ok := last[s.ID]; !ok || known.Sequence < s.Sequence {
 			last[s.ID] = s
@@ -95,6 +99,7 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 			writeReversal(batch, s)
 		}
 	}
+	personal.Adopt(batch, adopted)
 	personal.Delete(batch, slices.Sorted(maps.Keys(erased)))
 	return batch
 }

@@ -1,24 +1,23 @@
--- One row for each operator case: money that fits no open session, or an ERP that has not
--- accepted a confirmation, and the exit. The cases of poison, and exits of reports of no
--- known session, are in Postgres only.
+-- One row for each operator case: money that fits no open session, an ERP that has not
+-- accepted a confirmation, or a record that could not be processed, and the exit.
 CREATE OR REPLACE VIEW cases
 (
     case_id             String COMMENT 'Operator case (case_)',
-    kind                String COMMENT 'late_payment, mismatch, orphan, undecided, refund_request, reversal, confirmation',
+    kind                String COMMENT 'late_payment, mismatch, orphan, undecided, refund_request, reversal, confirmation, poison (a record that could not be processed, no money)',
     state               String COMMENT 'open, closed',
-    tenant_id           String COMMENT 'Agency; empty for an orphan of no known session',
+    tenant_id           String COMMENT 'Agency; empty for poison and for an orphan of no known session',
     agency              String COMMENT 'Present name of the agency',
     application_id      String COMMENT 'Application that created the session',
     application         String COMMENT 'Present name of the application',
-    livemode            Bool COMMENT 'false for tests',
-    session_id          String COMMENT 'Session of the money',
+    livemode            Bool COMMENT 'false for tests and for poison',
+    session_id          String COMMENT 'Session of the money; of an orphan of no known session, the id that its report named; empty for poison',
     order_id            String COMMENT 'Order of the integrator',
-    amount              Int64 COMMENT 'Money as it was reported, minor units; of a case about the session''s own payment, its total',
-    currency            String COMMENT 'ISO 4217',
+    amount              Int64 COMMENT 'Money as it was reported, minor units; of a case about the session''s own payment, its total; 0 for poison',
+    currency            String COMMENT 'ISO 4217; empty for poison',
     operator_ref        String COMMENT 'The operator''s own reference; of cash, the number of the receipt',
     opened_by_event     String COMMENT 'Event that opened the case',
     opened_by           String COMMENT 'Clerk or staff; empty for a report of an operator',
-    reason              String COMMENT 'Why the case was opened',
+    reason              String COMMENT 'Why the case was opened; of poison, the error',
     resolution          String COMMENT 'honour, refund, approved, refused, write_off, acknowledge, retry, recorded_by_hand, cash_returned, superseded, accepted; empty while the case is open',
     reference           String COMMENT 'Reference of the refund or of the evidence',
     resolved_reason     String COMMENT 'Why it was resolved so',
@@ -30,6 +29,7 @@ CREATE OR REPLACE VIEW cases
     proposed_at         Nullable(DateTime64(3, 'UTC')) COMMENT 'Time of the last proposal, UTC; NULL for none',
     approved_at         Nullable(DateTime64(3, 'UTC')) COMMENT 'Time of the last approval, UTC; NULL for none',
     rejected_at         Nullable(DateTime64(3, 'UTC')) COMMENT 'Time of the last rejection, UTC; NULL for none',
+    lapsed_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'When the last proposal that nobody approved in time lapsed, UTC; NULL for none',
     opened_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'UTC',
     closed_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'UTC; NULL while the case is open'
 )
@@ -37,16 +37,16 @@ AS
 WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies,
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'application') AS applications,
-    j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected') AS opens
+    j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected', 'case.lapsed') AS opens
 SELECT
-    j.detail['case_id'] AS case_id,
+    j.case_id AS case_id,
     any(j.detail['case_kind']) AS kind,
     if(countIf(j.event = 'case.resolved') > 0, 'closed', 'open') AS state,
     j.tenant_id AS tenant_id,
     transform(j.tenant_id, agencies.1, agencies.2, '') AS agency,
     any(j.application_id) AS application_id,
     transform(any(j.application_id), applications.1, applications.2, '') AS application,
-    -- The orphan of no known session has its mode in its own fields.
+    -- The events of an orphan of no known session have its mode in their own fields.
     any(j.livemode OR j.detail['livemode'] = 'true')::Bool AS livemode,
     any(j.session_id) AS session_id,
     any(j.order_id) AS order_id,
@@ -54,7 +54,8 @@ SELECT
     anyIf(if(j.detail['reported_amount'] != '', toInt64OrZero(j.detail['reported_amount']), j.total_amount), opens) AS amount,
     anyIf(if(j.detail['reported_currency'] != '', j.detail['reported_currency'], j.currency), opens) AS currency,
     anyIf(if(j.detail['operator_ref'] != '', j.detail['operator_ref'], j.operator_ref), opens) AS operator_ref,
-    anyIf(j.event, opens) AS opened_by_event,
+    -- An orphan of no known session has its report, or several, and then case.opened.
+    maxIf(j.event, opens) AS opened_by_event,
     anyIf(j.detail['by'], opens) AS opened_by,
     anyIf(j.detail['reason'], opens) AS reason,
     anyIf(j.detail['resolution'], j.event = 'case.resolved') AS resolution,
@@ -69,12 +70,11 @@ SELECT
     maxOrNullIf(j.occurred_at, j.event = 'case.proposed') AS proposed_at,
     maxOrNullIf(j.occurred_at, j.event = 'case.approved') AS approved_at,
     maxOrNullIf(j.occurred_at, j.event = 'case.rejected') AS rejected_at,
+    maxOrNullIf(j.occurred_at, j.event = 'case.lapsed') AS lapsed_at,
     minOrNullIf(j.occurred_at, opens) AS opened_at,
     minOrNullIf(j.occurred_at, j.event = 'case.resolved') AS closed_at
 -- Without FINAL: a row that is written twice changes none of these columns. All events of a
 -- case are of one agency, so that a filter by tenant_id reads the rows of that agency only.
-FROM journal AS j
--- checkout.completed names the case that it came from.
-WHERE j.entry_type = 'event' AND j.detail['case_id'] != '' AND j.detail['case_kind'] != ''
-GROUP BY j.tenant_id, j.detail['case_id']
-COMMENT 'Operator cases: money that fits no open session, or an ERP that has not accepted a confirmation, and the exit. It groups all events ever recorded, or all those of the agency that a filter by tenant_id names'
+FROM case_rows AS j
+GROUP BY j.tenant_id, j.case_id
+COMMENT 'Operator cases: money that fits no open session, an ERP that has not accepted a confirmation, or a record that could not be processed, and the exit. It reads the events of cases only'

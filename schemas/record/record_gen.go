@@ -1171,7 +1171,7 @@ func (r *Session) readFrom(d *reader) {
 	}
 }
 
-// Event: A change of a session (checkout.events). It contains the session after the change, so that a reader needs no earlier event.
+// Event: A change of a session (checkout.events), or of a case without a session (cases.events). It contains the session after the change, so that a reader needs no earlier event.
 type Event struct {
 	// evt_ id, derived from (session, sequence)
 	EventID   string
@@ -1180,7 +1180,7 @@ type Event struct {
 	// from 1 without gaps within a session; 0 for events of no session
 	Sequence   int64
 	OccurredAt time.Time
-	// null only for collection.orphaned of an unknown session
+	// null for collection.orphaned of an unknown session and in cases.events
 	Session *Session
 	// details of this event, e.g. the amount in a mismatched callback
 	Detail map[string]string
@@ -1672,7 +1672,7 @@ type CaseEntry struct {
 	ApprovedBy string
 	// number of the proposal that is noted
 	Proposal int32
-	// of a noted proposal: proposed, approved, rejected
+	// of a noted proposal: proposed, approved, rejected, lapsed
 	Step string
 }
 

@@ -1,11 +1,17 @@
 // Package cases keeps the operator cases (internal/cases) current and carries out what
 // staff agreed on.
 //
-// It reads the cases from checkout.events and the poison topics, and writes them with its
-// positions. It sends each step of a proposal to the processor as the command NoteProposal,
-// which makes it an event, and approved proposals as the command Resolve. It records the
-// answers. Both commands are idempotent: what has no answer is sent again, and what was
-// done answers so again.
+// It reads the cases from checkout.events, the poison topics and cases.events, and writes
+// them with its positions. It sends each step of a proposal to the processor as the command
+// NoteProposal, which makes it an event, and approved proposals as the command Resolve. It
+// records the answers. Both commands are idempotent: what has no answer is sent again, and
+// what was done answers so again.
+//
+// No processor knows a case without a session. The sink itself writes the events of its
+// opening, of the steps of its proposals and of its exit to cases.events. After a crash
+// between two steps it writes an event again, with the same id and contents. It records an
+// exit only after it has read the topic to its end and found the case open, so that a case
+// has one exit, also after Postgres was restored.
 package cases
 
 import (
@@ -33,13 +39,26 @@ const (
 	claimEvery   = 500 * time.Millisecond
 	claimAtOnce  = 8
 	gaugesEvery  = 5 * time.Second
-	// patience bounds the writing of an answer.
-	patience = 5 * time.Second
+	// openAtOnce is the number of openings that are written together.
+	openAtOnce = 100
+	// patience bounds the writing of an answer, and the wait for the end of cases.events.
+	patience  = 5 * time.Second
+	lookEvery = 20 * time.Millisecond
 )
+
+// errBehind says that cases.events has records that are not in Postgres yet.
+var errBehind = errors.New("the events of cases without a session are not read to their end yet")
 
 // Asker sends a command to the processor and waits for its answer.
 type Asker interface {
 	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
+}
+
+// Events is the topic cases.events.
+type Events interface {
+	Write(ctx context.Context, events ...checkout.Event) error
+	// Ends returns the full name of the topic and its end by partition.
+	Ends(ctx context.Context) (topic string, ends map[int32]int64, err error)
 }
 
 // Config of Cases. All fields but Again are required.
@@ -48,10 +67,11 @@ type Config struct {
 	Codec     *schemas.Codec
 	Store     *cases.Store
 	Processor Asker
+	Events    Events
 	// Now returns the service's time in UTC.
 	Now func() time.Time
 	// Again is how long after a try without an answer a proposal is sent again; 5 s when
-	// zero. It must be longer than Processor waits.
+	// zero. It must be longer than Processor and Events wait.
 	Again   time.Duration
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -88,17 +108,22 @@ func PoisonTopics() []string {
 	return out
 }
 
+// Topics returns what the sink reads.
+func Topics() []string {
+	return append([]string{schemas.TopicEvents, schemas.TopicCases}, PoisonTopics()...)
+}
+
 // New makes a sink. It connects when it runs.
 func New(cfg Config) (*Cases, error) {
-	if cfg.Codec == nil || cfg.Store == nil || cfg.Processor == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("cases: Codec, Store, Processor, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Store == nil || cfg.Processor == nil || cfg.Events == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("cases: Codec, Store, Processor, Events, Now, Log and Metrics are required")
 	}
 	cfg.Again = cmp.Or(cfg.Again, defaultAgain)
 	with := promauto.With(cfg.Metrics)
 	c := &Cases{
 		cfg: cfg,
 		answers: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_cases_proposals_total", Help: "Approved proposals that were sent to the processor, by outcome. One without an answer is sent again.",
+			Name: "quittance_cases_proposals_total", Help: "Approved proposals that were carried out, by outcome. One without an answer is tried again.",
 		}, []string{"outcome"}),
 		open: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "quittance_cases_open", Help: "Open operator cases by kind.",
@@ -107,7 +132,7 @@ func New(cfg Config) (*Cases, error) {
 			Name: "quittance_cases_oldest_open_seconds", Help: "Age of the oldest open operator case by kind; 0 when there is none.",
 		}, []string{"kind"}),
 		approved: with.NewGauge(prometheus.GaugeOpts{
-			Name: "quittance_cases_oldest_approved_seconds", Help: "Time since the approval of the oldest proposal that the processor has not answered; 0 when there is none.",
+			Name: "quittance_cases_oldest_approved_seconds", Help: "Time since the approval of the oldest proposal that has not been answered; 0 when there is none.",
 		}),
 	}
 	for _, outcome := range []string{outcomeCarriedOut, outcomeRefused, outcomeNoAnswer} {
@@ -115,7 +140,7 @@ func New(cfg Config) (*Cases, error) {
 	}
 	var err error
 	c.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: Group, Topics: append([]string{schemas.TopicEvents}, PoisonTopics()...), Poison: schemas.TopicPoisonCases,
+		Kafka: cfg.Kafka, Group: Group, Topics: Topics(), Poison: schemas.TopicPoisonCases,
 		Positions: cfg.Store.Positions, Control: true, Log: cfg.Log,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_cases_poison_total", Help: "Records that cannot be decoded or kept.",
@@ -139,6 +164,7 @@ func (c *Cases) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return consume.Batch(ctx, c.consumer, c.decode, c.apply) })
 	g.Go(func() error { return c.every(ctx, claimEvery, "carrying out proposals", c.carryOut) })
+	g.Go(func() error { return c.every(ctx, claimEvery, "recording cases without a session", c.recordOpenings) })
 	g.Go(func() error { return c.every(ctx, gaugesEvery, "counting cases", c.gauges) })
 	return g.Wait()
 }
@@ -152,8 +178,11 @@ func (c *Cases) every(ctx context.Context, pause time.Duration, doing string, do
 
 func (c *Cases) decode(r *kgo.Record) ([]cases.Case, error) {
 	topic := strings.TrimPrefix(r.Topic, c.cfg.Kafka.Prefix)
-	if topic == schemas.TopicEvents {
+	switch topic {
+	case schemas.TopicEvents:
 		return cases.ReadEvent(c.cfg.Codec, r.Value)
+	case schemas.TopicCases:
+		return cases.ReadCaseEvent(c.cfg.Codec, r.Value)
 	}
 	return []cases.Case{cases.ReadPoison(topic, r)}, nil
 }
@@ -166,9 +195,66 @@ func (c *Cases) apply(ctx context.Context, records [][]cases.Case, moves []consu
 	return c.cfg.Store.Apply(ctx, all, moves)
 }
 
-// carryOut sends the steps of proposals to the processor, and then the proposals whose
+// recordOpenings writes the openings of cases without a session. They are recorded when
+// the sink reads them.
+func (c *Cases) recordOpenings(ctx context.Context) error {
+	for {
+		list, err := c.cfg.Store.Unrecorded(ctx, openAtOnce)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		// Most of them may be in the topic already: after the round before this one, or after
+		// the rows were emptied.
+		if err := c.caughtUp(ctx); err != nil {
+			return err
+		}
+		if list, err = c.cfg.Store.Unrecorded(ctx, openAtOnce); err != nil || len(list) == 0 {
+			return err
+		}
+		events := make([]checkout.Event, len(list))
+		for i := range list {
+			events[i] = list[i].Opening()
+		}
+		if err := c.cfg.Events.Write(ctx, events...); err != nil {
+			return err
+		}
+	}
+}
+
+// caughtUp waits until everything that was in cases.events when it was called is in
+// Postgres.
+func (c *Cases) caughtUp(ctx context.Context) error {
+	topic, ends, err := c.cfg.Events.Ends(ctx)
+	if err != nil {
+		return err
+	}
+	for until := time.Now().Add(patience); ; {
+		at, err := c.cfg.Store.Positions(ctx, topic)
+		if err != nil {
+			return err
+		}
+		behind := false
+		for p, end := range ends {
+			next, known := at[p]
+			behind = behind || !known || next < end
+		}
+		switch {
+		case !behind:
+			return nil
+		case time.Now().After(until):
+			return errBehind
+		case !consume.Sleep(ctx, lookEvery):
+			return ctx.Err()
+		}
+	}
+}
+
+// carryOut makes events of the steps of proposals, and then carries out the proposals whose
 // approval is an event.
 func (c *Cases) carryOut(ctx context.Context) error {
+	if err := c.cfg.Store.Lapse(ctx, c.cfg.Now()); err != nil {
+		return err
+	}
 	for {
 		notes, err := c.cfg.Store.ClaimNotes(ctx, claimAtOnce, c.cfg.Again)
 		if err != nil {
@@ -196,8 +282,19 @@ func (c *Cases) carryOut(ctx context.Context) error {
 	return g.Wait()
 }
 
-// note sends one step. After a crash at any point it is sent again, and is one event.
+// note makes an event of one step. After a crash at any point it is made again, and is one
+// event.
 func (c *Cases) note(ctx context.Context, n cases.Note) error {
+	if n.SessionID == "" {
+		d, err := c.cfg.Store.Show(ctx, nil, n.CaseID, c.cfg.Now())
+		if err == nil {
+			err = c.cfg.Events.Write(ctx, d.Step(n))
+		}
+		if err != nil {
+			return err
+		}
+		return c.noted(ctx, n)
+	}
 	a, err := c.cfg.Processor.Ask(ctx, n.Command(c.cfg.Now()))
 	if err != nil && !errors.Is(err, checkout.ErrMalformedID) {
 		return err
@@ -205,15 +302,41 @@ func (c *Cases) note(ctx context.Context, n cases.Note) error {
 	if err != nil || a.Code != checkout.CodeOK {
 		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the processor does not know the case of a proposal, whose step is no event", slog.String("case", n.CaseID), slog.String("code", string(a.Code)))
 	}
+	return c.noted(ctx, n)
+}
+
+func (c *Cases) noted(ctx context.Context, n cases.Note) error {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	return c.cfg.Store.Noted(bounded, n)
 }
 
-// resolve sends one proposal. After a crash at any point it is sent again, and the
-// processor answers the same.
+// exit closes a case without a session, and answers as the processor does. The row is
+// closed when the sink reads the event.
+func (c *Cases) exit(ctx context.Context, p cases.Approved) (checkout.Answer, error) {
+	if err := c.caughtUp(ctx); err != nil {
+		return checkout.Answer{}, err
+	}
+	d, err := c.cfg.Store.Show(ctx, nil, p.CaseID, c.cfg.Now())
+	switch {
+	case err != nil:
+		return checkout.Answer{}, err
+	case d.Open():
+		err = c.cfg.Events.Write(ctx, d.Exit(p))
+	case !p.Closed(d.Case):
+		return checkout.Answer{Code: checkout.CodeCaseClosed}, nil
+	}
+	return checkout.Answer{Code: checkout.CodeOK, CaseID: p.CaseID}, err
+}
+
+// resolve carries one proposal out. After a crash at any point it is sent again, and the
+// answer is the same.
 func (c *Cases) resolve(ctx context.Context, p cases.Approved) error {
-	a, err := c.cfg.Processor.Ask(ctx, p.Command(c.cfg.Now()))
+	ask := func() (checkout.Answer, error) { return c.cfg.Processor.Ask(ctx, p.Command(c.cfg.Now())) }
+	if p.SessionID == "" {
+		ask = func() (checkout.Answer, error) { return c.exit(ctx, p) }
+	}
+	a, err := ask()
 	code := a.Code
 	if errors.Is(err, checkout.ErrMalformedID) {
 		err, code = nil, checkout.CodeSessionNotFound
@@ -225,7 +348,7 @@ func (c *Cases) resolve(ctx context.Context, p cases.Approved) error {
 	outcome := outcomeCarriedOut
 	if code != checkout.CodeOK {
 		outcome = outcomeRefused
-		c.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "the processor refused the resolution of an operator case", slog.String("case", p.CaseID), slog.String("code", string(code)))
+		c.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "the resolution of an operator case was refused", slog.String("case", p.CaseID), slog.String("code", string(code)))
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

@@ -57,7 +57,9 @@ type world struct {
 	topology  *kafka.Topology
 	codec     *schemas.Codec
 	client    *kgo.Client
-	one, two  cases.By
+	events    *cases.Events
+	one, two  cases.By // of an agency
+	ops, more cases.By // of operations
 	published int
 }
 
@@ -83,8 +85,10 @@ func newWorld(t *testing.T) *world {
 	if w.codec, err = schemas.NewCodec(t.Context(), &numbered{}, true); err != nil {
 		t.Fatal(err)
 	}
-	for name, by := range map[string]*cases.By{"One": &w.one, "Two": &w.two} {
-		m, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{Name: name, Agency: "impots"}, registries.Epoch)
+	w.events = cases.NewEvents(w.client, w.topology, w.codec)
+	agencies := map[string]string{"One": "impots", "Two": "impots", "Ops": "", "More": ""}
+	for name, by := range map[string]*cases.By{"One": &w.one, "Two": &w.two, "Ops": &w.ops, "More": &w.more} {
+		m, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agencies[name]}, registries.Epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -148,8 +152,13 @@ func (w *world) late(t *testing.T, n int) (id, caseID string) {
 // runs starts a sink. stop waits for its end.
 func (w *world) runs(t *testing.T, asker sink.Asker) (stop func()) {
 	t.Helper()
+	return w.runsWith(t, asker, w.events)
+}
+
+func (w *world) runsWith(t *testing.T, asker sink.Asker, events sink.Events) (stop func()) {
+	t.Helper()
 	s, err := sink.New(sink.Config{
-		Kafka: w.kafka, Codec: w.codec, Store: w.store, Processor: asker, Now: w.Now, Again: 50 * time.Millisecond, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
+		Kafka: w.kafka, Codec: w.codec, Store: w.store, Processor: asker, Events: events, Now: w.Now, Again: 50 * time.Millisecond, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -173,6 +173,9 @@ func (j *job) collect() string {
 		case errors.Is(err, errLate) && j.old():
 			return outcomeOld
 		case errors.Is(err, errLate) && !sent:
+			if !j.surelyLate() {
+				return outcomeLeft
+			}
 			return j.neverSent(cause, "never_sent")
 		case errors.Is(err, errLate):
 			return j.late()

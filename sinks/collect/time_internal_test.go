@@ -359,6 +359,58 @@ func TestNeverSent(t *testing.T) {
 	}
 }
 
+// The first reader of a request is killed just after it said that the request was never
+// sent. The next reader's clock is five seconds behind. It does not send the request.
+func TestNeverSentWithAClockBehind(t *testing.T) {
+	t.Parallel()
+	o := &operator{takes: time.Millisecond, enquire: says(checkout.OutcomeUnknown)}
+	bubble(t, o, func(t *testing.T, d *desk) {
+		closed := func() (connector.Outcome, error) {
+			return connector.Outcome{}, &connector.Error{Doing: "calling", Fault: connector.FaultNetwork}
+		}
+		o.collect = closed
+		d.first = func(*kgo.Record) bool { return true }
+		q := d.request(kindCollect, 15*time.Second)
+		begun := time.Now()
+		if !d.do(q) || len(d.reported()) != 1 || d.reported()[0].Status != checkout.OutcomeRefused {
+			t.Fatalf("reported %+v", d.reported())
+		}
+		if took := time.Since(begun); took > 24*time.Second {
+			t.Errorf("refused after %v: a partner waits for 25 s", took)
+		}
+		tried := o.collects.Load()
+		d.offset.Store(int64(-clockTolerance))
+		d.first = func(*kgo.Record) bool { return false }
+		o.collect = says(checkout.OutcomeApproved) // its port is open again
+		if !d.do(q) {
+			t.Error("the record is left")
+		}
+		if n := o.collects.Load(); n != tried {
+			t.Errorf("a refused request was sent %d times afterwards", n-tried)
+		}
+	})
+}
+
+// A member that loses the partition while it waits says nothing: the next member may still
+// send the request.
+func TestNeverSentByTheNextMember(t *testing.T) {
+	t.Parallel()
+	o := &operator{takes: time.Millisecond}
+	bubble(t, o, func(t *testing.T, d *desk) {
+		d.first = func(*kgo.Record) bool { return true }
+		q := d.request(kindCollect, -time.Second) // already late
+		waiting, lost := context.WithTimeout(t.Context(), clockTolerance/2)
+		defer lost()
+		j := &job{sink: d.Sink, record: &kgo.Record{}, waiting: waiting, calls: t.Context(), request: q}
+		if err := j.check(); err != nil {
+			t.Fatal(err)
+		}
+		if j.do() || len(d.reported()) > 0 {
+			t.Errorf("the record is not left; reported %+v", d.reported())
+		}
+	})
+}
+
 func refusal(code checkout.FailureCode) []checkout.Outcome {
 	return []checkout.Outcome{{Status: checkout.OutcomeRefused, FailureCode: code}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 	"quittance/schemas/record"
 )
@@ -31,10 +32,29 @@ func (j *job) answered(o connector.Outcome, source checkout.Source) string {
 	return outcome
 }
 
-// neverSent refuses a request that this first reader of the record has not sent and will not
-// send: it is too late by this member's clock, or nobody can open the payer's number. Once
-// the broker has the refusal, it tells whoever waits. A later reader could still send the
-// request if its clock is behind this one by more than the time in between.
+// clockTolerance is the greatest difference between the clocks of two members.
+const clockTolerance = 5 * time.Second
+
+// surelyLate waits until it is too late for every member, and reports whether the record
+// still belongs to this one. After a crash of this member the next one reads the record
+// again. Its clock may be behind, and it sends the request while not_after is not past by
+// its own clock: then a payment that was refused would be debited. The wait is by the
+// machine's time, so that a member that was stopped for a while learns first that it has
+// lost the partition.
+func (j *job) surelyLate() bool {
+	for {
+		if !consume.Sleep(j.waiting, clockTolerance) {
+			return false
+		}
+		if j.sink.cfg.Now().Sub(j.request.NotAfter) > clockTolerance {
+			return true
+		}
+	}
+}
+
+// neverSent refuses a request that this first reader of the record has not sent and that no
+// reader will send: it is surely too late, or nobody can open the payer's number. Once the
+// broker has the refusal, it tells whoever waits.
 func (j *job) neverSent(cause checkout.FailureCode, reason string) string {
 	outcome := j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: cause, Reason: reason}, checkout.SourceRequest)
 	if outcome != outcomeLeft && outcome != outcomePoison {

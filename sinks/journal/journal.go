@@ -49,9 +49,9 @@ type Config struct {
 // Group is the consumer group of the sink.
 const Group = "journal"
 
-// topics returns what the sink reads.
-func topics() []string {
-	return []string{schemas.TopicEvents, schemas.TopicAttempts, schemas.TopicCalls}
+// Topics returns what the sink reads.
+func Topics() []string {
+	return []string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicAttempts, schemas.TopicCalls}
 }
 
 // Journal is the sink. Any number of them share the work.
@@ -94,7 +94,7 @@ func New(cfg Config) (*Journal, error) {
 	}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: Group, Topics: topics(), Poison: schemas.TopicPoisonJournal,
+		Kafka: cfg.Kafka, Group: Group, Topics: Topics(), Poison: schemas.TopicPoisonJournal,
 		AtOnce: cmp.Or(cfg.BatchSize, defaultBatchSize), Wait: cmp.Or(cfg.BatchWait, defaultBatchWait), Timeout: cmp.Or(cfg.InsertTimeout, defaultInsertTimeout),
 		Pause: longestPause, Log: cfg.Log,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
@@ -129,7 +129,7 @@ type item struct {
 // journal.ErrInvalidEntry are permanent.
 func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 	switch strings.TrimPrefix(r.Topic, j.cfg.Kafka.Prefix) {
-	case schemas.TopicEvents:
+	case schemas.TopicEvents, schemas.TopicCases:
 		var e record.Event
 		if err := j.cfg.Codec.Decode(r.Value, &e); err != nil {
 			return out, err
@@ -183,8 +183,8 @@ func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) er
 	return nil
 }
 
-// write inserts into both tables. After an error, or if the process dies between the two
-// inserts, the same items are written again: both tables show each row once.
+// write inserts into the tables. After an error, or if the process dies between two inserts,
+// the same items are written again: each table shows a row once.
 func (j *Journal) write(ctx context.Context, items []item) error {
 	entries := make([]journal.Entry, len(items))
 	var receipts []journal.Receipt

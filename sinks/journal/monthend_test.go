@@ -176,6 +176,15 @@ func newMonth(t *testing.T) monthWorld {
 			t.Fatal(err)
 		}
 	}
+	var opened []*kgo.Record // of the cases without a session
+	for _, e := range l.Events {
+		if e.Session.ID == "" {
+			opened = append(opened, w.opening(e))
+		}
+	}
+	if err := w.cl.ProduceSync(t.Context(), append(opened, opened...)...).FirstErr(); err != nil || len(opened) != 1 {
+		t.Fatal(len(opened), err)
+	}
 	_, stop := w.run(w.conn)
 	eventually(t, "everything committed", w.committed)
 	stop()

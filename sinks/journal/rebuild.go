@@ -24,8 +24,9 @@ const (
 
 // Rebuilt has the result of a rebuild.
 type Rebuilt struct {
-	// Events, Attempts and Calls are the numbers of entries that were written.
-	Events, Attempts, Calls int64
+	// Events, Cases, Attempts and Calls are the numbers of entries that were written. Cases
+	// are those of cases.events.
+	Events, Cases, Attempts, Calls int64
 	// Unreadable is the number of records that cannot be decoded or make no valid entry.
 	Unreadable int64
 	// Lines compare the events in Kafka with those in the journal, for all that occurred
@@ -37,7 +38,7 @@ type Rebuilt struct {
 // Equal reports whether all sums agree.
 func (r Rebuilt) Equal() bool { return tally.Equal(r.Lines) && tally.Equal(r.Receipts) }
 
-// Rebuild writes the entries and receipts of all events, attempts and calls that Kafka has,
+// Rebuild writes the entries and receipts of all events, events of cases, attempts and calls that Kafka has,
 // and compares the sums of the events and of the receipts. It removes no entry: Kafka keeps
 // attempts and calls for 90 days only, and the same record makes the same entry, which
 // replaces the earlier one. Therefore it may run beside the sink, may be interrupted, and
@@ -50,14 +51,14 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
 	source, money := tally.Tally{}, tally.Tally{}
-	done := map[string]map[int32]int64{}
-	for _, topic := range topics() {
+	done, seen := map[string]map[int32]int64{}, map[string]bool{}
+	for _, topic := range Topics() {
 		done[topic] = map[int32]int64{}
 	}
 	for pass := 1; ; pass++ {
-		for _, topic := range topics() {
+		for _, topic := range Topics() {
 			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, func(i *item) {
-				if i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) {
+				if i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) || repeated(seen, &i.entry) {
 					return
 				}
 				source.Add(i.entry.Tally())
@@ -86,6 +87,19 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	}
 }
 
+// repeated reports whether an entry of the same id and day was there before, which the
+// journal shows once. Only an event without a sequence is written several times: a report of
+// no known session, or an event of cases.events.
+func repeated(seen map[string]bool, e *journal.Entry) bool {
+	if e.Sequence > 0 {
+		return false
+	}
+	key := e.OccurredAt.UTC().Format(time.DateOnly) + e.ID
+	before := seen[key]
+	seen[key] = true
+	return before
+}
+
 // pass writes the entries of the records of a topic that no earlier pass has read.
 func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done map[int32]int64, out *Rebuilt, progress kafka.Progress, each func(*item)) error {
 	spans, err := kafka.Bounds(ctx, adm, j.cfg.Kafka.Prefix+topic)
@@ -96,7 +110,7 @@ func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done
 		span.From = max(span.From, done[p])
 		spans[p] = span
 	}
-	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls}[topic]
+	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls}[topic]
 	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]item, error) {
 		i, err := j.decode(r)
 		if err != nil {

@@ -18,13 +18,24 @@ import (
 
 func (w *world) rebuild(ctx context.Context, progress kafka.Progress) (sink.Rebuilt, error) {
 	w.t.Helper()
+	return w.rebuildNow(ctx, time.Now(), progress)
+}
+
+func (w *world) rebuildNow(ctx context.Context, now time.Time, progress kafka.Progress) (sink.Rebuilt, error) {
+	w.t.Helper()
 	j, err := sink.New(sink.Config{
 		Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(w.conn), Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(), BatchSize: 500,
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return j.Rebuild(ctx, time.Now(), progress)
+	return j.Rebuild(ctx, now, progress)
+}
+
+// rebuildAt rebuilds at a time of the service's clock.
+func (w *world) rebuildAt(now time.Time) (sink.Rebuilt, error) {
+	w.t.Helper()
+	return w.rebuildNow(w.t.Context(), now, nil)
 }
 
 // Rows of the journal are lost, while the offsets of the group are at the end: the sink

@@ -16,7 +16,7 @@ import (
 func fromMoney(r *record.Event) ([]journal.Receipt, error) {
 	switch checkout.EventType(r.Type) {
 	case checkout.EventCompleted, checkout.EventLatePayment, checkout.EventReversed:
-	case checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned, checkout.EventCaseResolved:
+	case checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned, checkout.EventCaseOpened, checkout.EventCaseResolved:
 	default:
 		return nil, nil
 	}
@@ -37,8 +37,10 @@ func fromMoney(r *record.Event) ([]journal.Receipt, error) {
 			return nil, nil
 		}
 		return ofCollection(e, c, journal.MovementMismatch, 1), nil
-	case checkout.EventCollectionOrphaned:
-		if !c.Reported() {
+	case checkout.EventCollectionOrphaned, checkout.EventCaseOpened:
+		// Money of no known session may be reported several times. The opening of its case is
+		// one event.
+		if !c.Reported() || (e.Session.ID == "") != (e.Type == checkout.EventCaseOpened) {
 			return nil, nil
 		}
 		return ofCollection(e, c, journal.MovementOrphan, 1), nil
@@ -93,6 +95,9 @@ func ofItems(e checkout.Event, movement journal.Movement, sign int64) ([]journal
 func ofCollection(e checkout.Event, c checkout.Case, movement journal.Movement, sign int64) []journal.Receipt {
 	r := receiptOf(e, movement)
 	r.ID = journal.ReceiptID(e.ID, 0)
+	if movement == journal.MovementOrphan && e.Detail[checkout.DetailEventID] != "" {
+		r.ID = journal.ReceiptID(e.Detail[checkout.DetailEventID], 0) // as earlier releases derived it
+	}
 	r.ApprovedOn = localDate(firstTime(c.ApprovedAt, c.OpenedAt, e.OccurredAt))
 	if e.Session.ID == "" {
 		r.Livemode, _ = strconv.ParseBool(e.Detail[checkout.DetailLive]) // our own text

@@ -239,12 +239,9 @@ func TestReceipts(t *testing.T) {
 		l.Time = noon
 		story.do(l)
 	}
-	// The same payment as a test, and money of a session that nobody knows.
+	// The same payment as a test.
 	l.Time = noon
 	l.pay("tested", func(s *checkout.Session) { s.Live, s.OrderID = false, "order paid" })
-	l.Decide(checkout.Command{SessionID: "nobody's", Live: true, Do: checkout.Outcome{
-		CollectionID: "lost", Status: checkout.OutcomeApproved, Amount: 70, Currency: "XAF", OperatorRef: "op-lost", Account: "acc-9", ApprovedAt: noon.AddDate(0, 0, -2),
-	}})
 	w.publish(l)
 	names := []journal.Name{{Kind: journal.NameAgency, ID: impots, TenantID: impots, Name: "Impôts"}, {Kind: journal.NameApplication, ID: portal, TenantID: impots, Name: "Guichet"}}
 	for range 2 {
@@ -281,8 +278,6 @@ func TestReceipts(t *testing.T) {
 		}
 	}
 	check("test beside live", w.rows("livemode, session_id", "FROM receipts WHERE order_id = 'order paid' ORDER BY livemode"), "false|tested", "true|paid")
-	check("an orphan of no session", w.rows("tenant_id, agency, livemode, movement, approved_on, account, total_amount", "FROM receipts WHERE operator_ref = 'op-lost'"),
-		"||true|orphan|2026-11-28|acc-9|70")
 	check("references and names", w.rows(`agency, application, service, service_code, mode, channel, offer_id, order_id, payment_ref, collection_id, operator_ref, erp_due_ref, transaction_id, notice_ref`,
 		"FROM receipts WHERE session_id = 'paid'"),
 		"Impôts|Guichet|Contribution de la patente|patente|hosted|MOBILE_MONEY|momo|order paid|1234567890123456|k-paid|op-paid|due-paid|tx-paid|AV-paid")

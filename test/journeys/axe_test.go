@@ -44,7 +44,7 @@ func serviceOf(name string) string {
 	before, _, _ := strings.Cut(name, ".")
 	before, _, _ = strings.Cut(before, "-")
 	switch before {
-	case "counter", "shop", "bank":
+	case "counter", "shop", "bank", "docs":
 		return before
 	}
 	return ""
@@ -111,6 +111,7 @@ func newGallery(t *testing.T) *gallery {
 	g.counter(t)
 	g.shop(t)
 	g.bank(t)
+	g.docs(t)
 	for _, tour := range g.tours {
 		for i, v := range tour {
 			if v.page == nil {
@@ -196,9 +197,9 @@ type audit struct {
 }
 
 // Every page that citizens and clerks see is audited in every state, in both languages and
-// at every width, and with text of twice its size at the smallest width. axe finds no
-// fault, no page scrolls sideways, every target is at least 44 px wide and high, and no
-// amount or reference breaks inside.
+// at every width, and with text of twice its size at the smallest width; so is the
+// documentation. axe finds no fault, no page scrolls sideways, every target of citizens and
+// clerks is at least 44 px wide and high, and no amount or reference breaks inside.
 func TestPagesForEverybody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")
@@ -235,6 +236,9 @@ func TestPagesForEverybody(t *testing.T) {
 			t.Errorf("%s at %d px: %s", a.Page, a.Width, finding)
 		}
 		for _, target := range a.Small {
+			if serviceOf(a.Page) == "docs" {
+				break // readers of the documentation have a keyboard; axe asks for 24 px
+			}
 			t.Errorf("%s at %d px: a target is too small: %s", a.Page, a.Width, target)
 		}
 		for _, number := range a.Broken {

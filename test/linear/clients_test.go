@@ -30,6 +30,8 @@ const (
 	// The clients use an order until it has this many sessions or keys, or until this many
 	// requests have followed its payment.
 	sessionsPerOrder, keysPerOrder, afterPayment = 12, 40, 12
+	// paymentsOfDue is how often the clients pay a due.
+	paymentsOfDue = 2
 	// approvedAtOnce is the magic number of a payer who approves at once.
 	approvedAtOnce = "06 600 00 01"
 )
@@ -39,6 +41,7 @@ const (
 // its answer. Safe for concurrent use.
 type recording struct {
 	name    string // of the history, in orders and keys
+	dues    bool   // the clients work on dues
 	app     harness.Application
 	ingress []string
 	client  *http.Client
@@ -62,14 +65,30 @@ type recording struct {
 // worked is an order that the clients use.
 type worked struct {
 	id       string
+	due      bool     // a due: each key has an order of its own
 	keys     []int64  // amounts
 	sessions []string // as sighting.session
-	paid     bool
-	over     int // requests since the payment was seen
+	paid     []string // sessions
+	over     int      // requests since the last payment was seen
 }
 
-func newRecording(name string, app harness.Application, ingress []string, client *http.Client) *recording {
-	r := &recording{name: name, app: app, ingress: ingress, client: client, begun: time.Now(), whenever: map[request]int64{}}
+// orderOf returns the order of a key.
+func (q request) orderOf(amount int64) string {
+	if q.due {
+		return fmt.Sprintf("%s-%d", q.order, amount)
+	}
+	return q.order
+}
+
+func (o *worked) request(do action) request { return request{do: do, order: o.id, due: o.due} }
+
+// finished reports whether the clients have paid what they wanted to pay.
+func (o *worked) finished() bool {
+	return len(o.paid) > 0 && (!o.due || len(o.paid) >= paymentsOfDue)
+}
+
+func newRecording(name string, dues bool, app harness.Application, ingress []string, client *http.Client) *recording {
+	r := &recording{name: name, dues: dues, app: app, ingress: ingress, client: client, begun: time.Now(), whenever: map[request]int64{}}
 	for i := range r.current {
 		r.current[i] = r.another()
 	}
@@ -79,7 +98,7 @@ func newRecording(name string, app harness.Application, ingress []string, client
 // another returns a new order.
 func (r *recording) another() *worked {
 	r.number++
-	o := &worked{id: fmt.Sprintf("%s-order-%d", r.name, r.number)}
+	o := &worked{id: fmt.Sprintf("%s-order-%d", r.name, r.number), due: r.dues}
 	r.all = append(r.all, o)
 	return o
 }
@@ -118,7 +137,7 @@ func (r *recording) request(ctx context.Context, client int) {
 	case n < 52:
 		r.get(ctx, client, o, session)
 	case n < 74:
-		r.list(ctx, client, o)
+		r.list(ctx, client, o, r.known(o))
 	case n < 92:
 		r.cancel(ctx, client, o, session)
 	default:
@@ -133,7 +152,7 @@ func (r *recording) draw() (o *worked, session string) {
 	defer r.mu.Unlock()
 	i := rand.IntN(len(r.current))
 	o = r.current[i]
-	if o.paid {
+	if o.finished() {
 		o.over++
 	}
 	if o.over > afterPayment || len(o.sessions) >= sessionsPerOrder || len(o.keys) >= keysPerOrder {
@@ -162,32 +181,64 @@ func (r *recording) key(o *worked) int64 {
 	return key
 }
 
+// known returns a key of the order, 0 if it has none.
+func (r *recording) known(o *worked) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(o.keys) == 0 {
+		return 0
+	}
+	return o.keys[rand.IntN(len(o.keys))]
+}
+
 // create reports whether the creation was answered.
 func (r *recording) create(ctx context.Context, client int, o *worked, key int64) bool {
-	body := fmt.Sprintf(`{"order_id": %q, "amount": %d}`, o.id, key)
-	return r.ask(ctx, client, o, request{do: actionCreate, order: o.id, amount: key}, http.StatusCreated,
+	q := o.request(actionCreate)
+	q.amount = key
+	body := fmt.Sprintf(`{"order_id": %q, "amount": %d}`, q.orderOf(key), key)
+	if o.due {
+		body = fmt.Sprintf(`{"order_id": %q, "amount": %d, "metadata": {"erp_due_ref": %q}}`, q.orderOf(key), key, o.id)
+	}
+	return r.ask(ctx, client, o, q, http.StatusCreated,
 		http.MethodPost, "", body, "Content-Type", "application/json", "Idempotency-Key", r.name+"-"+strconv.FormatInt(key, 10))
 }
 
 func (r *recording) get(ctx context.Context, client int, o *worked, session string) bool {
-	return r.ask(ctx, client, o, request{do: actionGet, order: o.id, session: session}, http.StatusOK, http.MethodGet, "/"+idOf(session), "")
+	q := o.request(actionGet)
+	q.session = session
+	return r.ask(ctx, client, o, q, http.StatusOK, http.MethodGet, "/"+idOf(session), "")
 }
 
-func (r *recording) list(ctx context.Context, client int, o *worked) bool {
-	return r.ask(ctx, client, o, request{do: actionList, order: o.id}, http.StatusOK, http.MethodGet, "?page_size=100&order_id="+url.QueryEscape(o.id), "")
+// list lists the order: that of a key if the clients work on a due.
+func (r *recording) list(ctx context.Context, client int, o *worked, key int64) bool {
+	q := o.request(actionList)
+	if o.due {
+		q.amount = key
+	}
+	return r.ask(ctx, client, o, q, http.StatusOK, http.MethodGet, "?page_size=100&order_id="+url.QueryEscape(q.orderOf(key)), "")
 }
 
 func (r *recording) cancel(ctx context.Context, client int, o *worked, session string) bool {
-	return r.ask(ctx, client, o, request{do: actionCancel, order: o.id, session: session}, http.StatusOK, http.MethodPost, "/"+idOf(session)+"/cancel", "")
+	q := o.request(actionCancel)
+	q.session = session
+	return r.ask(ctx, client, o, q, http.StatusOK, http.MethodPost, "/"+idOf(session)+"/cancel", "")
 }
 
 // last reads an order and its sessions after all other requests, and repeats each read
 // until it is answered.
 func (r *recording) last(ctx context.Context, client int, o *worked) {
-	for !r.list(ctx, client, o) {
-		if !measure.Pause(ctx, 100*time.Millisecond) {
-			r.surprise("order %s could not be read at the end", o.id)
-			return
+	r.mu.Lock()
+	keys := []int64{0}
+	if o.due {
+		keys = slices.Clone(o.keys)
+	}
+	r.mu.Unlock()
+	for _, key := range keys {
+		for !r.list(ctx, client, o, key) {
+			if !measure.Pause(ctx, 100*time.Millisecond) {
+				r.surprise("order %s could not be read at the end", o.id)
+				return
+			}
 		}
 	}
 	r.mu.Lock()
@@ -228,7 +279,9 @@ func (r *recording) ask(ctx context.Context, client int, o *worked, q request, s
 		if !slices.Contains(o.sessions, s.session) {
 			o.sessions = append(o.sessions, s.session)
 		}
-		o.paid = o.paid || s.status == "completed"
+		if s.status == "completed" && !slices.Contains(o.paid, s.session) {
+			o.paid = append(o.paid, s.session)
+		}
 	}
 	return true
 }
@@ -268,7 +321,7 @@ func (a *reply) read(got harness.Answer, q request, success int) error {
 		}
 	}
 	for _, s := range items {
-		if s.OrderID != q.order || s.Paid != (s.Status == "completed") {
+		if s.OrderID != q.orderOf(s.Amount) || s.Paid != (s.Status == "completed") {
 			return errors.New("the session contradicts itself or the request")
 		}
 		a.sessions = append(a.sessions, sighting{s.Amount, s.ID + "/" + s.PaymentRef, s.Status})
@@ -300,7 +353,15 @@ func (r *recording) pay(ctx context.Context, o *worked, session string) {
 			if unanswered {
 				r.unanswered++
 			}
-			r.later(request{do: actionPay, order: o.id, session: session}, call)
+			kinds := []action{actionPay}
+			if o.due {
+				kinds = []action{actionAsk, actionPay, actionAccept}
+			}
+			for _, do := range kinds {
+				q := o.request(do)
+				q.session = session
+				r.later(q, call)
+			}
 			return
 		}
 		if unanswered {

@@ -66,7 +66,8 @@ func TestLinearizability(t *testing.T) {
 		}
 	}
 	// A run with few requests or no kills proves nothing.
-	if l.seen.created < l.histories || l.seen.cancelled < l.histories || l.seen.replayed < l.histories || l.seen.completed < l.histories/4 {
+	if l.seen.created < l.histories || l.seen.cancelled < l.histories || l.seen.replayed < l.histories || l.seen.completed < l.histories/4 ||
+		l.seen.inPayment < l.histories || l.histories > 100 && l.seen.again == 0 {
 		t.Errorf("too few answers of some kind in %d histories: %+v", l.histories, l.seen)
 	}
 	if l.kills == 0 || l.unanswered == 0 {
@@ -108,7 +109,7 @@ type linear struct {
 	pictures string // folder of the pictures of violations
 
 	histories, operations, unanswered, kills int
-	seen                                     struct{ created, replayed, refused, cancelled, completed, read int }
+	seen                                     struct{ created, replayed, refused, cancelled, completed, read, inPayment, again int }
 	violations, surprises                    []string
 	slowest                                  time.Duration // longest check
 }
@@ -118,7 +119,7 @@ func newLinear(t testing.TB, program func() (string, error), pictures string) *l
 	begun := time.Now()
 	s := harness.NewStack(t, servers.Dir(t), harness.Shape{
 		Registry: (*harness.Stack).Applications, Ingresses: 2, Processors: 2, Sinks: 1,
-		Only: []string{"collect", "readmodel"}, Program: program,
+		Only: []string{"collect", "readmodel", "erp", "schedule"}, Program: program,
 	})
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -146,7 +147,8 @@ func (l *linear) round(ctx context.Context, t testing.TB, kill bool) {
 	for range historiesAtOnce {
 		l.histories++
 		app := l.stack.Apps[l.histories%len(l.stack.Apps)]
-		r := newRecording(fmt.Sprintf("h%d", l.histories), app, l.stack.Ingress, l.client)
+		// Every second history is about dues that the orders of several integrators want to pay.
+		r := newRecording(fmt.Sprintf("h%d", l.histories), l.histories%2 == 0, app, l.stack.Ingress, l.client)
 		recordings = append(recordings, r)
 		running.Go(func() { r.run(ctx, until) })
 	}
@@ -210,6 +212,11 @@ func (l *linear) check(r *recording) {
 	l.operations += len(r.operations)
 	l.unanswered += r.unanswered
 	l.surprises = append(l.surprises, r.surprises...)
+	for _, o := range r.all {
+		if o.due && len(o.paid) > 1 {
+			l.seen.again++
+		}
+	}
 	for _, op := range r.operations {
 		l.count(op.Input.(request), op.Output.(reply))
 	}
@@ -241,6 +248,8 @@ func (l *linear) count(q request, a reply) {
 	switch {
 	case a.replayed:
 		l.seen.replayed++
+	case a.code == "checkout.due_in_payment":
+		l.seen.inPayment++
 	case a.code != "":
 		l.seen.refused++
 	case q.do == actionCreate:
@@ -260,8 +269,8 @@ func (l *linear) count(q request, a reply) {
 // report summarizes what was recorded. Its last line is for machines.
 func (l *linear) report() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "linearizability: %d creations, %d replays, %d refusals, %d cancellations, %d reads that showed %d completed sessions; slowest check %v\n",
-		l.seen.created, l.seen.replayed, l.seen.refused, l.seen.cancelled, l.seen.read, l.seen.completed, measure.Rounded(l.slowest))
+	fmt.Fprintf(&b, "linearizability: %d creations, %d replays, %d refusals, %d cancellations, %d reads that showed %d completed sessions, %d refusals of dues, %d dues paid more than once; slowest check %v\n",
+		l.seen.created, l.seen.replayed, l.seen.refused, l.seen.cancelled, l.seen.read, l.seen.completed, l.seen.inPayment, l.seen.again, measure.Rounded(l.slowest))
 	fmt.Fprintf(&b, "histories=%d operations=%d unknown=%d violations=%d kills=%d\n", l.histories, l.operations, l.unanswered, len(l.violations), l.kills)
 	return b.String()
 }

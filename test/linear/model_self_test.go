@@ -13,6 +13,9 @@ func TestLinearizabilityModel(t *testing.T) {
 	get := func(session string) request { return request{do: actionGet, order: "o", session: session} }
 	cancel := func(session string) request { return request{do: actionCancel, order: "o", session: session} }
 	pay := func(session string) request { return request{do: actionPay, order: "o", session: session} }
+	ask := func(session string) request { return request{do: actionAsk, order: "o", session: session} }
+	accept := func(session string) request { return request{do: actionAccept, order: "o", session: session} }
+	ofDue := func(q request) request { q.due = true; return q }
 	list := request{do: actionList, order: "o"}
 	shows := func(sessions ...sighting) reply { return reply{definite: true, sessions: sessions} }
 	refused := func(code string) reply { return reply{definite: true, code: code} }
@@ -97,6 +100,38 @@ func TestLinearizabilityModel(t *testing.T) {
 			{4, 5, cancel("chs_a"), shows(a("cancelled"))},
 			{6, 7, create(2), refused("checkout.order_under_review")},
 			{8, 9, create(3), shows(b("open"))},
+		}},
+		"a due is paid twice, the second time after the acceptance": {true, []op{
+			{1, 2, ofDue(create(1)), shows(a("open"))},
+			{3, 4, ofDue(create(2)), refused("checkout.due_in_payment")},
+			{5, 0, ofDue(ask("chs_a")), none},
+			{5, 0, ofDue(pay("chs_a")), none},
+			{5, 0, ofDue(accept("chs_a")), none},
+			{6, 7, ofDue(get("chs_a")), shows(a("completed"))},
+			{8, 9, ofDue(create(3)), refused("checkout.due_in_payment")},
+			{10, 11, ofDue(create(4)), shows(sighting{4, "chs_d", "open"})},
+		}},
+		"a due is paid again before the acceptance": {false, []op{
+			{1, 2, ofDue(create(1)), shows(a("open"))},
+			{5, 0, ofDue(ask("chs_a")), none},
+			{5, 0, ofDue(pay("chs_a")), none},
+			{6, 7, ofDue(get("chs_a")), shows(a("completed"))},
+			{8, 9, ofDue(create(2)), shows(b("open"))},
+		}},
+		"two open sessions of a due": {false, []op{
+			{1, 2, ofDue(create(1)), shows(a("open"))},
+			{3, 4, ofDue(create(2)), shows(b("open"))},
+		}},
+		"a due whose operator was asked before the end of the session": {true, []op{
+			{1, 2, ofDue(create(1)), shows(a("open"))},
+			{3, 0, ofDue(ask("chs_a")), none},
+			{4, 5, ofDue(cancel("chs_a")), shows(a("cancelled"))},
+			{6, 7, ofDue(create(2)), refused("checkout.due_in_payment")},
+		}},
+		"a due that is free is refused": {false, []op{
+			{1, 2, ofDue(create(1)), shows(a("open"))},
+			{4, 5, ofDue(cancel("chs_a")), shows(a("cancelled"))},
+			{6, 7, ofDue(create(2)), refused("checkout.due_in_payment")},
 		}},
 		"orders are independent": {true, []op{
 			{1, 2, create(1), shows(a("open"))},

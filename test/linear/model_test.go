@@ -43,6 +43,18 @@ import (
 //
 // Orders are independent, because no two orders share a key. A history is checked order by
 // order.
+//
+// Some histories are about a due of the agency's ERP, which many orders want to pay. In the
+// model such a due takes the place of the order: each key has an order of its own, and
+//
+//	create(key)    a due with a session that is open, undecided, late, or completed without an
+//	               acceptance: 409 checkout.due_in_payment
+//	list(key)      exactly the present session of the key's order
+//	ask(id)        the payment was confirmed: the operator of an open session is asked. Without
+//	               it, pay does nothing. A session that ends after it is undecided until pay
+//	accept(id)     the ERP has accepted the payment of a completed session
+//
+// Ask and accept happen at some time after the confirmation, or never, as pay does.
 
 // action is the kind of a request.
 type action string
@@ -53,13 +65,16 @@ const (
 	actionList   action = "list"
 	actionCancel action = "cancel"
 	actionPay    action = "pay"
+	actionAsk    action = "ask"
+	actionAccept action = "accept"
 )
 
 // request is the input of an operation.
 type request struct {
 	do      action
 	order   string
-	amount  int64  // of a creation; identifies its key
+	due     bool   // order is a due, which the orders of several keys pay
+	amount  int64  // of a creation, or of the list of a key's order; identifies the key
 	session string // of get, cancel and pay: as sighting.session
 }
 
@@ -85,6 +100,13 @@ type decided struct {
 	session string // empty until an answer has shown it
 	status  string
 	late    bool // the money arrived after the session's end
+	// Of a due: the operator was asked, the payment decided, and accepted by the ERP.
+	asked, paid, accepted bool
+}
+
+// holds reports whether the session keeps other orders from paying its due.
+func (d decided) holds() bool {
+	return d.refused == "" && (d.status == "open" || d.late || d.status == "completed" && !d.accepted || d.asked && !d.paid)
 }
 
 // orderState is the state of the model: all decided keys, ordered by amount. It is never
@@ -103,7 +125,7 @@ func linearizable() porcupine.Model {
 		Hash: func(state any) uint64 {
 			h := fnv.New64a()
 			for _, d := range state.(orderState) {
-				_, _ = fmt.Fprint(h, d.amount, d.refused, d.session, d.status, d.late, ";")
+				_, _ = fmt.Fprint(h, d.amount, d.refused, d.session, d.status, d.late, d.asked, d.paid, d.accepted, ";")
 			}
 			return h.Sum64()
 		},
@@ -136,13 +158,28 @@ func (o orderState) step(q request, a reply) (bool, orderState) {
 	case actionGet:
 		return o.get(q, a)
 	case actionList:
-		return o.list(a)
+		return o.list(q, a)
 	case actionCancel:
 		return o.cancel(q, a)
 	case actionPay:
-		return true, o.pay(q.session)
+		return true, o.pay(q)
+	case actionAsk:
+		return true, o.set(q.session, func(d *decided) { d.asked = d.asked || d.status == "open" })
+	case actionAccept:
+		return true, o.set(q.session, func(d *decided) { d.accepted = d.accepted || d.status == "completed" })
 	}
 	return false, o
+}
+
+// set returns the state after a change of a session.
+func (o orderState) set(session string, change func(*decided)) orderState {
+	i := slices.IndexFunc(o, func(d decided) bool { return d.session == session && session != "" })
+	if i < 0 {
+		return o
+	}
+	o = slices.Clone(o)
+	change(&o[i])
+	return o
 }
 
 func (o orderState) create(q request, a reply) (bool, orderState) {
@@ -150,6 +187,10 @@ func (o orderState) create(q request, a reply) (bool, orderState) {
 	if !replayed {
 		first := decided{amount: q.amount}
 		switch {
+		case q.due && slices.ContainsFunc(o, decided.holds):
+			first.refused = "checkout.due_in_payment"
+		case q.due:
+			first.status = "open"
 		case o.has("completed"):
 			first.refused = "checkout.order_paid"
 		case o.has("open"):
@@ -189,13 +230,13 @@ func (o orderState) get(q request, a reply) (bool, orderState) {
 	return o.shows(a.sessions[0])
 }
 
-func (o orderState) list(a reply) (bool, orderState) {
+func (o orderState) list(q request, a reply) (bool, orderState) {
 	if !a.definite {
 		return true, o
 	}
 	n := 0
 	for _, d := range o {
-		if d.refused == "" {
+		if d.refused == "" && (!q.due || d.amount == q.amount) {
 			n++
 		}
 	}
@@ -204,7 +245,7 @@ func (o orderState) list(a reply) (bool, orderState) {
 	}
 	// The numbers are equal. Each answered session must be a known one, and no two the same.
 	for i, s := range a.sessions {
-		if slices.ContainsFunc(a.sessions[:i], func(e sighting) bool { return e.amount == s.amount }) {
+		if q.due && s.amount != q.amount || slices.ContainsFunc(a.sessions[:i], func(e sighting) bool { return e.amount == s.amount }) {
 			return false, o
 		}
 		var ok bool
@@ -259,7 +300,19 @@ func (o orderState) end(session, status string) orderState {
 }
 
 // pay returns the state after an approval.
-func (o orderState) pay(session string) orderState {
+func (o orderState) pay(q request) orderState {
+	if q.due {
+		return o.set(q.session, func(d *decided) {
+			if !d.asked || d.paid {
+				return
+			}
+			d.paid, d.late = true, d.status != "open"
+			if d.status == "open" {
+				d.status = "completed"
+			}
+		})
+	}
+	session := q.session
 	i := slices.IndexFunc(o, func(d decided) bool { return d.session == session && session != "" })
 	if i < 0 || o[i].status == "open" {
 		return o.end(session, "completed")
@@ -309,7 +362,7 @@ func (q request) String() string {
 		return fmt.Sprintf("create key %d", q.amount)
 	case actionList:
 		return "list"
-	case actionGet, actionCancel, actionPay:
+	case actionGet, actionCancel, actionPay, actionAsk, actionAccept:
 	}
 	return string(q.do) + " " + q.session
 }

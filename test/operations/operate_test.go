@@ -116,7 +116,13 @@ func TestOperatingDeliveries(t *testing.T) {
 	if got.SignatureValid == nil || !*got.SignatureValid || strings.Contains(got.Headers["webhook-signature"], " ") {
 		t.Errorf("the webhook has the signatures %q, want one valid signature", got.Headers["webhook-signature"])
 	}
+	o.asksBeforeRetries(t)
 	o.withoutAFile(t)
+
+	// The doctor also asks for dues.
+	o.Control(t, "erp/impots", `{"misbehave": ["unknown_subject_404"]}`)
+	o.Says(t, "WARNING: without GET /dues, so that citizens see no dues of: impots/test (http_404)", "doctor", "erp")
+	o.Control(t, "erp/impots", `{"reset": true}`)
 }
 
 // withoutAFile makes an application with a key, an endpoint and an embed origin, without a
@@ -153,6 +159,13 @@ func (o deliveryOperator) withoutAFile(t *testing.T) {
 		})
 		return s
 	}
+	o.Misused(t, "--erp-code CODE with --service SERVICE", "mappings", "set", "impots", "--erp-code", "9100")
+	o.Misused(t, "the agency's slug or id", "mappings", "set", "--default-service", "foncier")
+	o.Refused(t, "--service: the agency's catalogue has no service of this code; it has: foncier; patente", "mappings", "set", "impots", "--erp-code", "9100", "--service", "fret")
+	o.Says(t, "9100", "mappings", "set", "impots", "--erp-code", "9100", "--service", "foncier")
+	o.Says(t, "Contribution foncière", "mappings", "list", "impots")
+	o.Says(t, "all others", "mappings", "remove", "impots", "--erp-code", "9100")
+	o.Refused(t, "--erp-code: the agency has no mapping of this code", "mappings", "remove", "impots", "--erp-code", "9101")
 	answers("without-origin", "embedded", http.StatusUnprocessableEntity)
 	o.Says(t, "https://vignettes.example", "origins", "add", "https://vignettes.example", "--application", "Vignettes")
 	answers("with-origin", "embedded", http.StatusCreated)
@@ -345,6 +358,80 @@ func (o deliveryOperator) asksBeforeSeveral(t *testing.T) {
 		}
 	}
 	o.Says(t, "Nothing to revoke", "clerks", "revoke", "impots/c77")
+	o.asksBeforeUngrant(t)
+}
+
+// An agency is withdrawn from both keys of a rotation at once, so the command asks. Without
+// an answer both keep it.
+func (o deliveryOperator) asksBeforeUngrant(t *testing.T) {
+	t.Helper()
+	type key struct {
+		ID       string
+		Agencies []string
+	}
+	var older, newer key
+	o.JSON(t, &older, "keys", "create", "--platform", "--agency", "impots,douanes", "--mode", "test")
+	o.Says(t, "acts for: impots.", "keys", "ungrant", older.ID, "--agency", "douanes") // one key: no question
+	o.JSON(t, &[]key{}, "keys", "grant", older.ID, "--agency", "douanes")
+	o.JSON(t, &newer, "keys", "rotate", older.ID)
+	agencies := func(want ...string) {
+		t.Helper()
+		var all []key
+		o.JSON(t, &all, "keys", "list")
+		for _, id := range []string{older.ID, newer.ID} {
+			i := slices.IndexFunc(all, func(k key) bool { return k.ID == id })
+			if i < 0 {
+				t.Fatalf("keys list lacks %s", id)
+			}
+			if slices.Sort(all[i].Agencies); !slices.Equal(all[i].Agencies, want) {
+				t.Errorf("the key %s acts for %q, want %q", id, all[i].Agencies, want)
+			}
+		}
+	}
+	o.Misused(t, "withdraws douanes from 2 keys", "keys", "ungrant", older.ID, "--agency", "douanes")
+	o.Misused(t, "nothing was done", "keys", "ungrant", newer.ID, "--agency", "douanes", "--json")
+	agencies("douanes", "impots")
+	var changed []key
+	if o.JSON(t, &changed, "keys", "ungrant", older.ID, "--agency", "douanes", "--yes"); len(changed) != 2 {
+		t.Errorf("keys ungrant shows %+v, want both keys", changed)
+	}
+	agencies("impots")
+}
+
+// Several deliveries of an endpoint are sent again after a question only.
+func (o deliveryOperator) asksBeforeRetries(t *testing.T) {
+	t.Helper()
+	o.Control(t, "erp/impots", `{"refuse": {"status": 422, "code": "due_closed"}}`)
+	var paid []harness.Session
+	for _, order := range []string{"several-1", "several-2"} {
+		s := o.Create(t, order)
+		o.Citizen(s.ID).Pay(t, "06 600 00 01")
+		paid = append(paid, s)
+	}
+	parked := func(attempts int) error {
+		list := o.deliveries(t, "--endpoint", "impots/test", "--state", "needs_operator")
+		if len(list) != 2 || list[0].Attempts != attempts || list[1].Attempts != attempts {
+			return fmt.Errorf("%+v, want two with %d attempts", list, attempts)
+		}
+		return nil
+	}
+	harness.Eventually(t, "the ERP has refused both", func() error { return parked(1) })
+	retry := []string{"deliveries", "retry", "--endpoint", "impots/test", "--state", "needs_operator"}
+	o.Misused(t, "sends all deliveries of", retry...)
+	o.Misused(t, "nothing was done", append(retry, "--json")...)
+	if err := parked(1); err != nil {
+		t.Errorf("after no answer: %v", err)
+	}
+	o.Control(t, "erp/impots", `{"reset": true}`)
+	var made struct {
+		Due int `json:"made_due"`
+	}
+	if o.JSON(t, &made, append(retry, "--yes")...); made.Due != 2 {
+		t.Errorf("%d deliveries are due, want 2", made.Due)
+	}
+	for _, s := range paid {
+		o.Confirmed(t, s)
+	}
 }
 
 // endpointShown is an endpoint as --json prints it.

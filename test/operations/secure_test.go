@@ -186,15 +186,15 @@ func (w *secured) poisons() {
 	}
 	defer cl.Close()
 	for _, topic := range []string{
-		"checkout.commands", "checkout.events", "collections.requests", "webhooks", "webhooks.deliveries", "erp.confirmations", "erp.deliveries", "deliveries.attempts", "collections.calls",
+		"checkout.commands", "checkout.events", "collections.requests", "webhooks", "webhooks.deliveries", "erp.confirmations", "erp.deliveries", "deliveries.attempts", "collections.calls", "cases.events",
 	} {
 		if err := cl.ProduceSync(w.t.Context(), &kgo.Record{Topic: harness.Prefix + topic, Value: []byte("unreadable")}).FirstErr(); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 	for topic, want := range map[string]int64{
-		"checkout.commands.poison": 1, "collections.requests.poison": 1, "readmodel.poison": 1, "cases.poison": 1,
-		"journal.poison": 3, "deliveries.poison": 6, // events, attempts and calls; planners, workers, the schedule and the reporter
+		"checkout.commands.poison": 1, "collections.requests.poison": 1, "readmodel.poison": 1, "cases.poison": 2, // events of sessions and of cases
+		"journal.poison": 4, "deliveries.poison": 6, // events, events of cases, attempts and calls; planners, workers, the schedule and the reporter
 	} {
 		harness.Eventually(w.t, "waiting for "+topic, func() error {
 			ends, err := w.k.Admin.ListCommittedOffsets(w.t.Context(), harness.Prefix+topic)

@@ -225,12 +225,16 @@ func (p Program) noun(noun *cobra.Command, commands []Command) *cobra.Command {
 		verbs = append(verbs, cmd.Name())
 	}
 	last := len(verbs) - 1
+	actions := verbs[last]
+	if last > 0 {
+		actions = strings.Join(verbs[:last], ", ") + " or " + actions
+	}
 	noun.Args = cobra.ArbitraryArgs
 	noun.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return unknownCommand(cmd, args[0])
 		}
-		return usage("say what to do with %s: %s or %s; `%s --help` tells more", cmd.Name(), strings.Join(verbs[:last], ", "), verbs[last], cmd.CommandPath())
+		return usage("say what to do with %s: %s; `%s --help` tells more", cmd.Name(), actions, cmd.CommandPath())
 	}
 	return noun
 }

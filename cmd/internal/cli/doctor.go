@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -184,7 +186,7 @@ func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 		out = append(out, Check{"channels", m.checkChannels})
 	}
 	if needs[roles.NeedERPs] {
-		out = append(out, Check{"erps", m.checkERPs}, Check{"confirmations", m.checkConfirmations})
+		out = append(out, Check{"erps", m.checkERPs}, Check{"dues", m.checkDues}, Check{"confirmations", m.checkConfirmations})
 	}
 	return out
 }
@@ -330,29 +332,61 @@ func (m *Meta) checkChannels(ctx context.Context) (found string, err error) {
 
 // checkERPs calls GET /health of each agency's ERP.
 func (m *Meta) checkERPs(ctx context.Context) (string, error) {
-	var well, ill []string
-	err := m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
-		for _, h := range b.ERPs().Probe(ctx, b.Registry) {
-			if h.Result.OK() {
-				well = append(well, fmt.Sprintf("%s in %d ms", h.Name(), h.Result.Duration.Milliseconds()))
-			} else {
-				ill = append(ill, h.Name()+" ("+h.Result.Reason()+")")
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return "", err
-	}
-	slices.Sort(well)
-	slices.Sort(ill)
+	well, ill, without, err := m.probe(ctx, (*erp.Client).Probe)
+	ill = append(ill, without...)
 	switch {
+	case err != nil:
+		return "", err
 	case len(ill) > 0:
 		return "", fmt.Errorf("GET /health fails at: %s; check base_url, auth and networks of these agencies' ERPs, and that they run", strings.Join(ill, ", "))
 	case len(well) == 0:
 		return "no agency has one", nil
 	}
 	return "answer: " + strings.Join(well, ", "), nil
+}
+
+// checkDues calls GET /dues of each agency's ERP with a subject that does not exist. An
+// agency needs it for the citizens' portal only.
+func (m *Meta) checkDues(ctx context.Context) (string, error) {
+	well, ill, without, err := m.probe(ctx, (*erp.Client).ProbeDues)
+	if err != nil {
+		return "", err
+	}
+	if len(ill) > 0 {
+		return "", fmt.Errorf("GET /dues of an unknown subject, which is answered 200 with an empty list, fails at: %s; `quittance erp check` says what is wrong with an ERP", strings.Join(ill, ", "))
+	}
+	var found []string
+	if len(well) > 0 {
+		found = append(found, "answer: "+strings.Join(well, ", "))
+	}
+	if len(without) > 0 {
+		found = append(found, "WARNING: without GET /dues, so that citizens see no dues of: "+strings.Join(without, ", "))
+	}
+	return cmp.Or(strings.Join(found, "; "), "no agency has an ERP"), nil
+}
+
+// unknownPath are the statuses of a system that does not know the path.
+var unknownPath = map[int]bool{http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusNotImplemented: true}
+
+// probe probes all ERPs. The third list has those that do not know the path.
+func (m *Meta) probe(ctx context.Context, ask func(*erp.Client, context.Context, erp.Agencies) []erp.Health) (well, ill, without []string, err error) {
+	err = m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
+		for _, h := range ask(b.ERPs(), ctx, b.Registry) {
+			switch {
+			case h.Result.OK():
+				well = append(well, fmt.Sprintf("%s in %d ms", h.Name(), h.Result.Duration.Milliseconds()))
+			case unknownPath[h.Result.Status]:
+				without = append(without, h.Name()+" ("+h.Result.Reason()+")")
+			default:
+				ill = append(ill, h.Name()+" ("+h.Result.Reason()+")")
+			}
+		}
+		return nil
+	})
+	for _, list := range [][]string{well, ill, without} {
+		slices.Sort(list)
+	}
+	return well, ill, without, err
 }
 
 const (

@@ -27,6 +27,7 @@ func replayable() map[string][]string {
 		schemas.TopicEvents:          {"readmodel", "journal"},
 		schemas.TopicAttempts:        {"journal"},
 		schemas.TopicCalls:           {"journal"},
+		schemas.TopicCases:           {"journal"},
 		schemas.TopicPoisonReadmodel: {"readmodel"},
 		schemas.TopicPoisonJournal:   {"journal"},
 	}
@@ -52,7 +53,7 @@ var notReplayable = map[string]string{
 	schemas.TopicERPDeliveries:      "it would send accepted confirmations again; replay erp.confirmations --to erp makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
 	schemas.TopicPoisonCommands:     "these commands would break the same invariant again; the processors ask operators about undecided collections automatically",
 	schemas.TopicPoisonCollections:  "it could ask payers for money again; the processors ask operators about undecided collections automatically",
-	schemas.TopicPoisonCases:        "a rebuild of the cases reads checkout.events again: stop the sink, empty the tables cases and cases_positions, and start it",
+	schemas.TopicPoisonCases:        "a rebuild of the cases reads checkout.events and cases.events again: stop the sink, empty the tables cases and cases_positions, and start it",
 	schemas.TopicPoisonDeliveries:   "other topics have the same events; replay webhooks --to webhook, cashin.webhooks --to cashin or erp.confirmations --to erp makes missing deliveries",
 }
 

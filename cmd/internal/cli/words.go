@@ -78,6 +78,19 @@ var words = map[string]func(operation.Args) string{
 		}
 		return "the owner has no origins"
 	},
+	"mapping.code_malformed": filled("must be 1 to {most} printable characters: the revenue_line_code of the ERP's dues"),
+	"mapping.unknown": func(a operation.Args) string {
+		if codes, _ := a["codes"].([]string); len(codes) > 0 {
+			return "the agency has no mapping of this code; it has those of: " + some(codes)
+		}
+		return "the agency has no mappings"
+	},
+	"service.unknown": func(a operation.Args) string {
+		if codes, _ := a["services"].([]string); len(codes) > 0 {
+			return "the agency's catalogue has no service of this code; it has: " + some(codes)
+		}
+		return "the agency's catalogue is empty: add services with `quittance seed FILE`"
+	},
 	"key.grants_over":             filled("key {id} is {state}: it acts for nobody"),
 	"key.last_agency":             filled("key {id} would have no agency left; end it with `quittance keys revoke {id}`"),
 	"key.not_platform":            filled("key {id} belongs to {owner}, and acts for its agency only; agencies are granted to platform keys"),

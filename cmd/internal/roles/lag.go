@@ -52,11 +52,11 @@ func consumptions(role string) []consumption {
 	case "schedule":
 		return []consumption{{schedule.Group, []string{schemas.TopicAttempts}}}
 	case "cases":
-		return []consumption{{cases.Group, append([]string{schemas.TopicEvents}, cases.PoisonTopics()...)}}
+		return []consumption{{cases.Group, cases.Topics()}}
 	case "readmodel":
 		return []consumption{{readmodel.Group, []string{schemas.TopicEvents}}}
 	case "journal":
-		return []consumption{{journal.Group, []string{schemas.TopicEvents, schemas.TopicAttempts, schemas.TopicCalls}}}
+		return []consumption{{journal.Group, journal.Topics()}}
 	}
 	return nil // ingress and commands join no group
 }

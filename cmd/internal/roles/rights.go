@@ -70,11 +70,11 @@ func clientRights() map[string][]kafka.Right {
 		string(cashin.Kind):  deliver(cashin.Kind),
 		string(erp.Kind):     slices.Concat(deliver(erp.Kind), commander),
 		"schedule":           slices.Concat(consumes("schedule"), describeGroups(groups...), every, written, write(schemas.TopicPoisonDeliveries)),
-		"cases":              slices.Concat(consumes("cases"), commander, write(schemas.TopicPoisonCases)),
+		"cases":              slices.Concat(consumes("cases"), commander, write(schemas.TopicCases, schemas.TopicPoisonCases)),
 		"readmodel":          slices.Concat(consumes("readmodel"), write(schemas.TopicPoisonReadmodel)),
 		"journal":            slices.Concat(consumes("journal"), write(schemas.TopicPoisonJournal)),
 		ClientMigrate:        topics(kmsg.ACLOperationCreate, allTopics()...),
-		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
+		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
 	}
 	own[ClientMigrate] = append(own[ClientMigrate], topics(kmsg.ACLOperationAlterConfigs, allTopics()...)...)
 	for name := range own {

@@ -158,15 +158,8 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 			return err
 		}
 	}
-	for _, m := range a.mappings {
-		if err := w.q.UpsertServiceMapping(ctx, m.UpsertServiceMappingParams); err != nil {
-			return err
-		}
-	}
-	if a.defaultService != nil {
-		if err := w.q.SetDefaultService(ctx, db.SetDefaultServiceParams{ID: a.ID, DefaultService: a.defaultService}); err != nil {
-			return err
-		}
+	if err := w.mappings(ctx, a); err != nil {
+		return err
 	}
 	if a.latePayments != nil || a.singleApprovalBelow != nil {
 		if err := w.q.SetLateMoney(ctx, db.SetLateMoneyParams{ID: a.ID, LatePayments: a.latePayments, SingleApprovalBelow: a.singleApprovalBelow}); err != nil {

@@ -89,6 +89,36 @@ func (w *writer) origins(path, applicationID string, given, now []string) []stri
 	return out
 }
 
+// mappings writes the catalogue mapping of an agency, without what commands have decided.
+func (w *writer) mappings(ctx context.Context, a agency) error {
+	for _, m := range a.mappings {
+		now := w.Before.MappingOf(a.ID, m.ErpCode)
+		if !w.overrule && w.Before.MappingByCommand(a.ID, m.ErpCode) {
+			switch now {
+			case m.ServiceCode:
+			case "":
+				w.note(m.path, "a command has removed the mapping of this erp_code, and it stays removed; `quittance mappings set` sets it")
+			default:
+				w.note(m.path, "a command has mapped this erp_code to %s, and it stays so; `quittance mappings set` changes it", now)
+			}
+			continue
+		}
+		if err := w.q.UpsertServiceMapping(ctx, m.UpsertServiceMappingParams); err != nil {
+			return err
+		}
+	}
+	w.leave(a.path, a.ID, setting{"default_service", a.defaultService != nil, is(a.defaultService, w.Before.Agencies[a.ID].DefaultService), func() { a.defaultService = nil }})
+	if a.defaultService != nil {
+		if err := w.q.SetDefaultService(ctx, db.SetDefaultServiceParams{ID: a.ID, DefaultService: a.defaultService}); err != nil {
+			return err
+		}
+	}
+	if !w.overrule {
+		return nil
+	}
+	return w.q.ForgetMappings(ctx, a.ID)
+}
+
 // platformOrigins writes the embed origins of the platform. Nil is an omitted list.
 func (w *writer) platformOrigins(ctx context.Context, given []string) error {
 	if given == nil {

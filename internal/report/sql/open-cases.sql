@@ -14,6 +14,7 @@ SELECT
     c.case_id AS case_id
 FROM cases AS c
 WHERE c.livemode = {livemode:Bool}
+    AND c.kind != 'poison'
     AND ({agency:String} = ''
         OR c.tenant_id IN (SELECT a.tenant_id FROM agencies AS a WHERE a.slug = {agency:String}))
     AND c.opened_at < toDateTime(addMonths(toStartOfMonth({month:Date}), 1), 'Africa/Brazzaville')

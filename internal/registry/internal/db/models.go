@@ -22,6 +22,8 @@ type Agency struct {
 	ContactPhone        string
 	ContactEmail        string
 	ContactHours        string
+	SetByCommand        []string
+	MappingsByCommand   []string
 }
 
 type Application struct {

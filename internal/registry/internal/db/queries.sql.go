@@ -12,7 +12,7 @@ import (
 )
 
 const agencies = `-- name: Agencies :many
-SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below, logo, address, contact_phone, contact_email, contact_hours FROM agencies ORDER BY id
+SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below, logo, address, contact_phone, contact_email, contact_hours, set_by_command, mappings_by_command FROM agencies ORDER BY id
 `
 
 func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
@@ -37,6 +37,8 @@ func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
 			&i.ContactPhone,
 			&i.ContactEmail,
 			&i.ContactHours,
+			&i.SetByCommand,
+			&i.MappingsByCommand,
 		); err != nil {
 			return nil, err
 		}
@@ -285,6 +287,15 @@ func (q *Queries) ForgetEndpointCommands(ctx context.Context, id string) error {
 	return err
 }
 
+const forgetMappings = `-- name: ForgetMappings :exec
+UPDATE agencies SET set_by_command = '{}', mappings_by_command = '{}' WHERE id = $1
+`
+
+func (q *Queries) ForgetMappings(ctx context.Context, id string) error {
+	_, err := q.db.Exec(ctx, forgetMappings, id)
+	return err
+}
+
 const forgetPlatformCommands = `-- name: ForgetPlatformCommands :exec
 UPDATE platform SET origins_by_command = '{}'
 `
@@ -412,6 +423,23 @@ func (q *Queries) NoteEndpointSet(ctx context.Context, arg NoteEndpointSetParams
 	return err
 }
 
+const noteMappings = `-- name: NoteMappings :exec
+UPDATE agencies SET set_by_command = ARRAY(SELECT DISTINCT unnest(set_by_command || $1::text[]) ORDER BY 1),
+    mappings_by_command = ARRAY(SELECT DISTINCT unnest(mappings_by_command || $2::text[]) ORDER BY 1)
+WHERE id = $3
+`
+
+type NoteMappingsParams struct {
+	Fields   []string
+	ErpCodes []string
+	ID       string
+}
+
+func (q *Queries) NoteMappings(ctx context.Context, arg NoteMappingsParams) error {
+	_, err := q.db.Exec(ctx, noteMappings, arg.Fields, arg.ErpCodes, arg.ID)
+	return err
+}
+
 const platform = `-- name: Platform :many
 SELECT revision, embed_origins, origins_by_command FROM platform, registry_revision
 `
@@ -440,6 +468,20 @@ func (q *Queries) Platform(ctx context.Context) ([]PlatformRow, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const removeServiceMapping = `-- name: RemoveServiceMapping :exec
+DELETE FROM service_mappings WHERE agency_id = $1 AND erp_code = $2
+`
+
+type RemoveServiceMappingParams struct {
+	AgencyID string
+	ErpCode  string
+}
+
+func (q *Queries) RemoveServiceMapping(ctx context.Context, arg RemoveServiceMappingParams) error {
+	_, err := q.db.Exec(ctx, removeServiceMapping, arg.AgencyID, arg.ErpCode)
+	return err
 }
 
 const removeWebhookEndpoint = `-- name: RemoveWebhookEndpoint :exec

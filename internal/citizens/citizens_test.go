@@ -1,0 +1,596 @@
+package citizens_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"pgregory.net/rapid"
+
+	"quittance/checkout/money"
+	"quittance/internal/citizens"
+	"quittance/internal/operation"
+	"quittance/internal/postgres"
+	"quittance/internal/secret"
+	"quittance/test/servers"
+)
+
+var start = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+
+// office is a Store with a clock that the test moves.
+type office struct {
+	*citizens.Store
+	t    *testing.T
+	dsn  string
+	pool *pgxpool.Pool
+	cfg  citizens.Config
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func open(t *testing.T) *office {
+	t.Helper()
+	o := &office{t: t, now: start}
+	o.dsn, o.pool = servers.Database(t)
+	o.cfg = citizens.Config{Pool: o.pool, Keys: secret.GenerateKeys(), Reference: secret.GenerateReferenceKey(), Now: func() time.Time {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.now
+	}}
+	o.Store = o.instance(o.pool)
+	return o
+}
+
+// instance is the Store of another instance of the service.
+func (o *office) instance(pool *pgxpool.Pool) *citizens.Store {
+	o.t.Helper()
+	cfg := o.cfg
+	cfg.Pool = pool
+	s, err := citizens.New(cfg)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return s
+}
+
+func (o *office) wait(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.now = o.now.Add(d)
+}
+
+func phone(t testing.TB, n int) citizens.Address {
+	t.Helper()
+	a, err := citizens.ParsePhone(fmt.Sprintf("06 %03d %04d", 600+n/10_000, n%10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func email(t testing.TB, n int) citizens.Address {
+	t.Helper()
+	a, err := citizens.ParseEmail(fmt.Sprintf("citizen%d@example.org", n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+var browser = secret.NewText("browser one")
+
+// begin asks for a code, as a client of its own.
+func (o *office) begin(a citizens.Address, b secret.Text) (secret.Text, citizens.Verdict) {
+	o.t.Helper()
+	code, v, err := o.Begin(o.t.Context(), citizens.Request{Address: a, Browser: b, Client: uuid.NewString()})
+	if err != nil || (v == citizens.Sent) == code.Empty() {
+		o.t.Fatalf("verdict %s, code %s, %v", v, code, err)
+	}
+	return code, v
+}
+
+func (o *office) want(a citizens.Address, want citizens.Verdict) (code secret.Text) {
+	o.t.Helper()
+	code, v := o.begin(a, browser)
+	if v != want {
+		o.t.Errorf("verdict %s, want %s", v, want)
+	}
+	return code
+}
+
+func (o *office) enter(a citizens.Address, b secret.Text, code string) error {
+	_, _, err := o.Enter(o.t.Context(), a, b, code, money.French)
+	return err
+}
+
+func (o *office) signIn(a citizens.Address) (secret.Text, citizens.Citizen) {
+	o.t.Helper()
+	token, c, err := o.Enter(o.t.Context(), a, browser, o.want(a, citizens.Sent).Reveal(), money.French)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return token, c
+}
+
+func wrong(code secret.Text) string {
+	if code.Reveal() == "000000" {
+		return "000001"
+	}
+	return "000000"
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"06 600 00 01": "+242066000001", "+242 06-600-0001": "+242066000001", "00242066000001": "+242066000001"} {
+		if a, err := citizens.ParsePhone(text); err != nil || a.Text() != want || a.Masked() != "+242 06 ••• •• 01" || strings.Contains(fmt.Sprintf("%v %+v", a, a), "6000") {
+			t.Errorf("%s is %v, %v", text, a, err)
+		}
+	}
+	for text, want := range map[string]string{"Marie.Ngoma@Example.ORG": "marie.ngoma@example.org", " a@b.cg ": "a@b.cg", "é@impôts.cg": "é@xn--impts-8ta.cg"} {
+		if a, err := citizens.ParseEmail(text); err != nil || a.Text() != want {
+			t.Errorf("%s is %q, %v", text, a.Text(), err)
+		}
+	}
+	var refused *operation.Error
+	for _, text := range []string{"", "a", "a@b", "a@", "@b.cg", "A <a@b.cg>", "a@b.cg, c@d.cg", `"a b"@c.cg`, "a@-b.cg", "a@b..cg", "a@b.cg\r\nBcc: c@d.cg", strings.Repeat("a", 250) + "@b.cg"} {
+		if _, err := citizens.ParseEmail(text); !errors.As(err, &refused) || refused.Field != "email" || text != "" && strings.Contains(err.Error(), text) && len(text) > 1 {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"", "12", "+33 6 12 34 56 78", "222 81 00 00", "06 600 00 0x"} {
+		if _, err := citizens.ParsePhone(text); !errors.As(err, &refused) || refused.Field != "phone" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	a := phone(t, 1)
+	code := o.want(a, citizens.Sent)
+	if err := o.enter(a, secret.NewText("another browser"), code.Reveal()); !errors.Is(err, citizens.ErrCodeInvalid) {
+		t.Errorf("another browser: %v", err)
+	}
+	if err := o.enter(phone(t, 2), browser, code.Reveal()); !errors.Is(err, citizens.ErrCodeInvalid) {
+		t.Errorf("another address: %v", err)
+	}
+	token, c, err := o.Enter(t.Context(), a, browser, code.Reveal(), money.French)
+	if err != nil || !c.First || c.ID == "" {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if err := o.enter(a, browser, code.Reveal()); !errors.Is(err, citizens.ErrCodeInvalid) {
+		t.Errorf("a used code: %v", err)
+	}
+	got, err := o.Session(t.Context(), token)
+	if err != nil || got.ID != c.ID || !slices.Equal(got.Addresses, []string{a.Masked()}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	again, c2 := o.signIn(a)
+	if c2.ID != c.ID || c2.First || again.Equal(token) {
+		t.Errorf("the second sign-in is %+v", c2)
+	}
+	if err := o.SignOut(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Session(t.Context(), token); !errors.Is(err, citizens.ErrSignedOut) {
+		t.Errorf("after the sign-out: %v", err)
+	}
+	if _, err := o.Session(t.Context(), again); err != nil {
+		t.Errorf("the other session: %v", err)
+	}
+}
+
+func TestSessionsEnd(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	idle, _ := o.signIn(phone(t, 1))
+	o.wait(citizens.SessionIdle)
+	if _, err := o.Session(t.Context(), idle); !errors.Is(err, citizens.ErrSignedOut) {
+		t.Errorf("an idle session: %v", err)
+	}
+	busy, _ := o.signIn(phone(t, 2))
+	for begun := o.cfg.Now(); o.cfg.Now().Sub(begun) < citizens.SessionLifetime; o.wait(20 * time.Minute) {
+		if _, err := o.Session(t.Context(), busy); err != nil {
+			t.Fatalf("after %v: %v", o.cfg.Now().Sub(begun), err)
+		}
+	}
+	if _, err := o.Session(t.Context(), busy); !errors.Is(err, citizens.ErrSignedOut) {
+		t.Errorf("after twelve hours: %v", err)
+	}
+	if err := o.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := o.pool.QueryRow(t.Context(), `SELECT count(*) FROM citizen_sessions`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d sessions are left, %v", left, err)
+	}
+}
+
+func TestCodesEnd(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	a := phone(t, 1)
+	old := o.want(a, citizens.Sent)
+	o.wait(citizens.CodeLifetime)
+	if err := o.enter(a, browser, old.Reveal()); !errors.Is(err, citizens.ErrCodeInvalid) {
+		t.Errorf("an old code: %v", err)
+	}
+	replaced := o.want(a, citizens.Sent)
+	o.wait(time.Hour)
+	code := o.want(a, citizens.Sent)
+	if err := o.enter(a, browser, replaced.Reveal()); !replaced.Equal(code) && !errors.Is(err, citizens.ErrCodeInvalid) {
+		t.Errorf("a replaced code: %v", err)
+	}
+	// One of its five tries is used.
+	for range 4 {
+		if err := o.enter(a, browser, wrong(code)); !errors.Is(err, citizens.ErrCodeInvalid) {
+			t.Errorf("a wrong code: %v", err)
+		}
+	}
+	if err := o.enter(a, browser, code.Reveal()); !errors.Is(err, citizens.ErrCodeInvalid) {
+		t.Errorf("the sixth try: %v", err)
+	}
+}
+
+// Strangers cannot use up the tries of another browser's code. The limit of a day holds over
+// all browsers, and a new code does not end it.
+func TestTriesOfADay(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	a := email(t, 1)
+	tries := 0
+	for n := 0; tries < 25; n++ {
+		stranger := secret.NewText(fmt.Sprint("stranger", n))
+		code, v := o.begin(a, stranger)
+		if v != citizens.Sent {
+			t.Fatalf("verdict %s", v)
+		}
+		for range 5 {
+			tries++
+			_ = o.enter(a, stranger, wrong(code))
+		}
+		o.wait(31 * time.Minute)
+	}
+	if err := o.enter(a, browser, o.want(a, citizens.Sent).Reveal()); err != nil {
+		t.Errorf("after 25 wrong codes of strangers: %v", err)
+	}
+	code := o.want(a, citizens.Sent)
+	for range 5 {
+		_ = o.enter(a, browser, wrong(code))
+	}
+	o.wait(31 * time.Minute)
+	code = o.want(a, citizens.Sent)
+	if err := o.enter(a, browser, code.Reveal()); !errors.Is(err, citizens.ErrCodeInvalid) {
+		t.Errorf("after 30 wrong codes: %v", err)
+	}
+	o.wait(24 * time.Hour)
+	if err := o.enter(a, browser, o.want(a, citizens.Sent).Reveal()); err != nil {
+		t.Errorf("a day later: %v", err)
+	}
+}
+
+func TestResend(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	a := phone(t, 1)
+	o.want(a, citizens.Sent)
+	for _, wait := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute} {
+		o.wait(wait - time.Second)
+		o.want(a, citizens.TooSoon)
+		o.wait(time.Second)
+		o.want(a, citizens.Sent)
+	}
+	o.wait(30 * time.Minute)
+	o.want(a, citizens.AddressLimit) // five in an hour
+	o.wait(time.Hour)
+	for range 5 {
+		o.want(a, citizens.Sent)
+		o.wait(31 * time.Minute)
+	}
+	o.wait(time.Hour)
+	o.want(a, citizens.AddressLimit) // ten in a day
+	o.wait(24 * time.Hour)
+	o.want(a, citizens.Sent)
+}
+
+func TestPrefixes(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	for n := range 20 {
+		o.want(phone(t, n), citizens.Sent)
+	}
+	o.want(phone(t, 20), citizens.PrefixLimit)
+	o.want(phone(t, 10_000), citizens.Sent) // another prefix
+	o.want(email(t, 1), citizens.Sent)
+	o.wait(time.Hour)
+	// Nobody has entered one of twenty: the prefix stays closed for an hour after the last one.
+	// That hour is over.
+	code := o.want(phone(t, 21), citizens.Sent)
+	o.wait(citizens.CodeLifetime)
+	o.want(phone(t, 22), citizens.PrefixClosed)
+	_ = code
+	o.wait(time.Hour)
+	for n := range 6 {
+		a := phone(t, 30+n)
+		if err := o.enter(a, browser, o.want(a, citizens.Sent).Reveal()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.wait(citizens.CodeLifetime)
+	o.want(phone(t, 50), citizens.Sent) // six of 27 are entered
+}
+
+// At least 200 messages an hour, and three times the busiest hour of a week.
+func TestLimitOfTheService(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	send := func(from, n int) (sent int) {
+		for i := range n {
+			if _, v := o.begin(phone(t, (from+i)*10_000), browser); v == citizens.Sent {
+				sent++
+			} else if v != citizens.ServiceLimit {
+				t.Fatalf("verdict %s", v)
+			}
+		}
+		return sent
+	}
+	if got := send(0, 201); got != 200 {
+		t.Errorf("%d messages in the first hour, want 200", got)
+	}
+	o.want(email(t, 1), citizens.Sent)
+	if _, err := o.pool.Exec(t.Context(), `UPDATE sign_in_requests SET at = date_trunc('hour', at) - interval '6 days'`); err != nil {
+		t.Fatal(err)
+	}
+	if got := send(0, 250); got != 250 {
+		t.Errorf("%d messages after a busy week, want 250", got)
+	}
+}
+
+func TestClients(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	for client, most := range map[string]int{"192.0.2.7": 60, "2001:db8:1:2::/64": 10} {
+		for n := range most + 2 {
+			_, v, err := o.Begin(t.Context(), citizens.Request{Address: email(t, n), Browser: browser, Client: client})
+			if (n >= most) != (errors.Is(err, citizens.ErrTooManyRequests) && v == citizens.ClientLimited) {
+				t.Errorf("request %d of %s: %s, %v", n, client, v, err)
+			}
+		}
+		o.wait(2 * time.Hour)
+	}
+}
+
+// A flood over three instances gets exactly what the limits allow.
+func TestLimitsAreExactOverInstances(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	var instances []*citizens.Store
+	for range 3 {
+		pool, err := postgres.Open(t.Context(), o.dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
+		instances = append(instances, o.instance(pool))
+	}
+	flood := func(n int, do func(ctx context.Context, s *citizens.Store, i int) bool) (allowed int) {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for worker := range 9 {
+			wg.Go(func() {
+				for i := worker; i < n; i += 9 {
+					if do(t.Context(), instances[worker%3], i) {
+						mu.Lock()
+						allowed++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return allowed
+	}
+	ask := func(ctx context.Context, s *citizens.Store, a citizens.Address, client string) bool {
+		_, v, err := s.Begin(ctx, citizens.Request{Address: a, Browser: browser, Client: client})
+		if err != nil && !errors.Is(err, citizens.ErrTooManyRequests) {
+			t.Error(err)
+		}
+		return v == citizens.Sent
+	}
+	got := map[string][2]int{
+		"address": {flood(60, func(ctx context.Context, s *citizens.Store, i int) bool {
+			return ask(ctx, s, email(t, 1), fmt.Sprint("client", i))
+		}), 1},
+		"prefix": {flood(90, func(ctx context.Context, s *citizens.Store, i int) bool {
+			return ask(ctx, s, phone(t, i), fmt.Sprint("client", i))
+		}), 20},
+		"IPv4": {flood(150, func(ctx context.Context, s *citizens.Store, i int) bool {
+			return ask(ctx, s, email(t, 100+i), "192.0.2.7")
+		}), 60},
+		"IPv6": {flood(60, func(ctx context.Context, s *citizens.Store, i int) bool {
+			return ask(ctx, s, email(t, 500+i), "2001:db8::/64")
+		}), 10},
+	}
+	// Guesses at one code, from three instances at once.
+	a := email(t, 9000)
+	code := o.want(a, citizens.Sent)
+	flood(60, func(ctx context.Context, s *citizens.Store, _ int) bool {
+		_, _, err := s.Enter(ctx, a, browser, wrong(code), money.French)
+		return err == nil
+	})
+	var counted int
+	if err := o.pool.QueryRow(t.Context(), `SELECT count(*) FROM sign_in_failures`).Scan(&counted); err != nil {
+		t.Fatal(err)
+	}
+	got["tries of a code"] = [2]int{counted, 5}
+	for name, n := range got {
+		t.Logf("%s: allowed %d, limit %d", name, n[0], n[1])
+		if n[0] != n[1] {
+			t.Errorf("%s: %d were allowed, want %d", name, n[0], n[1])
+		}
+	}
+}
+
+const agency = "018f0000-0000-7000-8000-000000000001"
+
+var actor = operation.Actor{Kind: operation.ActorCommandLine, Name: "operator"}
+
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	ctx := t.Context()
+	_, c := o.signIn(phone(t, 1))
+	subject := citizens.Subject{AgencyID: agency, Ref: "NIU-1"}
+	code, err := o.LinkCode(ctx, subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range map[string]citizens.Subject{
+		"another reference": {AgencyID: agency, Ref: "NIU-2"}, "live": {AgencyID: agency, Live: true, Ref: "NIU-1"},
+		"another agency": {AgencyID: "018f0000-0000-7000-8000-000000000002", Ref: "NIU-1"},
+	} {
+		if _, err := o.Prove(ctx, c.ID, try, code); !errors.Is(err, citizens.ErrLinkRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	spelt := strings.ToLower(code[:5]) + "-" + strings.NewReplacer("0", "o", "1", "l").Replace(code[5:])
+	p, err := o.Prove(ctx, c.ID, subject, spelt)
+	if err != nil || !p.New || p.Link.Subject != subject || p.Link.Proof != "code" {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if again, err := o.Prove(ctx, c.ID, subject, code); err != nil || again.New || again.Link.ID != p.Link.ID {
+		t.Errorf("%+v, %v", again, err)
+	}
+	links, err := o.Links(ctx, c.ID)
+	if err != nil || len(links) != 1 || links[0].ID != p.Link.ID {
+		t.Errorf("%+v, %v", links, err)
+	}
+	if holders, err := o.Holders(ctx, subject); err != nil || !slices.Equal(holders, []string{c.ID}) {
+		t.Errorf("%v, %v", holders, err)
+	}
+	// A renewed code ends the old one and its links.
+	renewed, ended, err := o.Renew(ctx, actor, subject)
+	if err != nil || ended != 1 || renewed == code {
+		t.Fatalf("%s, %d, %v", renewed, ended, err)
+	}
+	if _, err := o.Prove(ctx, c.ID, subject, code); !errors.Is(err, citizens.ErrLinkRefused) {
+		t.Errorf("the old code: %v", err)
+	}
+	if _, err := o.Prove(ctx, c.ID, subject, renewed); err != nil {
+		t.Errorf("the new code: %v", err)
+	}
+	// Five failures a day: three above, one of the old code, one now.
+	if _, err := o.Prove(ctx, c.ID, subject, "0000000000"); !errors.Is(err, citizens.ErrLinkRefused) {
+		t.Errorf("the fifth failure: %v", err)
+	}
+	if _, err := o.Prove(ctx, c.ID, subject, renewed); !errors.Is(err, citizens.ErrLinkLimit) {
+		t.Errorf("after five failures: %v", err)
+	}
+	o.wait(24 * time.Hour)
+	if _, err := o.Prove(ctx, c.ID, subject, renewed); err != nil {
+		t.Errorf("a day later: %v", err)
+	}
+	links, _ = o.Links(ctx, c.ID)
+	if ok, err := o.Unlink(ctx, uuid.NewString(), links[0].ID); ok || err != nil {
+		t.Errorf("another account ends the link: %v, %v", ok, err)
+	}
+	if ok, err := o.Unlink(ctx, c.ID, links[0].ID); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+}
+
+// Wrong codes of many accounts never lock out the owner of a reference. They are counted.
+func TestNobodyLocksOutTheOwner(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	subject := citizens.Subject{AgencyID: agency, Ref: "NIU-1"}
+	var p citizens.Proof
+	for n := range 25 {
+		_, c := o.signIn(email(t, n))
+		for range 4 {
+			p, _ = o.Prove(t.Context(), c.ID, subject, "0000000000")
+		}
+	}
+	if p.Failures != citizens.FailuresOfSubject {
+		t.Errorf("%d failures are counted", p.Failures)
+	}
+	_, owner := o.signIn(email(t, 1000))
+	code, _ := o.LinkCode(t.Context(), subject)
+	if p, err := o.Prove(t.Context(), owner.ID, subject, code); err != nil || !p.New {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// An agency's verified contact links at the sign-in. A number that was not used for 90 days
+// may be somebody else's: what was proven by a code is proven again.
+func TestContactsAndRecycledNumbers(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	ctx := t.Context()
+	a := phone(t, 1)
+	for range 2 { // it may be repeated
+		if err := o.Import(ctx, actor, agency, false, []citizens.Contact{{SubjectRef: "NIU-1", Address: a}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, c := o.signIn(a)
+	other := citizens.Subject{AgencyID: agency, Ref: "NIU-2"}
+	code, _ := o.LinkCode(ctx, other)
+	if _, err := o.Prove(ctx, c.ID, other, code); err != nil {
+		t.Fatal(err)
+	}
+	refs := func() (out []string) {
+		links, err := o.Links(ctx, c.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range links {
+			out = append(out, l.Subject.Ref+" "+l.Proof)
+		}
+		slices.Sort(out)
+		return out
+	}
+	if got := refs(); !slices.Equal(got, []string{"NIU-1 contact", "NIU-2 code"}) {
+		t.Errorf("links %v", got)
+	}
+	o.wait(90*24*time.Hour - time.Second)
+	o.signIn(a)
+	if got := refs(); len(got) != 2 {
+		t.Errorf("links %v before 90 days", got)
+	}
+	o.wait(90 * 24 * time.Hour)
+	o.signIn(a)
+	if got := refs(); !slices.Equal(got, []string{"NIU-1 contact"}) {
+		t.Errorf("links %v after 90 days", got)
+	}
+}
+
+// The check characters find every wrong character and every two that changed places.
+func TestMistypedLinkCodes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		code := citizens.CheckedCode(rapid.SliceOfN(rapid.ByteRange(0, 31), 8, 8).Draw(t, "code"))
+		if !citizens.Typed(code) {
+			t.Fatalf("%s is refused", code)
+		}
+		wrong := []byte(code)
+		i := rapid.IntRange(0, 9).Draw(t, "place")
+		if j := rapid.IntRange(0, 9).Draw(t, "other"); rapid.Bool().Draw(t, "swap") {
+			wrong[i], wrong[j] = wrong[j], wrong[i]
+		} else {
+			wrong[i] = citizens.Alphabet[rapid.IntRange(0, 31).Draw(t, "character")]
+		}
+		if string(wrong) != code && citizens.Typed(string(wrong)) && (i < 8) {
+			t.Fatalf("%s passes for %s", wrong, code)
+		}
+	})
+}

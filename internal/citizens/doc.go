@@ -1,0 +1,21 @@
+// Package citizens holds the accounts of taxpayers who sign in to the portal: their proven
+// addresses, their sign-in codes and sessions, and the references of an agency's subjects
+// that they are linked to.
+//
+//	Begin ──► a code for one browser and one address, within the limits
+//	Enter ──► the account and a session; an account is made at the first sign-in
+//	Session, SignOut
+//	LinkCode ─► Link ─► Links        an agency prints a code; its holder proves it
+//	Import ─────────┘                an agency has verified a contact; it links at sign-in
+//
+// One way leads in and up: whether an address has an account changes nothing before its code
+// is entered. Accounts are many, so they are rows of Postgres that are read one by one, and
+// not part of the snapshot of internal/identity.
+//
+// All limits are exact over all instances: each decision is one transaction that holds the
+// locks of what it counts.
+//
+// A code that a phone or a mailbox receives is a weak factor: numbers are recycled, and
+// whoever holds the phone has the code. It opens the account, and nothing else. What an
+// account sees needs a link, which needs another proof.
+package citizens

@@ -1,0 +1,111 @@
+package citizens
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/checkout/money"
+	"quittance/internal/secret"
+)
+
+// A session ends SessionIdle after its last use, and SessionLifetime after its sign-in.
+const (
+	SessionIdle     = 30 * time.Minute
+	SessionLifetime = 12 * time.Hour
+)
+
+// usedEvery is how precisely the last use of a session is stored.
+const usedEvery = time.Minute
+
+// ErrSignedOut says that there is no such session, or that it has ended.
+var ErrSignedOut = errors.New("the session has ended")
+
+// open starts a session.
+func (s *Store) open(ctx context.Context, tx pgx.Tx, citizenID string, now time.Time) (secret.Text, error) {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails
+	token := secret.NewText(base64.RawURLEncoding.EncodeToString(random[:]))
+	_, err := tx.Exec(ctx, `INSERT INTO citizen_sessions (token, citizen_id, created_at, used_at) VALUES ($1, $2, $3, $3)`, tokenHash(token), citizenID, now)
+	return token, err
+}
+
+// Session returns the account of a session and counts the call as a use of it. The error of
+// a session that has ended is ErrSignedOut.
+func (s *Store) Session(ctx context.Context, token secret.Text) (Citizen, error) {
+	now := s.cfg.Now().UTC()
+	var c Citizen
+	var locale string
+	var used time.Time
+	err := s.cfg.Pool.QueryRow(ctx, `
+		SELECT c.id, c.locale, s.used_at FROM citizen_sessions s JOIN citizens c ON c.id = s.citizen_id
+		WHERE s.token = $1 AND s.used_at > $2 AND s.created_at > $3`, tokenHash(token), now.Add(-SessionIdle), now.Add(-SessionLifetime)).Scan(&c.ID, &locale, &used)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Citizen{}, ErrSignedOut
+	}
+	if err != nil {
+		return Citizen{}, failed("reading a citizen's session", err)
+	}
+	c.Locale = money.Language(locale)
+	if now.Sub(used) >= usedEvery {
+		if _, err := s.cfg.Pool.Exec(ctx, `UPDATE citizen_sessions SET used_at = greatest(used_at, $2) WHERE token = $1`, tokenHash(token), now); err != nil {
+			return Citizen{}, failed("using a citizen's session", err)
+		}
+	}
+	addresses, err := s.Addresses(ctx, c.ID)
+	for _, a := range addresses {
+		c.Addresses = append(c.Addresses, a.Masked())
+	}
+	return c, err
+}
+
+// Addresses returns the proven addresses of an account, the oldest first.
+func (s *Store) Addresses(ctx context.Context, citizenID string) ([]Address, error) {
+	rows, _ := s.cfg.Pool.Query(ctx, `SELECT kind, hash, sealed FROM citizen_addresses WHERE citizen_id = $1 ORDER BY proven_at, hash`, citizenID) // the rows return its error
+	var out []Address
+	var kind string
+	var hash, sealed []byte
+	_, err := pgx.ForEachRow(rows, []any{&kind, &hash, &sealed}, func() error {
+		text, err := s.cfg.Keys.Open(addressLabel, sealed, hash)
+		if err != nil {
+			return err
+		}
+		a := Address{Kind(kind), string(text)}
+		if a.Kind == Phone {
+			a, err = ParsePhone(string(text))
+		}
+		out = append(out, a)
+		return err
+	})
+	return out, failed("reading a citizen's addresses", err)
+}
+
+// SignOut ends a session. It may be repeated.
+func (s *Store) SignOut(ctx context.Context, token secret.Text) error {
+	_, err := s.cfg.Pool.Exec(ctx, `DELETE FROM citizen_sessions WHERE token = $1`, tokenHash(token))
+	return failed("signing out", err)
+}
+
+func tokenHash(token secret.Text) []byte {
+	sum := sha256.Sum256([]byte(token.Reveal()))
+	return sum[:]
+}
+
+// Sweep deletes what no limit and no session needs any more, and links that nobody has used
+// for 24 months.
+func (s *Store) Sweep(ctx context.Context) error {
+	now := s.cfg.Now().UTC()
+	batch := &pgx.Batch{}
+	batch.Queue(`DELETE FROM sign_in_codes WHERE sent_at < $1`, now.Add(-24*time.Hour))
+	batch.Queue(`DELETE FROM sign_in_requests WHERE at < $1`, now.Add(-8*24*time.Hour))
+	batch.Queue(`DELETE FROM sign_in_failures WHERE at < $1`, now.Add(-24*time.Hour))
+	batch.Queue(`DELETE FROM link_failures WHERE at < $1`, now.Add(-24*time.Hour))
+	batch.Queue(`DELETE FROM citizen_sessions WHERE used_at <= $1 OR created_at <= $2`, now.Add(-SessionIdle), now.Add(-SessionLifetime))
+	batch.Queue(`DELETE FROM citizen_links WHERE used_at < $1`, now.AddDate(0, -unusedMonths, 0))
+	return failed("deleting what citizens do not need any more", s.cfg.Pool.SendBatch(ctx, batch).Close())
+}

@@ -1,0 +1,44 @@
+package journeys_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+
+	"quittance/ingress/counter"
+	"quittance/ingress/docs"
+	"quittance/ingress/ministry"
+)
+
+// docs adds the pages of the documentation: in French at the smallest width, in English at
+// the largest.
+func (g *gallery) docs(t *testing.T) {
+	t.Helper()
+	manual, err := docs.New(ministry.OpenAPI(), counter.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := chi.NewRouter()
+	manual.Routes(r)
+	page := func(path string) *httptest.ResponseRecorder {
+		return answerTo(t, r, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody), http.StatusOK)
+	}
+	for lang, of := range map[string]struct {
+		first string
+		width int
+	}{"fr": {"/docs/fr", 320}, "en": {"/docs", 1280}} {
+		nav, _, _ := strings.Cut(page(of.first).Body.String(), "</nav>")
+		links := regexp.MustCompile(`<li><a href="(/docs[^"#]*)"`).FindAllStringSubmatch(nav, -1)
+		if len(links) < 10 {
+			t.Fatalf("%s leads to %d pages", of.first, len(links))
+		}
+		for _, m := range links {
+			name := "docs" + strings.ReplaceAll(strings.TrimPrefix(m[1], of.first), "/", ".") + "-" + lang
+			g.tours = append(g.tours, tour{{name: name, widths: []int{of.width}, page: pageOf(page(m[1]))}})
+		}
+	}
+}
