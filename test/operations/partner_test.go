@@ -111,7 +111,7 @@ func (o caseOperator) oldPartner(t *testing.T, jean, mireille caseOperator) {
 	if status != http.StatusSeeOther || !strings.HasPrefix(id, "chs_") {
 		t.Fatalf("the site answers %d %s\n%s", status, checkout, body)
 	}
-	order := o.Session(t, id).OrderID
+	order := regexp.MustCompile(`CMD-\w{12}`).FindString(o.Says(t, "CMD-", "sessions", "show", id))
 	page := site.origin + "/commande.php?commande=" + order
 	site.shows(t, page, `data-status="created"`, `id="webhooks">0<`)
 	o.Citizen(id).Pay(t, "06 600 00 01")
@@ -159,7 +159,7 @@ func (o caseOperator) oldPartner(t *testing.T, jean, mireille caseOperator) {
 	if csv := o.Says(t, "agency,application_id,application,mode,day,route,calls,refused,failed\n", "cashin", "usage", "--format", "csv", "--since", "2d"); strings.Contains(csv, order) || strings.Count(csv, "\n") < 6 {
 		t.Errorf("the calls as CSV:\n%s", csv)
 	}
-	o.Refused(t, "--agency: no agency has the id or slug \"nobody\"; there are: douanes, impots", "cashin", "usage", "--agency", "nobody")
+	o.Refused(t, "--agency: no agency has the id or slug \"nobody\"; there are: douanes; impots", "cashin", "usage", "--agency", "nobody")
 	o.Misused(t, "--since: must not be in the future", "cashin", "usage", "--since", "2099-01-01")
 	o.Says(t, "no application calls the cash-in surface", "cashin", "usage", "--agency", "douanes")
 }
