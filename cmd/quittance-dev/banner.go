@@ -132,12 +132,12 @@ func (u *installation) banner(out io.Writer) error {
   ClickHouse   curl 'http://%[2]s/?query=SELECT+*+FROM+quittance.receipts+FORMAT+Vertical'
   Health       http://%[3]s/readyz   metrics on /metrics
   Demo shop    https://%[4]s/   an agency's site with the embedded checkout
-  Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control
-`, base, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
+  Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control`, base, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
 	key := ""
 	if d.partner().APIKey != "" {
-		line("  Old partner  http://%s/   a site that uses the deprecated cash-in API; `quittance-dev cashin usage --port %d` counts its calls\n", local(u.port+portPartner), u.port)
+		line("  Old partner  http://%s/   a site that uses the deprecated cash-in API; `quittance-dev cashin usage --port %d` counts its calls", local(u.port+portPartner), u.port)
 	}
+	line("")
 	for _, k := range d.Platform.Keys {
 		line("  Platform key %s", k.Secret)
 	}

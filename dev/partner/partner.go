@@ -228,7 +228,7 @@ func (p *Partner) byTelephone(ctx context.Context) []gateway {
 }
 
 func (p *Partner) warn(ctx context.Context, what string, err error) {
-	p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the simulated partner: "+what, slog.Any("error", err))
+	p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a call of the simulated partner failed", slog.String("doing", what), slog.Any("error", err))
 }
 
 // buy makes an order and its payment: on the checkout page, or by telephone.
