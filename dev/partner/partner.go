@@ -66,8 +66,8 @@ type stamp struct {
 }
 
 var stamps = []stamp{
-	{"TF-5000", map[string]string{"fr": "Timbre fiscal à 5 000 FCFA", "en": "Revenue stamp, FCFA 5,000"}, 5_000},
-	{"TP-25000", map[string]string{"fr": "Timbre de passeport à 25 000 FCFA", "en": "Passport stamp, FCFA 25,000"}, 25_000},
+	{"TF-5000", map[string]string{"fr": "Timbre fiscal à 5\u202f000\u00a0FCFA", "en": "Revenue stamp, FCFA\u00a05,000"}, 5_000},
+	{"TP-25000", map[string]string{"fr": "Timbre de passeport à 25\u202f000\u00a0FCFA", "en": "Passport stamp, FCFA\u00a025,000"}, 25_000},
 }
 
 // Statuses of an order: those of a payment.
