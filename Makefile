@@ -157,10 +157,10 @@ test/crash: deps/test ## kill processes under load for a minute, then count lost
 		status=$$?; cat $(DEPS)/crash-report.txt 2>/dev/null; exit $$status
 
 .PHONY: test/contract
-test/contract: deps/test ## check each statement of the contract's ministry sections on the running service
+test/contract: deps/test ## check each statement of the contract's ministry and cash-in sections on the running service
 	@rm -f $(DEPS)/contract-report.txt
 	@QUITTANCE_CONTRACT_REPORT=$(CURDIR)/$(DEPS)/contract-report.txt \
-		go test -count=1 -timeout 10m -run '^TestContract$$' ./test/contract >$(DEPS)/contract-output.txt 2>&1; \
+		go test -count=1 -timeout 10m -run '^(TestContract|TestCashin)$$' ./test/contract >$(DEPS)/contract-output.txt 2>&1; \
 		status=$$?; cat $(DEPS)/contract-report.txt 2>/dev/null; [ $$status -eq 0 ] || cat $(DEPS)/contract-output.txt; exit $$status
 
 .PHONY: test/clients
@@ -175,13 +175,15 @@ test/linearizability: deps/test ## check 200 histories of concurrent requests, w
 		status=$$?; cat $(DEPS)/linearizability-report.txt 2>/dev/null; exit $$status
 
 .PHONY: test/schemathesis
-test/schemathesis: deps/test ## send 5,000 requests made from openapi.yaml and validate their answers against it
-	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$' ./test/contract
+test/schemathesis: deps/test ## send 8,000 requests made from both OpenAPI files and validate their answers against them
+	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$|^TestCashin$$/^schemathesis$$' ./test/contract
 
 .PHONY: test/fuzz
 test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60)
 	@for t in FuzzCreate FuzzVerify FuzzQuery; do \
 		go test ./ingress/ministry -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
+	@for t in FuzzInitCheckout FuzzPartnersPayments FuzzCredentials; do \
+		go test ./ingress/cashin -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
 	@go test ./internal/form -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(SECONDS_EACH),60)s
 	@go test ./checkout -run '^$$' -fuzz '^FuzzRoutableIDs$$' -fuzztime $(or $(SECONDS_EACH),60)s
 

@@ -25,3 +25,13 @@ var Cashin []byte
 //
 //go:embed cash-in.fr.md
 var CashinFrench []byte
+
+// ERP is the guide for vendors of agencies' ERPs, in Markdown.
+//
+//go:embed erp.md
+var ERP []byte
+
+// ERPFrench is ERP in French, with the same examples.
+//
+//go:embed erp.fr.md
+var ERPFrench []byte

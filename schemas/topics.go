@@ -19,6 +19,8 @@ const (
 	TopicERPDeliveries      = "erp.deliveries"
 	TopicPartners           = "cashin.webhooks"
 	TopicPartnersDeliveries = "cashin.deliveries"
+	TopicMessages           = "notifications"
+	TopicMessagesDeliveries = "notifications.deliveries"
 	TopicAttempts           = "deliveries.attempts"
 	TopicReferences         = "references"
 	TopicCases              = "cases.events"
@@ -99,7 +101,9 @@ func Topics() []Topic {
 		effect(TopicERPDeliveries, defaultRetentionEffects, "agency and mode", "quittance.Delivery"),
 		effect(TopicPartners, defaultRetentionHistory, "application_id", "quittance.Notification"),
 		effect(TopicPartnersDeliveries, defaultRetentionEffects, "application_id", "quittance.Delivery"),
-		effect(TopicAttempts, defaultRetentionHistory, "endpoint id, or agency and mode", "quittance.Attempt"),
+		effect(TopicMessages, defaultRetentionEffects, "hash of channel and address", "quittance.Message"),
+		effect(TopicMessagesDeliveries, defaultRetentionEffects, "hash of channel and address", "quittance.Delivery"),
+		effect(TopicAttempts, defaultRetentionHistory, "id of the destination", "quittance.Attempt"),
 		Topic{Name: TopicReferences, Partitions: 1, Compacted: true, Key: "counter", Records: []string{"quittance.ReferenceBlock"}},
 		// One partition: people make these events, and so the order is total.
 		Topic{Name: TopicCases, Partitions: 1, Key: "case_id", Records: []string{"quittance.Event"}},

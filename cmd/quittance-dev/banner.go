@@ -80,7 +80,7 @@ func (d demo) shopKey() string {
 
 // demoPartner is the origin of the simulated partner in a registry file. `up` replaces it by
 // the origin at its own port.
-const demoPartner = "http://127.0.0.1:8089"
+const demoPartner = "http://127.0.0.1:8090"
 
 // partner returns the credentials of the application to whose citizens the simulated partner
 // sells; empty when there is none.
@@ -132,7 +132,8 @@ func (u *installation) banner(out io.Writer) error {
   ClickHouse   curl 'http://%[2]s/?query=SELECT+*+FROM+quittance.receipts+FORMAT+Vertical'
   Health       http://%[3]s/readyz   metrics on /metrics
   Demo shop    https://%[4]s/   an agency's site with the embedded checkout
-  Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control`, base, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
+  Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control
+  Messages     %[5]s/inbox/sms and /inbox/mail   what people get; sign-in codes`, base, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
 	key := ""
 	if d.partner().APIKey != "" {
 		line("  Old partner  http://%s/   a site that uses the deprecated cash-in API; `quittance-dev cashin usage --port %d` counts its calls", local(u.port+portPartner), u.port)

@@ -73,7 +73,7 @@ func (u *installation) checks() []cli.Check {
 func (u *installation) ports() map[string]int {
 	ports := map[string]int{
 		"service": 0, "simulators": portSimulators, "broker": portBroker, "broker's controller": portController, "postgres": portPostgres, "clickhouse": portClickHouse,
-		"schema registry": portSchemaRegistry, "health": portHealth, "demo shop": portShop, "simulated partner": portPartner,
+		"schema registry": portSchemaRegistry, "health": portHealth, "demo shop": portShop, "simulated mail server": portMail, "simulated partner": portPartner,
 	}
 	if u.broker != brokerKafka {
 		delete(ports, "broker's controller")
@@ -90,7 +90,7 @@ func (u *installation) checkPorts(ctx context.Context) (string, error) {
 		if _, err := os.Stat(locator); err == nil {
 			switch unready, runs := asksReady(ctx, local(u.port+portHealth)); {
 			case runs && unready == "":
-				return fmt.Sprintf("an `up` runs on %d and is ready: %d to %d are its ports", u.port, u.port, u.port+portPartner), nil
+				return fmt.Sprintf("an `up` runs on %d and is ready: %d to %d are its ports", u.port, u.port, u.port+portLast), nil
 			case runs:
 				return "", fmt.Errorf("an `up` runs on %d and is not ready: %s", u.port, unready)
 			}
@@ -109,7 +109,7 @@ func (u *installation) checkPorts(ctx context.Context) (string, error) {
 	if len(taken) > 0 {
 		return "", fmt.Errorf("in use by other programs: %s; choose another --port", strings.Join(taken, ", "))
 	}
-	return fmt.Sprintf("%d to %d are free", u.port, u.port+portPartner), nil
+	return fmt.Sprintf("%d to %d are free", u.port, u.port+portLast), nil
 }
 
 // asksReady asks the health address of an `up` whether it is ready. unready says what it

@@ -26,7 +26,9 @@ const (
 	portSchemaRegistry = 6
 	portHealth         = 7
 	portShop           = 8
-	portPartner        = 9
+	portMail           = 9
+	portPartner        = 10
+	portLast           = portPartner
 )
 
 const addressHint = "; or give --port of a running `" + name + " up`"
@@ -48,7 +50,7 @@ func portFlag(s *roles.Settings, f *pflag.FlagSet) (locate func() error) {
 // commands find its parts by its port.
 func located(s *roles.Settings) map[string]*string {
 	return map[string]*string{
-		"data": &s.Data, "kafka": &s.Kafka, "postgres": &s.Postgres, "clickhouse": &s.ClickHouse, "schema_registry": &s.SchemaRegistry, "simulator_url": &s.SimulatorURL,
+		"data": &s.Data, "kafka": &s.Kafka, "postgres": &s.Postgres, "clickhouse": &s.ClickHouse, "schema_registry": &s.SchemaRegistry, "simulator_url": &s.SimulatorURL, "mail": &s.Mail,
 	}
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -20,11 +22,11 @@ import (
 func simulate() cli.Command {
 	var port int
 	return cli.Command{
-		Use: "simulate", Short: "Run the simulators of operators, ERPs and webhook receivers alone, on port N+1", Examples: []string{"simulate --port 8080"},
+		Use: "simulate", Short: "Run the simulators of operators, ERPs, webhook receivers, SMS and e-mail alone, on ports N+1 and N+9", Examples: []string{"simulate --port 8080"},
 		Connection: cli.ConnectionParts,
 		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
 			m.RunFlags(f, "")
-			f.IntVar(&port, "port", defaultPort, "the simulators listen on the port after this one; without --kafka it is the port of an up")
+			f.IntVar(&port, "port", defaultPort, "the simulators listen on the port after this one, the mail server on the ninth after it; without --kafka it is the port of an up")
 			f.StringVar(&m.CheckoutURL, "checkout-url", "", "URL of the service, for the agencies' counters; the up on this port when empty")
 		},
 		Run: func(ctx context.Context, m *cli.Meta) error {
@@ -39,16 +41,21 @@ func simulate() cli.Command {
 			if err != nil {
 				return err
 			}
-			b.Start(func(b *roles.Base) error { return startSimulators(b, local(port+portSimulators), nil) }, (*roles.Base).ServeHealth)
+			b.Start(func(b *roles.Base) error { return startSimulators(b, port, nil) }, (*roles.Base).ServeHealth)
 			return b.Wait()
 		},
 	}
 }
 
-// startSimulators runs the simulators on addr. They have the registry's webhook secrets
+// simulatedMail is the address of the simulated mail server beside an `up`.
+func simulatedMail(port int) string {
+	return "smtp+plain://" + local(port+portMail) + "?from=no-reply@quittance.example&name=Quittance"
+}
+
+// startSimulators runs the simulators beside the service on a port. They have the registry's webhook secrets
 // and ERP credentials, so that they refuse wrong signatures and credentials. clerks are
 // keys, one list for each agency.
-func startSimulators(b *roles.Base, addr string, clerks [][]string) error {
+func startSimulators(b *roles.Base, port int, clerks [][]string) error {
 	if err := b.OpenRegistry(); err != nil {
 		return err
 	}
@@ -66,7 +73,15 @@ func startSimulators(b *roles.Base, addr string, clerks [][]string) error {
 		return err
 	}
 	b.Run("simulators", sim.Run)
-	return b.Serve("simulators", addr, sim.Handler(), roles.Limits{Connections: roles.DefaultMaxConnections}) // simulated operators may answer late
+	mail := local(port + portMail)
+	l, err := net.Listen("tcp", mail) //nolint:noctx // at start
+	if err != nil {
+		return fmt.Errorf("listening on %s for simulated mail: %w", mail, err)
+	}
+	b.Run("simulated mail server", func(ctx context.Context) error {
+		return sim.ServeMail(ctx, l, simulator.MailServer{})
+	})
+	return b.Serve("simulators", local(port+portSimulators), sim.Handler(), roles.Limits{Connections: roles.DefaultMaxConnections}) // simulated operators may answer late
 }
 
 // inboxSecrets returns the signing secrets of the endpoints that deliver to an inbox.

@@ -34,8 +34,9 @@ func up() cli.Command {
 	return cli.Command{
 		Use: "up", Short: "Run everything in one process, on this machine", Examples: []string{"up --port 9000 --data /srv/quittance --broker kafka"},
 		Connection: cli.ConnectionParts,
-		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
-			f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the nine ports after it")
+		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
+			m.ProviderFlags(f)
+			f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the ten ports after it")
 			u.flags(f)
 		},
 		Run: func(ctx context.Context, m *cli.Meta) error {
@@ -96,6 +97,9 @@ func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
 // parts starts broker, databases and schema registry at the same time.
 func (u *installation) parts(ctx context.Context) error {
 	u.SimulatorURL = "http://" + local(u.port+portSimulators)
+	if u.Mail == "" {
+		u.Mail = simulatedMail(u.port)
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	switch {
 	case u.broker == brokerEmbedded:
@@ -164,7 +168,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all := []func(*roles.Base) error{func(b *roles.Base) error { return startSimulators(b, local(u.port+portSimulators), d.clerkKeys()) }}
+	all := []func(*roles.Base) error{func(b *roles.Base) error { return startSimulators(b, u.port, d.clerkKeys()) }}
 	for _, kind := range []roles.Kind{roles.KindProcessor, roles.KindSink, roles.KindIngress} {
 		for _, role := range roles.OfKind(kind) {
 			all = append(all, role.Start)

@@ -17,7 +17,7 @@ import (
 
 func newPartner(t *testing.T) *Partner {
 	t.Helper()
-	p, err := New(Config{Listen: "127.0.0.1:8089", APIBase: "http://127.0.0.1:1", APIKey: "ak_test_x", SecretKey: "as_test_x", Log: servers.Logger(t)})
+	p, err := New(Config{Listen: "127.0.0.1:8090", APIBase: "http://127.0.0.1:1", APIKey: "ak_test_x", SecretKey: "as_test_x", Log: servers.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

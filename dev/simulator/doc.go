@@ -1,6 +1,7 @@
 // Package simulator plays, for developers and tests, every system that Quittance talks
 // to: the mobile money operators, the card acquirer, the agencies' counters and ERPs,
-// and the integrators' webhook receivers. The operators speak the protocols that the
+// the integrators' webhook receivers, and the providers
+// that carry messages to people. The operators speak the protocols that the
 // connectors speak, so the connectors under test are the real ones. The receivers are
 // strict, so a fault shows here before it shows at an agency.
 //
@@ -13,6 +14,9 @@
 //	                 software calls the service's own API
 //	/erp/{agency}/…  an agency's ERP                        erp.go
 //	/inbox/{name}    a webhook receiver                     inbox.go
+//	/sms/…           two providers of SMS                   sms.go
+//	SMTP             a mail server                          mail.go
+//	/inbox/sms, mail what both have accepted                messages.go
 //	/control/…       what the payer, the ERP and the        control*.go
 //	                 receiver do, and the clock
 //

@@ -74,6 +74,25 @@ WEBHOOK INBOXES                                /inbox/{name}
   curl -X POST {base}/control/inbox/guichet -d '{"delay": "3s", "status": 500}'
   curl -X POST {base}/control/inbox/guichet -d '{"reset": true}'
 
+SMS AND E-MAIL                                 /inbox/sms, /inbox/mail
+  POST /sms/infobip/sms/3/messages
+  POST /sms/mtn/v3/sms/messages/sms/outbound
+  SMTP on a port of its own: with up and simulate it is the ninth after the first
+
+  curl '{base}/inbox/sms'                      (a browser gets a page)
+  curl '{base}/inbox/mail?after=17'
+  curl -X DELETE {base}/inbox/sms
+  curl -X POST {base}/control/sms -d '{"status": 503, "times": 1}'
+  curl -X POST {base}/control/sms -d '{"refuse": "permanent"}'
+  curl -X POST {base}/control/sms -d '{"refuse": "temporary", "times": 1}'
+  curl -X POST {base}/control/sms -d '{"hang": true}'
+  curl -X POST {base}/control/mail -d '{"status": 451, "at": "rcpt", "times": 1}'
+  curl -X POST {base}/control/mail -d '{"status": 550, "at": "data"}'
+  curl -X POST {base}/control/mail -d '{"delay": "20s"}'
+  curl -X POST {base}/control/mail -d '{"reset": true}'
+
+  "hang" and "delay" take the message first: the sender does not know it.
+
 THE CLOCK of the whole service
   curl -X POST {base}/control/clock -d '{"advance": "24h"}'
 

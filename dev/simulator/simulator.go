@@ -71,6 +71,9 @@ type Config struct {
 	// Card returns the secret that a merchant shares with the card acquirer; false for an
 	// unknown merchant. Nil accepts any merchant, with the secret "simulator".
 	Card func(merchant string) (secret string, ok bool)
+	// SMSKey is the key, or the secret, that the simulated providers of SMS accept. Empty
+	// accepts any.
+	SMSKey string
 	// Counter is the address of the service, without a path, at which the desk software of
 	// the agencies' counters looks payments up. Empty disables visits to a counter.
 	Counter string
@@ -154,7 +157,11 @@ type Simulator struct {
 	gateways  map[string]*gateway // of operators with an API
 	erps      erps
 	inboxes   inboxes
-	stopping  chan struct{} // closed when Run ends, which ends hanging answers
+	sms       *letterbox[sms]
+	mail      *letterbox[email]
+	// smsGateway has the tokens of MTN's SMS API.
+	smsGateway *gateway
+	stopping   chan struct{} // closed when Run ends, which ends hanging answers
 }
 
 type metrics struct {
@@ -186,16 +193,19 @@ func New(cfg Config) (*Simulator, error) {
 	}
 	cfg = cfg.withDefaults()
 	s := &Simulator{
-		cfg:       cfg,
-		metrics:   newMetrics(cfg.Metrics),
-		book:      newBook(cfg.MaxCollections),
-		decisions: newTimers[string](),
-		callbacks: newCallbacks(cfg.CallbackAttempts, cfg.CallbackBackoff),
-		operators: map[string]operator{},
-		gateways:  map[string]*gateway{},
-		erps:      erps{byAgency: map[string]*erp{}},
-		inboxes:   inboxes{byName: map[string]*inbox{}},
-		stopping:  make(chan struct{}),
+		cfg:        cfg,
+		metrics:    newMetrics(cfg.Metrics),
+		book:       newBook(cfg.MaxCollections),
+		decisions:  newTimers[string](),
+		callbacks:  newCallbacks(cfg.CallbackAttempts, cfg.CallbackBackoff),
+		operators:  map[string]operator{},
+		gateways:   map[string]*gateway{},
+		erps:       erps{byAgency: map[string]*erp{}},
+		inboxes:    inboxes{byName: map[string]*inbox{}},
+		sms:        &letterbox[sms]{messages: newHistory[sms](cfg.MaxInboxMessages)},
+		mail:       &letterbox[email]{messages: newHistory[email](cfg.MaxInboxMessages)},
+		smsGateway: newGateway(),
+		stopping:   make(chan struct{}),
 	}
 	for _, o := range operators() {
 		s.operators[o.name] = o
@@ -237,6 +247,9 @@ func (s *Simulator) Handler() http.Handler {
 		}
 	}
 	r.Route("/erp/{agency}", s.erpRoutes)
+	r.Route("/sms", s.smsRoutes)
+	r.Route("/inbox/sms", boxRoutes(s.sms, "SMS", "Received", "To", "From", "Text"))
+	r.Route("/inbox/mail", boxRoutes(s.mail, "E-mail", "Received", "To", "From", "Subject", "Text", "Attachments"))
 	r.Route("/inbox/{name}", s.inboxRoutes)
 	r.Route("/control", s.controlRoutes)
 	r.NotFound(func(w http.ResponseWriter, r *http.Request) {

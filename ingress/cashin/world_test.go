@@ -215,8 +215,14 @@ func (w *world) PaymentRef() (string, error) { return "0000000000000001", nil }
 func (w *world) NoticeRef() (string, error)  { return "AV20260000000001", nil }
 func (w *world) PaymentID() (int64, error)   { return w.next(), nil }
 
+// panicking is a name whose resolution panics.
+const panicking = "panic.example.org"
+
 // LookupNetIP implements cashin.Resolver.
 func (w *world) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if host == panicking {
+		panic("a fault of the program")
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if addrs, ok := w.names[host]; ok {

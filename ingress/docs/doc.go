@@ -25,7 +25,8 @@
 // found by the English text. A page shows a text without French in English, and
 // TestEverythingIsInFrench names it, also after the English has changed.
 //
-// The pages for analysts are docs/analysts.md and docs/analysts.fr.md (guide.go).
+// The pages for analysts are docs/analysts.md and docs/analysts.fr.md, those for vendors of
+// ERPs docs/erp.md and docs/erp.fr.md (guide.go).
 //
 // Everything is rendered once, in [New].
 package docs

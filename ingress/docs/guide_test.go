@@ -2,12 +2,18 @@ package docs
 
 import (
 	"html"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"quittance/dev/simulator"
 	guides "quittance/docs"
+	"quittance/internal/erp"
 )
 
 // The guide for analysts is a page in each language, with its sections in the navigation and
@@ -112,4 +118,50 @@ func TestCashinGuide(t *testing.T) {
 	if inEnglish, inFrench := examples(guides.Cashin), examples(guides.CashinFrench); len(inEnglish) != 3 || len(inFrench) != 3 || !slices.Equal(inEnglish[:2], inFrench[:2]) {
 		t.Error("the guides have other examples")
 	}
+}
+
+// The guide for ERP vendors has examples that keep its rules, the same in both languages.
+func TestERPGuide(t *testing.T) {
+	t.Parallel()
+	inEnglish, inFrench := examples(guides.ERP), examples(guides.ERPFrench)
+	if len(inEnglish) != 5 || !slices.Equal(inEnglish, inFrench) {
+		t.Fatalf("the guides have %d and %d examples, or different ones", len(inEnglish), len(inFrench))
+	}
+	if dues, refused, err := erp.ParseDues([]byte(inEnglish[1])); err != nil || len(dues) != 2 || len(refused) != 0 {
+		t.Errorf("dues: %+v, %+v, %v", dues, refused, err)
+	}
+	if lines, refused, err := erp.ParseDisbursements([]byte(inEnglish[3])); err != nil || len(lines) != 2 || len(refused) != 0 {
+		t.Errorf("disbursement lines: %+v, %+v, %v", lines, refused, err)
+	}
+	s, err := simulator.New(simulator.Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := askBody(s.Handler(), "/erp/impots/payment-confirmations", inEnglish[2], "Idempotency-Key", "0193a1b2-0000-7000-8000-000000000001"); r.Code != http.StatusCreated {
+		t.Errorf("confirmation: %d %s", r.Code, r.Body)
+	}
+	h := server(t)
+	for path, title := range map[string]string{"/docs/erp": "For ERP vendors – Quittance API", "/docs/fr/erp": "Pour les éditeurs d’ERP – API Quittance"} {
+		page := get(t, h, path)
+		if strings.Count(page, "<h1") != 1 || !strings.Contains(page, "<title>"+title+"</title>") || strings.Contains(page, "{#") || strings.Count(page, "<h2 ") != 7 || len(page) > maxPage {
+			t.Errorf("%s has %d sections and %d bytes, or marks of the file", path, strings.Count(page, "<h2 "), len(page))
+		}
+		for _, id := range []string{"check-your-system", "get-dues", "post-payment-confirmations"} {
+			if !strings.Contains(page, `<h2 id="`+id+`">`) {
+				t.Errorf("%s lacks the section %s", path, id)
+			}
+		}
+	}
+}
+
+// askBody posts JSON.
+func askBody(h http.Handler, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
 }

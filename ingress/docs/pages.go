@@ -36,6 +36,7 @@ var pages = []page{
 	{"errors", "Errors", "Erreurs"},
 	{"limits", "Limits and versions", "Limites et versions"},
 	{"counter", "Counter API", "API du guichet"},
+	{"erp", "For ERP vendors", "Pour les éditeurs d’ERP"},
 	{"analysts", "Reports and analysis", "États et analyse"},
 	{"cash-in", "The deprecated cash-in API", "L’ancienne API d’encaissement (cash-in)"},
 }
@@ -89,6 +90,8 @@ type content struct {
 	Analysts template.HTML
 	// Cashin is the guide to move from the deprecated cash-in API.
 	Cashin template.HTML
+	// ERP is the guide for vendors of agencies' ERPs.
+	ERP template.HTML
 }
 
 // failure is a failure code with its meaning.
@@ -294,9 +297,9 @@ func newContents(ministry, counter node) (map[string]content, error) {
 // newContent makes the content of the pages in one language from the descriptions of both
 // APIs and the catalogue of errors. Without French texts it is English.
 func newContent(ministry, counter node, texts *guides.Phrases) (c content, err error) {
-	lang, home, analysts, cashin := english, "/docs/", guides.Analysts, guides.Cashin
+	lang, home, analysts, cashin, erp := english, "/docs/", guides.Analysts, guides.Cashin, guides.ERP
 	if texts != nil {
-		lang, home, analysts, cashin = french, "/docs/fr/", guides.AnalystsFrench, guides.CashinFrench
+		lang, home, analysts, cashin, erp = french, "/docs/fr/", guides.AnalystsFrench, guides.CashinFrench, guides.ERPFrench
 	}
 	hrefs := map[string]string{}
 	for _, e := range codes(problem.Catalogue(problem.Ministry, problem.Counter), lang) {
@@ -324,6 +327,9 @@ func newContent(ministry, counter node, texts *guides.Phrases) (c content, err e
 		return c, err
 	}
 	if c.Cashin, err = renderGuide(cashin); err != nil {
+		return c, err
+	}
+	if c.ERP, err = renderGuide(erp); err != nil {
 		return c, err
 	}
 	if c.SDKs, err = readKits(); err != nil {

@@ -135,6 +135,12 @@ func (b *Base[A]) Authorized(ctx context.Context, a A, q Call) (Answer, error) {
 	}
 }
 
+// Token returns the account's access token, which a call of Authorized would have. Errors
+// are *Error.
+func (b *Base[A]) Token(ctx context.Context, a A) (string, error) {
+	return b.token(ctx, a, b.merchant(a))
+}
+
 // token returns the held token or asks for one. All callers that wait share one
 // request: the end of one caller's context does not cancel it, its own time-out does.
 func (b *Base[A]) token(ctx context.Context, a A, m *merchant) (string, error) {

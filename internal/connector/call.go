@@ -29,10 +29,10 @@ type Call struct {
 	Method string
 	// Path is appended to the account's address. It may have a query.
 	Path string
-	// Body is a JSON text; nil for none.
+	// Body is a JSON text, unless Header has another Content-Type; nil for none.
 	Body []byte
-	// Header is what is sent besides Content-Type and the account's token. Headers with
-	// an empty value are left out.
+	// Header is what is sent besides the account's token. Headers with an empty value are
+	// left out.
 	Header map[string]string
 	token  string
 }
@@ -51,7 +51,7 @@ func (b *Base[A]) Do(ctx context.Context, account A, q Call) (Answer, error) {
 			req.Header.Set(k, v)
 		}
 	}
-	if q.Body != nil {
+	if q.Body != nil && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if q.token != "" {

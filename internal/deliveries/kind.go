@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quittance/internal/registry"
+	"quittance/schemas"
 	"quittance/schemas/record"
 )
 
@@ -19,6 +20,10 @@ type Registration struct {
 	// Notifications is the topic of the events to deliver. Deliveries is the topic of
 	// the planned deliveries. Both names lack the installation's prefix.
 	Notifications, Deliveries string
+	// Plan returns the deliveries of a record of Notifications, for a kind whose records are
+	// not quittance.Notification. Errors wrap schemas.ErrUndecodable, or say that the schema
+	// registry is away. Nil: the records are, and the Directory names their destinations.
+	Plan func(codec *schemas.Codec, value []byte) ([]record.Delivery, error)
 	// Suspends is true when destinations of the kind can be suspended: by 410 Gone,
 	// by five days without a success, or by an operator.
 	Suspends bool
@@ -30,7 +35,8 @@ type Registration struct {
 	// Directory has the destinations. It may be nil for operations on rows, which
 	// plan, send and claim nothing.
 	Directory Directory
-	// Entries returns the destinations in a directory of the registry.
+	// Entries returns the destinations in a directory of the registry; nil for a kind whose
+	// destinations are not configured.
 	Entries func(dir registry.Directory) []Entry
 }
 
@@ -101,7 +107,9 @@ type Kinds []Registration
 // Entries returns the destinations of all kinds in a directory of the registry.
 func (k Kinds) Entries(dir registry.Directory) (all []Entry) {
 	for _, r := range k {
-		all = append(all, r.Entries(dir)...)
+		if r.Entries != nil {
+			all = append(all, r.Entries(dir)...)
+		}
 	}
 	return all
 }

@@ -45,6 +45,9 @@ type Delivery struct {
 	// HTTPStatus and Reason of the last outcome; 0 and empty: none.
 	HTTPStatus int
 	Reason     string
+	// URL is the delivery's own address; empty for those that go to the destination's. That of
+	// a message to a person has its middle hidden.
+	URL string
 	// Sendable is true while the bytes to send are stored. Those of an accepted
 	// delivery are deleted.
 	Sendable bool
@@ -52,7 +55,7 @@ type Delivery struct {
 
 // deliveryColumns are the columns of Delivery in the order of its fields.
 const deliveryColumns = `d.delivery_id, d.kind, d.destination_id, d.event_id, d.event, d.application_id, d.tenant_id, d.session_id, d.livemode, d.occurred_at,
-	d.state, d.attempts, coalesce(d.first_attempt_at, '0001-01-01Z'), d.last_outcome_at, coalesce(d.next_attempt_at, '0001-01-01Z'), coalesce(d.http_status, 0), coalesce(d.reason, ''), d.body IS NOT NULL`
+	d.state, d.attempts, coalesce(d.first_attempt_at, '0001-01-01Z'), d.last_outcome_at, coalesce(d.next_attempt_at, '0001-01-01Z'), coalesce(d.http_status, 0), coalesce(d.reason, ''), coalesce(d.url, ''), d.body IS NOT NULL`
 
 // keptDays selects the days that have a table of deliveries.
 const keptDays = `SELECT to_date(right(relid::text, 8), 'YYYYMMDD') AS day FROM pg_partition_tree('deliveries') WHERE isleaf`

@@ -149,17 +149,29 @@ type replay struct {
 	replayed            Replayed
 }
 
-// take adds the deliveries of a record's notifications to the batch.
+// take adds the deliveries of a record to the batch.
 func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
-	notifications, err := r.notifications(rec)
-	if errors.Is(err, schemas.ErrUndecodable) {
-		r.replayed.Unreadable++
-		return nil
+	if r.kind.Plan != nil {
+		planned, err := r.kind.Plan(r.Codec, rec.Value)
+		if err == nil {
+			return r.add(ctx, planned)
+		}
+		return r.unreadable(err)
 	}
+	notifications, err := r.notifications(rec)
 	for _, n := range notifications {
 		if err == nil {
 			err = r.plan(ctx, n)
 		}
+	}
+	return r.unreadable(err)
+}
+
+// unreadable counts a record that cannot be decoded. It returns other errors.
+func (r *replay) unreadable(err error) error {
+	if errors.Is(err, schemas.ErrUndecodable) {
+		r.replayed.Unreadable++
+		return nil
 	}
 	return err
 }
@@ -169,24 +181,33 @@ func (r *replay) plan(ctx context.Context, n *record.Notification) error {
 	if n.Request != "" {
 		return nil // the payment has a notification of its own, and its request was carried out
 	}
-	r.replayed.Events++
 	if _, is := r.reversed[n.SessionID]; is {
+		r.replayed.Events++
 		r.replayed.Reversed++
 		return nil
 	}
-	addressed := false
+	var planned []record.Delivery
 	for _, id := range r.kind.Directory.Destinations(n) {
-		if r.Only != "" && r.Only != id {
+		planned = append(planned, *Plan(r.kind.Kind, n, id))
+	}
+	return r.add(ctx, planned)
+}
+
+// add adds the deliveries of one event to the batch.
+func (r *replay) add(ctx context.Context, planned []record.Delivery) error {
+	r.replayed.Events++
+	addressed := false
+	for _, d := range planned {
+		if r.Only != "" && r.Only != d.DestinationID {
 			continue
 		}
 		addressed = true
-		d := Plan(r.kind.Kind, n, id)
-		_, planned := r.underWay[d.DeliveryID]
-		if _, unplanned := r.unplanned[n.EventID]; planned || unplanned {
+		_, underWay := r.underWay[d.DeliveryID]
+		if _, unplanned := r.unplanned[d.EventID]; underWay || unplanned {
 			r.replayed.UnderWay++
 			continue
 		}
-		r.batch = append(r.batch, *d)
+		r.batch = append(r.batch, d)
 	}
 	if !addressed {
 		r.replayed.Unaddressed++

@@ -60,7 +60,11 @@ func (s *Store) Kinds() Kinds { return s.kinds }
 
 // tx runs do in a transaction. doing is the beginning of the error's text.
 func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) error {
-	return failed(doing, pgx.BeginFunc(ctx, s.pool, do))
+	err := pgx.BeginFunc(ctx, s.pool, do)
+	if err != nil {
+		s.days.Clear() // the database may be one that was restored from a backup, without the tables of today
+	}
+	return failed(doing, err)
 }
 
 // failed returns err behind the text of what was being done. It returns nil for nil.

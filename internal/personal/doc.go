@@ -13,6 +13,10 @@
 //	                       └─ deleted by: the sink readmodel, at checkout.archived and
 //	                          checkout.erased; Erase; Sweep
 //
+// The address and the variables of a message to a person are sealed in the same way, with the
+// message's id in place of the session's. sinks/notify deletes the key of a code when the code
+// is sent or has lost its worth.
+//
 // The processors neither open nor need the values. Because events delete the keys, a key
 // that a restored database brings back is deleted again when the sink readmodel has caught
 // up. A rebuild or a replay cannot bring a key back, because no topic has it.

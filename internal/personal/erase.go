@@ -20,7 +20,7 @@ import (
 // session, 30 days after its end, and a day for a last approval window and for clocks.
 const KeptAtMost = 61 * 24 * time.Hour
 
-// Forget deletes the data keys of a session that was not created.
+// Forget deletes the data keys of a session that was not created, or of a message that is done.
 func (s *Store) Forget(ctx context.Context, sessionID string) error {
 	if _, err := s.cfg.Pool.Exec(ctx, `DELETE FROM personal_keys WHERE session_id = $1`, sessionID); err != nil {
 		return fmt.Errorf("deleting keys of personal data: %w", err)

@@ -48,6 +48,7 @@ type use byte
 const (
 	useCustomer use = 'c'
 	usePayer    use = 'p'
+	useMessage  use = 'm'
 )
 
 // Config configures a Store. All fields are required.
@@ -115,6 +116,38 @@ func (s *Store) Customer(ctx context.Context, sessionID string, sealed []byte) (
 func (s *Store) Payer(ctx context.Context, sessionID string, sealed []byte) (string, error) {
 	plain, err := s.open(ctx, sessionID, usePayer, sealed)
 	return string(plain), err
+}
+
+// Message is the personal part of a message to a person.
+type Message struct {
+	// To is the number or the e-mail address.
+	To string `json:"to"`
+	// Variables are what the text says, such as a sign-in code.
+	Variables map[string]string `json:"variables,omitempty"`
+}
+
+// SealMessage seals the personal part of a message. It writes one row. phone is the number
+// of the addressee, by which the message can be erased; empty for none. If the message is not
+// sent, delete the row with Forget.
+func (s *Store) SealMessage(ctx context.Context, messageID string, m Message, phone string) ([]byte, error) {
+	plain, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("sealing a message: %w", err)
+	}
+	return s.seal(ctx, messageID, useMessage, plain, phone)
+}
+
+// Message opens what SealMessage sealed. Errors are those of Customer.
+func (s *Store) Message(ctx context.Context, messageID string, sealed []byte) (Message, error) {
+	plain, err := s.open(ctx, messageID, useMessage, sealed)
+	if err != nil {
+		return Message{}, err
+	}
+	var m Message
+	if json.Unmarshal(plain, &m) != nil { // its error would quote the data
+		return Message{}, fmt.Errorf("opening a message: %w", ErrMalformed)
+	}
+	return m, nil
 }
 
 func (s *Store) seal(ctx context.Context, sessionID string, as use, plain []byte, phone string) ([]byte, error) {

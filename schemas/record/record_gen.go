@@ -2929,7 +2929,7 @@ func (r *Notification) readFrom(d *reader) {
 type Delivery struct {
 	// derived from (event, destination)
 	DeliveryID string
-	// webhook or erp
+	// such as webhook or erp
 	Kind string
 	// endpoint id; for erp tenant_id and mode
 	DestinationID string
@@ -2946,7 +2946,7 @@ type Delivery struct {
 	Round          int32
 	FirstAttemptAt time.Time
 	Body           []byte
-	// an address of the payment itself (deprecated cash-in surface)
+	// the delivery's own address: of the payment itself (deprecated cash-in surface), or of a message, with its middle hidden
 	URL string
 }
 
@@ -3089,6 +3089,103 @@ func (r *Attempt) readFrom(d *reader) {
 	if d.present() {
 		r.NextAttemptAt = d.readTime()
 	}
+}
+
+// Message: A message to a person (notifications). No field has the address or a variable of the text in plain.
+type Message struct {
+	// msg_ id; the same id is the same message
+	MessageID string
+	// such as sign_in_code
+	Kind string
+	// sms or email
+	Channel string
+	// name and version, such as sign_in_code.1
+	Template string
+	// fr or en
+	Locale string
+	// keyed hash of channel and address
+	DestinationID string
+	// the address with its middle hidden, for operators
+	AddressMasked string
+	TenantID      string
+	SessionID     string
+	Livemode      bool
+	OccurredAt    time.Time
+	// when the message becomes worthless: it is not sent then
+	NotAfter time.Time
+	// address and variables, sealed (internal/personal)
+	Sealed []byte
+}
+
+func (r *Message) fromNative(m map[string]any) {
+	r.MessageID = from[string](m["message_id"])
+	r.Kind = from[string](m["kind"])
+	r.Channel = from[string](m["channel"])
+	r.Template = from[string](m["template"])
+	r.Locale = from[string](m["locale"])
+	r.DestinationID = from[string](m["destination_id"])
+	r.AddressMasked = from[string](m["address_masked"])
+	r.TenantID = fromNullable[string]("string", m["tenant_id"])
+	r.SessionID = fromNullable[string]("string", m["session_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.OccurredAt = from[time.Time](m["occurred_at"])
+	r.NotAfter = fromNullable[time.Time]("long.timestamp-millis", m["not_after"])
+	r.Sealed = fromBytes(m["sealed"])
+}
+
+func (r *Message) appendTo(b []byte) []byte {
+	b = appendString(b, r.MessageID)
+	b = appendString(b, r.Kind)
+	b = appendString(b, r.Channel)
+	b = appendString(b, r.Template)
+	b = appendString(b, r.Locale)
+	b = appendString(b, r.DestinationID)
+	b = appendString(b, r.AddressMasked)
+	if r.TenantID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.TenantID)
+	} else {
+		b = append(b, 0)
+	}
+	if r.SessionID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.SessionID)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.Livemode)
+	b = appendTime(b, r.OccurredAt)
+	if !r.NotAfter.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.NotAfter)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBytes(b, r.Sealed)
+	return b
+}
+
+func (r *Message) readFrom(d *reader) {
+	*r = Message{}
+	r.MessageID = d.readString()
+	r.Kind = d.readString()
+	r.Channel = d.readString()
+	r.Template = d.readString()
+	r.Locale = d.readString()
+	r.DestinationID = d.readString()
+	r.AddressMasked = d.readString()
+	if d.present() {
+		r.TenantID = d.readString()
+	}
+	if d.present() {
+		r.SessionID = d.readString()
+	}
+	r.Livemode = d.readBoolean()
+	r.OccurredAt = d.readTime()
+	if d.present() {
+		r.NotAfter = d.readTime()
+	}
+	r.Sealed = d.readBytes()
 }
 
 // ReferenceBlock: The highest leased block of a counter of references (references). A restored Postgres never leases below its end again.
@@ -3277,6 +3374,14 @@ func (*Attempt) Name() string { return "quittance.Attempt" }
 // Schema is the Avro schema with every named type expanded.
 func (*Attempt) Schema() string { return schemaAttempt }
 
+const schemaMessage = `{"fields":[{"name":"message_id","type":"string"},{"name":"kind","type":"string"},{"name":"channel","type":"string"},{"name":"template","type":"string"},{"name":"locale","type":"string"},{"name":"destination_id","type":"string"},{"name":"address_masked","type":"string"},{"default":null,"name":"tenant_id","type":["null","string"]},{"default":null,"name":"session_id","type":["null","string"]},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"not_after","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"sealed","type":"bytes"}],"name":"Message","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*Message) Name() string { return "quittance.Message" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*Message) Schema() string { return schemaMessage }
+
 const schemaReferenceBlock = `{"fields":[{"name":"counter","type":"string"},{"name":"first","type":"long"},{"name":"end","type":"long"},{"name":"leased_at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"ReferenceBlock","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -3287,5 +3392,5 @@ func (*ReferenceBlock) Schema() string { return schemaReferenceBlock }
 
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &ReferenceBlock{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}}
 }

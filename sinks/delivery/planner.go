@@ -79,16 +79,35 @@ func (p *Planner) Run(ctx context.Context) error {
 	return consume.Batch(ctx, p.consumer, p.decode, p.plan)
 }
 
-// notification with its place on its topic.
+// notification is what a record of the source asks for, with the record's place.
 type notification struct {
-	partition int32
-	offset    int64
-	record.Notification
+	partition  int32
+	offset     int64
+	deliveries []record.Delivery
+	// requested are outcomes without a call.
+	requested []*record.Attempt
 }
 
 func (p *Planner) decode(r *kgo.Record) (notification, error) {
-	n := notification{partition: r.Partition, offset: r.Offset}
-	return n, p.cfg.Codec.Decode(r.Value, &n.Notification)
+	out := notification{partition: r.Partition, offset: r.Offset}
+	if p.cfg.Kind.Plan != nil {
+		var err error
+		out.deliveries, err = p.cfg.Kind.Plan(p.cfg.Codec, r.Value)
+		return out, err
+	}
+	var n record.Notification
+	if err := p.cfg.Codec.Decode(r.Value, &n); err != nil {
+		return out, err
+	}
+	for _, id := range p.cfg.Kind.Directory.Destinations(&n) {
+		d := deliveries.Plan(p.cfg.Kind.Kind, &n, id)
+		if a := deliveries.Requested(&n, d); a != nil {
+			out.requested = append(out.requested, a)
+		} else {
+			out.deliveries = append(out.deliveries, *d)
+		}
+	}
+	return out, nil
 }
 
 func (p *Planner) plan(ctx context.Context, notifications []notification, moves []consume.Move) error {
@@ -97,17 +116,14 @@ func (p *Planner) plan(ctx context.Context, notifications []notification, moves 
 	repeats := p.repeats(ctx, moves)
 	for i := range notifications {
 		n := &notifications[i]
-		ids := p.cfg.Kind.Directory.Destinations(&n.Notification)
-		if len(ids) == 0 {
+		if len(n.deliveries)+len(n.requested) == 0 {
 			unaddressed++
 		}
-		for _, id := range ids {
-			r, err := p.record(n, id, repeats)
-			if err != nil {
-				return err
-			}
-			out = append(out, r)
+		records, err := p.records(n, repeats)
+		if err != nil {
+			return err
 		}
+		out = append(out, records...)
 	}
 	if err := p.consumer.Produce(ctx, out...); err != nil {
 		// Some of them may be on the topic: they are repetitions when planned again.
@@ -121,20 +137,30 @@ func (p *Planner) plan(ctx context.Context, notifications []notification, moves 
 	return nil
 }
 
-// record returns the record of a notification for a destination: its delivery, or the
-// outcome that it requests. An outcome may be on its topic twice.
-func (p *Planner) record(n *notification, id string, repeats map[int32]int64) (*kgo.Record, error) {
-	d := deliveries.Plan(p.cfg.Kind.Kind, &n.Notification, id)
-	if a := deliveries.Requested(&n.Notification, d); a != nil {
+// records returns the records of a notification: its deliveries, and the outcomes that it
+// requests. An outcome may be on its topic twice.
+func (p *Planner) records(n *notification, repeats map[int32]int64) (out []*kgo.Record, err error) {
+	for _, a := range n.requested {
 		value, err := p.cfg.Codec.Encode(a)
-		return &kgo.Record{Topic: p.cfg.Kafka.Prefix + schemas.TopicAttempts, Key: []byte(id), Value: value}, err
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &kgo.Record{Topic: p.cfg.Kafka.Prefix + schemas.TopicAttempts, Key: []byte(a.Delivery.DestinationID), Value: value})
 	}
-	value, err := p.cfg.Codec.Encode(d)
-	r := &kgo.Record{Topic: p.target, Key: []byte(id), Value: value}
-	if end, known := repeats[n.partition]; !known || n.offset < end {
-		r.Headers = []kgo.RecordHeader{{Key: headerRepeat}}
+	end, known := repeats[n.partition]
+	for i := range n.deliveries {
+		d := &n.deliveries[i]
+		value, err := p.cfg.Codec.Encode(d)
+		if err != nil {
+			return nil, err
+		}
+		r := &kgo.Record{Topic: p.target, Key: []byte(d.DestinationID), Value: value}
+		if !known || n.offset < end {
+			r.Headers = []kgo.RecordHeader{{Key: headerRepeat}}
+		}
+		out = append(out, r)
 	}
-	return r, err
+	return out, nil
 }
 
 // forget deletes what is known of a partition's end. It will be asked for again.

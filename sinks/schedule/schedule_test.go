@@ -275,6 +275,22 @@ func TestBeginsWherePostgresStands(t *testing.T) {
 	deliverytest.Eventually(t, "applied again", func() bool { return b.State(t, webhook.Kind, "e1", "d") == "waiting" })
 }
 
+// While the schedule runs, the database is replaced by a backup that was made before the
+// first delivery of the day. The schedule makes the day's tables again.
+func TestRestoredDatabaseLacksTheDay(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	far := b.Now().Add(time.Hour)
+	deliverytest.Start(t, b.Schedule(t))
+	outcomes(t, b, outcome(b, "e1", "d", deliveries.OutcomeFailed, 0, 1, far))
+	deliverytest.Eventually(t, "applied", func() bool { return b.State(t, webhook.Kind, "e1", "d") == "waiting" })
+	if _, err := b.Pool.Exec(t.Context(), `DROP TABLE deliveries_20260304, delivery_attempts_20260304`); err != nil {
+		t.Fatal(err)
+	}
+	outcomes(t, b, outcome(b, "e2", "d", deliveries.OutcomeFailed, 0, 1, far))
+	deliverytest.Eventually(t, "applied after the restore", func() bool { return b.State(t, webhook.Kind, "e2", "d") == "waiting" })
+}
+
 // Every change of deliveries locks their destination first, before it locks a delivery.
 // So a batch that has locked the destination can lock its deliveries without a deadlock.
 func TestDestinationsAreLockedFirst(t *testing.T) {

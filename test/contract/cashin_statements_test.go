@@ -326,7 +326,8 @@ var cashinStatements = []cashinStatement{
 }
 
 // TestCashin checks the statements of the contract's sections on the deprecated surface, by
-// number and under both prefixes.
+// number and under both prefixes. Then it sends requests made from the surface's OpenAPI
+// file, and causes bad days.
 func TestCashin(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an installation")
@@ -334,18 +335,27 @@ func TestCashin(t *testing.T) {
 	t.Parallel()
 	base := newContract(t)
 	next := 2
+	var report strings.Builder
+	failed := 0
+	patient := *base.Client
+	patient.Timeout = 30 * time.Second // partners/payments answers within 25 s
+	base.Client = &patient
 	for _, prefix := range []string{"/api", "/api/v1"} {
 		c := &cashin{base, prefix, &next}
 		for i, s := range cashinStatements {
-			t.Run(fmt.Sprintf("%s/%02d %s", prefix[1:], i+1, s.says), func(t *testing.T) { s.holds(t, c) })
+			verdict := "pass"
+			if !t.Run(fmt.Sprintf("%s/%02d %s", prefix[1:], i+1, s.says), func(t *testing.T) { s.holds(t, c) }) {
+				verdict = "FAIL"
+				failed++
+			}
+			fmt.Fprintf(&report, "%s  cash-in %02d %-7s %s\n", verdict, i+1, prefix, s.says)
 		}
 	}
+	fmt.Fprintf(&report, "cash-in statements=%d prefixes=2 failed=%d\n", len(cashinStatements), failed)
+	publish(t, report.String())
 	t.Run("operator unreachable: 502 GATEWAY_REQUEST_FAILED within 25 s, and the payment is failed", func(t *testing.T) {
 		c := &cashin{base, "/api", &next}
 		s := c.open(t, partners)
-		patient := *base.Client
-		patient.Timeout = 30 * time.Second
-		base.Client = &patient
 		begun := time.Now()
 		a := s.post(t, "/partners/payments", c.charge("mobile_money_a", "066000001"))
 		s.wrong(t, a, 502, "GATEWAY_REQUEST_FAILED")
@@ -353,6 +363,9 @@ func TestCashin(t *testing.T) {
 			t.Errorf("answered after %s", took)
 		}
 	})
+	t.Run("schemathesis", func(t *testing.T) { schemathesisCashin(t, base) })
+	days := &partnerDays{cashin: &cashin{base, "/api", &next}, keyed: keyedPartners}
+	t.Run("bad days", days.run)
 	if n := len(cashinStatements); n < 49 {
 		t.Errorf("%d statements are checked", n)
 	}

@@ -13,9 +13,14 @@ import (
 )
 
 // The registry's partners of the deprecated cash-in surface. Each statement takes new ones,
-// because the quotas of the surface are small.
+// because the quotas of the surface are small. The bad days take those from keyedPartners
+// on, which also have a key of the ministry API and an address for unsigned webhooks, and
+// schemathesis those from fuzzedPartners on.
 const (
-	partners     = 120
+	keyedPartners  = 130
+	fuzzedPartners = 160
+	partners       = 240
+
 	closedAgency = "018f0000-0000-7000-8000-000000000004" // its operator's port is closed
 )
 
@@ -41,6 +46,11 @@ func partnerRegistry() string {
 			settings = "providers: [mobile_money_b]"
 		case 2: // also has a key of the ministry API
 			more = "keys: [{secret: sk_test_ContractPartner000000000}], "
+		default:
+			if n >= keyedPartners && n < fuzzedPartners {
+				more = "keys: [{secret: " + partnerKey(n) + "}], "
+				settings += `, webhook_url: "http://127.0.0.1:8081/inbox/partner"`
+			}
 		}
 		app(5, n, more, settings)
 	}
@@ -53,6 +63,9 @@ func partnerRegistry() string {
 	app(4, partners, "", "providers: [mobile_money_a]")
 	return b.String()
 }
+
+// partnerKey is the key of the ministry API that a keyed partner has.
+func partnerKey(n int) string { return fmt.Sprintf("sk_test_ContractKeyed%012d", n) }
 
 // cashin calls the surface as a partner's program does, under one prefix.
 type cashin struct {
@@ -85,7 +98,7 @@ func (c *cashin) open(t *testing.T, n int) shop {
 func (c *cashin) partner(t *testing.T) shop {
 	t.Helper()
 	*c.next++
-	if *c.next >= partners {
+	if *c.next >= keyedPartners {
 		t.Fatal("the registry has too few partners")
 	}
 	return c.open(t, *c.next)

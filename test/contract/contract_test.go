@@ -3,6 +3,7 @@ package contract_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -359,10 +360,23 @@ func TestContract(t *testing.T) {
 		}
 	})
 	t.Run("quota", func(t *testing.T) { quota(t, c.Up) })
-	if file := os.Getenv("QUITTANCE_CONTRACT_REPORT"); file != "" {
-		if err := os.WriteFile(file, []byte(report.String()), 0o644); err != nil {
-			t.Error(err)
-		}
+	publish(t, report.String())
+}
+
+// publish appends a report to the file of QUITTANCE_CONTRACT_REPORT.
+func publish(t *testing.T, report string) {
+	t.Helper()
+	name := os.Getenv("QUITTANCE_CONTRACT_REPORT")
+	if name == "" {
+		return
+	}
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = file.WriteString(report)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

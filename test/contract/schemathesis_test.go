@@ -23,7 +23,7 @@ import (
 )
 
 // Schemathesis generates valid and invalid requests from the OpenAPI file and validates
-// all answers against it.
+// all answers against it. TestCashin does the same for the deprecated cash-in surface.
 //
 // QUITTANCE_SCHEMATHESIS=full makes at least 5,000 cases with a new seed each time.
 // QUITTANCE_SCHEMATHESIS_SEED=N repeats a seed. The last line is cases=N failures=N.
@@ -32,10 +32,33 @@ func TestSchemathesis(t *testing.T) {
 		t.Skip("starts an installation and sends it some hundred requests")
 	}
 	t.Parallel()
-	perOperation, least, seed := 6, 200, uint64(1)
+	u, dir := harness.Shared(t), servers.Dir(t)
+	// Half of the operations have too few different requests, so the other half gets more.
+	run := schemathesis{
+		spec: "ingress/ministry/openapi.yaml", url: u.URL(harness.AtService, ""), config: schemathesisConfig(t, u, dir), dir: dir,
+		environment: []string{"SCHEMATHESIS_TENANT_ID=" + harness.GuichetAgency},
+		short:       cases{perOperation: 6, least: 200}, full: cases{perOperation: 2200, least: 5000},
+	}
+	run.check(t)
+}
+
+// cases is the size of a run: examples of each operation, and the least number of requests.
+type cases struct{ perOperation, least int }
+
+// schemathesis is a run of schemathesis.
+type schemathesis struct {
+	spec, url, config, dir string
+	environment, args      []string
+	short, full            cases
+	accepted               []string // operations of which some requests must be accepted
+}
+
+// check runs it. The test fails if an answer is not as the OpenAPI file says.
+func (s schemathesis) check(t *testing.T) {
+	t.Helper()
+	size, seed := s.short, uint64(1)
 	if os.Getenv("QUITTANCE_SCHEMATHESIS") == "full" {
-		// Half of the operations have too few different requests, so the other half gets more.
-		perOperation, least, seed = 2200, 5000, rand.Uint64N(1<<31)
+		size, seed = s.full, rand.Uint64N(1<<31)
 	}
 	if text := os.Getenv("QUITTANCE_SCHEMATHESIS_SEED"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 31)
@@ -48,17 +71,16 @@ func TestSchemathesis(t *testing.T) {
 	if _, err := os.Stat(python); err != nil {
 		t.Fatalf("schemathesis is missing, `make deps/test` fetches it: %v", err)
 	}
-
-	u, dir := harness.Shared(t), servers.Dir(t)
-	config, report := schemathesisConfig(t, u, dir), filepath.Join(dir, "report.json")
-
+	report := filepath.Join(s.dir, "report.json")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, python, "-m", "schemathesis.cli", "--config-file", config, "--no-color", "run", harness.Absolute(t, "ingress/ministry/openapi.yaml"),
-		"--url", u.URL(harness.AtService, ""), "--seed", strconv.FormatUint(seed, 10), "--max-examples", strconv.Itoa(perOperation),
-		"--report", "json", "--report-json-path", report)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "SCHEMATHESIS_TENANT_ID="+harness.GuichetAgency)
+	cmd := exec.CommandContext(ctx, python, append([]string{
+		"-m", "schemathesis.cli", "--config-file", s.config, "--no-color", "run", harness.Absolute(t, s.spec),
+		"--url", s.url, "--seed", strconv.FormatUint(seed, 10), "--max-examples", strconv.Itoa(size.perOperation),
+		"--report", "json", "--report-json-path", report,
+	}, s.args...)...)
+	cmd.Dir = s.dir
+	cmd.Env = append(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), s.environment...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = 5 * time.Second
@@ -71,6 +93,10 @@ func TestSchemathesis(t *testing.T) {
 			Failures  int `json:"unique_failures"`
 			Errored   int `json:"errored"`
 		} `json:"test_cases"`
+		// Rates are the requests that were meant to be valid, by operation and phase.
+		Rates map[string]map[string]struct {
+			Accepted int `json:"accepted"`
+		} `json:"valid_rates"`
 	}
 	text, err := os.ReadFile(report)
 	if err == nil {
@@ -79,8 +105,17 @@ func TestSchemathesis(t *testing.T) {
 	if failed != nil || err != nil || !got.Complete || got.Cases.Failures > 0 || got.Cases.Errored > 0 {
 		t.Errorf("seed %d: %v\n%s", seed, errors.Join(failed, err), out.Bytes())
 	}
-	if got.Cases.Generated < least {
-		t.Errorf("%d cases were generated, want at least %d", got.Cases.Generated, least)
+	if got.Cases.Generated < size.least {
+		t.Errorf("%d cases were generated, want at least %d", got.Cases.Generated, size.least)
+	}
+	for _, operation := range s.accepted {
+		n := 0
+		for _, phase := range got.Rates[operation] {
+			n += phase.Accepted
+		}
+		if n == 0 {
+			t.Errorf("no request of %s was accepted", operation)
+		}
 	}
 	t.Logf("seed %d\ncases=%d failures=%d", seed, got.Cases.Generated, got.Cases.Failures+got.Cases.Errored)
 }
@@ -124,9 +159,60 @@ func schemathesisConfig(t *testing.T, u *harness.Up, dir string) string {
 	} {
 		fmt.Fprintf(&b, "[dictionaries.%s]\nvalues = [\"%s\"]\n", name, strings.Join(values, `", "`))
 	}
-	path := filepath.Join(dir, "schemathesis.toml")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+	return writeConfig(t, dir, b.String())
+}
+
+func writeConfig(t *testing.T, dir, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, "schemathesis.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// schemathesisCashin sends requests made from the OpenAPI file of the deprecated cash-in
+// surface, with tokens of many partners and without any.
+func schemathesisCashin(t *testing.T, c *contract) {
+	c2 := &cashin{c, "/api", nil}
+	number := ""
+	pairs := make([]json.RawMessage, 0, partners-fuzzedPartners)
+	for n := fuzzedPartners; n < partners; n++ {
+		pairs = append(pairs, json.RawMessage(c2.pair(n)))
+		if n < fuzzedPartners+5 { // each has the payment number 1 of its month
+			s := c2.open(t, n)
+			number = s.pay(t, c2.charge("mobile_money_a", "066000003"))["number"].(string)
+		}
+	}
+	list, err := json.Marshal(pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := os.ReadFile(harness.Absolute(t, "test/tools/schemathesis/cashin.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "hooks = %q\n%s\n", harness.Absolute(t, "test/tools/schemathesis/cashin_hooks.py"), base)
+	for name, value := range map[string]string{
+		"numbers": number, "apiKeys": fmt.Sprintf("ak_test_Contract%04d", partners-1), "secretKeys": fmt.Sprintf("as_test_Contract%04d", partners-1),
+	} {
+		fmt.Fprintf(&b, "[dictionaries.%s]\nvalues = [%q]\n", name, value)
+	}
+	dir := servers.Dir(t)
+	run := schemathesis{
+		spec: "ingress/cashin/openapi.yaml", url: c.URL(harness.AtService, ""), dir: dir,
+		config:      writeConfig(t, dir, b.String()),
+		environment: []string{"SCHEMATHESIS_URL=" + c.URL(harness.AtService, ""), "SCHEMATHESIS_PAIRS=" + string(list)},
+		short:       cases{perOperation: 6, least: 120}, full: cases{perOperation: 2200, least: 2500},
+		accepted: []string{
+			"POST /api/revoke-application-access-token", "POST /api/init-checkout", "POST /api/partners/payments", "GET /api/transactions/{number}/check-status", "GET /api/partners/payment-gateways",
+		},
+	}
+	t.Run("authenticated", run.check)
+	run.accepted = nil
+	run.environment = append(run.environment, "SCHEMATHESIS_ANONYMOUS=1")
+	run.args = []string{"--exclude-checks", "positive_data_acceptance", "--phases", "coverage"}
+	run.short, run.full = cases{perOperation: 2, least: 30}, cases{perOperation: 200, least: 500}
+	t.Run("without a token", run.check)
 }

@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"quittance/dev/bench/measure"
+	"quittance/dev/stack/program"
 	"quittance/test/harness"
 )
 
@@ -28,6 +31,7 @@ type chaos struct {
 	untilAtLeast time.Duration // from the start to the earliest end
 
 	processes  atomic.Int64 // SIGKILLs of processes
+	tellers    atomic.Int64 // of them, of sinks that tell partners
 	brokers    atomic.Int64 // SIGKILLs of the broker
 	storms     atomic.Int64 // processors that joined and left
 	restores   atomic.Int64 // of PostgreSQL
@@ -95,24 +99,39 @@ func (c *chaos) programme(ctx context.Context) error {
 	return nil
 }
 
+// tellerEvery is the interval, in kills, at which the victim is a sink that tells partners.
+// Chance alone would spare these sinks in a short run.
+const tellerEvery = 4
+
 // killer kills a random process at each interval and starts it again within a second.
 func (c *chaos) killer(ctx context.Context) {
 	random := rand.New(rand.NewPCG(c.seed, 0))
 	var restarts sync.WaitGroup
 	defer restarts.Wait()
-	for measure.Pause(ctx, c.every) {
-		victim := c.stack.Fleet[random.IntN(len(c.stack.Fleet))]
+	tellers := slices.DeleteFunc(slices.Clone(c.stack.Fleet), func(p *program.Process) bool { return !isTeller(p) })
+	for n := 0; measure.Pause(ctx, c.every); n++ {
+		among := c.stack.Fleet
+		if n%tellerEvery == 0 {
+			among = tellers
+		}
+		victim := among[random.IntN(len(among))]
 		wait := time.Duration(random.Int64N(int64(time.Second)))
 		if !victim.Kill() {
 			continue // it was not running
 		}
 		c.processes.Add(1)
+		if isTeller(victim) {
+			c.tellers.Add(1)
+		}
 		restarts.Go(func() {
 			time.Sleep(wait)
 			_ = victim.Start() // after an error run starts it at the end
 		})
 	}
 }
+
+// isTeller reports whether a process is a sink that tells partners.
+func isTeller(p *program.Process) bool { return strings.HasPrefix(p.Name, "cashin-") }
 
 // broker kills the broker and starts it again after half a second.
 func (c *chaos) broker(ctx context.Context) error {

@@ -1,7 +1,8 @@
 // Package crash kills the program under load and counts what is lost or doubled.
 //
 // TestCrash starts every role at least twice. Integrators create sessions and citizens pay
-// them. Operators approve some payments late, clerks take cash and give it back, and staff
+// them. One payment in twenty is made by the program of a partner, through the deprecated
+// cash-in surface. Operators approve some payments late, clerks take cash and give it back, and staff
 // resolve operator cases. Meanwhile the test kills a process every two seconds and the
 // broker once, makes the processors' group rebalance for a while, and replaces the data of
 // PostgreSQL by an older backup. When nothing is under way any more, it compares the log,

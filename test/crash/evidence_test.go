@@ -48,6 +48,7 @@ type tally struct {
 	inFlight map[string]bool
 	webhooks int
 	confirms int
+	notices  int                // unsigned webhooks to partners
 	cases    map[string]casesOf // by session
 }
 
@@ -71,6 +72,9 @@ func (t *tally) catchUp(ctx context.Context) error {
 		}
 		if e.Session == nil {
 			return nil
+		}
+		if e.Session.Cashin != nil && slices.Contains(noticeKinds, e.Type) {
+			t.notices++
 		}
 		t.sum++ // each event increases its session's sequence by one
 		if e.Type == kindCompleted && e.Session.Metadata[checkout.MetadataERPDueRef] != "" {
@@ -104,6 +108,7 @@ type progress struct {
 	sequences, readmodel  int64
 	webhooks, delivered   int
 	confirms, confirmed   int
+	notices, told         int
 	waiting, needOperator int
 	cases, rows           casesOf // in the log, in the table
 	approved, unresolved  int     // proposals that wait for the processor, cases that wait for staff
@@ -111,13 +116,13 @@ type progress struct {
 
 func (p progress) quiet() bool {
 	return p.commandsLag == 0 && p.answersLag == 0 && p.inFlight == 0 && p.events == p.journalled && p.sequences == p.readmodel &&
-		p.webhooks == p.delivered && p.confirms == p.confirmed && p.waiting == 0 &&
+		p.webhooks == p.delivered && p.confirms == p.confirmed && p.notices == p.told && p.waiting == 0 &&
 		p.cases == p.rows && p.approved == 0 && p.unresolved == 0
 }
 
 func (p progress) String() string {
-	return fmt.Sprintf("undecided commands %d; answers of ERPs not told %d; collections in flight %d; events %d, journalled %d; sequences %d, in the read model %d; webhooks %d, delivered %d; confirmations %d, delivered %d; deliveries waiting %d, parked %d; cases (all open) %d, in the table %d; approved proposals waiting %d, cases without a proposal %d",
-		p.commandsLag, p.answersLag, p.inFlight, p.events, p.journalled, p.sequences, p.readmodel, p.webhooks, p.delivered, p.confirms, p.confirmed, p.waiting, p.needOperator, p.cases, p.rows, p.approved, p.unresolved)
+	return fmt.Sprintf("undecided commands %d; answers of ERPs not told %d; collections in flight %d; events %d, journalled %d; sequences %d, in the read model %d; webhooks %d, delivered %d; confirmations %d, delivered %d; unsigned webhooks %d, delivered %d; deliveries waiting %d, parked %d; cases (all open) %d, in the table %d; approved proposals waiting %d, cases without a proposal %d",
+		p.commandsLag, p.answersLag, p.inFlight, p.events, p.journalled, p.sequences, p.readmodel, p.webhooks, p.delivered, p.confirms, p.confirmed, p.notices, p.told, p.waiting, p.needOperator, p.cases, p.rows, p.approved, p.unresolved)
 }
 
 func (w *witness) progress(ctx context.Context, t *tally) (progress, error) {
@@ -133,7 +138,7 @@ func (w *witness) progress(ctx context.Context, t *tally) (progress, error) {
 	if err := t.catchUp(ctx); err != nil {
 		return p, err
 	}
-	p.inFlight, p.events, p.sequences, p.webhooks, p.confirms = len(t.inFlight), t.count, t.sum, t.webhooks, t.confirms
+	p.inFlight, p.events, p.sequences, p.webhooks, p.confirms, p.notices = len(t.inFlight), t.count, t.sum, t.webhooks, t.confirms, t.notices
 	if err := w.stack.Pool.QueryRow(ctx, `SELECT coalesce(sum(sequence), 0)::bigint FROM sessions`).Scan(&p.readmodel); err != nil {
 		return p, err
 	}
@@ -160,6 +165,8 @@ func (w *witness) progress(ctx context.Context, t *tally) (progress, error) {
 		switch {
 		case state == "delivered" && kind == "webhook":
 			p.delivered += n
+		case (state == "delivered" || state == "superseded") && kind == "cashin":
+			p.told += n
 		case state == "delivered":
 			p.confirmed += n
 		case state == "needs_operator" || state == "exhausted":
@@ -276,6 +283,14 @@ func (w *witness) history(ctx context.Context) (h history, err error) {
 	for _, c := range w.stack.Counters {
 		apps = append(apps, c.Application)
 	}
+	for _, p := range w.stack.Partners {
+		apps = append(apps, p.Application)
+		told, err := w.notices(ctx, p.ID)
+		if err != nil {
+			return h, err
+		}
+		h.notices = append(h.notices, told...)
+	}
 	for _, app := range apps {
 		messages, err := w.inbox(ctx, app.ID)
 		if err != nil {
@@ -323,6 +338,9 @@ func (w *witness) events(ctx context.Context) ([]event, error) {
 		if s := e.Session; s != nil {
 			got.application, got.tenant, got.order, got.reference = s.ApplicationID, s.TenantID, s.OrderID, s.PaymentRef
 			got.transaction, got.dueRef, got.after = s.TransactionID, s.Metadata[checkout.MetadataERPDueRef], standingOf(s)
+			if c := s.Cashin; c != nil {
+				got.partner, got.paymentID, got.number = c.Kind, c.PaymentID, c.Number
+			}
 			if s.Collection != nil {
 				got.collection, got.paid = s.Collection.ID, s.Collection.Amount
 			}
@@ -373,38 +391,77 @@ func (w *witness) payments(ctx context.Context) ([]payment, error) {
 	}
 }
 
-func (w *witness) inbox(ctx context.Context, name string) ([]webhook, error) {
+// message is a call that arrived in an inbox of the simulators.
+type message struct {
+	ID             int64             `json:"id"`
+	Headers        map[string]string `json:"headers"`
+	Body           string            `json:"body"`
+	SignatureValid *bool             `json:"signature_valid"`
+	Answered       int               `json:"answered"`
+}
+
+func (m message) accepted() bool { return m.Answered/100 == 2 }
+
+// messages reads an inbox.
+func (w *witness) messages(ctx context.Context, inbox string) ([]message, error) {
 	const limit = 2000
-	var out []webhook
+	var out []message
 	for after := int64(0); ; {
-		var page []struct {
-			ID             int64             `json:"id"`
-			Headers        map[string]string `json:"headers"`
-			Body           string            `json:"body"`
-			SignatureValid *bool             `json:"signature_valid"`
-			Answered       int               `json:"answered"`
-		}
-		if err := w.simulator(ctx, fmt.Sprintf("/inbox/%s?after=%d&limit=%d", name, after, limit), &page); err != nil {
+		var page []message
+		if err := w.simulator(ctx, fmt.Sprintf("/inbox/%s?after=%d&limit=%d", inbox, after, limit), &page); err != nil {
 			return nil, err
 		}
-		for _, m := range page {
-			var body struct {
-				Event     string `json:"event"`
-				SessionID string `json:"session_id"`
-			}
-			if err := json.Unmarshal([]byte(m.Body), &body); err != nil {
-				return nil, fmt.Errorf("body of a webhook: %w", err)
-			}
-			out = append(out, webhook{
-				inbox: name, id: m.Headers["webhook-id"], eventID: m.Headers["x-service-event-id"], kind: body.Event, session: body.SessionID,
-				body: m.Body, signed: m.SignatureValid != nil && *m.SignatureValid, accepted: m.Answered/100 == 2,
-			})
-			after = m.ID
-		}
+		out = append(out, page...)
 		if len(page) < limit {
 			return out, nil
 		}
+		after = page[len(page)-1].ID
 	}
+}
+
+// inbox reads the signed webhooks to an application.
+func (w *witness) inbox(ctx context.Context, application string) ([]webhook, error) {
+	all, err := w.messages(ctx, application)
+	if err != nil {
+		return nil, err
+	}
+	var out []webhook
+	for _, m := range all {
+		var body struct {
+			Event     string `json:"event"`
+			SessionID string `json:"session_id"`
+		}
+		if err := json.Unmarshal([]byte(m.Body), &body); err != nil {
+			return nil, fmt.Errorf("body of a webhook: %w", err)
+		}
+		out = append(out, webhook{
+			inbox: application, id: m.Headers["webhook-id"], eventID: m.Headers["x-service-event-id"], kind: body.Event, session: body.SessionID,
+			body: m.Body, signed: m.SignatureValid != nil && *m.SignatureValid, accepted: m.accepted(),
+		})
+	}
+	return out, nil
+}
+
+// notices reads the unsigned webhooks to a partner.
+func (w *witness) notices(ctx context.Context, application string) ([]notice, error) {
+	all, err := w.messages(ctx, "partner-"+application)
+	if err != nil {
+		return nil, err
+	}
+	var out []notice
+	for _, m := range all {
+		n := notice{application: application, text: m.Body, accepted: m.accepted(), bare: true}
+		if err := json.Unmarshal([]byte(m.Body), &n.body); err != nil {
+			return nil, fmt.Errorf("body of an unsigned webhook: %w", err)
+		}
+		for name := range m.Headers {
+			if !slices.Contains([]string{"content-type", "content-length", "host"}, strings.ToLower(name)) {
+				n.bare = false
+			}
+		}
+		out = append(out, n)
+	}
+	return out, nil
 }
 
 func (w *witness) confirmations(ctx context.Context, agency harness.Application) ([]confirmation, error) {

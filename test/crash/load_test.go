@@ -19,38 +19,42 @@ import (
 	"github.com/google/uuid"
 )
 
-// load plays the integrators that create sessions and the citizens that pay them with the
-// forms of the pages. Safe for concurrent use.
+// load plays the integrators that create sessions, the citizens that pay them with the
+// forms of the pages, and partners of the deprecated cash-in surface. Safe for concurrent use.
 type load struct {
-	stack  *harness.Stack
-	client *http.Client
+	stack    *harness.Stack
+	client   *http.Client
+	partners []*partner
 
 	// next numbers journeys over all phases of a run.
 	next    atomic.Int64
 	under   atomic.Int64 // journeys under way
 	retries atomic.Int64
 
-	mu        sync.Mutex
-	creations []creation
-	cancelled []string
-	taken     []cash
-	refunds   []string   // sessions that staff give back once they are paid
-	abandoned []creation // "late" journeys that did not end in time
-	started   int
-	confirmed int             // confirmations that were answered
-	gaveUp    int             // journeys that did not end in time
-	skipped   int             // journeys not begun because too many were under way
-	latencies []time.Duration // of creations, retries included
-	surprises []string        // the first unexpected answers
-	surprised int             // number of unexpected answers
+	mu         sync.Mutex
+	creations  []creation
+	cancelled  []string
+	taken      []cash
+	refunds    []string   // sessions that staff give back once they are paid
+	abandoned  []creation // "late" journeys that did not end in time
+	charges    []charge   // of partners' programs, each answer
+	unanswered int        // payments that partners asked for and got no answer
+	started    int
+	confirmed  int             // confirmations that were answered
+	gaveUp     int             // journeys that did not end in time
+	skipped    int             // journeys not begun because too many were under way
+	latencies  []time.Duration // of creations, retries included
+	surprises  []string        // the first unexpected answers
+	surprised  int             // number of unexpected answers
 }
 
 const maxUnderWay = 5000
 
 func newLoad(s *harness.Stack) *load {
-	return &load{stack: s, client: &http.Client{
+	transport := &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 512, IdleConnTimeout: 30 * time.Second}
+	return &load{stack: s, partners: newPartners(s, transport), client: &http.Client{
 		Timeout:       harness.RequestPatience,
-		Transport:     &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 512, IdleConnTimeout: 30 * time.Second},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -78,6 +82,10 @@ func (l *load) run(ctx, begin context.Context, rate float64) (leftOver int64) {
 			defer l.under.Add(-1)
 			ctx, cancel := context.WithTimeout(ctx, harness.JourneyPatience)
 			defer cancel()
+			if id%partnerEvery == partnerEvery-1 {
+				l.partnerJourney(ctx, int(id))
+				return
+			}
 			l.journey(ctx, int(id))
 		})
 	}
@@ -320,9 +328,15 @@ func (l *load) call(ctx context.Context, method string, at int, path, contentTyp
 }
 
 func (l *load) send(ctx context.Context, method, url, contentType, body string, header map[string]string) (status int, answer string, err error) {
+	status, answer, _, err = request(ctx, l.client, method, url, contentType, body, header)
+	return status, answer, err
+}
+
+// request sends a request. An incomplete answer counts as none.
+func request(ctx context.Context, client *http.Client, method, url, contentType, body string, header map[string]string) (status int, answer string, got http.Header, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
-		return 0, "", err
+		return 0, "", nil, err
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", contentType)
@@ -330,17 +344,17 @@ func (l *load) send(ctx context.Context, method, url, contentType, body string, 
 	for k, v := range header {
 		req.Header.Set(k, v)
 	}
-	resp, err := l.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
-		return 0, "", err
+		return 0, "", nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil {
-		return 0, "", err // an incomplete answer counts as none
+		return 0, "", nil, err
 	}
 	if resp.StatusCode == http.StatusSeeOther && resp.Header.Get("Location") == "" {
-		return 0, "", errors.New("redirection without an address")
+		return 0, "", nil, errors.New("redirection without an address")
 	}
-	return resp.StatusCode, string(text), nil
+	return resp.StatusCode, string(text), resp.Header, nil
 }

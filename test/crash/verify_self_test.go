@@ -1,6 +1,7 @@
 package crash_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +13,8 @@ import (
 
 // sound returns a small history without faults: sessions that are paid, paid late,
 // refused, cancelled, left open, paid late and honoured, and paid in cash that is given
-// back.
+// back; and payments of a partner: one that was updated and paid, two of one externalNumber
+// of which one was collected, one that was answered with 502.
 func sound() history {
 	var h history
 	current := map[string]standing{}
@@ -26,14 +28,24 @@ func sound() history {
 			application: "app", tenant: "agency", order: fmt.Sprintf("order-%d", n), reference: fmt.Sprintf("%016d", n),
 			transaction: fmt.Sprintf("transaction-%d", n), dueRef: fmt.Sprintf("due-%d", n),
 		}
-		if s.sequence > 1 && kind != kindCancelled {
+		if n > 7 {
+			e.order, e.dueRef, e.application = "case", "", "shop"
+			e.partner, e.paymentID, e.number = "partner", int64(n), fmt.Sprintf("T2611%06d", n-7)
+			if n == 8 {
+				e.order, e.partner = "first", "init"
+			}
+			if n == 10 {
+				e.order = "refused"
+			}
+		}
+		if s.sequence > 1 && kind != kindCancelled && kind != "checkout.updated" {
 			s.fee, s.total = 15, s.amount+15
 			e.collection, e.paid = fmt.Sprintf("collection-%d", n), s.total
 		}
 		e.after = s
 		current[session] = s
 		h.events = append(h.events, e)
-		if kind == kindCreated {
+		if kind == kindCreated && n < 8 {
 			c := creation{application: "app", order: e.order, key: fmt.Sprintf("key-%d", n), session: session, amount: s.amount}
 			h.creations = append(h.creations, c, c)
 		}
@@ -41,15 +53,29 @@ func sound() history {
 			h.cancelled = append(h.cancelled, session)
 		}
 		if slices.Contains(harness.WebhookKinds, kind) {
-			w := webhook{inbox: "app", id: e.id, eventID: e.id, kind: kind, session: session, body: "{}", signed: true}
+			w := webhook{inbox: e.application, id: e.id, eventID: e.id, kind: kind, session: session, body: "{}", signed: true}
 			failed := w
 			w.accepted = true
 			h.webhooks = append(h.webhooks, failed, w, w)
 		}
-		if kind == kindCompleted {
+		if n > 7 && slices.Contains(noticeKinds, kind) {
+			told := noticeBody{PaymentID: int64(n), ExternalNumber: e.order, Amount: s.amount, Status: "failed"}
+			if kind == kindCompleted {
+				told.Status, told.PaidAt = "completed", new(string)
+			}
+			text, _ := json.Marshal(struct {
+				noticeBody
+				Note *string `json:"note"`
+			}{noticeBody: told})
+			refused := notice{application: "shop", body: told, text: string(text), bare: true}
+			got := refused
+			got.accepted = true
+			h.notices = append(h.notices, refused, got)
+		}
+		if kind == kindCompleted && n < 8 {
 			h.confirmed = append(h.confirmed, confirmation{tenant: "agency", transaction: e.transaction, dueRef: e.dueRef, reference: e.reference, amount: s.amount, accepted: 1})
 		}
-		if kind == kindCompleted && n < 6 || kind == kindLatePayment || kind == kindFailed && n < 6 && n != 2 {
+		if kind == kindCompleted && (n < 6 || n > 7) || kind == kindLatePayment || kind == kindFailed && n < 6 && n != 2 {
 			h.payments = append(h.payments, payment{id: e.collection, reference: e.reference, approved: kind != kindFailed, amount: s.total, currency: "XAF", duplicates: 1})
 		}
 	}
@@ -83,6 +109,22 @@ func sound() history {
 	emit(7, kindCompleted, "completed")
 	h.taken = []cash{{session: "chs_7", reference: fmt.Sprintf("%016d", 7), collection: "collection-7", amount: 7015, taken: true, reversed: true}}
 	emit(7, kindReversed, "completed")
+	for n := 8; n <= 11; n++ {
+		emit(n, kindCreated, "open")
+	}
+	emit(8, "checkout.updated", "open")
+	for n := 8; n <= 11; n++ {
+		emit(n, "collection.requested", "open")
+	}
+	emit(8, kindCompleted, "completed")
+	emit(9, kindCompleted, "completed")
+	emit(10, kindFailed, "failed")
+	emit(11, kindFailed, "failed")
+	h.charges = []charge{
+		{application: "shop", external: "first", paymentID: 8, session: "chs_8", amount: 8000},
+		{application: "shop", external: "case", paymentID: 9, number: "T2611000002", amount: 9000},
+		{application: "shop", external: "refused", amount: 10000},
+	}
 
 	sums := map[sumKey]sum{}
 	for _, s := range current {
@@ -106,6 +148,25 @@ func TestCrashVerifierAcceptsSoundHistory(t *testing.T) {
 	}
 }
 
+// A late payment that completes a failed one may overtake the webhook of the failure.
+func TestCrashVerifierAcceptsSupersededNotice(t *testing.T) {
+	t.Parallel()
+	h := sound()
+	at := slices.IndexFunc(h.events, func(e event) bool { return e.session == "chs_9" && e.kind == kindCompleted })
+	failed := h.events[at]
+	failed.id, failed.kind, failed.after.status = "evt_9_f", kindFailed, "failed"
+	h.events[at].sequence++
+	h.events[at].after.sequence++
+	h.events = slices.Insert(h.events, at, failed)
+	h.webhooks = append(h.webhooks, webhook{inbox: "shop", id: failed.id, eventID: failed.id, kind: kindFailed, session: "chs_9", body: "{}", signed: true, accepted: true})
+	for _, s := range h.stores {
+		s.sessions["chs_9"] = h.events[at+1].after
+	}
+	if v := verify(h); !v.clean() {
+		t.Errorf("the verifier finds faults:\n%s", strings.Join(v.findings, "\n"))
+	}
+}
+
 // The verifier finds each kind of corruption and counts it under the right heading.
 func TestCrashVerifierSeesCorruption(t *testing.T) {
 	t.Parallel()
@@ -117,6 +178,13 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 		e := h.events[i]
 		change(&e)
 		h.events = append(h.events, e)
+	}
+	renumber := func(h *history, session string, paymentID int64, number string) {
+		for i, e := range h.events {
+			if e.session == session {
+				h.events[i].paymentID, h.events[i].number = paymentID, number
+			}
+		}
 	}
 	for _, c := range []struct {
 		name    string
@@ -158,7 +226,10 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 			again(h, kindReversed, func(e *event) { e.sequence++; e.id = "evt_7_r" })
 		}, "doubled"},
 		{"cash that no clerk took", func(h *history) { h.taken = nil }, "diverged"},
-		{"a late payment completes its session without a resolution", func(h *history) { h.events[len(h.events)-3].late = false }, "doubled"},
+		{"a late payment completes its session without a resolution", func(h *history) {
+			i := slices.IndexFunc(h.events, func(e event) bool { return e.late })
+			h.events[i].late = false
+		}, "doubled"},
 		{"a case is resolved twice", func(h *history) {
 			again(h, kindResolved, func(e *event) { e.sequence += 2; e.id = "evt_6_r" })
 		}, "doubled"},
@@ -219,6 +290,44 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 			h.stores[2].sums[k] = s
 		}, "diverged"},
 		{"ClickHouse has a status that no session has", func(h *history) { h.stores[2].sums[sumKey{"expired", "XAF"}] = sum{sessions: 1} }, "diverged"},
+		{"an acknowledged payment of a partner is missing", func(h *history) {
+			h.events = slices.DeleteFunc(h.events, func(e event) bool { return e.session == "chs_9" })
+		}, "lost"},
+		{"a payment has another amount than the partner was told", func(h *history) { h.charges[1].amount++ }, "diverged"},
+		{"a payment has another number than the partner was told", func(h *history) { h.charges[1].number = "T2611000009" }, "diverged"},
+		{"two payments have one number", func(h *history) { renumber(h, "chs_11", 11, "T2611000003") }, "doubled"},
+		{"two payments have one paymentId", func(h *history) { renumber(h, "chs_11", 10, "T2611000004") }, "doubled"},
+		{"a month's numbers have a gap", func(h *history) { renumber(h, "chs_11", 11, "T2611000005") }, "gaps"},
+		{"a month's numbers begin at 2", func(h *history) { renumber(h, "chs_11", 11, "T2612000002") }, "gaps"},
+		{"a payment gets another number when it is updated", func(h *history) {
+			i := slices.IndexFunc(h.events, func(e event) bool { return e.kind == "checkout.updated" })
+			h.events[i].number = "T2611000009"
+		}, "diverged"},
+		{"init-checkout made two payments", func(h *history) {
+			for i := range h.events {
+				if h.events[i].session == "chs_11" {
+					h.events[i].partner, h.events[i].order = "init", "first"
+				}
+			}
+		}, "doubled"},
+		{"partners/payments debited twice", func(h *history) {
+			h.payments = append(h.payments, payment{id: "collection-11", reference: fmt.Sprintf("%016d", 11)})
+		}, "doubled"},
+		{"a payment that was answered with 502 was collected", func(h *history) {
+			h.payments = append(h.payments, payment{id: "collection-10", reference: fmt.Sprintf("%016d", 10)})
+		}, "diverged"},
+		{"a partner is never told", func(h *history) { h.notices = nil }, "lost"},
+		{"a partner never accepts what it is told", func(h *history) {
+			for i := range h.notices {
+				h.notices[i].accepted = false
+			}
+		}, "lost"},
+		{"a partner is told another status", func(h *history) { h.notices[0].body.Status = "failed" }, "diverged"},
+		{"a partner is told another amount", func(h *history) { h.notices[0].body.Amount++ }, "diverged"},
+		{"a partner is told of another's payment", func(h *history) { h.notices[0].application = "app" }, "diverged"},
+		{"a call to a partner is signed", func(h *history) { h.notices[0].bare = false }, "diverged"},
+		{"a partner is told other bytes the second time", func(h *history) { h.notices[1].text += " " }, "diverged"},
+		{"a call to a partner lacks a field", func(h *history) { h.notices[0].text, h.notices[1].text = "{}", "{}" }, "diverged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

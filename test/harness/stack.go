@@ -30,6 +30,10 @@ const Prefix = "crash."
 // Applications makes.
 const AppsPerAgency = 2 // 32 applications in all
 
+// partnersPerAgency is the number of applications with a pair of cash-in credentials of each
+// agency that ApplicationsAndPartners makes. They are many because their quotas are fixed.
+const partnersPerAgency = 6 // 96 applications in all
+
 // Database is the name of the database of a stack, in PostgreSQL and in ClickHouse.
 const Database = "quittance"
 
@@ -57,6 +61,7 @@ type Stack struct {
 	Fleet      []*program.Process // all but the simulators
 	Apps       []Application
 	Counters   []Counter
+	Partners   []Partner
 
 	secure   *servers.SecureKafka // nil for a broker without TLS and ACLs
 	postgres string               // URL
@@ -76,6 +81,13 @@ type Counter struct {
 	Clerks [2]string
 }
 
+// Partner is an application of the registry that uses the deprecated cash-in surface, with
+// its pair of credentials. Its unsigned webhooks arrive in the inbox "partner-ID".
+type Partner struct {
+	Application
+	APIKey, SecretKey string
+}
+
 // Shape says which roles a stack has.
 type Shape struct {
 	// Registry returns the registry file. It may fill the stack's Apps.
@@ -90,8 +102,8 @@ type Shape struct {
 	Program func() (string, error)
 }
 
-// EveryRole has two instances of every role.
-var EveryRole = Shape{Registry: (*Stack).Applications, Ingresses: 2, Processors: 2, Sinks: 2}
+// EveryRole has two instances of every role, and partners of the deprecated cash-in surface.
+var EveryRole = Shape{Registry: (*Stack).ApplicationsAndPartners, Ingresses: 2, Processors: 2, Sinks: 2}
 
 // NewStack starts the servers, migrates, applies the registry and starts the roles of the
 // shape. Everything ends with the test.
@@ -160,7 +172,7 @@ func (s *Stack) servers(ctx context.Context, t testing.TB) {
 // configure migrates and applies the registry.
 func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry string) {
 	t.Helper()
-	port := Ports(t, 1)[0]
+	port := Ports(t, program.UpPorts-1)[0] // of the simulators; the mail server has the last
 	s.Simulator = "http://" + program.Local(port)
 	logs := filepath.Join(s.Dir, "output")
 	if err := os.MkdirAll(logs, 0o755); err != nil {
@@ -176,7 +188,7 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry stri
 		"QUITTANCE_LOG=info", "QUITTANCE_TOPIC_PREFIX="+Prefix,
 		"QUITTANCE_POSTGRES="+s.postgres,
 		"QUITTANCE_CLICKHOUSE=http://"+s.ClickHouse+"/"+Database, "QUITTANCE_SCHEMA_REGISTRY="+s.schemas,
-		"QUITTANCE_SIMULATOR_URL="+s.Simulator, "QUITTANCE_DATA="+filepath.Join(s.Dir, "data"),
+		"QUITTANCE_SIMULATOR_URL="+s.Simulator, "QUITTANCE_MAIL=smtp+plain://"+program.Local(port+program.UpPorts-2)+"?from=no-reply@quittance.example", "QUITTANCE_DATA="+filepath.Join(s.Dir, "data"),
 		"QUITTANCE_MASTER_KEYS="+secret.GenerateKeys().Reveal(), "QUITTANCE_KEYLESS_PER_CLIENT=1000000", "QUITTANCE_KEYLESS_PER_INSTANCE=1000000", "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal(),
 	)...)
 	file := filepath.Join(s.Dir, "registry.yaml")
@@ -204,7 +216,15 @@ func (s *Stack) Credentials(t testing.TB, role string) []string {
 // Applications returns a registry: agencies with an ERP each, and applications with an
 // endpoint each and with quotas that no suite reaches. The payments of an agency's first
 // applications are made by mobile money, those of its last one in cash.
-func (s *Stack) Applications() string {
+func (s *Stack) Applications() string { return s.registry(0) }
+
+// ApplicationsAndPartners returns the registry of Applications, in which each agency also
+// has applications with a pair of cash-in credentials, whose payments are made by mobile
+// money.
+func (s *Stack) ApplicationsAndPartners() string { return s.registry(partnersPerAgency) }
+
+// registry returns the registry with so many partners in each agency.
+func (s *Stack) registry(partners int) string {
 	var b strings.Builder
 	b.WriteString("agencies:\n")
 	for a := range numAgencies {
@@ -241,8 +261,27 @@ func (s *Stack) Applications() string {
 `, app.ID, n, offer, app.Key, simulatorInFile, app.ID,
 				base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "crash test secret %06d", n)), strings.Join(WebhookKinds, ", "))
 		}
+		for i := range partners {
+			s.partner(&b, tenant, slug, a*partners+i)
+		}
 	}
 	return b.String()
+}
+
+// partner adds an application with a pair of cash-in credentials to the registry. Signed
+// webhooks about its payments go to an endpoint, as those of every application.
+func (s *Stack) partner(b *strings.Builder, tenant, slug string, n int) {
+	p := Partner{
+		Application: Application{ID: fmt.Sprintf("018f0000-0000-7000-8000-0000000003%02d", n), Tenant: tenant, Slug: slug},
+		APIKey:      fmt.Sprintf("ak_test_CrashPartner%020d", n), SecretKey: fmt.Sprintf("as_test_CrashPartner%020d", n),
+	}
+	s.Partners = append(s.Partners, p)
+	fmt.Fprintf(b, `      - id: %[1]s
+        name: Partner %[2]d
+        offers: [momo]
+        webhook_endpoints: [{url: %[3]s/inbox/%[1]s, secret: whsec_%[4]s, events: [%[5]s]}]
+        cashin: {mode: test, api_key: %[6]s, secret_key: %[7]s, providers: [mobile_money_a], webhook_url: "%[3]s/inbox/partner-%[1]s"}
+`, p.ID, n, simulatorInFile, base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "crash partner's secret %06d", n)), strings.Join(WebhookKinds, ", "), p.APIKey, p.SecretKey)
 }
 
 // clerkKey returns the key of a clerk of an agency of Applications.

@@ -26,6 +26,7 @@ const (
 	AtBroker     = 2
 	AtController = 3
 	AtClickHouse = 5
+	AtRegistry   = 6 // of schemas
 	AtHealth     = 7
 )
 

@@ -14,6 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/dev/stack/program"
+	"quittance/internal/commands"
+	"quittance/internal/kafka"
+	"quittance/schemas"
 	"quittance/test/harness"
 )
 
@@ -83,6 +90,7 @@ func TestOperatorCases(t *testing.T) {
 	o.opened(t, paid.ID, "reversal")
 
 	o.oldPartner(t, jean, mireille)
+	o.casesWithoutASession(t)
 
 	o.Misused(t, "--kind", "cases", "list", "--kind", "nothing")
 	o.Refused(t, "no agency", "cases", "list", "--agency", "nobody")
@@ -90,6 +98,81 @@ func TestOperatorCases(t *testing.T) {
 	jean.Refused(t, "SESSION: no session", "cases", "open", "chs_nothing", "--reason", "r")
 	o.Says(t, "is revoked", "staff", "revoke", "jean mabiala")
 	jean.Refused(t, "is revoked", "cases", "list")
+}
+
+// An operator reports money of a session that nobody knows, twice, and a record cannot be
+// read. Operations close both cases. Until now the journal knew nothing of it, and the
+// money stayed in the receipts. A rebuild of the journal brings everything back.
+func (o caseOperator) casesWithoutASession(t *testing.T) {
+	t.Helper()
+	cfg := kafka.Config{Brokers: []string{program.Local(o.Port + harness.AtBroker)}}
+	cl, err := cfg.Producer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	topology, err := kafka.Load(t.Context(), cfg, cl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := schemas.NewClient(o.URL(harness.AtRegistry, ""), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := schemas.NewCodec(t.Context(), registry, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := checkout.NewSessionID(time.Now(), 0, [16]byte{1})
+	report, err := commands.CheckoutProtocol(codec, topology).Encode(checkout.Command{At: time.Now().UTC(), SessionID: id, Live: true, Do: checkout.Outcome{
+		CollectionID: "lost", Source: checkout.SourceCallback, Status: checkout.OutcomeApproved, Amount: 70, Currency: "XAF", OperatorRef: "op-lost",
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report.Topic = topology.Name(schemas.TopicCommands)
+	again := *report
+	junk := &kgo.Record{Topic: topology.Name(schemas.TopicWebhooks), Value: []byte("unreadable")}
+	if err := cl.ProduceSync(t.Context(), report, &again, junk).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+
+	one, two := o.as(t, "Anne Loemba", ""), o.as(t, "Luc Bouanga", "")
+	lost, poison := o.opened(t, id, "orphan"), o.opened(t, "", "poison")
+	one.Says(t, "Another person approves it", "cases", "propose", lost.ID, "refund", "--reason", "not ours", "--reference", "wire 9")
+	two.Says(t, "carried_out, approved by Luc Bouanga", "cases", "approve", lost.ID)
+	two.Says(t, "Another person approves it", "cases", "propose", poison.ID, "acknowledge", "--reason", "a test wrote it")
+	one.Says(t, "carried_out, approved by Anne Loemba", "cases", "approve", poison.ID)
+	one.Refused(t, "was closed at", "cases", "propose", lost.ID, "refund", "--reason", "not ours", "--reference", "wire 10")
+
+	journalled := func() error {
+		rows, err := o.Rows(t, fmt.Sprintf(`SELECT kind, state, resolution, resolved_by, approved_by, toString(proposals) AS proposals FROM quittance.cases WHERE case_id IN ('%s', '%s') ORDER BY kind`, lost.ID, poison.ID))
+		if want := "[map[approved_by:Luc Bouanga kind:orphan proposals:1 resolution:refund resolved_by:Anne Loemba state:closed] " +
+			"map[approved_by:Anne Loemba kind:poison proposals:1 resolution:acknowledge resolved_by:Luc Bouanga state:closed]]"; err != nil || fmt.Sprint(rows) != want {
+			return fmt.Errorf("the cases are %v, %w", rows, err)
+		}
+		rows, err = o.Rows(t, fmt.Sprintf(`SELECT movement, toString(total_amount) AS total, reference FROM quittance.receipts WHERE session_id = '%s' ORDER BY movement`, id))
+		if want := "[map[movement:orphan reference: total:70] map[movement:reversal reference:wire 9 total:-70]]"; err != nil || fmt.Sprint(rows) != want {
+			return fmt.Errorf("the receipts are %v, %w", rows, err)
+		}
+		return nil
+	}
+	harness.Eventually(t, "the journal has the exits", journalled)
+	for _, table := range []string{"receipt_rows", "journal"} {
+		if a, err := o.Send(t.Context(), http.MethodPost, o.URL(harness.AtClickHouse, "/"), "TRUNCATE TABLE quittance."+table); err != nil || a.Status != http.StatusOK {
+			t.Fatalf("%v %d %s", err, a.Status, a.Body)
+		}
+	}
+	var rebuilt struct {
+		Equal      bool
+		CaseEvents int `json:"case_events"`
+	}
+	if o.JSON(t, &rebuilt, "rebuild", "journal", "--yes"); !rebuilt.Equal || rebuilt.CaseEvents < 8 {
+		t.Errorf("the rebuild says %+v", rebuilt)
+	}
+	if err := journalled(); err != nil {
+		t.Errorf("after a rebuild: %v", err)
+	}
 }
 
 // An ERP refuses two confirmations. Nobody was told of them but by a gauge of deliveries.

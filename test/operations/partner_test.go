@@ -21,7 +21,7 @@ type oldSite struct {
 }
 
 func siteOf(u *harness.Up) oldSite {
-	return oldSite{"http://" + program.Local(u.Port+9), &http.Client{
+	return oldSite{"http://" + program.Local(u.Port+10), &http.Client{
 		Timeout: 45 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

@@ -23,7 +23,7 @@ import (
 
 func deliveriesCommand() Command {
 	return Command{
-		Use: "deliveries", Short: "Show webhooks and ERP confirmations, and send them again",
+		Use: "deliveries", Short: "Show webhooks, ERP confirmations and messages to people, and send them again",
 		Commands: []Command{listDeliveries(), showDelivery(), retryDeliveries()},
 	}
 }
@@ -59,13 +59,13 @@ func destinationsOf(dir registry.Directory) destinations {
 	return out
 }
 
-// of returns the destination of a delivery. One that is not configured any more has only its
-// id.
+// of returns the destination of a delivery. One that is not configured, such as a person's, or
+// not any more has only its id, and the delivery's own address.
 func (to destinations) of(d deliveries.Delivery) deliveries.Entry {
 	if e, ok := to[d.DestinationID]; ok {
 		return e
 	}
-	return deliveries.Entry{Kind: d.Kind, ID: d.DestinationID, Name: d.DestinationID}
+	return deliveries.Entry{Kind: d.Kind, ID: d.DestinationID, Name: d.DestinationID, URL: d.URL}
 }
 
 // deliveryFilter has the flags of `deliveries list`.

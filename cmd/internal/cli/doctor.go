@@ -49,6 +49,7 @@ func (p Program) doctor() Command {
 		Args: cobra.MaximumNArgs(1), Valid: names, LocatesItself: true, // the roles of Program.Doctor need no addresses
 		Flags: func(f *pflag.FlagSet, m *Meta) {
 			m.RiskFlags(f)
+			m.ProviderFlags(f)
 			for _, r := range p.Doctor {
 				r.Flags(f)
 			}
@@ -184,6 +185,9 @@ func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 	}
 	if needs[roles.NeedChannels] {
 		out = append(out, Check{"channels", m.checkChannels})
+	}
+	if needs[roles.NeedProviders] {
+		out = append(out, Check{"providers", m.CheckProviders})
 	}
 	if needs[roles.NeedERPs] {
 		out = append(out, Check{"erps", m.checkERPs}, Check{"dues", m.checkDues}, Check{"confirmations", m.checkConfirmations})

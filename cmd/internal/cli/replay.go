@@ -51,6 +51,7 @@ var notReplayable = map[string]string{
 	schemas.TopicWebhooksDeliveries: "it would send accepted webhooks again; replay webhooks --to webhook makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
 	schemas.TopicPartnersDeliveries: "it would send accepted webhooks again; replay cashin.webhooks --to cashin makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
 	schemas.TopicERPDeliveries:      "it would send accepted confirmations again; replay erp.confirmations --to erp makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
+	schemas.TopicMessagesDeliveries: "it would send accepted messages again; replay notifications --to notify makes missing deliveries",
 	schemas.TopicPoisonCommands:     "these commands would break the same invariant again; the processors ask operators about undecided collections automatically",
 	schemas.TopicPoisonCollections:  "it could ask payers for money again; the processors ask operators about undecided collections automatically",
 	schemas.TopicPoisonCases:        "a rebuild of the cases reads checkout.events and cases.events again: stop the sink, empty the tables cases and cases_positions, and start it",

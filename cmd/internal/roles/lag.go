@@ -19,6 +19,7 @@ import (
 	"quittance/sinks/collect"
 	"quittance/sinks/erp"
 	"quittance/sinks/journal"
+	"quittance/sinks/notify"
 	"quittance/sinks/readmodel"
 	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
@@ -49,6 +50,8 @@ func consumptions(role string) []consumption {
 		return of(cashin.Kind)
 	case string(erp.Kind):
 		return append(of(erp.Kind), consumption{erp.ReporterGroup, []string{schemas.TopicAttempts}})
+	case string(notify.Kind):
+		return of(notify.Kind)
 	case "schedule":
 		return []consumption{{schedule.Group, []string{schemas.TopicAttempts}}}
 	case "cases":

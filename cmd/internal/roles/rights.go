@@ -16,6 +16,7 @@ import (
 	"quittance/schemas"
 	"quittance/sinks/cashin"
 	"quittance/sinks/erp"
+	"quittance/sinks/notify"
 	"quittance/sinks/webhook"
 )
 
@@ -62,12 +63,13 @@ func clientRights() map[string][]kafka.Right {
 	}
 	f := schemas.Checkout
 	own := map[string][]kafka.Right{
-		string(KindIngress): slices.Concat(commander, read(schemas.TopicReferences), write(schemas.TopicReferences)),
+		string(KindIngress): slices.Concat(commander, read(schemas.TopicReferences), write(schemas.TopicReferences, schemas.TopicMessages)),
 		f.Processor: slices.Concat(consumes(f.Processor), transact(f.Processor+"-"), read(f.State),
 			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicPartners, schemas.TopicConfirmations)),
 		"collect":            slices.Concat(consumes("collect"), write(schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections)),
 		string(webhook.Kind): deliver(webhook.Kind),
 		string(cashin.Kind):  deliver(cashin.Kind),
+		string(notify.Kind):  deliver(notify.Kind),
 		string(erp.Kind):     slices.Concat(deliver(erp.Kind), commander),
 		"schedule":           slices.Concat(consumes("schedule"), describeGroups(groups...), every, written, write(schemas.TopicPoisonDeliveries)),
 		"cases":              slices.Concat(consumes("cases"), commander, write(schemas.TopicCases, schemas.TopicPoisonCases)),

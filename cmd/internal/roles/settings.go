@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,6 +66,10 @@ type Settings struct {
 	// partners: the new origin by the old one.
 	Origins map[string]string
 
+	// SMS and Mail are the addresses of the providers of messages to people, and SMSSecret and
+	// MailSecret their keys. The forms of the addresses are the providers' own.
+	SMS, SMSSecret, Mail, MailSecret string
+
 	Instance string
 	// Nonce is appended to transactional ids. It is empty in production: a restart must
 	// use the same ids, to abort the transactions that it left open.
@@ -84,7 +89,9 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64[:open],… newest first (prefer --master-keys-file or the environment)")
 	f.StringVar(&s.ReferenceKey, "reference-key", "", "key of references and ids, 32 bytes in base64; it never changes (prefer --reference-key-file or the environment)")
 	for _, name := range secretFlags {
-		f.String(name+"-file", "", "file that holds the value of --"+name)
+		if !slices.Contains(providerSecrets, name) {
+			f.String(name+"-file", "", "file that holds the value of --"+name)
+		}
 	}
 	if s.Simulators {
 		f.StringVar(&s.SimulatorURL, "simulator-url", "", "address of the simulators, http://host:port")
@@ -114,7 +121,8 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 			service = "http://127.0.0.1:8080"
 		}
 		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators reach /callbacks, https (sink collect)")
-		f.StringVar(&s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect)")
+		f.StringVar(&s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
+		s.ProviderFlags(f)
 	}
 }
 
@@ -177,7 +185,11 @@ func FromEnvironment(f *pflag.FlagSet) error {
 }
 
 // secretFlags can have a secret as their value. Each has a flag NAME-file.
-var secretFlags = []string{"master-keys", "reference-key", "kafka-password", "postgres", "clickhouse", "schema-registry"}
+var secretFlags = append([]string{"master-keys", "reference-key", "kafka-password", "postgres", "clickhouse", "schema-registry"}, providerSecrets...)
+
+// wholeSecrets are those of secretFlags whose value is a secret. The others are addresses,
+// which may have a password.
+var wholeSecrets = append([]string{"master-keys", "reference-key", "kafka-password"}, providerSecrets...)
 
 // fromFile sets a flag to the content of the file that its flag NAME-file names.
 func fromFile(f *pflag.FlagSet, name string) error {
@@ -211,7 +223,7 @@ func SecretsInArguments(f *pflag.FlagSet) []string {
 		if fl == nil || !fl.Changed {
 			continue
 		}
-		if name != "master-keys" && name != "reference-key" && name != "kafka-password" { // an address, which may have a password
+		if !slices.Contains(wholeSecrets, name) {
 			u, err := url.Parse(fl.Value.String())
 			if err != nil {
 				continue
@@ -423,7 +435,9 @@ func (s *Settings) print(log *slog.Logger) {
 		slog.Bool("developer", s.Developer()), slog.String("kafka", s.Kafka), slog.String("topic_prefix", s.TopicPrefix),
 		slog.String("postgres", WithoutPassword(s.Postgres)), slog.String("clickhouse", WithoutPassword(s.ClickHouse)),
 		slog.String("schema_registry", WithoutPassword(s.SchemaRegistry)), slog.String("master_keys", s.MasterKeysState()), slog.String("reference_key", s.ReferenceKeyState()),
-		slog.String("instance", s.Instance), slog.String("listen", s.Listen), slog.String("health", s.Health))
+		slog.String("instance", s.Instance), slog.String("listen", s.Listen), slog.String("health", s.Health),
+		slog.String("sms", WithoutPassword(s.SMS)), slog.String("sms_secret", secret.NewText(s.SMSSecret).String()),
+		slog.String("mail", WithoutPassword(s.Mail)), slog.String("mail_secret", secret.NewText(s.MailSecret).String()))
 	if s.AcceptOneReplica && !s.Developer() {
 		log.Warn("topics may have fewer than three replicas (--accept-one-replica): one lost disk then loses payments")
 	}

@@ -21,6 +21,7 @@ import (
 	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
 	sinkjournal "quittance/sinks/journal"
+	"quittance/sinks/notify"
 	sinkreadmodel "quittance/sinks/readmodel"
 	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
@@ -82,7 +83,7 @@ func (b *Base) ERPs() *client.Client { return client.New(client.Config{Loopback:
 // DeliveryKinds returns the kinds of deliveries. reg may be nil for operations that need
 // no destinations.
 func DeliveryKinds(reg *registry.Registry) deliveries.Kinds {
-	return deliveries.Kinds{webhook.Registration(reg), cashin.Registration(reg), erp.Registration(reg)}
+	return deliveries.Kinds{webhook.Registration(reg), cashin.Registration(reg), erp.Registration(reg), notify.Registration()}
 }
 
 // deliver runs the planner and the worker of a kind of deliveries.

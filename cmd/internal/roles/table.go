@@ -14,8 +14,9 @@ const (
 	NeedClickHouse   Need = "clickhouse"
 	NeedMasterKeys   Need = "master keys"
 	NeedReferenceKey Need = "reference key"
-	NeedERPs         Need = "erps"     // the agencies' ERPs answer
-	NeedChannels     Need = "channels" // the applications' citizens can pay
+	NeedERPs         Need = "erps"      // the agencies' ERPs answer
+	NeedProviders    Need = "providers" // providers of SMS and e-mail accept our credentials
+	NeedChannels     Need = "channels"  // the applications' citizens can pay
 )
 
 // Kind groups the roles of one command.
@@ -95,6 +96,7 @@ func Table() []Role {
 		{KindSink, "webhook", "sends webhooks", registry, (*Base).webhook},
 		{KindSink, "cashin", "tells partners of the deprecated cash-in surface about their payments", registry, (*Base).cashin},
 		{KindSink, "erp", "confirms payments to the agencies' ERPs", append(registry, NeedERPs), (*Base).erp},
+		{KindSink, "notify", "sends messages to people: SMS and e-mail", append(registry, NeedProviders), (*Base).notify},
 		{KindSink, "schedule", "makes deliveries due again", registry, (*Base).schedule},
 		{KindSink, "cases", "opens operator cases and carries out what staff agreed on", []Need{NeedPostgres}, (*Base).cases},
 		{KindSink, "readmodel", "writes sessions to Postgres", []Need{NeedPostgres}, (*Base).readmodel},

@@ -1,0 +1,106 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"quittance/internal/provider"
+)
+
+// Kind describes the messages of one kind: their texts, and how they are sent.
+type Kind struct {
+	// Name is in records and metrics, so it never changes.
+	Name string
+	// Version is the version of its texts that new messages have, from 1.
+	Version int
+	// Channels are the channels that it has texts for.
+	Channels []provider.Channel
+	// Variables are the names that every message must give. Samples has a long value for
+	// each, with which the texts are checked.
+	Variables []string
+	Samples   map[string]string
+	// OneSegment promises that its SMS fits into one segment.
+	OneSegment bool
+	// Life is the time from the message's own after which it is worthless: it is never sent
+	// then. Zero: it has no end.
+	Life time.Duration
+	// Once sends a message at most once: never after a time-out, and never when a worker died
+	// between the call and its record. It is made again only after a definite refusal. It
+	// needs a Life of at most a day. Otherwise a message is sent at least once.
+	Once bool
+	// Retries are the delays before the second attempt and those after it. When they are used
+	// up the message is given up.
+	Retries []time.Duration
+	// RetryWithin bounds the beginning of the last attempt, from the beginning of the first.
+	// Zero: only Retries and Life bound it.
+	RetryWithin time.Duration
+}
+
+// SignInCode is the kind of codes with which people sign in (citizen.md). Its variable is
+// "code". It is sent at once and worthless after ten minutes. It is submitted once more,
+// within 60 s, after a definite refusal that may pass, and never after a time-out.
+var SignInCode = Kind{
+	Name: "sign_in_code", Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
+	Variables: []string{VariableCode}, Samples: map[string]string{VariableCode: "123456"}, OneSegment: true,
+	Life: 10 * time.Minute, Once: true, Retries: []time.Duration{5 * time.Second}, RetryWithin: time.Minute,
+}
+
+// VariableCode is the variable of a sign-in code.
+const VariableCode = "code"
+
+// Kinds lists all kinds. A further kind is one line here, and its templates.
+func Kinds() []Kind { return []Kind{SignInCode} }
+
+// KindOf finds a kind by its name.
+func KindOf(name string) (Kind, bool) {
+	kinds := Kinds()
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return kinds[i], true
+}
+
+// Template returns the name and version of the kind's texts.
+func (k Kind) Template() string { return k.Name + "." + strconv.Itoa(k.Version) }
+
+// maxLifeOnce is the greatest Life of a kind with Once: Sends forgets messages after it.
+const maxLifeOnce = 24 * time.Hour
+
+// validate returns an error if the kind cannot keep its promises.
+func (k Kind) validate() error {
+	var errs []error
+	if k.Name == "" || k.Version < 1 || len(k.Channels) == 0 {
+		errs = append(errs, errors.New("the fields Name, Version and Channels are required"))
+	}
+	if k.Once && (k.Life <= 0 || k.Life > maxLifeOnce) {
+		errs = append(errs, fmt.Errorf("a kind with Once needs a Life of at most %v", maxLifeOnce))
+	}
+	for _, v := range k.Variables {
+		if k.Samples[v] == "" {
+			errs = append(errs, fmt.Errorf("there is no sample of %q", v))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("kind of message %q: %w", k.Name, err)
+	}
+	return nil
+}
+
+// NextAttempt returns the time of the attempt after the given one (from 1), which ended at
+// now, or false if there is none. first is the beginning of the first attempt, and notAfter
+// the end of the message's worth; zero for none. asked is the delay that the provider asks
+// for.
+func (k Kind) NextAttempt(attempt int, first, now, notAfter time.Time, asked time.Duration) (time.Time, bool) {
+	if attempt < 1 || attempt > len(k.Retries) {
+		return time.Time{}, false
+	}
+	next := now.Add(max(k.Retries[attempt-1], asked))
+	if k.RetryWithin > 0 && !first.IsZero() && next.After(first.Add(k.RetryWithin)) {
+		return time.Time{}, false
+	}
+	return next, notAfter.IsZero() || next.Before(notAfter)
+}

@@ -1,0 +1,210 @@
+// Package smtp sends e-mail by a mail server of the installation (RFC 5321, RFC 6409). The
+// protocol is github.com/wneessen/go-mail's.
+//
+// A server answers each step with a code: 4xx means later, 5xx means never. It has the
+// message when it has answered the end of the text with 250. An error before that end means
+// that it has not; no answer to that end means that nobody knows.
+package smtp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/mail"
+	"net/textproto"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+	client "github.com/wneessen/go-mail/smtp"
+
+	"quittance/internal/provider"
+)
+
+// Name is the provider's short name.
+const Name = "smtp"
+
+// Schemes of the address.
+const (
+	schemeTLS   = "smtps"
+	schemePlain = "smtp+plain"
+)
+
+// Registration is the registration of SMTP.
+var Registration = provider.Registration{
+	Name: Name, Channel: provider.ChannelEmail, Schemes: []string{schemeTLS, schemePlain},
+	Form: "smtp://USER@HOST:587?from=ADDRESS (STARTTLS), smtps://USER@HOST:465?from=ADDRESS, or smtp+plain://127.0.0.1:25?from=ADDRESS for a server on this machine; further settings are name and ca_file (the secret is the user's password)",
+	New:  func(s provider.Settings) (provider.Provider, error) { return New(s) },
+}
+
+// Ports of submission (RFC 6409, RFC 8314) and of relaying.
+const (
+	portSubmission = 587
+	portTLS        = 465
+	portRelay      = 25
+)
+
+// Server sends e-mail by one mail server. Safe for concurrent use.
+type Server struct {
+	client *gomail.Client
+	from   mail.Address
+	host   string // of message ids
+}
+
+// New makes the provider of an installation.
+func New(s provider.Settings) (*Server, error) {
+	from, err := mail.ParseAddress(s.Text("from"))
+	if err != nil {
+		return nil, errors.New("from: must be the e-mail address that messages come from, such as no-reply@pay.example")
+	}
+	from.Name = s.Text("name")
+	config, err := s.TLS()
+	if err = errors.Join(err, s.Unknown()); err != nil {
+		return nil, err
+	}
+	user := s.Address.User.Username()
+	switch {
+	case s.Address.Hostname() == "":
+		return nil, errors.New("the host is missing")
+	case s.Address.Scheme == schemePlain && !s.IsLoopback():
+		return nil, errors.New("smtp+plain is for a server on this machine only: use smtp (STARTTLS) or smtps")
+	case user != "" && s.Secret.Empty():
+		return nil, errors.New("the secret is missing: the password of the user")
+	case user == "" && !s.Secret.Empty():
+		return nil, errors.New("there is a password, but no user: smtp://USER@HOST")
+	}
+	helo, err := os.Hostname()
+	if err != nil || helo == "" {
+		helo = "localhost"
+	}
+	port, policy := portSubmission, gomail.TLSMandatory
+	options := []gomail.Option{gomail.WithTimeout(s.Timeout), gomail.WithTLSConfig(config), gomail.WithoutNoop(), gomail.WithHELO(helo)}
+	switch s.Address.Scheme {
+	case schemeTLS:
+		port = portTLS
+		options = append(options, gomail.WithSSL())
+	case schemePlain:
+		port, policy = portRelay, gomail.NoTLS
+	}
+	if text := s.Address.Port(); text != "" {
+		if port, err = strconv.Atoi(text); err != nil {
+			return nil, errors.New("the port is no number")
+		}
+	}
+	options = append(options, gomail.WithPort(port), gomail.WithTLSPolicy(policy))
+	if user != "" {
+		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(user), gomail.WithPassword(s.Secret.Reveal()))
+	}
+	cl, err := gomail.NewClient(s.Address.Hostname(), options...)
+	if err != nil {
+		return nil, fmt.Errorf("preparing SMTP: %w", err)
+	}
+	_, host, _ := strings.Cut(from.Address, "@")
+	return &Server{client: cl, from: *from, host: host}, nil
+}
+
+// Name returns the provider's short name.
+func (*Server) Name() string { return Name }
+
+const doing = "sending an e-mail"
+
+// Send hands a message over. Its Message-ID is made of the message's id, so it is the same
+// at every attempt.
+func (s *Server) Send(ctx context.Context, m provider.Message) error {
+	msg, err := s.message(m)
+	if err != nil {
+		return err
+	}
+	cl, err := s.dial(ctx, doing)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = cl.Close() })()
+	err = s.client.SendWithSMTPClient(cl, msg)
+	if err != nil && !msg.IsDelivered() {
+		_ = cl.Close()
+		return judge(err)
+	}
+	_ = s.client.CloseWithSMTPClient(cl) // the server has the message
+	return nil
+}
+
+// message returns the message in go-mail's form.
+func (s *Server) message(m provider.Message) (*gomail.Msg, error) {
+	out := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	out.FromMailAddress(&s.from)
+	if out.To(m.To) != nil {
+		return nil, &provider.Error{Doing: doing, Fault: provider.FaultRefused, Code: "address_malformed"}
+	}
+	out.Subject(m.Subject)
+	out.SetMessageIDWithValue(m.ID + "@" + s.host)
+	out.SetDateWithValue(m.At)
+	out.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: nobody answers it by a program
+	out.SetBodyString(gomail.TypeTextPlain, m.Text)
+	return out, nil
+}
+
+// dial connects and signs in. An error means that the message was not sent.
+func (s *Server) dial(ctx context.Context, doing string) (*client.Client, error) {
+	cl, err := s.client.DialToSMTPClientWithContext(ctx)
+	if err == nil {
+		return cl, nil
+	}
+	e := &provider.Error{Doing: doing, Fault: provider.FaultNotSent, Code: "connection"}
+	var reply *textproto.Error
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &reply):
+		e.Code = "smtp_" + strconv.Itoa(reply.Code)
+		if reply.Code == 535 || reply.Code == 534 || reply.Code == 530 {
+			e.Fault = provider.FaultCredentials
+		}
+	case errors.Is(err, gomail.ErrNoSupportedAuthDiscovered), errors.Is(err, gomail.ErrPlainAuthNotSupported):
+		e.Fault, e.Code = provider.FaultCredentials, "no_authentication"
+	case errors.As(err, &certificate):
+		e.Code = "tls_certificate"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		e.Code = "timeout"
+	}
+	return nil, e
+}
+
+// judge returns the Error of a message that the server has not confirmed.
+func judge(err error) *provider.Error {
+	out := &provider.Error{Doing: doing, Fault: provider.FaultUnknown}
+	var failed *gomail.SendError
+	if !errors.As(err, &failed) {
+		return out
+	}
+	code := failed.ErrorCode()
+	switch {
+	case code >= 500:
+		out.Fault = provider.FaultRefused
+	case code >= 400:
+		out.Fault = provider.FaultBusy
+	case failed.Reason != gomail.ErrSMTPDataClose && failed.Reason != gomail.ErrWriteContent:
+		out.Fault = provider.FaultNotSent // the server does not have the text
+	}
+	if out.Code = "no_answer"; code != 0 {
+		out.Code = "smtp_" + strconv.Itoa(code)
+	}
+	return out
+}
+
+// checkWithin bounds Check.
+const checkWithin = 10 * time.Second
+
+// Check connects and signs in.
+func (s *Server) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	cl, err := s.dial(ctx, "signing in at the mail server")
+	if err != nil {
+		return err
+	}
+	_ = s.client.CloseWithSMTPClient(cl)
+	return nil
+}

@@ -1,0 +1,324 @@
+// Package notify is the kind of delivery that sends messages to people: SMS and e-mail by the
+// installation's providers (internal/notify says what a message is).
+//
+// A destination is one address of one channel, as a keyed hash. Each destination gets one
+// message at a time. A message that the provider has accepted is recorded as delivered and is
+// never sent again. What happens without an acceptance is the kind's policy: see
+// notify.Kind. A message of a kind with Once is recorded before its call; when a worker dies
+// between the call and the outcome, the next one gives the message up.
+package notify
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"quittance/internal/call"
+	"quittance/internal/deliveries"
+	"quittance/internal/notify"
+	"quittance/internal/personal"
+	"quittance/internal/provider"
+	"quittance/internal/secret"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/sinks/delivery"
+)
+
+// Kind is the name of this kind of delivery.
+const Kind = notify.DeliveryKind
+
+// Registration returns the registration of messages. A destination needs no configuration.
+func Registration() deliveries.Registration {
+	return deliveries.Registration{
+		Kind: Kind, Notifications: schemas.TopicMessages, Deliveries: schemas.TopicMessagesDeliveries, Plan: notify.Plan, Redelivers: true, Directory: directory{},
+	}
+}
+
+// directory knows every address.
+type directory struct{}
+
+// Destinations is not used: Plan names the destination of a message.
+func (directory) Destinations(*record.Notification) []string { return nil }
+
+// Destination allows one call at a time to an address.
+func (directory) Destination(id string) (deliveries.Destination, bool) {
+	for _, c := range provider.Channels {
+		if strings.HasPrefix(id, string(c)+"_") {
+			return deliveries.Destination{MaxInFlight: 1}, true
+		}
+	}
+	return deliveries.Destination{}, false
+}
+
+// Faults of messages besides those of providers. They are reasons of outcomes and labels of
+// metrics.
+const (
+	faultExpired    = "expired"        // worthless by now: not sent
+	faultNotAgain   = "not_sent_again" // it may be sent only once, and it was or may have been
+	faultNoProvider = "no_provider"    // the installation has no provider of the channel
+	faultErased     = "erased"         // its personal data is erased
+	faultDatabase   = "database"       // Postgres is away
+	faultLocked     = "locked"         // this process lacks the master key
+	faultUnusable   = "unusable"       // the record, its kind or its text is not usable
+	outcomeAccepted = "accepted"       // by the provider; an outcome and no fault
+	faultInterrupt  = "interrupted"    // at shutdown; the result is unknown
+	retryDatabase   = 5 * time.Second  // until Postgres is back, for a message of a kind with Once
+	retryConfig     = 30 * time.Second // until somebody mends the installation
+	erasePatience   = 2 * time.Second  // to delete a key, which the sweep does otherwise
+	sweepPause      = 30 * time.Minute // between two sweeps
+)
+
+// outcomes lists the label of metrics.
+func outcomes() []string {
+	all := []string{outcomeAccepted, faultExpired, faultNotAgain, faultNoProvider, faultErased, faultDatabase, faultLocked, faultUnusable, faultInterrupt}
+	for _, f := range provider.Faults {
+		all = append(all, string(f))
+	}
+	return all
+}
+
+// Personal opens the personal part of messages: personal.Store.
+type Personal interface {
+	// Message opens an address and variables. Errors wrap personal.ErrErased,
+	// personal.ErrMalformed and secret.ErrUnknownKey, or are those of a Postgres that is
+	// away.
+	Message(ctx context.Context, messageID string, sealed []byte) (personal.Message, error)
+	// Forget deletes the key of a message.
+	Forget(ctx context.Context, messageID string) error
+}
+
+// Config is what a Policy needs. Fields are required unless they say otherwise.
+type Config struct {
+	Codec     *schemas.Codec
+	Personal  Personal
+	Templates *notify.Templates
+	Sends     *notify.Sends
+	// Providers has the provider of each channel. A channel may lack one.
+	Providers map[provider.Channel]provider.Provider
+	Now       func() time.Time
+	Log       *slog.Logger
+	Metrics   prometheus.Registerer
+}
+
+// Policy sends messages. Safe for concurrent use.
+type Policy struct {
+	cfg      Config
+	messages *prometheus.CounterVec
+	segments *prometheus.CounterVec
+}
+
+// NewPolicy makes the policy of the worker.
+func NewPolicy(cfg Config) (*Policy, error) {
+	if cfg.Codec == nil || cfg.Personal == nil || cfg.Templates == nil || cfg.Sends == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("messages: Codec, Personal, Templates, Sends, Now, Log and Metrics are required")
+	}
+	cfg.Providers = maps.Clone(cfg.Providers)
+	with := promauto.With(cfg.Metrics)
+	p := &Policy{
+		cfg: cfg,
+		messages: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_messages_total", Help: "Attempts to send a message, by kind, channel and outcome.",
+		}, []string{"kind", "channel", "outcome"}),
+		segments: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_messages_segments_total", Help: "Segments of the SMS that providers have accepted, by kind.",
+		}, []string{"kind"}),
+	}
+	for _, k := range notify.Kinds() {
+		for _, c := range k.Channels {
+			for _, o := range outcomes() {
+				p.messages.WithLabelValues(k.Name, string(c), o)
+			}
+		}
+		p.segments.WithLabelValues(k.Name)
+	}
+	return p, nil
+}
+
+// Run deletes old rows of Sends until ctx ends.
+func (p *Policy) Run(ctx context.Context) error {
+	for {
+		if _, err := p.cfg.Sends.Sweep(ctx, p.cfg.Now()); err != nil && ctx.Err() == nil {
+			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "old sends of messages are not deleted", slog.Any("error", err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(sweepPause):
+		}
+	}
+}
+
+// Send makes one attempt. The result has no answer, because a provider's answer may repeat the
+// address.
+func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
+	begun := time.Now()
+	r := p.send(ctx, d)
+	r.Duration = time.Since(begun)
+	return r
+}
+
+func (p *Policy) send(ctx context.Context, d *record.Delivery) call.Result {
+	var m record.Message
+	if err := p.cfg.Codec.Decode(d.Body, &m); err != nil {
+		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a message is not readable", slog.String("delivery_id", d.DeliveryID), slog.Any("error", err))
+		return call.Result{Fault: faultUnusable}
+	}
+	kind, ok := notify.KindOf(m.Kind)
+	if !ok {
+		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a message has a kind that this release does not know", slog.String("delivery_id", d.DeliveryID), slog.String("kind", m.Kind))
+		return call.Result{Fault: faultUnusable}
+	}
+	r, segments := p.attempt(ctx, &m, kind)
+	outcome := r.Fault
+	if outcome == "" {
+		outcome = outcomeAccepted
+		p.segments.WithLabelValues(kind.Name).Add(float64(segments))
+	}
+	p.messages.WithLabelValues(kind.Name, m.Channel, outcome).Inc()
+	p.cfg.Log.LogAttrs(ctx, slog.LevelDebug, "message", slog.String("message_id", m.MessageID), slog.String("kind", kind.Name),
+		slog.String("channel", m.Channel), slog.String("outcome", outcome), slog.String("detail", r.Detail), slog.Int("segments", segments))
+	if kind.Once && !p.mayPass(r.Fault) {
+		p.forget(ctx, m.MessageID)
+	}
+	return r
+}
+
+// attempt sends the message unless something forbids it.
+func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kind) (r call.Result, segments int) {
+	channel, now := provider.Channel(m.Channel), p.cfg.Now()
+	if !m.NotAfter.IsZero() && !now.Before(m.NotAfter) {
+		return call.Result{Fault: faultExpired}, 0
+	}
+	carrier := p.cfg.Providers[channel]
+	if carrier == nil {
+		return call.Result{Fault: faultNoProvider}, 0
+	}
+	private, err := p.cfg.Personal.Message(ctx, m.MessageID, m.Sealed)
+	if err != nil {
+		fault := p.unopened(ctx, m, err)
+		if fault == faultErased && kind.Once {
+			fault = faultNotAgain // the key is deleted when such a message is done
+		}
+		return call.Result{Fault: fault}, 0
+	}
+	text, err := p.cfg.Templates.Render(m.Template, channel, m.Locale, private.Variables)
+	if err != nil {
+		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a message has no text", slog.String("message_id", m.MessageID), slog.Any("error", err))
+		return call.Result{Fault: faultUnusable}, 0
+	}
+	if kind.Once {
+		// After this line nobody sends the message again, unless it is definitely refused.
+		switch may, err := p.cfg.Sends.Begin(ctx, m.MessageID, kind, now); {
+		case err != nil:
+			return call.Result{Fault: p.database(ctx, err)}, 0
+		case !may:
+			return call.Result{Fault: faultNotAgain}, 0
+		}
+	}
+	err = carrier.Send(ctx, provider.Message{ID: m.MessageID, To: private.To, Subject: text.Subject, Text: text.Body, At: m.OccurredAt, NotAfter: m.NotAfter})
+	if err == nil {
+		return call.Result{Status: 200}, text.Segments
+	}
+	e := provider.Of(err)
+	if kind.Once && e.Fault.Definite() {
+		if err := p.cfg.Sends.Refused(context.WithoutCancel(ctx), m.MessageID, p.cfg.Now()); err != nil {
+			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a refused message is not sent again", slog.String("message_id", m.MessageID), slog.Any("error", err))
+		}
+	}
+	if ctx.Err() != nil && !e.Fault.Definite() {
+		return call.Result{Fault: call.FaultInterrupted}, 0
+	}
+	return call.Result{Fault: string(e.Fault), Detail: e.Code, RetryAfter: e.RetryAfter}, 0
+}
+
+// unopened returns the fault of a personal part that does not open.
+func (p *Policy) unopened(ctx context.Context, m *record.Message, err error) string {
+	switch {
+	case errors.Is(err, personal.ErrErased):
+		return faultErased
+	case errors.Is(err, personal.ErrMalformed):
+		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a message does not open", slog.String("message_id", m.MessageID), slog.Any("error", err))
+		return faultUnusable
+	case errors.Is(err, secret.ErrUnknownKey), errors.Is(err, secret.ErrSealed):
+		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a message does not open with the master keys of this process", slog.String("message_id", m.MessageID), slog.Any("error", err))
+		return faultLocked
+	}
+	return p.database(ctx, err)
+}
+
+func (p *Policy) database(ctx context.Context, err error) string {
+	if ctx.Err() != nil {
+		return call.FaultInterrupted
+	}
+	p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a message waits for Postgres", slog.Any("error", err))
+	return faultDatabase
+}
+
+// forget deletes the key of a message that is never sent again.
+func (p *Policy) forget(ctx context.Context, messageID string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), erasePatience)
+	defer cancel()
+	if err := p.cfg.Personal.Forget(ctx, messageID); err != nil {
+		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the key of a message is deleted later", slog.String("message_id", messageID), slog.Any("error", err))
+	}
+}
+
+// own reports whether the fault is the installation's and not the provider's: no provider was
+// called.
+func own(fault string) bool {
+	switch fault {
+	case faultNoProvider, faultDatabase, faultLocked:
+		return true
+	}
+	return false
+}
+
+// mayPass reports whether a message of a kind with Once may be sent after the fault.
+func (p *Policy) mayPass(fault string) bool {
+	switch provider.Fault(fault) {
+	case provider.FaultBusy, provider.FaultNotSent, provider.FaultCredentials:
+		return true
+	case provider.FaultRefused, provider.FaultUnknown:
+	}
+	return own(fault) || fault == call.FaultInterrupted
+}
+
+// Judge decides what follows an attempt. A provider's acceptance is final. A refusal that may
+// pass is tried again after the kind's delays. So is an unknown result, except for a kind with
+// Once. A fault of the installation is tried again as long as the message is worth it, at
+// most with the steps of webhooks.
+func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
+	exhausted := delivery.Verdict{Outcome: deliveries.OutcomeExhausted}
+	kind, known := notify.KindOfEvent(d.Event)
+	var m record.Message
+	switch {
+	case r.Fault == "":
+		return delivery.Verdict{Outcome: deliveries.OutcomeDelivered}
+	case !known || p.cfg.Codec.Decode(d.Body, &m) != nil:
+		return exhausted
+	case own(r.Fault):
+		delay := retryConfig
+		switch {
+		case !kind.Once:
+			delay = max(retryConfig, deliveries.RetryDelay(int(d.Attempt), call.Result{}))
+		case r.Fault == faultDatabase:
+			delay = retryDatabase
+		}
+		next := now.Add(delay)
+		if !m.NotAfter.IsZero() && !next.Before(m.NotAfter) || m.NotAfter.IsZero() && int(d.Attempt) >= deliveries.LastStep {
+			return exhausted
+		}
+		return delivery.Verdict{Outcome: deliveries.OutcomeFailed, NextAttemptAt: next}
+	case p.mayPass(r.Fault), r.Fault == string(provider.FaultUnknown) && !kind.Once:
+		if next, ok := kind.NextAttempt(int(d.Attempt), d.FirstAttemptAt, now, m.NotAfter, r.RetryAfter); ok {
+			return delivery.Verdict{Outcome: deliveries.OutcomeFailed, NextAttemptAt: next}
+		}
+	}
+	return exhausted
+}
