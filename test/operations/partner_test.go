@@ -137,8 +137,8 @@ func (o caseOperator) oldPartner(t *testing.T, jean, mireille caseOperator) {
 	var u usage
 	harness.Eventually(t, "the agency sees who calls, and the reversal", func() error {
 		u = usage{}
-		o.JSON(t, &u, "cashin", "usage", "--agency", "impots")
-		if len(u.Applications) == 0 || len(u.Reversals) == 0 || !strings.Contains(fmt.Sprint(u.Applications), "/partners/payments") {
+		o.JSON(t, &u, "cashin", "usage", "--agency", "impots") // counts are written every few seconds
+		if len(u.Applications) == 0 || len(u.Reversals) == 0 || !strings.Contains(fmt.Sprint(u.Applications), "check-status") {
 			return fmt.Errorf("%+v", u)
 		}
 		return nil
