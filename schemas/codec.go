@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -85,10 +86,17 @@ func (c *Codec) Encode(r record.Record) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("encoding %s: unknown schema", r.Name())
 	}
-	buf := make([]byte, headerSize, 1024)
-	binary.BigEndian.PutUint32(buf[1:], id)
-	return record.Append(buf, r), nil
+	buf := scratch.Get().(*[]byte) //nolint:forcetypeassert // New makes nothing else
+	*buf = append((*buf)[:0], 0)
+	*buf = record.Append(binary.BigEndian.AppendUint32(*buf, id), r)
+	value := bytes.Clone(*buf)
+	scratch.Put(buf)
+	return value, nil
 }
+
+// scratch holds buffers of Encode. Most records are much smaller than the largest, so a value
+// gets memory of its own size.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 // Decode decodes value into r. Fields that an older version of the record did not know
 // are zero. Errors wrap ErrUndecodable, except when the registry cannot be reached: the

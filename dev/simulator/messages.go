@@ -74,9 +74,9 @@ func boxRoutes[T letter](box *letterbox[T], title string, columns ...string) fun
 // writeLetters writes the page of an inbox, the newest message first.
 func writeLetters[T letter](w io.Writer, kept []T, title string, columns []string) {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="5"><title>%s</title>
+	fmt.Fprintf(&b, `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>%s</title>
 <style>body{font:1rem/1.5 system-ui,sans-serif;margin:1rem;max-width:60rem}section{border-top:1px solid #767676;padding:.5rem 0}dt{color:#595959}dd{margin:0;white-space:pre-wrap;overflow-wrap:anywhere}</style>
-<main><h1>%s</h1><p>Simulated: nothing left this machine. The page reloads every 5 seconds.</p>
+<main><h1>%s</h1><p>Simulated: nothing left this machine. The newest message comes first; reload the page for more.</p>
 `, html.EscapeString(title), html.EscapeString(title))
 	if len(kept) == 0 {
 		b.WriteString("<p>No message has come yet.</p>\n")

@@ -109,10 +109,7 @@ func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error)
 	c.partition = int32(binary.BigEndian.Uint32(b[:]) % uint32(cfg.Topology.Count(cfg.Family.Replies))) //nolint:gosec // a partition
 
 	var err error
-	// With one request at a time to a broker, the commands that arrive during a request go
-	// out together in the next one. Under load this costs the broker and this process less
-	// CPU time; a single command still goes out at once.
-	if c.producer, err = cfg.Kafka.Producer(kgo.MaxProduceRequestsInflightPerBroker(1)); err != nil {
+	if c.producer, err = cfg.Kafka.Producer(); err != nil {
 		return nil, err
 	}
 	topic := cfg.Topology.Name(cfg.Family.Replies)

@@ -41,6 +41,9 @@ func (s *Store) Apply(ctx context.Context, outcomes []*record.Attempt, moves []c
 		if err := insertAttempts(ctx, tx, outcomes); err != nil {
 			return err
 		}
+		if err := s.supersede(ctx, tx, outcomes); err != nil {
+			return err
+		}
 		return s.acceptConfirmations(ctx, tx, outcomes)
 	})
 }
@@ -81,9 +84,10 @@ func (s *Store) fold(outcomes []*record.Attempt) []*change {
 			if a.HTTPStatus == http.StatusGone && slices.Contains(suspending, c.kind) {
 				c.gone = &a.At
 			}
+		case OutcomeSuperseded: // nothing is known of the destination
 		case OutcomeDeferred:
 			switch a.Reason {
-			case ReasonMailboxFull, ReasonRateLimited, ReasonRetried: // the destination itself is not at fault
+			case ReasonMailboxFull, ReasonRateLimited, ReasonRetried, ReasonOrderUnknown: // the destination itself is not at fault
 			case ReasonSuspended: // suspended_at decides; the suspension may have ended
 			default:
 				c.hold = &a.NextAttemptAt
@@ -160,7 +164,7 @@ func rowOf(a *record.Attempt) []any {
 	if state == StateWaiting {
 		next = zeronull.Timestamptz(a.NextAttemptAt)
 	}
-	if state == StateDelivered {
+	if state == StateDelivered || state == StateSuperseded {
 		body = nil // in every other state, also exhausted, it may still be sent
 	}
 	return []any{

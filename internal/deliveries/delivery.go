@@ -26,10 +26,13 @@ const (
 	OutcomeNeedsOperator Outcome = "needs_operator"
 	// OutcomeExhausted: the last attempt of the schedule failed.
 	OutcomeExhausted Outcome = "exhausted"
+	// OutcomeSuperseded: no call was made, because the destination has accepted the event
+	// of the session after which no other one is sent (Registration.Final).
+	OutcomeSuperseded Outcome = "superseded"
 )
 
 // Outcomes lists all outcomes.
-var Outcomes = []Outcome{OutcomeDelivered, OutcomeFailed, OutcomeDeferred, OutcomeNeedsOperator, OutcomeExhausted}
+var Outcomes = []Outcome{OutcomeDelivered, OutcomeFailed, OutcomeDeferred, OutcomeNeedsOperator, OutcomeExhausted, OutcomeSuperseded}
 
 // Reasons of deferred outcomes.
 const (
@@ -39,6 +42,8 @@ const (
 	ReasonSuspended     = "suspended"
 	ReasonNoDestination = "destination_unknown"
 	ReasonLocked        = "destination_locked"
+	// ReasonOrderUnknown: Postgres cannot say whether a later event was accepted.
+	ReasonOrderUnknown = "order_unknown"
 	// ReasonRetried: staff asked for one more call, which is due at once.
 	ReasonRetried = "retried"
 )
@@ -48,7 +53,7 @@ const (
 const ReasonRecorded = "recorded_by_hand"
 
 // Reasons lists the reasons for which a worker defers.
-var Reasons = []string{ReasonMailboxFull, ReasonRateLimited, ReasonBreakerOpen, ReasonSuspended, ReasonNoDestination, ReasonLocked}
+var Reasons = []string{ReasonMailboxFull, ReasonRateLimited, ReasonBreakerOpen, ReasonSuspended, ReasonNoDestination, ReasonLocked, ReasonOrderUnknown}
 
 // Ref names a delivery in one round of the schedule.
 type Ref struct {
@@ -93,7 +98,7 @@ func Requested(n *record.Notification, d *record.Delivery) *record.Attempt {
 
 // called reports whether the outcome is that of a call.
 func called(a *record.Attempt) bool {
-	return Outcome(a.Outcome) != OutcomeDeferred && a.Reason != ReasonRecorded
+	return Outcome(a.Outcome) != OutcomeDeferred && Outcome(a.Outcome) != OutcomeSuperseded && a.Reason != ReasonRecorded
 }
 
 // Plan returns the delivery of a notification to a destination.

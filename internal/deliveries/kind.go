@@ -32,6 +32,10 @@ type Registration struct {
 	// Confirms is true when an accepted delivery settles the payment's row in
 	// erp_confirmations. The event's id is the transaction_id.
 	Confirms bool
+	// Final is the event of a session after which no other event of it is sent: when a
+	// destination has accepted it, the other deliveries of the session are superseded.
+	// Empty: the deliveries of a session are independent, and receivers order them.
+	Final string
 	// Directory has the destinations. It may be nil for operations on rows, which
 	// plan, send and claim nothing.
 	Directory Directory

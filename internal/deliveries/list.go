@@ -16,6 +16,7 @@ import (
 const (
 	CodeUnknown        = "delivery.unknown"            // no delivery has this id (days: for which deliveries are kept)
 	CodeAccepted       = "delivery.accepted"           // the destination has accepted it (at)
+	CodeSuperseded     = "delivery.superseded"         // a later event of its payment was accepted
 	CodeBodyGone       = "delivery.body_gone"          // the bytes to send are no longer kept
 	CodeStateUnknown   = "delivery.state_unknown"      // no such state (states)
 	CodeNotRetryable   = "delivery.not_retryable"      // deliveries in this state cannot be retried (state, states)

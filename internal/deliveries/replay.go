@@ -65,7 +65,9 @@ type Replayed struct {
 	Accepted  int64 // were accepted and are not sent again
 	Scheduled int64 // wait for their next attempt
 	Parked    int64 // need an operator or are exhausted: a retry or a recovery sends them
-	UnderWay  int64 // are planned and not settled
+	// Superseded are not sent, because a later event of their payment was accepted.
+	Superseded int64
+	UnderWay   int64 // are planned and not settled
 	// Unreadable is the number of records that cannot be decoded.
 	Unreadable int64
 }
@@ -237,6 +239,9 @@ func (r *replay) flush(ctx context.Context) error {
 		missing = append(missing, again...)
 	}
 	r.replayed.Accepted += int64(len(accepted))
+	if missing, err = r.withoutSuperseded(ctx, missing); err != nil {
+		return err
+	}
 	made := int64(len(missing))
 	if !r.DryRun && made > 0 {
 		if made, err = r.make(ctx, missing); err != nil {
@@ -246,6 +251,27 @@ func (r *replay) flush(ctx context.Context) error {
 	r.replayed.Made += made
 	r.replayed.Scheduled += int64(len(missing)) - made // another process made these in the meantime
 	return nil
+}
+
+// withoutSuperseded returns the deliveries that no later event supersedes. It counts the
+// others.
+func (r *replay) withoutSuperseded(ctx context.Context, batch []record.Delivery) (out []record.Delivery, err error) {
+	ids := make([]string, len(batch))
+	for i := range batch {
+		ids[i] = batch[i].SessionID
+	}
+	superseded, err := r.store.superseded(ctx, r.kind, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range batch {
+		if superseded[batch[i].SessionID] && batch[i].Event != r.kind.Final {
+			r.replayed.Superseded++
+		} else {
+			out = append(out, batch[i])
+		}
+	}
+	return out, nil
 }
 
 // sort returns the deliveries that are missing and those that were accepted. It counts
@@ -280,6 +306,8 @@ func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, ac
 			accepted = append(accepted, d)
 		case StateWaiting, StateQueued:
 			r.replayed.Scheduled++
+		case StateSuperseded:
+			r.replayed.Superseded++
 		default:
 			r.replayed.Parked++
 		}
@@ -311,6 +339,9 @@ func (r *replay) make(ctx context.Context, batch []record.Delivery) (made int64,
 		}
 		if made = tag.RowsAffected(); made == 0 {
 			return nil
+		}
+		if err := r.store.supersede(ctx, tx, attempts); err != nil {
+			return err
 		}
 		if _, err := tx.Exec(ctx, `
 			UPDATE delivery_destinations SET next_due_at = least(next_due_at, $3)

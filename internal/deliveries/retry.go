@@ -32,7 +32,7 @@ type Retried struct {
 
 // Retry makes a delivery due now. Late outcomes of earlier rounds no longer count,
 // except Delivered. now is the service's clock. Retry is refused when the delivery was
-// accepted or is unknown, when its bytes are deleted, and when its destination is
+// accepted, superseded or is unknown, when its bytes are deleted, and when its destination is
 // suspended.
 func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now time.Time) (Retried, error) {
 	var out Retried
@@ -51,6 +51,9 @@ func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now
 		out = Retried{Delivery: d}
 		if d.State == StateDelivered {
 			return operation.Refuse(CodeAccepted, "id", operation.Args{"at": d.LastOutcomeAt})
+		}
+		if d.State == StateSuperseded {
+			return operation.Refuse(CodeSuperseded, "id", nil)
 		}
 		if err := at.refuseSuspended(); err != nil {
 			return err

@@ -21,10 +21,11 @@ const (
 	StateDelivered     = "delivered"
 	StateNeedsOperator = "needs_operator"
 	StateExhausted     = "exhausted"
+	StateSuperseded    = "superseded" // by a later event of its session; it is never sent again
 )
 
 // States lists all states.
-var States = []string{StateWaiting, StateQueued, StateDelivered, StateNeedsOperator, StateExhausted}
+var States = []string{StateWaiting, StateQueued, StateDelivered, StateNeedsOperator, StateExhausted, StateSuperseded}
 
 // Retryable are the states from which an operator can have a delivery sent again.
 var Retryable = []string{StateWaiting, StateNeedsOperator, StateExhausted}
@@ -36,6 +37,7 @@ var stateOf = map[Outcome]string{
 	OutcomeDeferred:      StateWaiting,
 	OutcomeNeedsOperator: StateNeedsOperator,
 	OutcomeExhausted:     StateExhausted,
+	OutcomeSuperseded:    StateSuperseded,
 }
 
 // Known reports whether the outcome is one of Outcomes.
@@ -151,7 +153,7 @@ func (s *Store) dropDay(ctx context.Context, name string) error {
 			return err
 		}
 		var open bool
-		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+` WHERE state NOT IN ('delivered', 'exhausted'))`).Scan(&open); err != nil || open {
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+` WHERE state NOT IN ('delivered', 'exhausted', 'superseded'))`).Scan(&open); err != nil || open {
 			return err
 		}
 		_, err := tx.Exec(ctx, `DROP TABLE `+table+`, `+attempts)

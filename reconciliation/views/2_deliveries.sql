@@ -13,7 +13,7 @@ CREATE OR REPLACE VIEW deliveries
     endpoint_id      String COMMENT 'Webhook endpoint, or agency/mode of an ERP',
     event            String COMMENT 'What the delivery tells, such as checkout.completed',
     event_id         String COMMENT 'evt_ id; of an ERP confirmation its transaction_id',
-    outcome          String COMMENT 'delivered if it ever was; else the last outcome: failed, deferred, needs_operator, exhausted',
+    outcome          String COMMENT 'delivered if it ever was; else the last outcome: failed, deferred, needs_operator, exhausted, superseded',
     http_status      Int32 COMMENT 'Status that the destination answered; 0 for no answer',
     duration_ms      Int64 COMMENT 'Duration of that call, milliseconds',
     reason           String COMMENT 'Why it was not accepted',

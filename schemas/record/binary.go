@@ -56,7 +56,10 @@ func appendBytes(b, v []byte) []byte {
 func appendMap(b []byte, m map[string]string) []byte {
 	if len(m) > 0 {
 		b = binary.AppendVarint(b, int64(len(m)))
-		for _, k := range slices.Sorted(maps.Keys(m)) {
+		keys := make([]string, 0, 20) // metadata have no more
+		keys = slices.AppendSeq(keys, maps.Keys(m))
+		slices.Sort(keys)
+		for _, k := range keys {
 			b = appendString(appendString(b, k), m[k])
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"time"
 
+	"quittance/checkout"
 	"quittance/internal/address"
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
@@ -36,7 +37,7 @@ type Applications interface {
 // operations on rows, which use no directory.
 func Registration(applications Applications) deliveries.Registration {
 	r := deliveries.Registration{
-		Kind: Kind, Notifications: schemas.TopicPartners, Deliveries: schemas.TopicPartnersDeliveries, Suspends: true, Redelivers: true,
+		Kind: Kind, Notifications: schemas.TopicPartners, Deliveries: schemas.TopicPartnersDeliveries, Suspends: true, Redelivers: true, Final: string(checkout.EventCompleted),
 		Entries: func(dir registry.Directory) (entries []deliveries.Entry) {
 			for _, p := range dir.Partners {
 				entries = append(entries, entry(p))

@@ -1,6 +1,7 @@
 package cashin_test
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/internal/deliveries"
+	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -88,6 +91,100 @@ func TestUnsignedWebhooks(t *testing.T) {
 	if state := b.State(t, cashin.Kind, "evt_nowhere", "without"); state != "" {
 		t.Errorf("a webhook without an address is %s", state)
 	}
+}
+
+// A payment expired, and staff honoured its late money. Once the partner has accepted
+// completed, the earlier failed is never sent: not by its schedule, not in the queue of a
+// worker, not by a retry of an operator, not by a replay.
+func TestCompletedEndsFailed(t *testing.T) {
+	t.Parallel()
+	b := deliverytest.New(t, deliverytest.Servers{
+		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
+	})
+	partner := deliverytest.NewReceiver(t, "none")
+	apps := &applications{url: map[string]string{"app": ""}}
+	policy, err := cashin.NewPolicy(cashin.Config{Applications: apps, Loopback: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.Sender(cashin.Registration(apps), policy)
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), b.Schedule(t))
+	first := deliverytest.Start(t, deliverytest.Worker(t, cfg))
+	begun := b.Now()
+	notice := func(id, session, event string) *record.Notification {
+		n := b.Notification(id, "app")
+		n.SessionID, n.Event, n.Body, n.URL = session, event, []byte(id), partner.URL+"/"+id
+		return n
+	}
+	state := func(id, want string) {
+		t.Helper()
+		deliverytest.Eventually(t, id+" is "+want, func() bool { return b.State(t, cashin.Kind, id, "app") == want })
+	}
+	got := func() (bodies []string) {
+		for _, r := range partner.Got() {
+			bodies = append(bodies, r.Body)
+		}
+		return bodies
+	}
+	partner.Answer(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/failed" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	b.Notify(t, schemas.TopicPartners, true, notice("failed", "chs_late", "checkout.expired"))
+	state("failed", "waiting")
+	b.Notify(t, schemas.TopicPartners, true, notice("completed", "chs_late", "checkout.completed"))
+	state("completed", "delivered")
+	state("failed", "superseded")
+
+	// A worker that has it in hand, as after a claim that came before the acceptance, and
+	// a worker that knows nothing of the acceptance.
+	again := func(what string) {
+		t.Helper()
+		b.Notify(t, schemas.TopicPartners, true, notice(what, "chs_late", "checkout.failed"))
+		state(what, "superseded")
+	}
+	again("first_worker")
+	first()
+	deliverytest.Start(t, deliverytest.Worker(t, cfg))
+	again("second_worker")
+	if bodies := got(); bodies[0] != "failed" || bodies[len(bodies)-1] != "completed" {
+		t.Errorf("the partner got %q", bodies)
+	}
+
+	var refused *operation.Error
+	_, err = b.Store.Retry(t.Context(), deliverytest.Actor, deliveries.ID(cashin.Kind, "failed", "app"), b.Now())
+	if !errors.As(err, &refused) || refused.Code != deliveries.CodeSuperseded {
+		t.Errorf("a retry: %v", err)
+	}
+	if n, err := b.Store.RetryAll(t.Context(), deliverytest.Actor, cashin.Kind, "app", deliveries.StateWaiting, b.Now(), nil); err != nil || n != 0 {
+		t.Errorf("a retry of all makes %d due, %v", n, err)
+	}
+	if _, err := b.Pool.Exec(t.Context(), `DELETE FROM deliveries WHERE event_id = 'failed'`); err != nil { // as if its day's table was lost
+		t.Fatal(err)
+	}
+	store := deliveries.NewStore(b.Pool, deliveries.Kinds{cashin.Registration(apps)})
+	for _, dry := range []bool{true, false} {
+		r, err := store.Replay(t.Context(), deliverytest.Actor, deliveries.Replay{
+			Kafka: b.Kafka, Codec: b.Codec, Kind: cashin.Kind, Since: begun.Add(-time.Minute), Until: time.Now().Add(time.Minute), Now: b.Now, DryRun: dry,
+		})
+		if err != nil || r.Made != 0 || r.Accepted != 1 || r.Superseded == 0 || r.Superseded+r.Accepted != r.Events {
+			t.Errorf("a replay, dry %t: %+v, %v", dry, r, err)
+		}
+	}
+
+	// While failed is under way, completed waits for its answer.
+	release := make(chan struct{})
+	partner.Answer(func(w http.ResponseWriter, _ *http.Request) { <-release; w.WriteHeader(http.StatusOK) })
+	before := len(got())
+	b.Notify(t, schemas.TopicPartners, true, notice("f2", "chs_two", "checkout.failed"), notice("c2", "chs_two", "checkout.completed"), notice("c3", "chs_three", "checkout.completed"))
+	deliverytest.Eventually(t, "two calls are under way", func() bool { return len(got()) == before+2 })
+	if under := got()[before:]; slices.Contains(under, "c2") || !slices.Contains(under, "f2") {
+		t.Errorf("under way are %q", under)
+	}
+	close(release)
+	state("c2", "delivered")
+	state("f2", "delivered")
 }
 
 // Live payments are told over https only; test payments may use http. An address that is

@@ -154,7 +154,9 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 		<-ctx.Done()
 		return
 	}
-	caughtUp := start >= end
+	// A delivery may be superseded by one that the partition's previous owner sent.
+	ordered := w.cfg.Kind.Final != ""
+	caughtUp := start >= end && !ordered
 	var old []arrival
 	for {
 		fetchCtx, cancel := ctx, context.CancelFunc(func() {})
@@ -175,7 +177,7 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 			}
 			d, ok := w.read(ctx, a.ID, m, t)
 			repeat := slices.ContainsFunc(m.Headers, func(h kafkago.Header) bool { return h.Key == headerRepeat })
-			if ok && (m.Offset < end || repeat) {
+			if ok && (m.Offset < end || repeat || ordered && !caughtUp) {
 				old = append(old, arrival{d, position{t, m.Offset}})
 				// It may have been sent just now: Postgres must catch up before it is asked.
 				caughtUp = caughtUp && !repeat

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"slices"
 	"time"
 
 	"quittance/internal/deliveries"
@@ -53,12 +54,25 @@ type mailbox struct {
 	// gone is the time of a 410. It is cleared when Postgres has had time to suspend
 	// the destination.
 	gone time.Time
+	// busy are the sessions with a call under way, for a kind whose deliveries of a session
+	// are sent one at a time.
+	busy map[string]bool
 }
 
-func (m *mailbox) pop() *job {
-	j := m.queue[0]
-	m.queue[0] = nil
-	m.queue = m.queue[1:]
+// next returns the index of the first job that may be called now, -1 when there is none.
+func (m *mailbox) next() int {
+	return slices.IndexFunc(m.queue, func(j *job) bool { return !m.busy[j.delivery.SessionID] })
+}
+
+// take removes a job from the queue.
+func (m *mailbox) take(i int) *job {
+	j := m.queue[i]
+	if i == 0 {
+		m.queue[0] = nil
+		m.queue = m.queue[1:]
+	} else {
+		m.queue = slices.Delete(m.queue, i, i+1)
+	}
 	if len(m.queue) == 0 {
 		m.queue = nil
 	}

@@ -46,7 +46,7 @@ func newCounters(reg prometheus.Registerer, kind deliveries.Kind) *counters {
 		planned:     counter("planned_total", "Deliveries made from notifications."),
 		unaddressed: counter("unaddressed_total", "Notifications without a configured destination."),
 		poison:      counter("poison_total", "Records that cannot be decoded."),
-		attempts:    counterVec("attempts_total", "Calls by outcome.", "outcome"),
+		attempts:    counterVec("attempts_total", "Calls by outcome; superseded: ended without a call, because a later event was accepted.", "outcome"),
 		deferred:    counterVec("deferred_total", "Deliveries deferred without an attempt, by reason.", "reason"),
 		inFlight:    gaugeVec("in_flight", "Calls under way by lane.", "lane"),
 		waiting:     register(reg, prometheus.NewGauge(prometheus.GaugeOpts(opts("waiting", "Deliveries in mailboxes, not yet under way.")))),

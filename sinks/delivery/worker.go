@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -44,6 +45,9 @@ const (
 	flushPatience   = 3 * time.Second
 	forgetEvery     = time.Minute
 	joinBackoff     = time.Second
+	orderPatience   = 2 * time.Second // for Postgres, before a delivery that may be superseded
+	deferOrder      = 5 * time.Second // when Postgres does not answer it
+	finalFor        = time.Hour       // until Postgres surely has an outcome
 )
 
 // History answers questions about earlier outcomes, from Postgres.
@@ -56,6 +60,9 @@ type History interface {
 	Settled(ctx context.Context, refs []deliveries.Ref) (map[string]bool, error)
 	// Suspended returns the ids of the suspended destinations of the kind.
 	Suspended(ctx context.Context, kind deliveries.Kind) (map[string]bool, error)
+	// Superseded reports whether the final event of a session was accepted. An error means
+	// that Postgres is unavailable.
+	Superseded(ctx context.Context, kind deliveries.Registration, sessionID string) (bool, error)
 }
 
 // WorkerConfig is what a Worker needs. Fields without a default are required.
@@ -85,7 +92,10 @@ type Worker struct {
 	good      lane
 	slow      lane
 	suspended map[string]bool
-	stopping  bool
+	// final has the sessions whose final event was accepted here, with the time. Postgres
+	// may not know of it yet.
+	final    map[string]time.Time
+	stopping bool
 
 	producer  *kgo.Client
 	produce   func(context.Context, *kgo.Record, func(*kgo.Record, error)) // the producer's
@@ -103,7 +113,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	sending := cfg.Kind.Sending()
 	return &Worker{
 		cfg: cfg, topic: cfg.Kafka.Prefix + sending.Topic, group: cfg.Kafka.Prefix + sending.Group,
-		count: newCounters(cfg.Metrics, cfg.Kind.Kind), mailboxes: map[string]*mailbox{}, jobs: map[string]*job{},
+		count: newCounters(cfg.Metrics, cfg.Kind.Kind), mailboxes: map[string]*mailbox{}, jobs: map[string]*job{}, final: map[string]time.Time{},
 		good: lane{name: laneGood, slots: goodSlots}, slow: lane{name: laneSlow, slots: slowSlots},
 		fatal: make(chan error, 1),
 	}, nil
@@ -256,6 +266,10 @@ func (w *Worker) pump(m *mailbox) {
 	dest, _ := w.cfg.Kind.Directory.Destination(m.id)
 	limit := m.capacity(dest, m.breaker.state(w.cfg.Now()))
 	for len(m.queue) > 0 && m.inFlight < limit {
+		i := m.next()
+		if i < 0 {
+			return // a call of each session that waits is under way, and calls pump when it ends
+		}
 		l := &w.good
 		if m.slow {
 			l = &w.slow
@@ -269,13 +283,13 @@ func (w *Worker) pump(m *mailbox) {
 			w.pumpAfter(m, wait)
 			return
 		}
-		j := m.pop()
+		j := m.take(i)
+		w.begin(m, j)
 		w.queued--
 		w.count.waiting.Dec()
 		l.used++
 		w.count.inFlight.WithLabelValues(l.name).Inc()
 		j.lane = l
-		m.inFlight++
 		w.calls.Go(func() { w.call(m, j) })
 	}
 }
@@ -322,6 +336,9 @@ func (w *Worker) call(m *mailbox, j *job) {
 	w.mu.Lock()
 	d := *j.delivery
 	w.mu.Unlock()
+	if w.superseded(m, j, &d, at) {
+		return
+	}
 	if d.FirstAttemptAt.IsZero() {
 		d.FirstAttemptAt = at
 	}
@@ -369,7 +386,10 @@ func (w *Worker) conclude(m *mailbox, j *job, r call.Result, v Verdict, now time
 	w.mu.Lock()
 	l := j.lane
 	j.lane, j.concluded = nil, true
-	m.inFlight--
+	w.end(m, j)
+	if v.Outcome == deliveries.OutcomeDelivered && w.isFinal(j.delivery) {
+		w.final[j.delivery.SessionID] = time.Now()
+	}
 	if v.Unhealthy {
 		m.breaker.failed(now, r.Timeout())
 		if wait := asksToWait(r); wait > 0 {
@@ -439,7 +459,7 @@ func (w *Worker) abandon(m *mailbox, j *job) {
 	defer w.mu.Unlock()
 	l := j.lane
 	j.lane = nil
-	m.inFlight--
+	w.end(m, j)
 	if w.jobs[j.delivery.DeliveryID] == j {
 		delete(w.jobs, j.delivery.DeliveryID)
 	}
@@ -458,8 +478,10 @@ func (w *Worker) deferred(j *job, reason string, now, until time.Time) {
 // record writes an outcome to Kafka. It settles the offsets of the delivery when Kafka
 // has acknowledged the outcome.
 func (w *Worker) record(j *job, a *record.Attempt) {
-	if deliveries.Outcome(a.Outcome) == deliveries.OutcomeDelivered {
-		a.Delivery.Body = nil // after any other outcome the schedule stores the bytes to send
+	switch deliveries.Outcome(a.Outcome) {
+	case deliveries.OutcomeDelivered, deliveries.OutcomeSuperseded:
+		a.Delivery.Body = nil
+	default: // the schedule stores the bytes to send
 	}
 	w.mu.Lock()
 	a.Delivery.Round = j.delivery.Round // the delivery may have been read again in a later round
@@ -564,6 +586,7 @@ func (w *Worker) readHolds(ctx context.Context) error {
 func (w *Worker) forgetIdle(ctx context.Context) error {
 	for consume.Sleep(ctx, forgetEvery) {
 		w.mu.Lock()
+		maps.DeleteFunc(w.final, func(_ string, at time.Time) bool { return time.Since(at) > finalFor })
 		now := w.cfg.Now()
 		for id, m := range w.mailboxes {
 			w.showBreaker(m, now)

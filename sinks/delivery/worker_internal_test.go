@@ -74,6 +74,10 @@ func (b *bench) CatchUp(context.Context) error { return nil }
 
 func (b *bench) Settled(context.Context, []deliveries.Ref) (map[string]bool, error) { return nil, nil }
 
+func (*bench) Superseded(context.Context, deliveries.Registration, string) (bool, error) {
+	return false, nil
+}
+
 func (b *bench) Suspended(context.Context, deliveries.Kind) (map[string]bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

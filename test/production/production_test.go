@@ -210,6 +210,9 @@ func TestProductionRefusesToLosePayments(t *testing.T) {
 		{[]string{"ingress", "--accept-one-replica"}, 2, "not set: --checkout-url (or QUITTANCE_CHECKOUT_URL), the https address"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "http://pay.example"}, 1, "--checkout-url http://pay.example: must be https"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "pay.example"}, 1, "--checkout-url: must be an https address"},
+		{[]string{"sink", "notify", "--accept-one-replica"}, 2, "not set: --checkout-url (or QUITTANCE_CHECKOUT_URL), the https address"},
+		{[]string{"sink", "notify", "--accept-one-replica", "--checkout-url", public, "--sms", "infobip+http://127.0.0.1?sender=X"}, 1, "--sms (the secret is --sms-secret or --sms-secret-file): http is for developers"},
+		{[]string{"sink", "notify", "--accept-one-replica", "--checkout-url", public, "--mail", "smtp://mail.example"}, 1, "from: must be the e-mail address"},
 		{[]string{"sink", "collect", "--accept-one-replica", "--checkout-url", public, "--callback-url", "http://pay.example"}, 1, "--callback-url http://pay.example: must be https"},
 		{[]string{"doctor", "ingress", "--accept-one-replica", "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
 		{[]string{"doctor", "journal", "--accept-one-replica"}, 0, "WARNING: one lost disk loses payments"},
@@ -239,13 +242,14 @@ func TestProduction(t *testing.T) {
 	}
 
 	roles := [][]string{{"processor"}, {"ingress"}}
-	for _, sink := range []string{"collect", "webhook", "cashin", "erp", "schedule", "cases", "readmodel", "journal"} {
+	for _, sink := range []string{"collect", "notify", "webhook", "cashin", "erp", "schedule", "cases", "readmodel", "journal"} {
 		roles = append(roles, []string{"sink", sink})
 	}
 	ports := harness.Ports(t, len(roles)+1)
 	service := program.Local(ports[len(roles)])
 	roles[1] = append(roles[1], "--listen", service, "--checkout-url", public)
 	roles[2] = append(roles[2], "--checkout-url", public, "--callback-url", public)
+	roles[3] = append(roles[3], "--checkout-url", public) // without a provider it starts, and warns
 	var processes []*program.Process
 	for n, args := range roles {
 		p := i.Process(strings.Join(args[:min(2, len(args))], "-"), program.Local(ports[n]), args...)

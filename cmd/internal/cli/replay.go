@@ -231,6 +231,7 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		{"accepted", got.Accepted, "were accepted and stay as they are"},
 		{"scheduled", got.Scheduled, "wait for their next attempt and stay as they are"},
 		{"parked", got.Parked, "need an operator or are exhausted; `quittance endpoints recover` or `quittance deliveries retry` sends them"},
+		{"superseded", got.Superseded, "are older than an accepted webhook of the same payment and are not sent"},
 		{"under_way", got.UnderWay, "are being sent"},
 		{"unreadable", got.Unreadable, "cannot be decoded"},
 	}, err

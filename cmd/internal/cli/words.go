@@ -19,6 +19,7 @@ import (
 var words = map[string]func(operation.Args) string{
 	deliveries.CodeUnknown:        filled("no delivery has this id: either it was not attempted yet, or its event is more than {days} days old; `quittance deliveries list` shows the others"),
 	deliveries.CodeAccepted:       filled("was accepted at {at}; `quittance replay` sends it again"),
+	deliveries.CodeSuperseded:     filled("the partner has accepted a later webhook of the same payment, so this older one is never sent again"),
 	deliveries.CodeBodyGone:       filled("the body of the delivery is no longer kept; `quittance replay` sends the event again"),
 	deliveries.CodeStateUnknown:   filled("no delivery has this state; the states are: {states}"),
 	deliveries.CodeNotRetryable:   filled("deliveries that are {state} cannot be retried; those that can are: {states}"),

@@ -22,6 +22,7 @@ func TestWordsOfRefusedDeliveries(t *testing.T) {
 	}{
 		deliveries.CodeUnknown:        {operation.Args{"days": 60}, []string{"no delivery has this id", "60 days"}},
 		deliveries.CodeAccepted:       {operation.Args{"at": when}, []string{"was accepted at 2026-03-01 12:00:00 UTC", "quittance replay"}},
+		deliveries.CodeSuperseded:     {nil, []string{"later webhook", "never sent again"}},
 		deliveries.CodeBodyGone:       {nil, []string{"no longer kept", "quittance replay"}},
 		deliveries.CodeStateUnknown:   {operation.Args{"states": deliveries.States}, []string{"needs_operator"}},
 		deliveries.CodeNotRetryable:   {operation.Args{"state": "delivered", "states": deliveries.Retryable}, []string{"delivered", "needs_operator"}},

@@ -1,0 +1,137 @@
+package contract_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/dev/stack/program"
+	"quittance/internal/kafka"
+	"quittance/internal/notify"
+	"quittance/internal/personal"
+	"quittance/internal/postgres"
+	"quittance/internal/provider"
+	"quittance/internal/secret"
+	deliverytest "quittance/test/deliveries"
+	"quittance/test/harness"
+)
+
+// A message that is sent in an `up` is in the simulated inbox soon, as JSON and on a page,
+// where a developer reads the code.
+func TestMessagesInTheInbox(t *testing.T) {
+	t.Parallel()
+	up := harness.Shared(t)
+	sender := messagesOf(t, up)
+	code := uuid.NewString()[:8]
+	for channel, to := range map[provider.Channel]string{provider.ChannelSMS: "06 600 00 71", provider.ChannelEmail: code + "@example.org"} {
+		err := sender.Send(t.Context(), notify.Message{
+			ID: notify.MessageID(notify.SignInCode, channel, code), Kind: notify.SignInCode, Channel: channel, To: to, Locale: "en",
+			Variables: map[string]string{notify.VariableCode: code}, At: time.Now().UTC(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for box, to := range map[string]string{"sms": "242066000071", "mail": code + "@example.org"} {
+		harness.Eventually(t, "the message is in the inbox "+box, func() error {
+			var got []struct{ To, Text string }
+			if err := json.Unmarshal([]byte(inbox(t, up, box, "application/json")), &got); err != nil {
+				return err
+			}
+			for _, m := range got {
+				if m.To == to && strings.Contains(m.Text, code) {
+					return nil
+				}
+			}
+			return errors.New("it is not there")
+		})
+		if page := inbox(t, up, box, "text/html"); !strings.Contains(page, code) || !strings.Contains(page, "<h1>") {
+			t.Errorf("the page of %s does not show the code", box)
+		}
+	}
+}
+
+func inbox(t *testing.T, up *harness.Up, box, accept string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, up.URL(harness.AtSimulators, "/inbox/"+box), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", accept)
+	resp, err := up.Client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// located returns an address that an `up` has written for the commands of its user.
+func located(t *testing.T, up *harness.Up, name string) string {
+	t.Helper()
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "quittance", fmt.Sprintf("up-%d.json", up.Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var addresses map[string]string
+	if err := json.Unmarshal(text, &addresses); err != nil {
+		t.Fatal(err)
+	}
+	return addresses[name]
+}
+
+// messagesOf returns a sender with the keys of an `up`.
+func messagesOf(t *testing.T, up *harness.Up) *notify.Sender {
+	t.Helper()
+	key := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(up.Data(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	keys, err := secret.ParseKeys(key("master.keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference, err := secret.ParseReferenceKey(key("reference.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := postgres.Open(t.Context(), located(t, up, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	store, err := personal.New(personal.Config{Pool: pool, Keys: keys, Now: func() time.Time { return time.Now().UTC() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := notify.NewSender(notify.SenderConfig{
+		Kafka: kafka.Config{Brokers: []string{program.Local(up.Port + harness.AtBroker)}}, Codec: deliverytest.Codec(t, up.URL(6, "")),
+		Personal: store, Reference: reference, Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sender.Close)
+	return sender
+}
