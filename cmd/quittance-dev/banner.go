@@ -22,6 +22,7 @@ type demo struct {
 			Name         string    `yaml:"name"`
 			Keys         []demoKey `yaml:"keys"`
 			EmbedOrigins []string  `yaml:"embed_origins"`
+			Cashin       demoPair  `yaml:"cashin"`
 			Endpoints    []struct {
 				URL string `yaml:"url"`
 			} `yaml:"webhook_endpoints"`
@@ -36,6 +37,13 @@ type demo struct {
 
 type demoKey struct {
 	Secret string `yaml:"secret"`
+}
+
+// demoPair is a pair of credentials for the deprecated cash-in API.
+type demoPair struct {
+	APIKey          string   `yaml:"api_key"`
+	SecretKey       string   `yaml:"secret_key"`
+	RedirectOrigins []string `yaml:"redirect_origins"`
 }
 
 func readDemo(file string) (d demo, err error) {
@@ -68,6 +76,23 @@ func (d demo) shopKey() string {
 		}
 	}
 	return ""
+}
+
+// demoPartner is the origin of the simulated partner in a registry file. `up` replaces it by
+// the origin at its own port.
+const demoPartner = "http://127.0.0.1:8090"
+
+// partner returns the credentials of the application to whose citizens the simulated partner
+// sells; empty when there is none.
+func (d demo) partner() demoPair {
+	for _, agency := range d.Agencies {
+		for _, app := range agency.Applications {
+			if slices.Contains(app.Cashin.RedirectOrigins, demoPartner) {
+				return app.Cashin
+			}
+		}
+	}
+	return demoPair{}
 }
 
 // clerkKeys returns the test keys of the clerks, one list for each agency.
@@ -108,9 +133,12 @@ func (u *installation) banner(out io.Writer) error {
   Health       http://%[3]s/readyz   metrics on /metrics
   Demo shop    https://%[4]s/   an agency's site with the embedded checkout
   Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control
-  Messages     %[5]s/inbox/sms and /inbox/mail   what people get; sign-in codes
-`, base, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
+  Messages     %[5]s/inbox/sms and /inbox/mail   what people get; sign-in codes`, base, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
 	key := ""
+	if d.partner().APIKey != "" {
+		line("  Old partner  http://%s/   a site that uses the deprecated cash-in API; `quittance-dev cashin usage --port %d` counts its calls", local(u.port+portPartner), u.port)
+	}
+	line("")
 	for _, k := range d.Platform.Keys {
 		line("  Platform key %s", k.Secret)
 	}
@@ -121,6 +149,9 @@ func (u *installation) banner(out io.Writer) error {
 				if key == "" && strings.HasPrefix(k.Secret, "sk_test_") {
 					key = k.Secret
 				}
+			}
+			if app.Cashin.APIKey != "" {
+				line("  Cash-in      apiKey %s, secretKey %s   %s, %s", app.Cashin.APIKey, app.Cashin.SecretKey, agency.Name, app.Name)
 			}
 			for _, e := range app.Endpoints {
 				url := strings.Replace(e.URL, "http://127.0.0.1:8081", u.SimulatorURL, 1)

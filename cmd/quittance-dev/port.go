@@ -27,7 +27,8 @@ const (
 	portHealth         = 7
 	portShop           = 8
 	portMail           = 9
-	portLast           = portMail
+	portPartner        = 10
+	portLast           = portPartner
 )
 
 const addressHint = "; or give --port of a running `" + name + " up`"

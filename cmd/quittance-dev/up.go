@@ -17,6 +17,7 @@ import (
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/roles"
+	"quittance/dev/partner"
 	"quittance/dev/shop"
 	"quittance/dev/stack"
 	"quittance/dev/stack/chdb"
@@ -35,7 +36,7 @@ func up() cli.Command {
 		Connection: cli.ConnectionParts,
 		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
 			m.ProviderFlags(f)
-			f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the nine ports after it")
+			f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the ten ports after it")
 			u.flags(f)
 		},
 		Run: func(ctx context.Context, m *cli.Meta) error {
@@ -158,7 +159,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	s.Health = local(u.port + portHealth)
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL
-	s.Origins = map[string]string{demoShop: "https://" + local(u.port+portShop)}
+	s.Origins = map[string]string{demoShop: "https://" + local(u.port+portShop), demoPartner: "http://" + local(u.port+portPartner)}
 	d, err := readDemo(u.registry)
 	if err != nil {
 		return err
@@ -173,7 +174,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 			all = append(all, role.Start)
 		}
 	}
-	all = append(all, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, (*roles.Base).ServeHealth)
+	all = append(all, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, func(b *roles.Base) error { return u.partner(b, d.partner()) }, (*roles.Base).ServeHealth)
 	b.Start(all...)
 	b.Run("announcement", func(ctx context.Context) error { return u.announce(ctx, b, out) })
 	return b.Wait()
@@ -189,6 +190,20 @@ func (u *installation) shop(b *roles.Base, key string) error {
 		return err
 	}
 	b.Run("demo shop", s.Run)
+	return nil
+}
+
+// partner runs the simulated partner of the deprecated cash-in API, if the registry file has
+// one.
+func (u *installation) partner(b *roles.Base, pair demoPair) error {
+	if pair.APIKey == "" {
+		return nil
+	}
+	p, err := partner.New(partner.Config{Listen: local(u.port + portPartner), APIBase: b.CheckoutURL, APIKey: pair.APIKey, SecretKey: pair.SecretKey, Log: b.Log})
+	if err != nil {
+		return err
+	}
+	b.Run("simulated partner", p.Run)
 	return nil
 }
 

@@ -43,7 +43,7 @@ func WithoutQuota(t testing.TB, dir string) string {
 // PublishedSecrets returns the keys, signing secrets and tokens of the demo registry.
 func PublishedSecrets(t testing.TB) (out []string) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`sk_(?:test|live)_\w+|whsec_\w+|token: (\w+)`).FindAllStringSubmatch(demoRegistry(t), -1) {
+	for _, m := range regexp.MustCompile(`(?:sk|ak|as)_(?:test|live)_\w+|whsec_\w+|token: (\w+)`).FindAllStringSubmatch(demoRegistry(t), -1) {
 		if m[1] != "" {
 			out = append(out, m[1])
 			continue

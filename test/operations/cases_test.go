@@ -89,6 +89,7 @@ func TestOperatorCases(t *testing.T) {
 	// The ERP has a confirmation of the money: a person tells it.
 	o.opened(t, paid.ID, "reversal")
 
+	o.oldPartner(t, jean, mireille)
 	o.casesWithoutASession(t)
 
 	o.Misused(t, "--kind", "cases", "list", "--kind", "nothing")

@@ -119,6 +119,11 @@ func (c configuration) EmbedOrigins(applicationID string, platform bool) []strin
 	if platform {
 		origins = c.Platform().EmbedOrigins
 	}
+	return c.moved(origins)
+}
+
+// moved returns origins with those that Settings.Origins replaces.
+func (c configuration) moved(origins []string) []string {
 	if len(c.base.Origins) == 0 {
 		return origins
 	}

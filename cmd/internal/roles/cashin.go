@@ -11,6 +11,7 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/quota"
+	"quittance/internal/registry"
 	readmodel "quittance/internal/sessions"
 	"quittance/schemas"
 	sink "quittance/sinks/cashin"
@@ -36,11 +37,25 @@ func (b *Base) cashinSurface(h *commands.Checkout, refs *readmodel.References, q
 		}
 	}
 	return surface.New(surface.Config{
-		Commands: h, Expect: func() surface.Expectation { return h.Expect() }, Credentials: credentials, Configuration: b.configuration(), Quotas: quotas, Usage: usage, References: refs,
+		Commands: h, Expect: func() surface.Expectation { return h.Expect() }, Credentials: credentials, Configuration: partners{b.configuration()}, Quotas: quotas, Usage: usage, References: refs,
 		Personal: b.Personal, Payers: payers, Webhooks: address.Rule{Loopback: b.Loopback}, Resolver: net.DefaultResolver, IDs: ids, CheckoutURL: checkoutURL,
 		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 		Stopping:  b.ctx, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
+}
+
+// partners is the configuration as the deprecated cash-in surface needs it.
+type partners struct{ configuration }
+
+// Application returns an application with the origins to which its citizens return.
+func (p partners) Application(id string) (registry.Application, bool) {
+	app, ok := p.configuration.Application(id)
+	if app.Cashin != nil {
+		access := *app.Cashin
+		access.RedirectOrigins = p.moved(access.RedirectOrigins)
+		app.Cashin = &access
+	}
+	return app, ok
 }
 
 // cashin is the sink that tells partners of the deprecated cash-in surface.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/internal/cashin"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
 	"quittance/test/registries"
@@ -47,15 +48,15 @@ func TestDemoSecretsAreRefused(t *testing.T) {
 		return ""
 	}
 	first := refused()
-	if n := strings.Count(first, "\n"); n != 12 { // 6 keys, 2 of clerks, 3 endpoints, an ERP
+	if n := strings.Count(first, "\n"); n != 13 { // 6 keys, 2 of clerks, 3 endpoints, an ERP, a pair of a partner
 		t.Errorf("%d secrets are named: %s", n, first)
 	}
-	for _, want := range []string{"of Guichet fiscal (impots): end it with `quittance keys revoke ", "of clerk impots/c02: end it with `quittance clerks revoke ", " --overlap 0`", "the ERP impots/test: "} {
+	for _, want := range []string{"of Guichet fiscal (impots): end it with `quittance keys revoke ", "of clerk impots/c02: end it with `quittance clerks revoke ", " --overlap 0`", "the ERP impots/test: ", "the cash-in credentials of Vente de timbres (impots): replace them with `quittance cashin rotate "} {
 		if !strings.Contains(first, want) {
 			t.Errorf("%q is missing in %s", want, first)
 		}
 	}
-	for _, s := range append(keys, clerk, "DemoErpToken", "whsec_") {
+	for _, s := range append(keys, clerk, "DemoErpToken", "whsec_", "ak_test_", "as_test_") {
 		if strings.Contains(first, s) {
 			t.Errorf("the error holds a secret: %s", first)
 		}
@@ -85,6 +86,9 @@ func TestDemoSecretsAreRefused(t *testing.T) {
 		if _, err := registry.RotateSecret(t.Context(), h.Pool, h.Keys, registries.Actor, s.EndpointID, 0, registries.Epoch); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := cashin.Rotate(t.Context(), h.Pool, registries.Actor, "Vente de timbres", nil, registries.Epoch); err != nil {
+		t.Fatal(err)
 	}
 	h.Seed(t, strings.Replace(string(text), "DemoErpTokenImpots000000", "own-token-of-the-erp", 1)) // undoes no revocation
 	if err := refused(); err != "" {

@@ -62,7 +62,8 @@ type Settings struct {
 	// admits in a second, from one client and in all.
 	KeylessPerClient, KeylessPerInstance float64
 	SimulatorURL                         string
-	// Origins replaces embed origins of the registry: the new origin by the old one.
+	// Origins replaces origins of the registry, those of embedding sites and of cash-in
+	// partners: the new origin by the old one.
 	Origins map[string]string
 
 	// SMS and Mail are the addresses of the providers of messages to people, and SMSSecret and

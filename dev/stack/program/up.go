@@ -14,7 +14,7 @@ import (
 )
 
 // UpPorts is the number of ports that a `quittance-dev up` takes.
-const UpPorts = 10
+const UpPorts = 11
 
 // UpConfig is the configuration of a `quittance-dev up`. All fields but Args are
 // required.

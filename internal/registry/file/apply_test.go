@@ -443,9 +443,13 @@ func TestDemoSecretsAreKnown(t *testing.T) {
 	for _, path := range []string{
 		"platform.keys[0].secret", "platform.webhook_endpoints[0].secret", "agencies[0].erp.test.auth.token",
 		"agencies[0].applications[0].keys[1].secret", "agencies[0].clerks[1].keys[0].secret",
+		"agencies[0].applications[1].cashin.api_key", "agencies[0].applications[1].cashin.secret_key",
 	} {
 		if !refused[path+" demo_secret"] {
 			t.Errorf("%s is not refused: %v", path, faults)
 		}
+	}
+	if !slices.ContainsFunc(faults.Faults, func(f form.Fault) bool { return f.Field == "agencies[0].applications[1].cashin.redirect_origins[0]" }) {
+		t.Errorf("production takes a partner's site on this machine: %v", faults)
 	}
 }

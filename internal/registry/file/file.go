@@ -294,7 +294,7 @@ func (o object) application(agencyID string) application {
 	o.object("cashin", func(o object) {
 		a.pair = o.cashinPair()
 		a.cashin = &registry.Cashin{
-			RedirectOrigins: append([]string{}, o.Texts("redirect_origins", registry.CheckOrigin)...),
+			RedirectOrigins: append([]string{}, o.Texts("redirect_origins", o.redirectOrigin())...),
 			WebhookURL:      o.text("webhook_url", false), Providers: append([]string{}, o.Texts("providers", oneOf(cashinProviders))...),
 		}
 		if a.cashin.WebhookURL != "" {
@@ -444,6 +444,20 @@ func (o object) backend(networks []netip.Prefix) string {
 		o.check("base_url", address.Rule{Loopback: o.developer, Backend: true, Networks: networks}.CheckNew(raw))
 	}
 	return strings.TrimRight(raw, "/")
+}
+
+// redirectOrigin returns the rule of the origins to which a partner's citizens return. In
+// developer mode it takes http on this machine, too.
+func (o object) redirectOrigin() func(string) error {
+	if !o.developer {
+		return registry.CheckOrigin
+	}
+	return func(raw string) error {
+		if host, ok := strings.CutPrefix(raw, "http://127.0.0.1:"); ok {
+			raw = "https://127.0.0.1:" + host
+		}
+		return registry.CheckOrigin(raw)
+	}
 }
 
 func (o object) webhook() address.Rule { return address.Rule{Loopback: o.developer} }
