@@ -70,13 +70,14 @@ func (s *Store) fold(outcomes []*record.Attempt) []*change {
 			c = &change{kind: key[0], id: key[1]}
 			byID[key] = c
 		}
-		switch Outcome(a.Outcome) {
-		case OutcomeDelivered:
+		switch outcome := Outcome(a.Outcome); {
+		case a.OwnAddress: // nothing is known of the destination
+		case outcome == OutcomeDelivered:
 			if !called(a) {
 				break // nothing is known of the destination
 			}
 			c.succeeded, c.failing, c.lastFailure, c.hold = true, nil, nil, nil
-		case OutcomeFailed, OutcomeExhausted, OutcomeNeedsOperator:
+		case outcome == OutcomeFailed, outcome == OutcomeExhausted, outcome == OutcomeNeedsOperator:
 			if c.failing == nil {
 				c.failing = &a.At
 			}
@@ -84,8 +85,7 @@ func (s *Store) fold(outcomes []*record.Attempt) []*change {
 			if a.HTTPStatus == http.StatusGone && slices.Contains(suspending, c.kind) {
 				c.gone = &a.At
 			}
-		case OutcomeSuperseded: // nothing is known of the destination
-		case OutcomeDeferred:
+		case outcome == OutcomeDeferred:
 			switch a.Reason {
 			case ReasonMailboxFull, ReasonRateLimited, ReasonRetried, ReasonOrderUnknown: // the destination itself is not at fault
 			case ReasonSuspended: // suspended_at decides; the suspension may have ended

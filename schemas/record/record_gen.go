@@ -3033,6 +3033,8 @@ type Attempt struct {
 	// first 1 KiB of the response
 	Answer        string
 	NextAttemptAt time.Time
+	// the delivery's own address was called; it says nothing of the destination
+	OwnAddress bool
 }
 
 func (r *Attempt) fromNative(m map[string]any) {
@@ -3044,6 +3046,7 @@ func (r *Attempt) fromNative(m map[string]any) {
 	r.Reason = fromNullable[string]("string", m["reason"])
 	r.Answer = fromNullable[string]("string", m["answer"])
 	r.NextAttemptAt = fromNullable[time.Time]("long.timestamp-millis", m["next_attempt_at"])
+	r.OwnAddress = from[bool](m["own_address"])
 }
 
 func (r *Attempt) appendTo(b []byte) []byte {
@@ -3070,6 +3073,7 @@ func (r *Attempt) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	b = appendBoolean(b, r.OwnAddress)
 	return b
 }
 
@@ -3089,6 +3093,7 @@ func (r *Attempt) readFrom(d *reader) {
 	if d.present() {
 		r.NextAttemptAt = d.readTime()
 	}
+	r.OwnAddress = d.readBoolean()
 }
 
 // Message: A message to a person (notifications). No field has the address or a variable of the text in plain.
@@ -3366,7 +3371,7 @@ func (*Delivery) Name() string { return "quittance.Delivery" }
 // Schema is the Avro schema with every named type expanded.
 func (*Delivery) Schema() string { return schemaDelivery }
 
-const schemaAttempt = `{"fields":[{"name":"delivery","type":{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"},{"default":null,"name":"url","type":["null","string"]}],"name":"Delivery","namespace":"quittance","type":"record"}},{"name":"outcome","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"duration_ms","type":"long"},{"default":0,"name":"http_status","type":"int"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"answer","type":["null","string"]},{"default":null,"name":"next_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"Attempt","namespace":"quittance","type":"record"}`
+const schemaAttempt = `{"fields":[{"name":"delivery","type":{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"},{"default":null,"name":"url","type":["null","string"]}],"name":"Delivery","namespace":"quittance","type":"record"}},{"name":"outcome","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"duration_ms","type":"long"},{"default":0,"name":"http_status","type":"int"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"answer","type":["null","string"]},{"default":null,"name":"next_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"own_address","type":"boolean"}],"name":"Attempt","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Attempt) Name() string { return "quittance.Attempt" }

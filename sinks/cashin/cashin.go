@@ -115,12 +115,18 @@ func NewPolicy(cfg Config) (*Policy, error) {
 	return &Policy{directory: directory{cfg.Applications}, test: client(true), live: client(false)}, nil
 }
 
+// address returns where to send a delivery: the application's current address, or the
+// payment's own. own is true for the latter.
+func (p *Policy) address(d *record.Delivery) (url string, own bool) {
+	if url := p.directory.url(d.ApplicationID); url != "" {
+		return url, false
+	}
+	return d.URL, d.URL != ""
+}
+
 // Send posts the stored bytes. Of headers that describe the sender it has none.
 func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
-	url := p.directory.url(d.ApplicationID)
-	if url == "" {
-		url = d.URL
-	}
+	url, _ := p.address(d)
 	if url == "" {
 		return call.Result{Fault: call.FaultUnusable}
 	}
@@ -132,7 +138,17 @@ func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
 	return client.Post(ctx, url, http.Header{"Content-Type": {"application/json"}, "User-Agent": {""}}, d.Body)
 }
 
-// Judge decides what an answer means, as for signed webhooks.
+// Judge decides what an answer means, as for signed webhooks. An answer of a payment's own
+// address is about that payment alone: it neither suspends nor slows down the application's
+// other webhooks. If it asks never to be called again, the webhook is parked.
 func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
-	return webhook.Judge(d, r, now)
+	v := webhook.Judge(d, r, now)
+	if _, v.OwnAddress = p.address(d); !v.OwnAddress {
+		return v
+	}
+	if v.Gone {
+		v.Outcome, v.NextAttemptAt = deliveries.OutcomeExhausted, time.Time{}
+	}
+	v.Gone, v.Unhealthy = false, false
+	return v
 }

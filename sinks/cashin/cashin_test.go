@@ -93,6 +93,45 @@ func TestUnsignedWebhooks(t *testing.T) {
 	}
 }
 
+// A payment's own address that is gone suspended all unsigned webhooks of its application.
+func TestOwnAddressThatIsGone(t *testing.T) {
+	t.Parallel()
+	b := deliverytest.New(t, deliverytest.Servers{
+		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
+	})
+	gone, good := deliverytest.NewReceiver(t, "none"), deliverytest.NewReceiver(t, "none")
+	apps := &applications{url: map[string]string{"app": ""}}
+	policy, err := cashin.NewPolicy(cashin.Config{Applications: apps, Loopback: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.Sender(cashin.Registration(apps), policy)
+	deliverytest.Start(t, deliverytest.Worker(t, cfg), deliverytest.Planner(t, cfg), b.Schedule(t))
+	notice := func(id, url string) *record.Notification {
+		n := b.Notification(id, "app")
+		n.SessionID, n.URL, n.Body = id, url, []byte(id)
+		return n
+	}
+	becomes := func(id, state string) {
+		t.Helper()
+		deliverytest.Eventually(t, id+" is "+state, func() bool { return b.State(t, cashin.Kind, id, "app") == state })
+	}
+	gone.Status(http.StatusGone)
+	b.Notify(t, schemas.TopicPartners, true, notice("evt_gone", gone.URL+"/own"))
+	becomes("evt_gone", "exhausted")
+	b.Notify(t, schemas.TopicPartners, true, notice("evt_good", good.URL+"/own"))
+	becomes("evt_good", "delivered")
+	// The application's own address does suspend.
+	apps.set("app", gone.URL+"/application")
+	b.Notify(t, schemas.TopicPartners, true, notice("evt_application", good.URL+"/own"))
+	deliverytest.Eventually(t, "the application is suspended", func() bool {
+		list, err := b.Store.Statuses(t.Context())
+		return err == nil && slices.ContainsFunc(list, func(s deliveries.DestinationStatus) bool {
+			return s.Kind == cashin.Kind && s.DestinationID == "app" && s.SuspendedReason == deliveries.SuspendedGone
+		})
+	})
+}
+
 // A payment expired, and staff honoured its late money. Once the partner has accepted
 // completed, the earlier failed is never sent: not by its schedule, not in the queue of a
 // worker, not by a retry of an operator, not by a replay.

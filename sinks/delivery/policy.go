@@ -19,6 +19,9 @@ type Verdict struct {
 	Unhealthy bool
 	// Gone is true when the destination asked never to be called again.
 	Gone bool
+	// OwnAddress is true when the delivery's own address was called, and not that of its
+	// destination. Whatever came of it is no success and no failure of the destination.
+	OwnAddress bool
 }
 
 // Policy sends the deliveries of a kind and judges the answers. Safe for concurrent

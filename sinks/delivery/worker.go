@@ -355,7 +355,7 @@ func (w *Worker) call(m *mailbox, j *job) {
 
 	a := &record.Attempt{
 		Delivery: d, Outcome: string(v.Outcome), At: at, DurationMs: r.Duration.Milliseconds(),
-		HTTPStatus: int32(r.Status), Reason: r.Reason(), Answer: r.Answer, NextAttemptAt: v.NextAttemptAt, //nolint:gosec // a status
+		HTTPStatus: int32(r.Status), Reason: r.Reason(), Answer: r.Answer, NextAttemptAt: v.NextAttemptAt, OwnAddress: v.OwnAddress, //nolint:gosec // a status
 	}
 	w.count.attempts.WithLabelValues(string(v.Outcome)).Inc()
 	exemplar.Observe(w.count.duration, r.Duration.Seconds(), exemplar.DeliveryID, d.DeliveryID)

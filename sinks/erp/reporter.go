@@ -124,7 +124,7 @@ func answerOf(a *record.Attempt) (checkout.ConfirmationAnswer, bool) {
 		return checkout.AnswerRefused, true
 	case deliveries.OutcomeFailed:
 		return checkout.AnswerFailed, a.Delivery.Attempt == 1
-	case deliveries.OutcomeDeferred:
+	case deliveries.OutcomeDeferred, deliveries.OutcomeSuperseded:
 	}
 	return "", false
 }
