@@ -69,6 +69,8 @@ type Merchant struct {
 	// Networks are the operator's own. A report from them, at an address with our MAC, is
 	// the operator's.
 	Networks []netip.Prefix
+	// Live is the mode of the session.
+	Live bool
 }
 
 func (m Merchant) fingerprint() string {
@@ -210,6 +212,7 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	cmd.Live = m.Live // of money of a session that the processor does not know
 	cmd.Do = checkout.Outcome{
 		CollectionID: collectionID, Account: m.fingerprint(), Source: checkout.SourceCallback, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
 		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode, ApprovedAt: o.ApprovedAt, HonourLate: h.honoursLate(r.Context(), sessionID, o),

@@ -149,7 +149,7 @@ func (e *edge) merchantOf(_ context.Context, operator, sessionID, collectionID s
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked = append(e.asked, operator+" "+sessionID+" "+collectionID)
-	return callbacks.Merchant{Account: e.account, Networks: e.networks}, e.trouble
+	return callbacks.Merchant{Account: e.account, Networks: e.networks, Live: true}, e.trouble
 }
 
 func (e *edge) call(method, url, body string) int {
@@ -200,7 +200,7 @@ func TestReportAtItsAddress(t *testing.T) {
 			t.Fatalf("%s: status %d", method, status)
 		}
 		sent := e.outbox.take()
-		want := checkout.Command{At: at, SessionID: e.session, Do: checkout.Outcome{
+		want := checkout.Command{At: at, SessionID: e.session, Live: true, Do: checkout.Outcome{
 			CollectionID: e.collection, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved,
 			Amount: 5075, Currency: "XAF", OperatorRef: "991", Account: e.account.Fingerprint(),
 		}}

@@ -12,7 +12,7 @@ import (
 	"quittance/internal/kafka/consume"
 )
 
-var positions = consume.Positions{Table: "cases_positions", Next: "next"}
+var positions = consume.Positions{Table: "case_positions", Next: "next"}
 
 // Positions returns the stored positions of a topic by partition.
 func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, error) {

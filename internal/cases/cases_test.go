@@ -553,7 +553,7 @@ func TestRebuild(t *testing.T) {
 		t.Errorf("applied again:\n%s\nwas\n%s", got, before)
 	}
 	for name, order := range map[string][]cases.Case{"openings first": slices.Concat(history, exits), "exits first": slices.Concat(exits, history)} {
-		w.Exec(t, `TRUNCATE cases, cases_positions`)
+		w.Exec(t, `TRUNCATE cases, case_positions`)
 		for _, c := range order {
 			w.apply(t, c)
 		}
@@ -651,7 +651,14 @@ func TestExitsOfEarlierReleasesBecomeEvents(t *testing.T) {
 		}
 	}
 	w.Exec(t, `INSERT INTO cases_positions VALUES ('checkout.events', 0, 7)`)
+	// The row of this case is lost, and no topic has it any more.
+	w.Exec(t, `INSERT INTO case_proposals (case_id, number, state, resolution, reference, reason, proposed_by, proposer, proposed_at, decided_by, decider, decided_at, finished_at, noted)
+		VALUES ('gone', 1, 'carried_out', 'refund', 'wire', 'r', $1, 'One', $3, $2, 'Two', $3, $3, 0)`, one.Staff.ID, two.Staff.ID, hour(1))
 	w.Exec(t, up)
+	// A command of the earlier release cannot close a case without an event.
+	if _, err := w.Pool.Exec(t.Context(), `UPDATE case_proposals SET state = 'carried_out' WHERE case_id = 'lost' AND number = 2`); err == nil {
+		t.Error("a case is closed without an event")
+	}
 	if at, err := w.Positions(t.Context(), "checkout.events"); err != nil || len(at) != 0 {
 		t.Errorf("checkout.events is not read again: %v, %v", at, err)
 	}

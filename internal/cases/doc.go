@@ -4,7 +4,7 @@
 //
 // The rows of cases are derived from checkout.events, the poison topics and cases.events.
 // Apply writes them with the consumer's positions. To rebuild them, stop the sink cases,
-// empty the tables cases and cases_positions, and start it. The table case_proposals is a
+// empty the tables cases and case_positions, and start it. The table case_proposals is a
 // record and stays.
 //
 // The state of a session holds the cases of its money, and the processor alone closes

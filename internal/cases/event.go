@@ -102,6 +102,8 @@ func withoutSession(e *record.Event) []Case {
 		}
 	}
 	c.Reason = c.Evidence[EvidenceError]
+	// An operator's texts may hold what Postgres does not store.
+	c.CollectionID, c.OperatorRef, c.SessionID = storable(c.CollectionID), storable(c.OperatorRef), storable(c.SessionID)
 	return []Case{c}
 }
 

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	clickhouse "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -46,6 +47,17 @@ func Open(ctx context.Context, address string) (Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(ctx, opts, where)
+}
+
+// OpenForMigration is Open for statements that read and write whole tables: an answer may take
+// a day.
+func OpenForMigration(ctx context.Context, address string) (Conn, error) {
+	opts, where, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	opts.ReadTimeout = 24 * time.Hour
 	return open(ctx, opts, where)
 }
 

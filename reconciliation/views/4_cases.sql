@@ -37,7 +37,10 @@ AS
 WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies,
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'application') AS applications,
-    j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected', 'case.lapsed') AS opens
+    j.event NOT IN ('case.resolved', 'case.proposed', 'case.approved', 'case.rejected', 'case.lapsed') AS opens,
+    -- An orphan of no known session has one or several reports, which may differ, and then
+    -- case.opened, which says what the first one said.
+    (NOT opens, j.event != 'case.opened', j.occurred_at) AS rank
 SELECT
     j.case_id AS case_id,
     any(j.detail['case_kind']) AS kind,
@@ -47,17 +50,16 @@ SELECT
     any(j.application_id) AS application_id,
     transform(any(j.application_id), applications.1, applications.2, '') AS application,
     -- The events of an orphan of no known session have its mode in their own fields.
-    any(j.livemode OR j.detail['livemode'] = 'true')::Bool AS livemode,
+    argMin(j.livemode OR j.detail['livemode'] = 'true', rank)::Bool AS livemode,
     any(j.session_id) AS session_id,
     any(j.order_id) AS order_id,
     -- Money as it was reported; of a case about the session's own payment, its total.
-    anyIf(if(j.detail['reported_amount'] != '', toInt64OrZero(j.detail['reported_amount']), j.total_amount), opens) AS amount,
-    anyIf(if(j.detail['reported_currency'] != '', j.detail['reported_currency'], j.currency), opens) AS currency,
-    anyIf(if(j.detail['operator_ref'] != '', j.detail['operator_ref'], j.operator_ref), opens) AS operator_ref,
-    -- An orphan of no known session has its report, or several, and then case.opened.
+    argMinIf(if(j.detail['reported_amount'] != '', toInt64OrZero(j.detail['reported_amount']), j.total_amount), rank, opens) AS amount,
+    argMinIf(if(j.detail['reported_currency'] != '', j.detail['reported_currency'], j.currency), rank, opens) AS currency,
+    argMinIf(if(j.detail['operator_ref'] != '', j.detail['operator_ref'], j.operator_ref), rank, opens) AS operator_ref,
     maxIf(j.event, opens) AS opened_by_event,
-    anyIf(j.detail['by'], opens) AS opened_by,
-    anyIf(j.detail['reason'], opens) AS reason,
+    argMinIf(j.detail['by'], rank, opens) AS opened_by,
+    argMinIf(j.detail['reason'], rank, opens) AS reason,
     anyIf(j.detail['resolution'], j.event = 'case.resolved') AS resolution,
     anyIf(j.detail['reference'], j.event = 'case.resolved') AS reference,
     anyIf(j.detail['reason'], j.event = 'case.resolved') AS resolved_reason,

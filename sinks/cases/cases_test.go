@@ -409,7 +409,7 @@ func TestPoisonAndLostReports(t *testing.T) {
 	stop := w.runs(t, w)
 	w.within(t, "the cases", func() bool { return len(list()) == want })
 	stop()
-	w.Exec(t, `TRUNCATE cases, cases_positions`)
+	w.Exec(t, `TRUNCATE cases, case_positions`)
 	w.runs(t, w)
 	w.within(t, "the cases after a rebuild", func() bool { return len(list()) == want })
 	for _, c := range list() {

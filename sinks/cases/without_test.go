@@ -246,7 +246,7 @@ func TestRestoredPostgresForgetsNoExit(t *testing.T) {
 	id := w.lost(t, 1)
 	w.within(t, "the opening", func() bool { return len(w.steps(t, id)) == 1 })
 	stop()
-	tables := []string{"cases", "cases_positions", "case_proposals"}
+	tables := []string{"cases", "case_positions", "case_proposals"}
 	for _, table := range tables {
 		w.Exec(t, `CREATE TABLE dump_`+table+` AS TABLE `+table)
 	}
@@ -283,7 +283,7 @@ func TestRestoredPostgresForgetsNoExit(t *testing.T) {
 		t.Errorf("%d exits in %q", exits, w.steps(t, id))
 	}
 	// Everything but the proposals comes back from Kafka.
-	w.Exec(t, `TRUNCATE cases, cases_positions`)
+	w.Exec(t, `TRUNCATE cases, case_positions`)
 	_, before := w.recorded(t, id)
 	w.runs(t, w)
 	w.within(t, "the case after a rebuild", func() bool { return w.show(t, id).State() == cases.StateClosed && w.show(t, id).ID != "" })

@@ -21,9 +21,10 @@ func (w *world) lost(l ledger, reference string, reports int) cases.Case {
 	before := len(l.Events)
 	for n := range reports {
 		l.Time = noon.AddDate(0, 0, n)
-		l.Decide(checkout.Command{SessionID: "nobody's " + reference, Live: true, Do: checkout.Outcome{
-			CollectionID: "lost-" + reference, Status: checkout.OutcomeApproved, Amount: 70, Currency: "XAF", OperatorRef: "op-" + reference, Account: "acc-9", ApprovedAt: noon.AddDate(0, 0, -2),
-		}})
+		l.Decide(checkout.Command{SessionID: "nobody's " + reference, Live: n == 0, // the first report counts
+			Do: checkout.Outcome{
+				CollectionID: "lost-" + reference, Status: checkout.OutcomeApproved, Amount: 70 + 30*int64(n), Currency: "XAF", OperatorRef: "op-" + reference, Account: "acc-9", ApprovedAt: noon.AddDate(0, 0, -2),
+			}})
 	}
 	return w.caseOf(l.Events[before])
 }

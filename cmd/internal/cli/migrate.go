@@ -101,7 +101,7 @@ func Migrate(ctx context.Context, s roles.Settings, log *slog.Logger) error {
 	if err := clickhouse.CreateDatabase(ctx, s.ClickHouse); err != nil {
 		return err
 	}
-	conn, err := clickhouse.Open(ctx, s.ClickHouse)
+	conn, err := clickhouse.OpenForMigration(ctx, s.ClickHouse)
 	if err != nil {
 		return err
 	}

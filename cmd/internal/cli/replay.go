@@ -54,7 +54,7 @@ var notReplayable = map[string]string{
 	schemas.TopicMessagesDeliveries: "it would send accepted messages again; replay notifications --to notify makes missing deliveries",
 	schemas.TopicPoisonCommands:     "these commands would break the same invariant again; the processors ask operators about undecided collections automatically",
 	schemas.TopicPoisonCollections:  "it could ask payers for money again; the processors ask operators about undecided collections automatically",
-	schemas.TopicPoisonCases:        "a rebuild of the cases reads checkout.events and cases.events again: stop the sink, empty the tables cases and cases_positions, and start it",
+	schemas.TopicPoisonCases:        "a rebuild of the cases reads checkout.events and cases.events again: stop the sink, empty the tables cases and case_positions, and start it",
 	schemas.TopicPoisonDeliveries:   "other topics have the same events; replay webhooks --to webhook, cashin.webhooks --to cashin or erp.confirmations --to erp makes missing deliveries",
 }
 

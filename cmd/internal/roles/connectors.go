@@ -60,7 +60,7 @@ func (b *Base) merchantOfReport(sessions *readmodel.Reader) func(ctx context.Con
 		if !ok {
 			return callbacks.Merchant{}, errors.New("the agency does not have the account that the collection began with")
 		}
-		return callbacks.Merchant{Account: account.Account, Networks: account.CallbackNetworks}, nil
+		return callbacks.Merchant{Account: account.Account, Networks: account.CallbackNetworks, Live: s.Live}, nil
 	}
 }
 

@@ -6,12 +6,26 @@
 -- +goose Up
 ALTER TABLE cases ADD COLUMN recorded boolean NOT NULL DEFAULT false; -- of a case without a session: cases.events has its opening
 CREATE INDEX cases_unrecorded ON cases (opened_at, id) WHERE NOT in_session AND NOT recorded;
-DELETE FROM cases WHERE NOT in_session AND kind = 'orphan';
-DELETE FROM cases_positions;
+-- A proposal whose case no row has any more, such as poison older than its topic, stays as it
+-- is: nothing could close it.
+UPDATE case_proposals p SET noted = 2, note_tried_at = NULL WHERE session_id IS NULL AND NOT EXISTS (SELECT FROM cases c WHERE c.id = p.case_id);
+UPDATE case_proposals p SET noted = 0, note_tried_at = NULL WHERE session_id IS NULL AND EXISTS (SELECT FROM cases c WHERE c.id = p.case_id);
+UPDATE case_proposals SET state = 'approved', finished_at = NULL, tried_at = NULL WHERE session_id IS NULL AND state = 'carried_out' AND noted = 0;
 -- The exit comes back with its event.
 UPDATE cases SET resolution = NULL, reference = NULL, closed_by = NULL, closed_at = NULL WHERE NOT in_session;
-UPDATE case_proposals SET noted = 0, note_tried_at = NULL WHERE session_id IS NULL;
-UPDATE case_proposals SET state = 'approved', finished_at = NULL, tried_at = NULL WHERE session_id IS NULL AND state = 'carried_out';
+DELETE FROM cases WHERE NOT in_session AND kind = 'orphan';
+-- Commands of an earlier release close such a case at the approval, without an event. They
+-- are refused from now on.
+ALTER TABLE case_proposals ADD CONSTRAINT case_proposals_exit_is_an_event CHECK (session_id IS NOT NULL OR state <> 'carried_out' OR noted = 2);
+-- Under another name: a sink of an earlier release that still runs would read checkout.events
+-- again too, and store cases without what it does not know.
+DROP TABLE cases_positions;
+CREATE TABLE case_positions (
+    topic     text NOT NULL, -- with the installation's prefix
+    partition integer NOT NULL,
+    next      bigint NOT NULL, -- offset
+    PRIMARY KEY (topic, partition)
+);
 DROP INDEX case_proposals_to_note;
 CREATE INDEX case_proposals_to_note ON case_proposals (proposed_at) WHERE noted < 2;
 CREATE INDEX case_proposals_open ON case_proposals (proposed_at) WHERE state = 'open';
@@ -21,3 +35,5 @@ DROP INDEX case_proposals_open;
 DROP INDEX case_proposals_to_note;
 CREATE INDEX case_proposals_to_note ON case_proposals (proposed_at) WHERE session_id IS NOT NULL AND noted < 2;
 ALTER TABLE cases DROP COLUMN recorded;
+ALTER TABLE case_proposals DROP CONSTRAINT case_proposals_exit_is_an_event;
+ALTER TABLE case_positions RENAME TO cases_positions;
