@@ -146,7 +146,7 @@ test: deps/test ## run all tests; it starts and stops their real servers (PACKAG
 	@$(GOBUILD) -o $(BIN)/ ./cmd/quittance ./cmd/quittance-dev ./test/servers/testservers
 	@QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
 		QUITTANCE_TEST_QUITTANCE=$(CURDIR)/$(BIN)/quittance QUITTANCE_TEST_QUITTANCE_DEV=$(CURDIR)/$(BIN)/quittance-dev \
-		$(BIN)/testservers -up $(BIN)/quittance-dev -- go test -p 3 -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS) $(PACKAGES)
+		$(BIN)/testservers -up $(BIN)/quittance-dev -- go test -p 2 -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS) $(PACKAGES)
 
 # The crash test starts servers of its own, because it kills them.
 .PHONY: test/crash

@@ -157,13 +157,14 @@ func (a *API) collect(c call, p cashin.Principal, app registry.Application, g pr
 		do.Collect.ApprovalWindow = cardWindow
 	}
 	// A partner that is told to send it again makes a second payment. So the answer comes when
-	// a decision of the first could no longer be sent to the operator: sendWithin has passed.
+	// a decision of the first could no longer be sent to the operator, because sendWithin has
+	// passed. It may have been sent before: only the processor's reply is missing.
 	ctx, stop := context.WithCancel(c.r.Context())
 	defer stop()
 	defer context.AfterFunc(a.cfg.Stopping, stop)()
 	answer, err := a.ask(ctx, time.Until(c.arrived.Add(wordPatience)), app, p, s.ID, do)
 	switch {
-	case errors.Is(err, commands.ErrUnavailable) && time.Since(c.arrived) < wordPatience:
+	case errors.Is(err, commands.ErrUnavailable):
 		a.failed(c.r, err)
 		return refuse(http.StatusInternalServerError, codeInternal, "Internal error. The payment may have begun all the same: before another one, ask the payer.")
 	case err != nil:

@@ -174,6 +174,20 @@ func TestSignIn(t *testing.T) {
 	if err != nil || got.ID != c.ID || !slices.Equal(got.Addresses, []string{a.Masked()}) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	// A newer master key seals the address again.
+	newest := secret.GenerateKeys()
+	both, err := secret.ParseKeys(newest.Reveal() + "," + o.cfg.Keys.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := citizens.SealedAddresses.Reseal(t.Context(), o.pool, both, actor, start, 10, func(int) {}); err != nil || done.Sealed != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	o.cfg.Keys = newest
+	o.Store = o.instance(o.pool)
+	if got, err := o.Session(t.Context(), token); err != nil || !slices.Equal(got.Addresses, []string{a.Masked()}) {
+		t.Errorf("with the newest key alone: %+v, %v", got, err)
+	}
 	again, c2 := o.signIn(a)
 	if c2.ID != c.ID || c2.First || again.Equal(token) {
 		t.Errorf("the second sign-in is %+v", c2)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout/money"
@@ -66,12 +67,13 @@ func (s *Store) Session(ctx context.Context, token secret.Text) (Citizen, error)
 
 // Addresses returns the proven addresses of an account, the oldest first.
 func (s *Store) Addresses(ctx context.Context, citizenID string) ([]Address, error) {
-	rows, _ := s.cfg.Pool.Query(ctx, `SELECT kind, hash, sealed FROM citizen_addresses WHERE citizen_id = $1 ORDER BY proven_at, hash`, citizenID) // the rows return its error
+	rows, _ := s.cfg.Pool.Query(ctx, `SELECT kind, id, sealed FROM citizen_addresses WHERE citizen_id = $1 ORDER BY proven_at, id`, citizenID) // the rows return its error
 	var out []Address
 	var kind string
-	var hash, sealed []byte
-	_, err := pgx.ForEachRow(rows, []any{&kind, &hash, &sealed}, func() error {
-		text, err := s.cfg.Keys.Open(addressLabel, sealed, hash)
+	var id uuid.UUID
+	var sealed []byte
+	_, err := pgx.ForEachRow(rows, []any{&kind, &id, &sealed}, func() error {
+		text, err := s.cfg.Keys.Open(SealedAddresses.Label, sealed, id[:])
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout/money"
+	"quittance/internal/personal"
 	"quittance/internal/secret"
 )
 
@@ -272,22 +273,26 @@ func (s *Store) register(ctx context.Context, tx pgx.Tx, a Address, address []by
 	if err != nil {
 		return Citizen{}, err
 	}
-	sealed, err := s.cfg.Keys.Seal(addressLabel, []byte(a.Text()), address)
+	row, err := uuid.NewV7()
+	if err != nil {
+		return Citizen{}, err
+	}
+	sealed, err := s.cfg.Keys.Seal(SealedAddresses.Label, []byte(a.Text()), row[:])
 	if err != nil {
 		return Citizen{}, err
 	}
 	if _, err := tx.Exec(ctx, `INSERT INTO citizens (id, locale, created_at, signed_in_at) VALUES ($1, $2, $3, $3)`, id, string(locale), now); err != nil {
 		return Citizen{}, err
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO citizen_addresses (hash, citizen_id, kind, sealed, proven_at) VALUES ($1, $2, $3, $4, $5)`,
-		address, id, string(a.Kind), sealed, now); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO citizen_addresses (id, hash, citizen_id, kind, sealed, proven_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		row, address, id, string(a.Kind), sealed, now); err != nil {
 		return Citizen{}, err
 	}
 	return Citizen{ID: id.String(), Locale: locale, Addresses: []string{a.Masked()}, First: true}, nil
 }
 
-// addressLabel is the label under which addresses are sealed.
-const addressLabel = "citizen address"
+// SealedAddresses are the addresses, for `secrets reseal`.
+var SealedAddresses = personal.Sealed{Table: "citizen_addresses", Label: "citizen address"}
 
 // proveAgainAfter is the time without a sign-in after which an account must prove its links
 // again: numbers are recycled.

@@ -31,7 +31,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	}
 	needs := func(keys *secret.Keys) int {
 		t.Helper()
-		found, err := personal.Sealed(t.Context(), v.pool)
+		found, err := personal.DataKeys.Count(t.Context(), v.pool)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 		t.Fatalf("before: %d and %d", needs(old), needs(newest))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if done, err := personal.Reseal(ctx, v.pool, both, actor, begin, 2, func(int) { cancel() }); !errors.Is(err, context.Canceled) || done.Sealed != 2 {
+	if done, err := personal.DataKeys.Reseal(ctx, v.pool, both, actor, begin, 2, func(int) { cancel() }); !errors.Is(err, context.Canceled) || done.Sealed != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 
@@ -56,7 +56,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	}
 	limited, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
-	done, err := personal.Reseal(limited, v.pool, both, actor, begin, 2, func(int) {})
+	done, err := personal.DataKeys.Reseal(limited, v.pool, both, actor, begin, 2, func(int) {})
 	if err != nil || done.Sealed != 4 || done.Before != 2 || done.Unopened != 0 {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -79,7 +79,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	if n := v.count(t, `SELECT count(*) FROM audit WHERE action = 'secrets.reseal' AND subject = 'personal_keys'`); n != 3 {
 		t.Errorf("%d transactions are recorded, want 3", n)
 	}
-	if done, err := personal.Reseal(t.Context(), v.pool, secret.GenerateKeys(), actor, begin, 2, func(int) {}); err != nil || done.Unopened != 6 {
+	if done, err := personal.DataKeys.Reseal(t.Context(), v.pool, secret.GenerateKeys(), actor, begin, 2, func(int) {}); err != nil || done.Unopened != 6 {
 		t.Errorf("with an unknown key: %+v, %v", done, err)
 	}
 }

@@ -3,10 +3,14 @@ package contract_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,12 +20,12 @@ import (
 // partnerDays causes each fault that can meet a payment of the deprecated cash-in surface, on
 // the whole program. The tests of the packages cover the others:
 //
-//	two inits at two instances,       checkout TestInitCheckoutUpdatesACreatedPayment, TestRandomPayments:
-//	  init racing the confirmation    one partition decides them in turn
+//	two inits at two instances        TestCrash; checkout TestInitCheckoutUpdatesACreatedPayment
+//	init racing the confirmation      here; checkout TestRandomPayments
 //	5,000 reviewed, 6,000 confirmed   here; checkout TestInitCheckoutUpdatesACreatedPayment
 //	magic 02, 03, 10, 11              here
-//	operator's port closed            TestCashin; collect TestWords, TestNeverSent
-//	SIGTERM in the wait               cashin TestOperatorsWord
+//	operator's port closed            here; TestCashin; collect TestWords, TestNeverSent
+//	SIGTERM in the wait               TestCrash; cashin TestOperatorsWord
 //	cancelled by the citizen          here; checkout TestPaymentStatus
 //	address changed between attempts  sinks/cashin TestUnsignedWebhooks
 //	quota, two tokens, two instances  cashin TestQuotas, TestQuotaAtOnce
@@ -42,11 +46,14 @@ func (d *partnerDays) run(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"5,000 reviewed, 6,000 confirmed", d.updatedOnReview},
+		{"init racing the confirmation", d.racingConfirmation},
 		{"cancelled by the citizen", d.cancelledByCitizen},
 		{"externalNumber equal to order_id", d.equalNumbers},
 		{"operator answers 500", d.operatorFails},
 		{"a foreign and an unknown number", d.foreignNumber},
-		{"approved late, never answered, after the window", d.silentPayers}, // moves the clock
+		// These move the clock.
+		{"operator's port opened later", d.portOpenedLater},
+		{"approved late, never answered, after the window", d.silentPayers},
 	} {
 		t.Run(day.name, day.run)
 	}
@@ -105,6 +112,85 @@ func (d *partnerDays) updatedOnReview(t *testing.T) {
 	equal(t, "the webhook", []any{told["status"], told["amount"]}, []any{"completed", 6000})
 	if c := d.Collections(t, payment); len(c) != 1 || c[0].Amount != "6115" {
 		t.Errorf("the operator has %+v, want one collection of 6115", c)
+	}
+}
+
+// The partner's program changes the amount while the citizen confirms. Whichever comes first,
+// the citizen pays the total that the page has shown, or nothing.
+func (d *partnerDays) racingConfirmation(t *testing.T) {
+	confirmed := 0
+	for range 5 {
+		s, key := d.partner(t)
+		external := d.order()
+		first := s.init(t, d.initBody(external, 5000))
+		session := first["token"].(string)
+		review := d.Citizen(session).Review(t, "06 600 00 01")
+		answered := make(chan harness.Answer, 1)
+		go func() { answered <- s.post(t, "/init-checkout", d.initBody(external, 6000)) }()
+		page := d.Citizen(session).Submit(t, review)
+		var second map[string]any
+		(<-answered).Into(t, &second)
+		payment := d.paymentOf(t, key, external, first)
+		switch page.Status {
+		case http.StatusSeeOther: // the confirmation came first: the change is a new payment
+			confirmed++
+			_, told := s.told(t, first["paymentId"])
+			equal(t, "the webhook", []any{told["status"], told["amount"]}, []any{"completed", 5000})
+			if c := d.Collections(t, payment); len(c) != 1 || c[0].Amount != "5100" || second["paymentId"] == first["paymentId"] {
+				t.Errorf("the operator has %+v, want one collection of 5100; init-checkout answered %v, then %v", c, first, second)
+			}
+		case http.StatusConflict:
+			if c := d.Collections(t, payment); len(c) != 0 || second["paymentId"] != first["paymentId"] || payment.Amount != 6000 {
+				t.Errorf("the operator has %+v, want none; init-checkout answered %v, then %v; the payment is %+v", c, first, second, payment)
+			}
+		default:
+			t.Errorf("the confirmation was answered %d %s", page.Status, page.Body)
+		}
+	}
+	t.Logf("the confirmation came first in %d of 5 races", confirmed)
+}
+
+// paymentOf returns the session of a payment that init-checkout made.
+func (d *partnerDays) paymentOf(t *testing.T, key, external string, made map[string]any) harness.Session {
+	t.Helper()
+	var page struct{ Items []harness.Session }
+	d.Call(t, http.MethodGet, d.Sessions("?order_id="+external), "", "Authorization", "Bearer "+key).Into(t, &page)
+	for _, s := range page.Items {
+		if s.ID == made["token"] {
+			return s
+		}
+	}
+	t.Fatalf("no session of %v in %+v", made, page.Items)
+	return harness.Session{}
+}
+
+// The operator's port is closed: 502. When it opens, nobody is asked for the money any more,
+// within the window and after it.
+func (d *partnerDays) portOpenedLater(t *testing.T) {
+	s := d.open(t, partners)
+	body := d.charge("mobile_money_a", "066000001")
+	s.wrong(t, s.post(t, "/partners/payments", body), http.StatusBadGateway, "GATEWAY_REQUEST_FAILED")
+	var lc net.ListenConfig
+	port, err := lc.Listen(t.Context(), "tcp", closedAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var debits atomic.Int64
+	operator := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "requesttopay") {
+			debits.Add(1)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"access_token":"t","token_type":"Bearer","expires_in":3600}`)
+	})}
+	go func() { _ = operator.Serve(port) }()
+	t.Cleanup(func() { _ = operator.Close() })
+	for range 3 {
+		d.Advance(t, 3*time.Minute)
+		time.Sleep(time.Second) // every role has read the new time
+	}
+	if n := debits.Load(); n != 0 {
+		t.Errorf("the operator was asked %d times for the money of a payment that was answered with 502", n)
 	}
 }
 

@@ -3,6 +3,7 @@ package contract_test
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,16 @@ const (
 
 	closedAgency = "018f0000-0000-7000-8000-000000000004" // its operator's port is closed
 )
+
+// closedAddress is that of the operator of closedAgency. A test opens it.
+var closedAddress = func() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}()
 
 func partnerRegistry() string {
 	var b strings.Builder
@@ -57,9 +68,9 @@ func partnerRegistry() string {
 	fmt.Fprintf(&b, `  - id: %s
     slug: ferme
     name: Fermé
-    connectors: {test: {momo: {base_url: "http://127.0.0.1:9/mtn", target_environment: mtncongo, subscription_key: simulator, api_user: u, api_key: simulator}}}
+    connectors: {test: {momo: {base_url: "http://%s/mtn", target_environment: mtncongo, subscription_key: simulator, api_user: u, api_key: simulator}}}
     applications:
-`, closedAgency)
+`, closedAgency, closedAddress)
 	app(4, partners, "", "providers: [mobile_money_a]")
 	return b.String()
 }

@@ -103,7 +103,8 @@ func (c *chaos) programme(ctx context.Context) error {
 // Chance alone would spare these sinks in a short run.
 const tellerEvery = 4
 
-// killer kills a random process at each interval and starts it again within a second.
+// killer kills a random process at each interval and starts it again within a second. Half of
+// the ingresses get SIGTERM instead.
 func (c *chaos) killer(ctx context.Context) {
 	random := rand.New(rand.NewPCG(c.seed, 0))
 	var restarts sync.WaitGroup
@@ -116,6 +117,16 @@ func (c *chaos) killer(ctx context.Context) {
 		}
 		victim := among[random.IntN(len(among))]
 		wait := time.Duration(random.Int64N(int64(time.Second)))
+		if isIngress(victim) && random.IntN(2) == 0 {
+			// A deployment: partners' programs and others wait for answers meanwhile.
+			restarts.Go(func() {
+				if victim.Signal(syscall.SIGTERM) {
+					time.Sleep(wait)
+					_ = victim.Start()
+				}
+			})
+			continue
+		}
 		if !victim.Kill() {
 			continue // it was not running
 		}
@@ -129,6 +140,9 @@ func (c *chaos) killer(ctx context.Context) {
 		})
 	}
 }
+
+// isIngress reports whether a process is an ingress.
+func isIngress(p *program.Process) bool { return strings.HasPrefix(p.Name, "ingress-") }
 
 // isTeller reports whether a process is a sink that tells partners.
 func isTeller(p *program.Process) bool { return strings.HasPrefix(p.Name, "cashin-") }

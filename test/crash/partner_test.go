@@ -62,10 +62,22 @@ func (l *load) partnerJourney(ctx context.Context, n int) {
 	p := l.partners[k/partnerRun%len(l.partners)]
 	c := charge{application: p.ID, external: fmt.Sprintf("charge-%06d", n), amount: int64(1000 + n%9000)}
 	switch k % partnerRun {
-	case 0, 7:
+	case 0:
 		if l.initCheckout(ctx, p, &c, n) {
 			l.pay(ctx, c.session, "06 600 00 01", n)
 		}
+	case 7: // two servers of the partner send it to two ingresses at once
+		other := c
+		answered := make(chan bool, 1)
+		go func() { answered <- l.initCheckout(ctx, p, &other, n+1) }()
+		made := l.initCheckout(ctx, p, &c, n)
+		if !<-answered || !made {
+			return
+		}
+		if c.paymentID != other.paymentID || c.session != other.session {
+			l.surprise("init-checkout of %s, sent twice at once, told %+v and %+v", c.external, c, other)
+		}
+		l.pay(ctx, c.session, "06 600 00 01", n)
 	case 2: // the partner's program changes the amount before the citizen pays
 		first := c
 		first.amount += 500

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
+	"quittance/internal/citizens"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -51,6 +52,9 @@ func reseal() Command {
 	}
 }
 
+// sealedPeople are the tables of personal data beside the registry's secrets.
+var sealedPeople = []personal.Sealed{personal.DataKeys, citizens.SealedAddresses}
+
 // resealBatch is the number of values in a transaction.
 const resealBatch = 500
 
@@ -63,10 +67,12 @@ func (m *Meta) reseal(ctx context.Context, keys *secret.Keys) error {
 		}
 	}
 	counts, err := registry.Reseal(ctx, m.pool, keys, operator(), m.now, resealBatch, report)
-	if err == nil {
-		var people secret.Resealed
-		people, err = personal.Reseal(ctx, m.pool, keys, operator(), m.now, resealBatch, report)
-		counts = append(counts, people)
+	for _, rows := range sealedPeople {
+		if err == nil {
+			var people secret.Resealed
+			people, err = rows.Reseal(ctx, m.pool, keys, operator(), m.now, resealBatch, report)
+			counts = append(counts, people)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w; what was sealed until then is kept: give the command again", err)
@@ -112,11 +118,13 @@ func (m *Meta) checkMasterKeys(ctx context.Context, keys *secret.Keys) error {
 		if tables, err = registry.Sealed(ctx, b.Pool); err != nil {
 			return err
 		}
-		people, err := personal.Sealed(ctx, b.Pool)
-		if err != nil {
-			return err
+		for _, rows := range sealedPeople {
+			people, err := rows.Count(ctx, b.Pool)
+			if err != nil {
+				return err
+			}
+			tables = append(tables, people)
 		}
-		tables = append(tables, people)
 		open, err = sessions.Sealed(ctx, b.KafkaConfig(), b.Topology, b.Codec)
 		return err
 	})

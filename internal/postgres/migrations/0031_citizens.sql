@@ -10,7 +10,8 @@ CREATE TABLE citizens (
 );
 
 CREATE TABLE citizen_addresses (
-	hash bytea PRIMARY KEY,
+	id uuid PRIMARY KEY,
+	hash bytea NOT NULL UNIQUE,
 	citizen_id uuid NOT NULL REFERENCES citizens ON DELETE CASCADE,
 	kind text NOT NULL CHECK (kind IN ('phone', 'email')),
 	sealed bytea NOT NULL,

@@ -57,7 +57,8 @@ async function audit(tab, page, width) {
   tell({
     page, width,
     findings: await tab.evaluate(async () => {
-      const { violations } = await window.axe.run({ resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } });
+      // A busy machine is no reason to give up on a frame.
+      const { violations } = await window.axe.run({ pingWaitTime: 10_000, frameWaitTime: 300_000, resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } });
       return violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(' ')}`);
     }),
     wide: await tab.evaluate(wide),
