@@ -27,7 +27,7 @@ const (
 
 // closedAddress is that of the operator of closedAgency. A test opens it.
 var closedAddress = func() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
