@@ -138,13 +138,8 @@ func (d *decider) forget(s Session, due Item) {
 	}
 }
 
-// The rules of the faults with which a claim refuses a session.
-const (
-	RuleInPayment = string(DueInPayment)
-	RuleRecording = string(DueRecording)
-)
-
 // claim returns why the dues of a new session cannot be paid now, a fault for each such due.
+// The rule of a fault is the state of its due.
 // Without any it makes room: it cancels what replace allows to cancel.
 func (d *decider) claim(s Session, replace bool) (faults []Fault) {
 	if !s.ERP {

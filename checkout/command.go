@@ -252,7 +252,7 @@ const (
 	CodeOrderPaid        Code = "checkout.order_paid"
 	CodeOrderUnderReview Code = "checkout.order_under_review"
 	// CodeDueInPayment: another session holds the claim on a due (Claim). The faults name the
-	// dues; the rule of each is RuleInPayment or RuleRecording.
+	// dues; the rule of each is its state, DueInPayment or DueRecording.
 	CodeDueInPayment     Code = "checkout.due_in_payment"
 	CodeKeyReused        Code = "idempotency.key_reused"
 	CodeRateLimited      Code = "generic.rate_limited"

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -118,7 +119,7 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 func (s *Store) verdict(ctx context.Context, tx pgx.Tx, q Request, address, prefix []byte, now time.Time) (Verdict, error) {
 	hour, day := now.Add(-time.Hour), now.Add(-24*time.Hour)
 	clientMost := client4Hour
-	if isIPv6(q.Client) {
+	if strings.Contains(q.Client, ":") { // an IPv6 network
 		clientMost = client6Hour
 	}
 	var ofClient, inHour, inDay, unanswered int
@@ -315,14 +316,4 @@ func (s *Store) codeMAC(address []byte, browser secret.Text, code string) []byte
 func browserHash(browser secret.Text) []byte {
 	sum := sha256.Sum256([]byte(browser.Reveal()))
 	return sum[:]
-}
-
-// isIPv6 reports whether web.Client names a network of IPv6.
-func isIPv6(client string) bool {
-	for _, c := range client {
-		if c == ':' {
-			return true
-		}
-	}
-	return false
 }
