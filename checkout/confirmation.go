@@ -32,7 +32,7 @@ type Confirmation struct {
 	// Again is how often staff had the ERP told again of a payment that it had accepted,
 	// because it went on to list the due. Each time is a delivery of its own, with the same
 	// transaction_id.
-	Again int
+	Again int32
 }
 
 // settled reports whether the ERP has the payment. Nothing changes that.

@@ -334,7 +334,7 @@ func ToConfirmations(e checkout.Event) ([]*record.Notification, error) {
 		}
 		if request.Kind != checkout.RequestConfirm {
 			n.Event, n.OccurredAt = string(checkout.EventCompleted), e.Session.EndedAt
-			n.Request, n.RequestedAt, n.Again = string(request.Kind), e.OccurredAt, int32(request.Due.Confirmation.Again)
+			n.Request, n.RequestedAt, n.Again = string(request.Kind), e.OccurredAt, request.Due.Confirmation.Again
 		}
 		out = append(out, n)
 	}
