@@ -292,8 +292,8 @@ func (d *decider) closeCase(s Session, c Case, do Resolve) Session {
 	return d.settle(d.emit(s, EventCaseResolved, change{closes: &closed}, detail))
 }
 
-// settle makes the order and the claims agree with a session: whether it is open, paid,
-// undecided or under review. What they say of the session is a function of the session alone.
+// settle makes the order agree with a session: whether it is open, paid, undecided or under
+// review. What it says of the session is a function of the session alone.
 func (d *decider) settle(s Session) Session {
 	k := s.orderKey()
 	o := d.order(k)
@@ -302,7 +302,6 @@ func (d *decider) settle(s Session) Session {
 	o.OpenSessionID = holder(o.OpenSessionID, s.ID, s.Status == StatusOpen)
 	o.PaidSessionID = holder(o.PaidSessionID, s.ID, s.Paid())
 	d.putOrder(k, o)
-	d.settleClaims(s)
 	return s
 }
 
@@ -450,7 +449,7 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 	switch {
 	case !s.Ended():
 		return s, CodeInFlight
-	case d.claimedElsewhere(s):
+	case d.claimedElsewhere(s), d.overpays(s):
 		return s, CodeDueInPayment
 	case o.PaidSessionID != "":
 		return s, CodeOrderPaid
@@ -531,6 +530,9 @@ func (d *decider) giveBack(s Session, r reversal) Session {
 		s = d.closeConfirmation(s, due, Resolve{Resolution: ResolutionSuperseded})
 	}
 	s = d.settle(d.emit(s, EventReversed, change{reversal: &r}, detail))
+	for _, due := range s.Dues() {
+		d.givenBack(s, due)
+	}
 	if confirmed {
 		s = d.open(s, EventCaseOpened, Case{
 			Kind: CaseReversal, CollectionID: s.Collection.ID, Amount: s.Collection.Amount, Currency: s.Currency, By: r.by, Reason: string(r.reason),
@@ -555,7 +557,8 @@ func (d *decider) supersede(s Session, kinds ...CaseKind) Session {
 func (d *decider) honourable(s Session, do Outcome) bool {
 	timedOut := s.Status == StatusExpired || s.Status == StatusFailed && s.FailureCode == s.Collection.timeout()
 	return do.HonourLate && timedOut && s.Collection.Channel != ChannelCash &&
-		!do.ApprovedAt.IsZero() && !do.ApprovedAt.After(s.EndedAt.Add(honourWithin)) && d.alone(s)
+		!do.ApprovedAt.IsZero() && !do.ApprovedAt.After(s.EndedAt.Add(honourWithin)) && d.alone(s) &&
+		!slices.ContainsFunc(s.Dues(), func(due Item) bool { _, paid := d.paidElsewhere(s, due); return paid })
 }
 
 // honourWithin is how long after a session's end an approval may be dated that the

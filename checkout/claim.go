@@ -93,7 +93,9 @@ func (d *decider) claimOf(k ClaimKey) Claim {
 	return d.view.Claim(k)
 }
 
-// settleClaims makes the claims on the session's dues agree with it.
+// settleClaims makes the holders of the claims on the session's dues agree with it. They are
+// a function of the session alone. Each event settles them, so a session that an earlier
+// version made without claims claims with its next event.
 func (d *decider) settleClaims(s Session) {
 	if !s.ERP {
 		return
@@ -106,28 +108,69 @@ func (d *decider) settleClaims(s Session) {
 		before := d.claimOf(k)
 		c := before
 		c.Holders = toggled(c.Holders, s.ID, s.DueState(due) != DuePayable)
-		if c.SessionID == s.ID && !s.ReversedAt.IsZero() {
-			// The money was given back. What the ERP lists is owed again once staff have told it.
-			c = Claim{Holders: c.Holders}
-		}
-		if len(c.Holders) != len(before.Holders) || c.SessionID != before.SessionID {
+		if len(c.Holders) != len(before.Holders) {
 			put(&d.out.Claims, k, c)
 		}
 	}
 }
 
-// accepted remembers that the ERP has a payment of the due.
+// remembered returns the claim on the due, with the last accepted payment only while it is
+// remembered.
+func (d *decider) remembered(s Session, due Item) Claim {
+	c := d.claimOf(s.claimKey(due))
+	if c.AcceptedAt.IsZero() || !d.cmd.At.Before(c.AcceptedAt.Add(claimMemory)) {
+		return Claim{Holders: c.Holders}
+	}
+	return c
+}
+
+// accepted remembers that the ERP has a payment of the due, as it was before the acceptance.
+// What the ERP must have left of the due never grows and never becomes unknown while an
+// earlier acceptance is remembered: the ERP may not show that one yet.
 func (d *decider) accepted(s Session, due Item) {
 	if !s.ERP || !s.Paid() || due.ERPDueRef == "" {
 		return
 	}
-	k := s.claimKey(due)
-	c := d.claimOf(k)
-	c.SessionID, c.TransactionID, c.AcceptedAt, c.Left = s.ID, due.TransactionID, d.cmd.At, -1
+	before := d.remembered(s, due)
+	left := int64(-1)
 	if due.Outstanding > 0 {
-		c.Left = due.Outstanding - due.Amount
+		left = due.Outstanding - due.Amount
 	}
-	put(&d.out.Claims, k, c)
+	if !before.AcceptedAt.IsZero() && before.Left >= 0 {
+		rest := before.Left
+		if due.Confirmation.SettledAt.IsZero() { // else this payment is in it
+			rest = max(0, rest-due.Amount)
+		}
+		if left < 0 || rest < left {
+			left = rest
+		}
+	}
+	put(&d.out.Claims, s.claimKey(due), Claim{
+		Holders: before.Holders, SessionID: s.ID, TransactionID: due.TransactionID, AcceptedAt: d.cmd.At, Left: left,
+	})
+}
+
+// givenBack remembers that an accepted payment of the due was given back: the ERP may list
+// its amount again.
+func (d *decider) givenBack(s Session, due Item) {
+	c := d.remembered(s, due)
+	if due.ERPDueRef == "" || due.Confirmation.SettledAt.IsZero() || c.AcceptedAt.IsZero() {
+		return
+	}
+	if c.Left >= 0 {
+		c.Left += due.Amount
+	}
+	put(&d.out.Claims, s.claimKey(due), c)
+}
+
+// paidElsewhere returns the last payment of the due that the ERP has accepted since the
+// session was made. ok is false if there is none, and if it is the session's own.
+func (d *decider) paidElsewhere(s Session, due Item) (c Claim, ok bool) {
+	if !s.ERP || due.ERPDueRef == "" {
+		return Claim{}, false
+	}
+	c = d.remembered(s, due)
+	return c, !c.AcceptedAt.IsZero() && c.SessionID != s.ID && c.AcceptedAt.After(s.CreatedAt)
 }
 
 // forget drops the memory of an accepted payment of the due.
@@ -220,16 +263,20 @@ const reasonNotReflected = "accepted, and 72 h later still owed in the ERP's lis
 // show the last payment that the ERP accepted. A ministry fixes its amounts itself, so its
 // sessions are not asked.
 func (d *decider) unreflected(s Session, due Item) bool {
-	c := d.claimOf(s.claimKey(due))
-	if !s.Portal() || c.AcceptedAt.IsZero() || !d.cmd.At.Before(c.AcceptedAt.Add(claimMemory)) {
+	c := d.remembered(s, due)
+	if !s.Portal() || c.AcceptedAt.IsZero() {
 		return false
 	}
 	if s.PulledAt.After(c.AcceptedAt) && (c.Left < 0 || due.Outstanding <= c.Left) {
 		return false
 	}
-	paid, ok := d.session(c.SessionID)
-	if !ok || d.cmd.At.Before(c.AcceptedAt.Add(reflectedWithin)) || !paid.Paid() {
+	if d.cmd.At.Before(c.AcceptedAt.Add(reflectedWithin)) {
 		return true
+	}
+	paid, ok := d.session(c.SessionID)
+	if !ok || !paid.Paid() {
+		// The payment was given back, and staff have told the ERP: what it lists is owed.
+		return false
 	}
 	about, ok := paid.Due(c.TransactionID)
 	known := slices.ContainsFunc(paid.Cases, func(k Case) bool {
@@ -251,6 +298,15 @@ func (d *decider) claimedElsewhere(s Session) bool {
 // wins.
 func (d *decider) claimedByMoney(s Session) bool {
 	return d.anotherHolds(s, func(other Session) bool { return other.Status != StatusOpen || other.Collection != nil })
+}
+
+// overpays reports whether the session would pay more of a due than the ERP has left of it
+// after the payment of another session. An unknown rest is for staff to judge.
+func (d *decider) overpays(s Session) bool {
+	return slices.ContainsFunc(s.Dues(), func(due Item) bool {
+		c, paid := d.paidElsewhere(s, due)
+		return paid && c.Left >= 0 && c.Left < due.Amount
+	})
 }
 
 func (d *decider) anotherHolds(s Session, counts func(Session) bool) bool {

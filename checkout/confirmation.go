@@ -29,6 +29,10 @@ type Confirmation struct {
 	// SettledAt is when the ERP accepted it, or staff recorded that it has it.
 	SettledAt time.Time
 	Reference string // of the ERP, as staff recorded it
+	// Again is how often staff had the ERP told again of a payment that it had accepted,
+	// because it went on to list the due. Each time is a delivery of its own, with the same
+	// transaction_id.
+	Again int32
 }
 
 // settled reports whether the ERP has the payment. Nothing changes that.
@@ -139,7 +143,7 @@ func (d *decider) confirmed(do Confirmed) Answer {
 	switch {
 	case s.Status != StatusCompleted:
 		return Answer{Code: CodeNotCompleted, Session: &s}
-	case c.settled():
+	case c.settled(), c.Again > 0 && !do.AnsweredAt.After(c.AnsweredAt): // or an answer from before the ERP was told again
 		return repeated
 	case do.Answer == AnswerAccepted:
 		s = d.settle(d.emit(s, EventConfirmationAccepted, change{answered: do.AnsweredAt}, detail))
@@ -187,7 +191,7 @@ func (d *decider) retryConfirmation(s Session, c Case, do Resolve) Session {
 func (d *decider) recordByHand(s Session, c Case, do Resolve) Session {
 	due, _ := s.Due(c.TransactionID)
 	s = d.recordConfirmation(d.closeCase(s, c, do), due, c, do)
-	if !due.Confirmation.settled() {
+	if due.Confirmation.SettledAt.IsZero() {
 		d.accepted(s, due)
 		return s
 	}
@@ -212,6 +216,9 @@ func applyConfirmation(c Confirmation, e Event) Confirmation {
 	}
 	switch e.Type {
 	case EventConfirmationAwaited, EventConfirmationRetried:
+		if c.settled() {
+			c.Again++
+		}
 		c.Status, c.Since = ConfirmationAwaited, e.OccurredAt
 	case EventConfirmationRefused:
 		c.Status = ConfirmationRefused

@@ -49,7 +49,6 @@ func (d *decider) cash(s Session, offer Offer, id, clerk string, window time.Dur
 		ID: id, OfferID: offer.ID, Channel: offer.Channel, Status: CollectionPending, Amount: s.Amount + offer.Fee, Fee: offer.Fee,
 		Currency: s.Currency, RequestedAt: d.cmd.At, NotAfter: ends, WindowEndsAt: ends, Clerk: clerk,
 	}}, map[string]string{DetailBy: clerk})
-	d.settleClaims(s) // as in begin
 	return s
 }
 
@@ -156,7 +155,8 @@ func (d *decider) take(do Take) Answer {
 		CollectionID: do.CollectionID, Source: SourceCounter, Status: OutcomeApproved, Amount: do.Total, Currency: s.Currency, OperatorRef: do.Receipt,
 		Account: do.Desk,
 	}
-	if !fits {
+	// Cash that nobody reserved does not pay a due that other money pays.
+	if !fits || s.Status == StatusOpen && s.Collection == nil && d.claimedByMoney(s) {
 		s = d.orphaned(s, paid, do.By)
 		return Answer{Code: CodeCase, Session: &s}
 	}

@@ -178,6 +178,7 @@ func (d *decider) emit(s Session, t EventType, c change, detail map[string]strin
 	d.out.Events = append(d.out.Events, e)
 	put(&d.out.Sessions, id, e.Session)
 	d.tally(s, e.Session)
+	d.settleClaims(e.Session)
 	return e.Session
 }
 
@@ -369,7 +370,6 @@ func (d *decider) begin(s Session, offer Offer, do Collect, word *ReplyTo) Sessi
 	d.out.Collections = append(d.out.Collections, CollectionRequest{
 		Kind: RequestCollect, Session: s, PayerSealed: do.PayerSealed, Payer: do.Payer, Language: do.Language, At: d.cmd.At, Word: word,
 	})
-	d.settleClaims(s) // a session of a version without claims has none yet
 	return s
 }
 

@@ -237,6 +237,7 @@ func apply(s Session, e Event) Session {
 	case EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		if due, ok := s.Due(e.Detail[DetailTransactionID]); ok {
 			s = s.withConfirmation(due.TransactionID, applyConfirmation(due.Confirmation, e))
+			s.ERP = true // it has answered, or is awaited, even if the agency had none at the creation
 		}
 	case EventCaseOpened, EventTokenIssued, EventTokenConsumed:
 		// They leave a trace in the journal.

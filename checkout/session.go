@@ -296,10 +296,12 @@ func (s Session) Deadline() (at time.Time, ok bool) {
 const archiveAfter = 30 * 24 * time.Hour
 
 // archived returns the session without contact data, secrets and what only an open
-// session needs, so that the state does not grow with them.
+// session needs, so that the state does not grow with them. The citizen's account stays: it
+// is a random id, by which the citizen finds earlier payments until the account is erased.
 func archived(s Session) Session {
+	citizen := s.CitizenID
 	s = erased(s)
-	s.Archived = true
+	s.Archived, s.CitizenID = true, citizen
 	s.ClientSecretHash, s.ClientSecretSealed = nil, nil
 	s.Offers, s.SuccessURL, s.CancelURL = nil, "", ""
 	if s.Collection != nil {
@@ -308,10 +310,15 @@ func archived(s Session) Session {
 	return s
 }
 
-// erased returns the session without contact data and without texts that may hold some.
-// Ids, amounts, references, metadata, cases and the status stay.
+// erased returns the session without contact data, without texts that may hold some, and
+// without the citizen's account and the reference of who owes its dues. Ids, amounts, other
+// references, metadata, cases and the status stay.
 func erased(s Session) Session {
-	s.CustomerSealed, s.Customer, s.CustomerID, s.Description, s.Note = nil, nil, "", "", ""
+	s.CustomerSealed, s.Customer, s.CustomerID, s.Description, s.Note, s.CitizenID = nil, nil, "", "", "", ""
+	s.Items = slices.Clone(s.Items)
+	for i := range s.Items {
+		s.Items[i].Label, s.Items[i].SubjectRef = "", ""
+	}
 	if s.Collection != nil {
 		s.Collection.PayerMasked = ""
 	}
@@ -325,8 +332,9 @@ func erased(s Session) Session {
 
 // HoldsPersonalData reports whether the session has anything that Erase removes.
 func (s Session) HoldsPersonalData() bool {
-	return len(s.CustomerSealed) > 0 || s.Customer != nil || s.CustomerID != "" || s.Description != "" || s.Note != "" ||
-		s.Collection != nil && s.Collection.PayerMasked != "" || s.Cashin != nil && len(s.Cashin.Items) > 0
+	return len(s.CustomerSealed) > 0 || s.Customer != nil || s.CustomerID != "" || s.Description != "" || s.Note != "" || s.CitizenID != "" ||
+		s.Collection != nil && s.Collection.PayerMasked != "" || s.Cashin != nil && len(s.Cashin.Items) > 0 ||
+		slices.ContainsFunc(s.Items, func(i Item) bool { return i.Label != "" || i.SubjectRef != "" })
 }
 
 // earliest returns the earlier of two times. A zero time means never.

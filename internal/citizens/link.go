@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"quittance/internal/contact"
 	"quittance/internal/operation"
 )
 
@@ -244,7 +245,7 @@ func (s *Store) Renew(ctx context.Context, actor operation.Actor, subject Subjec
 // Contact is an address that an agency has verified for a subject.
 type Contact struct {
 	SubjectRef string
-	Address    Address
+	Address    contact.Address
 }
 
 // Import stores contacts that an agency has verified. Who signs in with one is linked to its

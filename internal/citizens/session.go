@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout/money"
+	"quittance/internal/contact"
 	"quittance/internal/secret"
 )
 
@@ -66,9 +67,9 @@ func (s *Store) Session(ctx context.Context, token secret.Text) (Citizen, error)
 }
 
 // Addresses returns the proven addresses of an account, the oldest first.
-func (s *Store) Addresses(ctx context.Context, citizenID string) ([]Address, error) {
+func (s *Store) Addresses(ctx context.Context, citizenID string) ([]contact.Address, error) {
 	rows, _ := s.cfg.Pool.Query(ctx, `SELECT kind, id, sealed FROM citizen_addresses WHERE citizen_id = $1 ORDER BY proven_at, id`, citizenID) // the rows return its error
-	var out []Address
+	var out []contact.Address
 	var kind string
 	var id uuid.UUID
 	var sealed []byte
@@ -77,10 +78,7 @@ func (s *Store) Addresses(ctx context.Context, citizenID string) ([]Address, err
 		if err != nil {
 			return err
 		}
-		a := Address{Kind(kind), string(text)}
-		if a.Kind == Phone {
-			a, err = ParsePhone(string(text))
-		}
+		a, err := contact.Parse(contact.Kind(kind), string(text))
 		out = append(out, a)
 		return err
 	})

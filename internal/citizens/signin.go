@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout/money"
+	"quittance/internal/contact"
 	"quittance/internal/personal"
 	"quittance/internal/secret"
 )
@@ -70,7 +71,7 @@ var ErrCodeInvalid = errors.New("the code is not valid")
 
 // Request is one for a code.
 type Request struct {
-	Address Address
+	Address contact.Address
 	// Browser is the secret of the browser that asks: the code verifies only there.
 	Browser secret.Text
 	// Client is the network of the client, as web.Client returns it.
@@ -190,7 +191,7 @@ type Citizen struct {
 
 // Enter signs in with a code, and returns the session's secret. The first sign-in of an
 // address makes the account. The error of a code that does not fit is ErrCodeInvalid.
-func (s *Store) Enter(ctx context.Context, a Address, browser secret.Text, code string, locale money.Language) (token secret.Text, c Citizen, err error) {
+func (s *Store) Enter(ctx context.Context, a contact.Address, browser secret.Text, code string, locale money.Language) (token secret.Text, c Citizen, err error) {
 	now := s.cfg.Now().UTC()
 	address := s.hash(a)
 	valid := false
@@ -247,7 +248,7 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 }
 
 // account returns the account of a proven address, and makes it if there is none.
-func (s *Store) account(ctx context.Context, tx pgx.Tx, a Address, address []byte, locale money.Language, now time.Time) (c Citizen, err error) {
+func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time) (c Citizen, err error) {
 	var signedIn time.Time
 	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn)
 	switch {
@@ -269,7 +270,7 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a Address, address []byt
 	return c, nil
 }
 
-func (s *Store) register(ctx context.Context, tx pgx.Tx, a Address, address []byte, locale money.Language, now time.Time) (Citizen, error) {
+func (s *Store) register(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time) (Citizen, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Citizen{}, err

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/contact"
 	"quittance/internal/secret"
 )
 
@@ -44,17 +45,17 @@ func New(cfg Config) (*Store, error) {
 }
 
 // hash is the key of an address in all tables.
-func (s *Store) hash(a Address) []byte {
-	h := s.addresses(string(a.Kind) + "|" + a.text)
+func (s *Store) hash(a contact.Address) []byte {
+	h := s.addresses(a.Key())
 	return h[:]
 }
 
 // prefixHash is the key of the prefix of a phone number; nil for an e-mail address.
-func (s *Store) prefixHash(a Address) []byte {
-	if a.prefix() == "" {
+func (s *Store) prefixHash(a contact.Address) []byte {
+	if a.Prefix() == "" {
 		return nil
 	}
-	h := s.addresses("prefix|" + a.prefix())
+	h := s.addresses("prefix|" + a.Prefix())
 	return h[:]
 }
 

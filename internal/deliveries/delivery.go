@@ -3,6 +3,7 @@ package deliveries
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,10 +102,15 @@ func called(a *record.Attempt) bool {
 	return Outcome(a.Outcome) != OutcomeDeferred && Outcome(a.Outcome) != OutcomeSuperseded && a.Reason != ReasonRecorded
 }
 
-// Plan returns the delivery of a notification to a destination.
+// Plan returns the delivery of a notification to a destination. A notification of a payment
+// that staff have told again although it was accepted has a delivery of its own.
 func Plan(kind Kind, n *record.Notification, destinationID string) *record.Delivery {
+	id := ID(kind, n.EventID, destinationID)
+	if n.Again > 0 {
+		id = RedeliveryID(kind, n.EventID, destinationID, "again-"+strconv.Itoa(int(n.Again)))
+	}
 	return &record.Delivery{
-		DeliveryID: ID(kind, n.EventID, destinationID), Kind: string(kind), DestinationID: destinationID,
+		DeliveryID: id, Kind: string(kind), DestinationID: destinationID,
 		EventID: n.EventID, Event: n.Event, ApplicationID: n.ApplicationID, TenantID: n.TenantID,
 		SessionID: n.SessionID, Livemode: n.Livemode, OccurredAt: n.OccurredAt, Attempt: 1, Body: n.Body, URL: n.URL,
 	}

@@ -3,13 +3,9 @@ package notify
 import (
 	"encoding/hex"
 	"fmt"
-	"net/mail"
-	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
-	"quittance/internal/connector"
+	"quittance/internal/contact"
 	"quittance/internal/provider"
 )
 
@@ -33,33 +29,21 @@ type address struct {
 	masked string
 }
 
-// mobile are the beginnings of Congolese mobile numbers.
-var mobile = []string{"04", "05", "06"}
-
-// maxEmail is the greatest length of an e-mail address (RFC 5321, 4.5.3.1.3).
-const maxEmail = 254
-
 // readAddress checks an address. SMS go to mobiles of +242 only. The error is a *FieldError.
 func readAddress(channel provider.Channel, to string) (address, error) {
 	switch channel {
 	case provider.ChannelSMS:
-		national, ok := connector.NationalNumber(to)
-		if !ok || !slices.Contains(mobile, national[:2]) {
+		phone, err := contact.ParsePhone(to)
+		if err != nil {
 			return address{}, &FieldError{"To", "must be a mobile number of Congo, such as +242 06 600 00 01; other people are reached by e-mail"}
 		}
-		return address{channel, "242" + national, national, connector.Mask(national)}, nil
+		return address{channel, strings.TrimPrefix(phone.Text(), "+"), phone.Text(), phone.Masked()}, nil
 	case provider.ChannelEmail:
-		malformed := &FieldError{"To", "must be an e-mail address, such as name@example.org"}
-		parsed, err := mail.ParseAddress(to)
-		if err != nil || parsed.Address != to || len(to) > maxEmail || strings.ContainsFunc(to, func(r rune) bool { return r > unicode.MaxASCII || r <= ' ' || r == '"' }) {
-			return address{}, malformed
+		email, err := contact.ParseEmail(to)
+		if err != nil {
+			return address{}, &FieldError{"To", "must be an e-mail address, such as name@example.org"}
 		}
-		local, domain, _ := strings.Cut(to, "@")
-		if !strings.Contains(domain, ".") || strings.HasPrefix(domain, "[") {
-			return address{}, malformed
-		}
-		first, _ := utf8.DecodeRuneInString(local)
-		return address{channel: channel, to: local + "@" + strings.ToLower(domain), masked: string(first) + "•••@" + strings.ToLower(domain)}, nil
+		return address{channel: channel, to: email.Text(), masked: email.Masked()}, nil
 	}
 	return address{}, &FieldError{"Channel", fmt.Sprintf("must be one of %q", provider.Channels)}
 }
@@ -70,7 +54,7 @@ const labelAddresses = "message addresses"
 // destinationOf returns the id of the address as a destination: the channel, and a keyed hash.
 // Without the key nobody can find the number by trying all numbers.
 func destinationOf(mac func(string) [32]byte, a address) string {
-	sum := mac(string(a.channel) + "\x00" + strings.ToLower(a.to))
+	sum := mac(string(a.channel) + "\x00" + a.to)
 	return string(a.channel) + "_" + hex.EncodeToString(sum[:16])
 }
 

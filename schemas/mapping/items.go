@@ -39,7 +39,7 @@ func fromConfirmation(c checkout.Confirmation) *record.Confirmation {
 	if c.Status == "" {
 		return nil
 	}
-	return &record.Confirmation{Status: string(c.Status), Since: c.Since, AnsweredAt: c.AnsweredAt, SettledAt: c.SettledAt, Reference: c.Reference}
+	return &record.Confirmation{Status: string(c.Status), Since: c.Since, AnsweredAt: c.AnsweredAt, SettledAt: c.SettledAt, Reference: c.Reference, Again: c.Again}
 }
 
 func toConfirmation(r *record.Confirmation) checkout.Confirmation {
@@ -47,6 +47,6 @@ func toConfirmation(r *record.Confirmation) checkout.Confirmation {
 		return checkout.Confirmation{}
 	}
 	return checkout.Confirmation{
-		Status: checkout.ConfirmationStatus(r.Status), Since: r.Since, AnsweredAt: r.AnsweredAt, SettledAt: r.SettledAt, Reference: r.Reference,
+		Status: checkout.ConfirmationStatus(r.Status), Since: r.Since, AnsweredAt: r.AnsweredAt, SettledAt: r.SettledAt, Reference: r.Reference, Again: r.Again,
 	}
 }

@@ -321,7 +321,8 @@ func ToEvent(r *record.Event) checkout.Event {
 
 // ToConfirmations returns the notifications that have the agency's ERP told of the payments of
 // the dues that the event names, told once more, or told no more. All notifications of a
-// payment have the same id, its transaction_id, and the same time, that of the payment. The
+// payment have the same id, its transaction_id, and the same time, that of the payment. They
+// are about one delivery, until staff have the ERP told again of what it had accepted. The
 // result depends on the event's record only, so that it can be made again from
 // checkout.events.
 func ToConfirmations(e checkout.Event) ([]*record.Notification, error) {
@@ -333,7 +334,7 @@ func ToConfirmations(e checkout.Event) ([]*record.Notification, error) {
 		}
 		if request.Kind != checkout.RequestConfirm {
 			n.Event, n.OccurredAt = string(checkout.EventCompleted), e.Session.EndedAt
-			n.Request, n.RequestedAt = string(request.Kind), e.OccurredAt
+			n.Request, n.RequestedAt, n.Again = string(request.Kind), e.OccurredAt, request.Due.Confirmation.Again
 		}
 		out = append(out, n)
 	}

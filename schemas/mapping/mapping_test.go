@@ -151,6 +151,10 @@ func TestConfirmationRequests(t *testing.T) {
 		if !reflect.DeepEqual(n, first) {
 			t.Errorf("%s gives\n%+v\nwant\n%+v", kind, n, first)
 		}
+		later.Session.Confirmation.Again = 2 // it had accepted the payment twice
+		if n, err := only(later); err != nil || n.Again != 2 || n.EventID != "tx" {
+			t.Errorf("%+v, %v", n, err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package erp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -192,6 +193,70 @@ func TestAnswersReturnToTheProcessor(t *testing.T) {
 	for _, k := range c.Session("refused").Cases {
 		if k.Open() {
 			t.Errorf("the case %+v is open", k)
+		}
+	}
+}
+
+// An ERP that accepted a payment and still lists its due is told again: its row says that the
+// payment is delivered, so the request is a delivery of its own, with the same id for the ERP.
+func TestToldAgainAfterTheAcceptance(t *testing.T) {
+	t.Parallel()
+	c := newCircle(t)
+	c.delivers()
+	c.reports(c)
+	c.pay("a")
+	c.eventually("the acceptance", func() bool { return c.status("a") == checkout.ConfirmationAccepted })
+	c.eventually("delivered", func() bool { return c.state("a") == deliveries.StateDelivered })
+	again := func(n int) checkout.Case {
+		c.Advance(73 * time.Hour)
+		c.Change(func() { c.Time = c.Bench.Now() })
+		cart := checkout.Session{
+			ID: fmt.Sprint("cart", n), TenantID: "agency", ApplicationID: "portal", OrderID: fmt.Sprint("cart", n), Amount: 50, Currency: "XAF", Mode: checkout.ModeHosted,
+			ERP: true, CitizenID: "citizen", ExpiresAt: c.Processor.Now().Add(time.Hour),
+			Items: []checkout.Item{{ERPDueRef: "due-a", Amount: 50, Outstanding: 5000, TransactionID: fmt.Sprint("tx-cart", n)}},
+		}
+		if a := c.do(cart.ID, checkout.Create{Session: cart, IdempotencyKey: cart.ID, CreationsPerMinute: 1000}); a.Code != checkout.CodeDueInPayment {
+			t.Fatalf("a cart of the due is answered %s", a.Code)
+		}
+		cases := c.Session("a").Cases
+		return cases[len(cases)-1]
+	}
+	retry := func(k checkout.Case) {
+		if a := c.do("a", checkout.Resolve{CaseID: k.ID, Resolution: checkout.ResolutionRetry, By: "one", ApprovedBy: "two"}); a.Code != checkout.CodeOK {
+			t.Fatalf("the retry is answered %s", a.Code)
+		}
+	}
+	calls := func(n int) func() bool { return func() bool { return c.receiver.Count()["tx-a"] == n } }
+	retry(again(1))
+	c.eventually("a second call", calls(2))
+	c.eventually("its acceptance", func() bool { return c.status("a") == checkout.ConfirmationAccepted })
+
+	// The ERP refuses the third call. A further retry is about the same delivery.
+	c.receiver.Status(http.StatusUnprocessableEntity)
+	retry(again(2))
+	c.eventually("a refused call", calls(3))
+	c.eventually("its refusal", func() bool { return c.status("a") == checkout.ConfirmationRefused })
+	parked := func() (n int) {
+		if err := c.Pool.QueryRow(t.Context(), `SELECT count(*) FROM deliveries WHERE event_id = 'tx-a' AND state = 'needs_operator'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	c.eventually("parked", func() bool { return parked() == 1 })
+	cases := c.Session("a").Cases
+	c.Change(func() { c.Time = c.Bench.Now() })
+	retry(cases[len(cases)-1])
+	c.eventually("a fourth call", calls(4))
+	c.eventually("parked again", func() bool { return parked() == 1 })
+	c.eventually("a second refusal", func() bool { return c.events("a", checkout.EventConfirmationRefused) == 2 })
+	cases = c.Session("a").Cases
+	if a := c.do("a", checkout.Resolve{CaseID: cases[len(cases)-1].ID, Resolution: checkout.ResolutionRecordedByHand, Reference: "GL 7", By: "one", ApprovedBy: "two"}); a.Code != checkout.CodeOK {
+		t.Fatalf("recording is answered %s", a.Code)
+	}
+	c.eventually("no call is planned", func() bool { return parked() == 0 })
+	for _, got := range c.receiver.Got() {
+		if got.EventID != "tx-a" || got.Body != c.receiver.Got()[0].Body {
+			t.Errorf("the ERP was told %s of %s", got.Body, got.EventID)
 		}
 	}
 }
