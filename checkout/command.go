@@ -39,7 +39,7 @@ type Create struct {
 	IdempotencyKey string
 	// BodyHash is SHA-256 of the request's canonical JSON.
 	BodyHash []byte
-	// CreationsPerMinute is the application's quota.
+	// CreationsPerMinute is the application's quota. Sessions of the citizen portal have none.
 	CreationsPerMinute int
 	// Replace cancels portal sessions that hold a due of the new session, unless they have a
 	// collection or a reservation (contract, "Citizen API").

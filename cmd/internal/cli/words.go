@@ -53,6 +53,8 @@ var words = map[string]func(operation.Args) string{
 	"cashin.none":                   filled("the application has no credentials in force; make some with `quittance cashin create`"),
 	"application.name_malformed":    filled("must be 1 to {most} printable characters"),
 	"application.name_taken":        filled("application {id} of the agency has this name; `quittance apps set` changes it"),
+	"application.portal":            filled("this is the application of the citizen portal of {agency}: it has no keys, no credentials and no embed origins; name an integrator's application, `quittance apps list` shows them"),
+	"application.portal_has_none":   filled("the application of a citizen portal has no such limit: nobody has a key for it"),
 	"application.second_integrator": filled("the agency has an integrator application already: {application}"),
 	"clerk.code_malformed":          filled("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
 	"clerk.counter_malformed":       filled("must be 1 to {most} printable characters: the desk or place; a new clerk needs one"),

@@ -21,6 +21,7 @@ import (
 	"quittance/internal/clock"
 	"quittance/internal/commands"
 	"quittance/internal/connector/all"
+	"quittance/internal/erp"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/personal"
@@ -52,6 +53,7 @@ type Base struct {
 	Machine MachineTime
 
 	processor *commands.Checkout // after commands
+	dues      *erp.Dues          // after Dues
 
 	served servedMetrics
 	lags   *lags
