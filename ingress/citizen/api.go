@@ -312,8 +312,8 @@ func removeLink(c *call) (int, any, error) {
 // subjectRef reads a reference that could be one of an ERP's.
 func subjectRef(f *form.Form, required bool) string {
 	ref := f.Text("subject_ref", required, 1, erp.MaxReference)
-	if ref != "" && (!erp.IsReference(ref) || len(ref) > citizens.MaxSubjectRef) {
-		f.Fault("subject_ref", "format", "must be the reference that the agency uses for you, without control characters")
+	if ref != "" && (!erp.IsReference(ref) || citizens.CheckSubjectRef(ref) != nil) {
+		f.Fault("subject_ref", "format", "must be the reference as the agency writes it: at most 200 bytes, without spaces at its ends and without control characters")
 	}
 	return ref
 }

@@ -3,7 +3,6 @@ package citizen
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"quittance/internal/citizens"
@@ -75,10 +74,6 @@ func (s *Service) AddLink(ctx context.Context, who citizens.Citizen, q LinkReque
 		return Link{}, false, limited(linkRetry)
 	case errors.Is(err, citizens.ErrLinkRefused):
 		s.links.WithLabelValues("refused").Inc()
-		if proof.Failures == citizens.FailuresOfSubject {
-			s.guessed.Inc()
-			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "citizens: somebody guesses the link code of a reference", slog.String("agency_id", q.TenantID))
-		}
 		return Link{}, false, refused(CodeLinkRefused)
 	case err != nil:
 		return Link{}, false, err

@@ -21,7 +21,7 @@ const (
 
 // Refusal says why an operation had no effect. Its texts for people are those of the page
 // or, in the API, of the catalogue of problems.
-type Refusal struct {
+type Refusal struct { //nolint:errname // it is one, and an answer
 	Code string
 	// RetryAfter is when the call may succeed; zero where waiting does not help.
 	RetryAfter time.Duration
@@ -48,11 +48,6 @@ func limited(after time.Duration) *Refusal {
 	return &Refusal{Code: string(checkout.CodeRateLimited), RetryAfter: after}
 }
 
-// invalid refuses a call for one field.
-func invalid(field, rule, message string) *Refusal {
-	return &Refusal{Code: string(checkout.CodeValidationFailed), Faults: []form.Fault{{Field: field, Rule: rule, Message: field + " " + message + "."}}}
-}
-
 // problem is the refusal as the API answers it.
 func (r *Refusal) problem() *problem.Problem {
 	p := problem.New(r.Code)
@@ -60,7 +55,7 @@ func (r *Refusal) problem() *problem.Problem {
 		p = p.Naming(r.Faults)
 	}
 	if r.Code == string(checkout.CodeRateLimited) {
-		p.Saying("Too many requests: Retry-After says when the next one may succeed.")
+		p = p.Saying("Too many requests: Retry-After says when the next one may succeed.")
 	}
 	p.RetryAfter = max(p.RetryAfter, r.RetryAfter)
 	return p

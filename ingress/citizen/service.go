@@ -49,7 +49,7 @@ type Service struct {
 	messages chan notify.Message
 
 	codes, signIns, links *prometheus.CounterVec
-	unsent, guessed       prometheus.Counter
+	unsent                prometheus.Counter
 }
 
 // NewService makes a Service.
@@ -72,9 +72,6 @@ func NewService(cfg Config) (*Service, error) {
 		unsent: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_citizen_codes_unsent_total", Help: "Sign-in codes that could not be handed over to be sent.",
 		}),
-		guessed: with.NewCounter(prometheus.CounterOpts{
-			Name: "quittance_citizen_subjects_guessed_total", Help: "References that reached the number of wrong link codes in a day at which somebody is guessing.",
-		}),
 	}
 	for _, v := range citizens.Verdicts() {
 		s.codes.WithLabelValues(string(v))
@@ -95,30 +92,16 @@ const (
 	senders = 8
 	// sendTimeout is the time-out of handing one message over to Kafka.
 	sendTimeout = 10 * time.Second
-	// sweepEvery is how often what no limit and no session needs any more is deleted.
-	sweepEvery = time.Hour
 )
 
-// Run sends the messages of the operations until ctx ends, and returns nil. It also deletes
-// what no limit and no session needs any more.
+// Run sends the messages of the operations until ctx ends, and returns nil.
 func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	defer wg.Wait()
 	for range senders {
 		wg.Go(func() { s.send(ctx) })
 	}
-	ticker := time.NewTicker(sweepEvery)
-	defer ticker.Stop()
-	for {
-		if err := s.cfg.Citizens.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "citizens: sweeping", slog.Any("error", err))
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	wg.Wait()
+	return nil
 }
 
 func (s *Service) send(ctx context.Context) {

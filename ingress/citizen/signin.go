@@ -19,9 +19,6 @@ import (
 // that of the last hour.
 const clientRetry = 10 * time.Minute
 
-// codeLength is the number of digits of a code.
-const codeLength = 6
-
 // SignInRequest asks for a code.
 type SignInRequest struct {
 	Address contact.Address
