@@ -102,6 +102,10 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	taxpayers, err := b.citizenSurface(checkoutURL)
+	if err != nil {
+		return err
+	}
 	manual, err := docs.New(ministry.OpenAPI(), counter.OpenAPI())
 	if err != nil {
 		return err
@@ -114,7 +118,7 @@ func (b *Base) ingress() error {
 	// A page that frames a session may also ask for its completion token.
 	api.Routes(r.With(citizen.CrossOrigin))
 	sdk.Routes(r)
-	for _, part := range []interface{ Routes(chi.Router) }{citizen, reports, counters, partners, manual} {
+	for _, part := range []interface{ Routes(chi.Router) }{citizen, reports, counters, partners, taxpayers, manual} {
 		part.Routes(r)
 	}
 	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})
