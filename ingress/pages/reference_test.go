@@ -41,7 +41,6 @@ func secretive(ref string) func(*checkout.Session) {
 		s.PaymentRef, s.OrderID, s.Description = ref, "ORDER-SECRET-"+ref, "Patente de Madame Secrète"
 		s.NoticeRef = s.OrderID
 		s.SuccessURL, s.CancelURL = "https://guichet.example/merci?order=ORDER-SECRET", "https://guichet.example/retour?order=ORDER-SECRET"
-		s.CitizenID = "01999999-0000-7000-8000-000000000001"
 		s.Items = []checkout.Item{
 			{ERPDueRef: "DUE-SECRET", SubjectRef: "TP-SECRET-1234", Label: "label secret", ServiceLabel: "Contribution de la patente", Amount: 3000, NoticeRef: s.OrderID, NoticeID: "n-1", TransactionID: "t-1"},
 			{ERPDueRef: "DUE-SECRET-2", SubjectRef: "TP-9999", Label: "label secret", ServiceLabel: "Taxe foncière", Amount: 2000, NoticeRef: "AV20260000012346", NoticeID: "n-2", TransactionID: "t-2"},

@@ -47,6 +47,9 @@ var looks = []look{
 	{name: "by-reference", widths: pictureWidths, states: []page.State{page.StatePhone, page.StateReview}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
 		v.Description, v.SubjectEnds, v.CancelAction = "", []string{"1234", "6789"}, ""
 	}},
+	{name: "dues", widths: pictureWidths, states: []page.State{page.StateReview, page.StateCancelled}, pictured: []page.State{page.StateReview, page.StateCancelled}, change: func(v *page.View) {
+		v.DuesURL, v.Errors = "/portal", []page.FieldError{{Code: page.ErrorDuesUnknown}}
+	}},
 	{name: "none", widths: pictureWidths, states: []page.State{page.StateChoose}, pictured: []page.State{page.StateChoose}, change: func(v *page.View) { v.Offers = nil }},
 	{name: "one", widths: pictureWidths, states: []page.State{page.StatePhone}, change: func(v *page.View) { v.OffersURL = "" }},
 	{name: "other", widths: pictureWidths, states: []page.State{page.StatePhone}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
