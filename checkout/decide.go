@@ -225,6 +225,9 @@ func (d *decider) create(do Create) Answer {
 		return a
 	}
 
+	if s.Portal() {
+		return d.remember(key, do, d.decideCreate(do)) // no quota: there is no key whose use it could limit
+	}
 	remaining, ok := d.count(s.ApplicationID, do.CreationsPerMinute)
 	quota := Answer{QuotaLimit: do.CreationsPerMinute, QuotaRemaining: remaining}
 	if !ok {
@@ -235,6 +238,11 @@ func (d *decider) create(do Create) Answer {
 
 	a := d.decideCreate(do)
 	a.QuotaLimit, a.QuotaRemaining = quota.QuotaLimit, quota.QuotaRemaining
+	return d.remember(key, do, a)
+}
+
+// remember keeps the answer to a creation.
+func (d *decider) remember(key IdempotencyKey, do Create, a Answer) Answer {
 	remembered := Idempotency{BodyHash: do.BodyHash, Code: a.Code, Faults: a.Faults, ForgetAt: d.cmd.At.Add(IdempotencyRetention)}
 	if a.Session != nil {
 		remembered.SessionID = a.Session.ID
@@ -305,7 +313,7 @@ func (d *decider) cancel(do Cancel) Answer {
 	switch {
 	case s.Ended():
 		return Answer{Code: CodeSessionEnded, Session: &s}
-	case do.By == ByCitizen && s.InFlight():
+	case do.By == ByCitizen && s.InFlight(), do.By == ByDueChange && s.Collection != nil:
 		return Answer{Code: CodeInFlight, Session: &s}
 	}
 	s = d.finish(s, EventCancelled, change{}, map[string]string{DetailBy: string(do.By)})

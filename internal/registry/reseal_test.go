@@ -109,7 +109,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	if seen(both) != before {
 		t.Error("in the middle something does not open")
 	}
-	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "1/0/0", "replaced_accounts": "1/0/0", "webhook_secrets": "3/0/0"}
+	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "1/0/0", "replaced_accounts": "1/0/0", "webhook_secrets": "4/0/0"}
 	if got := reseal(t, h, both, 2); !maps.Equal(got, want) {
 		t.Errorf("counts %v, want %v (sealed/before/unopened)", got, want)
 	}
@@ -121,7 +121,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	}
 	audited := h.Audited(t)
 	revision := h.Revision(t)
-	if got := reseal(t, h, both, 2); got["webhook_secrets"] != "0/3/0" || got["erp_settings"] != "0/2/0" {
+	if got := reseal(t, h, both, 2); got["webhook_secrets"] != "0/4/0" || got["erp_settings"] != "0/2/0" {
 		t.Errorf("again: %v", got)
 	}
 	if h.Revision(t) != revision || len(h.Audited(t)) != len(audited) || !slices.Contains(audited, "secrets.reseal") {
@@ -130,7 +130,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	if _, err := registry.Reseal(t.Context(), h.Pool, secret.GenerateKeys(), operation.Actor{}, registries.Epoch, 1, func(int) {}); err != nil {
 		t.Errorf("values of an unknown key: %v", err)
 	}
-	if got := reseal(t, h, secret.GenerateKeys(), 1); got["webhook_secrets"] != "0/0/3" {
+	if got := reseal(t, h, secret.GenerateKeys(), 1); got["webhook_secrets"] != "0/0/4" {
 		t.Errorf("values of an unknown key: %v", got)
 	}
 }
