@@ -65,6 +65,9 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	if err := b.tellCitizens(); err != nil {
+		return err
+	}
 	live := watch.New(watch.Config{Sessions: sessions, Log: b.Log, Metrics: b.Metrics})
 	b.Run("live status", live.Run)
 	dues, err := b.Dues()
