@@ -72,8 +72,14 @@ func operations() []operation {
 	return []operation{
 		{method: http.MethodPost, path: "/sign-in", open: true, body: true, do: signIn},
 		{method: http.MethodPost, path: "/sign-in/verify", open: true, body: true, do: verify},
+		{method: http.MethodPost, path: "/sign-in/passkey/begin", open: true, do: beginPasskeySignIn},
+		{method: http.MethodPost, path: "/sign-in/passkey/finish", open: true, do: finishPasskeySignIn},
 		{method: http.MethodPost, path: "/sign-out", open: true, do: signOut},
 		{method: http.MethodGet, path: "/me", do: me},
+		{method: http.MethodGet, path: "/passkeys", do: listPasskeys},
+		{method: http.MethodPost, path: "/passkeys/begin", do: beginPasskey},
+		{method: http.MethodPost, path: "/passkeys/finish", do: finishPasskey},
+		{method: http.MethodDelete, path: "/passkeys/{id}", do: removePasskey},
 		{method: http.MethodPost, path: "/links", body: true, do: addLink},
 		{method: http.MethodDelete, path: "/links/{id}", do: removeLink},
 	}

@@ -24,8 +24,9 @@
 //
 //	service.go   configuration, and what all operations share
 //	signin.go    sign-in, session, sign-out
+//	passkey.go   passkeys, and signing in with one
 //	link.go      who I am, and the references that I see
 //	refusal.go   why an operation was refused
 //	browser.go   cookies, and the rule of origin
-//	api.go       the API
+//	api.go       the API; passkeyapi.go its passkeys
 package citizen

@@ -11,12 +11,18 @@ import (
 
 // The codes of refusals, beside those of the processors' answers.
 const (
-	CodeSignedOut     = "citizen.signed_out"
-	CodeInvalid       = "citizen.code_invalid"
-	CodeLinkRefused   = "citizen.link_refused"
-	CodeForeignOrigin = "citizen.foreign_origin"
-	CodeLinkNotFound  = "citizen.link_not_found"
-	codeUnavailable   = "generic.unavailable"
+	CodeSignedOut           = "citizen.signed_out"
+	CodeInvalid             = "citizen.code_invalid"
+	CodeLinkRefused         = "citizen.link_refused"
+	CodeForeignOrigin       = "citizen.foreign_origin"
+	CodeLinkNotFound        = "citizen.link_not_found"
+	CodePasskeyRefused      = "citizen.passkey_refused"
+	CodePasskeyInvalid      = "citizen.passkey_invalid"
+	CodePasskeyNotFound     = "citizen.passkey_not_found"
+	CodePasskeysFull        = "citizen.passkeys_full"
+	CodePasskeysUnavailable = "citizen.passkeys_unavailable"
+	CodeSignInAgain         = "citizen.sign_in_again"
+	codeUnavailable         = "generic.unavailable"
 )
 
 // Refusal says why an operation had no effect. Its texts for people are those of the page
