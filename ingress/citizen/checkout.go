@@ -95,7 +95,7 @@ func (s *Service) Checkout(ctx context.Context, who Visitor, q CheckoutRequest) 
 	if err := s.choose(ctx, c); err != nil {
 		return Cart{}, err
 	}
-	allowance, ok, err := s.cfg.Quotas.Admit(ctx, "citizen carts "+who.ID, cartsPerMinute)
+	allowance, ok, err := s.cfg.Quotas.Admit(ctx, who.ID, cartsPerMinute)
 	if err != nil {
 		return Cart{}, err
 	}
