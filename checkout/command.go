@@ -67,7 +67,8 @@ const (
 	// ByReplacement is a citizen who makes a new cart with a due of this one.
 	ByReplacement Canceller = "replacement"
 	// ByDueChange is the agency's ERP, which says something else of a due than when the
-	// session was made.
+	// session was made. It cannot cancel once somebody collects or reserves: the payment is
+	// then for the due as it was, and its confirmation tells the ERP so.
 	ByDueChange Canceller = "due_changed"
 	// ByCase is an operator case that completes another session of the order.
 	ByCase Canceller = "operator_case"

@@ -313,7 +313,7 @@ func (d *decider) cancel(do Cancel) Answer {
 	switch {
 	case s.Ended():
 		return Answer{Code: CodeSessionEnded, Session: &s}
-	case do.By == ByCitizen && s.InFlight():
+	case do.By == ByCitizen && s.InFlight(), do.By == ByDueChange && s.Collection != nil:
 		return Answer{Code: CodeInFlight, Session: &s}
 	}
 	s = d.finish(s, EventCancelled, change{}, map[string]string{DetailBy: string(do.By)})

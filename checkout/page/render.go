@@ -180,8 +180,8 @@ type content struct {
 	ShowTotal       bool // beside the references to keep
 	PaperEnds       bool // a cancel ends the validity of a reference for the counter
 
-	CancelFields                                                                          []Field
-	Action, CancelAction, SelfURL, BackURL, OffersURL, LanguageURL, SuccessURL, CancelURL string
+	CancelFields                                                                                   []Field
+	Action, CancelAction, SelfURL, BackURL, OffersURL, LanguageURL, SuccessURL, CancelURL, DuesURL string
 }
 
 type choice struct {
@@ -256,7 +256,7 @@ func (r *Renderer) content(v View) content {
 	default:
 		// In a frame the page around it has these links.
 		if v.Embed == nil {
-			c.SuccessURL, c.CancelURL = v.SuccessURL, v.CancelURL
+			c.SuccessURL, c.CancelURL, c.DuesURL = v.SuccessURL, v.CancelURL, v.DuesURL
 		}
 	}
 	return c

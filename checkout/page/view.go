@@ -138,6 +138,9 @@ type View struct {
 	LanguageURL  string
 	SuccessURL   string
 	CancelURL    string
+	// DuesURL is where the citizen sees what they owe. With it StateCancelled says that the
+	// payment was cancelled because a due has changed.
+	DuesURL string
 }
 
 // Contact is how citizens reach the agency. Empty fields are not shown.
@@ -227,6 +230,9 @@ const (
 	// ErrorOrderPaid is for an order whose money arrived, although too late for its
 	// session: the citizen must not pay a second time.
 	ErrorOrderPaid ErrorCode = "order_paid"
+	// ErrorDuesUnknown is for a confirmation that must wait until the agency's system says
+	// whether the dues are still as they were.
+	ErrorDuesUnknown ErrorCode = "dues_unknown"
 	// ErrorDueInPayment is for a confirmation of a due that another session pays or has paid.
 	ErrorDueInPayment ErrorCode = "due_in_payment"
 )
@@ -234,7 +240,7 @@ const (
 // ErrorCodes lists every ErrorCode.
 var ErrorCodes = []ErrorCode{
 	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOperatorOther, ErrorOfferMissing, ErrorOfferUnavailable,
-	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid, ErrorDueInPayment,
+	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid, ErrorDueInPayment, ErrorDuesUnknown,
 }
 
 // Receipt is what a completed payment adds to the View. Empty fields are not

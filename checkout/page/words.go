@@ -76,6 +76,7 @@ type words struct {
 	FailKeep                                string // payment reference
 	ExpiredTitle, ExpiredText               string
 	CancelledTitle, CancelledText           string
+	CancelledDues, DuesAgain                string
 	UndecidedTitle, UndecidedText           string
 	UndecidedWait                           string
 	UndecidedCheck                          string
@@ -164,6 +165,8 @@ var french = words{
 	FailKeep:       "Si votre compte a tout de même été débité, ne payez pas une deuxième fois\u00a0: conservez la référence %s et adressez-vous à l’administration.",
 	ExpiredTitle:   "Cette demande de paiement a expiré", ExpiredText: "Le délai de paiement est dépassé. Pour payer, demandez un nouveau lien à l’administration.",
 	CancelledTitle: "Paiement annulé", CancelledText: "Cette demande de paiement a été annulée. Elle ne peut plus servir à payer.",
+	CancelledDues:  "L’administration a changé une somme que vous alliez payer, ou ne la demande plus. Rien n’a été débité. Consultez vos sommes dues, puis faites un nouveau paiement.",
+	DuesAgain:      "Voir mes sommes dues",
 	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si la somme a été débitée.",
 	UndecidedWait:  "Ne payez pas de nouveau avant de connaître le résultat.",
 	UndecidedCheck: "La réponse de l’opérateur peut prendre du temps. Vérifiez plus tard sur cette page, ou adressez-vous à l’administration.",
@@ -212,6 +215,7 @@ var french = words{
 		ErrorFormStale:        "Cette page n’était plus à jour. Vérifiez les informations et confirmez à nouveau.",
 		ErrorPreviousUndecided: "Nous vérifions encore auprès de l’opérateur si un paiement précédent pour cette demande a abouti. " +
 			"Si une demande est encore sur votre téléphone, ne l’approuvez pas. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans une minute.",
+		ErrorDuesUnknown: "Le système de l’administration ne répond pas\u00a0: nous ne pouvons pas vérifier que vous devez toujours cette somme. Rien n’a été débité. Réessayez dans quelques minutes.",
 		ErrorDueInPayment: "Une autre demande paie ce que vous devez ici, ou l’a déjà payé. Aucune somme n’a été débitée par cette nouvelle confirmation. " +
 			"Ne payez pas deux fois\u00a0: attendez la fin de l’autre paiement, ou adressez-vous à l’administration.",
 		ErrorOrderPaid: "Un paiement pour cette demande a déjà été reçu. Adressez-vous à l’administration avec la référence de paiement.",
@@ -296,6 +300,8 @@ var english = words{
 	FailKeep:       "If your account was charged all the same, do not pay a second time: keep the reference %s and ask the agency.",
 	ExpiredTitle:   "This payment request has expired", ExpiredText: "The time to pay is over. To pay, ask the agency for a new link.",
 	CancelledTitle: "Payment cancelled", CancelledText: "This payment request was cancelled. Nothing more can be done with it.",
+	CancelledDues:  "The agency has changed an amount that you were about to pay, or no longer asks for it. No money was taken. Look at your dues, then make a new payment.",
+	DuesAgain:      "See my dues",
 	UndecidedTitle: "Do not pay yet", UndecidedText: "This payment request has ended, but we do not know yet whether money was taken.",
 	UndecidedWait:  "Do not pay again before the result is known.",
 	UndecidedCheck: "The operator may take time to answer. Check this page later, or ask the agency.",
@@ -344,6 +350,7 @@ var english = words{
 		ErrorFormStale:        "This page was out of date. Check the details and confirm again.",
 		ErrorPreviousUndecided: "We are still checking with the operator whether an earlier payment for this request went through. " +
 			"If a request is still on your phone, do not approve it. No money was taken by this new confirmation. Try again in a minute.",
+		ErrorDuesUnknown: "The agency’s system does not answer, so we cannot check that you still owe this amount. No money was taken. Try again in a few minutes.",
 		ErrorDueInPayment: "Another request is paying what you owe here, or has paid it. No money was taken by this new confirmation. " +
 			"Do not pay twice: wait for the end of the other payment, or ask the agency.",
 		ErrorOrderPaid: "A payment for this request has already been received. Ask the agency, with the payment reference.",

@@ -21,6 +21,7 @@ import (
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/connector"
+	"quittance/internal/erp"
 )
 
 const (
@@ -89,6 +90,11 @@ type Personal interface {
 	Customer(ctx context.Context, sessionID string, sealed []byte) (checkout.Customer, error)
 }
 
+// Dues asks the agencies' ERPs again for what a portal session pays: erp.Dues.
+type Dues interface {
+	Recheck(ctx context.Context, s checkout.Session) erp.Recheck
+}
+
 // MobileMoney is an offer that the citizen pays by approving on a phone.
 type MobileMoney struct {
 	// Payer is the operator's connector.
@@ -102,6 +108,8 @@ type Config struct {
 	Sessions Sessions
 	Commands Asker
 	Agencies Agencies
+	// Dues are asked before a portal session is paid.
+	Dues Dues
 	// Live reports changes of sessions. The caller runs it.
 	Live *watch.Watcher
 	// MobileMoney are the mobile money offers that the page can collect, by offer_id.
@@ -123,8 +131,8 @@ type Config struct {
 
 func (c Config) validate() error {
 	switch {
-	case c.Sessions == nil || c.Commands == nil || c.Agencies == nil || c.Live == nil:
-		return errors.New("pages: Sessions, Commands, Agencies and Live are required")
+	case c.Sessions == nil || c.Commands == nil || c.Agencies == nil || c.Dues == nil || c.Live == nil:
+		return errors.New("pages: Sessions, Commands, Agencies, Dues and Live are required")
 	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil || c.Personal == nil || c.Gate == nil:
 		return errors.New("pages: Now, Log, Metrics, Opener, Personal and Gate are required")
 	}

@@ -18,6 +18,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/connector"
+	"quittance/internal/erp"
 	"quittance/internal/personal"
 )
 
@@ -122,6 +123,9 @@ func (st steps) pay(chosen option) {
 		st.review(http.StatusUnprocessableEntity, chosen, typed, uuid.NewString(), page.FieldError{Code: page.ErrorFormStale})
 		return
 	}
+	if st.recheck(chosen, typed, attempt.String()) {
+		return
+	}
 	do := checkout.Collect{
 		CollectionID: collectionID(st.id, attempt), OfferID: chosen.ID,
 		Account: st.p.cfg.Agencies.AccountOf(st.s.TenantID, st.s.Live, chosen.ID),
@@ -144,6 +148,26 @@ func (st steps) pay(chosen option) {
 	if ok {
 		st.confirmed(st.r.Context(), a, chosen, typed, attempt.String())
 	}
+}
+
+// recheck asks the agency's ERP once more about the dues of a portal session, before they are
+// paid. A due that has changed cancels the session. When answered is true the request has been
+// answered.
+func (st steps) recheck(chosen option, typed, attempt string) (answered bool) {
+	switch st.p.cfg.Dues.Recheck(st.r.Context(), st.s) {
+	case erp.RecheckUnchanged:
+		return false
+	case erp.RecheckChanged:
+		st.p.confirmations.WithLabelValues("due_changed").Inc()
+		// The session's page shows what came of it: another tab may have begun to pay.
+		if _, _, ok := st.ask(st.r.Context(), checkout.Cancel{By: checkout.ByDueChange}); ok {
+			st.see()
+		}
+	case erp.RecheckUnknown:
+		st.p.confirmations.WithLabelValues("dues_unknown").Inc()
+		st.review(http.StatusServiceUnavailable, chosen, typed, attempt, page.FieldError{Code: page.ErrorDuesUnknown})
+	}
+	return true
 }
 
 // confirmed answers a confirmation according to the processor's answer.

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -37,6 +38,9 @@ const (
 	stepReview   = "review"
 	stepCash     = "cash"
 )
+
+// portal is where citizens see their dues, beside our pages.
+const portal = "/portal"
 
 // visit is one request of a citizen.
 type visit struct {
@@ -293,6 +297,9 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 		out.USSD = v.p.cfg.MobileMoney[c.OfferID].USSD
 		out.Now, out.WindowEnds = v.p.cfg.Now().UTC(), c.WindowEndsAt
 		out.Receipt.OperatorRef = c.OperatorRef
+	}
+	if s.CancelledBy == checkout.ByDueChange {
+		out.DuesURL = cmp.Or(s.CancelURL, portal)
 	}
 	out.Receipt.NoticeRef, out.Receipt.PaidAt = s.NoticeRef, s.EndedAt
 	if s.Late {

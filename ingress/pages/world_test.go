@@ -30,6 +30,7 @@ import (
 	"quittance/internal/personal"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/test/erps"
 	"quittance/test/processor"
 	"quittance/test/servers"
 )
@@ -57,6 +58,8 @@ type world struct {
 	met   chan struct{}
 	// takes has, by offer, the currencies of the agency's account or counter.
 	takes map[string][]string
+	// erp is the agency's.
+	erp *erps.ERP
 }
 
 // logs keeps what was logged.
@@ -299,12 +302,13 @@ func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.erp = erps.Start(t, tenant, w.Now)
 	w.takes = map[string][]string{
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
 	live := watch.New(watch.Config{Sessions: w, Heartbeat: 200 * time.Millisecond, SessionStreams: 12, ClientStreams: 25, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	p, err := pages.New(pages.Config{
-		Sessions: w, Commands: w, Agencies: agencies{w}, Live: live,
+		Sessions: w, Commands: w, Agencies: agencies{w}, Dues: w.erp, Live: live,
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},

@@ -336,6 +336,12 @@ func TestLimitOfTheService(t *testing.T) {
 	if got := send(0, 201); got != 200 {
 		t.Errorf("%d messages in the first hour, want 200", got)
 	}
+	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now()); err != nil || !s.SMSStopped {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now().Add(time.Hour)); err != nil || s.SMSStopped {
+		t.Errorf("an hour later: %+v, %v", s, err)
+	}
 	o.want(email(t, 1), citizens.Sent)
 	if _, err := o.pool.Exec(t.Context(), `UPDATE sign_in_requests SET at = date_trunc('hour', at) - interval '6 days'`); err != nil {
 		t.Fatal(err)

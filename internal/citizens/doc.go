@@ -5,8 +5,11 @@
 //	Begin ──► a code for one browser and one address, within the limits
 //	Enter ──► the account and a session; an account is made at the first sign-in
 //	Session, SignOut
-//	LinkCode ─► Link ─► Links        an agency prints a code; its holder proves it
+//	LinkCode ─► Prove ─► Links       an agency prints a code; its holder proves it
 //	Import ─────────┘                an agency has verified a contact; it links at sign-in
+//	Renew, Revoke                    an agency ends the code and the links of a subject
+//	Holders, CoHolders, AskRenewal   who else is linked; a holder asks for a new code
+//	Tell                             holders are told of a new link, by internal/notify
 //
 // One way leads in and up: whether an address has an account changes nothing before its code
 // is entered. Accounts are many, so they are rows of Postgres that are read one by one, and

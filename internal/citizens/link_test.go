@@ -257,6 +257,9 @@ func TestHoldersAreTold(t *testing.T) {
 	if err := o.pool.QueryRow(ctx, `SELECT count(*) FROM audit WHERE action = 'links.ask_renewal' AND detail->>'subject' = '***1001'`).Scan(&asked); err != nil || asked != 1 {
 		t.Errorf("%d records, %v", asked, err)
 	}
+	if s, err := citizens.ReadState(ctx, o.pool, o.cfg.Now().Add(time.Hour)); err != nil || s.OldestRenewal != time.Hour {
+		t.Errorf("%+v, %v", s, err)
+	}
 	list, err := o.Attentions(ctx, agency, false)
 	if err != nil || len(list) != 1 || list[0] != (citizens.Attention{SubjectRef: subject.Ref, AskedAt: o.cfg.Now(), Holders: 3}) {
 		t.Errorf("%+v, %v", list, err)

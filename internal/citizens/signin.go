@@ -164,19 +164,23 @@ func (s *Store) prefixVerdict(ctx context.Context, tx pgx.Tx, prefix []byte, now
 		// and more as soon as people enter theirs.
 		return PrefixClosed, nil
 	}
+	stopped, err := smsStopped(ctx, tx, now)
+	if err == nil && stopped {
+		return ServiceLimit, nil
+	}
+	return Sent, err
+}
+
+// smsStopped reports whether the whole service has sent as many codes by SMS in the last hour
+// as its limit allows.
+func smsStopped(ctx context.Context, db querier, now time.Time) (bool, error) {
 	var thisHour, busiest int
-	err = tx.QueryRow(ctx, `
+	err := db.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM sign_in_requests WHERE prefix IS NOT NULL AND sent AND at > $1::timestamptz),
 			coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM sign_in_requests
 				WHERE prefix IS NOT NULL AND sent AND at > $2::timestamptz AND at <= $1::timestamptz GROUP BY date_trunc('hour', at)) h), 0)`,
 		now.Add(-time.Hour), now.Add(-7*24*time.Hour)).Scan(&thisHour, &busiest)
-	switch {
-	case err != nil:
-		return "", err
-	case thisHour >= max(serviceLeast, serviceMultiple*busiest):
-		return ServiceLimit, nil
-	}
-	return Sent, nil
+	return thisHour >= max(serviceLeast, serviceMultiple*busiest), err
 }
 
 // Citizen is an account.

@@ -24,27 +24,35 @@ func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	return failed("deleting what citizens do not need any more", pool.SendBatch(ctx, batch).Close())
 }
 
-// State counts what alerts watch.
+// State has what alerts watch, over all agencies and instances.
 type State struct {
 	// Guessed is the number of subjects with at least FailuresOfSubject wrong codes in the last
 	// day.
 	Guessed int
-	// Asked is the number of subjects whose holders ask for a new code.
-	Asked int
-	// OldestNotice is the age of the oldest notice that waits; zero without one.
-	OldestNotice time.Duration
+	// SMSStopped means that the limit of the whole service is reached: codes go by e-mail only.
+	SMSStopped bool
+	// OldestRenewal is the age of the oldest request of a holder for a new code, and
+	// OldestNotice that of the oldest notice that is not sent; zero without one.
+	OldestRenewal, OldestNotice time.Duration
 }
 
-// ReadState counts over all agencies and instances. It needs no keys.
+// ReadState reads the State. It needs no keys.
 func ReadState(ctx context.Context, pool *pgxpool.Pool, now time.Time) (s State, err error) {
 	now = now.UTC()
-	var oldest *time.Time
+	var renewal, notice *time.Time
 	err = pool.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM (SELECT FROM link_failures WHERE at > $1 GROUP BY agency_id, livemode, subject_ref HAVING count(*) >= $2) f),
-			(SELECT count(*) FROM (SELECT DISTINCT agency_id, livemode, subject_ref FROM link_renewals) r),
-			(SELECT min(at) FROM citizen_notices)`, now.Add(-failuresFor), FailuresOfSubject).Scan(&s.Guessed, &s.Asked, &oldest)
-	if oldest != nil {
-		s.OldestNotice = max(0, now.Sub(*oldest))
+			(SELECT min(asked_at) FROM link_renewals), (SELECT min(at) FROM citizen_notices)`, now.Add(-failuresFor), FailuresOfSubject).Scan(&s.Guessed, &renewal, &notice)
+	if err == nil {
+		s.SMSStopped, err = smsStopped(ctx, pool, now)
 	}
-	return s, failed("counting what citizens' alerts watch", err)
+	s.OldestRenewal, s.OldestNotice = age(renewal, now), age(notice, now)
+	return s, failed("reading what citizens' alerts watch", err)
+}
+
+func age(of *time.Time, now time.Time) time.Duration {
+	if of == nil {
+		return 0
+	}
+	return max(0, now.Sub(*of))
 }

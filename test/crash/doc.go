@@ -3,8 +3,8 @@
 // TestCrash starts every role at least twice. Integrators create sessions and citizens pay
 // them. One payment in twenty is made by the program of a partner, through the deprecated
 // cash-in surface. Operators approve some payments late, clerks take cash and give it back, and staff
-// resolve operator cases. Meanwhile the test kills a process every two seconds and the
-// broker once, makes the processors' group rebalance for a while, and replaces the data of
+// resolve operator cases. Meanwhile the test kills a process every two seconds, or stops an
+// ingress as a deployment does. It kills the broker once, makes the processors' group rebalance for a while, and replaces the data of
 // PostgreSQL by an older backup. When nothing is under way any more, it compares the log,
 // the processors' state, Postgres and ClickHouse with the answers and messages that
 // clients, the operator, receivers and ERPs got. The last line of the report is

@@ -30,6 +30,7 @@ type load struct {
 	next    atomic.Int64
 	under   atomic.Int64 // journeys under way
 	retries atomic.Int64
+	over    <-chan struct{} // closed when no further journey begins
 
 	mu         sync.Mutex
 	creations  []creation
@@ -39,6 +40,7 @@ type load struct {
 	abandoned  []creation // "late" journeys that did not end in time
 	charges    []charge   // of partners' programs, each answer
 	unanswered int        // payments that partners asked for and got no answer
+	refused    int        // calls of partners that a quota refused, and no time was left
 	started    int
 	confirmed  int             // confirmations that were answered
 	gaveUp     int             // journeys that did not end in time
@@ -64,6 +66,7 @@ func newLoad(s *harness.Stack) *load {
 // way when begin ended.
 func (l *load) run(ctx, begin context.Context, rate float64) (leftOver int64) {
 	var journeys sync.WaitGroup
+	l.over = begin.Done()
 	begun := time.Now()
 	for n := 0; ; n++ {
 		at := time.Duration(float64(n) / rate * float64(time.Second))

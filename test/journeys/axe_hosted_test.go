@@ -39,6 +39,9 @@ var looks = []look{
 	{name: "paid", widths: pictureWidths, states: []page.State{page.StateReview}, pictured: []page.State{page.StateReview}, change: func(v *page.View) {
 		v.Errors = []page.FieldError{{Code: page.ErrorOrderPaid}}
 	}},
+	{name: "dues", widths: pictureWidths, states: []page.State{page.StateReview, page.StateCancelled}, pictured: []page.State{page.StateReview, page.StateCancelled}, change: func(v *page.View) {
+		v.DuesURL, v.Errors = "/portal", []page.FieldError{{Code: page.ErrorDuesUnknown}}
+	}},
 	{name: "none", widths: pictureWidths, states: []page.State{page.StateChoose}, pictured: []page.State{page.StateChoose}, change: func(v *page.View) { v.Offers = nil }},
 	{name: "one", widths: pictureWidths, states: []page.State{page.StatePhone}, change: func(v *page.View) { v.OffersURL = "" }},
 	{name: "other", widths: pictureWidths, states: []page.State{page.StatePhone}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {

@@ -24,6 +24,7 @@ import (
 	"quittance/internal/erp"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
+	"quittance/internal/notify"
 	"quittance/internal/personal"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
@@ -54,6 +55,7 @@ type Base struct {
 
 	processor *commands.Checkout // after commands
 	dues      *erp.Dues          // after Dues
+	messages  *notify.Sender     // after Messages
 
 	served servedMetrics
 	lags   *lags

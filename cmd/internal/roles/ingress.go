@@ -65,10 +65,17 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	if err := b.tellCitizens(); err != nil {
+		return err
+	}
 	live := watch.New(watch.Config{Sessions: sessions, Log: b.Log, Metrics: b.Metrics})
 	b.Run("live status", live.Run)
+	dues, err := b.Dues()
+	if err != nil {
+		return err
+	}
 	citizen, err := pages.New(pages.Config{
-		Commands: h, Sessions: sessions, Live: live, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
+		Commands: h, Sessions: sessions, Live: live, Dues: dues, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
 		Gate: gate, Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
@@ -87,7 +94,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	counters, err := counter.New(counter.Config{
-		Commands: h, Sessions: sessions, Registry: b.Registry, Identities: b.Identities, Tills: cash, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
+		Commands: h, Sessions: sessions, Dues: dues, Registry: b.Registry, Identities: b.Identities, Tills: cash, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
 		Unknown: &quota.Unknown{Postgres: b.Pool, Now: b.Now, Most: counter.MaxUnknown},
 		Now:     b.Now, Log: b.Log, Metrics: b.Metrics,
 	})

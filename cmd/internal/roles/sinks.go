@@ -159,6 +159,7 @@ func (b *Base) sweepPersonalData(ctx context.Context) error {
 
 func (b *Base) readmodel() error {
 	b.Run("personal data sweep", b.sweepPersonalData)
+	b.watchCitizens()
 	return add(b, "readmodel", sinkreadmodel.New, sinkreadmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log, Metrics: b.Metrics})
 }
 
