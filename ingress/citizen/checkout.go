@@ -448,7 +448,7 @@ func (s *Service) forget(ctx context.Context, session checkout.Session) {
 // refusalOf is the refusal that an answer of the processor is.
 func (s *Service) refusalOf(ctx context.Context, c *cart, a checkout.Answer) error {
 	r := refused(string(a.Code))
-	switch a.Code { //nolint:exhaustive // the others are what they are
+	switch a.Code {
 	case checkout.CodeDueInPayment:
 		r.Code = CodeDueInPayment
 		for _, f := range a.Faults {

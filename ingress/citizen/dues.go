@@ -95,6 +95,15 @@ type answered struct {
 	erp.Answer
 }
 
+// from is the latest moment of which the answer surely tells: a shared answer is older than
+// the call.
+func (a answered) from() time.Time {
+	if a.AsOf.Before(a.pulledAt) {
+		return a.AsOf
+	}
+	return a.pulledAt
+}
+
 // Dues returns the dues of the account's links as the ERPs state them now. A request that
 // selects no link of the account is refused with citizen.link_not_found.
 func (s *Service) Dues(ctx context.Context, who Visitor, q DuesRequest) (DueList, error) {
@@ -192,7 +201,7 @@ func (s *Service) listOf(ctx context.Context, who Visitor, answers []answered) (
 		list.Sources = append(list.Sources, Source{Link: a.link, Status: a.Status, AsOf: a.AsOf})
 		for _, d := range a.Dues {
 			due := Due{Link: a.link, Due: d, Overdue: d.Overdue(now)}
-			due.settle(claimed[a.link.Agency.ID][d.Ref], who.ID, a.pulledAt)
+			due.settle(claimed[a.link.Agency.ID][d.Ref], who.ID, a.from())
 			list.Dues = append(list.Dues, due)
 		}
 		for _, r := range a.Refused {

@@ -5,7 +5,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/citizen"
-	"quittance/internal/citizens"
 	"quittance/internal/commands"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
@@ -16,7 +15,7 @@ import (
 // citizenSurface makes the citizen API of an ingress. The mode of a portal is that of its
 // installation: live in quittance, test in quittance-dev.
 func (b *Base) citizenSurface(h *commands.Checkout, refs *readmodel.References, sessions *readmodel.Reader, quotas *quota.Reads, ids checkout.IDs, checkoutURL string) (*citizen.API, error) {
-	accounts, err := citizens.New(citizens.Config{Pool: b.Pool, Keys: b.Keys, Reference: b.References, Now: b.Now})
+	accounts, err := b.citizenStore()
 	if err != nil {
 		return nil, err
 	}
