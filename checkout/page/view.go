@@ -139,7 +139,7 @@ type View struct {
 	SuccessURL   string
 	CancelURL    string
 	// DuesURL is where the citizen sees what they owe. With it StateCancelled says that the
-	// payment was cancelled because a due has changed.
+	// payment was cancelled because a due has changed, and does not show the amount.
 	DuesURL string
 }
 

@@ -31,11 +31,12 @@
 //
 //	service.go   configuration, and what all operations share
 //	signin.go    sign-in, session, sign-out
+//	passkey.go   passkeys, and signing in with one
 //	link.go      who I am, and the references that I see
 //	dues.go      what is owed, and what payments make of it
 //	checkout.go  a cart becomes a session
 //	payments.go  what was paid
 //	refusal.go   why an operation was refused
 //	browser.go   cookies, and the rule of origin
-//	api.go       the API; answer.go reads its queries and has its answers
+//	api.go       the API; answer.go reads its queries and has its answers, passkeyapi.go the passkeys
 package citizen

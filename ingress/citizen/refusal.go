@@ -19,8 +19,14 @@ const (
 	CodeDueChanged    = "citizen.due_changed"
 	CodeDueInPayment  = "citizen.due_in_payment"
 	// CodeSourceUnavailable: the agency's ERP does not tell what is owed.
-	CodeSourceUnavailable = "citizen.source_unavailable"
-	codeUnavailable       = "generic.unavailable"
+	CodeSourceUnavailable   = "citizen.source_unavailable"
+	CodePasskeyRefused      = "citizen.passkey_refused"
+	CodePasskeyInvalid      = "citizen.passkey_invalid"
+	CodePasskeyNotFound     = "citizen.passkey_not_found"
+	CodePasskeysFull        = "citizen.passkeys_full"
+	CodePasskeysUnavailable = "citizen.passkeys_unavailable"
+	CodeSignInAgain         = "citizen.sign_in_again"
+	codeUnavailable         = "generic.unavailable"
 )
 
 // Refusal says why an operation had no effect. Its texts for people are those of the page

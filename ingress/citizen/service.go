@@ -3,6 +3,7 @@ package citizen
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -101,6 +102,7 @@ type Config struct {
 // Service has what a citizen can do. Run sends its messages. Safe for concurrent use.
 type Service struct {
 	cfg      Config
+	passkeys *citizens.Passkeys
 	messages chan notify.Message
 
 	codes, signIns, links *prometheus.CounterVec
@@ -112,14 +114,18 @@ func NewService(cfg Config) (*Service, error) {
 	if cfg.Citizens == nil || cfg.PublicURL == "" || cfg.Partition == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("citizen: all fields of the configuration are required")
 	}
+	passkeys, err := citizens.NewPasskeys(cfg.Citizens, cfg.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("citizen: %w", err)
+	}
 	with := promauto.With(cfg.Metrics)
 	s := &Service{
-		cfg: cfg, messages: make(chan notify.Message, messagesWaiting),
+		cfg: cfg, passkeys: passkeys, messages: make(chan notify.Message, messagesWaiting),
 		codes: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_citizen_codes_total", Help: "Requests for sign-in codes, by verdict. Only sent comes with a code; the other verdicts are limits.",
 		}, []string{"verdict"}),
 		signIns: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_citizen_sign_ins_total", Help: "Codes that were entered, by outcome: first (a new account), ok, refused.",
+			Name: "quittance_citizen_sign_ins_total", Help: "Codes that were entered, by outcome: first (a new account), ok, refused; and passkeys: passkey, passkey_refused.",
 		}, []string{"outcome"}),
 		links: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_citizen_links_total", Help: "Proofs of a reference by link code, by outcome: made, known (the account had the link), refused, limited.",
@@ -131,7 +137,7 @@ func NewService(cfg Config) (*Service, error) {
 	for _, v := range citizens.Verdicts() {
 		s.codes.WithLabelValues(string(v))
 	}
-	for _, outcome := range []string{"first", "ok", "refused"} {
+	for _, outcome := range []string{"first", "ok", "refused", "passkey", "passkey_refused"} {
 		s.signIns.WithLabelValues(outcome)
 	}
 	for _, outcome := range []string{"made", "known", "refused", "limited"} {
