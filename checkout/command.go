@@ -96,6 +96,9 @@ type Collect struct {
 	SendWithin time.Duration
 	// Language is the page's, for the way back from an acquirer; may be empty.
 	Language string
+	// ByReference says that the citizen knows the payment reference only. The operator gets no
+	// description, and the way back from an acquirer is the reference's page.
+	ByReference bool
 }
 
 // Redirected reports the acquirer's page, on which the citizen continues the payment

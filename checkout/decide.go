@@ -56,9 +56,10 @@ type CollectionRequest struct {
 	// PayerSealed and Payer are those of Collect, only to collect.
 	PayerSealed []byte
 	Payer       string
-	// Language is the page's, only to collect.
-	Language string
-	At       time.Time
+	// Language and ByReference are those of Collect, only to collect.
+	Language    string
+	ByReference bool
+	At          time.Time
 	// Word is where somebody waits for what the operator says about the request; nil when
 	// nobody does.
 	Word *ReplyTo
@@ -368,7 +369,7 @@ func (d *decider) begin(s Session, offer Offer, do Collect, word *ReplyTo) Sessi
 		NextEnquiryAt: d.cmd.At.Add(enquiryStep), Account: do.Account,
 	}}, nil)
 	d.out.Collections = append(d.out.Collections, CollectionRequest{
-		Kind: RequestCollect, Session: s, PayerSealed: do.PayerSealed, Payer: do.Payer, Language: do.Language, At: d.cmd.At, Word: word,
+		Kind: RequestCollect, Session: s, PayerSealed: do.PayerSealed, Payer: do.Payer, Language: do.Language, ByReference: do.ByReference, At: d.cmd.At, Word: word,
 	})
 	return s
 }

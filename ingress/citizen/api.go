@@ -53,7 +53,7 @@ type call struct {
 	*Service
 	w    http.ResponseWriter
 	r    *http.Request
-	who  citizens.Citizen
+	who  Visitor
 	form *form.Form // of a request with a body
 }
 
@@ -72,10 +72,19 @@ func operations() []operation {
 	return []operation{
 		{method: http.MethodPost, path: "/sign-in", open: true, body: true, do: signIn},
 		{method: http.MethodPost, path: "/sign-in/verify", open: true, body: true, do: verify},
+		{method: http.MethodPost, path: "/sign-in/passkey/begin", open: true, do: beginPasskeySignIn},
+		{method: http.MethodPost, path: "/sign-in/passkey/finish", open: true, do: finishPasskeySignIn},
 		{method: http.MethodPost, path: "/sign-out", open: true, do: signOut},
 		{method: http.MethodGet, path: "/me", do: me},
+		{method: http.MethodGet, path: "/passkeys", do: listPasskeys},
+		{method: http.MethodPost, path: "/passkeys/begin", do: beginPasskey},
+		{method: http.MethodPost, path: "/passkeys/finish", do: finishPasskey},
+		{method: http.MethodDelete, path: "/passkeys/{id}", do: removePasskey},
 		{method: http.MethodPost, path: "/links", body: true, do: addLink},
 		{method: http.MethodDelete, path: "/links/{id}", do: removeLink},
+		{method: http.MethodGet, path: "/dues", do: dues},
+		{method: http.MethodPost, path: "/checkout", body: true, do: pay},
+		{method: http.MethodGet, path: "/payments", do: payments},
 	}
 }
 
@@ -176,7 +185,15 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		a.service.cfg.Log.LogAttrs(r.Context(), slog.LevelError, "answering a citizen", slog.String("path", pattern(r)),
 			slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
 	}
-	problem.Write(w, r, refusal.problem())
+	p := refusal.problem()
+	if refusal.Dues != nil {
+		list := []dueJSON{}
+		for _, d := range refusal.Dues {
+			list = append(list, a.service.toDueJSON(d))
+		}
+		p.Dues = list
+	}
+	problem.Write(w, r, p)
 }
 
 // pattern is the request's route. Its path may hold an id.
@@ -316,13 +333,4 @@ func subjectRef(f *form.Form, required bool) string {
 		f.Fault("subject_ref", "format", "must be the reference as the agency writes it: at most 200 bytes, without spaces at its ends and without control characters")
 	}
 	return ref
-}
-
-func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-func text(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

@@ -16,7 +16,17 @@ const (
 	CodeLinkRefused   = "citizen.link_refused"
 	CodeForeignOrigin = "citizen.foreign_origin"
 	CodeLinkNotFound  = "citizen.link_not_found"
-	codeUnavailable   = "generic.unavailable"
+	CodeDueChanged    = "citizen.due_changed"
+	CodeDueInPayment  = "citizen.due_in_payment"
+	// CodeSourceUnavailable: the agency's ERP does not tell what is owed.
+	CodeSourceUnavailable   = "citizen.source_unavailable"
+	CodePasskeyRefused      = "citizen.passkey_refused"
+	CodePasskeyInvalid      = "citizen.passkey_invalid"
+	CodePasskeyNotFound     = "citizen.passkey_not_found"
+	CodePasskeysFull        = "citizen.passkeys_full"
+	CodePasskeysUnavailable = "citizen.passkeys_unavailable"
+	CodeSignInAgain         = "citizen.sign_in_again"
+	codeUnavailable         = "generic.unavailable"
 )
 
 // Refusal says why an operation had no effect. Its texts for people are those of the page
@@ -27,6 +37,9 @@ type Refusal struct { //nolint:errname // it is one, and an answer
 	RetryAfter time.Duration
 	// Faults are the fields at fault.
 	Faults []form.Fault
+	// Dues are those of the cart as the ERP states them now, for citizen.due_changed. One that
+	// has gone is missing.
+	Dues []Due
 }
 
 func refused(code string) *Refusal { return &Refusal{Code: code} }

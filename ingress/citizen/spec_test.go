@@ -119,7 +119,7 @@ func validate(spec, schema map[string]any, value any, path string) (faults []str
 		for name, item := range v {
 			if property := at(spec, schema, "properties", name); property != nil {
 				faults = append(faults, validate(spec, property, item, path+"."+name)...)
-			} else {
+			} else if schema["additionalProperties"] != true {
 				fault("%s is not described", name)
 			}
 		}

@@ -5,6 +5,7 @@
 //	Begin ──► a code for one browser and one address, within the limits
 //	Enter ──► the account and a session; an account is made at the first sign-in
 //	Session, SignOut
+//	Passkeys                         added to an account, and signed in with instead of a code
 //	LinkCode ─► Prove ─► Links       an agency prints a code; its holder proves it
 //	Import ─────────┘                an agency has verified a contact; it links at sign-in
 //	Renew, Revoke                    an agency ends the code and the links of a subject
@@ -21,4 +22,8 @@
 // A code that a phone or a mailbox receives is a weak factor: numbers are recycled, and
 // whoever holds the phone has the code. It opens the account, and nothing else. What an
 // account sees needs a link, which needs another proof.
+//
+// An account that has not signed in for 90 days loses its links: its number may belong to
+// somebody else. An account that meanwhile signed in with a passkey loses the number instead,
+// when somebody signs in with it: the two may be two persons.
 package citizens

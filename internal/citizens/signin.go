@@ -253,25 +253,40 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 
 // account returns the account of a proven address, and makes it if there is none.
 func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time) (c Citizen, err error) {
-	var signedIn time.Time
-	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn)
+	var signedIn, proven time.Time
+	var passkeys bool
+	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at, a.proven_at, EXISTS (SELECT FROM citizen_passkeys p WHERE p.citizen_id = c.id)
+		FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn, &proven, &passkeys)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return s.register(ctx, tx, a, address, locale, now)
 	case err != nil:
 		return Citizen{}, err
-	}
-	if !now.Before(signedIn.Add(proveAgainAfter)) {
-		// The number may belong to somebody else by now. Who owns the reference proves it again.
-		if _, err := tx.Exec(ctx, `DELETE FROM citizen_links WHERE citizen_id = $1`, c.ID); err != nil {
+	case passkeys && !now.Before(proven.Add(proveAgainAfter)):
+		// The number may belong to somebody else by now, and the owner of the account signs in
+		// with a passkey. Neither may get into the account of the other.
+		if _, err := tx.Exec(ctx, `DELETE FROM citizen_addresses WHERE hash = $1`, address); err != nil {
 			return Citizen{}, err
 		}
+		return s.register(ctx, tx, a, address, locale, now)
 	}
-	if _, err := tx.Exec(ctx, `UPDATE citizens SET signed_in_at = $2, locale = $3 WHERE id = $1`, c.ID, now, string(locale)); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE citizen_addresses SET proven_at = $2 WHERE hash = $1`, address, now); err != nil {
 		return Citizen{}, err
 	}
 	c.Locale, c.Addresses = locale, []string{a.Masked()}
-	return c, nil
+	return c, signedInAgain(ctx, tx, c, signedIn, now)
+}
+
+// signedInAgain records a sign-in of an account, whose last one was at a time.
+func signedInAgain(ctx context.Context, tx pgx.Tx, c Citizen, last, now time.Time) error {
+	if !now.Before(last.Add(proveAgainAfter)) {
+		// The number may belong to somebody else by now. Who owns the reference proves it again.
+		if _, err := tx.Exec(ctx, `DELETE FROM citizen_links WHERE citizen_id = $1`, c.ID); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `UPDATE citizens SET signed_in_at = $2, locale = $3 WHERE id = $1`, c.ID, now, string(c.Locale))
+	return err
 }
 
 func (s *Store) register(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time) (Citizen, error) {

@@ -58,6 +58,13 @@ var NewLink = Kind{
 	Life:      3 * 24 * time.Hour, Retries: []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour},
 }
 
+// NewPasskey is the kind of messages to the owner of an account that has a new passkey. It has
+// no variables.
+var NewPasskey = Kind{
+	Name: "new_passkey", Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
+	Life: 3 * 24 * time.Hour, Retries: NewLink.Retries,
+}
+
 // The variables of the kinds.
 const (
 	VariableCode    = "code"
@@ -66,7 +73,7 @@ const (
 )
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
-func Kinds() []Kind { return []Kind{SignInCode, NewLink} }
+func Kinds() []Kind { return []Kind{SignInCode, NewLink, NewPasskey} }
 
 // KindOf finds a kind by its name.
 func KindOf(name string) (Kind, bool) {

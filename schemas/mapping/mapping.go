@@ -426,7 +426,10 @@ func FromRequest(q checkout.CollectionRequest) *record.CollectionRequest {
 		Kind: string(q.Kind), CollectionID: c.ID, SessionID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID,
 		Livemode: s.Live, OfferID: c.OfferID, Amount: c.Amount, Currency: c.Currency, Account: c.Account, PayerSealed: q.PayerSealed, Payer: q.Payer,
 		PaymentRef: s.PaymentRef, Description: s.Description, RequestedAt: q.At, NotAfter: c.NotAfter, WindowEndsAt: c.WindowEndsAt,
-		Language: q.Language,
+		Language: q.Language, ByReference: q.ByReference,
+	}
+	if q.ByReference {
+		r.Description = ""
 	}
 	if q.Kind == checkout.RequestEnquire {
 		r.Enquiry = int32(c.Enquiries) //nolint:gosec // small

@@ -67,11 +67,16 @@ func (b *Base) messageOf(n citizens.Notice, i int, to contact.Address) messages.
 	if to.Kind == contact.Phone {
 		m.Channel = provider.ChannelSMS
 	}
-	agency := "Administration" // one that the registry has no more
-	if a, ok := b.Registry.Agency(n.AgencyID); ok {
-		agency = a.Name
+	switch n.Kind {
+	case citizens.NoticeNewLink:
+		agency := "Administration" // one that the registry has no more
+		if a, ok := b.Registry.Agency(n.AgencyID); ok {
+			agency = a.Name
+		}
+		m.Variables = map[string]string{messages.VariableAgency: agency, messages.VariableSubject: n.Subject}
+	case citizens.NoticeNewPasskey:
+		m.Kind = messages.NewPasskey
 	}
-	m.Variables = map[string]string{messages.VariableAgency: agency, messages.VariableSubject: n.Subject}
 	m.ID = messages.MessageID(m.Kind, m.Channel, n.ID, strconv.Itoa(i))
 	return m
 }

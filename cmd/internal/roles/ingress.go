@@ -76,8 +76,9 @@ func (b *Base) ingress() error {
 	}
 	citizen, err := pages.New(pages.Config{
 		Commands: h, Sessions: sessions, Live: live, Dues: dues, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
-		Gate: gate, Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(),
-		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Gate: gate, Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(), Keys: b.Keys, PublicURL: checkoutURL,
+		Lookups: &quota.Lookups{Postgres: b.Pool, Now: b.Now, PerClient: pages.LookupsPerClient, Unknown: pages.UnknownLookups},
+		Now:     b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	taxpayers, err := b.citizenSurface(checkoutURL)
+	taxpayers, err := b.citizenSurface(h, refs, sessions, reads, ids, checkoutURL)
 	if err != nil {
 		return err
 	}
