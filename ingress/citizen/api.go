@@ -53,7 +53,7 @@ type call struct {
 	*Service
 	w    http.ResponseWriter
 	r    *http.Request
-	who  citizens.Citizen
+	who  Visitor
 	form *form.Form // of a request with a body
 }
 
@@ -82,6 +82,9 @@ func operations() []operation {
 		{method: http.MethodDelete, path: "/passkeys/{id}", do: removePasskey},
 		{method: http.MethodPost, path: "/links", body: true, do: addLink},
 		{method: http.MethodDelete, path: "/links/{id}", do: removeLink},
+		{method: http.MethodGet, path: "/dues", do: dues},
+		{method: http.MethodPost, path: "/checkout", body: true, do: pay},
+		{method: http.MethodGet, path: "/payments", do: payments},
 	}
 }
 
@@ -182,7 +185,15 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		a.service.cfg.Log.LogAttrs(r.Context(), slog.LevelError, "answering a citizen", slog.String("path", pattern(r)),
 			slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
 	}
-	problem.Write(w, r, refusal.problem())
+	p := refusal.problem()
+	if refusal.Dues != nil {
+		list := []dueJSON{}
+		for _, d := range refusal.Dues {
+			list = append(list, a.service.toDueJSON(d))
+		}
+		p.Dues = list
+	}
+	problem.Write(w, r, p)
 }
 
 // pattern is the request's route. Its path may hold an id.
@@ -322,13 +333,4 @@ func subjectRef(f *form.Form, required bool) string {
 		f.Fault("subject_ref", "format", "must be the reference as the agency writes it: at most 200 bytes, without spaces at its ends and without control characters")
 	}
 	return ref
-}
-
-func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-func text(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }

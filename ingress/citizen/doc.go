@@ -11,6 +11,13 @@
 // message. What an account sees needs a link to a reference, and a link needs a proof. An
 // agency's ERP is never asked about a reference before that.
 //
+// # Nobody pays from an old answer
+//
+// A list may be up to ten seconds old; a checkout always asks the ERP again, and compares the
+// outstanding amount of each due with what the citizen was shown. The processor decides about
+// claims (checkout.Claim), so that a due is in one payment at a time; the states in a list
+// are for display.
+//
 // # Cookies
 //
 // The session is on the server. Its secret is in the cookie __Host-quittance_citizen, and a
@@ -26,7 +33,10 @@
 //	signin.go    sign-in, session, sign-out
 //	passkey.go   passkeys, and signing in with one
 //	link.go      who I am, and the references that I see
+//	dues.go      what is owed, and what payments make of it
+//	checkout.go  a cart becomes a session
+//	payments.go  what was paid
 //	refusal.go   why an operation was refused
 //	browser.go   cookies, and the rule of origin
-//	api.go       the API; passkeyapi.go its passkeys
+//	api.go       the API; answer.go reads its queries and has its answers, passkeyapi.go the passkeys
 package citizen

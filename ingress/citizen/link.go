@@ -31,14 +31,14 @@ type Me struct {
 }
 
 // Me returns an account with its links, the oldest first.
-func (s *Service) Me(ctx context.Context, who citizens.Citizen) (Me, error) {
-	links, err := s.linksOf(ctx, who)
-	return Me{who, links}, err
+func (s *Service) Me(ctx context.Context, who Visitor) (Me, error) {
+	links, err := s.linksOf(ctx, who.ID)
+	return Me{who.Citizen, links}, err
 }
 
 // linksOf returns the links of an account in the mode of the installation.
-func (s *Service) linksOf(ctx context.Context, who citizens.Citizen) ([]Link, error) {
-	all, err := s.cfg.Citizens.Links(ctx, who.ID)
+func (s *Service) linksOf(ctx context.Context, citizenID string) ([]Link, error) {
+	all, err := s.cfg.Citizens.Links(ctx, citizenID)
 	var links []Link
 	for _, l := range all {
 		if l.Subject.Live == s.cfg.Live {
@@ -66,7 +66,7 @@ type LinkRequest struct {
 // A code that does not belong to the reference is refused with citizen.link_refused, the
 // same and in the same time whether the reference exists or not. Too many wrong codes are
 // refused with generic.rate_limited.
-func (s *Service) AddLink(ctx context.Context, who citizens.Citizen, q LinkRequest) (l Link, made bool, err error) {
+func (s *Service) AddLink(ctx context.Context, who Visitor, q LinkRequest) (l Link, made bool, err error) {
 	proof, err := s.cfg.Citizens.Prove(ctx, who.ID, citizens.Subject{AgencyID: q.TenantID, Live: s.cfg.Live, Ref: q.SubjectRef}, q.Code)
 	switch {
 	case errors.Is(err, citizens.ErrLinkLimit):
@@ -87,7 +87,7 @@ func (s *Service) AddLink(ctx context.Context, who citizens.Citizen, q LinkReque
 
 // RemoveLink ends a link of the account. Another account's is refused with
 // citizen.link_not_found, as one that does not exist.
-func (s *Service) RemoveLink(ctx context.Context, who citizens.Citizen, id string) error {
+func (s *Service) RemoveLink(ctx context.Context, who Visitor, id string) error {
 	ok, err := s.cfg.Citizens.Unlink(ctx, who.ID, id)
 	if err == nil && !ok {
 		return refused(CodeLinkNotFound)

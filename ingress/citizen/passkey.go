@@ -18,7 +18,7 @@ type Passkeys struct {
 }
 
 // Passkeys returns the passkeys of an account.
-func (s *Service) Passkeys(ctx context.Context, who citizens.Citizen) (Passkeys, error) {
+func (s *Service) Passkeys(ctx context.Context, who Visitor) (Passkeys, error) {
 	list, err := s.passkeys.List(ctx, who.ID)
 	return Passkeys{s.passkeys.Available(), list}, err
 }
@@ -41,7 +41,7 @@ func (s *Service) FinishPasskey(ctx context.Context, session secret.Text, respon
 
 // RemovePasskey removes a passkey of an account. Another account's is refused with
 // citizen.passkey_not_found, as one that does not exist.
-func (s *Service) RemovePasskey(ctx context.Context, who citizens.Citizen, id string) error {
+func (s *Service) RemovePasskey(ctx context.Context, who Visitor, id string) error {
 	ok, err := s.passkeys.Remove(ctx, who.ID, id)
 	if err == nil && !ok {
 		return refused(CodePasskeyNotFound)

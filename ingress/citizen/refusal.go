@@ -11,11 +11,15 @@ import (
 
 // The codes of refusals, beside those of the processors' answers.
 const (
-	CodeSignedOut           = "citizen.signed_out"
-	CodeInvalid             = "citizen.code_invalid"
-	CodeLinkRefused         = "citizen.link_refused"
-	CodeForeignOrigin       = "citizen.foreign_origin"
-	CodeLinkNotFound        = "citizen.link_not_found"
+	CodeSignedOut     = "citizen.signed_out"
+	CodeInvalid       = "citizen.code_invalid"
+	CodeLinkRefused   = "citizen.link_refused"
+	CodeForeignOrigin = "citizen.foreign_origin"
+	CodeLinkNotFound  = "citizen.link_not_found"
+	CodeDueChanged    = "citizen.due_changed"
+	CodeDueInPayment  = "citizen.due_in_payment"
+	// CodeSourceUnavailable: the agency's ERP does not tell what is owed.
+	CodeSourceUnavailable   = "citizen.source_unavailable"
 	CodePasskeyRefused      = "citizen.passkey_refused"
 	CodePasskeyInvalid      = "citizen.passkey_invalid"
 	CodePasskeyNotFound     = "citizen.passkey_not_found"
@@ -33,6 +37,9 @@ type Refusal struct { //nolint:errname // it is one, and an answer
 	RetryAfter time.Duration
 	// Faults are the fields at fault.
 	Faults []form.Fault
+	// Dues are those of the cart as the ERP states them now, for citizen.due_changed. One that
+	// has gone is missing.
+	Dues []Due
 }
 
 func refused(code string) *Refusal { return &Refusal{Code: code} }

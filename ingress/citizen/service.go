@@ -12,9 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"quittance/checkout"
+	"quittance/checkout/money"
 	"quittance/internal/citizens"
+	"quittance/internal/erp"
 	"quittance/internal/notify"
+	"quittance/internal/quota"
 	"quittance/internal/registry"
+	"quittance/internal/sessions"
 )
 
 // Messages sends messages to people: notify.Sender.
@@ -25,7 +30,48 @@ type Messages interface {
 // Registry is the configuration: internal/registry. It answers from memory.
 type Registry interface {
 	Agency(id string) (registry.Agency, bool)
-	Agencies() []registry.Agency
+	// PortalOf finds the application of an agency's citizen portal, active or not.
+	PortalOf(agencyID string) (registry.Application, bool)
+	Takes(agencyID string, live bool, offer, currency string) bool
+	// HasChannel reports whether an offer of the agency can be paid in a mode and a currency.
+	HasChannel(agencyID string, live bool, offer, currency string) bool
+	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
+}
+
+// Asker sends a command and awaits its answer: internal/commands.
+type Asker interface {
+	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
+}
+
+// References makes numbers for people to read: sessions.References.
+type References interface {
+	PaymentRef() (string, error)
+	NoticeRef() (string, error)
+}
+
+// Personal seals contact data: personal.Store.
+type Personal interface {
+	SealCustomer(ctx context.Context, sessionID string, c checkout.Customer) ([]byte, error)
+	// Forget erases the contact data of a session that was not created.
+	Forget(ctx context.Context, sessionID string) error
+}
+
+// Quotas counts over all instances: internal/quota.
+type Quotas interface {
+	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
+}
+
+// Dues asks the agencies' ERPs: erp.Dues.
+type Dues interface {
+	List(ctx context.Context, agencyID string, live bool, subjectRef string) (erp.Answer, error)
+	Fresh(ctx context.Context, agencyID string, live bool, subjectRef string) (erp.Answer, error)
+}
+
+// Sessions reads the read model behind its barrier: internal/sessions. An error means that it
+// cannot show everything that was answered before.
+type Sessions interface {
+	Claimants(ctx context.Context, agencyID string, live bool, refs []string) ([]checkout.Session, error)
+	PaidBy(ctx context.Context, f sessions.CitizenFilter) ([]checkout.Session, int64, error)
 }
 
 // Config of a Service. All fields are required.
@@ -34,6 +80,15 @@ type Config struct {
 	Citizens *citizens.Store
 	Messages Messages
 	Registry Registry
+	Dues     Dues
+	Sessions Sessions
+	Commands Asker
+	// References and IDs name new sessions. Partition is the partition of an agency.
+	References References
+	IDs        checkout.IDs
+	Partition  func(tenantID string) int32
+	Personal   Personal
+	Quotas     Quotas
 	// Live is the mode of the installation: a portal is live in quittance, and in test mode
 	// in quittance-dev.
 	Live bool
@@ -56,8 +111,8 @@ type Service struct {
 
 // NewService makes a Service.
 func NewService(cfg Config) (*Service, error) {
-	if cfg.Citizens == nil || cfg.Messages == nil || cfg.Registry == nil || cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("citizen: Citizens, Messages, Registry, PublicURL, Now, Log and Metrics are required")
+	if cfg.Citizens == nil || cfg.PublicURL == "" || cfg.Partition == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("citizen: all fields of the configuration are required")
 	}
 	passkeys, err := citizens.NewPasskeys(cfg.Citizens, cfg.PublicURL)
 	if err != nil {
@@ -152,3 +207,8 @@ func (s *Service) secure() bool { return strings.HasPrefix(s.cfg.PublicURL, "htt
 
 // now is the time of a command: records hold milliseconds.
 func (s *Service) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Millisecond) }
+
+// CheckoutURL is where the citizen pays a session, and has its receipt.
+func (s *Service) CheckoutURL(session checkout.Session) string {
+	return strings.TrimSuffix(s.cfg.PublicURL, "/") + "/c/" + session.ID
+}

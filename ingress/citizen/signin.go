@@ -95,17 +95,24 @@ func (s *Service) Verify(ctx context.Context, q VerifyRequest) (session secret.T
 	return session, who, s.SignOut(ctx, q.Previous)
 }
 
-// Session returns the account of a session and counts the call as a use of it. A session that
-// has ended is refused with citizen.signed_out.
-func (s *Service) Session(ctx context.Context, session secret.Text) (citizens.Citizen, error) {
+// Visitor is who has signed in, with the session.
+type Visitor struct {
+	citizens.Citizen
+
+	session secret.Text
+}
+
+// Session returns who has a session, and counts the call as a use of it. A session that has
+// ended is refused with citizen.signed_out.
+func (s *Service) Session(ctx context.Context, session secret.Text) (Visitor, error) {
 	if session.Empty() {
-		return citizens.Citizen{}, refused(CodeSignedOut)
+		return Visitor{}, refused(CodeSignedOut)
 	}
 	who, err := s.cfg.Citizens.Session(ctx, session)
 	if errors.Is(err, citizens.ErrSignedOut) {
-		return citizens.Citizen{}, refused(CodeSignedOut)
+		return Visitor{}, refused(CodeSignedOut)
 	}
-	return who, err
+	return Visitor{who, session}, err
 }
 
 // SignOut ends a session on all instances. It may be repeated, and the session may be empty.

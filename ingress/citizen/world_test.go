@@ -19,15 +19,24 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quittance/checkout"
+	"quittance/dev/simulator"
 	"quittance/ingress/citizen"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/citizens"
+	"quittance/internal/commands"
+	"quittance/internal/connector/all"
 	"quittance/internal/contact"
+	"quittance/internal/erp"
 	"quittance/internal/notify"
+	"quittance/internal/personal"
+	"quittance/internal/quota"
 	"quittance/internal/registry"
 	registryfile "quittance/internal/registry/file"
 	"quittance/internal/secret"
+	"quittance/internal/sessions"
+	"quittance/test/processor"
 	"quittance/test/registries"
 	"quittance/test/servers"
 )
@@ -44,45 +53,155 @@ agencies:
   - id: 018f0000-0000-7000-8000-000000000001
     slug: impots
     name: Direction générale des impôts
+    services: [{id: 018f0000-0000-7000-8000-000000000101, code: patente, label: Contribution de la patente, active: true}]
+    service_mappings: [{erp_code: "4711", service: patente}]
+    fees: [{channel: MOBILE_MONEY, currency: XAF, ratio: "0.01"}]
+    erp: {test: {base_url: ERP/erp/impots, auth: {type: bearer, token: DemoErpTokenImpots000000}, networks: [127.0.0.0/8]}}
+    portal: {active: true, offers: [momo, cash_agency], session_lifetime: 2h, success_origins: ["https://agency.example"]}
     applications: [{id: 018f0000-0000-7000-8000-00000000000a, name: A}]
   - id: 018f0000-0000-7000-8000-000000000002
     slug: douanes
     name: Douanes
+    erp: {test: {base_url: ERP/erp/douanes, auth: {type: bearer, token: DemoErpTokenImpots000000}, networks: [127.0.0.0/8]}}
+    portal: {active: true, offers: [momo, cash_agency]}
     applications: [{id: 018f0000-0000-7000-8000-00000000000b, name: B}]
 `
 
 var (
 	_ citizen.Messages = (*notify.Sender)(nil)
-	_ citizen.Registry = (*registry.Registry)(nil)
+	_ citizen.Sessions = (*sessions.Reader)(nil)
+	_ citizen.Asker    = (*commands.Checkout)(nil)
 )
+
+// configuration is the registry, with an account for each offer.
+type configuration struct{ *registry.Registry }
+
+func (c configuration) HasChannel(agencyID string, live bool, offer, currency string) bool {
+	return c.Takes(agencyID, live, offer, currency)
+}
 
 var start = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 
-// world is what the service needs: accounts and registry are the real ones, messages stay in
-// memory.
+// world is what the service needs. Accounts, registry, quotas and the client of the ERP are
+// the real ones, and the ERP is the simulated one. Messages, sessions and the processor are
+// in memory, without delay.
 type world struct {
+	*processor.Processor
 	t        testing.TB
 	pool     *pgxpool.Pool
 	keys     *secret.Keys
 	accounts *citizens.Store
 	url      string
+	erp      string // the address of the simulator
+	refs     *checkout.References
+	// shared is how long an answer of an ERP is shared; zero for the default.
+	shared time.Duration
 
-	mu   sync.Mutex
-	now  time.Time
-	sent []notify.Message
-	log  bytes.Buffer
+	mu      sync.Mutex
+	sent    []notify.Message
+	log     bytes.Buffer
+	blind   error    // of the read model
+	counter int64    // of references
+	asked   []string // the paths of calls to ERPs
 }
 
-func (w *world) Now() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
+func (w *world) wait(d time.Duration) { w.Change(func() { w.Time = w.Time.Add(d) }) }
+
+// Ask is citizen.Asker.
+func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, error) {
+	w.Lock()
+	defer w.Unlock()
+	return w.Decide(cmd), nil
 }
 
-func (w *world) wait(d time.Duration) {
+// Claimants and PaidBy are citizen.Sessions.
+func (w *world) Claimants(_ context.Context, agencyID string, live bool, refs []string) (out []checkout.Session, err error) {
+	w.Lock()
+	defer w.Unlock()
+	for _, s := range w.Sessions {
+		if s.TenantID == agencyID && s.Live == live && slices.ContainsFunc(s.Dues(), func(d checkout.Item) bool {
+			return slices.Contains(refs, d.ERPDueRef) && (s.DueState(d) != checkout.DuePayable || s.Paid())
+		}) {
+			out = append(out, s)
+		}
+	}
+	return out, w.blind
+}
+
+func (w *world) PaidBy(_ context.Context, f sessions.CitizenFilter) (out []checkout.Session, total int64, err error) {
+	w.Lock()
+	defer w.Unlock()
+	for _, s := range w.Sessions {
+		if s.CitizenID == f.CitizenID && s.Live == f.Live && s.Status == checkout.StatusCompleted {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b checkout.Session) int { return strings.Compare(b.ID, a.ID) })
+	total = int64(len(out))
+	from := min((f.Page-1)*f.PageSize, len(out))
+	return out[from:min(from+f.PageSize, len(out))], total, w.blind
+}
+
+// PaymentRef and NoticeRef are citizen.References.
+func (w *world) PaymentRef() (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
+	for {
+		w.counter++
+		if ref, ok := w.refs.PaymentRef(w.counter); ok {
+			return ref, nil
+		}
+	}
+}
+
+func (w *world) NoticeRef() (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counter++
+	return w.refs.NoticeRef(2026, w.counter), nil
+}
+
+// control changes what the simulated ERP of an agency does.
+func (w *world) control(slug, body string) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.erp+"/control/erp/"+slug, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil || resp.Body.Close() != nil || resp.StatusCode != http.StatusNoContent {
+		w.t.Fatal(resp, err)
+	}
+}
+
+// calls returns how often an ERP was asked for dues.
+func (w *world) calls() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.asked)
+}
+
+// simulate starts the ERPs.
+func (w *world) simulate() {
+	w.t.Helper()
+	s, err := simulator.New(simulator.Config{Now: w.Now, Log: servers.Logger(w.t), ERPAuth: func(string) []simulator.Auth {
+		return []simulator.Auth{{Type: simulator.AuthBearer, Token: "DemoErpTokenImpots000000"}}
+	}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	h := s.Handler()
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/dues") {
+			w.mu.Lock()
+			w.asked = append(w.asked, r.URL.Path)
+			w.mu.Unlock()
+		}
+		h.ServeHTTP(rw, r)
+	}))
+	w.t.Cleanup(server.Close)
+	w.erp = server.URL
 }
 
 // Send is citizen.Messages.
@@ -129,11 +248,15 @@ func (w *world) code(to string) string {
 func serve(t testing.TB) *world {
 	t.Helper()
 	_, pool := servers.Database(t)
-	w := &world{t: t, pool: pool, keys: secret.GenerateKeys(), now: start}
-	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(file), registryfile.Options{Keys: w.keys, Developer: true, Now: w.Now}); err != nil {
+	refs, err := checkout.NewReferences(make([]byte, 32))
+	if err != nil {
 		t.Fatal(err)
 	}
-	var err error
+	w := &world{Processor: processor.New(t, start), t: t, pool: pool, keys: secret.GenerateKeys(), refs: refs, shared: time.Nanosecond}
+	w.simulate()
+	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(strings.ReplaceAll(file, "ERP", w.erp)), registryfile.Options{Keys: w.keys, Developer: true, Now: w.Now}); err != nil {
+		t.Fatal(err)
+	}
 	if w.accounts, err = citizens.New(citizens.Config{Pool: pool, Keys: w.keys, Reference: secret.GenerateReferenceKey(), Now: w.Now}); err != nil {
 		t.Fatal(err)
 	}
@@ -157,12 +280,25 @@ func serve(t testing.TB) *world {
 // start starts an instance and returns its address.
 func (w *world) start(change ...func(*citizen.Config)) string {
 	w.t.Helper()
-	agencies, err := registry.Open(w.t.Context(), registry.Config{Pool: w.pool, Keys: w.keys, Log: servers.Logger(w.t), Now: w.Now})
+	agencies, err := registry.Open(w.t.Context(), registry.Config{Pool: w.pool, Keys: w.keys, Log: servers.Logger(w.t), Now: w.Now, Operators: all.Operators()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	dues, err := erp.NewDues(erp.DuesConfig{Client: erp.New(erp.Config{Loopback: true}), Registry: agencies, Now: w.Now, Shared: w.shared})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	contacts, err := personal.New(personal.Config{Pool: w.pool, Keys: w.keys, Now: w.Now})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	quotas, err := quota.New(quota.Config{Postgres: w.pool, Now: w.Now})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	cfg := citizen.Config{
-		Citizens: w.accounts, Messages: w, Registry: agencies, PublicURL: publicURL, Now: w.Now,
+		Citizens: w.accounts, Messages: w, Registry: configuration{agencies}, Dues: dues, Sessions: w, Commands: w, References: w,
+		IDs: checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids")), Partition: func(string) int32 { return 3 }, Personal: contacts, Quotas: quotas, PublicURL: publicURL, Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {

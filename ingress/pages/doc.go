@@ -49,6 +49,12 @@
 // confirm again therefore confirms the same collection. A forged form cannot name the
 // collection of another session, whose payment would then look like this session's.
 //
+// # Dues that change
+//
+// Before a session of the citizen portal is collected, the agency's ERP is asked again for its
+// dues (erp.Dues.Recheck). A change cancels the session with checkout.ByDueChange, which the
+// processor refuses once money is being collected, and the page leads to the citizen's dues.
+//
 // # Posts from other sites
 //
 // Posts from other sites are refused (web.SameSite). This is a second line of defence:

@@ -161,3 +161,18 @@ func TestMinistrySessionsAreNotRechecked(t *testing.T) {
 	})
 	browse(t, server).toReview(id).forward().want(http.StatusOK, "Confirmez sur votre téléphone")
 }
+
+// Somebody who knows the payment reference alone reads the same, and nothing else.
+func TestDueChangesBeforeAPaymentByReference(t *testing.T) {
+	t.Parallel()
+	w, server := serveReferences(t)
+	id := w.cart("ORDER-SECRET", func(s *checkout.Session) { s.PaymentRef, s.NoticeRef = refs[0], "AV20260000099999" })
+	b := anonymous(t, server).get("/p/"+refs[0]).want(http.StatusOK).discreet(w, id)
+	b.forward("phone", "06 600 00 02").want(http.StatusOK, "Vérifiez avant de payer")
+	w.erp.Control(`{"change": {"TP-1001-A": null}}`)
+	b.forward().want(http.StatusOK, "Paiement annulé", "a changé une somme", "Rien n’a été débité").discreet(w, id)
+	b.link("English").want(http.StatusOK, "See my dues").holds(`href="/portal"`).discreet(w, id)
+	if s := w.Session(id); s.CancelledBy != checkout.ByDueChange || len(w.collected()) != 0 {
+		t.Errorf("%s by %q", s.Status, s.CancelledBy)
+	}
+}

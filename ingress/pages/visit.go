@@ -303,6 +303,11 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 	if !ok {
 		return
 	}
+	if state == page.StateCancelled && s.CancelledBy == checkout.ByDueChange { // nobody has paid
+		out.State, out.DuesURL = state, cmp.Or(out.CancelURL, portal)
+		v.write(http.StatusOK, out)
+		return
+	}
 	if !v.shows(s) {
 		out.State = othersEnd[state]
 		out.Version, out.LiveURL = v.live(s)
@@ -322,9 +327,6 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 		out.USSD = v.p.cfg.MobileMoney[c.OfferID].USSD
 		out.Now, out.WindowEnds = v.p.cfg.Now().UTC(), c.WindowEndsAt
 		out.Receipt.OperatorRef = c.OperatorRef
-	}
-	if s.CancelledBy == checkout.ByDueChange && v.by == nil {
-		out.DuesURL = cmp.Or(s.CancelURL, portal)
 	}
 	out.Receipt.NoticeRef, out.Receipt.PaidAt = s.NoticeRef, s.EndedAt
 	if v.by != nil && s.NoticeRef == s.OrderID {

@@ -553,3 +553,52 @@ func TestMistypedLinkCodes(t *testing.T) {
 		}
 	})
 }
+
+// What a session saw last of a subject counts, in that session alone, until it ends.
+func TestSeenDues(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	token, _ := o.signIn(phone(t, 1))
+	stranger, _ := o.signIn(phone(t, 2))
+	subject := citizens.Subject{AgencyID: uuid.NewString(), Ref: "TP-1001"}
+	due := citizens.Due{Ref: "A", Outstanding: 5000, Currency: "XAF"}
+	saw := func(dues ...citizens.Due) {
+		t.Helper()
+		if err := o.Saw(t.Context(), token, subject, dues); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := func(token secret.Text, subject citizens.Subject, due citizens.Due) bool {
+		t.Helper()
+		got, err := o.HasSeen(t.Context(), token, subject, due)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%v, %v", got, err)
+		}
+		return got[0]
+	}
+	saw(citizens.Due{Ref: "B", Outstanding: 1, Currency: "XAF"}, due)
+	if !seen(token, subject, due) || seen(stranger, subject, due) {
+		t.Error("only the session that saw the due has seen it")
+	}
+	for _, another := range []citizens.Due{{"A", 5001, "XAF"}, {"A", 5000, "EUR"}, {"C", 5000, "XAF"}, {"A", 0, "XAF"}} {
+		if seen(token, subject, another) {
+			t.Errorf("%+v was never shown", another)
+		}
+	}
+	elsewhere := subject
+	elsewhere.Live = true
+	if seen(token, elsewhere, due) {
+		t.Error("a due of another mode counts")
+	}
+	saw(citizens.Due{Ref: "A", Outstanding: 4000, Currency: "XAF"})
+	if seen(token, subject, due) {
+		t.Error("what was seen before the last time counts")
+	}
+	if err := o.SignOut(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	saw(due)
+	if seen(token, subject, due) {
+		t.Error("an ended session sees")
+	}
+}

@@ -198,7 +198,8 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"agencies.logo": true, // everybody sees it
 		// Hashes and MACs of the reference key, which never changes, and SHA-256.
 		"citizen_addresses.hash": true, "sign_in_codes.address": true, "sign_in_codes.browser": true, "sign_in_codes.mac": true, "sign_in_requests.address": true,
-		"sign_in_requests.prefix": true, "sign_in_failures.address": true, "citizen_sessions.token": true, "subject_contacts.address": true, "citizen_passkeys.id": true, "passkey_challenges.browser": true,
+		"sign_in_requests.prefix": true, "sign_in_failures.address": true, "citizen_sessions.token": true, "subject_contacts.address": true,
+		"citizen_passkeys.id": true, "citizen_seen.token": true, "citizen_seen.subject": true, "citizen_seen.macs": true, "passkey_challenges.browser": true,
 	}
 	for _, table := range tables {
 		known[table.Table] = true

@@ -106,7 +106,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	taxpayers, err := b.citizenSurface(checkoutURL)
+	taxpayers, err := b.citizenSurface(h, refs, sessions, reads, ids, checkoutURL)
 	if err != nil {
 		return err
 	}
