@@ -170,15 +170,14 @@ type view struct {
 	Address, Keep string
 	Text          string
 
-	Agencies  []agencyView
-	Links     []linkView
-	Groups    []groupView
-	Cart      *cartView
-	Payments  []paymentView
-	Previous  string
-	Next      string
-	NoLinks   bool
-	ShownDues int
+	Agencies []agencyView
+	Links    []linkView
+	Groups   []groupView
+	Cart     *cartView
+	Payments []paymentView
+	// Later and Earlier lead to the pages of newer and older payments.
+	Later, Earlier string
+	NoLinks        bool
 }
 
 type agencyView struct {

@@ -128,7 +128,7 @@ func (v visit) cartRow(n, at int, d Due, c chosen, faults []form.Fault) cartRow 
 		return row
 	}
 	row.Field = fieldAmount + itoa(n)
-	row.Hint = v.w.say(v.w.AmountHint, row.Least, row.Outstanding)
+	row.Hint = v.w.Say(v.w.AmountHint, row.Least, row.Outstanding)
 	row.Typed = strings.TrimSpace(v.Form.Get(fieldAmount + itoa(at)))
 	if row.Typed == "" {
 		if currency, ok := money.Lookup(d.Currency); ok {
@@ -137,7 +137,7 @@ func (v visit) cartRow(n, at int, d Due, c chosen, faults []form.Fault) cartRow 
 	}
 	for _, f := range faults {
 		if f.Field == fieldAmount+itoa(at) {
-			row.Fault = v.w.say(v.w.AmountFault, row.Least, row.Outstanding)
+			row.Fault = v.w.Say(v.w.AmountFault, row.Least, row.Outstanding)
 		}
 	}
 	return row
@@ -216,8 +216,11 @@ func (v visit) amount(list DueList, c chosen, typed string) (int64, error) {
 
 // cartRefused answers a checkout that was refused: the cart again, with what is wrong.
 func (v visit) cartRefused(err error) {
-	r := RefusalOf(err)
-	switch r.Code {
+	if faulty := (*form.FaultsError)(nil); errors.As(err, &faulty) {
+		v.showCart(http.StatusUnprocessableEntity, cartState{faults: v.cartFaults(faulty.Faults)})
+		return
+	}
+	switch RefusalOf(err).Code {
 	case CodeDueChanged:
 		v.showCart(http.StatusConflict, cartState{})
 	case CodeDueInPayment:
@@ -228,8 +231,6 @@ func (v visit) cartRefused(err error) {
 		v.showCart(http.StatusConflict, cartState{faults: []form.Fault{{Message: v.w.CartStale}}})
 	case "checkout.no_channel":
 		v.explain(http.StatusConflict, v.w.CartTitle, v.w.NoChannel)
-	case "generic.validation_failed":
-		v.showCart(http.StatusUnprocessableEntity, cartState{faults: v.cartFaults(r.Faults)})
 	default:
 		v.refused("making a cart", err)
 	}
@@ -243,7 +244,7 @@ func (v visit) cartFaults(faults []form.Fault) (out []form.Fault) {
 		case field == "amount_minor":
 			out = append(out, form.Fault{Field: fieldAmount + position})
 		case f.Rule == "size":
-			out = append(out, form.Fault{Message: v.w.say(v.w.TooManyDues, itoa(MaxItems))})
+			out = append(out, form.Fault{Message: v.w.Say(v.w.TooManyDues, itoa(MaxItems))})
 		case f.Rule == "one_currency":
 			out = append(out, form.Fault{Message: v.w.OneCurrency})
 		case f.Rule == "one_agency":
@@ -265,4 +266,3 @@ func (v visit) seeSession(address string) {
 	v.W.Header().Set("Cache-Control", "no-store")
 	http.Redirect(v.W, v.R, address, http.StatusSeeOther) //nolint:gosec // an address of ours
 }
-

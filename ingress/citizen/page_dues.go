@@ -92,16 +92,15 @@ func (v visit) showDues() {
 		g := group(r.Link)
 		g.Refused = append(g.Refused, v.refusedDue(r))
 	}
-	out.ShownDues = len(list.Dues) + len(list.Refused)
 	v.Write(200, "dues", out)
 }
 
 // unavailableSource says that an ERP does not tell what a reference owes, and when it last did.
 func (v visit) unavailableSource(s Source) string {
 	if s.AsOf.IsZero() {
-		return v.w.say(v.w.SourceNever, s.Link.SubjectRef)
+		return v.w.Say(v.w.SourceNever, s.Link.SubjectRef)
 	}
-	return v.w.say(v.w.SourceAway, s.Link.SubjectRef, page.Date(v.Lang, s.AsOf))
+	return v.w.Say(v.w.SourceAway, s.Link.SubjectRef, page.Date(v.Lang, s.AsOf))
 }
 
 func (v visit) refusedDue(r RefusedDue) refusedView {
@@ -116,7 +115,7 @@ func (v visit) refusedDue(r RefusedDue) refusedView {
 	if label == "" {
 		label = v.w.Unnamed
 	}
-	return refusedView{Label: label, Subject: r.Link.SubjectRef, Reasons: v.w.say(v.w.RefusedWhy, fields)}
+	return refusedView{Label: label, Subject: r.Link.SubjectRef, Reasons: v.w.Say(v.w.RefusedWhy, fields)}
 }
 
 func (v visit) dueView(d Due) dueView {
@@ -193,10 +192,10 @@ func (v visit) showPayments() {
 		out.Payments = append(out.Payments, row)
 	}
 	if number > 1 {
-		out.Previous = v.URL("payments", queryPage, itoa(number-1))
+		out.Later = v.URL("payments", queryPage, itoa(number-1))
 	}
 	if int64(number)*PaymentsPageSize < total {
-		out.Next = v.URL("payments", queryPage, itoa(number+1))
+		out.Earlier = v.URL("payments", queryPage, itoa(number+1))
 	}
 	v.Write(200, "payments", out)
 }

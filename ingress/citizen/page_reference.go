@@ -6,10 +6,11 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/checkout/page"
+	"quittance/ingress/web"
 	"quittance/internal/citizens"
 	"quittance/internal/erp"
 	"quittance/internal/form"
-	"quittance/internal/operation"
+	audit "quittance/internal/operation"
 )
 
 // The values of queryDone.
@@ -29,7 +30,7 @@ type linkView struct {
 
 // showReferences answers with the account's references and the form to link one.
 func (v visit) showReferences(status int, faults []form.Fault) {
-	links, err := v.p.service.linksOf(v.R.Context(), v.who.Citizen)
+	links, err := v.p.service.linksOf(v.R.Context(), v.who.ID)
 	if err != nil {
 		v.unavailable("reading links", err)
 		return
@@ -77,7 +78,7 @@ func (v visit) addReference() {
 		v.showReferences(http.StatusUnprocessableEntity, faults)
 		return
 	}
-	_, _, err := v.p.service.AddLink(v.R.Context(), v.who.Citizen, q)
+	_, _, err := v.p.service.AddLink(v.R.Context(), v.who, q)
 	switch code := RefusalOf(err).Code; {
 	case err == nil:
 		v.See("references", queryDone, doneLinked)
@@ -92,7 +93,7 @@ func (v visit) addReference() {
 
 // removeReference is POST /portal/references/{id}/remove. A second click finds nothing to do.
 func (v visit) removeReference() {
-	err := v.p.service.RemoveLink(v.R.Context(), v.who.Citizen, chi.URLParam(v.R, "id"))
+	err := v.p.service.RemoveLink(v.R.Context(), v.who, chi.URLParam(v.R, "id"))
 	if err != nil && RefusalOf(err).Code != CodeLinkNotFound {
 		v.unavailable("removing a reference", err)
 		return
@@ -103,7 +104,7 @@ func (v visit) removeReference() {
 // askRenewal is POST /portal/references/{id}/renew: the agency is asked to end all links and
 // the link code of the reference.
 func (v visit) askRenewal() {
-	actor := operation.Actor{Name: "citizen " + v.who.ID, Source: "portal"}
+	actor := audit.Actor{Kind: audit.ActorPerson, Name: v.who.ID, Origin: web.Client(v.R)}
 	ok, err := v.p.service.cfg.Citizens.AskRenewal(v.R.Context(), actor, v.who.ID, chi.URLParam(v.R, "id"))
 	switch {
 	case err != nil:
@@ -114,4 +115,3 @@ func (v visit) askRenewal() {
 		v.See("references", queryDone, doneRenewal)
 	}
 }
-
