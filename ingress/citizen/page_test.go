@@ -161,7 +161,7 @@ func TestPortal(t *testing.T) {
 	form := refs.form(t, "/portal/references")
 	form.Set("tenant_id", agency)
 	form.Set("subject_ref", "TP-1001")
-	refs = b.page(http.MethodPost, "/portal/references", form).want(t, 422, "Entrez le code de liaison", `value="TP-1001"`)
+	b.page(http.MethodPost, "/portal/references", form).want(t, 422, "Entrez le code de liaison", `value="TP-1001"`)
 	form.Set("link_code", "0000000000")
 	b.page(http.MethodPost, "/portal/references", form).want(t, 422, "Ce code n’appartient pas à cette référence")
 	form.Set("link_code", w.linkCode(agency, "TP-1001"))
