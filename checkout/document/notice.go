@@ -62,11 +62,14 @@ type Notice struct {
 	QRText   string
 	WaysHead Way // labels of the columns of Ways
 	Ways     []Way
-	Warnings []string // the most important first
+	Warnings []string // of a test notice that it is one comes first
 	Stub     []Row    // the part that a counter keeps
 	StubText string
 	Cut      string // at the line to cut along
 	Phrases  Labels
+	// Name is what the file is called, without its ending. Date is that of the session.
+	Name string
+	Date time.Time
 }
 
 // Labels are the words between the values of a notice.
@@ -92,10 +95,12 @@ func NewNotice(lang money.Language, slip Slip) (Notice, error) {
 		PaymentRefLabel: w.PaymentRef, PaymentRef: page.GroupReference(s.PaymentRef), QR: strings.ToUpper(address), QRText: w.QR + " " + address,
 		WaysHead: Way{Name: w.Way, Fee: w.Fee, Total: w.ToPay}, Cut: w.Cut, StubText: w.StubText, Phrases: w.Labels,
 		Warnings: []string{w.NoReceipt, w.OtherNumber, w.UpToDate},
+		Name:     w.File + "-" + s.Dues()[0].NoticeRef, Date: s.CreatedAt,
 	}
 	if n.Test {
 		n.Mark = receiptTexts.In(lang).Test
 		n.Warnings = append([]string{w.TestNote}, n.Warnings...)
+		n.StubText += " (" + n.Mark + ")"
 	}
 	n.facts(w, slip)
 	for i, due := range s.Dues() {

@@ -2,6 +2,7 @@ package document
 
 import (
 	"cmp"
+	"time"
 
 	"quittance/checkout"
 	"quittance/checkout/money"
@@ -54,6 +55,9 @@ type Receipt struct {
 	CheckTitle     string
 	Check          string // how to verify the receipt
 	Footer         string // the transaction
+	// Name is what the file is called, without its ending. Date is that of the payment.
+	Name string
+	Date time.Time
 }
 
 // NewReceipt returns the receipt of a due. Any language but English is French. The errors
@@ -73,7 +77,7 @@ func NewReceipt(lang money.Language, p Payment) (Receipt, error) {
 	r := Receipt{
 		Lang: lang, Title: cmp.Or(p.Issuer.Title, w.Title), Mention: p.Issuer.Mention, Agency: p.Agency, Test: !s.Live,
 		Total: amounts.of(total), Accountant: Row{Label: w.Accountant, Value: p.Issuer.Accountant},
-		CheckTitle: w.CheckTitle, Check: w.Check + " " + p.CheckAddress, Footer: w.Transaction + " " + due.TransactionID,
+		CheckTitle: w.CheckTitle, Check: w.Check + " " + p.CheckAddress, Footer: w.Transaction + " " + due.TransactionID, Name: w.File + "-" + due.NoticeRef, Date: PaidAt(s),
 	}
 	if words, ok := amounts.currency.Words(lang, total); ok {
 		r.InWords = w.InWords + " " + words

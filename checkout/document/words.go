@@ -10,7 +10,7 @@ type receiptWords struct {
 	Payer, Service, Label, Order, Subject, Part, PartText                          string
 	Due, Fee, Total, InWords                                                       string
 	PaidAt, Channel, Operator, Counter, Clerk, PaymentRef, NoticeRef               string
-	Accountant, CheckTitle, Check, Transaction                                     string
+	Accountant, CheckTitle, Check, Transaction, File                               string
 }
 
 var receiptTexts = language.Table[receiptWords]{
@@ -22,7 +22,7 @@ var receiptTexts = language.Table[receiptWords]{
 		Payer:     "Payeur", Service: "Service", Label: "Objet", Order: "Numéro de dossier", Subject: "Redevable", Part: "Paiement partiel", PartText: "une partie de la somme restait due après ce paiement",
 		Due: "Somme due payée", Fee: "Frais de service", Total: "Total payé", InWords: "En lettres\u00a0:",
 		PaidAt: "Payé le", Channel: "Moyen de paiement", Operator: "Référence de l’opérateur", Counter: "Guichet", Clerk: "Agent", PaymentRef: "Référence de paiement", NoticeRef: "Référence de l’avis",
-		Accountant: "Comptable", CheckTitle: "Vérifier ce reçu", Check: "Scannez ce code avec un téléphone. La page doit s’ouvrir sous l’adresse", Transaction: "Transaction",
+		Accountant: "Comptable", CheckTitle: "Vérifier ce reçu", Check: "Scannez ce code avec un téléphone. La page doit s’ouvrir sous l’adresse", Transaction: "Transaction", File: "recu",
 	},
 	money.English: {
 		Title: "Payment receipt", Reversed: "CANCELLED", ReversedOn: "Payment cancelled on", ReversedEnd: ": the money was given back. This receipt no longer proves a payment.",
@@ -32,14 +32,14 @@ var receiptTexts = language.Table[receiptWords]{
 		Payer:     "Payer", Service: "Service", Label: "For", Order: "Case number", Subject: "Owed by", Part: "Partial payment", PartText: "a part stayed owed after this payment",
 		Due: "Amount due paid", Fee: "Service fee", Total: "Total paid", InWords: "In words:",
 		PaidAt: "Paid on", Channel: "Paid by", Operator: "Operator’s reference", Counter: "Counter", Clerk: "Clerk", PaymentRef: "Payment reference", NoticeRef: "Notice reference",
-		Accountant: "Accountant", CheckTitle: "Check this receipt", Check: "Scan this code with a phone. The page must open at the address", Transaction: "Transaction",
+		Accountant: "Accountant", CheckTitle: "Check this receipt", Check: "Scan this code with a phone. The page must open at the address", Transaction: "Transaction", File: "receipt",
 	},
 }
 
 type noticeWords struct {
 	Title, TestNote, Agency, NoticeRef, Issued, Valid, Taxpayer, Order string
 	Total, PaymentRef, QR, Way, Fee, ToPay                             string
-	NoReceipt, OtherNumber, UpToDate, StubText, Cut                    string
+	NoReceipt, OtherNumber, UpToDate, StubText, Cut, File              string
 	How                                                                map[string]string
 	Labels                                                             Labels
 }
@@ -50,7 +50,7 @@ var noticeTexts = language.Table[noticeWords]{
 		Agency: "Administration", NoticeRef: "Référence de l’avis", Issued: "Établi le", Valid: "Valable jusqu’au", Taxpayer: "Redevable", Order: "Numéro de dossier",
 		Total: "Total à payer, hors frais", PaymentRef: "Référence de paiement", QR: "Pour payer par téléphone, scannez ce code ou ouvrez", Way: "Moyen de paiement", Fee: "Frais", ToPay: "Total à payer",
 		NoReceipt: "Ceci n’est pas un reçu.", OtherNumber: "Ne payez à aucun autre numéro.", UpToDate: "Le montant à jour s’affiche au paiement.",
-		StubText: "Partie à remettre au guichet", Cut: "À découper",
+		StubText: "Partie à remettre au guichet", Cut: "À découper", File: "avis",
 		How: map[string]string{
 			"MOBILE_MONEY": "Scannez le code, saisissez votre numéro, puis confirmez avec votre code secret sur votre téléphone.",
 			"CARD":         "Scannez le code, puis saisissez votre carte sur la page sécurisée de la banque.",
@@ -63,7 +63,7 @@ var noticeTexts = language.Table[noticeWords]{
 		Agency: "Agency", NoticeRef: "Notice reference", Issued: "Issued on", Valid: "Valid until", Taxpayer: "Owed by", Order: "Case number",
 		Total: "Total to pay, without fees", PaymentRef: "Payment reference", QR: "To pay by phone, scan this code or open", Way: "Way to pay", Fee: "Fee", ToPay: "Total to pay",
 		NoReceipt: "This is not a receipt.", OtherNumber: "Do not pay to any other number.", UpToDate: "The amount of the day is shown when you pay.",
-		StubText: "Part for the counter", Cut: "Cut here",
+		StubText: "Part for the counter", Cut: "Cut here", File: "notice",
 		How: map[string]string{
 			"MOBILE_MONEY": "Scan the code, enter your number, then confirm with your secret code on your phone.",
 			"CARD":         "Scan the code, then enter your card on the bank’s secure page.",

@@ -40,8 +40,8 @@ func NewKey(live bool, public ed25519.PublicKey, from time.Time) (Key, error) {
 		mode = "live-"
 	}
 	// RFC 7638: the required members in alphabetical order (RFC 8037, section 2).
-	print := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + base64.RawURLEncoding.EncodeToString(public) + `"}`))
-	return Key{ID: mode + base64.RawURLEncoding.EncodeToString(print[:6]), Live: live, Public: public, From: from}, nil
+	thumbprint := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + base64.RawURLEncoding.EncodeToString(public) + `"}`))
+	return Key{ID: mode + base64.RawURLEncoding.EncodeToString(thumbprint[:6]), Live: live, Public: public, From: from}, nil
 }
 
 // signs reports whether the key signs payments of the time. Seconds count, as in tokens.

@@ -2,6 +2,7 @@ package receipts_test
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -118,7 +119,7 @@ func TestAnotherLibrary(t *testing.T) {
 	if err := json.Unmarshal(h.keys.JWKS(paidAt), &set); err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{jose.EdDSA})
+	parsed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.EdDSA})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,9 +145,9 @@ func TestAnotherLibrary(t *testing.T) {
 		t.Errorf("go-jose signs %s, %v, want %s", theirs, err, token)
 	}
 	// The kid has the thumbprint that the library computes.
-	print, err := found[0].Thumbprint(5) // crypto.SHA256
-	if err != nil || "live-"+base64.RawURLEncoding.EncodeToString(print[:6]) != h.keys[0].ID {
-		t.Errorf("thumbprint %x, %v, kid %s", print, err, h.keys[0].ID)
+	thumbprint, err := found[0].Thumbprint(crypto.SHA256)
+	if err != nil || "live-"+base64.RawURLEncoding.EncodeToString(thumbprint[:6]) != h.keys[0].ID {
+		t.Errorf("thumbprint %x, %v, kid %s", thumbprint, err, h.keys[0].ID)
 	}
 }
 

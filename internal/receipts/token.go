@@ -13,7 +13,7 @@ import (
 
 const (
 	algorithm = "EdDSA"
-	tokenType = "quittance+jwt"
+	tokenType = "quittance+jwt" //nolint:gosec // a name, no secret
 	// maxToken is longer than any token of ours, which has about 500 characters.
 	maxToken = 4096
 )
