@@ -45,6 +45,22 @@ func emblem(t testing.TB) []byte {
 	return b.Bytes()
 }
 
+// shaded is a logo with so many colours and half transparent ones that it has no palette.
+func shaded(t testing.TB) []byte {
+	t.Helper()
+	out := image.NewNRGBA(image.Rect(0, 0, 80, 40))
+	for y := range 40 {
+		for x := range 80 {
+			out.SetNRGBA(x, y, color.NRGBA{R: uint8(3 * x), G: uint8(6 * y), B: 90, A: uint8(255 - 2*x)})
+		}
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, out); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
 func agency(t testing.TB) document.Agency {
 	return document.Agency{
 		Name: "Direction générale des impôts et des domaines", Address: "Avenue de l’Indépendance, BP 181, Brazzaville", Logo: emblem(t),
@@ -144,7 +160,9 @@ func samples(t testing.TB) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
 	out["receipt-fr"] = receipt(t, money.French, payment(t))
-	out["receipt-en"] = receipt(t, money.English, payment(t))
+	english := payment(t)
+	english.Agency.Logo = shaded(t)
+	out["receipt-en"] = receipt(t, money.English, english)
 
 	reversed := payment(t)
 	reversed.Session.ReversedAt = paidAt.Add(26 * time.Hour)
