@@ -43,7 +43,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(DEPS)/.papers $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, readers of PDFs, linters
+deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.camt $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(DEPS)/.papers $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, readers of PDFs, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -91,6 +91,12 @@ $(DEPS)/.standardwebhooks: test/tools/standardwebhooks/requirements.txt test/too
 	@dev/tools/need python3 node npm
 	@echo "fetching the Standard Webhooks libraries for Python and JavaScript" >&2
 	@test/tools/standardwebhooks/install $(DEPS)/standardwebhooks
+	@touch $@
+
+$(DEPS)/.camt: test/tools/camt/requirements.txt test/tools/camt/install | $(DEPS)
+	@dev/tools/need python3
+	@echo "fetching the ISO 20022 schemas of bank statements, and a validator" >&2
+	@test/tools/camt/install $(DEPS)/camt
 	@touch $@
 
 # What generates clients from openapi.yaml, and what the generated clients need.
@@ -187,11 +193,12 @@ test/schemathesis: deps/test ## send 8,000 requests made from both OpenAPI files
 	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$|^TestCashin$$/^schemathesis$$' ./test/contract
 
 .PHONY: test/fuzz
-test/fuzz: deps ## fuzz request bodies, queries, ids and tokens (SECONDS_EACH=60)
+test/fuzz: deps ## fuzz request bodies, queries, ids, tokens and statements (SECONDS_EACH=60)
 	@for t in FuzzCreate FuzzVerify FuzzQuery; do \
 		go test ./ingress/ministry -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
 	@for t in FuzzInitCheckout FuzzPartnersPayments FuzzCredentials; do \
 		go test ./ingress/cashin -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
+	@go test ./internal/statements -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(or $(SECONDS_EACH),60)s
 	@go test ./internal/form -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(SECONDS_EACH),60)s
 	@go test ./checkout -run '^$$' -fuzz '^FuzzRoutableIDs$$' -fuzztime $(or $(SECONDS_EACH),60)s
 

@@ -123,14 +123,15 @@ func (c Case) blocks() bool {
 }
 
 // Reported reports whether the case was opened by a report of money that no other event
-// counts. A refusal after an approval is no money, and a surplus is part of its mismatch.
+// counts. A refusal after an approval is no money. The surplus of an honoured mismatch counts:
+// the mismatch does not any more.
 func (c Case) Reported() bool {
-	return (c.Kind == CaseMismatch || c.Kind == CaseOrphan) && c.Reason != reasonRefused && !c.isSurplus()
+	return (c.Kind == CaseMismatch || c.Kind == CaseOrphan) && c.Reason != reasonRefused
 }
 
 // TakesBack reports whether the exit of a reported sum takes it away again: it was given
 // back, or its operator has replaced the report. The exits of late and completed money are
-// told by EventReversed. A surplus is given back out of its mismatch.
+// told by EventReversed.
 func (c Case) TakesBack() bool {
 	if c.Kind != CaseMismatch && c.Kind != CaseOrphan || c.Reason == reasonRefused {
 		return false
@@ -479,8 +480,7 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 	return s, CodeOK
 }
 
-// surplusOf returns the id of the orphan that an honoured mismatch leaves. Its money is part
-// of the mismatch.
+// surplusOf returns the id of the orphan that an honoured mismatch leaves.
 func surplusOf(collectionID string) string { return collectionID + surplusSuffix }
 
 func (c Case) isSurplus() bool {

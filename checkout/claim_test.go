@@ -625,3 +625,137 @@ func claimInvariants(t *rapid.T, w *world, dues []string) {
 		}
 	}
 }
+
+// erp is an ERP whose list of dues lags behind what it has accepted.
+type erp struct {
+	owed    map[string]int64
+	changes []change // in order of time
+}
+
+// change is a payment that the ERP took off, or put on again.
+type change struct {
+	due    string
+	amount int64
+	at     time.Time
+}
+
+// list returns what the ERP says is owed of a due, when it shows what happened up to a time.
+func (e *erp) list(due string, shown time.Time) int64 {
+	owed := e.owed[due]
+	for _, c := range e.changes {
+		if c.due == due && !c.at.After(shown) {
+			owed -= c.amount
+		}
+	}
+	return owed
+}
+
+// Citizens pay dues in parts, in carts of theirs and with reversals, from lists that lag up to
+// two days. Together they never pay more of a due than was owed.
+func TestCitizensNeverPayMoreThanIsOwed(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		books := erp{owed: map[string]int64{"D": 5000, "E": 3000}}
+		var ids []string
+		told := map[string]bool{}
+		session := func(t *rapid.T) string {
+			if len(ids) == 0 {
+				return "none"
+			}
+			return rapid.SampledFrom(ids).Draw(t, "id")
+		}
+		approve := func(id string) {
+			w.outcome(id, checkout.Outcome{Status: checkout.OutcomeApproved, Amount: w.sessions[id].Amount + 75, Currency: "XAF", HonourLate: true, ApprovedAt: w.now})
+		}
+		accept := func(id string) {
+			s := w.sessions[id]
+			if !s.Paid() {
+				return
+			}
+			for _, due := range s.Dues() {
+				if !told[due.TransactionID] {
+					books.changes = append(books.changes, change{due.ERPDueRef, due.Amount, w.now})
+				}
+				told[due.TransactionID] = true // the same transaction again changes nothing
+				w.ask(checkout.Command{SessionID: id, Do: checkout.Confirmed{TransactionID: due.TransactionID, Answer: checkout.AnswerAccepted, AnsweredAt: w.now}})
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"create": func(t *rapid.T) {
+				s := w.cart(fmt.Sprintf("s%03d", len(w.keys)))
+				lag := time.Duration(rapid.IntRange(0, 48).Draw(t, "lag")) * time.Hour
+				for i, due := range rapid.SampledFrom([][]string{{"D"}, {"E"}, {"D", "E"}}).Draw(t, "dues") {
+					left := books.list(due, w.now.Add(-lag))
+					if left <= 0 {
+						return // the list shows it as paid
+					}
+					amount := rapid.Int64Range(1, left).Draw(t, "amount")
+					s.Items = append(s.Items, checkout.Item{ERPDueRef: due, Amount: amount, Outstanding: left, TransactionID: fmt.Sprint(s.ID, "-", i), NoticeRef: "n"})
+					s.Amount += amount
+				}
+				if w.make(s, rapid.Bool().Draw(t, "replace")).Code != checkout.CodeOK {
+					return
+				}
+				ids = append(ids, s.ID)
+				for _, do := range []func(string){func(id string) { w.request(id) }, approve, accept}[:rapid.IntRange(0, 3).Draw(t, "done at once")] {
+					do(s.ID)
+				}
+			},
+			"cancel":  func(t *rapid.T) { w.cancel(session(t)) },
+			"request": func(t *rapid.T) { w.request(session(t)) },
+			"approve": func(t *rapid.T) { approve(session(t)) },
+			"refuse":  func(t *rapid.T) { w.outcome(session(t), checkout.Outcome{Status: checkout.OutcomeRefused}) },
+			"accept":  func(t *rapid.T) { accept(session(t)) },
+			"refund": func(t *rapid.T) {
+				id := session(t)
+				w.ask(checkout.Command{SessionID: id, Do: checkout.OpenRefundRequest{By: "staff", Reason: "r"}})
+				for _, c := range w.sessions[id].Cases {
+					if c.Open() && c.Kind == checkout.CaseRefundRequest {
+						w.resolve(id, c.ID, checkout.ResolutionRefund)
+					}
+				}
+			},
+			"staff tell the ERP of a reversal": func(t *rapid.T) {
+				id := session(t)
+				for _, c := range w.sessions[id].Cases {
+					if !c.Open() || c.Kind != checkout.CaseReversal {
+						continue
+					}
+					for _, due := range w.sessions[id].Dues() {
+						if told[due.TransactionID] {
+							books.changes = append(books.changes, change{due.ERPDueRef, -due.Amount, w.now})
+						}
+					}
+					w.resolve(id, c.ID, checkout.ResolutionAcknowledge)
+				}
+			},
+			"late money is given back": func(t *rapid.T) {
+				id := session(t)
+				for _, c := range w.sessions[id].Cases {
+					if c.Open() && (c.Kind == checkout.CaseLatePayment || c.Kind == checkout.CaseMismatch) {
+						w.resolve(id, c.ID, checkout.ResolutionRefund)
+					}
+				}
+			},
+			"wait": func(t *rapid.T) {
+				w.advance(rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, 10 * time.Hour, 40 * time.Hour}).Draw(t, "wait"))
+			},
+			"": func(t *rapid.T) {
+				paid := map[string]int64{}
+				for _, s := range w.sessions {
+					for _, due := range s.Dues() {
+						if s.Paid() {
+							paid[due.ERPDueRef] += due.Amount
+						}
+					}
+				}
+				for due, sum := range paid {
+					if sum > books.owed[due] {
+						t.Fatalf("%d is paid of %s, %d was owed", sum, due, books.owed[due])
+					}
+				}
+			},
+		})
+	})
+}

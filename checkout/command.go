@@ -39,7 +39,7 @@ type Create struct {
 	IdempotencyKey string
 	// BodyHash is SHA-256 of the request's canonical JSON.
 	BodyHash []byte
-	// CreationsPerMinute is the application's quota.
+	// CreationsPerMinute is the application's quota. Sessions of the citizen portal have none.
 	CreationsPerMinute int
 	// Replace cancels portal sessions that hold a due of the new session, unless they have a
 	// collection or a reservation (contract, "Citizen API").
@@ -67,7 +67,8 @@ const (
 	// ByReplacement is a citizen who makes a new cart with a due of this one.
 	ByReplacement Canceller = "replacement"
 	// ByDueChange is the agency's ERP, which says something else of a due than when the
-	// session was made.
+	// session was made. It cannot cancel once somebody collects or reserves: the payment is
+	// then for the due as it was, and its confirmation tells the ERP so.
 	ByDueChange Canceller = "due_changed"
 	// ByCase is an operator case that completes another session of the order.
 	ByCase Canceller = "operator_case"
@@ -95,6 +96,9 @@ type Collect struct {
 	SendWithin time.Duration
 	// Language is the page's, for the way back from an acquirer; may be empty.
 	Language string
+	// ByReference says that the citizen knows the payment reference only. The operator gets no
+	// description, and the way back from an acquirer is the reference's page.
+	ByReference bool
 }
 
 // Redirected reports the acquirer's page, on which the citizen continues the payment

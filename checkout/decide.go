@@ -56,9 +56,10 @@ type CollectionRequest struct {
 	// PayerSealed and Payer are those of Collect, only to collect.
 	PayerSealed []byte
 	Payer       string
-	// Language is the page's, only to collect.
-	Language string
-	At       time.Time
+	// Language and ByReference are those of Collect, only to collect.
+	Language    string
+	ByReference bool
+	At          time.Time
 	// Word is where somebody waits for what the operator says about the request; nil when
 	// nobody does.
 	Word *ReplyTo
@@ -225,6 +226,9 @@ func (d *decider) create(do Create) Answer {
 		return a
 	}
 
+	if s.Portal() {
+		return d.remember(key, do, d.decideCreate(do)) // no quota: there is no key whose use it could limit
+	}
 	remaining, ok := d.count(s.ApplicationID, do.CreationsPerMinute)
 	quota := Answer{QuotaLimit: do.CreationsPerMinute, QuotaRemaining: remaining}
 	if !ok {
@@ -235,6 +239,11 @@ func (d *decider) create(do Create) Answer {
 
 	a := d.decideCreate(do)
 	a.QuotaLimit, a.QuotaRemaining = quota.QuotaLimit, quota.QuotaRemaining
+	return d.remember(key, do, a)
+}
+
+// remember keeps the answer to a creation.
+func (d *decider) remember(key IdempotencyKey, do Create, a Answer) Answer {
 	remembered := Idempotency{BodyHash: do.BodyHash, Code: a.Code, Faults: a.Faults, ForgetAt: d.cmd.At.Add(IdempotencyRetention)}
 	if a.Session != nil {
 		remembered.SessionID = a.Session.ID
@@ -305,7 +314,7 @@ func (d *decider) cancel(do Cancel) Answer {
 	switch {
 	case s.Ended():
 		return Answer{Code: CodeSessionEnded, Session: &s}
-	case do.By == ByCitizen && s.InFlight():
+	case do.By == ByCitizen && s.InFlight(), do.By == ByDueChange && s.Collection != nil:
 		return Answer{Code: CodeInFlight, Session: &s}
 	}
 	s = d.finish(s, EventCancelled, change{}, map[string]string{DetailBy: string(do.By)})
@@ -360,7 +369,7 @@ func (d *decider) begin(s Session, offer Offer, do Collect, word *ReplyTo) Sessi
 		NextEnquiryAt: d.cmd.At.Add(enquiryStep), Account: do.Account,
 	}}, nil)
 	d.out.Collections = append(d.out.Collections, CollectionRequest{
-		Kind: RequestCollect, Session: s, PayerSealed: do.PayerSealed, Payer: do.Payer, Language: do.Language, At: d.cmd.At, Word: word,
+		Kind: RequestCollect, Session: s, PayerSealed: do.PayerSealed, Payer: do.Payer, Language: do.Language, ByReference: do.ByReference, At: d.cmd.At, Word: word,
 	})
 	return s
 }

@@ -219,6 +219,7 @@ func apply(s Session, e Event) Session {
 		s = s.updated(*e.change.updated)
 	case EventCancelled:
 		s = end(s, StatusCancelled, e.OccurredAt)
+		s.CancelledBy = Canceller(e.Detail[DetailBy])
 	case EventExpired:
 		s = end(s, StatusExpired, e.OccurredAt)
 	case EventCollectionOrphaned:

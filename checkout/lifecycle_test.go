@@ -311,6 +311,27 @@ func TestQuotaIsExactPerMinuteOfTheStamp(t *testing.T) {
 	}
 }
 
+// A portal has no keys, so it has no quota. Its idempotency keys are remembered all the same.
+func TestPortalSessionsHaveNoQuota(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 100 {
+		id := fmt.Sprint("q", i)
+		create := checkout.Command{SessionID: id, Do: checkout.Create{Session: w.cart(id, "due-"+id), IdempotencyKey: id}}
+		first := w.ask(create)
+		if first.Code != checkout.CodeOK || first.QuotaLimit != 0 {
+			t.Fatalf("creation %d: %+v", i, first)
+		}
+		if again := w.ask(create); !again.Replayed || again.Session.ID != id {
+			t.Fatalf("creation %d again: %+v", i, again)
+		}
+	}
+	s := draft("m", "m")
+	if a := w.ask(checkout.Command{SessionID: "m", Do: checkout.Create{Session: s, IdempotencyKey: "m", CreationsPerMinute: 1}}); a.Code != checkout.CodeOK {
+		t.Errorf("an integrator's application: %+v", a)
+	}
+}
+
 func TestUndecidedCollectionBlocksTheNextUntilFinal(t *testing.T) { // decisions § 6
 	t.Parallel()
 	w := newWorld(t)

@@ -126,6 +126,9 @@ type Session struct {
 	EndedAt time.Time
 
 	Status Status
+	// CancelledBy is who cancelled the session; empty unless it was cancelled, and for a
+	// session that an earlier version cancelled.
+	CancelledBy Canceller
 	// Sequence is the number of the session's last event, from 1.
 	Sequence   int64
 	Collection *Collection

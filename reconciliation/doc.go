@@ -15,16 +15,19 @@
 //
 // The table receipt_rows has one row (journal.Receipt) for each movement of money:
 //
-//	checkout.completed     completed, a row for each item; none if a case completed the session late
+//	checkout.completed     completed, a row for each item; if a case completed the session late,
+//	                       none for late money; for a mismatch the negative of its row, and
+//	                       late, a row for each item
 //	checkout.late_payment  late, a row for each item
 //	checkout.reversed      reversal, a row for each item, negative
 //	collection.mismatched  mismatch, a row; none for a refusal after an approval
-//	collection.orphaned    orphan, a row; none for the surplus of an honoured mismatch, nor
-//	                       for a report of no known session, which may come several times
+//	collection.orphaned    orphan, a row; none for a report of no known session, which may
+//	                       come several times
 //	case.opened            orphan, a row, if the case is about such a report
 //	case.resolved          reversal of a mismatch or an orphan that was given back or replaced
 //
-// Honouring moves no money, so it has no row. The sink writes the rows with the entries of
+// Honouring moves no money: the rows of an honoured mismatch add up to nothing with that of
+// its surplus, an orphan. They say which dues its money pays. The sink writes the rows with the entries of
 // the same events. The partition is the month of the local date, which is part of the key:
 // FINAL need not merge partitions with each other. Bloom filters find single payments; they
 // may skip a granule without looking at others that hold the same key, because a row that is
@@ -36,6 +39,11 @@
 //
 // Names of agencies and applications, and slugs of agencies, are copied from the registry into
 // the table names, so that all views show the present names beside the ids. The name of a service is that of the creation.
+//
+// # Matching
+//
+// Package match decides which line of a statement proves which receipt. It is pure. Package
+// internal/statements reads the files. Nothing runs them yet.
 //
 // # For analysts
 //

@@ -86,7 +86,7 @@ func (r *Renderer) Render(w io.Writer, v View) error {
 
 // about reports whether the page is about a session.
 func (s State) about() bool {
-	return s != StateReload && s != StateUnknown && s != StateUnavailable
+	return s != StateReference && s != StateReload && s != StateUnknown && s != StateUnavailable
 }
 
 // step reports whether the page has a forward form.
@@ -107,6 +107,9 @@ func (v View) settled() bool {
 
 // check refuses a View that would show a wrong amount or a page without a way on.
 func (v View) check() error {
+	if v.State == StateReference && v.Action == "" {
+		return fmt.Errorf("%w: no address for its form", ErrView)
+	}
 	if !v.State.about() {
 		return nil
 	}
@@ -125,10 +128,10 @@ func (v View) check() error {
 		return fmt.Errorf("%w: address of the citizen's cancel does not end in /cancel", ErrView)
 	case v.State == StateCancel && (v.CancelAction == "" || v.BackURL == ""):
 		return fmt.Errorf("%w: no way to cancel, or to go on", ErrView)
-	case (v.State == StateWaiting || v.State == StateCash) && v.LiveURL != "" && v.SelfURL == "":
+	case (v.State == StateWaiting || v.State == StateCash || v.State == StateBusy) && v.LiveURL != "" && v.SelfURL == "":
 		return fmt.Errorf("%w: live status without an address to load again", ErrView)
-	case v.State == StateCash && v.PaymentRef == "":
-		return fmt.Errorf("%w: no reference to pay with", ErrView)
+	case (v.State == StateCash || v.State == StatePaid || v.State == StateHeld || v.State == StateClosed) && v.PaymentRef == "":
+		return fmt.Errorf("%w: no payment reference", ErrView)
 	}
 	return nil
 }
@@ -156,7 +159,9 @@ type content struct {
 
 	Choices           []choice
 	Phone, PhoneFault string
-	Example           string // a phone number
+	Example           string // a phone number, or a payment reference
+	Typed, RefFault   string // a payment reference
+	PayURL            string
 	Payer, OfferLabel string
 	Hidden            []Field
 	Faults            []FieldError
@@ -180,8 +185,8 @@ type content struct {
 	ShowTotal       bool // beside the references to keep
 	PaperEnds       bool // a cancel ends the validity of a reference for the counter
 
-	CancelFields                                                                          []Field
-	Action, CancelAction, SelfURL, BackURL, OffersURL, LanguageURL, SuccessURL, CancelURL string
+	CancelFields                                                                                   []Field
+	Action, CancelAction, SelfURL, BackURL, OffersURL, LanguageURL, SuccessURL, CancelURL, DuesURL string
 }
 
 type choice struct {
@@ -198,11 +203,18 @@ func (r *Renderer) content(v View) content {
 	if v.Embed != nil {
 		c.Embed, c.Journey, c.TryAgain = v.Embed, r.journey.Path, w.Errors[ErrorTryAgain]
 	}
+	if v.State == StateReference {
+		c.Action, c.Typed, c.Example = v.Action, v.Typed, GroupReference("4821093377150264")
+		c.faults(v)
+	}
 	if !v.State.about() {
 		return c
 	}
 	c.agency(v)
 	c.Service, c.Description, c.PaymentRef = v.Service, v.Description, v.PaymentRef
+	if c.Description == "" && len(v.SubjectEnds) > 0 {
+		c.Description = fmt.Sprintf(w.SubjectEnds, strings.Join(v.SubjectEnds, ", "))
+	}
 	c.Reference = GroupReference(v.PaymentRef)
 	c.OfferLabel = cmp.Or(v.OfferLabel, w.Offers[v.Offer])
 	c.DueText = v.Currency.Format(v.Lang, v.Due)
@@ -227,7 +239,11 @@ func (r *Renderer) content(v View) content {
 	case StateWaiting:
 		c.wait(v)
 		c.refresh(v)
+	case StateBusy:
+		c.Version, c.LiveURL = v.Version, v.LiveURL
+		c.refresh(v)
 	case StateCash:
+		c.PayURL = v.PayURL
 		c.CancelAction, c.CancelFields, c.OffersURL = v.CancelAction, v.CancelFields, v.OffersURL
 		c.Version, c.LiveURL = v.Version, v.LiveURL
 		c.Counters = strings.Join(v.Counters, ", ")
@@ -256,7 +272,7 @@ func (r *Renderer) content(v View) content {
 	default:
 		// In a frame the page around it has these links.
 		if v.Embed == nil {
-			c.SuccessURL, c.CancelURL = v.SuccessURL, v.CancelURL
+			c.SuccessURL, c.CancelURL, c.DuesURL = v.SuccessURL, v.CancelURL, v.DuesURL
 		}
 	}
 	return c
@@ -296,6 +312,7 @@ func (v View) title(w *words) string {
 		StateChoose: w.ChooseTitle, StatePhone: w.PhoneTitle, StateReview: w.ReviewTitle, StateCash: w.CashTitle, StateCancel: w.CancelTitle, StateWaiting: w.WaitTitle,
 		StateCompleted: w.DoneTitle, StateFailed: w.FailTitle, StateExpired: w.ExpiredTitle, StateCancelled: w.CancelledTitle,
 		StateUndecided: w.UndecidedTitle, StateLate: w.LateTitle, StateReversed: w.ReversedTitle, StateMismatched: w.MismatchTitle,
+		StateReference: w.RefTitle, StateBusy: w.BusyTitle, StatePaid: w.PaidTitle, StateHeld: w.HeldTitle, StateClosed: w.ClosedTitle,
 		StateReload: w.ReloadTitle, StateUnknown: w.UnknownTitle, StateUnavailable: w.DownTitle,
 	}[v.State]
 }
@@ -326,6 +343,8 @@ func (c *content) faults(v View) {
 		switch {
 		case e.Field == FieldPhone && v.State == StatePhone:
 			c.PhoneFault = cmp.Or(c.PhoneFault, e.Message)
+		case e.Field == FieldReference && v.State == StateReference:
+			c.RefFault = cmp.Or(c.RefFault, e.Message)
 		case e.Field == FieldOffer && len(c.Choices) > 0:
 		default:
 			e.Field = ""
@@ -387,6 +406,7 @@ func within(format, text string) template.HTML {
 // Ended reports whether nothing is left to do on the page.
 func (c content) Ended() bool {
 	return c.Settled || slices.Contains([]State{
+		StatePaid, StateHeld, StateClosed,
 		StateCompleted, StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateReversed, StateMismatched, StateUnknown,
 	}, c.State)
 }

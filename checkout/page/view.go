@@ -13,6 +13,8 @@ const (
 	FieldLanguage = "lang"  // "fr" or "en", in every form
 	FieldOffer    = "offer" // an offer_id
 	FieldPhone    = "phone" // the number as typed
+
+	FieldReference = "ref" // a payment reference as typed
 )
 
 // State says which page a citizen sees.
@@ -21,21 +23,29 @@ type State string
 // The pages of the journey. Choose, phone, review and cash are steps of an open
 // session without a collection in flight.
 const (
-	StateChoose      State = "choose"      // choose an offer; without offers it says that none is configured
-	StatePhone       State = "phone"       // enter the mobile money number
-	StateReview      State = "review"      // see due, fee and total, and confirm
-	StateWaiting     State = "waiting"     // a collection is in flight
-	StateCompleted   State = "completed"   // the receipt
-	StateFailed      State = "failed"      // refused, with FailureCode
-	StateExpired     State = "expired"     // the session's lifetime ended
-	StateCancelled   State = "cancelled"   // by the integrator or the citizen
-	StateUndecided   State = "undecided"   // ended unpaid, but the operator has not yet decided the collection
-	StateLate        State = "late"        // ended unpaid, and the operator approved the collection afterwards
-	StateReversed    State = "reversed"    // the money was given back
-	StateMismatched  State = "mismatched"  // ended unpaid, and the operator reported a payment that does not fit
-	StateCash        State = "cash"        // the reference to pay with at a counter
-	StateCancel      State = "cancel"      // the question before the citizen's cancel
-	StateReload      State = "reload"      // a frame that has lost its client_secret, and asks for it
+	StateChoose     State = "choose"     // choose an offer; without offers it says that none is configured
+	StatePhone      State = "phone"      // enter the mobile money number
+	StateReview     State = "review"     // see due, fee and total, and confirm
+	StateWaiting    State = "waiting"    // a collection is in flight
+	StateCompleted  State = "completed"  // the receipt
+	StateFailed     State = "failed"     // refused, with FailureCode
+	StateExpired    State = "expired"    // the session's lifetime ended
+	StateCancelled  State = "cancelled"  // by the integrator or the citizen
+	StateUndecided  State = "undecided"  // ended unpaid, but the operator has not yet decided the collection
+	StateLate       State = "late"       // ended unpaid, and the operator approved the collection afterwards
+	StateReversed   State = "reversed"   // the money was given back
+	StateMismatched State = "mismatched" // ended unpaid, and the operator reported a payment that does not fit
+	StateCash       State = "cash"       // the reference to pay with at a counter
+	StateCancel     State = "cancel"     // the question before the citizen's cancel
+	StateReload     State = "reload"     // a frame that has lost its client_secret, and asks for it
+	// The pages of somebody who knows the payment reference only: the form to type one, and what
+	// there is to say of a payment that somebody else makes, has made or can no longer make.
+	StateReference State = "reference"
+	StateBusy      State = "busy"   // a collection is in flight
+	StatePaid      State = "paid"   // completed
+	StateHeld      State = "held"   // ended, with money that must be looked at
+	StateClosed    State = "closed" // ended without a payment that counts
+
 	StateUnknown     State = "unknown"     // no such session, HTTP 404
 	StateUnavailable State = "unavailable" // cannot answer now, HTTP 503
 )
@@ -44,7 +54,7 @@ const (
 var States = []State{
 	StateChoose, StatePhone, StateReview, StateCash, StateCancel, StateWaiting, StateCompleted,
 	StateFailed, StateExpired, StateCancelled, StateUndecided, StateLate, StateReversed, StateMismatched,
-	StateReload, StateUnknown, StateUnavailable,
+	StateReference, StateBusy, StatePaid, StateHeld, StateClosed, StateReload, StateUnknown, StateUnavailable,
 }
 
 // View is everything that one page shows. Texts are plain text, never HTML: the page
@@ -57,13 +67,15 @@ type View struct {
 	// Embed is set for a page in an integrator's frame.
 	Embed *Embed
 
-	// What is paid, in every state but StateReload, StateUnknown and StateUnavailable.
-	// Service and Description may be empty.
+	// What is paid, in every state but StateReference, StateReload, StateUnknown and
+	// StateUnavailable. Service, Description and SubjectEnds may be empty. SubjectEnds are the last
+	// characters of the references of those who owe it; it is shown without a Description.
 	Agency      string
 	Logo        []byte // a PNG beside the agency's name, at most 2 KiB; nil for none
 	Contact     Contact
 	Service     string
 	Description string
+	SubjectEnds []string
 	PaymentRef  string // 16 digits; shown on the receipt and where a citizen may have to ask about a payment
 
 	// Amounts in minor units of Currency. Fee and Total are for the chosen
@@ -95,26 +107,31 @@ type View struct {
 	// counts once, so that a double click or a reload confirms the same
 	// collection.
 	Hidden []Field
-	// Errors are the faults of the form that was sent, in StateChoose, StatePhone and
-	// StateReview. With ErrorOrderPaid a review has no form.
+	// Errors are the faults of the form that was sent, in StateChoose, StatePhone, StateReview
+	// and StateReference. With ErrorOrderPaid a review has no form.
 	Errors []FieldError
 
-	// ExpiresAt is the end of the session's lifetime, UTC, and Counters are the names of the
-	// agency's counters, for StateCash.
+	// ExpiresAt is the end of the session's lifetime, UTC, Counters are the names of the agency's
+	// counters, and PayURL is the address under which anybody with the reference can pay, empty
+	// when there is none; for StateCash.
 	ExpiresAt time.Time
 	Counters  []string
+	PayURL    string
 	// Redirect is the address of the acquirer's page, for StateWaiting of a card. It is
 	// empty until the acquirer has answered.
 	Redirect string
+
+	// Typed is the payment reference as typed, for StateReference.
+	Typed string
 
 	// For StateWaiting. WindowEnds is the end of the approval window, zero when
 	// there is none to show. Now is the same clock. Both are UTC.
 	Now        time.Time
 	WindowEnds time.Time
 	USSD       string // code that shows pending payments at the operator, such as "*105#"; may be empty
-	Version    string // see "Live status" in the package's documentation; also for StateCash
+	Version    string // see "Live status" in the package's documentation; also for StateCash and StateBusy
 	LiveURL    string // empty: no live status, the citizen verifies by hand
-	// Refresh is for StateWaiting and StateCash of a browser without JavaScript.
+	// Refresh is for StateWaiting, StateCash and StateBusy of a browser without JavaScript.
 	Refresh Refresh
 
 	Receipt     Receipt // StateCompleted; of StateLate, StateReversed and StateMismatched the OperatorRef
@@ -138,6 +155,9 @@ type View struct {
 	LanguageURL  string
 	SuccessURL   string
 	CancelURL    string
+	// DuesURL is where the citizen sees what they owe. With it StateCancelled says that the
+	// payment was cancelled because a due has changed, and does not show the amount.
+	DuesURL string
 }
 
 // Contact is how citizens reach the agency. Empty fields are not shown.
@@ -197,7 +217,7 @@ type Field struct {
 }
 
 // FieldError is one fault of a form. Field is the name of the field at fault,
-// FieldOffer or FieldPhone, or empty for a fault of the whole form. Message is shown as
+// FieldOffer, FieldPhone or FieldReference, or empty for a fault of the whole form. Message is shown as
 // it is; when it is empty the page shows its own text for Code.
 type FieldError struct {
 	Field   string
@@ -227,14 +247,25 @@ const (
 	// ErrorOrderPaid is for an order whose money arrived, although too late for its
 	// session: the citizen must not pay a second time.
 	ErrorOrderPaid ErrorCode = "order_paid"
+	// ErrorDuesUnknown is for a confirmation that must wait until the agency's system says
+	// whether the dues are still as they were.
+	ErrorDuesUnknown ErrorCode = "dues_unknown"
 	// ErrorDueInPayment is for a confirmation of a due that another session pays or has paid.
 	ErrorDueInPayment ErrorCode = "due_in_payment"
+
+	// The faults of a payment reference. ErrorReferenceMistyped is for a number that nobody
+	// issued, ErrorTooManyLookups for a reference that is not looked up now.
+	ErrorReferenceMissing  ErrorCode = "reference_missing"
+	ErrorReferenceMistyped ErrorCode = "reference_mistyped"
+	ErrorReferenceUnknown  ErrorCode = "reference_unknown"
+	ErrorTooManyLookups    ErrorCode = "too_many_lookups"
 )
 
 // ErrorCodes lists every ErrorCode.
 var ErrorCodes = []ErrorCode{
 	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOperatorOther, ErrorOfferMissing, ErrorOfferUnavailable,
-	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid, ErrorDueInPayment,
+	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid, ErrorDueInPayment, ErrorDuesUnknown,
+	ErrorReferenceMissing, ErrorReferenceMistyped, ErrorReferenceUnknown, ErrorTooManyLookups,
 }
 
 // Receipt is what a completed payment adds to the View. Empty fields are not

@@ -25,6 +25,7 @@ type words struct {
 
 	Due, Fee, Total                  string
 	Payee, Service, Subject          string
+	SubjectEnds                      string // last characters
 	Number, Offer, Date              string
 	PaymentRef, NoticeRef            string
 	OperatorRef                      string
@@ -54,6 +55,7 @@ type words struct {
 	CashAmount                              string
 	CashUntil                               string // date and time
 	CashPage, CashPrint, CashCancel         string
+	CashOnline                              string
 	CashWhich, CashWhere, CashWhen          string
 	WaitTitle                               string
 	WaitCardTitle, WaitCardGo, WaitCardSoon string
@@ -76,6 +78,7 @@ type words struct {
 	FailKeep                                string // payment reference
 	ExpiredTitle, ExpiredText               string
 	CancelledTitle, CancelledText           string
+	CancelledDues, DuesAgain                string
 	UndecidedTitle, UndecidedText           string
 	UndecidedWait                           string
 	UndecidedCheck                          string
@@ -84,6 +87,13 @@ type words struct {
 	MismatchTitle, MismatchText             string
 	SettledTitle, NotAgain                  string
 	KeepRef, KeepRefs                       string
+	RefTitle, RefText, RefLabel             string
+	RefHint                                 string // payment reference
+	RefContinue, RefOther                   string
+	BusyTitle, BusyText, BusyYours          string
+	PaidTitle, PaidText, PaidReceipt        string
+	HeldTitle, HeldText                     string
+	ClosedTitle, ClosedText, ClosedDebited  string
 	UnknownTitle, UnknownText               string
 	DownTitle, DownText, DownAgain          string
 	ReloadTitle, ReloadText                 string
@@ -112,7 +122,8 @@ var french = words{
 
 	Due: "Montant dû", Fee: "Frais de service", Total: "Total",
 	Payee: "Bénéficiaire", Service: "Service", Subject: "Objet",
-	Number: "Numéro", Offer: "Moyen de paiement", Date: "Date",
+	SubjectEnds: "Redevable dont le numéro se termine par %s",
+	Number:      "Numéro", Offer: "Moyen de paiement", Date: "Date",
 	PaymentRef: "Référence de paiement", NoticeRef: "Numéro d’avis", OperatorRef: "Référence de l’opérateur",
 	ErrorTitle: "Vérifiez les points suivants", ErrorPrefix: "Erreur\u00a0: ", Payment: "Paiement",
 	OfferFee:  "Frais\u00a0: %s",
@@ -137,7 +148,7 @@ var french = words{
 	ReviewCard: "Après confirmation, le paiement se poursuit sur la page sécurisée de la banque. Seule la banque vous demandera votre numéro de carte.",
 	CashTitle:  "Payez au guichet", CashText: "Présentez cette référence à un guichet de l’administration et payez en espèces.",
 	CashReference: "Référence à donner", CashAmount: "À payer au guichet",
-	CashUntil: "Valable jusqu’au %s.", CashPage: "Le résultat s’affichera sur cette page dès l’encaissement.", CashPrint: "Imprimer",
+	CashUntil: "Valable jusqu’au %s.", CashPage: "Le résultat s’affichera sur cette page dès l’encaissement.", CashPrint: "Imprimer", CashOnline: "Payer en ligne",
 	CashWhich: "Guichet", CashWhere: "Adresse", CashWhen: "Horaires",
 	CashCancel:    "Si vous annulez, cette référence ne sera plus acceptée au guichet, même imprimée.",
 	WaitTitle:     "Confirmez sur votre téléphone",
@@ -164,6 +175,8 @@ var french = words{
 	FailKeep:       "Si votre compte a tout de même été débité, ne payez pas une deuxième fois\u00a0: conservez la référence %s et adressez-vous à l’administration.",
 	ExpiredTitle:   "Cette demande de paiement a expiré", ExpiredText: "Le délai de paiement est dépassé. Pour payer, demandez un nouveau lien à l’administration.",
 	CancelledTitle: "Paiement annulé", CancelledText: "Cette demande de paiement a été annulée. Elle ne peut plus servir à payer.",
+	CancelledDues:  "L’administration a changé une somme que vous alliez payer, ou ne la demande plus. Rien n’a été débité. Consultez vos sommes dues, puis faites un nouveau paiement.",
+	DuesAgain:      "Voir mes sommes dues",
 	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si la somme a été débitée.",
 	UndecidedWait:  "Ne payez pas de nouveau avant de connaître le résultat.",
 	UndecidedCheck: "La réponse de l’opérateur peut prendre du temps. Vérifiez plus tard sur cette page, ou adressez-vous à l’administration.",
@@ -171,9 +184,18 @@ var french = words{
 	LateTitle: "Paiement reçu hors délai", LateText: "Votre paiement a été reçu après la clôture de cette demande de paiement. L’administration en est informée.",
 	MismatchTitle: "Paiement à vérifier", MismatchText: "L’opérateur a signalé un paiement qui ne correspond pas à cette demande. L’administration l’examine.",
 	SettledTitle: "Ne payez pas de nouveau", NotAgain: "Ne payez pas de nouveau.",
-	KeepRef:      "Conservez la référence de paiement\u00a0: l’administration peut vous la demander.",
-	KeepRefs:     "Conservez les deux références\u00a0: l’administration peut vous les demander.",
-	UnknownTitle: "Page introuvable", UnknownText: "Cette adresse ne correspond à aucun paiement. Vérifiez le lien que vous avez reçu.",
+	KeepRef:  "Conservez la référence de paiement\u00a0: l’administration peut vous la demander.",
+	KeepRefs: "Conservez les deux références\u00a0: l’administration peut vous les demander.",
+	RefTitle: "Payer avec une référence", RefText: "La référence de paiement figure sur votre bordereau ou votre avis, ou l’administration vous l’a dictée.",
+	RefLabel: "Référence de paiement", RefHint: "16 chiffres, par exemple %s.", RefContinue: "Continuer", RefOther: "Payer une autre référence",
+	BusyTitle: "Un paiement est en cours", BusyText: "Quelqu’un est en train de payer cette référence. Ne la payez pas une deuxième fois.",
+	BusyYours: "Si c’est vous, terminez le paiement dans le navigateur où vous l’avez commencé. Sinon, attendez le résultat\u00a0: il s’affichera sur cette page.",
+	PaidTitle: "Cette référence est payée", PaidText: "Le paiement a été reçu. Ne payez pas de nouveau.",
+	PaidReceipt: "Le reçu s’affiche pendant 24 heures dans le navigateur qui a payé. Si vous avez payé et que vous n’avez pas le reçu, demandez-le à l’administration avec la référence.",
+	HeldTitle:   "Ne payez pas cette référence", HeldText: "Un paiement de cette référence est en cours de vérification. Ne payez pas de nouveau\u00a0: adressez-vous à l’administration avec la référence.",
+	ClosedTitle: "Cette référence ne peut plus servir", ClosedText: "Elle est close. Pour payer, demandez une nouvelle référence à l’administration.",
+	ClosedDebited: "Si vous avez essayé de payer cette référence et que votre compte a été débité, ne payez pas de nouveau\u00a0: adressez-vous à l’administration avec la référence.",
+	UnknownTitle:  "Page introuvable", UnknownText: "Cette adresse ne correspond à aucun paiement. Vérifiez le lien que vous avez reçu.",
 	DownTitle: "Service momentanément indisponible", DownText: "Le service ne peut pas répondre pour le moment. Si vous venez de confirmer un paiement, ne le refaites pas\u00a0: réessayez d’abord dans quelques instants pour en connaître l’état.", DownAgain: "Réessayer",
 	ReloadTitle: "Chargement du paiement…", ReloadText: "Si rien ne s’affiche, rechargez la page de paiement.",
 	Close: "Fermer", OpenReceipt: "Ouvrir le reçu", NewWindow: "nouvelle fenêtre", Frame: "Paiement par Quittance",
@@ -212,9 +234,14 @@ var french = words{
 		ErrorFormStale:        "Cette page n’était plus à jour. Vérifiez les informations et confirmez à nouveau.",
 		ErrorPreviousUndecided: "Nous vérifions encore auprès de l’opérateur si un paiement précédent pour cette demande a abouti. " +
 			"Si une demande est encore sur votre téléphone, ne l’approuvez pas. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans une minute.",
+		ErrorDuesUnknown: "Le système de l’administration ne répond pas\u00a0: nous ne pouvons pas vérifier que vous devez toujours cette somme. Rien n’a été débité. Réessayez dans quelques minutes.",
 		ErrorDueInPayment: "Une autre demande paie ce que vous devez ici, ou l’a déjà payé. Aucune somme n’a été débitée par cette nouvelle confirmation. " +
 			"Ne payez pas deux fois\u00a0: attendez la fin de l’autre paiement, ou adressez-vous à l’administration.",
-		ErrorOrderPaid: "Un paiement pour cette demande a déjà été reçu. Adressez-vous à l’administration avec la référence de paiement.",
+		ErrorReferenceMissing:  "Entrez la référence de paiement.",
+		ErrorReferenceMistyped: "Cette référence n’est pas correcte\u00a0: un chiffre manque, est en trop ou n’est pas le bon. Comparez-la avec votre bordereau.",
+		ErrorReferenceUnknown:  "Aucun paiement en ligne n’a cette référence. Comparez-la avec votre bordereau\u00a0; si elle est la même, adressez-vous à l’administration.",
+		ErrorTooManyLookups:    "Trop de références sont demandées en ce moment. Celle-ci n’a pas été cherchée. Réessayez dans une minute.",
+		ErrorOrderPaid:         "Un paiement pour cette demande a déjà été reçu. Adressez-vous à l’administration avec la référence de paiement.",
 	},
 	Failures: map[string]string{
 		"collect.rejected":             "Vous avez refusé le paiement sur votre téléphone, ou votre opérateur l’a refusé.",
@@ -244,7 +271,8 @@ var english = words{
 
 	Due: "Amount due", Fee: "Service fee", Total: "Total",
 	Payee: "Payee", Service: "Service", Subject: "For",
-	Number: "Number", Offer: "Means of payment", Date: "Date",
+	SubjectEnds: "Taxpayer number ending in %s",
+	Number:      "Number", Offer: "Means of payment", Date: "Date",
 	PaymentRef: "Payment reference", NoticeRef: "Notice number", OperatorRef: "Operator’s reference",
 	ErrorTitle: "Please check the following", ErrorPrefix: "Error: ", Payment: "Payment",
 	OfferFee:  "Fee: %s",
@@ -269,7 +297,7 @@ var english = words{
 	ReviewCard: "After you confirm, you go on to the bank’s secure page. Only the bank asks for your card number.",
 	CashTitle:  "Pay at a counter", CashText: "Show this reference at one of the agency’s counters and pay in cash.",
 	CashReference: "Reference to give", CashAmount: "To pay at the counter",
-	CashUntil: "Valid until %s.", CashPage: "This page will show the result as soon as the counter has taken the cash.", CashPrint: "Print",
+	CashUntil: "Valid until %s.", CashPage: "This page will show the result as soon as the counter has taken the cash.", CashPrint: "Print", CashOnline: "Pay online",
 	CashWhich: "Counter", CashWhere: "Address", CashWhen: "Opening hours",
 	CashCancel:    "If you cancel, the counters will no longer accept this reference, even on paper.",
 	WaitTitle:     "Confirm on your phone",
@@ -296,6 +324,8 @@ var english = words{
 	FailKeep:       "If your account was charged all the same, do not pay a second time: keep the reference %s and ask the agency.",
 	ExpiredTitle:   "This payment request has expired", ExpiredText: "The time to pay is over. To pay, ask the agency for a new link.",
 	CancelledTitle: "Payment cancelled", CancelledText: "This payment request was cancelled. Nothing more can be done with it.",
+	CancelledDues:  "The agency has changed an amount that you were about to pay, or no longer asks for it. No money was taken. Look at your dues, then make a new payment.",
+	DuesAgain:      "See my dues",
 	UndecidedTitle: "Do not pay yet", UndecidedText: "This payment request has ended, but we do not know yet whether money was taken.",
 	UndecidedWait:  "Do not pay again before the result is known.",
 	UndecidedCheck: "The operator may take time to answer. Check this page later, or ask the agency.",
@@ -303,9 +333,18 @@ var english = words{
 	LateTitle: "Payment received after the time limit", LateText: "Your payment arrived after this payment request had ended. The agency has been told.",
 	MismatchTitle: "Payment to be checked", MismatchText: "The operator reported a payment that does not match this request. The agency is looking at it.",
 	SettledTitle: "Do not pay again", NotAgain: "Do not pay again.",
-	KeepRef:      "Keep the payment reference: the agency may ask you for it.",
-	KeepRefs:     "Keep both references: the agency may ask you for them.",
-	UnknownTitle: "Page not found", UnknownText: "No payment belongs to this address. Check the link that you were given.",
+	KeepRef:  "Keep the payment reference: the agency may ask you for it.",
+	KeepRefs: "Keep both references: the agency may ask you for them.",
+	RefTitle: "Pay with a reference", RefText: "The payment reference is on your slip or notice, or the agency told it to you.",
+	RefLabel: "Payment reference", RefHint: "16 digits, for example %s.", RefContinue: "Continue", RefOther: "Pay another reference",
+	BusyTitle: "A payment is under way", BusyText: "Somebody is paying this reference now. Do not pay it a second time.",
+	BusyYours: "If it is you, finish the payment in the browser where you began it. Otherwise wait for the result: this page will show it.",
+	PaidTitle: "This reference is paid", PaidText: "The payment was received. Do not pay again.",
+	PaidReceipt: "The browser that paid shows the receipt for 24 hours. If you paid and do not have the receipt, ask the agency for it, with the reference.",
+	HeldTitle:   "Do not pay this reference", HeldText: "A payment of this reference is being checked. Do not pay again: ask the agency, with the reference.",
+	ClosedTitle: "This reference can no longer be used", ClosedText: "It is closed. To pay, ask the agency for a new reference.",
+	ClosedDebited: "If you tried to pay this reference and your account was debited, do not pay again: ask the agency, with the reference.",
+	UnknownTitle:  "Page not found", UnknownText: "No payment belongs to this address. Check the link that you were given.",
 	DownTitle: "Service unavailable for a moment", DownText: "We cannot answer right now. If you have just confirmed a payment, do not make it again: try again in a moment to see where it stands.", DownAgain: "Try again",
 	ReloadTitle: "Loading the payment…", ReloadText: "If nothing appears, load the payment page again.",
 	Close: "Close", OpenReceipt: "Open the receipt", NewWindow: "new window", Frame: "Payment by Quittance",
@@ -344,9 +383,14 @@ var english = words{
 		ErrorFormStale:        "This page was out of date. Check the details and confirm again.",
 		ErrorPreviousUndecided: "We are still checking with the operator whether an earlier payment for this request went through. " +
 			"If a request is still on your phone, do not approve it. No money was taken by this new confirmation. Try again in a minute.",
+		ErrorDuesUnknown: "The agency’s system does not answer, so we cannot check that you still owe this amount. No money was taken. Try again in a few minutes.",
 		ErrorDueInPayment: "Another request is paying what you owe here, or has paid it. No money was taken by this new confirmation. " +
 			"Do not pay twice: wait for the end of the other payment, or ask the agency.",
-		ErrorOrderPaid: "A payment for this request has already been received. Ask the agency, with the payment reference.",
+		ErrorReferenceMissing:  "Enter the payment reference.",
+		ErrorReferenceMistyped: "This reference is not correct: a digit is missing, is too many or is wrong. Compare it with your slip.",
+		ErrorReferenceUnknown:  "No online payment has this reference. Compare it with your slip; if it is the same, ask the agency.",
+		ErrorTooManyLookups:    "Too many references are being asked for. This one was not looked up. Try again in a minute.",
+		ErrorOrderPaid:         "A payment for this request has already been received. Ask the agency, with the payment reference.",
 	},
 	Failures: map[string]string{
 		"collect.rejected":             "You refused the payment on your phone, or your operator refused it.",

@@ -13,6 +13,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/web"
+	"quittance/internal/erp"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/quota"
@@ -38,6 +39,11 @@ type Sessions interface {
 	List(ctx context.Context, f sessions.Filter) ([]checkout.Session, int64, error)
 	// Cash returns what a clerk took and gave back on a day.
 	Cash(ctx context.Context, f sessions.CashFilter) (sessions.CashDay, error)
+}
+
+// Dues asks the agencies' ERPs again for what a portal session pays: erp.Dues.
+type Dues interface {
+	Recheck(ctx context.Context, s checkout.Session) erp.Recheck
 }
 
 // Registry knows the agencies: internal/registry. It answers from memory.
@@ -80,6 +86,7 @@ const MaxUnknown = 20
 type Config struct {
 	Commands   Asker
 	Sessions   Sessions
+	Dues       Dues
 	Registry   Registry
 	Identities Identities
 	Tills      Tills
@@ -112,7 +119,7 @@ type Counter struct {
 
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
-	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Tills == nil || cfg.Reads == nil || cfg.Unknown == nil || cfg.Keys == nil ||
+	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Dues == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Tills == nil || cfg.Reads == nil || cfg.Unknown == nil || cfg.Keys == nil ||
 		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}
@@ -133,7 +140,7 @@ func New(cfg Config) (*Counter, error) {
 	c.entries = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_counter_entries_total", Help: "What clerks did, by kind and outcome: an answer's code, or unavailable.",
 	}, []string{"entry", "outcome"})
-	for _, entry := range []string{entryReserve, entryTake, entryRelease, entryReverse} {
+	for _, entry := range []string{entryReserve, entryTake, entryRelease, entryReverse, entryCancel} {
 		for _, outcome := range []string{string(checkout.CodeOK), codeUnavailable} {
 			c.entries.WithLabelValues(entry, outcome)
 		}

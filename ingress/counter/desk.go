@@ -11,6 +11,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
+	"quittance/internal/erp"
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
 )
@@ -21,6 +22,7 @@ const (
 	entryTake    = "take"
 	entryRelease = "release"
 	entryReverse = "reverse"
+	entryCancel  = "cancel" // because a due has changed
 )
 
 // desk is a clerk at work. API and page share it.
@@ -164,11 +166,35 @@ func (d *desk) reserve(ctx context.Context, ref string) (s checkout.Session, fre
 	if s, err = d.look(ctx, ref); err != nil {
 		return s, false, err
 	}
+	if err := d.recheck(ctx, s); err != nil {
+		return s, false, err
+	}
 	a, err := d.ask(ctx, entryReserve, s, checkout.Reserve{CollectionID: uuid.NewString(), By: d.Code, Window: Window, Limits: d.limits()})
 	if err != nil {
 		return s, false, err
 	}
 	return *a.Session, !a.Replayed, nil
+}
+
+// recheck asks the agency's ERP once more about the dues of a portal session, before the
+// session is reserved. A due that has changed cancels the session. The error is a *refusal.
+func (d *desk) recheck(ctx context.Context, s checkout.Session) error {
+	switch d.c.cfg.Dues.Recheck(ctx, s) {
+	case erp.RecheckChanged:
+		if _, err := d.ask(ctx, entryCancel, s, checkout.Cancel{By: checkout.ByDueChange}); err != nil {
+			// The session was reserved, paid or ended meanwhile.
+			if r := (*refusal)(nil); errors.As(err, &r) && r.code == string(checkout.CodeInFlight) && held(*r.session, d.c.now()) {
+				r.code = string(checkout.CodeReserved)
+			}
+			return err
+		}
+		return refused(codeDueChanged)
+	case erp.RecheckUnknown:
+		d.c.entries.WithLabelValues(entryReserve, codeNoERP).Inc()
+		return refused(codeNoERP)
+	case erp.RecheckUnchanged:
+	}
+	return nil
 }
 
 // What happened to cash that was put on record.

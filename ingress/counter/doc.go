@@ -27,6 +27,12 @@
 // The same collection_id counts once. Cash that was given back still counts. Otherwise
 // somebody with two stolen keys could put cash on record and give it back without end.
 //
+// # Dues that change
+//
+// Before a session of the citizen portal is reserved, the agency's ERP is asked again for its
+// dues (erp.Dues.Recheck). A change cancels the session, and the clerk takes no cash. Cash that
+// a clerk has taken is put on record without a question.
+//
 // # The page
 //
 // A clerk signs in with the key and gets a session on the server (identity.ClerkSession).

@@ -14,6 +14,8 @@ const (
 	codeMistyped    = "counter.reference_mistyped"
 	codeAmbiguous   = "counter.reference_ambiguous"
 	codeTaken       = "counter.taken"
+	codeDueChanged  = "counter.due_changed"
+	codeNoERP       = "counter.erp_unavailable"
 	codeGuessed     = "counter.too_many_unknown_references"
 	codeUnavailable = "generic.unavailable"
 )

@@ -36,6 +36,7 @@ import (
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/internal/tills"
+	"quittance/test/erps"
 	"quittance/test/processor"
 	"quittance/test/registries"
 	"quittance/test/servers"
@@ -89,6 +90,9 @@ type world struct {
 	commands []checkout.Command
 	lost     int // number of answers to lose; their commands are carried out
 	blind    error
+	erp      *erps.ERP // the agency's
+	// first is an action on the session just before the next command.
+	first checkout.Action
 }
 
 func (w *world) List(_ context.Context, f sessions.Filter) (out []checkout.Session, total int64, err error) {
@@ -151,6 +155,10 @@ func (w *world) Transact(ctx context.Context, _ string, do func(context.Context,
 func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, error) {
 	w.Lock()
 	defer w.Unlock()
+	if w.first != nil {
+		w.Decide(checkout.Command{SessionID: cmd.SessionID, Do: w.first})
+		w.first = nil
+	}
 	w.commands = append(w.commands, cmd)
 	a := w.Decide(cmd)
 	if w.lost > 0 {
@@ -225,6 +233,7 @@ func serve(t *testing.T, change ...func(*counter.Config)) *world {
 	w := &world{
 		Processor: processor.New(t, start), pool: pool, log: &bytes.Buffer{}, refs: refs,
 	}
+	w.erp = erps.Start(t, agency, w.Now)
 	keys := secret.GenerateKeys()
 	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(file), registryfile.Options{Keys: keys, Developer: true, Now: w.Now}); err != nil {
 		t.Fatal(err)
@@ -270,7 +279,7 @@ func (w *world) start(keys *secret.Keys, change []func(*counter.Config)) string 
 		t.Fatal(err)
 	}
 	cfg := counter.Config{
-		Commands: w, Sessions: w, Registry: agencies, Identities: clerks, Tills: cash, Reads: reads, Keys: keys, Unknown: &quota.Unknown{Postgres: w.pool, Now: w.Now, Most: counter.MaxUnknown}, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
+		Commands: w, Sessions: w, Dues: w.erp, Registry: agencies, Identities: clerks, Tills: cash, Reads: reads, Keys: keys, Unknown: &quota.Unknown{Postgres: w.pool, Now: w.Now, Most: counter.MaxUnknown}, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {

@@ -18,10 +18,28 @@
 // client_secret. The frame's first GET has the secret in the query, as the contract
 // says; later requests have it in the Authorization header. See embed.go.
 //
+// # Paying by reference
+//
+// The same steps, without the cancel, are under /p/{payment_ref}, for people who have a slip
+// with the reference and nothing else; /p has the form to type it. A reference is printed and
+// read aloud, so it is no key. The pages show what a slip shows: agency, service, amount, and
+// the last four characters of a subject of at least eight. They neither show nor lead to the
+// session's id, the customer, order and description, nor the integrator's addresses, which
+// often name the order. The operator gets no description, and an acquirer's page leads back to
+// /p (Collect.ByReference).
+//
+// Who paid, how, and the receipt are shown to the browser that confirmed the payment. A sealed
+// cookie says so for 24 hours; it names the collection, whose id nobody else can know. Others
+// see that the reference is being paid, paid, under review or closed.
+//
+// A client looks up 30 references a minute, and all clients together 600 unknown ones, over
+// all instances (package quota). Another sealed cookie names the references that the browser
+// has found, so that a journey counts once.
+//
 // The package decides nothing. It reads sessions behind the barrier of the read model,
 // sends what the citizen does to the processors as a command, and after each command
 // sends the browser to the address that shows the result. A phone number is in forms
-// only, never in an address, a log or a cookie; the pages have no cookies. That is why
+// only, never in an address, a log or a cookie; only the pages under /p have cookies. That is why
 // the POST of the number answers with the review itself.
 //
 // # Confirming once
@@ -31,9 +49,15 @@
 // confirm again therefore confirms the same collection. A forged form cannot name the
 // collection of another session, whose payment would then look like this session's.
 //
+// # Dues that change
+//
+// Before a session of the citizen portal is collected, the agency's ERP is asked again for its
+// dues (erp.Dues.Recheck). A change cancels the session with checkout.ByDueChange, which the
+// processor refuses once money is being collected, and the page leads to the citizen's dues.
+//
 // # Posts from other sites
 //
 // Posts from other sites are refused (web.SameSite). This is a second line of defence:
-// the pages do not act on cookies, so another site can do no more than anybody who
+// no post acts on a cookie, so another site can do no more than anybody who
 // knows the address.
 package pages

@@ -21,6 +21,7 @@ import (
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/connector"
+	"quittance/internal/erp"
 )
 
 const (
@@ -40,6 +41,8 @@ type Sessions interface {
 	// The error wraps sessions.ErrNotFound; any other error means that the session
 	// cannot be read now.
 	ByID(ctx context.Context, id string) (checkout.Session, error)
+	// ByPaymentRef returns the session of a payment reference. Errors are those of ByID.
+	ByPaymentRef(ctx context.Context, ref string) (checkout.Session, error)
 }
 
 // Asker sends a command to the processors and awaits the answer; internal/commands
@@ -89,6 +92,11 @@ type Personal interface {
 	Customer(ctx context.Context, sessionID string, sealed []byte) (checkout.Customer, error)
 }
 
+// Dues asks the agencies' ERPs again for what a portal session pays: erp.Dues.
+type Dues interface {
+	Recheck(ctx context.Context, s checkout.Session) erp.Recheck
+}
+
 // MobileMoney is an offer that the citizen pays by approving on a phone.
 type MobileMoney struct {
 	// Payer is the operator's connector.
@@ -102,6 +110,8 @@ type Config struct {
 	Sessions Sessions
 	Commands Asker
 	Agencies Agencies
+	// Dues are asked before a portal session is paid.
+	Dues Dues
 	// Live reports changes of sessions. The caller runs it.
 	Live *watch.Watcher
 	// MobileMoney are the mobile money offers that the page can collect, by offer_id.
@@ -113,6 +123,13 @@ type Config struct {
 	Opener connector.Opener
 	// Personal seals payers' numbers and opens contact data.
 	Personal Personal
+	// Lookups has the limits LookupsPerClient and UnknownLookups.
+	Lookups Lookups
+	// Keys seal the cookies of browsers that pay by reference.
+	Keys web.Sealer
+	// PublicURL is where browsers reach the pages, such as https://pay.example, without a slash
+	// at its end.
+	PublicURL string
 	// FrameScript is the messaging script of frames (package sdk).
 	FrameScript []byte
 	// Now is the service's clock, UTC.
@@ -123,10 +140,13 @@ type Config struct {
 
 func (c Config) validate() error {
 	switch {
-	case c.Sessions == nil || c.Commands == nil || c.Agencies == nil || c.Live == nil:
-		return errors.New("pages: Sessions, Commands, Agencies and Live are required")
+	case c.Sessions == nil || c.Commands == nil || c.Agencies == nil || c.Dues == nil || c.Live == nil:
+		return errors.New("pages: Sessions, Commands, Agencies, Dues and Live are required")
 	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil || c.Personal == nil || c.Gate == nil:
 		return errors.New("pages: Now, Log, Metrics, Opener, Personal and Gate are required")
+	}
+	if c.Lookups == nil || c.Keys == nil || c.PublicURL == "" {
+		return errors.New("pages: Lookups, Keys and PublicURL are required")
 	}
 	for offer, m := range c.MobileMoney {
 		if channel, ok := checkout.OfferChannel(offer); !ok || channel != checkout.ChannelMobileMoney || m.Payer == nil {
@@ -146,6 +166,7 @@ type Pages struct {
 
 	rendered      *prometheus.CounterVec
 	confirmations *prometheus.CounterVec
+	lookups       *prometheus.CounterVec
 }
 
 // New makes Pages.
@@ -172,6 +193,12 @@ func New(cfg Config) (*Pages, error) {
 		confirmations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_pages_confirmations_total", Help: "Payments that citizens confirmed, by outcome: an answer's code, or unavailable.",
 		}, []string{"outcome"}),
+		lookups: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_pages_reference_lookups_total", Help: "Payment references that people without an account looked up, by outcome: found, unknown, refused (a limit is reached).",
+		}, []string{"outcome"}),
+	}
+	for _, outcome := range []string{"found", "unknown", "refused"} {
+		p.lookups.WithLabelValues(outcome)
 	}
 	for _, outcome := range []string{string(checkout.CodeOK), "unavailable"} {
 		p.confirmations.WithLabelValues(outcome)
@@ -182,25 +209,25 @@ func New(cfg Config) (*Pages, error) {
 	return p, nil
 }
 
-// Routes adds everything under /c and /embed to the router of the whole edge.
+// Routes adds everything under /c, /p and /embed to the router of the whole edge.
 func (p *Pages) Routes(r chi.Router) {
 	get := func(r chi.Router, pattern string, h http.HandlerFunc) {
 		r.Get(pattern, h)
 		r.Head(pattern, h)
 	}
-	journey := func(r chi.Router) {
+	paying := func(r chi.Router) {
 		get(r, "/", p.visited(visit.showSession))
 		// The address of a step's form, typed or opened again, leads to the session's page.
 		get(r, "/{step:offer|phone|pay}", p.visited(visit.see))
-		get(r, "/cancel", p.visited(visit.askCancel))
-		r.Group(func(r chi.Router) {
-			r.Use(p.sameSite)
-			r.Post("/offer", p.form(steps.offer))
-			r.Post("/phone", p.form(steps.phone))
-			r.Post("/pay", p.form(steps.pay))
-			r.Post("/cancel", p.visited(visit.cancel))
-		})
+		r.With(p.sameSite).Post("/offer", p.form(steps.offer))
+		r.With(p.sameSite).Post("/phone", p.form(steps.phone))
+		r.With(p.sameSite).Post("/pay", p.form(steps.pay))
 		get(r, "/*", p.nowhere)
+	}
+	journey := func(r chi.Router) {
+		get(r, "/cancel", p.visited(visit.askCancel))
+		r.With(p.sameSite).Post("/cancel", p.visited(visit.cancel))
+		paying(r)
 	}
 	r.Route("/embed/{session_id}", func(r chi.Router) {
 		r.Use(compressor().Handler)
@@ -219,6 +246,19 @@ func (p *Pages) Routes(r chi.Router) {
 			get(r, "/", p.nowhere)
 		})
 	})
+	// Codes that have capitals alone are smaller.
+	for _, prefix := range []string{"/p", "/P"} {
+		r.Route(prefix, func(r chi.Router) {
+			r.Get("/{payment_ref}/live", p.liveByReference)
+
+			r.Group(func(r chi.Router) {
+				r.Use(compressor().Handler)
+				get(r, "/", p.askReference)
+				// Nobody cancels by reference.
+				r.Route("/{payment_ref}", paying)
+			})
+		})
+	}
 }
 
 func compressor() *middleware.Compressor {

@@ -18,6 +18,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/connector"
+	"quittance/internal/erp"
 	"quittance/internal/personal"
 )
 
@@ -75,6 +76,13 @@ func (p *Pages) form(do func(st steps, chosen option)) http.HandlerFunc {
 			return
 		}
 		st := v.steps(s)
+		if s.Collection != nil && v.confirms(s) {
+			// The answer to the first confirmation may have been lost, and its cookie.
+			if err := v.pays(s.Collection.ID); err != nil {
+				v.unavailable("noting who pays", err)
+				return
+			}
+		}
 		switch {
 		case s.InFlight() && v.confirms(s):
 			// The same confirmation again, while the first is in flight.
@@ -122,11 +130,14 @@ func (st steps) pay(chosen option) {
 		st.review(http.StatusUnprocessableEntity, chosen, typed, uuid.NewString(), page.FieldError{Code: page.ErrorFormStale})
 		return
 	}
+	if st.recheck(chosen, typed, attempt.String()) {
+		return
+	}
 	do := checkout.Collect{
 		CollectionID: collectionID(st.id, attempt), OfferID: chosen.ID,
 		Account: st.p.cfg.Agencies.AccountOf(st.s.TenantID, st.s.Live, chosen.ID),
 		Total:   total, ApprovalWindow: approvalWindow, SendWithin: sendWithin,
-		Language: string(st.lang),
+		Language: string(st.lang), ByReference: st.by != nil,
 	}
 	switch chosen.kind() {
 	case page.KindMobileMoney:
@@ -139,11 +150,35 @@ func (st steps) pay(chosen option) {
 		do.ApprovalWindow = cardWindow
 	case page.KindCash: // the processor refuses it: only a clerk begins a collection in cash
 	}
+	if err := st.pays(do.CollectionID); err != nil {
+		st.unavailable("noting who pays", err)
+		return
+	}
 	a, outcome, ok := st.ask(st.r.Context(), do)
 	st.p.confirmations.WithLabelValues(outcome).Inc()
 	if ok {
 		st.confirmed(st.r.Context(), a, chosen, typed, attempt.String())
 	}
+}
+
+// recheck asks the agency's ERP once more about the dues of a portal session, before they are
+// paid. A due that has changed cancels the session. When answered is true the request has been
+// answered.
+func (st steps) recheck(chosen option, typed, attempt string) (answered bool) {
+	switch st.p.cfg.Dues.Recheck(st.r.Context(), st.s) {
+	case erp.RecheckUnchanged:
+		return false
+	case erp.RecheckChanged:
+		st.p.confirmations.WithLabelValues("due_changed").Inc()
+		// The session's page shows what came of it: another tab may have begun to pay.
+		if _, _, ok := st.ask(st.r.Context(), checkout.Cancel{By: checkout.ByDueChange}); ok {
+			st.see()
+		}
+	case erp.RecheckUnknown:
+		st.p.confirmations.WithLabelValues("dues_unknown").Inc()
+		st.review(http.StatusServiceUnavailable, chosen, typed, attempt, page.FieldError{Code: page.ErrorDuesUnknown})
+	}
+	return true
 }
 
 // confirmed answers a confirmation according to the processor's answer.
@@ -357,7 +392,7 @@ func (st steps) at(status int, chosen option, faults ...page.FieldError) {
 // phoneOf returns the phone number of the session's contact data if it can pay with the
 // offer, otherwise an empty text: the citizen then types a number.
 func (st steps) phoneOf(chosen option) string {
-	if len(st.s.CustomerSealed) == 0 {
+	if len(st.s.CustomerSealed) == 0 || st.by != nil {
 		return ""
 	}
 	c, err := st.p.cfg.Personal.Customer(st.r.Context(), st.s.ContactID(), st.s.CustomerSealed)
@@ -430,6 +465,9 @@ func (st steps) cash(status int, chosen option) {
 	st.show(status, page.StateCash, stepCash, chosen.ID, func(v *page.View) {
 		v.Offer, v.Kind, v.Fee, v.Total = chosen.ID, page.KindCash, chosen.Fee, total
 		v.ExpiresAt, v.Counters = st.s.ExpiresAt, st.p.cfg.Agencies.Counters(st.s.TenantID, st.s.Live)
+		if st.frame == nil {
+			v.PayURL = st.p.cfg.PublicURL + prefixReference + st.s.PaymentRef
+		}
 		v.SelfURL = st.url(st.lang, stepCash, chosen.ID)
 		v.Refresh = st.refresh(stepCash, chosen.ID)
 		v.Version, v.LiveURL = st.live(st.s)
@@ -443,7 +481,10 @@ func (st steps) show(status int, state page.State, step, offer string, fill func
 	if !ok {
 		return
 	}
-	v.State, v.CancelAction = state, st.path("cancel")
+	v.State = state
+	if st.by == nil {
+		v.CancelAction = st.path("cancel")
+	}
 	v.LanguageURL = st.url(st.otherLanguage(), step, offer)
 	v.CancelFields = []page.Field{{Name: queryStep, Value: step}, {Name: page.FieldOffer, Value: offer}}
 	if len(st.offers) > 1 && state != page.StateChoose {

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -38,6 +39,9 @@ const (
 	stepCash     = "cash"
 )
 
+// portal is where citizens see their dues, beside our pages.
+const portal = "/portal"
+
 // visit is one request of a citizen.
 type visit struct {
 	p    *Pages
@@ -53,11 +57,18 @@ type visit struct {
 	// its secret opens.
 	frame *frame
 	known *checkout.Session
+	// by is set for a visit under /p; known is then the reference's session.
+	by *reference
 }
 
 // visit reads the request. When ok is false the request has been answered.
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) (v visit, ok bool) {
 	v = visit{p: p, w: w, r: r, id: chi.URLParam(r, "session_id")}
+	if chi.URLParam(r, "payment_ref") != "" {
+		v.form, v.fault = web.ReadForm(w, r)
+		v.lang = web.Language(r, v.form)
+		return v.byReference()
+	}
 	err := p.cfg.Gate.Session(r, v.id)
 	limited := problem.From(err)
 	if limited == nil {
@@ -145,8 +156,11 @@ func (v visit) path(action string) string {
 	if action != "" {
 		action = "/" + action
 	}
-	if v.frame != nil {
+	switch {
+	case v.frame != nil:
 		return prefixEmbed + v.id + action
+	case v.by != nil:
+		return prefixReference + v.by.ref + action
 	}
 	return prefixHosted + v.id + action
 }
@@ -169,6 +183,10 @@ func (v visit) otherLanguage() money.Language {
 }
 
 func (v visit) unknown() {
+	if v.by != nil {
+		v.typeReference(http.StatusNotFound, v.by.ref, page.ErrorReferenceUnknown)
+		return
+	}
 	v.write(http.StatusNotFound, page.View{Lang: v.lang, State: page.StateUnknown})
 }
 
@@ -267,18 +285,34 @@ func (v visit) view(s checkout.Session) (out page.View, ok bool) {
 		v.unavailable("finding the payee", errors.New("agency or currency is not registered"))
 		return page.View{}, false
 	}
-	return page.View{
+	out = page.View{
 		Lang: v.lang, Test: !s.Live, Agency: agency.Name, Logo: agency.Logo, Contact: agency.Contact, Service: s.ServiceLabel, Description: s.Description,
 		PaymentRef: s.PaymentRef, Currency: currency, Due: s.Amount,
 		SelfURL: v.url(v.lang, "", ""), LanguageURL: v.url(v.otherLanguage(), "", ""),
 		SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,
-	}, true
+	}
+	if v.by != nil {
+		out = v.printed(s, out)
+	}
+	return out, true
 }
 
 // showEnd answers with the page of a session that has no steps left.
 func (v visit) showEnd(s checkout.Session, state page.State) {
 	out, ok := v.view(s)
 	if !ok {
+		return
+	}
+	if state == page.StateCancelled && s.CancelledBy == checkout.ByDueChange { // nobody has paid
+		out.State, out.DuesURL = state, cmp.Or(out.CancelURL, portal)
+		v.write(http.StatusOK, out)
+		return
+	}
+	if !v.shows(s) {
+		out.State = othersEnd[state]
+		out.Version, out.LiveURL = v.live(s)
+		out.Refresh = v.refresh("", "")
+		v.write(http.StatusOK, out)
 		return
 	}
 	out.State = state
@@ -295,6 +329,9 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 		out.Receipt.OperatorRef = c.OperatorRef
 	}
 	out.Receipt.NoticeRef, out.Receipt.PaidAt = s.NoticeRef, s.EndedAt
+	if v.by != nil && s.NoticeRef == s.OrderID {
+		out.Receipt.NoticeRef = ""
+	}
 	if s.Late {
 		out.Receipt.PaidAt = s.Collection.DecidedAt
 	}
@@ -306,7 +343,11 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 // live returns the version of the session and the address that reports newer ones. It
 // is the same for frames: a version is no secret.
 func (v visit) live(s checkout.Session) (now, at string) {
-	return strconv.FormatInt(watch.Version(s), 10), prefixHosted + v.id + "/live"
+	at = prefixHosted + v.id
+	if v.by != nil {
+		at = prefixReference + v.by.ref
+	}
+	return strconv.FormatInt(watch.Version(s), 10), at + "/live"
 }
 
 // ends are the pages of sessions that have ended.

@@ -28,8 +28,10 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/personal"
+	"quittance/internal/quota"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/test/erps"
 	"quittance/test/processor"
 	"quittance/test/servers"
 )
@@ -57,6 +59,10 @@ type world struct {
 	met   chan struct{}
 	// takes has, by offer, the currencies of the agency's account or counter.
 	takes map[string][]string
+	// lookups limit the look-ups of references; only tests of references have it.
+	lookups quota.Lookups
+	// erp is the agency's.
+	erp *erps.ERP
 }
 
 // logs keeps what was logged.
@@ -129,6 +135,21 @@ func (w *world) ByID(_ context.Context, id string) (checkout.Session, error) {
 		<-met
 	}
 	return s, nil
+}
+
+func (w *world) ByPaymentRef(ctx context.Context, ref string) (checkout.Session, error) {
+	var ids []string
+	w.Lock()
+	for id, s := range w.Sessions {
+		if s.PaymentRef == ref {
+			ids = append(ids, id)
+		}
+	}
+	w.Unlock()
+	if len(ids) != 1 {
+		return checkout.Session{}, cmp.Or(w.blind, sessions.ErrNotFound)
+	}
+	return w.ByID(ctx, ids[0])
 }
 
 func (w *world) Statuses(_ context.Context, ids []string) (map[string]checkout.Session, error) {
@@ -299,15 +320,17 @@ func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.erp = erps.Start(t, tenant, w.Now)
 	w.takes = map[string][]string{
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
 	live := watch.New(watch.Config{Sessions: w, Heartbeat: 200 * time.Millisecond, SessionStreams: 12, ClientStreams: 25, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	p, err := pages.New(pages.Config{
-		Sessions: w, Commands: w, Agencies: agencies{w}, Live: live,
+		Sessions: w, Commands: w, Agencies: agencies{w}, Dues: w.erp, Live: live,
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
+		Lookups: &w.lookups, Keys: w.keys, PublicURL: "https://pay.example",
 		Gate: gate, Opener: w.keys, Personal: w, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
@@ -397,7 +420,7 @@ func (b *browser) request(method, path string, form url.Values) *browser {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if c := resp.Header.Values("Set-Cookie"); len(c) > 0 {
+	if c := resp.Header.Values("Set-Cookie"); len(c) > 0 && !strings.HasPrefix(resp.Request.URL.Path, "/p/") {
 		b.t.Errorf("%s sets cookies %v", path, c)
 	}
 	b.status, b.at, b.html, b.answer, b.root = resp.StatusCode, resp.Request.URL, string(text), resp.Header, nil

@@ -20,6 +20,7 @@ type API string
 const (
 	Ministry API = "ministry"
 	Counter  API = "counter"
+	Citizen  API = "citizen"
 )
 
 // Entry is one error code: how it is answered, and what its page under

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"quittance/checkout"
+	"quittance/ingress/citizen"
 	"quittance/ingress/counter"
 	"quittance/ingress/ministry"
 	"quittance/ingress/problem"
@@ -23,7 +24,7 @@ func TestCatalogueIsDescribed(t *testing.T) {
 		Enum       []string          `yaml:"enum"`
 		Properties map[string]schema `yaml:"properties"`
 	}
-	for api, text := range map[problem.API][]byte{problem.Ministry: ministry.OpenAPI(), problem.Counter: counter.OpenAPI()} {
+	for api, text := range map[problem.API][]byte{problem.Ministry: ministry.OpenAPI(), problem.Counter: counter.OpenAPI(), problem.Citizen: citizen.OpenAPI()} {
 		var file struct {
 			Components struct {
 				Schemas struct {
@@ -55,7 +56,7 @@ func TestCatalogueIsDescribed(t *testing.T) {
 func TestEntriesAreWhole(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
+	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter, problem.Citizen) {
 		if seen[e.Code] || e.Title == "" || e.Detail == "" || e.Meaning == "" || len(e.Causes) == 0 || len(e.Mend) == 0 || e.Status < 400 {
 			t.Errorf("the entry of %s is incomplete or repeated", e.Code)
 		}
@@ -95,7 +96,7 @@ func TestCodesInUseAreInTheCatalogue(t *testing.T) {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, m := range regexp.MustCompile(`"((?:generic|idempotency|counter)\.[a-z_]+)"`).FindAllSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`"((?:generic|idempotency|counter|citizen)\.[a-z_]+)"`).FindAllSubmatch(text, -1) {
 			used++
 			if problem.New(string(m[1])).Code != string(m[1]) {
 				t.Errorf("%s: the catalogue has no code %s", path, m[1])
@@ -113,7 +114,7 @@ func TestCodesInUseAreInTheCatalogue(t *testing.T) {
 func TestFrenchTexts(t *testing.T) {
 	t.Parallel()
 	translated := 0
-	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
+	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter, problem.Citizen) {
 		f, ok := e.InFrench()
 		if !ok {
 			if slices.Contains(e.In, problem.Ministry) {

@@ -30,6 +30,8 @@ type Problem struct { //nolint:errname // RFC 9457 calls it a problem
 	RetryAfter time.Duration
 	// Quota is sent when the request was counted against one.
 	Quota *Quota
+	// Dues are those of a cart as they are now; nil in other problems. It is marshalled.
+	Dues any
 	// Replayed says that this is an earlier answer again.
 	Replayed bool
 }
@@ -115,6 +117,7 @@ type Document struct {
 	Message   string       `json:"message"`
 	RequestID string       `json:"request_id"`
 	Errors    []form.Fault `json:"errors"`
+	Dues      any          `json:"dues,omitempty"`
 }
 
 // Document returns the document that answers the request of this id.
@@ -122,6 +125,7 @@ func (p *Problem) Document(requestID string) Document {
 	return Document{
 		Type: TypePrefix + p.Code, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: p.Code, Message: p.Detail,
 		RequestID: requestID, Errors: append([]form.Fault{}, p.Faults...), // never null
+		Dues: p.Dues,
 	}
 }
 

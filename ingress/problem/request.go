@@ -74,12 +74,12 @@ func Bearer(r *http.Request) string {
 }
 
 // Unrouted makes a router answer with problems where it has no route. The Allow
-// header of a 405 names the methods among GET and POST that lead to an operation:
+// header of a 405 names the methods among GET, POST and DELETE that lead to an operation:
 // operation says so of a method and a pattern; nil takes every route for one.
 func Unrouted(r *chi.Mux, operation func(method, pattern string) bool) http.HandlerFunc {
 	r.NotFound(func(w http.ResponseWriter, req *http.Request) { Write(w, req, New("generic.not_found")) })
 	methodNotAllowed := func(w http.ResponseWriter, req *http.Request) {
-		allowed := slices.DeleteFunc([]string{http.MethodGet, http.MethodPost}, func(method string) bool {
+		allowed := slices.DeleteFunc([]string{http.MethodGet, http.MethodPost, http.MethodDelete}, func(method string) bool {
 			pattern := r.Find(chi.NewRouteContext(), method, req.URL.Path)
 			return pattern == "" || operation != nil && !operation(method, pattern)
 		})

@@ -125,6 +125,18 @@ func (g *Gate) Session(r *http.Request, id string) error {
 	return nil
 }
 
+// Call admits a call that names no session id. The error is a *problem.Problem with 429 if there
+// are too many calls.
+func (g *Gate) Call(r *http.Request) error {
+	switch {
+	case !g.clients.Allow(r):
+		return g.limited(refusedClient, "This address sends too many requests.")
+	case !g.instance.Allow():
+		return g.limited(refusedInstance, "The service gets too many requests.")
+	}
+	return nil
+}
+
 func (g *Gate) limited(cause, detail string) error {
 	g.refused.WithLabelValues(cause).Inc()
 	p := problem.New(checkout.CodeRateLimited).Saying("%s Retry-After says when to send it again.", detail)

@@ -283,7 +283,7 @@ func entry(s *registry.Snapshot, p Pair) Entry {
 // change runs do in a transaction of its own, for an application by its id or unique name.
 func change(ctx context.Context, pool *pgxpool.Pool, application string, now time.Time, do func(*Tx, registry.Application) error) error {
 	return registry.Change(ctx, pool, nil, now, func(tx *registry.Tx) error {
-		app, err := tx.Before.FindApplication(application)
+		app, err := tx.Before.FindClient(application)
 		if err != nil {
 			return err
 		}

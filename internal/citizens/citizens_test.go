@@ -196,7 +196,7 @@ func TestSessionsEnd(t *testing.T) {
 	if _, err := o.Session(t.Context(), busy); !errors.Is(err, citizens.ErrSignedOut) {
 		t.Errorf("after twelve hours: %v", err)
 	}
-	if err := o.Sweep(t.Context()); err != nil {
+	if err := citizens.Sweep(t.Context(), o.pool, o.cfg.Now()); err != nil {
 		t.Fatal(err)
 	}
 	var left int
@@ -336,6 +336,12 @@ func TestLimitOfTheService(t *testing.T) {
 	if got := send(0, 201); got != 200 {
 		t.Errorf("%d messages in the first hour, want 200", got)
 	}
+	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now()); err != nil || !s.SMSStopped {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now().Add(time.Hour)); err != nil || s.SMSStopped {
+		t.Errorf("an hour later: %+v, %v", s, err)
+	}
 	o.want(email(t, 1), citizens.Sent)
 	if _, err := o.pool.Exec(t.Context(), `UPDATE sign_in_requests SET at = date_trunc('hour', at) - interval '6 days'`); err != nil {
 		t.Fatal(err)
@@ -464,13 +470,14 @@ func TestLinks(t *testing.T) {
 	if err != nil || len(links) != 1 || links[0].ID != p.Link.ID {
 		t.Errorf("%+v, %v", links, err)
 	}
-	if holders, err := o.Holders(ctx, subject); err != nil || !slices.Equal(holders, []string{c.ID}) {
+	if holders, err := o.Holders(ctx, subject); err != nil || len(holders) != 1 || holders[0].CitizenID != c.ID || !slices.Equal(holders[0].Addresses, []string{phone(t, 1).Masked()}) {
 		t.Errorf("%v, %v", holders, err)
 	}
 	// A renewed code ends the old one and its links.
-	renewed, ended, err := o.Renew(ctx, actor, subject)
-	if err != nil || ended != 1 || renewed == code {
-		t.Fatalf("%s, %d, %v", renewed, ended, err)
+	r, err := o.Renew(ctx, actor, subject)
+	renewed := r.Code
+	if err != nil || r.Links != 1 || renewed == code {
+		t.Fatalf("%+v, %v", r, err)
 	}
 	if _, err := o.Prove(ctx, c.ID, subject, code); !errors.Is(err, citizens.ErrLinkRefused) {
 		t.Errorf("the old code: %v", err)
@@ -513,54 +520,16 @@ func TestNobodyLocksOutTheOwner(t *testing.T) {
 	if p.Failures != citizens.FailuresOfSubject {
 		t.Errorf("%d failures are counted", p.Failures)
 	}
+	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now()); err != nil || s.Guessed != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if list, err := o.Attentions(t.Context(), agency, false); err != nil || len(list) != 1 || list[0].Failures != citizens.FailuresOfSubject || !list[0].AskedAt.IsZero() {
+		t.Errorf("%+v, %v", list, err)
+	}
 	_, owner := o.signIn(email(t, 1000))
 	code, _ := o.LinkCode(t.Context(), subject)
 	if p, err := o.Prove(t.Context(), owner.ID, subject, code); err != nil || !p.New {
 		t.Errorf("%+v, %v", p, err)
-	}
-}
-
-// An agency's verified contact links at the sign-in. A number that was not used for 90 days
-// may be somebody else's: what was proven by a code is proven again.
-func TestContactsAndRecycledNumbers(t *testing.T) {
-	t.Parallel()
-	o := open(t)
-	ctx := t.Context()
-	a := phone(t, 1)
-	for range 2 { // it may be repeated
-		if err := o.Import(ctx, actor, agency, false, []citizens.Contact{{SubjectRef: "NIU-1", Address: a}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, c := o.signIn(a)
-	other := citizens.Subject{AgencyID: agency, Ref: "NIU-2"}
-	code, _ := o.LinkCode(ctx, other)
-	if _, err := o.Prove(ctx, c.ID, other, code); err != nil {
-		t.Fatal(err)
-	}
-	refs := func() (out []string) {
-		links, err := o.Links(ctx, c.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, l := range links {
-			out = append(out, l.Subject.Ref+" "+l.Proof)
-		}
-		slices.Sort(out)
-		return out
-	}
-	if got := refs(); !slices.Equal(got, []string{"NIU-1 contact", "NIU-2 code"}) {
-		t.Errorf("links %v", got)
-	}
-	o.wait(90*24*time.Hour - time.Second)
-	o.signIn(a)
-	if got := refs(); len(got) != 2 {
-		t.Errorf("links %v before 90 days", got)
-	}
-	o.wait(90 * 24 * time.Hour)
-	o.signIn(a)
-	if got := refs(); !slices.Equal(got, []string{"NIU-1 contact"}) {
-		t.Errorf("links %v after 90 days", got)
 	}
 }
 
@@ -583,4 +552,53 @@ func TestMistypedLinkCodes(t *testing.T) {
 			t.Fatalf("%s passes for %s", wrong, code)
 		}
 	})
+}
+
+// What a session saw last of a subject counts, in that session alone, until it ends.
+func TestSeenDues(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	token, _ := o.signIn(phone(t, 1))
+	stranger, _ := o.signIn(phone(t, 2))
+	subject := citizens.Subject{AgencyID: uuid.NewString(), Ref: "TP-1001"}
+	due := citizens.Due{Ref: "A", Outstanding: 5000, Currency: "XAF"}
+	saw := func(dues ...citizens.Due) {
+		t.Helper()
+		if err := o.Saw(t.Context(), token, subject, dues); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := func(token secret.Text, subject citizens.Subject, due citizens.Due) bool {
+		t.Helper()
+		got, err := o.HasSeen(t.Context(), token, subject, due)
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%v, %v", got, err)
+		}
+		return got[0]
+	}
+	saw(citizens.Due{Ref: "B", Outstanding: 1, Currency: "XAF"}, due)
+	if !seen(token, subject, due) || seen(stranger, subject, due) {
+		t.Error("only the session that saw the due has seen it")
+	}
+	for _, another := range []citizens.Due{{"A", 5001, "XAF"}, {"A", 5000, "EUR"}, {"C", 5000, "XAF"}, {"A", 0, "XAF"}} {
+		if seen(token, subject, another) {
+			t.Errorf("%+v was never shown", another)
+		}
+	}
+	elsewhere := subject
+	elsewhere.Live = true
+	if seen(token, elsewhere, due) {
+		t.Error("a due of another mode counts")
+	}
+	saw(citizens.Due{Ref: "A", Outstanding: 4000, Currency: "XAF"})
+	if seen(token, subject, due) {
+		t.Error("what was seen before the last time counts")
+	}
+	if err := o.SignOut(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	saw(due)
+	if seen(token, subject, due) {
+		t.Error("an ended session sees")
+	}
 }

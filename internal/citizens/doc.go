@@ -5,8 +5,12 @@
 //	Begin ──► a code for one browser and one address, within the limits
 //	Enter ──► the account and a session; an account is made at the first sign-in
 //	Session, SignOut
-//	LinkCode ─► Link ─► Links        an agency prints a code; its holder proves it
+//	Passkeys                         added to an account, and signed in with instead of a code
+//	LinkCode ─► Prove ─► Links       an agency prints a code; its holder proves it
 //	Import ─────────┘                an agency has verified a contact; it links at sign-in
+//	Renew, Revoke                    an agency ends the code and the links of a subject
+//	Holders, CoHolders, AskRenewal   who else is linked; a holder asks for a new code
+//	Tell                             holders are told of a new link, by internal/notify
 //
 // One way leads in and up: whether an address has an account changes nothing before its code
 // is entered. Accounts are many, so they are rows of Postgres that are read one by one, and
@@ -18,4 +22,9 @@
 // A code that a phone or a mailbox receives is a weak factor: numbers are recycled, and
 // whoever holds the phone has the code. It opens the account, and nothing else. What an
 // account sees needs a link, which needs another proof.
+//
+// Numbers are recycled: an address that was not proven by a code for 90 days opens a new
+// account, which sees neither the links nor the payments of the old one. The old account goes
+// on if it has a passkey. An account that has not signed in for 90 days in any way loses its
+// links.
 package citizens

@@ -95,17 +95,3 @@ func tokenHash(token secret.Text) []byte {
 	sum := sha256.Sum256([]byte(token.Reveal()))
 	return sum[:]
 }
-
-// Sweep deletes what no limit and no session needs any more, and links that nobody has used
-// for 24 months.
-func (s *Store) Sweep(ctx context.Context) error {
-	now := s.cfg.Now().UTC()
-	batch := &pgx.Batch{}
-	batch.Queue(`DELETE FROM sign_in_codes WHERE sent_at < $1`, now.Add(-24*time.Hour))
-	batch.Queue(`DELETE FROM sign_in_requests WHERE at < $1`, now.Add(-8*24*time.Hour))
-	batch.Queue(`DELETE FROM sign_in_failures WHERE at < $1`, now.Add(-24*time.Hour))
-	batch.Queue(`DELETE FROM link_failures WHERE at < $1`, now.Add(-24*time.Hour))
-	batch.Queue(`DELETE FROM citizen_sessions WHERE used_at <= $1 OR created_at <= $2`, now.Add(-SessionIdle), now.Add(-SessionLifetime))
-	batch.Queue(`DELETE FROM citizen_links WHERE used_at < $1`, now.AddDate(0, -unusedMonths, 0))
-	return failed("deleting what citizens do not need any more", s.cfg.Pool.SendBatch(ctx, batch).Close())
-}

@@ -164,19 +164,23 @@ func (s *Store) prefixVerdict(ctx context.Context, tx pgx.Tx, prefix []byte, now
 		// and more as soon as people enter theirs.
 		return PrefixClosed, nil
 	}
+	stopped, err := smsStopped(ctx, tx, now)
+	if err == nil && stopped {
+		return ServiceLimit, nil
+	}
+	return Sent, err
+}
+
+// smsStopped reports whether the whole service has sent as many codes by SMS in the last hour
+// as its limit allows.
+func smsStopped(ctx context.Context, db querier, now time.Time) (bool, error) {
 	var thisHour, busiest int
-	err = tx.QueryRow(ctx, `
+	err := db.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM sign_in_requests WHERE prefix IS NOT NULL AND sent AND at > $1::timestamptz),
 			coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM sign_in_requests
 				WHERE prefix IS NOT NULL AND sent AND at > $2::timestamptz AND at <= $1::timestamptz GROUP BY date_trunc('hour', at)) h), 0)`,
 		now.Add(-time.Hour), now.Add(-7*24*time.Hour)).Scan(&thisHour, &busiest)
-	switch {
-	case err != nil:
-		return "", err
-	case thisHour >= max(serviceLeast, serviceMultiple*busiest):
-		return ServiceLimit, nil
-	}
-	return Sent, nil
+	return thisHour >= max(serviceLeast, serviceMultiple*busiest), err
 }
 
 // Citizen is an account.
@@ -247,27 +251,50 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 	return true, err
 }
 
-// account returns the account of a proven address, and makes it if there is none.
+// account returns the account of a proven address, and makes it if there is none. An address
+// that was not proven for 90 days may belong to somebody else by now: it opens a new account,
+// which sees neither the links nor the payments of the old one.
 func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time) (c Citizen, err error) {
-	var signedIn time.Time
-	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn)
+	var signedIn, proven time.Time
+	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at, a.proven_at FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn, &proven)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return s.register(ctx, tx, a, address, locale, now)
 	case err != nil:
 		return Citizen{}, err
-	}
-	if !now.Before(signedIn.Add(proveAgainAfter)) {
-		// The number may belong to somebody else by now. Who owns the reference proves it again.
-		if _, err := tx.Exec(ctx, `DELETE FROM citizen_links WHERE citizen_id = $1`, c.ID); err != nil {
+	case !now.Before(proven.Add(proveAgainAfter)):
+		if err := detach(ctx, tx, c.ID, address); err != nil {
 			return Citizen{}, err
 		}
+		return s.register(ctx, tx, a, address, locale, now)
 	}
-	if _, err := tx.Exec(ctx, `UPDATE citizens SET signed_in_at = $2, locale = $3 WHERE id = $1`, c.ID, now, string(locale)); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE citizen_addresses SET proven_at = $2 WHERE hash = $1`, address, now); err != nil {
 		return Citizen{}, err
 	}
 	c.Locale, c.Addresses = locale, []string{a.Masked()}
-	return c, nil
+	return c, signedInAgain(ctx, tx, c, signedIn, now)
+}
+
+// detach takes an address from an account. An account that nothing opens any more is deleted.
+func detach(ctx context.Context, tx pgx.Tx, citizenID string, address []byte) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM citizen_addresses WHERE hash = $1`, address); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM citizens c WHERE id = $1
+		AND NOT EXISTS (SELECT FROM citizen_addresses a WHERE a.citizen_id = c.id) AND NOT EXISTS (SELECT FROM citizen_passkeys p WHERE p.citizen_id = c.id)`, citizenID)
+	return err
+}
+
+// signedInAgain records a sign-in of an account, whose last one was at a time.
+func signedInAgain(ctx context.Context, tx pgx.Tx, c Citizen, last, now time.Time) error {
+	if !now.Before(last.Add(proveAgainAfter)) {
+		// It signed in with a passkey. It proves its references again, as every other account.
+		if _, err := tx.Exec(ctx, `DELETE FROM citizen_links WHERE citizen_id = $1`, c.ID); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, `UPDATE citizens SET signed_in_at = $2, locale = $3 WHERE id = $1`, c.ID, now, string(c.Locale))
+	return err
 }
 
 func (s *Store) register(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time) (Citizen, error) {
@@ -296,8 +323,8 @@ func (s *Store) register(ctx context.Context, tx pgx.Tx, a contact.Address, addr
 // SealedAddresses are the addresses, for `secrets reseal`.
 var SealedAddresses = personal.Sealed{Table: "citizen_addresses", Label: "citizen address"}
 
-// proveAgainAfter is the time without a sign-in after which an account must prove its links
-// again: numbers are recycled.
+// proveAgainAfter is the time without a sign-in after which links must be proven again: numbers
+// are recycled.
 const proveAgainAfter = 90 * 24 * time.Hour
 
 // newCode returns six random digits.

@@ -30,8 +30,8 @@ type Config struct {
 
 // Store holds the accounts. It is safe for concurrent use.
 type Store struct {
-	cfg                         Config
-	addresses, codes, linkCodes func(string) [sha256.Size]byte
+	cfg                               Config
+	addresses, codes, linkCodes, seen func(string) [sha256.Size]byte
 }
 
 // New makes a Store.
@@ -41,6 +41,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	return &Store{
 		cfg: cfg, addresses: cfg.Reference.MAC("citizen address"), codes: cfg.Reference.MAC("citizen sign-in code"), linkCodes: cfg.Reference.MAC("citizen link code"),
+		seen: cfg.Reference.MAC("citizen seen dues"),
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -91,13 +92,17 @@ type DuesConfig struct {
 // keeps a good answer for DuesConfig.Shared; nobody can pay from it. The services of the dues are those
 // of the registry at the moment of the call, also for a kept answer. Safe for concurrent use.
 type Dues struct {
-	cfg     DuesConfig
-	seconds *prometheus.HistogramVec
-	waiting prometheus.Gauge
+	cfg      DuesConfig
+	seconds  *prometheus.HistogramVec
+	waiting  prometheus.Gauge
+	rechecks *prometheus.CounterVec
 
 	mu       sync.Mutex
 	subjects map[subject]*pulls
-	swept    time.Time
+	// rechecked are the times, by the service's clock, just before the ERP confirmed the dues
+	// of a session, by its id.
+	rechecked map[string]time.Time
+	swept     time.Time
 }
 
 type subject struct {
@@ -130,14 +135,21 @@ func NewDues(cfg DuesConfig) (*Dues, error) {
 	}
 	cfg.Shared = cmp.Or(cfg.Shared, sharedByDefault)
 	with := promauto.With(cfg.Metrics)
-	return &Dues{
-		cfg: cfg, subjects: map[subject]*pulls{},
+	d := &Dues{
+		cfg: cfg, subjects: map[subject]*pulls{}, rechecked: map[string]time.Time{},
+		rechecks: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_erp_rechecks_total", Help: "Portal sessions whose dues were asked for again before a payment, by outcome: unchanged, changed (the session is cancelled), trusted (the ERP does not answer, its last answer is recent), unknown (the ERP does not answer, nothing may be paid).",
+		}, []string{"outcome"}),
 		waiting: with.NewGauge(prometheus.GaugeOpts{Name: "quittance_erp_dues_waiting", Help: "Callers that wait for the dues of an agency's ERP."}),
 		seconds: with.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "quittance_erp_dues_seconds", Help: "How long GET /dues of an agency's ERP took, by outcome: ok, or why there is no usable answer.",
 			Buckets: []float64{.05, .1, .2, .3, .5, 1, 2, 5},
 		}, []string{"agency", "mode", "outcome"}),
-	}, nil
+	}
+	for _, outcome := range []string{string(RecheckUnchanged), string(RecheckChanged), "trusted", string(RecheckUnknown)} {
+		d.rechecks.WithLabelValues(outcome)
+	}
+	return d, nil
 }
 
 // List returns the dues of a subject for display: the last good answer while it is
@@ -242,6 +254,8 @@ func (d *Dues) sweep() {
 		return
 	}
 	d.swept = time.Now()
+	now := d.cfg.Now()
+	maps.DeleteFunc(d.rechecked, func(_ string, at time.Time) bool { return now.After(at.Add(recheckedWithin)) })
 	for s, p := range d.subjects {
 		age := time.Since(p.lastAt)
 		switch {

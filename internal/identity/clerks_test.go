@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quittance/internal/identity"
+	"quittance/internal/registry"
 	"quittance/test/registries"
 )
 
@@ -49,7 +50,7 @@ func TestAuthenticateClerk(t *testing.T) {
 			t.Errorf("the id %q: %v", id, err)
 		}
 	}
-	if apps := r.ApplicationsOf(registries.AgencyA); !slices.Equal(apps, []string{registries.AppA}) {
+	if apps := r.ApplicationsOf(registries.AgencyA); !slices.Equal(apps, []string{registries.AppA, registry.PortalID(registries.AgencyA)}) {
 		t.Errorf("applications %v", apps)
 	}
 }

@@ -230,9 +230,11 @@ func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, r
 		key := Key{Live: req.Live}
 		var err error
 		if req.Application != "" {
-			if key.ApplicationID, err = t.application(req.Application); err != nil {
+			app, err := t.registry.FindClient(req.Application)
+			if err != nil {
 				return err
 			}
+			key.ApplicationID = app.ID
 			if others := t.inForce(key); len(others) >= MaxKeys {
 				return operation.Refuse("key.too_many", "application", operation.Args{"owner": t.entry(key).Owner(), "live": req.Live, "keys": described(others), "most": MaxKeys})
 			}
@@ -341,17 +343,9 @@ func (t *Tx) apiKey(id string) (Key, error) {
 // FindApplication returns an application by its id or by a unique name.
 func FindApplication(ctx context.Context, pool *pgxpool.Pool, named string) (app registry.Application, err error) {
 	failed := view(ctx, pool, func(s *snapshot) {
-		var id string
-		id, err = s.application(named)
-		app = s.registry.Applications[id]
+		app, err = s.registry.FindApplication(named)
 	})
 	return app, errors.Join(failed, err)
-}
-
-// application finds the id of an application by its id or by a unique name.
-func (s *snapshot) application(named string) (string, error) {
-	a, err := s.registry.FindApplication(named)
-	return a.ID, err
 }
 
 // agency finds an agency by its id or slug.

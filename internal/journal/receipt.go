@@ -15,8 +15,9 @@ type Movement = string
 const (
 	// MovementCompleted is money that completed its session in time.
 	MovementCompleted Movement = "completed"
-	// MovementLate is money that arrived after its session ended. A later honouring moves no
-	// money and has no row.
+	// MovementLate is money that arrived after its session ended, or a mismatch that was
+	// honoured after it. Honouring moves no money: late money has no further row, and an
+	// honoured mismatch has a negative one.
 	MovementLate Movement = "late"
 	// MovementReversal is money that was given back, or a report that its operator replaced
 	// by another. Its amounts are negative.

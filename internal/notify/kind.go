@@ -48,11 +48,32 @@ var SignInCode = Kind{
 	Life: 10 * time.Minute, Once: true, Retries: []time.Duration{5 * time.Second}, RetryWithin: time.Minute,
 }
 
-// VariableCode is the variable of a sign-in code.
-const VariableCode = "code"
+// NewLink is the kind of messages to the holders of a reference when another account is linked
+// to it (citizen.md). Its variables are the name of the "agency" and the masked reference,
+// "subject".
+var NewLink = Kind{
+	Name: "new_link", Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
+	Variables: []string{VariableAgency, VariableSubject},
+	Samples:   map[string]string{VariableAgency: "Direction generale des impots et des domaines", VariableSubject: "***1001"},
+	Life:      3 * 24 * time.Hour, Retries: []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour},
+}
+
+// NewPasskey is the kind of messages to the owner of an account that has a new passkey. It has
+// no variables.
+var NewPasskey = Kind{
+	Name: "new_passkey", Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
+	Life: 3 * 24 * time.Hour, Retries: NewLink.Retries,
+}
+
+// The variables of the kinds.
+const (
+	VariableCode    = "code"
+	VariableAgency  = "agency"
+	VariableSubject = "subject"
+)
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
-func Kinds() []Kind { return []Kind{SignInCode} }
+func Kinds() []Kind { return []Kind{SignInCode, NewLink, NewPasskey} }
 
 // KindOf finds a kind by its name.
 func KindOf(name string) (Kind, bool) {

@@ -54,7 +54,7 @@ func MessageID(kind Kind, channel provider.Channel, about ...string) string {
 }
 
 const (
-	prefixID = "msg_"
+	prefixID = personal.MessagePrefix
 	lengthID = len(prefixID) + 26
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -147,7 +148,13 @@ const createdWithin = time.Hour
 //
 // It may be interrupted and repeated. After the processor's part, which is an event with
 // the actor's name, the sink readmodel deletes the keys even if nobody repeats it.
+//
+// The id may be that of a message, which Find also returns: then it is the message's key that
+// is deleted.
 func (s *Store) Erase(ctx context.Context, processor Processor, sessionID string, q Request) (Result, error) {
+	if strings.HasPrefix(sessionID, MessagePrefix) {
+		return s.deleteKeys(ctx, []string{sessionID}, q, nil, ResultNothing)
+	}
 	a, err := processor.Ask(ctx, checkout.Command{At: q.At, SessionID: sessionID, Do: checkout.Erase{By: q.Actor.Name}})
 	switch {
 	case errors.Is(err, checkout.ErrMalformedID):
@@ -162,30 +169,39 @@ func (s *Store) Erase(ctx context.Context, processor Processor, sessionID string
 	default:
 		return "", fmt.Errorf("erasing a session: the processor answered %s", a.Code)
 	}
-	known := a.Code == checkout.CodeOK
-	result := ResultErased
-	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+	if a.Code != checkout.CodeOK {
 		// The session of fresh data may be on its way to the processor.
-		ids := []string{sessionID}
-		if known {
-			ids = append(ids, a.Session.ContactID()) // its keys may not be adopted yet
-		}
-		tag, err := tx.Exec(ctx, `DELETE FROM personal_keys WHERE session_id = ANY($1) AND ($2 OR created_at < $3)`, ids, known, q.At.Add(-createdWithin))
+		before := q.At.Add(-createdWithin)
+		return s.deleteKeys(ctx, []string{sessionID}, q, &before, ResultUnknown)
+	}
+	without := ResultErased
+	if a.Replayed {
+		without = ResultNothing
+	}
+	return s.deleteKeys(ctx, []string{sessionID, a.Session.ContactID()}, q, nil, without) // the keys may not be adopted yet
+}
+
+// deleteKeys deletes the data keys of the ids, those made before a time if it is not nil, and records who
+// asked, for the first id. Without such a key the result is another one; if it is
+// ResultUnknown, nothing is recorded.
+func (s *Store) deleteKeys(ctx context.Context, ids []string, q Request, before *time.Time, without Result) (result Result, err error) {
+	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `DELETE FROM personal_keys WHERE session_id = ANY($1) AND ($2::timestamptz IS NULL OR created_at < $2)`, ids, before)
 		if err != nil {
 			return fmt.Errorf("deleting keys of personal data: %w", err)
 		}
-		switch keys := tag.RowsAffected(); {
-		case keys == 0 && !known:
-			result = ResultUnknown
+		result = ResultErased
+		if tag.RowsAffected() == 0 {
+			result = without
+		}
+		if result == ResultUnknown {
 			return nil
-		case keys == 0 && a.Replayed:
-			result = ResultNothing
 		}
 		detail := map[string]any{"by": q.By, "result": string(result)}
 		if q.Reason != "" {
 			detail["reason"] = q.Reason
 		}
-		return operation.Record(ctx, tx, q.Actor, q.At, operation.Entry{Action: "personal.erase", Subject: sessionID, Detail: detail})
+		return operation.Record(ctx, tx, q.Actor, q.At, operation.Entry{Action: "personal.erase", Subject: ids[0], Detail: detail})
 	})
 	if err != nil {
 		return "", err

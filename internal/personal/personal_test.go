@@ -326,3 +326,26 @@ func TestAdoptedKeys(t *testing.T) {
 		t.Errorf("after the erasure: %v", err)
 	}
 }
+
+// A message that waits for its provider has a number too. Its key was found by the number and
+// not deleted, and the erasure ended with an error.
+func TestEraseMessages(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	const id = personal.MessagePrefix + "aaaaaaaaaaaaaaaaaaaaaaaaaa"
+	sealed, err := v.SealMessage(t.Context(), id, personal.Message{To: "242066000001"}, "06 600 00 01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := v.Find(t.Context(), "06 600 00 01"); err != nil || !slices.Equal(ids, []string{id}) {
+		t.Fatalf("found %v, %v", ids, err)
+	}
+	for _, want := range []personal.Result{personal.ResultErased, personal.ResultNothing} {
+		if got, err := v.Erase(t.Context(), nil, id, personal.Request{Actor: actor, At: begin, By: "phone"}); err != nil || got != want {
+			t.Errorf("%s, %v, want %s", got, err, want)
+		}
+	}
+	if _, err := v.Message(t.Context(), id, sealed); !errors.Is(err, personal.ErrErased) {
+		t.Errorf("the message opens: %v", err)
+	}
+}

@@ -126,6 +126,9 @@ type Message struct {
 	Variables map[string]string `json:"variables,omitempty"`
 }
 
+// MessagePrefix begins the ids of messages.
+const MessagePrefix = "msg_"
+
 // SealMessage seals the personal part of a message. It writes one row. phone is the number
 // of the addressee, by which the message can be erased; empty for none. If the message is not
 // sent, delete the row with Forget.

@@ -150,7 +150,7 @@ func ChangeApplication(ctx context.Context, pool *pgxpool.Pool, actor operation.
 		if err != nil {
 			return err
 		}
-		if err := change.refused(); err != nil {
+		if err := cmp.Or(change.refused(), change.refusedFor(app.Portal)); err != nil {
 			return err
 		}
 		if err := t.q.UpsertApplication(ctx, change.row(db.UpsertApplicationParams{ID: app.ID, AgencyID: app.AgencyID, Name: app.Name, CreatedAt: now})); err != nil {

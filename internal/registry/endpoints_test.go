@@ -32,7 +32,7 @@ func TestDirectory(t *testing.T) {
 	}
 	h.Seed(t, registries.Full)
 	d := directory(t, h, registries.Epoch)
-	if len(d.Endpoints) != 2 || d.Endpoints[0].Owner() != "platform" || d.Endpoints[1].Owner() != "Guichet fiscal (impots)" {
+	if len(d.Endpoints) != 3 || d.Endpoints[0].Owner() != "platform" || d.Endpoints[1].Owner() != "Guichet fiscal (impots)" {
 		t.Fatalf("endpoints: %+v", d.Endpoints)
 	}
 	e, ok := d.Endpoint(strings.ToUpper(d.Endpoints[1].ID))

@@ -55,7 +55,7 @@ const (
 	LatePaymentsHonour LatePayments = "honour" // the processor honours at once what is in no doubt
 )
 
-// Application is an integrator's application of one agency.
+// Application is an integrator's application of one agency, or that of its citizen portal.
 type Application struct {
 	ID       string
 	AgencyID string
@@ -64,13 +64,19 @@ type Application struct {
 	// Integrator marks the one application of an agency that owns the sessions created
 	// with platform keys.
 	Integrator bool
+	// Portal marks the one application of an agency that owns the sessions of its citizen
+	// portal. It has neither keys nor quotas.
+	Portal bool
+	// SuccessOrigins are the origins, beside our own, to which citizens of the portal may
+	// return. Other applications have none.
+	SuccessOrigins []string
 	// Offers that a citizen may choose from, such as checkout.OfferMomo.
 	Offers []string
 	// EmbedOrigins are the origins that may embed its sessions: https, in lower case.
 	EmbedOrigins       []string
 	SessionLifetime    time.Duration
-	CreationsPerMinute int
-	ReadsPerMinute     int // for each of its keys
+	CreationsPerMinute int // 0 for a portal: no limit
+	ReadsPerMinute     int // for each of its keys; 0 for a portal
 	PageSize           int
 	// Cashin is its access to the deprecated cash-in surface; nil for none.
 	Cashin    *Cashin

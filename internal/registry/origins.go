@@ -41,13 +41,17 @@ func (s *Snapshot) originsOf(applicationID string) OriginsEntry {
 	return OriginsEntry{ApplicationID: a.ID, Application: a.Name, Agency: s.Agencies[a.AgencyID].Slug, Origins: a.EmbedOrigins, ByCommand: s.byCommand[a.ID]}
 }
 
-// ListOrigins lists the embed origins of the platform, then those of each application.
+// ListOrigins lists the embed origins of the platform, then those of each
+// integrator's application.
 func ListOrigins(ctx context.Context, pool *pgxpool.Pool) (list []OriginsEntry, err error) {
 	s, err := Read(ctx, pool)
 	if err != nil {
 		return nil, fmt.Errorf("listing embed origins: %w", err)
 	}
-	for id := range s.Applications {
+	for id, a := range s.Applications {
+		if a.Portal {
+			continue // its sessions are not embedded
+		}
 		list = append(list, s.originsOf(id))
 	}
 	slices.SortFunc(list, func(a, b OriginsEntry) int {
@@ -92,7 +96,7 @@ func changeOrigins(ctx context.Context, pool *pgxpool.Pool, actor operation.Acto
 		var app Application
 		if application != "" {
 			var err error
-			if app, err = t.Before.FindApplication(application); err != nil {
+			if app, err = t.Before.FindClient(application); err != nil {
 				return err
 			}
 		}

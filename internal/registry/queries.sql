@@ -140,6 +140,20 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name,
     reads_per_minute = COALESCE(sqlc.narg('reads_per_minute')::integer, applications.reads_per_minute),
     page_size = COALESCE(sqlc.narg('page_size')::integer, applications.page_size);
 
+-- The application of an agency's citizen portal. It has no quotas, because nobody has a key
+-- for it.
+-- name: UpsertPortal :exec
+INSERT INTO applications (id, agency_id, name, active, integrator, portal, offers, embed_origins, success_origins,
+    session_lifetime_ms, creations_per_minute, reads_per_minute, page_size, created_at)
+VALUES (@id, @agency_id, @name, COALESCE(sqlc.narg('active')::boolean, true), false, true,
+    COALESCE(sqlc.narg('offers')::text[], '{}'), '{}', COALESCE(sqlc.narg('success_origins')::text[], '{}'),
+    COALESCE(sqlc.narg('session_lifetime_ms')::bigint, 7200000), 0, 0, 20, @created_at)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name,
+    active = COALESCE(sqlc.narg('active')::boolean, applications.active),
+    offers = COALESCE(sqlc.narg('offers')::text[], applications.offers),
+    success_origins = COALESCE(sqlc.narg('success_origins')::text[], applications.success_origins),
+    session_lifetime_ms = COALESCE(sqlc.narg('session_lifetime_ms')::bigint, applications.session_lifetime_ms);
+
 -- A command sets these fields. A registry file leaves them.
 -- name: NoteApplicationSet :exec
 UPDATE applications SET set_by_command = ARRAY(SELECT DISTINCT unnest(set_by_command || @fields::text[]) ORDER BY 1) WHERE id = @id;

@@ -109,7 +109,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	if seen(both) != before {
 		t.Error("in the middle something does not open")
 	}
-	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "1/0/0", "replaced_accounts": "1/0/0", "webhook_secrets": "3/0/0"}
+	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "1/0/0", "replaced_accounts": "1/0/0", "webhook_secrets": "4/0/0"}
 	if got := reseal(t, h, both, 2); !maps.Equal(got, want) {
 		t.Errorf("counts %v, want %v (sealed/before/unopened)", got, want)
 	}
@@ -121,7 +121,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	}
 	audited := h.Audited(t)
 	revision := h.Revision(t)
-	if got := reseal(t, h, both, 2); got["webhook_secrets"] != "0/3/0" || got["erp_settings"] != "0/2/0" {
+	if got := reseal(t, h, both, 2); got["webhook_secrets"] != "0/4/0" || got["erp_settings"] != "0/2/0" {
 		t.Errorf("again: %v", got)
 	}
 	if h.Revision(t) != revision || len(h.Audited(t)) != len(audited) || !slices.Contains(audited, "secrets.reseal") {
@@ -130,7 +130,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	if _, err := registry.Reseal(t.Context(), h.Pool, secret.GenerateKeys(), operation.Actor{}, registries.Epoch, 1, func(int) {}); err != nil {
 		t.Errorf("values of an unknown key: %v", err)
 	}
-	if got := reseal(t, h, secret.GenerateKeys(), 1); got["webhook_secrets"] != "0/0/3" {
+	if got := reseal(t, h, secret.GenerateKeys(), 1); got["webhook_secrets"] != "0/0/4" {
 		t.Errorf("values of an unknown key: %v", got)
 	}
 }
@@ -198,7 +198,8 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"agencies.logo": true, // everybody sees it
 		// Hashes and MACs of the reference key, which never changes, and SHA-256.
 		"citizen_addresses.hash": true, "sign_in_codes.address": true, "sign_in_codes.browser": true, "sign_in_codes.mac": true, "sign_in_requests.address": true,
-		"sign_in_requests.prefix": true, "sign_in_failures.address": true, "citizen_sessions.token": true, "subject_contacts.address": true, "link_failures.subject": true,
+		"sign_in_requests.prefix": true, "sign_in_failures.address": true, "citizen_sessions.token": true, "subject_contacts.address": true,
+		"citizen_passkeys.id": true, "citizen_seen.token": true, "citizen_seen.subject": true, "citizen_seen.macs": true, "passkey_challenges.browser": true,
 	}
 	for _, table := range tables {
 		known[table.Table] = true

@@ -158,7 +158,7 @@ func (l *loader) applications(q *db.Queries) {
 	})
 	read(l, "applications", q.Applications, func(r db.Application) {
 		s.Applications[r.ID] = Application{
-			ID: r.ID, AgencyID: r.AgencyID, Name: r.Name, Active: r.Active, Integrator: r.Integrator, Offers: r.Offers,
+			ID: r.ID, AgencyID: r.AgencyID, Name: r.Name, Active: r.Active, Integrator: r.Integrator, Portal: r.Portal, Offers: r.Offers, SuccessOrigins: r.SuccessOrigins,
 			EmbedOrigins: r.EmbedOrigins, SessionLifetime: time.Duration(r.SessionLifetimeMs) * time.Millisecond,
 			CreationsPerMinute: int(r.CreationsPerMinute), ReadsPerMinute: int(r.ReadsPerMinute), PageSize: int(r.PageSize),
 			Cashin: cashin[r.ID], CreatedAt: r.CreatedAt.UTC(),
@@ -217,6 +217,12 @@ func (l *loader) open(label string, sealed, aad []byte) ([]byte, bool) {
 func (s *Snapshot) Service(agencyID, code string) (Service, bool) {
 	service, ok := s.byCode[codeKey{agencyID, code}]
 	return service, ok
+}
+
+// HasERP reports whether an agency has an ERP in a mode.
+func (s *Snapshot) HasERP(agencyID string, live bool) bool {
+	_, ok := s.erp[modeKey{agencyID, live}]
+	return ok
 }
 
 // IntegratorOf returns the id of an agency's integrator application; empty when it has

@@ -251,35 +251,15 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 			partitions = append(partitions, p)
 		}
 	}
-	marks, err := r.barrier.Wait(ctx, partitions...)
-	if err != nil {
-		return nil, 0, err
-	}
 	where, args := f.where()
-	var values [][]byte
-	var reached map[int32]int64
-	err = r.query(ctx, func(ctx context.Context) error {
-		return r.snapshot(ctx, &reached, func(batch *pgx.Batch) {
-			batch.Queue("SELECT count(*) FROM sessions"+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
-			size := int64(cmp.Or(f.PageSize, defaultPageSize))
-			page := append(slices.Clone(args), size, int64(max(f.Page, 1)-1)*size)
-			batch.Queue(fmt.Sprintf("SELECT snapshot FROM sessions%s ORDER BY id DESC LIMIT $%d OFFSET $%d", where, len(page)-1, len(page)), page...).
-				Query(collect(&values))
-		})
+	items, err = r.read(ctx, partitions, func(batch *pgx.Batch, values *[][]byte) {
+		batch.Queue("SELECT count(*) FROM sessions"+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
+		size := int64(cmp.Or(f.PageSize, defaultPageSize))
+		page := append(slices.Clone(args), size, int64(max(f.Page, 1)-1)*size)
+		batch.Queue(fmt.Sprintf("SELECT snapshot FROM sessions%s ORDER BY id DESC LIMIT $%d OFFSET $%d", where, len(page)-1, len(page)), page...).
+			Query(collect(values))
 	})
-	if err != nil {
-		return nil, 0, err
-	}
-	if !r.prove(marks, reached, partitions...) {
-		return nil, 0, errRebuilt
-	}
-	items = make([]checkout.Session, len(values))
-	for i, value := range values {
-		if items[i], err = r.decode(value); err != nil {
-			return nil, 0, err
-		}
-	}
-	return items, total, nil
+	return items, total, err
 }
 
 // decode reads the session of a stored snapshot.

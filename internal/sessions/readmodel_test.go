@@ -450,6 +450,12 @@ func TestSearch(t *testing.T) {
 	if err := w.store.Apply(t.Context(), snapshots(t, w.codec, all...), nil); err != nil {
 		t.Fatal(err)
 	}
+	if s, err := w.reader.ByPaymentRef(t.Context(), all[2].PaymentRef); err != nil || !reflect.DeepEqual(s, all[2]) {
+		t.Errorf("the session of a reference: %+v, %v", s, err)
+	}
+	if _, err := w.reader.ByPaymentRef(t.Context(), "0"); !errors.Is(err, readmodel.ErrNotFound) {
+		t.Errorf("the session of no reference: %v", err)
+	}
 	both := []string{appA, appB}
 	for name, c := range map[string]struct {
 		q    readmodel.Search

@@ -81,6 +81,38 @@ func (r *Reader) Search(ctx context.Context, q Search) ([]checkout.Session, erro
 	return slices.SortedFunc(maps.Values(found), func(a, b checkout.Session) int { return strings.Compare(b.ID, a.ID) }), nil
 }
 
+// ByPaymentRef returns the session of a payment reference, for people who know nothing else. It
+// shows everything that was acknowledged, like Session. If several sessions have the
+// reference, which must not be, the answer is as if none had it: money must never pay the wrong
+// one. Errors are ErrNotFound, ErrBehind and those of ctx.
+func (r *Reader) ByPaymentRef(ctx context.Context, ref string) (checkout.Session, error) {
+	var ids []string
+	err := r.query(ctx, func(ctx context.Context) error {
+		found, err := r.cfg.Pool.Query(ctx, `SELECT id FROM sessions WHERE payment_ref = $1 LIMIT 2`, ref)
+		if err != nil {
+			return err
+		}
+		ids, err = pgx.CollectRows(found, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		return checkout.Session{}, err
+	}
+	if len(ids) == 0 { // perhaps the read model does not have it yet
+		found, err := r.Search(ctx, Search{PaymentRef: ref})
+		if err != nil {
+			return checkout.Session{}, err
+		}
+		if len(found) == 1 {
+			return found[0], nil
+		}
+	}
+	if len(ids) != 1 {
+		return checkout.Session{}, ErrNotFound
+	}
+	return r.ByID(ctx, ids[0])
+}
+
 // Find returns the ids of sessions. Unlike Search it does not wait for what was acknowledged
 // just now.
 func (s *Store) Find(ctx context.Context, q Search) ([]string, error) {

@@ -84,14 +84,14 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 	for _, id := range slices.Sorted(maps.Keys(last)) {
 		s := last[id]
 		batch.Queue(`
-			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot)
-			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9)
+			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot, citizen_id, dues)
+			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, nullif($10, ''), $11)
 			ON CONFLICT (id) DO UPDATE SET
 				application_id = excluded.application_id, livemode = excluded.livemode, order_id = excluded.order_id,
 				customer_id = excluded.customer_id, payment_ref = excluded.payment_ref, status = excluded.status,
-				sequence = excluded.sequence, snapshot = excluded.snapshot
+				sequence = excluded.sequence, snapshot = excluded.snapshot, citizen_id = excluded.citizen_id, dues = excluded.dues
 			WHERE s.sequence < excluded.sequence`,
-			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value)
+			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value, s.CitizenID, duesOf(s.Session))
 		for _, m := range s.Cash() {
 			writeCash(batch, m)
 		}

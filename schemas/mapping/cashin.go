@@ -48,14 +48,14 @@ func toCashinCommand(r *record.Command) checkout.Action {
 func fromCollect(do checkout.Collect) *record.StartCollection {
 	return &record.StartCollection{
 		CollectionID: do.CollectionID, OfferID: do.OfferID, Account: do.Account, PayerSealed: do.PayerSealed, Payer: do.Payer, PayerMasked: do.PayerMasked, Total: do.Total,
-		ApprovalWindowMs: do.ApprovalWindow.Milliseconds(), SendWithinMs: do.SendWithin.Milliseconds(), Language: do.Language,
+		ApprovalWindowMs: do.ApprovalWindow.Milliseconds(), SendWithinMs: do.SendWithin.Milliseconds(), Language: do.Language, ByReference: do.ByReference,
 	}
 }
 
 func toCollect(r *record.StartCollection) checkout.Collect {
 	return checkout.Collect{
 		CollectionID: r.CollectionID, OfferID: r.OfferID, Account: r.Account, PayerSealed: r.PayerSealed, Payer: r.Payer, PayerMasked: r.PayerMasked, Total: r.Total,
-		ApprovalWindow: time.Duration(r.ApprovalWindowMs) * time.Millisecond, SendWithin: time.Duration(r.SendWithinMs) * time.Millisecond, Language: r.Language,
+		ApprovalWindow: time.Duration(r.ApprovalWindowMs) * time.Millisecond, SendWithin: time.Duration(r.SendWithinMs) * time.Millisecond, Language: r.Language, ByReference: r.ByReference,
 	}
 }
 

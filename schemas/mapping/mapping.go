@@ -211,7 +211,7 @@ func FromSession(s checkout.Session) record.Session {
 		Status: string(s.Status), Sequence: s.Sequence, FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage,
 		Orphans: s.Orphans, Late: s.Late, ReversedAt: s.ReversedAt, ReversalReason: string(s.ReversalReason), ReversalRef: s.ReversalRef,
 		Archived: s.Archived, ERP: s.ERP, Cashin: fromCashin(s.Cashin),
-		Items: fromItems(s.Items), Confirmation: fromConfirmation(s.Confirmation), CitizenID: s.CitizenID, PulledAt: s.PulledAt,
+		Items: fromItems(s.Items), Confirmation: fromConfirmation(s.Confirmation), CitizenID: s.CitizenID, PulledAt: s.PulledAt, CancelledBy: string(s.CancelledBy),
 	}
 	if len(s.Cases) > 0 {
 		r.Cases = make([]record.Case, len(s.Cases))
@@ -258,7 +258,7 @@ func ToSession(r *record.Session) checkout.Session {
 		Status: checkout.Status(r.Status), Sequence: r.Sequence,
 		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage, Orphans: r.Orphans,
 		Late: r.Late, ReversedAt: r.ReversedAt, ReversalReason: checkout.ReversalReason(r.ReversalReason), ReversalRef: r.ReversalRef, Archived: r.Archived,
-		ERP: r.ERP, Cashin: toCashin(r.Cashin), Items: toItems(r.Items), Confirmation: toConfirmation(r.Confirmation), CitizenID: r.CitizenID, PulledAt: r.PulledAt,
+		ERP: r.ERP, Cashin: toCashin(r.Cashin), Items: toItems(r.Items), Confirmation: toConfirmation(r.Confirmation), CitizenID: r.CitizenID, PulledAt: r.PulledAt, CancelledBy: checkout.Canceller(r.CancelledBy),
 	}
 	if len(r.Cases) > 0 {
 		s.Cases = make([]checkout.Case, len(r.Cases))
@@ -426,7 +426,10 @@ func FromRequest(q checkout.CollectionRequest) *record.CollectionRequest {
 		Kind: string(q.Kind), CollectionID: c.ID, SessionID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID,
 		Livemode: s.Live, OfferID: c.OfferID, Amount: c.Amount, Currency: c.Currency, Account: c.Account, PayerSealed: q.PayerSealed, Payer: q.Payer,
 		PaymentRef: s.PaymentRef, Description: s.Description, RequestedAt: q.At, NotAfter: c.NotAfter, WindowEndsAt: c.WindowEndsAt,
-		Language: q.Language,
+		Language: q.Language, ByReference: q.ByReference,
+	}
+	if q.ByReference {
+		r.Description = ""
 	}
 	if q.Kind == checkout.RequestEnquire {
 		r.Enquiry = int32(c.Enquiries) //nolint:gosec // small

@@ -324,9 +324,13 @@ func (j *job) open() (err error) {
 	return nil
 }
 
-// returnURL returns the address of the citizen's page, in the citizen's language.
+// returnURL returns the address of the citizen's page, in the citizen's language. Somebody who
+// knows the payment reference only must not learn the session's id from it.
 func (j *job) returnURL() string {
 	address := j.sink.cfg.CheckoutURL + "/c/" + j.request.SessionID
+	if j.request.ByReference {
+		address = j.sink.cfg.CheckoutURL + "/p/" + j.request.PaymentRef
+	}
 	if j.request.Language != "" {
 		address += "?lang=" + url.QueryEscape(j.request.Language)
 	}

@@ -25,7 +25,7 @@ func fromMoney(r *record.Event) ([]journal.Receipt, error) {
 	switch e.Type {
 	case checkout.EventCompleted:
 		if e.Session.Late {
-			return nil, nil // the money has its receipts since it arrived
+			return fromHonour(e)
 		}
 		return ofItems(e, journal.MovementCompleted, 1)
 	case checkout.EventLatePayment:
@@ -50,6 +50,21 @@ func fromMoney(r *record.Event) ([]journal.Receipt, error) {
 		}
 		return ofCollection(e, c, journal.MovementReversal, -1), nil
 	}
+}
+
+// fromHonour returns the receipts of a session that a case completed after its end. Late money
+// has its receipts since it arrived. A mismatch was a sum of the whole collection, and now
+// pays the items: it is taken off, and they are added. What is left has an event of its own.
+func fromHonour(e checkout.Event) ([]journal.Receipt, error) {
+	c, ok := e.Session.Case(e.Detail[checkout.DetailCaseID])
+	if !ok || c.Kind != checkout.CaseMismatch {
+		return nil, nil
+	}
+	items, err := ofItems(e, journal.MovementLate, 1)
+	if err != nil {
+		return nil, err
+	}
+	return append(ofCollection(e, c, journal.MovementMismatch, -1), items...), nil
 }
 
 // receiptOf returns what all receipts of an event have.

@@ -173,9 +173,13 @@ var stories = map[string]struct {
 		l.collect("more than the total")
 		l.want("more than the total", checkout.Cancel{By: checkout.ByIntegrator}, checkout.CodeOK)
 		l.reported("more than the total", "k-more than the total", 6000, "XAF")
+		l.Time = l.Time.Add(48 * time.Hour)
 		l.resolve("more than the total", checkout.ResolutionHonour)
 		l.resolve("more than the total", checkout.ResolutionRefund) // of the surplus
-	}, []string{"mismatch|2026-11-30|2026-11-30|XAF|6000|0|6000|acc-1|0|amount|", "reversal|2026-11-30|2026-11-30|XAF|-925|0|-925|acc-1|0|refunded|Jean"}},
+	}, []string{
+		"mismatch|2026-11-30|2026-11-30|XAF|6000|0|6000|acc-1|0|amount|", "mismatch|2026-12-02|2026-11-30|XAF|-6000|0|-6000|acc-1|0|amount|",
+		"orphan|2026-12-02|2026-12-02|XAF|925|0|925|acc-1|0||", "late|2026-12-02|2026-11-30|XAF|5000|75|5075|acc-1|1||Jean", "reversal|2026-12-02|2026-12-02|XAF|-925|0|-925|acc-1|0|refunded|Jean",
+	}},
 	"another amount, then the right one": {func(l ledger) {
 		const id = "another amount, then the right one"
 		l.open(id, nil)
@@ -283,7 +287,7 @@ func TestReceipts(t *testing.T) {
 		"Impôts|Guichet|Contribution de la patente|patente|hosted|MOBILE_MONEY|momo|order paid|1234567890123456|k-paid|op-paid|due-paid|tx-paid|AV-paid")
 	check("dues", w.rows("erp_due_ref, transaction_id, service_code", "FROM receipts WHERE session_id = 'three dues' AND movement = 'completed' ORDER BY item"), "d1|t1|a", "d2|t2|b", "d3|t3|c")
 	check("the takings of November", w.rows("currency, sum(total_amount)", `FROM receipts WHERE livemode AND tenant_id = ? AND toStartOfMonth(local_date) = '2026-11-01' GROUP BY currency ORDER BY currency`, impots),
-		"EUR|5075", "XAF|35525")
+		"EUR|5075", "XAF|36450")
 	check("a name of today", func() []string {
 		names[0].Name = "Finances"
 		if n, err := journal.NewStore(w.conn).PutNames(t.Context(), names); n != 1 || err != nil {

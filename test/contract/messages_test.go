@@ -98,8 +98,8 @@ func located(t *testing.T, up *harness.Up, name string) string {
 	return addresses[name]
 }
 
-// messagesOf returns a sender with the keys of an `up`.
-func messagesOf(t *testing.T, up *harness.Up) *notify.Sender {
+// keysOf returns the keys of an `up`.
+func keysOf(t *testing.T, up *harness.Up) (*secret.Keys, *secret.ReferenceKey) {
 	t.Helper()
 	key := func(name string) string {
 		text, err := os.ReadFile(filepath.Join(up.Data(), name))
@@ -116,6 +116,13 @@ func messagesOf(t *testing.T, up *harness.Up) *notify.Sender {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return keys, reference
+}
+
+// messagesOf returns a sender with the keys of an `up`.
+func messagesOf(t *testing.T, up *harness.Up) *notify.Sender {
+	t.Helper()
+	keys, reference := keysOf(t, up)
 	pool, err := postgres.Open(t.Context(), located(t, up, "postgres"))
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,8 @@ type chaos struct {
 
 	processes  atomic.Int64 // SIGKILLs of processes
 	tellers    atomic.Int64 // of them, of sinks that tell partners
+	stopped    atomic.Int64 // ingresses that ended by SIGTERM
+	slowest    atomic.Int64 // duration of the slowest of those ends
 	brokers    atomic.Int64 // SIGKILLs of the broker
 	storms     atomic.Int64 // processors that joined and left
 	restores   atomic.Int64 // of PostgreSQL
@@ -103,24 +105,36 @@ func (c *chaos) programme(ctx context.Context) error {
 // Chance alone would spare these sinks in a short run.
 const tellerEvery = 4
 
-// killer kills a random process at each interval and starts it again within a second. Half of
-// the ingresses get SIGTERM instead.
+// stopEvery is the interval, in kills, at which an ingress gets SIGTERM instead, as in a
+// deployment: partners' programs and others wait for answers meanwhile.
+const stopEvery = 5
+
+// killer kills a random process at each interval and starts it again within a second.
 func (c *chaos) killer(ctx context.Context) {
 	random := rand.New(rand.NewPCG(c.seed, 0))
 	var restarts sync.WaitGroup
 	defer restarts.Wait()
-	tellers := slices.DeleteFunc(slices.Clone(c.stack.Fleet), func(p *program.Process) bool { return !isTeller(p) })
+	only := func(kind func(*program.Process) bool) []*program.Process {
+		return slices.DeleteFunc(slices.Clone(c.stack.Fleet), func(p *program.Process) bool { return !kind(p) })
+	}
+	tellers, ingresses := only(isTeller), only(isIngress)
 	for n := 0; measure.Pause(ctx, c.every); n++ {
 		among := c.stack.Fleet
-		if n%tellerEvery == 0 {
-			among = tellers
+		stop := n%stopEvery == stopEvery/2
+		switch {
+		case n%tellerEvery == 0:
+			among, stop = tellers, false
+		case stop:
+			among = ingresses
 		}
 		victim := among[random.IntN(len(among))]
 		wait := time.Duration(random.Int64N(int64(time.Second)))
-		if isIngress(victim) && random.IntN(2) == 0 {
-			// A deployment: partners' programs and others wait for answers meanwhile.
+		if stop {
 			restarts.Go(func() {
+				begun := time.Now()
 				if victim.Signal(syscall.SIGTERM) {
+					c.stopped.Add(1)
+					c.slowest.Store(max(c.slowest.Load(), int64(time.Since(begun))))
 					time.Sleep(wait)
 					_ = victim.Start()
 				}

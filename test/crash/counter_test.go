@@ -62,7 +62,9 @@ func (l *load) clerk(ctx context.Context, key, what string, body map[string]any,
 	}
 }
 
-// approve makes the operator approve the collection of a session as soon as it has one.
+// approve makes the operator approve the collection of a session as soon as it has one. When
+// the load is over it leaves that to approveAbandoned: the operator may never get the
+// request, because the broker was down until its time was over.
 func (l *load) approve(ctx context.Context, c creation) {
 	for try := 0; ; try++ {
 		done, err := l.tryApprove(ctx, c)
@@ -72,6 +74,12 @@ func (l *load) approve(ctx context.Context, c creation) {
 		case err != nil && ctx.Err() == nil:
 			l.surprise("approving the collection of %s: %v", c.session, err)
 			return
+		}
+		select {
+		case <-l.over:
+			l.abandon(c)
+			return
+		default:
 		}
 		if !l.again(ctx, try) {
 			return

@@ -16,11 +16,14 @@ import (
 )
 
 // One journey in partnerEvery is that of a partner's program on the deprecated cash-in
-// surface. partnerRun journeys in a row are of one partner, so that their numbers follow
-// each other. The quotas of the surface allow 5 calls of each kind a minute.
+// surface. partnersAtOnce partners take turns, and each makes one journey of every kind, so
+// that its numbers follow each other. The quotas of the surface allow 5 calls of each kind a
+// minute.
 const (
-	partnerEvery = 20
-	partnerRun   = 8
+	partnerEvery   = 20
+	partnerKinds   = 8
+	partnersAtOnce = 8
+	partnerPause   = 2 * time.Second // before a call without an answer is repeated, because of the quotas
 )
 
 // partnerPatience is how long a partner's program waits for an answer: partners/payments
@@ -59,9 +62,10 @@ func (l *load) partnerJourney(ctx context.Context, n int) {
 	l.started++
 	l.mu.Unlock()
 	k := n / partnerEvery
-	p := l.partners[k/partnerRun%len(l.partners)]
+	turn, who := k/partnersAtOnce, k%partnersAtOnce
+	p := l.partners[(turn/partnerKinds*partnersAtOnce+who)%len(l.partners)]
 	c := charge{application: p.ID, external: fmt.Sprintf("charge-%06d", n), amount: int64(1000 + n%9000)}
-	switch k % partnerRun {
+	switch (turn + who) % partnerKinds {
 	case 0:
 		if l.initCheckout(ctx, p, &c, n) {
 			l.pay(ctx, c.session, "06 600 00 01", n)
@@ -181,8 +185,8 @@ func (l *load) charged(c charge) {
 
 // partnerCall calls the surface, under its prefixes in turn, until it is answered. A call
 // that is not repeatable is sent again only when the service surely has not carried it out:
-// nothing listened, the token or the quota refused it, or Retry-After says so. ok is false
-// without an answer.
+// nothing listened, the token or the quota refused it, or Retry-After says so. When the load
+// is over nobody waits for the next minute's quota. ok is false without an answer.
 func (l *load) partnerCall(ctx context.Context, p *partner, method, path, body string, at int, repeatable bool) (status int, answer string, ok bool) {
 	token := ""
 	for try := 0; ; try++ {
@@ -192,11 +196,16 @@ func (l *load) partnerCall(ctx context.Context, p *partner, method, path, body s
 		}
 		var retryAfter string
 		status, answer, retryAfter, err = p.call(ctx, l.partnerURL(at+try, path), method, body, token)
-		wait := time.Duration(0)
+		wait := partnerPause
 		switch {
 		case err == nil && status == http.StatusUnauthorized: // PostgreSQL has forgotten the token
 			continue
-		case err == nil && (status == http.StatusTooManyRequests || status == http.StatusInternalServerError && retryAfter != ""):
+		case err == nil && status == http.StatusTooManyRequests:
+			if !l.nextMinute(ctx, retryAfter) {
+				return 0, "", false
+			}
+			continue
+		case err == nil && status == http.StatusInternalServerError && retryAfter != "":
 			seconds, _ := strconv.Atoi(retryAfter)
 			wait = time.Duration(seconds) * time.Second
 		case err == nil && status != http.StatusInternalServerError:
@@ -210,6 +219,24 @@ func (l *load) partnerCall(ctx context.Context, p *partner, method, path, body s
 		if !measure.Pause(ctx, wait) || !l.again(ctx, try) {
 			return 0, "", false
 		}
+	}
+}
+
+// nextMinute waits until a quota is new. It returns false when the load is over.
+func (l *load) nextMinute(ctx context.Context, retryAfter string) bool {
+	seconds, _ := strconv.Atoi(retryAfter)
+	select {
+	case <-ctx.Done():
+		l.giveUp()
+		return false
+	case <-l.over:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.refused++
+		return false
+	case <-time.After(time.Duration(seconds) * time.Second):
+		l.retries.Add(1)
+		return true
 	}
 }
 
@@ -229,9 +256,14 @@ func (l *load) partnerToken(ctx context.Context, p *partner, stale string, at in
 	body := fmt.Sprintf(`{"apiKey":%q,"secretKey":%q}`, p.APIKey, p.SecretKey)
 	for try := 0; ; try++ {
 		status, answer, retryAfter, err := p.call(ctx, l.partnerURL(at+try, "/generate-application-access-token"), http.MethodPost, body, "")
-		wait := time.Duration(0)
+		wait := partnerPause
 		switch {
-		case err == nil && (status == http.StatusTooManyRequests || status == http.StatusInternalServerError):
+		case err == nil && status == http.StatusTooManyRequests:
+			if !l.nextMinute(ctx, retryAfter) {
+				return "", false
+			}
+			continue
+		case err == nil && status == http.StatusInternalServerError:
 			seconds, _ := strconv.Atoi(retryAfter)
 			wait = time.Duration(seconds) * time.Second
 		case err == nil:

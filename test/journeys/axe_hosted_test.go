@@ -28,7 +28,11 @@ type look struct {
 // looks are all variants. The first one has everything that a page can show.
 var looks = []look{
 	{name: "", pictured: page.States, change: func(*page.View) {}},
-	{name: "faulty", widths: pictureWidths, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
+	{name: "faulty", widths: pictureWidths, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview, page.StateReference}, pictured: []page.State{page.StatePhone, page.StateReference}, change: func(v *page.View) {
+		if v.State == page.StateReference {
+			v.Typed, v.Errors = "4821 0933 7715 0265", []page.FieldError{{Field: page.FieldReference, Code: page.ErrorReferenceMistyped}}
+			return
+		}
 		v.Errors = []page.FieldError{
 			{Field: page.FieldPhone, Code: page.ErrorPhoneInvalid},
 			{Field: page.FieldOffer, Code: page.ErrorOfferMissing},
@@ -38,6 +42,13 @@ var looks = []look{
 	}},
 	{name: "paid", widths: pictureWidths, states: []page.State{page.StateReview}, pictured: []page.State{page.StateReview}, change: func(v *page.View) {
 		v.Errors = []page.FieldError{{Code: page.ErrorOrderPaid}}
+	}},
+	// Paying by reference: no description and no cancel.
+	{name: "by-reference", widths: pictureWidths, states: []page.State{page.StatePhone, page.StateReview}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
+		v.Description, v.SubjectEnds, v.CancelAction = "", []string{"1234", "6789"}, ""
+	}},
+	{name: "dues", widths: pictureWidths, states: []page.State{page.StateReview, page.StateCancelled}, pictured: []page.State{page.StateReview, page.StateCancelled}, change: func(v *page.View) {
+		v.DuesURL, v.Errors = "/portal", []page.FieldError{{Code: page.ErrorDuesUnknown}}
 	}},
 	{name: "none", widths: pictureWidths, states: []page.State{page.StateChoose}, pictured: []page.State{page.StateChoose}, change: func(v *page.View) { v.Offers = nil }},
 	{name: "one", widths: pictureWidths, states: []page.State{page.StatePhone}, change: func(v *page.View) { v.OffersURL = "" }},
@@ -120,6 +131,7 @@ func everything(state page.State, lang money.Language) page.View {
 			{ID: "cash_agency", Kind: page.KindCash},
 		},
 		Offer: "momo", Kind: page.KindMobileMoney, Phone: "06 600 00 01", Payer: "+242066000001",
+		PayURL: "https://pay.example/p/4821093377150264",
 		Hidden: []page.Field{{Name: "attempt", Value: "01K9"}},
 		Now:    now, WindowEnds: now.Add(4*time.Minute + 37*time.Second), USSD: "*105#", ExpiresAt: now.Add(24 * time.Hour),
 		Version: "7", LiveURL: "/c/chs_1/live", FailureCode: "collect.approval_timeout",

@@ -22,6 +22,8 @@ type visitor struct {
 	clock    int      // above 0 if the row needs the clock moved, see journeys.mjs
 	url      string   // instead of the session's own page
 	euros    bool     // 60.00 EUR instead of 5,000 XAF
+	portal   bool     // a session of the citizen portal
+	change   string   // of its due, in JSON, for the scenario dueChanges
 	hosted   bool     // not in a frame: the row is about tabs, the way back, or an error page
 
 	pages    string // in order; a page shown again counts once; x? may be missing

@@ -23,6 +23,7 @@ type Processor struct {
 	Numbers   map[checkout.NumberKey]string
 	Externals map[checkout.ExternalKey]checkout.External
 	Claims    map[checkout.ClaimKey]checkout.Claim
+	Keys      map[checkout.IdempotencyKey]checkout.Idempotency
 	// Requests are those that the sink collect would get.
 	Requests []checkout.CollectionRequest
 	// Events are all events.
@@ -34,7 +35,7 @@ func New(t testing.TB, now time.Time) *Processor {
 	return &Processor{
 		T: t, Time: now, Sessions: map[string]checkout.Session{}, Orders: map[checkout.OrderKey]checkout.Order{}, Tills: map[checkout.TillKey]checkout.Till{},
 		Months: map[checkout.MonthKey]int{}, Numbers: map[checkout.NumberKey]string{}, Externals: map[checkout.ExternalKey]checkout.External{},
-		Claims: map[checkout.ClaimKey]checkout.Claim{},
+		Claims: map[checkout.ClaimKey]checkout.Claim{}, Keys: map[checkout.IdempotencyKey]checkout.Idempotency{},
 	}
 }
 
@@ -55,8 +56,9 @@ func (v view) External(k checkout.ExternalKey) checkout.External {
 
 func (v view) Claim(k checkout.ClaimKey) checkout.Claim { return v.Claims[k] }
 
-func (v view) Idempotency(checkout.IdempotencyKey) (checkout.Idempotency, bool) {
-	return checkout.Idempotency{}, false
+func (v view) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bool) {
+	i, ok := v.Keys[k]
+	return i, ok
 }
 
 // Decide carries a command out and returns its answer. The caller holds the lock.
@@ -77,6 +79,7 @@ func (p *Processor) Decide(cmd checkout.Command) checkout.Answer {
 	maps.Copy(p.Numbers, d.Numbers)
 	maps.Copy(p.Externals, d.Externals)
 	maps.Copy(p.Claims, d.Claims)
+	maps.Copy(p.Keys, d.Idempotency)
 	p.Requests = append(p.Requests, d.Collections...)
 	p.Events = append(p.Events, d.Events...)
 	return *d.Answer

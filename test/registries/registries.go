@@ -85,6 +85,12 @@ agencies:
         reads_per_minute: 500
         page_size: 25
         cashin: {mode: test, api_key: cashin-api-private, secret_key: cashin-secret-private, redirect_origins: [https://partner.example], webhook_url: https://partner.example.org/hook, providers: [mobile_money_a]}
+    portal:
+      active: true
+      offers: [momo, cash_agency]
+      session_lifetime: 3h
+      success_origins: ["https://www.impots.example"]
+      webhook_endpoints: [{url: https://www.impots.example/hooks, secret: whsec_rrrrrrrrrrrrrrrrrrrrrrrr, events: [checkout.completed]}]
     clerks:
       - {code: c01, name: Guichet 1, counter: Hall, payment_limit: 500000, day_limit: 2000000, active: true, keys: [{secret: ck_test_aaaaaaaaaaaaaaaaaaaaaaaa}, {secret: ck_live_aaaaaaaaaaaaaaaaaaaaaaaa}]}
       - {code: c02, name: Guichet 2, counter: Annexe, keys: [{secret: ck_test_bbbbbbbbbbbbbbbbbbbbbbbb}]}
@@ -101,7 +107,7 @@ func Edit(t *testing.T, old, with string) string {
 
 // Plain lists every secret of Full.
 var Plain = []string{
-	KeyTest, KeyLive, KeyPlatform, WebhookSecret, "whsec_tttttttttttttttttttttttt", "erp-token-very-private", "erp-password-very-private",
+	KeyTest, KeyLive, KeyPlatform, WebhookSecret, "whsec_tttttttttttttttttttttttt", "whsec_rrrrrrrrrrrrrrrrrrrrrrrr", "erp-token-very-private", "erp-password-very-private",
 	"momo-sub-private", "momo-key-private", "cashin-api-private", "cashin-secret-private",
 	ClerkTest, ClerkLive, ClerkTwo,
 }

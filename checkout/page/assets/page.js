@@ -8,6 +8,8 @@
   // In a frame embed.js loads pages. It sends the event quittance:page for each.
   var load = window.quittanceLoad || function (url) { location.replace(url); };
   var framed = !!window.quittanceLoad;
+  // Who pays by reference must be known again by the page of the result. A frame need not be.
+  var credentials = framed ? "omit" : "same-origin";
 
   // The review is the answer to a form. Without this, Back or a reload would make the
   // browser send the form again.
@@ -30,7 +32,7 @@
     // A card payment continues on the acquirer's page. The answer has its address.
     event.preventDefault();
     fetch(form.action, {
-      method: "POST", headers: { "Accept": "application/json" }, credentials: "omit", cache: "no-store",
+      method: "POST", headers: { "Accept": "application/json" }, credentials: credentials, cache: "no-store",
       body: new URLSearchParams(new FormData(form))
     }).then(function (answer) { return answer.ok ? answer.json() : {}; }).then(function (answer) {
       var to = answer.next_action && answer.next_action.redirect && answer.next_action.redirect.url;
@@ -116,7 +118,7 @@
   function get(type, signal) {
     return fetch(data.live, {
       headers: { "Accept": type, "Last-Event-ID": data.version },
-      cache: "no-store", credentials: "omit", signal: signal
+      cache: "no-store", credentials: credentials, signal: signal
     }).then(function (answer) {
       if (!answer.ok) throw new Error(answer.status);
       return answer;

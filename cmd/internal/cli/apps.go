@@ -20,7 +20,7 @@ func apps() Command {
 // appJSON is an application as --json prints it. The agency is a slug.
 func appJSON(a registry.ApplicationEntry) object {
 	return object{
-		"id", a.ID, "name", a.Name, "agency", a.Agency, "active", a.Active, "integrator", a.Integrator, "offers", a.Offers, "embed_origins", a.EmbedOrigins,
+		"id", a.ID, "name", a.Name, "agency", a.Agency, "active", a.Active, "integrator", a.Integrator, "portal", a.Portal, "offers", a.Offers, "embed_origins", a.EmbedOrigins, "success_origins", a.SuccessOrigins,
 		"session_lifetime", a.SessionLifetime.String(), "creations_per_minute", a.CreationsPerMinute, "reads_per_minute", a.ReadsPerMinute, "page_size", a.PageSize,
 		"set_by_command", a.ByCommand, "created_at", a.CreatedAt,
 	}
@@ -40,7 +40,7 @@ func (a *appFlags) declare(f *pflag.FlagSet) {
 	f.Int64Var(&a.creationsPerMinute, "creations-per-minute", 30, "quota of creations, over all keys")
 	f.Int64Var(&a.readsPerMinute, "reads-per-minute", registry.DefaultReadsPerMinute, "quota of reads, for each key")
 	f.Int64Var(&a.pageSize, "page-size", registry.DefaultPageSize, "sessions on a page of a list")
-	f.BoolVar(&a.active, "active", true, "whether the application's keys are valid; --active=false ends all access at once")
+	f.BoolVar(&a.active, "active", true, "whether the application's keys are valid, or the agency has a citizen portal; --active=false ends all access at once")
 }
 
 // changed returns the fields whose flags were given.
@@ -129,14 +129,25 @@ func listApps() Command {
 					if !a.Active {
 						state = "not active"
 					}
-					if a.Integrator {
+					switch {
+					case a.Integrator:
 						state += ", integrator"
+					case a.Portal:
+						state += ", citizen portal"
 					}
-					return []any{a.ID, a.Agency, a.Name, strings.Join(a.Offers, " "), a.SessionLifetime, a.CreationsPerMinute, strings.Join(a.ByCommand, " "), state}
+					return []any{a.ID, a.Agency, a.Name, strings.Join(a.Offers, " "), a.SessionLifetime, quota(a.CreationsPerMinute), strings.Join(a.ByCommand, " "), state}
 				}))
 			})
 		},
 	}
+}
+
+// quota shows a limit; 0 is none.
+func quota(perMinute int) any {
+	if perMinute == 0 {
+		return "no limit"
+	}
+	return perMinute
 }
 
 func setApp() Command {
@@ -154,7 +165,10 @@ func setApp() Command {
 			}
 			return m.show(appJSON(a), func(p *page) {
 				p.say("Application %s of %s is set. Registry files leave: %s; `quittance seed --overrule` sets them from a file again.", a.ID, a.Owner(), strings.Join(a.ByCommand, ", "))
-				if !a.Active {
+				switch {
+				case !a.Active && a.Portal:
+					p.say("It is not active: the agency has no citizen portal.")
+				case !a.Active:
 					p.say("It is not active: its keys open nothing.")
 				}
 			})

@@ -9,12 +9,15 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"quittance/internal/citizens"
 	"quittance/internal/commands"
+	"quittance/internal/contact"
 	"quittance/internal/personal"
+	"quittance/internal/secret"
 	"quittance/internal/sessions"
 )
 
-const erasePlan = `This erases the contact data and the payers' numbers of %s, for ever: Kafka, its copies and the local stores keep what nobody can open.
+const erasePlan = `This erases %s, for ever: Kafka, its copies and the local stores keep what nobody can open.
 Sessions that have not ended are left out. It may be interrupted and given again.`
 
 // staysAfterErasure says what erase leaves, in the words of the data-protection officer's
@@ -26,28 +29,62 @@ var staysAfterErasure = []string{
 	"operator cases and the audit table, which hold no contact data",
 }
 
-// erase erases the personal data of ended sessions.
+// erasure is what erase is asked to erase. One of the three is given.
+type erasure struct {
+	session, phone, email string
+	reason                string
+}
+
+func (e erasure) check() error {
+	given := 0
+	for _, one := range []string{e.session, e.phone, e.email} {
+		if one != "" {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return usage("say what to erase: either --session with a chs_ id, or --phone with a number, or --email with an address")
+	case e.phone != "" && personal.Canonical(e.phone) == "":
+		return usage("--phone: must be a phone number, such as \"+242 06 600 00 01\"")
+	}
+	if e.email != "" {
+		if _, err := contact.ParseEmail(e.email); err != nil {
+			return usage("--email: must be an e-mail address, such as name@example.org")
+		}
+	}
+	return nil
+}
+
+// account is the address of the citizen's account that is erased; ok is false for none.
+func (e erasure) account() (a contact.Address, ok bool) {
+	err := error(nil)
+	switch {
+	case e.email != "":
+		a, err = contact.ParseEmail(e.email)
+	case e.phone != "":
+		a, err = contact.ParsePhone(e.phone) // a number of another country opens no account
+	default:
+		return a, false
+	}
+	return a, err == nil
+}
+
+// erase erases the personal data of ended sessions, and citizens' accounts.
 func erase() Command {
-	var session, phone, reason string
+	var e erasure
 	var yes bool
 	return Command{
-		Use: "erase", Short: "Erase contact data and payers' numbers of ended sessions", JSON: "the sessions and what stays",
-		Examples: []string{"erase --session chs_0000000000000000000000000000", `erase --phone "+242 06 600 00 01" --reason "request 2026-117"`},
+		Use: "erase", Short: "Erase contact data and payers' numbers of ended sessions, and a citizen's account", JSON: "the sessions, the account and what stays",
+		Examples: []string{"erase --session chs_0000000000000000000000000000", `erase --phone "+242 06 600 00 01" --reason "request 2026-117"`, "erase --email name@example.org"},
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
-			f.StringVar(&session, "session", "", "the session, a chs_ id")
-			f.StringVar(&phone, "phone", "", "all sessions with this phone number, of the contact data or of the payer; QUITTANCE_PHONE keeps it out of the shell's history")
-			f.StringVar(&reason, "reason", "", "recorded in the audit table, for example the number of the request; no personal data")
+			f.StringVar(&e.session, "session", "", "the session, a chs_ id")
+			f.StringVar(&e.phone, "phone", "", "all sessions with this phone number, of the contact data or of the payer, and the account of the portal that it opens; QUITTANCE_PHONE keeps it out of the shell's history")
+			f.StringVar(&e.email, "email", "", "the account of the portal that this e-mail address opens; QUITTANCE_EMAIL keeps it out of the shell's history")
+			f.StringVar(&e.reason, "reason", "", "recorded in the audit table, for example the number of the request; no personal data")
 			yesFlag(f, &yes)
 		},
-		Check: func(*Meta) error {
-			switch {
-			case (session == "") == (phone == ""):
-				return usage("say what to erase: either --session with a chs_ id, or --phone with a number")
-			case phone != "" && personal.Canonical(phone) == "":
-				return usage("--phone: must be a phone number, such as \"+242 06 600 00 01\"")
-			}
-			return nil
-		},
+		Check: func(*Meta) error { return e.check() },
 		Operate: func(ctx context.Context, m *Meta) error {
 			if err := m.Need("kafka", "schema-registry"); err != nil {
 				return err
@@ -60,33 +97,61 @@ func erase() Command {
 			if err != nil {
 				return err
 			}
-			q := personal.Request{Actor: operator(), At: m.now, By: "session", Reason: reason}
-			ids, what, incomplete := []string{session}, "session "+session, error(nil)
-			if phone != "" {
+			q := personal.Request{Actor: operator(), At: m.now, By: "session", Reason: e.reason}
+			var ids []string
+			what, incomplete := "the contact data and the payers' numbers of session "+e.session, error(nil)
+			switch {
+			case e.session != "":
+				ids = []string{e.session}
+			case e.phone != "":
 				q.By = "phone"
-				if ids, incomplete = store.Find(ctx, phone); incomplete != nil && !errors.Is(incomplete, personal.ErrLocked) {
+				if ids, incomplete = store.Find(ctx, e.phone); incomplete != nil && !errors.Is(incomplete, personal.ErrLocked) {
 					return incomplete
 				}
-				what = fmt.Sprintf("%d sessions with this number", len(ids))
-			}
-			if len(ids) == 0 {
-				yes = true // there is nothing to agree to
+				what = fmt.Sprintf("the contact data and the payers' numbers of %d sessions with this number, and the citizen's account of this number if there is one", len(ids))
+			default:
+				what = "the citizen's account of this address, if there is one"
 			}
 			if err := m.agree(yes, fmt.Sprintf(erasePlan, what)); err != nil {
 				return err
 			}
-			return errors.Join(m.eraseAll(ctx, store, ids, q), incomplete)
+			account, err := m.eraseAccount(ctx, e, keys)
+			if err != nil {
+				return err
+			}
+			return errors.Join(m.eraseAll(ctx, store, ids, q, account), incomplete)
 		},
 	}
 }
 
+// eraseAccount erases the account that the address opens. It returns what was done; empty if
+// no address is given.
+func (m *Meta) eraseAccount(ctx context.Context, e erasure, keys *secret.Keys) (personal.Result, error) {
+	address, ok := e.account()
+	if !ok {
+		return "", nil
+	}
+	reference, err := m.OpenReferenceKey()
+	if err != nil {
+		return "", err
+	}
+	store, err := citizens.New(citizens.Config{Pool: m.pool, Keys: keys, Reference: reference, Now: func() time.Time { return m.now }})
+	if err != nil {
+		return "", err
+	}
+	if erased, err := store.Erase(ctx, operator(), address, e.reason); err != nil || erased {
+		return personal.ResultErased, err
+	}
+	return personal.ResultNothing, nil
+}
+
 // eraseAll erases sessions and prints what was done. Sessions that are not erased are an
 // error.
-func (m *Meta) eraseAll(ctx context.Context, store *personal.Store, ids []string, q personal.Request) error {
+func (m *Meta) eraseAll(ctx context.Context, store *personal.Store, ids []string, q personal.Request, account personal.Result) error {
 	rows := make([][]any, 0, len(ids))
 	list := make([]object, 0, len(ids))
 	count := map[personal.Result]int{}
-	err := m.withProcessor(ctx, func(ctx context.Context, processor *commands.Checkout, _ *sessions.Reader) error {
+	each := func(ctx context.Context, processor *commands.Checkout, _ *sessions.Reader) error {
 		for _, id := range ids {
 			result, err := store.Erase(ctx, processor, id, q)
 			if err != nil {
@@ -97,12 +162,21 @@ func (m *Meta) eraseAll(ctx context.Context, store *personal.Store, ids []string
 			rows = append(rows, []any{id, resultWords[result]})
 		}
 		return nil
-	})
+	}
+	err := error(nil)
+	if len(ids) > 0 {
+		err = m.withProcessor(ctx, each)
+	}
 	if err == nil && len(ids) == 1 && count[personal.ResultUnknown] > 0 {
 		return errors.New("no session has this id, and no data are kept for it; ids look like chs_…")
 	}
-	shown := m.show(object{"sessions", list, "stays", staysAfterErasure}, func(p *page) {
-		p.table("No session has this number.", "SESSION,RESULT", rows)
+	shown := m.show(object{"sessions", list, "account?", string(account), "stays", staysAfterErasure}, func(p *page) {
+		if q.By == "phone" || len(rows) > 0 {
+			p.table("No session has this number.", "SESSION,RESULT", rows)
+		}
+		if account != "" {
+			p.say("The citizen's account: %s.", resultWords[account])
+		}
 		p.say("What stays, because accounts must be kept:\n  %s", strings.Join(staysAfterErasure, "\n  "))
 	})
 	switch {

@@ -64,8 +64,8 @@ func (c configuration) channel(tenantID string, live bool, offerID string, locke
 }
 
 // WithoutChannel names the applications that have a key in force, with the mode of the key,
-// whose citizens could pay by none of the application's offers: "Guichet fiscal (impots)
-// live". Their creations are refused with checkout.no_channel. It needs an open registry.
+// and the citizen portals whose citizens could pay by none of their offers: "Guichet fiscal
+// (impots) live". Their creations are refused with checkout.no_channel. It needs an open registry.
 func (b *Base) WithoutChannel(ctx context.Context) (found []string, err error) {
 	keys, err := identity.ListKeys(ctx, b.Pool)
 	if err != nil {
@@ -90,6 +90,11 @@ func (b *Base) WithoutChannel(ctx context.Context) (found []string, err error) {
 		}
 	}
 	c := b.configuration()
+	for _, agency := range c.Agencies() {
+		if portal, ok := c.PortalOf(agency.ID); ok {
+			creators[creator{portal.ID, !b.Developer()}] = true // the mode of a portal is that of its installation
+		}
+	}
 	for by := range creators {
 		app, ok := c.Application(by.application)
 		if !ok || !app.Active || slices.ContainsFunc(app.Offers, func(offer string) bool { return c.channel(app.AgencyID, by.live, offer, true) }) {

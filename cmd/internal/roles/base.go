@@ -21,8 +21,10 @@ import (
 	"quittance/internal/clock"
 	"quittance/internal/commands"
 	"quittance/internal/connector/all"
+	"quittance/internal/erp"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
+	"quittance/internal/notify"
 	"quittance/internal/personal"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
@@ -52,6 +54,8 @@ type Base struct {
 	Machine MachineTime
 
 	processor *commands.Checkout // after commands
+	dues      *erp.Dues          // after Dues
+	messages  *notify.Sender     // after Messages
 
 	served servedMetrics
 	lags   *lags

@@ -65,12 +65,20 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	if err := b.tellCitizens(); err != nil {
+		return err
+	}
 	live := watch.New(watch.Config{Sessions: sessions, Log: b.Log, Metrics: b.Metrics})
 	b.Run("live status", live.Run)
+	dues, err := b.Dues()
+	if err != nil {
+		return err
+	}
 	citizen, err := pages.New(pages.Config{
-		Commands: h, Sessions: sessions, Live: live, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
-		Gate: gate, Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(),
-		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Commands: h, Sessions: sessions, Live: live, Dues: dues, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
+		Gate: gate, Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(), Keys: b.Keys, PublicURL: checkoutURL,
+		Lookups: &quota.Lookups{Postgres: b.Pool, Now: b.Now, PerClient: pages.LookupsPerClient, Unknown: pages.UnknownLookups},
+		Now:     b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err
@@ -87,7 +95,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	counters, err := counter.New(counter.Config{
-		Commands: h, Sessions: sessions, Registry: b.Registry, Identities: b.Identities, Tills: cash, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
+		Commands: h, Sessions: sessions, Dues: dues, Registry: b.Registry, Identities: b.Identities, Tills: cash, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
 		Unknown: &quota.Unknown{Postgres: b.Pool, Now: b.Now, Most: counter.MaxUnknown},
 		Now:     b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
@@ -95,6 +103,10 @@ func (b *Base) ingress() error {
 		return err
 	}
 	partners, err := b.cashinSurface(h, refs, reads, ids, connectors, checkoutURL)
+	if err != nil {
+		return err
+	}
+	taxpayers, err := b.citizenSurface(h, refs, sessions, reads, ids, checkoutURL)
 	if err != nil {
 		return err
 	}
@@ -110,7 +122,7 @@ func (b *Base) ingress() error {
 	// A page that frames a session may also ask for its completion token.
 	api.Routes(r.With(citizen.CrossOrigin))
 	sdk.Routes(r)
-	for _, part := range []interface{ Routes(chi.Router) }{citizen, reports, counters, partners, manual} {
+	for _, part := range []interface{ Routes(chi.Router) }{citizen, reports, counters, partners, taxpayers, manual} {
 		part.Routes(r)
 	}
 	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})

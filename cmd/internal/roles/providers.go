@@ -133,12 +133,15 @@ func (b *Base) notify() error {
 	return b.deliver(notify.Kind, policy)
 }
 
-// Messages returns a sender of messages to people, for roles that need registry and reference
-// key.
+// Messages returns the process's sender of messages to people, for roles that need registry
+// and reference key.
 func (b *Base) Messages() (*messages.Sender, error) {
+	if b.messages != nil {
+		return b.messages, nil
+	}
 	s, err := messages.NewSender(messages.SenderConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Personal: b.Personal, Reference: b.References, Metrics: b.Metrics})
 	if err == nil {
-		b.close = append(b.close, s.Close)
+		b.messages, b.close = s, append(b.close, s.Close)
 	}
 	return s, err
 }

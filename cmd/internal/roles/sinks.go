@@ -80,6 +80,15 @@ func (b *Base) erp() error {
 // ERPs returns a client of the agencies' ERPs.
 func (b *Base) ERPs() *client.Client { return client.New(client.Config{Loopback: b.Loopback}) }
 
+// Dues returns the reader of what the agencies' ERPs say that citizens owe, which all roles of
+// the process share. It needs the registry.
+func (b *Base) Dues() (d *client.Dues, err error) {
+	if b.dues == nil {
+		b.dues, err = client.NewDues(client.DuesConfig{Client: b.ERPs(), Registry: b.Registry, Now: b.Now, Metrics: b.Metrics})
+	}
+	return b.dues, err
+}
+
 // DeliveryKinds returns the kinds of deliveries. reg may be nil for operations that need
 // no destinations.
 func DeliveryKinds(reg *registry.Registry) deliveries.Kinds {
@@ -150,6 +159,7 @@ func (b *Base) sweepPersonalData(ctx context.Context) error {
 
 func (b *Base) readmodel() error {
 	b.Run("personal data sweep", b.sweepPersonalData)
+	b.watchCitizens()
 	return add(b, "readmodel", sinkreadmodel.New, sinkreadmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log, Metrics: b.Metrics})
 }
 

@@ -190,6 +190,9 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 			return fmt.Errorf("%s: %w", app.path, err)
 		}
 	}
+	if err := w.portal(ctx, a); err != nil {
+		return fmt.Errorf("portal: %w", err)
+	}
 	for _, c := range a.clerks {
 		w.report.Clerks++
 		if err := w.identities.PutClerk(ctx, c.Clerk, c.settings); err != nil {
@@ -251,6 +254,27 @@ func (w *writer) application(ctx context.Context, a application) error {
 		return err
 	}
 	return w.cashinPair(ctx, a)
+}
+
+// portal writes the citizen portal of an agency. A portal that the file does not name keeps
+// its settings; its name follows the agency's slug.
+func (w *writer) portal(ctx context.Context, a agency) error {
+	now, known := w.Before.PortalOf(a.ID)
+	switch {
+	case a.portal == nil && (!known || now.Name == registry.PortalName(a.Slug)):
+		return nil
+	case a.portal == nil:
+		return w.q.UpsertPortal(ctx, db.UpsertPortalParams{ID: now.ID, AgencyID: a.ID, Name: registry.PortalName(a.Slug), CreatedAt: w.Now})
+	}
+	if err := w.q.UpsertPortal(ctx, w.besidePortal(*a.portal)); err != nil {
+		return err
+	}
+	if w.overrule {
+		if err := w.q.ForgetApplicationCommands(ctx, a.portal.ID); err != nil {
+			return err
+		}
+	}
+	return w.endpoints(ctx, a.portal.endpoints, a.portal.ID)
 }
 
 // cashinPair makes the pair of a file the application's, unless the database knows it.

@@ -29,7 +29,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
 	report := h.Seed(t, registries.Full)
-	if report.Agencies != 1 || report.Applications != 1 || report.Services != 2 || report.Keys != 6 || report.Endpoints != 2 || report.Clerks != 2 || !report.Changed || len(report.Minted) != 0 {
+	if report.Agencies != 1 || report.Applications != 1 || report.Services != 2 || report.Keys != 6 || report.Endpoints != 3 || report.Clerks != 2 || !report.Changed || len(report.Minted) != 0 {
 		t.Errorf("report = %+v", report)
 	}
 	r := h.Open(t)
@@ -42,7 +42,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	access := app.Cashin
 	app.Cashin = nil
 	if want := (registry.Application{
-		ID: registries.AppA, AgencyID: registries.AgencyA, Name: "Guichet fiscal", Active: true, Integrator: true, Offers: []string{"momo", "card"},
+		ID: registries.AppA, AgencyID: registries.AgencyA, Name: "Guichet fiscal", Active: true, Integrator: true, Offers: []string{"momo", "card"}, SuccessOrigins: []string{},
 		EmbedOrigins: []string{"https://guichet.example"}, SessionLifetime: 36 * time.Hour, CreationsPerMinute: 40, ReadsPerMinute: 500, PageSize: 25, CreatedAt: registries.Epoch,
 	}); !reflect.DeepEqual(app, want) {
 		t.Errorf("application = %+v", app)
@@ -60,6 +60,12 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 	if app, ok := r.IntegratorOf(registries.AgencyA); !ok || app.ID != registries.AppA {
 		t.Errorf("integrator: %v, %v", app.ID, ok)
+	}
+	if p, ok := r.PortalOf(registries.AgencyA); !ok || !reflect.DeepEqual(p, registry.Application{
+		ID: registry.PortalID(registries.AgencyA), AgencyID: registries.AgencyA, Name: "Portail impots", Active: true, Portal: true, Offers: []string{"momo", "cash_agency"},
+		SuccessOrigins: []string{"https://www.impots.example"}, EmbedOrigins: []string{}, SessionLifetime: 3 * time.Hour, PageSize: 20, CreatedAt: registries.Epoch,
+	}) {
+		t.Errorf("portal = %+v, %v", p, ok)
 	}
 	if s, ok := r.Service(registries.AgencyA, "patente"); !ok || s != (registry.Service{ID: "018f0000-0000-7000-8000-000000000101", AgencyID: registries.AgencyA, Code: "patente", Label: "Contribution de la patente", Active: true}) {
 		t.Errorf("service = %+v, %v", s, ok)

@@ -52,6 +52,19 @@ func (w *writer) beside(a application) db.UpsertApplicationParams {
 	return p
 }
 
+// besidePortal returns the portal of a file without what commands have set.
+func (w *writer) besidePortal(p portal) db.UpsertPortalParams {
+	params := p.UpsertPortalParams
+	if now, known := w.Before.PortalOf(p.AgencyID); known {
+		w.leave(p.path, p.ID,
+			setting{"active", params.Active != nil, is(params.Active, now.Active), func() { params.Active = nil }},
+			setting{"offers", params.Offers != nil, slices.Equal(params.Offers, now.Offers), func() { params.Offers = nil }},
+			setting{"session_lifetime", params.SessionLifetimeMs != nil, is(params.SessionLifetimeMs, now.SessionLifetime.Milliseconds()), func() { params.SessionLifetimeMs = nil }},
+		)
+	}
+	return params
+}
+
 // besideEndpoint returns the endpoint of a file without what commands have set.
 func (w *writer) besideEndpoint(e endpoint, now registry.WebhookEndpoint) db.UpdateWebhookEndpointParams {
 	p := db.UpdateWebhookEndpointParams{ID: now.ID, Events: e.Events, Modes: e.Modes, MaxInFlight: e.MaxInFlight, MaxPerSecond: e.MaxPerSecond}

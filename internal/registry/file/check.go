@@ -2,6 +2,8 @@ package file
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"quittance/internal/cashin"
 	"quittance/internal/form"
@@ -18,7 +20,7 @@ func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx, 
 	}
 	read := parser{opts.Developer, opts.Operators, tx.Now}.parse(f)
 	c := checker{
-		known: tx.Before, identities: identities, pairs: pairs, faults: f.Faults(),
+		developer: opts.Developer, known: tx.Before, identities: identities, pairs: pairs, faults: f.Faults(),
 		agencies: map[string]bool{}, slugs: map[string]string{}, serviceIDs: map[string]bool{}, applications: map[string]bool{},
 		integrators: map[string]string{}, keys: map[registry.Digest]bool{}, cashin: map[registry.Digest]bool{},
 	}
@@ -35,6 +37,7 @@ func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx, 
 
 // checker compares a file with the database and its parts with each other.
 type checker struct {
+	developer  bool
 	known      *registry.Snapshot
 	identities *identity.Tx
 	pairs      *cashin.Tx
@@ -134,6 +137,7 @@ func (c *checker) agency(a agency) {
 	for _, app := range a.applications {
 		c.application(a, app)
 	}
+	c.portal(a)
 	clerks := map[string]bool{}
 	for _, clerk := range a.clerks {
 		if a.ID == "" || clerk.Code == "" {
@@ -185,6 +189,10 @@ func (c *checker) application(a agency, app application) {
 		c.fault(app.path+".id", "taken", "is an application of another agency")
 		return
 	}
+	if app.ID == registry.PortalID(a.ID) {
+		c.fault(app.path+".id", "taken", "is the application of the agency's citizen portal: set it in portal of the agency")
+		return
+	}
 	if app.Integrator != nil && *app.Integrator {
 		if other := c.integrators[a.ID]; other != "" && other != app.ID {
 			c.fault(app.path+".integrator", "taken", "is taken by application %s: an agency has one integrator application", other)
@@ -195,6 +203,23 @@ func (c *checker) application(a agency, app application) {
 	c.heldKeys(app.keys, app.holder())
 	c.endpoints(app.endpoints)
 	c.cashinPair(app)
+}
+
+// portal checks the citizen portal of an agency.
+func (c *checker) portal(a agency) {
+	if a.portal == nil || a.ID == "" {
+		return
+	}
+	// The mode of a portal is that of its installation.
+	live := !c.developer
+	inFile := slices.ContainsFunc(a.erp, func(e registry.ERPSettings) bool { return e.Live == live })
+	if !inFile && !c.known.HasERP(a.ID, live) {
+		c.fault(a.portal.path, "erp", "needs an ERP, which says what citizens owe: add erp.%s to the agency", registry.Mode(live))
+	}
+	if _, known := c.known.PortalOf(a.ID); !known && a.portal.Offers == nil {
+		c.fault(a.portal.path+".offers", "required", "is required: %s", strings.Join(registry.OfferIDs(), ", "))
+	}
+	c.endpoints(a.portal.endpoints)
 }
 
 // cashinPair checks the pair of an application.

@@ -9,6 +9,7 @@ import (
 
 	"quittance/internal/connector/all"
 	"quittance/internal/form"
+	"quittance/internal/registry"
 	"quittance/internal/registry/file"
 	"quittance/test/registries"
 )
@@ -111,6 +112,16 @@ agencies:
 		{"redirect_origins: [https://partner.example]", "redirect_origins: [https://partner.example/x]", app0 + ".cashin.redirect_origins[0]"},
 		{"https://partner.example.org/hook", "http://partner.example.org/hook", app0 + ".cashin.webhook_url"},
 		{"agencies: [018f0000-0000-7000-8000-000000000001]", "agencies: [impots]", "platform.keys[0].agencies[0]"},
+		// The citizen portal.
+		{"offers: [momo, cash_agency]", "offers: [momo, cash]", agency0 + ".portal.offers[1]"},
+		{"offers: [momo, cash_agency]", "offers: []", agency0 + ".portal.offers"},
+		{"session_lifetime: 3h", "session_lifetime: 4m", agency0 + ".portal.session_lifetime"},
+		{"session_lifetime: 3h", "session_lifetime: 721h", agency0 + ".portal.session_lifetime"},
+		{`success_origins: ["https://www.impots.example"]`, `success_origins: ["https://www.impots.example/retour"]`, agency0 + ".portal.success_origins[0]"},
+		{`success_origins: ["https://www.impots.example"]`, `success_origins: https://www.impots.example`, agency0 + ".portal.success_origins"},
+		{"https://www.impots.example/hooks", "http://www.impots.example/hooks", agency0 + ".portal.webhook_endpoints[0].url"},
+		{"      success_origins", "      keys: []\n      success_origins", agency0 + ".portal.keys"},
+		{"id: 018f0000-0000-7000-8000-00000000000a", "id: " + registry.PortalID(registries.AgencyA), app0 + ".id"},
 		// What citizens see.
 		{"slug: impots", "slug: impots\n    logo: impots.png", agency0 + ".logo"},
 		{"slug: impots", "slug: impots\n    logo: ''", agency0 + ".logo"},

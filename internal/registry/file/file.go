@@ -46,6 +46,7 @@ type agency struct {
 	erp                 []registry.ERPSettings
 	accounts            []registry.StoredAccount
 	applications        []application
+	portal              *portal // nil: omitted
 	clerks              []clerk
 }
 
@@ -66,6 +67,12 @@ type application struct {
 	endpoints []endpoint
 	cashin    *registry.Cashin
 	pair      cashinPair
+}
+
+type portal struct {
+	path string
+	db.UpsertPortalParams
+	endpoints []endpoint
 }
 
 type clerk struct {
@@ -171,6 +178,7 @@ func (o object) agency() agency {
 	o.modes("erp", func(o object, live bool) { a.erp = append(a.erp, o.erp(a.ID, live)) })
 	o.modes("connectors", func(o object, live bool) { a.accounts = append(a.accounts, o.accounts(a.ID, live)...) })
 	o.objects("applications", func(o object) { a.applications = append(a.applications, o.application(a.ID)) })
+	o.object("portal", func(o object) { a.portal = o.portal(a.UpsertAgencyParams) })
 	o.objects("clerks", func(o object) { a.clerks = append(a.clerks, o.clerk(a.ID)) })
 	return a
 }
@@ -283,14 +291,7 @@ func (o object) application(agencyID string) application {
 	}}
 	o.objects("keys", func(o object) { a.keys = append(a.keys, o.key(identity.APIKeys)) })
 	o.objects("webhook_endpoints", func(o object) { a.endpoints = append(a.endpoints, o.endpoint(&a.ID)) })
-	if lifetime := o.text("session_lifetime", false); lifetime != "" {
-		d, err := time.ParseDuration(lifetime)
-		if err != nil || d < minLifetime || d > maxLifetime || d%time.Millisecond != 0 {
-			o.fault("session_lifetime", "range", "must be a duration such as 24h or 30m, from %s to %s", minLifetime, maxLifetime)
-		}
-		ms := d.Milliseconds()
-		a.SessionLifetimeMs = &ms
-	}
+	a.SessionLifetimeMs = o.lifetime(minLifetime)
 	o.object("cashin", func(o object) {
 		a.pair = o.cashinPair()
 		a.cashin = &registry.Cashin{
@@ -302,6 +303,35 @@ func (o object) application(agencyID string) application {
 		}
 	})
 	return a
+}
+
+// lifetime reads how long sessions are open, in milliseconds.
+func (o object) lifetime(least time.Duration) *int64 {
+	text := o.text("session_lifetime", false)
+	if text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > maxLifetime || d%time.Millisecond != 0 {
+		o.fault("session_lifetime", "range", "must be a duration such as 24h or 30m, from %s to %s", least, maxLifetime)
+	}
+	ms := d.Milliseconds()
+	return &ms
+}
+
+// portal reads the citizen portal of an agency. It is an application of its own, with an id
+// and a name that the file cannot choose.
+func (o object) portal(a db.UpsertAgencyParams) *portal {
+	p := &portal{path: o.Path(), UpsertPortalParams: db.UpsertPortalParams{
+		ID: registry.PortalID(a.ID), AgencyID: a.ID, Name: registry.PortalName(a.Slug), Active: o.Bool("active"),
+		Offers: o.Texts("offers", oneOf(registry.OfferIDs())), SuccessOrigins: o.Texts("success_origins", o.redirectOrigin()),
+		SessionLifetimeMs: o.lifetime(registry.MinPortalLifetime), CreatedAt: o.now,
+	}}
+	if p.Offers != nil && len(p.Offers) == 0 && !o.Faulty("offers") {
+		o.fault("offers", "length", "must name at least one offer: %s", strings.Join(registry.OfferIDs(), ", "))
+	}
+	o.objects("webhook_endpoints", func(o object) { p.endpoints = append(p.endpoints, o.endpoint(&p.ID)) })
+	return p
 }
 
 // cashinPair is a pair of credentials for the deprecated cash-in surface; empty when the

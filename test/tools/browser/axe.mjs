@@ -1,6 +1,6 @@
 // Audits pages at several widths for people with low vision, a large zoom or large
 // fingers. It prints a JSON object a line: {"page", "width", "findings", "wide", "small",
-// "broken"}.
+// "broken"}. findings are those of axe.
 //
 //   node axe.mjs '{"base": "http://…", "origins": [base, …], "tours": [[{"name": …, "path": "/…", "widths": [320]}, …]], "shots": "/…"}'
 //
@@ -12,9 +12,10 @@
 // pictures instead: <name>-<width>.png.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { launch, limited, task, tell, watch } from './chromium.mjs';
+import { launch, limited, moment, task, tell, watch } from './chromium.mjs';
 
 const atOnce = 3;
+const patience = 90_000; // for the pages of frames on a busy machine, ms
 const axe = readFileSync(join(task.modules, 'node_modules/axe-core/axe.min.js'), 'utf8');
 const browser = await launch({ lean: !task.shots }); // pictures show what citizens see
 
@@ -51,55 +52,87 @@ async function resize(tab, width) {
   tab.width = width || tab.width;
 }
 
-async function audit(tab, page, width) {
-  // A frame that has just been added has no document yet.
-  await tab.waitForFunction(() => Array.from(frames).every(({ document: d }) => d.documentElement && d.readyState === 'complete'));
-  tell({
-    page, width,
-    findings: await tab.evaluate(async () => {
-      // A busy machine is no reason to give up on a frame.
-      const { violations } = await window.axe.run({ pingWaitTime: 10_000, frameWaitTime: 300_000, resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } });
-      return violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(' ')}`);
-    }),
-    wide: await tab.evaluate(wide),
-    small: await tab.evaluate(small),
-    broken: await tab.evaluate(broken),
-  });
-}
-
-async function picture(tab, page, width) {
-  await tab.screenshot({ path: join(task.shots, `${page}-${width}.png`), fullPage: true });
-  tell({ page, width });
-}
-
-// wide runs in the page. It returns the page's width, with the excess of its frames.
-function wide() {
-  const spare = Array.from(frames, ({ innerWidth, document: d }) => d.documentElement.scrollWidth - innerWidth);
-  return document.documentElement.scrollWidth + Math.max(0, ...spare);
-}
-
-// small runs in the page. It returns the targets that are less than 44 px wide or high,
-// except links in a sentence. The label of a radio button counts as its target.
-function small() {
-  const out = [];
-  for (const e of document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary')) {
-    if (!e.checkVisibility()) continue;
-    const around = e.parentElement.textContent.trim() !== e.textContent.trim();
-    if (getComputedStyle(e).display === 'inline' && around) continue;
-    // The link that skips to the content is out of sight until it has the focus.
-    if (e.getBoundingClientRect().right < 0) e.focus();
-    const boxes = [e, ...e.labels && ['radio', 'checkbox'].includes(e.type) ? e.labels : []].map((x) => x.getBoundingClientRect());
-    const width = Math.max(...boxes.map((b) => b.right)) - Math.min(...boxes.map((b) => b.left));
-    const height = Math.max(...boxes.map((b) => b.bottom)) - Math.min(...boxes.map((b) => b.top));
-    if (width < 43.5 || height < 43.5) out.push(`${Math.round(width)} × ${Math.round(height)}: ${e.outerHTML.slice(0, 200)}`);
+// audit examines a page. axe runs at the smallest and the largest width of a view; between
+// them only the layout is examined.
+async function audit(tab, { name, widths }, width) {
+  const rules = width === widths.at(0) || width === widths.at(-1);
+  for (const until = Date.now() + patience; ;) {
+    const found = await tab.evaluate(examine, rules);
+    if (found) return tell({ page: name, width, ...found });
+    if (Date.now() > until) throw new Error(`${name} at ${width} px: a frame has no page`);
+    await moment(20);
   }
-  return out;
 }
 
-// broken runs in the page. It returns the amounts, references and numbers that take more
-// than one line.
-function broken() {
-  return [...document.querySelectorAll('.n')].filter((e) => e.getClientRects().length > 1).map((e) => e.textContent);
+async function picture(tab, { name }, width) {
+  await tab.screenshot({ path: join(task.shots, `${name}-${width}.png`), fullPage: true });
+  tell({ page: name, width });
+}
+
+// examine runs in the page, with axe if rules is true. It returns nothing while a frame has
+// no page, or when a frame got another document meanwhile: then it is called again.
+async function examine(rules) {
+  const documents = Array.from(frames, ({ document }) => document);
+  // A frame has an empty document until its page arrives, and for a moment none.
+  const loaded = Array.from(frames, ({ document: d, location, frameElement }) =>
+    d.documentElement && d.readyState === 'complete' && (location.href !== 'about:blank' || !frameElement.getAttribute('src')));
+  if (!loaded.every(Boolean)) return null;
+
+  const replaced = () => {
+    const now = Array.from(frames, ({ document }) => document);
+    return now.length !== documents.length || now.some((d, n) => d !== documents[n] || !d.documentElement);
+  };
+
+  let violations = [];
+  if (rules) {
+    // A busy machine is no reason to give up on a frame. But a page that is gone never answers.
+    const options = { pingWaitTime: 10_000, frameWaitTime: 120_000, resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } };
+    let watching;
+    const gone = new Promise((resolve) => { watching = setInterval(() => replaced() && resolve(), 20); });
+    const running = window.axe.run(options);
+    const found = await Promise.race([running, gone]).finally(() => clearInterval(watching));
+    if (!found) {
+      running.catch(() => {});
+      window.axe._running = false; // else it refuses to run again
+      return null;
+    }
+    violations = found.violations;
+  }
+  if (replaced()) return null;
+  return {
+    findings: violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(' ')}`),
+    wide: wide(), small: small(), broken: broken(),
+  };
+
+  // wide returns the page's width, with the excess of its frames.
+  function wide() {
+    const spare = Array.from(frames, ({ innerWidth, document: d }) => d.documentElement.scrollWidth - innerWidth);
+    return document.documentElement.scrollWidth + Math.max(0, ...spare);
+  }
+
+  // small returns the targets that are less than 44 px wide or high,
+  // except links in a sentence. The label of a radio button counts as its target.
+  function small() {
+    const out = [];
+    for (const e of document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary')) {
+      if (!e.checkVisibility()) continue;
+      const around = e.parentElement.textContent.trim() !== e.textContent.trim();
+      if (getComputedStyle(e).display === 'inline' && around) continue;
+      // The link that skips to the content is out of sight until it has the focus.
+      if (e.getBoundingClientRect().right < 0) e.focus();
+      const boxes = [e, ...e.labels && ['radio', 'checkbox'].includes(e.type) ? e.labels : []].map((x) => x.getBoundingClientRect());
+      const width = Math.max(...boxes.map((b) => b.right)) - Math.min(...boxes.map((b) => b.left));
+      const height = Math.max(...boxes.map((b) => b.bottom)) - Math.min(...boxes.map((b) => b.top));
+      if (width < 43.5 || height < 43.5) out.push(`${Math.round(width)} × ${Math.round(height)}: ${e.outerHTML.slice(0, 200)}`);
+    }
+    return out;
+  }
+
+  // broken returns the amounts, references and numbers that take more
+  // than one line.
+  function broken() {
+    return [...document.querySelectorAll('.n')].filter((e) => e.getClientRects().length > 1).map((e) => e.textContent);
+  }
 }
 
 try {
@@ -109,7 +142,7 @@ try {
       await reach(tab, view);
       for (const width of view.widths) {
         await resize(tab, width);
-        await (task.shots ? picture : audit)(tab, view.name, width);
+        await (task.shots ? picture : audit)(tab, view, width);
       }
     }
   });

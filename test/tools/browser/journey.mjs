@@ -54,7 +54,8 @@ try {
     }
     for (const width of widths) {
       await page.setViewportSize({ width, height: 800 });
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      // The waiting page loads itself again, and has no element for a moment.
+      const wide = await (await page.waitForFunction(() => document.documentElement?.scrollWidth)).jsonValue();
       if (wide > width) tell({ fault: `${step} is ${wide} px wide at ${width} px` });
       if (task.shots) await page.screenshot({ path: join(task.shots, `${task.language}-${step}-${width}.png`), fullPage: true });
     }

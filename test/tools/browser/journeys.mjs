@@ -230,6 +230,14 @@ const scenarios = {
     await walk(other);
   },
 
+  // The agency changes the due while the citizen is at the review.
+  async dueChanges({ tab, walk, look, go, row }) {
+    await walk(tab, 'review');
+    await post(`${task.control}/erp/impots`, { change: { [row.due]: row.change } });
+    await go(tab, 'review');
+    await look(tab);
+  },
+
   async faulty({ tab, walk, look, go, row, approve }) {
     await walk(tab, 'phone', '-');
     for (const wrong of row.answers.slice(1)) {

@@ -41,6 +41,8 @@ type Application struct {
 	CreatedAt          time.Time
 	SetByCommand       []string
 	OriginsByCommand   []string
+	Portal             bool
+	SuccessOrigins     []string
 }
 
 type CashinAccess struct {

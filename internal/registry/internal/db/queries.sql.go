@@ -51,7 +51,7 @@ func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
 }
 
 const applications = `-- name: Applications :many
-SELECT id, agency_id, name, active, integrator, offers, embed_origins, session_lifetime_ms, creations_per_minute, reads_per_minute, page_size, created_at, set_by_command, origins_by_command FROM applications ORDER BY id
+SELECT id, agency_id, name, active, integrator, offers, embed_origins, session_lifetime_ms, creations_per_minute, reads_per_minute, page_size, created_at, set_by_command, origins_by_command, portal, success_origins FROM applications ORDER BY id
 `
 
 func (q *Queries) Applications(ctx context.Context) ([]Application, error) {
@@ -78,6 +78,8 @@ func (q *Queries) Applications(ctx context.Context) ([]Application, error) {
 			&i.CreatedAt,
 			&i.SetByCommand,
 			&i.OriginsByCommand,
+			&i.Portal,
+			&i.SuccessOrigins,
 		); err != nil {
 			return nil, err
 		}
@@ -1037,6 +1039,46 @@ func (q *Queries) UpsertFee(ctx context.Context, arg UpsertFeeParams) error {
 		arg.Fixed,
 		arg.Minimum,
 		arg.Maximum,
+	)
+	return err
+}
+
+const upsertPortal = `-- name: UpsertPortal :exec
+INSERT INTO applications (id, agency_id, name, active, integrator, portal, offers, embed_origins, success_origins,
+    session_lifetime_ms, creations_per_minute, reads_per_minute, page_size, created_at)
+VALUES ($1, $2, $3, COALESCE($4::boolean, true), false, true,
+    COALESCE($5::text[], '{}'), '{}', COALESCE($6::text[], '{}'),
+    COALESCE($7::bigint, 7200000), 0, 0, 20, $8)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name,
+    active = COALESCE($4::boolean, applications.active),
+    offers = COALESCE($5::text[], applications.offers),
+    success_origins = COALESCE($6::text[], applications.success_origins),
+    session_lifetime_ms = COALESCE($7::bigint, applications.session_lifetime_ms)
+`
+
+type UpsertPortalParams struct {
+	ID                string
+	AgencyID          string
+	Name              string
+	Active            *bool
+	Offers            []string
+	SuccessOrigins    []string
+	SessionLifetimeMs *int64
+	CreatedAt         time.Time
+}
+
+// The application of an agency's citizen portal. It has no quotas, because nobody has a key
+// for it.
+func (q *Queries) UpsertPortal(ctx context.Context, arg UpsertPortalParams) error {
+	_, err := q.db.Exec(ctx, upsertPortal,
+		arg.ID,
+		arg.AgencyID,
+		arg.Name,
+		arg.Active,
+		arg.Offers,
+		arg.SuccessOrigins,
+		arg.SessionLifetimeMs,
+		arg.CreatedAt,
 	)
 	return err
 }

@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"quittance/internal/citizens"
+	"quittance/internal/registry"
+)
+
+func links() Command {
+	return Command{
+		Use: "links", Short: "Link taxpayers who sign in to the portal to their references at an agency",
+		Commands: []Command{linkCodes(), renewLinks(), revokeLinks(), listLinks(), alertsOfLinks(), importLinks()},
+	}
+}
+
+// office is the accounts of citizens, with the agency that a command names.
+type office struct {
+	*citizens.Store
+	agency registry.Agency
+	live   bool
+}
+
+func (o office) subject(ref string) citizens.Subject {
+	return citizens.Subject{AgencyID: o.agency.ID, Live: o.live, Ref: ref}
+}
+
+// withOffice opens the accounts of citizens and calls do. Without --mode it is the mode of the
+// portal: live in production, test for developers.
+func (m *Meta) withOffice(ctx context.Context, mode string, do func(o office) error) error {
+	keys, err := m.OpenKeys()
+	if err != nil {
+		return err
+	}
+	reference, err := m.OpenReferenceKey()
+	if err != nil {
+		return err
+	}
+	snapshot, err := registry.Read(ctx, m.pool)
+	if err != nil {
+		return err
+	}
+	agency, err := snapshot.FindAgency(m.args[0])
+	if err != nil {
+		return err
+	}
+	store, err := citizens.New(citizens.Config{Pool: m.pool, Keys: keys, Reference: reference, Now: func() time.Time { return m.now }})
+	if err != nil {
+		return err
+	}
+	return do(office{store, agency, mode == "live" || mode == "" && !m.Options.Developer()})
+}
+
+// takesPortalMode declares the --mode of commands that need not name it.
+func takesPortalMode(f *pflag.FlagSet, mode *string) {
+	takesChoice(f, mode, "mode", modes, "the mode of the references, that of the portal when not given: ")
+}
+
+func takesSubject(f *pflag.FlagSet, subject *string) {
+	f.StringVar(subject, "subject", "", "the reference of the taxpayer (subject_ref), exactly as the agency writes it")
+}
+
+func needsSubject(subject string) error {
+	if subject == "" {
+		return usage("say which reference: --subject REF")
+	}
+	return nil
+}
+
+func linkCodes() Command {
+	var mode, subject, from string
+	return Command{
+		Use: "codes AGENCY", Short: "Make the link codes that an agency prints on its notices", JSON: "the list of references and codes", Missing: missingAgency,
+		Long: "Make the link codes that an agency prints on its notices. Whoever has signed in to the portal and types the reference and its code sees the dues. A code is always the same until `quittance links renew` or `quittance links revoke`, and is stored nowhere.",
+		Examples: []string{
+			"links codes impots --mode live --from references.txt --json", "links codes impots --mode test --subject TP-1001",
+		},
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			takesMode(f, &mode)
+			takesSubject(f, &subject)
+			f.StringVar(&from, "from", "", "a file with one reference on each line; - is the standard input")
+		},
+		Check: func(*Meta) error {
+			if (subject == "") == (from == "") {
+				return usage("say whose codes: either --subject REF, or --from FILE with one reference on each line")
+			}
+			return needsMode(mode)
+		},
+		Operate: func(ctx context.Context, m *Meta) error {
+			refs := []string{subject}
+			if from != "" {
+				err := m.read(from, func(in io.Reader) (err error) {
+					refs, err = readReferences(in)
+					return err
+				})
+				if err != nil {
+					return fmt.Errorf("--from: %w", err)
+				}
+			}
+			return m.withOffice(ctx, mode, func(o office) error {
+				codes, err := o.LinkCodes(ctx, o.agency.ID, o.live, refs)
+				if err != nil {
+					return err
+				}
+				list, rows := make([]object, len(refs)), make([][]any, len(refs))
+				for i, ref := range refs {
+					list[i], rows[i] = object{"subject_ref", ref, "code", codes[i]}, []any{ref, codes[i]}
+				}
+				return m.show(list, func(p *page) { p.table("The file has no references.", "REFERENCE,CODE", rows) })
+			})
+		},
+	}
+}
+
+// read opens a file that a command line names, and calls do.
+func (m *Meta) read(name string, do func(io.Reader) error) error {
+	if name == "-" {
+		return do(m.cmd.InOrStdin())
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(file), file.Close())
+}
+
+// endLinks completes a command that ends the code and the links of a reference.
+func endLinks(c Command, end func(ctx context.Context, o office, ref string) (citizens.Renewal, error)) Command {
+	var mode, subject string
+	c.Missing = missingAgency
+	c.Flags = func(f *pflag.FlagSet, _ *Meta) {
+		takesSubject(f, &subject)
+		takesPortalMode(f, &mode)
+	}
+	c.Check = func(*Meta) error { return needsSubject(subject) }
+	c.Operate = func(ctx context.Context, m *Meta) error {
+		return m.withOffice(ctx, mode, func(o office) error {
+			r, err := end(ctx, o, subject)
+			if err != nil {
+				return err
+			}
+			return m.show(object{
+				"agency", o.agency.Slug, "mode", modeOf(o.live), "subject_ref", subject, "code?", r.Code, "links_ended", r.Links, "contacts_ended", r.Contacts,
+			}, func(p *page) {
+				if r.Code != "" {
+					p.say("New link code of %s (%s mode):\n\n  %s\n", subject, modeOf(o.live), r.Code)
+				}
+				p.say("The old code has ended, with %d links and %d verified contacts.", r.Links, r.Contacts)
+			})
+		})
+	}
+	return c
+}
+
+func renewLinks() Command {
+	return endLinks(Command{
+		Use: "renew AGENCY", Short: "Make a new link code for a reference; the old code and all links end", JSON: "the new code",
+		Examples: []string{"links renew impots --subject TP-1001"},
+	}, func(ctx context.Context, o office, ref string) (citizens.Renewal, error) {
+		return o.Renew(ctx, operator(), o.subject(ref))
+	})
+}
+
+func revokeLinks() Command {
+	return endLinks(Command{
+		Use: "revoke AGENCY", Short: "End the link code and all links of a reference, without a new code", JSON: "what has ended",
+		Long:     "End the link code and all links of a reference, without a new code. `quittance links codes` or `quittance links renew` tells one when the taxpayer may be linked again.",
+		Examples: []string{"links revoke impots --subject TP-1001"},
+	}, func(ctx context.Context, o office, ref string) (citizens.Renewal, error) {
+		return o.Revoke(ctx, operator(), o.subject(ref))
+	})
+}
+
+func listLinks() Command {
+	var mode, subject string
+	return Command{
+		Use: "list AGENCY", Short: "List the accounts that are linked to a reference, with masked contacts", JSON: "the list", Missing: missingAgency,
+		Examples: []string{"links list impots --subject TP-1001"},
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			takesSubject(f, &subject)
+			takesPortalMode(f, &mode)
+		},
+		Check: func(*Meta) error { return needsSubject(subject) },
+		Operate: func(ctx context.Context, m *Meta) error {
+			return m.withOffice(ctx, mode, func(o office) error {
+				holders, err := o.Holders(ctx, o.subject(subject))
+				if err != nil {
+					return err
+				}
+				return m.show(mapped(holders, func(h citizens.Holder) object {
+					return object{"id", h.LinkID, "subject_ref", subject, "contacts", append([]string{}, h.Addresses...), "proof", h.Proof, "created_at", h.CreatedAt, "used_at", h.UsedAt}
+				}), func(p *page) {
+					p.table("Nobody is linked to this reference.", "LINK,CONTACTS,PROOF,LINKED,USED", mapped(holders, func(h citizens.Holder) []any {
+						return []any{h.LinkID, strings.Join(h.Addresses, ", "), h.Proof, moment(h.CreatedAt), moment(h.UsedAt)}
+					}))
+				})
+			})
+		},
+	}
+}
+
+func alertsOfLinks() Command {
+	var mode string
+	return Command{
+		Use: "alerts AGENCY", Short: "List the references whose holders ask for a new code, and those whose code somebody tries to guess", JSON: "the list", Missing: missingAgency,
+		Examples: []string{"links alerts impots"},
+		Flags:    func(f *pflag.FlagSet, _ *Meta) { takesPortalMode(f, &mode) },
+		Operate: func(ctx context.Context, m *Meta) error {
+			return m.withOffice(ctx, mode, func(o office) error {
+				list, err := o.Attentions(ctx, o.agency.ID, o.live)
+				if err != nil {
+					return err
+				}
+				return m.show(mapped(list, func(a citizens.Attention) object {
+					return object{"subject_ref", a.SubjectRef, "renewal_asked_at", a.AskedAt, "wrong_codes", a.Failures, "links", a.Holders}
+				}), func(p *page) {
+					p.table("Nobody asks for a new code, and no reference had "+fmt.Sprint(citizens.FailuresOfSubject)+" wrong codes in the last day.", "REFERENCE,NEW CODE ASKED,WRONG CODES IN A DAY,LINKS", mapped(list, func(a citizens.Attention) []any {
+						return []any{a.SubjectRef, momentOr(a.AskedAt, "no"), a.Failures, a.Holders}
+					}))
+				})
+			})
+		},
+	}
+}
+
+const importFormat = `Import contacts of taxpayers that the agency has verified. Whoever next signs in to the portal with such a contact is linked to its reference.
+
+The file is CSV in UTF-8, with commas or semicolons. Each line has a reference, and a mobile number of Congo or an e-mail address. With a first line of names the columns may come in any order: subject_ref, phone, email, contact (either of both). Nothing is imported unless the whole file is good. A file may be imported again.`
+
+func importLinks() Command {
+	var mode string
+	return Command{
+		Use: "import AGENCY FILE", Short: "Import contacts that the agency has verified; they link when they sign in", Long: importFormat, JSON: "the counts",
+		Args:     needsAgencyAndFile,
+		Examples: []string{"links import impots contacts.csv", "links import impots - --mode test < contacts.csv"},
+		Flags:    func(f *pflag.FlagSet, _ *Meta) { takesPortalMode(f, &mode) },
+		Operate: func(ctx context.Context, m *Meta) error {
+			var contacts []citizens.Contact
+			err := m.read(m.args[1], func(in io.Reader) (err error) {
+				contacts, err = readContacts(in)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return m.withOffice(ctx, mode, func(o office) error {
+				added, err := o.Import(ctx, operator(), o.agency.ID, o.live, contacts)
+				if err != nil {
+					return err
+				}
+				return m.show(object{"agency", o.agency.Slug, "mode", modeOf(o.live), "contacts", len(contacts), "new", added}, func(p *page) {
+					p.say("Imported %d contacts for %s (%s mode), of which %d are new.", len(contacts), o.agency.Slug, modeOf(o.live), added)
+				})
+			})
+		},
+	}
+}

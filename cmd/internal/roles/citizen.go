@@ -1,0 +1,52 @@
+package roles
+
+import (
+	"context"
+
+	"quittance/checkout"
+	"quittance/ingress/citizen"
+	"quittance/internal/commands"
+	"quittance/internal/quota"
+	"quittance/internal/registry"
+	readmodel "quittance/internal/sessions"
+	"quittance/schemas"
+)
+
+// citizenSurface makes the citizen API of an ingress. The mode of a portal is that of its
+// installation: live in quittance, test in quittance-dev.
+func (b *Base) citizenSurface(h *commands.Checkout, refs *readmodel.References, sessions *readmodel.Reader, quotas *quota.Reads, ids checkout.IDs, checkoutURL string) (*citizen.API, error) {
+	accounts, err := b.citizenStore()
+	if err != nil {
+		return nil, err
+	}
+	messages, err := b.Messages()
+	if err != nil {
+		return nil, err
+	}
+	dues, err := b.Dues()
+	if err != nil {
+		return nil, err
+	}
+	service, err := citizen.NewService(citizen.Config{
+		Citizens: accounts, Messages: messages, Registry: portals{b.configuration()}, Dues: dues, Sessions: sessions, Commands: h, References: refs, IDs: ids,
+		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
+		Personal:  b.Personal, Quotas: quotas, Live: !b.Developer(), PublicURL: checkoutURL, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.Run("citizens", service.Run)
+	// The last sign-ins are answered while the instance drains.
+	b.close = append(b.close, func() { service.Flush(context.WithoutCancel(b.ctx)) })
+	return citizen.NewAPI(service, b.KeylessPerClient)
+}
+
+// portals is the configuration as the citizen portal needs it.
+type portals struct{ configuration }
+
+// PortalOf returns the application of a portal with the origins to which its citizens return.
+func (p portals) PortalOf(agencyID string) (registry.Application, bool) {
+	app, ok := p.configuration.PortalOf(agencyID)
+	app.SuccessOrigins = p.moved(app.SuccessOrigins)
+	return app, ok
+}

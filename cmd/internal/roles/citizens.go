@@ -1,0 +1,115 @@
+package roles
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"quittance/internal/citizens"
+	"quittance/internal/contact"
+	"quittance/internal/kafka/consume"
+	messages "quittance/internal/notify"
+	"quittance/internal/provider"
+)
+
+// The pauses of the parts below.
+const (
+	tellEvery  = 2 * time.Second
+	stateEvery = 15 * time.Second
+)
+
+// citizenStore opens the accounts of citizens, for roles that need registry and reference key.
+func (b *Base) citizenStore() (*citizens.Store, error) {
+	return citizens.New(citizens.Config{Pool: b.Pool, Keys: b.Keys, Reference: b.References, Now: b.Now})
+}
+
+// tellCitizens sends what citizens are told about their accounts. Every instance may run it.
+func (b *Base) tellCitizens() error {
+	store, err := b.citizenStore()
+	if err != nil {
+		return err
+	}
+	sender, err := b.Messages()
+	if err != nil {
+		return err
+	}
+	send := func(ctx context.Context, n citizens.Notice) error {
+		for i, to := range n.Addresses {
+			if err := sender.Send(ctx, b.messageOf(n, i, to)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	b.Run("citizens' notices", func(ctx context.Context) error {
+		for {
+			if _, err := store.Tell(ctx, send); err != nil && ctx.Err() == nil {
+				b.Log.LogAttrs(ctx, slog.LevelWarn, "citizens are not told about their accounts; it is tried again", slog.Any("error", err))
+			}
+			if !consume.Sleep(ctx, tellEvery) {
+				return nil
+			}
+		}
+	})
+	return nil
+}
+
+// messageOf is the message with a notice to the i-th address of its account.
+func (b *Base) messageOf(n citizens.Notice, i int, to contact.Address) messages.Message {
+	m := messages.Message{
+		Kind: messages.NewLink, Channel: provider.ChannelEmail, To: to.Text(), Locale: string(n.Locale),
+		AgencyID: n.AgencyID, Live: n.Live, At: n.At,
+	}
+	if to.Kind == contact.Phone {
+		m.Channel = provider.ChannelSMS
+	}
+	switch n.Kind {
+	case citizens.NoticeNewLink:
+		agency := "Administration" // one that the registry has no more
+		if a, ok := b.Registry.Agency(n.AgencyID); ok {
+			agency = a.Name
+		}
+		m.Variables = map[string]string{messages.VariableAgency: agency, messages.VariableSubject: n.Subject}
+	case citizens.NoticeNewPasskey:
+		m.Kind = messages.NewPasskey
+	}
+	m.ID = messages.MessageID(m.Kind, m.Channel, n.ID, strconv.Itoa(i))
+	return m
+}
+
+// watchCitizens deletes what citizens' accounts do not need any more, and exposes what alerts
+// watch.
+func (b *Base) watchCitizens() {
+	gauge := func(name, help string) prometheus.Gauge {
+		return promauto.With(b.Metrics).NewGauge(prometheus.GaugeOpts{Name: "quittance_citizen_" + name, Help: help + " Every instance reports the same."})
+	}
+	guessed := gauge("guessed_subjects", "Subjects with 100 wrong link codes or more in the last day.")
+	stopped := gauge("sms_stopped", "1 while sign-in codes go by e-mail only, because the limit of the whole service is reached.")
+	renewal := gauge("oldest_renewal_seconds", "Age of the oldest request of a holder for a new link code.")
+	notice := gauge("oldest_notice_seconds", "Age of the oldest notice to a citizen that is not sent.")
+	b.Run("citizens' accounts", func(ctx context.Context) error {
+		for swept := (time.Time{}); ; {
+			s, err := citizens.ReadState(ctx, b.Pool, b.Now())
+			if err == nil {
+				guessed.Set(float64(s.Guessed))
+				stopped.Set(map[bool]float64{true: 1}[s.SMSStopped])
+				renewal.Set(s.OldestRenewal.Seconds())
+				notice.Set(s.OldestNotice.Seconds())
+			}
+			if now := b.Now(); err == nil && now.Sub(swept) >= sweepEvery {
+				err = citizens.Sweep(ctx, b.Pool, now)
+				swept = now
+			}
+			if err != nil && ctx.Err() == nil {
+				b.Log.LogAttrs(ctx, slog.LevelWarn, "citizens' accounts are not looked after; it is tried again", slog.Any("error", err))
+			}
+			if !consume.Sleep(ctx, stateEvery) {
+				return nil
+			}
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package citizen
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"quittance/checkout/money"
+	"quittance/internal/secret"
+)
+
+// The names of the cookies. Over https they begin with __Host-, which only https may set.
+const (
+	cookieSession = "quittance_citizen"
+	cookieBrowser = "quittance_browser"
+)
+
+// browserLifetime is how long a browser is remembered after it asked for a code. It covers
+// the wait for the next code.
+const browserLifetime = time.Hour
+
+func (s *Service) cookieName(name string) string {
+	if s.secure() {
+		return "__Host-" + name
+	}
+	return name
+}
+
+// setCookie sets a cookie for maxAge: zero until the browser is closed, below zero to remove it.
+func (s *Service) setCookie(w http.ResponseWriter, name, value string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever the service is reached over https
+		Name: s.cookieName(name), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: s.secure(), SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// cookie returns the value of a cookie that the browser has sent once. Two cookies of a name
+// are none: one of them was set by somebody else.
+func (s *Service) cookie(r *http.Request, name string) string {
+	found := r.CookiesNamed(s.cookieName(name))
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0].Value
+}
+
+// BeginSession gives the browser a session. The code that opened it needs no browser any more.
+func (s *Service) BeginSession(w http.ResponseWriter, session secret.Text) {
+	s.setCookie(w, cookieSession, session.Reveal(), 0)
+	s.setCookie(w, cookieBrowser, "", -1)
+}
+
+// EndSession takes the session from the browser. The caller ends it with SignOut.
+func (s *Service) EndSession(w http.ResponseWriter) { s.setCookie(w, cookieSession, "", -1) }
+
+// SessionOf returns the secret of the browser's session; empty if it has none.
+func (s *Service) SessionOf(r *http.Request) secret.Text {
+	return secret.NewText(s.cookie(r, cookieSession))
+}
+
+// Browser is the browser that asks for a code.
+type Browser struct {
+	Secret secret.Text
+	// Locale is the language in which it asked.
+	Locale money.Language
+}
+
+// BrowserOf returns what the browser's cookie says; without a cookie Secret is empty and
+// nothing verifies.
+func (s *Service) BrowserOf(r *http.Request) Browser {
+	locale, text, _ := strings.Cut(s.cookie(r, cookieBrowser), ".")
+	b := Browser{Secret: secret.NewText(text), Locale: money.Language(locale)}
+	if b.Locale != money.French && b.Locale != money.English {
+		return Browser{}
+	}
+	return b
+}
+
+// RememberBrowser gives the browser a secret of its own, unless it has one, and remembers the
+// language in which it asks for a code.
+func (s *Service) RememberBrowser(w http.ResponseWriter, r *http.Request, locale money.Language) Browser {
+	b := s.BrowserOf(r)
+	if b.Secret.Empty() {
+		b.Secret = secret.NewText(rand.Text())
+	}
+	b.Locale = locale
+	s.setCookie(w, cookieBrowser, string(locale)+"."+b.Secret.Reveal(), int(browserLifetime.Seconds()))
+	return b
+}
+
+// OwnOrigin reports whether a request that changes something comes from a page of our own. A
+// browser says so in Sec-Fetch-Site, an older one in Origin. A request with neither is not of
+// a browser, and nothing else has a citizen's cookie.
+func (s *Service) OwnOrigin(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site == "same-origin"
+	}
+	return sameOrigin(r.Header.Get("Origin"), s.cfg.PublicURL)
+}
+
+// sameOrigin reports whether two URLs have the same scheme, host and port.
+func sameOrigin(a, b string) bool {
+	x, errX := url.Parse(a)
+	y, errY := url.Parse(b)
+	return errX == nil && errY == nil && x.Host != "" && x.Scheme == y.Scheme && strings.EqualFold(authority(x), authority(y))
+}
+
+func authority(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Hostname() + ":" + port
+}

@@ -1,0 +1,131 @@
+package citizen_test
+
+import (
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/ingress/citizen"
+)
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+const (
+	session = "__Host-quittance_citizen"
+	asked   = "__Host-quittance_browser"
+)
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	b := w.browse()
+	b.want(b.call(http.MethodGet, "/me", nil), http.StatusUnauthorized, citizen.CodeSignedOut)
+	typed, to := numbered(t, 1)
+	if a := b.want(b.call(http.MethodPost, "/sign-in", object{"phone": typed, "locale": "en"}), http.StatusAccepted, ""); a.raw != "" {
+		t.Errorf("a sign-in answers %s", a.raw)
+	}
+	code := w.code(to)
+
+	stranger := w.browse()
+	stranger.want(stranger.call(http.MethodPost, "/sign-in/verify", object{"phone": typed, "code": code}), http.StatusUnauthorized, citizen.CodeInvalid)
+	wrong := "000000"
+	if wrong == code {
+		wrong = "000001"
+	}
+	b.want(b.call(http.MethodPost, "/sign-in/verify", object{"phone": typed, "code": wrong}), http.StatusUnauthorized, citizen.CodeInvalid)
+	b.want(b.call(http.MethodPost, "/sign-in/verify", object{"phone": typed, "code": code}), http.StatusNoContent, "")
+	if _, ok := b.cookies[asked]; ok {
+		t.Error("the browser's secret is kept after the sign-in")
+	}
+	me := b.want(b.call(http.MethodGet, "/me", nil), http.StatusOK, "")
+	if me.text("locale") != "en" || strings.Contains(me.raw, "600 00 01") || !strings.Contains(me.raw, "••\u00a001") {
+		t.Errorf("the account is %s", me.raw)
+	}
+
+	// The code is used up, and the session opens nothing after the sign-out.
+	thief := w.browse()
+	thief.cookies = maps.Clone(b.cookies)
+	thief.want(thief.call(http.MethodGet, "/me", nil), http.StatusOK, "")
+	b.want(b.call(http.MethodPost, "/sign-out", nil), http.StatusNoContent, "")
+	if b.cookies[session] != "" {
+		t.Error("the cookie stays after the sign-out")
+	}
+	b.want(b.call(http.MethodPost, "/sign-out", nil), http.StatusNoContent, "")
+	thief.want(thief.call(http.MethodGet, "/me", nil), http.StatusUnauthorized, citizen.CodeSignedOut)
+	b.want(b.call(http.MethodPost, "/sign-in/verify", object{"phone": typed, "code": code}), http.StatusUnauthorized, citizen.CodeInvalid)
+}
+
+func TestANewSignInEndsTheOldSession(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	b := w.signedIn(1)
+	thief := w.browse()
+	thief.cookies = maps.Clone(b.cookies)
+	b.signIn(2)
+	if b.cookies[session] == thief.cookies[session] {
+		t.Error("the new session has the old cookie")
+	}
+	thief.want(thief.call(http.MethodGet, "/me", nil), http.StatusUnauthorized, citizen.CodeSignedOut)
+	b.want(b.call(http.MethodGet, "/me", nil), http.StatusOK, "")
+}
+
+func TestASessionEnds(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	b := w.signedIn(1)
+	w.wait(29 * time.Minute)
+	b.want(b.call(http.MethodGet, "/me", nil), http.StatusOK, "")
+	w.wait(29 * time.Minute)
+	b.want(b.call(http.MethodGet, "/me", nil), http.StatusOK, "")
+	w.wait(31 * time.Minute)
+	b.want(b.call(http.MethodGet, "/me", nil), http.StatusUnauthorized, citizen.CodeSignedOut)
+	if b.cookies[session] != "" {
+		t.Error("the cookie of an ended session stays")
+	}
+}
+
+// Two cookies of a name mean that somebody else has set one of them.
+func TestTwoCookiesAreNone(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	b := w.signedIn(1)
+	b.header.Set("Cookie", session+"=another")
+	b.want(b.call(http.MethodGet, "/me", nil), http.StatusUnauthorized, citizen.CodeSignedOut)
+}
+
+func TestFaultsOfSignIn(t *testing.T) {
+	t.Parallel()
+	b := serve(t).browse()
+	for body, fields := range map[string][]string{
+		`{}`: {"phone"},
+		`{"phone":"06 600 00 01","email":"usager@example.org"}`: {"email"},
+		`{"phone":"+33 6 12 34 56 78"}`:                         {"phone"},
+		`{"phone":7}`:                                           {"phone"},
+		`{"email":"nobody"}`:                                    {"email"},
+		`{"phone":"06 600 00 01","locale":"de"}`:                {"locale"},
+		`{"phone":"06 600 00 01","telephone":"x"}`:              {"telephone"},
+	} {
+		a := b.want(b.call(http.MethodPost, "/sign-in", body), http.StatusUnprocessableEntity, "generic.validation_failed")
+		if !slices.Equal(a.fields(), fields) {
+			t.Errorf("%s has faults in %v, want %v", body, a.fields(), fields)
+		}
+		if strings.Contains(a.raw, "12 34") || strings.Contains(a.raw, "usager") {
+			t.Errorf("the answer repeats the address: %s", a.raw)
+		}
+	}
+	a := b.want(b.call(http.MethodPost, "/sign-in/verify", object{"phone": "06 600 00 01"}), http.StatusUnprocessableEntity, "generic.validation_failed")
+	if !slices.Equal(a.fields(), []string{"code"}) {
+		t.Errorf("the faults are in %v", a.fields())
+	}
+	b.want(b.call(http.MethodPost, "/sign-in", `{`), http.StatusBadRequest, "generic.malformed_json")
+	b.want(b.call(http.MethodGet, "/nothing", nil), http.StatusNotFound, "generic.not_found")
+	if a := b.want(b.call(http.MethodGet, "/links/7", nil), http.StatusMethodNotAllowed, "generic.method_not_allowed"); a.header.Get("Allow") != http.MethodDelete {
+		t.Errorf("Allow is %q", a.header.Get("Allow"))
+	}
+	b.header.Set("Content-Type", "text/plain")
+	b.want(b.call(http.MethodPost, "/sign-in", `{}`), http.StatusUnsupportedMediaType, "generic.unsupported_media_type")
+}

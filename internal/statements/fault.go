@@ -1,0 +1,71 @@
+package statements
+
+import "fmt"
+
+// MaxFaults bounds the faults that a File holds.
+const MaxFaults = 1000
+
+// FaultKind classifies faults.
+type FaultKind string
+
+// Kinds of faults. All but FaultDuplicateLine refuse the file.
+const (
+	FaultSyntax        FaultKind = "syntax"         // not XML, not delimited text, too deep, too large
+	FaultDoctype       FaultKind = "doctype"        // a document type declaration
+	FaultNamespace     FaultKind = "namespace"      // another message or version
+	FaultEncoding      FaultKind = "encoding"       // an encoding that is not supported
+	FaultAccount       FaultKind = "account"        // another account
+	FaultCurrency      FaultKind = "currency"       // another currency
+	FaultColumns       FaultKind = "columns"        // columns are missing or moved
+	FaultField         FaultKind = "field"          // a field is missing or malformed
+	FaultAmount        FaultKind = "amount"         // an amount is malformed or too large
+	FaultReference     FaultKind = "reference"      // a payment_ref whose check fails
+	FaultBalance       FaultKind = "balance"        // opening and lines are not closing
+	FaultSummary       FaultKind = "summary"        // counts or sums of the file do not hold
+	FaultDuplicateLine FaultKind = "duplicate_line" // an id twice in the file
+	FaultEmpty         FaultKind = "empty"          // no statement
+	FaultSequence      FaultKind = "sequence"       // a gap or a step back after the last statement
+	FaultOverlap       FaultKind = "overlap"        // days that an accepted statement covers
+	FaultChanged       FaultKind = "changed"        // an accepted statement with other content
+)
+
+// FaultKinds lists all kinds.
+var FaultKinds = []FaultKind{
+	FaultSyntax, FaultDoctype, FaultNamespace, FaultEncoding, FaultAccount, FaultCurrency, FaultColumns, FaultField, FaultAmount,
+	FaultReference, FaultBalance, FaultSummary, FaultDuplicateLine, FaultEmpty, FaultSequence, FaultOverlap, FaultChanged,
+}
+
+// Refuses reports whether the fault refuses the file. A repeated line does not: it is
+// imported under a number of its own and becomes a break.
+func (k FaultKind) Refuses() bool { return k != FaultDuplicateLine }
+
+// Fault is one thing that is wrong with a file. It quotes nothing that could name a person.
+type Fault struct {
+	Kind FaultKind `json:"kind"`
+	Position
+	// Field is the element or the column.
+	Field string `json:"field,omitempty"`
+	// Detail says what is wrong, Mend what to do. Both are sentences.
+	Detail string `json:"detail"`
+	Mend   string `json:"mend"`
+}
+
+// String returns the fault on one line.
+func (f Fault) String() string {
+	where := fmt.Sprintf("line %d, column %d", f.Line, f.Column)
+	if f.Field != "" {
+		where += ", " + f.Field
+	}
+	return fmt.Sprintf("%s: %s %s", where, f.Detail, f.Mend)
+}
+
+// add notes a fault.
+func (f *File) add(fault Fault) {
+	if len(f.Faults) == MaxFaults {
+		if fault.Kind.Refuses() {
+			f.More++
+		}
+		return
+	}
+	f.Faults = append(f.Faults, fault)
+}

@@ -1,0 +1,311 @@
+package statements_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"quittance/internal/statements"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// accountOf is the account that a file of testdata is imported for.
+func accountOf(name string) statements.Account {
+	name = strings.TrimPrefix(name, "bad-")
+	mtn := statements.Account{Code: "mtn-1", Number: "46733123454", Currency: "XAF", Profile: "mtn"}
+	switch profile, _, _ := strings.Cut(name, "-"); {
+	case strings.HasPrefix(name, "bank-b-"):
+		return statements.Account{Code: "bank-b", Number: "30012-00105-00012345678-90", Currency: "XAF", Profile: "camt.053", Batch: regexp.MustCompile(`\b(CARD-\d+|SLIP-[\d-]+)\b`)}
+	case strings.HasSuffix(name, ".xml"):
+		return statements.Account{Code: "bank-a", IBAN: "CG39 3001 1000 1010 1345 1300 019", Currency: "XAF", Profile: "camt.053", Batch: regexp.MustCompile(`\bMTN-\d{8}\b`)}
+	case profile == "airtel":
+		return statements.Account{Code: "airtel-1", Number: "MER-042", Currency: "XAF", Profile: "airtel"}
+	case profile == "card":
+		return statements.Account{Code: "card-1", Currency: "EUR", Profile: "card-settlement"}
+	case profile == "cash":
+		return statements.Account{Code: "cash-1", Currency: "XAF", Profile: "cash-slip"}
+	case profile == "own":
+		return statements.Account{Code: "own-1", Currency: "XAF", Profile: "csv", Columns: &statements.Layout{
+			Name: "own", Separators: "|", Width: 5, ID: []int{1, 2}, OperatorRef: 2, Time: 1, Amount: 3, Reference: 4, Counterparty: 5,
+			TimeFormats: []string{"20060102"}, Decimal: ".", Type: 0,
+		}}
+	}
+	return mtn
+}
+
+// golden is what a golden file holds.
+type golden struct {
+	Refused    bool
+	Statements []map[string]any
+	Skipped    map[string]int
+	Faults     []string
+	Lines      []statements.Line
+}
+
+func read(t *testing.T, text []byte, a statements.Account) (*statements.File, []statements.Line) {
+	t.Helper()
+	var lines []statements.Line
+	file, err := statements.Read(bytes.NewReader(text), a, func(l *statements.Line) error {
+		lines = append(lines, *l)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file, lines
+}
+
+// Every file of the corpus is read as its golden file says, and no name or phone number of
+// it is in the result.
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	for _, path := range corpus(t) {
+		name := filepath.Base(path)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, lines := read(t, text, accountOf(name))
+			got := golden{Refused: file.Refused(), Skipped: file.Skipped, Lines: lines}
+			for _, s := range file.Statements {
+				got.Statements = append(got.Statements, map[string]any{
+					"id": s.ID, "sequence": s.Sequence, "page": s.Page, "last": s.Last, "copy": s.Copy, "from": s.From, "to": s.To,
+					"balanced": s.Balanced, "opening": s.Opening, "closing": s.Closing, "lines": s.Lines, "net": s.Net, "positional": s.Positional,
+				})
+			}
+			for _, f := range file.Faults {
+				got.Faults = append(got.Faults, string(f.Kind)+": "+f.String())
+			}
+			if got.Refused != strings.HasPrefix(name, "bad-") {
+				t.Errorf("refused: %v", got.Refused)
+			}
+			if file.Digest != sha256.Sum256(text) || file.Size != int64(len(text)) {
+				t.Errorf("the digest or the size %d is not that of the bytes", file.Size)
+			}
+			compare(t, path+".golden", got)
+		})
+	}
+}
+
+func corpus(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"testdata/*.xml", "testdata/*.csv"} {
+		some, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, some...)
+	}
+	if len(all) < 30 {
+		t.Fatalf("the corpus has %d files", len(all))
+	}
+	return all
+}
+
+// personal matches the names and phone numbers of the corpus.
+var personal = regexp.MustCompile(`(?i)mabiala|ngoma|okemba|lise|manguiers|0?6612345|66999888|55123456|rale d|jeanne|pierre`)
+
+func compare(t *testing.T, path string, got golden) {
+	t.Helper()
+	b, err := json.MarshalIndent(got, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = append(b, '\n')
+	if found := personal.Find(b); found != nil {
+		t.Errorf("the result has the personal data %q", found)
+	}
+	if *update {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b, want) {
+		t.Errorf("%s differs; run with -update and look at the difference. Got:\n%s", path, b)
+	}
+}
+
+// A file is read alike however its bytes arrive, and again alike.
+func TestSmallReads(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"bank-a-02-batch.xml", "airtel-windows-1252.csv", "airtel-utf-16.csv", "bad-mtn-many.csv"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, _ := read(t, text, accountOf(name))
+		slow, err := statements.Read(iotest.OneByteReader(bytes.NewReader(text)), accountOf(name), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(*slow), fmt.Sprint(*whole); got != want {
+			t.Errorf("%s: byte by byte %s, whole %s", name, got, want)
+		}
+	}
+}
+
+// The encoding of a file changes its bytes, not what it says.
+func TestEncodingsAgree(t *testing.T) {
+	t.Parallel()
+	var digests [][sha256.Size]byte
+	for _, name := range []string{"airtel-windows-1252.csv", "airtel-utf-16.csv"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, _ := read(t, text, accountOf(name))
+		digests = append(digests, file.Statements[0].Digest)
+	}
+	if digests[0] != digests[1] {
+		t.Error("the same statement in another encoding has another digest")
+	}
+}
+
+// Errors of the source and of the visitor are returned, and are no faults of the file.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	for _, name := range []string{"bank-a-02-batch.xml", "mtn.csv"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := statements.Read(bytes.NewReader(text), accountOf(name), func(*statements.Line) error { return broken }); !errors.Is(err, broken) {
+			t.Errorf("%s: the visitor's error became %v", name, err)
+		}
+		source := iotest.TimeoutReader(iotest.HalfReader(bytes.NewReader(text)))
+		if _, err := statements.Read(source, accountOf(name), nil); !errors.Is(err, iotest.ErrTimeout) {
+			t.Errorf("%s: the source's error became %v", name, err)
+		}
+	}
+	for _, a := range []statements.Account{
+		{Profile: "mt940", Currency: "XAF"},
+		{Profile: "csv", Currency: "XAF"},
+		{Profile: "mtn", Currency: "XXX"},
+		{Profile: "csv", Currency: "XAF", Columns: &statements.Layout{Width: 2, Time: 3}},
+	} {
+		if _, err := statements.Read(strings.NewReader(""), a, nil); !errors.Is(err, statements.ErrProfile) {
+			t.Errorf("%+v: %v", a, err)
+		}
+	}
+}
+
+// The day of a line is the account's, also over midnight and over a clock change abroad.
+func TestDays(t *testing.T) {
+	t.Parallel()
+	paris, err := time.LoadLocation("Europe/Paris")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/bank-b-08-page-1.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		zone     *time.Location
+		at       string
+		day, utc string
+	}{
+		{nil, "2026-11-20T23:30:00Z", "2026-11-21", "2026-11-20T23:30:00Z"},
+		{nil, "2026-11-20T23:30:00", "2026-11-20", "2026-11-20T22:30:00Z"},
+		{paris, "2026-10-25T23:30:00", "2026-10-25", "2026-10-25T22:30:00Z"}, // winter time since 3:00
+		{paris, "2026-10-24T23:30:00", "2026-10-24", "2026-10-24T21:30:00Z"},
+		{paris, "2026-03-28T23:30:00Z", "2026-03-29", "2026-03-28T23:30:00Z"},
+		{paris, "2026-10-25T22:30:00+00:00", "2026-10-25", "2026-10-25T22:30:00Z"},
+	} {
+		a := accountOf("bank-b-")
+		a.Zone = test.zone
+		changed := bytes.Replace(text, []byte("2026-11-20T23:30:00Z"), []byte(test.at), 1)
+		_, lines := read(t, changed, a)
+		if got := lines[0].At.Format(time.RFC3339); lines[0].Day != test.day || got != test.utc {
+			t.Errorf("%s: day %s, time %s; want %s, %s", test.at, lines[0].Day, got, test.day, test.utc)
+		}
+	}
+}
+
+// A statement follows the last accepted one of its account, or a fault says why not.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	of := func(id string, sequence int64, page int, last bool, from, to string, opening, closing int64) *statements.Statement {
+		return &statements.Statement{
+			ID: id, Sequence: sequence, Page: page, Last: last, From: from, To: to, Balanced: true, Opening: opening, Closing: closing,
+			Digest: sha256.Sum256([]byte(id + from)), Positional: true,
+		}
+	}
+	verdict, mark, faults := statements.Follow(statements.Mark{}, of("S1", 7, 1, false, "2026-12-30", "2026-12-30", 0, 50), nil)
+	if verdict != statements.VerdictAccepted || faults != nil {
+		t.Fatal(verdict, faults)
+	}
+	for _, test := range []struct {
+		name string
+		s    *statements.Statement
+		want []statements.FaultKind
+	}{
+		{"the next page", of("S1", 7, 2, true, "2026-12-30", "2026-12-31", 50, 80), nil},
+		{"a page later", of("S1", 7, 3, true, "2026-12-30", "2026-12-31", 50, 80), []statements.FaultKind{statements.FaultSequence}},
+		{"another statement before the last page", of("S2", 8, 1, true, "2027-01-01", "2027-01-01", 50, 80), []statements.FaultKind{statements.FaultSequence}},
+	} {
+		_, _, faults := statements.Follow(mark, test.s, nil)
+		check(t, test.name, faults, test.want)
+	}
+	_, mark, _ = statements.Follow(mark, of("S1", 7, 2, true, "2026-12-30", "2026-12-31", 50, 80), nil)
+	for _, test := range []struct {
+		name string
+		s    *statements.Statement
+		want []statements.FaultKind
+	}{
+		{"the next", of("S2", 8, 1, true, "2027-01-02", "2027-01-02", 80, 90), nil},
+		{"the first of a year", of("S2", 1, 1, true, "2027-01-02", "2027-01-02", 80, 90), nil},
+		{"a gap", of("S2", 9, 1, true, "2027-01-02", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultSequence}},
+		{"a step back", of("S2", 6, 1, true, "2027-01-02", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultSequence}},
+		{"another balance", of("S2", 8, 1, true, "2027-01-02", "2027-01-02", 81, 90), []statements.FaultKind{statements.FaultBalance}},
+		{"an overlap", of("S2", 0, 1, true, "2026-12-31", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultOverlap}},
+		{"a second one of the day", of("S2", 8, 1, true, "2026-12-31", "2026-12-31", 80, 90), nil},
+		{"a second page first", of("S2", 8, 2, true, "2027-01-02", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultSequence}},
+	} {
+		_, _, faults := statements.Follow(mark, test.s, nil)
+		check(t, test.name, faults, test.want)
+	}
+	again := of("S1", 7, 2, true, "2026-12-30", "2026-12-31", 50, 80)
+	other := [sha256.Size]byte{1}
+	if verdict, after, _ := statements.Follow(mark, again, &again.Digest); verdict != statements.VerdictUnchanged || after != mark {
+		t.Errorf("the same content: %s", verdict)
+	}
+	if verdict, after, _ := statements.Follow(mark, again, &other); verdict != statements.VerdictQuarantined || after != mark {
+		t.Errorf("other content: %s", verdict)
+	}
+}
+
+func check(t *testing.T, name string, faults []statements.Fault, want []statements.FaultKind) {
+	t.Helper()
+	var got []statements.FaultKind
+	for _, f := range faults {
+		got = append(got, f.Kind)
+		if f.Detail == "" || f.Mend == "" {
+			t.Errorf("%s: %s lacks words", name, f.Kind)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %v, want %v", name, got, want)
+	}
+}

@@ -1,0 +1,172 @@
+package statements
+
+import (
+	"crypto/sha256"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Account is what a reader must know of the account that a file is imported for.
+type Account struct {
+	// Code is the account's code in the registry, unique in an agency and mode.
+	Code string
+	// IBAN or Number is the account's number; a file of another account is refused.
+	IBAN, Number string
+	// Currency is the account's only currency, such as XAF.
+	Currency string
+	// Profile selects the reader, see Profiles.
+	Profile string
+	// Zone is the time zone of the account's days; nil is Africa/Brazzaville.
+	Zone *time.Location
+	// Columns describes the files of the profile csv; other profiles ignore it.
+	Columns *Layout
+	// Batch matches a settlement batch id in a bank's free text; its first group, if it has
+	// one, is the id. Nil matches nothing.
+	Batch *regexp.Regexp
+}
+
+var brazzaville = time.FixedZone("WAT", 60*60)
+
+func (a *Account) zone() *time.Location {
+	if a.Zone == nil {
+		return brazzaville
+	}
+	return a.Zone
+}
+
+// is reports whether a number in a file is the account's. Spaces, hyphens and case do not
+// count.
+func (a *Account) is(number string) bool {
+	number = compact(number)
+	return number != "" && (number == compact(a.IBAN) || number == compact(a.Number))
+}
+
+var grouping = strings.NewReplacer(" ", "", "-", "", "\u00a0", "", "\u202f", "")
+
+func compact(number string) string { return strings.ToUpper(grouping.Replace(number)) }
+
+// File is what a file says as a whole.
+type File struct {
+	Profile string
+	// Digest is the SHA-256 of the bytes of the file, and Size their number.
+	Digest [sha256.Size]byte
+	Size   int64
+	// Statements are in the order of the file. Delimited text is one statement.
+	Statements []Statement
+	// Lines is how many lines count as money.
+	Lines int
+	// Skipped counts entries that are no money, by the reason: PDNG, zero, failed and so on.
+	Skipped map[string]int
+	// Faults has at most MaxFaults, in the order of the file. More counts the others.
+	Faults []Fault
+	More   int
+}
+
+// Refused reports whether a fault refuses the file.
+func (f *File) Refused() bool {
+	if f.More > 0 {
+		return true
+	}
+	for _, fault := range f.Faults {
+		if fault.Kind.Refuses() {
+			return true
+		}
+	}
+	return false
+}
+
+// Statement is one statement, or one page of one.
+type Statement struct {
+	// ID is the bank's id. For delimited text it is the first and the last local day.
+	ID string
+	// Sequence is the bank's number of the statement; 0 if it gives none.
+	Sequence int64
+	// Page counts from 1, and Last marks the last page. A statement without pages is page 1
+	// and the last.
+	Page int
+	Last bool
+	// Copy means that the bank marks the statement as a copy or a duplicate.
+	Copy bool
+	// From and To are the first and the last local day, as the file gives them or as its
+	// lines have them, such as 2026-11-21; empty if unknown.
+	From, To string
+	// Balanced means that the file has Opening and Closing. Interim balances of pages count.
+	Balanced         bool
+	Opening, Closing int64
+	// Lines is how many lines count, Net the sum of their Net.
+	Lines int
+	Net   int64
+	// Positional means that a line has its id from its position, because the bank gives none.
+	Positional bool
+	// Digest is the SHA-256 of the statement's content as read: its balances and lines. Two
+	// files with the same digest say the same, whatever their bytes are.
+	Digest [sha256.Size]byte
+	Source Position
+}
+
+// Kind says what a line is.
+type Kind string
+
+// Kinds of lines. A bank's lines are entries.
+const (
+	KindPayment  Kind = "payment"  // money received
+	KindRefund   Kind = "refund"   // money given back by us
+	KindReversal Kind = "reversal" // money taken back by the operator
+	KindPayout   Kind = "payout"   // money paid out to the bank account
+	KindCharge   Kind = "charge"   // fees and charges that belong to no payment
+	KindEntry    Kind = "entry"    // an entry of a bank account
+)
+
+// Kinds lists all kinds.
+var Kinds = []Kind{KindPayment, KindRefund, KindReversal, KindPayout, KindCharge, KindEntry}
+
+// incoming reports whether the kind raises the balance.
+func (k Kind) incoming() bool { return k == KindPayment }
+
+// Position is a place in a file, counted from 1. A column counts bytes.
+type Position struct {
+	Line   int `json:"line"`
+	Column int `json:"column"`
+}
+
+// Line is a movement on an account. It has no name, no phone number and no free text.
+type Line struct {
+	// ID is the account's code and the id that the operator or the bank guarantees to be
+	// unique, else the statement and the position; a repetition in the file ends in ~2, ~3.
+	ID      string `json:"id"`
+	Account string `json:"account"`
+	// Statement is the bank's id of the statement. Delimited text has one statement, whose id
+	// is known at the end.
+	Statement string `json:"statement,omitempty"`
+	// Number is the line's position in its statement, from 1.
+	Number int `json:"number"`
+	// Occurrence is 1, or more for a line whose id the file has already had.
+	Occurrence int      `json:"occurrence"`
+	Source     Position `json:"source"`
+	Kind       Kind     `json:"kind"`
+	// At is the time in UTC; zero if the file gives only a day.
+	At time.Time `json:"at,omitzero"`
+	// Day is the account's local day of the booking.
+	Day      string `json:"day"`
+	Currency string `json:"currency"`
+	// Amount is gross, in minor units, negative for money that leaves the account.
+	Amount int64 `json:"amount"`
+	// Fee is what the operator kept of Amount; negative if it gave it back.
+	Fee int64 `json:"fee,omitempty"`
+	// Reversal marks a line that undoes an earlier one.
+	Reversal bool `json:"reversal,omitempty"`
+	// OperatorRef is the operator's reference of the payment.
+	OperatorRef string `json:"operator_ref,omitempty"`
+	// PaymentRef and NoticeRef are ours. Their checks hold.
+	PaymentRef string `json:"payment_ref,omitempty"`
+	NoticeRef  string `json:"notice_ref,omitempty"`
+	// Batch is the settlement batch or the slip.
+	Batch string `json:"batch,omitempty"`
+	// DetailsUnused counts details of a bank's entry that were not used because their sum is
+	// not the entry.
+	DetailsUnused int `json:"details_unused,omitempty"`
+}
+
+// Net is what the line adds to the balance.
+func (l *Line) Net() int64 { return l.Amount - l.Fee }
