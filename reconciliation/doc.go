@@ -40,6 +40,11 @@
 // Names of agencies and applications, and slugs of agencies, are copied from the registry into
 // the table names, so that all views show the present names beside the ids. The name of a service is that of the creation.
 //
+// # Matching
+//
+// Package match decides which line of a statement proves which receipt. It is pure. Package
+// internal/statements reads the files. Nothing runs them yet.
+//
 // # For analysts
 //
 // Views, all with session_id and with the columns of the integration contract. Every

@@ -24,7 +24,7 @@ import (
 //	init racing the confirmation      here; checkout TestRandomPayments
 //	5,000 reviewed, 6,000 confirmed   here; checkout TestInitCheckoutUpdatesACreatedPayment
 //	magic 02, 03, 10, 11              here
-//	operator's port closed            here; TestCashin; collect TestWords, TestNeverSent
+//	operator's port closed            here; collect TestWords, TestNeverSent
 //	SIGTERM in the wait               TestCrash; cashin TestOperatorsWord
 //	cancelled by the citizen          here; checkout TestPaymentStatus
 //	address changed between attempts  sinks/cashin TestUnsignedWebhooks
@@ -164,12 +164,15 @@ func (d *partnerDays) paymentOf(t *testing.T, key, external string, made map[str
 	return harness.Session{}
 }
 
-// The operator's port is closed: 502. When it opens, nobody is asked for the money any more,
+// The operator's port is closed: 502 within 25 s. When it opens, nobody is asked for the money any more,
 // within the window and after it.
 func (d *partnerDays) portOpenedLater(t *testing.T) {
 	s := d.open(t, partners)
-	body := d.charge("mobile_money_a", "066000001")
-	s.wrong(t, s.post(t, "/partners/payments", body), http.StatusBadGateway, "GATEWAY_REQUEST_FAILED")
+	begun := time.Now()
+	s.wrong(t, s.post(t, "/partners/payments", d.charge("mobile_money_a", "066000001")), http.StatusBadGateway, "GATEWAY_REQUEST_FAILED")
+	if took := time.Since(begun); took > 25*time.Second {
+		t.Errorf("a 502 after %s", took)
+	}
 	var lc net.ListenConfig
 	port, err := lc.Listen(t.Context(), "tcp", closedAddress)
 	if err != nil {

@@ -2,17 +2,20 @@
 //
 // TestCrash starts every role at least twice. Integrators create sessions and citizens pay
 // them. One payment in twenty is made by the program of a partner, through the deprecated
-// cash-in surface. Operators approve some payments late, clerks take cash and give it back, and staff
-// resolve operator cases. Meanwhile the test kills a process every two seconds, or stops an
-// ingress as a deployment does. It kills the broker once, makes the processors' group rebalance for a while, and replaces the data of
+// cash-in surface. As often two citizens pay dues of one subject of an agency's ERP, whole and
+// in parts, and both carts have one of the dues. Operators approve some payments late, clerks
+// take cash and give it back, and staff resolve operator cases. Meanwhile the test kills a
+// process every two seconds, or stops an ingress as a deployment does. It kills the broker
+// once, makes the processors' group rebalance for a while, and replaces the data of
 // PostgreSQL by an older backup. When nothing is under way any more, it compares the log,
 // the processors' state, Postgres and ClickHouse with the answers and messages that
-// clients, the operator, receivers and ERPs got. The last line of the report is
+// clients, the operator, receivers and ERPs got. The last lines of the report are
 //
+//	carts=N late=N items=N accepted=N receipts=N; amount of sessions=X items=X ERPs=X ClickHouse=X read_model=X
 //	lost=0 doubled=0 gaps=0 diverged=0 blocked=0 commands=N kills=K
 //
-// The test fails if one of the first five is not 0. The type verdict explains what each of
-// them counts.
+// The first is about the completed carts. The test fails if one of the first five numbers of
+// the second is not 0. The type verdict explains what each of them counts.
 //
 // The normal suite runs a short version; -short leaves it out. The environment changes the
 // run:

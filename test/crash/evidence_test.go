@@ -77,8 +77,8 @@ func (t *tally) catchUp(ctx context.Context) error {
 			t.notices++
 		}
 		t.sum++ // each event increases its session's sequence by one
-		if e.Type == kindCompleted && e.Session.Metadata[checkout.MetadataERPDueRef] != "" {
-			t.confirms++
+		if e.Type == kindCompleted {
+			t.confirms += len(duesOf(e.Session))
 		}
 		if len(e.Session.Cases) > 0 {
 			n := casesOf{all: len(e.Session.Cases)}
@@ -308,6 +308,9 @@ func (w *witness) history(ctx context.Context) (h history, err error) {
 	if h.rows, err = w.caseRows(ctx); err != nil {
 		return h, err
 	}
+	if h.receipts, err = w.readReceipts(ctx); err != nil {
+		return h, err
+	}
 	state := func(ctx context.Context) (store, error) { return w.state(ctx, &h) }
 	for _, read := range []func(context.Context) (store, error){state, w.readmodel, w.journal} {
 		s, err := read(ctx)
@@ -337,7 +340,7 @@ func (w *witness) events(ctx context.Context) ([]event, error) {
 		}
 		if s := e.Session; s != nil {
 			got.application, got.tenant, got.order, got.reference = s.ApplicationID, s.TenantID, s.OrderID, s.PaymentRef
-			got.transaction, got.dueRef, got.after = s.TransactionID, s.Metadata[checkout.MetadataERPDueRef], standingOf(s)
+			got.cart, got.dues, got.after = len(s.Items) > 0, duesOf(s), standingOf(s)
 			if c := s.Cashin; c != nil {
 				got.partner, got.paymentID, got.number = c.Kind, c.PaymentID, c.Number
 			}
@@ -349,6 +352,24 @@ func (w *witness) events(ctx context.Context) ([]event, error) {
 		return nil
 	})
 	return out, err
+}
+
+// duesOf returns the dues that an ERP knows of a session.
+func duesOf(s *record.Session) (out []due) {
+	for _, i := range s.Items {
+		out = append(out, due{transaction: i.TransactionID, ref: i.ERPDueRef, amount: i.Amount, fee: i.Fee})
+	}
+	if ref := s.Metadata[checkout.MetadataERPDueRef]; ref != "" && len(out) == 0 {
+		out = append(out, due{transaction: s.TransactionID, ref: ref, amount: s.Amount})
+	}
+	return out
+}
+
+func itemsOf(s *record.Session) (sum int64) {
+	for _, i := range s.Items {
+		sum += i.Amount
+	}
+	return sum
 }
 
 func standingOf(s *record.Session) standing {
@@ -514,7 +535,7 @@ func (w *witness) caseRows(ctx context.Context) (map[string]operatorCase, error)
 // state reads the processors' changelog; the last entry of each key counts. Besides the
 // sessions it fills in their cases and the sessions that block their order.
 func (w *witness) state(ctx context.Context, h *history) (store, error) {
-	s := store{name: "the processors' state", sessions: map[string]standing{}, sums: map[sumKey]sum{}}
+	s := store{name: "the processors' state", sessions: map[string]standing{}, sums: map[sumKey]sum{}, items: map[string]int64{}}
 	r, err := w.Read(ctx, schemas.TopicState)
 	if err != nil {
 		return s, err
@@ -540,7 +561,7 @@ func (w *witness) state(ctx context.Context, h *history) (store, error) {
 	})
 	h.cases = map[string]operatorCase{}
 	for id, session := range sessions {
-		s.sessions[id] = standingOf(&session)
+		s.sessions[id], s.items[id] = standingOf(&session), itemsOf(&session)
 		add(s.sums, s.sessions[id])
 		for _, c := range session.Cases {
 			h.cases[c.ID] = operatorCase{session: id, kind: c.Kind, resolution: c.Resolution}
@@ -553,7 +574,7 @@ func (w *witness) state(ctx context.Context, h *history) (store, error) {
 }
 
 func (w *witness) readmodel(ctx context.Context) (store, error) {
-	s := store{name: "the read model (PostgreSQL)", sessions: map[string]standing{}, sums: map[sumKey]sum{}}
+	s := store{name: "the read model (PostgreSQL)", sessions: map[string]standing{}, sums: map[sumKey]sum{}, items: map[string]int64{}}
 	rows, err := w.stack.Pool.Query(ctx, `SELECT id, status, sequence, snapshot FROM sessions`)
 	if err != nil {
 		return s, err
@@ -574,6 +595,9 @@ func (w *witness) readmodel(ctx context.Context) (store, error) {
 			at.fee, at.total = c.Fee, c.Amount
 		}
 		s.sessions[id] = at
+		for _, i := range session.Items {
+			s.items[id] += i.Amount
+		}
 		add(s.sums, at)
 		return nil
 	}); err != nil {

@@ -20,11 +20,13 @@ import (
 )
 
 // load plays the integrators that create sessions, the citizens that pay them with the
-// forms of the pages, and partners of the deprecated cash-in surface. Safe for concurrent use.
+// forms of the pages, citizens with carts of dues, and partners of the deprecated cash-in
+// surface. Safe for concurrent use.
 type load struct {
 	stack    *harness.Stack
 	client   *http.Client
 	partners []*partner
+	portal   *portal
 
 	// next numbers journeys over all phases of a run.
 	next    atomic.Int64
@@ -36,25 +38,29 @@ type load struct {
 	creations  []creation
 	cancelled  []string
 	taken      []cash
-	refunds    []string   // sessions that staff give back once they are paid
-	abandoned  []creation // "late" journeys that did not end in time
-	charges    []charge   // of partners' programs, each answer
-	unanswered int        // payments that partners asked for and got no answer
-	refused    int        // calls of partners that a quota refused, and no time was left
-	started    int
-	confirmed  int             // confirmations that were answered
-	gaveUp     int             // journeys that did not end in time
-	skipped    int             // journeys not begun because too many were under way
-	latencies  []time.Duration // of creations, retries included
-	surprises  []string        // the first unexpected answers
-	surprised  int             // number of unexpected answers
+	refunds    []string         // sessions that staff give back once they are paid
+	abandoned  []creation       // "late" journeys that did not end in time
+	charges    []charge         // of partners' programs, each answer
+	unanswered int              // payments that partners asked for and got no answer
+	refused    int              // calls of partners that a quota refused, and no time was left
+	owed       map[string]int64 // of dues that carts pay, before any payment, by erp_due_ref
+	cartsMade  int              // that were answered
+	// cartsRefused counts carts that were refused because another payment of a due was under way.
+	cartsRefused int
+	started      int
+	confirmed    int             // confirmations that were answered
+	gaveUp       int             // journeys that did not end in time
+	skipped      int             // journeys not begun because too many were under way
+	latencies    []time.Duration // of creations, retries included
+	surprises    []string        // the first unexpected answers
+	surprised    int             // number of unexpected answers
 }
 
 const maxUnderWay = 5000
 
-func newLoad(s *harness.Stack) *load {
+func newLoad(s *harness.Stack, p *portal) *load {
 	transport := &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 512, IdleConnTimeout: 30 * time.Second}
-	return &load{stack: s, partners: newPartners(s, transport), client: &http.Client{
+	return &load{stack: s, portal: p, owed: map[string]int64{}, partners: newPartners(s, transport), client: &http.Client{
 		Timeout:       harness.RequestPatience,
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -85,11 +91,14 @@ func (l *load) run(ctx, begin context.Context, rate float64) (leftOver int64) {
 			defer l.under.Add(-1)
 			ctx, cancel := context.WithTimeout(ctx, harness.JourneyPatience)
 			defer cancel()
-			if id%partnerEvery == partnerEvery-1 {
+			switch id % partnerEvery {
+			case partnerEvery - 1:
 				l.partnerJourney(ctx, int(id))
-				return
+			case cartEvery:
+				l.carts(ctx, int(id))
+			default:
+				l.journey(ctx, int(id))
 			}
-			l.journey(ctx, int(id))
 		})
 	}
 	leftOver = l.under.Load()

@@ -26,10 +26,10 @@ func sound() history {
 		e := event{
 			id: fmt.Sprintf("evt_%d_%d", n, s.sequence), kind: kind, session: session, sequence: s.sequence,
 			application: "app", tenant: "agency", order: fmt.Sprintf("order-%d", n), reference: fmt.Sprintf("%016d", n),
-			transaction: fmt.Sprintf("transaction-%d", n), dueRef: fmt.Sprintf("due-%d", n),
+			dues: []due{{transaction: fmt.Sprintf("transaction-%d", n), ref: fmt.Sprintf("due-%d", n), amount: s.amount}},
 		}
 		if n > 7 {
-			e.order, e.dueRef, e.application = "case", "", "shop"
+			e.order, e.dues, e.application = "case", nil, "shop"
 			e.partner, e.paymentID, e.number = "partner", int64(n), fmt.Sprintf("T2611%06d", n-7)
 			if n == 8 {
 				e.order, e.partner = "first", "init"
@@ -73,7 +73,7 @@ func sound() history {
 			h.notices = append(h.notices, refused, got)
 		}
 		if kind == kindCompleted && n < 8 {
-			h.confirmed = append(h.confirmed, confirmation{tenant: "agency", transaction: e.transaction, dueRef: e.dueRef, reference: e.reference, amount: s.amount, accepted: 1})
+			h.confirmed = append(h.confirmed, confirmation{tenant: "agency", transaction: e.dues[0].transaction, dueRef: e.dues[0].ref, reference: e.reference, amount: s.amount, accepted: 1})
 		}
 		if kind == kindCompleted && (n < 6 || n > 7) || kind == kindLatePayment || kind == kindFailed && n < 6 && n != 2 {
 			h.payments = append(h.payments, payment{id: e.collection, reference: e.reference, approved: kind != kindFailed, amount: s.total, currency: "XAF", duplicates: 1})
@@ -126,14 +126,76 @@ func sound() history {
 		{application: "shop", external: "refused", amount: 10000},
 	}
 
-	sums := map[sumKey]sum{}
-	for _, s := range current {
-		add(sums, s)
+	for n, amounts := range map[int][]int64{12: {500, 700}, 13: {300, 900, 100}} {
+		current[fmt.Sprintf("chs_%d", n)] = h.addCart(n, amounts)
 	}
+
+	sums := map[sumKey]sum{}
+	items := map[string]int64{}
+	for session, s := range current {
+		add(sums, s)
+		items[session] = 0
+	}
+	items["chs_12"], items["chs_13"] = 1200, 1300
 	for _, name := range []string{"state", "the read model", "ClickHouse"} {
-		h.stores = append(h.stores, store{name: name, sessions: maps.Clone(current), sums: maps.Clone(sums)})
+		s := store{name: name, sessions: maps.Clone(current), sums: maps.Clone(sums)}
+		if name != "ClickHouse" {
+			s.items = maps.Clone(items)
+		}
+		h.stores = append(h.stores, s)
 	}
 	return h
+}
+
+// addCart adds a cart that is paid. The first due of all carts is one due of 1,000, of which
+// each pays a part.
+func (h *history) addCart(n int, amounts []int64) standing {
+	session := fmt.Sprintf("chs_%d", n)
+	e := event{
+		session: session, application: "app", tenant: "agency", order: fmt.Sprintf("order-%d", n), reference: fmt.Sprintf("%016d", n),
+		cart: true, after: standing{currency: "XAF"},
+	}
+	for i, amount := range amounts {
+		d := due{transaction: fmt.Sprintf("transaction-%d-%d", n, i), ref: fmt.Sprintf("due-%d-%d", n, i), amount: amount, fee: 5}
+		if i == 0 {
+			d.ref = "due-shared"
+		}
+		e.dues = append(e.dues, d)
+		e.after.amount += amount
+		e.after.fee += d.fee
+	}
+	total := e.after.amount + e.after.fee
+	emit := func(kind, status string, change func(*event)) {
+		e.kind, e.after.status = kind, status
+		e.sequence++
+		e.after.sequence++
+		e.id = fmt.Sprintf("evt_%d_%d", n, e.sequence)
+		e.dues = slices.Clone(e.dues)
+		now := e
+		change(&now)
+		h.events = append(h.events, now)
+	}
+	emit(kindCreated, "open", func(now *event) { now.after.fee = 0 })
+	e.collection, e.paid, e.after.total = fmt.Sprintf("collection-%d", n), total, total
+	emit(kindCompleted, "completed", func(*event) {})
+	h.creations = append(h.creations, creation{application: "app", order: e.order, key: fmt.Sprintf("key-%d", n), session: session, amount: e.after.amount})
+	h.payments = append(h.payments, payment{id: e.collection, reference: e.reference, approved: true, amount: total, currency: "XAF"})
+	h.webhooks = append(h.webhooks, webhook{inbox: "app", id: e.id, eventID: e.id, kind: kindCompleted, session: session, body: "{}", signed: true, accepted: true})
+	if h.owed == nil {
+		h.owed = map[string]int64{}
+	}
+	for i, d := range e.dues {
+		h.owed[d.ref] = d.amount
+		h.confirmed = append(h.confirmed, confirmation{tenant: "agency", transaction: d.transaction, dueRef: d.ref, reference: e.reference, amount: d.amount, accepted: 1})
+		h.receipts = append(h.receipts, receipt{session: session, transaction: d.transaction, due: d.ref, item: int64(i + 1), amount: d.amount, fee: d.fee})
+	}
+	h.owed["due-shared"] = 1000
+	return e.after
+}
+
+// ofCart returns the index of the confirmation of a due of the cart chs_12.
+func (h *history) ofCart(item int) int {
+	return slices.IndexFunc(h.confirmed, func(c confirmation) bool { return c.transaction == fmt.Sprintf("transaction-12-%d", item) })
 }
 
 func TestCrashVerifierAcceptsSoundHistory(t *testing.T) {
@@ -276,6 +338,25 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 			h.confirmed = append(h.confirmed, confirmation{transaction: "transaction-5", dueRef: "due-5", accepted: 1})
 		}, "diverged"},
 		{"a confirmation of another amount", func(h *history) { h.confirmed[0].amount++ }, "diverged"},
+		{"an item of a cart is never confirmed", func(h *history) { h.confirmed = slices.Delete(h.confirmed, h.ofCart(1), h.ofCart(1)+1) }, "lost"},
+		{"a cart is confirmed by the transaction of its first item", func(h *history) {
+			h.confirmed[h.ofCart(1)].transaction = "transaction-12-0"
+		}, "doubled"},
+		{"an item of a cart is confirmed twice", func(h *history) { h.confirmed[h.ofCart(1)].accepted++ }, "doubled"},
+		{"an item of a cart is confirmed with the amount of the cart", func(h *history) { h.confirmed[h.ofCart(1)].amount = 1200 }, "diverged"},
+		{"a due is paid by two carts", func(h *history) { h.owed["due-shared"] = 799 }, "doubled"},
+		{"the items are less than the session", func(h *history) {
+			for i := range h.events {
+				if h.events[i].session == "chs_12" {
+					h.events[i].dues[1].amount--
+				}
+			}
+		}, "diverged"},
+		{"the fees of the items are more than the session's", func(h *history) { h.events[len(h.events)-1].dues[0].fee++ }, "diverged"},
+		{"the read model has lost an item", func(h *history) { h.stores[1].items["chs_12"] = 500 }, "diverged"},
+		{"ClickHouse lacks the receipt of an item", func(h *history) { h.receipts = h.receipts[1:] }, "lost"},
+		{"ClickHouse has the receipt of an item twice", func(h *history) { h.receipts = append(h.receipts, h.receipts[0]) }, "doubled"},
+		{"ClickHouse has another amount of an item", func(h *history) { h.receipts[0].amount++ }, "diverged"},
 		{"the processors' state lags", func(h *history) {
 			s := h.stores[0].sessions["chs_1"]
 			s.sequence--

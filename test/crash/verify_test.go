@@ -23,6 +23,8 @@ type history struct {
 	stores    []store // must agree with the events
 	charges   []charge
 	notices   []notice
+	owed      map[string]int64 // of dues that carts pay, before any payment
+	receipts  []receipt
 
 	cases       map[string]operatorCase // by id, in the processors' state
 	rows        map[string]operatorCase // by id, in the table of staff
@@ -65,8 +67,8 @@ type event struct {
 	tenant      string
 	order       string
 	reference   string
-	transaction string
-	dueRef      string
+	cart        bool  // it has items
+	dues        []due // that an ERP knows
 	collection  string
 	paid        int64 // amount of the collection, fee included
 	late        bool  // a completion with late money
@@ -77,6 +79,18 @@ type event struct {
 	partner   string // the call that made it: init or partner
 	paymentID int64
 	number    string
+}
+
+// due is a due that a session pays, or a part of one.
+type due struct {
+	transaction, ref string
+	amount, fee      int64 // fee only of carts
+}
+
+// receipt is a payment of one due in ClickHouse.
+type receipt struct {
+	session, transaction, due string
+	item, amount, fee         int64
 }
 
 // standing is the state of a session on which all stores must agree.
@@ -114,7 +128,8 @@ type confirmation struct {
 type store struct {
 	name     string
 	sessions map[string]standing
-	sums     map[sumKey]sum // as the store computes them
+	sums     map[sumKey]sum   // as the store computes them
+	items    map[string]int64 // sum of the items of each session; nil for a store without them
 }
 
 type sumKey struct{ status, currency string }
@@ -162,6 +177,7 @@ type verdict struct {
 
 	late, reversed int // late payments, and sessions whose money was given back
 	expected       int // unsigned webhooks
+	carts          cartSums
 
 	findings []string // the first few
 	table    []row
@@ -206,6 +222,7 @@ func verify(h history) *verdict {
 	v.confirmations(h, log)
 	v.partners(h, log)
 	v.stores(h, log)
+	v.cart(h, log)
 	return v
 }
 
@@ -575,18 +592,28 @@ func (v *verdict) webhooks(h history, l *log) {
 	v.count("  calls that arrived", calls)
 }
 
-// confirmations checks that the ERP of every completed session with a due accepted one
-// confirmation of it. Staff may withdraw the confirmation of a payment that was given back
+// confirmations checks that the ERP of every completed session accepted one confirmation of
+// each due, by its own transaction_id, and that no more was paid of a due than was owed. Staff may withdraw the confirmation of a payment that was given back
 // before its ERP accepted it.
 func (v *verdict) confirmations(h history, l *log) {
-	expected := map[string]event{} // by transaction_id
+	type confirmed struct {
+		event
+		due
+	}
+	expected := map[string]confirmed{} // by transaction_id
 	for _, e := range l.all {
-		if e.kind == kindCompleted && e.dueRef != "" {
-			expected[e.transaction] = e
+		if e.kind != kindCompleted {
+			continue
+		}
+		for _, d := range e.dues {
+			if other, again := expected[d.transaction]; again {
+				v.double("%s and %s have the transaction %s", other.session, e.session, d.transaction)
+			}
+			expected[d.transaction] = confirmed{e, d}
 		}
 	}
 	accepted := map[string]bool{}
-	dues := map[string]string{}
+	dues, paid := map[string]string{}, map[string]int64{}
 	for _, c := range h.confirmed {
 		e, ok := expected[c.transaction]
 		switch {
@@ -596,11 +623,18 @@ func (v *verdict) confirmations(h history, l *log) {
 			v.double("transaction %s was accepted more than once", c.transaction)
 		case c.accepted < 1:
 			v.lose("transaction %s was never accepted", c.transaction)
-		case e.tenant != c.tenant || e.dueRef != c.dueRef || e.after.amount != c.amount || e.reference != c.reference:
+		case e.tenant != c.tenant || e.ref != c.dueRef || e.amount != c.amount || e.reference != c.reference:
 			v.diverge("the ERP of %s accepted %+v, the log has %+v", c.tenant, c, e)
 		}
 		accepted[c.transaction] = true
-		if other, again := dues[c.dueRef]; again && other != c.transaction {
+		// Carts may pay a due in parts.
+		paid[c.dueRef] += c.amount
+		other, again := dues[c.dueRef]
+		owed, parts := h.owed[c.dueRef]
+		switch {
+		case parts && paid[c.dueRef] > owed:
+			v.double("%d of %d were paid of the due %s, lastly as %s", paid[c.dueRef], owed, c.dueRef, c.transaction)
+		case !parts && again && other != c.transaction:
 			v.double("due %s was confirmed as %s and as %s", c.dueRef, other, c.transaction)
 		}
 		dues[c.dueRef] = c.transaction
@@ -673,6 +707,7 @@ func (v *verdict) report(title string, more []row, commands, kills int) string {
 	if n := v.lost + v.doubled + v.gaps + v.diverged + v.blocked - len(v.findings); n > 0 {
 		fmt.Fprintf(&b, "  … and %d more\n", n)
 	}
+	fmt.Fprintf(&b, "%s\n", v.carts)
 	fmt.Fprintf(&b, "lost=%d doubled=%d gaps=%d diverged=%d blocked=%d commands=%d kills=%d\n", v.lost, v.doubled, v.gaps, v.diverged, v.blocked, commands, kills)
 	return b.String()
 }

@@ -1,6 +1,6 @@
-// Package mutants breaks the rules of the commit path, one rule with each patch. Tests show
-// that they notice the broken rule. Production code has no switch for this: a patch becomes
-// an overlay of go build or go test.
+// Package mutants breaks the rules of the commit path and of reconciliation, one rule with
+// each patch. Tests show that they notice the broken rule. Production code has no switch for
+// this: a patch becomes an overlay of go build or go test.
 //
 // A patch is a unified diff. The lines before the diff describe the broken rule and name the
 // test that must fail:

@@ -1,0 +1,121 @@
+package match
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Settlements is a run over the lines of a bank account and of the accounts that settle to
+// it.
+type Settlements struct {
+	// Account is the bank account.
+	Account string
+	Rules   Rules
+	Today   Day
+	// Lines are those of the operators, acquirers and cash desks that settle to the account.
+	Lines []Line
+	// Cutoffs has the rules of their accounts; those of an account that is absent are Rules.
+	Cutoffs map[string]Rules
+	// Bank are the lines of the bank account.
+	Bank []Line
+}
+
+// batch are the lines that one payout settles.
+type batch struct {
+	source
+	ref    string
+	payout int64 // what the operator's own payout lines say
+	paid   bool  // there is such a line
+}
+
+// Run matches each batch with a line of the bank. Lines without a batch id are gathered by
+// the cut-off window of their account and proposed. The error is ErrConflict.
+func (in Settlements) Run() (Result, error) {
+	same := func(a, b *Line) bool { return *a == *b }
+	id := func(l *Line) string { return l.ID }
+	lines, err := unique(in.Lines, id, same)
+	if err != nil {
+		return Result{}, err
+	}
+	bank, err := unique(in.Bank, id, same)
+	if err != nil {
+		return Result{}, err
+	}
+	bank = slices.DeleteFunc(bank, func(l *Line) bool { return l.Closed })
+	batches := in.batches(lines)
+	sources := make([]source, len(batches))
+	byRef := newIndex(len(batches))
+	for i, b := range batches {
+		b.unequal = b.paid && b.payout != -b.amount
+		slices.Sort(b.rows)
+		sources[i] = b.source
+		byRef.add(b.ref, int32(i))
+	}
+	targets := make([]target, len(bank))
+	for i, l := range bank {
+		targets[i] = target{id: l.ID, amount: l.Net(), currency: l.Currency, day: in.Rules.dayOf(l), reversal: l.Reversal, charge: l.Kind == KindCharge, pairable: !l.Reversal}
+	}
+	board := newBoard(in.Account, &in.Rules, in.Today, sources, targets)
+	board.cancelled()
+	board.name(StageBatch, func(t int32) (naming, bool) {
+		n := naming{target: t, sources: byRef.find(bank[t].Batch), key: bank[t].Batch}
+		return n, len(n.sources) > 0
+	})
+	board.near(StageWindow, in.Rules.Grace)
+	return board.finish(), nil
+}
+
+// cancelled takes the batches whose lines cancel each other out: no bank pays nothing.
+func (b *board) cancelled() {
+	for s := range b.sources {
+		source := &b.sources[s]
+		if source.amount != 0 || source.unequal || source.closed {
+			continue
+		}
+		b.taken[s] = true
+		b.result.Matches = append(b.result.Matches, Match{
+			ID: matchID(source.rows, nil), Stage: StageBatch, Currency: source.currency, Sources: source.rows, Rule: RuleVersion,
+		})
+	}
+}
+
+// batches gathers lines by batch id, or else by account and cut-off window. A line that comes
+// after its batch is closed is a batch of its own.
+func (in *Settlements) batches(lines []*Line) []*batch {
+	type key struct {
+		account, ref, currency string
+		closed                 bool
+	}
+	byKey := map[key]*batch{}
+	var out []*batch
+	for _, l := range lines {
+		rules, ok := in.Cutoffs[l.Account]
+		if !ok {
+			rules = in.Rules
+		}
+		k := key{l.Account, "batch/" + l.Batch, l.Currency, l.Closed}
+		day := rules.dayOf(l)
+		if l.Batch == "" {
+			day = rules.window(l)
+			if l.Kind == KindPayout {
+				day = rules.dayOf(l) // the payout of the window that ends on its day
+			}
+			k.ref = "window/" + strconv.Itoa(int(day))
+		}
+		b := byKey[k]
+		if b == nil {
+			b = &batch{ref: l.Batch, source: source{currency: l.Currency, day: day, closed: l.Closed}}
+			byKey[k] = b
+			out = append(out, b)
+		}
+		b.rows = append(b.rows, l.ID)
+		b.day = max(b.day, day)
+		if l.Kind == KindPayout {
+			b.paid = true
+			b.payout += l.Net()
+		} else {
+			b.amount += l.Net()
+		}
+	}
+	return out
+}
