@@ -40,12 +40,16 @@ func (s *Store) Import(ctx context.Context, actor operation.Actor, agencyID stri
 			for i, c := range some {
 				refs[i], hashes[i] = c.SubjectRef, s.hash(c.Address)
 			}
-			tag, err := tx.Exec(ctx, `INSERT INTO subject_contacts (agency_id, livemode, subject_ref, address, imported_at)
-				SELECT $1, $2, *, $5 FROM (SELECT * FROM unnest($3::text[], $4::bytea[]) ORDER BY 1, 2) c ON CONFLICT DO NOTHING`, agencyID, live, refs, hashes, now)
+			var fresh int64
+			err := tx.QueryRow(ctx, `
+				WITH stored AS (INSERT INTO subject_contacts (agency_id, livemode, subject_ref, address, imported_at)
+					SELECT DISTINCT $1::uuid, $2::boolean, ref, address, $5::timestamptz FROM unnest($3::text[], $4::bytea[]) c (ref, address) ORDER BY ref, address
+					ON CONFLICT (agency_id, livemode, subject_ref, address) DO UPDATE SET imported_at = excluded.imported_at RETURNING xmax = 0 AS new)
+				SELECT count(*) FILTER (WHERE new) FROM stored`, agencyID, live, refs, hashes, now).Scan(&fresh)
 			if err != nil {
 				return err
 			}
-			added += tag.RowsAffected()
+			added += fresh
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{
 			Action: "links.import", Subject: agencyID, Detail: map[string]any{"livemode": live, "contacts": len(contacts), "new": added},

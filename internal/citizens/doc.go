@@ -23,7 +23,8 @@
 // whoever holds the phone has the code. It opens the account, and nothing else. What an
 // account sees needs a link, which needs another proof.
 //
-// An account that has not signed in for 90 days loses its links: its number may belong to
-// somebody else. An account that meanwhile signed in with a passkey loses the number instead,
-// when somebody signs in with it: the two may be two persons.
+// Numbers are recycled: an address that was not proven by a code for 90 days opens a new
+// account, which sees neither the links nor the payments of the old one. The old account goes
+// on if it has a passkey. An account that has not signed in for 90 days in any way loses its
+// links.
 package citizens

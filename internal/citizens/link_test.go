@@ -79,12 +79,14 @@ func TestRecycledNumbers(t *testing.T) {
 		t.Errorf("links %v before 90 days", got)
 	}
 	o.wait(90 * 24 * time.Hour)
-	if _, again := o.signIn(a); again.ID != c.ID {
-		t.Error("another account")
+	_, again := o.signIn(a)
+	if again.ID == c.ID || !again.First {
+		t.Errorf("after 90 days the number opens the account with the payments of before: %+v", again)
 	}
-	if got := o.links(c); len(got) != 0 {
+	if got := append(o.links(c), o.links(again)...); len(got) != 0 {
 		t.Errorf("links %v after 90 days", got)
 	}
+	c = again
 	// The proofs count again when they are given again.
 	o.prove(c, other)
 	o.imports(verified)
@@ -114,13 +116,21 @@ func TestContactsLinkOnce(t *testing.T) {
 	if got := o.links(c); len(got) != 0 {
 		t.Errorf("links %v", got)
 	}
-	o.imports(citizens.Contact{SubjectRef: "NIU-1", Address: email(t, 2)})
-	o.wait(25 * 31 * 24 * time.Hour)
+	again := citizens.Contact{SubjectRef: "NIU-1", Address: email(t, 3)}
+	o.imports(citizens.Contact{SubjectRef: "NIU-1", Address: email(t, 2)}, again, again)
+	o.wait(20 * 31 * 24 * time.Hour)
+	if n := o.imports(again); n != 0 {
+		t.Errorf("%d contacts are new", n)
+	}
+	o.wait(5 * 31 * 24 * time.Hour)
 	if err := citizens.Sweep(t.Context(), o.pool, o.cfg.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if _, c := o.signIn(email(t, 2)); len(o.links(c)) != 0 {
 		t.Error("a contact links after 24 months")
+	}
+	if _, c := o.signIn(email(t, 3)); len(o.links(c)) != 1 {
+		t.Error("a contact that was imported again does not link")
 	}
 }
 

@@ -251,21 +251,19 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 	return true, err
 }
 
-// account returns the account of a proven address, and makes it if there is none.
+// account returns the account of a proven address, and makes it if there is none. An address
+// that was not proven for 90 days may belong to somebody else by now: it opens a new account,
+// which sees neither the links nor the payments of the old one.
 func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time) (c Citizen, err error) {
 	var signedIn, proven time.Time
-	var passkeys bool
-	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at, a.proven_at, EXISTS (SELECT FROM citizen_passkeys p WHERE p.citizen_id = c.id)
-		FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn, &proven, &passkeys)
+	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at, a.proven_at FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn, &proven)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return s.register(ctx, tx, a, address, locale, now)
 	case err != nil:
 		return Citizen{}, err
-	case passkeys && !now.Before(proven.Add(proveAgainAfter)):
-		// The number may belong to somebody else by now, and the owner of the account signs in
-		// with a passkey. Neither may get into the account of the other.
-		if _, err := tx.Exec(ctx, `DELETE FROM citizen_addresses WHERE hash = $1`, address); err != nil {
+	case !now.Before(proven.Add(proveAgainAfter)):
+		if err := detach(ctx, tx, c.ID, address); err != nil {
 			return Citizen{}, err
 		}
 		return s.register(ctx, tx, a, address, locale, now)
@@ -277,10 +275,20 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, addre
 	return c, signedInAgain(ctx, tx, c, signedIn, now)
 }
 
+// detach takes an address from an account. An account that nothing opens any more is deleted.
+func detach(ctx context.Context, tx pgx.Tx, citizenID string, address []byte) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM citizen_addresses WHERE hash = $1`, address); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM citizens c WHERE id = $1
+		AND NOT EXISTS (SELECT FROM citizen_addresses a WHERE a.citizen_id = c.id) AND NOT EXISTS (SELECT FROM citizen_passkeys p WHERE p.citizen_id = c.id)`, citizenID)
+	return err
+}
+
 // signedInAgain records a sign-in of an account, whose last one was at a time.
 func signedInAgain(ctx context.Context, tx pgx.Tx, c Citizen, last, now time.Time) error {
 	if !now.Before(last.Add(proveAgainAfter)) {
-		// The number may belong to somebody else by now. Who owns the reference proves it again.
+		// It signed in with a passkey. It proves its references again, as every other account.
 		if _, err := tx.Exec(ctx, `DELETE FROM citizen_links WHERE citizen_id = $1`, c.ID); err != nil {
 			return err
 		}
@@ -315,8 +323,8 @@ func (s *Store) register(ctx context.Context, tx pgx.Tx, a contact.Address, addr
 // SealedAddresses are the addresses, for `secrets reseal`.
 var SealedAddresses = personal.Sealed{Table: "citizen_addresses", Label: "citizen address"}
 
-// proveAgainAfter is the time without a sign-in after which an account must prove its links
-// again: numbers are recycled.
+// proveAgainAfter is the time without a sign-in after which links must be proven again: numbers
+// are recycled.
 const proveAgainAfter = 90 * 24 * time.Hour
 
 // newCode returns six random digits.
