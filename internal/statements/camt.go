@@ -283,7 +283,7 @@ func (c *camtReader) begun() {
 		*end.into = at.In(c.account.zone()).Format(time.DateOnly)
 	}
 	c.balances()
-	c.before = c.faults()
+	c.before = c.file.refusals
 }
 
 // balances takes the booked balances. The opening one is OPBD, else PRCD (the closing one of
@@ -318,7 +318,7 @@ func (c *camtReader) balances() {
 // ended checks the totals of the statement, unless an entry has a fault: they would tell the
 // same fault again.
 func (c *camtReader) ended() {
-	if c.mine && c.faults() == c.before {
+	if c.mine && c.file.refusals == c.before {
 		c.end(c.s)
 		c.head.Summary.check(c.reading, c.s, &c.entries, &c.statuses)
 	} else {

@@ -439,12 +439,12 @@ func (c *camtReader) detail(f *found, d *camtDetail) {
 	}
 }
 
-// operatorRef is the reference that the payer's bank or operator gave the transfer.
+// operatorRef is the reference that a bank gave the transfer. The payer writes the end-to-end
+// and the instruction id, perhaps with a name, so only references of ours are taken from
+// them, and batch ids.
 func operatorRef(refs *camtRefs) string {
-	for _, ref := range []string{refs.EndToEnd, refs.Transaction, refs.Instruction, refs.ServicerRef} {
-		if kept := token(ref); kept != "" {
-			return kept
-		}
+	if ref := token(refs.Transaction); ref != "" {
+		return ref
 	}
-	return ""
+	return token(refs.ServicerRef)
 }

@@ -271,9 +271,9 @@ func (t *table) next() error {
 			return nil
 		}
 	}
-	before := t.faults()
+	before := t.file.refusals
 	l, id := t.money()
-	if t.faults() > before {
+	if t.file.refusals > before {
 		t.lost = true
 		return nil
 	}
@@ -460,7 +460,7 @@ func (t *table) totals() {
 			t.wrong(FaultSummary, t.TrailerCount, fmt.Sprintf("The count is not the number of rows, %d.", t.counted.rows), "Fetch the file again: rows are missing or doubled.")
 		}
 	}
-	if t.faults() > 0 {
+	if t.file.refusals > 0 {
 		return // the totals would tell the same faults again
 	}
 	check(t.Amount, t.counted.amount)
@@ -475,7 +475,7 @@ func (t *table) close() error {
 	if t.s.From != "" {
 		t.s.ID = t.s.From + ".." + t.s.To
 	}
-	if t.faults() > 0 {
+	if t.file.refusals > 0 {
 		t.s.Balanced = false // the rows tell the faults
 	}
 	t.end(t.s)

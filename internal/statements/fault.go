@@ -59,13 +59,17 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s: %s %s", where, f.Detail, f.Mend)
 }
 
-// add notes a fault.
+// add notes a fault. Repeated lines take at most half of the list, so that other faults have
+// room.
 func (f *File) add(fault Fault) {
-	if len(f.Faults) == MaxFaults {
-		if fault.Kind.Refuses() {
+	if fault.Kind.Refuses() {
+		f.refusals++
+		if len(f.Faults) == MaxFaults {
 			f.More++
+			return
 		}
-		return
+	} else if len(f.Faults) >= MaxFaults/2 {
+		return // the line has its number all the same
 	}
 	f.Faults = append(f.Faults, fault)
 }

@@ -145,16 +145,6 @@ func (r *reading) fault(kind FaultKind, at Position, field, detail, mend string)
 	r.file.add(Fault{Kind: kind, Position: at, Field: field, Detail: detail, Mend: mend})
 }
 
-// faults counts the faults that refuse the file.
-func (r *reading) faults() (n int) {
-	for _, f := range r.file.Faults {
-		if f.Kind.Refuses() {
-			n++
-		}
-	}
-	return n + r.file.More
-}
-
 // faultOnce notes a fault that every line of a wrong file repeats.
 func (r *reading) faultOnce(kind FaultKind, at Position, field, detail, mend string) {
 	if key := string(kind) + detail; !r.told[key] {

@@ -210,6 +210,56 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// A text that could name a person is no identifier of a line, wherever a payer writes it.
+func TestPersonalData(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/bank-b-08-page-1.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const batch, transaction = "CARD-77-1</EndToEndId>", "TXCARD-77-1"
+	for _, personal := range []string{
+		"066123456", "+242066123456", "00242066123456", "242-06-612-34-56", "06.612.34.56", "MTN-066123456", "MABIALA2026", "Jean Mabiala 12", "MABIALA",
+	} {
+		changed := bytes.ReplaceAll(text, []byte(batch), []byte(personal+"</EndToEndId>"))
+		if strings.Trim(personal, "+0123456789.-") == "" || strings.Contains(personal, "066") {
+			changed = bytes.ReplaceAll(changed, []byte(transaction), []byte(personal))
+		}
+		_, lines := read(t, changed, accountOf("bank-b-"))
+		b, err := json.Marshal(lines)
+		if err != nil || bytes.Contains(b, []byte(personal)) {
+			t.Errorf("a line has the text %q: %s, %v", personal, b, err)
+		}
+	}
+}
+
+// A file with a thousand repetitions has room for its other faults, and takes no longer.
+func TestManyFaults(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/mtn.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(text), "\n")
+	const row = "\n1,,Successful,Payment,2026-11-20 08:00:01,1,0,XAF,x,46733123454,"
+	var b strings.Builder
+	b.WriteString(head)
+	for i := range 20_000 {
+		fmt.Fprintf(&b, "%s%d", row, i+1)
+	}
+	file, lines := read(t, []byte(b.String()), accountOf("mtn.csv"))
+	if file.Refused() || len(lines) != 20_000 || lines[19_999].Occurrence != 20_000 || file.More != 0 {
+		t.Errorf("%d lines, %d faults", len(lines), len(file.Faults))
+	}
+	for range 2 * statements.MaxFaults {
+		b.WriteString("\nx")
+	}
+	file, _ = read(t, []byte(b.String()), accountOf("mtn.csv"))
+	if !file.Refused() || len(file.Faults) != statements.MaxFaults || file.More != 2*statements.MaxFaults-statements.MaxFaults/2 {
+		t.Errorf("%d faults and %d more", len(file.Faults), file.More)
+	}
+}
+
 // The day of a line is the account's, also over midnight and over a clock change abroad.
 func TestDays(t *testing.T) {
 	t.Parallel()

@@ -58,23 +58,16 @@ type File struct {
 	Lines int
 	// Skipped counts entries that are no money, by the reason: PDNG, zero, failed and so on.
 	Skipped map[string]int
-	// Faults has at most MaxFaults, in the order of the file. More counts the others.
+	// Faults has at most MaxFaults, in the order of the file. More counts the others that
+	// refuse the file.
 	Faults []Fault
 	More   int
+
+	refusals int // faults that refuse, also those of More
 }
 
 // Refused reports whether a fault refuses the file.
-func (f *File) Refused() bool {
-	if f.More > 0 {
-		return true
-	}
-	for _, fault := range f.Faults {
-		if fault.Kind.Refuses() {
-			return true
-		}
-	}
-	return false
-}
+func (f *File) Refused() bool { return f.refusals > 0 }
 
 // Statement is one statement, or one page of one.
 type Statement struct {

@@ -130,12 +130,20 @@ func (f *found) into(l *Line) {
 	}
 }
 
-// token keeps an identifier. It drops a text that could be a name or a phone number:
-// one with other characters, without a digit, or of the length of a phone number with a
-// plus or a zero at its beginning.
+// token keeps an identifier. It drops a text that could be a name or have a phone number in
+// it: one with other characters, without a digit, or with digits that are a number of
+// Congo's phones, with or without the country's code.
 func token(text string) string {
 	text = strings.TrimSpace(text)
-	if !tokenPattern.MatchString(text) || !strings.ContainsAny(text, "0123456789") || phonePattern.MatchString(text) || text == "NOTPROVIDED" {
+	if !tokenPattern.MatchString(text) || !strings.ContainsAny(text, "0123456789") || text == "NOTPROVIDED" {
+		return ""
+	}
+	for digits := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < '0' || r > '9' }) {
+		if phonePattern.MatchString(digits) {
+			return ""
+		}
+	}
+	if phonePattern.MatchString(separators.Replace(text)) {
 		return ""
 	}
 	return text
@@ -143,7 +151,8 @@ func token(text string) string {
 
 var (
 	tokenPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]{0,63}$`)
-	phonePattern = regexp.MustCompile(`^(00)?(242)?0[4-6][ .-]?\d{3}[ .-]?\d{2,3}[ .-]?\d{2}$`)
+	phonePattern = regexp.MustCompile(`^(00)?(242)?0[4-6]\d{7}$`)
+	separators   = strings.NewReplacer(".", "", "-", "", "/", "", ":", "")
 )
 
 // decode returns a cell in UTF-8. A cell that is not UTF-8 is Windows-1252, which includes
