@@ -43,7 +43,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.camt $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, linters
+deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.camt $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(DEPS)/.papers $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, readers of PDFs, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -111,6 +111,14 @@ $(DEPS)/.clients-node: $(CLIENTS)/package-lock.json | $(DEPS)
 	@dev/tools/need node npm
 	@echo "fetching generators of TypeScript clients" >&2
 	@dev/tools/npm-ci $(CLIENTS) $(DEPS)/clients/node
+	@touch $@
+
+# What says whether a PDF is PDF/A, and reads PDFs, QR codes and the tokens in them.
+PAPERS := test/tools/papers
+$(DEPS)/.papers: $(PAPERS)/requirements.txt $(PAPERS)/package-lock.json $(PAPERS)/pom.xml $(PAPERS)/install | $(DEPS)
+	@dev/tools/need python3 node npm java javac mvn
+	@echo "fetching veraPDF, MuPDF and readers of QR codes and tokens (60 MB)" >&2
+	@$(PAPERS)/install $(DEPS)/papers
 	@touch $@
 
 $(DEPS)/.proxy: test/proxy/packages dev/tools/debian-packages | $(DEPS)

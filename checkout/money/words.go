@@ -6,29 +6,49 @@ import "strings"
 // than any amount that the service takes, which is below 2^53.
 const MaxWords = 1e18 - 1
 
-// nouns are the names of currencies in words: for one unit, and for several. Only
-// currencies without decimals are here: the counters take no other.
-var nouns = map[string]map[Language][2]string{
-	"XAF": {French: {"franc CFA", "francs CFA"}, English: {"CFA franc", "CFA francs"}},
-}
-
-// Words returns an amount in minor units in words: "cinq mille cinquante francs CFA", or
-// "five thousand and fifty CFA francs". French is spelt as before 1990, with hyphens only
-// below one hundred. ok is false for a negative amount, an amount above MaxWords, and a
-// currency that has no name in words. Any other language is French.
+// Words returns an amount in minor units in words: "cinq mille cinquante francs CFA",
+// "cinquante euros et cinq centimes", or "five thousand and fifty CFA francs". Decimals that
+// are zero are left out. French is spelt as before 1990, with hyphens only below one hundred,
+// and numbers agree with the gender of the currency: "vingt et une livres sterling". ok is
+// false for a negative amount, an amount above MaxWords, and the zero Currency. Any other
+// language is French.
 func (c Currency) Words(lang Language, minor int64) (text string, ok bool) {
-	names, known := nouns[c.code]
+	noun, known := nouns[c.code]
 	if !known || minor < 0 || minor > MaxWords {
 		return "", false
 	}
+	unit := int64(1)
+	for range c.decimals {
+		unit *= 10
+	}
+	whole, fraction := minor/unit, minor%unit
 	if lang == English {
-		return english(minor) + " " + pick(names[English], minor != 1), true
+		text = english(whole) + " " + pick(noun.english.whole, whole != 1)
+		if fraction > 0 {
+			text += " and " + english(fraction) + " " + pick(noun.english.fraction, fraction != 1)
+		}
+		return text, true
 	}
-	of := ""
-	if minor > 0 && minor%1_000_000 == 0 {
+	text = frenchOf(whole, noun.french.whole, noun.french.feminine)
+	if fraction > 0 {
+		text += " et " + frenchOf(fraction, noun.french.fraction, noun.french.feminineFraction)
+	}
+	return text, true
+}
+
+// frenchOf spells a number of things in French.
+func frenchOf(n int64, names [2]string, feminine bool) string {
+	number, of := french(n), ""
+	if feminine && n%10 == 1 && n%100 != 11 && n%100 != 71 && n%100 != 91 {
+		number += "e" // vingt et une livres, quatre-vingt-une livres
+	}
+	if n > 0 && n%1_000_000 == 0 {
 		of = "de " // un million de francs
+		if strings.HasPrefix(names[0], "e") {
+			of = "d’" // un million d’euros
+		}
 	}
-	return french(minor) + " " + of + pick(names[French], minor > 1), true
+	return number + " " + of + pick(names, n > 1)
 }
 
 func pick(names [2]string, several bool) string {

@@ -1,6 +1,8 @@
 package money_test
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,9 +69,86 @@ func TestWords(t *testing.T) {
 			t.Errorf("%d is %q", minor, got)
 		}
 	}
-	euro, _ := money.Lookup("EUR")
-	if got, ok := euro.Words(money.French, 100); ok {
-		t.Errorf("euros are %q", got)
+}
+
+// Currencies with two decimals, feminine ones, and amounts around one unit.
+func TestWordsOfCurrencies(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		code            string
+		minor           int64
+		french, english string
+	}{
+		{"EUR", 0, "zéro euro", "zero euros"},
+		{"EUR", 1, "zéro euro et un centime", "zero euros and one cent"},
+		{"EUR", 99, "zéro euro et quatre-vingt-dix-neuf centimes", "zero euros and ninety-nine cents"},
+		{"EUR", 100, "un euro", "one euro"},
+		{"EUR", 180, "un euro et quatre-vingts centimes", "one euro and eighty cents"},
+		{"EUR", 5005, "cinquante euros et cinq centimes", "fifty euros and five cents"},
+		{"EUR", 100_000_000, "un million d’euros", "one million euros"},
+		{"EUR", 100_000_001, "un million d’euros et un centime", "one million euros and one cent"},
+		{"EUR", 1 << 53, "quatre-vingt-dix billions soixante et onze milliards neuf cent quatre-vingt-douze millions cinq cent quarante-sept mille quatre cent neuf euros et quatre-vingt-douze centimes", "ninety trillion seventy-one billion nine hundred and ninety-two million five hundred and forty-seven thousand four hundred and nine euros and ninety-two cents"},
+		{"USD", 1, "zéro dollar des États-Unis et un cent", "zero US dollars and one cent"},
+		{"USD", 200_000_000, "deux millions de dollars des États-Unis", "two million US dollars"},
+		{"GBP", 100, "une livre sterling", "one pound sterling"},
+		{"GBP", 2_102, "vingt et une livres sterling et deux pence", "twenty-one pounds sterling and two pence"},
+		{"GBP", 8_100, "quatre-vingt-une livres sterling", "eighty-one pounds sterling"},
+		{"GBP", 7_100, "soixante et onze livres sterling", "seventy-one pounds sterling"},
+		{"GBP", 9_100, "quatre-vingt-onze livres sterling", "ninety-one pounds sterling"},
+		{"GBP", 100_100, "mille une livres sterling", "one thousand and one pounds sterling"},
+		{"GBP", 2_100_000, "vingt et un mille livres sterling", "twenty-one thousand pounds sterling"},
+		{"ILS", 121, "un shekel israélien et vingt et une agorot", "one Israeli shekel and twenty-one agorot"},
+		{"JPY", 21, "vingt et un yens", "twenty-one yen"},
+	} {
+		c, _ := money.Lookup(row.code)
+		if got, ok := c.Words(money.French, row.minor); !ok || got != row.french {
+			t.Errorf("%d %s in French is %q, want %q", row.minor, row.code, got, row.french)
+		}
+		if got, ok := c.Words(money.English, row.minor); !ok || got != row.english {
+			t.Errorf("%d %s in English is %q, want %q", row.minor, row.code, got, row.english)
+		}
+	}
+	var none money.Currency
+	if got, ok := none.Words(money.French, 1); ok {
+		t.Errorf("no currency is %q", got)
+	}
+	for _, c := range money.All() {
+		for _, lang := range money.Languages {
+			if text, ok := c.Words(lang, 202); !ok || strings.Contains(text, "  ") || strings.HasSuffix(text, " ") {
+				t.Errorf("202 %s in %s is %q", c.Code(), lang, text)
+			}
+		}
+	}
+}
+
+// The words of 475 numbers up to 2^53 are those of the Python library num2words 0.5.14,
+// which made testdata/cardinals.tsv. Its English has commas between groups; ours has none.
+func TestWordsOfAnotherLibrary(t *testing.T) {
+	t.Parallel()
+	golden, err := os.ReadFile("testdata/cardinals.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	xaf, _ := money.Lookup("XAF")
+	rows := 0
+	for line := range strings.Lines(string(golden)) {
+		cells := strings.Split(strings.TrimSpace(line), "\t")
+		minor, err := strconv.ParseInt(cells[0], 10, 64)
+		if err != nil || len(cells) != 3 {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		rows++
+		french, _ := xaf.Words(money.French, minor)
+		if number, _, _ := strings.Cut(french, " franc"); strings.TrimSuffix(number, " de") != cells[1] {
+			t.Errorf("%d in French is %q, want %q", minor, number, cells[1])
+		}
+		english, _ := xaf.Words(money.English, minor)
+		if number, _, _ := strings.Cut(english, " CFA"); number != strings.ReplaceAll(cells[2], ",", "") {
+			t.Errorf("%d in English is %q, want %q", minor, number, cells[2])
+		}
+	}
+	if rows != 475 {
+		t.Errorf("%d rows", rows)
 	}
 }
 

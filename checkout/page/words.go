@@ -433,17 +433,25 @@ func Clock(t time.Time) string {
 
 // Date formats date and time of day in Brazzaville: 1er novembre 2026 à 15:32.
 func Date(lang money.Language, t time.Time) string {
-	t = checkout.LocalTime(t)
-	month := texts.In(lang).months[t.Month()-1]
 	if lang == money.English {
-		return fmt.Sprintf("%d %s %d, %s", t.Day(), month, t.Year(), Clock(t))
+		return Day(lang, t) + ", " + Clock(t)
 	}
+	return Day(lang, t) + " à " + Clock(t)
+}
+
+// Day formats the date in Brazzaville: 1er novembre 2026.
+func Day(lang money.Language, t time.Time) string {
+	t = checkout.LocalTime(t)
 	day := fmt.Sprint(t.Day())
-	if t.Day() == 1 {
+	if t.Day() == 1 && lang != money.English {
 		day = "1er"
 	}
-	return fmt.Sprintf("%s %s %d à %s", day, month, t.Year(), Clock(t))
+	return fmt.Sprintf("%s %s %d", day, texts.In(lang).months[t.Month()-1], t.Year())
 }
+
+// OfferName returns the name of an offer, such as "MTN Mobile Money"; empty for an unknown
+// one.
+func OfferName(lang money.Language, offer string) string { return texts.In(lang).Offers[offer] }
 
 // GroupReference formats a reference for reading aloud: in groups of four digits, with
 // no-break spaces.

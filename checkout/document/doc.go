@@ -1,0 +1,10 @@
+// Package document decides what a notice and a receipt say. The page and the PDF of a paper
+// show the same rows in the same words: a page renders a Receipt or a Notice as HTML,
+// internal/document as PDF.
+//
+// A paper says nothing of the time at which it is made. A Receipt is a function of the
+// payment, of whether it was reversed, recorded and erased, and of what the registry says
+// of the agency.
+//
+// Everything in this package is pure and safe for concurrent use.
+package document

@@ -1,0 +1,89 @@
+package document
+
+import (
+	"errors"
+	"time"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+)
+
+// Agency is what a paper shows of the agency that is paid. Only Name is required.
+type Agency struct {
+	Name    string
+	Address string // one line
+	Phone   string
+	Email   string
+	Hours   string
+	Logo    []byte // a PNG of internal/registry; nil for none
+}
+
+// Contact returns how the agency is reached, in the order in which papers show it.
+func (a Agency) Contact() []string {
+	var out []string
+	for _, text := range []string{a.Phone, a.Email, a.Hours} {
+		if text != "" {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// Row is a line of a paper: a label and its value.
+type Row struct {
+	Label, Value string
+	// Money is true for an amount, which stands on the right; Sum for the last one.
+	Money, Sum bool
+	// Reference is true for a value that people copy character by character.
+	Reference bool
+}
+
+// Errors of this package, for errors.Is.
+var (
+	// ErrUnpaid: a receipt of a session that did not complete, or of a due it does not have.
+	ErrUnpaid = errors.New("a receipt needs a paid due")
+	// ErrEnded: a notice of a session that can be paid no more.
+	ErrEnded = errors.New("a notice needs an open session")
+	// ErrIncomplete: the agency has no name, or the currency is unknown.
+	ErrIncomplete = errors.New("a paper needs the name of the agency and a listed currency")
+)
+
+// PaidAt returns when a completed session was paid, in UTC. A payment that arrived after the
+// session's end was paid when the operator's answer was known.
+func PaidAt(s checkout.Session) time.Time {
+	if s.Late && s.Collection != nil {
+		return s.Collection.DecidedAt
+	}
+	return s.EndedAt
+}
+
+// subjectShown is the number of characters that are shown of who owes a due, if the
+// reference has at least twice as many.
+const subjectShown = 4
+
+// SubjectEnd returns the end of the reference of who owes a due: enough to recognise one's
+// own, too little to use another's. It is empty for a reference of fewer than eight
+// characters.
+func SubjectEnd(ref string) string {
+	runes := []rune(ref)
+	if len(runes) < 2*subjectShown {
+		return ""
+	}
+	return string(runes[len(runes)-subjectShown:])
+}
+
+// amounts formats the amounts of a paper.
+type amounts struct {
+	currency money.Currency
+	lang     money.Language
+}
+
+func (a amounts) of(minor int64) string { return a.currency.Format(a.lang, minor) }
+
+func newAmounts(lang money.Language, code string, agency Agency) (amounts, error) {
+	currency, listed := money.Lookup(code)
+	if !listed || agency.Name == "" {
+		return amounts{}, ErrIncomplete
+	}
+	return amounts{currency, lang}, nil
+}

@@ -1,0 +1,13 @@
+package document
+
+import (
+	"testing"
+
+	"quittance/checkout/language/languagetest"
+)
+
+func TestBothLanguagesSayEverything(t *testing.T) {
+	t.Parallel()
+	languagetest.Whole(t, receiptTexts)
+	languagetest.Whole(t, noticeTexts)
+}

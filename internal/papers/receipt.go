@@ -1,0 +1,86 @@
+package papers
+
+import (
+	"quittance/checkout/document"
+)
+
+// Receipt returns the PDF of a receipt. address is what its QR code holds, see
+// receipts.Address.
+func Receipt(r document.Receipt, address string) ([]byte, error) {
+	qr, err := newReceiptCode(address)
+	if err != nil {
+		return nil, err
+	}
+	s := newSheet(r.Lang, r.Name, r.Title, r.Agency.Name, r.Date)
+	s.onPage = func() { s.mark(r.Mark) }
+	s.page()
+	s.head(r.Agency, r.Title)
+	for i, note := range r.Notes {
+		c := black
+		if i == 0 && (r.Stamp != "" || r.Test) {
+			c = red
+		}
+		s.note(note, c)
+	}
+	s.y += 2
+	if r.Stamp != "" {
+		s.stamp(r.Stamp)
+	}
+	s.y += s.text(margin, s.y, textWidth, style{size: 24, bold: true, colour: black, lines: 1}, r.Total)
+	s.y += s.text(margin, s.y, textWidth, style{size: 10, colour: black}, r.InWords) + 3
+	const labels = 48
+	for _, rows := range [][]document.Row{r.Facts, r.Money, r.Proof} {
+		if len(rows) == 0 {
+			continue
+		}
+		s.line()
+		s.y += 2.5
+		s.rows(margin, textWidth, labels, rows)
+		s.y += 2
+	}
+	s.check(r, qr)
+	s.foot(r)
+	return s.bytes()
+}
+
+// stamp writes a word in a red frame at the right of the total, at an angle.
+func (s *sheet) stamp(word string) {
+	t := style{size: 22, bold: true, colour: red, centre: true}
+	const width, height = 54.0, 12.0
+	x, y := pageWidth-margin-width, s.y+2
+	s.pdf.TransformBegin()
+	s.pdf.TransformRotate(5, x+width/2, y+height/2)
+	s.stroke(red)
+	s.pdf.SetLineWidth(0.9)
+	s.pdf.Rect(x, y, width, height, "D")
+	s.text(x, y+(height-t.leading())/2, width, t, word)
+	s.pdf.TransformEnd()
+}
+
+// check writes the QR code, what it is for, and who gives the receipt.
+func (s *sheet) check(r document.Receipt, qr code) {
+	side := qr.side()
+	border := side / float64(len(qr.modules)) * quiet
+	s.line()
+	s.y += 3
+	s.room(side + 2*border + 8)
+	s.code(qr, margin+border, s.y+border, side)
+	x := margin + side + 2*border + 6
+	width := pageWidth - margin - x
+	y := s.y + border
+	y += s.text(x, y, width, style{size: 11, bold: true, colour: accent}, r.CheckTitle) + 1
+	y += s.text(x, y, width, style{size: 9.5, colour: black}, r.Check) + 4
+	if r.Mention != "" {
+		y += s.text(x, y, width, style{size: 9, colour: black, lines: 5}, r.Mention) + 3
+	}
+	if r.Accountant.Value != "" {
+		y += s.text(x, y, width, style{size: 9, colour: grey}, r.Accountant.Label)
+		y += s.text(x, y, width, style{size: 10, bold: true, colour: black, lines: 2}, r.Accountant.Value)
+	}
+	s.y = max(s.y+side+2*border, y) + 2
+}
+
+func (s *sheet) foot(r document.Receipt) {
+	s.lacking()
+	s.text(margin, bottom, textWidth, style{size: 7.5, colour: grey, lines: 1}, r.Footer)
+}

@@ -1,0 +1,98 @@
+package papers
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"golang.org/x/image/font/sfnt"
+	"pgregory.net/rapid"
+
+	"quittance/checkout/language/languagetest"
+	"quittance/checkout/money"
+)
+
+func TestBothLanguagesSayEverything(t *testing.T) {
+	t.Parallel()
+	languagetest.Whole(t, texts)
+}
+
+// What is printed of a text.
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Élise  Mbemba\n":                  "Élise Mbemba",
+		"E\u0301lise":                      "Élise", // composed
+		"Ndɛ\u0301mbɛ\u0301":               "Ndɛ\u0301mbɛ\u0301",
+		"Nguyễn Thị Hằng":                  "Nguyễn Thị Hằng",
+		"محمد عبد الله":                    "[…]",
+		"Paul محمد Ngouabi":                "Paul […] Ngouabi",
+		"Léa 🎉👨\u200d👩\u200d👧 ❤\ufe0f B":   "Léa […] B",
+		"\u202eabc\u202c\u2066d\u200f":     "abcd",
+		"a\x00b\x1bc\u200b\ufeffd":         "abcd",
+		"5\u202f000\u00a0FCFA":             "5\u202f000\u00a0FCFA",
+		"a" + strings.Repeat("\u0335", 50): "a\u0335\u0335",
+		"\xff\xfe":                         "\ufffd",
+		" \t":                              "",
+		"日本 Tokyo":                         "[…] Tokyo",
+	} {
+		s := &sheet{}
+		if got := s.printable(text); got != want || s.replaced != strings.Contains(want, lack) {
+			t.Errorf("%q is printed as %q (%v), want %q", text, got, s.replaced, want)
+		}
+	}
+}
+
+// Whatever a text has, its lines fit, every character is in the fonts, and nothing turns
+// the direction of writing.
+func TestLinesFit(t *testing.T) {
+	t.Parallel()
+	s := newSheet(money.French, "x", "x", "x", time.Unix(0, 0))
+	s.page()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[A-Za-zéèç ]{0,300}`), rapid.StringOfN(rapid.RuneFrom(nil, unicode.Latin, unicode.Arabic, unicode.Mn, unicode.Cf, unicode.Zs), 0, 200, -1)).Draw(t, "text")
+		style := style{size: rapid.Float64Range(7, 26).Draw(t, "size"), bold: rapid.Bool().Draw(t, "bold"), lines: rapid.IntRange(0, 3).Draw(t, "lines")}
+		width := rapid.Float64Range(20, textWidth).Draw(t, "width")
+		lines := s.wrap(width, style, text)
+		if style.lines > 0 && len(lines) > style.lines {
+			t.Fatalf("%d lines, want %d", len(lines), style.lines)
+		}
+		var buffer sfnt.Buffer
+		for _, line := range lines {
+			if got := s.pdf.GetStringWidth(line); got > width+0.01 {
+				t.Fatalf("%q is %.2f mm wide, want %.2f", line, got, width)
+			}
+			for _, r := range line {
+				if glyph, err := face().GlyphIndex(&buffer, r); err != nil || glyph == 0 || unicode.In(r, unicode.Cc, unicode.Cf) {
+					t.Fatalf("%q has %U", line, r)
+				}
+			}
+		}
+	})
+}
+
+// The codes have the sizes that the design promises: version 3 on a notice, and half a
+// millimetre a module on a receipt, however long the address is.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	for address, version := range map[string]int{
+		"HTTPS://PAIEMENT.EXAMPLE.CG/P/4821903344556672":                               3,
+		"HTTPS://PAIEMENT.FINANCES.GOUV.CG/P/4821903344556672":                         3,
+		"HTTP://127.0.0.1:8080/P/4821903344556672":                                     3,
+		"HTTPS://PAIEMENT.DIRECTION-GENERALE-DES-IMPOTS.EXAMPLE.CG/P/4821903344556672": 5,
+	} {
+		if c, err := newNoticeCode(address); err != nil || c.version() > version {
+			t.Errorf("%s: version %d, %v, want %d", address, c.version(), err, version)
+		}
+	}
+	for length, version := range map[int]int{504: 17, 505: 18, 560: 18, 561: 19, 711: 21} {
+		c, err := newReceiptCode("https://paiement.example.cg/q#" + strings.Repeat("a", length-30))
+		if err != nil || c.version() != version || c.side() < minCode || c.side()/float64(len(c.modules)) < minModule {
+			t.Errorf("%d characters: version %d, %.1f mm, %v", length, c.version(), c.side(), err)
+		}
+	}
+	if _, err := newReceiptCode(strings.Repeat("a", 4000)); err == nil {
+		t.Error("4000 characters fit a code")
+	}
+}

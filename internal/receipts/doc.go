@@ -1,0 +1,13 @@
+// Package receipts signs and verifies the tokens of receipts. A token is a JWS in compact
+// form (RFC 7515), signed with Ed25519 (RFC 8037). It stands in the QR code of a receipt,
+// in the fragment of an address, so that reading it tells nobody. Anybody can verify it
+// with a JOSE library and the key set of [Keys.JWKS].
+//
+// A key is chosen by its kid. The header names an algorithm, but the algorithm never
+// chooses anything: a header that is not byte for byte the one that [Signer.Sign] writes
+// for the key is forged. So "none", a MAC made with the public key, embedded keys and
+// critical extensions have no code that could accept them.
+//
+// A signature says what was paid. It does not say that the payment still stands: a
+// reversal comes later, see Verified.
+package receipts
