@@ -340,6 +340,8 @@ func TestCashin(t *testing.T) {
 	patient := *base.Client
 	patient.Timeout = 30 * time.Second // partners/payments answers within 25 s
 	base.Client = &patient
+	days := &partnerDays{cashin: &cashin{base, "/api", &next}, keyed: keyedPartners}
+	days.askAtClosedPort(t)
 	for _, prefix := range []string{"/api", "/api/v1"} {
 		c := &cashin{base, prefix, &next}
 		for i, s := range cashinStatements {
@@ -354,7 +356,6 @@ func TestCashin(t *testing.T) {
 	fmt.Fprintf(&report, "cash-in statements=%d prefixes=2 failed=%d\n", len(cashinStatements), failed)
 	publish(t, report.String())
 	t.Run("schemathesis", func(t *testing.T) { schemathesisCashin(t, base) })
-	days := &partnerDays{cashin: &cashin{base, "/api", &next}, keyed: keyedPartners}
 	t.Run("bad days", days.run)
 	if n := len(cashinStatements); n < 49 {
 		t.Errorf("%d statements are checked", n)
