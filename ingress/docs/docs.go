@@ -41,11 +41,11 @@ type resource struct {
 	etag         string // without quotes
 }
 
-// New renders everything. ministry and counter are the descriptions of the APIs in YAML:
+// New renders everything. ministry, counter and citizen are the descriptions of the APIs in YAML:
 // the one of the integrators' API is served, also as JSON, and the references are made
-// from both. The error is a fault of a description, or names the error codes without a page
+// from all. The error is a fault of a description, or names the error codes without a page
 // and the pages without a code.
-func New(ministry, counter []byte) (*Handler, error) {
+func New(ministry, counter, citizen []byte) (*Handler, error) {
 	root, err := parse(ministry)
 	if err != nil {
 		return nil, err
@@ -58,10 +58,14 @@ func New(ministry, counter []byte) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	taxpayers, err := parse(citizen)
+	if err != nil {
+		return nil, err
+	}
 	if err := matching(problemCodes(root), problem.Catalogue(problem.Ministry)); err != nil {
 		return nil, err
 	}
-	shown, err := newContents(root, desk)
+	shown, err := newContents(root, desk, taxpayers)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +103,7 @@ func (h *Handler) renderAll(s site) (err error) {
 			}
 		}
 	}
-	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
+	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter, problem.Citizen) {
 		v := s.viewOf(page{}, english)
 		v.Title, v.Error = e.Code, e
 		translated, ok := e.InFrench()

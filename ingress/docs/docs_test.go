@@ -57,9 +57,18 @@ func counterAPI(t *testing.T) []byte {
 	return text
 }
 
+func citizenAPI(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("../citizen/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 func server(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := New(openAPI(t), counterAPI(t))
+	h, err := New(openAPI(t), counterAPI(t), citizenAPI(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +132,7 @@ func TestEveryErrorCodeHasAPage(t *testing.T) {
 		"reading the OpenAPI file: it has no operations":      strings.Replace(string(openAPI(t)), "\npaths:\n", "\nx-paths:\n", 1),
 		"the OpenAPI file lacks the webhook checkout.":        strings.Replace(string(openAPI(t)), "\nwebhooks:\n", "\nx-webhooks:\n", 1),
 	} {
-		if _, err := New([]byte(yaml), counterAPI(t)); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := New([]byte(yaml), counterAPI(t), citizenAPI(t)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("New says %v, want %q", err, name)
 		}
 	}
@@ -194,7 +203,7 @@ func paths() (all []string) {
 			}
 		}
 	}
-	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter) {
+	for _, e := range problem.Catalogue(problem.Ministry, problem.Counter, problem.Citizen) {
 		all = append(all, errorHref(e.Code))
 		if _, ok := e.InFrench(); ok {
 			all = append(all, frenchHref(e.Code))
@@ -221,7 +230,7 @@ func TestPages(t *testing.T) {
 			anchors[path+"#"+m[1]] = true
 		}
 	}
-	outside := []string{"/api/v1/counter/openapi.yaml", "/cashin/openapi.yaml"} // served by packages counter and cashin
+	outside := []string{"/api/v1/counter/openapi.yaml", "/api/v1/citizen/openapi.yaml", "/cashin/openapi.yaml"} // served by their packages
 	for path, page := range shown {
 		for _, m := range regexp.MustCompile(`href="([^"#]*)(#[^"]+)?"`).FindAllStringSubmatch(page, -1) {
 			to := cmp.Or(m[1], path)
@@ -299,6 +308,7 @@ func TestDocumentation(t *testing.T) {
 		},
 		"/docs/webhooks": {`<code>webhook-signature</code>`},
 		"/docs/events":   {`<code>failure_code</code> string, <a href="/docs/reference#failurecode">FailureCode</a>`},
+		"/docs/citizen":  {"POST</span> <code>/api/v1/citizen/checkout</code>", `<h3 id="dues">Dues</h3>`, `<a href="/docs/errors/citizen.due_changed"><code>citizen.due_changed</code></a>`},
 		"/docs/counter":  {"POST</span> <code>/api/v1/counter/reservations</code>", `<h3 id="reservation">Reservation</h3>`, `<a href="/docs/errors/counter.day_limit"><code>counter.day_limit</code></a>`, "<ol>"},
 	} {
 		page := get(t, h, path)
@@ -479,7 +489,7 @@ func TestEverythingIsInFrench(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newContent(parsed(ministry), parsed(counterAPI(t)), p); err != nil {
+		if _, err := newContent(parsed(ministry), parsed(counterAPI(t)), parsed(citizenAPI(t)), p); err != nil {
 			t.Fatal(err)
 		}
 		return p.Check()
@@ -637,7 +647,7 @@ func TestAnswers(t *testing.T) {
 	}
 	unknown := ask(h, http.MethodGet, "/docs/errors/generic.unheard_of")
 	if page := unknown.Body.String(); unknown.Code != http.StatusNotFound || !strings.Contains(page, "No such error code") ||
-		strings.Count(page, `href="/docs/errors/`) != 1+len(problem.Catalogue(problem.Ministry, problem.Counter)) || unknown.Header().Get("Cache-Control") != "no-store" {
+		strings.Count(page, `href="/docs/errors/`) != 1+len(problem.Catalogue(problem.Ministry, problem.Counter, problem.Citizen)) || unknown.Header().Get("Cache-Control") != "no-store" {
 		t.Errorf("an unknown code: %d %s", unknown.Code, page)
 	}
 	if strings.Contains(ask(h, http.MethodGet, "/docs/errors/%3Cb%3E").Body.String(), "<b>") {

@@ -36,6 +36,7 @@ var pages = []page{
 	{"errors", "Errors", "Erreurs"},
 	{"limits", "Limits and versions", "Limites et versions"},
 	{"counter", "Counter API", "API du guichet"},
+	{"citizen", "Citizen API", "API des usagers"},
 	{"erp", "For ERP vendors", "Pour les éditeurs d’ERP"},
 	{"analysts", "Reports and analysis", "États et analyse"},
 	{"cash-in", "The deprecated cash-in API", "L’ancienne API d’encaissement (cash-in)"},
@@ -74,18 +75,19 @@ func (p page) path(lang string) string {
 
 // content is what the pages show. It is the same for all pages of a language.
 type content struct {
-	// Errors are the codes of the integrators' API, CounterErrors those that only the
-	// counter's API has.
-	Errors, CounterErrors []code
-	Reference, Counter    reference
-	Samples               []sample
-	SDKs                  []kit
-	Generators            []generator
-	Events                []event
-	Failures              []failure
-	Numbers               []testNumber
-	SDKVersion            string
-	EmbedSample           string
+	// Errors are the codes of the integrators' API, CounterErrors and CitizenErrors those that
+	// only the counter's or the citizens' API has.
+	Errors, CounterErrors, CitizenErrors []code
+	Reference, Counter, Citizen          reference
+
+	Samples     []sample
+	SDKs        []kit
+	Generators  []generator
+	Events      []event
+	Failures    []failure
+	Numbers     []testNumber
+	SDKVersion  string
+	EmbedSample string
 	// Analysts is the guide for reports.
 	Analysts template.HTML
 	// Cashin is the guide to move from the deprecated cash-in API.
@@ -149,9 +151,9 @@ func codes(entries []problem.Entry, lang string) (out []code) {
 // frenchHref returns the address of a code's page in French.
 func frenchHref(code string) string { return "/docs/fr/errors/" + code }
 
-// counterOnly are the codes that only the counter's API has.
-func counterOnly() (out []problem.Entry) {
-	for _, e := range problem.Catalogue(problem.Counter) {
+// only are the codes that no other API has.
+func only(api problem.API) (out []problem.Entry) {
+	for _, e := range problem.Catalogue(api) {
 		if len(e.In) == 1 {
 			out = append(out, e)
 		}
@@ -186,7 +188,7 @@ type site struct {
 // zero page.
 func (s site) viewOf(of page, lang string) view {
 	v := view{content: s.contents[lang], Lang: lang, Title: of.in(lang), Style: s.style, OtherLang: french}
-	v.Errors, v.CounterErrors = codes(problem.Catalogue(problem.Ministry), lang), codes(counterOnly(), lang)
+	v.Errors, v.CounterErrors, v.CitizenErrors = codes(problem.Catalogue(problem.Ministry), lang), codes(only(problem.Counter), lang), codes(only(problem.Citizen), lang)
 	if lang == french {
 		v.OtherLang = english
 	}
@@ -278,8 +280,8 @@ var frenchTexts []byte
 
 // newContents makes the content of the pages by language. A text without French is shown in
 // English; TestEverythingIsInFrench finds it.
-func newContents(ministry, counter node) (map[string]content, error) {
-	inEnglish, err := newContent(ministry, counter, nil)
+func newContents(ministry, counter, citizen node) (map[string]content, error) {
+	inEnglish, err := newContent(ministry, counter, citizen, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -287,22 +289,22 @@ func newContents(ministry, counter node) (map[string]content, error) {
 	if err != nil {
 		return nil, err
 	}
-	inFrench, err := newContent(ministry, counter, texts)
+	inFrench, err := newContent(ministry, counter, citizen, texts)
 	if err != nil {
 		return nil, err
 	}
 	return map[string]content{english: inEnglish, french: inFrench}, nil
 }
 
-// newContent makes the content of the pages in one language from the descriptions of both
+// newContent makes the content of the pages in one language from the descriptions of the
 // APIs and the catalogue of errors. Without French texts it is English.
-func newContent(ministry, counter node, texts *guides.Phrases) (c content, err error) {
+func newContent(ministry, counter, citizen node, texts *guides.Phrases) (c content, err error) {
 	lang, home, analysts, cashin, erp := english, "/docs/", guides.Analysts, guides.Cashin, guides.ERP
 	if texts != nil {
 		lang, home, analysts, cashin, erp = french, "/docs/fr/", guides.AnalystsFrench, guides.CashinFrench, guides.ERPFrench
 	}
 	hrefs := map[string]string{}
-	for _, e := range codes(problem.Catalogue(problem.Ministry, problem.Counter), lang) {
+	for _, e := range codes(problem.Catalogue(problem.Ministry, problem.Counter, problem.Citizen), lang) {
 		hrefs[e.Code] = e.Href
 	}
 	c.Generators = generators
@@ -318,6 +320,9 @@ func newContent(ministry, counter node, texts *guides.Phrases) (c content, err e
 		return c, err
 	}
 	if c.Counter, err = (&reader{root: counter, codes: hrefs, home: home + "counter", french: texts}).read(); err != nil {
+		return c, err
+	}
+	if c.Citizen, err = (&reader{root: citizen, codes: hrefs, home: home + "citizen", french: texts}).read(); err != nil {
 		return c, err
 	}
 	if c.Events, err = events(c.Reference.Webhooks); err != nil {

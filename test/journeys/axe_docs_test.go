@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"quittance/ingress/citizen"
 	"quittance/ingress/counter"
 	"quittance/ingress/docs"
 	"quittance/ingress/ministry"
@@ -18,7 +19,7 @@ import (
 // the largest.
 func (g *gallery) docs(t *testing.T) {
 	t.Helper()
-	manual, err := docs.New(ministry.OpenAPI(), counter.OpenAPI())
+	manual, err := docs.New(ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/callbacks"
+	"quittance/ingress/citizen"
 	"quittance/ingress/counter"
 	"quittance/ingress/docs"
 	"quittance/ingress/ministry"
@@ -74,7 +75,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	citizen, err := pages.New(pages.Config{
+	hosted, err := pages.New(pages.Config{
 		Commands: h, Sessions: sessions, Live: live, Dues: dues, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
 		Gate: gate, Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(), Keys: b.Keys, PublicURL: checkoutURL,
 		Lookups: &quota.Lookups{Postgres: b.Pool, Now: b.Now, PerClient: pages.LookupsPerClient, Unknown: pages.UnknownLookups},
@@ -110,7 +111,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	manual, err := docs.New(ministry.OpenAPI(), counter.OpenAPI())
+	manual, err := docs.New(ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
 	if err != nil {
 		return err
 	}
@@ -120,9 +121,9 @@ func (b *Base) ingress() error {
 		return err
 	}
 	// A page that frames a session may also ask for its completion token.
-	api.Routes(r.With(citizen.CrossOrigin))
+	api.Routes(r.With(hosted.CrossOrigin))
 	sdk.Routes(r)
-	for _, part := range []interface{ Routes(chi.Router) }{citizen, reports, counters, partners, taxpayers, portal, manual} {
+	for _, part := range []interface{ Routes(chi.Router) }{hosted, reports, counters, partners, taxpayers, portal, manual} {
 		part.Routes(r)
 	}
 	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})
