@@ -38,5 +38,6 @@
 //	payments.go  what was paid
 //	refusal.go   why an operation was refused
 //	browser.go   cookies, and the rule of origin
+//	page.go      the pages at /portal: signing in; page_*.go the others, words.go their texts
 //	api.go       the API; answer.go reads its queries and has its answers, passkeyapi.go the passkeys
 package citizen

@@ -30,6 +30,7 @@ type Messages interface {
 // Registry is the configuration: internal/registry. It answers from memory.
 type Registry interface {
 	Agency(id string) (registry.Agency, bool)
+	Agencies() []registry.Agency
 	// PortalOf finds the application of an agency's citizen portal, active or not.
 	PortalOf(agencyID string) (registry.Application, bool)
 	Takes(agencyID string, live bool, offer, currency string) bool

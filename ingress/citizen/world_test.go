@@ -319,6 +319,11 @@ func (w *world) start(change ...func(*citizen.Config)) string {
 	// A test's client is the last address of X-Forwarded-For.
 	r.Use(web.ClientAddress(loopback), problem.WithRequestID)
 	api.Routes(r)
+	portal, err := citizen.NewPortal(service, 1e6)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	portal.Routes(r)
 	server := httptest.NewServer(r)
 	w.t.Cleanup(func() {
 		server.Close()

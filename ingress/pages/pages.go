@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
 
-	"github.com/andybalholm/brotli"
 	"github.com/go-chi/chi/v5"
-	"github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
@@ -230,7 +227,7 @@ func (p *Pages) Routes(r chi.Router) {
 		paying(r)
 	}
 	r.Route("/embed/{session_id}", func(r chi.Router) {
-		r.Use(compressor().Handler)
+		r.Use(web.Compress())
 		journey(r)
 	})
 	r.Route("/c", func(r chi.Router) {
@@ -238,8 +235,7 @@ func (p *Pages) Routes(r chi.Router) {
 		r.Get("/{session_id}/live", p.live)
 
 		r.Group(func(r chi.Router) {
-			// Brotli saves a sixth of gzip's bytes; chi's compressor has none of its own.
-			r.Use(compressor().Handler)
+			r.Use(web.Compress())
 			get(r, "/assets/{name}", p.asset)
 			r.Route("/{session_id}", journey)
 			get(r, "/*", p.nowhere)
@@ -252,20 +248,13 @@ func (p *Pages) Routes(r chi.Router) {
 			r.Get("/{payment_ref}/live", p.liveByReference)
 
 			r.Group(func(r chi.Router) {
-				r.Use(compressor().Handler)
+				r.Use(web.Compress())
 				get(r, "/", p.askReference)
 				// Nobody cancels by reference.
 				r.Route("/{payment_ref}", paying)
 			})
 		})
 	}
-}
-
-func compressor() *middleware.Compressor {
-	const level = 5
-	c := middleware.NewCompressor(level, "text/html", "text/css", "text/javascript")
-	c.SetEncoder("br", func(w io.Writer, level int) io.Writer { return brotli.NewWriterLevel(w, level) })
-	return c
 }
 
 // setHeaders sets the headers of a page, by default those of the hosted page.

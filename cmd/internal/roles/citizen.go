@@ -12,20 +12,20 @@ import (
 	"quittance/schemas"
 )
 
-// citizenSurface makes the citizen API of an ingress. The mode of a portal is that of its
+// citizenSurface makes the citizen API of an ingress and the portal's pages. The mode of a portal is that of its
 // installation: live in quittance, test in quittance-dev.
-func (b *Base) citizenSurface(h *commands.Checkout, refs *readmodel.References, sessions *readmodel.Reader, quotas *quota.Reads, ids checkout.IDs, checkoutURL string) (*citizen.API, error) {
+func (b *Base) citizenSurface(h *commands.Checkout, refs *readmodel.References, sessions *readmodel.Reader, quotas *quota.Reads, ids checkout.IDs, checkoutURL string) (*citizen.API, *citizen.Portal, error) {
 	accounts, err := b.citizenStore()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	messages, err := b.Messages()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	dues, err := b.Dues()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	service, err := citizen.NewService(citizen.Config{
 		Citizens: accounts, Messages: messages, Registry: portals{b.configuration()}, Dues: dues, Sessions: sessions, Commands: h, References: refs, IDs: ids,
@@ -33,12 +33,17 @@ func (b *Base) citizenSurface(h *commands.Checkout, refs *readmodel.References, 
 		Personal:  b.Personal, Quotas: quotas, Live: !b.Developer(), PublicURL: checkoutURL, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	b.Run("citizens", service.Run)
 	// The last sign-ins are answered while the instance drains.
 	b.close = append(b.close, func() { service.Flush(context.WithoutCancel(b.ctx)) })
-	return citizen.NewAPI(service, b.KeylessPerClient)
+	api, err := citizen.NewAPI(service, b.KeylessPerClient)
+	if err != nil {
+		return nil, nil, err
+	}
+	portal, err := citizen.NewPortal(service, b.KeylessPerClient)
+	return api, portal, err
 }
 
 // portals is the configuration as the citizen portal needs it.

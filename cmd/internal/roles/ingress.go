@@ -107,7 +107,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	taxpayers, err := b.citizenSurface(h, refs, sessions, reads, ids, checkoutURL)
+	taxpayers, portal, err := b.citizenSurface(h, refs, sessions, reads, ids, checkoutURL)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (b *Base) ingress() error {
 	// A page that frames a session may also ask for its completion token.
 	api.Routes(r.With(hosted.CrossOrigin))
 	sdk.Routes(r)
-	for _, part := range []interface{ Routes(chi.Router) }{hosted, reports, counters, partners, taxpayers, manual} {
+	for _, part := range []interface{ Routes(chi.Router) }{hosted, reports, counters, partners, taxpayers, portal, manual} {
 		part.Routes(r)
 	}
 	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})

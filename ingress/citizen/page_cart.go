@@ -1,0 +1,268 @@
+package citizen
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"quittance/checkout/money"
+	"quittance/internal/form"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// maxPage is the last page of payments that is shown.
+const maxPage = 10_000
+
+// pageNumber reads the number of a page; 1 for anything else.
+func pageNumber(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxPage {
+		return 1
+	}
+	return n
+}
+
+// cartView is a cart before its checkout.
+type cartView struct {
+	Agency string
+	Rows   []cartRow
+	// Key makes a double click one checkout.
+	Key string
+	// Replace offers to give up the account's open payment of a due.
+	Replace bool
+}
+
+type cartRow struct {
+	dueView
+	// Field is the name of the amount's field; empty where the whole due must be paid. Hint is
+	// the range of the amount, Typed what the field has.
+	Field, Hint, Typed, Fault string
+	// Was is the amount that was shown before.
+	Was string
+}
+
+// openCart is POST /portal/cart: the amounts of the dues that were chosen.
+func (v visit) openCart() { v.showCart(http.StatusOK, cartState{}) }
+
+// cartState is what a checkout that was refused says about its cart.
+type cartState struct {
+	faults  []form.Fault
+	replace bool
+	// gone says that dues of the cart are no longer owed or cannot be chosen.
+	gone bool
+}
+
+// showCart answers with the cart of the form, as the ERP states its dues now.
+func (v visit) showCart(status int, state cartState) {
+	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{})
+	if err != nil {
+		v.unavailable("reading dues", err)
+		return
+	}
+	out := v.view(v.w.CartTitle, "dues", "")
+	cart := &cartView{Key: uuid.NewString(), Replace: state.replace}
+	gone, agency := state.gone, ""
+	for i, value := range v.Form[fieldDue] {
+		c, ok := parseChosen(value)
+		if !ok {
+			continue
+		}
+		at := slices.IndexFunc(list.Dues, func(d Due) bool {
+			return d.Ref == c.Ref && d.Link.Agency.ID == c.Tenant && d.Link.SubjectRef == c.Subject
+		})
+		if at < 0 || list.Dues[at].Paid() || list.Dues[at].State == Recording || list.Dues[at].State == InPayment && !list.Dues[at].Replaceable {
+			gone = true
+			continue
+		}
+		d := list.Dues[at]
+		if agency != "" && agency != d.Link.Agency.ID {
+			continue
+		}
+		agency, cart.Agency = d.Link.Agency.ID, d.Link.Agency.Name
+		cart.Rows = append(cart.Rows, v.cartRow(len(cart.Rows), i, d, c, state.faults))
+		cart.Replace = cart.Replace || d.State == InPayment && d.Own != nil
+	}
+	switch {
+	case len(cart.Rows) == 0 && gone:
+		v.explain(http.StatusConflict, v.w.CartTitle, v.w.AllGone)
+		return
+	case len(cart.Rows) == 0:
+		v.explain(http.StatusUnprocessableEntity, v.w.CartTitle, v.w.NothingChosen)
+		return
+	case gone:
+		out.Faults = append(out.Faults, form.Fault{Message: v.w.SomeGone})
+	}
+	changed := slices.ContainsFunc(cart.Rows, func(r cartRow) bool { return r.Was != "" })
+	if changed {
+		out.Faults = append(out.Faults, form.Fault{Message: v.w.Changed})
+	}
+	for _, row := range cart.Rows {
+		if row.Fault != "" {
+			out.Faults = append(out.Faults, form.Fault{Field: row.Field, Message: row.Fault})
+		}
+	}
+	for _, f := range state.faults {
+		if f.Field == "" {
+			out.Faults = append(out.Faults, f)
+		}
+	}
+	if status == http.StatusOK && len(out.Faults) > 0 {
+		status = http.StatusConflict
+	}
+	out.Cart = cart
+	v.Write(status, "cart", out)
+}
+
+// cartRow is the due at position at of the form, in row n of the cart.
+func (v visit) cartRow(n, at int, d Due, c chosen, faults []form.Fault) cartRow {
+	row := cartRow{dueView: v.dueView(d)}
+	if c.Outstanding != d.Outstanding {
+		row.Was = v.format(d.Currency, c.Outstanding)
+	}
+	if row.Least == "" {
+		return row
+	}
+	row.Field = fieldAmount + itoa(n)
+	row.Hint = v.w.Say(v.w.AmountHint, row.Least, row.Outstanding)
+	row.Typed = strings.TrimSpace(v.Form.Get(fieldAmount + itoa(at)))
+	if row.Typed == "" {
+		if currency, ok := money.Lookup(d.Currency); ok {
+			row.Typed = currency.Decimal(d.Outstanding)
+		}
+	}
+	for _, f := range faults {
+		if f.Field == fieldAmount+itoa(at) {
+			row.Fault = v.w.Say(v.w.AmountFault, row.Least, row.Outstanding)
+		}
+	}
+	return row
+}
+
+// errAmount says that the text is no amount.
+var errAmount = errors.New("no amount")
+
+// parseAmount reads an amount as people write it: with spaces between the digits, and a comma
+// or a point before the decimals.
+func parseAmount(currency money.Currency, text string) (int64, error) {
+	text = strings.NewReplacer(" ", "", "\u00a0", "", "\u202f", "", ",", ".").Replace(text)
+	n, err := currency.ParseDecimal(text)
+	if err != nil || n <= 0 {
+		return 0, errAmount
+	}
+	return n, nil
+}
+
+// payCart is POST /portal/checkout: the cart becomes a session, which the hosted page takes
+// payment for.
+func (v visit) payCart() {
+	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{})
+	if err != nil {
+		v.unavailable("reading dues", err)
+		return
+	}
+	q := CheckoutRequest{
+		IdempotencyKey: v.Form.Get(fieldKey), Replace: v.Form.Get(fieldReplace) != "",
+		SuccessURL: v.absolute("payments"), CancelURL: v.absolute(""),
+	}
+	var faults []form.Fault
+	for i, value := range v.Form[fieldDue] {
+		c, ok := parseChosen(value)
+		if !ok {
+			continue
+		}
+		shown := c.Outstanding
+		it := CheckoutItem{TenantID: c.Tenant, SubjectRef: c.Subject, ERPDueRef: c.Ref, Outstanding: &shown}
+		if typed := strings.TrimSpace(v.Form.Get(fieldAmount + itoa(i))); typed != "" {
+			amount, err := v.amount(list, c, typed)
+			if err != nil {
+				faults = append(faults, form.Fault{Field: fieldAmount + itoa(i)})
+			}
+			it.Amount = &amount
+		}
+		q.Items = append(q.Items, it)
+	}
+	if len(faults) > 0 || len(q.Items) == 0 {
+		v.showCart(http.StatusUnprocessableEntity, cartState{faults: faults})
+		return
+	}
+	cart, err := v.p.service.Checkout(v.R.Context(), v.who, q)
+	if err != nil {
+		v.cartRefused(err)
+		return
+	}
+	v.seeSession(v.p.service.CheckoutURL(cart.Session) + "?lang=" + string(v.Lang))
+}
+
+// amount reads the amount of a due. A due that the list does not have has any currency: the
+// checkout refuses it.
+func (v visit) amount(list DueList, c chosen, typed string) (int64, error) {
+	code := "XAF"
+	for _, d := range list.Dues {
+		if d.Ref == c.Ref && d.Link.Agency.ID == c.Tenant {
+			code = d.Currency
+		}
+	}
+	currency, ok := money.Lookup(code)
+	if !ok {
+		return 0, errAmount
+	}
+	return parseAmount(currency, typed)
+}
+
+// cartRefused answers a checkout that was refused: the cart again, with what is wrong.
+func (v visit) cartRefused(err error) {
+	if faulty := (*form.FaultsError)(nil); errors.As(err, &faulty) {
+		v.showCart(http.StatusUnprocessableEntity, cartState{faults: v.cartFaults(faulty.Faults)})
+		return
+	}
+	switch RefusalOf(err).Code {
+	case CodeDueChanged:
+		v.showCart(http.StatusConflict, cartState{})
+	case CodeDueInPayment:
+		v.showCart(http.StatusConflict, cartState{faults: []form.Fault{{Message: v.w.CartInPayment}}})
+	case CodeSourceUnavailable:
+		v.showCart(http.StatusServiceUnavailable, cartState{faults: []form.Fault{{Message: v.w.CartSource}}})
+	case "idempotency.key_reused", "idempotency.key_invalid":
+		v.showCart(http.StatusConflict, cartState{faults: []form.Fault{{Message: v.w.CartStale}}})
+	case "checkout.no_channel":
+		v.explain(http.StatusConflict, v.w.CartTitle, v.w.NoChannel)
+	default:
+		v.refused("making a cart", err)
+	}
+}
+
+// cartFaults turns the faults of a request into those of the page.
+func (v visit) cartFaults(faults []form.Fault) (out []form.Fault) {
+	for _, f := range faults {
+		position, field, _ := strings.Cut(strings.TrimPrefix(f.Field, "items."), ".")
+		switch {
+		case field == "amount_minor":
+			out = append(out, form.Fault{Field: fieldAmount + position})
+		case f.Rule == "size":
+			out = append(out, form.Fault{Message: v.w.Say(v.w.TooManyDues, itoa(MaxItems))})
+		case f.Rule == "one_currency":
+			out = append(out, form.Fault{Message: v.w.OneCurrency})
+		case f.Rule == "one_agency":
+			out = append(out, form.Fault{Message: v.w.OneAgency})
+		default:
+			out = append(out, form.Fault{Message: v.w.CartStale})
+		}
+	}
+	return out
+}
+
+// absolute returns an address of the portal for the hosted page.
+func (v visit) absolute(path string) string {
+	return strings.TrimSuffix(v.p.service.cfg.PublicURL, "/") + v.URL(path)
+}
+
+// seeSession sends the browser to the hosted page of a session.
+func (v visit) seeSession(address string) {
+	v.W.Header().Set("Cache-Control", "no-store")
+	http.Redirect(v.W, v.R, address, http.StatusSeeOther)
+}

@@ -1,0 +1,215 @@
+package citizen
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"quittance/checkout"
+	"quittance/checkout/page"
+	"quittance/internal/erp"
+)
+
+// groupView is what is owed at one agency.
+type groupView struct {
+	ID, Agency string
+	// Unavailable are the references about which the agency's ERP does not answer.
+	Unavailable []string
+	Dues        []dueView
+	Refused     []refusedView
+	// Choice is true when a due can be put into a cart.
+	Choice bool
+}
+
+// dueView is one due of a list.
+type dueView struct {
+	// Value identifies the due in forms, with the outstanding amount that is shown.
+	Value                             string
+	ID, Label, Subject, Service, Date string
+	Outstanding, Original, Least      string
+	Overdue, Choosable                bool
+	State                             string // in words; empty for a due that can be paid
+	PayURL                            string // of the account's own open payment
+}
+
+type refusedView struct{ Label, Subject, Reasons string }
+
+// chosen is a due as a form names it.
+type chosen struct {
+	Tenant      string `json:"t"`
+	Subject     string `json:"s"`
+	Ref         string `json:"r"`
+	Outstanding int64  `json:"o"`
+}
+
+func (c chosen) String() string {
+	text, _ := json.Marshal(c) // strings and a number
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// parseChosen reads a due of a form. It proves nothing: the operations check every field.
+func parseChosen(value string) (c chosen, ok bool) {
+	text, err := base64.RawURLEncoding.DecodeString(value)
+	return c, err == nil && json.Unmarshal(text, &c) == nil && c.Ref != ""
+}
+
+func chosenOf(d Due) chosen {
+	return chosen{Tenant: d.Link.Agency.ID, Subject: d.Link.SubjectRef, Ref: d.Ref, Outstanding: d.Outstanding}
+}
+
+// showDues is GET /portal.
+func (v visit) showDues() {
+	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{})
+	if err != nil {
+		v.unavailable("reading dues", err)
+		return
+	}
+	out := v.view(v.w.DuesTitle, "dues", "")
+	out.NoLinks = len(list.Sources) == 0
+	groups := map[string]int{}
+	group := func(l Link) *groupView {
+		i, ok := groups[l.Agency.ID]
+		if !ok {
+			i = len(out.Groups)
+			groups[l.Agency.ID] = i
+			out.Groups = append(out.Groups, groupView{ID: l.Agency.ID, Agency: l.Agency.Name})
+		}
+		return &out.Groups[i]
+	}
+	for _, s := range list.Sources {
+		g := group(s.Link)
+		if s.Status != erp.SourceOK {
+			g.Unavailable = append(g.Unavailable, v.unavailableSource(s))
+		}
+	}
+	for _, d := range list.Dues {
+		g := group(d.Link)
+		row := v.dueView(d)
+		g.Choice = g.Choice || row.Choosable
+		g.Dues = append(g.Dues, row)
+	}
+	for _, r := range list.Refused {
+		g := group(r.Link)
+		g.Refused = append(g.Refused, v.refusedDue(r))
+	}
+	v.Write(200, "dues", out)
+}
+
+// unavailableSource says that an ERP does not tell what a reference owes, and when it last did.
+func (v visit) unavailableSource(s Source) string {
+	if s.AsOf.IsZero() {
+		return v.w.Say(v.w.SourceNever, s.Link.SubjectRef)
+	}
+	return v.w.Say(v.w.SourceAway, s.Link.SubjectRef, page.Date(v.Lang, s.AsOf))
+}
+
+func (v visit) refusedDue(r RefusedDue) refusedView {
+	fields := ""
+	for i, f := range r.Faults {
+		if i > 0 {
+			fields += ", "
+		}
+		fields += f.Field
+	}
+	label := r.Label
+	if label == "" {
+		label = v.w.Unnamed
+	}
+	return refusedView{Label: label, Subject: r.Link.SubjectRef, Reasons: v.w.Say(v.w.RefusedWhy, fields)}
+}
+
+func (v visit) dueView(d Due) dueView {
+	out := dueView{
+		Value: chosenOf(d).String(), Label: d.Label, Subject: d.Link.SubjectRef,
+		Outstanding: v.format(d.Currency, d.Outstanding), Overdue: d.Overdue,
+	}
+	if d.Service.Label != "" {
+		out.Label = d.Service.Label
+		if d.Label != d.Service.Label {
+			out.Service = d.Label
+		}
+	}
+	if d.Original != d.Outstanding {
+		out.Original = v.format(d.Currency, d.Original)
+	}
+	if d.AllowPartial && d.Minimum < d.Outstanding {
+		out.Least = v.format(d.Currency, d.Minimum)
+	}
+	if !d.DueDate.IsZero() {
+		out.Date = page.Day(v.Lang, d.DueDate)
+	}
+	switch d.State {
+	case Payable:
+		out.Choosable = true
+	case InPayment:
+		out.State = v.w.InPayment
+		if d.Own != nil {
+			out.PayURL = v.p.service.CheckoutURL(*d.Own)
+		}
+		out.Choosable = d.Own != nil && d.Replaceable
+	case Recording:
+		out.State = v.w.Recording
+	case Paid:
+		out.State = v.w.Paid
+	}
+	return out
+}
+
+// paymentView is a payment in the history.
+type paymentView struct {
+	Agency, Date, Amount, URL, Ref string
+	Reversed                       bool
+	Items                          []paidView
+}
+
+type paidView struct{ Label, Amount, State string }
+
+// showPayments is GET /portal/payments.
+func (v visit) showPayments() {
+	number := pageNumber(v.R.URL.Query().Get(queryPage))
+	payments, total, err := v.p.service.Payments(v.R.Context(), v.who, number, PaymentsPageSize)
+	if err != nil {
+		v.unavailable("reading payments", err)
+		return
+	}
+	out := v.view(v.w.PaymentsTitle, "payments", "payments")
+	for _, p := range payments {
+		paid := p.Amount
+		if p.Collection != nil {
+			paid = p.Collection.Amount
+		}
+		row := paymentView{
+			Agency: p.Agency.Name, Date: page.Date(v.Lang, paidAt(p.Session)), Amount: v.format(p.Currency, paid),
+			URL: v.p.service.CheckoutURL(p.Session) + "?lang=" + string(v.Lang), Ref: page.GroupReference(p.PaymentRef), Reversed: !p.ReversedAt.IsZero(),
+		}
+		for _, item := range p.Dues() {
+			state := v.w.Recording
+			if RecordingOf(item) == Recorded {
+				state = v.w.Recorded
+			}
+			row.Items = append(row.Items, paidView{Label: itemLabel(item), Amount: v.format(p.Currency, item.Amount), State: state})
+		}
+		out.Payments = append(out.Payments, row)
+	}
+	if number > 1 {
+		out.Later = v.URL("payments", queryPage, itoa(number-1))
+	}
+	if int64(number)*PaymentsPageSize < total {
+		out.Earlier = v.URL("payments", queryPage, itoa(number+1))
+	}
+	v.Write(200, "payments", out)
+}
+
+func paidAt(s checkout.Session) time.Time {
+	if s.Late && s.Collection != nil {
+		return s.Collection.DecidedAt
+	}
+	return s.EndedAt
+}
+
+func itemLabel(item checkout.Item) string {
+	if item.ServiceLabel != "" {
+		return item.ServiceLabel
+	}
+	return item.Label
+}

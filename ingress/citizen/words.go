@@ -1,0 +1,183 @@
+package citizen
+
+import (
+	"fmt"
+
+	"quittance/checkout/language"
+	"quittance/checkout/money"
+)
+
+// words are all texts of the portal's pages in one language. A field's comment says what the
+// verbs of package fmt in its text stand for.
+type words struct {
+	Site                          string
+	Dues, References, Payments    string // the navigation
+	Menu                          string
+	DownTitle, Down, TooMany      string
+	ForeignTitle, Foreign, Back   string
+	Done                          map[string]string // by queryDone
+	SignInTitle, SignInText       string
+	AddressLabel, AddressHint     string
+	AddressFault, SendCode        string
+	ByReference, SignedOut, Kept  string
+	CodeTitle, CodeLabel          string
+	CodeText                      string // address
+	CodeHint, CodeMissing         string
+	CodeFault, Enter, SendAgain   string
+	OtherAddress, RefsTitle       string
+	NoRefs, Since                 string // date
+	Others, OthersUnknown, Renew  string
+	RenewHint, Remove, LinkTitle  string
+	LinkText, AgencyLabel         string
+	AgencyMissing, SubjectLabel   string
+	SubjectHint, SubjectMissing   string
+	LinkLabel, LinkHint           string
+	LinkMissing, LinkRefused      string
+	LinkLimited, Link, NoAgencies string
+	DuesTitle, NothingOwed        string
+	Owed, Original, DueOn         string // amount; amount; date
+	Overdue, Reference            string // date; reference
+	Parts                         string // smallest amount
+	InPayment, Recording, Paid    string
+	Recorded, Continue            string
+	RefusedTitle, RefusedText     string
+	RefusedWhy                    string // names of fields
+	Unnamed                       string
+	SourceAway                    string // reference, time of the last answer
+	SourceNever                   string // reference
+	SourceText, Choose            string
+	Select                        string
+	CartTitle, CartText           string
+	AmountLabel                   string // label of the due
+	AmountHint, AmountFault       string // smallest and largest amount
+	Was                           string // amount
+	Changed, AllGone, SomeGone    string
+	NothingChosen, Replace        string
+	CartInPayment, CartSource     string
+	CartStale, NoChannel          string
+	TooManyDues                   string // number
+	OneCurrency, OneAgency        string
+	Pay, BackToDues               string
+	PaymentsTitle, NoPayments     string
+	Receipt, Reversed             string
+	Earlier, Later, PaymentNumber string
+}
+
+// Say puts texts into one of the words.
+func (w *words) Say(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// No-break spaces before the French double punctuation are escaped, because they are
+// invisible.
+var french = words{
+	Site: "Mes paiements publics", Menu: "Rubriques",
+	Dues: "À payer", References: "Mes références", Payments: "Mes paiements",
+	DownTitle: "Service momentanément indisponible", Down: "Le service ne répond pas. Rien n’a été modifié\u00a0: réessayez dans quelques instants.",
+	TooMany:      "Trop de demandes viennent de votre connexion. Réessayez dans quelques minutes.",
+	ForeignTitle: "Demande refusée", Foreign: "Cette demande ne vient pas d’une page de ce site. Revenez à la page d’accueil et recommencez.", Back: "Page d’accueil",
+	Done: map[string]string{
+		doneSignedOut: "Vous êtes déconnecté.",
+		doneLinked:    "La référence est ajoutée.",
+		doneRemoved:   "La référence est retirée. Pour la revoir, il faudra de nouveau son code.",
+		doneRenewal:   "L’administration est informée. Si elle accepte, toutes les personnes liées à cette référence devront entrer un nouveau code.",
+	},
+	SignInTitle: "Voir et payer ce que vous devez", SignInText: "Entrez votre numéro ou votre adresse\u00a0: vous recevrez un code. Il n’y a pas de mot de passe.",
+	AddressLabel: "Numéro de téléphone ou adresse électronique", AddressHint: "Un mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse électronique.",
+	AddressFault: "Entrez un numéro de mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse électronique. Avec un numéro d’un autre pays, utilisez une adresse électronique.",
+	SendCode:     "Recevoir un code", ByReference: "Payer avec une référence, sans compte",
+	SignedOut: "Votre session est terminée et rien n’a été fait. Connectez-vous de nouveau.", Kept: "Ce que vous avez saisi est conservé.",
+	CodeTitle: "Entrez le code", CodeText: "Si cette adresse peut recevoir un code, il est envoyé à %s. Il est valable dix minutes, dans ce navigateur seulement.",
+	CodeLabel: "Code reçu", CodeHint: "6 chiffres. Ne le donnez à personne.", CodeMissing: "Entrez le code que vous avez reçu.",
+	CodeFault: "Ce code n’est pas valable\u00a0: il est faux, déjà utilisé, remplacé par un autre ou trop ancien. Vérifiez-le, ou demandez un autre code.",
+	Enter:     "Se connecter", SendAgain: "Envoyer un autre code", OtherAddress: "Changer de numéro ou d’adresse",
+	RefsTitle: "Mes références", NoRefs: "Aucune référence n’est encore liée à votre compte.", Since: "Liée depuis le %s",
+	Others: "Autres personnes liées\u00a0:", OthersUnknown: "Vous êtes la seule personne liée à cette référence.",
+	Renew: "Demander un nouveau code", RenewHint: "Si vous ne connaissez pas l’une de ces personnes, demandez un nouveau code à l’administration.", Remove: "Retirer",
+	LinkTitle: "Ajouter une référence", LinkText: "Le code de liaison est imprimé sur votre avis, ou l’administration vous le remet.",
+	AgencyLabel: "Administration", AgencyMissing: "Choisissez une administration.",
+	SubjectLabel: "Votre référence à l’administration", SubjectHint: "Par exemple votre numéro d’identification, comme l’avis l’écrit.", SubjectMissing: "Entrez votre référence comme l’administration l’écrit.",
+	LinkLabel: "Code de liaison", LinkHint: "Dix lettres et chiffres. Les espaces et les tirets sont permis.", LinkMissing: "Entrez le code de liaison.",
+	LinkRefused: "Ce code n’appartient pas à cette référence. Comparez la référence et le code avec votre avis, ou demandez un code à l’administration.",
+	LinkLimited: "Trop de codes faux ont été entrés. Réessayez demain, ou adressez-vous à l’administration.",
+	Link:        "Ajouter", NoAgencies: "Aucune administration n’offre encore ce service.",
+	DuesTitle: "Ce que vous devez", NothingOwed: "Vous ne devez rien à cette administration.",
+	Owed: "Reste à payer\u00a0: %s", Original: "sur %s", DueOn: "À payer avant le %s", Overdue: "En retard depuis le %s", Reference: "Référence %s",
+	Parts: "Payable en plusieurs fois, à partir de %s", InPayment: "Paiement en cours", Recording: "Payé, en cours d’enregistrement", Paid: "Payé", Recorded: "Enregistré par l’administration",
+	Continue: "Continuer le paiement", RefusedTitle: "Ne peut pas être affiché",
+	RefusedText: "L’administration a envoyé des lignes que nous ne pouvons pas lire. Adressez-vous à elle.", RefusedWhy: "Données incorrectes\u00a0: %s", Unnamed: "Sans libellé",
+	SourceAway: "L’administration ne répond pas pour la référence %s. Sa dernière réponse date du %s.", SourceNever: "L’administration ne répond pas pour la référence %s.",
+	SourceText: "Cela ne veut pas dire que vous ne devez rien. Réessayez dans quelques minutes.", Choose: "Payer les éléments choisis", Select: "Choisir",
+	CartTitle: "Vérifiez votre choix", CartText: "Vous choisirez ensuite le moyen de paiement. Les frais éventuels seront indiqués avant la confirmation.",
+	AmountLabel: "Montant pour\u00a0: %s", AmountHint: "De %s à %s.", AmountFault: "Entrez un montant de %s à %s.",
+	Was: "Montant affiché avant\u00a0: %s", Changed: "Un montant a changé depuis l’affichage. Vérifiez les nouveaux montants.",
+	AllGone:       "Ce que vous avez choisi ne peut plus être payé\u00a0: c’est payé, en cours de paiement, ou l’administration ne le demande plus.",
+	SomeGone:      "Une partie de votre choix ne peut plus être payée\u00a0: c’est payé, en cours de paiement, ou l’administration ne le demande plus. Elle est retirée.",
+	NothingChosen: "Vous n’avez rien choisi. Revenez à la liste et choisissez ce que vous voulez payer.",
+	Replace:       "Vous avez déjà commencé à payer l’un de ces éléments. Continuez ce paiement, ou payez avec ce nouveau choix\u00a0: l’autre paiement sera annulé.",
+	CartInPayment: "L’un de ces éléments est en cours de paiement ailleurs, ou vient d’être payé. Rien n’a été débité. Attendez le résultat avant de payer.",
+	CartSource:    "L’administration ne répond pas pour le moment. Rien n’a été débité. Réessayez dans quelques minutes.",
+	CartStale:     "Cette page n’était plus à jour. Vérifiez votre choix et recommencez.",
+	NoChannel:     "Aucun moyen de paiement n’est disponible pour cette administration en ce moment. Adressez-vous à elle.",
+	TooManyDues:   "Un paiement a au plus %s éléments. Payez les autres ensuite.", OneCurrency: "Les éléments d’un paiement doivent être dans la même monnaie. Payez les autres ensuite.",
+	OneAgency: "Les éléments d’un paiement doivent être dus à la même administration.",
+	Pay:       "Continuer vers le paiement", BackToDues: "Retour à la liste",
+	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Reversed: "Restitué",
+	Earlier: "Paiements plus anciens", Later: "Paiements plus récents", PaymentNumber: "Référence de paiement",
+}
+
+var english = words{
+	Site: "My public payments", Menu: "Sections",
+	Dues: "To pay", References: "My references", Payments: "My payments",
+	DownTitle: "Service unavailable for a moment", Down: "The service does not answer. Nothing was changed: try again in a moment.",
+	TooMany:      "Too many requests come from your connection. Try again in a few minutes.",
+	ForeignTitle: "Request refused", Foreign: "This request does not come from a page of this site. Go back to the first page and begin again.", Back: "First page",
+	Done: map[string]string{
+		doneSignedOut: "You are signed out.",
+		doneLinked:    "The reference is added.",
+		doneRemoved:   "The reference is removed. To see it again, you will need its code again.",
+		doneRenewal:   "The agency is told. If it agrees, everybody who is linked to this reference must enter a new code.",
+	},
+	SignInTitle: "See and pay what you owe", SignInText: "Enter your number or address: you will get a code. There is no password.",
+	AddressLabel: "Phone number or e-mail address", AddressHint: "A mobile number of Congo, for example 06\u00a0612\u00a034\u00a056, or an e-mail address.",
+	AddressFault: "Enter a mobile number of Congo, for example 06\u00a0612\u00a034\u00a056, or an e-mail address. With a number of another country, use an e-mail address.",
+	SendCode:     "Get a code", ByReference: "Pay with a reference, without an account",
+	SignedOut: "Your session has ended and nothing was done. Sign in again.", Kept: "What you typed is kept.",
+	CodeTitle: "Enter the code", CodeText: "If this address can get a code, it is sent to %s. It is valid for ten minutes, in this browser only.",
+	CodeLabel: "Code", CodeHint: "6 digits. Give it to nobody.", CodeMissing: "Enter the code that you got.",
+	CodeFault: "This code is not valid: it is wrong, used, replaced by another or too old. Check it, or ask for another code.",
+	Enter:     "Sign in", SendAgain: "Send another code", OtherAddress: "Change the number or address",
+	RefsTitle: "My references", NoRefs: "No reference is linked to your account yet.", Since: "Linked since %s",
+	Others: "Other people who are linked:", OthersUnknown: "Nobody else is linked to this reference.",
+	Renew: "Ask for a new code", RenewHint: "If you do not know one of these people, ask the agency for a new code.", Remove: "Remove",
+	LinkTitle: "Add a reference", LinkText: "The link code is printed on your notice, or the agency gives it to you.",
+	AgencyLabel: "Agency", AgencyMissing: "Choose an agency.",
+	SubjectLabel: "Your reference at the agency", SubjectHint: "For example your taxpayer number, as the notice writes it.", SubjectMissing: "Enter your reference as the agency writes it.",
+	LinkLabel: "Link code", LinkHint: "Ten letters and digits. Spaces and dashes are allowed.", LinkMissing: "Enter the link code.",
+	LinkRefused: "This code does not belong to this reference. Compare the reference and the code with your notice, or ask the agency for a code.",
+	LinkLimited: "Too many wrong codes were entered. Try again tomorrow, or ask the agency.",
+	Link:        "Add", NoAgencies: "No agency offers this service yet.",
+	DuesTitle: "What you owe", NothingOwed: "You owe this agency nothing.",
+	Owed: "Left to pay: %s", Original: "of %s", DueOn: "To be paid before %s", Overdue: "Overdue since %s", Reference: "Reference %s",
+	Parts: "Can be paid in parts, from %s", InPayment: "Payment under way", Recording: "Paid, being recorded", Paid: "Paid", Recorded: "Recorded by the agency",
+	Continue: "Continue the payment", RefusedTitle: "Cannot be shown",
+	RefusedText: "The agency sent lines that we cannot read. Ask the agency.", RefusedWhy: "Wrong data: %s", Unnamed: "Without a label",
+	SourceAway: "The agency does not answer for the reference %s. Its last answer is of %s.", SourceNever: "The agency does not answer for the reference %s.",
+	SourceText: "This does not mean that you owe nothing. Try again in a few minutes.", Choose: "Pay what is chosen", Select: "Choose",
+	CartTitle: "Check your choice", CartText: "Next you choose how to pay. Any fee is shown before you confirm.",
+	AmountLabel: "Amount for: %s", AmountHint: "From %s to %s.", AmountFault: "Enter an amount from %s to %s.",
+	Was: "Amount shown before: %s", Changed: "An amount has changed since it was shown. Check the new amounts.",
+	AllGone:       "What you chose can no longer be paid: it is paid, being paid, or the agency does not ask for it any more.",
+	SomeGone:      "Some of your choice can no longer be paid: it is paid, being paid, or the agency does not ask for it any more. It is taken out.",
+	NothingChosen: "You have chosen nothing. Go back to the list and choose what you want to pay.",
+	Replace:       "You have already begun to pay one of these. Continue that payment, or pay with this new choice: the other payment will be cancelled.",
+	CartInPayment: "One of these is being paid elsewhere, or was just paid. Nothing was debited. Wait for the result before you pay.",
+	CartSource:    "The agency does not answer at the moment. Nothing was debited. Try again in a few minutes.",
+	CartStale:     "This page was out of date. Check your choice and try again.",
+	NoChannel:     "No way to pay is available for this agency now. Ask the agency.",
+	TooManyDues:   "A payment has at most %s dues. Pay the others next.", OneCurrency: "The dues of a payment must be in the same currency. Pay the others next.",
+	OneAgency: "The dues of a payment must be owed to the same agency.",
+	Pay:       "Continue to the payment", BackToDues: "Back to the list",
+	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Reversed: "Given back",
+	Earlier: "Earlier payments", Later: "Later payments", PaymentNumber: "Payment reference",
+}
+
+var texts = language.Table[*words]{money.French: &french, money.English: &english}
