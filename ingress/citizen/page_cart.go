@@ -3,6 +3,7 @@ package citizen
 import (
 	"errors"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,11 +147,19 @@ func (v visit) cartRow(n, at int, d Due, c chosen, faults []form.Fault) cartRow 
 // errAmount says that the text is no amount.
 var errAmount = errors.New("no amount")
 
-// parseAmount reads an amount as people write it: with spaces between the digits, and a comma
-// or a point before the decimals.
+// grouped is a number whose digits are in groups of three, as a page in English writes it.
+var grouped = regexp.MustCompile(`^\d{1,3}(?:,\d{3})+(?:\.\d+)?$|^\d{1,3}(?:\.\d{3})+(?:,\d+)?$`)
+
+// parseAmount reads an amount as people and the pages write it: with spaces, commas or points
+// between groups of three digits, and a comma or a point before the decimals. Three digits after
+// a comma or a point are a group.
 func parseAmount(currency money.Currency, text string) (int64, error) {
-	text = strings.NewReplacer(" ", "", "\u00a0", "", "\u202f", "", ",", ".").Replace(text)
-	n, err := currency.ParseDecimal(text)
+	text = strings.NewReplacer(" ", "", "\u00a0", "", "\u202f", "").Replace(text)
+	if grouped.MatchString(text) {
+		group := text[strings.IndexAny(text, ",."):][:1]
+		text = strings.ReplaceAll(text, group, "")
+	}
+	n, err := currency.ParseDecimal(strings.ReplaceAll(text, ",", "."))
 	if err != nil || n <= 0 {
 		return 0, errAmount
 	}

@@ -155,6 +155,14 @@ func (v visit) dueView(d Due) dueView {
 	return out
 }
 
+// Name tells the due from others of its service.
+func (d dueView) Name() string {
+	if d.Service == "" {
+		return d.Label
+	}
+	return d.Label + ", " + d.Service
+}
+
 // paymentView is a payment in the history.
 type paymentView struct {
 	Agency, Date, Amount, URL, Ref string
@@ -208,8 +216,8 @@ func paidAt(s checkout.Session) time.Time {
 }
 
 func itemLabel(item checkout.Item) string {
-	if item.ServiceLabel != "" {
-		return item.ServiceLabel
+	if item.ServiceLabel != "" && item.ServiceLabel != item.Label {
+		return item.ServiceLabel + ", " + item.Label
 	}
 	return item.Label
 }
