@@ -450,7 +450,7 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 	switch {
 	case !s.Ended():
 		return s, CodeInFlight
-	case d.claimedElsewhere(s), d.overpays(s):
+	case d.claimedElsewhere(s), d.overpays(s, false): // an unknown rest is for staff to judge
 		return s, CodeDueInPayment
 	case o.PaidSessionID != "":
 		return s, CodeOrderPaid

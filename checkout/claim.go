@@ -173,11 +173,13 @@ func (d *decider) paidElsewhere(s Session, due Item) (c Claim, ok bool) {
 	return c, !c.AcceptedAt.IsZero() && c.SessionID != s.ID && c.AcceptedAt.After(s.CreatedAt)
 }
 
-// forget drops the memory of an accepted payment of the due.
+// forget drops what the ERP must have left of the due after an accepted payment. That it was
+// paid is remembered.
 func (d *decider) forget(s Session, due Item) {
 	k := s.claimKey(due)
 	if c := d.claimOf(k); c.TransactionID == due.TransactionID {
-		put(&d.out.Claims, k, Claim{Holders: c.Holders})
+		c.Left = -1
+		put(&d.out.Claims, k, c)
 	}
 }
 
@@ -301,11 +303,11 @@ func (d *decider) claimedByMoney(s Session) bool {
 }
 
 // overpays reports whether the session would pay more of a due than the ERP has left of it
-// after the payment of another session. An unknown rest is for staff to judge.
-func (d *decider) overpays(s Session) bool {
+// after the payment of another session. unknown says whether an unknown rest counts as none.
+func (d *decider) overpays(s Session, unknown bool) bool {
 	return slices.ContainsFunc(s.Dues(), func(due Item) bool {
 		c, paid := d.paidElsewhere(s, due)
-		return paid && c.Left >= 0 && c.Left < due.Amount
+		return paid && c.Left < due.Amount && (unknown || c.Left >= 0)
 	})
 }
 

@@ -431,6 +431,57 @@ func TestClaimsAfterTheAcceptance(t *testing.T) {
 		wantCode(t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRecordedByHand), checkout.CodeOK)
 		wantCode(t, w.make(w.cart("c", "D"), false), checkout.CodeOK) // two people have looked
 	})
+	t.Run("told again by a version that did not count", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		partial(w)
+		s := w.sessions["a"]
+		s.Items = slices.Clone(s.Items)
+		s.Items[0].Confirmation.Status = checkout.ConfirmationAwaited
+		w.sessions["a"] = s
+		w.advance(25 * time.Hour)
+		wantCode(t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRetry), checkout.CodeOK)
+		if got := w.sessions["a"].Items[0].Confirmation.Again; got != 1 {
+			t.Errorf("again is %d", got)
+		}
+	})
+	t.Run("two sessions without claims", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		cash := checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash}
+		for _, id := range []string{"a", "b", "c"} { // made before the agency had an ERP, or by an earlier version
+			s := w.ministry(id, "D")
+			s.ERP, s.Offers = false, append(s.Offers, cash)
+			w.make(s, false)
+			s = w.sessions[id]
+			s.ERP = true
+			w.sessions[id] = s
+		}
+		w.pay("a")
+		wantCode(t, w.request("b"), checkout.CodeDueInPayment)
+		w.accept("a", 0)
+		wantCode(t, w.request("b"), checkout.CodeDueInPayment)
+		wantCode(t, w.ask(checkout.Command{SessionID: "c", Do: checkout.Take{CollectionID: "k", By: "c01", Total: 5000}}), checkout.CodeCase)
+	})
+	t.Run("recorded by hand, the due stays paid for late money", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		w.make(w.cart("x", "D"), false)
+		w.request("x")
+		w.advance(window)
+		w.outcome("x", checkout.Outcome{Status: checkout.OutcomeRefused})
+		ended := w.now
+		w.make(w.cart("y", "D"), false)
+		w.pay("y")
+		w.accept("y", 0)
+		w.advance(72 * time.Hour)
+		w.make(w.cart("z", "D"), false) // opens the case
+		wantCode(t, w.resolve("y", w.openCase("y").ID, checkout.ResolutionRecordedByHand), checkout.CodeOK)
+		w.outcome("x", checkout.Outcome{Status: checkout.OutcomeApproved, Amount: 2575, Currency: "XAF", HonourLate: true, ApprovedAt: ended})
+		if w.sessions["x"].Paid() {
+			t.Error("the due is paid twice")
+		}
+	})
 	t.Run("the ERP is told once more", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

@@ -216,7 +216,7 @@ func applyConfirmation(c Confirmation, e Event) Confirmation {
 	}
 	switch e.Type {
 	case EventConfirmationAwaited, EventConfirmationRetried:
-		if c.settled() {
+		if c.settled() || c.Again == 0 && !c.SettledAt.IsZero() { // an earlier version did not count
 			c.Again++
 		}
 		c.Status, c.Since = ConfirmationAwaited, e.OccurredAt

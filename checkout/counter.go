@@ -156,7 +156,7 @@ func (d *decider) take(do Take) Answer {
 		Account: do.Desk,
 	}
 	// Cash that nobody reserved does not pay a due that other money pays.
-	if !fits || s.Status == StatusOpen && s.Collection == nil && d.claimedByMoney(s) {
+	if !fits || s.Status == StatusOpen && s.Collection == nil && (d.claimedByMoney(s) || d.overpays(s, true)) {
 		s = d.orphaned(s, paid, do.By)
 		return Answer{Code: CodeCase, Session: &s}
 	}

@@ -388,7 +388,7 @@ func (d *decider) payable(s Session, offerID string) (Offer, Code) {
 	if code := d.blocked(s); code != CodeOK {
 		return offer, code
 	}
-	if d.claimedByMoney(s) {
+	if d.claimedByMoney(s) || d.overpays(s, true) {
 		return offer, CodeDueInPayment
 	}
 	return offer, CodeOK

@@ -300,11 +300,15 @@ const archiveAfter = 30 * 24 * time.Hour
 
 // archived returns the session without contact data, secrets and what only an open
 // session needs, so that the state does not grow with them. The citizen's account stays: it
-// is a random id, by which the citizen finds earlier payments until the account is erased.
+// is a random id, by which the citizen finds earlier payments until the account is erased. So
+// does the reference of who owes a due: the ERP may have to be told of its payment again.
 func archived(s Session) Session {
-	citizen := s.CitizenID
+	before := s
 	s = erased(s)
-	s.Archived, s.CitizenID = true, citizen
+	s.Archived, s.CitizenID = true, before.CitizenID
+	for i := range s.Items {
+		s.Items[i].SubjectRef = before.Items[i].SubjectRef
+	}
 	s.ClientSecretHash, s.ClientSecretSealed = nil, nil
 	s.Offers, s.SuccessURL, s.CancelURL = nil, "", ""
 	if s.Collection != nil {
@@ -314,13 +318,17 @@ func archived(s Session) Session {
 }
 
 // erased returns the session without contact data, without texts that may hold some, and
-// without the citizen's account and the reference of who owes its dues. Ids, amounts, other
-// references, metadata, cases and the status stay.
+// without the citizen's account and the references of who owes its dues. Ids, amounts, other
+// references, metadata, cases and the status stay. The reference of who owes a due stays
+// while the ERP may have to be told of its payment.
 func erased(s Session) Session {
 	s.CustomerSealed, s.Customer, s.CustomerID, s.Description, s.Note, s.CitizenID = nil, nil, "", "", "", ""
 	s.Items = slices.Clone(s.Items)
 	for i := range s.Items {
-		s.Items[i].Label, s.Items[i].SubjectRef = "", ""
+		s.Items[i].Label = ""
+		if !s.mayConfirm(s.Items[i]) {
+			s.Items[i].SubjectRef = ""
+		}
 	}
 	if s.Collection != nil {
 		s.Collection.PayerMasked = ""
@@ -337,7 +345,13 @@ func erased(s Session) Session {
 func (s Session) HoldsPersonalData() bool {
 	return len(s.CustomerSealed) > 0 || s.Customer != nil || s.CustomerID != "" || s.Description != "" || s.Note != "" || s.CitizenID != "" ||
 		s.Collection != nil && s.Collection.PayerMasked != "" || s.Cashin != nil && len(s.Cashin.Items) > 0 ||
-		slices.ContainsFunc(s.Items, func(i Item) bool { return i.Label != "" || i.SubjectRef != "" })
+		slices.ContainsFunc(s.Items, func(i Item) bool { return i.Label != "" || i.SubjectRef != "" && !s.mayConfirm(i) })
+}
+
+// mayConfirm reports whether the ERP has not accepted the payment of the due, or the session
+// may still become one.
+func (s Session) mayConfirm(due Item) bool {
+	return s.undecided() || slices.ContainsFunc(s.Cases, Case.Open) || s.Paid() && due.Confirmation.Status != "" && !due.Confirmation.settled()
 }
 
 // earliest returns the earlier of two times. A zero time means never.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"quittance/cmd/internal/roles"
 )
 
 // demo is the part of a registry file with plain secrets that the banner shows.
@@ -113,12 +116,12 @@ func (d demo) clerkKeys() (keys [][]string) {
 
 // banner prints how to use the installation. It is the only output with keys and a test
 // number.
-func (u *installation) banner(out io.Writer) error {
+func (u *installation) banner(ctx context.Context, base *roles.Base, out io.Writer) error {
 	d, err := readDemo(u.registry)
 	if err != nil {
 		return err
 	}
-	base := "http://" + local(u.port)
+	address := "http://" + local(u.port)
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("\nQuittance is ready (developer mode; nothing here is real money).")
@@ -128,12 +131,14 @@ func (u *installation) banner(out io.Writer) error {
 	line(`
   API          %[1]s/api/v1
   Checkout     %[1]s/c/{session_id}
+  Portal       %[1]s/portal   where citizens see and pay what they owe
+  Reference    %[1]s/p   where anybody pays with a payment reference
   Counter      %[1]s/counter   where clerks take cash
   ClickHouse   curl 'http://%[2]s/?query=SELECT+*+FROM+quittance.receipts+FORMAT+Vertical'
   Health       http://%[3]s/readyz   metrics on /metrics
   Demo shop    https://%[4]s/   an agency's site with the embedded checkout
   Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control
-  Messages     %[5]s/inbox/sms and /inbox/mail   what people get; sign-in codes`, base, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
+  Messages     %[5]s/inbox/sms and /inbox/mail   what people get; sign-in codes`, address, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
 	key := ""
 	if d.partner().APIKey != "" {
 		line("  Old partner  http://%s/   a site that uses the deprecated cash-in API; `quittance-dev cashin usage --port %d` counts its calls", local(u.port+portPartner), u.port)
@@ -164,11 +169,34 @@ func (u *installation) banner(out io.Writer) error {
 			}
 		}
 	}
+	if err := u.portal(ctx, base, line); err != nil {
+		return err
+	}
 	if key != "" {
 		line("\nCreate a session, open its checkout_url, and pay with 06 600 00 01:\n")
-		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-'"$(date +%%s%%N)"'"}}'`, base, key)
+		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-'"$(date +%%s%%N)"'"}}'`, address, key)
 	}
 	line("")
 	_, err = io.WriteString(out, b.String())
 	return err
+}
+
+// portal prints how to sign in to the citizen portal, and the link codes of the subjects that the
+// simulated ERPs have.
+func (u *installation) portal(ctx context.Context, base *roles.Base, line func(string, ...any)) error {
+	subjects := []string{"TP-1001", "TP-1002", "TP-1003", "TP-1004", "TP-1005"}
+	for _, agency := range base.Registry.Agencies() {
+		if portal, ok := base.Registry.PortalOf(agency.ID); !ok || !portal.Active {
+			continue
+		}
+		codes, err := base.LinkCodes(ctx, agency.ID, subjects)
+		if err != nil {
+			return err
+		}
+		line("\n  Citizen      06 600 00 01   signs in at the portal; the code is in /inbox/sms. Link codes of %s:", agency.Name)
+		for i, code := range codes {
+			line("               %s   %s", subjects[i], code)
+		}
+	}
+	return nil
 }

@@ -217,7 +217,7 @@ func (u *installation) announce(ctx context.Context, b *roles.Base, out io.Write
 		}
 	}
 	u.log.Info("ready", slog.String("after", time.Since(u.begun).Round(100*time.Millisecond).String()))
-	return u.banner(out)
+	return u.banner(ctx, b, out)
 }
 
 func (u *installation) shut() error {

@@ -242,7 +242,7 @@ func claimsOf(sessions []checkout.Session) claims {
 }
 
 // settle sets what the sessions that claim the due, or have paid it, make of it. It is for
-// display: the processor decides about a checkout in the same way.
+// display: the processor decides about a checkout.
 func (d *Due) settle(claims []claim, citizenID string, pulledAt time.Time) {
 	d.State, d.Replaceable = Payable, true
 	if d.Paid() {
@@ -251,7 +251,7 @@ func (d *Due) settle(claims []claim, citizenID string, pulledAt time.Time) {
 	}
 	for _, c := range claims {
 		switch state := c.session.DueState(c.item); {
-		case state == checkout.DueRecording, c.unreflected(d.Due, pulledAt):
+		case state == checkout.DueRecording:
 			d.State, d.Replaceable = Recording, false
 		case state != checkout.DueInPayment:
 		default:
@@ -265,21 +265,39 @@ func (d *Due) settle(claims []claim, citizenID string, pulledAt time.Time) {
 			}
 		}
 	}
+	if unreflected(claims, d.Due, pulledAt) {
+		d.State = Recording
+	}
 	d.Replaceable = d.Replaceable && d.State == InPayment
 }
 
 // acceptanceCounts is how long an acceptance says what the ERP must have left of a due.
 const acceptanceCounts = 90 * 24 * time.Hour
 
-// unreflected reports whether the ERP has accepted the payment, and its answer does not show
-// it.
-func (c claim) unreflected(d erp.Due, pulledAt time.Time) bool {
-	accepted := c.item.Confirmation.SettledAt
+// unreflected reports whether the ERP has accepted a payment of the due, and its answer does
+// not show it. The processor keeps what the ERP must have left over all payments; this is
+// what follows from the last one, with what was given back since.
+func unreflected(claims []claim, d erp.Due, pulledAt time.Time) bool {
+	var last claim
+	for _, c := range claims {
+		if at := c.item.Confirmation.SettledAt; at.After(last.item.Confirmation.SettledAt) {
+			last = c
+		}
+	}
+	accepted := last.item.Confirmation.SettledAt
 	switch {
-	case !c.session.Paid(), accepted.IsZero(), !pulledAt.Before(accepted.Add(acceptanceCounts)):
+	case accepted.IsZero(), !pulledAt.Before(accepted.Add(acceptanceCounts)):
 		return false
 	case !pulledAt.After(accepted):
 		return true
+	case last.item.Outstanding == 0, last.item.Confirmation.Status == checkout.ConfirmationRecorded: // people have looked
+		return false
 	}
-	return c.item.Outstanding > 0 && d.Outstanding > c.item.Outstanding-c.item.Amount
+	left := last.item.Outstanding - last.item.Amount
+	for _, c := range claims {
+		if !c.item.Confirmation.SettledAt.IsZero() && c.session.ReversedAt.After(accepted) {
+			left += c.item.Amount
+		}
+	}
+	return d.Outstanding > left
 }

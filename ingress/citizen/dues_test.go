@@ -189,9 +189,45 @@ func TestStatesOfADue(t *testing.T) {
 	w.control("impots", `{"change": {"TP-1001-B": {"outstanding_minor": 100000, "amount_minor": 100000}}}`)
 	w.wait(time.Minute)
 	is(b, "payable", false, false)
+
+	// The rest is paid, and the first payment is given back: the ERP lists it again.
+	is(spouse, "payable", false, false)
+	rest := spouse.checkout("k1", object{"items": []object{{"erp_due_ref": "TP-1001-B"}}}, http.StatusCreated, "").text("id")
+	w.pay(rest, 101_000)
+	w.wait(time.Second)
+	w.recorded(rest)
 	w.control("impots", `{"change": {"TP-1001-B": {"outstanding_minor": 0, "amount_minor": 0, "allow_partial": false}}}`)
 	w.wait(time.Minute)
 	is(b, "paid", false, false)
+	w.giveBack(id)
+	w.control("impots", `{"change": {"TP-1001-B": {"outstanding_minor": 20000, "amount_minor": 20000}}}`)
+	w.wait(time.Minute)
+	is(b, "payable", false, false)
+	b.checkout("k2", object{"items": []object{{"erp_due_ref": "TP-1001-B"}}}, http.StatusCreated, "")
+	b.call(http.MethodGet, "/dues", nil)
+	w.control("impots", `{"change": {"TP-1001-B": {"outstanding_minor": 0, "amount_minor": 0, "allow_partial": false}}}`)
+	w.wait(time.Minute)
+	is(b, "paid", false, false)
+}
+
+// giveBack refunds a payment, and has the ERP told of it by a person.
+func (w *world) giveBack(id string) {
+	w.t.Helper()
+	w.Do(id, checkout.OpenRefundRequest{By: "one", Reason: "r"})
+	for range 2 {
+		for _, c := range w.Session(id).Cases {
+			switch {
+			case !c.Open():
+			case c.Kind == checkout.CaseRefundRequest:
+				w.Do(id, checkout.Resolve{CaseID: c.ID, Resolution: checkout.ResolutionRefund, Reference: "ref", By: "one", ApprovedBy: "two"})
+			case c.Kind == checkout.CaseReversal:
+				w.Do(id, checkout.Resolve{CaseID: c.ID, Resolution: checkout.ResolutionAcknowledge, By: "one", ApprovedBy: "two"})
+			}
+		}
+	}
+	if s := w.Session(id); s.ReversedAt.IsZero() {
+		w.t.Fatalf("the session is %+v", s)
+	}
 }
 
 func (w *world) pay2(id string, total int64) {

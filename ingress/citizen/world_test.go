@@ -120,7 +120,7 @@ func (w *world) Claimants(_ context.Context, agencyID string, live bool, refs []
 	defer w.Unlock()
 	for _, s := range w.Sessions {
 		if s.TenantID == agencyID && s.Live == live && slices.ContainsFunc(s.Dues(), func(d checkout.Item) bool {
-			return slices.Contains(refs, d.ERPDueRef) && (s.DueState(d) != checkout.DuePayable || s.Paid())
+			return slices.Contains(refs, d.ERPDueRef) && (s.DueState(d) != checkout.DuePayable || s.Status == checkout.StatusCompleted)
 		}) {
 			out = append(out, s)
 		}

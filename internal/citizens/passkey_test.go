@@ -35,11 +35,22 @@ func (o *office) passkeys() *citizens.Passkeys {
 	return k
 }
 
+// newCredential makes a key of a device. The library writes the coordinates of a point without
+// leading zeros, and such a key is malformed (RFC 8152, section 13.1.1): another one is made.
+func newCredential() virtualwebauthn.Credential {
+	const whole = 77 // bytes, with two coordinates of 32
+	for {
+		if c := virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2); len(c.Key.AttestationData()) == whole {
+			return c
+		}
+	}
+}
+
 func newDevice(t *testing.T, k *citizens.Passkeys) *device {
 	t.Helper()
 	return &device{
 		t: t, keys: k, party: virtualwebauthn.RelyingParty{Name: "pay.example", ID: "pay.example", Origin: "https://pay.example"},
-		Authenticator: virtualwebauthn.NewAuthenticator(), key: virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2),
+		Authenticator: virtualwebauthn.NewAuthenticator(), key: newCredential(),
 	}
 }
 
@@ -223,8 +234,8 @@ func TestPasskeyAnswersThatAreRefused(t *testing.T) {
 	refused("another origin", finish(func(d *device) { d.party.Origin = "http://pay.example" }))
 	refused("no verification of the user", finish(func(d *device) { d.Options.UserNotVerified = true }))
 	refused("another account", finish(func(d *device) { id := uuid.New(); d.Options.UserHandle = id[:] }))
-	refused("an unknown passkey", finish(func(d *device) { d.key = virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2) }))
-	refused("another key", finish(func(d *device) { d.key.Key = virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2).Key }))
+	refused("an unknown passkey", finish(func(d *device) { d.key = newCredential() }))
+	refused("another key", finish(func(d *device) { d.key.Key = newCredential().Key }))
 	refused("late", finish(func(*device) { o.wait(citizens.ChallengeLifetime) }))
 
 	// A challenge is for one browser, and used once, also by an answer that is refused.

@@ -16,13 +16,14 @@ func dueKey(k checkout.ClaimKey) string {
 	return k.TenantID + "|" + strconv.FormatBool(k.Live) + "|" + storable(k.ERPDueRef)
 }
 
-// duesOf returns the keys of the dues that the session claims or has paid; nil for none.
+// duesOf returns the keys of the dues that the session claims, or has paid even if the money was
+// given back; nil for none.
 func duesOf(s checkout.Session) (keys []string) {
 	if !s.ERP {
 		return nil
 	}
 	for _, due := range s.Dues() {
-		if due.ERPDueRef != "" && (s.DueState(due) != checkout.DuePayable || s.Paid()) {
+		if due.ERPDueRef != "" && (s.DueState(due) != checkout.DuePayable || s.Status == checkout.StatusCompleted) {
 			keys = append(keys, dueKey(checkout.ClaimKey{TenantID: s.TenantID, Live: s.Live, ERPDueRef: due.ERPDueRef}))
 		}
 	}
@@ -32,8 +33,8 @@ func duesOf(s checkout.Session) (keys []string) {
 // claimantsAtMost is the largest number of sessions that Claimants returns.
 const claimantsAtMost = 2000
 
-// Claimants returns the sessions of an agency that claim one of the dues or have paid it, the
-// newest first. It shows everything that was acknowledged, like Session. Errors are ErrBehind
+// Claimants returns the sessions of an agency that claim one of the dues or have paid it, also
+// those whose money was given back, the newest first. It shows everything that was acknowledged, like Session. Errors are ErrBehind
 // and those of ctx.
 func (r *Reader) Claimants(ctx context.Context, agencyID string, live bool, refs []string) ([]checkout.Session, error) {
 	if len(refs) == 0 {

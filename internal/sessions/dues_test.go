@@ -68,14 +68,15 @@ func TestDuesAndPayments(t *testing.T) {
 	done := paid(1, nil)
 	done.Sequence = 2
 	apply(done, paid(5, func(s *checkout.Session) { s.CitizenID = "c2" }), paid(6, func(s *checkout.Session) { s.Live = true }), paid(7, nil))
-	claimants("completed completed completed ", "A")
+	apply(paid(8, func(s *checkout.Session) { s.ReversedAt = at.Add(time.Hour) }))
+	claimants("completed completed completed completed ", "A")
 	open.Sequence = 3
 	open.Status = checkout.StatusCancelled
 	apply(open)
-	claimants("completed completed ", "A")
+	claimants("completed completed completed ", "A")
 
 	items, total, err := w.reader.PaidBy(t.Context(), readmodel.CitizenFilter{CitizenID: "c1", PageSize: 1})
-	if err != nil || total != 1 || len(items) != 1 || items[0].ID != paid(7, nil).ID {
+	if err != nil || total != 2 || len(items) != 1 || items[0].ID != paid(8, nil).ID {
 		t.Errorf("the payments are %v of %d, %v", items, total, err)
 	}
 	if items, total, err := w.reader.PaidBy(t.Context(), readmodel.CitizenFilter{}); err != nil || total != 0 || len(items) != 0 {

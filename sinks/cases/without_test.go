@@ -284,15 +284,16 @@ func TestRestoredPostgresForgetsNoExit(t *testing.T) {
 	}
 	// Everything but the proposals comes back from Kafka.
 	w.Exec(t, `TRUNCATE cases, case_positions`)
-	_, before := w.recorded(t, id)
+	before, _ := w.recorded(t, id)
 	w.runs(t, w)
 	w.within(t, "the case after a rebuild", func() bool { return w.show(t, id).State() == cases.StateClosed && w.show(t, id).ID != "" })
 	w.within(t, "the openings are recorded", func() bool {
 		list, err := w.store.Unrecorded(t.Context(), 10)
 		return err == nil && len(list) == 0
 	})
-	if _, after := w.recorded(t, id); after != before {
-		t.Errorf("the rebuild has written %d events again", after-before)
+	// An event may be written again, with the same id, before it was read.
+	if after, _ := w.recorded(t, id); len(after) != len(before) {
+		t.Errorf("the rebuild has made %d events", len(after)-len(before))
 	}
 }
 

@@ -81,7 +81,7 @@ var generators = []generator{
 			t.Fatal(err)
 		}
 		libraries := harness.Absolute(t, ".deps/clients/java/libs") + "/*"
-		args := append(briefJVM("-J"), "-proc:none", "-nowarn", "-cp", libraries, "-d", "classes", copied(t, dir, "Client.java"))
+		args := append(briefJVM("-J"), "-encoding", "UTF-8", "-proc:none", "-nowarn", "-cp", libraries, "-d", "classes", copied(t, dir, "Client.java"))
 		tool(t, dir, "javac", append(args, sources...)...)
 		return append(append([]string{"java"}, briefJVM("")...), "-cp", filepath.Join(dir, "classes")+":"+libraries, "Client")
 	}},

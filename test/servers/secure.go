@@ -5,9 +5,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -24,6 +26,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"quittance/dev/stack"
 )
@@ -194,7 +198,34 @@ func (k *SecureKafka) User(t testing.TB, name string) (password, file string) {
 			t.Fatalf("servers: making user %s: %v", name, err)
 		}
 	}
+	k.await(t, name, password)
 	return password, file
+}
+
+// await waits until the broker admits a user by both mechanisms: it learns of a user some time
+// after the controller.
+func (k *SecureKafka) await(t testing.TB, name, password string) {
+	t.Helper()
+	roots := x509.NewCertPool()
+	if authority, err := os.ReadFile(k.File); err != nil || !roots.AppendCertsFromPEM(authority) {
+		t.Fatalf("servers: reading %s: %v", k.File, err)
+	}
+	auth := scram.Auth{User: name, Pass: password}
+	for _, mechanism := range []sasl.Mechanism{auth.AsSha256Mechanism(), auth.AsSha512Mechanism()} {
+		cl, err := kgo.NewClient(kgo.SeedBrokers(k.Scram), kgo.SASL(mechanism), kgo.DialTLSConfig(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}), kgo.RequestRetries(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cl.Close()
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			if err = cl.Ping(t.Context()); err == nil {
+				break
+			}
+			if !errors.Is(err, kerr.SaslAuthenticationFailed) || time.Now().After(deadline) {
+				t.Fatalf("servers: waiting for user %s: %v", name, err)
+			}
+		}
+	}
 }
 
 // PasswordFile returns the file that holds the password of a user.

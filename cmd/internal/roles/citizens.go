@@ -27,6 +27,16 @@ func (b *Base) citizenStore() (*citizens.Store, error) {
 	return citizens.New(citizens.Config{Pool: b.Pool, Keys: b.Keys, Reference: b.References, Now: b.Now})
 }
 
+// LinkCodes returns the link codes of subjects of an agency, as it would print them on its
+// notices, in the mode of the installation.
+func (b *Base) LinkCodes(ctx context.Context, agencyID string, subjects []string) ([]string, error) {
+	store, err := b.citizenStore()
+	if err != nil {
+		return nil, err
+	}
+	return store.LinkCodes(ctx, agencyID, !b.Developer(), subjects)
+}
+
 // tellCitizens sends what citizens are told about their accounts. Every instance may run it.
 func (b *Base) tellCitizens() error {
 	store, err := b.citizenStore()
