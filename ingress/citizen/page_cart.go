@@ -90,10 +90,10 @@ func (v visit) showCart(status int, state cartState) {
 	}
 	switch {
 	case len(cart.Rows) == 0 && gone:
-		v.explain(http.StatusConflict, v.w.CartTitle, v.w.AllGone)
+		v.explain(http.StatusConflict, v.w.CartRefused, v.w.AllGone)
 		return
 	case len(cart.Rows) == 0:
-		v.explain(http.StatusUnprocessableEntity, v.w.CartTitle, v.w.NothingChosen)
+		v.explain(http.StatusUnprocessableEntity, v.w.CartRefused, v.w.NothingChosen)
 		return
 	case gone:
 		out.Faults = append(out.Faults, form.Fault{Message: v.w.SomeGone})
@@ -239,7 +239,7 @@ func (v visit) cartRefused(err error) {
 	case "idempotency.key_reused", "idempotency.key_invalid":
 		v.showCart(http.StatusConflict, cartState{faults: []form.Fault{{Message: v.w.CartStale}}})
 	case "checkout.no_channel":
-		v.explain(http.StatusConflict, v.w.CartTitle, v.w.NoChannel)
+		v.explain(http.StatusConflict, v.w.CartRefused, v.w.NoChannel)
 	default:
 		v.refused("making a cart", err)
 	}
