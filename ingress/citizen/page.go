@@ -168,7 +168,9 @@ type view struct {
 	Here string
 	// Address is what a person signs in with, Keep what their form had before.
 	Address, Keep string
-	Text          string
+	// Shown is Address without places where a line may break inside a phone number.
+	Shown string
+	Text  string
 
 	Agencies []agencyView
 	Links    []linkView
@@ -269,6 +271,7 @@ func (v visit) askCode() {
 func (v visit) showCode(status int, fault string) {
 	out := v.view(v.w.CodeTitle, "", "")
 	out.Address, out.Keep = v.Form.Get(fieldAddress), v.Form.Get(fieldKeep)
+	out.Shown = strings.ReplaceAll(out.Address, " ", "\u00a0")
 	if fault != "" {
 		out.Fault(fieldCode, fault, "")
 	}

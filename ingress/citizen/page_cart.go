@@ -3,6 +3,7 @@ package citizen
 import (
 	"errors"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,10 +90,10 @@ func (v visit) showCart(status int, state cartState) {
 	}
 	switch {
 	case len(cart.Rows) == 0 && gone:
-		v.explain(http.StatusConflict, v.w.CartTitle, v.w.AllGone)
+		v.explain(http.StatusConflict, v.w.CartRefused, v.w.AllGone)
 		return
 	case len(cart.Rows) == 0:
-		v.explain(http.StatusUnprocessableEntity, v.w.CartTitle, v.w.NothingChosen)
+		v.explain(http.StatusUnprocessableEntity, v.w.CartRefused, v.w.NothingChosen)
 		return
 	case gone:
 		out.Faults = append(out.Faults, form.Fault{Message: v.w.SomeGone})
@@ -146,11 +147,19 @@ func (v visit) cartRow(n, at int, d Due, c chosen, faults []form.Fault) cartRow 
 // errAmount says that the text is no amount.
 var errAmount = errors.New("no amount")
 
-// parseAmount reads an amount as people write it: with spaces between the digits, and a comma
-// or a point before the decimals.
+// grouped is a number whose digits are in groups of three, as a page in English writes it.
+var grouped = regexp.MustCompile(`^\d{1,3}(?:,\d{3})+(?:\.\d+)?$|^\d{1,3}(?:\.\d{3})+(?:,\d+)?$`)
+
+// parseAmount reads an amount as people and the pages write it: with spaces, commas or points
+// between groups of three digits, and a comma or a point before the decimals. Three digits after
+// a comma or a point are a group.
 func parseAmount(currency money.Currency, text string) (int64, error) {
-	text = strings.NewReplacer(" ", "", "\u00a0", "", "\u202f", "", ",", ".").Replace(text)
-	n, err := currency.ParseDecimal(text)
+	text = strings.NewReplacer(" ", "", "\u00a0", "", "\u202f", "").Replace(text)
+	if grouped.MatchString(text) {
+		group := text[strings.IndexAny(text, ",."):][:1]
+		text = strings.ReplaceAll(text, group, "")
+	}
+	n, err := currency.ParseDecimal(strings.ReplaceAll(text, ",", "."))
 	if err != nil || n <= 0 {
 		return 0, errAmount
 	}
@@ -230,7 +239,7 @@ func (v visit) cartRefused(err error) {
 	case "idempotency.key_reused", "idempotency.key_invalid":
 		v.showCart(http.StatusConflict, cartState{faults: []form.Fault{{Message: v.w.CartStale}}})
 	case "checkout.no_channel":
-		v.explain(http.StatusConflict, v.w.CartTitle, v.w.NoChannel)
+		v.explain(http.StatusConflict, v.w.CartRefused, v.w.NoChannel)
 	default:
 		v.refused("making a cart", err)
 	}

@@ -27,9 +27,11 @@ type dueView struct {
 	Value                             string
 	ID, Label, Subject, Service, Date string
 	Outstanding, Original, Least      string
-	Overdue, Choosable                bool
-	State                             string // in words; empty for a due that can be paid
-	PayURL                            string // of the account's own open payment
+	// Shown is the amount that the page shows, Before the words before it.
+	Before, Shown      string
+	Overdue, Choosable bool
+	State              string // in words; empty for a due that can be paid
+	PayURL             string // of the account's own open payment
 }
 
 type refusedView struct{ Label, Subject, Reasons string }
@@ -135,6 +137,7 @@ func (v visit) dueView(d Due) dueView {
 	if d.AllowPartial && d.Minimum < d.Outstanding {
 		out.Least = v.format(d.Currency, d.Minimum)
 	}
+	out.Before, out.Shown = v.w.Owed, out.Outstanding
 	if !d.DueDate.IsZero() {
 		out.Date = page.Day(v.Lang, d.DueDate)
 	}
@@ -149,10 +152,21 @@ func (v visit) dueView(d Due) dueView {
 		out.Choosable = d.Own != nil && d.Replaceable
 	case Recording:
 		out.State = v.w.Recording
+		out.Before, out.Original, out.Date, out.Least = v.w.StillStated, "", "", ""
 	case Paid:
 		out.State = v.w.Paid
+		out.Before, out.Shown = v.w.Amount, v.format(d.Currency, d.Original)
+		out.Original, out.Date, out.Least = "", "", ""
 	}
 	return out
+}
+
+// Name tells the due from others of its service.
+func (d dueView) Name() string {
+	if d.Service == "" {
+		return d.Label
+	}
+	return d.Label + ", " + d.Service
 }
 
 // paymentView is a payment in the history.
@@ -208,8 +222,8 @@ func paidAt(s checkout.Session) time.Time {
 }
 
 func itemLabel(item checkout.Item) string {
-	if item.ServiceLabel != "" {
-		return item.ServiceLabel
+	if item.ServiceLabel != "" && item.ServiceLabel != item.Label {
+		return item.ServiceLabel + ", " + item.Label
 	}
 	return item.Label
 }

@@ -168,8 +168,8 @@ func TestPortal(t *testing.T) {
 	b.page(http.MethodPost, "/portal/references", form).want(t, 303)
 	b.page(http.MethodGet, "/portal/references?done=linked", nil).want(t, 200, "La référence est ajoutée", "TP-1001", "Vous êtes la seule personne")
 
-	dues := b.page(http.MethodGet, "/portal", nil).want(t, 200, "Direction générale des impôts", "Reste à payer", "En retard depuis le", "Payable en plusieurs fois")
-	b.page(http.MethodGet, "/portal?lang=en", nil).want(t, 200, "Left to pay", "Overdue since", "Can be paid in parts")
+	dues := b.page(http.MethodGet, "/portal", nil).want(t, 200, "Direction générale des impôts", "Reste à payer", "En retard\u00a0: à payer au plus tard le", "Payable en plusieurs fois")
+	b.page(http.MethodGet, "/portal?lang=en", nil).want(t, 200, "Left to pay", "Overdue: to be paid by", "Can be paid in parts")
 	if n := len(dues.choices()); n != 3 {
 		t.Fatalf("%d dues can be chosen, want 3", n)
 	}

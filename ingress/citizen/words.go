@@ -35,7 +35,8 @@ type words struct {
 	LinkMissing, LinkRefused      string
 	LinkLimited, Link, NoAgencies string
 	DuesTitle, NothingOwed        string
-	Owed, Original, DueOn         string // amount; amount; date
+	Owed, Amount, StillStated     string // before an amount
+	Original, DueOn               string // amount; date
 	Overdue, Reference            string // date; reference
 	Parts                         string // smallest amount
 	InPayment, Recording, Paid    string
@@ -48,7 +49,8 @@ type words struct {
 	SourceText, Choose            string
 	Select                        string
 	CartTitle, CartText           string
-	AmountLabel                   string // label of the due
+	AmountLabel, ChooseAgain      string
+	CartRefused                   string
 	AmountHint, AmountFault       string // smallest and largest amount
 	Was                           string // amount
 	Changed, AllGone, SomeGone    string
@@ -70,7 +72,7 @@ func (w *words) Say(format string, args ...any) string { return fmt.Sprintf(form
 // invisible.
 var french = words{
 	Site: "Mes paiements publics", Menu: "Rubriques",
-	Dues: "À payer", References: "Mes références", Payments: "Mes paiements",
+	Dues: "À payer", References: "Références", Payments: "Paiements",
 	DownTitle: "Service momentanément indisponible", Down: "Le service ne répond pas. Rien n’a été modifié\u00a0: réessayez dans quelques instants.",
 	TooMany:      "Trop de demandes viennent de votre connexion. Réessayez dans quelques minutes.",
 	ForeignTitle: "Demande refusée", Foreign: "Cette demande ne vient pas d’une page de ce site. Revenez à la page d’accueil et recommencez.", Back: "Page d’accueil",
@@ -82,7 +84,7 @@ var french = words{
 	},
 	SignInTitle: "Voir et payer ce que vous devez", SignInText: "Entrez votre numéro ou votre adresse\u00a0: vous recevrez un code. Il n’y a pas de mot de passe.",
 	AddressLabel: "Numéro de téléphone ou adresse électronique", AddressHint: "Un mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse électronique.",
-	AddressFault: "Entrez un numéro de mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse électronique. Avec un numéro d’un autre pays, utilisez une adresse électronique.",
+	AddressFault: "Entrez un numéro de mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse électronique. Avec un numéro étranger, utilisez une adresse électronique.",
 	SendCode:     "Recevoir un code", ByReference: "Payer avec une référence, sans compte",
 	SignedOut: "Votre session est terminée et rien n’a été fait. Connectez-vous de nouveau.", Kept: "Ce que vous avez saisi est conservé.",
 	CodeTitle: "Entrez le code", CodeText: "Si cette adresse peut recevoir un code, il est envoyé à %s. Il est valable dix minutes, dans ce navigateur seulement.",
@@ -100,17 +102,17 @@ var french = words{
 	LinkLimited: "Trop de codes faux ont été entrés. Réessayez demain, ou adressez-vous à l’administration.",
 	Link:        "Ajouter", NoAgencies: "Aucune administration n’offre encore ce service.",
 	DuesTitle: "Ce que vous devez", NothingOwed: "Vous ne devez rien à cette administration.",
-	Owed: "Reste à payer\u00a0: %s", Original: "sur %s", DueOn: "À payer avant le %s", Overdue: "En retard depuis le %s", Reference: "Référence %s",
+	Owed: "Reste à payer\u00a0:", Amount: "Montant\u00a0:", StillStated: "L’administration indique encore\u00a0:", Original: "sur %s", DueOn: "À payer au plus tard le %s", Overdue: "En retard\u00a0: à payer au plus tard le %s", Reference: "Référence %s",
 	Parts: "Payable en plusieurs fois, à partir de %s", InPayment: "Paiement en cours", Recording: "Payé, en cours d’enregistrement", Paid: "Payé", Recorded: "Enregistré par l’administration",
-	Continue: "Continuer le paiement", RefusedTitle: "Ne peut pas être affiché",
-	RefusedText: "L’administration a envoyé des lignes que nous ne pouvons pas lire. Adressez-vous à elle.", RefusedWhy: "Données incorrectes\u00a0: %s", Unnamed: "Sans libellé",
+	Continue: "Continuer le paiement", RefusedTitle: "Lignes incorrectes",
+	RefusedText: "L’administration a envoyé des lignes incorrectes. Elles ne peuvent pas être payées ici\u00a0: signalez-lui les champs indiqués.", RefusedWhy: "Champs incorrects\u00a0: %s", Unnamed: "Sans libellé",
 	SourceAway: "L’administration ne répond pas pour la référence %s. Sa dernière réponse date du %s.", SourceNever: "L’administration ne répond pas pour la référence %s.",
 	SourceText: "Cela ne veut pas dire que vous ne devez rien. Réessayez dans quelques minutes.", Choose: "Payer les éléments choisis", Select: "Choisir",
 	CartTitle: "Vérifiez votre choix", CartText: "Vous choisirez ensuite le moyen de paiement. Les frais éventuels seront indiqués avant la confirmation.",
-	AmountLabel: "Montant pour\u00a0: %s", AmountHint: "De %s à %s.", AmountFault: "Entrez un montant de %s à %s.",
+	AmountLabel: "Montant à payer", ChooseAgain: "Choisir pour un autre paiement", CartRefused: "Ce choix ne peut pas être payé", AmountHint: "De %s à %s.", AmountFault: "Entrez un montant de %s à %s.",
 	Was: "Montant affiché avant\u00a0: %s", Changed: "Un montant a changé depuis l’affichage. Vérifiez les nouveaux montants.",
 	AllGone:       "Ce que vous avez choisi ne peut plus être payé\u00a0: c’est payé, en cours de paiement, ou l’administration ne le demande plus.",
-	SomeGone:      "Une partie de votre choix ne peut plus être payée\u00a0: c’est payé, en cours de paiement, ou l’administration ne le demande plus. Elle est retirée.",
+	SomeGone:      "Une partie de votre choix ne peut plus être payée\u00a0: c’est payé, en cours de paiement, ou l’administration ne le demande plus. Elle a été retirée de votre choix.",
 	NothingChosen: "Vous n’avez rien choisi. Revenez à la liste et choisissez ce que vous voulez payer.",
 	Replace:       "Vous avez déjà commencé à payer l’un de ces éléments. Continuez ce paiement, ou payez avec ce nouveau choix\u00a0: l’autre paiement sera annulé.",
 	CartInPayment: "L’un de ces éléments est en cours de paiement ailleurs, ou vient d’être payé. Rien n’a été débité. Attendez le résultat avant de payer.",
@@ -126,7 +128,7 @@ var french = words{
 
 var english = words{
 	Site: "My public payments", Menu: "Sections",
-	Dues: "To pay", References: "My references", Payments: "My payments",
+	Dues: "To pay", References: "References", Payments: "Payments",
 	DownTitle: "Service unavailable for a moment", Down: "The service does not answer. Nothing was changed: try again in a moment.",
 	TooMany:      "Too many requests come from your connection. Try again in a few minutes.",
 	ForeignTitle: "Request refused", Foreign: "This request does not come from a page of this site. Go back to the first page and begin again.", Back: "First page",
@@ -156,17 +158,17 @@ var english = words{
 	LinkLimited: "Too many wrong codes were entered. Try again tomorrow, or ask the agency.",
 	Link:        "Add", NoAgencies: "No agency offers this service yet.",
 	DuesTitle: "What you owe", NothingOwed: "You owe this agency nothing.",
-	Owed: "Left to pay: %s", Original: "of %s", DueOn: "To be paid before %s", Overdue: "Overdue since %s", Reference: "Reference %s",
+	Owed: "Left to pay:", Amount: "Amount:", StillStated: "The agency still shows:", Original: "of %s", DueOn: "To be paid by %s", Overdue: "Overdue: to be paid by %s", Reference: "Reference %s",
 	Parts: "Can be paid in parts, from %s", InPayment: "Payment under way", Recording: "Paid, being recorded", Paid: "Paid", Recorded: "Recorded by the agency",
-	Continue: "Continue the payment", RefusedTitle: "Cannot be shown",
-	RefusedText: "The agency sent lines that we cannot read. Ask the agency.", RefusedWhy: "Wrong data: %s", Unnamed: "Without a label",
-	SourceAway: "The agency does not answer for the reference %s. Its last answer is of %s.", SourceNever: "The agency does not answer for the reference %s.",
+	Continue: "Continue the payment", RefusedTitle: "Lines with errors",
+	RefusedText: "The agency sent lines with errors. They cannot be paid here: tell the agency which fields are wrong.", RefusedWhy: "Wrong fields: %s", Unnamed: "Without a label",
+	SourceAway: "The agency is not answering for the reference %s. It last answered on %s.", SourceNever: "The agency is not answering for the reference %s.",
 	SourceText: "This does not mean that you owe nothing. Try again in a few minutes.", Choose: "Pay what is chosen", Select: "Choose",
 	CartTitle: "Check your choice", CartText: "Next you choose how to pay. Any fee is shown before you confirm.",
-	AmountLabel: "Amount for: %s", AmountHint: "From %s to %s.", AmountFault: "Enter an amount from %s to %s.",
+	AmountLabel: "Amount to pay", ChooseAgain: "Choose for another payment", CartRefused: "This choice cannot be paid", AmountHint: "From %s to %s.", AmountFault: "Enter an amount from %s to %s.",
 	Was: "Amount shown before: %s", Changed: "An amount has changed since it was shown. Check the new amounts.",
 	AllGone:       "What you chose can no longer be paid: it is paid, being paid, or the agency does not ask for it any more.",
-	SomeGone:      "Some of your choice can no longer be paid: it is paid, being paid, or the agency does not ask for it any more. It is taken out.",
+	SomeGone:      "Some of your choice can no longer be paid: it is paid, being paid, or the agency does not ask for it any more. It was taken out of your choice.",
 	NothingChosen: "You have chosen nothing. Go back to the list and choose what you want to pay.",
 	Replace:       "You have already begun to pay one of these. Continue that payment, or pay with this new choice: the other payment will be cancelled.",
 	CartInPayment: "One of these is being paid elsewhere, or was just paid. Nothing was debited. Wait for the result before you pay.",

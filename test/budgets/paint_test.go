@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Budgets of the first view of the hosted page, on a cheap phone and a slow line.
+// Budgets of the first views of the hosted page and of the portal, on a cheap phone and a slow line.
 const (
 	firstViewBytes    = 8_000 // of all answers, headers included
 	firstViewRequests = 3
@@ -25,13 +25,13 @@ const (
 // moment. One measurement within the budget is enough.
 const tries = 3
 
-// firstView holds the first view against its budgets and returns a line of the report.
-func firstView(t *testing.T, u *harness.Up) (report string) {
+// firstView holds the first view of a page against its budgets and returns a line of the
+// report.
+func firstView(t *testing.T, name, url string) (report string) {
 	t.Helper()
-	s := order(t, u, "first-view")
 	best := time.Hour
 	harness.Browse(t, 3*time.Minute, "paint.mjs", map[string]any{
-		"first": map[string]any{"url": s.CheckoutURL, "within": firstPaint.Milliseconds(), "tries": tries},
+		"first": map[string]any{"url": url, "within": firstPaint.Milliseconds(), "tries": tries},
 	}, func(line []byte) {
 		var told struct {
 			Paint     int64             `json:"paint"`
@@ -42,11 +42,11 @@ func firstView(t *testing.T, u *harness.Up) (report string) {
 		if err := json.Unmarshal(line, &told); err != nil {
 			t.Fatalf("the browser's %q: %v", line, err)
 		}
-		t.Logf("first view: %s", line)
+		t.Logf("%s: %s", name, line)
 		best = min(best, time.Duration(told.Paint)*time.Millisecond)
-		report = fmt.Sprintf("first_view requests=%d bytes=%d paint_ms=%d", told.Requests, told.Bytes, best.Milliseconds())
+		report = fmt.Sprintf("%s requests=%d bytes=%d paint_ms=%d", name, told.Requests, told.Bytes, best.Milliseconds())
 		if told.Bytes > firstViewBytes || told.Requests > firstViewRequests || told.Requests == 0 {
-			t.Errorf("the first view takes %d bytes in %d requests, want %d in %d", told.Bytes, told.Requests, firstViewBytes, firstViewRequests)
+			t.Errorf("%s takes %d bytes in %d requests, want %d in %d", name, told.Bytes, told.Requests, firstViewBytes, firstViewRequests)
 		}
 		for of, encoding := range told.Encodings {
 			if encoding != "br" {
@@ -55,7 +55,7 @@ func firstView(t *testing.T, u *harness.Up) (report string) {
 		}
 	})
 	if best > firstPaint {
-		t.Errorf("first painted after %v at best, want %v", best, firstPaint)
+		t.Errorf("%s is first painted after %v at best, want %v", name, best, firstPaint)
 	}
 	return report
 }

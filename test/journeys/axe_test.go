@@ -44,7 +44,7 @@ func serviceOf(name string) string {
 	before, _, _ := strings.Cut(name, ".")
 	before, _, _ = strings.Cut(before, "-")
 	switch before {
-	case "counter", "shop", "bank", "docs":
+	case "counter", "portal", "shop", "bank", "docs":
 		return before
 	}
 	return ""
@@ -109,6 +109,7 @@ func newGallery(t *testing.T) *gallery {
 	g.base, g.secure = server.URL, secure.URL
 	g.hosted(t)
 	g.counter(t)
+	g.portal(t)
 	g.shop(t)
 	g.bank(t)
 	g.docs(t)

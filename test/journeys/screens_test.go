@@ -159,6 +159,7 @@ var screensParts = []struct{ prefix, title, about string }{
 	{"", "The hosted checkout page", "`checkout/page`, in each of its states. The word after a dot is a variant of the state: `faulty` a form that was refused, `paid` an order that is paid already, " +
 		"`none` no means of payment, `card` and `cash` an offer other than mobile money, `compact` the page in an integrator's frame, `print` the page on paper, `large` with text of twice its size, `other` the number of another operator, `dead-end` a session without a cancel_url, `forced` the page in the colours that the reader's system forces."},
 	{"counter", "The clerk's desk", "`ingress/counter`, where citizens pay in cash. The words after `counter` are the page and its variant."},
+	{"portal", "The citizen portal", "`ingress/citizen`, where people see what they owe and pay it. The words after `portal` are the page and its variant."},
 	{"shop", "The demo shop", "`dev/shop`, an integrator's site with the checkout in its page."},
 	{"bank", "The simulated bank", "`dev/simulator`, to which developer mode sends citizens who pay by card."},
 }
