@@ -285,6 +285,43 @@ func TestHoldersAreTold(t *testing.T) {
 	}
 }
 
+// A link that is ended and made again is told once a day, and nobody is told more than ten
+// notices a day.
+func TestNoticesAreBounded(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	subject := citizens.Subject{AgencyID: agency, Ref: "NIU-77001001"}
+	_, owner := o.signIn(phone(t, 1))
+	o.prove(owner, subject)
+	again := func(c citizens.Citizen) int {
+		t.Helper()
+		p := o.prove(c, subject)
+		n := len(o.told())
+		if ok, err := o.Unlink(t.Context(), c.ID, p.Link.ID); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		return n
+	}
+	_, other := o.signIn(email(t, 2))
+	for i := range 3 {
+		if n := again(other); (n == 1) != (i == 0) {
+			t.Errorf("link %d told %d", i, n)
+		}
+	}
+	told := 1
+	for i := range 12 {
+		_, c := o.signIn(email(t, 10+i))
+		told += again(c)
+	}
+	if told != 10 {
+		t.Errorf("%d notices in a day", told)
+	}
+	o.wait(24*time.Hour + time.Second)
+	if n := again(other); n != 1 {
+		t.Errorf("told %d on the next day", n)
+	}
+}
+
 // A proof with the old code, at the moment in which the code is renewed, leaves no link. Two
 // proofs at the same moment tell one of the two holders.
 func TestProofsAtTheSameMoment(t *testing.T) {

@@ -3,6 +3,7 @@ package citizens
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,21 +40,30 @@ type Notice struct {
 // noticeLife is after how long a notice that could not be sent is given up.
 const noticeLife = 7 * 24 * time.Hour
 
+// noticesADay is the largest number of notices that an account is told in a day. Each costs the
+// agency an SMS.
+const noticesADay = 10
+
 // noticeNewLink records that the other holders of a subject are to be told of a new link. It
-// commits with the link, so that no death of a process loses it.
+// commits with the link, so that no death of a process loses it. Who ends a link and makes it
+// again is told of once a day.
 func noticeNewLink(ctx context.Context, tx pgx.Tx, citizenID string, subject Subject, now time.Time) error {
 	_, err := tx.Exec(ctx, `
-		INSERT INTO citizen_notices (id, citizen_id, kind, agency_id, livemode, subject, at)
-		SELECT gen_random_uuid(), citizen_id, $6, agency_id, livemode, $5, $7 FROM citizen_links
-		WHERE agency_id = $1 AND livemode = $2 AND subject_ref = $3 AND citizen_id <> $4 AND used_at >= $8`,
-		subject.AgencyID, subject.Live, subject.Ref, citizenID, subject.Masked(), string(NoticeNewLink), now, now.AddDate(0, -unusedMonths, 0))
+		INSERT INTO citizen_notices (id, citizen_id, kind, agency_id, livemode, subject, at, cause)
+		SELECT gen_random_uuid(), citizen_id, $6, agency_id, livemode, $5, $7, $9 FROM citizen_links l
+		WHERE agency_id = $1 AND livemode = $2 AND subject_ref = $3 AND citizen_id <> $4 AND used_at >= $8
+			AND NOT EXISTS (SELECT FROM citizen_notices n WHERE n.citizen_id = l.citizen_id AND n.cause = $9 AND n.at > $10)
+			AND (SELECT count(*) FROM citizen_notices n WHERE n.citizen_id = l.citizen_id AND n.at > $10) < $11`,
+		subject.AgencyID, subject.Live, subject.Ref, citizenID, subject.Masked(), string(NoticeNewLink), now, now.AddDate(0, -unusedMonths, 0),
+		fmt.Sprintf("%s|%s|%t|%s", citizenID, subject.AgencyID, subject.Live, subject.Ref), now.Add(-24*time.Hour), noticesADay)
 	return err
 }
 
 // maxUnsent is the number of notices that cannot be sent after which Tell gives up for now.
 const maxUnsent = 5
 
-// Tell takes the notices that wait, gives each to send, and deletes it when send returns nil.
+// Tell takes the notices that wait, gives each to send, and marks it as sent when send returns
+// nil.
 // Several instances may call it at once. A notice may be sent again after an error or a death
 // of the process, with the same ID. One that cannot be sent does not hold up the others. Tell
 // returns the number of notices that were sent, and the errors of those that were not.
@@ -85,7 +95,7 @@ func (s *Store) tellNext(ctx context.Context, last *uuid.UUID, send func(context
 		var agencyID *string
 		err := tx.QueryRow(ctx, `
 			SELECT n.id, n.citizen_id::text, n.kind, n.agency_id::text, n.livemode, n.subject, n.at, c.locale
-			FROM citizen_notices n JOIN citizens c ON c.id = n.citizen_id WHERE n.id > $1 ORDER BY n.id LIMIT 1 FOR UPDATE OF n SKIP LOCKED`, *last).
+			FROM citizen_notices n JOIN citizens c ON c.id = n.citizen_id WHERE n.sent_at IS NULL AND n.id > $1 ORDER BY n.id LIMIT 1 FOR UPDATE OF n SKIP LOCKED`, *last).
 			Scan(&id, &citizenID, &kind, &agencyID, &n.Live, &n.Subject, &n.At, &locale)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -104,7 +114,7 @@ func (s *Store) tellNext(ctx context.Context, last *uuid.UUID, send func(context
 		if err := send(ctx, n); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `DELETE FROM citizen_notices WHERE id = $1`, id)
+		_, err = tx.Exec(ctx, `UPDATE citizen_notices SET sent_at = $2 WHERE id = $1`, id, s.cfg.Now().UTC())
 		return err
 	})
 	return found, err

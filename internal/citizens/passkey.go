@@ -36,8 +36,9 @@ var (
 	ErrPasskeyRefused = errors.New("the passkey is not valid")
 	// ErrSignInAgain says that the sign-in was too long ago to add a passkey.
 	ErrSignInAgain = errors.New("the sign-in is not recent")
-	// ErrTooManyPasskeys says that the account has MaxPasskeys.
-	ErrTooManyPasskeys = errors.New("the account has the most passkeys that it may have")
+	// ErrTooManyPasskeys says that the account has MaxPasskeys, or has added as many in the last
+	// day, whatever it has removed since: each is told by message.
+	ErrTooManyPasskeys = errors.New("the account has, or has added today, the most passkeys that it may have")
 	// ErrNoPasskeys says that the service has no address at which browsers allow passkeys.
 	ErrNoPasskeys = errors.New("passkeys need a name of the host, not a number")
 )
@@ -194,7 +195,12 @@ func (k *Passkeys) recent(ctx context.Context, session secret.Text) (owner, erro
 	if o.credentials, err = pgx.CollectRows(rows, pgx.RowTo[webauthn.Credential]); err != nil {
 		return owner{}, err
 	}
-	if len(o.credentials) >= MaxPasskeys {
+	var today int
+	if err := k.store.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM citizen_notices WHERE citizen_id = $1 AND kind = $2 AND at > $3`,
+		o.id, string(NoticeNewPasskey), k.store.cfg.Now().Add(-24*time.Hour)).Scan(&today); err != nil {
+		return owner{}, err
+	}
+	if max(len(o.credentials), today) >= MaxPasskeys {
 		return owner{}, ErrTooManyPasskeys
 	}
 	return o, nil

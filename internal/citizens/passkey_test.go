@@ -274,9 +274,20 @@ func TestManyPasskeys(t *testing.T) {
 	for range citizens.MaxPasskeys {
 		newDevice(t, k).add(session)
 	}
-	if _, err := k.BeginRegistration(t.Context(), session); !errors.Is(err, citizens.ErrTooManyPasskeys) {
-		t.Errorf("one more: %v", err)
+	full := func(when string) {
+		t.Helper()
+		if _, err := k.BeginRegistration(t.Context(), session); !errors.Is(err, citizens.ErrTooManyPasskeys) {
+			t.Errorf("%s: %v", when, err)
+		}
 	}
+	full("one more")
+	// Removing them does not help on the same day: each costs a message.
+	if _, err := o.pool.Exec(t.Context(), `DELETE FROM citizen_passkeys`); err != nil {
+		t.Fatal(err)
+	}
+	full("after a removal, also when its message was sent")
+	_ = o.told()
+	full("after the messages")
 }
 
 // Whoever gets a recycled number does not get into the account that signs in with a passkey,

@@ -43,7 +43,7 @@ func ReadState(ctx context.Context, pool *pgxpool.Pool, now time.Time) (s State,
 	var renewal, notice *time.Time
 	err = pool.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM (SELECT FROM link_failures WHERE at > $1 GROUP BY agency_id, livemode, subject_ref HAVING count(*) >= $2) f),
-			(SELECT min(asked_at) FROM link_renewals), (SELECT min(at) FROM citizen_notices)`, now.Add(-failuresFor), FailuresOfSubject).Scan(&s.Guessed, &renewal, &notice)
+			(SELECT min(asked_at) FROM link_renewals), (SELECT min(at) FROM citizen_notices WHERE sent_at IS NULL)`, now.Add(-failuresFor), FailuresOfSubject).Scan(&s.Guessed, &renewal, &notice)
 	if err == nil {
 		s.SMSStopped, err = smsStopped(ctx, pool, now)
 	}

@@ -17,7 +17,7 @@ import (
 	"quittance/internal/sessions"
 )
 
-const erasePlan = `This erases %s, for ever: Kafka, its copies and the local stores keep what nobody can open.
+const erasePlan = `This erases %s, for ever: of it, Kafka, its copies and the local stores keep what nobody can open.
 Sessions that have not ended are left out. It may be interrupted and given again.`
 
 // staysAfterErasure says what erase leaves, in the words of the data-protection officer's
@@ -26,6 +26,9 @@ var staysAfterErasure = []string{
 	"amounts, fees, dates, statuses and failure codes",
 	"references: order_id, payment_ref, notice and transaction ids, the operator's reference, the agency's metadata",
 	"masked numbers such as +242 06 ••• •• 01 in the journal, in checkout.events and in confirmations to the ERP",
+	"descriptions, notes, customer_id, labels of dues and who owes them, and the id of the citizen's account, in checkout.events",
+	"who owes a due, while the agency's ERP has not accepted its payment; give the command again after that",
+	"e-mail addresses of sessions and messages that only the address of an erased account named, until the 30th day after the session's end",
 	"operator cases and the audit table, which hold no contact data",
 }
 
