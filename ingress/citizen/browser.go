@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quittance/checkout/money"
+	"quittance/ingress/web"
 	"quittance/internal/secret"
 )
 
@@ -21,24 +22,14 @@ const (
 // the wait for the next code.
 const browserLifetime = time.Hour
 
-func (s *Service) cookieName(name string) string {
-	if s.secure() {
-		return "__Host-" + name
-	}
-	return name
-}
-
-// setCookie sets a cookie for maxAge: zero until the browser is closed, below zero to remove it.
-func (s *Service) setCookie(w http.ResponseWriter, name, value string, maxAge int) {
-	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever the service is reached over https
-		Name: s.cookieName(name), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: s.secure(), SameSite: http.SameSiteLaxMode,
-	})
+func (s *Service) cookieOf(name string) web.Cookie {
+	return web.Cookie{Base: name, PublicURL: s.cfg.PublicURL, SameSite: http.SameSiteLaxMode}
 }
 
 // cookie returns the value of a cookie that the browser has sent once. Two cookies of a name
 // are none: one of them was set by somebody else.
 func (s *Service) cookie(r *http.Request, name string) string {
-	found := r.CookiesNamed(s.cookieName(name))
+	found := r.CookiesNamed(s.cookieOf(name).Name())
 	if len(found) != 1 {
 		return ""
 	}
@@ -47,12 +38,12 @@ func (s *Service) cookie(r *http.Request, name string) string {
 
 // BeginSession gives the browser a session. The code that opened it needs no browser any more.
 func (s *Service) BeginSession(w http.ResponseWriter, session secret.Text) {
-	s.setCookie(w, cookieSession, session.Reveal(), 0)
-	s.setCookie(w, cookieBrowser, "", -1)
+	s.cookieOf(cookieSession).Set(w, session.Reveal(), 0)
+	s.cookieOf(cookieBrowser).Set(w, "", -1)
 }
 
 // EndSession takes the session from the browser. The caller ends it with SignOut.
-func (s *Service) EndSession(w http.ResponseWriter) { s.setCookie(w, cookieSession, "", -1) }
+func (s *Service) EndSession(w http.ResponseWriter) { s.cookieOf(cookieSession).Set(w, "", -1) }
 
 // SessionOf returns the secret of the browser's session; empty if it has none.
 func (s *Service) SessionOf(r *http.Request) secret.Text {
@@ -85,7 +76,7 @@ func (s *Service) RememberBrowser(w http.ResponseWriter, r *http.Request, locale
 		b.Secret = secret.NewText(rand.Text())
 	}
 	b.Locale = locale
-	s.setCookie(w, cookieBrowser, string(locale)+"."+b.Secret.Reveal(), int(browserLifetime.Seconds()))
+	s.cookieOf(cookieBrowser).Set(w, string(locale)+"."+b.Secret.Reveal(), int(browserLifetime.Seconds()))
 	return b
 }
 

@@ -203,9 +203,6 @@ func (s *Service) sendOne(ctx context.Context, m notify.Message) {
 	}
 }
 
-// secure reports whether browsers reach the service over https.
-func (s *Service) secure() bool { return strings.HasPrefix(s.cfg.PublicURL, "https://") }
-
 // now is the time of a command: records hold milliseconds.
 func (s *Service) now() time.Time { return s.cfg.Now().UTC().Truncate(time.Millisecond) }
 

@@ -242,20 +242,13 @@ func (p *Pages) liveByReference(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// secure reports whether browsers reach the pages by https only.
-func (p *Pages) secure() bool { return strings.HasPrefix(p.cfg.PublicURL, "https://") }
-
-// cookieName returns the name that browsers know the cookie by.
-func (p *Pages) cookieName(name string) string {
-	if p.secure() {
-		return "__Host-" + name
-	}
-	return name
+func (p *Pages) cookie(name string) web.Cookie {
+	return web.Cookie{Base: name, PublicURL: p.cfg.PublicURL, SameSite: http.SameSiteLaxMode} // the acquirer's page leads back to the receipt
 }
 
 // grants returns what a cookie of the browser says. A cookie that cannot be read says nothing.
 func (p *Pages) grants(r *http.Request, name string) (out []grant) {
-	cookie, err := r.Cookie(p.cookieName(name))
+	cookie, err := r.Cookie(p.cookie(name).Name())
 	if err != nil {
 		return nil
 	}
@@ -284,10 +277,7 @@ func (v visit) note(name string, old []grant, g grant) ([]grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	http.SetCookie(v.w, &http.Cookie{ //nolint:gosec // Secure wherever the pages are served over https
-		Name: v.p.cookieName(name), Value: base64.RawURLEncoding.EncodeToString(sealed), Path: "/", MaxAge: int(grantLife.Seconds()),
-		HttpOnly: true, Secure: v.p.secure(), SameSite: http.SameSiteLaxMode, // the acquirer's page leads back to the receipt
-	})
+	v.p.cookie(name).Set(v.w, base64.RawURLEncoding.EncodeToString(sealed), int(grantLife.Seconds()))
 	return all, nil
 }
 

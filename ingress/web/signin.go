@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -43,19 +42,8 @@ type signedIn struct {
 	Since time.Time `json:"since"`
 }
 
-func (s *SignIn) secure() bool { return strings.HasPrefix(s.PublicURL, "https://") }
-
-func (s *SignIn) name() string {
-	if s.secure() {
-		return "__Host-" + s.Cookie
-	}
-	return s.Cookie
-}
-
-func (s *SignIn) set(w http.ResponseWriter, value string, maxAge int) {
-	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever the site is served over https
-		Name: s.name(), Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, Secure: s.secure(), SameSite: http.SameSiteStrictMode,
-	})
+func (s *SignIn) cookie() Cookie {
+	return Cookie{Base: s.Cookie, PublicURL: s.PublicURL, SameSite: http.SameSiteStrictMode}
 }
 
 // Begin gives the browser the session with the id.
@@ -72,17 +60,17 @@ func (s *SignIn) Begin(w http.ResponseWriter, id string) error {
 	if s.Keep {
 		maxAge = int(s.Whole.Seconds())
 	}
-	s.set(w, base64.RawURLEncoding.EncodeToString(sealed), maxAge)
+	s.cookie().Set(w, base64.RawURLEncoding.EncodeToString(sealed), maxAge)
 	return nil
 }
 
 // End takes the cookie from the browser. The caller ends the session.
-func (s *SignIn) End(w http.ResponseWriter) { s.set(w, "", -1) }
+func (s *SignIn) End(w http.ResponseWriter) { s.cookie().Set(w, "", -1) }
 
 // Session returns the id of the browser's session; the caller finds the session. present
 // says that the browser has a cookie, valid or not.
 func (s *SignIn) Session(r *http.Request) (id string, present, ok bool) {
-	cookie, err := r.Cookie(s.name())
+	cookie, err := r.Cookie(s.cookie().Name())
 	if err != nil {
 		return "", false, false
 	}
