@@ -172,12 +172,12 @@ func TestSignIn(t *testing.T) {
 	if _, present, ok := session(nil); present || ok {
 		t.Error("somebody is signed in without a cookie")
 	}
-	c := cookie(func(w http.ResponseWriter) error { return s.Begin(w, "s1") })
-	if c.Name != "__Host-portal" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || strings.Contains(c.Value, "s1") {
+	c := cookie(func(w http.ResponseWriter) error { return s.Begin(w, "session-1") })
+	if c.Name != "__Host-portal" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || strings.Contains(c.Value, "session-1") {
 		t.Errorf("the cookie is %+v", c)
 	}
 	now = now.Add(12*time.Hour - time.Nanosecond)
-	if id, present, ok := session(c); id != "s1" || !present || !ok {
+	if id, present, ok := session(c); id != "session-1" || !present || !ok {
 		t.Errorf("the session is %q, %t, %t", id, present, ok)
 	}
 	now = now.Add(time.Nanosecond)

@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { launch, limited, moment, task, tell, watch } from './chromium.mjs';
 
 const atOnce = 3;
-const patience = 90_000; // for the pages of frames on a busy machine, ms
+const patience = 180_000; // for the pages of frames on a busy machine, ms
 const axe = readFileSync(join(task.modules, 'node_modules/axe-core/axe.min.js'), 'utf8');
 const browser = await launch({ lean: !task.shots }); // pictures show what citizens see
 
@@ -59,7 +59,7 @@ async function audit(tab, { name, widths }, width) {
   for (const until = Date.now() + patience; ;) {
     const found = await tab.evaluate(examine, rules);
     if (found) return tell({ page: name, width, ...found });
-    if (Date.now() > until) throw new Error(`${name} at ${width} px: a frame has no page`);
+    if (Date.now() > until) throw new Error(`${name} at ${width} px: a frame has no page, or its page does not answer axe`);
     await moment(20);
   }
 }
@@ -85,18 +85,18 @@ async function examine(rules) {
 
   let violations = [];
   if (rules) {
-    // A busy machine is no reason to give up on a frame. But a page that is gone never answers.
-    const options = { pingWaitTime: 10_000, frameWaitTime: 120_000, resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } };
-    let watching;
-    const gone = new Promise((resolve) => { watching = setInterval(() => replaced() && resolve(), 20); });
-    const running = window.axe.run(options);
-    const found = await Promise.race([running, gone]).finally(() => clearInterval(watching));
-    if (!found) {
-      running.catch(() => {});
-      window.axe._running = false; // else it refuses to run again
+    // A frame that has just loaded may load again at once.
+    if (documents.length) await new Promise((resolve) => { setTimeout(resolve, 50); });
+    if (replaced()) return null;
+    // A busy machine is no reason to give up on a frame at once. A page that is gone never
+    // answers. The run must end before the next begins: axe cannot run twice in one frame.
+    const options = { pingWaitTime: 10_000, frameWaitTime: 20_000, resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } };
+    try {
+      ({ violations } = await window.axe.run(options));
+    } catch (e) {
+      if (!/frame/.test(e.message)) throw e;
       return null;
     }
-    violations = found.violations;
   }
   if (replaced()) return null;
   return {
