@@ -91,7 +91,7 @@ func (r *Reader) Reversals(ctx context.Context, live bool, from, until time.Time
 func (r *Reader) allPartitions() []int32 {
 	out := make([]int32, len(r.proven))
 	for p := range out {
-		out[p] = int32(p) //nolint:gosec // few
+		out[p] = int32(p)
 	}
 	return out
 }
