@@ -97,7 +97,8 @@ type Collect struct {
 	// Language is the page's, for the way back from an acquirer; may be empty.
 	Language string
 	// ByReference says that the citizen knows the payment reference only. The operator gets no
-	// description, and the way back from an acquirer is the reference's page.
+	// description, the way back from an acquirer is the reference's page, and a refusal does
+	// not end the session.
 	ByReference bool
 }
 
@@ -268,11 +269,14 @@ const (
 	CodePreviousUndecided Code = "checkout.previous_undecided"
 	CodeOfferUnknown      Code = "checkout.offer_unknown"
 	CodeTotalChanged      Code = "checkout.total_changed"
-	CodeNotCompleted      Code = "checkout.not_completed"
-	CodeSecretRefused     Code = "checkout.client_secret_refused"
-	CodeTokenNotFound     Code = "checkout.completion_token_not_found"
-	CodeTokenExpired      Code = "checkout.completion_token_expired"
-	CodeTokenConsumed     Code = "checkout.completion_token_consumed"
+	// CodeReferencePaused: payments by the session's reference were refused too often. RetryAfter
+	// is when the next may begin.
+	CodeReferencePaused Code = "checkout.reference_paused"
+	CodeNotCompleted    Code = "checkout.not_completed"
+	CodeSecretRefused   Code = "checkout.client_secret_refused"
+	CodeTokenNotFound   Code = "checkout.completion_token_not_found"
+	CodeTokenExpired    Code = "checkout.completion_token_expired"
+	CodeTokenConsumed   Code = "checkout.completion_token_consumed"
 
 	// CodeReserved: another clerk holds the session.
 	CodeReserved Code = "counter.reserved"
@@ -323,7 +327,8 @@ type Answer struct {
 	// Replayed is true when the answer repeats an earlier answer or collection.
 	Replayed bool
 	Faults   []Fault
-	// RetryAfter, QuotaLimit and QuotaRemaining describe the creation quota.
+	// RetryAfter, QuotaLimit and QuotaRemaining describe the creation quota. With
+	// CodeReferencePaused there is only RetryAfter.
 	RetryAfter     time.Duration
 	QuotaLimit     int
 	QuotaRemaining int

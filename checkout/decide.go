@@ -343,7 +343,7 @@ func (d *decider) collect(do Collect) Answer {
 		return Answer{Code: CodeSessionNotFound}
 	}
 	s = d.expire(s)
-	if s.Collection != nil && s.Collection.ID == do.CollectionID {
+	if s.Collection != nil && s.Collection.ID == do.CollectionID || s.refusedByReference(do.CollectionID) {
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}
 	}
 	offer, code := d.payable(s, do.OfferID)
@@ -354,6 +354,9 @@ func (d *decider) collect(do Collect) Answer {
 		return Answer{Code: CodeOfferUnknown, Session: &s} // cash begins with a clerk's reservation
 	case do.Total != s.Amount+offer.Fee:
 		return Answer{Code: CodeTotalChanged, Session: &s}
+	}
+	if until := s.pausedUntil(); do.ByReference && d.cmd.At.Before(until) {
+		return Answer{Code: CodeReferencePaused, Session: &s, RetryAfter: until.Sub(d.cmd.At)}
 	}
 	s = d.begin(s, offer, do, nil)
 	return Answer{Code: CodeOK, Session: &s}
@@ -366,7 +369,7 @@ func (d *decider) begin(s Session, offer Offer, do Collect, word *ReplyTo) Sessi
 		ID: do.CollectionID, OfferID: offer.ID, Channel: offer.Channel, Status: CollectionPending,
 		Amount: do.Total, Fee: offer.Fee, Currency: s.Currency, PayerMasked: do.PayerMasked,
 		RequestedAt: d.cmd.At, NotAfter: d.cmd.At.Add(do.SendWithin), WindowEndsAt: d.cmd.At.Add(do.ApprovalWindow),
-		NextEnquiryAt: d.cmd.At.Add(enquiryStep), Account: do.Account,
+		NextEnquiryAt: d.cmd.At.Add(enquiryStep), Account: do.Account, ByReference: do.ByReference,
 	}}, nil)
 	d.out.Collections = append(d.out.Collections, CollectionRequest{
 		Kind: RequestCollect, Session: s, PayerSealed: do.PayerSealed, Payer: do.Payer, Language: do.Language, ByReference: do.ByReference, At: d.cmd.At, Word: word,
@@ -419,6 +422,9 @@ func (d *decider) ask(s Session) {
 // enquiry emits an enquiry and schedules the next.
 func (d *decider) enquiry(s Session) {
 	next := nextEnquiry(*s.Collection, d.cmd.At)
+	if again := d.cmd.At.Add(enquiryOfOpenSession); s.outlivesRefusal() && d.cmd.At.Before(s.Collection.RequestedAt.Add(15*time.Minute)) {
+		next = earliest(next, again)
+	}
 	s = d.emit(s, EventCollectionEnquired, change{next: next}, nil)
 	d.out.Collections = append(d.out.Collections, CollectionRequest{Kind: RequestEnquire, Session: s, At: d.cmd.At})
 }
@@ -469,10 +475,15 @@ func (d *decider) outcome(do Outcome) Answer {
 		}
 	case OutcomePending, OutcomeAmbiguous:
 	}
-	if s.InFlight() && !do.AskedAt.IsZero() && !do.AskedAt.Before(s.Collection.WindowEndsAt) {
+	if s.InFlight() && !do.AskedAt.IsZero() && !do.AskedAt.Before(s.Collection.WindowEndsAt) && !d.waits(s) {
 		s = d.timeout(s) // the operator was asked after the window and has not approved
 	}
 	return Answer{Code: CodeOK, Session: &s}
+}
+
+// waits reports whether the session waits for its operator after the approval window.
+func (d *decider) waits(s Session) bool {
+	return s.outlivesRefusal() && d.cmd.At.Before(s.ExpiresAt)
 }
 
 // timeout ends a session whose approval window ended without an approval.
@@ -524,6 +535,10 @@ func (d *decider) refused(s Session, do Outcome) Session {
 	case CollectionApproved:
 		return d.mismatch(s, do, reasonRefused)
 	case CollectionPending:
+		if s.outlivesRefusal() {
+			detail := map[string]string{DetailCollectionID: do.CollectionID, DetailFailureCode: string(do.FailureCode), DetailSource: string(do.Source)}
+			return d.expire(d.emit(s, EventCollectionRefused, change{outcome: &do}, detail))
+		}
 		return d.finish(s, EventFailed, change{outcome: &do, failure: do.FailureCode}, map[string]string{DetailSource: string(do.Source)})
 	case CollectionUndecided:
 	}
@@ -614,7 +629,7 @@ func (d *decider) tick() Answer {
 			s = d.releaseReservation(s, "")
 		}
 	case s.InFlight() && !c.ClosingEnquiryAt.IsZero():
-		if !d.cmd.At.Before(c.ClosingEnquiryAt.Add(closingPatience)) {
+		if !d.cmd.At.Before(s.timeoutAt()) {
 			s = d.timeout(s)
 		}
 	case s.InFlight() && !d.cmd.At.Before(c.WindowEndsAt):

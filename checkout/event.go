@@ -31,7 +31,7 @@ const (
 	EventCollectionReleased   EventType = "collection.released"   // a clerk's reservation ended without cash
 	EventCollectionReversed   EventType = "collection.reversed"   // cash was given back: an operator case
 	EventCollectionEnquired   EventType = "collection.enquired"
-	EventCollectionRefused    EventType = "collection.refused"    // after the session's end; before it the session fails
+	EventCollectionRefused    EventType = "collection.refused"    // after the session's end, or of a payment by reference; otherwise the session fails
 	EventCollectionMismatched EventType = "collection.mismatched" // an operator case
 	EventCollectionOrphaned   EventType = "collection.orphaned"   // an operator case
 	EventCaseOpened           EventType = "case.opened"           // where no other event opens it
@@ -77,7 +77,8 @@ func (t EventType) Webhook() bool {
 const (
 	DetailBy             = "by"              // who cancelled or erased; the clerk who reserved, took, released or reversed
 	DetailReason         = "reason"          // why a report does not fit, or cash was given back
-	DetailCollectionID   = "collection_id"   // of an orphaned report or a released reservation
+	DetailCollectionID   = "collection_id"   // of an orphaned report, a released reservation or a refused payment by reference
+	DetailFailureCode    = "failure_code"    // of a refused payment by reference
 	DetailReportedAmount = "reported_amount" // minor units
 	DetailReportedCurr   = "reported_currency"
 	DetailOperatorRef    = "operator_ref"
@@ -227,6 +228,9 @@ func apply(s Session, e Event) Session {
 	case EventCollectionRequested, EventCollectionRedirected, EventCollectionReleased, EventCollectionReversed,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionMismatched:
 		s.Collection = s.applyCollection(e)
+		if e.Type == EventCollectionRefused && !s.Ended() {
+			s = s.withRefusal()
+		}
 	case EventArchived:
 		s = archived(s)
 	case EventErased:

@@ -56,7 +56,9 @@ func TestRandomHistories(t *testing.T) {
 			},
 			"collect": func(t *rapid.T) {
 				id := session(t)
-				send(t, checkout.Command{SessionID: id, Do: collection(rapid.SampledFrom([]string{"c-" + id, "d-" + id}).Draw(t, "c"))})
+				do := collection(rapid.SampledFrom([]string{"c-" + id, "d-" + id}).Draw(t, "c"))
+				do.ByReference = rapid.Bool().Draw(t, "by reference")
+				send(t, checkout.Command{SessionID: id, Do: do})
 			},
 			"outcome": func(t *rapid.T) {
 				id := session(t)
@@ -114,9 +116,9 @@ func TestRandomHistories(t *testing.T) {
 	})
 }
 
-func invariants(t *rapid.T, w *world, asked int) {
-	if w.replies != asked {
-		t.Fatalf("%d replies to %d questions", w.replies, asked)
+func invariants(t *rapid.T, w *world, questions int) {
+	if w.replies != questions {
+		t.Fatalf("%d replies to %d questions", w.replies, questions)
 	}
 	open, completed := map[checkout.OrderKey]int{}, map[checkout.OrderKey]int{}
 	for id, s := range w.sessions {
@@ -177,13 +179,19 @@ func invariants(t *rapid.T, w *world, asked int) {
 			}
 		}
 	}
-	collects := map[string]int{}
+	collects, asked := map[string]int{}, map[string]bool{}
 	for _, r := range w.requests {
-		if r.Kind == checkout.RequestCollect {
-			if collects[r.Session.ID]++; collects[r.Session.ID] > 1 {
-				t.Fatalf("%s asked for money twice", r.Session.ID)
-			}
+		if r.Kind != checkout.RequestCollect {
+			continue
 		}
+		// A refused payment by reference frees the session for another one.
+		if collects[r.Session.ID]++; collects[r.Session.ID] > 1+len(w.sessions[r.Session.ID].Refusals) {
+			t.Fatalf("%s asked for money twice", r.Session.ID)
+		}
+		if asked[r.Session.Collection.ID] {
+			t.Fatalf("%s was asked for twice", r.Session.Collection.ID)
+		}
+		asked[r.Session.Collection.ID] = true
 	}
 }
 

@@ -132,6 +132,9 @@ type Session struct {
 	// Sequence is the number of the session's last event, from 1.
 	Sequence   int64
 	Collection *Collection
+	// Refusals are the last refused payments by reference that did not end the session, oldest
+	// first.
+	Refusals []Refusal
 	// Orphans are the ids of collections whose money was reported for this session
 	// although they are not the session's. Each is one operator case.
 	Orphans []string
@@ -219,6 +222,8 @@ type Collection struct {
 	// ApprovedAt is the operator's own date of the approval; zero if it told none.
 	ApprovedAt time.Time
 
+	// ByReference is true when somebody who knows the payment reference only began it.
+	ByReference bool
 	// RedirectSealed is the sealed redirect to the acquirer's page, see Redirected.
 	RedirectSealed []byte
 	// Clerk is the clerk who reserved the session or took the cash. ReversedBy gave the
@@ -273,6 +278,16 @@ const reservationGrace = 5 * time.Second
 // end of its approval window. It is longer than a connector's time-out for a call.
 const closingPatience = 25 * time.Second
 
+// timeoutAt is when the session fails if its operator stays silent. The enquiry at the end of
+// its approval window has been made.
+func (s Session) timeoutAt() time.Time {
+	at := s.Collection.ClosingEnquiryAt.Add(closingPatience)
+	if s.outlivesRefusal() && s.ExpiresAt.After(at) {
+		return s.ExpiresAt
+	}
+	return at
+}
+
 // Deadline returns the time of the session's next Tick: the earliest of its expiry, the
 // end of its approval window and its next enquiry. ok is false when it needs none.
 func (s Session) Deadline() (at time.Time, ok bool) {
@@ -282,7 +297,7 @@ func (s Session) Deadline() (at time.Time, ok bool) {
 	case s.InFlight() && s.Collection.ClosingEnquiryAt.IsZero():
 		at = earliest(s.Collection.WindowEndsAt, s.Collection.NextEnquiryAt)
 	case s.InFlight():
-		at = earliest(s.Collection.ClosingEnquiryAt.Add(closingPatience), s.Collection.NextEnquiryAt)
+		at = earliest(s.timeoutAt(), s.Collection.NextEnquiryAt)
 	case s.Status == StatusOpen:
 		at = s.ExpiresAt
 	case !s.Collection.Final():

@@ -338,6 +338,16 @@ func (c *content) faults(v View) {
 		if e.Code == ErrorOperatorOther && e.Message == "" {
 			e.Message = fmt.Sprintf(c.W.Errors[e.Code], cmp.Or(c.W.Offers[e.Offer], e.Offer), c.OfferLabel)
 		}
+		if e.Message == "" && e.Code == ErrorRefused {
+			again := c.W.PayAgain
+			if !definite[e.Failure] {
+				again = fmt.Sprintf(c.W.FailKeep, c.Reference)
+			}
+			e.Message = fmt.Sprintf(c.W.Errors[e.Code], c.W.failure(e.Failure), again)
+		}
+		if e.Message == "" && e.Code == ErrorReferencePaused {
+			e.Message = fmt.Sprintf(c.W.Errors[e.Code], max(e.Minutes, 1))
+		}
 		e.Message = cmp.Or(e.Message, c.W.Errors[e.Code], c.W.Errors[ErrorTryAgain])
 		// The summary links only to a field that is on the page.
 		switch {

@@ -224,6 +224,8 @@ type FieldError struct {
 	Code    ErrorCode
 	Message string
 	Offer   string // offer_id of the number's operator, for ErrorOperatorOther
+	Failure string // a code of contract decisions § 6, for ErrorRefused
+	Minutes int    // until the payment may begin, for ErrorReferencePaused
 }
 
 // ErrorCode is a fault for which the page has a text.
@@ -253,6 +255,11 @@ const (
 	// ErrorDueInPayment is for a confirmation of a due that another session pays or has paid.
 	ErrorDueInPayment ErrorCode = "due_in_payment"
 
+	// ErrorRefused is for a payment that did not go through and left the request open.
+	ErrorRefused ErrorCode = "refused"
+	// ErrorReferencePaused is for a reference by which too many payments were refused.
+	ErrorReferencePaused ErrorCode = "reference_paused"
+
 	// The faults of a payment reference. ErrorReferenceMistyped is for a number that nobody
 	// issued, ErrorTooManyLookups for a reference that is not looked up now.
 	ErrorReferenceMissing  ErrorCode = "reference_missing"
@@ -265,7 +272,7 @@ const (
 var ErrorCodes = []ErrorCode{
 	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOperatorOther, ErrorOfferMissing, ErrorOfferUnavailable,
 	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid, ErrorDueInPayment, ErrorDuesUnknown,
-	ErrorReferenceMissing, ErrorReferenceMistyped, ErrorReferenceUnknown, ErrorTooManyLookups,
+	ErrorRefused, ErrorReferencePaused, ErrorReferenceMissing, ErrorReferenceMistyped, ErrorReferenceUnknown, ErrorTooManyLookups,
 }
 
 // Receipt is what a completed payment adds to the View. Empty fields are not

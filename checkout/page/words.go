@@ -76,6 +76,7 @@ type words struct {
 	FailAgainFrame                          string
 	FailAgainPlain                          string // agency
 	FailKeep                                string // payment reference
+	PayAgain                                string
 	ExpiredTitle, ExpiredText               string
 	CancelledTitle, CancelledText           string
 	CancelledDues, DuesAgain                string
@@ -172,6 +173,7 @@ var french = words{
 	FailTitle: "Le paiement n’a pas abouti", FailNothing: "Cette demande de paiement est close.",
 	FailAgainFrame: "Pour recommencer, revenez sur la page du service qui affiche ce cadre.",
 	FailAgainPlain: "Pour recommencer, demandez un nouveau lien de paiement à\u00a0: %s.",
+	PayAgain:       "Vous pouvez payer de nouveau.",
 	FailKeep:       "Si votre compte a tout de même été débité, ne payez pas une deuxième fois\u00a0: conservez la référence %s et adressez-vous à l’administration.",
 	ExpiredTitle:   "Cette demande de paiement a expiré", ExpiredText: "Le délai de paiement est dépassé. Pour payer, demandez un nouveau lien à l’administration.",
 	CancelledTitle: "Paiement annulé", CancelledText: "Cette demande de paiement a été annulée. Elle ne peut plus servir à payer.",
@@ -237,6 +239,8 @@ var french = words{
 		ErrorDuesUnknown: "Le système de l’administration ne répond pas\u00a0: nous ne pouvons pas vérifier que vous devez toujours cette somme. Rien n’a été débité. Réessayez dans quelques minutes.",
 		ErrorDueInPayment: "Une autre demande paie ce que vous devez ici, ou l’a déjà payé. Aucune somme n’a été débitée par cette nouvelle confirmation. " +
 			"Ne payez pas deux fois\u00a0: attendez la fin de l’autre paiement, ou adressez-vous à l’administration.",
+		ErrorRefused:           "Votre paiement n’a pas abouti. %s %s",
+		ErrorReferencePaused:   "Trop de paiements par cette référence ont été refusés. Rien n’a été débité. Réessayez dans %d\u00a0min, ou payez à un guichet.",
 		ErrorReferenceMissing:  "Entrez la référence de paiement.",
 		ErrorReferenceMistyped: "Cette référence n’est pas correcte\u00a0: un chiffre manque, est en trop ou n’est pas le bon. Comparez-la avec votre bordereau.",
 		ErrorReferenceUnknown:  "Aucun paiement en ligne n’a cette référence. Comparez-la avec votre bordereau\u00a0; si elle est la même, adressez-vous à l’administration.",
@@ -321,6 +325,7 @@ var english = words{
 	FailTitle: "The payment did not go through", FailNothing: "This payment request is closed.",
 	FailAgainFrame: "To start again, go back to the page of the service around this frame.",
 	FailAgainPlain: "To start again, ask for a new payment link from: %s.",
+	PayAgain:       "You can pay again.",
 	FailKeep:       "If your account was charged all the same, do not pay a second time: keep the reference %s and ask the agency.",
 	ExpiredTitle:   "This payment request has expired", ExpiredText: "The time to pay is over. To pay, ask the agency for a new link.",
 	CancelledTitle: "Payment cancelled", CancelledText: "This payment request was cancelled. Nothing more can be done with it.",
@@ -386,6 +391,8 @@ var english = words{
 		ErrorDuesUnknown: "The agency’s system does not answer, so we cannot check that you still owe this amount. No money was taken. Try again in a few minutes.",
 		ErrorDueInPayment: "Another request is paying what you owe here, or has paid it. No money was taken by this new confirmation. " +
 			"Do not pay twice: wait for the end of the other payment, or ask the agency.",
+		ErrorRefused:           "Your payment did not go through. %s %s",
+		ErrorReferencePaused:   "Too many payments by this reference were refused. Nothing was charged. Try again in %d min, or pay at a counter.",
 		ErrorReferenceMissing:  "Enter the payment reference.",
 		ErrorReferenceMistyped: "This reference is not correct: a digit is missing, is too many or is wrong. Compare it with your slip.",
 		ErrorReferenceUnknown:  "No online payment has this reference. Compare it with your slip; if it is the same, ask the agency.",

@@ -32,8 +32,13 @@
 // cookie says so for 24 hours; it names the collection, whose id nobody else can know. Others
 // see that the reference is being paid, paid, under review or closed.
 //
+// Whoever knows a reference can confirm with any number. So a refusal does not end the session
+// (checkout.Refusal); the browser that confirmed reads why and can pay again, and after some
+// refusals the processor makes payments by the reference wait.
+//
 // A client looks up 30 references a minute, and all clients together 600 unknown ones, over
-// all instances (package quota). Another sealed cookie names the references that the browser
+// all instances; above these, only clients that looked up none in the hour go on (package
+// quota). Another sealed cookie names the references that the browser
 // has found, so that a journey counts once.
 //
 // The package decides nothing. It reads sessions behind the barrier of the read model,

@@ -291,14 +291,28 @@ func (v visit) pays(collection string) (err error) {
 }
 
 // shows reports whether the visitor may see who paid the session and how: the visitor has the
-// session's address, or this browser confirmed its payment.
+// session's address, or this browser confirmed its payment. A payment that waits for somebody
+// else's phone is not shown to the holder of the address either, who cannot approve it.
 func (v visit) shows(s checkout.Session) bool {
 	if v.by == nil {
-		return true
+		return !s.InFlight() || !s.Collection.ByReference
 	}
-	return s.Collection != nil && slices.ContainsFunc(v.by.paid, func(g grant) bool {
-		return g.Ref == v.by.ref && g.Collection == s.Collection.ID
-	})
+	return s.Collection != nil && v.began(s.Collection.ID)
+}
+
+// began reports whether this browser confirmed the payment by the reference.
+func (v visit) began(collection string) bool {
+	return slices.ContainsFunc(v.by.paid, func(g grant) bool { return g.Ref == v.by.ref && g.Collection == collection })
+}
+
+// refusal returns the refusal of the session's last payment by the reference, if this browser
+// confirmed it.
+func (st steps) refusal() []page.FieldError {
+	n := len(st.s.Refusals)
+	if st.by == nil || n == 0 || !st.began(st.s.Refusals[n-1].CollectionID) {
+		return nil
+	}
+	return []page.FieldError{{Code: page.ErrorRefused, Failure: string(st.s.Refusals[n-1].FailureCode)}}
 }
 
 // othersEnd are the pages of a session without steps for somebody who knows the reference and

@@ -152,6 +152,43 @@ func TestPayingByReference(t *testing.T) {
 	}
 }
 
+// Whoever knows a reference may confirm with a number whose owner refuses. Then the session's
+// payer can still pay.
+func TestRefusedPaymentByReference(t *testing.T) {
+	t.Parallel()
+	w, server := serveReferences(t)
+	id := w.create("A-1", secretive(refs[0]))
+	page := "/p/" + refs[0]
+	stranger, payer := anonymous(t, server), browse(t, server)
+	confirm := func() (action string, form url.Values) {
+		stranger.get(page).forward("phone", "06 600 00 02").want(200, "Vérifiez avant de payer")
+		action, form = stranger.form(0, nil)
+		stranger.forward()
+		return action, form
+	}
+	action, confirmation := confirm()
+	stranger.want(200, "*105#")
+	payer.get("/c/"+id).want(200, "Un paiement est en cours")
+	payer.doesNotSay("•••", "02", "*105#")
+	w.outcome(id, checkout.OutcomeRefused, reject)
+	stranger.get(page).want(200, "Votre paiement n’a pas abouti", "Vous pouvez payer de nouveau", "Votre numéro mobile money").discreet(w, id)
+	stranger.request(http.MethodPost, action, confirmation).want(200, "Votre paiement n’a pas abouti") // going back and once more
+	anonymous(t, server).get(page).want(200, "Votre numéro mobile money").doesNotSay("n’a pas abouti")
+	for range 2 {
+		confirm()
+		w.outcome(id, checkout.OutcomeRefused, reject)
+	}
+	confirm()
+	stranger.want(409, "Trop de paiements par cette référence", "Réessayez dans 5")
+	if requests := w.collected(); len(requests) != 3 {
+		t.Errorf("%d requests for money, want 3", len(requests))
+	}
+	payer.toReview(id).forward().want(200, "*105#")
+	w.outcome(id, checkout.OutcomeApproved, "")
+	payer.get("/c/"+id).want(200, "Paiement réussi")
+	stranger.get(page).want(200, "Cette référence est payée").doesNotSay("23503452")
+}
+
 // The ends of a session as somebody sees them who knows the reference and did not pay.
 func TestReferenceOfASessionThatEnded(t *testing.T) {
 	t.Parallel()

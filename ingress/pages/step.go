@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -39,7 +40,7 @@ func (v visit) showSession() {
 	step, chosen := st.asked()
 	switch step {
 	case "":
-		st.first(http.StatusOK)
+		st.first(http.StatusOK, st.refusal()...)
 	case stepOffers:
 		st.choose(http.StatusOK)
 	default:
@@ -205,6 +206,8 @@ func (st steps) confirmed(ctx context.Context, a checkout.Answer, chosen option,
 		again(page.FieldError{Code: page.ErrorOrderPaid})
 	case checkout.CodeDueInPayment:
 		again(page.FieldError{Code: page.ErrorDueInPayment})
+	case checkout.CodeReferencePaused:
+		again(page.FieldError{Code: page.ErrorReferencePaused, Minutes: int(math.Ceil(a.RetryAfter.Minutes()))})
 	case checkout.CodeOfferUnknown:
 		st.first(http.StatusConflict, page.FieldError{Field: page.FieldOffer, Code: page.ErrorOfferUnavailable})
 	default:

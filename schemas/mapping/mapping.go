@@ -239,8 +239,11 @@ func FromSession(s checkout.Session) record.Session {
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: string(c.FailureCode), DecidedAt: c.DecidedAt,
 			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
-			ClosingEnquiryAt: c.ClosingEnquiryAt, ApprovedAt: c.ApprovedAt,
+			ClosingEnquiryAt: c.ClosingEnquiryAt, ApprovedAt: c.ApprovedAt, ByReference: c.ByReference,
 		}
+	}
+	for _, refusal := range s.Refusals {
+		r.Refusals = append(r.Refusals, record.Refusal{CollectionID: refusal.CollectionID, FailureCode: string(refusal.FailureCode), At: refusal.At})
 	}
 	return r
 }
@@ -285,8 +288,11 @@ func ToSession(r *record.Session) checkout.Session {
 			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
 			FailureCode: checkout.FailureCode(c.FailureCode), DecidedAt: c.DecidedAt,
 			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
-			ClosingEnquiryAt: c.ClosingEnquiryAt, ApprovedAt: c.ApprovedAt,
+			ClosingEnquiryAt: c.ClosingEnquiryAt, ApprovedAt: c.ApprovedAt, ByReference: c.ByReference,
 		}
+	}
+	for _, refusal := range r.Refusals {
+		s.Refusals = append(s.Refusals, checkout.Refusal{CollectionID: refusal.CollectionID, FailureCode: checkout.FailureCode(refusal.FailureCode), At: refusal.At})
 	}
 	return s
 }
