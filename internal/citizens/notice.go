@@ -59,6 +59,21 @@ func noticeNewLink(ctx context.Context, tx pgx.Tx, citizenID string, subject Sub
 	return err
 }
 
+// Reach returns the proven addresses of an account, the oldest first, and its language. An
+// account that is gone has none.
+func (s *Store) Reach(ctx context.Context, citizenID string) ([]contact.Address, money.Language, error) {
+	var locale string
+	err := s.cfg.Pool.QueryRow(ctx, `SELECT locale FROM citizens WHERE id = $1`, citizenID).Scan(&locale)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", failed("reading a citizen's language", err)
+	}
+	addresses, err := s.Addresses(ctx, citizenID)
+	return addresses, money.Language(locale), err
+}
+
 // maxUnsent is the number of notices that cannot be sent after which Tell gives up for now.
 const maxUnsent = 5
 

@@ -207,7 +207,7 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 		}
 		return call.Result{Fault: fault}, 0
 	}
-	text, err := p.cfg.Templates.Render(m.Template, channel, m.Locale, private.Variables)
+	text, err := p.cfg.Templates.Render(m.Template, channel, m.Locale, m.Livemode, private.Variables)
 	if err != nil {
 		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a message has no text", slog.String("message_id", m.MessageID), slog.Any("error", err))
 		return call.Result{Fault: faultUnusable}, 0

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"quittance/internal/citizens"
 	"quittance/internal/clock"
 	messages "quittance/internal/notify"
+	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/provider/all"
 	"quittance/internal/secret"
@@ -130,7 +133,45 @@ func (b *Base) notify() error {
 		return err
 	}
 	b.Run("messages", policy.Run)
+	if err := b.announce(); err != nil {
+		return err
+	}
 	return b.deliver(notify.Kind, policy)
+}
+
+// announce makes the messages about the money of sessions.
+func (b *Base) announce() error {
+	accounts, err := b.citizenStore()
+	if err != nil {
+		return err
+	}
+	sender, err := b.Messages()
+	if err != nil {
+		return err
+	}
+	agency := func(id string) (string, bool) {
+		a, ok := b.Registry.Agency(id)
+		return a.Name, ok
+	}
+	return add(b, "announcer", notify.NewAnnouncer, notify.AnnouncerConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Contacts: contacts{b.Personal, accounts}, Sender: sender, Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+}
+
+// contacts finds the people of sessions.
+type contacts struct {
+	*personal.Store
+	accounts *citizens.Store
+}
+
+// Account returns the addresses of an account.
+func (c contacts) Account(ctx context.Context, citizenID string) (notify.People, error) {
+	addresses, locale, err := c.accounts.Reach(ctx, citizenID)
+	p := notify.People{Locale: locale}
+	for i, a := range addresses {
+		p.To = append(p.To, notify.Addressee{Address: a, As: "account/" + strconv.Itoa(i)})
+	}
+	return p, err
 }
 
 // Messages returns the process's sender of messages to people, for roles that need registry
