@@ -31,6 +31,11 @@ type Kind struct {
 	// between the call and its record. It is made again only after a definite refusal. It
 	// needs a Life of at most a day. Otherwise a message is sent at least once.
 	Once bool
+	// Money makes a message wait when its address has had as many messages as it may get.
+	// Without it such a message lapses. Neither holds for a kind with Once.
+	Money bool
+	// OfPayment makes a message lapse when the money of its session was given back meanwhile.
+	OfPayment bool
 	// Retries are the delays before the second attempt and those after it. When they are used
 	// up the message is given up.
 	Retries []time.Duration
@@ -80,7 +85,7 @@ func aboutMoney(name string) Kind {
 			VariableAgency: "Direction generale des impots et des domaines", VariableAmount: "9 007 199 254 740 991 FCFA",
 			VariableDate: "30/11/2026 15:32", VariableReference: "4821 0937 5561 2048",
 		},
-		Life: moneyLife, Retries: moneyRetries,
+		Life: moneyLife, Money: true, Retries: moneyRetries,
 	}
 }
 
@@ -89,6 +94,7 @@ func aboutMoney(name string) Kind {
 var Receipt = func() Kind {
 	k := aboutMoney("receipt")
 	k.Variables = append(k.Variables, VariableSession)
+	k.OfPayment = true
 	k.Samples[VariableSession] = "chs_06gc8k3c0000e080000000000000000000000006viiai3af5"
 	return k
 }()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"quittance/checkout"
 	"quittance/internal/citizens"
 	"quittance/internal/clock"
 	messages "quittance/internal/notify"
@@ -18,6 +19,7 @@ import (
 	"quittance/internal/provider"
 	"quittance/internal/provider/all"
 	"quittance/internal/secret"
+	"quittance/internal/sessions"
 	"quittance/sinks/notify"
 )
 
@@ -126,8 +128,10 @@ func (b *Base) notify() error {
 			b.Log.LogAttrs(b.ctx, slog.LevelWarn, withoutProvider(c)) //nolint:sloglint // one text for start and doctor
 		}
 	}
+	read := sessions.NewStore(b.Pool)
+	stored := func(ctx context.Context, id string) (checkout.Session, error) { return read.Stored(ctx, b.Codec, id) }
 	policy, err := notify.NewPolicy(notify.Config{
-		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool), Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool), Addresses: messages.NewAddresses(b.Pool), Session: stored, Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err
@@ -180,7 +184,7 @@ func (b *Base) Messages() (*messages.Sender, error) {
 	if b.messages != nil {
 		return b.messages, nil
 	}
-	s, err := messages.NewSender(messages.SenderConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Personal: b.Personal, Reference: b.References, Metrics: b.Metrics})
+	s, err := messages.NewSender(messages.SenderConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Personal: b.Personal, Addresses: messages.NewAddresses(b.Pool), Reference: b.References, Metrics: b.Metrics})
 	if err == nil {
 		b.messages, b.close = s, append(b.close, s.Close)
 	}
