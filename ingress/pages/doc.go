@@ -37,7 +37,8 @@
 // refusals the processor makes payments by the reference wait.
 //
 // A client looks up 30 references a minute, and all clients together 600 unknown ones, over
-// all instances (package quota). Another sealed cookie names the references that the browser
+// all instances; above these, only clients that looked up none in the hour go on (package
+// quota). Another sealed cookie names the references that the browser
 // has found, so that a journey counts once.
 //
 // The package decides nothing. It reads sessions behind the barrier of the read model,

@@ -31,6 +31,18 @@ func (s *Store) TallyReceipts(ctx context.Context, before time.Time) (tally.Tall
 		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
 }
 
+// Tally returns the expected money's part of a sum. Its status is the state.
+func (e *Expected) Tally() (tally.Key, tally.Count) {
+	return tally.Key{Live: e.Livemode, Currency: e.Currency, Status: e.State}, tally.Count{Events: 1, Amount: e.Gross}
+}
+
+// TallyExpected returns the sums of all expected money that was recorded before a time.
+func (s *Store) TallyExpected(ctx context.Context, before time.Time) (tally.Tally, error) {
+	return s.tally(ctx, `SELECT livemode, currency, state, toInt64(count()), sum(gross)
+		FROM expected_money FINAL WHERE occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, state
+		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
+}
+
 func (s *Store) tally(ctx context.Context, query string, before time.Time) (tally.Tally, error) {
 	rows, err := s.conn.Query(ctx, query, before.UnixMilli())
 	if err != nil {

@@ -30,6 +30,9 @@ SELECT * FROM connector_accounts;
 -- name: ReplacedAccounts :many
 SELECT * FROM replaced_accounts ORDER BY id DESC;
 
+-- name: StatementAccounts :many
+SELECT * FROM statement_accounts ORDER BY agency_id, live, code;
+
 -- name: Applications :many
 SELECT * FROM applications ORDER BY id;
 
@@ -119,6 +122,15 @@ ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url,
 INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at)
 SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.flags, a.callback_networks, @replaced_at FROM connector_accounts a
 WHERE a.agency_id = @agency_id AND a.live = @live AND a.offer = @offer;
+
+-- name: UpsertStatementAccount :exec
+INSERT INTO statement_accounts (agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes,
+    grace_days, settles_to, batch_pattern, columns)
+VALUES (@agency_id, @live, @code, @kind, sqlc.narg('offer'), @fingerprint, @iban, @number, @currency, @profile, @zone, @cutoff_minutes,
+    @grace_days, sqlc.narg('settles_to'), @batch_pattern, sqlc.narg('columns'))
+ON CONFLICT (agency_id, live, code) DO UPDATE SET fingerprint = excluded.fingerprint, iban = excluded.iban, number = excluded.number,
+    profile = excluded.profile, cutoff_minutes = excluded.cutoff_minutes, grace_days = excluded.grace_days,
+    settles_to = excluded.settles_to, batch_pattern = excluded.batch_pattern, columns = excluded.columns;
 
 -- name: DemoteIntegrators :exec
 UPDATE applications SET integrator = false WHERE integrator AND id = ANY(@ids::uuid[]);

@@ -40,24 +40,25 @@ type codeKey struct{ agencyID, code string }
 // Snapshot is the whole registry at one revision. It does not change after it was
 // built. Its maps are read only.
 type Snapshot struct {
-	Revision     int64
-	Platform     Platform
-	Agencies     map[string]Agency              // by id
-	Applications map[string]Application         // by id
-	Services     map[string]Service             // by id
-	Accounts     map[AccountKey]StoredAccount   // without those of the simulators
-	replaced     map[AccountKey][]StoredAccount // newest first
-	byCode       map[codeKey]Service
-	mappings     map[codeKey]string
-	fees         map[feeKey]money.Schedule
-	erp          map[modeKey]ERPSettings
-	integrators  map[string]string      // application by agency
-	endpoints    []*endpoint            // by id
-	byOwner      map[string][]*endpoint // by application; empty for the platform; without removed ones
-	commanded    map[string][]string    // fields that a command has set, by application, endpoint or agency
-	byCommand    map[string][]string    // origins that a command has added or removed, by application; empty for the platform
-	mapped       map[string][]string    // ERP codes whose mapping a command has set or removed, by agency
-	locked       []string               // names of secrets that did not open, for the log
+	Revision          int64
+	Platform          Platform
+	Agencies          map[string]Agency              // by id
+	Applications      map[string]Application         // by id
+	Services          map[string]Service             // by id
+	Accounts          map[AccountKey]StoredAccount   // without those of the simulators
+	replaced          map[AccountKey][]StoredAccount // newest first
+	byCode            map[codeKey]Service
+	mappings          map[codeKey]string
+	fees              map[feeKey]money.Schedule
+	erp               map[modeKey]ERPSettings
+	statementAccounts map[StatementAccountKey]StatementAccount
+	integrators       map[string]string      // application by agency
+	endpoints         []*endpoint            // by id
+	byOwner           map[string][]*endpoint // by application; empty for the platform; without removed ones
+	commanded         map[string][]string    // fields that a command has set, by application, endpoint or agency
+	byCommand         map[string][]string    // origins that a command has added or removed, by application; empty for the platform
+	mapped            map[string][]string    // ERP codes whose mapping a command has set or removed, by agency
+	locked            []string               // names of secrets that did not open, for the log
 }
 
 // endpoint is a WebhookEndpoint with all its secrets, also the expired ones.
@@ -102,13 +103,14 @@ func read[R any](l *loader, what string, query func(context.Context) ([]R, error
 func load(ctx context.Context, q *db.Queries, keys *secret.Keys, simulators string) (*Snapshot, error) {
 	s := &Snapshot{
 		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{}, replaced: map[AccountKey][]StoredAccount{},
-		byCode: map[codeKey]Service{}, mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{},
+		byCode: map[codeKey]Service{}, mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{}, statementAccounts: map[StatementAccountKey]StatementAccount{},
 		integrators: map[string]string{}, byOwner: map[string][]*endpoint{}, commanded: map[string][]string{}, byCommand: map[string][]string{}, mapped: map[string][]string{},
 	}
 	l := &loader{ctx: ctx, keys: keys, simulators: simulators, s: s}
 	l.agencies(q)
 	l.backends(q)
 	l.accounts(q)
+	l.statementAccounts(q)
 	l.applications(q)
 	l.endpoints(q)
 	return s, l.err

@@ -13,57 +13,60 @@ import (
 	"time"
 )
 
-// Layout declares the columns of delimited text by their position, from 1; 0 is absent.
+// Layout declares the columns of delimited text by their position, from 1; 0 is absent. In
+// JSON it has the names of the registry file, without Name and Zone.
 type Layout struct {
 	// Name is the profile's name.
-	Name string
+	Name string `json:"-"`
 	// Separators are the characters that may separate columns. The one that divides the first
 	// row into Width columns is the file's.
-	Separators string
-	Width      int
+	Separators string `json:"separators"`
+	Width      int    `json:"width"`
 	// Header has the words of the first row, compared without regard to case and spaces; an
 	// empty word is not compared. Nil means that the file has no header.
-	Header []string
+	Header []string `json:"header,omitempty"`
 
 	// ID are the columns that together are unique for each line.
-	ID []int
+	ID []int `json:"id"`
 	// OperatorRef is the operator's reference of the payment; 0 is the only column of ID.
-	OperatorRef int
+	OperatorRef int `json:"operator_ref,omitempty"`
 	// Reference is the column of our reference: a payment_ref or a notice_ref.
-	Reference int
-	Status    int
-	Type      int
-	Time      int
-	Amount    int
-	Fee       int
+	Reference int `json:"reference,omitempty"`
+	Status    int `json:"status,omitempty"`
+	Type      int `json:"type,omitempty"`
+	Time      int `json:"time"`
+	Amount    int `json:"amount"`
+	Fee       int `json:"fee,omitempty"`
 	// Net is checked: amount less fee.
-	Net      int
-	Currency int
+	Net      int `json:"net,omitempty"`
+	Currency int `json:"currency,omitempty"`
 	// Account is checked: the merchant number.
-	Account int
-	Batch   int
+	Account int `json:"account,omitempty"`
+	Batch   int `json:"batch,omitempty"`
 	// Balance is checked: it grows by the net of each row.
-	Balance int
+	Balance int `json:"balance,omitempty"`
 	// Counterparty is dropped. It is named so that a reader of the layout sees it.
-	Counterparty int
+	Counterparty int `json:"counterparty,omitempty"`
 
 	// Booked are the statuses of money, NotBooked those that are none. Any other is a fault.
-	Booked, NotBooked []string
+	Booked    []string `json:"booked,omitempty"`
+	NotBooked []string `json:"not_booked,omitempty"`
 	// Types maps the words of the column Type to kinds. Any other word is a fault. Without a
 	// column a row is a payment, or a refund if its amount is negative.
-	Types map[string]Kind
+	Types map[string]Kind `json:"types,omitempty"`
 	// TimeFormats are layouts of package time. A time without an offset is in Zone, or in the
 	// account's time zone if Zone is nil.
-	TimeFormats []string
-	Zone        *time.Location
+	TimeFormats []string       `json:"time_formats"`
+	Zone        *time.Location `json:"-"`
 	// Decimal is the decimal separator, and Group the separators of thousands.
-	Decimal, Group string
+	Decimal string `json:"decimal"`
+	Group   string `json:"group,omitempty"`
 	// FeeNegative means that the file writes a deducted fee with a minus sign.
-	FeeNegative bool
+	FeeNegative bool `json:"fee_negative,omitempty"`
 	// Trailer is the first word of the last row; empty if there is none. TrailerCount is its
 	// column with the number of rows; its sums stand in the columns Amount, Fee and Net.
-	Trailer      string
-	TrailerCount int
+	Trailer      string `json:"trailer,omitempty"`
+	TrailerCount int    `json:"trailer_count,omitempty"`
 }
 
 // Validate returns ErrProfile with what is missing or contradictory.

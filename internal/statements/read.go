@@ -42,6 +42,16 @@ func Profiles() []string {
 	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(readers)), ProfileCSV)))
 }
 
+// NamesAccount reports whether the files of a profile name their account, so that a file of
+// another account can be refused. columns are those of the profile csv.
+func NamesAccount(profile string, columns *Layout) bool {
+	if profile == ProfileCSV {
+		return columns != nil && columns.Account > 0
+	}
+	layout, ok := layouts[profile]
+	return !ok || layout.Account > 0
+}
+
 // ErrProfile says that no reader has the profile, or that its configuration is wrong.
 var ErrProfile = errors.New("unusable profile of an account")
 

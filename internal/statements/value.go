@@ -113,7 +113,9 @@ func (f *found) text(text string, batch *regexp.Regexp) {
 		return
 	}
 	for _, groups := range batch.FindAllStringSubmatch(text, -1) {
-		once(&f.batch, &f.batchs, groups[min(1, len(groups)-1)])
+		if id := token(groups[min(1, len(groups)-1)]); id != "" { // a wide pattern may match a name
+			once(&f.batch, &f.batchs, id)
+		}
 	}
 }
 

@@ -61,6 +61,7 @@ type Journal struct {
 	batch, duration prometheus.Histogram
 	entries         *prometheus.CounterVec // type
 	receipts        *prometheus.CounterVec // movement
+	expected        *prometheus.CounterVec // kind
 }
 
 // New makes a sink. It connects when it runs.
@@ -91,6 +92,12 @@ func New(cfg Config) (*Journal, error) {
 	}, []string{"movement"})
 	for _, m := range journal.Movements {
 		j.receipts.WithLabelValues(m)
+	}
+	j.expected = with.NewCounterVec(prometheus.CounterOpts{
+		Name: "quittance_journal_expected_total", Help: "Rows of expected money inserted. A row that is inserted again is counted again.",
+	}, []string{"kind"})
+	for _, k := range journal.ExpectedKinds {
+		j.expected.WithLabelValues(k)
 	}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
@@ -123,12 +130,13 @@ func (j *Journal) Run(ctx context.Context) error {
 type item struct {
 	entry    journal.Entry
 	receipts []journal.Receipt
+	expected []journal.Expected
 }
 
 // decode returns the item of a record. The errors schemas.ErrUndecodable and
 // journal.ErrInvalidEntry are permanent.
 func (j *Journal) decode(r *kgo.Record) (out item, err error) {
-	switch strings.TrimPrefix(r.Topic, j.cfg.Kafka.Prefix) {
+	switch topic := strings.TrimPrefix(r.Topic, j.cfg.Kafka.Prefix); topic {
 	case schemas.TopicEvents, schemas.TopicCases:
 		var e record.Event
 		if err := j.cfg.Codec.Decode(r.Value, &e); err != nil {
@@ -137,6 +145,13 @@ func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 		out.entry = fromEvent(&e)
 		if out.receipts, err = fromMoney(&e); err != nil {
 			return out, err
+		}
+		if out.expected, err = toExpect(&e); err != nil {
+			return out, err
+		}
+		for i := range out.expected {
+			x := &out.expected[i]
+			x.SourceTopic, x.SourcePartition, x.SourceOffset, x.Version = topic, r.Partition, r.Offset, journal.ExpectedVersion(r.Offset)
 		}
 	case schemas.TopicCalls:
 		var c record.Call
@@ -160,6 +175,11 @@ func (i *item) validate() error {
 			return err
 		}
 	}
+	for x := range i.expected {
+		if err := i.expected[x].Validate(); err != nil {
+			return err
+		}
+	}
 	return i.entry.Validate()
 }
 
@@ -179,6 +199,9 @@ func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) er
 		for _, r := range items[i].receipts {
 			j.receipts.WithLabelValues(r.Movement).Inc()
 		}
+		for _, x := range items[i].expected {
+			j.expected.WithLabelValues(x.Kind).Inc()
+		}
 	}
 	return nil
 }
@@ -188,12 +211,17 @@ func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) er
 func (j *Journal) write(ctx context.Context, items []item) error {
 	entries := make([]journal.Entry, len(items))
 	var receipts []journal.Receipt
+	var expected []journal.Expected
 	for i := range items {
 		entries[i] = items[i].entry
 		receipts = append(receipts, items[i].receipts...)
+		expected = append(expected, items[i].expected...)
 	}
 	if err := j.cfg.Store.Insert(ctx, entries); err != nil {
 		return err
 	}
-	return j.cfg.Store.InsertReceipts(ctx, receipts)
+	if err := j.cfg.Store.InsertReceipts(ctx, receipts); err != nil {
+		return err
+	}
+	return j.cfg.Store.InsertExpected(ctx, expected)
 }

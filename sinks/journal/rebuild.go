@@ -31,15 +31,17 @@ type Rebuilt struct {
 	Unreadable int64
 	// Lines compare the events in Kafka with those in the journal, for all that occurred
 	// before the rebuild. Receipts compare the money of those events with the receipts, by
-	// movement instead of status.
-	Lines, Receipts []tally.Line
+	// movement instead of status. Expected compares it with the expected money, by state.
+	Lines, Receipts, Expected []tally.Line
 }
 
 // Equal reports whether all sums agree.
-func (r Rebuilt) Equal() bool { return tally.Equal(r.Lines) && tally.Equal(r.Receipts) }
+func (r Rebuilt) Equal() bool {
+	return tally.Equal(r.Lines) && tally.Equal(r.Receipts) && tally.Equal(r.Expected)
+}
 
-// Rebuild writes the entries and receipts of all events, events of cases, attempts and calls that Kafka has,
-// and compares the sums of the events and of the receipts. It removes no entry: Kafka keeps
+// Rebuild writes the entries, receipts and expected money of all events, events of cases,
+// attempts and calls that Kafka has, and compares the sums of the events, of the receipts and of the expected money. It removes no entry: Kafka keeps
 // attempts and calls for 90 days only, and the same record makes the same entry, which
 // replaces the earlier one. Therefore it may run beside the sink, may be interrupted, and
 // may be repeated. now is the service's time.
@@ -50,7 +52,7 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	source, money := tally.Tally{}, tally.Tally{}
+	source, money, expected := tally.Tally{}, tally.Tally{}, tally.Tally{}
 	done, seen := map[string]map[int32]int64{}, map[string]bool{}
 	for _, topic := range Topics() {
 		done[topic] = map[int32]int64{}
@@ -65,19 +67,16 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 				for r := range i.receipts {
 					money.Add(i.receipts[r].Tally())
 				}
+				for x := range i.expected {
+					expected.Add(i.expected[x].Tally())
+				}
 			}); err != nil {
 				return out, err
 			}
 		}
-		copied, err := j.cfg.Store.Tally(ctx, now)
-		if err != nil {
+		if err := j.compare(ctx, now, &out, source, money, expected); err != nil {
 			return out, err
 		}
-		receipts, err := j.cfg.Store.TallyReceipts(ctx, now)
-		if err != nil {
-			return out, err
-		}
-		out.Lines, out.Receipts = tally.Compare(source, copied), tally.Compare(money, receipts)
 		if out.Equal() || pass == rebuildPasses {
 			return out, nil
 		}
@@ -85,6 +84,22 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 			return out, ctx.Err()
 		}
 	}
+}
+
+// compare sets the lines of a result to those of the sums in Kafka and in ClickHouse.
+func (j *Journal) compare(ctx context.Context, now time.Time, out *Rebuilt, source, money, expected tally.Tally) error {
+	for _, c := range []struct {
+		lines *[]tally.Line
+		kafka tally.Tally
+		read  func(context.Context, time.Time) (tally.Tally, error)
+	}{{&out.Lines, source, j.cfg.Store.Tally}, {&out.Receipts, money, j.cfg.Store.TallyReceipts}, {&out.Expected, expected, j.cfg.Store.TallyExpected}} {
+		copied, err := c.read(ctx, now)
+		if err != nil {
+			return err
+		}
+		*c.lines = tally.Compare(c.kafka, copied)
+	}
+	return nil
 }
 
 // repeated reports whether an entry of the same id and day was there before, which the

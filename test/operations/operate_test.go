@@ -166,6 +166,7 @@ func (o deliveryOperator) withoutAFile(t *testing.T) {
 	o.Says(t, "Contribution foncière", "mappings", "list", "impots")
 	o.Says(t, "all others", "mappings", "remove", "impots", "--erp-code", "9100")
 	o.Refused(t, "--erp-code: the agency has no mapping of this code", "mappings", "remove", "impots", "--erp-code", "9101")
+	o.Says(t, "CG3930011000101013451300019", "accounts", "list", "impots")
 	answers("without-origin", "embedded", http.StatusUnprocessableEntity)
 	o.Says(t, "https://vignettes.example", "origins", "add", "https://vignettes.example", "--application", "Vignettes")
 	answers("with-origin", "embedded", http.StatusCreated)

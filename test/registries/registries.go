@@ -94,6 +94,21 @@ agencies:
     clerks:
       - {code: c01, name: Guichet 1, counter: Hall, payment_limit: 500000, day_limit: 2000000, active: true, keys: [{secret: ck_test_aaaaaaaaaaaaaaaaaaaaaaaa}, {secret: ck_live_aaaaaaaaaaaaaaaaaaaaaaaa}]}
       - {code: c02, name: Guichet 2, counter: Annexe, keys: [{secret: ck_test_bbbbbbbbbbbbbbbbbbbbbbbb}]}
+    accounts:
+      test:
+        - {code: mtn, kind: operator, offer: momo, number: "46733123454", profile: mtn, zone: Africa/Brazzaville, cutoff: "17:00", grace_days: 3, settles_to: banque}
+        - {code: mtn-old, kind: operator, offer: momo, fingerprint: 0123456789abcdef, number: "46733123455", profile: mtn, settles_to: banque}
+        - {code: guichets, kind: cash, profile: cash-slip, settles_to: banque}
+        - {code: banque, kind: bank, iban: CG39 3001 1000 1010 1345 1300 019, profile: camt.053, batch_pattern: '\bMTN-\d{8}\b'}
+        - {code: card, kind: acquirer, offer: card, currency: EUR, profile: card-settlement}
+      live:
+        - code: bourse
+          kind: bank
+          number: 30012-00105-00012345678-90
+          currency: EUR
+          profile: csv
+          zone: Europe/Paris
+          columns: {separators: ";", width: 6, header: [Date, "", "", "", "", ""], id: [2, 3], time: 1, amount: 4, currency: 5, account: 6, time_formats: [02/01/2006], decimal: ",", group: " ."}
 `
 
 // Edit returns Full with the first occurrence of a text replaced by another.

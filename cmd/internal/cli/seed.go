@@ -27,8 +27,8 @@ func seed() Command {
 				return err
 			}
 			return m.show(reportJSON(report), func(p *page) {
-				p.say("%s: %d agencies, %d applications, %d services, %d keys, %d webhook endpoints, %d clerks: %s", m.args[0],
-					report.Agencies, report.Applications, report.Services, report.Keys, report.Endpoints, report.Clerks,
+				p.say("%s: %d agencies, %d applications, %d services, %d keys, %d webhook endpoints, %d clerks, %d accounts: %s", m.args[0],
+					report.Agencies, report.Applications, report.Services, report.Keys, report.Endpoints, report.Clerks, report.Accounts,
 					map[bool]string{true: "applied", false: "nothing changed"}[report.Changed])
 				for _, m := range report.Minted {
 					p.say("new secret, shown once: %s %s", m.Path, m.Secret.Reveal())
@@ -45,7 +45,7 @@ func seed() Command {
 func reportJSON(r file.Report) object {
 	return object{
 		"Agencies", r.Agencies, "Applications", r.Applications, "Services", r.Services, "Keys", r.Keys, "Endpoints", r.Endpoints,
-		"Clerks", r.Clerks, "Changed", r.Changed, "Notes", r.Notes,
+		"Clerks", r.Clerks, "Accounts", r.Accounts, "Changed", r.Changed, "Notes", r.Notes,
 		"Minted", mapped(r.Minted, func(m file.Minted) object { return object{"Path", m.Path, "Secret", m.Secret.Reveal()} }),
 	}
 }

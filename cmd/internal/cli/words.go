@@ -13,6 +13,7 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/form"
 	"quittance/internal/operation"
+	"quittance/internal/receipts"
 )
 
 // words has the texts for the codes of refused operations.
@@ -57,27 +58,35 @@ var words = map[string]func(operation.Args) string{
 	"application.portal_has_none":   filled("the application of a citizen portal has no such limit: nobody has a key for it"),
 	"application.second_integrator": filled("the agency has an integrator application already: {application}"),
 	"citizen.subject_malformed":     filled("must be 1 to {most} bytes of UTF-8, without control characters, and without spaces at its ends"),
-	"citizen.phone_invalid":         filled("must be a mobile number of Congo, such as +242 06 600 00 01"),
-	"citizen.email_invalid":         filled("must be an e-mail address, such as name@example.org"),
-	"clerk.code_malformed":          filled("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
-	"clerk.counter_malformed":       filled("must be 1 to {most} printable characters: the desk or place; a new clerk needs one"),
-	"clerk.key_unknown":             filled("no clerk's key has the id {id}; `quittance clerks list` shows them"),
-	"clerk.limit_out_of_range":      filled("must be an amount in XAF from 0 to {most}; 0 is no limit"),
-	"clerk.name_malformed":          filled("must be 1 to {most} printable characters; a new clerk needs one"),
-	"clerk.not_a_name":              filled("that is neither AGENCY/CODE, such as impots/c01, nor the id of a key; `quittance clerks list` shows them"),
-	"clerk.device_unknown":          filled("no device has the id {id}, or it has forgotten its clerk already; `quittance clerks devices` lists them"),
-	"clerk.not_a_device":            filled("that is neither AGENCY/CODE, such as impots/c01, nor the id of a device; `quittance clerks devices` lists them"),
-	"clerk.pin_guessable":           filled("anybody would try this PIN first; avoid sequences and repeated digits"),
-	"clerk.pin_malformed":           filled("must have {least} to {most} digits"),
-	"clerk.too_many_keys":           filled("{clerk} has {keys} in force already, the maximum; end one with `quittance clerks revoke KEY_ID`"),
-	"clerk.unknown":                 filled("no agency has such a clerk; `quittance clerks list` shows them as AGENCY/CODE"),
-	"endpoint.overlap_negative":     filled("must not be negative: 0 ends the old secret at once"),
-	"endpoint.too_many_secrets":     filled("{signing} secrets sign already, and {most} is the most: the older one ends at {ends_at}; rotate again after that, or end both at once with --overlap 0"),
-	"endpoint.exists":               filled("endpoint {id} of this owner has this address; `quittance endpoints set {id}` changes it"),
-	"endpoint.removed":              filled("this endpoint was removed at {at}; `quittance endpoints add` with its owner and address restores it"),
-	"endpoint.url_refused":          filled("{why}"),
-	"endpoint.unknown":              filled("no webhook endpoint has this id; `quittance endpoints list` shows them"),
-	"origin.malformed":              filled("must be https origins in lower case without a path, such as https://guichet.example"),
+	"account.unknown": func(a operation.Args) string {
+		if codes, _ := a["accounts"].([]string); len(codes) > 0 {
+			return fmt.Sprintf("%v has no account of this code in the mode %v; it has: %s", a["agency"], a["mode"], some(codes))
+		}
+		return fmt.Sprintf("%v has no accounts in the mode %v: add them to `accounts` of its registry file, and apply it with `quittance seed FILE`", a["agency"], a["mode"])
+	},
+	"citizen.phone_invalid":     filled("must be a mobile number of Congo, such as +242 06 600 00 01"),
+	"citizen.email_invalid":     filled("must be an e-mail address, such as name@example.org"),
+	"clerk.code_malformed":      filled("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
+	"clerk.counter_malformed":   filled("must be 1 to {most} printable characters: the desk or place; a new clerk needs one"),
+	"clerk.key_unknown":         filled("no clerk's key has the id {id}; `quittance clerks list` shows them"),
+	"clerk.limit_out_of_range":  filled("must be an amount in XAF from 0 to {most}; 0 is no limit"),
+	"clerk.name_malformed":      filled("must be 1 to {most} printable characters; a new clerk needs one"),
+	"clerk.not_a_name":          filled("that is neither AGENCY/CODE, such as impots/c01, nor the id of a key; `quittance clerks list` shows them"),
+	"clerk.device_unknown":      filled("no device has the id {id}, or it has forgotten its clerk already; `quittance clerks devices` lists them"),
+	"clerk.not_a_device":        filled("that is neither AGENCY/CODE, such as impots/c01, nor the id of a device; `quittance clerks devices` lists them"),
+	"clerk.pin_guessable":       filled("anybody would try this PIN first; avoid sequences and repeated digits"),
+	"clerk.pin_malformed":       filled("must have {least} to {most} digits"),
+	"clerk.too_many_keys":       filled("{clerk} has {keys} in force already, the maximum; end one with `quittance clerks revoke KEY_ID`"),
+	"clerk.unknown":             filled("no agency has such a clerk; `quittance clerks list` shows them as AGENCY/CODE"),
+	"endpoint.overlap_negative": filled("must not be negative: 0 ends the old secret at once"),
+	"endpoint.too_many_secrets": filled("{signing} secrets sign already, and {most} is the most: the older one ends at {ends_at}; rotate again after that, or end both at once with --overlap 0"),
+	"endpoint.exists":           filled("endpoint {id} of this owner has this address; `quittance endpoints set {id}` changes it"),
+	"endpoint.removed":          filled("this endpoint was removed at {at}; `quittance endpoints add` with its owner and address restores it"),
+	"endpoint.url_refused":      filled("{why}"),
+	"endpoint.unknown":          filled("no webhook endpoint has this id; `quittance endpoints list` shows them"),
+	receipts.CodeAnnounced:      filled("the key {kid} is public already and signs {mode} receipts from {from} on; rotate again after that, or revoke it first if it was stolen"),
+	receipts.CodeUnknownKey:     filled("no key of receipts has this kid; `quittance receipts keys list` shows them"),
+	"origin.malformed":          filled("must be https origins in lower case without a path, such as https://guichet.example"),
 	"origin.unknown": func(a operation.Args) string {
 		if origins, _ := a["origins"].([]string); len(origins) > 0 {
 			return "is not among the owner's origins, which are: " + some(origins)

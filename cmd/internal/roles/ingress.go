@@ -18,6 +18,7 @@ import (
 	"quittance/ingress/ministry"
 	"quittance/ingress/pages"
 	"quittance/ingress/problem"
+	"quittance/ingress/verify"
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/commands"
@@ -115,6 +116,14 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	keys, err := b.receiptKeys()
+	if err != nil {
+		return err
+	}
+	papers, err := verify.New(verify.Config{Keys: keys, Now: b.Now, Log: b.Log})
+	if err != nil {
+		return err
+	}
 
 	r, err := b.router(checkoutURL)
 	if err != nil {
@@ -123,7 +132,7 @@ func (b *Base) ingress() error {
 	// A page that frames a session may also ask for its completion token.
 	api.Routes(r.With(hosted.CrossOrigin))
 	sdk.Routes(r)
-	for _, part := range []interface{ Routes(chi.Router) }{hosted, reports, counters, partners, taxpayers, portal, manual} {
+	for _, part := range []interface{ Routes(chi.Router) }{hosted, reports, counters, partners, taxpayers, portal, papers, manual} {
 		part.Routes(r)
 	}
 	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})

@@ -38,7 +38,7 @@ type Options struct {
 // Report says what a registry file holds and what it changed.
 type Report struct {
 	// Counts of what the file holds.
-	Agencies, Applications, Services, Keys, Endpoints, Clerks int
+	Agencies, Applications, Services, Keys, Endpoints, Clerks, Accounts int
 	// Changed is false when the database already held all of it.
 	Changed bool
 	// Minted are the secrets made for new endpoints without one. Show them once.
@@ -88,7 +88,7 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, text 
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "registry.apply", Subject: "registry", Detail: map[string]any{
 			"agencies": report.Agencies, "applications": report.Applications, "services": report.Services,
-			"keys": report.Keys, "endpoints": report.Endpoints, "clerks": report.Clerks,
+			"keys": report.Keys, "endpoints": report.Endpoints, "clerks": report.Clerks, "accounts": report.Accounts,
 		}})
 	})
 	if err != nil {
@@ -183,6 +183,12 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 		operator, _ := w.operators.Offer(c.Offer) // the parser has found it
 		if err := w.PutAccount(ctx, c, operator); err != nil {
 			return err
+		}
+	}
+	for _, s := range a.statementAccounts {
+		w.report.Accounts++
+		if err := w.PutStatementAccount(ctx, s.StatementAccount); err != nil {
+			return fmt.Errorf("%s: %w", s.path, err)
 		}
 	}
 	for _, app := range a.applications {

@@ -138,6 +138,7 @@ func (c *checker) agency(a agency) {
 		c.application(a, app)
 	}
 	c.portal(a)
+	c.statementAccounts(a)
 	clerks := map[string]bool{}
 	for _, clerk := range a.clerks {
 		if a.ID == "" || clerk.Code == "" {

@@ -45,6 +45,7 @@ type agency struct {
 	fees                []db.UpsertFeeParams
 	erp                 []registry.ERPSettings
 	accounts            []registry.StoredAccount
+	statementAccounts   []statementAccount
 	applications        []application
 	portal              *portal // nil: omitted
 	clerks              []clerk
@@ -177,6 +178,13 @@ func (o object) agency() agency {
 	o.objects("fees", func(o object) { a.fees = append(a.fees, o.fee(a.ID)) })
 	o.modes("erp", func(o object, live bool) { a.erp = append(a.erp, o.erp(a.ID, live)) })
 	o.modes("connectors", func(o object, live bool) { a.accounts = append(a.accounts, o.accounts(a.ID, live)...) })
+	o.object("accounts", func(o object) {
+		for _, live := range []bool{false, true} {
+			o.objects(registry.Mode(live), func(o object) {
+				a.statementAccounts = append(a.statementAccounts, o.statementAccount(a.ID, live))
+			})
+		}
+	})
 	o.objects("applications", func(o object) { a.applications = append(a.applications, o.application(a.ID)) })
 	o.object("portal", func(o object) { a.portal = o.portal(a.UpsertAgencyParams) })
 	o.objects("clerks", func(o object) { a.clerks = append(a.clerks, o.clerk(a.ID)) })

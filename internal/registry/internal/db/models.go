@@ -110,6 +110,25 @@ type ServiceMapping struct {
 	ServiceCode string
 }
 
+type StatementAccount struct {
+	AgencyID      string
+	Live          bool
+	Code          string
+	Kind          string
+	Offer         *string
+	Fingerprint   string
+	Iban          string
+	Number        string
+	Currency      string
+	Profile       string
+	Zone          string
+	CutoffMinutes int64
+	GraceDays     int64
+	SettlesTo     *string
+	BatchPattern  string
+	Columns       []byte
+}
+
 type WebhookEndpoint struct {
 	ID            string
 	ApplicationID *string

@@ -798,6 +798,47 @@ func (q *Queries) SingleApprovalBelow(ctx context.Context, id string) (int64, er
 	return single_approval_below, err
 }
 
+const statementAccounts = `-- name: StatementAccounts :many
+SELECT agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes, grace_days, settles_to, batch_pattern, columns FROM statement_accounts ORDER BY agency_id, live, code
+`
+
+func (q *Queries) StatementAccounts(ctx context.Context) ([]StatementAccount, error) {
+	rows, err := q.db.Query(ctx, statementAccounts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StatementAccount
+	for rows.Next() {
+		var i StatementAccount
+		if err := rows.Scan(
+			&i.AgencyID,
+			&i.Live,
+			&i.Code,
+			&i.Kind,
+			&i.Offer,
+			&i.Fingerprint,
+			&i.Iban,
+			&i.Number,
+			&i.Currency,
+			&i.Profile,
+			&i.Zone,
+			&i.CutoffMinutes,
+			&i.GraceDays,
+			&i.SettlesTo,
+			&i.BatchPattern,
+			&i.Columns,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const suspendedEndpoints = `-- name: SuspendedEndpoints :many
 SELECT destination_id, suspended_at FROM delivery_destinations WHERE kind = 'webhook' AND suspended_at IS NOT NULL
 `
@@ -1122,6 +1163,57 @@ type UpsertServiceMappingParams struct {
 
 func (q *Queries) UpsertServiceMapping(ctx context.Context, arg UpsertServiceMappingParams) error {
 	_, err := q.db.Exec(ctx, upsertServiceMapping, arg.AgencyID, arg.ErpCode, arg.ServiceCode)
+	return err
+}
+
+const upsertStatementAccount = `-- name: UpsertStatementAccount :exec
+INSERT INTO statement_accounts (agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes,
+    grace_days, settles_to, batch_pattern, columns)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+    $13, $14, $15, $16)
+ON CONFLICT (agency_id, live, code) DO UPDATE SET fingerprint = excluded.fingerprint, iban = excluded.iban, number = excluded.number,
+    profile = excluded.profile, cutoff_minutes = excluded.cutoff_minutes, grace_days = excluded.grace_days,
+    settles_to = excluded.settles_to, batch_pattern = excluded.batch_pattern, columns = excluded.columns
+`
+
+type UpsertStatementAccountParams struct {
+	AgencyID      string
+	Live          bool
+	Code          string
+	Kind          string
+	Offer         *string
+	Fingerprint   string
+	Iban          string
+	Number        string
+	Currency      string
+	Profile       string
+	Zone          string
+	CutoffMinutes int64
+	GraceDays     int64
+	SettlesTo     *string
+	BatchPattern  string
+	Columns       []byte
+}
+
+func (q *Queries) UpsertStatementAccount(ctx context.Context, arg UpsertStatementAccountParams) error {
+	_, err := q.db.Exec(ctx, upsertStatementAccount,
+		arg.AgencyID,
+		arg.Live,
+		arg.Code,
+		arg.Kind,
+		arg.Offer,
+		arg.Fingerprint,
+		arg.Iban,
+		arg.Number,
+		arg.Currency,
+		arg.Profile,
+		arg.Zone,
+		arg.CutoffMinutes,
+		arg.GraceDays,
+		arg.SettlesTo,
+		arg.BatchPattern,
+		arg.Columns,
+	)
 	return err
 }
 
