@@ -59,19 +59,14 @@ func noticeNewLink(ctx context.Context, tx pgx.Tx, citizenID string, subject Sub
 	return err
 }
 
-// Reach returns the proven addresses of an account, the oldest first, and its language. An
-// account that is gone has none.
-func (s *Store) Reach(ctx context.Context, citizenID string) ([]contact.Address, money.Language, error) {
+// Language returns the language of an account; French for one that is gone.
+func (s *Store) Language(ctx context.Context, citizenID string) (money.Language, error) {
 	var locale string
 	err := s.cfg.Pool.QueryRow(ctx, `SELECT locale FROM citizens WHERE id = $1`, citizenID).Scan(&locale)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, "", nil
+		return money.French, nil
 	}
-	if err != nil {
-		return nil, "", failed("reading a citizen's language", err)
-	}
-	addresses, err := s.Addresses(ctx, citizenID)
-	return addresses, money.Language(locale), err
+	return money.Language(locale), failed("reading a citizen's language", err)
 }
 
 // maxUnsent is the number of notices that cannot be sent after which Tell gives up for now.

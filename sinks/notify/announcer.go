@@ -1,12 +1,10 @@
 package notify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,30 +39,13 @@ const (
 	announceAtOnce = 16
 )
 
-// People are those whom a session's messages reach.
-type People struct {
-	To     []Addressee
-	Locale money.Language
-}
-
-// Addressee is an address that a message goes to. As is part of the message's id: whose address
-// it is, without the address.
-type Addressee struct {
-	contact.Address
-	As string
-}
-
-func (p People) has(a contact.Address) bool {
-	return slices.ContainsFunc(p.To, func(x Addressee) bool { return x.Address == a })
-}
-
 // Contacts finds the people of a session.
 type Contacts interface {
 	// Customer opens the contact data of a session (personal.Store). Errors wrap
 	// personal.ErrErased and personal.ErrMalformed, or are those of a Postgres that is away.
 	Customer(ctx context.Context, sessionID string, sealed []byte) (checkout.Customer, error)
-	// Account returns the addresses of a citizen's account; none for an account that is gone.
-	Account(ctx context.Context, citizenID string) (People, error)
+	// Language returns the language of a citizen's account; French for one that is gone.
+	Language(ctx context.Context, citizenID string) (money.Language, error)
 }
 
 // Sender writes messages: notify.Sender.
@@ -208,16 +189,20 @@ func (a *Announcer) announce(ctx context.Context, read []news, _ []consume.Move)
 // tell makes the messages of an event.
 func (a *Announcer) tell(ctx context.Context, n news) error {
 	s := n.event.Session
-	people, why, err := a.people(ctx, s)
+	addresses, why, err := a.addresses(ctx, s)
+	lang := money.French
+	if err == nil && s.CitizenID != "" {
+		lang, err = a.cfg.Contacts.Language(ctx, s.CitizenID)
+	}
 	if err != nil {
 		return fmt.Errorf("finding whom to tell about session %s: %w", s.ID, err)
 	}
-	if len(people.To) == 0 {
+	if len(addresses) == 0 {
 		a.announced.WithLabelValues(why).Inc()
 		return nil
 	}
-	for _, to := range people.To {
-		if err := a.cfg.Sender.Send(ctx, a.message(n, to, people.Locale)); err != nil {
+	for _, to := range addresses {
+		if err := a.cfg.Sender.Send(ctx, a.message(n, to, lang)); err != nil {
 			var wrong *notify.FieldError
 			if !errors.As(err, &wrong) {
 				return err
@@ -232,7 +217,7 @@ func (a *Announcer) tell(ctx context.Context, n news) error {
 }
 
 // message returns the message of an event to an address.
-func (a *Announcer) message(n news, to Addressee, lang money.Language) notify.Message {
+func (a *Announcer) message(n news, to contact.Address, lang money.Language) notify.Message {
 	s := n.event.Session
 	agency, ok := a.cfg.Agency(s.TenantID)
 	if !ok {
@@ -255,33 +240,27 @@ func (a *Announcer) message(n news, to Addressee, lang money.Language) notify.Me
 	if n.kind.Name == notify.Receipt.Name {
 		m.Variables[notify.VariableSession] = s.ID
 	}
-	m.ID = notify.MessageID(m.Kind, m.Channel, n.event.ID, to.As)
+	m.ID = notify.MessageID(m.Kind, m.Channel, n.event.ID)
 	return m
 }
 
-// people returns whom the messages about a session reach: the customer of its integrator, and
-// the account of the citizen whose cart it is. Without addresses it says why there are none.
-func (a *Announcer) people(ctx context.Context, s checkout.Session) (p People, why string, err error) {
-	p, why = People{Locale: money.French}, announceNobody
-	if s.CitizenID != "" {
-		if p, err = a.cfg.Contacts.Account(ctx, s.CitizenID); err != nil {
-			return p, why, err
-		}
-	}
-	p.Locale = cmp.Or(p.Locale, money.French)
+// addresses returns where the messages about a session go: to the customer that its integrator
+// or the citizen portal named. Without addresses it says why there are none.
+func (a *Announcer) addresses(ctx context.Context, s checkout.Session) (out []contact.Address, why string, err error) {
 	if len(s.CustomerSealed) == 0 {
-		return p, why, nil
+		return nil, announceNobody, nil
 	}
 	c, err := a.cfg.Contacts.Customer(ctx, s.ContactID(), s.CustomerSealed)
 	switch {
 	case errors.Is(err, personal.ErrErased):
-		return p, announceErased, nil
+		return nil, announceErased, nil
 	case errors.Is(err, personal.ErrMalformed):
 		a.cfg.Log.LogAttrs(ctx, slog.LevelError, "the contact data of a session does not open", slog.String("session_id", s.ID), slog.Any("error", err))
-		return p, announceUnreachable, nil
+		return nil, announceUnreachable, nil
 	case err != nil:
-		return p, why, err
+		return nil, "", err
 	}
+	why = announceNobody
 	for _, given := range []struct {
 		kind contact.Kind
 		text string
@@ -290,9 +269,9 @@ func (a *Announcer) people(ctx context.Context, s checkout.Session) (p People, w
 			continue
 		}
 		why = announceUnreachable // an integrator may give a number of another country
-		if to, err := contact.Parse(given.kind, given.text); err == nil && !p.has(to) {
-			p.To = append(p.To, Addressee{to, "customer"})
+		if to, err := contact.Parse(given.kind, given.text); err == nil {
+			out = append(out, to)
 		}
 	}
-	return p, why, nil
+	return out, why, nil
 }

@@ -13,7 +13,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
-	"quittance/internal/contact"
 	"quittance/internal/deliveries"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
@@ -23,20 +22,17 @@ import (
 	deliverytest "quittance/test/deliveries"
 )
 
-// contacts finds the customers of sessions in the store, and one account.
-type contacts struct {
-	*personal.Store
-	account notify.People
-}
+// contacts finds the customers of sessions in the store. All accounts are of English.
+type contacts struct{ *personal.Store }
 
-func (c contacts) Account(context.Context, string) (notify.People, error) { return c.account, nil }
+func (contacts) Language(context.Context, string) (money.Language, error) { return money.English, nil }
 
 // announcer makes an announcer of the world, with its metrics.
-func (w *world) announcer(account notify.People) (*notify.Announcer, *prometheus.Registry) {
+func (w *world) announcer() (*notify.Announcer, *prometheus.Registry) {
 	w.t.Helper()
 	metrics := prometheus.NewRegistry()
 	a, err := notify.NewAnnouncer(notify.AnnouncerConfig{
-		Kafka: w.Kafka, Codec: w.Codec, Contacts: contacts{w.personal, account}, Sender: w.sender,
+		Kafka: w.Kafka, Codec: w.Codec, Contacts: contacts{w.personal}, Sender: w.sender,
 		Agency: func(id string) (string, bool) { return "Direction générale des impôts", id == "agency" },
 		Now:    w.Now, Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: metrics,
 	})
@@ -99,12 +95,8 @@ func TestAnnouncements(t *testing.T) {
 	partner.Cashin = &checkout.Cashin{}
 	test := w.paid("chs_test", checkout.Customer{Email: "essai@example.org"})
 	test.Live = false
-	account, err := contact.ParseEmail("compte@example.org")
-	if err != nil {
-		t.Fatal(err)
-	}
-	citizen := whole
-	citizen.ID, citizen.CitizenID, citizen.CustomerSealed = "chs_citizen", "018f0000-0000-7000-8000-00000000000c", nil
+	citizen := w.paid("chs_citizen", checkout.Customer{Email: "compte@example.org"})
+	citizen.CitizenID = "018f0000-0000-7000-8000-00000000000c"
 	reversed := w.paid("chs_reversed", checkout.Customer{Email: "annule@example.org"})
 	reversed.ReversedAt = w.Now()
 	late := w.paid("chs_late", checkout.Customer{Email: "tard@example.org"})
@@ -120,7 +112,7 @@ func TestAnnouncements(t *testing.T) {
 		w.event(checkout.EventCaseResolved, late, map[string]string{checkout.DetailCaseID: "case1", checkout.DetailResolution: "refund"}),
 		{Topic: w.Kafka.Prefix + schemas.TopicEvents, Value: []byte("no event")},
 	}
-	a, metrics := w.announcer(notify.People{To: []notify.Addressee{{Address: account, As: "account/0"}}, Locale: money.English})
+	a, metrics := w.announcer()
 	w.publish(append(records, records...)...)
 	w.start()
 	deliverytest.Start(t, a)

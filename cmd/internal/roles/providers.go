@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"quittance/checkout"
+	"quittance/checkout/money"
 	"quittance/internal/citizens"
 	"quittance/internal/clock"
 	messages "quittance/internal/notify"
@@ -168,14 +168,8 @@ type contacts struct {
 	accounts *citizens.Store
 }
 
-// Account returns the addresses of an account.
-func (c contacts) Account(ctx context.Context, citizenID string) (notify.People, error) {
-	addresses, locale, err := c.accounts.Reach(ctx, citizenID)
-	p := notify.People{Locale: locale}
-	for i, a := range addresses {
-		p.To = append(p.To, notify.Addressee{Address: a, As: "account/" + strconv.Itoa(i)})
-	}
-	return p, err
+func (c contacts) Language(ctx context.Context, citizenID string) (money.Language, error) {
+	return c.accounts.Language(ctx, citizenID)
 }
 
 // Messages returns the process's sender of messages to people, for roles that need registry
