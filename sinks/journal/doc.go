@@ -1,7 +1,8 @@
 // Package journal writes the reconciliation journal: it reads checkout.events,
 // cases.events, deliveries.attempts and collections.calls from Kafka and inserts them into
 // ClickHouse in batches (internal/journal): an entry for each record, and a receipt for each
-// movement of money that an event tells of. An operator may report money of no known session
+// movement of money that an event tells of. The lines of reconciliation.statements become
+// rows of statement_lines; a line that comes again in an overlapping statement stays one row. An operator may report money of no known session
 // several times: the event that opens its case has the receipt, and there is one. It also copies the names of agencies and applications.
 //
 // # Guarantees

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -25,21 +26,26 @@ const (
 // Rebuilt has the result of a rebuild.
 type Rebuilt struct {
 	// Events, Cases, Attempts and Calls are the numbers of entries that were written. Cases
-	// are those of cases.events.
-	Events, Cases, Attempts, Calls int64
+	// are those of cases.events. Statements is the number of records of statements, lines
+	// included.
+	Events, Cases, Attempts, Calls, Statements int64
 	// Unreadable is the number of records that cannot be decoded or make no valid entry.
 	Unreadable int64
 	// Lines compare the events in Kafka with those in the journal, for all that occurred
 	// before the rebuild. Receipts compare the money of those events with the receipts, by
-	// movement instead of status.
-	Lines, Receipts []tally.Line
+	// movement instead of status. StatementLines compare the lines of statements, by kind
+	// instead of status.
+	Lines, Receipts, StatementLines []tally.Line
 }
 
 // Equal reports whether all sums agree.
-func (r Rebuilt) Equal() bool { return tally.Equal(r.Lines) && tally.Equal(r.Receipts) }
+func (r Rebuilt) Equal() bool {
+	return tally.Equal(r.Lines) && tally.Equal(r.Receipts) && tally.Equal(r.StatementLines)
+}
 
-// Rebuild writes the entries and receipts of all events, events of cases, attempts and calls that Kafka has,
-// and compares the sums of the events and of the receipts. It removes no entry: Kafka keeps
+// Rebuild writes the entries and receipts of all events, events of cases, attempts and calls
+// that Kafka has, and the lines of all statements, and compares the sums of the events, of the
+// receipts and of the lines. It removes no entry: Kafka keeps
 // attempts and calls for 90 days only, and the same record makes the same entry, which
 // replaces the earlier one. Therefore it may run beside the sink, may be interrupted, and
 // may be repeated. now is the service's time.
@@ -50,7 +56,7 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	source, money := tally.Tally{}, tally.Tally{}
+	source, money, lines := tally.Tally{}, tally.Tally{}, tally.Tally{}
 	done, seen := map[string]map[int32]int64{}, map[string]bool{}
 	for _, topic := range Topics() {
 		done[topic] = map[int32]int64{}
@@ -58,7 +64,10 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	for pass := 1; ; pass++ {
 		for _, topic := range Topics() {
 			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, func(i *item) {
-				if i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) || repeated(seen, &i.entry) {
+				if i.line != nil && !repeatedLine(seen, i.line) {
+					lines.Add(i.line.Tally())
+				}
+				if i.entry == nil || i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) || repeated(seen, i.entry) {
 					return
 				}
 				source.Add(i.entry.Tally())
@@ -77,7 +86,11 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 		if err != nil {
 			return out, err
 		}
-		out.Lines, out.Receipts = tally.Compare(source, copied), tally.Compare(money, receipts)
+		stated, err := j.cfg.Store.TallyLines(ctx)
+		if err != nil {
+			return out, err
+		}
+		out.Lines, out.Receipts, out.StatementLines = tally.Compare(source, copied), tally.Compare(money, receipts), tally.Compare(lines, stated)
 		if out.Equal() || pass == rebuildPasses {
 			return out, nil
 		}
@@ -100,6 +113,15 @@ func repeated(seen map[string]bool, e *journal.Entry) bool {
 	return before
 }
 
+// repeatedLine reports whether a line of the same content was there before, in an overlapping
+// statement.
+func repeatedLine(seen map[string]bool, l *journal.Line) bool {
+	key := fmt.Sprintf("%s/%t/%s/%s/%d", l.TenantID, l.Livemode, l.Account, l.ID, l.Content)
+	before := seen[key]
+	seen[key] = true
+	return before
+}
+
 // pass writes the entries of the records of a topic that no earlier pass has read.
 func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done map[int32]int64, out *Rebuilt, progress kafka.Progress, each func(*item)) error {
 	spans, err := kafka.Bounds(ctx, adm, j.cfg.Kafka.Prefix+topic)
@@ -110,7 +132,7 @@ func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done
 		span.From = max(span.From, done[p])
 		spans[p] = span
 	}
-	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls}[topic]
+	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls, schemas.TopicStatements: &out.Statements}[topic]
 	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]item, error) {
 		i, err := j.decode(r)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/internal/statements/intake"
 )
 
 func secrets() Command {
@@ -53,7 +54,7 @@ func reseal() Command {
 }
 
 // sealedPeople are the tables of personal data beside the registry's secrets.
-var sealedPeople = []personal.Sealed{personal.DataKeys, citizens.SealedAddresses}
+var sealedPeople = []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, intake.Originals}
 
 // resealBatch is the number of values in a transaction.
 const resealBatch = 500
