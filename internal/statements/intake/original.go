@@ -114,7 +114,7 @@ func (s *Store) original(ctx context.Context, id uuid.UUID) ([]byte, error) {
 	}
 	var zipped []byte
 	for i, part := range parts {
-		nonce, bound := partNonce(uint32(i), i == len(parts)-1) //nolint:gosec // a few thousand
+		nonce, bound := partNonce(uint32(i), i == len(parts)-1)
 		if zipped, err = gcm.Open(zipped, nonce, part, bound); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrOriginal, err)
 		}
