@@ -483,7 +483,9 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 // surplusOf returns the id of the orphan that an honoured mismatch leaves.
 func surplusOf(collectionID string) string { return collectionID + surplusSuffix }
 
-func (c Case) isSurplus() bool {
+// Surplus reports whether the case is the surplus of an honoured mismatch. Its money is a part
+// of what the mismatch reported.
+func (c Case) Surplus() bool {
 	return c.Kind == CaseOrphan && c.By == "" && strings.HasSuffix(c.CollectionID, surplusSuffix)
 }
 

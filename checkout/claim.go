@@ -78,7 +78,7 @@ func (s Session) DueState(due Item) DueState {
 func (c Case) holdsClaims() bool {
 	switch c.Kind {
 	case CaseLatePayment, CaseMismatch, CaseOrphan:
-		return c.Open() && !c.isSurplus()
+		return c.Open() && !c.Surplus()
 	case CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation:
 	}
 	return false

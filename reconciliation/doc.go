@@ -33,6 +33,30 @@
 // may skip a granule without looking at others that hold the same key, because a row that is
 // written twice has the same references. The view receipts has these settings.
 //
+// # Expected money
+//
+// The table expected_money has one entry (journal.Expected) for each collection whose money was
+// received, whether completed, late, orphaned or mismatched, with its items and fee; for each
+// sum that was given back, negative; and for each collection that its operator has not decided.
+// It is what lines of statements must prove, so nothing is netted:
+//
+//	checkout.completed      received, completed; none if a case completed the session late
+//	checkout.late_payment   received, late
+//	collection.mismatched   received, mismatch, with the amount that was reported
+//	collection.orphaned     received, orphan; none for the surplus of an honoured mismatch, which
+//	                        is a part of its report, nor for a report of no known session
+//	case.opened             received, orphan, if the case is about such a report
+//	checkout.reversed       given_back
+//	case.resolved           given_back of a mismatch, an orphan or a surplus; if the operator has
+//	                        replaced its report, the entry of the mismatch is withdrawn
+//	checkout.failed, .expired, .cancelled   undecided, if the operator may still have the money;
+//	                        withdrawn when it decides
+//
+// An entry never changes. One that does not count any more gets a second row, withdrawn, with
+// the negative amounts, in the same place of the key. So what a reader sees below an offset
+// does not depend on what was written later, and the amounts of received and given_back add up
+// to those of the receipts, for each agency, account and currency.
+//
 // The table case_rows has a row for each event of an operator case, with what the view cases
 // shows. Such events are few: neither the view nor the report of open cases reads the journal.
 // Store.Insert writes them with their entries.
@@ -49,7 +73,7 @@
 // whoever reads up to a watermark finds the same rows in each run. A line that comes again with
 // other content is a second row.
 //
-// Package match decides which line of a statement proves which receipt. It is pure. Package
+// Package match decides which line of a statement proves which expected money. It is pure. Package
 // internal/statements reads the files. Nothing runs match yet.
 //
 // # For analysts

@@ -507,6 +507,48 @@ func TestReceiptRows(t *testing.T) {
 	}
 }
 
+// Expected money keeps every field and is one row however often it is inserted. Of an event
+// that was written twice the first counts, whichever is inserted last. A withdrawn row stands
+// beside its entry.
+func TestExpectedMoneyRows(t *testing.T) {
+	t.Parallel()
+	conn := migrated(t)
+	day := time.Date(begin.Year(), begin.Month(), begin.Day(), 0, 0, 0, 0, time.UTC)
+	first := journal.Expected{
+		ID: journal.ExpectedID(journal.ExpectedReceived, "s", "k"), Kind: journal.ExpectedReceived, State: journal.ExpectedMismatch, ApprovedAt: begin, LocalDate: day, OccurredAt: begin.Add(time.Minute),
+		TenantID: tenant, ApplicationID: app, Livemode: true, Channel: "CARD", OfferID: "card", Account: "acc", SessionID: "s", OrderID: "o", CollectionID: "k", OperatorRef: "op", PaymentRef: "ref",
+		NoticeRefs: []string{"AV1", "AV2"}, Reference: "wire", Reason: "amount", CaseID: "case", Currency: "XAF", Gross: 5075, Fee: 75, SourceTopic: "cases.events", SourcePartition: 2, SourceOffset: 7, Version: journal.ExpectedVersion(7),
+	}
+	again, withdrawn := first, first.Withdraw("superseded")
+	again.SourceOffset, again.Version = 9, journal.ExpectedVersion(9)
+	withdrawn.SourceOffset, withdrawn.Version = 8, journal.ExpectedVersion(8)
+	for _, batch := range [][]journal.Expected{{first}, {withdrawn, again}, {first}, {again}} {
+		if err := journal.NewStore(conn).InsertExpected(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []journal.Expected
+	if err := conn.Select(t.Context(), &got, "SELECT * FROM expected_money FINAL ORDER BY withdrawn"); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, []journal.Expected{first, withdrawn}) {
+		t.Errorf("got  %+v\nwant %+v", got, []journal.Expected{first, withdrawn})
+	}
+	for name, spoil := range map[string]func(*journal.Expected){
+		"id":      func(e *journal.Expected) { e.ID = [16]byte{} },
+		"kind":    func(e *journal.Expected) { e.Kind = "" },
+		"topic":   func(e *journal.Expected) { e.SourceTopic = "" },
+		"version": func(e *journal.Expected) { e.Version++ },
+		"time":    func(e *journal.Expected) { e.ApprovedAt = time.Time{} },
+	} {
+		bad := first
+		spoil(&bad)
+		if err := journal.NewStore(conn).InsertExpected(t.Context(), []journal.Expected{withdrawn, bad}); !errors.Is(err, journal.ErrInvalidEntry) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A look-up by a reference uses its index, and a report of a month reads that month only.
 func TestReceiptsReadLittle(t *testing.T) {
 	t.Parallel()

@@ -75,6 +75,13 @@ func (l DueList) Status() erp.SourceStatus {
 	return erp.SourceOK
 }
 
+// away reports whether an agency's ERP does not tell what a reference owes.
+func (l DueList) away(agencyID, subjectRef string) bool {
+	return slices.ContainsFunc(l.Sources, func(s Source) bool {
+		return s.Link.Agency.ID == agencyID && s.Link.SubjectRef == subjectRef && s.Status != erp.SourceOK
+	})
+}
+
 // AsOf is the time of the oldest answer; zero if a source has none.
 func (l DueList) AsOf() (oldest time.Time) {
 	for i, s := range l.Sources {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/internal/erp"
 )
@@ -42,6 +43,7 @@ type chosen struct {
 	Subject     string `json:"s"`
 	Ref         string `json:"r"`
 	Outstanding int64  `json:"o"`
+	Currency    string `json:"c"`
 }
 
 func (c chosen) String() string {
@@ -52,11 +54,15 @@ func (c chosen) String() string {
 // parseChosen reads a due of a form. It proves nothing: the operations check every field.
 func parseChosen(value string) (c chosen, ok bool) {
 	text, err := base64.RawURLEncoding.DecodeString(value)
-	return c, err == nil && json.Unmarshal(text, &c) == nil && c.Ref != ""
+	if err != nil || json.Unmarshal(text, &c) != nil {
+		return chosen{}, false
+	}
+	_, known := money.Lookup(c.Currency)
+	return c, known && c.Ref != ""
 }
 
 func chosenOf(d Due) chosen {
-	return chosen{Tenant: d.Link.Agency.ID, Subject: d.Link.SubjectRef, Ref: d.Ref, Outstanding: d.Outstanding}
+	return chosen{Tenant: d.Link.Agency.ID, Subject: d.Link.SubjectRef, Ref: d.Ref, Outstanding: d.Outstanding, Currency: d.Currency}
 }
 
 // showDues is GET /portal.

@@ -266,6 +266,34 @@ func TestPortalShowsChangedDues(t *testing.T) {
 	b.page(http.MethodGet, "/portal", nil).want(t, 200, "Sa dernière réponse date du", "Cela ne veut pas dire que vous ne devez rien")
 }
 
+// A cart that is sent again, by a double click or from the page before, leads to its session,
+// also when it is paid and the ERP is away. A first one says that the agency does not answer.
+func TestPortalRepeatsACart(t *testing.T) {
+	t.Parallel()
+	w, b := taxpayer(t)
+	cart := func() url.Values {
+		t.Helper()
+		dues := b.page(http.MethodGet, "/portal", nil).want(t, 200)
+		return b.page(http.MethodPost, "/portal/cart", url.Values{"due": dues.choices()[:1]}).want(t, 200).form(t, "/portal/checkout")
+	}
+	form := cart()
+	first := b.page(http.MethodPost, "/portal/checkout", form).want(t, 303).location
+	id, _, _ := strings.Cut(strings.TrimPrefix(first, publicURL+"/c/"), "?")
+	s := w.Session(id)
+	momo, _ := s.Offer("momo")
+	w.pay(id, s.Amount+momo.Fee)
+	w.recorded(id)
+	later := cart()
+	w.control("impots", `{"away": true}`)
+	w.wait(time.Minute)
+	if again := b.page(http.MethodPost, "/portal/checkout", form).want(t, 303).location; again != first {
+		t.Errorf("the cart leads to %s, and sent again to %s", first, again)
+	}
+	b.page(http.MethodPost, "/portal/checkout", later).want(t, 503, "Ce choix ne peut pas être payé", "L’administration ne répond pas pour le moment. Rien n’a été débité.")
+	w.control("impots", `{"away": false}`)
+	b.page(http.MethodPost, "/portal/checkout", later).want(t, 303)
+}
+
 // Forms of the portal come from its own pages.
 func TestPortalRefusesForeignForms(t *testing.T) {
 	t.Parallel()

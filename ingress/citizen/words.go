@@ -40,7 +40,7 @@ type words struct {
 	Overdue, Reference            string // date; reference
 	Parts                         string // smallest amount
 	InPayment, Recording, Paid    string
-	Recorded, Continue            string
+	Recorded, Continue, Notice    string
 	RefusedTitle, RefusedText     string
 	RefusedWhy                    string // names of fields
 	Unnamed                       string
@@ -104,7 +104,7 @@ var french = words{
 	DuesTitle: "Ce que vous devez", NothingOwed: "Vous ne devez rien à cette administration.",
 	Owed: "Reste à payer\u00a0:", Amount: "Montant\u00a0:", StillStated: "L’administration indique encore\u00a0:", Original: "sur %s", DueOn: "À payer au plus tard le %s", Overdue: "En retard\u00a0: à payer au plus tard le %s", Reference: "Référence %s",
 	Parts: "Payable en plusieurs fois, à partir de %s", InPayment: "Paiement en cours", Recording: "Payé, en cours d’enregistrement", Paid: "Payé", Recorded: "Enregistré par l’administration",
-	Continue: "Continuer le paiement", RefusedTitle: "Lignes incorrectes",
+	Continue: "Continuer le paiement", Notice: "Avis de paiement à imprimer", RefusedTitle: "Lignes incorrectes",
 	RefusedText: "L’administration a envoyé des lignes incorrectes. Elles ne peuvent pas être payées ici\u00a0: signalez-lui les champs indiqués.", RefusedWhy: "Champs incorrects\u00a0: %s", Unnamed: "Sans libellé",
 	SourceAway: "L’administration ne répond pas pour la référence %s. Sa dernière réponse date du %s.", SourceNever: "L’administration ne répond pas pour la référence %s.",
 	SourceText: "Cela ne veut pas dire que vous ne devez rien. Réessayez dans quelques minutes.", Choose: "Payer les éléments choisis", Select: "Choisir",
@@ -160,7 +160,7 @@ var english = words{
 	DuesTitle: "What you owe", NothingOwed: "You owe this agency nothing.",
 	Owed: "Left to pay:", Amount: "Amount:", StillStated: "The agency still shows:", Original: "of %s", DueOn: "To be paid by %s", Overdue: "Overdue: to be paid by %s", Reference: "Reference %s",
 	Parts: "Can be paid in parts, from %s", InPayment: "Payment under way", Recording: "Paid, being recorded", Paid: "Paid", Recorded: "Recorded by the agency",
-	Continue: "Continue the payment", RefusedTitle: "Lines with errors",
+	Continue: "Continue the payment", Notice: "Payment notice to print", RefusedTitle: "Lines with errors",
 	RefusedText: "The agency sent lines with errors. They cannot be paid here: tell the agency which fields are wrong.", RefusedWhy: "Wrong fields: %s", Unnamed: "Without a label",
 	SourceAway: "The agency is not answering for the reference %s. It last answered on %s.", SourceNever: "The agency is not answering for the reference %s.",
 	SourceText: "This does not mean that you owe nothing. Try again in a few minutes.", Choose: "Pay what is chosen", Select: "Choose",

@@ -11,6 +11,7 @@
 //	POST /c/{id}/pay      the review is confirmed → 303 to /c/{id}, or next_action as JSON
 //	GET  /c/{id}/cancel   the question before it
 //	POST /c/{id}/cancel   the citizen cancels     → 303 to /c/{id}
+//	GET  /c/{id}/notice   the payment notice of an open session, to print; notice.pdf is the file
 //	GET  /c/{id}/live     the session's version, as a stream or once (package watch)
 //	GET  /c/assets/…      scripts
 //
@@ -37,7 +38,8 @@
 // refusals the processor makes payments by the reference wait.
 //
 // A client looks up 30 references a minute, and all clients together 600 unknown ones, over
-// all instances (package quota). Another sealed cookie names the references that the browser
+// all instances; above these, only clients that looked up none in the hour go on (package
+// quota). Another sealed cookie names the references that the browser
 // has found, so that a journey counts once.
 //
 // The package decides nothing. It reads sessions behind the barrier of the read model,

@@ -9,7 +9,7 @@ import (
 )
 
 // Sweep deletes what no limit and no session needs any more, links that nobody has used for
-// 24 months, and verified contacts of that age. It needs no keys.
+// 24 months, and verified contacts of that age that were not revoked. It needs no keys.
 func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	now = now.UTC()
 	batch := &pgx.Batch{}
@@ -19,7 +19,7 @@ func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	batch.Queue(`DELETE FROM link_failures WHERE at < $1`, now.Add(-failuresFor))
 	batch.Queue(`DELETE FROM citizen_sessions WHERE used_at <= $1 OR created_at <= $2`, now.Add(-SessionIdle), now.Add(-SessionLifetime))
 	batch.Queue(`DELETE FROM citizen_links WHERE used_at < $1`, now.AddDate(0, -unusedMonths, 0))
-	batch.Queue(`DELETE FROM subject_contacts WHERE imported_at < $1`, now.AddDate(0, -contactMonths, 0))
+	batch.Queue(`DELETE FROM subject_contacts WHERE imported_at < $1 AND revoked_at IS NULL`, now.AddDate(0, -contactMonths, 0))
 	batch.Queue(`DELETE FROM passkey_challenges WHERE at <= $1`, now.Add(-ChallengeLifetime))
 	batch.Queue(`DELETE FROM citizen_notices WHERE at < $1`, now.Add(-noticeLife))
 	return failed("deleting what citizens do not need any more", pool.SendBatch(ctx, batch).Close())

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -21,15 +20,16 @@ type Line struct {
 	LocalDay time.Time  `ch:"local_day"`
 	At       *time.Time `ch:"at"`
 
-	TenantID     string `ch:"tenant_id"`
-	Livemode     bool   `ch:"livemode"`
-	Account      string `ch:"account"`
-	StatementID  string `ch:"statement_id"`
-	ImportID     string `ch:"import_id"`
-	Number       uint64 `ch:"number"`
-	Occurrence   uint32 `ch:"occurrence"`
-	SourceLine   uint32 `ch:"source_line"`
-	SourceColumn uint32 `ch:"source_column"`
+	TenantID     string    `ch:"tenant_id"`
+	Livemode     bool      `ch:"livemode"`
+	Account      string    `ch:"account"`
+	StatementID  string    `ch:"statement_id"`
+	ImportID     string    `ch:"import_id"`
+	ImportedAt   time.Time `ch:"imported_at"`
+	Number       uint64    `ch:"number"`
+	Occurrence   uint32    `ch:"occurrence"`
+	SourceLine   uint32    `ch:"source_line"`
+	SourceColumn uint32    `ch:"source_column"`
 
 	Kind          string `ch:"kind"`
 	Currency      string `ch:"currency"`
@@ -43,16 +43,13 @@ type Line struct {
 	Batch         string `ch:"batch"`
 	DetailsUnused uint32 `ch:"details_unused"`
 
-	SourcePartition uint32 `ch:"source_partition"`
-	SourceOffset    uint64 `ch:"source_offset"`
-	// Precedence is higher for a lower offset: of the records of a line the first stays.
-	Precedence uint64 `ch:"precedence"`
+	SourcePartition int32 `ch:"source_partition"`
+	SourceOffset    int64 `ch:"source_offset"`
+	// Version is higher for a lower offset: of the records of a line the first stays.
+	Version uint64 `ch:"version"`
 }
 
 var lineTable = tableOf[Line]("statement_lines")
-
-// PrecedenceOf returns the precedence of an offset.
-func PrecedenceOf(offset uint64) uint64 { return math.MaxUint64 - offset }
 
 // ContentOf returns the hash of what a line says. It must never change: rows of the same line
 // and content are one.
@@ -86,7 +83,7 @@ func (l *Line) Validate() error {
 	case l.NetAmount != l.Amount-l.FeeAmount:
 		return fmt.Errorf("%w: line %s has the net %d of %d less %d", ErrInvalidEntry, l.ID, l.NetAmount, l.Amount, l.FeeAmount)
 	}
-	times := []*time.Time{&l.LocalDay}
+	times := []*time.Time{&l.LocalDay, &l.ImportedAt}
 	if l.At != nil {
 		times = append(times, l.At)
 	}

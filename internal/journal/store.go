@@ -1,5 +1,5 @@
-// Package journal writes the reconciliation journal to ClickHouse: entries, receipts and
-// names. Package reconciliation has the tables and their views.
+// Package journal writes the reconciliation journal to ClickHouse: entries, receipts,
+// expected money and names. Package reconciliation has the tables and their views.
 package journal
 
 import (
@@ -46,14 +46,20 @@ func (s *Store) InsertReceipts(ctx context.Context, receipts []Receipt) error {
 	return insert(ctx, s.conn, receiptTable, receipts)
 }
 
+// InsertExpected writes expected money as Insert writes entries, with the same errors.
+func (s *Store) InsertExpected(ctx context.Context, expected []Expected) error {
+	return insert(ctx, s.conn, expectedTable, expected)
+}
+
 // table is a table with its columns. Statements name the columns, so that a column that a
 // newer build has added gets its default.
 type table struct{ name, columns string }
 
 var (
-	entryTable   = tableOf[Entry]("journal")
-	receiptTable = tableOf[Receipt]("receipt_rows")
-	caseTable    = tableOf[caseRow]("case_rows")
+	entryTable    = tableOf[Entry]("journal")
+	receiptTable  = tableOf[Receipt]("receipt_rows")
+	caseTable     = tableOf[caseRow]("case_rows")
+	expectedTable = tableOf[Expected]("expected_money")
 )
 
 // tableOf returns the table of rows of type T.

@@ -16,7 +16,7 @@ func (e *Entry) Tally() (tally.Key, tally.Count) {
 // Tally returns the sums of all events that occurred before a time.
 func (s *Store) Tally(ctx context.Context, before time.Time) (tally.Tally, error) {
 	return s.tally(ctx, `SELECT livemode, currency, status, toInt64(count()), sum(amount)
-		FROM journal FINAL WHERE entry_type = 'event' AND occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, status`, before.UnixMilli())
+		FROM journal FINAL WHERE entry_type = 'event' AND occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, status`, before)
 }
 
 // Tally returns the receipt's part of a sum. Its status is the movement.
@@ -28,7 +28,19 @@ func (r *Receipt) Tally() (tally.Key, tally.Count) {
 func (s *Store) TallyReceipts(ctx context.Context, before time.Time) (tally.Tally, error) {
 	return s.tally(ctx, `SELECT livemode, currency, movement, toInt64(count()), sum(total_amount)
 		FROM receipt_rows FINAL WHERE occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, movement
-		SETTINGS do_not_merge_across_partitions_select_final = 1`, before.UnixMilli())
+		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
+}
+
+// Tally returns the expected money's part of a sum. Its status is the state.
+func (e *Expected) Tally() (tally.Key, tally.Count) {
+	return tally.Key{Live: e.Livemode, Currency: e.Currency, Status: e.State}, tally.Count{Events: 1, Amount: e.Gross}
+}
+
+// TallyExpected returns the sums of all expected money that was recorded before a time.
+func (s *Store) TallyExpected(ctx context.Context, before time.Time) (tally.Tally, error) {
+	return s.tally(ctx, `SELECT livemode, currency, state, toInt64(count()), sum(gross)
+		FROM expected_money FINAL WHERE occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, state
+		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
 }
 
 // Tally returns the line's part of a sum. Its status is the kind.
@@ -36,14 +48,15 @@ func (l *Line) Tally() (tally.Key, tally.Count) {
 	return tally.Key{Live: l.Livemode, Currency: l.Currency, Status: l.Kind}, tally.Count{Events: 1, Amount: l.NetAmount}
 }
 
-// TallyLines returns the sums of all lines of statements.
-func (s *Store) TallyLines(ctx context.Context) (tally.Tally, error) {
+// TallyLines returns the sums of all lines of statements that were imported before a time.
+func (s *Store) TallyLines(ctx context.Context, before time.Time) (tally.Tally, error) {
 	return s.tally(ctx, `SELECT livemode, currency, kind, toInt64(count()), sum(net_amount)
-		FROM statement_lines FINAL GROUP BY livemode, currency, kind SETTINGS do_not_merge_across_partitions_select_final = 1`)
+		FROM statement_lines FINAL WHERE imported_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, kind
+		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
 }
 
-func (s *Store) tally(ctx context.Context, query string, args ...any) (tally.Tally, error) {
-	rows, err := s.conn.Query(ctx, query, args...)
+func (s *Store) tally(ctx context.Context, query string, before time.Time) (tally.Tally, error) {
+	rows, err := s.conn.Query(ctx, query, before.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("summing the journal: %w", err)
 	}

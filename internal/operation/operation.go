@@ -22,12 +22,13 @@ const (
 	ActorPerson      ActorKind = "person"       // signed in to one of our pages
 	ActorKey         ActorKind = "key"          // a program with an API key
 	ActorCommandLine ActorKind = "command_line" // a user of a machine that runs our commands
+	ActorService     ActorKind = "service"      // a role of the service, at nobody's request
 )
 
 // Actor is who asks for an operation, and from where.
 type Actor struct {
 	Kind ActorKind
-	// Name of the actor: the person's id, the key's id, or the machine's user.
+	// Name of the actor: the person's id, the key's id, the machine's user, or the role.
 	// Never a secret.
 	Name string
 	// Origin is the client's address or the machine's name; empty when unknown.

@@ -13,8 +13,7 @@ import (
 	"quittance/internal/secret"
 )
 
-// Sealed is a table whose column sealed holds personal data, or the key of some, sealed with a
-// master key. Its primary key is a UUID, which is the additional data.
+// Sealed is a table whose column sealed holds personal data or keys, sealed with a master key. Its primary key is a UUID, which is the additional data.
 type Sealed struct{ Table, Label string }
 
 // DataKeys are the data keys.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,43 +20,71 @@ type Executor interface {
 // Lookups limits the look-ups of references by people without an account, in a UTC minute and
 // exactly over all instances together: those of each client, and those of unknown references
 // by everybody, so that nobody finds references by trying. It is safe for concurrent use.
+//
+// Nobody can use up the limit of everybody to stop other people: above it only clients are
+// refused that have looked up an unknown reference in this UTC hour. A client with many
+// addresses so gets one more guess for each of them in an hour; counted by the minute it would
+// get sixty. A mistyped reference is not looked up (checkout.ValidPaymentRef), so that few people
+// look up an unknown one by mistake.
+//
+// An IPv6 client is counted as its /64 and as its /48, because a subscriber may have 65536
+// networks of the first kind.
 type Lookups struct {
 	// Postgres, with the migrations of internal/postgres.
 	Postgres Executor
 	// Now is the time in UTC.
 	Now func() time.Time
 	// PerClient is the number of look-ups of one client, Unknown that of unknown references
-	// by all clients.
+	// by all clients. A /48 has SiteClients times PerClient.
 	PerClient, Unknown int
 }
+
+// SiteClients is how many clients a /48 counts as. A provider of mobile phones may have many
+// subscribers in one.
+const SiteClients = 4
 
 // Lookup is one look-up that Begin admitted.
 type Lookup struct {
 	lookups *Lookups
-	minute  time.Time
+	// sources are the rows in which the look-up counts as one of an unknown reference.
+	sources []source
+	// minute is that of the row of everybody; zero when the look-up is not counted there.
+	minute time.Time
+}
+
+// source is a row of the client, and the minute that it had.
+type source struct {
+	who    string
+	minute time.Time
 }
 
 // everybody is the row of the unknown references. No client has this name.
 const everybody = "unknown"
 
 const (
-	// countLookup returns no row when the limit is reached. The minute never goes back.
-	countLookup = `INSERT INTO reference_lookups AS l (who, minute, count) VALUES ($1, $2, 1)
+	// countLookup counts a look-up as one of an unknown reference. It returns no row when the
+	// limit is reached. The minute never goes back.
+	countLookup = `INSERT INTO reference_lookups AS l (who, minute, count, unknown) VALUES ($1, $2, 1, 1)
 ON CONFLICT (who) DO UPDATE SET
-    minute = GREATEST(l.minute, excluded.minute),
-    count  = CASE WHEN l.minute < excluded.minute THEN 1 ELSE l.count + 1 END
+    minute  = GREATEST(l.minute, excluded.minute),
+    count   = CASE WHEN l.minute < excluded.minute THEN 1 ELSE l.count + 1 END,
+    unknown = CASE WHEN date_trunc('hour', l.minute, 'UTC') < date_trunc('hour', excluded.minute, 'UTC') THEN 1 ELSE l.unknown + 1 END
 WHERE l.minute < excluded.minute OR l.count < $3
-RETURNING minute, xmax = 0`
+RETURNING minute, unknown, xmax = 0`
 
 	uncountLookup = `UPDATE reference_lookups SET count = count - 1 WHERE who = $1 AND minute = $2 AND count > 0`
+
+	// uncountUnknown leaves the look-up in the count of its client.
+	uncountUnknown = `UPDATE reference_lookups SET unknown = unknown - 1
+WHERE who = $1 AND date_trunc('hour', minute, 'UTC') = date_trunc('hour', $2::timestamptz, 'UTC') AND unknown > 0`
 
 	// forgetLookups deletes more rows than a new client adds, so that the table stays small
 	// without a task of its own. It never waits for a row that somebody else counts in.
 	forgetLookups = `DELETE FROM reference_lookups WHERE who IN (
     SELECT who FROM reference_lookups WHERE minute < $1 AND who <> '` + everybody + `' ORDER BY minute LIMIT 20 FOR UPDATE SKIP LOCKED)`
 
-	// keptLookups is more than the clocks of instances differ.
-	keptLookups = 10 * time.Minute
+	// keptLookups is an hour, and more than the clocks of instances differ.
+	keptLookups = 70 * time.Minute
 )
 
 // Begin counts a look-up of a client (web.Client) as one of an unknown reference, until Found.
@@ -68,39 +97,83 @@ func (l *Lookups) Begin(ctx context.Context, client string) (q Lookup, until tim
 	minute := now.Truncate(time.Minute)
 	until = minute.Add(time.Minute).Sub(now)
 	q.lookups = l
-	_, added, ok, err := l.count(ctx, "client "+client, minute, l.PerClient)
-	if err != nil || !ok {
-		return Lookup{}, until, false, err
-	}
-	if added {
-		if _, err := l.Postgres.Exec(ctx, forgetLookups, now.Add(-keptLookups)); err != nil {
-			return Lookup{}, until, false, fmt.Errorf("forgetting look-ups of references: %w", err)
+	innocent := true // no other look-up of an unknown reference in this hour
+	for _, of := range l.limitsOf(client) {
+		counted, ok, err := l.count(ctx, of.who, minute, of.most)
+		if err == nil && ok && counted.added {
+			_, err = l.Postgres.Exec(ctx, forgetLookups, now.Add(-keptLookups))
 		}
+		if err != nil || !ok {
+			return Lookup{}, until, false, errors.Join(failed(err), q.notUnknown(ctx))
+		}
+		q.sources = append(q.sources, source{of.who, counted.minute})
+		innocent = innocent && counted.unknown == 1
 	}
-	if q.minute, _, ok, err = l.count(ctx, everybody, minute, l.Unknown); err != nil || !ok {
-		return Lookup{}, until, false, err
+	counted, ok, err := l.count(ctx, everybody, minute, l.Unknown)
+	switch {
+	case err != nil || !ok && !innocent:
+		return Lookup{}, until, false, errors.Join(failed(err), q.notUnknown(ctx))
+	case ok:
+		q.minute = counted.minute
 	}
 	return q, 0, true, nil
 }
 
-// count counts one look-up of the row. at is the row's minute, added that the row is new.
-func (l *Lookups) count(ctx context.Context, who string, minute time.Time, most int) (at time.Time, added, ok bool, err error) {
-	err = l.Postgres.QueryRow(ctx, countLookup, who, minute, most).Scan(&at, &added)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return time.Time{}, false, false, nil
-	case err != nil:
-		return time.Time{}, false, false, fmt.Errorf("counting look-ups of references: %w", err)
+// limit is that of the look-ups of a row in a minute.
+type limit struct {
+	who  string
+	most int
+}
+
+// limitsOf are those of a client.
+func (l *Lookups) limitsOf(client string) []limit {
+	limits := []limit{{"client " + client, l.PerClient}}
+	if network, err := netip.ParsePrefix(client); err == nil && network.Addr().Is6() {
+		limits = append(limits, limit{"site " + netip.PrefixFrom(network.Addr(), 48).Masked().String(), SiteClients * l.PerClient})
 	}
-	return at, added, true, nil
+	return limits
+}
+
+// counted is a row after a look-up was counted in it. added says that the row is new.
+type counted struct {
+	minute  time.Time
+	unknown int
+	added   bool
+}
+
+// count counts one look-up in a row.
+func (l *Lookups) count(ctx context.Context, who string, minute time.Time, most int) (row counted, ok bool, err error) {
+	err = l.Postgres.QueryRow(ctx, countLookup, who, minute, most).Scan(&row.minute, &row.unknown, &row.added)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return counted{}, false, nil
+	}
+	return row, err == nil, err
 }
 
 // Found says that the reference is known: the look-up counts for its client alone.
 func (q Lookup) Found(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if _, err := q.lookups.Postgres.Exec(ctx, uncountLookup, everybody, q.minute); err != nil {
-		return fmt.Errorf("counting look-ups of references: %w", err)
+	err := q.notUnknown(ctx)
+	if !q.minute.IsZero() {
+		_, e := q.lookups.Postgres.Exec(ctx, uncountLookup, everybody, q.minute)
+		err = errors.Join(err, failed(e))
 	}
-	return nil
+	return err
+}
+
+// notUnknown says that the look-up is not one of an unknown reference by its client.
+func (q Lookup) notUnknown(ctx context.Context) (err error) {
+	for _, s := range q.sources {
+		_, e := q.lookups.Postgres.Exec(ctx, uncountUnknown, s.who, s.minute)
+		err = errors.Join(err, failed(e))
+	}
+	return err
+}
+
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("counting look-ups of references: %w", err)
 }

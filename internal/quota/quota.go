@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,7 +48,8 @@ type Config struct {
 // Reads is one instance's part of the quota of reads. It is safe for concurrent use.
 type Reads struct {
 	cfg     Config
-	windows sync.Map // key id → *window; bounded by the keys that there are
+	windows sync.Map // key id → *window, of the keys that were used lately
+	swept   atomic.Int64
 	leases  *prometheus.CounterVec
 }
 
@@ -86,6 +88,7 @@ type Allowance struct {
 // that Postgres did not answer in time, or that ctx ended; the read is then neither
 // admitted nor counted.
 func (r *Reads) Admit(ctx context.Context, keyID string, limit int) (Allowance, bool, error) {
+	r.sweep(r.cfg.Now().Truncate(time.Minute))
 	v, ok := r.windows.Load(keyID)
 	if !ok {
 		v, _ = r.windows.LoadOrStore(keyID, &window{})
@@ -113,6 +116,24 @@ func (r *Reads) Admit(ctx context.Context, keyID string, limit int) (Allowance, 
 			return Allowance{}, false, asked.err
 		}
 	}
+}
+
+// sweep forgets, once a minute, the windows of minutes that are over. A caller that has such a
+// window goes on with it and leases its reads from Postgres like any other.
+func (r *Reads) sweep(minute time.Time) {
+	before := r.swept.Load()
+	if minute.Unix() <= before || !r.swept.CompareAndSwap(before, minute.Unix()) {
+		return
+	}
+	r.windows.Range(func(keyID, v any) bool {
+		w := v.(*window)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.asking == nil && w.minute.Before(minute) {
+			r.windows.CompareAndDelete(keyID, w)
+		}
+		return true
+	})
 }
 
 // window is a key's minute at this instance.

@@ -333,6 +333,20 @@ func TestAnswerComesLate(t *testing.T) {
 	}
 }
 
+// An instance does not remember keys that it does not serve any more.
+func TestKeysAreForgotten(t *testing.T) {
+	t.Parallel()
+	var w watch
+	r := instance(t, database(t), w.now)
+	for range 20 {
+		admit(t, r, uuid.NewString(), 30)
+	}
+	w.set(time.Minute)
+	if _, ok := admit(t, r, uuid.NewString(), 30); !ok || r.Windows() > 1 {
+		t.Errorf("the instance remembers %d keys of the minute before", r.Windows()-1)
+	}
+}
+
 func BenchmarkAdmit(b *testing.B) {
 	_, pool := servers.Database(b)
 	for _, limit := range []int{600, 1_000_000_000} {

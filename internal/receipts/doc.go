@@ -8,6 +8,11 @@
 // for the key is forged. So "none", a MAC made with the public key, embedded keys and
 // critical extensions have no code that could accept them.
 //
+// A [Store] has the keys of the database. The private parts are sealed with a master key. Of
+// each mode one key signs, chosen by the time of the payment. [RotateKeys] announces the next
+// one 30 days before it signs. [RevokeKey] takes a stolen key out of the key set; a paper of
+// its time is still made with it, and [Claims.Agrees] with the record or proves nothing.
+//
 // A signature says what was paid. It does not say that the payment still stands: a
 // reversal comes later, see Verified.
 package receipts

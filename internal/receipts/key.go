@@ -54,7 +54,7 @@ func (k Key) signs(at time.Time) bool {
 type Keys []Key
 
 // ErrNoKey says that no key signs receipts of a mode and time.
-var ErrNoKey = errors.New("no key signs receipts of this mode and time: run `quittance receipts keys rotate`")
+var ErrNoKey = errors.New("no key signs receipts of this mode and time: `quittance receipts keys list` shows the keys")
 
 // Signing returns the key of a mode that signs payments of the time. It stays the same
 // after a rotation, so a receipt that is made again has the same bytes. A revoked key goes
@@ -76,27 +76,23 @@ func (ks Keys) Find(id string) (Key, bool) {
 	return ks[i], true
 }
 
-// jwk is a key in a JWK set (RFC 7517, RFC 8037). nbf, exp and revoked are those of the
-// historical keys of OpenID Federation 1.0; a JOSE library ignores them. mode is ours.
+// jwk is a key in a JWK set (RFC 7517, RFC 8037). nbf and exp are those of the historical keys
+// of OpenID Federation 1.0; a JOSE library ignores them. mode is ours.
 type jwk struct {
-	Type    string   `json:"kty"`
-	Curve   string   `json:"crv"`
-	X       string   `json:"x"`
-	ID      string   `json:"kid"`
-	Use     string   `json:"use"`
-	Alg     string   `json:"alg"`
-	Mode    string   `json:"mode"`
-	From    int64    `json:"nbf"`
-	Until   int64    `json:"exp,omitempty"`
-	Revoked *revoked `json:"revoked,omitempty"`
-}
-
-type revoked struct {
-	At int64 `json:"revoked_at"`
+	Type  string `json:"kty"`
+	Curve string `json:"crv"`
+	X     string `json:"x"`
+	ID    string `json:"kid"`
+	Use   string `json:"use"`
+	Alg   string `json:"alg"`
+	Mode  string `json:"mode"`
+	From  int64  `json:"nbf"`
+	Until int64  `json:"exp,omitempty"`
 }
 
 // JWKS returns the document for /.well-known/jwks.json: every key that is public at the
-// time, in the order of From. Revoked keys stay and say so.
+// time, in the order of From. Revoked keys are not in it: whoever has no network must not
+// trust what they sign.
 func (ks Keys) JWKS(now time.Time) []byte {
 	set := struct {
 		Keys []jwk `json:"keys"`
@@ -108,7 +104,7 @@ func (ks Keys) JWKS(now time.Time) []byte {
 		return strings.Compare(a.ID, b.ID)
 	})
 	for _, k := range sorted {
-		if now.Before(k.From.Add(-AnnouncedFor)) {
+		if now.Before(k.From.Add(-AnnouncedFor)) || !k.RevokedAt.IsZero() {
 			continue
 		}
 		out := jwk{Type: "OKP", Curve: "Ed25519", X: base64.RawURLEncoding.EncodeToString(k.Public), ID: k.ID, Use: "sig", Alg: algorithm, Mode: "test", From: k.From.Unix()}
@@ -117,9 +113,6 @@ func (ks Keys) JWKS(now time.Time) []byte {
 		}
 		if !k.Until.IsZero() {
 			out.Until = k.Until.Unix()
-		}
-		if !k.RevokedAt.IsZero() {
-			out.Revoked = &revoked{k.RevokedAt.Unix()}
 		}
 		set.Keys = append(set.Keys, out)
 	}
@@ -154,9 +147,6 @@ func ParseJWKS(body []byte) (Keys, error) {
 		}
 		if j.Until != 0 {
 			k.Until = time.Unix(j.Until, 0).UTC()
-		}
-		if j.Revoked != nil {
-			k.RevokedAt = time.Unix(j.Revoked.At, 0).UTC()
 		}
 		out = append(out, k)
 	}

@@ -85,6 +85,17 @@ func TestMoneyOfNoKnownSession(t *testing.T) {
 	}
 	check := func(when string) {
 		t.Helper()
+		if got, want := w.rows("collection_id, tenant_id, livemode, kind, state, local_date, currency, gross, account, operator_ref, reason, reference, source_topic, source_offset", "FROM expected_money FINAL ORDER BY collection_id, occurred_at"), []string{
+			"lost-kept||true|received|orphan|2026-11-28|XAF|70|acc-9|op-kept|||cases.events|8", // 8 records of refunded are before it
+			"lost-refunded||true|received|orphan|2026-11-28|XAF|70|acc-9|op-refunded|||cases.events|0",
+			"lost-refunded||true|given_back|reversed|2026-12-01|XAF|-70|acc-9|op-refunded|refunded|wire 7|cases.events|6",
+			"lost-waits||true|received|orphan|2026-11-28|XAF|70|acc-9|op-waits|||cases.events|16",
+		}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: expected %q, want %q", when, got, want)
+		}
+		if got := w.notExpected(); got != nil {
+			t.Errorf("%s: sums that differ: %q", when, got)
+		}
 		const columns = "collection_id, tenant_id, livemode, movement, local_date, approved_on, currency, amount, total_amount, account, operator_ref, reason, reference, recorded_by"
 		if got, want := w.rows(columns, "FROM receipts ORDER BY collection_id, occurred_at"), []string{
 			"lost-kept||true|orphan|2026-11-30|2026-11-28|XAF|70|70|acc-9|op-kept|||",
@@ -114,7 +125,7 @@ func TestMoneyOfNoKnownSession(t *testing.T) {
 	check("at first")
 
 	// The rows are lost, and Kafka brings them back.
-	for _, table := range []string{"receipt_rows", "case_rows", "journal"} {
+	for _, table := range []string{"receipt_rows", "case_rows", "expected_money", "journal"} {
 		if err := w.conn.Exec(t.Context(), "TRUNCATE TABLE "+table); err != nil {
 			t.Fatal(err)
 		}

@@ -1,16 +1,19 @@
 // Package journal writes the reconciliation journal: it reads checkout.events,
 // cases.events, deliveries.attempts and collections.calls from Kafka and inserts them into
-// ClickHouse in batches (internal/journal): an entry for each record, and a receipt for each
-// movement of money that an event tells of. The lines of reconciliation.statements become
-// rows of statement_lines; a line that comes again in an overlapping statement stays one row. An operator may report money of no known session
-// several times: the event that opens its case has the receipt, and there is one. It also copies the names of agencies and applications.
+// ClickHouse in batches (internal/journal): an entry for each record, and for the money that
+// an event tells of a receipt for each movement and the expected money of each collection. An
+// operator may report money of no known session several times: the event that opens its case
+// has the receipt and the expected money, and there is one. The lines of
+// reconciliation.statements become rows of statement_lines; a line that comes again in an
+// overlapping statement stays one row. It also copies the names of agencies and applications.
 //
 // # Guarantees
 //
 // Every committed record becomes one entry of the journal, also when a process dies, and
-// so do its receipts. Offsets are committed after both inserts. After a crash between two of
-// the three steps a batch is inserted twice. Its rows have the same ids and contents both
-// times, so the tables show each once. For the same reason the replay of a whole topic changes nothing.
+// so do its receipts and its expected money. Offsets are committed after all inserts. After a
+// crash between two of the steps a batch is inserted twice. Its rows have the same ids and
+// contents both times, so the tables show each once. For the same reason the replay of a whole
+// topic changes nothing.
 //
 // While ClickHouse is unavailable the sink tries again with growing pauses and stays in
 // its consumer group. Afterwards it catches up. No other part of the service waits for

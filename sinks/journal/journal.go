@@ -61,6 +61,7 @@ type Journal struct {
 	batch, duration prometheus.Histogram
 	entries         *prometheus.CounterVec // type
 	receipts        *prometheus.CounterVec // movement
+	expected        *prometheus.CounterVec // kind
 }
 
 // New makes a sink. It connects when it runs.
@@ -91,6 +92,12 @@ func New(cfg Config) (*Journal, error) {
 	}, []string{"movement"})
 	for _, m := range journal.Movements {
 		j.receipts.WithLabelValues(m)
+	}
+	j.expected = with.NewCounterVec(prometheus.CounterOpts{
+		Name: "quittance_journal_expected_total", Help: "Rows of expected money inserted. A row that is inserted again is counted again.",
+	}, []string{"kind"})
+	for _, k := range journal.ExpectedKinds {
+		j.expected.WithLabelValues(k)
 	}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
@@ -124,13 +131,14 @@ func (j *Journal) Run(ctx context.Context) error {
 type item struct {
 	entry    *journal.Entry
 	receipts []journal.Receipt
+	expected []journal.Expected
 	line     *journal.Line
 }
 
 // decode returns the item of a record. The errors schemas.ErrUndecodable and
 // journal.ErrInvalidEntry are permanent.
 func (j *Journal) decode(r *kgo.Record) (out item, err error) {
-	switch strings.TrimPrefix(r.Topic, j.cfg.Kafka.Prefix) {
+	switch topic := strings.TrimPrefix(r.Topic, j.cfg.Kafka.Prefix); topic {
 	case schemas.TopicEvents, schemas.TopicCases:
 		var e record.Event
 		if err := j.cfg.Codec.Decode(r.Value, &e); err != nil {
@@ -139,6 +147,13 @@ func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 		out.entry = new(fromEvent(&e))
 		if out.receipts, err = fromMoney(&e); err != nil {
 			return out, err
+		}
+		if out.expected, err = toExpect(&e); err != nil {
+			return out, err
+		}
+		for i := range out.expected {
+			x := &out.expected[i]
+			x.SourceTopic, x.SourcePartition, x.SourceOffset, x.Version = topic, r.Partition, r.Offset, journal.ExpectedVersion(r.Offset)
 		}
 	case schemas.TopicCalls:
 		var c record.Call
@@ -163,6 +178,11 @@ func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 func (i *item) validate() error {
 	for r := range i.receipts {
 		if err := i.receipts[r].Validate(); err != nil {
+			return err
+		}
+	}
+	for x := range i.expected {
+		if err := i.expected[x].Validate(); err != nil {
 			return err
 		}
 	}
@@ -196,6 +216,9 @@ func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) er
 		for _, r := range items[i].receipts {
 			j.receipts.WithLabelValues(r.Movement).Inc()
 		}
+		for _, x := range items[i].expected {
+			j.expected.WithLabelValues(x.Kind).Inc()
+		}
 	}
 	return nil
 }
@@ -205,6 +228,7 @@ func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) er
 func (j *Journal) write(ctx context.Context, items []item) error {
 	var entries []journal.Entry
 	var receipts []journal.Receipt
+	var expected []journal.Expected
 	var lines []journal.Line
 	for i := range items {
 		if items[i].entry != nil {
@@ -214,11 +238,15 @@ func (j *Journal) write(ctx context.Context, items []item) error {
 			lines = append(lines, *items[i].line)
 		}
 		receipts = append(receipts, items[i].receipts...)
+		expected = append(expected, items[i].expected...)
 	}
 	if err := j.cfg.Store.Insert(ctx, entries); err != nil {
 		return err
 	}
 	if err := j.cfg.Store.InsertReceipts(ctx, receipts); err != nil {
+		return err
+	}
+	if err := j.cfg.Store.InsertExpected(ctx, expected); err != nil {
 		return err
 	}
 	return j.cfg.Store.InsertLines(ctx, lines)

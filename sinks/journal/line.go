@@ -42,31 +42,32 @@ func fromLine(l *record.StatementLine, r *kgo.Record) (*journal.Line, error) {
 		return nil, err
 	}
 	out := &journal.Line{
-		ID: l.LineID, LocalDay: day, At: optional(l.At), TenantID: l.TenantID, Livemode: l.Livemode, Account: l.Account, StatementID: l.StatementID, ImportID: l.ImportID,
+		ID: l.LineID, LocalDay: day, At: optional(l.At), TenantID: l.TenantID, Livemode: l.Livemode, Account: l.Account, StatementID: l.StatementID, ImportID: l.ImportID, ImportedAt: l.ImportedAt,
 		Number: uint64(l.Number), Occurrence: uint32(l.Occurrence), SourceLine: uint32(l.SourceLine), SourceColumn: uint32(l.SourceColumn), //nolint:gosec // counts
 		Kind: l.Kind, Currency: l.Currency, Amount: l.Amount, FeeAmount: l.Fee, NetAmount: l.Amount - l.Fee, Reversal: l.Reversal,
 		OperatorRef: l.OperatorRef, PaymentRef: l.PaymentRef, NoticeRef: l.NoticeRef, Batch: l.Batch, DetailsUnused: uint32(l.DetailsUnused), //nolint:gosec // a count
-		SourcePartition: partition, SourceOffset: offset, Precedence: journal.PrecedenceOf(offset),
+		SourcePartition: partition, SourceOffset: offset, Version: journal.ExpectedVersion(offset),
 	}
 	out.Content = journal.ContentOf(out)
 	return out, nil
 }
 
 // sourceOf returns where a record stands in its topic. A poison record names the original.
-func sourceOf(r *kgo.Record) (partition uint32, offset uint64, err error) {
-	at, n := strconv.FormatInt(r.Offset, 10), strconv.Itoa(int(r.Partition))
+func sourceOf(r *kgo.Record) (partition int32, offset int64, err error) {
+	partition, offset = r.Partition, r.Offset
 	for _, h := range r.Headers {
 		switch h.Key {
 		case schemas.HeaderOffset:
-			at = string(h.Value)
+			var failed error
+			offset, failed = strconv.ParseInt(string(h.Value), 10, 64)
+			err = errors.Join(err, failed)
 		case schemas.HeaderPartition:
-			n = string(h.Value)
+			n, failed := strconv.ParseInt(string(h.Value), 10, 32)
+			partition, err = int32(n), errors.Join(err, failed)
 		}
 	}
-	offset, err = strconv.ParseUint(at, 10, 64)
-	wide, other := strconv.ParseUint(n, 10, 32)
-	if err = errors.Join(err, other); err != nil {
+	if err != nil {
 		return 0, 0, fmt.Errorf("%w: its source: %w", journal.ErrInvalidEntry, err)
 	}
-	return uint32(wide), offset, nil
+	return partition, offset, nil
 }

@@ -15,7 +15,7 @@ import (
 func line(n int, amount int64) *record.StatementLine {
 	return &record.StatementLine{
 		ImportID: "import", TenantID: "tenant", Livemode: true, Account: "mtn", StatementID: "2026-03-31..2026-03-31", LineID: fmt.Sprintf("mtn/%05d", n), Number: int64(n + 1),
-		Occurrence: 1, SourceLine: int32(n + 2), SourceColumn: 1, Kind: "payment", At: begin, Day: "2026-04-01", Currency: "XAF", Amount: amount, Fee: 10, OperatorRef: fmt.Sprintf("op_%05d", n),
+		Occurrence: 1, SourceLine: int32(n + 2), SourceColumn: 1, Kind: "payment", At: begin, Day: "2026-04-01", Currency: "XAF", Amount: amount, Fee: 10, OperatorRef: fmt.Sprintf("op_%05d", n), ImportedAt: begin,
 	}
 }
 

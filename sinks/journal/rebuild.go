@@ -33,19 +33,19 @@ type Rebuilt struct {
 	Unreadable int64
 	// Lines compare the events in Kafka with those in the journal, for all that occurred
 	// before the rebuild. Receipts compare the money of those events with the receipts, by
-	// movement instead of status. StatementLines compare the lines of statements, by kind
-	// instead of status.
-	Lines, Receipts, StatementLines []tally.Line
+	// movement instead of status. Expected compares it with the expected money, by state.
+	// StatementLines compare the lines of statements, by kind.
+	Lines, Receipts, Expected, StatementLines []tally.Line
 }
 
 // Equal reports whether all sums agree.
 func (r Rebuilt) Equal() bool {
-	return tally.Equal(r.Lines) && tally.Equal(r.Receipts) && tally.Equal(r.StatementLines)
+	return tally.Equal(r.Lines) && tally.Equal(r.Receipts) && tally.Equal(r.Expected) && tally.Equal(r.StatementLines)
 }
 
-// Rebuild writes the entries and receipts of all events, events of cases, attempts and calls
-// that Kafka has, and the lines of all statements, and compares the sums of the events, of the
-// receipts and of the lines. It removes no entry: Kafka keeps
+// Rebuild writes the entries, receipts and expected money of all events, events of cases,
+// attempts and calls that Kafka has, and the lines of all statements, and compares the sums of
+// the events, of the receipts, of the expected money and of the lines. It removes no entry: Kafka keeps
 // attempts and calls for 90 days only, and the same record makes the same entry, which
 // replaces the earlier one. Therefore it may run beside the sink, may be interrupted, and
 // may be repeated. now is the service's time.
@@ -56,7 +56,7 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	source, money, lines := tally.Tally{}, tally.Tally{}, tally.Tally{}
+	source, money, expected, lines := tally.Tally{}, tally.Tally{}, tally.Tally{}, tally.Tally{}
 	done, seen := map[string]map[int32]int64{}, map[string]bool{}
 	for _, topic := range Topics() {
 		done[topic] = map[int32]int64{}
@@ -64,7 +64,7 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	for pass := 1; ; pass++ {
 		for _, topic := range Topics() {
 			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, func(i *item) {
-				if i.line != nil && !repeatedLine(seen, i.line) {
+				if i.line != nil && i.line.ImportedAt.Before(now) && !repeatedLine(seen, i.line) {
 					lines.Add(i.line.Tally())
 				}
 				if i.entry == nil || i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) || repeated(seen, i.entry) {
@@ -74,23 +74,16 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 				for r := range i.receipts {
 					money.Add(i.receipts[r].Tally())
 				}
+				for x := range i.expected {
+					expected.Add(i.expected[x].Tally())
+				}
 			}); err != nil {
 				return out, err
 			}
 		}
-		copied, err := j.cfg.Store.Tally(ctx, now)
-		if err != nil {
+		if err := j.compare(ctx, now, &out, source, money, expected, lines); err != nil {
 			return out, err
 		}
-		receipts, err := j.cfg.Store.TallyReceipts(ctx, now)
-		if err != nil {
-			return out, err
-		}
-		stated, err := j.cfg.Store.TallyLines(ctx)
-		if err != nil {
-			return out, err
-		}
-		out.Lines, out.Receipts, out.StatementLines = tally.Compare(source, copied), tally.Compare(money, receipts), tally.Compare(lines, stated)
 		if out.Equal() || pass == rebuildPasses {
 			return out, nil
 		}
@@ -98,6 +91,22 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 			return out, ctx.Err()
 		}
 	}
+}
+
+// compare sets the lines of a result to those of the sums in Kafka and in ClickHouse.
+func (j *Journal) compare(ctx context.Context, now time.Time, out *Rebuilt, source, money, expected, lines tally.Tally) error {
+	for _, c := range []struct {
+		lines *[]tally.Line
+		kafka tally.Tally
+		read  func(context.Context, time.Time) (tally.Tally, error)
+	}{{&out.Lines, source, j.cfg.Store.Tally}, {&out.Receipts, money, j.cfg.Store.TallyReceipts}, {&out.Expected, expected, j.cfg.Store.TallyExpected}, {&out.StatementLines, lines, j.cfg.Store.TallyLines}} {
+		copied, err := c.read(ctx, now)
+		if err != nil {
+			return err
+		}
+		*c.lines = tally.Compare(c.kafka, copied)
+	}
+	return nil
 }
 
 // repeated reports whether an entry of the same id and day was there before, which the

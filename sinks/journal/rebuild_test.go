@@ -60,6 +60,9 @@ func TestRebuild(t *testing.T) {
 	if err := w.conn.Exec(t.Context(), `ALTER TABLE receipt_rows DELETE WHERE cityHash64(row_id) % 2 = 0 SETTINGS mutations_sync = 2`); err != nil {
 		t.Fatal(err)
 	}
+	if err := w.conn.Exec(t.Context(), `ALTER TABLE expected_money DELETE WHERE cityHash64(entry_id) % 2 = 0 SETTINGS mutations_sync = 2`); err != nil {
+		t.Fatal(err)
+	}
 	left, err := journaltest.CountEntries(t.Context(), w.conn, journal.EntryTypeEvent)
 	if err != nil || left == 3*n {
 		t.Fatalf("%d events are left, %v", left, err)
@@ -88,6 +91,9 @@ func TestRebuild(t *testing.T) {
 	}
 	if len(got.Receipts) != 1 || got.Receipts[0].Status != journal.MovementCompleted || got.Receipts[0].Source != (tally.Count{Events: n, Amount: n*1015 + n*(n-1)/2}) {
 		t.Errorf("the sums of receipts are %+v", got.Receipts)
+	}
+	if len(got.Expected) != 1 || got.Expected[0].Status != journal.ExpectedCompleted || got.Expected[0].Source != got.Receipts[0].Source {
+		t.Errorf("the sums of expected money are %+v", got.Expected)
 	}
 	if left, err := journaltest.CountEntries(t.Context(), w.conn, journal.EntryTypeDelivery); err != nil || left != 2*n+1 {
 		t.Errorf("%d attempts, %v; want %d", left, err, 2*n+1)
@@ -118,5 +124,11 @@ func TestRebuild(t *testing.T) {
 	}
 	if got, err := w.rebuild(t.Context(), nil); err != nil || !tally.Equal(got.Lines) || tally.Equal(got.Receipts) {
 		t.Errorf("a receipt that is only in ClickHouse: %+v, %v", got, err)
+	}
+	if err := w.conn.Exec(t.Context(), "INSERT INTO expected_money (entry_id, kind, state, local_date, occurred_at, currency, gross) VALUES (generateUUIDv4(), 'received', 'late', '2026-11-30', '2026-01-01', 'XAF', 7)"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.rebuild(t.Context(), nil); err != nil || tally.Equal(got.Expected) {
+		t.Errorf("expected money that is only in ClickHouse: %+v, %v", got, err)
 	}
 }

@@ -201,6 +201,47 @@ var stories = map[string]struct {
 	}, nil},
 }
 
+// expectations are the rows of expected money of the stories that do more than complete a
+// session in time: kind, state, withdrawn, local date, currency, gross, fee, account, operator's
+// reference, reference of a refund, reason.
+var expectations = map[string][]string{
+	"paid":                        {"received|completed|false|2026-11-30|XAF|5075|75|acc-1|op-paid||"},
+	"midnight":                    {"received|completed|false|2026-11-30|XAF|5075|75|acc-1|op-midnight||"},
+	"after midnight":              {"received|completed|false|2026-12-01|XAF|5075|75|acc-1|op-after midnight||"},
+	"dated by its operator":       {"received|completed|false|2026-11-29|XAF|5075|75|acc-1|||"},
+	"three dues":                  {"given_back|reversed|false|2026-11-30|XAF|-5075|-75|acc-1|op-three dues|ref|refunded", "received|completed|false|2026-11-30|XAF|5075|75|acc-1|op-three dues||"},
+	"cash given back":             {"given_back|reversed|false|2026-11-30|XAF|-5075|-75|Hall|R-7||cash_returned", "received|completed|false|2026-11-30|XAF|5075|75|Hall|R-7||"},
+	"cash beside another payment": {"given_back|reversed|false|2026-11-30|XAF|-5075|0|Hall|||cash_returned", "received|completed|false|2026-11-30|XAF|5075|75|acc-1|op-cash beside another payment||", "received|orphan|false|2026-11-30|XAF|5075|0|Hall|||"},
+	"late and honoured":           {"received|late|false|2026-12-01|XAF|5075|75|acc-1|op-late and honoured||", "undecided|undecided|false|2026-11-30|XAF|5075|75|acc-1|||", "undecided|undecided|true|2026-11-30|XAF|-5075|-75|acc-1|op-late and honoured||decided"},
+	"late and given back":         {"given_back|reversed|false|2026-12-03|XAF|-5075|-75|acc-1|op-late and given back|ref|refunded", "received|late|false|2026-12-01|XAF|5075|75|acc-1|op-late and given back||", "undecided|undecided|false|2026-11-30|XAF|5075|75|acc-1|||", "undecided|undecided|true|2026-11-30|XAF|-5075|-75|acc-1|op-late and given back||decided"},
+	"an orphan":                   {"given_back|reversed|false|2026-11-30|EUR|-70|0|acc-2|op-an orphan|ref|refunded", "received|orphan|false|2026-11-30|EUR|70|0|acc-2|op-an orphan||"},
+	"more than the total":         {"given_back|reversed|false|2026-12-02|XAF|-925|0|acc-1|op-more than the total|ref|refunded", "received|mismatch|false|2026-11-30|XAF|6000|0|acc-1|op-more than the total||amount", "undecided|undecided|false|2026-11-30|XAF|5075|75|acc-1|||", "undecided|undecided|true|2026-11-30|XAF|-5075|-75|acc-1|||decided"},
+	"refused after the approval":  {"received|completed|false|2026-11-30|XAF|5075|75|acc-1|op-refused after the approval||"},
+	"never paid":                  nil,
+	"another amount, then the right one": {
+		"received|completed|false|2026-11-30|XAF|5075|75|acc-1|op-another amount, then the right one||",
+		"received|mismatch|false|2026-11-30|XAF|50|0|acc-1|op-another amount, then the right one||amount",
+		"received|mismatch|true|2026-11-30|XAF|-50|0|acc-1|op-another amount, then the right one||superseded",
+	},
+}
+
+// expected returns the rows of expected money of a session.
+func (w *world) expected(session string) []string {
+	w.t.Helper()
+	return w.rows("kind, state, withdrawn, local_date, currency, gross, fee, account, operator_ref, reference, reason",
+		"FROM expected_money FINAL WHERE session_id = ? ORDER BY kind, state, account = 'Hall', withdrawn", session)
+}
+
+// notExpected returns the accounts and currencies of which the receipts and the expected money
+// have different sums.
+func (w *world) notExpected() []string {
+	w.t.Helper()
+	return w.rows("tenant_id, livemode, account, currency, sum(receipt), sum(expected)", `FROM (
+			SELECT tenant_id, livemode, account, currency, total_amount AS receipt, 0 AS expected FROM receipts
+			UNION ALL SELECT tenant_id, livemode, account, currency, 0, gross FROM expected_money FINAL WHERE kind IN ('received', 'given_back')
+		) GROUP BY tenant_id, livemode, account, currency HAVING sum(receipt) != sum(expected)`)
+}
+
 // publish writes the ledger's events to Kafka.
 func (w *world) publish(l ledger) {
 	w.t.Helper()
@@ -281,6 +322,16 @@ func TestReceipts(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
+	for id, want := range expectations {
+		if got := w.expected(id); !reflect.DeepEqual(got, want) {
+			t.Errorf("expected of %s:\n%s\nwant\n%s", id, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	check("sums of receipts and expected money that differ", w.notExpected())
+	check("references of expected money", w.rows("livemode, channel, offer_id, order_id, collection_id, payment_ref, arrayStringConcat(notice_refs, ','), approved_at, source_topic, source_partition < 3",
+		"FROM expected_money FINAL WHERE session_id IN ('paid', 'three dues') AND kind = 'received' ORDER BY session_id"),
+		"true|MOBILE_MONEY|momo|order paid|k-paid|1234567890123456|AV-paid|2026-11-30 11:00:00.000|checkout.events|1",
+		"true|MOBILE_MONEY|momo|order three dues|k-three dues|1234567890123456||2026-11-30 11:00:00.000|checkout.events|1")
 	check("test beside live", w.rows("livemode, session_id", "FROM receipts WHERE order_id = 'order paid' ORDER BY livemode"), "false|tested", "true|paid")
 	check("references and names", w.rows(`agency, application, service, service_code, mode, channel, offer_id, order_id, payment_ref, collection_id, operator_ref, erp_due_ref, transaction_id, notice_ref`,
 		"FROM receipts WHERE session_id = 'paid'"),

@@ -19,7 +19,7 @@ type Replayed struct {
 	Unreadable int64
 }
 
-// Replay writes the entries and receipts of a topic's records from since to until again
+// Replay writes the entries, receipts and expected money of a topic's records from since to until again
 // (consume.Replay). The same records make the same entries, of which FINAL shows one.
 // topic is checkout.events, cases.events, deliveries.attempts, collections.calls,
 // reconciliation.statements or this sink's poison topic.

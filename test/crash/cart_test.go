@@ -3,22 +3,15 @@ package crash_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 
-	"quittance/checkout"
-	"quittance/internal/commands"
-	"quittance/internal/kafka"
-	"quittance/schemas"
+	"quittance/internal/form"
 	"quittance/test/harness"
 )
 
@@ -26,52 +19,9 @@ import (
 // of one subject, and one due is in the carts of both.
 const cartEvery = 9
 
-// portal makes carts as the citizen portal does, with commands. The citizens of the test have
-// no accounts, and pull dues from the simulated ERP.
-type portal struct {
-	commands *commands.Checkout
-	topology *kafka.Topology
-	numbers  *checkout.References
-	counter  atomic.Int64
-	done     chan error
-}
-
-// openPortal connects to the processors. The portal runs until ctx ends; close waits for its
-// end.
-func openPortal(ctx context.Context, s *harness.Stack, codec *schemas.Codec) (*portal, error) {
-	cfg := kafka.Config{Brokers: []string{s.Kafka.Addr()}, Prefix: harness.Prefix}
-	cl, err := cfg.Client()
-	if err != nil {
-		return nil, err
-	}
-	defer cl.Close()
-	p := &portal{done: make(chan error, 1)}
-	if p.topology, err = kafka.Load(ctx, cfg, cl); err != nil {
-		return nil, err
-	}
-	// Numbers under a key of its own are not those of the service, but for a chance of 1 in a
-	// million.
-	key := make([]byte, 0, 32)
-	for range 2 {
-		id := uuid.New()
-		key = append(key, id[:]...)
-	}
-	if p.numbers, err = checkout.NewReferences(key); err != nil {
-		return nil, err
-	}
-	if p.commands, err = commands.New(ctx, commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: cfg, Topology: p.topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(codec, p.topology),
-		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
-	}); err != nil {
-		return nil, err
-	}
-	go func() { p.done <- p.commands.Run(ctx) }()
-	return p, nil
-}
-
 // family is a subject of an agency's ERP with its dues, the first of which two carts share.
 type family struct {
-	app     harness.Application
+	portal  harness.Application
 	subject string
 	n       int
 }
@@ -88,6 +38,21 @@ type owed struct {
 	Minimum     int64  `json:"minimum_amount_minor,omitempty"`
 }
 
+// seen is a due as the portal shows it.
+type seen struct {
+	Outstanding int64  `json:"outstanding_minor"`
+	State       string `json:"payment_state"`
+}
+
+// chosen is a due of a cart.
+type chosen struct {
+	Tenant      string `json:"tenant_id"`
+	Subject     string `json:"subject_ref"`
+	Ref         string `json:"erp_due_ref"`
+	Amount      int64  `json:"amount_minor"`
+	Outstanding int64  `json:"outstanding_minor"`
+}
+
 const duesOfFamily = 7
 
 // carts plays the two citizens.
@@ -95,7 +60,8 @@ func (l *load) carts(ctx context.Context, n int) {
 	l.mu.Lock()
 	l.started++
 	l.mu.Unlock()
-	f := family{app: l.stack.Apps[n%len(l.stack.Apps)], subject: fmt.Sprintf("subject-%06d", n), n: n}
+	k := n / partnerEvery
+	f := family{portal: l.stack.Portals[k%len(l.stack.Portals)], subject: fmt.Sprintf("subject-%06d", n), n: n}
 	dues := make([]owed, duesOfFamily)
 	for i := range dues {
 		amount := int64(1000*(i+1) + n%900)
@@ -107,13 +73,13 @@ func (l *load) carts(ctx context.Context, n int) {
 	if !l.owe(ctx, f, dues) {
 		return
 	}
-	k := n / partnerEvery
+	couple := l.portal.couples[k%len(l.portal.couples)]
 	more := 1 + k%3 // dues of the cart's own: 2 to 4 in all
 	var both sync.WaitGroup
 	both.Go(func() {
-		l.cart(ctx, f, [...]string{"01", "late", "01", "09", "04"}[k%5], 0, indices(1, more))
+		l.cart(ctx, f, couple[0], [...]string{"01", "late", "01", "09", "04"}[k%5], 0, indices(1, more))
 	})
-	both.Go(func() { l.cart(ctx, f, "01", 1, indices(1+more, 4-more)) })
+	both.Go(func() { l.cart(ctx, f, couple[1], "01", 1, indices(1+more, 4-more)) })
 	both.Wait()
 }
 
@@ -132,7 +98,7 @@ func (f family) due(i int) string { return fmt.Sprintf("%s-due-%d", f.subject, i
 func (l *load) owe(ctx context.Context, f family, dues []owed) bool {
 	body, err := json.Marshal(map[string]any{"dues": map[string][]owed{f.subject: dues}})
 	for try := 0; err == nil; try++ {
-		status, answer, err := l.send(ctx, http.MethodPost, l.stack.Simulator+"/control/erp/"+f.app.Slug, "application/json", string(body), nil)
+		status, answer, err := l.send(ctx, http.MethodPost, l.stack.Simulator+"/control/erp/"+f.portal.Slug, "application/json", string(body), nil)
 		switch {
 		case err == nil && status == http.StatusNoContent:
 			l.mu.Lock()
@@ -152,49 +118,95 @@ func (l *load) owe(ctx context.Context, f family, dues []owed) bool {
 	return false
 }
 
-// pull returns the family's dues as the ERP has them now.
-func (l *load) pull(ctx context.Context, f family) (map[string]owed, error) {
-	status, answer, err := l.send(ctx, http.MethodGet, l.stack.Simulator+"/control/erp/"+f.app.Slug+"?limit=1&after=999999999", "", "", nil)
-	if err != nil {
-		return nil, err
+// look lists the family's dues as the portal shows them to a citizen. It is repeated until
+// it is answered.
+func (l *load) look(ctx context.Context, f family, who *citizen, at int) (map[string]seen, bool) {
+	for try := 0; ; try++ {
+		status, answer, err := l.citizen(ctx, who, http.MethodGet, at+try, "/dues?tenant_id="+f.portal.Tenant+"&subject_ref="+f.subject, "", "")
+		var list struct {
+			Status string `json:"source_status"`
+			Items  []struct {
+				Ref string `json:"erp_due_ref"`
+				seen
+			} `json:"items"`
+		}
+		switch {
+		case err != nil || unanswered(status):
+		case status == http.StatusNotFound && refusalOf(answer).Code == "citizen.link_not_found":
+			l.link(ctx, f, who, at+try)
+		case status != http.StatusOK || json.Unmarshal([]byte(answer), &list) != nil:
+			l.surprise("the dues of %s were answered with %d %s", f.subject, status, answer)
+			return nil, false
+		case list.Status == "ok":
+			out := map[string]seen{}
+			for _, d := range list.Items {
+				out[d.Ref] = d.seen
+			}
+			return out, true
+		}
+		if !l.again(ctx, try) {
+			return nil, false
+		}
 	}
-	var book struct {
-		Dues map[string][]owed `json:"dues"`
-	}
-	if err := json.Unmarshal([]byte(answer), &book); err != nil || status != http.StatusOK {
-		return nil, fmt.Errorf("the ERP's book: %d: %w", status, err)
-	}
-	out := map[string]owed{}
-	for _, d := range book.Dues[f.subject] {
-		out[d.Ref] = d
-	}
-	return out, nil
 }
 
-// cart plays a citizen who pays the dues with the indices. While another payment of a due is
-// under way the citizen waits and looks at the dues again. One cart in two asks to replace
-// the carts that nobody is paying.
-func (l *load) cart(ctx context.Context, f family, what string, who int, dues []int) {
-	citizen := uuid.NewString()
+// link proves that the citizen may see the family's dues. Its answer may be lost: the next
+// call shows whether the citizen has the link.
+func (l *load) link(ctx context.Context, f family, who *citizen, at int) {
+	code, err := l.portal.code(ctx, f)
+	if err != nil {
+		return // PostgreSQL is away
+	}
+	body := fmt.Sprintf(`{"tenant_id": %q, "subject_ref": %q, "link_code": %q}`, f.portal.Tenant, f.subject, code)
+	status, answer, err := l.citizen(ctx, who, http.MethodPost, at, "/links", body, "")
+	if err == nil && !unanswered(status) && status != http.StatusCreated && status != http.StatusOK {
+		l.surprise("a link to %s was answered with %d %s", f.subject, status, answer)
+	}
+}
+
+// unanswered reports whether a status asks the client to repeat the request.
+func unanswered(status int) bool {
+	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
+}
+
+// refusal is a problem document.
+type refusal struct {
+	Code   string       `json:"code"`
+	Errors []form.Fault `json:"errors"`
+}
+
+func refusalOf(answer string) (r refusal) {
+	_ = json.Unmarshal([]byte(answer), &r) // another answer has no code
+	return r
+}
+
+// cart plays a citizen who pays the dues with the indices. At first the citizen looks at the
+// dues and pays them; while another payment of a due is under way, the citizen waits until
+// the portal shows its end. One cart in two asks to replace the carts that nobody is paying.
+func (l *load) cart(ctx context.Context, f family, who *citizen, what string, number int, dues []int) {
 	for try := 0; ; try++ {
-		pulled := time.Now().UTC().Truncate(time.Millisecond)
-		now, err := l.pull(ctx, f)
-		if err == nil {
-			var items []checkout.Item
-			for _, i := range dues {
-				if d := now[f.due(i)]; d.Outstanding > 0 {
-					items = append(items, f.item(d, (f.n/partnerEvery+i+who)%2 == 0))
-				}
+		shown, ok := l.look(ctx, f, who, f.n+number+try)
+		if !ok {
+			return
+		}
+		var items []chosen
+		free := true
+		for _, i := range dues {
+			if d := shown[f.due(i)]; d.Outstanding > 0 {
+				items = append(items, f.choose(i, d, (f.n/partnerEvery+i+number)%2 == 0))
+				free = free && d.State == "payable"
 			}
-			if len(items) == 0 {
+		}
+		if len(items) == 0 {
+			return
+		}
+		if free || try == 0 {
+			switch c, made := l.createCart(ctx, f, who, items, number == 0 && try == 0, number+try); made {
+			case cartRefused:
+			case cartGivenUp:
 				return
-			}
-			c, refused, ok := l.createCart(ctx, f, citizen, pulled, items, who == 0 && try == 0)
-			if !ok {
-				return
-			}
-			if !refused {
-				l.payCart(ctx, f, c, what)
+			case cartMade:
+				l.payCart(ctx, f, who, c, what)
 				return
 			}
 		}
@@ -209,52 +221,137 @@ func (l *load) cart(ctx context.Context, f family, what string, who int, dues []
 	}
 }
 
-// item pays a due, or half of it.
-func (f family) item(d owed, half bool) checkout.Item {
-	it := checkout.Item{ERPDueRef: d.Ref, SubjectRef: f.subject, Label: d.Label, Amount: d.Outstanding, Outstanding: d.Outstanding}
-	if half && d.Partial && d.Outstanding/2 >= d.Minimum {
-		it.Amount = d.Outstanding / 2
+// choose pays a due, or half of it.
+func (f family) choose(i int, d seen, half bool) chosen {
+	c := chosen{Tenant: f.portal.Tenant, Subject: f.subject, Ref: f.due(i), Amount: d.Outstanding, Outstanding: d.Outstanding}
+	if half && i%2 == 0 && d.Outstanding/2 >= 100 {
+		c.Amount = d.Outstanding / 2
 	}
-	return it
+	return c
 }
 
-// createCart repeats a creation until it is answered. refused says that another payment of a
-// due is under way.
-func (l *load) createCart(ctx context.Context, f family, citizen string, pulled time.Time, items []checkout.Item, replace bool) (c creation, refused, ok bool) {
-	s, err := l.portal.session(f, citizen, pulled, items)
+// ordered is a cart that was made, with its request and its answer.
+type ordered struct {
+	creation
+	body, answer string
+}
+
+// The ends of createCart.
+type cartEnd int
+
+const (
+	cartMade cartEnd = iota
+	cartRefused
+	cartGivenUp
+)
+
+// createCart sends a cart with one Idempotency-Key until it is answered, each time to another
+// ingress. The address to which the citizen returns has the key, so that the log shows which
+// request made a session.
+func (l *load) createCart(ctx context.Context, f family, who *citizen, items []chosen, replace bool, at int) (ordered, cartEnd) {
+	c := ordered{creation: creation{application: f.portal.ID, key: uuid.NewString()}}
+	body, err := json.Marshal(map[string]any{"items": items, "replace": replace, "success_url": l.stack.Ingress[0] + markPath + c.key})
 	if err != nil {
 		l.surprise("a cart of %s: %v", f.subject, err)
-		return c, false, false
+		return c, cartGivenUp
 	}
-	c = creation{application: f.app.ID, order: s.OrderID, key: uuid.NewString(), session: s.ID, reference: s.PaymentRef, amount: s.Amount}
+	c.body = string(body)
+	for _, it := range items {
+		c.amount += it.Amount
+	}
 	begun := time.Now()
+	answer, code, ok := l.sendCart(ctx, f, who, c, f.n+at)
+	if !ok {
+		return c, cartGivenUp
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch code {
+	case "citizen.due_in_payment":
+		l.cartsRefused = append(l.cartsRefused, c.key)
+		return c, cartRefused
+	case "citizen.due_changed":
+		l.duesChanged = append(l.duesChanged, c.key)
+		return c, cartRefused
+	}
+	c.answer = answer
+	c.session, c.order, c.reference = madeCart(answer)
+	l.creations = append(l.creations, c.creation)
+	l.latencies = append(l.latencies, time.Since(begun))
+	l.cartsMade++
+	return c, cartMade
+}
+
+// madeCart reads the answer to a cart.
+func madeCart(answer string) (session, order, reference string) {
+	var s struct {
+		ID         string `json:"id"`
+		OrderID    string `json:"order_id"`
+		PaymentRef string `json:"payment_ref"`
+	}
+	_ = json.Unmarshal([]byte(answer), &s) // sendCart has read it
+	return s.ID, s.OrderID, s.PaymentRef
+}
+
+// sendCart repeats a cart until it is made or refused.
+func (l *load) sendCart(ctx context.Context, f family, who *citizen, c ordered, at int) (answer, refusal string, ok bool) {
 	for try := 0; ; try++ {
-		a, err := l.portal.ask(ctx, f, s, checkout.Create{Session: s, IdempotencyKey: c.key, BodyHash: []byte(c.key), CreationsPerMinute: 1_000_000, Replace: replace})
+		status, answer, err := l.citizen(ctx, who, http.MethodPost, at+try, "/checkout", c.body, c.key)
+		no := refusalOf(answer)
 		switch {
-		case err == nil && a.Code == checkout.CodeOK:
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.creations = append(l.creations, c)
-			l.latencies = append(l.latencies, time.Since(begun))
-			l.cartsMade++
-			return c, false, true
-		case err == nil && a.Code == checkout.CodeDueInPayment:
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.cartsRefused++
-			return c, true, true
-		case err == nil || !errors.Is(err, commands.ErrUnavailable):
-			l.surprise("the creation of a cart of %s was answered with %s %v: %v", f.subject, a.Code, a.Faults, err)
-			return c, false, false
+		case err != nil || unanswered(status):
+		case status == http.StatusCreated:
+			if session, _, reference := madeCart(answer); session == "" || reference == "" {
+				l.surprise("a cart of %s was answered with %q", f.subject, answer)
+				return "", "", false
+			}
+			return answer, "", true
+		case status == http.StatusConflict && (no.Code == "citizen.due_in_payment" || no.Code == "citizen.due_changed"):
+			return "", no.Code, true
+		case status == http.StatusUnprocessableEntity && no.unlinked():
+			l.link(ctx, f, who, at+try)
+		default:
+			l.surprise("a cart of %s was answered with %d %s", f.subject, status, answer)
+			return "", "", false
 		}
 		if !l.again(ctx, try) {
-			return c, false, false
+			return "", "", false
 		}
 	}
 }
 
-// payCart pays a cart on its page. A late payer approves after the cart was cancelled.
-func (l *load) payCart(ctx context.Context, f family, c creation, what string) {
+// unlinked reports whether a cart was refused because the citizen is not linked to the
+// subject: PostgreSQL was restored to a time before the link.
+func (r refusal) unlinked() bool {
+	return len(r.Errors) > 0 && !slices.ContainsFunc(r.Errors, func(f form.Fault) bool { return f.Rule != "linked" })
+}
+
+// repeatCart sends a cart again that was answered, as a client does that has lost its memory.
+// The answer is the first one, whatever has become of the session and of the dues.
+func (l *load) repeatCart(ctx context.Context, f family, who *citizen, c ordered, at int) {
+	answer, code, ok := l.sendCart(ctx, f, who, c, at)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	l.cartsRepeated++
+	again := c.creation
+	again.session, _, _ = madeCart(answer)
+	l.creations = append(l.creations, again)
+	l.mu.Unlock()
+	if answer != c.answer {
+		l.surprise("the cart %s was answered with %s, and repeated with %s%s", c.key, c.answer, code, answer)
+	}
+}
+
+// payCart pays a cart on its page. A late payer approves after the cart was cancelled. Half
+// of the carts are repeated before they are paid, the others afterwards.
+func (l *load) payCart(ctx context.Context, f family, who *citizen, c ordered, what string) {
+	if f.n/partnerEvery%2 == 0 {
+		l.repeatCart(ctx, f, who, c, f.n)
+	} else {
+		defer l.repeatCart(ctx, f, who, c, f.n)
+	}
 	if what != "late" {
 		l.pay(ctx, c.session, "06 600 00 "+what, f.n)
 		return
@@ -262,63 +359,13 @@ func (l *load) payCart(ctx context.Context, f family, c creation, what string) {
 	if !l.pay(ctx, c.session, "06 600 00 03", f.n) {
 		return
 	}
-	for try := 0; ; try++ {
-		a, err := l.portal.ask(ctx, f, checkout.Session{ID: c.session}, checkout.Cancel{By: checkout.ByIntegrator})
-		if err == nil {
-			if a.Code == checkout.CodeOK {
-				l.mu.Lock()
-				l.cancelled = append(l.cancelled, c.session)
-				l.mu.Unlock()
-			}
-			break
-		}
-		if !l.again(ctx, try) {
-			return
-		}
+	if !l.cancelCart(ctx, f, c.creation) {
+		return
 	}
-	l.approve(ctx, c)
+	l.approve(ctx, c.creation)
 	if ctx.Err() != nil {
-		l.abandon(c)
+		l.abandon(c.creation)
 	}
-}
-
-func (p *portal) ask(ctx context.Context, f family, s checkout.Session, do checkout.Action) (checkout.Answer, error) {
-	now := time.Now().UTC().Truncate(time.Millisecond)
-	if create, ok := do.(checkout.Create); ok {
-		create.Session.CreatedAt, create.Session.ExpiresAt = now, now.Add(24*time.Hour)
-		do = create
-	}
-	return p.commands.Ask(ctx, checkout.Command{At: now, TenantID: f.app.Tenant, SessionID: s.ID, ApplicationID: f.app.ID, Do: do})
-}
-
-// session returns a session of the portal with new numbers.
-func (p *portal) session(f family, citizen string, pulled time.Time, items []checkout.Item) (checkout.Session, error) {
-	now := time.Now().UTC()
-	s := checkout.Session{
-		ID:            checkout.NewSessionID(now, p.topology.Partition(schemas.Checkout.Commands, f.app.Tenant), [16]byte(uuid.New())),
-		ApplicationID: f.app.ID, TenantID: f.app.Tenant, Currency: "XAF", Mode: checkout.ModeHosted, Description: "Crash test", ERP: true,
-		CitizenID: citizen, PulledAt: pulled, Items: slices.Clone(items),
-	}
-	for ok := false; !ok; {
-		s.PaymentRef, ok = p.numbers.PaymentRef(p.counter.Add(1))
-	}
-	for i := range s.Items {
-		it := &s.Items[i]
-		notice, err := uuid.NewV7()
-		if err != nil {
-			return s, err
-		}
-		transaction, err := uuid.NewV7()
-		if err != nil {
-			return s, err
-		}
-		it.NoticeID, it.TransactionID, it.NoticeRef = notice.String(), transaction.String(), p.numbers.NoticeRef(now.Year(), p.counter.Add(1))
-		s.Amount += it.Amount
-	}
-	first := s.Items[0]
-	s.NoticeID, s.NoticeRef, s.TransactionID, s.OrderID = first.NoticeID, first.NoticeRef, first.TransactionID, first.NoticeRef
-	s.Offers = []checkout.Offer{{ID: "momo", Channel: checkout.ChannelMobileMoney, Fee: min(s.Amount*15/1000+10, 5000)}}
-	return s, nil
 }
 
 // readReceipts reads the money in ClickHouse.

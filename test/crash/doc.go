@@ -2,8 +2,9 @@
 //
 // TestCrash starts every role at least twice. Integrators create sessions and citizens pay
 // them. One payment in twenty is made by the program of a partner, through the deprecated
-// cash-in surface. As often two citizens pay dues of one subject of an agency's ERP, whole and
-// in parts, and both carts have one of the dues. Operators approve some payments late, clerks
+// cash-in surface. As often two citizens sign in to the portal and pay dues of one subject of
+// an agency's ERP, whole and in parts, and both carts have one of the dues. Each repeats the
+// request of the cart, without an answer and after one. Operators approve some payments late, clerks
 // take cash and give it back, and staff resolve operator cases. Meanwhile the test kills a
 // process every two seconds, or stops an ingress as a deployment does. It kills the broker
 // once, makes the processors' group rebalance for a while, and replaces the data of

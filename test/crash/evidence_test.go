@@ -279,7 +279,7 @@ func (w *witness) history(ctx context.Context) (h history, err error) {
 	if h.payments, err = w.payments(ctx); err != nil {
 		return h, err
 	}
-	apps := slices.Clone(w.stack.Apps)
+	apps := slices.Concat(w.stack.Apps, w.stack.Portals)
 	for _, c := range w.stack.Counters {
 		apps = append(apps, c.Application)
 	}
@@ -340,7 +340,7 @@ func (w *witness) events(ctx context.Context) ([]event, error) {
 		}
 		if s := e.Session; s != nil {
 			got.application, got.tenant, got.order, got.reference = s.ApplicationID, s.TenantID, s.OrderID, s.PaymentRef
-			got.cart, got.dues, got.after = len(s.Items) > 0, duesOf(s), standingOf(s)
+			got.cart, got.dues, got.after, got.mark = len(s.Items) > 0, duesOf(s), standingOf(s), markOf(s.SuccessURL)
 			if c := s.Cashin; c != nil {
 				got.partner, got.paymentID, got.number = c.Kind, c.PaymentID, c.Number
 			}

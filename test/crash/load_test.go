@@ -45,15 +45,18 @@ type load struct {
 	refused    int              // calls of partners that a quota refused, and no time was left
 	owed       map[string]int64 // of dues that carts pay, before any payment, by erp_due_ref
 	cartsMade  int              // that were answered
-	// cartsRefused counts carts that were refused because another payment of a due was under way.
-	cartsRefused int
-	started      int
-	confirmed    int             // confirmations that were answered
-	gaveUp       int             // journeys that did not end in time
-	skipped      int             // journeys not begun because too many were under way
-	latencies    []time.Duration // of creations, retries included
-	surprises    []string        // the first unexpected answers
-	surprised    int             // number of unexpected answers
+	// cartsRefused has the keys of carts that were refused because another payment of a due was
+	// under way.
+	cartsRefused  []string
+	cartsRepeated int      // requests of carts that were repeated after their answer
+	duesChanged   []string // keys of carts that were refused because a due had changed
+	started       int
+	confirmed     int             // confirmations that were answered
+	gaveUp        int             // journeys that did not end in time
+	skipped       int             // journeys not begun because too many were under way
+	latencies     []time.Duration // of creations, retries included
+	surprises     []string        // the first unexpected answers
+	surprised     int             // number of unexpected answers
 }
 
 const maxUnderWay = 5000

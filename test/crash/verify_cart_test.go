@@ -25,6 +25,7 @@ func (v *verdict) cart(h history, l *log) {
 	for _, c := range h.confirmed {
 		confirmed[c.transaction] = c.amount
 	}
+	v.keys(h, l)
 	for session := range l.sessions {
 		e := l.last(session)
 		if !e.cart {
@@ -74,6 +75,30 @@ func (v *verdict) cart(h history, l *log) {
 			}
 		}
 	}
+}
+
+// keys checks that no Idempotency-Key of a cart made two sessions, however often its request
+// was repeated, and that a refused one made none.
+func (v *verdict) keys(h history, l *log) {
+	made := map[string]string{}
+	for session, events := range l.sessions {
+		e := events[0]
+		if !e.cart {
+			continue
+		}
+		if e.mark == "" {
+			v.diverge("the cart %s does not say which request made it", session)
+		} else if other, again := made[e.mark]; again {
+			v.double("the key %s made the carts %s and %s", e.mark, other, session)
+		}
+		made[e.mark] = session
+	}
+	for _, key := range h.refused {
+		if session, ok := made[key]; ok {
+			v.diverge("the cart with the key %s was refused, and %s was made", key, session)
+		}
+	}
+	v.count("carts in the log", len(made))
 }
 
 // sums adds up the dues of an event.

@@ -153,7 +153,7 @@ func (h *history) addCart(n int, amounts []int64) standing {
 	session := fmt.Sprintf("chs_%d", n)
 	e := event{
 		session: session, application: "app", tenant: "agency", order: fmt.Sprintf("order-%d", n), reference: fmt.Sprintf("%016d", n),
-		cart: true, after: standing{currency: "XAF"},
+		cart: true, mark: fmt.Sprintf("key-%d", n), after: standing{currency: "XAF"},
 	}
 	for i, amount := range amounts {
 		d := due{transaction: fmt.Sprintf("transaction-%d-%d", n, i), ref: fmt.Sprintf("due-%d-%d", n, i), amount: amount, fee: 5}
@@ -345,6 +345,14 @@ func TestCrashVerifierSeesCorruption(t *testing.T) {
 		{"an item of a cart is confirmed twice", func(h *history) { h.confirmed[h.ofCart(1)].accepted++ }, "doubled"},
 		{"an item of a cart is confirmed with the amount of the cart", func(h *history) { h.confirmed[h.ofCart(1)].amount = 1200 }, "diverged"},
 		{"a due is paid by two carts", func(h *history) { h.owed["due-shared"] = 799 }, "doubled"},
+		{"a key of a cart made two sessions", func(h *history) {
+			for i := range h.events {
+				if h.events[i].session == "chs_13" {
+					h.events[i].mark = "key-12"
+				}
+			}
+		}, "doubled"},
+		{"a cart was refused, and its session was made", func(h *history) { h.refused = []string{"key-12"} }, "diverged"},
 		{"the items are less than the session", func(h *history) {
 			for i := range h.events {
 				if h.events[i].session == "chs_12" {

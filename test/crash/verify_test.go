@@ -25,6 +25,7 @@ type history struct {
 	notices   []notice
 	owed      map[string]int64 // of dues that carts pay, before any payment
 	receipts  []receipt
+	refused   []string // keys of carts that were refused
 
 	cases       map[string]operatorCase // by id, in the processors' state
 	rows        map[string]operatorCase // by id, in the table of staff
@@ -67,8 +68,9 @@ type event struct {
 	tenant      string
 	order       string
 	reference   string
-	cart        bool  // it has items
-	dues        []due // that an ERP knows
+	cart        bool   // it has items
+	mark        string // Idempotency-Key of the cart
+	dues        []due  // that an ERP knows
 	collection  string
 	paid        int64 // amount of the collection, fee included
 	late        bool  // a completion with late money

@@ -19,6 +19,7 @@ import (
 	devstack "quittance/dev/stack"
 	"quittance/dev/stack/chdb"
 	"quittance/dev/stack/program"
+	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/test/servers"
 )
@@ -62,6 +63,9 @@ type Stack struct {
 	Apps       []Application
 	Counters   []Counter
 	Partners   []Partner
+	Portals    []Application // of the agencies, in their order; without keys
+	Keys       *secret.Keys  // of the installation
+	Reference  *secret.ReferenceKey
 
 	secure   *servers.SecureKafka // nil for a broker without TLS and ACLs
 	postgres string               // URL
@@ -102,7 +106,8 @@ type Shape struct {
 	Program func() (string, error)
 }
 
-// EveryRole has two instances of every role, and partners of the deprecated cash-in surface.
+// EveryRole has two instances of every role, citizen portals, and partners of the deprecated
+// cash-in surface.
 var EveryRole = Shape{Registry: (*Stack).ApplicationsAndPartners, Ingresses: 2, Processors: 2, Sinks: 2}
 
 // NewStack starts the servers, migrates, applies the registry and starts the roles of the
@@ -119,7 +124,7 @@ func NewStack(t testing.TB, dir string, of Shape) *Stack {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), StartWithin)
 	defer cancel()
-	s := &Stack{Dir: dir, secure: of.Kafka}
+	s := &Stack{Dir: dir, Keys: secret.GenerateKeys(), Reference: secret.GenerateReferenceKey(), secure: of.Kafka}
 	s.servers(ctx, t)
 	s.configure(ctx, t, path, of.Registry(s))
 	s.start(ctx, t, of)
@@ -189,7 +194,7 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry stri
 		"QUITTANCE_POSTGRES="+s.postgres,
 		"QUITTANCE_CLICKHOUSE=http://"+s.ClickHouse+"/"+Database, "QUITTANCE_SCHEMA_REGISTRY="+s.schemas,
 		"QUITTANCE_SIMULATOR_URL="+s.Simulator, "QUITTANCE_MAIL=smtp+plain://"+program.Local(port+program.UpPorts-2)+"?from=no-reply@quittance.example", "QUITTANCE_DATA="+filepath.Join(s.Dir, "data"),
-		"QUITTANCE_MASTER_KEYS="+secret.GenerateKeys().Reveal(), "QUITTANCE_KEYLESS_PER_CLIENT=1000000", "QUITTANCE_KEYLESS_PER_INSTANCE=1000000", "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal(),
+		"QUITTANCE_MASTER_KEYS="+s.Keys.Reveal(), "QUITTANCE_KEYLESS_PER_CLIENT=1000000", "QUITTANCE_KEYLESS_PER_INSTANCE=1000000", "QUITTANCE_REFERENCE_KEY="+s.Reference.Reveal(),
 	)...)
 	file := filepath.Join(s.Dir, "registry.yaml")
 	if err := os.WriteFile(file, []byte(registry), 0o600); err != nil {
@@ -220,7 +225,7 @@ func (s *Stack) Applications() string { return s.registry(0) }
 
 // ApplicationsAndPartners returns the registry of Applications, in which each agency also
 // has applications with a pair of cash-in credentials, whose payments are made by mobile
-// money.
+// money, and a citizen portal.
 func (s *Stack) ApplicationsAndPartners() string { return s.registry(partnersPerAgency) }
 
 // registry returns the registry with so many partners in each agency.
@@ -238,8 +243,11 @@ func (s *Stack) registry(partners int) string {
     clerks:
       - {code: c01, name: Clerk 1, counter: Hall, keys: [{secret: %s}]}
       - {code: c02, name: Clerk 2, counter: Hall, keys: [{secret: %s}]}
-    applications:
 `, tenant, slug, a, simulatorInFile, slug, a, clerkKey(a, 0), clerkKey(a, 1))
+		if partners > 0 {
+			s.portal(&b, tenant, slug, a)
+		}
+		b.WriteString("    applications:\n")
 		for i := range AppsPerAgency + 1 {
 			n, offer := a*(AppsPerAgency+1)+i, "momo"
 			app := Application{
@@ -266,6 +274,17 @@ func (s *Stack) registry(partners int) string {
 		}
 	}
 	return b.String()
+}
+
+// portal adds the citizen portal of an agency to the registry, with an endpoint.
+func (s *Stack) portal(b *strings.Builder, tenant, slug string, n int) {
+	p := Application{ID: registry.PortalID(tenant), Tenant: tenant, Slug: slug}
+	s.Portals = append(s.Portals, p)
+	fmt.Fprintf(b, `    portal:
+      active: true
+      offers: [momo]
+      webhook_endpoints: [{url: %s/inbox/%s, secret: whsec_%s, events: [%s]}]
+`, simulatorInFile, p.ID, base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "crash portal's secret %06d", n)), strings.Join(WebhookKinds, ", "))
 }
 
 // partner adds an application with a pair of cash-in credentials to the registry. Signed

@@ -28,7 +28,7 @@ func rebuild() Command {
 	}
 }
 
-const journalPlan = `This writes the entries of all records of checkout.events, cases.events, deliveries.attempts and collections.calls, the receipts of their money, and the lines of reconciliation.statements, to ClickHouse again.
+const journalPlan = `This writes the entries of all records of checkout.events, cases.events, deliveries.attempts and collections.calls, the receipts and expected entries of their money, and the lines of reconciliation.statements, to ClickHouse again.
 Nothing is removed: Kafka keeps attempts and calls for 90 days, and the journal keeps older ones. A row that is there already is replaced by the same row.
 The sink journal may run. An interrupted rebuild may be started again.`
 
@@ -64,7 +64,7 @@ func rebuildJournal() Command {
 				if err != nil {
 					return err
 				}
-				return m.showRebuilt("journal", []sums{{"sums", "STATUS", "EVENTS", got.Lines}, {"receipts", "MOVEMENT", "RECEIPTS", got.Receipts}, {"statement_lines", "KIND", "LINES", got.StatementLines}}, []counted{
+				return m.showRebuilt("journal", []sums{{"sums", "STATUS", "EVENTS", got.Lines}, {"receipts", "MOVEMENT", "RECEIPTS", got.Receipts}, {"expected money", "STATE", "ROWS", got.Expected}, {"statement lines", "KIND", "LINES", got.StatementLines}}, []counted{
 					{"events", got.Events, "events written"}, {"case_events", got.Cases, "events of cases without a session written"}, {"attempts", got.Attempts, "attempts written"}, {"calls", got.Calls, "calls to operators written"}, {"statement_records", got.Statements, "records of statements and their lines written"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
@@ -178,9 +178,9 @@ func (m *Meta) withBase(ctx context.Context, log *slog.Logger, do func(context.C
 
 // sums are the sums of a source and its copy.
 type sums struct {
-	name string // in JSON
-	by   string // STATUS, or MOVEMENT of receipts
-	of   string // EVENTS or RECEIPTS
+	name string // in JSON, with _ for a space
+	by   string // STATUS; MOVEMENT of receipts; STATE of expected money
+	of   string // EVENTS, RECEIPTS or ROWS
 	line []tally.Line
 }
 
@@ -197,7 +197,7 @@ func (m *Meta) showRebuilt(what string, all []sums, done []counted) error {
 		for i, l := range s.line {
 			lines[i] = object{"mode", modeOf(l.Live), "currency", l.Currency, strings.ToLower(s.by), l.Status, "kafka", countJSON(l.Source), what, countJSON(l.Copy)}
 		}
-		j = append(j, s.name, lines)
+		j = append(j, strings.ReplaceAll(s.name, " ", "_"), lines)
 	}
 	err := m.show(j, func(p *page) {
 		for i, c := range done {

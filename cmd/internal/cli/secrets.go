@@ -13,6 +13,7 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/citizens"
 	"quittance/internal/personal"
+	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -53,8 +54,8 @@ func reseal() Command {
 	}
 }
 
-// sealedPeople are the tables of personal data beside the registry's secrets.
-var sealedPeople = []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, intake.Originals}
+// sealedTables are the tables of personal data and of keys beside the registry's secrets.
+var sealedTables = []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, receipts.SealedKeys, intake.Originals}
 
 // resealBatch is the number of values in a transaction.
 const resealBatch = 500
@@ -68,7 +69,7 @@ func (m *Meta) reseal(ctx context.Context, keys *secret.Keys) error {
 		}
 	}
 	counts, err := registry.Reseal(ctx, m.pool, keys, operator(), m.now, resealBatch, report)
-	for _, rows := range sealedPeople {
+	for _, rows := range sealedTables {
 		if err == nil {
 			var people secret.Resealed
 			people, err = rows.Reseal(ctx, m.pool, keys, operator(), m.now, resealBatch, report)
@@ -119,7 +120,7 @@ func (m *Meta) checkMasterKeys(ctx context.Context, keys *secret.Keys) error {
 		if tables, err = registry.Sealed(ctx, b.Pool); err != nil {
 			return err
 		}
-		for _, rows := range sealedPeople {
+		for _, rows := range sealedTables {
 			people, err := rows.Count(ctx, b.Pool)
 			if err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/form"
 	"quittance/internal/operation"
+	"quittance/internal/receipts"
 )
 
 // words has the texts for the codes of refused operations.
@@ -83,6 +84,8 @@ var words = map[string]func(operation.Args) string{
 	"endpoint.removed":          filled("this endpoint was removed at {at}; `quittance endpoints add` with its owner and address restores it"),
 	"endpoint.url_refused":      filled("{why}"),
 	"endpoint.unknown":          filled("no webhook endpoint has this id; `quittance endpoints list` shows them"),
+	receipts.CodeAnnounced:      filled("the key {kid} is public already and signs {mode} receipts from {from} on; rotate again after that, or revoke it first if it was stolen"),
+	receipts.CodeUnknownKey:     filled("no key of receipts has this kid; `quittance receipts keys list` shows them"),
 	"origin.malformed":          filled("must be https origins in lower case without a path, such as https://guichet.example"),
 	"origin.unknown": func(a operation.Args) string {
 		if origins, _ := a["origins"].([]string); len(origins) > 0 {

@@ -27,6 +27,7 @@ import (
 	"quittance/internal/notify"
 	"quittance/internal/personal"
 	"quittance/internal/postgres"
+	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/reconciliation"
@@ -56,6 +57,7 @@ type Base struct {
 	processor *commands.Checkout // after commands
 	dues      *erp.Dues          // after Dues
 	messages  *notify.Sender     // after Messages
+	receipts  *receipts.Store    // after receiptKeys
 
 	served servedMetrics
 	lags   *lags

@@ -18,9 +18,11 @@ import (
 	"quittance/ingress/ministry"
 	"quittance/ingress/pages"
 	"quittance/ingress/problem"
+	"quittance/ingress/verify"
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/commands"
+	"quittance/internal/papers"
 	"quittance/internal/quota"
 	readmodel "quittance/internal/sessions"
 	"quittance/internal/tills"
@@ -55,8 +57,16 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return fmt.Errorf("--keyless-per-client and --keyless-per-instance: %w", err)
 	}
+	dues, err := b.Dues()
+	if err != nil {
+		return err
+	}
+	maker, err := papers.NewMaker(papers.Config{Registry: b.configuration(), Contacts: b.Personal, Dues: dues, Base: checkoutURL, Now: b.Now, Log: b.Log})
+	if err != nil {
+		return err
+	}
 	api, err := ministry.New(ministry.Config{
-		Commands: h, Registry: b.configuration(), Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, Personal: b.Personal, IDs: ids, Gate: gate, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
+		Commands: h, Registry: b.configuration(), Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, Personal: b.Personal, Papers: maker, IDs: ids, Gate: gate, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
 		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 	})
 	if err != nil {
@@ -71,13 +81,9 @@ func (b *Base) ingress() error {
 	}
 	live := watch.New(watch.Config{Sessions: sessions, Log: b.Log, Metrics: b.Metrics})
 	b.Run("live status", live.Run)
-	dues, err := b.Dues()
-	if err != nil {
-		return err
-	}
 	hosted, err := pages.New(pages.Config{
 		Commands: h, Sessions: sessions, Live: live, Dues: dues, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
-		Gate: gate, Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(), Keys: b.Keys, PublicURL: checkoutURL,
+		Gate: gate, Opener: b.Keys, Personal: b.Personal, Papers: maker, FrameScript: sdk.Frame(), Keys: b.Keys, PublicURL: checkoutURL,
 		Lookups: &quota.Lookups{Postgres: b.Pool, Now: b.Now, PerClient: pages.LookupsPerClient, Unknown: pages.UnknownLookups},
 		Now:     b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
@@ -115,6 +121,14 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	keys, err := b.receiptKeys()
+	if err != nil {
+		return err
+	}
+	papers, err := verify.New(verify.Config{Keys: keys, Now: b.Now, Log: b.Log})
+	if err != nil {
+		return err
+	}
 
 	r, err := b.router(checkoutURL)
 	if err != nil {
@@ -123,7 +137,7 @@ func (b *Base) ingress() error {
 	// A page that frames a session may also ask for its completion token.
 	api.Routes(r.With(hosted.CrossOrigin))
 	sdk.Routes(r)
-	for _, part := range []interface{ Routes(chi.Router) }{hosted, reports, counters, partners, taxpayers, portal, manual} {
+	for _, part := range []interface{ Routes(chi.Router) }{hosted, reports, counters, partners, taxpayers, portal, papers, manual} {
 		part.Routes(r)
 	}
 	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})

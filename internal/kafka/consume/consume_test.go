@@ -328,6 +328,16 @@ func TestOriginOfOldPoison(t *testing.T) {
 			t.Errorf("%v: %q, want %q", headers, got, want)
 		}
 	}
+	// A replay shows the position of the original record, where the headers have it.
+	poison := schemas.Poison("p", schemas.Poison("p", &kgo.Record{Topic: "first", Partition: 1, Offset: 2}, errors.New("x")), errors.New("x"))
+	poison.Headers = append(poison.Headers, schemas.Poison("p", &kgo.Record{Topic: "last", Partition: 3, Offset: 4}, errors.New("x")).Headers...)
+	poison.Offset = 9
+	if r := consume.Original(poison); r.Topic != "last" || r.Partition != 3 || r.Offset != 4 || poison.Offset != 9 {
+		t.Errorf("%s/%d at %d", r.Topic, r.Partition, r.Offset)
+	}
+	if r := consume.Original(&kgo.Record{Offset: 9, Headers: []kgo.RecordHeader{header("topic", "old"), header("partition", "1")}}); r.Topic != "old" || r.Partition != 0 || r.Offset != 9 {
+		t.Errorf("%s/%d at %d", r.Topic, r.Partition, r.Offset)
+	}
 }
 
 // Members join and leave while records arrive. With stored positions every record is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -18,15 +19,34 @@ const oldHeaderTopic = "topic"
 // Origin returns the topic of the original record of a poison record, from the headers of
 // this or the first release. It returns an empty string if there is no such header.
 func Origin(poison *kgo.Record) string {
-	for _, name := range []string{schemas.HeaderTopic, oldHeaderTopic} {
-		// A record that was poison before carries its older headers first.
-		for _, h := range slices.Backward(poison.Headers) {
-			if h.Key == name {
-				return string(h.Value)
-			}
+	if topic := last(poison, schemas.HeaderTopic); topic != "" {
+		return topic
+	}
+	return last(poison, oldHeaderTopic)
+}
+
+// last returns the last value of a header; empty if there is none. A record that was poison
+// before carries its older headers first.
+func last(r *kgo.Record, name string) string {
+	for _, h := range slices.Backward(r.Headers) {
+		if h.Key == name {
+			return string(h.Value)
 		}
 	}
 	return ""
+}
+
+// Original returns the original record of a poison record. One of the first release has no
+// headers for its position, and keeps that of the poison topic.
+func Original(poison *kgo.Record) *kgo.Record {
+	r := *poison
+	r.Topic = Origin(poison)
+	partition, err := strconv.ParseInt(last(poison, schemas.HeaderPartition), 10, 32)
+	offset, err2 := strconv.ParseInt(last(poison, schemas.HeaderOffset), 10, 64)
+	if err == nil && err2 == nil {
+		r.Partition, r.Offset = int32(partition), offset
+	}
+	return &r
 }
 
 // setAside writes a record to the poison topic.

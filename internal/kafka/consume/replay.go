@@ -45,7 +45,7 @@ func ReplaySpans[T any](ctx context.Context, c *Consumer, topic string, spans ma
 	}
 	err = c.cfg.Kafka.Read(ctx, c.cfg.Kafka.Prefix+topic, spans, progress, func(r *kgo.Record) (bool, error) {
 		if topic == c.cfg.Poison {
-			r.Topic = Origin(r)
+			r = Original(r)
 		}
 		found, err := decode(r)
 		switch {

@@ -15,6 +15,7 @@ CREATE TABLE IF NOT EXISTS statement_lines
     account        LowCardinality(String) COMMENT 'Code of the account in the registry',
     statement_id   String COMMENT 'Statement in which the line came first' CODEC(ZSTD),
     import_id      String COMMENT 'Import of that statement' CODEC(ZSTD),
+    imported_at    DateTime64(3, 'UTC') COMMENT 'When it was imported, UTC' CODEC(Delta, ZSTD),
     number         UInt64 COMMENT 'Position in the statement, from 1' CODEC(ZSTD),
     occurrence     UInt32 COMMENT 'More than 1 if the file has the id repeatedly',
     source_line    UInt32 COMMENT 'Line of the file' CODEC(ZSTD),
@@ -32,15 +33,15 @@ CREATE TABLE IF NOT EXISTS statement_lines
     batch          String COMMENT 'Settlement batch or deposit slip' CODEC(ZSTD),
     details_unused UInt32 COMMENT 'Details of a bank''s entry that were not used because their sum is not the entry',
 
-    source_partition UInt32 COMMENT 'Partition of reconciliation.statements',
-    source_offset    UInt64 COMMENT 'Offset of the record there' CODEC(ZSTD),
-    precedence       UInt64 COMMENT 'Higher for a lower offset, so that the first record of a line stays' CODEC(ZSTD),
+    source_partition Int32 COMMENT 'Partition of reconciliation.statements',
+    source_offset    Int64 COMMENT 'Offset of the record there. A run of the matcher reads the rows below its watermark' CODEC(Delta, ZSTD),
+    version          UInt64 COMMENT 'Higher for a lower offset: of a line that is written several times the first record counts' CODEC(Delta, ZSTD),
 
     INDEX by_operator_ref operator_ref TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX by_payment_ref payment_ref TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX by_batch batch TYPE bloom_filter(0.001) GRANULARITY 1
 )
-ENGINE = ReplacingMergeTree(precedence)
+ENGINE = ReplacingMergeTree(version)
 PARTITION BY toYYYYMM(local_day)
 ORDER BY (tenant_id, local_day, account, livemode, line_id, content)
 COMMENT 'Lines of the statements of operators, acquirers, banks and counters. Read it with FINAL'
