@@ -3,11 +3,13 @@ package citizen
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/url"
 	"time"
 
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/ingress/web"
 	"quittance/internal/erp"
 )
 
@@ -182,7 +184,8 @@ type paymentView struct {
 	Items                          []paidView
 }
 
-type paidView struct{ Label, Amount, State string }
+// paidView is a due that was paid. Receipt is the address of its receipt.
+type paidView struct{ Label, Amount, State, Receipt string }
 
 // showPayments is GET /portal/payments.
 func (v visit) showPayments() {
@@ -207,7 +210,9 @@ func (v visit) showPayments() {
 			if RecordingOf(item) == Recorded {
 				state = v.w.Recorded
 			}
-			row.Items = append(row.Items, paidView{Label: itemLabel(item), Amount: v.format(p.Currency, item.Amount), State: state})
+			row.Items = append(row.Items, paidView{Label: itemLabel(item), Amount: v.format(p.Currency, item.Amount), State: state,
+				Receipt: v.p.service.CheckoutURL(p.Session) + "/receipt?" + url.Values{web.FieldLanguage: {string(v.Lang)}, "due": {item.TransactionID}}.Encode(),
+			})
 		}
 		out.Payments = append(out.Payments, row)
 	}

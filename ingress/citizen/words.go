@@ -61,7 +61,7 @@ type words struct {
 	OneCurrency, OneAgency        string
 	Pay, BackToDues               string
 	PaymentsTitle, NoPayments     string
-	Receipt, Reversed             string
+	Receipt, Payment, Reversed    string
 	Earlier, Later, PaymentNumber string
 }
 
@@ -122,7 +122,7 @@ var french = words{
 	TooManyDues:   "Un paiement a au plus %s éléments. Payez les autres ensuite.", OneCurrency: "Les éléments d’un paiement doivent être dans la même monnaie. Payez les autres ensuite.",
 	OneAgency: "Les éléments d’un paiement doivent être dus à la même administration.",
 	Pay:       "Continuer vers le paiement", BackToDues: "Retour à la liste",
-	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Reversed: "Restitué",
+	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Payment: "Voir le paiement", Reversed: "Restitué",
 	Earlier: "Paiements plus anciens", Later: "Paiements plus récents", PaymentNumber: "Référence de paiement",
 }
 
@@ -178,7 +178,7 @@ var english = words{
 	TooManyDues:   "A payment has at most %s dues. Pay the others next.", OneCurrency: "The dues of a payment must be in the same currency. Pay the others next.",
 	OneAgency: "The dues of a payment must be owed to the same agency.",
 	Pay:       "Continue to the payment", BackToDues: "Back to the list",
-	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Reversed: "Given back",
+	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Payment: "See the payment", Reversed: "Given back",
 	Earlier: "Earlier payments", Later: "Later payments", PaymentNumber: "Payment reference",
 }
 
