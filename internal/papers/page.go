@@ -24,16 +24,16 @@ var templates embed.FS
 var stylesheet string
 
 // pageWords are what a page of a paper says beside the paper.
-type pageWords struct{ Skip, Back, Download, Print, Other, OtherTag, QR string }
+type pageWords struct{ Skip, Back, Download, Print, Other, OtherTag, QR, Verify string }
 
 var pageTexts = language.Table[pageWords]{
 	money.French: {
 		Skip: "Aller au contenu", Back: "Retour", Download: "Télécharger en PDF", Print: "Imprimer", Other: "English", OtherTag: "en",
-		QR: "Code QR de ce document",
+		QR: "Code QR de ce document", Verify: "Ouvrir la page de vérification",
 	},
 	money.English: {
 		Skip: "Skip to content", Back: "Back", Download: "Download as PDF", Print: "Print", Other: "Français", OtherTag: "fr",
-		QR: "QR code of this document",
+		QR: "QR code of this document", Verify: "Open the page that checks it",
 	},
 }
 
