@@ -94,7 +94,7 @@ func dues(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	list, err := c.Dues(c.r.Context(), c.who, DuesRequest{TenantID: q["tenant_id"], SubjectRef: q["subject_ref"]})
+	list, err := c.Dues(c.r.Context(), c.who, DuesRequest{TenantID: q["tenant_id"], SubjectRef: q["subject_ref"], Shown: c.ShownToPerson(c.r)})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -60,7 +60,7 @@ type cartState struct {
 
 // showCart answers with the cart of the form, as the ERP states its dues now.
 func (v visit) showCart(status int, state cartState) {
-	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{})
+	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{Shown: true})
 	if err != nil {
 		v.unavailable("reading dues", err)
 		return

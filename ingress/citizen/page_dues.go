@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"quittance/checkout"
@@ -69,7 +71,7 @@ func chosenOf(d Due) chosen {
 
 // showDues is GET /portal.
 func (v visit) showDues() {
-	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{})
+	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{Shown: v.p.service.ShownToPerson(v.R)})
 	if err != nil {
 		v.unavailable("reading dues", err)
 		return
@@ -114,18 +116,17 @@ func (v visit) unavailableSource(s Source) string {
 }
 
 func (v visit) refusedDue(r RefusedDue) refusedView {
-	fields := ""
-	for i, f := range r.Faults {
-		if i > 0 {
-			fields += ", "
+	var reasons []string
+	for _, f := range r.Faults {
+		if reason := v.w.refusedWhy(f); !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
 		}
-		fields += f.Field
 	}
 	label := r.Label
 	if label == "" {
 		label = v.w.Unnamed
 	}
-	return refusedView{Label: label, Subject: r.Link.SubjectRef, Reasons: v.w.Say(v.w.RefusedWhy, fields)}
+	return refusedView{Label: label, Subject: r.Link.SubjectRef, Reasons: v.w.Say(v.w.RefusedWhy, strings.Join(reasons, ", "))}
 }
 
 func (v visit) dueView(d Due) dueView {
@@ -182,6 +183,8 @@ type paymentView struct {
 	Agency, Date, Amount, URL, Ref string
 	Reversed                       bool
 	Items                          []paidView
+	// Fee is empty where there is none.
+	Fee string
 }
 
 // paidView is a due that was paid. Receipt is the address of its receipt.
@@ -204,6 +207,9 @@ func (v visit) showPayments() {
 		row := paymentView{
 			Agency: p.Agency.Name, Date: page.Date(v.Lang, paidAt(p.Session)), Amount: v.format(p.Currency, paid),
 			URL: v.p.service.CheckoutURL(p.Session) + "?lang=" + string(v.Lang), Ref: page.GroupReference(p.PaymentRef), Reversed: !p.ReversedAt.IsZero(),
+		}
+		if p.Collection != nil && p.Collection.Fee > 0 {
+			row.Fee = v.format(p.Currency, p.Collection.Fee)
 		}
 		for _, item := range p.Dues() {
 			state := v.w.Recording
