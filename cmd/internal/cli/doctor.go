@@ -122,7 +122,7 @@ func (m *Meta) checkFailover(role string) []Check {
 		role = string(webhook.Kind) // one of them
 	}
 	groups := roles.Groups(role)
-	if len(groups) == 0 || role == schemas.Checkout.Processor {
+	if len(groups) == 0 {
 		return nil
 	}
 	return []Check{{"failover", func(ctx context.Context) (string, error) {
