@@ -2,7 +2,10 @@ package document
 
 import (
 	"errors"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"quittance/checkout"
 	"quittance/checkout/money"
@@ -44,6 +47,8 @@ var (
 	ErrUnpaid = errors.New("a receipt needs a paid due")
 	// ErrEnded: a notice of a session that can be paid no more.
 	ErrEnded = errors.New("a notice needs an open session")
+	// ErrFramed: a notice of a session in an integrator's frame, which nobody pays elsewhere.
+	ErrFramed = errors.New("a notice needs a hosted session")
 	// ErrIncomplete: the agency has no name, or the currency is unknown.
 	ErrIncomplete = errors.New("a paper needs the name of the agency and a listed currency")
 )
@@ -86,4 +91,20 @@ func newAmounts(lang money.Language, code string, agency Agency) (amounts, error
 		return amounts{}, ErrIncomplete
 	}
 	return amounts{currency, lang}, nil
+}
+
+// maskedWords is how many words of a name a mask keeps.
+const maskedWords = 4
+
+// MaskName returns the initials of a name, such as É••• M•••, so that its owner recognises it
+// and others learn little. It is empty for a name without letters.
+func MaskName(name string) string {
+	var out []string
+	for word := range strings.FieldsSeq(name) {
+		if i := strings.IndexFunc(word, unicode.IsLetter); i >= 0 && len(out) < maskedWords {
+			initial, _ := utf8.DecodeRuneInString(word[i:])
+			out = append(out, string(initial)+"•••")
+		}
+	}
+	return strings.Join(out, " ")
 }

@@ -188,3 +188,25 @@ func TestNotice(t *testing.T) {
 		t.Error("the same notice says something else")
 	}
 }
+
+func TestMaskName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"": "", "Élise Mbemba": "É••• M•••", "  jean-pierre  N. ": "j••• N•••", "🎉 🎉": "", "محمد عبد": "م••• ع•••", "\u202eevil": "e•••",
+		"a b c d e f": "a••• b••• c••• d•••", "<script>": "s•••", strings.Repeat("W", 500): "W•••", "\xff": "", "123": "",
+	} {
+		if got := document.MaskName(name); got != want {
+			t.Errorf("%q is masked as %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A notice of a session in a frame would lead to a page that does not pay it.
+func TestNoticeOfAFramedSession(t *testing.T) {
+	t.Parallel()
+	s := paid().Session
+	s.Status, s.Mode = checkout.StatusOpen, checkout.ModeEmbedded
+	if _, err := document.NewNotice(money.French, document.Slip{Session: s, Agency: paid().Agency}); !errors.Is(err, document.ErrFramed) {
+		t.Errorf("error %v, want ErrFramed", err)
+	}
+}

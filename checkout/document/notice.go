@@ -78,11 +78,14 @@ type Labels struct {
 }
 
 // NewNotice returns the notice of an open session. Any language but English is French. The
-// errors are ErrEnded and ErrIncomplete.
+// errors are ErrEnded, ErrFramed and ErrIncomplete.
 func NewNotice(lang money.Language, slip Slip) (Notice, error) {
 	s := slip.Session
 	if s.Status != checkout.StatusOpen {
 		return Notice{}, ErrEnded
+	}
+	if s.Mode == checkout.ModeEmbedded {
+		return Notice{}, ErrFramed
 	}
 	amounts, err := newAmounts(lang, s.Currency, slip.Agency)
 	if err != nil {

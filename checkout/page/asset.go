@@ -25,13 +25,15 @@ func ContentSecurityPolicy(origins ...string) string {
 	return policy() + strings.Join(origins, " ")
 }
 
-// policy names the style by its hash. The style is in the page itself, because a
+var policy = sync.OnceValue(func() string { return policyOf(style()) })
+
+// policyOf names the style by its hash. The style is in the page itself, because a
 // separate file would cost another round trip on a slow line.
-var policy = sync.OnceValue(func() string {
-	sum := sha256.Sum256([]byte(style()))
+func policyOf(style string) string {
+	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; script-src 'self'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; img-src 'self' data:; " +
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors "
-})
+}
 
 // style is page.css without its indentation.
 var style = sync.OnceValue(func() string {
@@ -90,6 +92,17 @@ func Headers() []Header {
 		{"X-Frame-Options", "DENY"},
 		{"X-Robots-Tag", "noindex, nofollow"},
 	}
+}
+
+// StyledHeaders are Headers of a page that has another style in it, such as that of a paper.
+func StyledHeaders(style string) []Header {
+	out := Headers()
+	for i := range out {
+		if out[i].Name == "Content-Security-Policy" {
+			out[i].Value = policyOf(style) + "'none'"
+		}
+	}
+	return out
 }
 
 // Asset is a script of the page. Body is shared and must not be changed.

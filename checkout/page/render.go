@@ -64,6 +64,10 @@ func (r *Renderer) Assets() []Asset {
 	return []Asset{r.script, r.journey}
 }
 
+// Script is the address of the pages' script. It also shows the button that prints on other
+// pages of ours.
+func (r *Renderer) Script() string { return r.script.Path }
+
 // Render writes the page of v.State as HTML in UTF-8. It writes nothing when it returns
 // an error that wraps [ErrView].
 func (r *Renderer) Render(w io.Writer, v View) error {
@@ -161,7 +165,7 @@ type content struct {
 	Phone, PhoneFault string
 	Example           string // a phone number, or a payment reference
 	Typed, RefFault   string // a payment reference
-	PayURL            string
+	PayURL, NoticeURL string
 	Payer, OfferLabel string
 	Hidden            []Field
 	Faults            []FieldError
@@ -243,7 +247,7 @@ func (r *Renderer) content(v View) content {
 		c.Version, c.LiveURL = v.Version, v.LiveURL
 		c.refresh(v)
 	case StateCash:
-		c.PayURL = v.PayURL
+		c.PayURL, c.NoticeURL = v.PayURL, v.NoticeURL
 		c.CancelAction, c.CancelFields, c.OffersURL = v.CancelAction, v.CancelFields, v.OffersURL
 		c.Version, c.LiveURL = v.Version, v.LiveURL
 		c.Counters = strings.Join(v.Counters, ", ")

@@ -112,11 +112,12 @@ type View struct {
 	Errors []FieldError
 
 	// ExpiresAt is the end of the session's lifetime, UTC, Counters are the names of the agency's
-	// counters, and PayURL is the address under which anybody with the reference can pay, empty
-	// when there is none; for StateCash.
+	// counters, PayURL is the address under which anybody with the reference can pay, and NoticeURL
+	// that of the payment notice; both are empty when there is none; for StateCash.
 	ExpiresAt time.Time
 	Counters  []string
 	PayURL    string
+	NoticeURL string
 	// Redirect is the address of the acquirer's page, for StateWaiting of a card. It is
 	// empty until the acquirer has answered.
 	Redirect string

@@ -55,7 +55,7 @@ type words struct {
 	CashAmount                              string
 	CashUntil                               string // date and time
 	CashPage, CashPrint, CashCancel         string
-	CashOnline                              string
+	CashOnline, CashNotice                  string
 	CashWhich, CashWhere, CashWhen          string
 	WaitTitle                               string
 	WaitCardTitle, WaitCardGo, WaitCardSoon string
@@ -149,7 +149,7 @@ var french = words{
 	ReviewCard: "Après confirmation, le paiement se poursuit sur la page sécurisée de la banque. Seule la banque vous demandera votre numéro de carte.",
 	CashTitle:  "Payez au guichet", CashText: "Présentez cette référence à un guichet de l’administration et payez en espèces.",
 	CashReference: "Référence à donner", CashAmount: "À payer au guichet",
-	CashUntil: "Valable jusqu’au %s.", CashPage: "Le résultat s’affichera sur cette page dès l’encaissement.", CashPrint: "Imprimer", CashOnline: "Payer en ligne",
+	CashUntil: "Valable jusqu’au %s.", CashPage: "Le résultat s’affichera sur cette page dès l’encaissement.", CashPrint: "Imprimer", CashOnline: "Payer en ligne", CashNotice: "Avis de paiement à imprimer",
 	CashWhich: "Guichet", CashWhere: "Adresse", CashWhen: "Horaires",
 	CashCancel:    "Si vous annulez, cette référence ne sera plus acceptée au guichet, même imprimée.",
 	WaitTitle:     "Confirmez sur votre téléphone",
@@ -301,7 +301,7 @@ var english = words{
 	ReviewCard: "After you confirm, you go on to the bank’s secure page. Only the bank asks for your card number.",
 	CashTitle:  "Pay at a counter", CashText: "Show this reference at one of the agency’s counters and pay in cash.",
 	CashReference: "Reference to give", CashAmount: "To pay at the counter",
-	CashUntil: "Valid until %s.", CashPage: "This page will show the result as soon as the counter has taken the cash.", CashPrint: "Print", CashOnline: "Pay online",
+	CashUntil: "Valid until %s.", CashPage: "This page will show the result as soon as the counter has taken the cash.", CashPrint: "Print", CashOnline: "Pay online", CashNotice: "Payment notice to print",
 	CashWhich: "Counter", CashWhere: "Address", CashWhen: "Opening hours",
 	CashCancel:    "If you cancel, the counters will no longer accept this reference, even on paper.",
 	WaitTitle:     "Confirm on your phone",

@@ -1,7 +1,9 @@
 package citizen
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -34,6 +36,9 @@ const (
 	fieldReplace = "replace"
 	// fieldKeep has what a person typed whose session ended meanwhile.
 	fieldKeep = "keep"
+	// fieldPerson is whose form it is: what one person typed is not shown to the next one who
+	// signs in in the browser.
+	fieldPerson = "person"
 
 	queryDone = "done"
 	queryPage = "page"
@@ -145,9 +150,12 @@ func (p *Portal) signedIn(do func(visit)) http.HandlerFunc {
 	})
 }
 
-// kept returns what a form had that may be shown again to whoever signs in next in this
+// kept returns what a form had that may be shown again when its person signs in next in this
 // browser: no codes.
 func kept(path string, form url.Values) string {
+	if form.Get(fieldPerson) == "" {
+		return ""
+	}
 	out := url.Values{}
 	for name, values := range form {
 		if name == fieldDue || name == fieldSubject || name == fieldAgency || strings.HasPrefix(name, fieldAmount) {
@@ -157,7 +165,17 @@ func kept(path string, form url.Values) string {
 	if len(out) == 0 || strings.HasPrefix(path, PortalPrefix+"/references/") {
 		return ""
 	}
+	out.Set(fieldPerson, form.Get(fieldPerson))
 	return out.Encode()
+}
+
+// person names the account in its forms, without the id.
+func (v visit) person() string {
+	if v.who.ID == "" {
+		return ""
+	}
+	h := sha256.Sum256([]byte("forms of " + v.who.ID))
+	return hex.EncodeToString(h[:12])
 }
 
 // view is what the portal's pages show.
@@ -168,6 +186,8 @@ type view struct {
 	Here string
 	// Address is what a person signs in with, Keep what their form had before.
 	Address, Keep string
+	// Person is whose forms the page has.
+	Person string
 	// Shown is Address without places where a line may break inside a phone number.
 	Shown string
 	Text  string
@@ -190,7 +210,7 @@ type agencyView struct {
 // view returns the layout of a page. The path is below the site's.
 func (v visit) view(title, here, path string) *view {
 	out := &view{View: v.View(v.w.Site, title, path), W: v.w, Here: here}
-	out.Test = !v.p.service.cfg.Live
+	out.Test, out.Person = !v.p.service.cfg.Live, v.person()
 	if len(v.who.Addresses) > 0 {
 		out.Who = v.who.Addresses[0]
 	}
@@ -319,6 +339,10 @@ func (v visit) afterSignIn(session secret.Text, first bool) {
 	}
 	if v.who, err = v.p.service.Session(v.R.Context(), session); err != nil {
 		v.unavailable("reading a citizen's session", err)
+		return
+	}
+	if keep.Get(fieldPerson) != v.person() {
+		v.See("")
 		return
 	}
 	v.Form = keep

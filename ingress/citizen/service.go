@@ -17,6 +17,7 @@ import (
 	"quittance/internal/citizens"
 	"quittance/internal/erp"
 	"quittance/internal/notify"
+	"quittance/internal/provider"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
@@ -25,6 +26,8 @@ import (
 // Messages sends messages to people: notify.Sender.
 type Messages interface {
 	Send(ctx context.Context, m notify.Message) error
+	// Reached records that somebody has an address.
+	Reached(ctx context.Context, channel provider.Channel, to string, at time.Time) error
 }
 
 // Registry is the configuration: internal/registry. It answers from memory.
@@ -107,7 +110,7 @@ type Service struct {
 	messages chan notify.Message
 
 	codes, signIns, links *prometheus.CounterVec
-	unsent                prometheus.Counter
+	unsent, busy          prometheus.Counter
 }
 
 // NewService makes a Service.
@@ -133,6 +136,9 @@ func NewService(cfg Config) (*Service, error) {
 		}, []string{"outcome"}),
 		unsent: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_citizen_codes_unsent_total", Help: "Sign-in codes that could not be handed over to be sent.",
+		}),
+		busy: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_citizen_sign_ins_busy_total", Help: "Calls of signing in that were refused because too many were under way at this instance.",
 		}),
 	}
 	for _, v := range citizens.Verdicts() {

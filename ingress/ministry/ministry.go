@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/checkout"
+	"quittance/checkout/document"
 	"quittance/checkout/money"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
@@ -74,6 +75,12 @@ type Personal interface {
 	Forget(ctx context.Context, sessionID string) error
 }
 
+// Papers makes the papers of sessions: papers.Maker.
+type Papers interface {
+	// Notice returns the notice of an open session. Errors are those of document.NewNotice.
+	Notice(ctx context.Context, lang money.Language, s checkout.Session) (document.Notice, error)
+}
+
 // Config of the API. All fields are required.
 type Config struct {
 	Commands   Asker
@@ -84,6 +91,7 @@ type Config struct {
 	References References
 	Keys       *secret.Keys
 	Personal   Personal
+	Papers     Papers
 	// IDs make the ids of sessions and the completion tokens.
 	IDs checkout.IDs
 	// Gate admits the calls of embedded pages.

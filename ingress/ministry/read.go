@@ -16,24 +16,30 @@ import (
 
 // GetSession answers GET /checkout/sessions/{id}.
 func (a *API) GetSession(ctx context.Context, r api.GetSessionRequestObject) (api.GetSessionResponseObject, error) {
-	c := callerOf(ctx)
-	apps, err := a.scope(c.Principal, tenant(r.Params.TenantID))
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err := a.cfg.IDs.CheckSession(r.ID); err != nil || len(apps) == 0 {
-		return nil, notFound()
-	}
-	s, err := a.cfg.Sessions.Session(ctx, sessions.Query{ID: r.ID, ApplicationIDs: applicationIDs(apps), Live: c.Live})
-	if errors.Is(err, sessions.ErrNotFound) {
-		return nil, notFound()
-	}
+	s, err := a.session(ctx, r.ID, r.Params.TenantID)
 	if err != nil {
 		return nil, err
 	}
 	out := api.GetSession200JSONResponse{Body: toSession(s, a.cfg.CheckoutURL)}
-	out.Headers.RateLimitPolicy, out.Headers.RateLimit = quotaHeaders(c.quota)
+	out.Headers.RateLimitPolicy, out.Headers.RateLimit = quotaHeaders(callerOf(ctx).quota)
 	return out, nil
+}
+
+// session returns a session that the caller's key sees.
+func (a *API) session(ctx context.Context, id string, tenantID *api.TenantID) (checkout.Session, error) {
+	c := callerOf(ctx)
+	apps, err := a.scope(c.Principal, tenant(tenantID))
+	if err != nil {
+		return checkout.Session{}, err
+	}
+	if _, _, err := a.cfg.IDs.CheckSession(id); err != nil || len(apps) == 0 {
+		return checkout.Session{}, notFound()
+	}
+	s, err := a.cfg.Sessions.Session(ctx, sessions.Query{ID: id, ApplicationIDs: applicationIDs(apps), Live: c.Live})
+	if errors.Is(err, sessions.ErrNotFound) {
+		return checkout.Session{}, notFound()
+	}
+	return s, err
 }
 
 // ListSessions answers GET /checkout/sessions.

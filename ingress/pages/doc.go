@@ -11,6 +11,7 @@
 //	POST /c/{id}/pay      the review is confirmed → 303 to /c/{id}, or next_action as JSON
 //	GET  /c/{id}/cancel   the question before it
 //	POST /c/{id}/cancel   the citizen cancels     → 303 to /c/{id}
+//	GET  /c/{id}/notice   the payment notice of an open session, to print; notice.pdf is the file
 //	GET  /c/{id}/live     the session's version, as a stream or once (package watch)
 //	GET  /c/assets/…      scripts
 //

@@ -19,6 +19,7 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/connector"
 	"quittance/internal/erp"
+	"quittance/internal/papers"
 )
 
 const (
@@ -120,6 +121,8 @@ type Config struct {
 	Opener connector.Opener
 	// Personal seals payers' numbers and opens contact data.
 	Personal Personal
+	// Papers makes notices.
+	Papers Papers
 	// Lookups has the limits LookupsPerClient and UnknownLookups.
 	Lookups Lookups
 	// Keys seal the cookies of browsers that pay by reference.
@@ -142,8 +145,8 @@ func (c Config) validate() error {
 	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil || c.Personal == nil || c.Gate == nil:
 		return errors.New("pages: Now, Log, Metrics, Opener, Personal and Gate are required")
 	}
-	if c.Lookups == nil || c.Keys == nil || c.PublicURL == "" {
-		return errors.New("pages: Lookups, Keys and PublicURL are required")
+	if c.Lookups == nil || c.Keys == nil || c.Papers == nil || c.PublicURL == "" {
+		return errors.New("pages: Lookups, Keys, Papers and PublicURL are required")
 	}
 	for offer, m := range c.MobileMoney {
 		if channel, ok := checkout.OfferChannel(offer); !ok || channel != checkout.ChannelMobileMoney || m.Payer == nil {
@@ -157,6 +160,7 @@ func (c Config) validate() error {
 type Pages struct {
 	cfg      Config
 	renderer *page.Renderer
+	papers   *papers.Pages
 	assets   map[string]page.Asset
 	frame    page.Asset // the messaging script
 	sameSite func(http.Handler) http.Handler
@@ -180,12 +184,16 @@ func New(cfg Config) (*Pages, error) {
 	if err != nil {
 		return nil, err
 	}
+	sheets, err := papers.NewPages(renderer.Script())
+	if err != nil {
+		return nil, err
+	}
 	factory := promauto.With(cfg.Metrics)
 	p := &Pages{
-		cfg: cfg, renderer: renderer, assets: map[string]page.Asset{},
+		cfg: cfg, renderer: renderer, papers: sheets, assets: map[string]page.Asset{},
 		frame: page.NewAsset("frame.js", page.ContentTypeScript, cfg.FrameScript), sameSite: sameSite,
 		rendered: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_pages_rendered_total", Help: "Checkout pages shown, by state.",
+			Name: "quittance_pages_rendered_total", Help: "Checkout pages shown, by state; paper for the page of a notice, pdf for its file.",
 		}, []string{"state"}),
 		confirmations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_pages_confirmations_total", Help: "Payments that citizens confirmed, by outcome: an answer's code, or unavailable.",
@@ -237,7 +245,11 @@ func (p *Pages) Routes(r chi.Router) {
 		r.Group(func(r chi.Router) {
 			r.Use(web.Compress())
 			get(r, "/assets/{name}", p.asset)
-			r.Route("/{session_id}", journey)
+			r.Route("/{session_id}", func(r chi.Router) {
+				get(r, "/"+paperNotice, p.visited(visit.showNotice))
+				get(r, "/"+paperNoticePDF, p.visited(visit.noticePDF))
+				journey(r)
+			})
 			get(r, "/*", p.nowhere)
 			get(r, "/", p.nowhere)
 		})

@@ -471,6 +471,9 @@ func (st steps) cash(status int, chosen option) {
 		if st.frame == nil {
 			v.PayURL = st.p.cfg.PublicURL + prefixReference + st.s.PaymentRef
 		}
+		if st.by == nil && st.s.Mode == checkout.ModeHosted {
+			v.NoticeURL = st.paperURL(paperNotice, st.lang)
+		}
 		v.SelfURL = st.url(st.lang, stepCash, chosen.ID)
 		v.Refresh = st.refresh(stepCash, chosen.ID)
 		v.Version, v.LiveURL = st.live(st.s)

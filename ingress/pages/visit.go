@@ -299,20 +299,24 @@ func (v visit) view(s checkout.Session) (out page.View, ok bool) {
 
 // showEnd answers with the page of a session that has no steps left.
 func (v visit) showEnd(s checkout.Session, state page.State) {
+	v.showEndWith(http.StatusOK, s, state)
+}
+
+func (v visit) showEndWith(status int, s checkout.Session, state page.State) {
 	out, ok := v.view(s)
 	if !ok {
 		return
 	}
 	if state == page.StateCancelled && s.CancelledBy == checkout.ByDueChange { // nobody has paid
 		out.State, out.DuesURL = state, cmp.Or(out.CancelURL, portal)
-		v.write(http.StatusOK, out)
+		v.write(status, out)
 		return
 	}
 	if !v.shows(s) {
 		out.State = othersEnd[state]
 		out.Version, out.LiveURL = v.live(s)
 		out.Refresh = v.refresh("", "")
-		v.write(http.StatusOK, out)
+		v.write(status, out)
 		return
 	}
 	out.State = state
@@ -337,7 +341,7 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 	}
 	out.Version, out.LiveURL = v.live(s)
 	out.Refresh = v.refresh("", "")
-	v.write(http.StatusOK, out)
+	v.write(status, out)
 }
 
 // live returns the version of the session and the address that reports newer ones. It

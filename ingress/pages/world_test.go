@@ -27,8 +27,10 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/connector"
+	"quittance/internal/papers"
 	"quittance/internal/personal"
 	"quittance/internal/quota"
+	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/test/erps"
@@ -49,6 +51,8 @@ type world struct {
 	logs     logs // of the pages
 	// first is an action on the session just before the next command.
 	first checkout.Action
+	// payer is the name in contact data.
+	payer string
 	// unsealed is the error of the personal data.
 	unsealed error
 	// keys seal redirects, as the sink collect does.
@@ -107,7 +111,7 @@ func (w *world) Customer(_ context.Context, sessionID string, sealed []byte) (ch
 	if !ok {
 		return checkout.Customer{}, personal.ErrMalformed
 	}
-	return checkout.Customer{Phone: phone}, w.unsealed
+	return checkout.Customer{Phone: phone, Name: w.payer}, w.unsealed
 }
 
 // payerOf returns the payer's number of a request for money.
@@ -279,6 +283,12 @@ func (agencies) Payee(tenantID string) (pages.Payee, bool) {
 	}}, tenantID == tenant
 }
 
+func (agencies) Agency(id string) (registry.Agency, bool) {
+	return registry.Agency{
+		ID: id, Name: "Direction générale des impôts", Address: "Avenue de l’Indépendance, Brazzaville", Contact: registry.Contact{Phone: "+242 22 000 00 00", Hours: "du lundi au vendredi"},
+	}, id == tenant
+}
+
 func (agencies) Counters(tenantID string, live bool) []string {
 	if tenantID == tenant && !live {
 		return []string{"Annexe", "Hall d’accueil"}
@@ -325,13 +335,17 @@ func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
 	live := watch.New(watch.Config{Sessions: w, Heartbeat: 200 * time.Millisecond, SessionStreams: 12, ClientStreams: 25, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+	maker, err := papers.NewMaker(papers.Config{Registry: agencies{w}, Contacts: w, Dues: w.erp, Base: "https://pay.example", Now: w.Now, Log: servers.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	p, err := pages.New(pages.Config{
 		Sessions: w, Commands: w, Agencies: agencies{w}, Dues: w.erp, Live: live,
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
 		Lookups: &w.lookups, Keys: w.keys, PublicURL: "https://pay.example",
-		Gate: gate, Opener: w.keys, Personal: w, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
+		Gate: gate, Opener: w.keys, Personal: w, Papers: maker, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,8 @@ type Config struct {
 	// Script is the only script that the site's policy allows. Pages must work without it.
 	// May be empty.
 	Script []byte
+	// Policy has further directives of the Content-Security-Policy. May be empty.
+	Policy string
 }
 
 // Site is one set of pages with a common layout and a common path. Safe for
@@ -60,6 +62,9 @@ func New(cfg Config) (*Site, error) {
 	}
 	if len(cfg.Script) > 0 {
 		s.scriptPath, s.policy = assetPath(cfg.Prefix, cfg.Script, ".js"), s.policy+"; script-src 'self'"
+	}
+	if cfg.Policy != "" {
+		s.policy += "; " + cfg.Policy
 	}
 	var err error
 	if s.sameSite, err = SameSite(originOf(cfg.PublicURL), s.setHeaders); err != nil {
@@ -90,6 +95,15 @@ func New(cfg Config) (*Site, error) {
 		s.templates[strings.TrimSuffix(path.Base(name), ".html")] = t
 	}
 	return s, nil
+}
+
+// Assets returns the addresses of the site's style and script.
+func (s *Site) Assets() []string {
+	out := []string{s.stylePath}
+	if s.scriptPath != "" {
+		out = append(out, s.scriptPath)
+	}
+	return out
 }
 
 // assetPath returns the path of a file of the site. It changes with the content.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"quittance/internal/operation"
 )
 
 // unusedMonths is after how many months without use a link ends.
@@ -126,11 +128,29 @@ func (s *Store) Links(ctx context.Context, citizenID string) ([]Link, error) {
 	return links, failed("reading the links of a citizen", err)
 }
 
-// Unlink ends a link of an account. ok is false if the account has no such link.
+// Unlink ends a link of an account. The contacts of the account that an agency has verified for
+// the subject do not link any more. ok is false if the account has no such link.
 func (s *Store) Unlink(ctx context.Context, citizenID, linkID string) (ok bool, err error) {
-	if _, err := uuid.Parse(linkID); err != nil {
-		return false, nil //nolint:nilerr // no such link
+	subject, ok, err := s.subjectOf(ctx, citizenID, linkID)
+	if err != nil || !ok {
+		return false, err
 	}
-	tag, err := s.cfg.Pool.Exec(ctx, `DELETE FROM citizen_links WHERE id = $1 AND citizen_id = $2`, linkID, citizenID)
-	return tag.RowsAffected() > 0, failed("ending a link", err)
+	now := s.cfg.Now().UTC()
+	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		if err := subject.lock(ctx, tx); err != nil {
+			return err
+		}
+		contacts, err := revokeContacts(ctx, tx, subject, &citizenID, byHolder, now)
+		if err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `DELETE FROM citizen_links WHERE id = $1 AND citizen_id = $2`, linkID, citizenID)
+		if ok = tag.RowsAffected() > 0; err != nil || !ok {
+			return err
+		}
+		return operation.Record(ctx, tx, operation.Actor{Kind: operation.ActorPerson, Name: citizenID}, now, operation.Entry{
+			Action: "links.remove", Subject: subject.AgencyID, Detail: map[string]any{"livemode": subject.Live, "subject": subject.Masked(), "contacts": contacts},
+		})
+	})
+	return ok, failed("ending a link", err)
 }

@@ -47,11 +47,11 @@ func (o *office) links(c citizens.Citizen) (out []string) {
 
 func (o *office) imports(contacts ...citizens.Contact) int64 {
 	o.t.Helper()
-	added, err := o.Import(o.t.Context(), actor, agency, false, contacts)
+	done, err := o.Import(o.t.Context(), actor, agency, false, contacts, false)
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return added
+	return done.New
 }
 
 // An account that has not signed in for 90 days must prove again, because numbers are
@@ -97,7 +97,6 @@ func TestRecycledNumbers(t *testing.T) {
 }
 
 // A link that its account has ended stays ended, although an agency had verified the address.
-// A contact that nobody has used ends after 24 months.
 func TestContactsLinkOnce(t *testing.T) {
 	t.Parallel()
 	o := open(t)
@@ -116,21 +115,132 @@ func TestContactsLinkOnce(t *testing.T) {
 	if got := o.links(c); len(got) != 0 {
 		t.Errorf("links %v", got)
 	}
-	again := citizens.Contact{SubjectRef: "NIU-1", Address: email(t, 3)}
-	o.imports(citizens.Contact{SubjectRef: "NIU-1", Address: email(t, 2)}, again, again)
-	o.wait(20 * 31 * 24 * time.Hour)
-	if n := o.imports(again); n != 0 {
+}
+
+// A contact that nobody signed in with linked whoever had the number 24 months later, although
+// numbers are given to others after 90 days. It links for 90 days after the last import that
+// names it.
+func TestContactsLinkFor90Days(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	contact := func(n int) citizens.Contact { return citizens.Contact{SubjectRef: "NIU-1", Address: phone(t, n)} }
+	o.imports(contact(1), contact(2), contact(3), contact(3))
+	o.wait(90*24*time.Hour - time.Second)
+	if _, c := o.signIn(phone(t, 1)); len(o.links(c)) != 1 {
+		t.Error("a contact does not link before 90 days")
+	}
+	if n := o.imports(contact(3)); n != 0 {
 		t.Errorf("%d contacts are new", n)
 	}
-	o.wait(5 * 31 * 24 * time.Hour)
+	o.wait(time.Second)
+	if _, c := o.signIn(phone(t, 2)); len(o.links(c)) != 0 {
+		t.Error("a contact links after 90 days")
+	}
+	o.wait(89 * 24 * time.Hour)
 	if err := citizens.Sweep(t.Context(), o.pool, o.cfg.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if _, c := o.signIn(email(t, 2)); len(o.links(c)) != 0 {
-		t.Error("a contact links after 24 months")
-	}
-	if _, c := o.signIn(email(t, 3)); len(o.links(c)) != 1 {
+	if _, c := o.signIn(phone(t, 3)); len(o.links(c)) != 1 {
 		t.Error("a contact that was imported again does not link")
+	}
+}
+
+// A whole file that was imported again revived the contacts that an operator or a holder had
+// ended, those that had linked and those that had not. They stay ended until they are imported
+// with the word for it.
+func TestRevokedContactsStayRevoked(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	ctx := t.Context()
+	contact := func(ref string, n int) citizens.Contact {
+		return citizens.Contact{SubjectRef: ref, Address: phone(t, n)}
+	}
+	// 1 has linked and 2 has not when the operator revokes NIU-A; 3 removes NIU-B; 4 keeps NIU-C.
+	file := []citizens.Contact{contact("NIU-A", 1), contact("NIU-A", 2), contact("NIU-B", 3), contact("NIU-B", 3), contact("NIU-C", 4)}
+	o.imports(file...)
+	_, one := o.signIn(phone(t, 1))
+	_, three := o.signIn(phone(t, 3))
+	_, four := o.signIn(phone(t, 4))
+	if r, err := o.Revoke(ctx, actor, citizens.Subject{AgencyID: agency, Ref: "NIU-A"}); err != nil || r.Links != 1 || r.Contacts != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	links, err := o.Links(ctx, three.ID)
+	if err != nil || len(links) != 1 {
+		t.Fatal(links, err)
+	}
+	if ok, err := o.Unlink(ctx, three.ID, links[0].ID); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	importing := func(again bool, contacts ...citizens.Contact) citizens.Imported {
+		t.Helper()
+		done, err := o.Import(ctx, actor, agency, false, contacts, again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	o.wait(time.Hour)
+	// A new contact of a subject that was revoked before is not one of those that were revoked.
+	if got := importing(false, append(file, contact("NIU-A", 5))...); got != (citizens.Imported{New: 1, Revoked: 2, Removed: 1}) {
+		t.Errorf("%+v", got)
+	}
+	linked := func(want ...int) {
+		t.Helper()
+		o.wait(time.Hour)
+		for i, c := range []citizens.Citizen{one, {}, three, four, {}} {
+			_, c2 := o.signIn(phone(t, i+1))
+			if c.ID != "" && c2.ID != c.ID {
+				t.Fatal("another account")
+			}
+			if got := len(o.links(c2)); got != want[i] {
+				t.Errorf("%d has %d links, want %d", i+1, got, want[i])
+			}
+		}
+	}
+	linked(0, 0, 0, 1, 1)
+	// Nothing forgets what was revoked.
+	o.wait(2 * 366 * 24 * time.Hour)
+	if err := citizens.Sweep(ctx, o.pool, o.cfg.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := importing(false, file...); got != (citizens.Imported{New: 1, Revoked: 2, Removed: 1}) {
+		t.Errorf("%+v", got)
+	}
+	if got := importing(true, file...); got != (citizens.Imported{Revived: 3}) {
+		t.Errorf("%+v", got)
+	}
+	one, three, four = citizens.Citizen{}, citizens.Citizen{}, citizens.Citizen{}
+	linked(1, 1, 1, 1, 0)
+	var detail string
+	if err := o.pool.QueryRow(ctx, `SELECT string_agg(concat_ws(' ', action, detail->>'subject', detail->>'new', detail->>'skipped_revoked', detail->>'skipped_removed', detail->>'revived', detail->>'again'), ', ' ORDER BY at, action)
+		FROM audit WHERE action LIKE 'links.%'`).Scan(&detail); err != nil {
+		t.Fatal(err)
+	}
+	if want := "links.import 4 0 0 0 false, links.remove ***, links.revoke ***, links.import 1 2 1 0 false, links.import 1 2 1 0 false, links.import 0 0 0 3 true"; detail != want {
+		t.Errorf("records %s", detail)
+	}
+}
+
+// The contact of a link that is older than what Sweep keeps is revoked with the link.
+func TestOldLinkedContactIsRevoked(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	verified := citizens.Contact{SubjectRef: "NIU-1", Address: phone(t, 1)}
+	o.imports(verified)
+	_, c := o.signIn(verified.Address)
+	for range 10 {
+		o.wait(80 * 24 * time.Hour)
+		o.signIn(verified.Address)
+		_ = o.links(c)
+	}
+	if err := citizens.Sweep(t.Context(), o.pool, o.cfg.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := o.Renew(t.Context(), actor, citizens.Subject{AgencyID: agency, Ref: "NIU-1"}); err != nil || r.Links != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if done, err := o.Import(t.Context(), actor, agency, false, []citizens.Contact{verified}, false); err != nil || done != (citizens.Imported{Revoked: 1}) {
+		t.Errorf("%+v, %v", done, err)
 	}
 }
 
@@ -148,7 +258,7 @@ func TestBigImport(t *testing.T) {
 	contacts = append(contacts, citizens.Contact{SubjectRef: "x\x00", Address: phone(t, 1)})
 	contacts[0].SubjectRef = "another"
 	var refused *operation.Error
-	if _, err := o.Import(t.Context(), actor, agency, false, contacts); !errors.As(err, &refused) || refused.Field != "subject" {
+	if _, err := o.Import(t.Context(), actor, agency, false, contacts, false); !errors.As(err, &refused) || refused.Field != "subject" {
 		t.Errorf("%v", err)
 	}
 	var n int
@@ -239,7 +349,7 @@ func TestHoldersAreTold(t *testing.T) {
 	if err == nil || sent != 1 {
 		t.Errorf("%d were sent, %v", sent, err)
 	}
-	if s, err := citizens.ReadState(ctx, o.pool, o.cfg.Now().Add(time.Minute)); err != nil || s.OldestNotice < time.Minute {
+	if s, err := citizens.ReadState(ctx, o.pool, o.cfg.Now().Add(time.Minute), citizens.DefaultSMSPerHour); err != nil || s.OldestNotice < time.Minute {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if got := o.told(); len(got) != 1 || got[failed] != want {
@@ -267,7 +377,7 @@ func TestHoldersAreTold(t *testing.T) {
 	if err := o.pool.QueryRow(ctx, `SELECT count(*) FROM audit WHERE action = 'links.ask_renewal' AND detail->>'subject' = '***1001'`).Scan(&asked); err != nil || asked != 1 {
 		t.Errorf("%d records, %v", asked, err)
 	}
-	if s, err := citizens.ReadState(ctx, o.pool, o.cfg.Now().Add(time.Hour)); err != nil || s.OldestRenewal != time.Hour {
+	if s, err := citizens.ReadState(ctx, o.pool, o.cfg.Now().Add(time.Hour), citizens.DefaultSMSPerHour); err != nil || s.OldestRenewal != time.Hour {
 		t.Errorf("%+v, %v", s, err)
 	}
 	list, err := o.Attentions(ctx, agency, false)

@@ -95,7 +95,8 @@ func (s *Store) LinkCodes(ctx context.Context, agencyID string, live bool, refs 
 type Renewal struct {
 	// Code is the new link code; empty after Revoke.
 	Code string
-	// Links and Contacts count the links and the verified contacts that ended.
+	// Links counts the links that ended, and Contacts the verified contacts that ended before
+	// anybody was linked by them.
 	Links, Contacts int64
 }
 
@@ -129,17 +130,21 @@ func (s *Store) raise(ctx context.Context, actor operation.Actor, subject Subjec
 			subject.AgencyID, subject.Live, subject.Ref).Scan(&epoch); err != nil {
 			return err
 		}
+		now := s.cfg.Now().UTC()
+		if r.Contacts, err = revokeContacts(ctx, tx, subject, nil, byOperator, now); err != nil {
+			return err
+		}
 		for _, end := range []struct {
 			table string
 			count *int64
-		}{{"citizen_links", &r.Links}, {"subject_contacts", &r.Contacts}, {"link_renewals", new(int64)}} {
+		}{{"citizen_links", &r.Links}, {"link_renewals", new(int64)}} {
 			tag, err := tx.Exec(ctx, `DELETE FROM `+end.table+` WHERE agency_id = $1 AND livemode = $2 AND subject_ref = $3`, subject.AgencyID, subject.Live, subject.Ref)
 			if err != nil {
 				return err
 			}
 			*end.count = tag.RowsAffected()
 		}
-		return operation.Record(ctx, tx, actor, s.cfg.Now(), operation.Entry{Action: action, Subject: subject.AgencyID, Detail: map[string]any{
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: action, Subject: subject.AgencyID, Detail: map[string]any{
 			"livemode": subject.Live, "subject": subject.Masked(), "epoch": epoch, "links": r.Links, "contacts": r.Contacts,
 		}})
 	})

@@ -9,7 +9,7 @@ import (
 )
 
 // Sweep deletes what no limit and no session needs any more, links that nobody has used for
-// 24 months, and verified contacts of that age. It needs no keys.
+// 24 months, and verified contacts of that age that were not revoked. It needs no keys.
 func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	now = now.UTC()
 	batch := &pgx.Batch{}
@@ -19,7 +19,7 @@ func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	batch.Queue(`DELETE FROM link_failures WHERE at < $1`, now.Add(-failuresFor))
 	batch.Queue(`DELETE FROM citizen_sessions WHERE used_at <= $1 OR created_at <= $2`, now.Add(-SessionIdle), now.Add(-SessionLifetime))
 	batch.Queue(`DELETE FROM citizen_links WHERE used_at < $1`, now.AddDate(0, -unusedMonths, 0))
-	batch.Queue(`DELETE FROM subject_contacts WHERE imported_at < $1`, now.AddDate(0, -contactMonths, 0))
+	batch.Queue(`DELETE FROM subject_contacts WHERE imported_at < $1 AND revoked_at IS NULL`, now.AddDate(0, -contactMonths, 0))
 	batch.Queue(`DELETE FROM passkey_challenges WHERE at <= $1`, now.Add(-ChallengeLifetime))
 	batch.Queue(`DELETE FROM citizen_notices WHERE at < $1`, now.Add(-noticeLife))
 	return failed("deleting what citizens do not need any more", pool.SendBatch(ctx, batch).Close())
@@ -37,16 +37,22 @@ type State struct {
 	OldestRenewal, OldestNotice time.Duration
 }
 
-// ReadState reads the State. It needs no keys.
-func ReadState(ctx context.Context, pool *pgxpool.Pool, now time.Time) (s State, err error) {
+// ReadState reads the State. smsPerHour is that of the Config of the instances that send codes.
+// It needs no keys.
+func ReadState(ctx context.Context, pool *pgxpool.Pool, now time.Time, smsPerHour int) (s State, err error) {
 	now = now.UTC()
 	var renewal, notice *time.Time
 	err = pool.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM (SELECT FROM link_failures WHERE at > $1 GROUP BY agency_id, livemode, subject_ref HAVING count(*) >= $2) f),
 			(SELECT min(asked_at) FROM link_renewals), (SELECT min(at) FROM citizen_notices WHERE sent_at IS NULL)`, now.Add(-failuresFor), FailuresOfSubject).Scan(&s.Guessed, &renewal, &notice)
+	var sent, most int
 	if err == nil {
-		s.SMSStopped, err = smsStopped(ctx, pool, now)
+		sent, err = smsSent(ctx, pool, now)
 	}
+	if err == nil {
+		most, err = smsLimit(ctx, pool, now, smsPerHour)
+	}
+	s.SMSStopped = err == nil && sent >= most
 	s.OldestRenewal, s.OldestNotice = age(renewal, now), age(notice, now)
 	return s, failed("reading what citizens' alerts watch", err)
 }

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/personal"
+	"quittance/schemas"
 )
 
 // Errors of Store, for errors.Is.
@@ -38,6 +40,25 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, e
 }
 
 var positions = consume.Positions{Table: "readmodel_positions", Next: "next"}
+
+// Stored returns a session as the read model has it now. It may be behind checkout.events: for
+// what must not miss an event there is Reader. Errors are ErrNotFound, those of Codec.Decode and
+// those of a Postgres that is away.
+func (s *Store) Stored(ctx context.Context, codec *schemas.Codec, id string) (checkout.Session, error) {
+	var value []byte
+	err := s.pool.QueryRow(ctx, `SELECT snapshot FROM sessions WHERE id = $1`, id).Scan(&value)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return checkout.Session{}, ErrNotFound
+	}
+	if err != nil {
+		return checkout.Session{}, fmt.Errorf("reading a stored session: %w", err)
+	}
+	_, snapshot, err := Read(codec, value)
+	if err != nil {
+		return checkout.Session{}, fmt.Errorf("reading a stored session: %w", err)
+	}
+	return snapshot.Session, nil
+}
 
 // Apply writes sessions and the positions after their records in one transaction. A
 // stored session with a higher sequence stays as it is, so that order and repetition do
@@ -83,15 +104,17 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 	}
 	for _, id := range slices.Sorted(maps.Keys(last)) {
 		s := last[id]
+		transactions, paidAt, reversedAt := paidIn(s.Session)
 		batch.Queue(`
-			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot, citizen_id, dues)
-			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, nullif($10, ''), $11)
+			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot, citizen_id, dues, transactions, paid_at, reversed_at)
+			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, nullif($10, ''), $11, $12, $13, $14)
 			ON CONFLICT (id) DO UPDATE SET
 				application_id = excluded.application_id, livemode = excluded.livemode, order_id = excluded.order_id,
 				customer_id = excluded.customer_id, payment_ref = excluded.payment_ref, status = excluded.status,
-				sequence = excluded.sequence, snapshot = excluded.snapshot, citizen_id = excluded.citizen_id, dues = excluded.dues
+				sequence = excluded.sequence, snapshot = excluded.snapshot, citizen_id = excluded.citizen_id, dues = excluded.dues,
+				transactions = excluded.transactions, paid_at = excluded.paid_at, reversed_at = excluded.reversed_at
 			WHERE s.sequence < excluded.sequence`,
-			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value, s.CitizenID, duesOf(s.Session))
+			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value, s.CitizenID, duesOf(s.Session), transactions, paidAt, reversedAt)
 		for _, m := range s.Cash() {
 			writeCash(batch, m)
 		}

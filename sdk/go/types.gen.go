@@ -173,6 +173,7 @@ const (
 	ProblemCodeCheckoutCompletionTokenNotFound ProblemCode = "checkout.completion_token_not_found"
 	ProblemCodeCheckoutDueInPayment            ProblemCode = "checkout.due_in_payment"
 	ProblemCodeCheckoutNoChannel               ProblemCode = "checkout.no_channel"
+	ProblemCodeCheckoutNoNotice                ProblemCode = "checkout.no_notice"
 	ProblemCodeCheckoutNotCompleted            ProblemCode = "checkout.not_completed"
 	ProblemCodeCheckoutOrderOpen               ProblemCode = "checkout.order_open"
 	ProblemCodeCheckoutOrderPaid               ProblemCode = "checkout.order_paid"

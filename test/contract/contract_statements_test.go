@@ -25,6 +25,7 @@ const (
 	secGet         = "GET /checkout/sessions/{id}"
 	secList        = "GET /checkout/sessions"
 	secCancel      = "POST /checkout/sessions/{id}/cancel"
+	secNotice      = "GET /checkout/sessions/{id}/notice"
 	secVerify      = "verify-completion"
 	secToken       = "Completion token"
 	secStates      = "States and transitions"
@@ -469,6 +470,34 @@ func refusedBody(t *testing.T, a harness.Answer, status int, code string) map[st
 	a.Into(t, &p)
 	delete(p, "request_id")
 	return p
+}
+
+// notice asks for the notice of a session.
+func (c *contract) notice(t *testing.T, key string, id any, query string) harness.Answer {
+	t.Helper()
+	return c.Call(t, http.MethodGet, c.Sessions(fmt.Sprintf("/%s/notice%s", id, query)), "", "Authorization", "Bearer "+key)
+}
+
+// noticeStatements are of documents.md, not of the contract.
+var noticeStatements = []statement{
+	{secNotice, "200: a PDF of an open session, in French or in English; 409 after its end and for an embedded session", func(t *testing.T, c *contract) {
+		s := c.created(t, taxKey, c.with(""))
+		for query, name := range map[string]string{"": "avis", "?lang=fr": "avis", "?lang=en": "notice"} {
+			a := c.notice(t, taxKey, s["id"], query)
+			equal(t, "status", a.Status, 200)
+			equal(t, "Content-Type", a.Header.Get("Content-Type"), "application/pdf")
+			matches(t, "Content-Disposition", a.Header.Get("Content-Disposition"), `^attachment; filename="`+name+`-AV\d{14}\.pdf"$`)
+			matches(t, "Cache-Control", a.Header.Get("Cache-Control"), "no-store")
+			if !strings.HasPrefix(string(a.Body), "%PDF-1.") {
+				t.Errorf("%q: %.40q", query, a.Body)
+			}
+		}
+		refused(t, c.notice(t, taxKey, s["id"], "?lang=de"), 400, "generic.invalid_query")
+		refused(t, c.notice(t, taxKey, "chs_x", ""), 404, "checkout.session_not_found")
+		c.cancel(t, taxKey, s["id"], "")
+		refused(t, c.notice(t, taxKey, s["id"], ""), 409, "checkout.no_notice")
+		refused(t, c.notice(t, taxKey, c.created(t, taxKey, c.with(`"mode":"embedded"`))["id"], ""), 409, "checkout.no_notice")
+	}},
 }
 
 var completionStatements = []statement{

@@ -51,6 +51,10 @@ func TestLinksOfTaxpayers(t *testing.T) {
 	if strings.Contains(o.Says(t, subject, "links", "codes", "impots", "--mode", "live", "--subject", subject), code) {
 		t.Error("the code of test mode is that of live mode")
 	}
+	// Several references in one call are all answered.
+	if both := o.Says(t, code, "links", "codes", "impots", "--mode", "test", "--subject", subject, "--subject", subject+"-2"); !strings.Contains(both, codes[1].Code) {
+		t.Errorf("the codes of two references are %q", both)
+	}
 	o.Refused(t, "AGENCY: no agency has the id or slug", "links", "codes", "nobody", "--mode", "test", "--subject", subject)
 	o.Refused(t, "--subject: must be 1 to 200 bytes", "links", "renew", "impots", "--subject", " "+subject)
 	o.Refused(t, "no such file", "links", "codes", "impots", "--mode", "test", "--from", file("")+"-none")

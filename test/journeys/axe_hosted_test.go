@@ -131,7 +131,7 @@ func everything(state page.State, lang money.Language) page.View {
 			{ID: "cash_agency", Kind: page.KindCash},
 		},
 		Offer: "momo", Kind: page.KindMobileMoney, Phone: "06 600 00 01", Payer: "+242066000001",
-		PayURL: "https://pay.example/p/4821093377150264",
+		PayURL: "https://pay.example/p/4821093377150264", NoticeURL: "/c/chs_1/notice?lang=fr",
 		Hidden: []page.Field{{Name: "attempt", Value: "01K9"}},
 		Now:    now, WindowEnds: now.Add(4*time.Minute + 37*time.Second), USSD: "*105#", ExpiresAt: now.Add(24 * time.Hour),
 		Version: "7", LiveURL: "/c/chs_1/live", FailureCode: "collect.approval_timeout",

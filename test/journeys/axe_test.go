@@ -155,6 +155,7 @@ func (g *gallery) hosted(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.tours = append(g.tours, hostedTours(t, r)...)
+	g.papers(t, r.Script())
 	g.mux.HandleFunc("GET /c/assets/frame.js", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", page.ContentTypeScript)
 	})

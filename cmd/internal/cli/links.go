@@ -64,38 +64,47 @@ func takesPortalMode(f *pflag.FlagSet, mode *string) {
 	takesChoice(f, mode, "mode", modes, "the mode of the references, that of the portal when not given: ")
 }
 
-func takesSubject(f *pflag.FlagSet, subject *string) {
-	f.StringVar(subject, "subject", "", "the reference of the taxpayer (subject_ref), exactly as the agency writes it")
+// aSubject is the help of --subject.
+const aSubject = "the reference of the taxpayer (subject_ref), exactly as the agency writes it"
+
+func takesSubject(f *pflag.FlagSet, subjects *[]string) {
+	f.StringArrayVar(subjects, "subject", nil, aSubject)
 }
 
-func needsSubject(subject string) error {
-	if subject == "" {
+// needsSubject takes exactly one reference: what a command would do to the others is no surprise
+// to anybody.
+func needsSubject(subjects []string) error {
+	switch {
+	case len(subjects) == 0 || subjects[0] == "":
 		return usage("say which reference: --subject REF")
+	case len(subjects) > 1:
+		return usage("--subject: name one reference, not %d; run the command for each", len(subjects))
 	}
 	return nil
 }
 
 func linkCodes() Command {
-	var mode, subject, from string
+	var mode, from string
+	var subjects []string
 	return Command{
 		Use: "codes AGENCY", Short: "Make the link codes that an agency prints on its notices", JSON: "the list of references and codes", Missing: missingAgency,
 		Long: "Make the link codes that an agency prints on its notices. Whoever has signed in to the portal and types the reference and its code sees the dues. A code is always the same until `quittance links renew` or `quittance links revoke`, and is stored nowhere.",
 		Examples: []string{
-			"links codes impots --mode live --from references.txt --json", "links codes impots --mode test --subject TP-1001",
+			"links codes impots --mode live --from references.txt --json", "links codes impots --mode test --subject TP-1001 --subject TP-1002",
 		},
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			takesMode(f, &mode)
-			takesSubject(f, &subject)
+			f.StringArrayVar(&subjects, "subject", nil, aSubject+"; may be given several times")
 			f.StringVar(&from, "from", "", "a file with one reference on each line; - is the standard input")
 		},
 		Check: func(*Meta) error {
-			if (subject == "") == (from == "") {
+			if (len(subjects) == 0) == (from == "") {
 				return usage("say whose codes: either --subject REF, or --from FILE with one reference on each line")
 			}
 			return needsMode(mode)
 		},
 		Operate: func(ctx context.Context, m *Meta) error {
-			refs := []string{subject}
+			refs := subjects
 			if from != "" {
 				err := m.read(from, func(in io.Reader) (err error) {
 					refs, err = readReferences(in)
@@ -134,24 +143,25 @@ func (m *Meta) read(name string, do func(io.Reader) error) error {
 
 // endLinks completes a command that ends the code and the links of a reference.
 func endLinks(c Command, end func(ctx context.Context, o office, ref string) (citizens.Renewal, error)) Command {
-	var mode, subject string
+	var mode string
+	var subjects []string
 	c.Missing = missingAgency
 	c.Flags = func(f *pflag.FlagSet, _ *Meta) {
-		takesSubject(f, &subject)
+		takesSubject(f, &subjects)
 		takesPortalMode(f, &mode)
 	}
-	c.Check = func(*Meta) error { return needsSubject(subject) }
+	c.Check = func(*Meta) error { return needsSubject(subjects) }
 	c.Operate = func(ctx context.Context, m *Meta) error {
 		return m.withOffice(ctx, mode, func(o office) error {
-			r, err := end(ctx, o, subject)
+			r, err := end(ctx, o, subjects[0])
 			if err != nil {
 				return err
 			}
 			return m.show(object{
-				"agency", o.agency.Slug, "mode", modeOf(o.live), "subject_ref", subject, "code?", r.Code, "links_ended", r.Links, "contacts_ended", r.Contacts,
+				"agency", o.agency.Slug, "mode", modeOf(o.live), "subject_ref", subjects[0], "code?", r.Code, "links_ended", r.Links, "contacts_ended", r.Contacts,
 			}, func(p *page) {
 				if r.Code != "" {
-					p.say("New link code of %s (%s mode):\n\n  %s\n", subject, modeOf(o.live), r.Code)
+					p.say("New link code of %s (%s mode):\n\n  %s\n", subjects[0], modeOf(o.live), r.Code)
 				}
 				p.say("The old code has ended, with %d links and %d verified contacts.", r.Links, r.Contacts)
 			})
@@ -180,23 +190,24 @@ func revokeLinks() Command {
 }
 
 func listLinks() Command {
-	var mode, subject string
+	var mode string
+	var subjects []string
 	return Command{
 		Use: "list AGENCY", Short: "List the accounts that are linked to a reference, with masked contacts", JSON: "the list", Missing: missingAgency,
 		Examples: []string{"links list impots --subject TP-1001"},
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
-			takesSubject(f, &subject)
+			takesSubject(f, &subjects)
 			takesPortalMode(f, &mode)
 		},
-		Check: func(*Meta) error { return needsSubject(subject) },
+		Check: func(*Meta) error { return needsSubject(subjects) },
 		Operate: func(ctx context.Context, m *Meta) error {
 			return m.withOffice(ctx, mode, func(o office) error {
-				holders, err := o.Holders(ctx, o.subject(subject))
+				holders, err := o.Holders(ctx, o.subject(subjects[0]))
 				if err != nil {
 					return err
 				}
 				return m.show(mapped(holders, func(h citizens.Holder) object {
-					return object{"id", h.LinkID, "subject_ref", subject, "contacts", append([]string{}, h.Addresses...), "proof", h.Proof, "created_at", h.CreatedAt, "used_at", h.UsedAt}
+					return object{"id", h.LinkID, "subject_ref", subjects[0], "contacts", append([]string{}, h.Addresses...), "proof", h.Proof, "created_at", h.CreatedAt, "used_at", h.UsedAt}
 				}), func(p *page) {
 					p.table("Nobody is linked to this reference.", "LINK,CONTACTS,PROOF,LINKED,USED", mapped(holders, func(h citizens.Holder) []any {
 						return []any{h.LinkID, strings.Join(h.Addresses, ", "), h.Proof, moment(h.CreatedAt), moment(h.UsedAt)}
@@ -231,17 +242,23 @@ func alertsOfLinks() Command {
 	}
 }
 
-const importFormat = `Import contacts of taxpayers that the agency has verified. Whoever next signs in to the portal with such a contact is linked to its reference.
+const importFormat = `Import contacts of taxpayers that the agency has verified. Whoever signs in to the portal with such a contact within 90 days is linked to its reference. After 90 days the contact does not link any more, because phone numbers are given to others; another import of it begins the 90 days again.
 
-The file is CSV in UTF-8, with commas or semicolons. Each line has a reference, and a mobile number of Congo or an e-mail address. With a first line of names the columns may come in any order: subject_ref, phone, email, contact (either of both). Nothing is imported unless the whole file is good. A file may be imported again.`
+The file is CSV in UTF-8, with commas or semicolons. Each line has a reference, and a mobile number of Congo or an e-mail address. With a first line of names the columns may come in any order: subject_ref, phone, email, contact (either of both). Nothing is imported unless the whole file is good. A file may be imported again.
+
+A contact that was ended by ` + "`quittance links revoke` or `quittance links renew`" + `, or by its holder who removed the reference in the portal, is skipped, and the number of those is printed. --again imports them too: give it when the agency has verified the contacts of the file since.`
 
 func importLinks() Command {
 	var mode string
+	var again bool
 	return Command{
 		Use: "import AGENCY FILE", Short: "Import contacts that the agency has verified; they link when they sign in", Long: importFormat, JSON: "the counts",
 		Args:     needsAgencyAndFile,
 		Examples: []string{"links import impots contacts.csv", "links import impots - --mode test < contacts.csv"},
-		Flags:    func(f *pflag.FlagSet, _ *Meta) { takesPortalMode(f, &mode) },
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			takesPortalMode(f, &mode)
+			f.BoolVar(&again, "again", false, "import also contacts that an operator has revoked, or whose holder has removed the reference")
+		},
 		Operate: func(ctx context.Context, m *Meta) error {
 			var contacts []citizens.Contact
 			err := m.read(m.args[1], func(in io.Reader) (err error) {
@@ -252,14 +269,26 @@ func importLinks() Command {
 				return err
 			}
 			return m.withOffice(ctx, mode, func(o office) error {
-				added, err := o.Import(ctx, operator(), o.agency.ID, o.live, contacts)
+				done, err := o.Import(ctx, operator(), o.agency.ID, o.live, contacts, again)
 				if err != nil {
 					return err
 				}
-				return m.show(object{"agency", o.agency.Slug, "mode", modeOf(o.live), "contacts", len(contacts), "new", added}, func(p *page) {
-					p.say("Imported %d contacts for %s (%s mode), of which %d are new.", len(contacts), o.agency.Slug, modeOf(o.live), added)
-				})
+				return m.show(object{
+					"agency", o.agency.Slug, "mode", modeOf(o.live), "contacts", len(contacts), "new", done.New,
+					"skipped_revoked", done.Revoked, "skipped_removed", done.Removed, "revived", done.Revived,
+				}, func(p *page) { sayImported(p, o, len(contacts), done) })
 			})
 		},
+	}
+}
+
+func sayImported(p *page, o office, contacts int, done citizens.Imported) {
+	skipped := done.Revoked + done.Removed
+	p.say("Imported %d contacts for %s (%s mode), of which %d are new.", int64(contacts)-skipped, o.agency.Slug, modeOf(o.live), done.New)
+	if done.Revived > 0 {
+		p.say("%d of them had been revoked or removed, and link again.", done.Revived)
+	}
+	if skipped > 0 {
+		p.say("Skipped %d contacts: %d were revoked by an operator, %d were removed by their holder. If the agency has verified them since, import them with --again.", skipped, done.Revoked, done.Removed)
 	}
 }

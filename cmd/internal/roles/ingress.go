@@ -22,6 +22,7 @@ import (
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/commands"
+	"quittance/internal/papers"
 	"quittance/internal/quota"
 	readmodel "quittance/internal/sessions"
 	"quittance/internal/tills"
@@ -56,8 +57,16 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return fmt.Errorf("--keyless-per-client and --keyless-per-instance: %w", err)
 	}
+	dues, err := b.Dues()
+	if err != nil {
+		return err
+	}
+	maker, err := papers.NewMaker(papers.Config{Registry: b.configuration(), Contacts: b.Personal, Dues: dues, Base: checkoutURL, Now: b.Now, Log: b.Log})
+	if err != nil {
+		return err
+	}
 	api, err := ministry.New(ministry.Config{
-		Commands: h, Registry: b.configuration(), Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, Personal: b.Personal, IDs: ids, Gate: gate, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
+		Commands: h, Registry: b.configuration(), Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, Personal: b.Personal, Papers: maker, IDs: ids, Gate: gate, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
 		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
 	})
 	if err != nil {
@@ -72,13 +81,9 @@ func (b *Base) ingress() error {
 	}
 	live := watch.New(watch.Config{Sessions: sessions, Log: b.Log, Metrics: b.Metrics})
 	b.Run("live status", live.Run)
-	dues, err := b.Dues()
-	if err != nil {
-		return err
-	}
 	hosted, err := pages.New(pages.Config{
 		Commands: h, Sessions: sessions, Live: live, Dues: dues, Agencies: b.configuration(), MobileMoney: mobileMoney(connectors),
-		Gate: gate, Opener: b.Keys, Personal: b.Personal, FrameScript: sdk.Frame(), Keys: b.Keys, PublicURL: checkoutURL,
+		Gate: gate, Opener: b.Keys, Personal: b.Personal, Papers: maker, FrameScript: sdk.Frame(), Keys: b.Keys, PublicURL: checkoutURL,
 		Lookups: &quota.Lookups{Postgres: b.Pool, Now: b.Now, PerClient: pages.LookupsPerClient, Unknown: pages.UnknownLookups},
 		Now:     b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
@@ -120,7 +125,9 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	papers, err := verify.New(verify.Config{Keys: keys, Now: b.Now, Log: b.Log})
+	papers, err := verify.New(verify.Config{
+		Keys: keys, Sessions: sessions, Slug: b.agencySlug, Gate: gate, PublicURL: checkoutURL, Now: b.Now, Log: b.Log,
+	})
 	if err != nil {
 		return err
 	}

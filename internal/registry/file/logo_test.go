@@ -116,6 +116,8 @@ func TestLogoIsRefused(t *testing.T) {
 		"text":            {[]byte("a logo"), "is not a PNG, JPEG or GIF picture"},
 		"webp":            {[]byte("RIFF\x10\x00\x00\x00WEBPVP8 "), "is not a PNG, JPEG or GIF picture"},
 		"torn":            {good[:len(good)/2], "is a damaged PNG picture"},
+		"10,000 pixels":   {claiming(good, 10_000, 10_000), "has 10000 × 10000 pixels: at most 2000 × 2000"},
+		"a bomb":          {bomb(good), "is a damaged PNG picture"},
 		"too many pixels": {claiming(good, 50_000, 50_000), "has 50000 × 50000 pixels: at most 2000 × 2000"},
 		"too high":        {claiming(good, 1, 2001), "has 1 × 2001 pixels"},
 		"too large":       {append(good, make([]byte, 128<<10)...), "at most 128 KiB"},
@@ -141,6 +143,15 @@ func claiming(picture []byte, width, height uint32) []byte {
 	binary.BigEndian.PutUint32(out[header:], width)
 	binary.BigEndian.PutUint32(out[header+4:], height)
 	binary.BigEndian.PutUint32(out[crc:], crc32.ChecksumIEEE(out[12:crc]))
+	return out
+}
+
+// bomb is a PNG whose header claims four million pixels of 64 bits, and whose data are those of
+// a small picture.
+func bomb(picture []byte) []byte {
+	out := claiming(picture, 2000, 2000)
+	out[24] = 16 // bits of a channel
+	binary.BigEndian.PutUint32(out[29:], crc32.ChecksumIEEE(out[12:29]))
 	return out
 }
 

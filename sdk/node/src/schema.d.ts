@@ -59,6 +59,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/checkout/sessions/{id}/notice": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Payment notice of a session
+         * @description The notice is an A4 page that a taxpayer takes to a counter or pays from at home: amounts, fees of each channel,
+         *     `payment_ref`, and a QR code that leads to the payment. It is a view of an open hosted session and valid until its
+         *     `expires_at`. Make it again instead of keeping it: fees and the agency's contact may change. An agency that prints
+         *     notices sets `session_lifetime` up to 90 days. Quota of reads: 600 a minute for each key.
+         */
+        get: operations["getSessionNotice"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/checkout/sessions/{id}/cancel": {
         parameters: {
             query?: never;
@@ -433,7 +456,7 @@ export interface components {
          * @description What is wrong, for programs. Its page under `/docs/errors/` says what to do.
          * @enum {string}
          */
-        ProblemCode: "generic.malformed_json" | "generic.invalid_query" | "generic.unauthorized" | "generic.forbidden" | "generic.not_found" | "generic.method_not_allowed" | "generic.body_too_large" | "generic.unsupported_media_type" | "generic.validation_failed" | "generic.rate_limited" | "generic.unavailable" | "idempotency.key_required" | "idempotency.key_invalid" | "idempotency.key_reused" | "embed.origins_required" | "checkout.no_channel" | "checkout.session_not_found" | "checkout.session_ended" | "checkout.order_open" | "checkout.order_paid" | "checkout.order_under_review" | "checkout.due_in_payment" | "checkout.not_completed" | "checkout.completion_token_not_found" | "checkout.completion_token_expired" | "checkout.completion_token_consumed";
+        ProblemCode: "generic.malformed_json" | "generic.invalid_query" | "generic.unauthorized" | "generic.forbidden" | "generic.not_found" | "generic.method_not_allowed" | "generic.body_too_large" | "generic.unsupported_media_type" | "generic.validation_failed" | "generic.rate_limited" | "generic.unavailable" | "idempotency.key_required" | "idempotency.key_invalid" | "idempotency.key_reused" | "embed.origins_required" | "checkout.no_channel" | "checkout.session_not_found" | "checkout.session_ended" | "checkout.order_open" | "checkout.order_paid" | "checkout.order_under_review" | "checkout.due_in_payment" | "checkout.no_notice" | "checkout.not_completed" | "checkout.completion_token_not_found" | "checkout.completion_token_expired" | "checkout.completion_token_consumed";
         /** @description One field at fault. */
         Fault: {
             /** @description A dotted path, such as `metadata.case`. */
@@ -715,6 +738,8 @@ export interface components {
         SessionID: string;
         /** @description With a platform key: the agency. The key must be granted the agency. An application key does not need it. */
         TenantID: string;
+        /** @description The language of the paper; French if absent. */
+        PaperLanguage: "fr" | "en";
         /** @description The event's id, the same at every attempt. */
         WebhookID: string;
         /** @description The same as `webhook-id`. */
@@ -738,6 +763,8 @@ export interface components {
         "RateLimit-Policy": string;
         /** @description What is left of the quota, and the seconds until the next minute begins, such as `"creations";r=29;t=41`. */
         RateLimit: string;
+        /** @description The name of the file, such as `attachment; filename="avis-AV20260000012345.pdf"`. */
+        "Content-Disposition": string;
         /** @description How to authenticate. */
         "WWW-Authenticate": string;
     };
@@ -903,6 +930,55 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["SessionNotFound"];
+            422: components["responses"]["ForeignTenant"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSessionNotice: {
+        parameters: {
+            query?: {
+                /** @description With a platform key: the agency. The key must be granted the agency. An application key does not need it. */
+                tenant_id?: components["parameters"]["TenantID"];
+                /** @description The language of the paper; French if absent. */
+                lang?: components["parameters"]["PaperLanguage"];
+            };
+            header?: never;
+            path: {
+                /** @description The session's id. */
+                id: components["parameters"]["SessionID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The notice, PDF/A-2b. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/pdf": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["SessionNotFound"];
+            /** @description `checkout.no_notice`: the session is not open any more, or it is embedded. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             422: components["responses"]["ForeignTenant"];
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];

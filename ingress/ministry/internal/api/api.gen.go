@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -55,6 +56,42 @@ func (e SessionStatus) Valid() bool {
 	case Failed:
 		return true
 	case Open:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PaperLanguage.
+const (
+	PaperLanguageEn PaperLanguage = "en"
+	PaperLanguageFr PaperLanguage = "fr"
+)
+
+// Valid indicates whether the value is a known member of the PaperLanguage enum.
+func (e PaperLanguage) Valid() bool {
+	switch e {
+	case PaperLanguageEn:
+		return true
+	case PaperLanguageFr:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetSessionNoticeParamsLang.
+const (
+	GetSessionNoticeParamsLangEn GetSessionNoticeParamsLang = "en"
+	GetSessionNoticeParamsLangFr GetSessionNoticeParamsLang = "fr"
+)
+
+// Valid indicates whether the value is a known member of the GetSessionNoticeParamsLang enum.
+func (e GetSessionNoticeParamsLang) Valid() bool {
+	switch e {
+	case GetSessionNoticeParamsLangEn:
+		return true
+	case GetSessionNoticeParamsLangFr:
 		return true
 	default:
 		return false
@@ -176,6 +213,9 @@ type SessionStatus string
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
 
+// PaperLanguage defines model for PaperLanguage.
+type PaperLanguage string
+
 // SessionID defines model for SessionID.
 type SessionID = string
 
@@ -226,6 +266,18 @@ type CancelSessionParams struct {
 	TenantID *TenantID `form:"tenant_id,omitempty" json:"tenant_id,omitempty"`
 }
 
+// GetSessionNoticeParams defines parameters for GetSessionNotice.
+type GetSessionNoticeParams struct {
+	// TenantID With a platform key: the agency. The key must be granted the agency. An application key does not need it.
+	TenantID *TenantID `form:"tenant_id,omitempty" json:"tenant_id,omitempty"`
+
+	// Lang The language of the paper; French if absent.
+	Lang *GetSessionNoticeParamsLang `form:"lang,omitempty" json:"lang,omitempty"`
+}
+
+// GetSessionNoticeParamsLang defines parameters for GetSessionNotice.
+type GetSessionNoticeParamsLang string
+
 // CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
 type CreateSessionJSONRequestBody = SessionCreate
 
@@ -249,6 +301,9 @@ type ServerInterface interface {
 	// CancelSession Cancel a session
 	// (POST /api/v1/checkout/sessions/{id}/cancel)
 	CancelSession(w http.ResponseWriter, r *http.Request, id SessionID, params CancelSessionParams)
+	// GetSessionNotice Payment notice of a session
+	// (GET /api/v1/checkout/sessions/{id}/notice)
+	GetSessionNotice(w http.ResponseWriter, r *http.Request, id SessionID, params GetSessionNoticeParams)
 	// IssueCompletionToken Ask for a completion token
 	// (POST /embed/{session_id}/completion-token)
 	IssueCompletionToken(w http.ResponseWriter, r *http.Request, sessionID string)
@@ -285,6 +340,12 @@ func (_ Unimplemented) GetSession(w http.ResponseWriter, r *http.Request, id Ses
 // CancelSession Cancel a session
 // (POST /api/v1/checkout/sessions/{id}/cancel)
 func (_ Unimplemented) CancelSession(w http.ResponseWriter, r *http.Request, id SessionID, params CancelSessionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetSessionNotice Payment notice of a session
+// (GET /api/v1/checkout/sessions/{id}/notice)
+func (_ Unimplemented) GetSessionNotice(w http.ResponseWriter, r *http.Request, id SessionID, params GetSessionNoticeParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -557,6 +618,61 @@ func (siw *ServerInterfaceWrapper) CancelSession(w http.ResponseWriter, r *http.
 	handler.ServeHTTP(w, r)
 }
 
+// GetSessionNotice operation middleware
+func (siw *ServerInterfaceWrapper) GetSessionNotice(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id SessionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetSessionNoticeParams
+
+	// ------------- Optional query parameter "tenant_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "tenant_id", r.URL.Query(), &params.TenantID, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "tenant_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "tenant_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "lang" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "lang", r.URL.Query(), &params.Lang, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "lang"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "lang", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetSessionNotice(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // IssueCompletionToken operation middleware
 func (siw *ServerInterfaceWrapper) IssueCompletionToken(w http.ResponseWriter, r *http.Request) {
 
@@ -707,6 +823,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/api/v1/checkout/sessions/{id}/cancel", wrapper.CancelSession)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/api/v1/checkout/sessions/{id}/notice", wrapper.GetSessionNotice)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/api/v1/checkout/sessions/verify-completion", wrapper.VerifyCompletion)
@@ -889,6 +1008,49 @@ func (response CancelSession200JSONResponse) VisitCancelSessionResponse(w http.R
 	return err
 }
 
+type GetSessionNoticeRequestObject struct {
+	ID     SessionID `json:"id"`
+	Params GetSessionNoticeParams
+}
+
+type GetSessionNoticeResponseObject interface {
+	VisitGetSessionNoticeResponse(w http.ResponseWriter) error
+}
+
+type GetSessionNotice200ResponseHeaders struct {
+	ContentDisposition string
+	RateLimit          *string
+	RateLimitPolicy    *string
+}
+
+type GetSessionNotice200ApplicationPdfResponse struct {
+	Body          io.Reader
+	Headers       GetSessionNotice200ResponseHeaders
+	ContentLength int64
+}
+
+func (response GetSessionNotice200ApplicationPdfResponse) VisitGetSessionNoticeResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/pdf")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.Header().Set("Content-Disposition", fmt.Sprint(response.Headers.ContentDisposition))
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
 type IssueCompletionTokenRequestObject struct {
 	SessionID string `json:"session_id"`
 }
@@ -928,6 +1090,9 @@ type StrictServerInterface interface {
 	// CancelSession Cancel a session
 	// (POST /api/v1/checkout/sessions/{id}/cancel)
 	CancelSession(ctx context.Context, request CancelSessionRequestObject) (CancelSessionResponseObject, error)
+	// GetSessionNotice Payment notice of a session
+	// (GET /api/v1/checkout/sessions/{id}/notice)
+	GetSessionNotice(ctx context.Context, request GetSessionNoticeRequestObject) (GetSessionNoticeResponseObject, error)
 	// IssueCompletionToken Ask for a completion token
 	// (POST /embed/{session_id}/completion-token)
 	IssueCompletionToken(ctx context.Context, request IssueCompletionTokenRequestObject) (IssueCompletionTokenResponseObject, error)
@@ -1109,6 +1274,33 @@ func (sh *strictHandler) CancelSession(w http.ResponseWriter, r *http.Request, i
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(CancelSessionResponseObject); ok {
 		if err := validResponse.VisitCancelSessionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetSessionNotice operation middleware
+func (sh *strictHandler) GetSessionNotice(w http.ResponseWriter, r *http.Request, id SessionID, params GetSessionNoticeParams) {
+	var request GetSessionNoticeRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSessionNotice(ctx, request.(GetSessionNoticeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSessionNotice")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetSessionNoticeResponseObject); ok {
+		if err := validResponse.VisitGetSessionNoticeResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
