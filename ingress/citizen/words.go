@@ -65,7 +65,8 @@ type words struct {
 	OneCurrency, OneAgency        string
 	Pay, BackToDues               string
 	PaymentsTitle, NoPayments     string
-	Receipt, Reversed, Fee        string
+	Receipt, Payment, Reversed    string
+	Fee                           string
 	Earlier, Later, PaymentNumber string
 }
 
@@ -142,7 +143,7 @@ var french = words{
 	TooManyDues:   "Un paiement a au plus %s éléments. Payez les autres ensuite.", OneCurrency: "Les éléments d’un paiement doivent être dans la même monnaie. Payez les autres ensuite.",
 	OneAgency: "Les éléments d’un paiement doivent être dus à la même administration.",
 	Pay:       "Continuer vers le paiement", BackToDues: "Retour à la liste",
-	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Reversed: "Restitué", Fee: "Frais",
+	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Payment: "Voir le paiement", Reversed: "Restitué", Fee: "Frais",
 	Earlier: "Paiements plus anciens", Later: "Paiements plus récents", PaymentNumber: "Référence de paiement",
 }
 
@@ -206,7 +207,7 @@ var english = words{
 	TooManyDues:   "A payment has at most %s dues. Pay the others next.", OneCurrency: "The dues of a payment must be in the same currency. Pay the others next.",
 	OneAgency: "The dues of a payment must be owed to the same agency.",
 	Pay:       "Continue to the payment", BackToDues: "Back to the list",
-	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Reversed: "Given back", Fee: "Fee",
+	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Payment: "See the payment", Reversed: "Given back", Fee: "Fee",
 	Earlier: "Earlier payments", Later: "Later payments", PaymentNumber: "Payment reference",
 }
 
