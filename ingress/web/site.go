@@ -35,8 +35,8 @@ type Config struct {
 	// PublicURL is where browsers reach the site.
 	PublicURL string
 	Log       *slog.Logger
-	// Script is the only script that the site's policy allows. Pages must work without it.
-	// May be empty.
+	// Script is the only script that the policy allows, on the pages that have a use for it
+	// (View.Script). Pages must work without it. May be empty.
 	Script []byte
 }
 
@@ -47,7 +47,6 @@ type Site struct {
 	templates  map[string]*template.Template
 	stylePath  string
 	scriptPath string // empty without a script
-	policy     string
 	sameSite   func(http.Handler) http.Handler
 }
 
@@ -56,10 +55,9 @@ type Site struct {
 func New(cfg Config) (*Site, error) {
 	s := &Site{
 		cfg: cfg, templates: map[string]*template.Template{}, stylePath: assetPath(cfg.Prefix, style, ".css"),
-		policy: "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
 	if len(cfg.Script) > 0 {
-		s.scriptPath, s.policy = assetPath(cfg.Prefix, cfg.Script, ".js"), s.policy+"; script-src 'self'"
+		s.scriptPath = assetPath(cfg.Prefix, cfg.Script, ".js")
 	}
 	var err error
 	if s.sameSite, err = SameSite(originOf(cfg.PublicURL), s.setHeaders); err != nil {
@@ -127,10 +125,13 @@ func (s *Site) Routes(r chi.Router, pages, forms func(chi.Router)) {
 	})
 }
 
-// setHeaders sets the headers of a page of a site.
+// policy is the Content-Security-Policy of a page without a script.
+const policy = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// setHeaders sets the headers of a page of a site without a script.
 func (s *Site) setHeaders(h http.Header) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	Protect(h, s.policy, "same-origin")
+	Protect(h, policy, "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Permissions-Policy", "payment=(), camera=(), microphone=(), geolocation=()")
 	h.Set("Vary", "Accept-Language, Cookie")
@@ -151,6 +152,13 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, name st
 		return
 	}
 	s.setHeaders(w.Header())
+	if v := page.layout(); v.Script != "" {
+		allowed := policy + "; script-src 'self'"
+		if v.Fetches {
+			allowed += "; connect-src 'self'"
+		}
+		w.Header().Set("Content-Security-Policy", allowed)
+	}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "5")
 	}

@@ -65,6 +65,13 @@ var NewPasskey = Kind{
 	Life: 3 * 24 * time.Hour, Retries: NewLink.Retries,
 }
 
+// PasskeyRemoved is the kind of messages to the owner of an account whose passkey was removed.
+// It has no variables.
+var PasskeyRemoved = Kind{
+	Name: "passkey_removed", Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
+	OneSegment: true, Life: NewPasskey.Life, Retries: NewPasskey.Retries,
+}
+
 // The variables of the kinds.
 const (
 	VariableCode    = "code"
@@ -73,7 +80,7 @@ const (
 )
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
-func Kinds() []Kind { return []Kind{SignInCode, NewLink, NewPasskey} }
+func Kinds() []Kind { return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved} }
 
 // KindOf finds a kind by its name.
 func KindOf(name string) (Kind, bool) {
