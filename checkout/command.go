@@ -44,8 +44,8 @@ type Create struct {
 	// Replace cancels portal sessions that hold a due of the new session, unless they have a
 	// collection or a reservation (contract, "Citizen API").
 	Replace bool
-	// Faults of configuration (inactive service, no embed origins…). Decide checks them
-	// after the idempotency key and the quota (decisions § 1).
+	// Faults of configuration (inactive service, no embed origins…), and of a citizen's cart.
+	// Decide checks them after the idempotency key and the quota (decisions § 1).
 	Faults []Fault
 }
 
@@ -258,7 +258,12 @@ const (
 	CodeOrderUnderReview Code = "checkout.order_under_review"
 	// CodeDueInPayment: another session holds the claim on a due (Claim). The faults name the
 	// dues; the rule of each is its state, DueInPayment or DueRecording.
-	CodeDueInPayment     Code = "checkout.due_in_payment"
+	CodeDueInPayment Code = "checkout.due_in_payment"
+	// CodeDueChanged and CodeSourceUnavailable are faults of a citizen's cart: a due is not what
+	// the citizen was shown, and the agency's ERP does not tell what is owed.
+	CodeDueChanged        Code = "citizen.due_changed"
+	CodeSourceUnavailable Code = "citizen.source_unavailable"
+
 	CodeKeyReused        Code = "idempotency.key_reused"
 	CodeRateLimited      Code = "generic.rate_limited"
 	CodeValidationFailed Code = "generic.validation_failed"

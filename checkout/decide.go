@@ -227,7 +227,12 @@ func (d *decider) create(do Create) Answer {
 	}
 
 	if s.Portal() {
-		return d.remember(key, do, d.decideCreate(do)) // no quota: there is no key whose use it could limit
+		// No quota: there is no key whose use it could limit.
+		a := d.decideCreate(do)
+		if a.Code.passes() {
+			return a
+		}
+		return d.remember(key, do, a)
 	}
 	remaining, ok := d.count(s.ApplicationID, do.CreationsPerMinute)
 	quota := Answer{QuotaLimit: do.CreationsPerMinute, QuotaRemaining: remaining}
@@ -242,9 +247,19 @@ func (d *decider) create(do Create) Answer {
 	return d.remember(key, do, a)
 }
 
+// passes reports whether the refusal of a citizen's cart leaves its idempotency key unused. Such
+// a cart asks the processor only for the first answer of the key.
+func (c Code) passes() bool {
+	return c == CodeSourceUnavailable || c == CodeValidationFailed || c == CodeNoChannel
+}
+
 // remember keeps the answer to a creation.
 func (d *decider) remember(key IdempotencyKey, do Create, a Answer) Answer {
-	remembered := Idempotency{BodyHash: do.BodyHash, Code: a.Code, Faults: a.Faults, ForgetAt: d.cmd.At.Add(IdempotencyRetention)}
+	retention := IdempotencyRetention
+	if do.Session.Portal() && a.Code != CodeOK {
+		retention = RefusedCartRetention
+	}
+	remembered := Idempotency{BodyHash: do.BodyHash, Code: a.Code, Faults: a.Faults, ForgetAt: d.cmd.At.Add(retention)}
 	if a.Session != nil {
 		remembered.SessionID = a.Session.ID
 	}

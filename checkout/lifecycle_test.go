@@ -332,6 +332,48 @@ func TestPortalSessionsHaveNoQuota(t *testing.T) {
 	}
 }
 
+// A refused cart is replayed for a day. A cart that cannot be decided now has the first answer
+// of its key, and otherwise leaves the key unused.
+func TestKeysOfCarts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	n := 0
+	try := func(key, due string, codes ...checkout.Code) checkout.Answer {
+		n++
+		do := checkout.Create{Session: w.cart(fmt.Sprint("cart-", n), due), IdempotencyKey: key, BodyHash: []byte(due)}
+		for _, code := range codes {
+			do.Faults = append(do.Faults, checkout.Fault{Code: code, Field: "items.0.erp_due_ref"})
+		}
+		return w.ask(checkout.Command{SessionID: do.Session.ID, Do: do})
+	}
+	passing := []checkout.Code{checkout.CodeSourceUnavailable, checkout.CodeValidationFailed, checkout.CodeNoChannel}
+	for _, code := range passing {
+		wantCode(t, try("k1", "due-a", code), code)
+	}
+	first := try("k1", "due-a")
+	if first.Code != checkout.CodeOK || first.Replayed {
+		t.Fatalf("a key that was not used: %+v", first)
+	}
+	for _, code := range append(passing, checkout.CodeDueChanged) {
+		if a := try("k1", "due-a", code); a.Code != checkout.CodeOK || !a.Replayed || a.Session.ID != first.Session.ID {
+			t.Errorf("%s: the first answer is not repeated: %+v", code, a)
+		}
+		wantCode(t, try("k1", "due-b", code), checkout.CodeKeyReused)
+	}
+	wantCode(t, try("k2", "due-b", checkout.CodeDueChanged), checkout.CodeDueChanged)
+	w.now = w.now.Add(24*time.Hour - time.Second)
+	if a := try("k2", "due-b"); a.Code != checkout.CodeDueChanged || !a.Replayed {
+		t.Errorf("a refusal within a day: %+v", a)
+	}
+	w.now = w.now.Add(time.Second)
+	if a := try("k2", "due-b"); a.Code != checkout.CodeOK || a.Replayed {
+		t.Errorf("a refusal after a day: %+v", a)
+	}
+	if a := try("k1", "due-a"); a.Code != checkout.CodeOK || !a.Replayed {
+		t.Errorf("a cart that became a session, after a day: %+v", a)
+	}
+}
+
 func TestUndecidedCollectionBlocksTheNextUntilFinal(t *testing.T) { // decisions § 6
 	t.Parallel()
 	w := newWorld(t)

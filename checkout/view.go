@@ -49,8 +49,12 @@ type IdempotencyKey struct {
 	Key           string
 }
 
-// IdempotencyRetention is how long a key is remembered.
-const IdempotencyRetention = 30 * 24 * time.Hour
+// IdempotencyRetention is how long a key is remembered. RefusedCartRetention is that of a key
+// with which a citizen's cart was refused: no quota of an application bounds their number.
+const (
+	IdempotencyRetention = 30 * 24 * time.Hour
+	RefusedCartRetention = 24 * time.Hour
+)
 
 // Idempotency is the answer to the first request with a key.
 type Idempotency struct {

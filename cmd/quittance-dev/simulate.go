@@ -15,7 +15,10 @@ import (
 	"quittance/dev/clock"
 	"quittance/dev/simulator"
 	machine "quittance/internal/clock"
+	"quittance/internal/connector"
+	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/card"
+	"quittance/internal/connector/mtn"
 	"quittance/internal/registry"
 )
 
@@ -64,6 +67,8 @@ func startSimulators(b *roles.Base, port int, clerks [][]string) error {
 		Secrets: func(inbox string) []string { return inboxSecrets(b, inbox) },
 		ERPAuth: func(slug string) []simulator.Auth { return erpAuth(b, slug) },
 		Card:    func(merchant string) (string, bool) { return cardSecret(b, merchant) },
+
+		Statements: func() []simulator.StatementAccount { return statementAccounts(b) },
 		AdvanceClock: func(ctx context.Context, d time.Duration) (time.Time, error) {
 			ahead, err := clock.Advance(ctx, b.Pool, d)
 			return machine.Now().Add(ahead), err
@@ -127,4 +132,44 @@ func erpAuth(b *roles.Base, slug string) []simulator.Auth {
 		}
 	}
 	return out
+}
+
+// statementAccounts returns the accounts for tests of all agencies whose statements the
+// simulators can write. Cash is that of all counters: the simulators do not know which agency
+// a clerk is of.
+func statementAccounts(b *roles.Base) (out []simulator.StatementAccount) {
+	for _, agency := range b.Registry.Agencies() {
+		for _, a := range b.Registry.StatementAccounts(agency.ID, false) {
+			zone, err := a.Location()
+			if err != nil || a.Columns != nil || a.Fingerprint != "" {
+				continue // a layout or a merchant that no simulator has
+			}
+			out = append(out, simulator.StatementAccount{
+				Agency: agency.Slug, Code: a.Code, Profile: a.Profile, Merchants: merchants(b, agency.ID, a), IBAN: a.IBAN, Number: a.Number, Currency: a.Currency,
+				Zone: zone, Cutoff: a.Cutoff, SettlesTo: a.SettlesTo,
+			})
+		}
+	}
+	return out
+}
+
+// merchants returns the name of an account at its operator; nil for a bank and for cash.
+func merchants(b *roles.Base, agencyID string, a registry.StatementAccount) []string {
+	if a.Kind == registry.AccountBank || a.Kind == registry.AccountCash {
+		return nil
+	}
+	merchant, _ := b.Registry.MerchantAccount(agencyID, a.Live, a.Offer)
+	return []string{merchantName(merchant.Account)}
+}
+
+func merchantName(a connector.Account) string {
+	switch a := a.(type) {
+	case mtn.Account:
+		return a.APIUser
+	case airtel.Account:
+		return a.ClientID
+	case card.Account:
+		return a.Merchant
+	}
+	return ""
 }

@@ -38,7 +38,8 @@ type collection struct {
 	state         string
 	reason        string // the operator's word for a refusal
 	decidedAt     time.Time
-	reported      string // amount that the operator reports; differs from amount only if /control sets it
+	givenBackAt   time.Time // of cash
+	reported      string    // amount that the operator reports; differs from amount only if /control sets it
 	duplicates    int
 	enquiries     int
 	callbacksSent int
@@ -153,6 +154,15 @@ func (b *book) calledBack(id string, code int) {
 	if c := b.byID[id]; c != nil {
 		c.callbacksSent++
 		c.callbackCode = code
+	}
+}
+
+// givenBack records that the money of a collection was given back.
+func (b *book) givenBack(id string, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.byID[id]; c != nil && c.givenBackAt.IsZero() {
+		c.givenBackAt = at
 	}
 }
 

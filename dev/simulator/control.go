@@ -29,9 +29,12 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 	for name, g := range s.gateways {
 		r.Post("/"+name, s.controlGateway(g))
 	}
-	r.Post("/sms", s.controlLetters(s.sms.behaviour.set, http.StatusBadRequest, map[string][]string{"refuse": {smsRefusePermanent, smsRefuseTemporary}}))
+	r.Post("/sms", s.controlLetters(s.sms.behaviour.set, http.StatusBadRequest, map[string][]string{"refuse": {smsRefusePermanent, smsRefuseTemporary, smsRefuseUnknown}}))
 	r.Post("/mail", s.controlLetters(s.mail.behaviour.set, http.StatusBadRequest, map[string][]string{"at": {mailAtRecipient, mailAtData}}))
 	r.Post("/clock", s.controlClock)
+	r.Get("/statements", s.controlStatements)
+	r.Get("/statements/{account}", s.controlStatement)
+	r.Post("/statements/{account}", s.controlFault)
 	r.Route("/erp/{agency}", func(r chi.Router) {
 		r.Use(nameChecked("agency"))
 		r.Get("/", s.controlERPShow)

@@ -154,6 +154,9 @@ func (s *Simulator) controlReverse(w http.ResponseWriter, r *http.Request) {
 		key = cmp.Or(s.colleague(c.account), key)
 	}
 	status, answer := s.desk(r.Context(), key, "reversals", map[string]any{"payment_ref": ref, "collection_id": c.id, "reason": "by /control"})
+	if status/100 == 2 {
+		s.book.givenBack(c.id, s.cfg.Now())
+	}
 	relay(w, status, answer)
 }
 

@@ -20,7 +20,7 @@ func (s *Simulator) index(w http.ResponseWriter, r *http.Request) {
 	text := strings.Replace(indexText, "{operators}\n", parts.String(), 1)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	//nolint:gosec // the answer is plain text
-	_, _ = fmt.Fprint(w, strings.NewReplacer("{misbehaviours}", strings.Join(misbehaviours, ", "), "{numbers}\n", numbers.String(), "{base}", "http://"+r.Host).Replace(text))
+	_, _ = fmt.Fprint(w, strings.NewReplacer("{misbehaviours}", strings.Join(misbehaviours, ", "), "{line_faults}", strings.Join(lineFaults, ", "), "{file_faults}", strings.Join(fileFaults, ", "), "{numbers}\n", numbers.String(), "{base}", "http://"+r.Host).Replace(text))
 }
 
 const indexText = `Simulators of Quittance: the world outside, for development only.
@@ -38,6 +38,19 @@ ALL OF THEM
   curl -X POST {base}/control/airtel -d '{"status": 503, "times": 3}'
   curl -X POST {base}/control/collections/ID/reject -d '{"reason": "authentication_failed"}'
   curl -X POST {base}/control/card -d '{"status": 503, "times": 3}'
+
+STATEMENTS of operators, acquirer, counters and bank   /control/statements
+  curl '{base}/control/statements'             (the accounts and the planted faults)
+  curl '{base}/control/statements/mtn?day=2026-11-23'
+  curl '{base}/control/statements/banque?day=2026-11-23&agency=impots'
+  curl -X POST {base}/control/statements/mtn -d '{"fault": "drop"}'
+  curl -X POST {base}/control/statements/mtn -d '{"fault": "one_more", "line": "100000000000001"}'
+  curl -X POST {base}/control/statements/mtn -d '{"fault": "truncated", "day": "2026-11-23"}'
+  curl -X POST {base}/control/statements/mtn -d '{"reset": true}'
+
+  Faults of a line, the day's first payment unless named: {line_faults}.
+  Faults of a day's file: {file_faults}.
+  Operators pay out at the account's cut-off. Today's statement has what happened so far.
 
 AN AGENCY'S ERP                                /erp/{agency}
   GET  /erp/{agency}/health

@@ -142,7 +142,11 @@ func (c *mailSession) Rcpt(to string, _ *smtp.RcptOptions) error {
 }
 
 func refusal(status int) error {
-	return &smtp.SMTPError{Code: status, EnhancedCode: smtp.EnhancedCode{status / 100, 0, 0}, Message: "refused by /control"}
+	code := smtp.EnhancedCode{status / 100, 0, 0}
+	if status == 550 { // RFC 3463: there is no such mailbox
+		code = smtp.EnhancedCode{5, 1, 1}
+	}
+	return &smtp.SMTPError{Code: status, EnhancedCode: code, Message: "refused by /control"}
 }
 
 // Data takes the message, then answers as set by /control.

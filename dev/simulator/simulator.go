@@ -80,6 +80,9 @@ type Config struct {
 	// Clerks are the keys of the clerks, one list for each agency. When there are none,
 	// calls to /control must name a key.
 	Clerks [][]string
+	// Statements returns the accounts of which the simulators write statements and is called
+	// for each request. Nil has one account of each profile, of all merchants.
+	Statements func() []StatementAccount
 	// AdvanceClock moves the clock of the whole service forward and returns its time after
 	// that. Now follows a moment later. Nil answers 501.
 	AdvanceClock func(ctx context.Context, d time.Duration) (time.Time, error)
@@ -156,6 +159,7 @@ type Simulator struct {
 	operators map[string]operator // by name
 	gateways  map[string]*gateway // of operators with an API
 	erps      erps
+	faults    *planted // of statements
 	inboxes   inboxes
 	sms       *letterbox[sms]
 	mail      *letterbox[email]
@@ -201,6 +205,7 @@ func New(cfg Config) (*Simulator, error) {
 		operators:  map[string]operator{},
 		gateways:   map[string]*gateway{},
 		erps:       erps{byAgency: map[string]*erp{}},
+		faults:     &planted{byAccount: map[[2]string][]plantedFault{}},
 		inboxes:    inboxes{byName: map[string]*inbox{}},
 		sms:        &letterbox[sms]{messages: newHistory[sms](cfg.MaxInboxMessages)},
 		mail:       &letterbox[email]{messages: newHistory[email](cfg.MaxInboxMessages)},

@@ -33,6 +33,7 @@ var smsNumber = regexp.MustCompile(`^[1-9][0-9]{7,14}$`)
 const (
 	smsRefusePermanent = "permanent"
 	smsRefuseTemporary = "temporary"
+	smsRefuseUnknown   = "unknown" // by Infobip: no such subscriber
 )
 
 // Names of the providers.
@@ -135,6 +136,8 @@ func (s *Simulator) infobipSend(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case now.refuseCode == smsRefusePermanent:
 		refused(6, "REJECTED_NETWORK", true)
+	case now.refuseCode == smsRefuseUnknown:
+		refused(9, "UNKNOWN_SUBSCRIBER", true)
 	case now.refuseCode == smsRefuseTemporary:
 		refused(12, "REJECTED_NOT_ENOUGH_CREDITS", false)
 	case !smsNumber.MatchString(to.To):
@@ -205,7 +208,7 @@ func (s *Simulator) mtnSMSSend(w http.ResponseWriter, r *http.Request) {
 	}
 	code, status := "0000", "PENDING"
 	switch now.refuseCode {
-	case smsRefusePermanent:
+	case smsRefusePermanent, smsRefuseUnknown:
 		status = "REJECTED"
 	case smsRefuseTemporary:
 		code = "3001"

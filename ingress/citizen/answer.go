@@ -94,7 +94,7 @@ func dues(c *call) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	list, err := c.Dues(c.r.Context(), c.who, DuesRequest{TenantID: q["tenant_id"], SubjectRef: q["subject_ref"]})
+	list, err := c.Dues(c.r.Context(), c.who, DuesRequest{TenantID: q["tenant_id"], SubjectRef: q["subject_ref"], Shown: c.ShownToPerson(c.r)})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -176,6 +176,7 @@ func pay(c *call) (int, any, error) {
 		it := CheckoutItem{TenantID: f.UUID("tenant_id", false), SubjectRef: subjectRef(f, false), ERPDueRef: f.Text("erp_due_ref", true, 1, erp.MaxReference)}
 		it.Amount = f.Integer("amount_minor", 1, form.MaxAmount)
 		it.Outstanding = f.Integer("outstanding_minor", 0, form.MaxAmount)
+		it.Currency = f.Text("currency", false, 3, 3)
 		q.Items = append(q.Items, it)
 	})
 	if replace := c.form.Bool("replace"); replace != nil {

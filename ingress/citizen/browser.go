@@ -111,6 +111,15 @@ func (s *Service) OwnOrigin(r *http.Request) bool {
 	return sameOrigin(r.Header.Get("Origin"), s.cfg.PublicURL)
 }
 
+// ShownToPerson reports whether a person sees the answer to a request: a page of our own asks, or
+// a person opens the address. Another site may make a browser ask too, and reads nothing.
+func (s *Service) ShownToPerson(r *http.Request) bool {
+	if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
+		return r.Header.Get("Sec-Fetch-User") == "?1" || r.Header.Get("Sec-Fetch-Site") == "same-origin"
+	}
+	return s.OwnOrigin(r)
+}
+
 // sameOrigin reports whether two URLs have the same scheme, host and port.
 func sameOrigin(a, b string) bool {
 	x, errX := url.Parse(a)

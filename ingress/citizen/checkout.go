@@ -39,8 +39,10 @@ type CheckoutItem struct {
 	ERPDueRef            string
 	// Amount is what is to be paid of it, in minor units; nil for all.
 	Amount *int64
-	// Outstanding is what the citizen was shown; nil for what the session saw last.
+	// Outstanding is what the citizen was shown; nil for what the session saw last. Currency is
+	// that of the amount; without it any is what was shown.
 	Outstanding *int64
+	Currency    string `json:",omitempty"`
 }
 
 // CheckoutRequest makes a session that pays dues of one agency.
@@ -75,6 +77,8 @@ type cart struct {
 	dues    []erp.Due
 	changed []int
 	form    *form.Form
+	// refusal is why the cart cannot become a session now.
+	refusal error
 }
 
 // item returns the path of a field of an item.
@@ -102,14 +106,41 @@ func (s *Service) Checkout(ctx context.Context, who Visitor, q CheckoutRequest) 
 	if !ok {
 		return Cart{}, limited(allowance.Reset)
 	}
-	if err := s.compare(ctx, c); err != nil {
-		return Cart{}, err
+	err = s.compare(ctx, c)
+	session := s.blank(c)
+	if err == nil {
+		session, err = s.draft(c)
 	}
-	session, faults, err := s.draft(c)
+	faults, err := c.faults(err)
 	if err != nil {
 		return Cart{}, err
 	}
+	if len(faults) > 0 {
+		session = s.blank(c)
+	}
 	return s.create(ctx, c, session, faults)
+}
+
+// faults are why the cart becomes no session, after compare and draft ended with err. The
+// processor gives them back unless it has an earlier answer for the key: that one is repeated,
+// whatever the ERP says now. Another error of compare and draft is returned.
+func (c *cart) faults(err error) ([]checkout.Fault, error) {
+	r, faulty := (*Refusal)(nil), (*form.FaultsError)(nil)
+	switch {
+	case errors.As(err, &faulty):
+		c.refusal = err
+		return []checkout.Fault{{Code: checkout.CodeValidationFailed}}, nil
+	case errors.As(err, &r):
+		c.refusal = err
+		return []checkout.Fault{{Code: checkout.Code(r.Code)}}, nil
+	case err != nil:
+		return nil, err
+	}
+	var out []checkout.Fault
+	for _, i := range c.changed {
+		out = append(out, checkout.Fault{Code: checkout.CodeDueChanged, Field: item(i, "erp_due_ref"), Rule: "changed", Message: "the due is not what was shown"})
+	}
+	return out, nil
 }
 
 // validKey reports whether an Idempotency-Key has 1 to 255 printable ASCII characters.
@@ -216,7 +247,7 @@ func (s *Service) compare(ctx context.Context, c *cart) error {
 		switch {
 		case !found:
 		case it.Outstanding != nil:
-			shown = *it.Outstanding == due.Outstanding
+			shown = *it.Outstanding == due.Outstanding && (it.Currency == "" || it.Currency == due.Currency)
 		default:
 			seen, err := s.cfg.Citizens.HasSeen(ctx, c.who.session, s.subject(a.link), seenOf(due))
 			if err != nil {
@@ -235,27 +266,25 @@ func (s *Service) compare(ctx context.Context, c *cart) error {
 // sourceRetry is the RetryAfter while an ERP does not answer.
 const sourceRetry = 10 * time.Second
 
-// draft makes the session of a cart. The faults are those that the processor gives back,
-// after it has looked for an earlier session of the key. The error refuses the request at
-// once.
-func (s *Service) draft(c *cart) (checkout.Session, []checkout.Fault, error) {
-	session := checkout.Session{
+// blank is a session without dues. The processor needs a whole one only for what it creates.
+func (s *Service) blank(c *cart) checkout.Session {
+	return checkout.Session{
 		ApplicationID: c.portal.ID, TenantID: c.agency.ID, Live: s.cfg.Live, ERP: true, Mode: checkout.ModeHosted, CitizenID: c.who.ID,
-		SuccessURL: c.SuccessURL, CancelURL: c.CancelURL, PulledAt: c.answers[0].pulledAt,
+		Amount: 1, Currency: "XAF",
 	}
+}
+
+// draft makes the session of a cart. The error is why the dues cannot be paid so.
+func (s *Service) draft(c *cart) (checkout.Session, error) {
+	session := s.blank(c)
+	if len(c.changed) > 0 {
+		return session, nil
+	}
+	session.Amount, session.SuccessURL, session.CancelURL, session.PulledAt = 0, c.SuccessURL, c.CancelURL, c.answers[0].pulledAt
 	for _, a := range c.answers {
 		if a.pulledAt.Before(session.PulledAt) {
 			session.PulledAt = a.pulledAt
 		}
-	}
-	var faults []checkout.Fault
-	for _, i := range c.changed {
-		faults = append(faults, checkout.Fault{Code: CodeDueChanged, Field: item(i, "erp_due_ref"), Rule: "changed", Message: "the due is not what was shown"})
-	}
-	if len(faults) > 0 {
-		// The processor needs a whole session only for what it creates.
-		session.Amount, session.Currency = 1, "XAF"
-		return session, faults, nil
 	}
 	for i, due := range c.dues {
 		it := c.toItem(i, due)
@@ -268,13 +297,13 @@ func (s *Service) draft(c *cart) (checkout.Session, []checkout.Fault, error) {
 	}
 	session.Currency = c.dues[0].Currency
 	if err := c.form.Err(); err != nil {
-		return session, nil, err
+		return session, err
 	}
 	session.Description = c.description()
 	if same := session.Items[0]; !slices.ContainsFunc(session.Items, func(it checkout.Item) bool { return it.ServiceCode != same.ServiceCode }) {
 		session.ServiceCode, session.ServiceLabel = same.ServiceCode, same.ServiceLabel
 	}
-	return session, nil, s.price(c, &session)
+	return session, s.price(c, &session)
 }
 
 // maxDescription is the longest description of a session, in characters.
@@ -363,7 +392,7 @@ func (s *Service) create(ctx context.Context, c *cart, session checkout.Session,
 	if err != nil {
 		return Cart{}, err
 	}
-	if answer.Code != checkout.CodeOK || answer.Replayed {
+	if answer.Code != checkout.CodeOK || answer.Replayed && answer.Session.ID != session.ID {
 		s.forget(ctx, session)
 	}
 	if answer.Code != checkout.CodeOK {
@@ -447,6 +476,9 @@ func (s *Service) forget(ctx context.Context, session checkout.Session) {
 
 // refusalOf is the refusal that an answer of the processor is.
 func (s *Service) refusalOf(ctx context.Context, c *cart, a checkout.Answer) error {
+	if c.refusal != nil && !a.Replayed && a.Code != checkout.CodeKeyReused {
+		return c.refusal
+	}
 	r := refused(string(a.Code))
 	switch a.Code {
 	case checkout.CodeDueInPayment:
@@ -454,7 +486,7 @@ func (s *Service) refusalOf(ctx context.Context, c *cart, a checkout.Answer) err
 		for _, f := range a.Faults {
 			r.Faults = append(r.Faults, form.Fault{Field: f.Field, Rule: f.Rule, Message: f.Field + ": " + f.Message + "."})
 		}
-	case CodeDueChanged:
+	case checkout.CodeDueChanged:
 		list, err := s.listOf(ctx, c.who, c.answers)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package citizen_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,59 @@ func TestCheckout(t *testing.T) {
 	spouse.dues("")
 	if other := spouse.checkout("k1", object{"items": []object{{"erp_due_ref": "TP-1001-A"}}}, http.StatusCreated, ""); other.text("id") == s.ID {
 		t.Error("two people share a session")
+	}
+}
+
+// The first answer of a key is repeated after its due was paid, and while the ERP is away. A
+// refusal because of the ERP leaves the key unused.
+func TestTheFirstAnswerOfAKeyIsRepeated(t *testing.T) {
+	t.Parallel()
+	w, b := taxpayer(t)
+	body := object{"items": []object{{"erp_due_ref": "TP-1001-A"}}}
+	another := object{"items": []object{{"erp_due_ref": "TP-1001-B"}}}
+	id := b.checkout("k1", body, http.StatusCreated, "").text("id")
+	repeated := func(when string) {
+		t.Helper()
+		a := b.checkout("k1", body, http.StatusCreated, "")
+		if a.text("id") != id || a.text("status") != "open" || a.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("%s: the replay is %s", when, a.raw)
+		}
+		b.checkout("k1", another, http.StatusConflict, "idempotency.key_reused")
+		if n := len(w.Sessions); n != 1 {
+			t.Errorf("%s: there are %d sessions", when, n)
+		}
+	}
+	w.pay(id, 50_500)
+	w.control("impots", `{"change": {"TP-1001-A": {"outstanding_minor": 0}}}`)
+	b.dues("") // the citizen has seen that nothing is left
+	repeated("the due is paid")
+	b.checkout("paid", body, http.StatusUnprocessableEntity, "generic.validation_failed")
+	w.control("impots", `{"away": true}`)
+	repeated("the ERP is away")
+	a := b.checkout("k2", another, http.StatusServiceUnavailable, citizen.CodeSourceUnavailable)
+	if a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	w.control("impots", `{"away": false}`)
+	if a := b.checkout("k2", another, http.StatusCreated, ""); a.header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("the answer to a key that was not used is %s", a.raw)
+	}
+}
+
+// A due is what was shown if its currency is.
+func TestAChangedCurrency(t *testing.T) {
+	t.Parallel()
+	w, b := taxpayer(t)
+	dues := b.page(http.MethodGet, "/portal", nil).want(t, 200)
+	cart := b.page(http.MethodPost, "/portal/cart", url.Values{"due": dues.choices()[:1]}).want(t, 200)
+	w.control("impots", `{"change": {"TP-1001-A": {"currency": "JPY"}, "TP-1001-B": {"currency": "JPY"}, "TP-1001-C": {"currency": "JPY"}}}`)
+	a := b.checkout("k1", object{"items": []object{{"erp_due_ref": "TP-1001-A", "outstanding_minor": 50_000, "currency": "XAF"}}}, http.StatusConflict, citizen.CodeDueChanged)
+	if dues := a.list("dues"); len(dues) != 1 || dues[0]["currency"] != "JPY" {
+		t.Errorf("the answer is %s", a.raw)
+	}
+	b.page(http.MethodPost, "/portal/checkout", cart.form(t, "/portal/checkout")).want(t, 409, "Un montant a changé", "Montant affiché avant", "FCFA")
+	if n := len(w.Sessions); n != 0 {
+		t.Errorf("there are %d sessions", n)
 	}
 }
 

@@ -17,7 +17,12 @@ import (
 )
 
 // DuesRequest selects links of the account. Empty fields select all.
-type DuesRequest struct{ TenantID, SubjectRef string }
+type DuesRequest struct {
+	TenantID, SubjectRef string
+	// Shown says that the person sees the answer: a checkout may rely on it that does not say
+	// what was shown.
+	Shown bool
+}
 
 // PaymentState says whether a due can be paid.
 type PaymentState string
@@ -59,6 +64,10 @@ type Source struct {
 	AsOf time.Time
 }
 
+// NoSource is the status of a list without links: no ERP was asked, so that nobody knows what is
+// owed.
+const NoSource erp.SourceStatus = "none"
+
 // DueList is what an account owes. Nothing is owed only where Status is erp.SourceOK.
 type DueList struct {
 	Sources []Source
@@ -67,12 +76,22 @@ type DueList struct {
 	Refused []RefusedDue
 }
 
-// Status is erp.SourceOK if every ERP has answered.
+// Status is erp.SourceOK if every ERP has answered, and NoSource if there is none to ask.
 func (l DueList) Status() erp.SourceStatus {
+	if len(l.Sources) == 0 {
+		return NoSource
+	}
 	if slices.ContainsFunc(l.Sources, func(s Source) bool { return s.Status != erp.SourceOK }) {
 		return erp.SourceUnavailable
 	}
 	return erp.SourceOK
+}
+
+// away reports whether an agency's ERP does not tell what a reference owes.
+func (l DueList) away(agencyID, subjectRef string) bool {
+	return slices.ContainsFunc(l.Sources, func(s Source) bool {
+		return s.Link.Agency.ID == agencyID && s.Link.SubjectRef == subjectRef && s.Status != erp.SourceOK
+	})
 }
 
 // AsOf is the time of the oldest answer; zero if a source has none.
@@ -122,8 +141,8 @@ func (s *Service) Dues(ctx context.Context, who Visitor, q DuesRequest) (DueList
 		return DueList{}, err
 	}
 	list, err := s.listOf(ctx, who, answers)
-	if err != nil {
-		return DueList{}, err
+	if err != nil || !q.Shown {
+		return list, err
 	}
 	return list, s.remember(ctx, who, answers)
 }

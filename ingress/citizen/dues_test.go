@@ -49,7 +49,7 @@ func TestDues(t *testing.T) {
 	b.want(b.call(http.MethodGet, "/dues?subject_ref=TP-1001", nil), http.StatusNotFound, citizen.CodeLinkNotFound)
 	b.want(b.call(http.MethodPost, "/links", object{"tenant_id": agency, "subject_ref": "TP-1001", "link_code": "0000000000"}), http.StatusUnprocessableEntity, citizen.CodeLinkRefused)
 	b.checkout("k0", object{"items": []object{{"erp_due_ref": "TP-1001-A", "subject_ref": "TP-1001"}}}, http.StatusUnprocessableEntity, "generic.validation_failed")
-	if a, _ := b.dues(""); len(a.list("items")) != 0 || len(a.list("sources")) != 0 || a.text("source_status") != "ok" {
+	if a, _ := b.dues(""); len(a.list("items")) != 0 || len(a.list("sources")) != 0 || a.text("source_status") != "none" || a.body["as_of"] != nil {
 		t.Errorf("without links the answer is %s", a.raw)
 	}
 	if n := w.calls(); n != 0 {
@@ -82,6 +82,43 @@ func TestDues(t *testing.T) {
 	}
 	if a, _ := b.dues("?subject_ref=TP-1004&tenant_id=" + agency); len(a.list("items")) != 2 {
 		t.Errorf("one reference has %s", a.raw)
+	}
+}
+
+// What another site makes the browser ask for is not what the citizen was shown.
+func TestOnlyAPersonSeesDues(t *testing.T) {
+	t.Parallel()
+	w, b := taxpayer(t)
+	amount := 50_000
+	for n, c := range []struct {
+		header http.Header
+		seen   bool
+	}{
+		{http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"no-cors"}, "Sec-Fetch-Dest": {"image"}}, false},
+		{http.Header{"Sec-Fetch-Site": {"same-site"}, "Sec-Fetch-Mode": {"cors"}, "Sec-Fetch-Dest": {"empty"}}, false},
+		{http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"}, "Sec-Fetch-Dest": {"document"}}, false},
+		{http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"}, "Sec-Fetch-Dest": {"iframe"}, "Sec-Fetch-User": {"?1"}}, false},
+		{http.Header{}, false},
+		{http.Header{"Sec-Fetch-Site": {"same-origin"}}, true},
+		{http.Header{"Origin": {publicURL}}, true},
+		{http.Header{"Sec-Fetch-Site": {"none"}, "Sec-Fetch-Mode": {"navigate"}, "Sec-Fetch-Dest": {"document"}, "Sec-Fetch-User": {"?1"}}, true},
+		{http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"}, "Sec-Fetch-Dest": {"document"}, "Sec-Fetch-User": {"?1"}}, true},
+	} {
+		for _, path := range []string{"/portal", citizen.Prefix + "/dues"} {
+			amount--
+			w.control("impots", fmt.Sprintf(`{"change": {"TP-1001-A": {"outstanding_minor": %d}}}`, amount))
+			key, status, code := fmt.Sprint(n, path), http.StatusConflict, citizen.CodeDueChanged
+			if c.seen {
+				status, code = http.StatusCreated, ""
+			}
+			visitor := *b
+			visitor.header = c.header
+			if a := visitor.page(http.MethodGet, path, nil); a.status != http.StatusOK {
+				t.Fatalf("%s answers %d", path, a.status)
+			}
+			b.checkout(key, object{"items": []object{{"erp_due_ref": "TP-1001-A"}}, "replace": true}, status, code)
+		}
+		w.wait(time.Minute)
 	}
 }
 

@@ -1,7 +1,9 @@
 package citizen
 
 import (
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -36,6 +38,9 @@ const (
 	fieldKeep = "keep"
 	// fieldBack is the page to which somebody comes back who has signed in: security.
 	fieldBack = "back"
+	// fieldPerson is whose form it is: what one person typed is not shown to the next one who
+	// signs in in the browser.
+	fieldPerson = "person"
 
 	queryDone = "done"
 	queryPage = "page"
@@ -156,11 +161,14 @@ func (p *Portal) signedIn(do func(visit)) http.HandlerFunc {
 	})
 }
 
-// kept returns what a form had that may be shown again to whoever signs in next in this
+// kept returns what a form had that may be shown again when its person signs in next in this
 // browser: no codes.
 func kept(path string, form url.Values) string {
 	if strings.HasPrefix(path, PortalPrefix+"/security") {
 		return backToSecurity
+	}
+	if form.Get(fieldPerson) == "" {
+		return ""
 	}
 	out := url.Values{}
 	for name, values := range form {
@@ -171,7 +179,17 @@ func kept(path string, form url.Values) string {
 	if len(out) == 0 || strings.HasPrefix(path, PortalPrefix+"/references/") {
 		return ""
 	}
+	out.Set(fieldPerson, form.Get(fieldPerson))
 	return out.Encode()
+}
+
+// person names the account in its forms, without the id.
+func (v visit) person() string {
+	if v.who.ID == "" {
+		return ""
+	}
+	h := sha256.Sum256([]byte("forms of " + v.who.ID))
+	return hex.EncodeToString(h[:12])
 }
 
 // view is what the portal's pages show.
@@ -186,6 +204,8 @@ type view struct {
 	Security *securityView
 	// Address is what a person signs in with, Keep what their form had before.
 	Address, Keep string
+	// Person is whose forms the page has.
+	Person string
 	// Shown is Address without places where a line may break inside a phone number.
 	Shown string
 	Text  string
@@ -208,7 +228,7 @@ type agencyView struct {
 // view returns the layout of a page. The path is below the site's.
 func (v visit) view(title, here, path string) *view {
 	out := &view{View: v.View(v.w.Site, title, path), W: v.w, Here: here}
-	out.Test = !v.p.service.cfg.Live
+	out.Test, out.Person = !v.p.service.cfg.Live, v.person()
 	if len(v.who.Addresses) > 0 {
 		out.Who = v.who.Addresses[0]
 	}
@@ -342,6 +362,10 @@ func (v visit) afterSignIn(session secret.Text, first bool) {
 	}
 	if keep.Encode() == backToSecurity {
 		v.See("security")
+		return
+	}
+	if keep.Get(fieldPerson) != v.person() {
+		v.See("")
 		return
 	}
 	v.Form = keep

@@ -60,14 +60,14 @@ type cartState struct {
 
 // showCart answers with the cart of the form, as the ERP states its dues now.
 func (v visit) showCart(status int, state cartState) {
-	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{})
+	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{Shown: true})
 	if err != nil {
 		v.unavailable("reading dues", err)
 		return
 	}
 	out := v.view(v.w.CartTitle, "dues", "")
 	cart := &cartView{Key: uuid.NewString(), Replace: state.replace}
-	gone, agency := state.gone, ""
+	gone, away, agency := state.gone, false, ""
 	for i, value := range v.Form[fieldDue] {
 		c, ok := parseChosen(value)
 		if !ok {
@@ -76,6 +76,10 @@ func (v visit) showCart(status int, state cartState) {
 		at := slices.IndexFunc(list.Dues, func(d Due) bool {
 			return d.Ref == c.Ref && d.Link.Agency.ID == c.Tenant && d.Link.SubjectRef == c.Subject
 		})
+		if at < 0 && list.away(c.Tenant, c.Subject) {
+			away = true
+			continue
+		}
 		if at < 0 || list.Dues[at].Paid() || list.Dues[at].State == Recording || list.Dues[at].State == InPayment && !list.Dues[at].Replaceable {
 			gone = true
 			continue
@@ -89,6 +93,9 @@ func (v visit) showCart(status int, state cartState) {
 		cart.Replace = cart.Replace || d.State == InPayment && d.Own != nil
 	}
 	switch {
+	case len(cart.Rows) == 0 && away:
+		v.explain(http.StatusServiceUnavailable, v.w.CartRefused, v.w.CartSource)
+		return
 	case len(cart.Rows) == 0 && gone:
 		v.explain(http.StatusConflict, v.w.CartRefused, v.w.AllGone)
 		return
@@ -97,6 +104,9 @@ func (v visit) showCart(status int, state cartState) {
 		return
 	case gone:
 		out.Faults = append(out.Faults, form.Fault{Message: v.w.SomeGone})
+	}
+	if away && !slices.ContainsFunc(state.faults, func(f form.Fault) bool { return f.Message == v.w.CartSource }) {
+		out.Faults = append(out.Faults, form.Fault{Message: v.w.CartSource})
 	}
 	changed := slices.ContainsFunc(cart.Rows, func(r cartRow) bool { return r.Was != "" })
 	if changed {
@@ -122,8 +132,8 @@ func (v visit) showCart(status int, state cartState) {
 // cartRow is the due at position at of the form, in row n of the cart.
 func (v visit) cartRow(n, at int, d Due, c chosen, faults []form.Fault) cartRow {
 	row := cartRow{dueView: v.dueView(d)}
-	if c.Outstanding != d.Outstanding {
-		row.Was = v.format(d.Currency, c.Outstanding)
+	if c.Outstanding != d.Outstanding || c.Currency != d.Currency {
+		row.Was = v.format(c.Currency, c.Outstanding)
 	}
 	if row.Least == "" {
 		return row
@@ -169,11 +179,6 @@ func parseAmount(currency money.Currency, text string) (int64, error) {
 // payCart is POST /portal/checkout: the cart becomes a session, which the hosted page takes
 // payment for.
 func (v visit) payCart() {
-	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{})
-	if err != nil {
-		v.unavailable("reading dues", err)
-		return
-	}
 	q := CheckoutRequest{
 		IdempotencyKey: v.Form.Get(fieldKey), Replace: v.Form.Get(fieldReplace) != "",
 		SuccessURL: v.absolute("payments"), CancelURL: v.absolute(""),
@@ -185,9 +190,10 @@ func (v visit) payCart() {
 			continue
 		}
 		shown := c.Outstanding
-		it := CheckoutItem{TenantID: c.Tenant, SubjectRef: c.Subject, ERPDueRef: c.Ref, Outstanding: &shown}
+		it := CheckoutItem{TenantID: c.Tenant, SubjectRef: c.Subject, ERPDueRef: c.Ref, Outstanding: &shown, Currency: c.Currency}
 		if typed := strings.TrimSpace(v.Form.Get(fieldAmount + itoa(i))); typed != "" {
-			amount, err := v.amount(list, c, typed)
+			currency, _ := money.Lookup(c.Currency)
+			amount, err := parseAmount(currency, typed)
 			if err != nil {
 				faults = append(faults, form.Fault{Field: fieldAmount + itoa(i)})
 			}
@@ -205,22 +211,6 @@ func (v visit) payCart() {
 		return
 	}
 	v.seeSession(v.p.service.CheckoutURL(cart.Session) + "?lang=" + string(v.Lang))
-}
-
-// amount reads the amount of a due. A due that the list does not have has any currency: the
-// checkout refuses it.
-func (v visit) amount(list DueList, c chosen, typed string) (int64, error) {
-	code := "XAF"
-	for _, d := range list.Dues {
-		if d.Ref == c.Ref && d.Link.Agency.ID == c.Tenant {
-			code = d.Currency
-		}
-	}
-	currency, ok := money.Lookup(code)
-	if !ok {
-		return 0, errAmount
-	}
-	return parseAmount(currency, typed)
 }
 
 // cartRefused answers a checkout that was refused: the cart again, with what is wrong.

@@ -3,9 +3,12 @@ package citizen
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"quittance/checkout"
+	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/internal/erp"
 )
@@ -42,6 +45,7 @@ type chosen struct {
 	Subject     string `json:"s"`
 	Ref         string `json:"r"`
 	Outstanding int64  `json:"o"`
+	Currency    string `json:"c"`
 }
 
 func (c chosen) String() string {
@@ -52,16 +56,20 @@ func (c chosen) String() string {
 // parseChosen reads a due of a form. It proves nothing: the operations check every field.
 func parseChosen(value string) (c chosen, ok bool) {
 	text, err := base64.RawURLEncoding.DecodeString(value)
-	return c, err == nil && json.Unmarshal(text, &c) == nil && c.Ref != ""
+	if err != nil || json.Unmarshal(text, &c) != nil {
+		return chosen{}, false
+	}
+	_, known := money.Lookup(c.Currency)
+	return c, known && c.Ref != ""
 }
 
 func chosenOf(d Due) chosen {
-	return chosen{Tenant: d.Link.Agency.ID, Subject: d.Link.SubjectRef, Ref: d.Ref, Outstanding: d.Outstanding}
+	return chosen{Tenant: d.Link.Agency.ID, Subject: d.Link.SubjectRef, Ref: d.Ref, Outstanding: d.Outstanding, Currency: d.Currency}
 }
 
 // showDues is GET /portal.
 func (v visit) showDues() {
-	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{})
+	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{Shown: v.p.service.ShownToPerson(v.R)})
 	if err != nil {
 		v.unavailable("reading dues", err)
 		return
@@ -107,18 +115,17 @@ func (v visit) unavailableSource(s Source) string {
 }
 
 func (v visit) refusedDue(r RefusedDue) refusedView {
-	fields := ""
-	for i, f := range r.Faults {
-		if i > 0 {
-			fields += ", "
+	var reasons []string
+	for _, f := range r.Faults {
+		if reason := v.w.refusedWhy(f); !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
 		}
-		fields += f.Field
 	}
 	label := r.Label
 	if label == "" {
 		label = v.w.Unnamed
 	}
-	return refusedView{Label: label, Subject: r.Link.SubjectRef, Reasons: v.w.Say(v.w.RefusedWhy, fields)}
+	return refusedView{Label: label, Subject: r.Link.SubjectRef, Reasons: v.w.Say(v.w.RefusedWhy, strings.Join(reasons, ", "))}
 }
 
 func (v visit) dueView(d Due) dueView {
@@ -175,6 +182,8 @@ type paymentView struct {
 	Agency, Date, Amount, URL, Ref string
 	Reversed                       bool
 	Items                          []paidView
+	// Fee is empty where there is none.
+	Fee string
 }
 
 type paidView struct{ Label, Amount, State string }
@@ -196,6 +205,9 @@ func (v visit) showPayments() {
 		row := paymentView{
 			Agency: p.Agency.Name, Date: page.Date(v.Lang, paidAt(p.Session)), Amount: v.format(p.Currency, paid),
 			URL: v.p.service.CheckoutURL(p.Session) + "?lang=" + string(v.Lang), Ref: page.GroupReference(p.PaymentRef), Reversed: !p.ReversedAt.IsZero(),
+		}
+		if p.Collection != nil && p.Collection.Fee > 0 {
+			row.Fee = v.format(p.Currency, p.Collection.Fee)
 		}
 		for _, item := range p.Dues() {
 			state := v.w.Recording

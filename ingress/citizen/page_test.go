@@ -245,10 +245,53 @@ func TestPortalKeepsWhatWasTyped(t *testing.T) {
 	form.Set("code", w.code(to))
 	b.page(http.MethodPost, "/portal/verify", form).want(t, 200, "Vérifiez votre choix", `value="33 000"`)
 
+	form = b.page(http.MethodGet, "/portal/references", nil).want(t, 200).form(t, "/portal/references")
 	link := b.page(http.MethodPost, "/portal/sign-out", url.Values{}).want(t, 303)
-	page = b.page(http.MethodPost, "/portal/references", url.Values{"tenant_id": {agency}, "subject_ref": {"TP-1002"}, "link_code": {"SECRETCODE"}}).want(t, 401)
+	form.Set("tenant_id", agency)
+	form.Set("subject_ref", "TP-1002")
+	form.Set("link_code", "SECRETCODE")
+	page = b.page(http.MethodPost, "/portal/references", form).want(t, 401)
 	if strings.Contains(page.text, "SECRETCODE") || !strings.Contains(page.text, "TP-1002") || link.location == "" {
 		t.Errorf("the page is\n%s", page.text)
+	}
+	// Somebody else signs in on this page.
+	typed, to = numbered(t, 2)
+	form = page.form(t, "/portal/sign-in")
+	form.Set("address", typed)
+	page = b.page(http.MethodPost, "/portal/sign-in", form).want(t, 200)
+	form = page.form(t, "/portal/verify")
+	form.Set("code", w.code(to))
+	if next := b.page(http.MethodPost, "/portal/verify", form).want(t, 303); strings.Contains(next.text, "TP-1002") {
+		t.Errorf("the next person sees\n%s", next.text)
+	}
+	// A form that does not say whose it is, is not kept.
+	b.page(http.MethodPost, "/portal/sign-out", url.Values{}).want(t, 303)
+	page = b.page(http.MethodPost, "/portal/references", url.Values{"tenant_id": {agency}, "subject_ref": {"TP-1002"}}).want(t, 401)
+	if strings.Contains(page.text, "TP-1002") || strings.Contains(page.text, "est conservé") {
+		t.Errorf("the page is\n%s", page.text)
+	}
+}
+
+// A page says in plain words what is wrong with an agency's line, what the fee of a payment was,
+// and that nothing is known without a reference.
+func TestPortalSaysInPlainWords(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	b := w.signedIn(1)
+	b.page(http.MethodGet, "/portal", nil).want(t, 200, "cela ne veut pas dire que vous ne devez rien")
+	b.page(http.MethodGet, "/portal?lang=en", nil).want(t, 200, "this does not mean that you owe nothing")
+	b.link(agency, "TP-1004")
+	wrong := b.page(http.MethodGet, "/portal", nil).want(t, 200, "Taxe d’enseigne", "À corriger par l’administration\u00a0: le ")
+	if strings.Contains(wrong.text, "_minor") {
+		t.Errorf("the page names fields of the contract:\n%s", wrong.text)
+	}
+	cart := b.page(http.MethodPost, "/portal/cart", url.Values{"due": wrong.choices()[:1]}).want(t, 200)
+	id, _, _ := strings.Cut(strings.TrimPrefix(b.page(http.MethodPost, "/portal/checkout", cart.form(t, "/portal/checkout")).want(t, 303).location, publicURL+"/c/"), "?")
+	s := w.Session(id)
+	momo, _ := s.Offer("momo")
+	w.pay(id, s.Amount+momo.Fee)
+	if b.page(http.MethodGet, "/portal/payments", nil).want(t, 200, "<div>Frais</div>"); momo.Fee == 0 {
+		t.Error("the payment has no fee")
 	}
 }
 
@@ -265,6 +308,34 @@ func TestPortalShowsChangedDues(t *testing.T) {
 	w.control("impots", `{"away": true}`)
 	w.wait(time.Minute)
 	b.page(http.MethodGet, "/portal", nil).want(t, 200, "Sa dernière réponse date du", "Cela ne veut pas dire que vous ne devez rien")
+}
+
+// A cart that is sent again, by a double click or from the page before, leads to its session,
+// also when it is paid and the ERP is away. A first one says that the agency does not answer.
+func TestPortalRepeatsACart(t *testing.T) {
+	t.Parallel()
+	w, b := taxpayer(t)
+	cart := func() url.Values {
+		t.Helper()
+		dues := b.page(http.MethodGet, "/portal", nil).want(t, 200)
+		return b.page(http.MethodPost, "/portal/cart", url.Values{"due": dues.choices()[:1]}).want(t, 200).form(t, "/portal/checkout")
+	}
+	form := cart()
+	first := b.page(http.MethodPost, "/portal/checkout", form).want(t, 303).location
+	id, _, _ := strings.Cut(strings.TrimPrefix(first, publicURL+"/c/"), "?")
+	s := w.Session(id)
+	momo, _ := s.Offer("momo")
+	w.pay(id, s.Amount+momo.Fee)
+	w.recorded(id)
+	later := cart()
+	w.control("impots", `{"away": true}`)
+	w.wait(time.Minute)
+	if again := b.page(http.MethodPost, "/portal/checkout", form).want(t, 303).location; again != first {
+		t.Errorf("the cart leads to %s, and sent again to %s", first, again)
+	}
+	b.page(http.MethodPost, "/portal/checkout", later).want(t, 503, "Ce choix ne peut pas être payé", "L’administration ne répond pas pour le moment. Rien n’a été débité.")
+	w.control("impots", `{"away": false}`)
+	b.page(http.MethodPost, "/portal/checkout", later).want(t, 303)
 }
 
 // Forms of the portal come from its own pages.

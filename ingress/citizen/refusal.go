@@ -16,10 +16,10 @@ const (
 	CodeLinkRefused   = "citizen.link_refused"
 	CodeForeignOrigin = "citizen.foreign_origin"
 	CodeLinkNotFound  = "citizen.link_not_found"
-	CodeDueChanged    = "citizen.due_changed"
+	CodeDueChanged    = string(checkout.CodeDueChanged)
 	CodeDueInPayment  = "citizen.due_in_payment"
 	// CodeSourceUnavailable: the agency's ERP does not tell what is owed.
-	CodeSourceUnavailable   = "citizen.source_unavailable"
+	CodeSourceUnavailable   = string(checkout.CodeSourceUnavailable)
 	CodePasskeyRefused      = "citizen.passkey_refused"
 	CodePasskeyInvalid      = "citizen.passkey_invalid"
 	CodePasskeyNotFound     = "citizen.passkey_not_found"

@@ -17,6 +17,7 @@ import (
 	"quittance/internal/citizens"
 	"quittance/internal/erp"
 	"quittance/internal/notify"
+	"quittance/internal/provider"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
@@ -25,6 +26,8 @@ import (
 // Messages sends messages to people: notify.Sender.
 type Messages interface {
 	Send(ctx context.Context, m notify.Message) error
+	// Reached records that somebody has an address.
+	Reached(ctx context.Context, channel provider.Channel, to string, at time.Time) error
 }
 
 // Registry is the configuration: internal/registry. It answers from memory.

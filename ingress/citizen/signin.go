@@ -3,6 +3,7 @@ package citizen
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -91,6 +92,9 @@ func (s *Service) Verify(ctx context.Context, q VerifyRequest) (session secret.T
 		s.signIns.WithLabelValues("first").Inc()
 	default:
 		s.signIns.WithLabelValues("ok").Inc()
+	}
+	if err := s.cfg.Messages.Reached(ctx, channels[q.Address.Kind], q.Address.Text(), s.now()); err != nil {
+		s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "an address that reached nobody gets no messages although a code was entered", slog.Any("error", err))
 	}
 	return session, who, s.SignOut(ctx, q.Previous)
 }

@@ -41,6 +41,11 @@ func TestSignIn(t *testing.T) {
 	if _, ok := b.cookies[asked]; ok {
 		t.Error("the browser's secret is kept after the sign-in")
 	}
+	w.mu.Lock()
+	if !slices.Equal(w.reached, []string{to}) {
+		t.Errorf("%d addresses count as reached; want the one whose code was entered", len(w.reached))
+	}
+	w.mu.Unlock()
 	me := b.want(b.call(http.MethodGet, "/me", nil), http.StatusOK, "")
 	if me.text("locale") != "en" || strings.Contains(me.raw, "600 00 01") || !strings.Contains(me.raw, "••\u00a001") {
 		t.Errorf("the account is %s", me.raw)

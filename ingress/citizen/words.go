@@ -2,9 +2,11 @@ package citizen
 
 import (
 	"fmt"
+	"strings"
 
 	"quittance/checkout/language"
 	"quittance/checkout/money"
+	"quittance/internal/form"
 )
 
 // words are all texts of the portal's pages in one language. A field's comment says what the
@@ -36,6 +38,7 @@ type words struct {
 	LinkMissing, LinkRefused      string
 	LinkLimited, Link, NoAgencies string
 	DuesTitle, NothingOwed        string
+	NothingKnown                  string
 	Owed, Amount, StillStated     string // before an amount
 	Original, DueOn               string // amount; date
 	Overdue, Reference            string // date; reference
@@ -43,7 +46,8 @@ type words struct {
 	InPayment, Recording, Paid    string
 	Recorded, Continue, Notice    string
 	RefusedTitle, RefusedText     string
-	RefusedWhy                    string // names of fields
+	RefusedWhy                    string            // reasons
+	RefusedFor                    map[string]string // by the field at fault; "" for another one
 	Unnamed                       string
 	SourceAway                    string // reference, time of the last answer
 	SourceNever                   string // reference
@@ -62,7 +66,7 @@ type words struct {
 	OneCurrency, OneAgency        string
 	Pay, BackToDues               string
 	PaymentsTitle, NoPayments     string
-	Receipt, Reversed             string
+	Receipt, Reversed, Fee        string
 	Earlier, Later, PaymentNumber string
 	SignInAgain, UsePasskey       string
 	NotNow, OfferTitle, OfferText string
@@ -80,6 +84,14 @@ type words struct {
 
 // Say puts texts into one of the words.
 func (w *words) Say(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+// refusedWhy says what is wrong with a line of an agency's list.
+func (w *words) refusedWhy(f form.Fault) string {
+	if reason, ok := w.RefusedFor[f.Field[strings.LastIndex(f.Field, ".")+1:]]; ok {
+		return reason
+	}
+	return w.RefusedFor[""]
+}
 
 // No-break spaces before the French double punctuation are escaped, because they are
 // invisible.
@@ -119,10 +131,18 @@ var french = words{
 	LinkLimited: "Trop de codes faux ont été entrés. Réessayez demain, ou adressez-vous à l’administration.",
 	Link:        "Ajouter", NoAgencies: "Aucune administration n’offre encore ce service.",
 	DuesTitle: "Ce que vous devez", NothingOwed: "Vous ne devez rien à cette administration.",
-	Owed: "Reste à payer\u00a0:", Amount: "Montant\u00a0:", StillStated: "L’administration indique encore\u00a0:", Original: "sur %s", DueOn: "À payer au plus tard le %s", Overdue: "En retard\u00a0: à payer au plus tard le %s", Reference: "Référence %s",
+	NothingKnown: "Sans référence, ce site ne sait pas ce que vous devez\u00a0: cela ne veut pas dire que vous ne devez rien.",
+	Owed:         "Reste à payer\u00a0:", Amount: "Montant\u00a0:", StillStated: "L’administration indique encore\u00a0:", Original: "sur %s", DueOn: "À payer au plus tard le %s", Overdue: "En retard\u00a0: à payer au plus tard le %s", Reference: "Référence %s",
 	Parts: "Payable en plusieurs fois, à partir de %s", InPayment: "Paiement en cours", Recording: "Payé, en cours d’enregistrement", Paid: "Payé", Recorded: "Enregistré par l’administration",
 	Continue: "Continuer le paiement", Notice: "Avis de paiement à imprimer", RefusedTitle: "Lignes incorrectes",
-	RefusedText: "L’administration a envoyé des lignes incorrectes. Elles ne peuvent pas être payées ici\u00a0: signalez-lui les champs indiqués.", RefusedWhy: "Champs incorrects\u00a0: %s", Unnamed: "Sans libellé",
+	RefusedText: "L’administration a envoyé des lignes incorrectes. Elles ne peuvent pas être payées ici\u00a0: signalez-lui ce qui est indiqué.", RefusedWhy: "À corriger par l’administration\u00a0: %s.",
+	RefusedFor: map[string]string{
+		"erp_due_ref": "le numéro de la ligne manque ou est en double", "label": "le libellé manque", "currency": "la monnaie est inconnue",
+		"amount_minor": "le montant est faux", "outstanding_minor": "le reste à payer est faux", "original_minor": "le montant d’origine est faux",
+		"allow_partial": "le paiement en plusieurs fois n’est pas précisé", "minimum_amount_minor": "le plus petit montant à payer est faux",
+		"": "une information manque ou est fausse",
+	},
+	Unnamed:    "Sans libellé",
 	SourceAway: "L’administration ne répond pas pour la référence %s. Sa dernière réponse date du %s.", SourceNever: "L’administration ne répond pas pour la référence %s.",
 	SourceText: "Cela ne veut pas dire que vous ne devez rien. Réessayez dans quelques minutes.", Choose: "Payer les éléments choisis", Select: "Choisir",
 	CartTitle: "Vérifiez votre choix", CartText: "Vous choisirez ensuite le moyen de paiement. Les frais éventuels seront indiqués avant la confirmation.",
@@ -139,7 +159,7 @@ var french = words{
 	TooManyDues:   "Un paiement a au plus %s éléments. Payez les autres ensuite.", OneCurrency: "Les éléments d’un paiement doivent être dans la même monnaie. Payez les autres ensuite.",
 	OneAgency: "Les éléments d’un paiement doivent être dus à la même administration.",
 	Pay:       "Continuer vers le paiement", BackToDues: "Retour à la liste",
-	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Reversed: "Restitué",
+	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Reversed: "Restitué", Fee: "Frais",
 	Earlier: "Paiements plus anciens", Later: "Paiements plus récents", PaymentNumber: "Référence de paiement",
 	SignInAgain: "Par sécurité, connectez-vous à nouveau pour changer vos clés d’accès.", UsePasskey: "Se connecter avec une clé d’accès",
 	NotNow: "Plus tard", OfferTitle: "Se connecter sans code la prochaine fois",
@@ -190,10 +210,18 @@ var english = words{
 	LinkLimited: "Too many wrong codes were entered. Try again tomorrow, or ask the agency.",
 	Link:        "Add", NoAgencies: "No agency offers this service yet.",
 	DuesTitle: "What you owe", NothingOwed: "You owe this agency nothing.",
-	Owed: "Left to pay:", Amount: "Amount:", StillStated: "The agency still shows:", Original: "of %s", DueOn: "To be paid by %s", Overdue: "Overdue: to be paid by %s", Reference: "Reference %s",
+	NothingKnown: "Without a reference this site does not know what you owe: this does not mean that you owe nothing.",
+	Owed:         "Left to pay:", Amount: "Amount:", StillStated: "The agency still shows:", Original: "of %s", DueOn: "To be paid by %s", Overdue: "Overdue: to be paid by %s", Reference: "Reference %s",
 	Parts: "Can be paid in parts, from %s", InPayment: "Payment under way", Recording: "Paid, being recorded", Paid: "Paid", Recorded: "Recorded by the agency",
 	Continue: "Continue the payment", Notice: "Payment notice to print", RefusedTitle: "Lines with errors",
-	RefusedText: "The agency sent lines with errors. They cannot be paid here: tell the agency which fields are wrong.", RefusedWhy: "Wrong fields: %s", Unnamed: "Without a label",
+	RefusedText: "The agency sent lines with errors. They cannot be paid here: tell the agency what is written below.", RefusedWhy: "To be corrected by the agency: %s.",
+	RefusedFor: map[string]string{
+		"erp_due_ref": "the number of the line is missing or used twice", "label": "the label is missing", "currency": "the currency is not known",
+		"amount_minor": "the amount is wrong", "outstanding_minor": "the amount left to pay is wrong", "original_minor": "the original amount is wrong",
+		"allow_partial": "it is not said whether parts can be paid", "minimum_amount_minor": "the smallest amount to pay is wrong",
+		"": "something is missing or wrong",
+	},
+	Unnamed:    "Without a label",
 	SourceAway: "The agency is not answering for the reference %s. It last answered on %s.", SourceNever: "The agency is not answering for the reference %s.",
 	SourceText: "This does not mean that you owe nothing. Try again in a few minutes.", Choose: "Pay what is chosen", Select: "Choose",
 	CartTitle: "Check your choice", CartText: "Next you choose how to pay. Any fee is shown before you confirm.",
@@ -210,7 +238,7 @@ var english = words{
 	TooManyDues:   "A payment has at most %s dues. Pay the others next.", OneCurrency: "The dues of a payment must be in the same currency. Pay the others next.",
 	OneAgency: "The dues of a payment must be owed to the same agency.",
 	Pay:       "Continue to the payment", BackToDues: "Back to the list",
-	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Reversed: "Given back",
+	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Reversed: "Given back", Fee: "Fee",
 	Earlier: "Earlier payments", Later: "Later payments", PaymentNumber: "Payment reference",
 	SignInAgain: "For your security, sign in again to change your passkeys.", UsePasskey: "Sign in with a passkey",
 	NotNow: "Not now", OfferTitle: "Sign in without a code next time",

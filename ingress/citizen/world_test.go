@@ -31,6 +31,7 @@ import (
 	"quittance/internal/erp"
 	"quittance/internal/notify"
 	"quittance/internal/personal"
+	"quittance/internal/provider"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	registryfile "quittance/internal/registry/file"
@@ -99,6 +100,7 @@ type world struct {
 
 	mu      sync.Mutex
 	sent    []notify.Message
+	reached []string // addresses whose code was entered
 	log     bytes.Buffer
 	blind   error    // of the read model
 	counter int64    // of references
@@ -209,6 +211,14 @@ func (w *world) Send(_ context.Context, m notify.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sent = append(w.sent, m)
+	return nil
+}
+
+// Reached is citizen.Messages.
+func (w *world) Reached(_ context.Context, _ provider.Channel, to string, _ time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reached = append(w.reached, to)
 	return nil
 }
 

@@ -68,6 +68,16 @@ func notice(ctx context.Context, tx pgx.Tx, citizenID string, kind NoticeKind, n
 	return err
 }
 
+// Language returns the language of an account; French for one that is gone.
+func (s *Store) Language(ctx context.Context, citizenID string) (money.Language, error) {
+	var locale string
+	err := s.cfg.Pool.QueryRow(ctx, `SELECT locale FROM citizens WHERE id = $1`, citizenID).Scan(&locale)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return money.French, nil
+	}
+	return money.Language(locale), failed("reading a citizen's language", err)
+}
+
 // maxUnsent is the number of notices that cannot be sent after which Tell gives up for now.
 const maxUnsent = 5
 

@@ -31,6 +31,11 @@ type Kind struct {
 	// between the call and its record. It is made again only after a definite refusal. It
 	// needs a Life of at most a day. Otherwise a message is sent at least once.
 	Once bool
+	// Money makes a message wait when its address has had as many messages as it may get.
+	// Without it such a message lapses. Neither holds for a kind with Once.
+	Money bool
+	// OfPayment makes a message lapse when the money of its session was given back meanwhile.
+	OfPayment bool
 	// Retries are the delays before the second attempt and those after it. When they are used
 	// up the message is given up.
 	Retries []time.Duration
@@ -72,15 +77,57 @@ var PasskeyRemoved = Kind{
 	OneSegment: true, Life: NewPasskey.Life, Retries: NewPasskey.Retries,
 }
 
-// The variables of the kinds.
+// moneyRetries are the delays of messages about money (documents.md, "Notifications"). Such a
+// message is worth sending for two days.
+var moneyRetries = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 24 * time.Hour}
+
+const moneyLife = 48 * time.Hour
+
+// aboutMoney returns a kind of messages about the money of a session.
+func aboutMoney(name string) Kind {
+	return Kind{
+		Name: name, Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
+		Variables: []string{VariableAgency, VariableAmount, VariableDate, VariableReference},
+		Samples: map[string]string{
+			VariableAgency: "Direction generale des impots et des domaines", VariableAmount: "9 007 199 254 740 991 FCFA",
+			VariableDate: "30/11/2026 15:32", VariableReference: "4821 0937 5561 2048",
+		},
+		Life: moneyLife, Money: true, Retries: moneyRetries,
+	}
+}
+
+// Receipt is the kind of messages that a payment was received, with the page of its receipt.
+// Its variable "session" is the id of that page.
+var Receipt = func() Kind {
+	k := aboutMoney("receipt")
+	k.Variables = append(k.Variables, VariableSession)
+	k.OfPayment = true
+	k.Samples[VariableSession] = "chs_06gc8k3c0000e080000000000000000000000006viiai3af5"
+	return k
+}()
+
+// Reversed is the kind of messages that a received payment was given back, so that its receipt
+// is worth nothing. Refunded is that of money that completed no session and was given back.
+var (
+	Reversed = aboutMoney("payment_reversed")
+	Refunded = aboutMoney("payment_refunded")
+)
+
+// The variables of the kinds. An amount has its currency; a date is that of Brazzaville.
 const (
-	VariableCode    = "code"
-	VariableAgency  = "agency"
-	VariableSubject = "subject"
+	VariableCode      = "code"
+	VariableAgency    = "agency"
+	VariableSubject   = "subject"
+	VariableAmount    = "amount"
+	VariableDate      = "date"
+	VariableReference = "reference"
+	VariableSession   = "session"
 )
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
-func Kinds() []Kind { return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved} }
+func Kinds() []Kind {
+	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, Refunded}
+}
 
 // KindOf finds a kind by its name.
 func KindOf(name string) (Kind, bool) {

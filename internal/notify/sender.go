@@ -63,6 +63,8 @@ type SenderConfig struct {
 	Kafka    kafka.Config
 	Codec    *schemas.Codec
 	Personal *personal.Store
+	// Addresses forgets that an address reached nobody; see Sender.Reached.
+	Addresses *Addresses
 	// Reference is the installation's reference key: an address keeps its hash for ever.
 	Reference *secret.ReferenceKey
 	Metrics   prometheus.Registerer
@@ -78,8 +80,8 @@ type Sender struct {
 
 // NewSender makes a sender. It connects at the first message.
 func NewSender(cfg SenderConfig) (*Sender, error) {
-	if cfg.Codec == nil || cfg.Personal == nil || cfg.Reference == nil || cfg.Metrics == nil {
-		return nil, errors.New("sender of messages: Codec, Personal, Reference and Metrics are required")
+	if cfg.Codec == nil || cfg.Personal == nil || cfg.Addresses == nil || cfg.Reference == nil || cfg.Metrics == nil {
+		return nil, errors.New("sender of messages: Codec, Personal, Addresses, Reference and Metrics are required")
 	}
 	s := &Sender{cfg: cfg, mac: cfg.Reference.MAC(labelAddresses), sent: promauto.With(cfg.Metrics).NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_messages_made_total", Help: "Messages written to Kafka, by kind and channel.",
@@ -126,6 +128,16 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 	}
 	s.sent.WithLabelValues(r.Kind, r.Channel).Inc()
 	return nil
+}
+
+// Reached records that somebody has the address, because a code that it got was entered: from
+// now on it gets messages again.
+func (s *Sender) Reached(ctx context.Context, channel provider.Channel, to string, at time.Time) error {
+	a, err := readAddress(channel, to)
+	if err != nil {
+		return err
+	}
+	return s.cfg.Addresses.reached(ctx, destinationOf(s.mac, a), at)
 }
 
 // check returns the message's address. The error is a *FieldError.

@@ -39,7 +39,7 @@ func TestSenderRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	sender, err := notify.NewSender(notify.SenderConfig{
-		Kafka: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t)}, Codec: codec, Personal: store,
+		Kafka: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t)}, Codec: codec, Personal: store, Addresses: notify.NewAddresses(pool),
 		Reference: secret.GenerateReferenceKey(), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
@@ -105,7 +105,7 @@ func TestDestinations(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := func(key *secret.ReferenceKey, channel provider.Channel, addresses ...string) {
-		sender, err := notify.NewSender(notify.SenderConfig{Kafka: b.Kafka, Codec: b.Codec, Personal: store, Reference: key, Metrics: prometheus.NewRegistry()})
+		sender, err := notify.NewSender(notify.SenderConfig{Kafka: b.Kafka, Codec: b.Codec, Personal: store, Addresses: notify.NewAddresses(b.Pool), Reference: key, Metrics: prometheus.NewRegistry()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"strings"
@@ -60,7 +61,7 @@ func (t *Templates) check(k Kind) error {
 	}
 	for _, channel := range k.Channels {
 		for _, locale := range Locales {
-			text, err := t.Render(k.Template(), channel, locale, k.Samples)
+			text, err := t.Render(k.Template(), channel, locale, true, k.Samples)
 			if err != nil {
 				return err
 			}
@@ -83,9 +84,10 @@ var link = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>"]*`)
 // sentence.
 var afterHost = regexp.MustCompile(`^(?:[/?#].*|[.,;:!)]*)$`)
 
-// Render returns a text. name has the version. An unknown locale is the default one. Variables
-// of an SMS are transliterated. The error never has a variable.
-func (t *Templates) Render(name string, channel provider.Channel, locale string, variables map[string]string) (Text, error) {
+// Render returns a text. name has the version. An unknown locale is the default one. live is
+// false for a message about a test payment, which has to say so. Variables of an SMS are
+// transliterated. The error never has a variable.
+func (t *Templates) Render(name string, channel provider.Channel, locale string, live bool, variables map[string]string) (Text, error) {
 	which := t.texts.Lookup(file(name, channel, locale))
 	if which == nil {
 		which = t.texts.Lookup(file(name, channel, Locales[0]))
@@ -93,12 +95,15 @@ func (t *Templates) Render(name string, channel provider.Channel, locale string,
 	if which == nil {
 		return Text{}, fmt.Errorf("there is no text %s", file(name, channel, locale))
 	}
-	data := map[string]string{"base": t.base, "host": t.host}
-	for key, value := range variables {
-		if channel == provider.ChannelSMS {
-			value = Fold(value)
+	data := map[string]string{"base": t.base, "host": t.host, "test": ""}
+	if !live {
+		data["test"] = "TEST – "
+	}
+	maps.Copy(data, variables)
+	if channel == provider.ChannelSMS {
+		for key, value := range data {
+			data[key] = Fold(value)
 		}
-		data[key] = value
 	}
 	var b strings.Builder
 	if which.Execute(&b, data) != nil { // its error may have a variable

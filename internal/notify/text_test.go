@@ -22,7 +22,7 @@ func TestTexts(t *testing.T) {
 		for _, channel := range kind.Channels {
 			seen := map[string]string{}
 			for _, locale := range notify.Locales {
-				text, err := texts.Render(kind.Template(), channel, locale, kind.Samples)
+				text, err := texts.Render(kind.Template(), channel, locale, true, kind.Samples)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -49,7 +49,7 @@ func TestTexts(t *testing.T) {
 			}
 		}
 	}
-	if other, err := texts.Render(notify.SignInCode.Template(), provider.ChannelSMS, "ln", notify.SignInCode.Samples); err != nil || !strings.Contains(other.Body, "est votre code") {
+	if other, err := texts.Render(notify.SignInCode.Template(), provider.ChannelSMS, "ln", true, notify.SignInCode.Samples); err != nil || !strings.Contains(other.Body, "est votre code") {
 		t.Errorf("a language without texts: %v, %v", other, err)
 	}
 }
@@ -76,15 +76,15 @@ func TestTextsThatAreRefused(t *testing.T) {
 		"https://pay.example.evil.example/x": "link",
 		"https://pay.example@evil.example/":  "link",
 	} {
-		_, err := texts.Render(notify.SignInCode.Template(), provider.ChannelEmail, "fr", map[string]string{"code": variable})
+		_, err := texts.Render(notify.SignInCode.Template(), provider.ChannelEmail, "fr", true, map[string]string{"code": variable})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "evil") {
 			t.Errorf("%q: %v", variable, err)
 		}
 	}
-	if _, err := texts.Render(notify.SignInCode.Template(), provider.ChannelEmail, "fr", nil); err == nil || !strings.Contains(err.Error(), "variable") {
+	if _, err := texts.Render(notify.SignInCode.Template(), provider.ChannelEmail, "fr", true, nil); err == nil || !strings.Contains(err.Error(), "variable") {
 		t.Errorf("without a variable: %v", err)
 	}
-	if _, err := texts.Render("sign_in_code.99", provider.ChannelSMS, "fr", nil); err == nil {
+	if _, err := texts.Render("sign_in_code.99", provider.ChannelSMS, "fr", true, nil); err == nil {
 		t.Error("a version that does not exist has a text")
 	}
 }

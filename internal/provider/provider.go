@@ -82,6 +82,9 @@ type Error struct {
 	// Code is the provider's code, at most 40 letters, digits and _ . - signs; empty for
 	// none. It is never prose, because prose may repeat the address.
 	Code string
+	// Unknown is true when the provider says that the address reaches nobody: a mailbox or a
+	// subscriber that does not exist.
+	Unknown bool
 	// RetryAfter is the time to wait as the provider asks; 0 if it does not.
 	RetryAfter time.Duration
 }

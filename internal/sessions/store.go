@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/personal"
+	"quittance/schemas"
 )
 
 // Errors of Store, for errors.Is.
@@ -38,6 +40,25 @@ func (s *Store) Positions(ctx context.Context, topic string) (map[int32]int64, e
 }
 
 var positions = consume.Positions{Table: "readmodel_positions", Next: "next"}
+
+// Stored returns a session as the read model has it now. It may be behind checkout.events: for
+// what must not miss an event there is Reader. Errors are ErrNotFound, those of Codec.Decode and
+// those of a Postgres that is away.
+func (s *Store) Stored(ctx context.Context, codec *schemas.Codec, id string) (checkout.Session, error) {
+	var value []byte
+	err := s.pool.QueryRow(ctx, `SELECT snapshot FROM sessions WHERE id = $1`, id).Scan(&value)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return checkout.Session{}, ErrNotFound
+	}
+	if err != nil {
+		return checkout.Session{}, fmt.Errorf("reading a stored session: %w", err)
+	}
+	_, snapshot, err := Read(codec, value)
+	if err != nil {
+		return checkout.Session{}, fmt.Errorf("reading a stored session: %w", err)
+	}
+	return snapshot.Session, nil
+}
 
 // Apply writes sessions and the positions after their records in one transaction. A
 // stored session with a higher sequence stays as it is, so that order and repetition do

@@ -19,12 +19,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"quittance/checkout"
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
 	"quittance/internal/notify"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/secret"
+	"quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
@@ -66,6 +68,9 @@ const (
 	faultDatabase   = "database"       // Postgres is away
 	faultLocked     = "locked"         // this process lacks the master key
 	faultUnusable   = "unusable"       // the record, its kind or its text is not usable
+	faultLimited    = "limited"        // its address has had as many messages as it may get
+	faultSuppressed = "suppressed"     // its address reached nobody
+	faultReversed   = "reversed"       // the money of its payment was given back meanwhile
 	outcomeAccepted = "accepted"       // by the provider; an outcome and no fault
 	faultInterrupt  = "interrupted"    // at shutdown; the result is unknown
 	retryDatabase   = 5 * time.Second  // until Postgres is back, for a message of a kind with Once
@@ -76,7 +81,7 @@ const (
 
 // outcomes lists the label of metrics.
 func outcomes() []string {
-	all := []string{outcomeAccepted, faultExpired, faultNotAgain, faultNoProvider, faultErased, faultDatabase, faultLocked, faultUnusable, faultInterrupt}
+	all := []string{outcomeAccepted, faultExpired, faultNotAgain, faultNoProvider, faultErased, faultDatabase, faultLocked, faultUnusable, faultLimited, faultSuppressed, faultReversed, faultInterrupt}
 	for _, f := range provider.Faults {
 		all = append(all, string(f))
 	}
@@ -99,6 +104,10 @@ type Config struct {
 	Personal  Personal
 	Templates *notify.Templates
 	Sends     *notify.Sends
+	Addresses *notify.Addresses
+	// Session returns a session as the read model has it. The error wraps sessions.ErrNotFound
+	// while the read model does not have it.
+	Session func(ctx context.Context, id string) (checkout.Session, error)
 	// Providers has the provider of each channel. A channel may lack one.
 	Providers map[provider.Channel]provider.Provider
 	Now       func() time.Time
@@ -115,8 +124,8 @@ type Policy struct {
 
 // NewPolicy makes the policy of the worker.
 func NewPolicy(cfg Config) (*Policy, error) {
-	if cfg.Codec == nil || cfg.Personal == nil || cfg.Templates == nil || cfg.Sends == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("messages: Codec, Personal, Templates, Sends, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Personal == nil || cfg.Templates == nil || cfg.Sends == nil || cfg.Addresses == nil || cfg.Session == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("messages: Codec, Personal, Templates, Sends, Addresses, Session, Now, Log and Metrics are required")
 	}
 	cfg.Providers = maps.Clone(cfg.Providers)
 	with := promauto.With(cfg.Metrics)
@@ -140,11 +149,13 @@ func NewPolicy(cfg Config) (*Policy, error) {
 	return p, nil
 }
 
-// Run deletes old rows of Sends until ctx ends.
+// Run deletes old rows of Sends and Addresses until ctx ends.
 func (p *Policy) Run(ctx context.Context) error {
 	for {
-		if _, err := p.cfg.Sends.Sweep(ctx, p.cfg.Now()); err != nil && ctx.Err() == nil {
-			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "old sends of messages are not deleted", slog.Any("error", err))
+		_, err := p.cfg.Sends.Sweep(ctx, p.cfg.Now())
+		_, swept := p.cfg.Addresses.Sweep(ctx, p.cfg.Now())
+		if err = errors.Join(err, swept); err != nil && ctx.Err() == nil {
+			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "old rows of messages are not deleted", slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():
@@ -207,10 +218,13 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 		}
 		return call.Result{Fault: fault}, 0
 	}
-	text, err := p.cfg.Templates.Render(m.Template, channel, m.Locale, private.Variables)
+	text, err := p.cfg.Templates.Render(m.Template, channel, m.Locale, m.Livemode, private.Variables)
 	if err != nil {
 		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a message has no text", slog.String("message_id", m.MessageID), slog.Any("error", err))
 		return call.Result{Fault: faultUnusable}, 0
+	}
+	if fault, wait := p.admit(ctx, m, kind, now); fault != "" {
+		return call.Result{Fault: fault, RetryAfter: wait}, 0
 	}
 	if kind.Once {
 		// After this line nobody sends the message again, unless it is definitely refused.
@@ -223,9 +237,15 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 	}
 	err = carrier.Send(ctx, provider.Message{ID: m.MessageID, To: private.To, Subject: text.Subject, Text: text.Body, At: m.OccurredAt, NotAfter: m.NotAfter})
 	if err == nil {
+		if !kind.Once {
+			p.note(ctx, m, p.cfg.Addresses.Sent(context.WithoutCancel(ctx), m.DestinationID, p.cfg.Now()))
+		}
 		return call.Result{Status: 200}, text.Segments
 	}
 	e := provider.Of(err)
+	if e.Unknown {
+		p.note(ctx, m, p.cfg.Addresses.Unknown(context.WithoutCancel(ctx), channel, m.DestinationID, p.cfg.Now()))
+	}
 	if kind.Once && e.Fault.Definite() {
 		if err := p.cfg.Sends.Refused(context.WithoutCancel(ctx), m.MessageID, p.cfg.Now()); err != nil {
 			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a refused message is not sent again", slog.String("message_id", m.MessageID), slog.Any("error", err))
@@ -235,6 +255,40 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 		return call.Result{Fault: call.FaultInterrupted}, 0
 	}
 	return call.Result{Fault: string(e.Fault), Detail: e.Code, RetryAfter: e.RetryAfter}, 0
+}
+
+// admit returns the fault of a message that may not be sent now: its payment was reversed, or
+// its address gets nothing or nothing now. wait is the time until it gets something.
+func (p *Policy) admit(ctx context.Context, m *record.Message, kind notify.Kind, now time.Time) (fault string, wait time.Duration) {
+	if kind.Once {
+		return "", 0
+	}
+	if kind.OfPayment {
+		switch s, err := p.cfg.Session(ctx, m.SessionID); {
+		case errors.Is(err, sessions.ErrNotFound): // the read model is behind
+		case err != nil:
+			return p.database(ctx, err), 0
+		case !s.ReversedAt.IsZero():
+			return faultReversed, 0
+		}
+	}
+	switch a, err := p.cfg.Addresses.Admit(ctx, m.DestinationID, now); {
+	case err != nil:
+		return p.database(ctx, err), 0
+	case a.Suppressed:
+		return faultSuppressed, 0
+	case !a.FreeAt.IsZero():
+		return faultLimited, a.FreeAt.Sub(now)
+	}
+	return "", 0
+}
+
+// note logs that what an address got is not recorded: its limits are then too generous by one
+// message.
+func (p *Policy) note(ctx context.Context, m *record.Message, err error) {
+	if err != nil {
+		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a message does not count at its address", slog.String("message_id", m.MessageID), slog.Any("error", err))
+	}
 }
 
 // unopened returns the fault of a personal part that does not open.
@@ -302,6 +356,11 @@ func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) deliver
 		return delivery.Verdict{Outcome: deliveries.OutcomeDelivered}
 	case !known || p.cfg.Codec.Decode(d.Body, &m) != nil:
 		return exhausted
+	case r.Fault == faultLimited && kind.Money:
+		// It waits for its address, however often.
+		if next := now.Add(r.RetryAfter); next.Before(m.NotAfter) {
+			return delivery.Verdict{Outcome: deliveries.OutcomeFailed, NextAttemptAt: next}
+		}
 	case own(r.Fault):
 		delay := retryConfig
 		switch {

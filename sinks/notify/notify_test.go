@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quittance/checkout"
 	"quittance/dev/simulator"
 	"quittance/internal/deliveries"
 	messages "quittance/internal/notify"
@@ -19,6 +20,7 @@ import (
 	"quittance/internal/provider"
 	"quittance/internal/provider/all"
 	"quittance/internal/secret"
+	"quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/sinks/delivery"
 	"quittance/sinks/notify"
@@ -82,7 +84,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.sender, err = messages.NewSender(messages.SenderConfig{
-		Kafka: w.Kafka, Codec: w.Codec, Personal: w.personal, Reference: secret.GenerateReferenceKey(), Metrics: prometheus.NewRegistry(),
+		Kafka: w.Kafka, Codec: w.Codec, Personal: w.personal, Addresses: messages.NewAddresses(w.Pool), Reference: secret.GenerateReferenceKey(), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +117,7 @@ func (w *world) config() delivery.WorkerConfig {
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	policy, err := notify.NewPolicy(notify.Config{
-		Codec: w.Codec, Personal: w.personal, Templates: texts, Sends: messages.NewSends(w.Pool), Providers: w.providers, Now: w.Now, Log: log, Metrics: prometheus.NewRegistry(),
+		Codec: w.Codec, Personal: w.personal, Templates: texts, Sends: messages.NewSends(w.Pool), Addresses: messages.NewAddresses(w.Pool), Session: w.stored, Providers: w.providers, Now: w.Now, Log: log, Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -123,6 +125,11 @@ func (w *world) config() delivery.WorkerConfig {
 	cfg := w.Sender(notify.Registration(), policy)
 	cfg.History = deliveries.NewHistory(w.Kafka, w.Client, w.store)
 	return cfg
+}
+
+// stored returns a session as the read model of the world has it.
+func (w *world) stored(ctx context.Context, id string) (checkout.Session, error) {
+	return sessions.NewStore(w.Pool).Stored(ctx, w.Codec, id)
 }
 
 func (w *world) schedule() *schedule.Schedule {

@@ -134,7 +134,7 @@ func messagesOf(t *testing.T, up *harness.Up) *notify.Sender {
 	}
 	sender, err := notify.NewSender(notify.SenderConfig{
 		Kafka: kafka.Config{Brokers: []string{program.Local(up.Port + harness.AtBroker)}}, Codec: deliverytest.Codec(t, up.URL(6, "")),
-		Personal: store, Reference: reference, Metrics: prometheus.NewRegistry(),
+		Personal: store, Addresses: notify.NewAddresses(pool), Reference: reference, Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ import (
 	"quittance/internal/erp"
 	"quittance/internal/form"
 	"quittance/internal/notify"
+	"quittance/internal/provider"
 	keyquota "quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -57,6 +58,8 @@ type townHall struct {
 }
 
 func (h *townHall) Send(context.Context, notify.Message) error { return nil }
+
+func (h *townHall) Reached(context.Context, provider.Channel, string, time.Time) error { return nil }
 
 func (h *townHall) Agency(id string) (registry.Agency, bool) {
 	for _, a := range h.Agencies() {

@@ -1,6 +1,7 @@
 package operations_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"quittance/dev/stack/program"
 	"quittance/internal/commands"
 	"quittance/internal/kafka"
+	"quittance/internal/statements"
 	"quittance/schemas"
 	"quittance/test/harness"
 )
@@ -98,6 +100,34 @@ func TestOperatorCases(t *testing.T) {
 	jean.Refused(t, "SESSION: no session", "cases", "open", "chs_nothing", "--reason", "r")
 	o.Says(t, "is revoked", "staff", "revoke", "jean mabiala")
 	jean.Refused(t, "is revoked", "cases", "list")
+	o.onStatement(t, late, paid)
+}
+
+// onStatement checks that the operator's statement has the money that the service expects of
+// sessions, with its references.
+func (o caseOperator) onStatement(t *testing.T, sessions ...harness.Session) {
+	t.Helper()
+	for _, s := range sessions {
+		var rows []map[string]any
+		harness.Eventually(t, "the money is expected", func() (err error) {
+			rows, err = o.Rows(t, fmt.Sprintf(`SELECT operator_ref, payment_ref, gross, toString(local_date) AS day FROM quittance.expected_money FINAL WHERE session_id = '%s' AND kind = 'received'`, s.ID))
+			if err == nil && len(rows) != 1 {
+				err = fmt.Errorf("%d entries of %s", len(rows), s.ID)
+			}
+			return err
+		})
+		file := o.Call(t, http.MethodGet, o.URL(harness.AtSimulators, fmt.Sprintf("/control/statements/mtn?agency=impots&day=%s", rows[0]["day"])), "")
+		found := 0
+		read, err := statements.Read(bytes.NewReader(file.Body), statements.Account{Code: "mtn", Number: "46733123454", Currency: "XAF", Profile: "mtn"}, func(l *statements.Line) error {
+			if l.OperatorRef == rows[0]["operator_ref"] && l.PaymentRef == rows[0]["payment_ref"] && fmt.Sprint(l.Amount) == fmt.Sprint(rows[0]["gross"]) && l.Fee > 0 {
+				found++
+			}
+			return nil
+		})
+		if err != nil || read.Refused() || found != 1 {
+			t.Errorf("%d lines of %v, %v, %+v in\n%s", found, rows[0], err, read, file.Body)
+		}
+	}
 }
 
 // An operator reports money of a session that nobody knows, twice, and a record cannot be

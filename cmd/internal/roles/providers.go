@@ -10,11 +10,16 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/internal/citizens"
 	"quittance/internal/clock"
 	messages "quittance/internal/notify"
+	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/provider/all"
 	"quittance/internal/secret"
+	"quittance/internal/sessions"
 	"quittance/sinks/notify"
 )
 
@@ -123,14 +128,48 @@ func (b *Base) notify() error {
 			b.Log.LogAttrs(b.ctx, slog.LevelWarn, withoutProvider(c)) //nolint:sloglint // one text for start and doctor
 		}
 	}
+	read := sessions.NewStore(b.Pool)
+	stored := func(ctx context.Context, id string) (checkout.Session, error) { return read.Stored(ctx, b.Codec, id) }
 	policy, err := notify.NewPolicy(notify.Config{
-		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool), Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool), Addresses: messages.NewAddresses(b.Pool), Session: stored, Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err
 	}
 	b.Run("messages", policy.Run)
+	if err := b.announce(); err != nil {
+		return err
+	}
 	return b.deliver(notify.Kind, policy)
+}
+
+// announce makes the messages about the money of sessions.
+func (b *Base) announce() error {
+	accounts, err := b.citizenStore()
+	if err != nil {
+		return err
+	}
+	sender, err := b.Messages()
+	if err != nil {
+		return err
+	}
+	agency := func(id string) (string, bool) {
+		a, ok := b.Registry.Agency(id)
+		return a.Name, ok
+	}
+	return add(b, "announcer", notify.NewAnnouncer, notify.AnnouncerConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Contacts: contacts{b.Personal, accounts}, Sender: sender, Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+}
+
+// contacts finds the people of sessions.
+type contacts struct {
+	*personal.Store
+	accounts *citizens.Store
+}
+
+func (c contacts) Language(ctx context.Context, citizenID string) (money.Language, error) {
+	return c.accounts.Language(ctx, citizenID)
 }
 
 // Messages returns the process's sender of messages to people, for roles that need registry
@@ -139,7 +178,7 @@ func (b *Base) Messages() (*messages.Sender, error) {
 	if b.messages != nil {
 		return b.messages, nil
 	}
-	s, err := messages.NewSender(messages.SenderConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Personal: b.Personal, Reference: b.References, Metrics: b.Metrics})
+	s, err := messages.NewSender(messages.SenderConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Personal: b.Personal, Addresses: messages.NewAddresses(b.Pool), Reference: b.References, Metrics: b.Metrics})
 	if err == nil {
 		b.messages, b.close = s, append(b.close, s.Close)
 	}

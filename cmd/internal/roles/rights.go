@@ -69,7 +69,7 @@ func clientRights() map[string][]kafka.Right {
 		"collect":            slices.Concat(consumes("collect"), write(schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections)),
 		string(webhook.Kind): deliver(webhook.Kind),
 		string(cashin.Kind):  deliver(cashin.Kind),
-		string(notify.Kind):  deliver(notify.Kind),
+		string(notify.Kind):  slices.Concat(deliver(notify.Kind), write(schemas.TopicMessages)),
 		string(erp.Kind):     slices.Concat(deliver(erp.Kind), commander),
 		"schedule":           slices.Concat(consumes("schedule"), describeGroups(groups...), every, written, write(schemas.TopicPoisonDeliveries)),
 		"cases":              slices.Concat(consumes("cases"), commander, write(schemas.TopicCases, schemas.TopicPoisonCases)),

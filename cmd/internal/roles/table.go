@@ -96,7 +96,7 @@ func Table() []Role {
 		{KindSink, "webhook", "sends webhooks", registry, (*Base).webhook},
 		{KindSink, "cashin", "tells partners of the deprecated cash-in surface about their payments", registry, (*Base).cashin},
 		{KindSink, "erp", "confirms payments to the agencies' ERPs", append(registry, NeedERPs), (*Base).erp},
-		{KindSink, "notify", "sends messages to people: SMS and e-mail", append(registry, NeedProviders), (*Base).notify},
+		{KindSink, "notify", "sends messages to people: SMS and e-mail", append(registry, NeedReferenceKey, NeedProviders), (*Base).notify},
 		{KindSink, "schedule", "makes deliveries due again", registry, (*Base).schedule},
 		{KindSink, "cases", "opens operator cases and carries out what staff agreed on", []Need{NeedPostgres}, (*Base).cases},
 		{KindSink, "readmodel", "writes sessions to Postgres", []Need{NeedPostgres}, (*Base).readmodel},

@@ -153,6 +153,7 @@ func judge(s status, e *fault) error {
 	case s.GroupID == groupExpired:
 		out.Fault = provider.FaultBusy
 	}
+	out.Unknown = out.Fault == provider.FaultRefused && (out.Code == "EC_UNKNOWN_SUBSCRIBER" || out.Code == "EC_UNIDENTIFIED_SUBSCRIBER")
 	if out.Code == "" {
 		out.Code = fmt.Sprintf("group_%d", s.GroupID)
 	}

@@ -1,0 +1,112 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/provider"
+)
+
+// The most messages besides codes that an address gets in an hour and in a day.
+const (
+	PerHour = 4
+	PerDay  = 10
+)
+
+// unknownAtMost is the number of answers in a row that an address reaches nobody after which
+// it gets nothing but codes: a mailbox that does not exist says so at once, a number may be
+// between two SIM cards.
+var unknownAtMost = map[provider.Channel]int{provider.ChannelEmail: 1, provider.ChannelSMS: 3}
+
+// Addresses remembers what the addresses of messages got, and whether they reach anybody. It
+// knows them by the ids of their destinations. Safe for concurrent use.
+type Addresses struct{ pool *pgxpool.Pool }
+
+// NewAddresses makes Addresses over the pool, which the caller closes.
+func NewAddresses(pool *pgxpool.Pool) *Addresses { return &Addresses{pool} }
+
+// Admission says whether an address may get a message that is no code.
+type Admission struct {
+	// Suppressed is true for an address that reached nobody.
+	Suppressed bool
+	// FreeAt is when the limits of the address admit a message; zero: now.
+	FreeAt time.Time
+}
+
+// Admit returns whether the destination may get a message now. The sink sends one message at a
+// time to a destination, so the answer holds until Sent.
+func (a *Addresses) Admit(ctx context.Context, destinationID string, now time.Time) (out Admission, err error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	var sent []time.Time
+	err = a.pool.QueryRow(ctx, `SELECT sent, suppressed_at IS NOT NULL FROM message_addresses WHERE destination_id = $1`, destinationID).Scan(&sent, &out.Suppressed)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Admission{}, nil
+	}
+	if err != nil {
+		return Admission{}, fmt.Errorf("reading the limits of an address: %w", err)
+	}
+	for _, l := range []struct {
+		most int
+		in   time.Duration
+	}{{PerHour, time.Hour}, {PerDay, 24 * time.Hour}} {
+		if len(sent) < l.most {
+			continue
+		}
+		if free := sent[len(sent)-l.most].Add(l.in).UTC(); free.After(now) && free.After(out.FreeAt) {
+			out.FreeAt = free
+		}
+	}
+	return out, nil
+}
+
+// Sent records that the destination got a message that is no code.
+func (a *Addresses) Sent(ctx context.Context, destinationID string, now time.Time) error {
+	return a.write(ctx, `
+		INSERT INTO message_addresses AS a (destination_id, sent, changed_at) VALUES ($1, ARRAY[$2::timestamptz], $2)
+		ON CONFLICT (destination_id) DO UPDATE SET unknown = 0, changed_at = $2,
+			sent = (SELECT coalesce(array_agg(at ORDER BY at), '{}') FROM (SELECT at FROM unnest(a.sent || $2::timestamptz) at WHERE at > $2::timestamptz - interval '1 day') day)`,
+		destinationID, now)
+}
+
+// Unknown records the provider's answer that the address reaches nobody.
+func (a *Addresses) Unknown(ctx context.Context, channel provider.Channel, destinationID string, now time.Time) error {
+	return a.write(ctx, `
+		INSERT INTO message_addresses AS a (destination_id, unknown, suppressed_at, changed_at)
+		VALUES ($1, 1, CASE WHEN 1 >= $3::integer THEN $2::timestamptz END, $2)
+		ON CONFLICT (destination_id) DO UPDATE SET unknown = a.unknown + 1, changed_at = $2,
+			suppressed_at = CASE WHEN a.unknown + 1 >= $3::integer THEN coalesce(a.suppressed_at, $2) ELSE a.suppressed_at END`,
+		destinationID, now, unknownAtMost[channel])
+}
+
+// reached records that somebody has the address: a code that it got was entered.
+func (a *Addresses) reached(ctx context.Context, destinationID string, now time.Time) error {
+	return a.write(ctx, `UPDATE message_addresses SET unknown = 0, suppressed_at = NULL, changed_at = $2 WHERE destination_id = $1 AND unknown > 0`, destinationID, now)
+}
+
+func (a *Addresses) write(ctx context.Context, sql string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	if _, err := a.pool.Exec(ctx, sql, args...); err != nil {
+		return fmt.Errorf("recording what an address got: %w", err)
+	}
+	return nil
+}
+
+// keptAddresses is how long a row without a suppression says something: the limits look back a
+// day, and answers in a row may be further apart.
+const keptAddresses = 90 * 24 * time.Hour
+
+// Sweep deletes rows that say nothing any more.
+func (a *Addresses) Sweep(ctx context.Context, now time.Time) (deleted int64, err error) {
+	tag, err := a.pool.Exec(ctx, `DELETE FROM message_addresses WHERE suppressed_at IS NULL AND changed_at < $1`, now.Add(-keptAddresses))
+	if err != nil {
+		return 0, fmt.Errorf("deleting what old addresses got: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}

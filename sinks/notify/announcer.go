@@ -1,0 +1,277 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/checkout/page"
+	"quittance/internal/contact"
+	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
+	"quittance/internal/notify"
+	"quittance/internal/personal"
+	"quittance/internal/provider"
+	"quittance/schemas"
+	"quittance/schemas/mapping"
+	"quittance/schemas/record"
+)
+
+// AnnouncerGroup is the consumer group of the announcer.
+const AnnouncerGroup = "notify-announcer"
+
+const (
+	// announceWithin bounds the messages of a batch of events.
+	announceWithin = 30 * time.Second
+	// announceAtOnce is how many messages of a batch are made at the same time. Each waits for
+	// Postgres and Kafka.
+	announceAtOnce = 16
+)
+
+// Contacts finds the people of a session.
+type Contacts interface {
+	// Customer opens the contact data of a session (personal.Store). Errors wrap
+	// personal.ErrErased and personal.ErrMalformed, or are those of a Postgres that is away.
+	Customer(ctx context.Context, sessionID string, sealed []byte) (checkout.Customer, error)
+	// Language returns the language of a citizen's account; French for one that is gone.
+	Language(ctx context.Context, citizenID string) (money.Language, error)
+}
+
+// Sender writes messages: notify.Sender.
+type Sender interface {
+	Send(ctx context.Context, m notify.Message) error
+}
+
+// AnnouncerConfig configures an Announcer. All fields are required.
+type AnnouncerConfig struct {
+	Kafka    kafka.Config
+	Codec    *schemas.Codec
+	Contacts Contacts
+	Sender   Sender
+	// Agency returns the name of an agency.
+	Agency  func(id string) (name string, ok bool)
+	Now     func() time.Time
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// Announcer makes the messages about the money of sessions: receipts, and what was given back.
+// It reads checkout.events and commits its offsets when Kafka has the messages. The id of a
+// message is made of its event's, so a message that is made again is not sent again.
+type Announcer struct {
+	cfg       AnnouncerConfig
+	consumer  *consume.Consumer
+	announced *prometheus.CounterVec // outcome
+}
+
+// Outcomes of the announcement of an event.
+const (
+	announceMade        = "made"
+	announceNobody      = "nobody"      // nobody gave contact data
+	announceErased      = "erased"      // the contact data is erased
+	announceUnreachable = "unreachable" // the contact data is no address that messages reach
+	announceStale       = "stale"       // the event is older than the life of its message
+)
+
+// NewAnnouncer makes an announcer. It connects when it runs. Any number of them share the work.
+func NewAnnouncer(cfg AnnouncerConfig) (*Announcer, error) {
+	if cfg.Codec == nil || cfg.Contacts == nil || cfg.Sender == nil || cfg.Agency == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("announcer: Codec, Contacts, Sender, Agency, Now, Log and Metrics are required")
+	}
+	with := promauto.With(cfg.Metrics)
+	a := &Announcer{cfg: cfg, announced: with.NewCounterVec(prometheus.CounterOpts{
+		Name: "quittance_announcements_total", Help: "Messages about the money of sessions, by outcome. One that is made again is counted again.",
+	}, []string{"outcome"})}
+	for _, o := range []string{announceMade, announceNobody, announceErased, announceUnreachable, announceStale} {
+		a.announced.WithLabelValues(o)
+	}
+	var err error
+	a.consumer, err = consume.New(consume.Config{
+		Kafka: cfg.Kafka, Group: AnnouncerGroup, Topics: []string{schemas.TopicEvents}, Poison: schemas.TopicPoisonDeliveries,
+		Timeout: announceWithin, Log: cfg.Log,
+		Poisoned: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_announcements_poison_total", Help: "Events that cannot be decoded, so that nobody gets a message about them.",
+		}),
+		Failures: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_announcements_failures_total", Help: "Batches of events whose messages could not be made and that were read again.",
+		}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	with.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quittance_announcements_lag_seconds", Help: "Age of the oldest event read whose messages are not made yet; 0 when there is none.",
+	}, a.consumer.Lag)
+	return a, nil
+}
+
+// Run announces until ctx ends, then returns nil. While Kafka or Postgres is away it waits. It
+// returns an error only when it could not begin.
+func (a *Announcer) Run(ctx context.Context) error {
+	return consume.Batch(ctx, a.consumer, a.decode, a.announce)
+}
+
+// news is what people are told of an event.
+type news struct {
+	event   checkout.Event
+	kind    notify.Kind
+	amount  int64 // minor units
+	money   string
+	at      time.Time
+	nothing bool
+}
+
+func (a *Announcer) decode(rec *kgo.Record) (news, error) {
+	var r record.Event
+	if err := a.cfg.Codec.Decode(rec.Value, &r); err != nil {
+		return news{}, err
+	}
+	return newsOf(mapping.ToEvent(&r)), nil
+}
+
+// newsOf returns what people are told of an event. The deprecated cash-in surface never told
+// payers anything, and partners tell them themselves.
+func newsOf(e checkout.Event) news {
+	s := e.Session
+	n := news{event: e, money: s.Currency, at: e.OccurredAt}
+	if s.ID == "" || s.Cashin != nil {
+		return news{nothing: true}
+	}
+	switch e.Type {
+	case checkout.EventCompleted:
+		n.kind, n.amount = notify.Receipt, s.Collection.Amount
+		if s.Late {
+			n.at = s.Collection.DecidedAt
+		}
+	case checkout.EventReversed:
+		n.kind, n.amount = notify.Reversed, s.Collection.Amount
+	case checkout.EventCaseResolved:
+		c := e.Case()
+		misfit := c.Kind == checkout.CaseLatePayment || c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseOrphan
+		if !misfit || c.Resolution != checkout.ResolutionRefund && c.Resolution != checkout.ResolutionCashReturned {
+			return news{nothing: true}
+		}
+		n.kind, n.amount, n.money = notify.Refunded, c.Amount, c.Currency
+	default:
+		return news{nothing: true}
+	}
+	return n
+}
+
+// announce makes the messages of a batch.
+func (a *Announcer) announce(ctx context.Context, read []news, _ []consume.Move) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(announceAtOnce)
+	for _, n := range read {
+		if n.nothing {
+			continue
+		}
+		if !a.cfg.Now().Before(n.at.Add(n.kind.Life)) {
+			a.announced.WithLabelValues(announceStale).Inc()
+			continue
+		}
+		group.Go(func() error { return a.tell(ctx, n) })
+	}
+	return group.Wait()
+}
+
+// tell makes the messages of an event.
+func (a *Announcer) tell(ctx context.Context, n news) error {
+	s := n.event.Session
+	addresses, why, err := a.addresses(ctx, s)
+	lang := money.French
+	if err == nil && s.CitizenID != "" {
+		lang, err = a.cfg.Contacts.Language(ctx, s.CitizenID)
+	}
+	if err != nil {
+		return fmt.Errorf("finding whom to tell about session %s: %w", s.ID, err)
+	}
+	if len(addresses) == 0 {
+		a.announced.WithLabelValues(why).Inc()
+		return nil
+	}
+	for _, to := range addresses {
+		if err := a.cfg.Sender.Send(ctx, a.message(n, to, lang)); err != nil {
+			var wrong *notify.FieldError
+			if !errors.As(err, &wrong) {
+				return err
+			}
+			a.cfg.Log.LogAttrs(ctx, slog.LevelError, "nobody gets a message about a payment", slog.String("session_id", s.ID), slog.Any("error", err))
+			a.announced.WithLabelValues(announceUnreachable).Inc()
+			continue
+		}
+		a.announced.WithLabelValues(announceMade).Inc()
+	}
+	return nil
+}
+
+// message returns the message of an event to an address.
+func (a *Announcer) message(n news, to contact.Address, lang money.Language) notify.Message {
+	s := n.event.Session
+	agency, ok := a.cfg.Agency(s.TenantID)
+	if !ok {
+		agency = "Administration" // one that the registry has no more
+	}
+	amount := strconv.FormatInt(n.amount, 10) + " " + n.money // of a currency that is not listed
+	if c, listed := money.Lookup(n.money); listed {
+		amount = c.Format(lang, n.amount)
+	}
+	m := notify.Message{
+		Kind: n.kind, Channel: provider.ChannelEmail, To: to.Text(), Locale: string(lang), AgencyID: s.TenantID, SessionID: s.ID, Live: s.Live, At: n.event.OccurredAt,
+		Variables: map[string]string{
+			notify.VariableAgency: agency, notify.VariableAmount: amount, notify.VariableReference: page.GroupReference(s.PaymentRef),
+			notify.VariableDate: checkout.LocalTime(n.at).Format("02/01/2006 15:04"),
+		},
+	}
+	if to.Kind == contact.Phone {
+		m.Channel = provider.ChannelSMS
+	}
+	if n.kind.Name == notify.Receipt.Name {
+		m.Variables[notify.VariableSession] = s.ID
+	}
+	m.ID = notify.MessageID(m.Kind, m.Channel, n.event.ID)
+	return m
+}
+
+// addresses returns where the messages about a session go: to the customer that its integrator
+// or the citizen portal named. Without addresses it says why there are none.
+func (a *Announcer) addresses(ctx context.Context, s checkout.Session) (out []contact.Address, why string, err error) {
+	if len(s.CustomerSealed) == 0 {
+		return nil, announceNobody, nil
+	}
+	c, err := a.cfg.Contacts.Customer(ctx, s.ContactID(), s.CustomerSealed)
+	switch {
+	case errors.Is(err, personal.ErrErased):
+		return nil, announceErased, nil
+	case errors.Is(err, personal.ErrMalformed):
+		a.cfg.Log.LogAttrs(ctx, slog.LevelError, "the contact data of a session does not open", slog.String("session_id", s.ID), slog.Any("error", err))
+		return nil, announceUnreachable, nil
+	case err != nil:
+		return nil, "", err
+	}
+	why = announceNobody
+	for _, given := range []struct {
+		kind contact.Kind
+		text string
+	}{{contact.Phone, c.Phone}, {contact.Email, c.Email}} {
+		if strings.TrimSpace(given.text) == "" {
+			continue
+		}
+		why = announceUnreachable // an integrator may give a number of another country
+		if to, err := contact.Parse(given.kind, given.text); err == nil {
+			out = append(out, to)
+		}
+	}
+	return out, why, nil
+}

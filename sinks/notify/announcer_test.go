@@ -1,0 +1,177 @@
+package notify_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/internal/deliveries"
+	"quittance/internal/personal"
+	"quittance/internal/provider"
+	"quittance/schemas"
+	"quittance/schemas/mapping"
+	"quittance/sinks/notify"
+	deliverytest "quittance/test/deliveries"
+)
+
+// contacts finds the customers of sessions in the store. All accounts are of English.
+type contacts struct{ *personal.Store }
+
+func (contacts) Language(context.Context, string) (money.Language, error) { return money.English, nil }
+
+// announcer makes an announcer of the world, with its metrics.
+func (w *world) announcer() (*notify.Announcer, *prometheus.Registry) {
+	w.t.Helper()
+	metrics := prometheus.NewRegistry()
+	a, err := notify.NewAnnouncer(notify.AnnouncerConfig{
+		Kafka: w.Kafka, Codec: w.Codec, Contacts: contacts{w.personal}, Sender: w.sender,
+		Agency: func(id string) (string, bool) { return "Direction générale des impôts", id == "agency" },
+		Now:    w.Now, Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: metrics,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a, metrics
+}
+
+// paid returns a completed session whose customer has contact data.
+func (w *world) paid(id string, c checkout.Customer) checkout.Session {
+	w.t.Helper()
+	sealed, err := w.personal.SealCustomer(w.t.Context(), id, c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return checkout.Session{
+		ID: id, TenantID: "agency", Live: true, Currency: "XAF", Amount: 5000, PaymentRef: "4821093755612048", CustomerSealed: sealed, Status: checkout.StatusCompleted,
+		EndedAt: w.Now(), Collection: &checkout.Collection{ID: "c", Amount: 5075, Fee: 75, Currency: "XAF", Status: checkout.CollectionApproved, DecidedAt: w.Now()},
+	}
+}
+
+func (w *world) event(kind checkout.EventType, s checkout.Session, detail map[string]string) *kgo.Record {
+	w.t.Helper()
+	value, err := w.Codec.Encode(mapping.FromEvent(checkout.Event{
+		ID: "evt_" + string(kind) + s.ID, Type: kind, SessionID: s.ID, Sequence: 3, OccurredAt: w.Now().Truncate(time.Millisecond), Session: s, Detail: detail,
+	}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &kgo.Record{Topic: w.Kafka.Prefix + schemas.TopicEvents, Key: []byte(s.TenantID), Value: value}
+}
+
+func (w *world) publish(records ...*kgo.Record) {
+	w.t.Helper()
+	client, err := w.Kafka.Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ProduceSync(w.t.Context(), records...).FirstErr(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Whoever gave contact data is told once of what became of the money: a receipt, a reversal,
+// money that was given back. Events that are read twice tell nobody twice.
+func TestAnnouncements(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	payer := checkout.Customer{Name: "A", Email: "Payeuse@example.org", Phone: number}
+	whole := w.paid("chs_whole", payer)
+	abroad := w.paid("chs_abroad", checkout.Customer{Phone: "+33 6 12 34 56 78"})
+	nameOnly := w.paid("chs_nobody", checkout.Customer{Name: "B"})
+	erased := w.paid("chs_erased", payer)
+	if err := w.personal.Forget(t.Context(), "chs_erased"); err != nil {
+		t.Fatal(err)
+	}
+	partner := w.paid("chs_partner", payer)
+	partner.Cashin = &checkout.Cashin{}
+	test := w.paid("chs_test", checkout.Customer{Email: "essai@example.org"})
+	test.Live = false
+	citizen := w.paid("chs_citizen", checkout.Customer{Email: "compte@example.org"})
+	citizen.CitizenID = "018f0000-0000-7000-8000-00000000000c"
+	reversed := w.paid("chs_reversed", checkout.Customer{Email: "annule@example.org"})
+	reversed.ReversedAt = w.Now()
+	late := w.paid("chs_late", checkout.Customer{Email: "tard@example.org"})
+	late.Status = checkout.StatusExpired
+	late.Cases = []checkout.Case{{ID: "case1", Kind: checkout.CaseLatePayment, CollectionID: "c", Amount: 5075, Currency: "XAF", Resolution: checkout.ResolutionRefund}}
+
+	stale := w.event(checkout.EventCompleted, w.paid("chs_stale", payer), nil)
+	w.Advance(49 * time.Hour)
+	records := []*kgo.Record{
+		stale, w.event(checkout.EventCreated, whole, nil), w.event(checkout.EventCompleted, whole, nil), w.event(checkout.EventCompleted, abroad, nil),
+		w.event(checkout.EventCompleted, nameOnly, nil), w.event(checkout.EventCompleted, erased, nil), w.event(checkout.EventCompleted, partner, nil),
+		w.event(checkout.EventCompleted, test, nil), w.event(checkout.EventCompleted, citizen, nil), w.event(checkout.EventReversed, reversed, nil),
+		w.event(checkout.EventCaseResolved, late, map[string]string{checkout.DetailCaseID: "case1", checkout.DetailResolution: "refund"}),
+		{Topic: w.Kafka.Prefix + schemas.TopicEvents, Value: []byte("no event")},
+	}
+	a, metrics := w.announcer()
+	w.publish(append(records, records...)...)
+	w.start()
+	deliverytest.Start(t, a)
+	want := map[string]string{
+		"payeuse@example.org": "Reçu de votre paiement", "essai@example.org": "TEST – Reçu de votre paiement", "compte@example.org": "Receipt of your payment",
+		"annule@example.org": "Paiement annulé", "tard@example.org": "Somme rendue",
+	}
+	deliverytest.Eventually(t, "all messages are delivered", func() bool {
+		return w.count(`SELECT count(*) FROM deliveries WHERE state = $1`, deliveries.StateDelivered) == len(want)+1
+	})
+	deliverytest.Eventually(t, "all events are announced", func() bool {
+		return count(t, metrics, "made") == 12 && count(t, metrics, "nobody") == 2 && count(t, metrics, "erased") == 2 && count(t, metrics, "unreachable") == 2 && count(t, metrics, "stale") == 2
+	})
+	letters := w.sim.Inbox(provider.ChannelEmail)
+	if len(letters) != len(want) {
+		t.Errorf("%d letters: %+v", len(letters), letters)
+	}
+	for _, l := range letters {
+		if !strings.HasPrefix(l.Subject, want[l.To]) || !strings.Contains(plain(l.Text), "4821 0937 5561 2048") ||
+			!strings.Contains(plain(l.Text), "5 075 FCFA") && !strings.Contains(plain(l.Text), "FCFA 5,075") {
+			t.Errorf("%+v", l)
+		}
+		if page := host + "/c/chs_"; strings.Contains(l.Subject, "Re") != strings.Contains(l.Text, page) {
+			t.Errorf("%s: %s", l.Subject, l.Text)
+		}
+	}
+	sms := w.received()
+	if len(sms) != 1 || sms[0].To != arrived || !strings.Contains(sms[0].Text, "Direction générale des impots : paiement de 5 075 FCFA recu le") || !strings.HasSuffix(sms[0].Text, host+"/c/chs_whole") {
+		t.Errorf("SMS: %+v", sms)
+	}
+	for _, hidden := range []string{"066000001", "payeuse", "essai@"} {
+		if strings.Contains(strings.ToLower(w.log.String()), hidden) {
+			t.Errorf("a log has %q", hidden)
+		}
+	}
+}
+
+// plain returns the text with plain spaces.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+func count(t *testing.T, metrics *prometheus.Registry, outcome string) int {
+	t.Helper()
+	found, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range found {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == "quittance_announcements_total" && m.GetLabel()[0].GetValue() == outcome {
+				return int(m.GetCounter().GetValue())
+			}
+		}
+	}
+	return 0
+}
