@@ -17,7 +17,7 @@ const (
 	cookieSession = "quittance_citizen"
 	cookieBrowser = "quittance_browser"
 	// cookiePasskey says what this browser has done with passkeys: passkeyUsed or passkeyLater.
-	cookiePasskey = "quittance_passkey"
+	cookiePasskey = "quittance_passkey" //nolint:gosec // a name
 )
 
 // The values of cookiePasskey, and how long the browser keeps them. It names no account.

@@ -122,7 +122,9 @@ func TestSecurityPage(t *testing.T) {
 		t.Errorf("the passkey comes before the code:\n%s", elsewhere.text)
 	}
 	b.signInWith(key)
-	b.page(http.MethodPost, "/portal/resume", url.Values{"keep": {"due=x"}}).want(t, 422, "Vous n’avez rien choisi")
+	b.page(http.MethodPost, "/portal/resume", url.Values{"keep": {"due=x"}}).want(t, 303) // what somebody else typed is not shown
+	person := b.page(http.MethodGet, "/portal/references", nil).form(t, "/portal/references").Get("person")
+	b.page(http.MethodPost, "/portal/resume", url.Values{"keep": {"due=x&person=" + person}}).want(t, 422, "Vous n’avez rien choisi")
 	if to := b.page(http.MethodPost, "/portal/resume", url.Values{}).want(t, 303).location; to != "/portal?lang=fr" {
 		t.Errorf("a sign-in leads to %s", to)
 	}

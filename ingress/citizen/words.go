@@ -95,13 +95,13 @@ func (w *words) refusedWhy(f form.Fault) string {
 
 // No-break spaces before the French double punctuation are escaped, because they are
 // invisible.
-var french = words{
+var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	Site: "Mes paiements publics", Menu: "Rubriques",
 	Dues: "À payer", References: "Références", Payments: "Paiements", Security: "Sécurité",
 	DownTitle: "Service momentanément indisponible", Down: "Le service ne répond pas. Rien n’a été modifié\u00a0: réessayez dans quelques instants.",
 	TooMany:      "Trop de demandes viennent de votre connexion. Réessayez dans quelques minutes.",
 	ForeignTitle: "Demande refusée", Foreign: "Cette demande ne vient pas d’une page de ce site. Revenez à la page d’accueil et recommencez.", Back: "Page d’accueil",
-	Done: map[string]string{
+	Done: map[string]string{ //nolint:gosec // texts about passkeys, no credentials
 		doneSignedOut: "Vous êtes déconnecté.",
 		doneLinked:    "La référence est ajoutée.",
 		doneRemoved:   "La référence est retirée. Pour la revoir, il faudra de nouveau son code.",
@@ -174,7 +174,7 @@ var french = words{
 	PasskeysFull: "Un compte a au plus dix clés d’accès, et dix ajouts par jour. Retirez-en une, ou réessayez demain.",
 }
 
-var english = words{
+var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	Site: "My public payments", Menu: "Sections",
 	Dues: "To pay", References: "References", Payments: "Payments", Security: "Security",
 	DownTitle: "Service unavailable for a moment", Down: "The service does not answer. Nothing was changed: try again in a moment.",

@@ -409,7 +409,7 @@ func (row portalRow) request(t *testing.T, who holder, lang money.Language) *htt
 // chosenDue is the value of a due's checkbox, as the page showed it before anything changed.
 func chosenDue(ref string) string {
 	due, _ := everyDue().owed[taxpayer].Find(ref)
-	text := fmt.Sprintf(`{"t":%q,"s":%q,"r":%q,"o":%d}`, taxes, taxpayer, ref, due.Outstanding)
+	text := fmt.Sprintf(`{"t":%q,"s":%q,"r":%q,"o":%d,"c":%q}`, taxes, taxpayer, ref, due.Outstanding, due.Currency)
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
