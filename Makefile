@@ -223,6 +223,11 @@ bench/delivery: deps/test ## measure deliveries, also beside faulty endpoints, a
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev bench delivery
 
+.PHONY: bench/letters
+bench/letters: deps ## pay 50 times a second for two minutes, and measure when each receipt is at the mail server
+	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
+	@exec $(BIN)/quittance-dev bench letters
+
 .PHONY: bench/live
 bench/live: deps ## approve the payments of 500 waiting citizens, and measure when each page shows it
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev

@@ -42,6 +42,84 @@ func (c Claim) ForgetAt() time.Time {
 	return c.AcceptedAt.Add(claimMemory)
 }
 
+// accept returns the claim after the ERP has accepted a payment of the due, which is as it was
+// before the acceptance. What the ERP must have left of the due never grows and never becomes
+// unknown while an earlier acceptance is remembered: the ERP may not show that one yet.
+func (c Claim) accept(s Session, due Item, at time.Time) Claim {
+	left := int64(-1)
+	if due.Outstanding > 0 {
+		left = due.Outstanding - due.Amount
+	}
+	if !c.AcceptedAt.IsZero() && c.Left >= 0 {
+		rest := c.Left
+		if due.Confirmation.SettledAt.IsZero() { // else this payment is in it
+			rest = max(0, rest-due.Amount)
+		}
+		if left < 0 || rest < left {
+			left = rest
+		}
+	}
+	return Claim{Holders: c.Holders, SessionID: s.ID, TransactionID: due.TransactionID, AcceptedAt: at, Left: left}
+}
+
+// giveBack returns the claim after an accepted payment of the due was given back: the ERP may
+// list its amount again.
+func (c Claim) giveBack(due Item) Claim {
+	if c.Left >= 0 {
+		c.Left += due.Amount
+	}
+	return c
+}
+
+// at returns the claim as it is remembered at a time.
+func (c Claim) at(now time.Time) Claim {
+	if c.AcceptedAt.IsZero() || !now.Before(c.AcceptedAt.Add(claimMemory)) {
+		return Claim{Holders: c.Holders}
+	}
+	return c
+}
+
+// Shown reports whether an ERP's list of dues that was asked for at pulled shows the last
+// accepted payment of the due, of which it states an outstanding amount.
+func (c Claim) Shown(pulled time.Time, outstanding int64) bool {
+	return c.AcceptedAt.IsZero() || pulled.After(c.AcceptedAt) && (c.Left < 0 || outstanding <= c.Left)
+}
+
+// AcceptedPayments returns what sessions of an agency say at a time of the accepted payments of a
+// due, as the claim on it has it: without the holders, and as if each payment were accepted once.
+// It is for display. The processor decides by the claim.
+func AcceptedPayments(sessions []Session, erpDueRef string, now time.Time) (c Claim) {
+	type step struct {
+		at    time.Time
+		apply func(Claim) Claim
+	}
+	var steps []step
+	for _, s := range sessions {
+		for _, due := range s.Dues() {
+			accepted := due.Confirmation.SettledAt
+			if due.ERPDueRef != erpDueRef || accepted.IsZero() || !s.ReversedAt.IsZero() && s.ReversedAt.Before(accepted) {
+				continue // what is accepted after it was given back is not counted
+			}
+			looked := due.Confirmation.Status == ConfirmationRecorded // people say what the ERP has
+			due.Confirmation = Confirmation{}
+			steps = append(steps, step{accepted, func(c Claim) Claim {
+				if c = c.accept(s, due, accepted); looked {
+					c.Left = -1
+				}
+				return c
+			}})
+			if !s.ReversedAt.IsZero() {
+				steps = append(steps, step{s.ReversedAt, func(c Claim) Claim { return c.giveBack(due) }})
+			}
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(b.at) })
+	for _, next := range steps {
+		c = next.apply(c.at(next.at))
+	}
+	return c.at(now)
+}
+
 // Empty reports whether the claim says nothing, so that its entry can be deleted.
 func (c Claim) Empty() bool { return len(c.Holders) == 0 && c.AcceptedAt.IsZero() }
 
@@ -117,50 +195,24 @@ func (d *decider) settleClaims(s Session) {
 // remembered returns the claim on the due, with the last accepted payment only while it is
 // remembered.
 func (d *decider) remembered(s Session, due Item) Claim {
-	c := d.claimOf(s.claimKey(due))
-	if c.AcceptedAt.IsZero() || !d.cmd.At.Before(c.AcceptedAt.Add(claimMemory)) {
-		return Claim{Holders: c.Holders}
-	}
-	return c
+	return d.claimOf(s.claimKey(due)).at(d.cmd.At)
 }
 
 // accepted remembers that the ERP has a payment of the due, as it was before the acceptance.
-// What the ERP must have left of the due never grows and never becomes unknown while an
-// earlier acceptance is remembered: the ERP may not show that one yet.
 func (d *decider) accepted(s Session, due Item) {
 	if !s.ERP || !s.Paid() || due.ERPDueRef == "" {
 		return
 	}
-	before := d.remembered(s, due)
-	left := int64(-1)
-	if due.Outstanding > 0 {
-		left = due.Outstanding - due.Amount
-	}
-	if !before.AcceptedAt.IsZero() && before.Left >= 0 {
-		rest := before.Left
-		if due.Confirmation.SettledAt.IsZero() { // else this payment is in it
-			rest = max(0, rest-due.Amount)
-		}
-		if left < 0 || rest < left {
-			left = rest
-		}
-	}
-	put(&d.out.Claims, s.claimKey(due), Claim{
-		Holders: before.Holders, SessionID: s.ID, TransactionID: due.TransactionID, AcceptedAt: d.cmd.At, Left: left,
-	})
+	put(&d.out.Claims, s.claimKey(due), d.remembered(s, due).accept(s, due, d.cmd.At))
 }
 
-// givenBack remembers that an accepted payment of the due was given back: the ERP may list
-// its amount again.
+// givenBack remembers that an accepted payment of the due was given back.
 func (d *decider) givenBack(s Session, due Item) {
 	c := d.remembered(s, due)
 	if due.ERPDueRef == "" || due.Confirmation.SettledAt.IsZero() || c.AcceptedAt.IsZero() {
 		return
 	}
-	if c.Left >= 0 {
-		c.Left += due.Amount
-	}
-	put(&d.out.Claims, s.claimKey(due), c)
+	put(&d.out.Claims, s.claimKey(due), c.giveBack(due))
 }
 
 // paidElsewhere returns the last payment of the due that the ERP has accepted since the
@@ -266,10 +318,7 @@ const reasonNotReflected = "accepted, and 72 h later still owed in the ERP's lis
 // sessions are not asked.
 func (d *decider) unreflected(s Session, due Item) bool {
 	c := d.remembered(s, due)
-	if !s.Portal() || c.AcceptedAt.IsZero() {
-		return false
-	}
-	if s.PulledAt.After(c.AcceptedAt) && (c.Left < 0 || due.Outstanding <= c.Left) {
+	if !s.Portal() || c.Shown(s.PulledAt, due.Outstanding) {
 		return false
 	}
 	if d.cmd.At.Before(c.AcceptedAt.Add(reflectedWithin)) {

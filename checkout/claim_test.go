@@ -2,6 +2,7 @@ package checkout_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -720,6 +721,7 @@ func TestCitizensNeverPayMoreThanIsOwed(t *testing.T) {
 			w.outcome(id, checkout.Outcome{Status: checkout.OutcomeApproved, Amount: w.sessions[id].Amount + 75, Currency: "XAF", HonourLate: true, ApprovedAt: w.now})
 		}
 		accept := func(id string) {
+			w.advance(time.Second)
 			s := w.sessions[id]
 			if !s.Paid() {
 				return
@@ -759,6 +761,7 @@ func TestCitizensNeverPayMoreThanIsOwed(t *testing.T) {
 			"refuse":  func(t *rapid.T) { w.outcome(session(t), checkout.Outcome{Status: checkout.OutcomeRefused}) },
 			"accept":  func(t *rapid.T) { accept(session(t)) },
 			"refund": func(t *rapid.T) {
+				w.advance(time.Second)
 				id := session(t)
 				w.ask(checkout.Command{SessionID: id, Do: checkout.OpenRefundRequest{By: "staff", Reason: "r"}})
 				for _, c := range w.sessions[id].Cases {
@@ -768,6 +771,7 @@ func TestCitizensNeverPayMoreThanIsOwed(t *testing.T) {
 				}
 			},
 			"staff tell the ERP of a reversal": func(t *rapid.T) {
+				w.advance(time.Second)
 				id := session(t)
 				for _, c := range w.sessions[id].Cases {
 					if !c.Open() || c.Kind != checkout.CaseReversal {
@@ -782,6 +786,7 @@ func TestCitizensNeverPayMoreThanIsOwed(t *testing.T) {
 				}
 			},
 			"late money is given back": func(t *rapid.T) {
+				w.advance(time.Second)
 				id := session(t)
 				for _, c := range w.sessions[id].Cases {
 					if c.Open() && (c.Kind == checkout.CaseLatePayment || c.Kind == checkout.CaseMismatch) {
@@ -793,6 +798,13 @@ func TestCitizensNeverPayMoreThanIsOwed(t *testing.T) {
 				w.advance(rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, 10 * time.Hour, 40 * time.Hour}).Draw(t, "wait"))
 			},
 			"": func(t *rapid.T) {
+				sessions := slices.Collect(maps.Values(w.sessions))
+				for due := range books.owed {
+					c := w.claims[checkout.ClaimKey{TenantID: agency, ERPDueRef: due}]
+					if said := checkout.AcceptedPayments(sessions, due, w.now); said.Left != c.Left || !said.AcceptedAt.Equal(c.AcceptedAt) {
+						t.Fatalf("%s: the sessions say %+v, the claim %+v", due, said, c)
+					}
+				}
 				paid := map[string]int64{}
 				for _, s := range w.sessions {
 					for _, due := range s.Dues() {

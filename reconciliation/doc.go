@@ -4,7 +4,7 @@
 // # Journal
 //
 // The table journal has one row (journal.Entry) for each event of a session and each
-// outcome of a delivery, later also for each line of a statement. No row is ever
+// outcome of a delivery. No row is ever
 // updated. The id and the columns of an entry are derived from its Kafka record, so a
 // second write, after a crash or by a replay, writes the same row. ReplacingMergeTree
 // keeps one of them, and FINAL shows one before the merge has happened. Every read of
@@ -66,8 +66,15 @@
 //
 // # Matching
 //
+// The table statement_lines has a row (journal.Line) for each line of an accepted statement,
+// from the topic reconciliation.statements, which internal/statements/intake writes. Its key
+// has the line's id and a hash of its content. Of several records of a key, from overlapping
+// statements, the one with the lowest offset stays. So the rows below an offset never change:
+// whoever reads up to a watermark finds the same rows in each run. A line that comes again with
+// other content is a second row.
+//
 // Package match decides which line of a statement proves which expected money. It is pure. Package
-// internal/statements reads the files. Nothing runs them yet.
+// internal/statements reads the files. Nothing runs match yet.
 //
 // # For analysts
 //

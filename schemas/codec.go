@@ -131,6 +131,16 @@ func (c *Codec) Decode(value []byte, r record.Record) error {
 	return nil
 }
 
+// NameOf returns the full Avro name of the record in a value, for topics with several
+// records. Its errors are those of Decode.
+func (c *Codec) NameOf(value []byte) (string, error) {
+	if len(value) < headerSize || value[0] != 0 {
+		return "", fmt.Errorf("no Confluent header: %w", ErrUndecodable)
+	}
+	v, err := c.await(binary.BigEndian.Uint32(value[1:]))
+	return v.name, err
+}
+
 // registryPatience is how long Decode waits for a registry that cannot be reached. It asks
 // the registry only for versions that are newer than this process.
 const registryPatience = 10 * time.Second

@@ -24,6 +24,7 @@ const (
 	TopicAttempts           = "deliveries.attempts"
 	TopicReferences         = "references"
 	TopicCases              = "cases.events"
+	TopicStatements         = "reconciliation.statements"
 	TopicPoisonCommands     = "checkout.commands.poison"
 	TopicPoisonCollections  = "collections.requests.poison"
 	TopicPoisonReadmodel    = "readmodel.poison"
@@ -84,6 +85,8 @@ func Topics() []Topic {
 	effect := func(name string, retention time.Duration, key, record string) Topic {
 		return Topic{Name: name, Partitions: defaultEffectPartitions, Retention: retention, Key: key, Records: []string{record}}
 	}
+	statements := effect(TopicStatements, 0, "agency, mode and account", "quittance.Statement")
+	statements.Records = append(statements.Records, "quittance.StatementLine")
 	return append(Checkout.Topics(FamilyRecords{
 		Commands: []string{"quittance.Command"},
 		State: []string{
@@ -107,6 +110,7 @@ func Topics() []Topic {
 		Topic{Name: TopicReferences, Partitions: 1, Compacted: true, Key: "counter", Records: []string{"quittance.ReferenceBlock"}},
 		// One partition: people make these events, and so the order is total.
 		Topic{Name: TopicCases, Partitions: 1, Key: "case_id", Records: []string{"quittance.Event"}},
+		statements,
 		poison(TopicPoisonCollections),
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),

@@ -78,6 +78,14 @@ func All() []Currency {
 // Code returns the ISO 4217 code, such as "XAF".
 func (c Currency) Code() string { return c.code }
 
+// Symbol returns what stands beside an amount: before the number in English, else after it.
+func (c Currency) Symbol(lang Language) string {
+	if lang == English {
+		return c.english
+	}
+	return c.french
+}
+
 // Decimals returns the number of decimals of the currency: 0 for XAF, JPY, KRW, CLP and
 // VND, 2 for the others.
 func (c Currency) Decimals() int { return c.decimals }

@@ -10,6 +10,7 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/dev/bench"
 	"quittance/dev/bench/delivery"
+	"quittance/dev/bench/letters"
 	"quittance/dev/bench/live"
 	"quittance/dev/bench/reports"
 )
@@ -21,7 +22,7 @@ func benchmark() cli.Command {
 	cmd.Commands = []cli.Command{
 		benchCreate("create", "Measure creations per second, beside the raw echo of the same broker",
 			"bench create", "bench create --broker 127.0.0.1:9092 --seconds 2 --rounds 1"),
-		benchQuota(), benchDelivery(), benchLive(), benchReports(),
+		benchQuota(), benchDelivery(), benchLive(), benchLetters(), benchReports(),
 	}
 	return cmd
 }
@@ -73,6 +74,21 @@ func benchLive() cli.Command {
 		}, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log
 			return live.Run(ctx, b, m.Out)
+		})
+}
+
+func benchLetters() cli.Command {
+	b := letters.Config{}
+	return benchCommand("letters", "Measure how soon the receipt of a payment is at the payer's mail server",
+		[]string{"bench letters", "bench letters --broker kafka --rate 50"}, nil, func(f *pflag.FlagSet) {
+			f.StringVar(&b.Broker, "broker", brokerKafka, "broker of the installation: embedded, kafka, or host:port of a running Kafka")
+			f.StringVar(&b.Registry, "registry", "deploy/dev/registry.yaml", "demo registry file")
+			countVar(f, &b.Rate, "rate", 50, "payments a second")
+			countVar(f, &b.Warmup, "warmup", 60, "seconds of payments before those that are measured")
+			countVar(f, &b.Seconds, "seconds", 60, "seconds of payments that are measured")
+		}, func(ctx context.Context, m *cli.Meta) error {
+			b.Log = m.Log
+			return letters.Run(ctx, b, m.Out)
 		})
 }
 

@@ -20,5 +20,5 @@
 // for all requests that arrive during it (no coordinated omission).
 //
 // Subpackages measure other things: flood the quota, delivery the webhooks, live the
-// pages. They share installation, client, topics and measure.
+// pages, letters the receipts by e-mail. They share installation, client, topics and measure.
 package bench

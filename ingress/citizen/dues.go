@@ -220,7 +220,8 @@ func (s *Service) listOf(ctx context.Context, who Visitor, answers []answered) (
 		list.Sources = append(list.Sources, Source{Link: a.link, Status: a.Status, AsOf: a.AsOf})
 		for _, d := range a.Dues {
 			due := Due{Link: a.link, Due: d, Overdue: d.Overdue(now)}
-			due.settle(claimed[a.link.Agency.ID][d.Ref], who.ID, a.from())
+			of := claimed[a.link.Agency.ID][d.Ref]
+			due.settle(of, checkout.AcceptedPayments(sessionsOf(of), d.Ref, a.from()), who.ID, a.from())
 			list.Dues = append(list.Dues, due)
 		}
 		for _, r := range a.Refused {
@@ -260,9 +261,18 @@ func claimsOf(sessions []checkout.Session) claims {
 	return out
 }
 
-// settle sets what the sessions that claim the due, or have paid it, make of it. It is for
-// display: the processor decides about a checkout.
-func (d *Due) settle(claims []claim, citizenID string, pulledAt time.Time) {
+func sessionsOf(claims []claim) []checkout.Session {
+	out := make([]checkout.Session, len(claims))
+	for i, c := range claims {
+		out[i] = c.session
+	}
+	return out
+}
+
+// settle sets what the sessions that claim the due, or have paid it, make of it. accepted are
+// its payments that the ERP has accepted. It is for display: the processor decides about a
+// checkout.
+func (d *Due) settle(claims []claim, accepted checkout.Claim, citizenID string, pulledAt time.Time) {
 	d.State, d.Replaceable = Payable, true
 	if d.Paid() {
 		d.State, d.Replaceable = Paid, false
@@ -284,39 +294,8 @@ func (d *Due) settle(claims []claim, citizenID string, pulledAt time.Time) {
 			}
 		}
 	}
-	if unreflected(claims, d.Due, pulledAt) {
+	if !accepted.Shown(pulledAt, d.Outstanding) {
 		d.State = Recording
 	}
 	d.Replaceable = d.Replaceable && d.State == InPayment
-}
-
-// acceptanceCounts is how long an acceptance says what the ERP must have left of a due.
-const acceptanceCounts = 90 * 24 * time.Hour
-
-// unreflected reports whether the ERP has accepted a payment of the due, and its answer does
-// not show it. The processor keeps what the ERP must have left over all payments; this is
-// what follows from the last one, with what was given back since.
-func unreflected(claims []claim, d erp.Due, pulledAt time.Time) bool {
-	var last claim
-	for _, c := range claims {
-		if at := c.item.Confirmation.SettledAt; at.After(last.item.Confirmation.SettledAt) {
-			last = c
-		}
-	}
-	accepted := last.item.Confirmation.SettledAt
-	switch {
-	case accepted.IsZero(), !pulledAt.Before(accepted.Add(acceptanceCounts)):
-		return false
-	case !pulledAt.After(accepted):
-		return true
-	case last.item.Outstanding == 0, last.item.Confirmation.Status == checkout.ConfirmationRecorded: // people have looked
-		return false
-	}
-	left := last.item.Outstanding - last.item.Amount
-	for _, c := range claims {
-		if !c.item.Confirmation.SettledAt.IsZero() && c.session.ReversedAt.After(accepted) {
-			left += c.item.Amount
-		}
-	}
-	return d.Outstanding > left
 }

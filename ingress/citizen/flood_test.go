@@ -1,6 +1,7 @@
 package citizen_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -131,5 +132,76 @@ func TestAGuessedCode(t *testing.T) {
 		if a := b.call(http.MethodPost, "/sign-in/verify", object{"phone": typed, "code": code}); a.status != status {
 			t.Errorf("after %d wrong codes the right one answers %d, want %d", wrong, a.status, status)
 		}
+	}
+}
+
+// A flood of sign-ins that hangs in Postgres leaves connections for people who have signed in.
+// It took them all, and their pages hung with it.
+func TestPagesDuringAFloodOfSignIns(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	signedIn := w.signedIn(1)
+	link := signedIn.link(agency, "TP-1001")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tx, err := w.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := tx.Exec(ctx, `LOCK TABLE sign_in_requests, passkey_challenges`); err != nil {
+		t.Fatal(err)
+	}
+	var statuses map[int]int
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		statuses = w.flood([]string{w.url}, 24, func(i int) string { return fmt.Sprintf("192.0.2.%d", i) }, func(i int) object { return object{"email": fmt.Sprintf("flood%d@example.org", i)} })
+	}()
+	for hang := 0; hang < 2; { // the flood has the connections that it can get
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE relation = 'sign_in_requests'::regclass AND NOT granted`).Scan(&hang); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// 60 calls are answered while the flood hangs.
+	for range 30 {
+		w.within(ctx, "me", func() {
+			if a := signedIn.call(http.MethodGet, "/me", nil); a.status != http.StatusOK || !strings.Contains(a.raw, link) {
+				t.Errorf("me answers %d %s", a.status, a.raw)
+			}
+		})
+		w.within(ctx, "dues", func() {
+			if a := signedIn.call(http.MethodGet, "/dues", nil); a.status != http.StatusOK {
+				t.Errorf("dues answers %d %s", a.status, a.raw)
+			}
+		})
+	}
+	if a := w.browse().call(http.MethodPost, "/sign-in/passkey/begin", nil); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") == "" {
+		t.Errorf("beginning a sign-in with a passkey answers %d", a.status)
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		t.Fatal("the flood hangs as long as Postgres does")
+	}
+	t.Logf("the flood was answered %v while Postgres hung", statuses)
+	if statuses[http.StatusTooManyRequests] != 24 {
+		t.Errorf("the flood was answered %v, want 24 times 429", statuses)
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.signedIn(2)
+}
+
+// within fails the test if do does not end before ctx.
+func (w *world) within(ctx context.Context, what string, do func()) {
+	w.t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		w.t.Fatalf("%s is not answered while sign-ins hang", what)
 	}
 }

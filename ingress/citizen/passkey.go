@@ -54,7 +54,7 @@ func (s *Service) RemovePasskey(ctx context.Context, session secret.Text, id str
 // (PublicKeyCredentialRequestOptionsJSON below publicKey). They are the same for everybody.
 func (s *Service) BeginPasskeySignIn(ctx context.Context, browser Browser) (json.RawMessage, error) {
 	options, err := s.passkeys.BeginSignIn(ctx, browser.Secret)
-	return options, passkeyRefusal(err, CodePasskeyRefused)
+	return options, s.signInError(passkeyRefusal(err, CodePasskeyRefused))
 }
 
 // PasskeySignIn signs in with a passkey.
@@ -71,7 +71,7 @@ type PasskeySignIn struct {
 func (s *Service) SignInWithPasskey(ctx context.Context, q PasskeySignIn) (session secret.Text, who citizens.Citizen, err error) {
 	session, who, err = s.passkeys.FinishSignIn(ctx, q.Browser, q.Response)
 	if err != nil {
-		if err = passkeyRefusal(err, CodePasskeyRefused); RefusalOf(err).Code == CodePasskeyRefused {
+		if err = s.signInError(passkeyRefusal(err, CodePasskeyRefused)); RefusalOf(err).Code == CodePasskeyRefused {
 			s.signIns.WithLabelValues("passkey_refused").Inc()
 		}
 		return secret.Text{}, citizens.Citizen{}, err

@@ -110,7 +110,7 @@ type Service struct {
 	messages chan notify.Message
 
 	codes, signIns, links *prometheus.CounterVec
-	unsent                prometheus.Counter
+	unsent, busy          prometheus.Counter
 }
 
 // NewService makes a Service.
@@ -136,6 +136,9 @@ func NewService(cfg Config) (*Service, error) {
 		}, []string{"outcome"}),
 		unsent: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_citizen_codes_unsent_total", Help: "Sign-in codes that could not be handed over to be sent.",
+		}),
+		busy: with.NewCounter(prometheus.CounterOpts{
+			Name: "quittance_citizen_sign_ins_busy_total", Help: "Calls of signing in that were refused because too many were under way at this instance.",
 		}),
 	}
 	for _, v := range citizens.Verdicts() {

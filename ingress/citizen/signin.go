@@ -20,6 +20,9 @@ import (
 // that of the last hour.
 const clientRetry = 10 * time.Minute
 
+// busyRetry is the RetryAfter of a sign-in that found too many others under way.
+const busyRetry = 5 * time.Second
+
 // SignInRequest asks for a code.
 type SignInRequest struct {
 	Address contact.Address
@@ -36,7 +39,8 @@ var channels = map[contact.Kind]provider.Channel{contact.Phone: provider.Channel
 
 // SignIn sends a code to an address, within the limits. It returns nil whether a code is sent
 // or not, in the same time: the message is sent afterwards. Only a client that has asked too
-// often is refused, with generic.rate_limited.
+// often is refused, with generic.rate_limited, and any other while too many sign-ins are under
+// way.
 func (s *Service) SignIn(ctx context.Context, q SignInRequest) error {
 	code, verdict, err := s.cfg.Citizens.Begin(ctx, citizens.Request{Address: q.Address, Browser: q.Browser, Client: q.Client})
 	if verdict != "" {
@@ -46,7 +50,7 @@ func (s *Service) SignIn(ctx context.Context, q SignInRequest) error {
 	case errors.Is(err, citizens.ErrTooManyRequests):
 		return limited(clientRetry)
 	case err != nil:
-		return err
+		return s.signInError(err)
 	case verdict != citizens.Sent:
 		return nil
 	}
@@ -65,6 +69,16 @@ func (s *Service) SignIn(ctx context.Context, q SignInRequest) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// signInError is the refusal of a sign-in for which there are too many others. Other errors stay
+// as they are.
+func (s *Service) signInError(err error) error {
+	if errors.Is(err, citizens.ErrBusy) {
+		s.busy.Inc()
+		return limited(busyRetry)
+	}
+	return err
 }
 
 // VerifyRequest enters a code.
@@ -87,7 +101,7 @@ func (s *Service) Verify(ctx context.Context, q VerifyRequest) (session secret.T
 		s.signIns.WithLabelValues("refused").Inc()
 		return secret.Text{}, citizens.Citizen{}, refused(CodeInvalid)
 	case err != nil:
-		return secret.Text{}, citizens.Citizen{}, err
+		return secret.Text{}, citizens.Citizen{}, s.signInError(err)
 	case who.First:
 		s.signIns.WithLabelValues("first").Inc()
 	default:

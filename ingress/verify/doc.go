@@ -1,3 +1,19 @@
-// Package verify is where anybody checks receipts: the key set at /.well-known/jwks.json (RFC
-// 7517, RFC 8615).
+// Package verify is where anybody checks receipts, on the host of the checkout:
+//
+//	/.well-known/jwks.json    the public keys (RFC 7517, RFC 8615)
+//	/q                        a page that checks a receipt in the browser, also without network
+//	                          after the first visit; a form does the same without a script
+//	/q/status/{jti}           whether the payment of a receipt stands: paid, reversed, unknown
+//	/q/reversed/{kid}.json    the reversed payments among the receipts of a key, signed with it
+//
+// The token of a receipt is in the fragment of the address of its QR code, which browsers do
+// not send: checking a receipt tells the service the id of its transaction, not more. Only the
+// tokens of revoked keys are sent, because only the record proves them.
+//
+// A jti is a UUID of version 7, 74 bits of which are random, and the calls without a key of a client are
+// limited, so that nobody finds payments by trying; what the answer to a hit tells is that some
+// payment was made.
+//
+// The scripts are made from script/ by `go generate ./sdk`. Browsers whose WebCrypto lacks
+// Ed25519 load @noble/ed25519 in addition.
 package verify

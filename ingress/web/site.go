@@ -38,6 +38,8 @@ type Config struct {
 	// Script is the only script that the policy allows, on the pages that have a use for it
 	// (View.Script). Pages must work without it. May be empty.
 	Script []byte
+	// Policy has further directives of the Content-Security-Policy. May be empty.
+	Policy string
 }
 
 // Site is one set of pages with a common layout and a common path. Safe for
@@ -47,6 +49,7 @@ type Site struct {
 	templates  map[string]*template.Template
 	stylePath  string
 	scriptPath string // empty without a script
+	policy     string // of a page without a script
 	sameSite   func(http.Handler) http.Handler
 }
 
@@ -55,9 +58,13 @@ type Site struct {
 func New(cfg Config) (*Site, error) {
 	s := &Site{
 		cfg: cfg, templates: map[string]*template.Template{}, stylePath: assetPath(cfg.Prefix, style, ".css"),
+		policy: "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
 	if len(cfg.Script) > 0 {
 		s.scriptPath = assetPath(cfg.Prefix, cfg.Script, ".js")
+	}
+	if cfg.Policy != "" {
+		s.policy += "; " + cfg.Policy
 	}
 	var err error
 	if s.sameSite, err = SameSite(originOf(cfg.PublicURL), s.setHeaders); err != nil {
@@ -88,6 +95,15 @@ func New(cfg Config) (*Site, error) {
 		s.templates[strings.TrimSuffix(path.Base(name), ".html")] = t
 	}
 	return s, nil
+}
+
+// Assets returns the addresses of the site's style and script.
+func (s *Site) Assets() []string {
+	out := []string{s.stylePath}
+	if s.scriptPath != "" {
+		out = append(out, s.scriptPath)
+	}
+	return out
 }
 
 // assetPath returns the path of a file of the site. It changes with the content.
@@ -125,13 +141,10 @@ func (s *Site) Routes(r chi.Router, pages, forms func(chi.Router)) {
 	})
 }
 
-// policy is the Content-Security-Policy of a page without a script.
-const policy = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-
 // setHeaders sets the headers of a page of a site without a script.
 func (s *Site) setHeaders(h http.Header) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	Protect(h, policy, "same-origin")
+	Protect(h, s.policy, "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Permissions-Policy", "payment=(), camera=(), microphone=(), geolocation=()")
 	h.Set("Vary", "Accept-Language, Cookie")
@@ -153,7 +166,7 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, name st
 	}
 	s.setHeaders(w.Header())
 	if v := page.layout(); v.Script != "" {
-		allowed := policy + "; script-src 'self'"
+		allowed := s.policy + "; script-src 'self'"
 		if v.Fetches {
 			allowed += "; connect-src 'self'"
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
@@ -319,35 +320,146 @@ func TestPrefixes(t *testing.T) {
 	o.want(phone(t, 50), citizens.Sent) // six of 27 are entered
 }
 
-// At least 200 messages an hour, and three times the busiest hour of a week.
+// sms asks for codes for numbers with a prefix each, and returns how many are sent. The rest
+// must be refused by the limit of the service.
+func (o *office) sms(s *citizens.Store, n int) (sent int) {
+	o.t.Helper()
+	for i := range n {
+		switch _, v, err := s.Begin(o.t.Context(), citizens.Request{Address: phone(o.t, i*10_000), Browser: browser, Client: uuid.NewString()}); {
+		case err != nil:
+			o.t.Fatal(err)
+		case v == citizens.Sent:
+			sent++
+		case v != citizens.ServiceLimit:
+			o.t.Fatalf("verdict %s", v)
+		}
+	}
+	return sent
+}
+
+// longAgo moves all requests to an hour of their own, days ago.
+func (o *office) longAgo(days int) {
+	o.t.Helper()
+	if _, err := o.pool.Exec(o.t.Context(), `UPDATE sign_in_requests SET at = date_trunc('hour', $2::timestamptz) - make_interval(days => $1) WHERE at > $2::timestamptz - interval '2 hours'`, days, o.cfg.Now()); err != nil {
+		o.t.Fatal(err)
+	}
+	o.wait(2 * time.Minute)
+}
+
+// At least 200 messages an hour, and three times the codes that were entered in the busiest
+// hour of a week. An attack that caused 200 messages an hour raised the limit to 600, then to
+// 1800, because messages that were sent counted.
 func TestLimitOfTheService(t *testing.T) {
 	t.Parallel()
 	o := open(t)
-	send := func(from, n int) (sent int) {
-		for i := range n {
-			if _, v := o.begin(phone(t, (from+i)*10_000), browser); v == citizens.Sent {
-				sent++
-			} else if v != citizens.ServiceLimit {
-				t.Fatalf("verdict %s", v)
-			}
-		}
-		return sent
-	}
-	if got := send(0, 201); got != 200 {
+	if got := o.sms(o.Store, 201); got != 200 {
 		t.Errorf("%d messages in the first hour, want 200", got)
 	}
-	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now()); err != nil || !s.SMSStopped {
-		t.Errorf("%+v, %v", s, err)
+	stopped := func(after time.Duration) bool {
+		t.Helper()
+		s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now().Add(after), citizens.DefaultSMSPerHour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.SMSStopped
 	}
-	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now().Add(time.Hour)); err != nil || s.SMSStopped {
-		t.Errorf("an hour later: %+v, %v", s, err)
+	if !stopped(0) || stopped(time.Hour) {
+		t.Errorf("the alert is %v now and %v an hour later", stopped(0), stopped(time.Hour))
 	}
 	o.want(email(t, 1), citizens.Sent)
-	if _, err := o.pool.Exec(t.Context(), `UPDATE sign_in_requests SET at = date_trunc('hour', at) - interval '6 days'`); err != nil {
+	o.longAgo(6)
+	if got := o.sms(o.Store, 201); got != 200 {
+		t.Errorf("%d messages after 200 that nobody entered, want 200", got)
+	}
+	o.longAgo(5)
+	if _, err := o.pool.Exec(t.Context(), `UPDATE sign_in_requests SET entered = true WHERE id IN (SELECT id FROM sign_in_requests WHERE sent AND prefix IS NOT NULL ORDER BY id LIMIT 70)`); err != nil {
 		t.Fatal(err)
 	}
-	if got := send(0, 250); got != 250 {
-		t.Errorf("%d messages after a busy week, want 250", got)
+	if got := o.sms(o.Store, 211); got != 210 {
+		t.Errorf("%d messages after an hour with 70 entered codes, want 210", got)
+	}
+	o.longAgo(4)
+	o.cfg.SMSPerHour = 205
+	if got := o.sms(o.instance(o.pool), 206); got != 205 {
+		t.Errorf("%d messages with a ceiling of 205", got)
+	}
+	o.cfg.SMSPerHour = -1
+	if _, err := citizens.New(o.cfg); err == nil {
+		t.Error("a ceiling below 0 is accepted")
+	}
+}
+
+// One code of several is entered: the others were paid for and led to nothing. All codes of
+// the address counted as entered, so that one of ten kept a prefix open.
+func TestOnlyTheEnteredCodeCounts(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	a := phone(t, 1)
+	for n := range 3 {
+		if _, v := o.begin(a, secret.NewText(fmt.Sprint("stranger", n))); v != citizens.Sent {
+			t.Fatalf("verdict %s", v)
+		}
+		o.wait(3 * time.Minute)
+	}
+	if err := o.enter(a, browser, o.want(a, citizens.Sent).Reveal()); err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := o.pool.Query(t.Context(), `SELECT entered FROM sign_in_requests ORDER BY id`)
+	entered, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+	if err != nil || !slices.Equal(entered, []bool{false, false, false, true}) {
+		t.Errorf("entered: %v, %v", entered, err)
+	}
+	o.want(a, citizens.Sent) // the waits begin again
+}
+
+// hold takes locks of the service until the test ends, or release is called.
+func (o *office) hold(names ...string) (release func()) {
+	o.t.Helper()
+	tx, err := o.pool.Begin(o.t.Context())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	release = func() { _ = tx.Rollback(context.Background()) }
+	o.t.Cleanup(release)
+	for _, name := range names {
+		if _, err := tx.Exec(o.t.Context(), `SELECT pg_advisory_xact_lock($1)`, citizens.LockKey(name)); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	return release
+}
+
+// A client above its limit waits for no lock, and only a code that will be sent waits for that
+// of the whole service. Every request waited for it, and for as long as it took.
+func TestWhoWaitsForTheService(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	ask := func(a contact.Address, client string) (citizens.Verdict, error) {
+		_, v, err := o.Begin(t.Context(), citizens.Request{Address: a, Browser: browser, Client: client})
+		return v, err
+	}
+	for n := range 60 {
+		if v, err := ask(email(t, n), "192.0.2.7"); v != citizens.Sent {
+			t.Fatal(v, err)
+		}
+	}
+	release := o.hold("service", "client|192.0.2.7")
+	if v, err := ask(email(t, 70), "192.0.2.7"); !errors.Is(err, citizens.ErrTooManyRequests) {
+		t.Errorf("a client above its limit: %s, %v", v, err)
+	}
+	if v, err := ask(email(t, 71), "192.0.2.8"); v != citizens.Sent {
+		t.Errorf("a code by e-mail: %s, %v", v, err)
+	}
+	if v, err := ask(phone(t, 1), "192.0.2.9"); !errors.Is(err, citizens.ErrBusy) {
+		t.Errorf("a code by SMS while the lock is held: %s, %v", v, err)
+	}
+	release()
+	if got := o.sms(o.Store, 201); got != 200 {
+		t.Fatalf("%d messages", got)
+	}
+	o.hold("service")
+	if v, err := ask(phone(t, 250*10_000), "192.0.2.10"); v != citizens.ServiceLimit {
+		t.Errorf("above the limit of the service: %s, %v", v, err)
 	}
 }
 
@@ -520,7 +632,7 @@ func TestNobodyLocksOutTheOwner(t *testing.T) {
 	if p.Failures != citizens.FailuresOfSubject {
 		t.Errorf("%d failures are counted", p.Failures)
 	}
-	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now()); err != nil || s.Guessed != 1 {
+	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now(), citizens.DefaultSMSPerHour); err != nil || s.Guessed != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if list, err := o.Attentions(t.Context(), agency, false); err != nil || len(list) != 1 || list[0].Failures != citizens.FailuresOfSubject || !list[0].AskedAt.IsZero() {

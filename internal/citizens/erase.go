@@ -15,7 +15,7 @@ import (
 // is recorded and holds no personal data. erased is false if nothing was stored.
 func (s *Store) Erase(ctx context.Context, actor operation.Actor, a contact.Address, reason string) (erased bool, err error) {
 	address := s.hash(a)
-	err = s.locked(ctx, "erasing a citizen's account", [][]byte{append([]byte("address|"), address...)}, func(tx pgx.Tx) error {
+	err = s.locked(ctx, "erasing a citizen's account", [][]byte{addressLock(address)}, func(tx pgx.Tx) error {
 		hashes := [][]byte{address}
 		rows, _ := tx.Query(ctx, `SELECT hash FROM citizen_addresses WHERE citizen_id = (SELECT citizen_id FROM citizen_addresses WHERE hash = $1)`, address) // the rows return its error
 		others, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])

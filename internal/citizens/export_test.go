@@ -15,3 +15,6 @@ func CheckedCode(values []byte) string {
 	sum := checkOf(out)
 	return string(append(out, alphabet[sum>>5], alphabet[sum&31]))
 }
+
+// LockKey is lockKey of a name.
+func LockKey(name string) int64 { return lockKey([]byte(name)) }

@@ -192,7 +192,7 @@ func (k *Passkeys) challenge(ctx context.Context, browser secret.Text, purpose s
 	batch.Queue(`DELETE FROM passkey_challenges WHERE (browser, purpose) IN (SELECT browser, purpose FROM passkey_challenges WHERE at <= $1 LIMIT 100 FOR UPDATE SKIP LOCKED)`, now.Add(-ChallengeLifetime))
 	batch.Queue(`INSERT INTO passkey_challenges (browser, purpose, session, at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (browser, purpose) DO UPDATE SET session = excluded.session, at = excluded.at`, browserHash(browser), purpose, session, now)
-	return k.store.cfg.Pool.SendBatch(ctx, batch).Close()
+	return k.store.locked(ctx, "storing a challenge", nil, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() })
 }
 
 // answered takes the challenge of a browser: it is used up, whatever the answer is.
@@ -316,6 +316,11 @@ func (k *Passkeys) BeginSignIn(ctx context.Context, browser secret.Text) (json.R
 	if k.party == nil {
 		return nil, ErrNoPasskeys
 	}
+	done, err := k.store.admit(ctx)
+	if err != nil {
+		return nil, failed("beginning a sign-in with a passkey", err)
+	}
+	defer done()
 	options, data, err := k.party.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
 	if err == nil {
 		err = k.challenge(ctx, browser, purposeSignIn, data)
@@ -333,6 +338,11 @@ func (k *Passkeys) FinishSignIn(ctx context.Context, browser secret.Text, respon
 	if k.party == nil {
 		return secret.Text{}, Citizen{}, ErrNoPasskeys
 	}
+	done, err := k.store.admit(ctx)
+	if err != nil {
+		return secret.Text{}, Citizen{}, failed(what, err)
+	}
+	defer done()
 	data, err := k.answered(ctx, browser, purposeSignIn)
 	if err != nil {
 		return secret.Text{}, Citizen{}, failed(what, err)
@@ -342,7 +352,7 @@ func (k *Passkeys) FinishSignIn(ctx context.Context, browser secret.Text, respon
 		return secret.Text{}, Citizen{}, ErrPasskeyRefused
 	}
 	now := k.store.cfg.Now().UTC()
-	err = pgx.BeginFunc(ctx, k.store.cfg.Pool, func(tx pgx.Tx) error {
+	err = k.store.locked(ctx, what, nil, func(tx pgx.Tx) error {
 		if c, err = k.prove(ctx, tx, data, parsed, now); err != nil {
 			return err
 		}
@@ -350,7 +360,7 @@ func (k *Passkeys) FinishSignIn(ctx context.Context, browser secret.Text, respon
 		return err
 	})
 	if err != nil {
-		return secret.Text{}, Citizen{}, failed(what, err)
+		return secret.Text{}, Citizen{}, err
 	}
 	addresses, err := k.store.Addresses(ctx, c.ID)
 	for _, a := range addresses {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,7 +36,7 @@ const (
 	prefixSample    = 20 // codes to a prefix from which on it may be closed
 	prefixEntered   = 5  // one in so many must be entered
 	serviceLeast    = 200
-	serviceMultiple = 3 // of the busiest hour of the last seven days
+	serviceMultiple = 3 // of the codes that people entered in the busiest hour of the last seven days
 )
 
 // resendAfter is the wait before the next code to an address: after the first code of a day
@@ -53,7 +54,7 @@ const (
 	AddressLimit  Verdict = "address_limit"
 	PrefixLimit   Verdict = "prefix_limit"
 	PrefixClosed  Verdict = "prefix_closed" // too few codes to the prefix are entered
-	ServiceLimit  Verdict = "service_limit" // by SMS; e-mail goes on
+	ServiceLimit  Verdict = "service_limit" // of the whole service by SMS; e-mail goes on
 	ClientLimited Verdict = "client_limit"  // with ErrTooManyRequests
 )
 
@@ -80,29 +81,35 @@ type Request struct {
 
 // Begin decides about a request for a code. With the verdict Sent it returns the code to
 // send; an earlier code of the address in that browser is void. Whether the address has an
-// account changes nothing.
+// account changes nothing. The error is ErrTooManyRequests or ErrBusy for a call that may be
+// repeated later.
+//
+// Its locks are taken from the narrow to the wide, each when the limits before it allow the
+// code: a client above its limit waits for none, and the lock of the whole service is taken
+// only for a code that will be sent, so at most as often as its limit allows.
 func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdict, err error) {
-	now := s.cfg.Now().UTC()
-	code, err = newCode()
+	done, err := s.admit(ctx)
 	if err != nil {
+		return secret.Text{}, "", failed(decidingCode, err)
+	}
+	defer done()
+	a := asked{Request: q, now: s.cfg.Now().UTC(), address: s.hash(q.Address), prefix: s.prefixHash(q.Address)}
+	if code, err = newCode(); err != nil {
 		return secret.Text{}, "", err
 	}
-	address, prefix := s.hash(q.Address), s.prefixHash(q.Address)
-	names := [][]byte{append([]byte("address|"), address...), []byte("client|" + q.Client), []byte("service")}
-	if prefix != nil {
-		names = append(names, append([]byte("prefix|"), prefix...))
-	}
-	err = s.locked(ctx, "deciding about a sign-in code", names, func(tx pgx.Tx) error {
-		if v, err = s.verdict(ctx, tx, q, address, prefix, now); err != nil || v == ClientLimited {
+	err = s.locked(ctx, decidingCode, nil, func(tx pgx.Tx) error {
+		if v, err = s.verdict(ctx, tx, a); err != nil || v == ClientLimited {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO sign_in_requests (at, client, address, prefix, sent) VALUES ($1, $2, $3, $4, $5)`,
-			now, q.Client, address, prefix, v == Sent); err != nil || v != Sent {
+		const request = `INSERT INTO sign_in_requests (at, client, address, prefix, sent) VALUES ($1, $2, $3, $4, $5)`
+		if v != Sent {
+			_, err := tx.Exec(ctx, request, a.now, q.Client, a.address, a.prefix, false)
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO sign_in_codes (address, browser, mac, tries, sent_at) VALUES ($1, $2, $3, 0, $4)
-			ON CONFLICT (address, browser) DO UPDATE SET mac = excluded.mac, tries = 0, sent_at = excluded.sent_at`,
-			address, browserHash(q.Browser), s.codeMAC(address, q.Browser, code.Reveal()), now)
+		_, err := tx.Exec(ctx, `WITH request AS (`+request+` RETURNING id)
+			INSERT INTO sign_in_codes (address, browser, mac, tries, sent_at, request) SELECT $3, $6, $7, 0, $1, id FROM request
+			ON CONFLICT (address, browser) DO UPDATE SET mac = excluded.mac, tries = 0, sent_at = excluded.sent_at, request = excluded.request`,
+			a.now, q.Client, a.address, a.prefix, true, browserHash(q.Browser), s.codeMAC(a.address, q.Browser, code.Reveal()))
 		return err
 	})
 	switch {
@@ -116,71 +123,165 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 	return code, Sent, nil
 }
 
-// verdict counts under the locks of Begin.
-func (s *Store) verdict(ctx context.Context, tx pgx.Tx, q Request, address, prefix []byte, now time.Time) (Verdict, error) {
-	hour, day := now.Add(-time.Hour), now.Add(-24*time.Hour)
-	clientMost := client4Hour
-	if strings.Contains(q.Client, ":") { // an IPv6 network
-		clientMost = client6Hour
+const decidingCode = "deciding about a sign-in code"
+
+// asked is a request for a code with what the limits count it by.
+type asked struct {
+	Request
+
+	now             time.Time
+	address, prefix []byte // prefix is nil for an e-mail address
+}
+
+// verdict decides in a transaction, which then holds the locks of what was counted.
+func (s *Store) verdict(ctx context.Context, tx pgx.Tx, a asked) (Verdict, error) {
+	// Requests are only added: what is too many without the lock, is so under it.
+	limited, err := a.clientLimited(ctx, tx)
+	if err == nil && !limited {
+		if err = lock(ctx, tx, []byte("client|"+a.Client)); err == nil {
+			limited, err = a.clientLimited(ctx, tx)
+		}
 	}
-	var ofClient, inHour, inDay, unanswered int
-	var last *time.Time
-	err := tx.QueryRow(ctx, `
-		SELECT (SELECT count(*) FROM sign_in_requests WHERE client = $1 AND at > $3),
-			count(*) FILTER (WHERE at > $3), count(*), count(*) FILTER (WHERE NOT entered), max(at)
-		FROM sign_in_requests WHERE address = $2 AND at > $4 AND sent`, q.Client, address, hour, day).Scan(&ofClient, &inHour, &inDay, &unanswered, &last)
 	switch {
 	case err != nil:
 		return "", err
-	case ofClient >= clientMost:
+	case limited:
 		return ClientLimited, nil
-	case inHour >= addressHour, inDay >= addressDay:
-		return AddressLimit, nil
-	case last != nil && unanswered > 0 && now.Before(last.Add(resendAfter[min(unanswered, len(resendAfter))-1])):
-		return TooSoon, nil
 	}
-	if prefix == nil {
-		return Sent, nil
+	most := 0
+	if a.prefix != nil {
+		if most, err = s.smsLimit(ctx, tx, a.now); err != nil {
+			return "", err
+		}
 	}
-	return s.prefixVerdict(ctx, tx, prefix, now)
+	if err := lock(ctx, tx, addressLock(a.address)); err != nil {
+		return "", err
+	}
+	if v, err := a.addressVerdict(ctx, tx); err != nil || v != Sent || a.prefix == nil {
+		return v, err
+	}
+	if err := lock(ctx, tx, append([]byte("prefix|"), a.prefix...)); err != nil {
+		return "", err
+	}
+	if v, err := a.prefixVerdict(ctx, tx); err != nil || v != Sent {
+		return v, err
+	}
+	return a.serviceVerdict(ctx, tx, most)
 }
 
-// prefixVerdict counts what protects against messages that are caused to be paid for: those
-// to a block of numbers, and all.
-func (s *Store) prefixVerdict(ctx context.Context, tx pgx.Tx, prefix []byte, now time.Time) (Verdict, error) {
+func addressLock(address []byte) []byte { return append([]byte("address|"), address...) }
+
+// clientLimited reports whether the client has asked for as many codes as it may in an hour.
+func (a asked) clientLimited(ctx context.Context, db querier) (bool, error) {
+	most := client4Hour
+	if strings.Contains(a.Client, ":") { // an IPv6 network
+		most = client6Hour
+	}
+	var n int
+	err := db.QueryRow(ctx, `SELECT count(*) FROM sign_in_requests WHERE client = $1 AND at > $2`, a.Client, a.now.Add(-time.Hour)).Scan(&n)
+	return n >= most, err
+}
+
+func (a asked) addressVerdict(ctx context.Context, tx pgx.Tx) (Verdict, error) {
+	var inHour, inDay, unanswered int
+	var last *time.Time
+	// The waits begin again after a code that was entered.
+	err := tx.QueryRow(ctx, `
+		WITH day AS (SELECT id, at, entered FROM sign_in_requests WHERE address = $1 AND at > $3 AND sent)
+		SELECT count(*) FILTER (WHERE at > $2), count(*), count(*) FILTER (WHERE id > (SELECT coalesce(max(id), 0) FROM day WHERE entered)), max(at) FROM day`,
+		a.address, a.now.Add(-time.Hour), a.now.Add(-24*time.Hour)).Scan(&inHour, &inDay, &unanswered, &last)
+	switch {
+	case err != nil:
+		return "", err
+	case inHour >= addressHour, inDay >= addressDay:
+		return AddressLimit, nil
+	case last != nil && unanswered > 0 && a.now.Before(last.Add(resendAfter[min(unanswered, len(resendAfter))-1])):
+		return TooSoon, nil
+	}
+	return Sent, nil
+}
+
+// prefixVerdict counts what protects against messages to a block of numbers that are caused
+// to be paid for.
+func (a asked) prefixVerdict(ctx context.Context, tx pgx.Tx) (Verdict, error) {
 	var inHour, decided, entered int
 	var last *time.Time
 	err := tx.QueryRow(ctx, `
 		SELECT count(*) FILTER (WHERE at > $2), count(*) FILTER (WHERE entered OR at <= $4), count(*) FILTER (WHERE entered), max(at) FILTER (WHERE NOT entered)
 		FROM sign_in_requests WHERE prefix = $1 AND at > $3 AND sent`,
-		prefix, now.Add(-time.Hour), now.Add(-24*time.Hour), now.Add(-CodeLifetime)).Scan(&inHour, &decided, &entered, &last)
+		a.prefix, a.now.Add(-time.Hour), a.now.Add(-24*time.Hour), a.now.Add(-CodeLifetime)).Scan(&inHour, &decided, &entered, &last)
 	switch {
 	case err != nil:
 		return "", err
 	case inHour >= prefixHour:
 		return PrefixLimit, nil
-	case decided >= prefixSample && entered*prefixEntered < decided && last != nil && now.Before(last.Add(time.Hour)):
+	case decided >= prefixSample && entered*prefixEntered < decided && last != nil && a.now.Before(last.Add(time.Hour)):
 		// The hour begins with the last code that nobody entered. So one code an hour is sent,
 		// and more as soon as people enter theirs.
 		return PrefixClosed, nil
 	}
-	stopped, err := smsStopped(ctx, tx, now)
-	if err == nil && stopped {
-		return ServiceLimit, nil
-	}
-	return Sent, err
+	return Sent, nil
 }
 
-// smsStopped reports whether the whole service has sent as many codes by SMS in the last hour
-// as its limit allows.
-func smsStopped(ctx context.Context, db querier, now time.Time) (bool, error) {
-	var thisHour, busiest int
+// serviceVerdict counts the codes by SMS of the whole service. The count without the lock is
+// never too high, so that a flood above the limit does not take the lock.
+func (a asked) serviceVerdict(ctx context.Context, tx pgx.Tx, most int) (Verdict, error) {
+	n, err := smsSent(ctx, tx, a.now)
+	if err == nil && n < most {
+		if err = lock(ctx, tx, []byte("service")); err == nil {
+			n, err = smsSent(ctx, tx, a.now)
+		}
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case n >= most:
+		return ServiceLimit, nil
+	}
+	return Sent, nil
+}
+
+// smsSent counts the codes by SMS of the last hour.
+func smsSent(ctx context.Context, db querier, now time.Time) (n int, err error) {
+	err = db.QueryRow(ctx, `SELECT count(*) FROM sign_in_requests WHERE prefix IS NOT NULL AND sent AND at > $1`, now.Add(-time.Hour)).Scan(&n)
+	return n, err
+}
+
+// reference is the limit of the whole service, which changes slowly and costs more to read.
+type reference struct {
+	mu   sync.Mutex
+	at   time.Time // when it was read; zero for never
+	most int
+}
+
+// referenceFor is how long a limit of the whole service is used before it is read again.
+const referenceFor = time.Minute
+
+// smsLimit returns how many codes by SMS the whole service may send in this hour.
+func (s *Store) smsLimit(ctx context.Context, db querier, now time.Time) (int, error) {
+	r := &s.reference
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if since := now.Sub(r.at); !r.at.IsZero() && since >= 0 && since < referenceFor {
+		return r.most, nil
+	}
+	most, err := smsLimit(ctx, db, now, s.cfg.SMSPerHour)
+	if err == nil {
+		r.at, r.most = now, most
+	}
+	return most, err
+}
+
+// smsLimit is a multiple of the busiest hour. It counts codes that people have entered: who
+// only causes messages to be paid for does not raise the limit by them. Whoever enters codes,
+// too, reaches the ceiling at most.
+func smsLimit(ctx context.Context, db querier, now time.Time, ceiling int) (int, error) {
+	var busiest int
 	err := db.QueryRow(ctx, `
-		SELECT (SELECT count(*) FROM sign_in_requests WHERE prefix IS NOT NULL AND sent AND at > $1::timestamptz),
-			coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM sign_in_requests
-				WHERE prefix IS NOT NULL AND sent AND at > $2::timestamptz AND at <= $1::timestamptz GROUP BY date_trunc('hour', at)) h), 0)`,
-		now.Add(-time.Hour), now.Add(-7*24*time.Hour)).Scan(&thisHour, &busiest)
-	return thisHour >= max(serviceLeast, serviceMultiple*busiest), err
+		SELECT coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM sign_in_requests
+			WHERE prefix IS NOT NULL AND entered AND at > $2::timestamptz AND at <= $1::timestamptz GROUP BY date_trunc('hour', at)) h), 0)`,
+		now.Add(-time.Hour), now.Add(-7*24*time.Hour)).Scan(&busiest)
+	return min(ceiling, max(serviceLeast, serviceMultiple*busiest)), err
 }
 
 // Citizen is an account.
@@ -199,7 +300,12 @@ func (s *Store) Enter(ctx context.Context, a contact.Address, browser secret.Tex
 	now := s.cfg.Now().UTC()
 	address := s.hash(a)
 	valid := false
-	err = s.locked(ctx, "signing in", [][]byte{append([]byte("address|"), address...)}, func(tx pgx.Tx) error {
+	done, err := s.admit(ctx)
+	if err != nil {
+		return secret.Text{}, Citizen{}, failed("signing in", err)
+	}
+	defer done()
+	err = s.locked(ctx, "signing in", [][]byte{addressLock(address)}, func(tx pgx.Tx) error {
 		if valid, err = s.enterCode(ctx, tx, address, browser, code, now); err != nil || !valid {
 			return err // a wrong try commits too
 		}
@@ -226,9 +332,10 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 	var mac []byte
 	var tries, failures int
 	var sentAt time.Time
+	var request *int64
 	err := tx.QueryRow(ctx, `
-		SELECT mac, tries, sent_at, (SELECT count(*) FROM sign_in_failures f WHERE f.address = $1 AND f.at > $3)
-		FROM sign_in_codes WHERE address = $1 AND browser = $2`, address, browserHash(browser), now.Add(-24*time.Hour)).Scan(&mac, &tries, &sentAt, &failures)
+		SELECT mac, tries, sent_at, request, (SELECT count(*) FROM sign_in_failures f WHERE f.address = $1 AND f.at > $3)
+		FROM sign_in_codes WHERE address = $1 AND browser = $2`, address, browserHash(browser), now.Add(-24*time.Hour)).Scan(&mac, &tries, &sentAt, &request, &failures)
 	want := s.codeMAC(address, browser, code) // made also for a browser without a code, so that it takes as long
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -247,7 +354,7 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 	if _, err := tx.Exec(ctx, `DELETE FROM sign_in_codes WHERE address = $1 AND browser = $2`, address, browserHash(browser)); err != nil {
 		return false, err
 	}
-	_, err = tx.Exec(ctx, `UPDATE sign_in_requests SET entered = true WHERE address = $1 AND sent AND at > $2`, address, now.Add(-24*time.Hour))
+	_, err = tx.Exec(ctx, `UPDATE sign_in_requests SET entered = true WHERE id = $1`, request) // the others of the address count as not entered
 	return true, err
 }
 

@@ -37,16 +37,22 @@ type State struct {
 	OldestRenewal, OldestNotice time.Duration
 }
 
-// ReadState reads the State. It needs no keys.
-func ReadState(ctx context.Context, pool *pgxpool.Pool, now time.Time) (s State, err error) {
+// ReadState reads the State. smsPerHour is that of the Config of the instances that send codes.
+// It needs no keys.
+func ReadState(ctx context.Context, pool *pgxpool.Pool, now time.Time, smsPerHour int) (s State, err error) {
 	now = now.UTC()
 	var renewal, notice *time.Time
 	err = pool.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM (SELECT FROM link_failures WHERE at > $1 GROUP BY agency_id, livemode, subject_ref HAVING count(*) >= $2) f),
 			(SELECT min(asked_at) FROM link_renewals), (SELECT min(at) FROM citizen_notices WHERE sent_at IS NULL)`, now.Add(-failuresFor), FailuresOfSubject).Scan(&s.Guessed, &renewal, &notice)
+	var sent, most int
 	if err == nil {
-		s.SMSStopped, err = smsStopped(ctx, pool, now)
+		sent, err = smsSent(ctx, pool, now)
 	}
+	if err == nil {
+		most, err = smsLimit(ctx, pool, now, smsPerHour)
+	}
+	s.SMSStopped = err == nil && sent >= most
 	s.OldestRenewal, s.OldestNotice = age(renewal, now), age(notice, now)
 	return s, failed("reading what citizens' alerts watch", err)
 }

@@ -43,6 +43,18 @@ func (s *Store) TallyExpected(ctx context.Context, before time.Time) (tally.Tall
 		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
 }
 
+// Tally returns the line's part of a sum. Its status is the kind.
+func (l *Line) Tally() (tally.Key, tally.Count) {
+	return tally.Key{Live: l.Livemode, Currency: l.Currency, Status: l.Kind}, tally.Count{Events: 1, Amount: l.NetAmount}
+}
+
+// TallyLines returns the sums of all lines of statements that were imported before a time.
+func (s *Store) TallyLines(ctx context.Context, before time.Time) (tally.Tally, error) {
+	return s.tally(ctx, `SELECT livemode, currency, kind, toInt64(count()), sum(net_amount)
+		FROM statement_lines FINAL WHERE imported_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, kind
+		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
+}
+
 func (s *Store) tally(ctx context.Context, query string, before time.Time) (tally.Tally, error) {
 	rows, err := s.conn.Query(ctx, query, before.UnixMilli())
 	if err != nil {

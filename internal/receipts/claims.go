@@ -50,13 +50,13 @@ func NewClaims(host, agency string, s checkout.Session, transactionID string) (C
 	if !ok || s.Status != checkout.StatusCompleted || s.Collection == nil {
 		return Claims{}, ErrUnpaid
 	}
-	id, err := uuid.Parse(due.TransactionID)
-	if err != nil {
+	id, ok := IDOf(due.TransactionID)
+	if !ok {
 		return Claims{}, ErrUnpaid
 	}
 	at := document.PaidAt(s).Unix()
 	c := Claims{
-		Version: Version, Issuer: host, ID: base64.RawURLEncoding.EncodeToString(id[:]), IssuedAt: at, PaidAt: at,
+		Version: Version, Issuer: host, ID: id, IssuedAt: at, PaidAt: at,
 		NoticeRef: due.NoticeRef, PaymentRef: s.PaymentRef, Agency: agency, Service: shortened(due.ServiceLabel),
 		Amount: due.Amount, Currency: s.Currency, Channel: string(s.Collection.Channel), Subject: document.SubjectEnd(due.SubjectRef),
 	}
@@ -74,6 +74,15 @@ func shortened(service string) string {
 		return string(runes)
 	}
 	return string(runes[:maxService-1]) + "…"
+}
+
+// IDOf returns the jti of the receipt of a transaction. ok is false if the id is no UUID.
+func IDOf(transactionID string) (jti string, ok bool) {
+	id, err := uuid.Parse(transactionID)
+	if err != nil {
+		return "", false
+	}
+	return base64.RawURLEncoding.EncodeToString(id[:]), true
 }
 
 // TransactionID returns the id of the transaction as the API writes it. ok is false if the

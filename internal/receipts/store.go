@@ -99,6 +99,19 @@ func (s *Store) Signer(ctx context.Context, live bool, paidAt time.Time) (*Signe
 	return r.signer(s.cfg.Keys, k)
 }
 
+// SignerOf returns the signer of a key that is neither revoked nor unknown: else ErrUnknownKey.
+func (s *Store) SignerOf(ctx context.Context, kid string) (*Signer, error) {
+	r, err := s.ring(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k, ok := r.keys.Find(kid)
+	if !ok || !k.RevokedAt.IsZero() {
+		return nil, ErrUnknownKey
+	}
+	return r.signer(s.cfg.Keys, k)
+}
+
 // Issue returns the token of the receipt of a paid due, and the address that its QR code holds.
 // agency is the slug of the session's agency. Errors are those of NewClaims and Signer.
 func (s *Store) Issue(ctx context.Context, agency string, session checkout.Session, transactionID string) (token, address string, err error) {

@@ -19,6 +19,7 @@ import (
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/statements/intake"
 	"quittance/test/registries"
 )
 
@@ -186,7 +187,7 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rows := range []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, receipts.SealedKeys} {
+	for _, rows := range []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, receipts.SealedKeys, intake.Originals} {
 		people, err := rows.Count(t.Context(), h.Pool)
 		if err != nil {
 			t.Fatal(err)
@@ -197,6 +198,7 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"api_keys.hash": true, "cashin_pairs.api_key_hash": true, "cashin_pairs.secret_hash": true, "cashin_tokens.hash": true, "webhook_secrets.digest": true, // SHA-256
 		"deliveries.body": true, "sessions.snapshot": true, // what is sent; an event without secrets
 		"agencies.logo": true, "receipt_keys.public": true, // everybody sees them
+		"statement_original_parts.content": true, // encrypted with the sealed keys of statement_originals
 		// Hashes and MACs of the reference key, which never changes, and SHA-256.
 		"citizen_addresses.hash": true, "sign_in_codes.address": true, "sign_in_codes.browser": true, "sign_in_codes.mac": true, "sign_in_requests.address": true,
 		"sign_in_requests.prefix": true, "sign_in_failures.address": true, "citizen_sessions.token": true, "subject_contacts.address": true,

@@ -64,10 +64,7 @@ func (r *Reader) PaidBy(ctx context.Context, f CitizenFilter) (items []checkout.
 	if f.CitizenID == "" {
 		return nil, 0, nil
 	}
-	partitions := make([]int32, len(r.proven))
-	for p := range partitions {
-		partitions[p] = int32(p)
-	}
+	partitions := r.allPartitions()
 	items, err = r.read(ctx, partitions, func(batch *pgx.Batch, values *[][]byte) {
 		const paid = ` FROM sessions WHERE citizen_id = $1 AND livemode = $2 AND status = 'completed'`
 		batch.Queue(`SELECT count(*)`+paid, f.CitizenID, f.Live).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })

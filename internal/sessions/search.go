@@ -45,10 +45,7 @@ func (q Search) queue(batch *pgx.Batch, column string, each func(pgx.Rows) error
 // Search returns sessions, the newest first. It shows everything that was acknowledged, like
 // Session. Errors are ErrBehind and those of ctx.
 func (r *Reader) Search(ctx context.Context, q Search) ([]checkout.Session, error) {
-	partitions := make([]int32, len(r.proven))
-	for p := range partitions {
-		partitions[p] = int32(p)
-	}
+	partitions := r.allPartitions()
 	marks, err := r.barrier.Wait(ctx, partitions...)
 	if err != nil {
 		return nil, err

@@ -104,15 +104,17 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 	}
 	for _, id := range slices.Sorted(maps.Keys(last)) {
 		s := last[id]
+		transactions, paidAt, reversedAt := paidIn(s.Session)
 		batch.Queue(`
-			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot, citizen_id, dues)
-			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, nullif($10, ''), $11)
+			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot, citizen_id, dues, transactions, paid_at, reversed_at)
+			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, nullif($10, ''), $11, $12, $13, $14)
 			ON CONFLICT (id) DO UPDATE SET
 				application_id = excluded.application_id, livemode = excluded.livemode, order_id = excluded.order_id,
 				customer_id = excluded.customer_id, payment_ref = excluded.payment_ref, status = excluded.status,
-				sequence = excluded.sequence, snapshot = excluded.snapshot, citizen_id = excluded.citizen_id, dues = excluded.dues
+				sequence = excluded.sequence, snapshot = excluded.snapshot, citizen_id = excluded.citizen_id, dues = excluded.dues,
+				transactions = excluded.transactions, paid_at = excluded.paid_at, reversed_at = excluded.reversed_at
 			WHERE s.sequence < excluded.sequence`,
-			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value, s.CitizenID, duesOf(s.Session))
+			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value, s.CitizenID, duesOf(s.Session), transactions, paidAt, reversedAt)
 		for _, m := range s.Cash() {
 			writeCash(batch, m)
 		}

@@ -1,5 +1,5 @@
 // Package statements reads the statements of operators, acquirers, banks and cash desks.
-// It has readers only: it stores nothing and calls nothing.
+// It has readers only: it stores nothing and calls nothing. Package intake imports.
 //
 // A reader belongs to a profile (Profiles): camt.053 for banks, and delimited text (CSV)
 // with columns declared by position, of which mtn, airtel, card-settlement and cash-slip

@@ -3306,6 +3306,290 @@ func (r *ReferenceBlock) readFrom(d *reader) {
 	r.LeasedAt = d.readTime()
 }
 
+// Statement: A statement of an account, or a page of one, that was accepted (reconciliation.statements). It follows its lines in the transaction of its import.
+type Statement struct {
+	ImportID string
+	TenantID string
+	Livemode bool
+	// code of the account
+	Account string
+	// the bank's id; of delimited text the first and the last local day
+	StatementID string
+	// the bank's number; 0 if it gives none
+	Sequence int64
+	Page     int32
+	// the last page
+	Last bool
+	// first local day, such as 2026-11-21
+	FromDay string
+	// last local day
+	ToDay string
+	// opening and closing are known
+	Balanced bool
+	// minor units
+	Opening int64
+	// minor units
+	Closing  int64
+	Currency string
+	Lines    int64
+	// sum of the lines' amounts less their fees, in minor units
+	Net int64
+	// SHA-256 of its content as read, hexadecimal
+	Digest string
+	// SHA-256 of the bytes of its file, hexadecimal
+	FileDigest string
+	Profile    string
+	ImportedAt time.Time
+}
+
+func (r *Statement) fromNative(m map[string]any) {
+	r.ImportID = from[string](m["import_id"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Account = from[string](m["account"])
+	r.StatementID = from[string](m["statement_id"])
+	r.Sequence = from[int64](m["sequence"])
+	r.Page = from[int32](m["page"])
+	r.Last = from[bool](m["last"])
+	r.FromDay = fromNullable[string]("string", m["from_day"])
+	r.ToDay = fromNullable[string]("string", m["to_day"])
+	r.Balanced = from[bool](m["balanced"])
+	r.Opening = from[int64](m["opening"])
+	r.Closing = from[int64](m["closing"])
+	r.Currency = from[string](m["currency"])
+	r.Lines = from[int64](m["lines"])
+	r.Net = from[int64](m["net"])
+	r.Digest = from[string](m["digest"])
+	r.FileDigest = from[string](m["file_digest"])
+	r.Profile = from[string](m["profile"])
+	r.ImportedAt = from[time.Time](m["imported_at"])
+}
+
+func (r *Statement) appendTo(b []byte) []byte {
+	b = appendString(b, r.ImportID)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.Account)
+	b = appendString(b, r.StatementID)
+	b = appendLong(b, r.Sequence)
+	b = appendInt(b, r.Page)
+	b = appendBoolean(b, r.Last)
+	if r.FromDay != "" {
+		b = append(b, 2)
+		b = appendString(b, r.FromDay)
+	} else {
+		b = append(b, 0)
+	}
+	if r.ToDay != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ToDay)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.Balanced)
+	b = appendLong(b, r.Opening)
+	b = appendLong(b, r.Closing)
+	b = appendString(b, r.Currency)
+	b = appendLong(b, r.Lines)
+	b = appendLong(b, r.Net)
+	b = appendString(b, r.Digest)
+	b = appendString(b, r.FileDigest)
+	b = appendString(b, r.Profile)
+	b = appendTime(b, r.ImportedAt)
+	return b
+}
+
+func (r *Statement) readFrom(d *reader) {
+	*r = Statement{}
+	r.ImportID = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Account = d.readString()
+	r.StatementID = d.readString()
+	r.Sequence = d.readLong()
+	r.Page = d.readInt()
+	r.Last = d.readBoolean()
+	if d.present() {
+		r.FromDay = d.readString()
+	}
+	if d.present() {
+		r.ToDay = d.readString()
+	}
+	r.Balanced = d.readBoolean()
+	r.Opening = d.readLong()
+	r.Closing = d.readLong()
+	r.Currency = d.readString()
+	r.Lines = d.readLong()
+	r.Net = d.readLong()
+	r.Digest = d.readString()
+	r.FileDigest = d.readString()
+	r.Profile = d.readString()
+	r.ImportedAt = d.readTime()
+}
+
+// StatementLine: A line of an accepted statement (reconciliation.statements). It has no name, no phone number and no free text.
+type StatementLine struct {
+	ImportID string
+	TenantID string
+	Livemode bool
+	// code of the account
+	Account     string
+	StatementID string
+	// the account's code and the id that the operator or the bank guarantees to be unique, else the statement and the position
+	LineID string
+	// position in the statement, from 1
+	Number int64
+	// more than 1 if the file has the id repeatedly
+	Occurrence int32
+	// line of the file
+	SourceLine int32
+	// column of the file, in bytes
+	SourceColumn int32
+	// payment, refund, reversal, payout, charge, entry
+	Kind string
+	// absent if the file gives only a day
+	At time.Time
+	// local day of the account, such as 2026-11-21
+	Day      string
+	Currency string
+	// gross, minor units; negative for money that leaves the account
+	Amount int64
+	// what the operator kept of it
+	Fee int64
+	// undoes an earlier line
+	Reversal    bool
+	OperatorRef string
+	PaymentRef  string
+	NoticeRef   string
+	// settlement batch or deposit slip
+	Batch string
+	// details of a bank's entry whose sum is not the entry
+	DetailsUnused int32
+	ImportedAt    time.Time
+}
+
+func (r *StatementLine) fromNative(m map[string]any) {
+	r.ImportID = from[string](m["import_id"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Account = from[string](m["account"])
+	r.StatementID = from[string](m["statement_id"])
+	r.LineID = from[string](m["line_id"])
+	r.Number = from[int64](m["number"])
+	r.Occurrence = from[int32](m["occurrence"])
+	r.SourceLine = from[int32](m["source_line"])
+	r.SourceColumn = from[int32](m["source_column"])
+	r.Kind = from[string](m["kind"])
+	r.At = fromNullable[time.Time]("long.timestamp-millis", m["at"])
+	r.Day = from[string](m["day"])
+	r.Currency = from[string](m["currency"])
+	r.Amount = from[int64](m["amount"])
+	r.Fee = from[int64](m["fee"])
+	r.Reversal = from[bool](m["reversal"])
+	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
+	r.PaymentRef = fromNullable[string]("string", m["payment_ref"])
+	r.NoticeRef = fromNullable[string]("string", m["notice_ref"])
+	r.Batch = fromNullable[string]("string", m["batch"])
+	r.DetailsUnused = from[int32](m["details_unused"])
+	r.ImportedAt = fromNullable[time.Time]("long.timestamp-millis", m["imported_at"])
+}
+
+func (r *StatementLine) appendTo(b []byte) []byte {
+	b = appendString(b, r.ImportID)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.Account)
+	b = appendString(b, r.StatementID)
+	b = appendString(b, r.LineID)
+	b = appendLong(b, r.Number)
+	b = appendInt(b, r.Occurrence)
+	b = appendInt(b, r.SourceLine)
+	b = appendInt(b, r.SourceColumn)
+	b = appendString(b, r.Kind)
+	if !r.At.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.At)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendString(b, r.Day)
+	b = appendString(b, r.Currency)
+	b = appendLong(b, r.Amount)
+	b = appendLong(b, r.Fee)
+	b = appendBoolean(b, r.Reversal)
+	if r.OperatorRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.OperatorRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.PaymentRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.PaymentRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.NoticeRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.NoticeRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Batch != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Batch)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.DetailsUnused)
+	if !r.ImportedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ImportedAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *StatementLine) readFrom(d *reader) {
+	*r = StatementLine{}
+	r.ImportID = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Account = d.readString()
+	r.StatementID = d.readString()
+	r.LineID = d.readString()
+	r.Number = d.readLong()
+	r.Occurrence = d.readInt()
+	r.SourceLine = d.readInt()
+	r.SourceColumn = d.readInt()
+	r.Kind = d.readString()
+	if d.present() {
+		r.At = d.readTime()
+	}
+	r.Day = d.readString()
+	r.Currency = d.readString()
+	r.Amount = d.readLong()
+	r.Fee = d.readLong()
+	r.Reversal = d.readBoolean()
+	if d.present() {
+		r.OperatorRef = d.readString()
+	}
+	if d.present() {
+		r.PaymentRef = d.readString()
+	}
+	if d.present() {
+		r.NoticeRef = d.readString()
+	}
+	if d.present() {
+		r.Batch = d.readString()
+	}
+	r.DetailsUnused = d.readInt()
+	if d.present() {
+		r.ImportedAt = d.readTime()
+	}
+}
+
 const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"by_reference","type":"boolean"}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]},{"default":0,"name":"again","type":"int"}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"cancelled_by","type":["null","string"]},{"default":[],"name":"refusals","type":{"items":{"fields":[{"name":"collection_id","type":"string"},{"name":"failure_code","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Refusal","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -3474,7 +3758,23 @@ func (*ReferenceBlock) Name() string { return "quittance.ReferenceBlock" }
 // Schema is the Avro schema with every named type expanded.
 func (*ReferenceBlock) Schema() string { return schemaReferenceBlock }
 
+const schemaStatement = `{"fields":[{"name":"import_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"statement_id","type":"string"},{"default":0,"name":"sequence","type":"long"},{"default":1,"name":"page","type":"int"},{"default":true,"name":"last","type":"boolean"},{"default":null,"name":"from_day","type":["null","string"]},{"default":null,"name":"to_day","type":["null","string"]},{"default":false,"name":"balanced","type":"boolean"},{"default":0,"name":"opening","type":"long"},{"default":0,"name":"closing","type":"long"},{"name":"currency","type":"string"},{"name":"lines","type":"long"},{"name":"net","type":"long"},{"name":"digest","type":"string"},{"name":"file_digest","type":"string"},{"name":"profile","type":"string"},{"name":"imported_at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Statement","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*Statement) Name() string { return "quittance.Statement" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*Statement) Schema() string { return schemaStatement }
+
+const schemaStatementLine = `{"fields":[{"name":"import_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"statement_id","type":"string"},{"name":"line_id","type":"string"},{"name":"number","type":"long"},{"default":1,"name":"occurrence","type":"int"},{"name":"source_line","type":"int"},{"name":"source_column","type":"int"},{"name":"kind","type":"string"},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"day","type":"string"},{"name":"currency","type":"string"},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"default":false,"name":"reversal","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"payment_ref","type":["null","string"]},{"default":null,"name":"notice_ref","type":["null","string"]},{"default":null,"name":"batch","type":["null","string"]},{"default":0,"name":"details_unused","type":"int"},{"default":null,"name":"imported_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"StatementLine","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*StatementLine) Name() string { return "quittance.StatementLine" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*StatementLine) Schema() string { return schemaStatementLine }
+
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}}
 }

@@ -1,4 +1,5 @@
-// Command build makes sdk/dist from sdk/src. `go generate` runs it in sdk.
+// Command build makes sdk/dist from sdk/src, and the scripts of the page that checks receipts
+// from ingress/verify/script. `go generate` runs it in sdk.
 //
 // A released version never changes, because pages name it with its hash. If the sources
 // make other bytes than dist/<version> has, build returns an error: raise sdk.Version.
@@ -18,7 +19,7 @@ import (
 )
 
 func main() {
-	if err := build("."); err != nil {
+	if err := errors.Join(build("."), buildCheck("../ingress/verify", "../ingress/verify/dist")); err != nil {
 		fmt.Fprintln(os.Stderr, "sdk:", err)
 		os.Exit(1)
 	}
@@ -67,9 +68,24 @@ func write(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o644) //nolint:gosec // a file of sources
 }
 
-// bundle makes a minified script for browsers of 2018 and later.
-func bundle(dir, entry string) ([]byte, error) {
-	result := api.Build(api.BuildOptions{
+// buildCheck makes the scripts of the page that checks receipts. Browsers of 2020 and later run
+// them; for others the page has a form.
+func buildCheck(dir, to string) error {
+	for name, format := range map[string]api.Format{"check": api.FormatIIFE, "sw": api.FormatIIFE, "ed25519": api.FormatESModule} {
+		script, err := bundle(dir, "script/"+name+".ts", func(o *api.BuildOptions) { o.Target, o.Format = api.ES2020, format })
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(to, name+".js"), script); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bundle makes a minified script for browsers of 2018 and later, unless change says otherwise.
+func bundle(dir, entry string, change ...func(*api.BuildOptions)) ([]byte, error) {
+	options := api.BuildOptions{
 		AbsWorkingDir:     absolute(dir),
 		EntryPoints:       []string{entry},
 		Bundle:            true,
@@ -83,7 +99,11 @@ func bundle(dir, entry string) ([]byte, error) {
 		Define:            map[string]string{"VERSION": fmt.Sprintf("%q", sdk.Version)},
 		TsconfigRaw:       `{"compilerOptions": {"target": "ES2018"}}`,
 		LogLevel:          api.LogLevelSilent,
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	result := api.Build(options)
 	if len(result.Errors) > 0 || len(result.Warnings) > 0 {
 		texts := append(api.FormatMessages(result.Errors, api.FormatMessagesOptions{}),
 			api.FormatMessages(result.Warnings, api.FormatMessagesOptions{Kind: api.WarningMessage})...)

@@ -3,8 +3,9 @@
 // ClickHouse in batches (internal/journal): an entry for each record, and for the money that
 // an event tells of a receipt for each movement and the expected money of each collection. An
 // operator may report money of no known session several times: the event that opens its case
-// has the receipt and the expected money, and there is one. It also copies the names of
-// agencies and applications.
+// has the receipt and the expected money, and there is one. The lines of
+// reconciliation.statements become rows of statement_lines; a line that comes again in an
+// overlapping statement stays one row. It also copies the names of agencies and applications.
 //
 // # Guarantees
 //

@@ -130,7 +130,7 @@ func randomStep(t *rapid.T, p *processor.Processor) {
 		approved = p.Time.Add(-time.Hour)
 	}
 	clerk := rapid.SampledFrom([]string{"c01", "c02"}).Draw(t, "clerk")
-	switch rapid.SampledFrom([]string{"open", "open", "open", "collect", "collect", "collect", "approved", "approved", "refused", "take", "reverse", "cancel", "resolve", "resolve", "refund", "tick", "time", "day"}).Draw(t, "step") {
+	switch rapid.SampledFrom([]string{"open", "open", "open", "collect", "collect", "collect", "approved", "approved", "refused", "take", "reverse", "cancel", "resolve", "resolve", "refund", "tick", "time", "day", "too much"}).Draw(t, "step") {
 	case "open":
 		if p.Session(id).ID != "" {
 			return
@@ -163,6 +163,14 @@ func randomStep(t *rapid.T, p *processor.Processor) {
 				resolution := rapid.SampledFrom([]checkout.Resolution{checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionWriteOff, checkout.ResolutionApproved, checkout.ResolutionRefused}).Draw(t, "resolution")
 				p.Do(id, checkout.Resolve{CaseID: c.ID, Resolution: resolution, Reference: "ref", Reason: "r", By: "Jean", ApprovedBy: "Mireille"})
 				break
+			}
+		}
+	case "too much": // after the session's end: a surplus, if it is honoured
+		p.Do(id, checkout.Cancel{By: checkout.ByIntegrator})
+		p.Do(id, checkout.Outcome{CollectionID: "k-" + id, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved, Amount: 6000, Currency: "XAF", OperatorRef: "op-" + id})
+		for _, c := range p.Session(id).Cases {
+			if c.Open() && rapid.Bool().Draw(t, "honoured") {
+				p.Do(id, checkout.Resolve{CaseID: c.ID, Resolution: checkout.ResolutionHonour, Reason: "r", By: "Jean", ApprovedBy: "Mireille"})
 			}
 		}
 	case "tick":

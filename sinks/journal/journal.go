@@ -51,7 +51,7 @@ const Group = "journal"
 
 // Topics returns what the sink reads.
 func Topics() []string {
-	return []string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicAttempts, schemas.TopicCalls}
+	return []string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicStatements}
 }
 
 // Journal is the sink. Any number of them share the work.
@@ -126,11 +126,13 @@ func (j *Journal) Run(ctx context.Context) error {
 	return consume.Batch(ctx, j.consumer, j.decode, j.insert)
 }
 
-// item is what a record adds to the journal.
+// item is what a record adds to the journal: an entry with its receipts, or a line. A
+// statement adds neither.
 type item struct {
-	entry    journal.Entry
+	entry    *journal.Entry
 	receipts []journal.Receipt
 	expected []journal.Expected
+	line     *journal.Line
 }
 
 // decode returns the item of a record. The errors schemas.ErrUndecodable and
@@ -142,7 +144,7 @@ func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 		if err := j.cfg.Codec.Decode(r.Value, &e); err != nil {
 			return out, err
 		}
-		out.entry = fromEvent(&e)
+		out.entry = new(fromEvent(&e))
 		if out.receipts, err = fromMoney(&e); err != nil {
 			return out, err
 		}
@@ -158,13 +160,17 @@ func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 		if err := j.cfg.Codec.Decode(r.Value, &c); err != nil {
 			return out, err
 		}
-		out.entry = fromCall(&c)
+		out.entry = new(fromCall(&c))
+	case schemas.TopicStatements:
+		if out.line, err = j.fromStatements(r); err != nil {
+			return out, err
+		}
 	default:
 		var a record.Attempt
 		if err := j.cfg.Codec.Decode(r.Value, &a); err != nil {
 			return out, err
 		}
-		out.entry = fromAttempt(&a)
+		out.entry = new(fromAttempt(&a))
 	}
 	return out, out.validate()
 }
@@ -179,6 +185,12 @@ func (i *item) validate() error {
 		if err := i.expected[x].Validate(); err != nil {
 			return err
 		}
+	}
+	if i.line != nil {
+		return i.line.Validate()
+	}
+	if i.entry == nil {
+		return nil
 	}
 	return i.entry.Validate()
 }
@@ -195,7 +207,12 @@ func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) er
 	j.duration.Observe(time.Since(begun).Seconds())
 	j.batch.Observe(float64(len(items)))
 	for i := range items {
-		j.entries.WithLabelValues(items[i].entry.Type).Inc()
+		switch {
+		case items[i].entry != nil:
+			j.entries.WithLabelValues(items[i].entry.Type).Inc()
+		case items[i].line != nil:
+			j.entries.WithLabelValues(journal.EntryTypeStatement).Inc()
+		}
 		for _, r := range items[i].receipts {
 			j.receipts.WithLabelValues(r.Movement).Inc()
 		}
@@ -209,11 +226,17 @@ func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) er
 // write inserts into the tables. After an error, or if the process dies between two inserts,
 // the same items are written again: each table shows a row once.
 func (j *Journal) write(ctx context.Context, items []item) error {
-	entries := make([]journal.Entry, len(items))
+	var entries []journal.Entry
 	var receipts []journal.Receipt
 	var expected []journal.Expected
+	var lines []journal.Line
 	for i := range items {
-		entries[i] = items[i].entry
+		if items[i].entry != nil {
+			entries = append(entries, *items[i].entry)
+		}
+		if items[i].line != nil {
+			lines = append(lines, *items[i].line)
+		}
 		receipts = append(receipts, items[i].receipts...)
 		expected = append(expected, items[i].expected...)
 	}
@@ -223,5 +246,8 @@ func (j *Journal) write(ctx context.Context, items []item) error {
 	if err := j.cfg.Store.InsertReceipts(ctx, receipts); err != nil {
 		return err
 	}
-	return j.cfg.Store.InsertExpected(ctx, expected)
+	if err := j.cfg.Store.InsertExpected(ctx, expected); err != nil {
+		return err
+	}
+	return j.cfg.Store.InsertLines(ctx, lines)
 }

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -25,23 +26,26 @@ const (
 // Rebuilt has the result of a rebuild.
 type Rebuilt struct {
 	// Events, Cases, Attempts and Calls are the numbers of entries that were written. Cases
-	// are those of cases.events.
-	Events, Cases, Attempts, Calls int64
+	// are those of cases.events. Statements is the number of records of statements, lines
+	// included.
+	Events, Cases, Attempts, Calls, Statements int64
 	// Unreadable is the number of records that cannot be decoded or make no valid entry.
 	Unreadable int64
 	// Lines compare the events in Kafka with those in the journal, for all that occurred
 	// before the rebuild. Receipts compare the money of those events with the receipts, by
 	// movement instead of status. Expected compares it with the expected money, by state.
-	Lines, Receipts, Expected []tally.Line
+	// StatementLines compare the lines of statements, by kind.
+	Lines, Receipts, Expected, StatementLines []tally.Line
 }
 
 // Equal reports whether all sums agree.
 func (r Rebuilt) Equal() bool {
-	return tally.Equal(r.Lines) && tally.Equal(r.Receipts) && tally.Equal(r.Expected)
+	return tally.Equal(r.Lines) && tally.Equal(r.Receipts) && tally.Equal(r.Expected) && tally.Equal(r.StatementLines)
 }
 
 // Rebuild writes the entries, receipts and expected money of all events, events of cases,
-// attempts and calls that Kafka has, and compares the sums of the events, of the receipts and of the expected money. It removes no entry: Kafka keeps
+// attempts and calls that Kafka has, and the lines of all statements, and compares the sums of
+// the events, of the receipts, of the expected money and of the lines. It removes no entry: Kafka keeps
 // attempts and calls for 90 days only, and the same record makes the same entry, which
 // replaces the earlier one. Therefore it may run beside the sink, may be interrupted, and
 // may be repeated. now is the service's time.
@@ -52,7 +56,7 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	source, money, expected := tally.Tally{}, tally.Tally{}, tally.Tally{}
+	source, money, expected, lines := tally.Tally{}, tally.Tally{}, tally.Tally{}, tally.Tally{}
 	done, seen := map[string]map[int32]int64{}, map[string]bool{}
 	for _, topic := range Topics() {
 		done[topic] = map[int32]int64{}
@@ -60,7 +64,10 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	for pass := 1; ; pass++ {
 		for _, topic := range Topics() {
 			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, func(i *item) {
-				if i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) || repeated(seen, &i.entry) {
+				if i.line != nil && i.line.ImportedAt.Before(now) && !repeatedLine(seen, i.line) {
+					lines.Add(i.line.Tally())
+				}
+				if i.entry == nil || i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) || repeated(seen, i.entry) {
 					return
 				}
 				source.Add(i.entry.Tally())
@@ -74,7 +81,7 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 				return out, err
 			}
 		}
-		if err := j.compare(ctx, now, &out, source, money, expected); err != nil {
+		if err := j.compare(ctx, now, &out, source, money, expected, lines); err != nil {
 			return out, err
 		}
 		if out.Equal() || pass == rebuildPasses {
@@ -87,12 +94,12 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 }
 
 // compare sets the lines of a result to those of the sums in Kafka and in ClickHouse.
-func (j *Journal) compare(ctx context.Context, now time.Time, out *Rebuilt, source, money, expected tally.Tally) error {
+func (j *Journal) compare(ctx context.Context, now time.Time, out *Rebuilt, source, money, expected, lines tally.Tally) error {
 	for _, c := range []struct {
 		lines *[]tally.Line
 		kafka tally.Tally
 		read  func(context.Context, time.Time) (tally.Tally, error)
-	}{{&out.Lines, source, j.cfg.Store.Tally}, {&out.Receipts, money, j.cfg.Store.TallyReceipts}, {&out.Expected, expected, j.cfg.Store.TallyExpected}} {
+	}{{&out.Lines, source, j.cfg.Store.Tally}, {&out.Receipts, money, j.cfg.Store.TallyReceipts}, {&out.Expected, expected, j.cfg.Store.TallyExpected}, {&out.StatementLines, lines, j.cfg.Store.TallyLines}} {
 		copied, err := c.read(ctx, now)
 		if err != nil {
 			return err
@@ -115,6 +122,15 @@ func repeated(seen map[string]bool, e *journal.Entry) bool {
 	return before
 }
 
+// repeatedLine reports whether a line of the same content was there before, in an overlapping
+// statement.
+func repeatedLine(seen map[string]bool, l *journal.Line) bool {
+	key := fmt.Sprintf("%s/%t/%s/%s/%d", l.TenantID, l.Livemode, l.Account, l.ID, l.Content)
+	before := seen[key]
+	seen[key] = true
+	return before
+}
+
 // pass writes the entries of the records of a topic that no earlier pass has read.
 func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done map[int32]int64, out *Rebuilt, progress kafka.Progress, each func(*item)) error {
 	spans, err := kafka.Bounds(ctx, adm, j.cfg.Kafka.Prefix+topic)
@@ -125,7 +141,7 @@ func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done
 		span.From = max(span.From, done[p])
 		spans[p] = span
 	}
-	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls}[topic]
+	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls, schemas.TopicStatements: &out.Statements}[topic]
 	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]item, error) {
 		i, err := j.decode(r)
 		if err != nil {

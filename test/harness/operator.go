@@ -74,6 +74,16 @@ func (o Operator) fails(t *testing.T, code int, want string, args ...string) {
 	}
 }
 
+// FailsJSON decodes what a command prints with --json that must end with exit code 1.
+func (o Operator) FailsJSON(t *testing.T, into any, args ...string) {
+	t.Helper()
+	stdout, stderr, err := o.run(t, append(args, "--json")...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || json.Unmarshal([]byte(stdout), into) != nil {
+		t.Errorf("quittance %s: %v\n%s%s\nwant exit code 1 and JSON", strings.Join(args, " "), err, stdout, stderr)
+	}
+}
+
 // JSON decodes what a command prints with --json.
 func (o Operator) JSON(t *testing.T, into any, args ...string) {
 	t.Helper()

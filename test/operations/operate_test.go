@@ -3,6 +3,7 @@ package operations_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,6 +49,8 @@ func TestOperatingDeliveries(t *testing.T) {
 	paid := o.Create(t, "operated")
 	o.Citizen(paid.ID).Pay(t, "06 600 00 01")
 	o.Becomes(t, paid.ID, "completed")
+
+	o.importsStatements(t)
 
 	// The receiver.
 	o.stands(t, endpoint, "suspended", func(e endpointShown) bool { return e.State == "suspended" && e.Reason == "gone" && e.Waiting == 1 })
@@ -123,6 +126,57 @@ func TestOperatingDeliveries(t *testing.T) {
 	o.Control(t, "erp/impots", `{"misbehave": ["unknown_subject_404"]}`)
 	o.Says(t, "WARNING: without GET /dues, so that citizens see no dues of: impots/test (http_404)", "doctor", "erp")
 	o.Control(t, "erp/impots", `{"reset": true}`)
+}
+
+// importsStatements imports statements of the demo registry's accounts. Their lines come to the
+// journal; the same file again changes nothing; a faulty one is refused with all its faults.
+func (o deliveryOperator) importsStatements(t *testing.T) {
+	t.Helper()
+	file := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const head = "Id,External id,Status,Type,Date,Amount,Fee,Currency,From,To,Balance\n"
+	good := file("good.csv", head+`31000000001,,Successful,Payment,2026-11-20 08:00:01,5075,75,XAF,"MABIALA, Jeanne 066123456",46733123454,5000`+"\n")
+	bad := file("bad.csv", head+`31000000002,1020304058519001,Successful,Payment,2026-11-21 08:00:01,5075,75,XAF,X,46733123454,10000
+31000000003,,Successful,Payment,21.11.2026,5075,75,XAF,X,46733123454,15000`+"\n")
+	account := []string{"statements", "import", "--agency", "impots", "--mode", "test", "--account", "mtn"}
+	var done struct {
+		State       string
+		StatementID string `json:"statement_id"`
+		ImportID    string `json:"import_id"`
+		Lines       int
+		Faults      []struct{ Line, Column int }
+	}
+	o.JSON(t, &done, append(account, good)...)
+	if done.State != "accepted" || done.Lines != 1 || done.StatementID != "2026-11-20..2026-11-20" || done.Faults == nil || len(done.Faults) > 0 {
+		t.Errorf("%+v", done)
+	}
+	o.JSON(t, &done, append(account, good)...)
+	if done.State != "unchanged" {
+		t.Errorf("the same file: %+v", done)
+	}
+	o.Says(t, "5000 XAF", "statements", "list", "--agency", "impots", "--account", "mtn")
+	o.Says(t, "SHA-256", "statements", "show", done.ImportID)
+	o.FailsJSON(t, &done, append(account, bad)...)
+	if done.State != "refused" || len(done.Faults) != 2 || done.Faults[0].Line != 2 || done.Faults[1].Line != 3 || done.Faults[0].Column != 13 {
+		t.Errorf("a faulty file: %+v", done)
+	}
+	o.Refused(t, "statements list", "statements", "show", "nothing")
+	o.Refused(t, "impots has no account of this code in the mode test; it has: airtel; banque; guichets; mtn", "statements", "import", "--agency", "impots", "--mode", "test", "--account", "momo", good)
+	o.Refused(t, "impots has no accounts in the mode live", "statements", "import", "--agency", "impots", "--mode", "live", "--account", "mtn", good)
+	o.Misused(t, "--account CODE", "statements", "import", "--agency", "impots", "--mode", "test", good)
+	o.Misused(t, "which file", append(account, "--json")...)
+	harness.Eventually(t, "the line is in the journal", func() error {
+		rows, err := o.Rows(t, `SELECT line_id, net_amount FROM quittance.statement_lines FINAL WHERE tenant_id = '018f0000-0000-7000-8000-000000000001'`)
+		if err != nil || len(rows) != 1 || rows[0]["line_id"] != "mtn/31000000001" {
+			return fmt.Errorf("%v, %w", rows, err)
+		}
+		return nil
+	})
 }
 
 // withoutAFile makes an application with a key, an endpoint and an embed origin, without a

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,7 @@ func TestRolesWithTheirRights(t *testing.T) {
 	s := harness.NewStack(t, servers.Dir(t), harness.Shape{Registry: (*harness.Stack).Applications, Ingresses: 1, Processors: 1, Sinks: 1, Kafka: k})
 	w := secured{Stack: s, t: t, binary: binary, k: k}
 	w.pays()
+	w.importsAStatement()
 	w.givesBack()
 	w.poisons()
 	if denied := k.Denied(t); len(denied) > 0 {
@@ -119,6 +121,27 @@ func (w *secured) pays() {
 	})
 }
 
+// importsAStatement imports a statement, which needs a transactional id of its own.
+func (w *secured) importsAStatement() {
+	w.t.Helper()
+	file := func(name, text string) string {
+		path := filepath.Join(w.t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		return path
+	}
+	w.run(nil, "", "seed", file("registry.yaml", `agencies: [{id: 018f0000-0000-7000-8000-0000000000f1, slug: releves, name: Relevés, accounts: {test: [{code: airtel, kind: operator, offer: momo_b, number: MER-042, profile: airtel}]}}]`))
+	statement := file("airtel.csv", "Transaction ID;Reference;Service;Status;Date;Amount;Charges;Currency;Payer;Merchant;Settlement\nCI260001;;Collection;Transaction Success;20/11/2026 09:00;500;5;XAF;NGOMA;MER-042;\n")
+	for _, want := range []string{"accepted", "unchanged"} {
+		var got struct{ State string }
+		w.run(&got, "", "statements", "import", "--agency", "releves", "--mode", "test", "--account", "airtel", statement, "--json")
+		if got.State != want {
+			w.t.Errorf("the import is %s, want %s", got.State, want)
+		}
+	}
+}
+
 // givesBack opens a case from the command line; the sink cases carries it out.
 func (w *secured) givesBack() {
 	w.t.Helper()
@@ -186,7 +209,7 @@ func (w *secured) poisons() {
 	}
 	defer cl.Close()
 	for _, topic := range []string{
-		"checkout.commands", "checkout.events", "collections.requests", "webhooks", "webhooks.deliveries", "erp.confirmations", "erp.deliveries", "deliveries.attempts", "collections.calls", "cases.events",
+		"checkout.commands", "checkout.events", "collections.requests", "webhooks", "webhooks.deliveries", "erp.confirmations", "erp.deliveries", "deliveries.attempts", "collections.calls", "cases.events", "reconciliation.statements",
 	} {
 		if err := cl.ProduceSync(w.t.Context(), &kgo.Record{Topic: harness.Prefix + topic, Value: []byte("unreadable")}).FirstErr(); err != nil {
 			w.t.Fatal(err)
@@ -194,7 +217,7 @@ func (w *secured) poisons() {
 	}
 	for topic, want := range map[string]int64{
 		"checkout.commands.poison": 1, "collections.requests.poison": 1, "readmodel.poison": 1, "cases.poison": 2, // events of sessions and of cases
-		"journal.poison": 4, "deliveries.poison": 6, // events, events of cases, attempts and calls; planners, workers, the schedule and the reporter
+		"journal.poison": 5, "deliveries.poison": 6, // events, events of cases, attempts, calls and statements; planners, workers, the schedule and the reporter
 	} {
 		harness.Eventually(w.t, "waiting for "+topic, func() error {
 			ends, err := w.k.Admin.ListCommittedOffsets(w.t.Context(), harness.Prefix+topic)

@@ -28,6 +28,7 @@ func replayable() map[string][]string {
 		schemas.TopicAttempts:        {"journal"},
 		schemas.TopicCalls:           {"journal"},
 		schemas.TopicCases:           {"journal"},
+		schemas.TopicStatements:      {"journal"},
 		schemas.TopicPoisonReadmodel: {"readmodel"},
 		schemas.TopicPoisonJournal:   {"journal"},
 	}

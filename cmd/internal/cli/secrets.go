@@ -17,6 +17,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/internal/statements/intake"
 )
 
 func secrets() Command {
@@ -54,7 +55,7 @@ func reseal() Command {
 }
 
 // sealedTables are the tables of personal data and of keys beside the registry's secrets.
-var sealedTables = []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, receipts.SealedKeys}
+var sealedTables = []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, receipts.SealedKeys, intake.Originals}
 
 // resealBatch is the number of values in a transaction.
 const resealBatch = 500

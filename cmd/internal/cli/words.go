@@ -100,6 +100,7 @@ var words = map[string]func(operation.Args) string{
 		}
 		return "the agency has no mappings"
 	},
+	"statement.unknown": filled("no import has this id; `quittance statements list` shows them"),
 	"service.unknown": func(a operation.Args) string {
 		if codes, _ := a["services"].([]string); len(codes) > 0 {
 			return "the agency's catalogue has no service of this code; it has: " + some(codes)

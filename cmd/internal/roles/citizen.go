@@ -15,6 +15,9 @@ import (
 // citizenSurface makes the citizen API of an ingress and the portal's pages. The mode of a portal is that of its
 // installation: live in quittance, test in quittance-dev.
 func (b *Base) citizenSurface(h *commands.Checkout, refs *readmodel.References, sessions *readmodel.Reader, quotas *quota.Reads, ids checkout.IDs, checkoutURL string) (*citizen.API, *citizen.Portal, error) {
+	if _, err := b.signInSMSPerHour(); err != nil {
+		return nil, nil, err
+	}
 	accounts, err := b.citizenStore()
 	if err != nil {
 		return nil, nil, err

@@ -24,7 +24,7 @@ const (
 
 // citizenStore opens the accounts of citizens, for roles that need registry and reference key.
 func (b *Base) citizenStore() (*citizens.Store, error) {
-	return citizens.New(citizens.Config{Pool: b.Pool, Keys: b.Keys, Reference: b.References, Now: b.Now})
+	return citizens.New(citizens.Config{Pool: b.Pool, Keys: b.Keys, Reference: b.References, Now: b.Now, SMSPerHour: b.SignInSMSPerHour})
 }
 
 // LinkCodes returns the link codes of subjects of an agency, as it would print them on its
@@ -95,7 +95,11 @@ func (b *Base) messageOf(n citizens.Notice, i int, to contact.Address) messages.
 
 // watchCitizens deletes what citizens' accounts do not need any more, and exposes what alerts
 // watch.
-func (b *Base) watchCitizens() {
+func (b *Base) watchCitizens() error {
+	smsPerHour, err := b.signInSMSPerHour()
+	if err != nil {
+		return err
+	}
 	gauge := func(name, help string) prometheus.Gauge {
 		return promauto.With(b.Metrics).NewGauge(prometheus.GaugeOpts{Name: "quittance_citizen_" + name, Help: help + " Every instance reports the same."})
 	}
@@ -105,7 +109,7 @@ func (b *Base) watchCitizens() {
 	notice := gauge("oldest_notice_seconds", "Age of the oldest notice to a citizen that is not sent.")
 	b.Run("citizens' accounts", func(ctx context.Context) error {
 		for swept := (time.Time{}); ; {
-			s, err := citizens.ReadState(ctx, b.Pool, b.Now())
+			s, err := citizens.ReadState(ctx, b.Pool, b.Now(), smsPerHour)
 			if err == nil {
 				guessed.Set(float64(s.Guessed))
 				stopped.Set(map[bool]float64{true: 1}[s.SMSStopped])
@@ -124,4 +128,5 @@ func (b *Base) watchCitizens() {
 			}
 		}
 	})
+	return nil
 }

@@ -125,7 +125,9 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	papers, err := verify.New(verify.Config{Keys: keys, Now: b.Now, Log: b.Log})
+	papers, err := verify.New(verify.Config{
+		Keys: keys, Sessions: sessions, Slug: b.agencySlug, Gate: gate, PublicURL: checkoutURL, Now: b.Now, Log: b.Log,
+	})
 	if err != nil {
 		return err
 	}

@@ -26,3 +26,9 @@ func (b *Base) receiptKeys() (*receipts.Store, error) {
 	b.receipts = store
 	return store, nil
 }
+
+// agencySlug returns the slug of an agency, as receipts name it.
+func (b *Base) agencySlug(agencyID string) string {
+	a, _ := b.Registry.Agency(agencyID)
+	return a.Slug
+}

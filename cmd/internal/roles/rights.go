@@ -13,6 +13,7 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
+	"quittance/internal/statements/intake"
 	"quittance/schemas"
 	"quittance/sinks/cashin"
 	"quittance/sinks/erp"
@@ -43,7 +44,7 @@ func KafkaClients() []KafkaClient {
 	}
 	return append(out,
 		KafkaClient{ClientMigrate, "`quittance migrate`, which creates and configures topics", sorted(rights[ClientMigrate])},
-		KafkaClient{ClientOperator, "the other commands: doctor, sessions, cases, replay, rebuild, erase, secrets", sorted(rights[ClientOperator])})
+		KafkaClient{ClientOperator, "the other commands: doctor, sessions, cases, statements, replay, rebuild, erase, secrets", sorted(rights[ClientOperator])})
 }
 
 // clientRights returns the rights by client, unsorted.
@@ -76,7 +77,8 @@ func clientRights() map[string][]kafka.Right {
 		"readmodel":          slices.Concat(consumes("readmodel"), write(schemas.TopicPoisonReadmodel)),
 		"journal":            slices.Concat(consumes("journal"), write(schemas.TopicPoisonJournal)),
 		ClientMigrate:        topics(kmsg.ACLOperationCreate, allTopics()...),
-		ClientOperator:       slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal)),
+		ClientOperator: slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases, schemas.TopicStatements, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal),
+			write(schemas.TopicStatements), transact(intake.TransactionalIDs)),
 	}
 	own[ClientMigrate] = append(own[ClientMigrate], topics(kmsg.ACLOperationAlterConfigs, allTopics()...)...)
 	for name := range own {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"quittance/internal/citizens"
 	"quittance/internal/clock"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
@@ -61,7 +62,9 @@ type Settings struct {
 	// KeylessPerClient and KeylessPerInstance are the calls without a key that the ingress
 	// admits in a second, from one client and in all.
 	KeylessPerClient, KeylessPerInstance float64
-	SimulatorURL                         string
+	// SignInSMSPerHour is the most sign-in codes by SMS that the whole service sends in an hour.
+	SignInSMSPerHour int
+	SimulatorURL     string
 	// Origins replaces origins of the registry, those of embedding sites and of cash-in
 	// partners: the new origin by the old one.
 	Origins map[string]string
@@ -113,6 +116,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.IntVar(&s.MaxConnections, "max-connections", DefaultMaxConnections, "open connections at the same time; further ones wait")
 		f.Float64Var(&s.KeylessPerClient, "keyless-per-client", DefaultKeylessPerClient, "calls of pages and operators' reports that one client may make in a second; a client is an IPv4 address or a /64 of IPv6")
 		f.Float64Var(&s.KeylessPerInstance, "keyless-per-instance", DefaultKeylessPerInstance, "the same calls from all clients of this instance in a second")
+		s.signInFlag(f, "")
 	case KindProcessor:
 		s.storeFlag(f)
 	case KindSink:
@@ -122,8 +126,21 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		}
 		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators reach /callbacks, https (sink collect)")
 		f.StringVar(&s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
+		s.signInFlag(f, " (sink readmodel)")
 		s.ProviderFlags(f)
 	}
+}
+
+func (s *Settings) signInFlag(f *pflag.FlagSet, of string) {
+	f.IntVar(&s.SignInSMSPerHour, "sign-in-sms-per-hour", DefaultSignInSMSPerHour, "sign-in codes by SMS that all instances together send in an hour at most, the same for all roles; further ones go by e-mail only"+of)
+}
+
+// signInSMSPerHour returns the setting, if it can be used.
+func (s *Settings) signInSMSPerHour() (int, error) {
+	if s.SignInSMSPerHour < 1 {
+		return 0, fmt.Errorf("--sign-in-sms-per-hour is %d: it must be at least 1", s.SignInSMSPerHour)
+	}
+	return s.SignInSMSPerHour, nil
 }
 
 // StoreFlags declares the settings that name the local stores of a processor's instance.
@@ -154,6 +171,9 @@ const (
 	DefaultKeylessPerClient   = 100
 	DefaultKeylessPerInstance = 2000
 )
+
+// DefaultSignInSMSPerHour is the most sign-in codes by SMS in an hour.
+const DefaultSignInSMSPerHour = citizens.DefaultSMSPerHour
 
 // Variable returns the environment variable of a flag.
 func Variable(flag string) string {

@@ -159,7 +159,9 @@ func (b *Base) sweepPersonalData(ctx context.Context) error {
 
 func (b *Base) readmodel() error {
 	b.Run("personal data sweep", b.sweepPersonalData)
-	b.watchCitizens()
+	if err := b.watchCitizens(); err != nil {
+		return err
+	}
 	return add(b, "readmodel", sinkreadmodel.New, sinkreadmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log, Metrics: b.Metrics})
 }
 

@@ -1,0 +1,141 @@
+package verify
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"quittance/checkout/money"
+	"quittance/ingress/problem"
+	"quittance/ingress/web"
+	"quittance/internal/receipts"
+)
+
+// fieldReceipt names the token in the form, alone or in the address of its code.
+const fieldReceipt = "receipt"
+
+// view is the page.
+type view struct {
+	web.View
+	W    *words
+	Host string
+	// Data is what the script needs to know, as JSON.
+	Data string
+	// Verdict is the sentence, More what to do then; empty before a check. Class marks it.
+	Verdict, More, Class string
+	// Facts says that the rows have values.
+	Facts bool
+	Rows  []row
+}
+
+// page returns the page without a result.
+func (v *Verify) page(visit web.Visit) view {
+	w := texts.In(visit.Lang)
+	out := view{View: visit.View(w.Site, w.Title, ""), W: w, Host: v.cfg.Keys.Issuer(), Data: v.data(visit.Lang), Rows: w.rows(visit.Lang, receipts.Claims{})}
+	out.Script = visit.ScriptPath()
+	return out
+}
+
+// data returns what the script needs to know.
+func (v *Verify) data(lang money.Language) string {
+	w := texts.In(lang)
+	currencies := map[string][2]any{}
+	for _, c := range money.All() {
+		currencies[c.Code()] = [2]any{c.Decimals(), c.Symbol(lang)}
+	}
+	body, err := json.Marshal(map[string]any{
+		"issuer": v.cfg.Keys.Issuer(), "lang": lang, "ed25519": ed25519Path(), "verdicts": w.Verdicts, "more": w.More,
+		"channels": w.Channels, "partial": w.Partial, "noList": w.NoList, "currencies": currencies,
+	})
+	if err != nil {
+		panic(err) // texts and numbers
+	}
+	return string(body)
+}
+
+// show is GET /q.
+func (v *Verify) show(w http.ResponseWriter, r *http.Request) {
+	visit := v.site.Visit(w, r)
+	p := v.page(visit)
+	visit.Write(http.StatusOK, "check", &p)
+}
+
+// answer is the result as the script reads it. At is in seconds.
+type answer struct {
+	Verdict receipts.Verdict `json:"verdict"`
+	At      int64            `json:"at,omitempty"`
+	Claims  *receipts.Claims `json:"claims,omitempty"`
+}
+
+// check is POST /q: a check by the service, for browsers without scripts, and for receipts that
+// only the record proves.
+func (v *Verify) check(w http.ResponseWriter, r *http.Request) {
+	visit := v.site.Visit(w, r)
+	asJSON := strings.Contains(r.Header.Get("Accept"), "application/json")
+	p := v.page(visit)
+	typed := visit.Form.Get(fieldReceipt)
+	refuse := func(status int, field, message string) {
+		p.Fault(field, message, typed)
+		visit.Write(status, "check", &p)
+	}
+	if limited := problem.From(v.cfg.Gate.Call(r)); limited != nil {
+		if asJSON {
+			problem.Write(w, r, limited)
+			return
+		}
+		refuse(http.StatusTooManyRequests, "", p.W.Limited)
+		return
+	}
+	if strings.TrimSpace(typed) == "" && !asJSON {
+		refuse(http.StatusUnprocessableEntity, fieldReceipt, p.W.Missing)
+		return
+	}
+	keys, err := v.cfg.Keys.Keys(r.Context())
+	var result receipts.Result
+	if err == nil {
+		result, err = keys.Check(r.Context(), v.cfg.Keys.Issuer(), typed, v.cfg.Now(), v.record)
+	}
+	switch {
+	case err != nil && asJSON:
+		v.unavailable(w, r, "checking a receipt", err)
+	case err != nil:
+		v.fault(r, "checking a receipt", err)
+		refuse(http.StatusServiceUnavailable, "", p.L.Unavailable)
+	case asJSON:
+		v.writeResult(w, r, result)
+	default:
+		p.Typed[fieldReceipt] = typed
+		p.show(visit.Lang, result)
+		visit.Write(http.StatusOK, "check", &p)
+	}
+}
+
+// show puts a result into the page.
+func (p *view) show(lang money.Language, result receipts.Result) {
+	p.Verdict, p.More, p.Class = Sentence(lang, result), p.W.More[result.Verdict], "warn"
+	if result.Verdict == receipts.VerdictAuthentic {
+		p.Class = "notice"
+	}
+	p.Facts = result.Claims.ID != ""
+	p.Rows = p.W.rows(lang, result.Claims)
+}
+
+func (v *Verify) writeResult(w http.ResponseWriter, r *http.Request, result receipts.Result) {
+	out := answer{Verdict: result.Verdict}
+	if !result.At.IsZero() {
+		out.At = result.At.Unix()
+	}
+	if result.Claims.ID != "" {
+		out.Claims = &result.Claims
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		v.unavailable(w, r, "encoding a result", err)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,235 @@
+// Checks a receipt in the browser, so that checking it tells nobody what the receipt says. The
+// service is asked for the keys, for the list of reversals and whether the payment stands; the
+// claims leave the browser only when nobody but the service can tell (a revoked key). The clock
+// of the device is not used.
+
+interface Key { kid: string; x: string; mode: string; nbf: number; exp?: number }
+interface Claims { [name: string]: string | number | undefined; v: number; iss: string; jti: string; iat: number; pd: number; a: number; c: string }
+interface List { iss: string; iat: number; n: number; reversed: Record<string, number> }
+interface Result { verdict: string; at?: number; claims?: Claims }
+interface Words {
+  issuer: string; lang: string; ed25519: string;
+  verdicts: Record<string, string>; more: Record<string, string>;
+  channels: Record<string, string>; partial: string; noList: string;
+  currencies: Record<string, [number, string]>;
+}
+
+const keysURL = '/.well-known/jwks.json';
+const patience = 8000;
+const box = document.getElementById('result')!;
+const words: Words = JSON.parse(box.dataset.words!);
+
+// bytes reads base64url that has one spelling (RFC 7515): no padding, no unused bits.
+function bytes(text: string): Uint8Array {
+  const plain = atob(text.replace(/-/g, '+').replace(/_/g, '/'));
+  const out = Uint8Array.from(plain, (c) => c.charCodeAt(0));
+  const again = btoa(plain).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+  if (again !== text) throw new Error('encoding');
+  return out;
+}
+
+const utf8 = (b: Uint8Array): string => new TextDecoder('utf-8', { fatal: true }).decode(b);
+const header = (kid: string, typ: string): string => `{"alg":"EdDSA","kid":"${kid}","typ":"${typ}"}`;
+
+// verified reports whether a key signed. Its kid chose it, never an algorithm that a token names.
+async function verified(key: Key, signed: string, signature: string): Promise<boolean> {
+  const [text, proof, raw] = [new TextEncoder().encode(signed), bytes(signature), bytes(key.x)] as BufferSource[];
+  const own = await imported(raw);
+  if (own) return crypto.subtle.verify('Ed25519', own, proof, text);
+  const { verify } = await import(words.ed25519);
+  return verify(proof, text, raw);
+}
+
+// imported returns a key for WebCrypto, or nothing where WebCrypto has no Ed25519.
+const imported = (raw: BufferSource): Promise<CryptoKey | undefined> => crypto.subtle.importKey('raw', raw, 'Ed25519', false, ['verify']).catch(() => undefined);
+
+// ask fetches something, with a limit of time. It fails without network.
+async function ask(url: string, init: RequestInit = {}): Promise<Response> {
+  const end = new AbortController();
+  const timer = setTimeout(() => end.abort(), patience);
+  try {
+    return await fetch(url, { cache: 'no-cache', credentials: 'omit', ...init, signal: end.signal });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+// kept is what was fetched before; the service worker keeps the page beside it.
+async function kept(url: string): Promise<string | undefined> {
+  try {
+    return await (await (await caches.open('q-data')).match(url))?.text();
+  } catch {
+    return undefined;
+  }
+}
+
+async function keep(url: string, text: string): Promise<void> {
+  try {
+    await (await caches.open('q-data')).put(url, new Response(text));
+  } catch { /* a private window keeps nothing */ }
+}
+
+async function keys(): Promise<Key[]> {
+  let text;
+  try {
+    const answer = await ask(keysURL);
+    if (answer.ok) await keep(keysURL, text = await answer.text());
+  } catch { /* no network */ }
+  text ??= await kept(keysURL);
+  return text ? JSON.parse(text).keys : [];
+}
+
+async function listOf(key: Key, text: string | undefined): Promise<List | undefined> {
+  try {
+    const { payload, protected: head, signature } = JSON.parse(text!);
+    if (utf8(bytes(head)) !== header(key.kid, 'quittance-reversals+jwt') || !await verified(key, `${head}.${payload}`, signature)) return undefined;
+    const list: List = JSON.parse(utf8(bytes(payload)));
+    return list.iss === words.issuer ? list : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+// reversals returns the newest list of a key: that with the larger count, because a reversal is
+// never undone.
+async function reversals(key: Key): Promise<List | undefined> {
+  const url = `/q/reversed/${key.kid}.json`;
+  const before = await listOf(key, await kept(url));
+  try {
+    const answer = await ask(url);
+    if (answer.ok) {
+      const text = await answer.text();
+      const list = await listOf(key, text);
+      if (list && (!before || list.n > before.n || list.n === before.n && list.iat >= before.iat)) {
+        await keep(url, text);
+        return list;
+      }
+    }
+  } catch { /* no network */ }
+  return before;
+}
+
+// record has the service compare a receipt with its record.
+async function record(token: string): Promise<Result> {
+  try {
+    const answer = await ask('/q', { method: 'POST', headers: { Accept: 'application/json' }, body: new URLSearchParams({ receipt: token }) });
+    if (answer.ok) return await answer.json();
+  } catch { /* no network */ }
+  return { verdict: 'unknown_key' };
+}
+
+async function check(typed: string): Promise<Result> {
+  const none = { verdict: 'none' };
+  const token = typed.trim().split('#').pop()!;
+  const parts = token.split('.');
+  if (parts.length !== 3 || token.length > 4096) return none;
+  let kid, claims: Claims;
+  try {
+    const head = utf8(bytes(parts[0]));
+    ({ kid } = JSON.parse(head));
+    if (head !== header(kid, 'quittance+jwt')) return none;
+  } catch {
+    return none;
+  }
+  if (!window.isSecureContext) return record(token); // no cryptography here
+  const key = (await keys()).find((k) => k.kid === kid);
+  if (!key) return record(token);
+  try {
+    if (!await verified(key, `${parts[0]}.${parts[1]}`, parts[2])) return none;
+    claims = JSON.parse(utf8(bytes(parts[1])));
+  } catch {
+    return none;
+  }
+  if (claims.v !== 1) return record(token);
+  if (claims.iss !== words.issuer || claims.iat !== claims.pd || claims.pd < key.nbf || key.exp && claims.pd >= key.exp) return none;
+  if (key.mode !== 'live') return { verdict: 'test', claims };
+  const list = reversals(key);
+  try {
+    const answer = await ask(`/q/status/${claims.jti}`);
+    const { status, at, reversed_at: reversed } = await answer.json();
+    if (status === 'paid') return { verdict: 'authentic', at, claims };
+    if (status === 'reversed') return { verdict: 'reversed', at: reversed, claims };
+    if (status === 'unknown') return none; // somebody else has the key
+  } catch { /* no network */ }
+  const known = await list;
+  const at = known?.reversed[claims.jti];
+  return at ? { verdict: 'reversed', at, claims } : { verdict: 'unconfirmed', at: known?.iat, claims };
+}
+
+function day(seconds: number): string {
+  const text = new Intl.DateTimeFormat(words.lang === 'en' ? 'en-GB' : 'fr', { dateStyle: 'long', timeZone: 'Africa/Brazzaville' }).format(seconds * 1000);
+  return words.lang === 'en' ? text : text.replace(/^1 /, '1er ');
+}
+
+function clock(seconds: number): string {
+  return new Intl.DateTimeFormat('fr', { hour: '2-digit', minute: '2-digit', timeZone: 'Africa/Brazzaville' }).format(seconds * 1000);
+}
+
+function money(amount: number, code: string): string {
+  const [decimals, symbol] = words.currencies[code] ?? [0, code];
+  const digits = String(amount).padStart(decimals + 1, '0');
+  const cut = digits.length - decimals;
+  const grouped = (by: string): string => digits.slice(0, cut).replace(/\B(?=(\d{3})+$)/g, by);
+  if (words.lang === 'en') return symbol + (/[a-z]$/i.test(symbol) ? '\u00a0' : '') + grouped(',') + (decimals ? '.' + digits.slice(cut) : '');
+  return grouped('\u202f') + (decimals ? ',' + digits.slice(cut) : '') + '\u202f' + symbol;
+}
+
+const shown: Record<string, (c: Claims) => string> = {
+  a: (c) => money(c.a, c.c),
+  pd: (c) => `${day(c.pd)}, ${clock(c.pd)}`,
+  ch: (c) => words.channels[String(c.ch)] ?? String(c.ch),
+  pr: (c) => String(c.pr).replace(/(.{4})(?=.)/g, '$1\u00a0'),
+  sr: (c) => c.sr ? `…${c.sr}` : '',
+  pt: (c) => c.pt ? words.partial : '',
+};
+
+function show({ verdict, at, claims }: Result): void {
+  const text = at ? words.verdicts[verdict].replace('{day}', day(at)).replace('{clock}', clock(at)) : words.verdicts[verdict].replace(/\([^)]*\{.*\)/, words.noList);
+  const said = document.getElementById('verdict')!;
+  said.className = verdict === 'authentic' || verdict === 'unconfirmed' ? 'notice' : 'warn';
+  said.textContent = text;
+  said.dataset.verdict = verdict;
+  document.getElementById('more')!.textContent = words.more[verdict];
+  const facts = document.getElementById('facts')!;
+  facts.hidden = !claims;
+  for (const row of facts.querySelectorAll<HTMLElement>('[data-claim]')) {
+    const name = row.dataset.claim!;
+    const value = claims ? shown[name]?.(claims) ?? String(claims[name] ?? '') : '';
+    row.querySelector('dd')!.textContent = value;
+    row.hidden = !value;
+  }
+}
+
+let last = 0;
+async function run(typed: string): Promise<void> {
+  const turn = ++last;
+  box.setAttribute('aria-busy', 'true');
+  const result = await check(typed);
+  if (turn !== last) return; // another receipt was shown meanwhile
+  box.removeAttribute('aria-busy');
+  show(result);
+}
+
+const scanned = (): void => {
+  const other = document.querySelector<HTMLAnchorElement>('a[hreflang]')!;
+  other.hash = location.hash; // the other language keeps the receipt
+  if (location.hash.length > 1) void run(location.hash);
+};
+
+document.querySelector('form')!.addEventListener('submit', (e) => {
+  e.preventDefault();
+  void run((document.getElementById('receipt') as HTMLInputElement).value);
+});
+window.addEventListener('hashchange', scanned);
+scanned();
+
+// Whatever is needed without network is fetched after the page is shown.
+window.addEventListener('load', async () => {
+  await navigator.serviceWorker?.register('/q/sw.js', { scope: '/q' }).catch(() => {});
+  if (!window.isSecureContext) return;
+  const known = await keys();
+  if (known.length && !await imported(bytes(known[0].x) as BufferSource)) await (await caches.open('q-data')).add(words.ed25519).catch(() => {});
+  await Promise.all(known.filter((k) => k.mode === 'live').map(reversals));
+  await navigator.serviceWorker?.ready;
+  box.dataset.ready = 'true';
+});

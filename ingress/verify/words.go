@@ -1,0 +1,140 @@
+package verify
+
+import (
+	"strings"
+	"time"
+
+	"quittance/checkout/language"
+	"quittance/checkout/money"
+	"quittance/checkout/page"
+	"quittance/internal/receipts"
+)
+
+// words are the texts of the page. A sentence has {day} and {clock} for its time.
+type words struct {
+	Title, Site, Label, Hint, Check, Address, Missing string
+	Verdicts, More                                    map[receipts.Verdict]string
+	// NoList replaces the brackets of a sentence without a time.
+	NoList  string
+	Labels  map[string]string // by the name of the claim
+	Partial string
+	// Channels by their names in tokens.
+	Channels map[string]string
+	Limited  string
+}
+
+var texts = language.Table[*words]{
+	money.French: {
+		Title: "Vérifier un reçu", Site: "Vérification des reçus",
+		Label: "Code du reçu", Hint: "Scannez le code du reçu avec un téléphone, ou collez ici l’adresse que le code contient.", Check: "Vérifier",
+		Address: "N’utilisez que cette page. Son adresse est", Missing: "Collez l’adresse que le code du reçu contient.",
+		Verdicts: map[receipts.Verdict]string{
+			receipts.VerdictAuthentic:   "Authentique, vérifiée en ligne à {clock} le {day}",
+			receipts.VerdictUnconfirmed: "Signature valable\u00a0; annulation non vérifiée (liste du {day} à {clock})",
+			receipts.VerdictReversed:    "Paiement annulé le {day} à {clock}",
+			receipts.VerdictTest:        "Reçu de TEST, sans valeur",
+			receipts.VerdictUnknownKey:  "Clé inconnue hors ligne\u00a0: connectez-vous",
+			receipts.VerdictNone:        "Ce n’est pas un reçu de ce service",
+		},
+		More: map[receipts.Verdict]string{
+			receipts.VerdictAuthentic:   "Comparez ces indications avec le papier.",
+			receipts.VerdictUnconfirmed: "Comparez ces indications avec le papier. Connectez-vous pour savoir si le paiement a été annulé depuis.",
+			receipts.VerdictReversed:    "La somme a été restituée. Ce reçu ne prouve plus un paiement.",
+			receipts.VerdictTest:        "Aucune somme n’a été payée.",
+			receipts.VerdictUnknownKey:  "Seul le service peut vérifier ce reçu.",
+			receipts.VerdictNone:        "Le code est abîmé, ou le papier est faux.",
+		},
+		NoList:  "(aucune liste)",
+		Labels:  map[string]string{"a": "Somme due payée", "s": "Service", "t": "Administration", "pd": "Payé le", "ch": "Moyen de paiement", "pr": "Référence de paiement", "n": "Référence de l’avis", "sr": "Redevable", "pt": "Paiement partiel"},
+		Partial: "une partie restait due",
+		Channels: map[string]string{
+			"MOBILE_MONEY": "Mobile money", "CARD": "Carte", "CASH": "Espèces au guichet",
+		},
+		Limited: "Trop de vérifications. Réessayez dans un instant.",
+	},
+	money.English: {
+		Title: "Check a receipt", Site: "Checking of receipts",
+		Label: "Code of the receipt", Hint: "Scan the receipt’s code with a phone, or paste the address that the code holds.", Check: "Check",
+		Address: "Use no other page. Its address is", Missing: "Paste the address that the receipt’s code holds.",
+		Verdicts: map[receipts.Verdict]string{
+			receipts.VerdictAuthentic:   "Authentic, checked online at {clock} on {day}",
+			receipts.VerdictUnconfirmed: "Valid signature; cancellation not checked (list of {day}, {clock})",
+			receipts.VerdictReversed:    "Payment cancelled on {day} at {clock}",
+			receipts.VerdictTest:        "TEST receipt, without value",
+			receipts.VerdictUnknownKey:  "Key unknown offline: connect to the network",
+			receipts.VerdictNone:        "This is not a receipt of this service",
+		},
+		More: map[receipts.Verdict]string{
+			receipts.VerdictAuthentic:   "Compare these details with the paper.",
+			receipts.VerdictUnconfirmed: "Compare these details with the paper. Connect to the network to know whether the payment was cancelled since.",
+			receipts.VerdictReversed:    "The money was given back. This receipt no longer proves a payment.",
+			receipts.VerdictTest:        "No money was paid.",
+			receipts.VerdictUnknownKey:  "Only the service can check this receipt.",
+			receipts.VerdictNone:        "The code is damaged, or the paper is false.",
+		},
+		NoList:  "(no list)",
+		Labels:  map[string]string{"a": "Amount due paid", "s": "Service", "t": "Agency", "pd": "Paid on", "ch": "Paid by", "pr": "Payment reference", "n": "Notice reference", "sr": "Owed by", "pt": "Partial payment"},
+		Partial: "a part stayed owed",
+		Channels: map[string]string{
+			"MOBILE_MONEY": "Mobile money", "CARD": "Card", "CASH": "Cash at a counter",
+		},
+		Limited: "Too many checks. Try again in a moment.",
+	},
+}
+
+// Sentence returns what somebody who checks a receipt is told.
+func Sentence(lang money.Language, r receipts.Result) string {
+	w := texts.In(lang)
+	text := w.Verdicts[r.Verdict]
+	if r.At.IsZero() {
+		if at := strings.IndexByte(text, '('); at >= 0 {
+			text = text[:at] + w.NoList
+		}
+		return text
+	}
+	return strings.NewReplacer("{day}", page.Day(lang, r.At), "{clock}", page.Clock(r.At)).Replace(text)
+}
+
+// row is a claim as the page shows it. Whole values never break over two lines.
+type row struct {
+	Claim, Label, Value string
+	Whole               bool
+}
+
+// rows returns the claims of a result, in the order of the page. Without claims the values are
+// empty.
+func (w *words) rows(lang money.Language, c receipts.Claims) []row {
+	var amount, paid, subject, partial string
+	if c.ID != "" {
+		amount = c.Currency
+		if currency, ok := money.Lookup(c.Currency); ok {
+			amount = currency.Format(lang, c.Amount)
+		}
+		paid = page.Day(lang, time.Unix(c.PaidAt, 0)) + ", " + page.Clock(time.Unix(c.PaidAt, 0))
+	}
+	if c.Subject != "" {
+		subject = "…" + c.Subject
+	}
+	if c.Partial != 0 {
+		partial = w.Partial
+	}
+	channel, ok := w.Channels[c.Channel]
+	if !ok {
+		channel = c.Channel
+	}
+	out := []row{
+		{Claim: "a", Value: amount, Whole: true},
+		{Claim: "t", Value: c.Agency},
+		{Claim: "s", Value: c.Service},
+		{Claim: "pd", Value: paid},
+		{Claim: "ch", Value: channel},
+		{Claim: "pr", Value: page.GroupReference(c.PaymentRef), Whole: true},
+		{Claim: "n", Value: c.NoticeRef, Whole: true},
+		{Claim: "sr", Value: subject},
+		{Claim: "pt", Value: partial},
+	}
+	for i := range out {
+		out[i].Label = w.Labels[out[i].Claim]
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package receipts
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Verdict is what somebody who checks a receipt is told. There is one sentence for each.
+type Verdict string
+
+// The verdicts.
+const (
+	// VerdictAuthentic: the signature is valid, and the service says that the payment stands.
+	VerdictAuthentic Verdict = "authentic"
+	// VerdictUnconfirmed: the signature is valid. Nobody was asked about a reversal.
+	VerdictUnconfirmed Verdict = "unconfirmed"
+	// VerdictReversed: the receipt is authentic, and the money was given back.
+	VerdictReversed Verdict = "reversed"
+	// VerdictTest: the receipt of a test payment.
+	VerdictTest Verdict = "test"
+	// VerdictUnknownKey: only the service can tell.
+	VerdictUnknownKey Verdict = "unknown_key"
+	// VerdictNone: not a receipt of this service.
+	VerdictNone Verdict = "none"
+)
+
+// Result is the verdict on a text.
+type Result struct {
+	Verdict Verdict
+	// At is when the payment was reversed (VerdictReversed), or as of when reversals are known
+	// (VerdictAuthentic, VerdictUnconfirmed; zero if none are known).
+	At time.Time
+	// Claims are what the receipt says. They are zero for VerdictUnknownKey and VerdictNone,
+	// because then they prove nothing.
+	Claims Claims
+}
+
+// Record is what the service has of a paid due.
+type Record struct {
+	Claims     Claims
+	Live       bool
+	ReversedAt time.Time // zero: the payment stands
+}
+
+// Records returns the record of a transaction. ok is false if no due was paid with it. An error
+// means that the record cannot be read now.
+type Records func(ctx context.Context, transactionID string) (r Record, ok bool, err error)
+
+// Check says what a text is that claims to be a receipt. All keys must be known, the revoked ones
+// too. now is only what At says. An error is one of records.
+func (ks Keys) Check(ctx context.Context, issuer, text string, now time.Time, records Records) (Result, error) {
+	v, err := ks.Verify(issuer, text)
+	if err != nil {
+		return Result{Verdict: VerdictNone}, nil //nolint:nilerr // the verdict on a forged text
+	}
+	if v.Test() {
+		return Result{Verdict: VerdictTest, Claims: v.Claims}, nil
+	}
+	id, ok := v.Claims.TransactionID()
+	if !ok {
+		return Result{Verdict: VerdictNone}, nil
+	}
+	record, ok, err := records(ctx, id)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case !ok || !record.Live || v.Revoked() && !v.Claims.Agrees(record.Claims):
+		return Result{Verdict: VerdictNone}, nil // somebody has the key
+	case !record.ReversedAt.IsZero():
+		return Result{VerdictReversed, record.ReversedAt, v.Claims}, nil
+	}
+	return Result{VerdictAuthentic, now, v.Claims}, nil
+}
+
+// CheckOffline is Check without the service: with the public keys, and with the list of
+// reversals of the receipt's key, or nil.
+func (ks Keys) CheckOffline(issuer, text string, lists func(kid string) *Reversals) Result {
+	v, err := ks.Verify(issuer, text)
+	switch {
+	case errors.Is(err, ErrUnknownKey), errors.Is(err, ErrVersion), err == nil && v.Revoked():
+		return Result{Verdict: VerdictUnknownKey}
+	case err != nil:
+		return Result{Verdict: VerdictNone}
+	case v.Test():
+		return Result{Verdict: VerdictTest, Claims: v.Claims}
+	}
+	out := Result{Verdict: VerdictUnconfirmed, Claims: v.Claims}
+	if list := lists(v.Key.ID); list != nil {
+		out.At = time.Unix(list.At, 0).UTC()
+		if at, ok := list.Reversed[v.Claims.ID]; ok {
+			out.Verdict, out.At = VerdictReversed, time.Unix(at, 0).UTC()
+		}
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package receipts_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/internal/receipts"
+)
+
+// The verdicts of the service, which knows the record, and of somebody without network.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	token := h.token(t)
+	now := paidAt.Add(time.Hour)
+	c, err := receipts.NewClaims(host, "impots", paid(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testToken, err := h.test.Sign(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reversedAt := paidAt.Add(24 * time.Hour).Truncate(time.Second)
+	other := c
+	other.Amount++
+	record := func(r receipts.Record, ok bool) receipts.Records {
+		return func(context.Context, string) (receipts.Record, bool, error) { return r, ok, nil }
+	}
+	revoked := append(receipts.Keys{}, h.keys...)
+	revoked[0].RevokedAt = now
+	forged := token[:len(token)-6] + "AAAAAA"
+	for name, c := range map[string]struct {
+		keys    receipts.Keys
+		token   string
+		records receipts.Records
+		want    receipts.Verdict
+		at      time.Time
+	}{
+		"paid":                                {h.keys, token, record(receipts.Record{Claims: c, Live: true}, true), receipts.VerdictAuthentic, now},
+		"reversed":                            {h.keys, token, record(receipts.Record{Claims: c, Live: true, ReversedAt: reversedAt}, true), receipts.VerdictReversed, reversedAt},
+		"signed by a thief":                   {h.keys, token, record(receipts.Record{}, false), receipts.VerdictNone, time.Time{}},
+		"live token of a test payment":        {h.keys, token, record(receipts.Record{Claims: c}, true), receipts.VerdictNone, time.Time{}},
+		"forged":                              {h.keys, forged, nil, receipts.VerdictNone, time.Time{}},
+		"test":                                {h.keys, testToken, nil, receipts.VerdictTest, time.Time{}},
+		"revoked key, the record agrees":      {revoked, token, record(receipts.Record{Claims: c, Live: true}, true), receipts.VerdictAuthentic, now},
+		"revoked key, the record says other":  {revoked, token, record(receipts.Record{Claims: other, Live: true}, true), receipts.VerdictNone, time.Time{}},
+		"revoked key, reversed":               {revoked, token, record(receipts.Record{Claims: c, Live: true, ReversedAt: reversedAt}, true), receipts.VerdictReversed, reversedAt},
+		"a text":                              {h.keys, "bonjour", nil, receipts.VerdictNone, time.Time{}},
+		"unknown key, and all keys are known": {nil, token, nil, receipts.VerdictNone, time.Time{}},
+	} {
+		got, err := c.keys.Check(t.Context(), host, c.token, now, c.records)
+		if err != nil || got.Verdict != c.want || !got.At.Equal(c.at) || (got.Claims == receipts.Claims{}) != (c.want == receipts.VerdictNone) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	away := errors.New("away")
+	if got, err := h.keys.Check(t.Context(), host, token, now, func(context.Context, string) (receipts.Record, bool, error) { return receipts.Record{}, false, away }); !errors.Is(err, away) {
+		t.Errorf("the record is away: %+v, %v", got, err)
+	}
+
+	none := func(string) *receipts.Reversals { return nil }
+	before := &receipts.Reversals{Issuer: host, At: paidAt.Unix(), Reversed: map[string]int64{}}
+	after := &receipts.Reversals{Issuer: host, At: reversedAt.Unix() + 60, Count: 1, Reversed: map[string]int64{c.ID: reversedAt.Unix()}}
+	public, err := receipts.ParseJWKS(h.keys.JWKS(now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	withoutRevoked, err := receipts.ParseJWKS(revoked.JWKS(now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		keys  receipts.Keys
+		token string
+		list  *receipts.Reversals
+		want  receipts.Verdict
+		at    time.Time
+	}{
+		"no list":                 {public, token, nil, receipts.VerdictUnconfirmed, time.Time{}},
+		"before the list came":    {public, token, before, receipts.VerdictUnconfirmed, paidAt.Truncate(time.Second)},
+		"after the list came":     {public, token, after, receipts.VerdictReversed, reversedAt},
+		"forged":                  {public, forged, after, receipts.VerdictNone, time.Time{}},
+		"test":                    {public, testToken, nil, receipts.VerdictTest, time.Time{}},
+		"key of tomorrow":         {nil, token, nil, receipts.VerdictUnknownKey, time.Time{}},
+		"revoked key, known here": {revoked, token, before, receipts.VerdictUnknownKey, time.Time{}},
+		"revoked key, left out":   {withoutRevoked, token, before, receipts.VerdictUnknownKey, time.Time{}},
+	} {
+		lists := none
+		if c.list != nil {
+			lists = func(kid string) *receipts.Reversals {
+				if kid != h.keys[0].ID {
+					t.Errorf("%s: the list of %s", name, kid)
+				}
+				return c.list
+			}
+		}
+		if got := c.keys.CheckOffline(host, c.token, lists); got.Verdict != c.want || !got.At.Equal(c.at) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// A list of reversals is proved by the key of its receipts, and neither a list counts as a
+// receipt nor a receipt as a list.
+func TestReversals(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	list := receipts.Reversals{Issuer: host, At: paidAt.Unix(), Count: 1, Reversed: map[string]int64{"AZqxwgAAeryN7wEjRWeJqw": paidAt.Unix()}}
+	body, err := h.live.SignReversals(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kid, got, err := h.keys.ReadReversals(host, body)
+	if err != nil || kid != h.keys[0].ID || got.Count != 1 || got.At != list.At || got.Reversed["AZqxwgAAeryN7wEjRWeJqw"] == 0 {
+		t.Errorf("%s %+v, %v", kid, got, err)
+	}
+	text := string(body)
+	for name, c := range map[string]struct {
+		issuer, body string
+		want         error
+	}{
+		"another service": {"ailleurs.example.cg", text, receipts.ErrReversals},
+		"cut":             {host, text[:len(text)-8] + `"}`, receipts.ErrReversals},
+		"no JSON":         {host, "x", receipts.ErrReversals},
+		"another payload": {host, strings.Replace(text, `"payload":"ey`, `"payload":"eX`, 1), receipts.ErrReversals},
+		"a receipt": {host, func() string {
+			p := strings.Split(h.token(t), ".")
+			return `{"payload":"` + p[1] + `","protected":"` + p[0] + `","signature":"` + p[2] + `"}`
+		}(), receipts.ErrReversals},
+	} {
+		if _, got, err := h.keys.ReadReversals(c.issuer, []byte(c.body)); !errors.Is(err, c.want) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if _, _, err := h.keys[1:].ReadReversals(host, body); !errors.Is(err, receipts.ErrUnknownKey) {
+		t.Errorf("an unknown key: %v", err)
+	}
+	field := func(name string) string {
+		_, rest, _ := strings.Cut(text, `"`+name+`":"`)
+		value, _, _ := strings.Cut(rest, `"`)
+		return value
+	}
+	if got, err := h.keys.Verify(host, field("protected")+"."+field("payload")+"."+field("signature")); !errors.Is(err, receipts.ErrForged) {
+		t.Errorf("a list as a receipt: %+v, %v", got, err)
+	}
+	if again, err := h.live.SignReversals(list); err != nil || !bytes.Equal(again, body) {
+		t.Error("the same list has other bytes")
+	}
+}

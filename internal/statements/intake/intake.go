@@ -1,0 +1,394 @@
+package intake
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/kafka"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/internal/statements"
+	"quittance/schemas"
+)
+
+// Config configures a Store. All fields are required.
+type Config struct {
+	Pool     *pgxpool.Pool
+	Keys     *secret.Keys // seal originals
+	Kafka    kafka.Config
+	Topology *kafka.Topology
+	Codec    *schemas.Codec
+}
+
+// Store imports statements. It is safe for concurrent use.
+type Store struct {
+	cfg Config
+	// killed simulates the death of the process after a step, in tests; nil otherwise.
+	killed func(step) bool
+	// patience is how long the broker may take to answer.
+	patience time.Duration
+}
+
+// New makes a store.
+func New(cfg Config) (*Store, error) {
+	if cfg.Pool == nil || cfg.Keys == nil || cfg.Topology == nil || cfg.Codec == nil {
+		return nil, errors.New("importing statements: Pool, Keys, Topology and Codec are required")
+	}
+	return &Store{cfg: cfg, patience: patience}, nil
+}
+
+// Request asks for the import of a file.
+type Request struct {
+	Account registry.StatementAccount
+	// File is read several times.
+	File  io.ReadSeeker
+	Actor operation.Actor
+	Now   time.Time // in UTC
+}
+
+// Result says what became of a file.
+type Result struct {
+	State statements.Verdict
+	// ImportID is empty unless the file is stored: accepted, quarantined, or accepted earlier
+	// with the same bytes.
+	ImportID   string
+	Statements []Statement
+	// Lines is how many lines of the file count as money, and Skipped how many entries do not, by reason.
+	Lines   int
+	Skipped map[string]int
+	// Faults are those of the file, and More counts further ones that are not listed.
+	Faults []statements.Fault
+	More   int
+}
+
+// Statement is a statement of a file, or a page of one.
+type Statement struct {
+	State statements.Verdict `json:"-"`
+	Facts
+}
+
+// Facts are what the database keeps of a statement.
+type Facts struct {
+	ID       string `json:"id"`
+	Page     int    `json:"page"`
+	Sequence int64  `json:"sequence"`
+	Last     bool   `json:"last"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Balanced bool   `json:"balanced"`
+	Opening  int64  `json:"opening"`
+	Closing  int64  `json:"closing"`
+	Currency string `json:"currency"`
+	Lines    int    `json:"lines"`
+	Net      int64  `json:"net"`
+	Digest   string `json:"digest"`
+}
+
+func factsOf(s *statements.Statement, currency string) Facts {
+	return Facts{
+		ID: s.ID, Page: s.Page, Sequence: s.Sequence, Last: s.Last, From: s.From, To: s.To, Balanced: s.Balanced, Opening: s.Opening, Closing: s.Closing,
+		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]),
+	}
+}
+
+// mark returns the statement as the last accepted one of its account. to is the last day that
+// was covered before.
+func (r Facts) mark(to string) statements.Mark {
+	m := statements.Mark{ID: r.ID, Sequence: r.Sequence, Page: r.Page, Last: r.Last, To: max(to, r.To), Balanced: r.Balanced, Closing: r.Closing}
+	_, _ = hex.Decode(m.Digest[:], []byte(r.Digest)) // factsOf wrote it
+	return m
+}
+
+// plan is what the acceptance of an import writes to Postgres.
+type plan struct {
+	// Mark is the last statement of the file, and To the last day that is covered after it.
+	Mark       Facts           `json:"mark"`
+	To         string          `json:"to"`
+	Statements []Facts         `json:"statements"`
+	Actor      operation.Actor `json:"actor"`
+}
+
+// ledgerMark is the last accepted statement of an account as its ledger keeps it.
+type ledgerMark struct {
+	Last Facts  `json:"last"`
+	To   string `json:"to"`
+}
+
+// step is a step of an import, after which the process may die.
+type step string
+
+// The steps of an import.
+const (
+	stepPending   step = "pending"   // the pending row is stored
+	stepProduced  step = "produced"  // the records are at the broker, not committed
+	stepCommitted step = "committed" // the Kafka transaction is committed
+)
+
+var errKilled = errors.New("killed by a test")
+
+func (s *Store) after(at step) error {
+	if s.killed != nil && s.killed(at) {
+		return errKilled
+	}
+	return nil
+}
+
+// Import validates a file and accepts it whole or not at all. Faults of the file and what a
+// person must decide are in the Result. Errors are about this attempt: the import may be
+// repeated, and says then what became of it.
+func (s *Store) Import(ctx context.Context, req Request) (Result, error) {
+	account, err := req.Account.Reader()
+	if err != nil {
+		return Result{}, err
+	}
+	if _, err := req.File.Seek(0, io.SeekStart); err != nil {
+		return Result{}, fmt.Errorf("reading the file: %w", err)
+	}
+	file, err := statements.Read(req.File, account, nil)
+	if err != nil {
+		return Result{}, err
+	}
+	i := &attempt{Store: s, Request: req, reader: account, file: file, digest: hex.EncodeToString(file.Digest[:])}
+	i.out = Result{Lines: file.Lines, Skipped: file.Skipped, Faults: file.Faults, More: file.More}
+	for n := range file.Statements {
+		i.out.Statements = append(i.out.Statements, Statement{Facts: factsOf(&file.Statements[n], req.Account.Currency)})
+	}
+	if file.Refused() {
+		i.verdict(statements.VerdictRefused)
+		return i.out, nil
+	}
+	for again := true; again; {
+		if again, err = i.locked(ctx); err != nil {
+			return Result{}, fmt.Errorf("importing a statement of account %s: %w", req.Account.Code, err)
+		}
+	}
+	return i.out, nil
+}
+
+// attempt is one import.
+type attempt struct {
+	*Store
+	Request
+	reader statements.Account
+	file   *statements.File
+	digest string
+	out    Result
+}
+
+// verdict sets the state of the file and of all its statements.
+func (i *attempt) verdict(v statements.Verdict) {
+	i.out.State = v
+	for n := range i.out.Statements {
+		i.out.Statements[n].State = v
+	}
+}
+
+func (i *attempt) account() []any {
+	k := i.Account.StatementAccountKey
+	return []any{k.AgencyID, k.Live, k.Code}
+}
+
+// locked imports while it holds the account's ledger. again means that it has settled an
+// earlier import and must be called again.
+func (i *attempt) locked(ctx context.Context) (again bool, err error) {
+	tx, err := i.cfg.Pool.Begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	last, err := i.ledger(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	earlier, err := i.pending(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	if earlier == nil {
+		if known, err := i.known(ctx, tx); err != nil || known {
+			return false, err
+		}
+		if err := i.decide(ctx, tx, last); err != nil {
+			return false, err
+		}
+		switch i.out.State {
+		case statements.VerdictQuarantined:
+			return false, i.quarantine(ctx, tx)
+		case statements.VerdictRefused, statements.VerdictUnchanged:
+			return false, nil
+		case statements.VerdictAccepted:
+		}
+	}
+	w, err := i.fence(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer w.client.Close()
+	if earlier != nil {
+		if err := i.settle(ctx, tx, w, earlier); err != nil {
+			return false, err
+		}
+		return true, tx.Commit(ctx)
+	}
+	return false, i.accept(ctx, tx, w, last)
+}
+
+// ledger locks the account and returns its last accepted statement.
+func (i *attempt) ledger(ctx context.Context, tx pgx.Tx) (last ledgerMark, err error) {
+	if _, err := tx.Exec(ctx, `INSERT INTO statement_ledgers (agency_id, live, code) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, i.account()...); err != nil {
+		return last, fmt.Errorf("opening the ledger: %w", err)
+	}
+	var text []byte
+	if err := tx.QueryRow(ctx, `SELECT mark FROM statement_ledgers WHERE (agency_id, live, code) = ($1, $2, $3) FOR UPDATE`, i.account()...).Scan(&text); err != nil {
+		return last, fmt.Errorf("locking the ledger: %w", err)
+	}
+	if text != nil {
+		err = json.Unmarshal(text, &last)
+	}
+	return last, err
+}
+
+// known reports whether the same bytes were imported before, and tells what became of them.
+func (i *attempt) known(ctx context.Context, tx pgx.Tx) (bool, error) {
+	var id uuid.UUID
+	var state string
+	err := tx.QueryRow(ctx, `SELECT id, state FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND digest = $4 AND state <> 'pending'`,
+		append(i.account(), i.digest)...).Scan(&id, &state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil || state != "accepted" {
+		return false, err // a quarantined file is judged again
+	}
+	i.out.ImportID = id.String()
+	i.verdict(statements.VerdictUnchanged)
+	return true, nil
+}
+
+// decide compares the statements of the file with the last accepted one.
+func (i *attempt) decide(ctx context.Context, tx pgx.Tx, last ledgerMark) error {
+	var mark statements.Mark
+	if last.Last.ID != "" {
+		mark = last.Last.mark(last.To)
+	}
+	seen := map[string]string{} // digests of this file
+	worst := map[statements.Verdict]bool{}
+	for n := range i.file.Statements {
+		s, out := &i.file.Statements[n], &i.out.Statements[n]
+		earlier, err := i.earlier(ctx, tx, s, seen)
+		if err != nil {
+			return err
+		}
+		verdict, next, faults := statements.Follow(mark, s, earlier)
+		out.State, i.out.Faults = verdict, append(i.out.Faults, faults...)
+		worst[verdict] = true
+		if mark = next; verdict == statements.VerdictRefused {
+			mark = out.mark(mark.To) // so that the statements after it tell their own faults only
+		}
+	}
+	for _, v := range []statements.Verdict{statements.VerdictRefused, statements.VerdictQuarantined, statements.VerdictAccepted, statements.VerdictUnchanged} {
+		if worst[v] {
+			i.out.State = v
+			break
+		}
+	}
+	if i.out.State == statements.VerdictRefused || i.out.State == statements.VerdictQuarantined {
+		i.verdict(i.out.State) // whole or not at all
+	}
+	return nil
+}
+
+// earlier returns the digest of an accepted statement of the same id and page; nil if there
+// is none.
+func (i *attempt) earlier(ctx context.Context, tx pgx.Tx, s *statements.Statement, seen map[string]string) (*[32]byte, error) {
+	name := fmt.Sprintf("%s/%d", s.ID, s.Page)
+	text, ok := seen[name]
+	seen[name] = hex.EncodeToString(s.Digest[:])
+	if !ok {
+		err := tx.QueryRow(ctx, `SELECT digest FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND statement_id = $4 AND page = $5`,
+			append(i.account(), s.ID, s.Page)...).Scan(&text)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil, nil //nolint:nilnil // Follow takes nil for none
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	var digest [32]byte
+	_, err := hex.Decode(digest[:], []byte(text))
+	return &digest, err
+}
+
+// planned returns what acceptance writes.
+func (i *attempt) planned(last ledgerMark) plan {
+	p := plan{To: last.To, Actor: i.Actor}
+	for _, s := range i.out.Statements {
+		if s.State == statements.VerdictAccepted {
+			p.Statements, p.Mark, p.To = append(p.Statements, s.Facts), s.Facts, max(p.To, s.To)
+		}
+	}
+	return p
+}
+
+// put stores the import with its original.
+func (i *attempt) put(ctx context.Context, tx pgx.Tx, id uuid.UUID, state string, p plan, partition int32, from int64) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO statement_imports (id, agency_id, live, code, state, digest, size, profile, lines, partition, from_offset, plan, actor, imported_at)
+		VALUES ($4, $1, $2, $3, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		append(i.account(), id, state, i.digest, i.file.Size, i.file.Profile, i.out.Lines, partition, from, text, i.Actor.Name, i.Now)...); err != nil {
+		return fmt.Errorf("storing the import: %w", err)
+	}
+	if _, err := i.File.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("reading the file: %w", err)
+	}
+	return i.putOriginal(ctx, tx, id, i.File)
+}
+
+// quarantine stores a file about which a person decides, once.
+func (i *attempt) quarantine(ctx context.Context, tx pgx.Tx) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	err = tx.QueryRow(ctx, `SELECT id FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND digest = $4 AND state = 'quarantined'`,
+		append(i.account(), i.digest)...).Scan(&id)
+	if i.out.ImportID = id.String(); !errors.Is(err, pgx.ErrNoRows) {
+		return err // it is stored already
+	}
+	p := plan{Actor: i.Actor}
+	for _, s := range i.out.Statements {
+		p.Statements = append(p.Statements, s.Facts)
+	}
+	if err := i.put(ctx, tx, id, "quarantined", p, 0, 0); err != nil {
+		return err
+	}
+	if err := i.audit(ctx, tx, id, "quarantined", i.Actor, p); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+func (i *attempt) audit(ctx context.Context, tx pgx.Tx, id uuid.UUID, state string, actor operation.Actor, p plan) error {
+	ids := map[string]bool{}
+	for _, s := range p.Statements {
+		ids[s.ID] = true
+	}
+	return operation.Record(ctx, tx, actor, i.Now, operation.Entry{Action: "statements.import", Subject: id.String(), Detail: map[string]any{
+		"agency_id": i.Account.AgencyID, "mode": registry.Mode(i.Account.Live), "account": i.Account.Code, "state": state, "statements": slices.Sorted(maps.Keys(ids)),
+	}})
+}

@@ -1,0 +1,461 @@
+package intake_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/kafka"
+	"quittance/internal/registry"
+	"quittance/internal/statements"
+	"quittance/internal/statements/intake"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/test/registries"
+	"quittance/test/servers"
+)
+
+// office is an agency with accounts, and a broker with the topic of statements.
+type office struct {
+	registries.House
+	t     *testing.T
+	kafka kafka.Config
+	codec *schemas.Codec
+	topo  *kafka.Topology
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{House: registries.SetUp(t), t: t}
+	o.Seed(t, registries.Edit(t, "{code: guichets,", "{code: airtel, kind: operator, offer: momo_b, number: MER-042, profile: airtel}\n        - {code: guichets,"))
+	topics := slices.DeleteFunc(schemas.Topics(), func(t schemas.Topic) bool { return t.Name != schemas.TopicStatements })
+	o.kafka = kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Topics: topics}
+	cl, err := o.kafka.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	servers.CreateTopic(t, kadm.NewClient(cl), o.kafka.Prefix+schemas.TopicStatements, 2, nil)
+	if o.topo, err = kafka.Load(t.Context(), o.kafka, cl); err != nil {
+		t.Fatal(err)
+	}
+	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.codec, err = schemas.NewCodec(t.Context(), client, true); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// store is that of an instance of its own.
+func (o *office) store(with ...func(*intake.Config)) *intake.Store {
+	o.t.Helper()
+	cfg := intake.Config{Pool: o.Pool, Keys: o.Keys, Kafka: o.kafka, Topology: o.topo, Codec: o.codec}
+	for _, w := range with {
+		w(&cfg)
+	}
+	s, err := intake.New(cfg)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return s
+}
+
+func (o *office) request(code, text string) intake.Request {
+	o.t.Helper()
+	s, err := registry.Read(o.t.Context(), o.Pool)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	a, err := s.FindStatementAccount(registries.AgencyA, false, code)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return intake.Request{Account: a, File: strings.NewReader(text), Actor: registries.Actor, Now: registries.Epoch}
+}
+
+// imports imports a file and expects a state.
+func (o *office) imports(s *intake.Store, code, text string, want statements.Verdict) intake.Result {
+	o.t.Helper()
+	r, err := s.Import(o.t.Context(), o.request(code, text))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if r.State != want {
+		o.t.Fatalf("%s: %s, want %s: %+v", code, r.State, want, r.Faults)
+	}
+	return r
+}
+
+// committed returns what readers of committed records see: lines and statements.
+func (o *office) committed() (lines []*record.StatementLine, heads []*record.Statement, raw string) {
+	o.t.Helper()
+	var text strings.Builder
+	if _, err := o.kafka.ReadAll(o.t.Context(), o.kafka.Prefix+schemas.TopicStatements, func(r *kgo.Record) error {
+		text.Write(r.Value)
+		name, err := o.codec.NameOf(r.Value)
+		if err != nil {
+			return err
+		}
+		if name == (*record.Statement)(nil).Name() {
+			var s record.Statement
+			heads = append(heads, &s)
+			return o.codec.Decode(r.Value, &s)
+		}
+		var l record.StatementLine
+		lines = append(lines, &l)
+		return o.codec.Decode(r.Value, &l)
+	}); err != nil {
+		o.t.Fatal(err)
+	}
+	return lines, heads, text.String()
+}
+
+// expect checks that readers see each line once.
+func (o *office) expect(lines, heads int) {
+	o.t.Helper()
+	got, statements, _ := o.committed()
+	seen := map[string]bool{}
+	for _, l := range got {
+		if seen[l.Account+" "+l.LineID] {
+			o.t.Errorf("%s is there twice", l.LineID)
+		}
+		seen[l.Account+" "+l.LineID] = true
+	}
+	if len(got) != lines || len(statements) != heads {
+		o.t.Errorf("%d lines of %d statements, want %d of %d", len(got), len(statements), lines, heads)
+	}
+}
+
+const mtnHead = "Id,External id,Status,Type,Date,Amount,Fee,Currency,From,To,Balance\n"
+
+// mtn is a day of the operator with a running balance: three payments of 1000.
+func mtn(day int) string {
+	var b strings.Builder
+	b.WriteString(mtnHead)
+	for n := range 3 {
+		id := day*10 + n
+		fmt.Fprintf(&b, "310000%05d,,Successful,Payment,2026-02-%02d 08:0%d:00,1000,10,XAF,\"MABIALA, Jeanne 066123456\",46733123454,%d\n", id, day, n, (day*3+n-2)*990)
+	}
+	return b.String()
+}
+
+// airtel has the payments from to to of two days each, without balances.
+func airtel(from, to int) string {
+	var b strings.Builder
+	b.WriteString("Transaction ID;Reference;Service;Status;Date;Amount;Charges;Currency;Payer;Merchant;Settlement\n")
+	for day := from; day <= to; day++ {
+		fmt.Fprintf(&b, "CI26%04d;;Collection;Transaction Success;%02d/02/2026 09:00;500;5;XAF;NGOMA;MER-042;\n", day, day)
+	}
+	return b.String()
+}
+
+func testdata(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestImport(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	text := mtn(1)
+	first := o.imports(s, "mtn", text, statements.VerdictAccepted)
+	if first.Lines != 3 || first.ImportID == "" || len(first.Statements) != 1 || first.Statements[0].Closing != 3*990 || first.Statements[0].State != statements.VerdictAccepted {
+		t.Errorf("%+v", first)
+	}
+	again := o.imports(s, "mtn", text, statements.VerdictUnchanged)
+	if again.ImportID != first.ImportID {
+		t.Errorf("the same bytes: %+v", again)
+	}
+	o.expect(3, 1)
+	lines, heads, raw := o.committed()
+	if l := lines[1]; l.Account != "mtn" || l.TenantID != registries.AgencyA || l.Livemode || l.Amount != 1000 || l.Fee != 10 || l.Day != "2026-02-01" || l.Kind != "payment" || l.OperatorRef != "31000000011" || l.ImportID != first.ImportID {
+		t.Errorf("%+v", l)
+	}
+	if h := heads[0]; h.Lines != 3 || h.Net != 2970 || h.Closing != 2970 || h.StatementID != lines[0].StatementID || h.FromDay != "2026-02-01" || len(h.Digest) != 64 {
+		t.Errorf("%+v", h)
+	}
+	// Neither Kafka nor Postgres shows a name or a number of a payer. The original does.
+	var stored string
+	if err := o.Pool.QueryRow(t.Context(), `SELECT (SELECT coalesce(string_agg(i::text, ''), '') FROM statement_imports i) || (SELECT string_agg(s::text, '') FROM statements s)
+		|| (SELECT string_agg(encode(content, 'escape'), '') FROM statement_original_parts) || (SELECT string_agg(a::text, '') FROM audit a) || (SELECT string_agg(l::text, '') FROM statement_ledgers l)`).Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	for _, personal := range []string{"MABIALA", "Jeanne", "066123456", "46733123454"} {
+		if strings.Contains(raw+stored, personal) {
+			t.Errorf("%s is stored", personal)
+		}
+	}
+	if original, err := s.Original(t.Context(), first.ImportID); err != nil || string(original) != text {
+		t.Errorf("the original: %q, %v", original, err)
+	}
+	if got := o.Audited(t); got[len(got)-1] != "statements.import" {
+		t.Errorf("audit: %v", got)
+	}
+}
+
+// A file of several parts, one that was cut off and one whose parts were exchanged.
+func TestOriginalIsWhole(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	var b strings.Builder
+	b.WriteString(airtel(1, 1))
+	seed := uint64(1)
+	for n := range 40_000 {
+		seed = seed*6364136223846793005 + 1442695040888963407
+		fmt.Fprintf(&b, "CI%d%016X;;Collection;Transaction Success;02/02/2026 09:00;%d;5;XAF;NGOMA;MER-042;\n", n, seed, 500+seed%1000)
+	}
+	r := o.imports(s, "airtel", b.String(), statements.VerdictAccepted)
+	if original, err := s.Original(t.Context(), r.ImportID); err != nil || string(original) != b.String() {
+		t.Fatalf("%d bytes, %v", len(original), err)
+	}
+	var parts int
+	if err := o.Pool.QueryRow(t.Context(), `SELECT count(*) FROM statement_original_parts WHERE id = $1`, r.ImportID).Scan(&parts); err != nil || parts < 2 {
+		t.Fatalf("%d parts, %v", parts, err)
+	}
+	o.Exec(t, `UPDATE statement_original_parts SET part = CASE part WHEN 0 THEN 1 ELSE 0 END + 100 WHERE part < 2`)
+	o.Exec(t, `UPDATE statement_original_parts SET part = part - 100 WHERE part >= 100`)
+	if _, err := s.Original(t.Context(), r.ImportID); !errors.Is(err, intake.ErrOriginal) {
+		t.Errorf("exchanged parts: %v", err)
+	}
+	o.Exec(t, `UPDATE statement_original_parts SET part = CASE part WHEN 0 THEN 1 ELSE 0 END + 100 WHERE part < 2`)
+	o.Exec(t, `UPDATE statement_original_parts SET part = part - 100 WHERE part >= 100`)
+	o.Exec(t, `DELETE FROM statement_original_parts WHERE part = (SELECT max(part) FROM statement_original_parts)`)
+	if _, err := s.Original(t.Context(), r.ImportID); !errors.Is(err, intake.ErrOriginal) {
+		t.Errorf("cut off: %v", err)
+	}
+}
+
+// An import that dies at any step is completed or repeated by the next one: no line is lost
+// and none is there twice.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		step string
+		same statements.Verdict // of the same file, imported again
+	}{
+		{intake.StepPending, statements.VerdictAccepted}, {intake.StepProduced, statements.VerdictAccepted}, {intake.StepCommitted, statements.VerdictUnchanged},
+	} {
+		for _, next := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s then file %d", c.step, next), func(t *testing.T) {
+				t.Parallel()
+				o := newOffice(t)
+				dying := o.store()
+				dying.Kill(func(at string) bool { return at == c.step })
+				if _, err := dying.Import(t.Context(), o.request("mtn", mtn(1))); !errors.Is(err, intake.ErrKilled) {
+					t.Fatal(err)
+				}
+				s := o.store()
+				switch {
+				case next == 1:
+					o.imports(s, "mtn", mtn(1), c.same)
+				case c.same == statements.VerdictUnchanged:
+					o.imports(s, "mtn", mtn(2), statements.VerdictAccepted) // it continues the first, which it completes
+				default:
+					o.imports(s, "mtn", mtn(1), statements.VerdictAccepted)
+					o.imports(s, "mtn", mtn(2), statements.VerdictAccepted)
+				}
+				o.imports(s, "mtn", mtn(1), statements.VerdictUnchanged)
+				o.expect(3*next, next)
+				var pending, originals int
+				if err := o.Pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM statement_imports WHERE state = 'pending'), (SELECT count(*) FROM statement_originals)`).Scan(&pending, &originals); err != nil || pending != 0 || originals != next {
+					t.Errorf("%d pending, %d originals, %v", pending, originals, err)
+				}
+			})
+		}
+	}
+}
+
+// Instances that import the same file at once: one accepts it, the others find it unchanged.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	states := make([]statements.Verdict, 4)
+	var wg sync.WaitGroup
+	for n := range states {
+		s, req := o.store(), o.request("mtn", mtn(1))
+		wg.Go(func() {
+			r, err := s.Import(t.Context(), req)
+			if err != nil {
+				t.Errorf("%d: %v", n, err)
+			}
+			states[n] = r.State
+		})
+	}
+	wg.Wait()
+	slices.Sort(states)
+	if !slices.Equal(states, []statements.Verdict{statements.VerdictAccepted, statements.VerdictUnchanged, statements.VerdictUnchanged, statements.VerdictUnchanged}) {
+		t.Errorf("%v", states)
+	}
+	o.expect(3, 1)
+}
+
+// An instance that lost its connection to Postgres, and with it the account, cannot commit
+// after another one has taken over.
+func TestFenced(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	slow := o.store()
+	at, proceed := make(chan struct{}), make(chan struct{})
+	slow.Kill(func(step string) bool {
+		if step == intake.StepProduced {
+			close(at)
+			<-proceed
+		}
+		return false
+	})
+	req := o.request("mtn", mtn(1))
+	done := make(chan error, 1)
+	go func() {
+		_, err := slow.Import(t.Context(), req)
+		done <- err
+	}()
+	<-at
+	o.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'`)
+	o.imports(o.store(), "mtn", mtn(1), statements.VerdictAccepted)
+	close(proceed)
+	if err := <-done; !errors.Is(err, intake.ErrUnknown) {
+		t.Errorf("the fenced instance: %v", err)
+	}
+	o.expect(3, 1)
+	o.imports(slow, "mtn", mtn(1), statements.VerdictUnchanged)
+}
+
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	fault := func(r intake.Result, kind statements.FaultKind) {
+		t.Helper()
+		if !slices.ContainsFunc(r.Faults, func(f statements.Fault) bool { return f.Kind == kind && f.Line > 0 && f.Mend != "" }) {
+			t.Errorf("no fault %s: %+v", kind, r.Faults)
+		}
+	}
+	o.imports(s, "mtn", mtn(1), statements.VerdictAccepted)
+	fault(o.imports(s, "mtn", mtn(3), statements.VerdictRefused), statements.FaultBalance) // a day is missing
+	o.imports(s, "mtn", mtn(2), statements.VerdictAccepted)
+	o.imports(s, "mtn", mtn(3), statements.VerdictAccepted)
+
+	// The same statement with other bytes: with the same content nothing happens, with other content a person decides.
+	o.imports(s, "mtn", strings.ReplaceAll(mtn(1), "MABIALA", "MABIALLA"), statements.VerdictUnchanged)
+	changed := strings.ReplaceAll(mtn(1), "08:00", "08:30")
+	q := o.imports(s, "mtn", changed, statements.VerdictQuarantined)
+	fault(q, statements.FaultChanged)
+	if again := o.imports(s, "mtn", changed, statements.VerdictQuarantined); again.ImportID != q.ImportID {
+		t.Errorf("quarantined twice: %s and %s", q.ImportID, again.ImportID)
+	}
+	if original, err := s.Original(t.Context(), q.ImportID); err != nil || string(original) != changed {
+		t.Errorf("the original of a quarantined file: %v", err)
+	}
+
+	// A file of another account, also one of the same operator.
+	fault(o.imports(s, "mtn", strings.ReplaceAll(mtn(4), "46733123454", "46733123455"), statements.VerdictRefused), statements.FaultAccount)
+	o.expect(9, 3)
+
+	// A file that overlaps another by half. Its lines have ids, so that they are recognised.
+	o.imports(s, "airtel", airtel(1, 2), statements.VerdictAccepted)
+	o.imports(s, "airtel", airtel(2, 3), statements.VerdictAccepted)
+	lines, _, _ := o.committed()
+	ids := map[string]bool{}
+	for _, l := range lines {
+		if l.Account == "airtel" {
+			ids[l.LineID] = true
+		}
+	}
+	if len(ids) != 3 {
+		t.Errorf("lines of both: %v", ids)
+	}
+}
+
+func TestBankStatements(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	two := testdata(t, "bank-a-02-two-statements.xml")
+	r := o.imports(s, "banque", two, statements.VerdictAccepted)
+	if len(r.Statements) != 2 || r.Lines == 0 {
+		t.Fatalf("%+v", r)
+	}
+	lines, heads, _ := o.committed()
+	if len(heads) != 2 || len(lines) != r.Lines {
+		t.Errorf("%d lines of %d statements", len(lines), len(heads))
+	}
+	for _, h := range heads {
+		n := 0
+		for _, l := range lines {
+			if l.StatementID == h.StatementID {
+				n++
+			}
+		}
+		if int64(n) != h.Lines {
+			t.Errorf("%s has %d lines, %d are there", h.StatementID, h.Lines, n)
+		}
+	}
+	o.imports(s, "banque", two, statements.VerdictUnchanged)
+	o.imports(s, "banque", strings.Replace(two, "<Document", "<!-- again -->\n<Document", 1), statements.VerdictUnchanged) // other bytes
+	if r := o.imports(s, "banque", testdata(t, "bad-doctype.xml"), statements.VerdictRefused); r.ImportID != "" || len(r.Faults) == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestKafkaAway(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.imports(o.store(), "mtn", mtn(1), statements.VerdictAccepted)
+	away := o.store(func(cfg *intake.Config) { cfg.Kafka.Brokers = []string{"127.0.0.1:1"} })
+	o.imports(away, "mtn", mtn(1), statements.VerdictUnchanged) // nothing is to be written
+	away.SetPatience(300 * time.Millisecond)
+	if _, err := away.Import(t.Context(), o.request("mtn", mtn(2))); err == nil {
+		t.Error("imported without Kafka")
+	}
+	o.imports(o.store(), "mtn", mtn(2), statements.VerdictAccepted)
+	o.expect(6, 2)
+}
+
+// A file that is still being transferred.
+func TestFileChanges(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	req := o.request("mtn", "")
+	req.File = &growing{first: mtn(1), then: mtn(1) + strings.TrimPrefix(mtn(2), mtnHead)}
+	if _, err := o.store().Import(t.Context(), req); !errors.Is(err, intake.ErrFileChanged) {
+		t.Errorf("%v", err)
+	}
+	o.expect(0, 0)
+	o.imports(o.store(), "mtn", mtn(1), statements.VerdictAccepted)
+	o.expect(3, 1)
+}
+
+// growing is a file that has more after the second time that it is read.
+type growing struct {
+	bytes.Reader
+	first, then string
+	times       int
+}
+
+func (g *growing) Seek(int64, int) (int64, error) {
+	g.times++
+	text := g.first
+	if g.times > 2 {
+		text = g.then
+	}
+	g.Reset([]byte(text))
+	return 0, nil
+}

@@ -1,0 +1,92 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/statements"
+)
+
+// Filter selects statements. Empty fields select all.
+type Filter struct {
+	AgencyID string
+	Live     *bool
+	Code     string
+}
+
+// Listed is a stored statement: accepted, or of a quarantined file.
+type Listed struct {
+	Facts
+	registry.StatementAccountKey
+	State      statements.Verdict
+	ImportID   string
+	FileDigest string
+	Size       int64
+	Profile    string
+	Actor      string
+	ImportedAt time.Time
+}
+
+// List returns stored statements, by account and in the order of their import. It leaves out
+// the imports that are under way or were interrupted.
+func List(ctx context.Context, pool *pgxpool.Pool, f Filter) ([]Listed, error) {
+	list, err := query(ctx, pool, `i.state <> 'pending' AND ($1 = '' OR i.agency_id::text = $1) AND ($2::boolean IS NULL OR i.live = $2) AND ($3 = '' OR i.code = $3)`, f.AgencyID, f.Live, f.Code)
+	if err != nil {
+		return nil, fmt.Errorf("listing statements: %w", err)
+	}
+	return list, nil
+}
+
+// Show returns the statements of an import. The error is an *operation.Error with the field id
+// if there is none.
+func Show(ctx context.Context, pool *pgxpool.Pool, importID string) ([]Listed, error) {
+	id, err := uuid.Parse(importID)
+	if err != nil {
+		return nil, operation.Refuse("statement.unknown", "id", nil)
+	}
+	list, err := query(ctx, pool, `i.state <> 'pending' AND i.id = $1`, id)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), err == nil && len(list) == 0:
+		return nil, operation.Refuse("statement.unknown", "id", nil)
+	case err != nil:
+		return nil, fmt.Errorf("reading an import: %w", err)
+	}
+	return list, nil
+}
+
+func query(ctx context.Context, pool *pgxpool.Pool, where string, args ...any) (list []Listed, err error) {
+	rows, err := pool.Query(ctx, `SELECT i.id, i.agency_id, i.live, i.code, i.state, i.digest, i.size, i.profile, i.actor, i.imported_at, i.plan -> 'statements'
+		FROM statement_imports i WHERE `+where+` ORDER BY i.agency_id, i.live, i.code, i.id`, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var l Listed
+		var id uuid.UUID
+		var plan []byte
+		if err := rows.Scan(&id, &l.AgencyID, &l.Live, &l.StatementAccountKey.Code, &l.State, &l.FileDigest, &l.Size, &l.Profile, &l.Actor, &l.ImportedAt, &plan); err != nil {
+			return nil, err
+		}
+		l.ImportID, l.ImportedAt = id.String(), l.ImportedAt.UTC()
+		var facts []Facts
+		if err := json.Unmarshal(plan, &facts); err != nil {
+			return nil, err
+		}
+		for _, f := range facts {
+			one := l
+			one.Facts = f
+			list = append(list, one)
+		}
+	}
+	return list, rows.Err()
+}

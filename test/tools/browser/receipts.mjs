@@ -1,0 +1,176 @@
+// Checks receipts at /q in the system's Chromium, with and without network. It prints
+// {"passed": name} or {"fault": text} for each case.
+//
+//   node receipts.mjs '{"base": "http://…", "control": "http://…", "tokens": {…}, "only": …}'
+//
+// tokens are those of receipts by name. A POST to control/NAME changes what the service is:
+// down and up, reverse, rotate (answers the token of the new key), revoke.
+import { launch, runCases, task, watch } from './chromium.mjs';
+
+const browser = await launch();
+
+async function visitor({ script = true, lang = 'fr-CG', init } = {}) {
+  const context = await browser.newContext({ locale: lang, javaScriptEnabled: script });
+  context.setDefaultTimeout(30_000);
+  if (init) await context.addInitScript(init);
+  const tab = await context.newPage();
+  const faults = [];
+  // Without network the console says that requests fail.
+  watch(tab, [task.base], (fault) => { if (!/ERR_|50\d/.test(fault)) faults.push(fault); });
+  return { context, tab, faults };
+}
+
+async function control(what) {
+  const answer = await fetch(`${task.control}/${what}`, { method: 'POST' });
+  if (!answer.ok) throw new Error(`${what}: ${await answer.text()}`);
+  return answer.text();
+}
+
+// offline runs without network: the browser is cut off, and the service answers nobody.
+async function offline(context, run) {
+  await control('down');
+  await context.setOffline(true);
+  try {
+    await run();
+  } finally {
+    await context.setOffline(false);
+    await control('up');
+  }
+}
+
+// open opens the page anew, as a scan of a code does, and waits for the verdict.
+async function scan(tab, token, path = '/q') {
+  await tab.goto('about:blank');
+  await tab.goto(`${task.base}${path}#${token}`);
+  await tab.waitForSelector('#verdict[data-verdict]');
+  return { verdict: await tab.getAttribute('#verdict', 'data-verdict'), text: await tab.innerText('main') };
+}
+
+async function says(tab, token, verdict, text = '', path = '/q') {
+  const got = await scan(tab, token, path);
+  const clean = got.text.replace(/\s+/gu, ' ');
+  if (got.verdict !== verdict || !clean.includes(text)) throw new Error(`want ${verdict} and "${text}", the page says ${got.verdict}: ${clean}`);
+  return clean;
+}
+
+// ready waits until the page can be used without network.
+async function ready(tab) {
+  await tab.waitForSelector('#result[data-ready]', { state: 'attached' });
+}
+
+const { tokens } = task;
+const withoutEd25519 = () => {
+  const own = crypto.subtle.importKey.bind(crypto.subtle);
+  crypto.subtle.importKey = (format, key, algorithm, ...rest) => (algorithm === 'Ed25519' || algorithm?.name === 'Ed25519' ? Promise.reject(new DOMException('no', 'NotSupportedError')) : own(format, key, algorithm, ...rest));
+};
+
+function forgeries() {
+  return Object.keys(tokens).filter((name) => name.startsWith('forged'));
+}
+
+// The cases change the service, so they run one after the other.
+await runCases(1, {
+  async 'with network'() {
+    const { tab, faults } = await visitor();
+    await says(tab, tokens.paid, 'authentic', `Authentique, vérifiée en ligne à ${task.clock} le ${task.day}`);
+    const text = await says(tab, tokens.paid, 'authentic', '250 000 FCFA');
+    for (const part of ['4821 9033 4455 6672', '…4711', 'impots', 'Mobile money', '23 novembre 2026, 10:30']) if (!text.includes(part)) throw new Error(`${part} is missing: ${text}`);
+    await says(tab, tokens.paid, 'authentic', 'Authentic, checked online at', '/q?lang=en');
+    await says(tab, tokens.before, 'reversed', 'Paiement annulé le 24 novembre 2026 à 10:30');
+    await says(tab, tokens.test, 'test', 'Reçu de TEST, sans valeur');
+    for (const name of forgeries()) await says(tab, tokens[name], 'none', 'Ce n’est pas un reçu de ce service');
+    await says(tab, tokens.stolen, 'none');
+    // The form, and a receipt after another on the same page.
+    await tab.fill('#receipt', `${task.base}/q#${tokens.before}`);
+    await tab.click('form button');
+    await tab.waitForSelector('#verdict[data-verdict=reversed]');
+    await tab.evaluate((token) => { location.hash = token; }, tokens.paid);
+    await tab.waitForSelector('#verdict[data-verdict=authentic]');
+    if (await tab.getAttribute('a[hreflang]', 'href').then((href) => !href.includes(tokens.paid))) throw new Error('the other language has lost the receipt');
+    if (faults.length) throw new Error(faults.join('\n'));
+    await tab.context().close();
+  },
+
+  async 'without network'() {
+    const { context, tab, faults } = await visitor();
+    await tab.goto(`${task.base}/q`);
+    await ready(tab);
+    await offline(context, async () => {
+      await says(tab, tokens.paid, 'unconfirmed', `Signature valable ; annulation non vérifiée (liste du ${task.day} à`);
+      await says(tab, tokens.paid, 'unconfirmed', 'Valid signature; cancellation not checked (list of', '/q?lang=en');
+      await says(tab, tokens.before, 'reversed', 'Paiement annulé le 24 novembre 2026 à 10:30');
+      await says(tab, tokens.later, 'unconfirmed');
+      await says(tab, tokens.test, 'test');
+      await says(tab, tokens.unknown, 'unknown_key', 'Clé inconnue hors ligne : connectez-vous');
+      for (const name of forgeries()) await says(tab, tokens[name], 'none');
+    });
+    // The payment is reversed: with network at once, without network once the list came.
+    await control('reverse');
+    await offline(context, () => says(tab, tokens.later, 'unconfirmed'));
+    await says(tab, tokens.later, 'reversed');
+    await ready(tab);
+    await offline(context, () => says(tab, tokens.later, 'reversed'));
+    if (faults.length) throw new Error(faults.join('\n'));
+    await context.close();
+  },
+
+  async 'a wrong clock'() {
+    for (const years of [-1, 1]) {
+      const { context, tab } = await visitor({ init: `{ const D = Date, off = ${years} * 365 * 864e5; Date = class extends D { constructor(...a) { a.length ? super(...a) : super(D.now() + off); } static now() { return D.now() + off; } }; }` });
+      await says(tab, tokens.paid, 'authentic', `le ${task.day}`);
+      await ready(tab);
+      await offline(context, () => says(tab, tokens.paid, 'unconfirmed', `liste du ${task.day}`));
+      await context.close();
+    }
+  },
+
+  async 'a browser without Ed25519'() {
+    const { context, tab } = await visitor({ init: withoutEd25519 });
+    await says(tab, tokens.paid, 'authentic');
+    for (const name of forgeries()) await says(tab, tokens[name], 'none');
+    await tab.goto(`${task.base}/q`);
+    await ready(tab);
+    await offline(context, async () => {
+      await says(tab, tokens.paid, 'unconfirmed');
+      await says(tab, tokens['forged signature'], 'none');
+    });
+    await context.close();
+  },
+
+  async 'a browser without scripts'() {
+    const { context, tab } = await visitor({ script: false });
+    for (const [token, text] of [
+      [tokens.paid, 'Authentique, vérifiée en ligne'], [tokens.before, 'Paiement annulé le'], [tokens.test, 'Reçu de TEST, sans valeur'],
+      [tokens['forged signature'], 'Ce n’est pas un reçu de ce service'], ['', 'À corriger'],
+    ]) {
+      await tab.goto(`${task.base}/q#${token}`);
+      await tab.fill('#receipt', token && `${task.base}/q#${token}`);
+      await Promise.all([tab.waitForNavigation(), tab.click('form button')]);
+      const shown = await tab.innerText('main');
+      if (!shown.includes(text)) throw new Error(`${text} is missing: ${shown}`);
+    }
+    await context.close();
+  },
+
+  async 'keys change'() {
+    const { context, tab } = await visitor();
+    await tab.goto(`${task.base}/q`);
+    await ready(tab);
+    const next = await control('rotate');
+    await offline(context, () => says(tab, next, 'unknown_key'));
+    await says(tab, next, 'authentic');
+    await ready(tab);
+    await offline(context, () => says(tab, next, 'unconfirmed'));
+    await control('revoke');
+    // Receipts of the revoked key: the record proves the true one.
+    await says(tab, tokens.paid, 'authentic');
+    await says(tab, tokens.before, 'reversed');
+    await says(tab, tokens.stolen, 'none');
+    await offline(context, async () => {
+      await says(tab, tokens.paid, 'unknown_key');
+      await says(tab, next, 'unconfirmed');
+    });
+    await context.close();
+  },
+});
+await browser.close();
