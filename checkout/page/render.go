@@ -269,6 +269,9 @@ func (r *Renderer) content(v View) content {
 		c.Failure, c.Doubt = w.failure(v.FailureCode), !definite[v.FailureCode]
 	default:
 	}
+	if v.State == StateReversed {
+		c.Receipt.Links = v.Receipt.Links
+	}
 	switch v.State {
 	case StateUndecided, StateLate, StateReversed, StateMismatched:
 		// What arrived is another amount when it does not match.

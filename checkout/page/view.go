@@ -282,4 +282,9 @@ type Receipt struct {
 	NoticeRef   string
 	OperatorRef string
 	PaidAt      time.Time // UTC; shown in the time of Brazzaville
+	// Links lead to the receipts to keep, one a due; also of StateReversed.
+	Links []ReceiptLink
 }
+
+// ReceiptLink leads to the receipt of a due. Name tells several apart.
+type ReceiptLink struct{ URL, Name string }

@@ -71,6 +71,7 @@ type words struct {
 	WaitUSSD                                string // USSD code
 	WaitMenu, WaitNoSecond, WaitCheck       string
 	DoneTitle, DoneText, DonePrint          string
+	DoneReceipt                             string
 	DoneEmbed                               string
 	FailTitle, FailNothing                  string
 	FailAgainFrame                          string
@@ -168,7 +169,7 @@ var french = words{
 	WaitUSSD:     "Composez %s puis choisissez l’approbation des paiements en attente.",
 	WaitMenu:     "Ouvrez le menu mobile money de votre opérateur et cherchez les paiements en attente.",
 	WaitNoSecond: "Ne payez pas une deuxième fois.", WaitCheck: "Vérifier",
-	DoneTitle: "Paiement réussi", DoneText: "Votre paiement a été reçu. Conservez cette page comme reçu.", DonePrint: "Imprimer le reçu",
+	DoneTitle: "Paiement réussi", DoneText: "Votre paiement a été reçu. Gardez-en le reçu.", DonePrint: "Imprimer cette page", DoneReceipt: "Reçu à imprimer ou à télécharger",
 	DoneEmbed: "Votre paiement a été reçu. Ouvrez le reçu pour le conserver ou l’imprimer.",
 	FailTitle: "Le paiement n’a pas abouti", FailNothing: "Cette demande de paiement est close.",
 	FailAgainFrame: "Pour recommencer, revenez sur la page du service qui affiche ce cadre.",
@@ -320,7 +321,7 @@ var english = words{
 	WaitUSSD:     "Dial %s and choose to approve pending payments.",
 	WaitMenu:     "Open your operator’s mobile money menu and look for pending payments.",
 	WaitNoSecond: "Do not pay a second time.", WaitCheck: "Check",
-	DoneTitle: "Payment successful", DoneText: "Your payment was received. Keep this page as your receipt.", DonePrint: "Print the receipt",
+	DoneTitle: "Payment successful", DoneText: "Your payment was received. Keep its receipt.", DonePrint: "Print this page", DoneReceipt: "Receipt to print or download",
 	DoneEmbed: "Your payment was received. Open the receipt to keep or print it.",
 	FailTitle: "The payment did not go through", FailNothing: "This payment request is closed.",
 	FailAgainFrame: "To start again, go back to the page of the service around this frame.",

@@ -3,6 +3,7 @@ package citizen
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/ingress/web"
 	"quittance/internal/erp"
 )
 
@@ -186,7 +188,8 @@ type paymentView struct {
 	Fee string
 }
 
-type paidView struct{ Label, Amount, State string }
+// paidView is a due that was paid. Receipt is the address of its receipt.
+type paidView struct{ Label, Amount, State, Receipt string }
 
 // showPayments is GET /portal/payments.
 func (v visit) showPayments() {
@@ -214,7 +217,10 @@ func (v visit) showPayments() {
 			if RecordingOf(item) == Recorded {
 				state = v.w.Recorded
 			}
-			row.Items = append(row.Items, paidView{Label: itemLabel(item), Amount: v.format(p.Currency, item.Amount), State: state})
+			row.Items = append(row.Items, paidView{
+				Label: itemLabel(item), Amount: v.format(p.Currency, item.Amount), State: state,
+				Receipt: v.p.service.CheckoutURL(p.Session) + "/receipt?" + url.Values{web.FieldLanguage: {string(v.Lang)}, "due": {item.TransactionID}}.Encode(),
+			})
 		}
 		out.Payments = append(out.Payments, row)
 	}

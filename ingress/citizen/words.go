@@ -66,7 +66,8 @@ type words struct {
 	OneCurrency, OneAgency        string
 	Pay, BackToDues               string
 	PaymentsTitle, NoPayments     string
-	Receipt, Reversed, Fee        string
+	Receipt, Payment, Reversed    string
+	Fee                           string
 	Earlier, Later, PaymentNumber string
 	SignInAgain, UsePasskey       string
 	NotNow, OfferTitle, OfferText string
@@ -159,7 +160,7 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	TooManyDues:   "Un paiement a au plus %s éléments. Payez les autres ensuite.", OneCurrency: "Les éléments d’un paiement doivent être dans la même monnaie. Payez les autres ensuite.",
 	OneAgency: "Les éléments d’un paiement doivent être dus à la même administration.",
 	Pay:       "Continuer vers le paiement", BackToDues: "Retour à la liste",
-	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Reversed: "Restitué", Fee: "Frais",
+	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Payment: "Voir le paiement", Reversed: "Restitué", Fee: "Frais",
 	Earlier: "Paiements plus anciens", Later: "Paiements plus récents", PaymentNumber: "Référence de paiement",
 	SignInAgain: "Par sécurité, connectez-vous à nouveau pour changer vos clés d’accès.", UsePasskey: "Se connecter avec une clé d’accès",
 	NotNow: "Plus tard", OfferTitle: "Se connecter sans code la prochaine fois",
@@ -238,7 +239,7 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	TooManyDues:   "A payment has at most %s dues. Pay the others next.", OneCurrency: "The dues of a payment must be in the same currency. Pay the others next.",
 	OneAgency: "The dues of a payment must be owed to the same agency.",
 	Pay:       "Continue to the payment", BackToDues: "Back to the list",
-	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Reversed: "Given back", Fee: "Fee",
+	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Payment: "See the payment", Reversed: "Given back", Fee: "Fee",
 	Earlier: "Earlier payments", Later: "Later payments", PaymentNumber: "Payment reference",
 	SignInAgain: "For your security, sign in again to change your passkeys.", UsePasskey: "Sign in with a passkey",
 	NotNow: "Not now", OfferTitle: "Sign in without a code next time",

@@ -20,6 +20,7 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/identity"
+	"quittance/internal/papers"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -79,6 +80,11 @@ type Personal interface {
 type Papers interface {
 	// Notice returns the notice of an open session. Errors are those of document.NewNotice.
 	Notice(ctx context.Context, lang money.Language, s checkout.Session) (document.Notice, error)
+	// Receipt returns the receipt of a paid due. The error wraps document.ErrUnpaid if there is
+	// none.
+	Receipt(ctx context.Context, q papers.Request) (papers.Receipt, error)
+	// Token returns the token of a paid due and the address that verifies it.
+	Token(ctx context.Context, s checkout.Session, due checkout.Item) (token, address string, err error)
 }
 
 // Config of the API. All fields are required.
@@ -160,6 +166,8 @@ type caller struct {
 	clientSecret string
 	quota        *problem.Quota
 	body         body
+	// pdf is true for a caller that accepts a PDF.
+	pdf bool
 }
 
 type callerKey struct{}
@@ -180,6 +188,7 @@ func (a *API) guard(next http.Handler) http.Handler {
 			return
 		}
 		c, err := a.admit(r, op)
+		c.pdf = strings.Contains(r.Header.Get("Accept"), papers.ContentType)
 		if err == nil {
 			err = op.checkQuery(r)
 		}

@@ -12,6 +12,8 @@
 //	GET  /c/{id}/cancel   the question before it
 //	POST /c/{id}/cancel   the citizen cancels     → 303 to /c/{id}
 //	GET  /c/{id}/notice   the payment notice of an open session, to print; notice.pdf is the file
+//	GET  /c/{id}/receipt  the receipt of a paid due; receipt.pdf is the file
+//	       ?due=…           the transaction of the due, of a session with several
 //	GET  /c/{id}/live     the session's version, as a stream or once (package watch)
 //	GET  /c/assets/…      scripts
 //

@@ -121,7 +121,7 @@ type Config struct {
 	Opener connector.Opener
 	// Personal seals payers' numbers and opens contact data.
 	Personal Personal
-	// Papers makes notices.
+	// Papers makes notices and receipts.
 	Papers Papers
 	// Lookups has the limits LookupsPerClient and UnknownLookups.
 	Lookups Lookups
@@ -193,7 +193,7 @@ func New(cfg Config) (*Pages, error) {
 		cfg: cfg, renderer: renderer, papers: sheets, assets: map[string]page.Asset{},
 		frame: page.NewAsset("frame.js", page.ContentTypeScript, cfg.FrameScript), sameSite: sameSite,
 		rendered: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_pages_rendered_total", Help: "Checkout pages shown, by state; paper for the page of a notice, pdf for its file.",
+			Name: "quittance_pages_rendered_total", Help: "Checkout pages shown, by state; paper for the page of a notice or receipt, pdf for its file.",
 		}, []string{"state"}),
 		confirmations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_pages_confirmations_total", Help: "Payments that citizens confirmed, by outcome: an answer's code, or unavailable.",
@@ -234,6 +234,10 @@ func (p *Pages) Routes(r chi.Router) {
 		r.With(p.sameSite).Post("/cancel", p.visited(visit.cancel))
 		paying(r)
 	}
+	receipts := func(r chi.Router) {
+		get(r, "/"+paperReceipt, p.visited(visit.showReceipt))
+		get(r, "/"+paperReceiptPDF, p.visited(visit.receiptPDF))
+	}
 	r.Route("/embed/{session_id}", func(r chi.Router) {
 		r.Use(web.Compress())
 		journey(r)
@@ -246,6 +250,7 @@ func (p *Pages) Routes(r chi.Router) {
 			r.Use(web.Compress())
 			get(r, "/assets/{name}", p.asset)
 			r.Route("/{session_id}", func(r chi.Router) {
+				receipts(r)
 				get(r, "/"+paperNotice, p.visited(visit.showNotice))
 				get(r, "/"+paperNoticePDF, p.visited(visit.noticePDF))
 				journey(r)
@@ -263,7 +268,10 @@ func (p *Pages) Routes(r chi.Router) {
 				r.Use(web.Compress())
 				get(r, "/", p.askReference)
 				// Nobody cancels by reference.
-				r.Route("/{payment_ref}", paying)
+				r.Route("/{payment_ref}", func(r chi.Router) {
+					receipts(r)
+					paying(r)
+				})
 			})
 		})
 	}

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"quittance/checkout"
 	"quittance/checkout/document"
 	"quittance/checkout/money"
+	"quittance/checkout/page"
 	"quittance/internal/papers"
 )
 
@@ -16,12 +19,21 @@ import (
 const (
 	paperNotice    = "notice"
 	paperNoticePDF = "notice.pdf"
+
+	paperReceipt    = "receipt"
+	paperReceiptPDF = "receipt.pdf"
+	// queryDue is the transaction of the due whose receipt is asked for; the first one's
+	// without it.
+	queryDue = "due"
 )
 
 // Papers makes the papers of sessions: papers.Maker.
 type Papers interface {
 	// Notice returns the notice of an open session. Errors are those of document.NewNotice.
 	Notice(ctx context.Context, lang money.Language, s checkout.Session) (document.Notice, error)
+	// Receipt returns the receipt of a paid due. The error wraps document.ErrUnpaid if there is
+	// none.
+	Receipt(ctx context.Context, q papers.Request) (papers.Receipt, error)
 }
 
 // paperURL returns the address of a paper of this session.
@@ -74,9 +86,84 @@ func (v visit) showNotice() {
 // noticePDF is GET /c/{id}/notice.pdf.
 func (v visit) noticePDF() {
 	if n, ok := v.notice(); ok {
-		body, err := papers.Notice(n)
+		body, err := papers.NoticePDF(n)
 		v.writePDF(n.Name, body, err)
 	}
+}
+
+// receipt returns the receipt that the address names. When ok is false the request has been
+// answered. By reference only the browser that paid gets it.
+func (v visit) receipt() (r papers.Receipt, due string, ok bool) {
+	s, ok := v.session()
+	if !ok {
+		return r, "", false
+	}
+	if !v.shows(s) {
+		v.noPaper(s)
+		return r, "", false
+	}
+	due = v.r.URL.Query().Get(queryDue)
+	r, err := v.p.cfg.Papers.Receipt(v.r.Context(), papers.Request{Session: s, TransactionID: due, Language: v.lang, ByReference: v.by != nil})
+	switch {
+	case errors.Is(err, document.ErrUnpaid) && s.Status == checkout.StatusCompleted:
+		v.unknown() // of another session, or mistyped
+	case errors.Is(err, document.ErrUnpaid):
+		v.noPaper(s)
+	case err != nil:
+		v.unavailable("making a receipt", err)
+	default:
+		return r, due, true
+	}
+	return r, "", false
+}
+
+// receiptURL returns the address of a receipt, or of its file.
+func (v visit) receiptURL(paper, due string, lang money.Language) string {
+	at := v.paperURL(paper, lang)
+	if due != "" {
+		at += "&" + queryDue + "=" + url.QueryEscape(due)
+	}
+	return at
+}
+
+// showReceipt is GET /c/{id}/receipt.
+func (v visit) showReceipt() {
+	r, due, ok := v.receipt()
+	if !ok {
+		return
+	}
+	var b bytes.Buffer
+	err := v.p.papers.Receipt(&b, r.Receipt, r.Address, papers.Links{
+		PDF: v.receiptURL(paperReceiptPDF, due, v.lang), Language: v.receiptURL(paperReceipt, due, v.otherLanguage()), Back: v.url(v.lang, "", ""),
+	})
+	v.writePaper(b.Bytes(), err)
+}
+
+// receiptPDF is GET /c/{id}/receipt.pdf.
+func (v visit) receiptPDF() {
+	if r, _, ok := v.receipt(); ok {
+		body, err := r.PDF()
+		v.writePDF(r.Name, body, err)
+	}
+}
+
+// receipts are the links to the receipts of a completed session.
+func (v visit) receipts(s checkout.Session) (out []page.ReceiptLink) {
+	if s.Status != checkout.StatusCompleted || v.frame != nil {
+		return nil
+	}
+	dues := s.Dues()
+	if len(dues) == 1 {
+		return []page.ReceiptLink{{URL: v.paperURL(paperReceipt, v.lang)}}
+	}
+	for i, due := range dues {
+		link := page.ReceiptLink{URL: v.receiptURL(paperReceipt, due.TransactionID, v.lang), Name: due.NoticeRef}
+		if v.by != nil {
+			link.Name = strconv.Itoa(i + 1) // the first notice_ref may be the order
+		}
+		out = append(out, link)
+	}
+	return out
 }
 
 // writePaper answers with the page of a paper.
@@ -86,7 +173,7 @@ func (v visit) writePaper(body []byte, err error) {
 		return
 	}
 	setHeaders(v.w.Header(), v.p.papers.Headers()...)
-	_, _ = v.w.Write(body) //nolint:gosec // html/template has escaped it
+	_, _ = bytes.NewReader(body).WriteTo(v.w)
 	v.p.rendered.WithLabelValues("paper").Inc()
 }
 
@@ -99,6 +186,6 @@ func (v visit) writePDF(name string, body []byte, err error) {
 	setHeaders(v.w.Header())
 	v.w.Header().Set("Content-Type", papers.ContentType)
 	v.w.Header().Set("Content-Disposition", papers.Disposition(name))
-	_, _ = v.w.Write(body)
+	_, _ = bytes.NewReader(body).WriteTo(v.w)
 	v.p.rendered.WithLabelValues("pdf").Inc()
 }

@@ -332,7 +332,7 @@ func (v visit) showEndWith(status int, s checkout.Session, state page.State) {
 		out.Now, out.WindowEnds = v.p.cfg.Now().UTC(), c.WindowEndsAt
 		out.Receipt.OperatorRef = c.OperatorRef
 	}
-	out.Receipt.NoticeRef, out.Receipt.PaidAt = s.NoticeRef, s.EndedAt
+	out.Receipt.NoticeRef, out.Receipt.PaidAt, out.Receipt.Links = s.NoticeRef, s.EndedAt, v.receipts(s)
 	if v.by != nil && s.NoticeRef == s.OrderID {
 		out.Receipt.NoticeRef = ""
 	}

@@ -1,8 +1,10 @@
 package pages_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/ed25519"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -30,6 +32,7 @@ import (
 	"quittance/internal/papers"
 	"quittance/internal/personal"
 	"quittance/internal/quota"
+	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -286,7 +289,31 @@ func (agencies) Payee(tenantID string) (pages.Payee, bool) {
 func (agencies) Agency(id string) (registry.Agency, bool) {
 	return registry.Agency{
 		ID: id, Name: "Direction générale des impôts", Address: "Avenue de l’Indépendance, Brazzaville", Contact: registry.Contact{Phone: "+242 22 000 00 00", Hours: "du lundi au vendredi"},
+		Slug: "impots", Receipt: registry.ReceiptTexts{Title: "Quittance", Mention: "Article 412 du code.", Accountant: "Le trésorier-payeur"},
 	}, id == tenant
+}
+
+// tokens signs receipts with a key of each mode.
+type tokens struct{}
+
+func (tokens) CheckAddress() string { return "pay.example/q" }
+
+func (tokens) Issue(_ context.Context, agency string, s checkout.Session, transactionID string) (token, address string, err error) {
+	claims, err := receipts.NewClaims("pay.example", agency, s, transactionID)
+	if err != nil {
+		return "", "", err
+	}
+	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize))
+	key, err := receipts.NewKey(s.Live, private.Public().(ed25519.PublicKey), time.Unix(0, 0))
+	if err != nil {
+		return "", "", err
+	}
+	signer, err := receipts.NewSigner(key, private)
+	if err != nil {
+		return "", "", err
+	}
+	token, err = signer.Sign(claims)
+	return token, receipts.Address("https://pay.example", token), err
 }
 
 func (agencies) Counters(tenantID string, live bool) []string {
@@ -335,7 +362,7 @@ func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
 	live := watch.New(watch.Config{Sessions: w, Heartbeat: 200 * time.Millisecond, SessionStreams: 12, ClientStreams: 25, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
-	maker, err := papers.NewMaker(papers.Config{Registry: agencies{w}, Contacts: w, Dues: w.erp, Base: "https://pay.example", Now: w.Now, Log: servers.Logger(t)})
+	maker, err := papers.NewMaker(papers.Config{Registry: agencies{w}, Contacts: w, Dues: w.erp, Tokens: tokens{}, Base: "https://pay.example", Now: w.Now, Log: servers.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
-// Package papers makes the PDFs of receipts and notices, as PDF/A-2b (ISO 19005-2), from
+// Package papers makes receipts and notices, as PDF/A-2b (ISO 19005-2) and as pages, from
 // what checkout/document says. The page of a paper is its accessible form; the PDFs have no
-// structure for screen readers.
+// structure for screen readers. A Maker gathers what a paper says about a session.
 //
 // The bytes of a PDF are a function of its arguments and of the version of this program: no
 // clock, no random value, no order of a map. TestGolden pins them; a change of the layout or
 // of a library changes them, and the file that somebody printed earlier stays valid, because
-// its token does.
+// its token does. DESIGN.md lists what the bytes of a receipt depend on.
 //
 // Fonts are Noto Sans Regular and Bold (SIL Open Font License 1.1, assets/OFL.txt), reduced
 // to Latin with diacritics by assets/subset. A character that they lack, such as Arabic or an

@@ -3,7 +3,9 @@ package papers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"quittance/checkout"
@@ -11,6 +13,7 @@ import (
 	"quittance/checkout/money"
 	"quittance/internal/erp"
 	"quittance/internal/personal"
+	"quittance/internal/receipts"
 	"quittance/internal/registry"
 )
 
@@ -35,11 +38,20 @@ type Dues interface {
 	List(ctx context.Context, agencyID string, live bool, subjectRef string) (erp.Answer, error)
 }
 
+// Tokens signs receipts: receipts.Store.
+type Tokens interface {
+	// Issue returns the token of a paid due and the address that its QR code holds.
+	Issue(ctx context.Context, agency string, s checkout.Session, transactionID string) (token, address string, err error)
+	// CheckAddress is where anybody verifies a receipt.
+	CheckAddress() string
+}
+
 // Config of a Maker. All fields are required.
 type Config struct {
 	Registry Registry
 	Contacts Contacts
 	Dues     Dues
+	Tokens   Tokens
 	// Base is the address of the pages, without a slash at its end.
 	Base string
 	Now  func() time.Time
@@ -51,7 +63,7 @@ type Maker struct{ cfg Config }
 
 // NewMaker makes a Maker.
 func NewMaker(cfg Config) (*Maker, error) {
-	if cfg.Registry == nil || cfg.Contacts == nil || cfg.Dues == nil || cfg.Base == "" || cfg.Now == nil || cfg.Log == nil {
+	if cfg.Registry == nil || cfg.Contacts == nil || cfg.Dues == nil || cfg.Tokens == nil || cfg.Base == "" || cfg.Now == nil || cfg.Log == nil {
 		return nil, errors.New("papers: every field of Config is required")
 	}
 	return &Maker{cfg}, nil
@@ -71,9 +83,88 @@ func (m *Maker) Notice(ctx context.Context, lang money.Language, s checkout.Sess
 		}
 	}
 	s.Offers = payable
+	customer, _, err := m.customer(ctx, s)
+	if err != nil { // the end of the subject's reference names the taxpayer, too
+		m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "opening contact data for a notice", slog.Any("error", err))
+	}
 	return document.NewNotice(lang, document.Slip{
-		Session: s, Agency: m.agency(s.TenantID), Taxpayer: document.MaskName(m.customer(ctx, s).Name), Dues: m.dues(ctx, s), Base: m.cfg.Base,
+		Session: s, Agency: m.agency(s.TenantID), Taxpayer: document.MaskName(customer.Name), Dues: m.dues(ctx, s), Base: m.cfg.Base,
 	})
+}
+
+// Request asks for the receipt of a due.
+type Request struct {
+	Session checkout.Session
+	// TransactionID is the due's; empty for the first one.
+	TransactionID string
+	Language      money.Language
+	// ByReference is true for somebody who knows the payment reference and not the session's
+	// address. The receipt then lacks the payer's name, the order and the descriptions.
+	ByReference bool
+}
+
+// Receipt is the receipt of a due.
+type Receipt struct {
+	document.Receipt
+	Token string
+	// Address verifies the receipt; its QR code holds it.
+	Address string
+}
+
+// PDF returns the receipt as PDF/A-2b.
+func (r Receipt) PDF() ([]byte, error) { return ReceiptPDF(r.Receipt, r.Address) }
+
+// Receipt returns the receipt of a due. The error wraps document.ErrUnpaid if the due is not
+// paid or not the session's. After any other error it may be asked for again: a receipt is
+// whole, or there is none.
+func (m *Maker) Receipt(ctx context.Context, q Request) (Receipt, error) {
+	s := q.Session
+	due, known := s.Due(q.TransactionID)
+	if !known || s.Status != checkout.StatusCompleted {
+		return Receipt{}, document.ErrUnpaid
+	}
+	token, address, err := m.Token(ctx, s, due)
+	if err != nil {
+		return Receipt{}, err
+	}
+	customer, erased, err := m.customer(ctx, s)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("opening contact data for a receipt: %w", err)
+	}
+	if q.ByReference {
+		s, customer = byReference(s), checkout.Customer{}
+	}
+	a, _ := m.cfg.Registry.Agency(s.TenantID)
+	p := document.Payment{
+		Session: s, TransactionID: due.TransactionID, Agency: m.agency(s.TenantID), Payer: customer.Name, Erased: erased, CheckAddress: m.cfg.Tokens.CheckAddress(),
+		Issuer: document.Issuer{Title: a.Receipt.Title, Mention: a.Receipt.Mention, Accountant: a.Receipt.Accountant},
+	}
+	if c := s.Collection; c != nil && c.Channel == checkout.ChannelCash {
+		p.Counter, p.Clerk = c.Account, c.Clerk
+	}
+	r, err := document.NewReceipt(q.Language, p)
+	return Receipt{Receipt: r, Token: token, Address: address}, err
+}
+
+// Token returns the token of a paid due and the address that verifies it. The error wraps
+// document.ErrUnpaid if the session is not completed.
+func (m *Maker) Token(ctx context.Context, s checkout.Session, due checkout.Item) (token, address string, err error) {
+	a, _ := m.cfg.Registry.Agency(s.TenantID)
+	token, address, err = m.cfg.Tokens.Issue(ctx, a.Slug, s, due.TransactionID)
+	if errors.Is(err, receipts.ErrUnpaid) {
+		err = document.ErrUnpaid
+	}
+	return token, address, err
+}
+
+// byReference leaves in a session what the pages under /p show of it.
+func byReference(s checkout.Session) checkout.Session {
+	s.OrderID, s.Description = "", ""
+	s.Items = slices.Clone(s.Items)
+	for i := range s.Items {
+		s.Items[i].Label = ""
+	}
+	return s
 }
 
 // agency has no name if the registry does not know the agency.
@@ -82,17 +173,28 @@ func (m *Maker) agency(id string) document.Agency {
 	return document.Agency{Name: a.Name, Address: a.Address, Phone: a.Contact.Phone, Email: a.Contact.Email, Hours: a.Contact.Hours, Logo: a.Logo}
 }
 
-// customer returns the session's contact data; the zero value if there is none or it does
-// not open.
-func (m *Maker) customer(ctx context.Context, s checkout.Session) checkout.Customer {
-	if len(s.CustomerSealed) == 0 {
-		return checkout.Customer{}
+// customer returns the session's contact data; the zero value if there is none. erased is true
+// if there was some, as far as anything tells.
+func (m *Maker) customer(ctx context.Context, s checkout.Session) (c checkout.Customer, erased bool, err error) {
+	switch {
+	case s.Customer != nil:
+		return *s.Customer, false, nil
+	case len(s.CustomerSealed) == 0:
+		return checkout.Customer{}, contactErased(s), nil
 	}
-	c, err := m.cfg.Contacts.Customer(ctx, s.ContactID(), s.CustomerSealed)
-	if err != nil && !errors.Is(err, personal.ErrErased) {
-		m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "opening contact data for a notice", slog.Any("error", err))
+	c, err = m.cfg.Contacts.Customer(ctx, s.ContactID(), s.CustomerSealed)
+	if errors.Is(err, personal.ErrErased) {
+		return checkout.Customer{}, true, nil
 	}
-	return c
+	return c, false, err
+}
+
+// contactErased reports whether contact data of a session without any was erased: the thirtieth
+// day after its end erases it, and an earlier erasure removes the payer's number and the labels
+// of dues, which every session has that had them.
+func contactErased(s checkout.Session) bool {
+	c := s.Collection
+	return s.Archived || len(s.Items) > 0 && s.Items[0].Label == "" || c != nil && c.Channel == checkout.ChannelMobileMoney && c.PayerMasked == ""
 }
 
 // dues returns what the ERP says of the session's dues. Unknown ones are zero.

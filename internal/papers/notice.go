@@ -6,8 +6,8 @@ import (
 	"quittance/checkout/document"
 )
 
-// Notice returns the PDF of a payment notice.
-func Notice(n document.Notice) ([]byte, error) {
+// NoticePDF returns the PDF of a payment notice.
+func NoticePDF(n document.Notice) ([]byte, error) {
 	qr, err := newNoticeCode(n.QR)
 	if err != nil {
 		return nil, err

@@ -24,16 +24,16 @@ var templates embed.FS
 var stylesheet string
 
 // pageWords are what a page of a paper says beside the paper.
-type pageWords struct{ Skip, Back, Download, Print, Other, OtherTag, QR string }
+type pageWords struct{ Skip, Back, Download, Print, Other, OtherTag, QR, Verify string }
 
 var pageTexts = language.Table[pageWords]{
 	money.French: {
 		Skip: "Aller au contenu", Back: "Retour", Download: "Télécharger en PDF", Print: "Imprimer", Other: "English", OtherTag: "en",
-		QR: "Code QR de ce document",
+		QR: "Code QR de ce document", Verify: "Ouvrir la page de vérification",
 	},
 	money.English: {
 		Skip: "Skip to content", Back: "Back", Download: "Download as PDF", Print: "Print", Other: "Français", OtherTag: "fr",
-		QR: "QR code of this document",
+		QR: "QR code of this document", Verify: "Open the page that checks it",
 	},
 }
 
@@ -47,21 +47,21 @@ type Links struct {
 // Pages renders papers as HTML, which is their accessible form. It is safe for concurrent
 // use.
 type Pages struct {
-	notice *template.Template
-	style  string
-	script string
+	notice, receipt *template.Template
+	style           string
+	script          string
 }
 
 // NewPages parses the embedded templates. script is the address of the script of package
 // checkout/page, which shows the button that prints. An error means a faulty build.
 func NewPages(script string) (*Pages, error) {
-	layout, err := template.New("layout.html").Funcs(template.FuncMap{"num": unbroken, "sums": sums}).ParseFS(templates, "templates/layout.html")
-	if err != nil {
-		return nil, fmt.Errorf("parsing the layout of papers: %w", err)
-	}
 	p := &Pages{style: strings.ReplaceAll(stylesheet, "\n  ", "\n"), script: script}
-	if p.notice, err = layout.ParseFS(templates, "templates/notice.html"); err != nil {
-		return nil, fmt.Errorf("parsing the page of notices: %w", err)
+	for name, to := range map[string]**template.Template{"notice": &p.notice, "receipt": &p.receipt} {
+		t, err := template.New("layout.html").Funcs(template.FuncMap{"num": unbroken, "sums": sums}).ParseFS(templates, "templates/layout.html", "templates/"+name+".html")
+		if err != nil {
+			return nil, fmt.Errorf("parsing the page of a %s: %w", name, err)
+		}
+		*to = t
 	}
 	return p, nil
 }
@@ -78,7 +78,9 @@ type sheetContent struct {
 	Links  Links
 	Logo   template.URL
 	QR     template.HTML
-	Paper  any
+	// Address is what the code of a receipt holds.
+	Address string
+	Paper   any
 }
 
 func (p *Pages) content(lang money.Language, agency document.Agency, qr code, links Links, paper any) sheetContent {
@@ -100,6 +102,18 @@ func (p *Pages) Notice(w io.Writer, n document.Notice, links Links) error {
 		return err
 	}
 	return render(w, p.notice, p.content(n.Lang, n.Agency, qr, links, n))
+}
+
+// Receipt writes the page of a receipt. address is what its QR code holds, see
+// receipts.Address. It writes nothing when it returns an error.
+func (p *Pages) Receipt(w io.Writer, r document.Receipt, address string, links Links) error {
+	qr, err := newReceiptCode(address)
+	if err != nil {
+		return err
+	}
+	c := p.content(r.Lang, r.Agency, qr, links, r)
+	c.Address = address
+	return render(w, p.receipt, c)
 }
 
 func render(w io.Writer, t *template.Template, c sheetContent) error {

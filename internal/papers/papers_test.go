@@ -123,7 +123,7 @@ func receipt(t testing.TB, lang money.Language, p document.Payment) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pdf, err := papers.Receipt(r, address(t, p.Session))
+	pdf, err := papers.ReceiptPDF(r, address(t, p.Session))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func notice(t testing.TB, lang money.Language, in document.Slip) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pdf, err := papers.Notice(n)
+	pdf, err := papers.NoticePDF(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func BenchmarkReceipt(b *testing.B) {
 	}
 	at := address(b, session())
 	for b.Loop() {
-		if _, err := papers.Receipt(r, at); err != nil {
+		if _, err := papers.ReceiptPDF(r, at); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -243,7 +243,7 @@ func BenchmarkNotice(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := papers.Notice(n); err != nil {
+		if _, err := papers.NoticePDF(n); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"quittance/checkout/document"
 )
 
-// Receipt returns the PDF of a receipt. address is what its QR code holds, see
+// ReceiptPDF returns the PDF of a receipt. address is what its QR code holds, see
 // receipts.Address.
-func Receipt(r document.Receipt, address string) ([]byte, error) {
+func ReceiptPDF(r document.Receipt, address string) ([]byte, error) {
 	qr, err := newReceiptCode(address)
 	if err != nil {
 		return nil, err

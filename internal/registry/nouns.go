@@ -36,7 +36,16 @@ type Agency struct {
 	// Address is where the agency is, in one line; empty for none.
 	Address   string
 	Contact   Contact
+	Receipt   ReceiptTexts
 	CreatedAt time.Time
+}
+
+// ReceiptTexts are what an agency writes on its receipts, each in one line. Empty fields are
+// omitted; an empty Title is that of the service.
+type ReceiptTexts struct {
+	Title      string // such as Quittance
+	Mention    string // such as the article of a law
+	Accountant string // the public accountant who gives the receipt
 }
 
 // Contact is how citizens reach an agency. Empty fields are unknown.

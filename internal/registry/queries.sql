@@ -75,6 +75,9 @@ UPDATE agencies SET address = @address WHERE id = @id;
 -- name: SetAgencyContact :exec
 UPDATE agencies SET contact_phone = @contact_phone, contact_email = @contact_email, contact_hours = @contact_hours WHERE id = @id;
 
+-- name: SetAgencyReceipt :exec
+UPDATE agencies SET receipt_title = @receipt_title, receipt_mention = @receipt_mention, receipt_accountant = @receipt_accountant WHERE id = @id;
+
 -- name: SetDefaultService :exec
 UPDATE agencies SET default_service = sqlc.narg('default_service') WHERE id = @id;
 

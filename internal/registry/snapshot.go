@@ -125,7 +125,8 @@ func (l *loader) agencies(q *db.Queries) {
 		s.Agencies[r.ID] = Agency{
 			ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), LatePayments: LatePayments(r.LatePayments),
 			SingleApprovalBelow: r.SingleApprovalBelow, Logo: r.Logo, Address: r.Address,
-			Contact: Contact{Phone: r.ContactPhone, Email: r.ContactEmail, Hours: r.ContactHours}, CreatedAt: r.CreatedAt.UTC(),
+			Contact: Contact{Phone: r.ContactPhone, Email: r.ContactEmail, Hours: r.ContactHours},
+			Receipt: ReceiptTexts{Title: r.ReceiptTitle, Mention: r.ReceiptMention, Accountant: r.ReceiptAccountant}, CreatedAt: r.CreatedAt.UTC(),
 		}
 		s.commanded[r.ID], s.mapped[r.ID] = r.SetByCommand, r.MappingsByCommand
 	})

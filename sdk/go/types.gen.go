@@ -600,6 +600,24 @@ type Problem struct {
 // ProblemCode What is wrong, for programs. Its page under `/docs/errors/` says what to do.
 type ProblemCode string
 
+// Receipt The receipt of a due.
+type Receipt struct {
+	NoticeRef string `json:"notice_ref"`
+
+	// Token A JWS in compact form; its claims hold no name and no phone number.
+	Token         string `json:"token"`
+	TransactionID string `json:"transaction_id"`
+
+	// URL Where anybody verifies the receipt; what its QR code holds. The token is in the fragment, which browsers do not send.
+	URL string `json:"url"`
+}
+
+// Receipts The receipts of a completed session.
+type Receipts struct {
+	// Items One for each due.
+	Items []Receipt `json:"items"`
+}
+
 // ReversedEvent The money of the session was given back.
 type ReversedEvent struct {
 	Amount        int64                   `json:"amount"`

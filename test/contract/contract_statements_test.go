@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -26,6 +27,7 @@ const (
 	secList        = "GET /checkout/sessions"
 	secCancel      = "POST /checkout/sessions/{id}/cancel"
 	secNotice      = "GET /checkout/sessions/{id}/notice"
+	secReceipt     = "GET /checkout/sessions/{id}/receipt"
 	secVerify      = "verify-completion"
 	secToken       = "Completion token"
 	secStates      = "States and transitions"
@@ -497,6 +499,41 @@ var noticeStatements = []statement{
 		c.cancel(t, taxKey, s["id"], "")
 		refused(t, c.notice(t, taxKey, s["id"], ""), 409, "checkout.no_notice")
 		refused(t, c.notice(t, taxKey, c.created(t, taxKey, c.with(`"mode":"embedded"`))["id"], ""), 409, "checkout.no_notice")
+	}},
+}
+
+// receipt asks for the receipts of a session.
+func (c *contract) receipt(t *testing.T, id any, query, accept string) harness.Answer {
+	t.Helper()
+	return c.Call(t, http.MethodGet, c.Sessions(fmt.Sprintf("/%s/receipt%s", id, query)), "", "Authorization", "Bearer "+taxKey, "Accept", accept)
+}
+
+// receiptStatements are of documents.md, not of the contract.
+var receiptStatements = []statement{
+	{secReceipt, "200: tokens as JSON, a file with Accept: application/pdf, always the same bytes; 409 before the payment", func(t *testing.T, c *contract) {
+		s := c.created(t, taxKey, c.with(`"customer":{"name":"Élise Mbemba"}`))
+		refused(t, c.receipt(t, s["id"], "", "*/*"), 409, "checkout.not_completed")
+		c.settle(t, taxKey, s, "06 600 00 01", "completed")
+		a := c.receipt(t, s["id"], "", "*/*")
+		c.conforms(t, "Receipts", a.Body)
+		var got struct {
+			Items []struct {
+				TransactionID string `json:"transaction_id"`
+				Token, URL    string
+			}
+		}
+		a.Into(t, &got)
+		equal(t, "receipts", len(got.Items), 1)
+		equal(t, "url", got.Items[0].URL, c.URL(harness.AtService, "/q#"+got.Items[0].Token))
+		pdf := c.receipt(t, s["id"], "?lang=fr&transaction_id="+got.Items[0].TransactionID, "application/pdf")
+		equal(t, "status", pdf.Status, 200)
+		equal(t, "Content-Type", pdf.Header.Get("Content-Type"), "application/pdf")
+		matches(t, "Content-Disposition", pdf.Header.Get("Content-Disposition"), `^attachment; filename="recu-AV\d{14}\.pdf"$`)
+		hosted := c.Call(t, http.MethodGet, c.URL(harness.AtService, "/c/"+s["id"].(string)+"/receipt.pdf"), "")
+		if !bytes.Equal(pdf.Body, hosted.Body) || !bytes.HasPrefix(pdf.Body, []byte("%PDF-1.")) {
+			t.Error("the file of the citizen's page has other bytes")
+		}
+		equal(t, "fault", refused(t, c.receipt(t, s["id"], "?transaction_id="+uuid.NewString(), "application/pdf"), 422, "generic.validation_failed")[0].Field, "transaction_id")
 	}},
 }
 

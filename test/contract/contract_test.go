@@ -342,7 +342,7 @@ func TestContract(t *testing.T) {
 	c := newContract(t)
 	var report strings.Builder
 	failed := 0
-	all := slices.Concat(creationStatements, readStatements, noticeStatements, completionStatements, authenticationStatements, eventStatements, limitStatements, clockStatements)
+	all := slices.Concat(creationStatements, readStatements, noticeStatements, receiptStatements, completionStatements, authenticationStatements, eventStatements, limitStatements, clockStatements)
 	for _, s := range all {
 		verdict := "pass"
 		if !t.Run(s.section+"/"+s.says, func(t *testing.T) { s.holds(t, c) }) {

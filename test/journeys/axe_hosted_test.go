@@ -135,7 +135,7 @@ func everything(state page.State, lang money.Language) page.View {
 		Hidden: []page.Field{{Name: "attempt", Value: "01K9"}},
 		Now:    now, WindowEnds: now.Add(4*time.Minute + 37*time.Second), USSD: "*105#", ExpiresAt: now.Add(24 * time.Hour),
 		Version: "7", LiveURL: "/c/chs_1/live", FailureCode: "collect.approval_timeout",
-		Receipt: page.Receipt{NoticeRef: "AV20260000012345", OperatorRef: "23503452", PaidAt: now},
+		Receipt: page.Receipt{NoticeRef: "AV20260000012345", OperatorRef: "23503452", PaidAt: now, Links: []page.ReceiptLink{{URL: "/c/chs_1/receipt", Name: "AV20260000012345"}}},
 		Action:  "/c/chs_1/next", CancelAction: "/c/chs_1/cancel", SelfURL: "/c/chs_1?lang=fr",
 		CancelFields: []page.Field{{Name: "step", Value: "offers"}},
 		Refresh:      page.Refresh{After: 5 * time.Second, URL: "/c/chs_1?lang=fr&reloads=1#status"},

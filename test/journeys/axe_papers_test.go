@@ -2,6 +2,7 @@ package journeys_test
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"quittance/checkout/document"
 	"quittance/checkout/money"
 	"quittance/internal/papers"
+	"quittance/internal/receipts"
 )
 
 // paperAgency is who the papers are of.
@@ -91,9 +93,76 @@ func (g *gallery) papers(t *testing.T, script string) {
 			return b.Bytes()
 		}
 		add("notice", lang, auditWidths, true, notice(func(s *checkout.Session) { s.Live = true }))
+		for _, r := range paperReceipts {
+			if r.french && lang != money.French {
+				continue
+			}
+			paper, address := paperReceipt(t, lang, r.change)
+			var b bytes.Buffer
+			if err := sheets.Receipt(&b, paper, address, links); err != nil {
+				t.Fatal(err)
+			}
+			add(r.name, lang, r.widths, r.pictured, b.Bytes())
+		}
 		if lang == money.French {
 			add("notice.test", lang, []int{320}, false, notice(func(*checkout.Session) {}))
 			add("notice.long", lang, []int{320}, false, notice(longest))
 		}
 	}
+}
+
+// paperReceipts are the looks of receipts.
+var paperReceipts = []struct {
+	name     string
+	widths   []int
+	french   bool
+	pictured bool
+	change   func(*document.Payment)
+}{
+	{"receipt", auditWidths, false, true, func(p *document.Payment) { p.Session.Live = true }},
+	{"receipt.reversed", pictureWidths, true, true, func(p *document.Payment) {
+		p.Session.ReversedAt, p.Erased = galleryTime.Add(48*time.Hour), true
+		p.Session.Items[0].Confirmation.Status = checkout.ConfirmationAwaited
+	}},
+	{"receipt.long", []int{320}, true, false, func(p *document.Payment) {
+		p.Payer = "\u202eمحمد عبد الله 🎉 " + strings.Repeat("W", 500)
+		longest(&p.Session)
+		p.Issuer = document.Issuer{Title: strings.Repeat("W", 80), Mention: strings.Repeat("Article ", 30), Accountant: strings.Repeat("W", 120)}
+	}},
+}
+
+// paperReceipt is the receipt of a payment, with the address of its token.
+func paperReceipt(t *testing.T, lang money.Language, change func(*document.Payment)) (document.Receipt, string) {
+	t.Helper()
+	p := document.Payment{
+		Session: paperSession(), Agency: paperAgency(), Payer: "Mbemba Ngouabi, Élise", CheckAddress: "pay.example/q",
+		Issuer: document.Issuer{Title: "Quittance", Mention: "Délivrée en application de l’article 412 du code général des impôts.", Accountant: "Le receveur principal des impôts"},
+	}
+	p.Session.Status, p.Session.EndedAt = checkout.StatusCompleted, galleryTime
+	p.Session.Items = p.Session.Items[:1]
+	p.Session.Items[0].Fee = 2_500
+	p.Session.Collection = &checkout.Collection{OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Amount: 252_500, Fee: 2_500, OperatorRef: "23503452", DecidedAt: galleryTime}
+	change(&p)
+	r, err := document.NewReceipt(lang, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	key, err := receipts.NewKey(p.Session.Live, private.Public().(ed25519.PublicKey), time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := receipts.NewSigner(key, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, err := receipts.NewClaims("pay.example", "impots", p.Session, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := signer.Sign(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, receipts.Address("https://pay.example", token)
 }

@@ -61,7 +61,11 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	maker, err := papers.NewMaker(papers.Config{Registry: b.configuration(), Contacts: b.Personal, Dues: dues, Base: checkoutURL, Now: b.Now, Log: b.Log})
+	keys, err := b.receiptKeys()
+	if err != nil {
+		return err
+	}
+	maker, err := papers.NewMaker(papers.Config{Registry: b.configuration(), Contacts: b.Personal, Dues: dues, Tokens: keys, Base: checkoutURL, Now: b.Now, Log: b.Log})
 	if err != nil {
 		return err
 	}
@@ -118,10 +122,6 @@ func (b *Base) ingress() error {
 		return err
 	}
 	manual, err := docs.New(ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
-	if err != nil {
-		return err
-	}
-	keys, err := b.receiptKeys()
 	if err != nil {
 		return err
 	}

@@ -223,6 +223,12 @@ func (w *writer) reachable(ctx context.Context, a agency) error {
 			return err
 		}
 	}
+	if a.receipt != nil {
+		a.receipt.ID = a.ID
+		if err := w.q.SetAgencyReceipt(ctx, *a.receipt); err != nil {
+			return err
+		}
+	}
 	if a.contact == nil {
 		return nil
 	}

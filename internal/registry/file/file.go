@@ -42,6 +42,7 @@ type agency struct {
 	logo                []byte // as pages show it; nil: omitted
 	address             string // empty: omitted
 	contact             *db.SetAgencyContactParams
+	receipt             *db.SetAgencyReceiptParams
 	fees                []db.UpsertFeeParams
 	erp                 []registry.ERPSettings
 	accounts            []registry.StoredAccount
@@ -109,6 +110,11 @@ const (
 	maxEmail      = 254 // RFC 5321, section 4.5.3.1.3
 	maxCode       = 50  // service_code and revenue_line_code (contract, "Limits")
 	maxCredential = 4096
+
+	// What fits the place of the text on a receipt.
+	maxReceiptTitle      = 80
+	maxReceiptMention    = 240
+	maxReceiptAccountant = 120
 )
 
 var (
@@ -175,6 +181,7 @@ func (o object) agency() agency {
 	}
 	a.address = o.line("address")
 	o.object("contact", func(o object) { a.contact = o.contact() })
+	o.object("receipt", func(o object) { a.receipt = o.receipt() })
 	o.objects("fees", func(o object) { a.fees = append(a.fees, o.fee(a.ID)) })
 	o.modes("erp", func(o object, live bool) { a.erp = append(a.erp, o.erp(a.ID, live)) })
 	o.modes("connectors", func(o object, live bool) { a.accounts = append(a.accounts, o.accounts(a.ID, live)...) })
@@ -189,6 +196,14 @@ func (o object) agency() agency {
 	o.object("portal", func(o object) { a.portal = o.portal(a.UpsertAgencyParams) })
 	o.objects("clerks", func(o object) { a.clerks = append(a.clerks, o.clerk(a.ID)) })
 	return a
+}
+
+// receipt reads what an agency writes on its receipts. The whole block replaces the previous
+// one.
+func (o object) receipt() *db.SetAgencyReceiptParams {
+	return &db.SetAgencyReceiptParams{
+		ReceiptTitle: o.lineOf("title", maxReceiptTitle), ReceiptMention: o.lineOf("mention", maxReceiptMention), ReceiptAccountant: o.lineOf("accountant", maxReceiptAccountant),
+	}
 }
 
 // contact reads how citizens reach an agency. The whole contact replaces the previous one.
@@ -545,10 +560,13 @@ func (o object) name(field string) string {
 }
 
 // line reads a text of one line that may be omitted.
-func (o object) line(field string) string {
+func (o object) line(field string) string { return o.lineOf(field, maxName) }
+
+// lineOf is line for a text of at most so many characters.
+func (o object) lineOf(field string, most int) string {
 	s := o.text(field, false)
-	if s != "" && !form.IsLine(s, maxName) {
-		o.fault(field, "format", "must be one line of at most %d printable characters", maxName)
+	if s != "" && !form.IsLine(s, most) {
+		o.fault(field, "format", "must be one line of at most %d printable characters", most)
 	}
 	return s
 }

@@ -175,3 +175,31 @@ func TestContact(t *testing.T) {
 		t.Errorf("contact = %+v", after.Contact)
 	}
 }
+
+// The block receipt replaces the previous one as a whole, and each of its texts is one line.
+func TestReceiptTexts(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, withAgency(`receipt: {title: Quittance, mention: "Délivrée en application de l’article 412.", accountant: Le trésorier-payeur général}`))
+	before, _ := h.Open(t).Agency(registries.AgencyA)
+	if want := (registry.ReceiptTexts{Title: "Quittance", Mention: "Délivrée en application de l’article 412.", Accountant: "Le trésorier-payeur général"}); before.Receipt != want {
+		t.Errorf("receipt = %+v", before.Receipt)
+	}
+	h.Seed(t, withAgency("fees: []"))
+	if after, _ := h.Open(t).Agency(registries.AgencyA); after.Receipt != before.Receipt {
+		t.Errorf("after a file without it: %+v", after.Receipt)
+	}
+	h.Seed(t, withAgency("receipt: {title: Reçu}"))
+	if after, _ := h.Open(t).Agency(registries.AgencyA); after.Receipt != (registry.ReceiptTexts{Title: "Reçu"}) {
+		t.Errorf("after another block: %+v", after.Receipt)
+	}
+	for field, text := range map[string]string{
+		"title": strings.Repeat("W", 81), "mention": `one\nline`, "accountant": `turned \u202e`, "titre": "Reçu",
+	} {
+		_, err := h.TrySeed(t, withAgency(`receipt: {`+field+`: "`+text+`"}`))
+		var faults *form.FaultsError
+		if !errors.As(err, &faults) || len(faults.Faults) != 1 || faults.Faults[0].Field != "agencies[0].receipt."+field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

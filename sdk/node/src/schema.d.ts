@@ -82,6 +82,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/checkout/sessions/{id}/receipt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Receipts of a session
+         * @description Each due of a completed session has a receipt. With `Accept: application/pdf` the answer is the receipt as a file,
+         *     otherwise JSON with the signed token of each receipt. A token is a JWS (RFC 7515, Ed25519); anybody verifies it
+         *     with the keys of `/.well-known/jwks.json`. A receipt says « enregistrement en cours » until the agency's system has
+         *     accepted the payment, and « ANNULÉE » once the money was given back. It proves that money was paid; unlock a case
+         *     by the webhook. Quota of reads: 600 a minute for each key.
+         */
+        get: operations["getSessionReceipt"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/checkout/sessions/{id}/cancel": {
         parameters: {
             query?: never;
@@ -303,6 +327,23 @@ export interface components {
             /** Format: email */
             email?: string | null;
             phone?: string | null;
+        };
+        /** @description The receipts of a completed session. */
+        Receipts: {
+            /** @description One for each due. */
+            items: components["schemas"]["Receipt"][];
+        };
+        /** @description The receipt of a due. */
+        Receipt: {
+            transaction_id: string;
+            notice_ref: string;
+            /** @description A JWS in compact form; its claims hold no name and no phone number. */
+            token: string;
+            /**
+             * Format: uri
+             * @description Where anybody verifies the receipt; what its QR code holds. The token is in the fragment, which browsers do not send.
+             */
+            url: string;
         };
         /** @description A session to create. */
         SessionCreate: {
@@ -738,6 +779,8 @@ export interface components {
         SessionID: string;
         /** @description With a platform key: the agency. The key must be granted the agency. An application key does not need it. */
         TenantID: string;
+        /** @description The due whose receipt is asked for; all if absent. */
+        TransactionID: string;
         /** @description The language of the paper; French if absent. */
         PaperLanguage: "fr" | "en";
         /** @description The event's id, the same at every attempt. */
@@ -765,6 +808,8 @@ export interface components {
         RateLimit: string;
         /** @description The name of the file, such as `attachment; filename="avis-AV20260000012345.pdf"`. */
         "Content-Disposition": string;
+        /** @description The name of the file, of `application/pdf` only. */
+        FileName: string;
         /** @description How to authenticate. */
         "WWW-Authenticate": string;
     };
@@ -980,6 +1025,67 @@ export interface operations {
                 };
             };
             422: components["responses"]["ForeignTenant"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSessionReceipt: {
+        parameters: {
+            query?: {
+                /** @description With a platform key: the agency. The key must be granted the agency. An application key does not need it. */
+                tenant_id?: components["parameters"]["TenantID"];
+                /** @description The due whose receipt is asked for; all if absent. */
+                transaction_id?: components["parameters"]["TransactionID"];
+                /** @description The language of the paper; French if absent. */
+                lang?: components["parameters"]["PaperLanguage"];
+            };
+            header?: never;
+            path: {
+                /** @description The session's id. */
+                id: components["parameters"]["SessionID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receipts, or with `application/pdf` the receipt of one due, PDF/A-2b. The same payment in the same state has the same bytes. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Content-Disposition": components["headers"]["FileName"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receipts"];
+                    "application/pdf": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["SessionNotFound"];
+            /** @description `checkout.not_completed`: the session is not completed, so there is no receipt. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `generic.validation_failed`: `tenant_id` is not the agency of this application key, or `transaction_id` is none of the session's, or a file of a session with several dues is asked for without it. */
+            422: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             429: components["responses"]["RateLimited"];
             503: components["responses"]["Unavailable"];
         };

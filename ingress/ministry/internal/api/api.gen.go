@@ -98,6 +98,24 @@ func (e GetSessionNoticeParamsLang) Valid() bool {
 	}
 }
 
+// Defines values for GetSessionReceiptParamsLang.
+const (
+	GetSessionReceiptParamsLangEn GetSessionReceiptParamsLang = "en"
+	GetSessionReceiptParamsLangFr GetSessionReceiptParamsLang = "fr"
+)
+
+// Valid indicates whether the value is a known member of the GetSessionReceiptParamsLang enum.
+func (e GetSessionReceiptParamsLang) Valid() bool {
+	switch e {
+	case GetSessionReceiptParamsLangEn:
+		return true
+	case GetSessionReceiptParamsLangFr:
+		return true
+	default:
+		return false
+	}
+}
+
 // Completion The session of a completion token.
 type Completion struct {
 	// Amount The due amount in minor units, without fees.
@@ -140,6 +158,24 @@ type CompletionToken struct {
 
 // CompletionVerify A completion token to verify.
 type CompletionVerify = json.RawMessage
+
+// Receipt The receipt of a due.
+type Receipt struct {
+	NoticeRef string `json:"notice_ref"`
+
+	// Token A JWS in compact form; its claims hold no name and no phone number.
+	Token         string `json:"token"`
+	TransactionID string `json:"transaction_id"`
+
+	// URL Where anybody verifies the receipt; what its QR code holds. The token is in the fragment, which browsers do not send.
+	URL string `json:"url"`
+}
+
+// Receipts The receipts of a completed session.
+type Receipts struct {
+	// Items One for each due.
+	Items []Receipt `json:"items"`
+}
 
 // Session A checkout session.
 type Session struct {
@@ -222,6 +258,9 @@ type SessionID = string
 // TenantID defines model for TenantID.
 type TenantID = openapi_types.UUID
 
+// TransactionID defines model for TransactionID.
+type TransactionID = openapi_types.UUID
+
 // ListSessionsParams defines parameters for ListSessions.
 type ListSessionsParams struct {
 	// OrderID Sessions of this order.
@@ -278,6 +317,21 @@ type GetSessionNoticeParams struct {
 // GetSessionNoticeParamsLang defines parameters for GetSessionNotice.
 type GetSessionNoticeParamsLang string
 
+// GetSessionReceiptParams defines parameters for GetSessionReceipt.
+type GetSessionReceiptParams struct {
+	// TenantID With a platform key: the agency. The key must be granted the agency. An application key does not need it.
+	TenantID *TenantID `form:"tenant_id,omitempty" json:"tenant_id,omitempty"`
+
+	// TransactionID The due whose receipt is asked for; all if absent.
+	TransactionID *TransactionID `form:"transaction_id,omitempty" json:"transaction_id,omitempty"`
+
+	// Lang The language of the paper; French if absent.
+	Lang *GetSessionReceiptParamsLang `form:"lang,omitempty" json:"lang,omitempty"`
+}
+
+// GetSessionReceiptParamsLang defines parameters for GetSessionReceipt.
+type GetSessionReceiptParamsLang string
+
 // CreateSessionJSONRequestBody defines body for CreateSession for application/json ContentType.
 type CreateSessionJSONRequestBody = SessionCreate
 
@@ -304,6 +358,9 @@ type ServerInterface interface {
 	// GetSessionNotice Payment notice of a session
 	// (GET /api/v1/checkout/sessions/{id}/notice)
 	GetSessionNotice(w http.ResponseWriter, r *http.Request, id SessionID, params GetSessionNoticeParams)
+	// GetSessionReceipt Receipts of a session
+	// (GET /api/v1/checkout/sessions/{id}/receipt)
+	GetSessionReceipt(w http.ResponseWriter, r *http.Request, id SessionID, params GetSessionReceiptParams)
 	// IssueCompletionToken Ask for a completion token
 	// (POST /embed/{session_id}/completion-token)
 	IssueCompletionToken(w http.ResponseWriter, r *http.Request, sessionID string)
@@ -346,6 +403,12 @@ func (_ Unimplemented) CancelSession(w http.ResponseWriter, r *http.Request, id 
 // GetSessionNotice Payment notice of a session
 // (GET /api/v1/checkout/sessions/{id}/notice)
 func (_ Unimplemented) GetSessionNotice(w http.ResponseWriter, r *http.Request, id SessionID, params GetSessionNoticeParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetSessionReceipt Receipts of a session
+// (GET /api/v1/checkout/sessions/{id}/receipt)
+func (_ Unimplemented) GetSessionReceipt(w http.ResponseWriter, r *http.Request, id SessionID, params GetSessionReceiptParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -673,6 +736,74 @@ func (siw *ServerInterfaceWrapper) GetSessionNotice(w http.ResponseWriter, r *ht
 	handler.ServeHTTP(w, r)
 }
 
+// GetSessionReceipt operation middleware
+func (siw *ServerInterfaceWrapper) GetSessionReceipt(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id SessionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetSessionReceiptParams
+
+	// ------------- Optional query parameter "tenant_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "tenant_id", r.URL.Query(), &params.TenantID, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "tenant_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "tenant_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "transaction_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "transaction_id", r.URL.Query(), &params.TransactionID, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "transaction_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "transaction_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "lang" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "lang", r.URL.Query(), &params.Lang, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "lang"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "lang", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetSessionReceipt(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // IssueCompletionToken operation middleware
 func (siw *ServerInterfaceWrapper) IssueCompletionToken(w http.ResponseWriter, r *http.Request) {
 
@@ -826,6 +957,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/api/v1/checkout/sessions/{id}/notice", wrapper.GetSessionNotice)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/api/v1/checkout/sessions/{id}/receipt", wrapper.GetSessionReceipt)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/api/v1/checkout/sessions/verify-completion", wrapper.VerifyCompletion)
@@ -1051,6 +1185,77 @@ func (response GetSessionNotice200ApplicationPdfResponse) VisitGetSessionNoticeR
 	return err
 }
 
+type GetSessionReceiptRequestObject struct {
+	ID     SessionID `json:"id"`
+	Params GetSessionReceiptParams
+}
+
+type GetSessionReceiptResponseObject interface {
+	VisitGetSessionReceiptResponse(w http.ResponseWriter) error
+}
+
+type GetSessionReceipt200ResponseHeaders struct {
+	ContentDisposition *string
+	RateLimit          *string
+	RateLimitPolicy    *string
+}
+
+type GetSessionReceipt200JSONResponse struct {
+	Body    Receipts
+	Headers GetSessionReceipt200ResponseHeaders
+}
+
+func (response GetSessionReceipt200JSONResponse) VisitGetSessionReceiptResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.ContentDisposition != nil {
+		w.Header().Set("Content-Disposition", fmt.Sprint(*response.Headers.ContentDisposition))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetSessionReceipt200ApplicationPdfResponse struct {
+	Body          io.Reader
+	Headers       GetSessionReceipt200ResponseHeaders
+	ContentLength int64
+}
+
+func (response GetSessionReceipt200ApplicationPdfResponse) VisitGetSessionReceiptResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/pdf")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.ContentDisposition != nil {
+		w.Header().Set("Content-Disposition", fmt.Sprint(*response.Headers.ContentDisposition))
+	}
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
 type IssueCompletionTokenRequestObject struct {
 	SessionID string `json:"session_id"`
 }
@@ -1093,6 +1298,9 @@ type StrictServerInterface interface {
 	// GetSessionNotice Payment notice of a session
 	// (GET /api/v1/checkout/sessions/{id}/notice)
 	GetSessionNotice(ctx context.Context, request GetSessionNoticeRequestObject) (GetSessionNoticeResponseObject, error)
+	// GetSessionReceipt Receipts of a session
+	// (GET /api/v1/checkout/sessions/{id}/receipt)
+	GetSessionReceipt(ctx context.Context, request GetSessionReceiptRequestObject) (GetSessionReceiptResponseObject, error)
 	// IssueCompletionToken Ask for a completion token
 	// (POST /embed/{session_id}/completion-token)
 	IssueCompletionToken(ctx context.Context, request IssueCompletionTokenRequestObject) (IssueCompletionTokenResponseObject, error)
@@ -1301,6 +1509,33 @@ func (sh *strictHandler) GetSessionNotice(w http.ResponseWriter, r *http.Request
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetSessionNoticeResponseObject); ok {
 		if err := validResponse.VisitGetSessionNoticeResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetSessionReceipt operation middleware
+func (sh *strictHandler) GetSessionReceipt(w http.ResponseWriter, r *http.Request, id SessionID, params GetSessionReceiptParams) {
+	var request GetSessionReceiptRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSessionReceipt(ctx, request.(GetSessionReceiptRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSessionReceipt")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetSessionReceiptResponseObject); ok {
+		if err := validResponse.VisitGetSessionReceiptResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

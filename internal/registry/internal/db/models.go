@@ -24,6 +24,9 @@ type Agency struct {
 	ContactHours        string
 	SetByCommand        []string
 	MappingsByCommand   []string
+	ReceiptTitle        string
+	ReceiptMention      string
+	ReceiptAccountant   string
 }
 
 type Application struct {

@@ -12,7 +12,7 @@ import (
 )
 
 const agencies = `-- name: Agencies :many
-SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below, logo, address, contact_phone, contact_email, contact_hours, set_by_command, mappings_by_command FROM agencies ORDER BY id
+SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below, logo, address, contact_phone, contact_email, contact_hours, set_by_command, mappings_by_command, receipt_title, receipt_mention, receipt_accountant FROM agencies ORDER BY id
 `
 
 func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
@@ -39,6 +39,9 @@ func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
 			&i.ContactHours,
 			&i.SetByCommand,
 			&i.MappingsByCommand,
+			&i.ReceiptTitle,
+			&i.ReceiptMention,
+			&i.ReceiptAccountant,
 		); err != nil {
 			return nil, err
 		}
@@ -741,6 +744,27 @@ type SetAgencyLogoParams struct {
 
 func (q *Queries) SetAgencyLogo(ctx context.Context, arg SetAgencyLogoParams) error {
 	_, err := q.db.Exec(ctx, setAgencyLogo, arg.Logo, arg.ID)
+	return err
+}
+
+const setAgencyReceipt = `-- name: SetAgencyReceipt :exec
+UPDATE agencies SET receipt_title = $1, receipt_mention = $2, receipt_accountant = $3 WHERE id = $4
+`
+
+type SetAgencyReceiptParams struct {
+	ReceiptTitle      string
+	ReceiptMention    string
+	ReceiptAccountant string
+	ID                string
+}
+
+func (q *Queries) SetAgencyReceipt(ctx context.Context, arg SetAgencyReceiptParams) error {
+	_, err := q.db.Exec(ctx, setAgencyReceipt,
+		arg.ReceiptTitle,
+		arg.ReceiptMention,
+		arg.ReceiptAccountant,
+		arg.ID,
+	)
 	return err
 }
 
