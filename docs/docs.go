@@ -35,3 +35,13 @@ var ERP []byte
 //
 //go:embed erp.fr.md
 var ERPFrench []byte
+
+// Receipts is the guide for those who check receipts, in Markdown.
+//
+//go:embed receipts.md
+var Receipts []byte
+
+// ReceiptsFrench is Receipts in French, with the same examples.
+//
+//go:embed receipts.fr.md
+var ReceiptsFrench []byte

@@ -26,7 +26,8 @@
 // TestEverythingIsInFrench names it, also after the English has changed.
 //
 // The pages for analysts are docs/analysts.md and docs/analysts.fr.md, those for vendors of
-// ERPs docs/erp.md and docs/erp.fr.md (guide.go).
+// ERPs docs/erp.md and docs/erp.fr.md, those for checking receipts docs/receipts.md and
+// docs/receipts.fr.md (guide.go).
 //
 // Everything is rendered once, in [New].
 package docs

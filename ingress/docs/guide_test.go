@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"encoding/json"
 	"html"
 	"log/slog"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"quittance/dev/simulator"
 	guides "quittance/docs"
 	"quittance/internal/erp"
+	"quittance/internal/receipts"
 )
 
 // The guide for analysts is a page in each language, with its sections in the navigation and
@@ -150,6 +152,32 @@ func TestERPGuide(t *testing.T) {
 			if !strings.Contains(page, `<h2 id="`+id+`">`) {
 				t.Errorf("%s lacks the section %s", path, id)
 			}
+		}
+	}
+}
+
+// The guide for checking receipts has an example with the claims of a token, the same in both
+// languages.
+func TestReceiptsGuide(t *testing.T) {
+	t.Parallel()
+	inEnglish, inFrench := examples(guides.Receipts), examples(guides.ReceiptsFrench)
+	if len(inEnglish) != 2 || !slices.Equal(inEnglish, inFrench) {
+		t.Fatalf("the guides have %d and %d examples, or different ones", len(inEnglish), len(inFrench))
+	}
+	var claims receipts.Claims
+	strict := json.NewDecoder(strings.NewReader(inEnglish[1]))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&claims); err != nil || claims.Version != receipts.Version {
+		t.Errorf("%+v, %v", claims, err)
+	}
+	h := server(t)
+	for path, title := range map[string]string{"/docs/receipts": "Checking receipts – Quittance API", "/docs/fr/receipts": "Vérifier les reçus – API Quittance"} {
+		page := get(t, h, path)
+		if strings.Count(page, "<h1") != 1 || !strings.Contains(page, "<title>"+title+"</title>") || strings.Contains(page, "{#") || strings.Count(page, "<h2 ") != 4 || len(page) > maxPage {
+			t.Errorf("%s has %d sections and %d bytes, or marks of the file", path, strings.Count(page, "<h2 "), len(page))
+		}
+		if !strings.Contains(page, `<h2 id="with-a-phone">`) {
+			t.Errorf("%s lacks a section", path)
 		}
 	}
 }

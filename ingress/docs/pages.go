@@ -38,6 +38,7 @@ var pages = []page{
 	{"counter", "Counter API", "API du guichet"},
 	{"citizen", "Citizen API", "API des usagers"},
 	{"erp", "For ERP vendors", "Pour les éditeurs d’ERP"},
+	{"receipts", "Checking receipts", "Vérifier les reçus"},
 	{"analysts", "Reports and analysis", "États et analyse"},
 	{"cash-in", "The deprecated cash-in API", "L’ancienne API d’encaissement (cash-in)"},
 }
@@ -94,6 +95,8 @@ type content struct {
 	Cashin template.HTML
 	// ERP is the guide for vendors of agencies' ERPs.
 	ERP template.HTML
+	// Receipts is the guide for those who check receipts.
+	Receipts template.HTML
 }
 
 // failure is a failure code with its meaning.
@@ -299,9 +302,9 @@ func newContents(ministry, counter, citizen node) (map[string]content, error) {
 // newContent makes the content of the pages in one language from the descriptions of the
 // APIs and the catalogue of errors. Without French texts it is English.
 func newContent(ministry, counter, citizen node, texts *guides.Phrases) (c content, err error) {
-	lang, home, analysts, cashin, erp := english, "/docs/", guides.Analysts, guides.Cashin, guides.ERP
+	lang, home, analysts, cashin, erp, receipts := english, "/docs/", guides.Analysts, guides.Cashin, guides.ERP, guides.Receipts
 	if texts != nil {
-		lang, home, analysts, cashin, erp = french, "/docs/fr/", guides.AnalystsFrench, guides.CashinFrench, guides.ERPFrench
+		lang, home, analysts, cashin, erp, receipts = french, "/docs/fr/", guides.AnalystsFrench, guides.CashinFrench, guides.ERPFrench, guides.ReceiptsFrench
 	}
 	hrefs := map[string]string{}
 	for _, e := range codes(problem.Catalogue(problem.Ministry, problem.Counter, problem.Citizen), lang) {
@@ -335,6 +338,9 @@ func newContent(ministry, counter, citizen node, texts *guides.Phrases) (c conte
 		return c, err
 	}
 	if c.ERP, err = renderGuide(erp); err != nil {
+		return c, err
+	}
+	if c.Receipts, err = renderGuide(receipts); err != nil {
 		return c, err
 	}
 	if c.SDKs, err = readKits(); err != nil {

@@ -60,8 +60,8 @@ func (v *Verify) show(w http.ResponseWriter, r *http.Request) {
 	visit.Write(http.StatusOK, "check", &p)
 }
 
-// answer is the result as the script reads it. At is in seconds.
-type answer struct {
+// Answer is the result of POST /q as JSON. At is in seconds.
+type Answer struct {
 	Verdict receipts.Verdict `json:"verdict"`
 	At      int64            `json:"at,omitempty"`
 	Claims  *receipts.Claims `json:"claims,omitempty"`
@@ -121,7 +121,7 @@ func (p *view) show(lang money.Language, result receipts.Result) {
 }
 
 func (v *Verify) writeResult(w http.ResponseWriter, r *http.Request, result receipts.Result) {
-	out := answer{Verdict: result.Verdict}
+	out := Answer{Verdict: result.Verdict}
 	if !result.At.IsZero() {
 		out.At = result.At.Unix()
 	}

@@ -181,9 +181,16 @@ func (v *Verify) jwks(w http.ResponseWriter, r *http.Request) {
 	write(w, r, "application/jwk-set+json", keysCacheControl, keys.JWKS(v.cfg.Now()))
 }
 
-// statusOf is the body of /q/status/{jti}. Times are in seconds.
-type statusOf struct {
-	Status     string `json:"status"` // paid, reversed, unknown
+// What /q/status/{jti} says of a payment.
+const (
+	StatusPaid     = "paid"
+	StatusReversed = "reversed"
+	StatusUnknown  = "unknown"
+)
+
+// Status is the body of /q/status/{jti}. Times are in seconds.
+type Status struct {
+	Status     string `json:"status"`
 	At         int64  `json:"at"`
 	ReversedAt int64  `json:"reversed_at,omitempty"`
 }
@@ -193,7 +200,7 @@ func (v *Verify) status(w http.ResponseWriter, r *http.Request) {
 	if !v.admit(w, r) {
 		return
 	}
-	out := statusOf{Status: "unknown", At: v.cfg.Now().Unix()}
+	out := Status{Status: StatusUnknown, At: v.cfg.Now().Unix()}
 	if id, ok := (receipts.Claims{ID: chi.URLParam(r, "jti")}).TransactionID(); ok {
 		s, err := v.cfg.Sessions.ByTransaction(r.Context(), id)
 		switch {
@@ -202,9 +209,9 @@ func (v *Verify) status(w http.ResponseWriter, r *http.Request) {
 			v.unavailable(w, r, "reading the payment of a receipt", err)
 			return
 		case s.ReversedAt.IsZero():
-			out.Status = "paid"
+			out.Status = StatusPaid
 		default:
-			out.Status, out.ReversedAt = "reversed", s.ReversedAt.Unix()
+			out.Status, out.ReversedAt = StatusReversed, s.ReversedAt.Unix()
 		}
 	}
 	body, err := json.Marshal(out)

@@ -44,7 +44,7 @@ func serviceOf(name string) string {
 	before, _, _ := strings.Cut(name, ".")
 	before, _, _ = strings.Cut(before, "-")
 	switch before {
-	case "counter", "portal", "shop", "bank", "docs":
+	case "counter", "portal", "shop", "bank", "docs", "receipts":
 		return before
 	}
 	return ""
@@ -113,6 +113,7 @@ func newGallery(t *testing.T) *gallery {
 	g.shop(t)
 	g.bank(t)
 	g.docs(t)
+	g.receipts(t)
 	for _, tour := range g.tours {
 		for i, v := range tour {
 			if v.page == nil {

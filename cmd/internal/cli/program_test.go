@@ -78,6 +78,13 @@ func TestExitCodes(t *testing.T) {
 		{"cashin usage --format xlsx", 2, "--format: must be one of table, csv, json"},
 		{"cashin usage --json --format csv", 2, "give one of --json and --format csv"},
 		{"cashin usage extra", 2, "unknown command"},
+		{"receipts", 2, "say what to do with receipts: verify or keys"},
+		{"receipts verify", 2, "`quittance receipts verify FILE|TOKEN`"},
+		{"receipts verify x", 2, "either --service URL, or --keys FILE"},
+		{"receipts verify x --service https://a --reversed y", 2, "--reversed is for --keys"},
+		{"receipts verify a.b.c --service http://pay.example", 2, "--service: must be an https address"},
+		{"receipts verify no-such-file --keys x", 1, "give a file, or what the receipt's code holds"},
+		{"receipts keys revoke", 2, "`quittance receipts keys list` shows them"},
 		{"version", 0, ""},
 		{"", 0, ""},
 	} {

@@ -9,7 +9,7 @@ import (
 )
 
 func receiptsCommand() Command {
-	return Command{Use: "receipts", Short: "Manage the keys that sign receipts", Commands: []Command{receiptKeysCommand()}}
+	return Command{Use: "receipts", Short: "Check receipts, and manage the keys that sign them", Commands: []Command{verifyReceipt(), receiptKeysCommand()}}
 }
 
 func receiptKeysCommand() Command {
