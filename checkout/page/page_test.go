@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"regexp"
@@ -592,6 +593,25 @@ func TestHostileTextIsEscaped(t *testing.T) {
 	})
 }
 
+// The dues of a cart are listed with their amounts in the place of a description.
+func TestItems(t *testing.T) {
+	t.Parallel()
+	everyPage(t, func(t *testing.T, v page.View, _ string, _ *element) {
+		described := strings.Contains(render(t, v), "Patente 2026")
+		v.Items = []page.Item{{Label: `Taxe <d’enseigne>`, Amount: 2000}, {Label: "Solde", Amount: 3000}}
+		html := render(t, v)
+		text := strings.ReplaceAll(parse(t, html).text(), "\u202f", " ")
+		if strings.Contains(html, "Patente 2026") || strings.Contains(html, "<d’enseigne>") {
+			t.Error("the page has the description, or markup of a label")
+		}
+		for _, part := range []string{"Taxe <d’enseigne>", "Solde", map[money.Language]string{money.French: "2 000", money.English: "2,000"}[v.Lang]} {
+			if described != strings.Contains(text, part) {
+				t.Errorf("%q: %v, and a description %v:\n%s", part, !described, described, html)
+			}
+		}
+	})
+}
+
 // The first view of the hosted page has at most 8 kB with brotli in at most three requests,
 // with the largest logo that a registry file gives. A frame has two more scripts. The page
 // has no inline script and loads nothing from other origins.
@@ -606,6 +626,9 @@ func TestFirstView(t *testing.T) {
 	_, _ = noise.Read(logo)
 	everyPage(t, func(t *testing.T, v page.View, _ string, _ *element) {
 		v.Logo = logo
+		for n := range 20 {
+			v.Items = append(v.Items, page.Item{Label: fmt.Sprint("Contribution de la patente, solde de l’exercice ", 2000+n), Amount: int64(1000 * n)})
+		}
 		html := render(t, v)
 		root := parse(t, html)
 		size := compressed(t, []byte(html))

@@ -161,6 +161,7 @@ type content struct {
 	Counters                                 string
 	DueText, FeeText, TotalText              string
 
+	Items             []item
 	Choices           []choice
 	Phone, PhoneFault string
 	Example           string // a phone number, or a payment reference
@@ -193,6 +194,8 @@ type content struct {
 	Action, CancelAction, SelfURL, BackURL, OffersURL, LanguageURL, SuccessURL, CancelURL, DuesURL string
 }
 
+type item struct{ Label, Amount string }
+
 type choice struct {
 	ID, Label, About string
 	Fee, Free        string // one of them when the fee is known
@@ -218,6 +221,10 @@ func (r *Renderer) content(v View) content {
 	c.Service, c.Description, c.PaymentRef = v.Service, v.Description, v.PaymentRef
 	if c.Description == "" && len(v.SubjectEnds) > 0 {
 		c.Description = fmt.Sprintf(w.SubjectEnds, strings.Join(v.SubjectEnds, ", "))
+	}
+	for _, it := range v.Items {
+		c.Description = ""
+		c.Items = append(c.Items, item{it.Label, v.Currency.Format(v.Lang, it.Amount)})
 	}
 	c.Reference = GroupReference(v.PaymentRef)
 	c.OfferLabel = cmp.Or(v.OfferLabel, w.Offers[v.Offer])

@@ -76,7 +76,10 @@ type View struct {
 	Service     string
 	Description string
 	SubjectEnds []string
-	PaymentRef  string // 16 digits; shown on the receipt and where a citizen may have to ask about a payment
+	// Items are the dues that are paid together, and stand in the place of Description; empty for
+	// one due.
+	Items      []Item
+	PaymentRef string // 16 digits; shown on the receipt and where a citizen may have to ask about a payment
 
 	// Amounts in minor units of Currency. Fee and Total are for the chosen
 	// offer; StateReview, StateCash, StateWaiting, StateCompleted, StateUndecided,
@@ -159,6 +162,12 @@ type View struct {
 	// DuesURL is where the citizen sees what they owe. With it StateCancelled says that the
 	// payment was cancelled because a due has changed, and does not show the amount.
 	DuesURL string
+}
+
+// Item is one of several dues that are paid together.
+type Item struct {
+	Label  string
+	Amount int64 // minor units of the View's currency, without the fee
 }
 
 // Contact is how citizens reach the agency. Empty fields are not shown.

@@ -244,7 +244,7 @@ func signIn(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	browser := c.RememberBrowser(c.w, c.r, locale)
-	err := c.SignIn(c.r.Context(), SignInRequest{Address: to, Browser: browser.Secret, Client: web.Client(c.r), Locale: locale})
+	err := c.SignIn(c.r.Context(), SignInRequest{Address: to, Browser: browser.Secret, Client: web.Client(c.r), Locale: locale, Known: c.KnownOf(c.r)})
 	return http.StatusAccepted, nil, err
 }
 
@@ -255,13 +255,14 @@ func verify(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	browser := c.BrowserOf(c.r)
-	session, _, err := c.Verify(c.r.Context(), VerifyRequest{
+	session, who, err := c.Verify(c.r.Context(), VerifyRequest{
 		Address: to, Browser: browser.Secret, Code: code, Locale: browser.Locale, Previous: c.SessionOf(c.r),
 	})
 	if err != nil {
 		return 0, nil, err
 	}
 	c.BeginSession(c.w, session)
+	c.RememberSignIn(c.w, c.r, who, to)
 	return http.StatusNoContent, nil, nil
 }
 

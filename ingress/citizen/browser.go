@@ -2,13 +2,17 @@ package citizen
 
 import (
 	"crypto/rand"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"quittance/checkout/money"
+	"quittance/ingress/problem"
 	"quittance/ingress/web"
+	"quittance/internal/citizens"
+	"quittance/internal/contact"
 	"quittance/internal/secret"
 )
 
@@ -16,6 +20,7 @@ import (
 const (
 	cookieSession = "quittance_citizen"
 	cookieBrowser = "quittance_browser"
+	cookieKnown   = "quittance_known"
 	// cookiePasskey says what this browser has done with passkeys: passkeyUsed or passkeyLater.
 	cookiePasskey = "quittance_passkey" //nolint:gosec // a name
 )
@@ -51,6 +56,23 @@ func (s *Service) cookie(r *http.Request, name string) string {
 func (s *Service) BeginSession(w http.ResponseWriter, session secret.Text) {
 	s.cookieOf(cookieSession).Set(w, session.Reveal(), 0)
 	s.cookieOf(cookieBrowser).Set(w, "", -1)
+}
+
+// KnownOf returns what the browser's cookie says of sign-ins before; empty without one.
+func (s *Service) KnownOf(r *http.Request) secret.Text {
+	return secret.NewText(s.cookie(r, cookieKnown))
+}
+
+// RememberSignIn makes the browser known for an address that has signed in with a code. From
+// then on nobody else can use up its codes and tries for that address. It stays so after the
+// sign-out. A browser that cannot be remembered has signed in all the same.
+func (s *Service) RememberSignIn(w http.ResponseWriter, r *http.Request, who citizens.Citizen, a contact.Address) {
+	value, err := s.cfg.Citizens.Remember(r.Context(), who.ID, a, s.KnownOf(r))
+	if err != nil {
+		s.cfg.Log.LogAttrs(r.Context(), slog.LevelWarn, "a browser is not remembered after a sign-in", slog.String("request_id", problem.RequestID(r.Context())), slog.Any("error", err))
+		return
+	}
+	s.cookieOf(cookieKnown).Set(w, value.Reveal(), int(citizens.KnownFor.Seconds()))
 }
 
 // EndSession takes the session from the browser. The caller ends it with SignOut.

@@ -299,7 +299,7 @@ func (v visit) askCode() {
 		return
 	}
 	browser := v.p.service.RememberBrowser(v.W, v.R, v.Lang)
-	err = v.p.service.SignIn(v.R.Context(), SignInRequest{Address: to, Browser: browser.Secret, Client: web.Client(v.R), Locale: v.Lang})
+	err = v.p.service.SignIn(v.R.Context(), SignInRequest{Address: to, Browser: browser.Secret, Client: web.Client(v.R), Locale: v.Lang, Known: v.p.service.KnownOf(v.R)})
 	if err != nil {
 		v.refused("sending a code", err)
 		return
@@ -336,6 +336,7 @@ func (v visit) enterCode() {
 	switch {
 	case err == nil:
 		v.p.service.BeginSession(v.W, session)
+		v.p.service.RememberSignIn(v.W, v.R, who, to)
 		v.afterSignIn(session, who.First)
 	case RefusalOf(err).Code == CodeInvalid:
 		v.showCode(http.StatusUnprocessableEntity, v.w.CodeFault)

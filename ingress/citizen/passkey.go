@@ -69,7 +69,7 @@ type PasskeySignIn struct {
 // SignInWithPasskey signs in and returns the secret of the new session. An answer that proves
 // no passkey is refused with citizen.passkey_refused, whatever is wrong with it.
 func (s *Service) SignInWithPasskey(ctx context.Context, q PasskeySignIn) (session secret.Text, who citizens.Citizen, err error) {
-	session, who, err = s.passkeys.FinishSignIn(ctx, q.Browser, q.Response)
+	session, who, err = s.passkeys.FinishSignIn(ctx, q.Browser, q.Response, previous(q.Previous)...)
 	if err != nil {
 		if err = s.signInError(passkeyRefusal(err, CodePasskeyRefused)); RefusalOf(err).Code == CodePasskeyRefused {
 			s.signIns.WithLabelValues("passkey_refused").Inc()
@@ -77,7 +77,7 @@ func (s *Service) SignInWithPasskey(ctx context.Context, q PasskeySignIn) (sessi
 		return secret.Text{}, citizens.Citizen{}, err
 	}
 	s.signIns.WithLabelValues("passkey").Inc()
-	return session, who, s.SignOut(ctx, q.Previous)
+	return session, who, nil
 }
 
 // SignOutEverywhere ends all sessions of the account of a session, this one too. A session that

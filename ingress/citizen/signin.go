@@ -32,6 +32,8 @@ type SignInRequest struct {
 	Client string
 	// Locale is the language of the message.
 	Locale money.Language
+	// Known is what KnownOf returns for the browser.
+	Known secret.Text
 }
 
 // channels are the channels of messages by the kind of address.
@@ -42,7 +44,7 @@ var channels = map[contact.Kind]provider.Channel{contact.Phone: provider.Channel
 // often is refused, with generic.rate_limited, and any other while too many sign-ins are under
 // way.
 func (s *Service) SignIn(ctx context.Context, q SignInRequest) error {
-	code, verdict, err := s.cfg.Citizens.Begin(ctx, citizens.Request{Address: q.Address, Browser: q.Browser, Client: q.Client})
+	code, verdict, err := s.cfg.Citizens.Begin(ctx, citizens.Request{Address: q.Address, Browser: q.Browser, Client: q.Client, Known: q.Known})
 	if verdict != "" {
 		s.codes.WithLabelValues(string(verdict)).Inc()
 	}
@@ -91,11 +93,20 @@ type VerifyRequest struct {
 	Previous secret.Text
 }
 
-// Verify signs in with a code and returns the secret of the new session. The first sign-in of
-// an address makes the account. A code that does not fit is refused with
+// previous returns the sessions that end with a sign-in.
+func previous(session secret.Text) []secret.Text {
+	if session.Empty() {
+		return nil
+	}
+	return []secret.Text{session}
+}
+
+// Verify signs in with a code and returns the secret of the new session. The previous one ends
+// in the same transaction: if that fails, the code stays valid. The first sign-in of an address
+// makes the account. A code that does not fit is refused with
 // citizen.code_invalid, whatever is wrong with it.
 func (s *Service) Verify(ctx context.Context, q VerifyRequest) (session secret.Text, who citizens.Citizen, err error) {
-	session, who, err = s.cfg.Citizens.Enter(ctx, q.Address, q.Browser, q.Code, q.Locale)
+	session, who, err = s.cfg.Citizens.Enter(ctx, q.Address, q.Browser, q.Code, q.Locale, previous(q.Previous)...)
 	switch {
 	case errors.Is(err, citizens.ErrCodeInvalid):
 		s.signIns.WithLabelValues("refused").Inc()
@@ -110,7 +121,7 @@ func (s *Service) Verify(ctx context.Context, q VerifyRequest) (session secret.T
 	if err := s.cfg.Messages.Reached(ctx, channels[q.Address.Kind], q.Address.Text(), s.now()); err != nil {
 		s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "an address that reached nobody gets no messages although a code was entered", slog.Any("error", err))
 	}
-	return session, who, s.SignOut(ctx, q.Previous)
+	return session, who, nil
 }
 
 // Visitor is who has signed in, with the session.

@@ -134,3 +134,66 @@ func TestFaultsOfSignIn(t *testing.T) {
 	b.header.Set("Content-Type", "text/plain")
 	b.want(b.call(http.MethodPost, "/sign-in", `{}`), http.StatusUnsupportedMediaType, "generic.unsupported_media_type")
 }
+
+// A code and the session that it opens were lost when the session that the browser had before
+// could not be ended.
+func TestTheCodeStaysValidWhenTheOldSessionDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	b := w.signedIn(1)
+	thief := w.browse()
+	thief.cookies = maps.Clone(b.cookies)
+	typed, to := numbered(t, 2)
+	b.want(b.call(http.MethodPost, "/sign-in", object{"phone": typed}), http.StatusAccepted, "")
+	code := w.code(to)
+	if _, err := w.pool.Exec(t.Context(), `CREATE FUNCTION stays() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''stays''; END';
+		CREATE TRIGGER stays BEFORE DELETE ON citizen_sessions FOR EACH ROW EXECUTE FUNCTION stays()`); err != nil {
+		t.Fatal(err)
+	}
+	b.want(b.call(http.MethodPost, "/sign-in/verify", object{"phone": typed, "code": code}), http.StatusServiceUnavailable, "generic.unavailable")
+	if _, err := w.pool.Exec(t.Context(), `DROP TRIGGER stays ON citizen_sessions`); err != nil {
+		t.Fatal(err)
+	}
+	b.want(b.call(http.MethodPost, "/sign-in/verify", object{"phone": typed, "code": code}), http.StatusNoContent, "")
+	b.want(b.call(http.MethodGet, "/me", nil), http.StatusOK, "")
+	thief.want(thief.call(http.MethodGet, "/me", nil), http.StatusUnauthorized, citizen.CodeSignedOut)
+}
+
+// A browser that has signed in before gets a code when strangers have used up those of its
+// number. It says so in a cookie, which stays after the sign-out and signs nobody in.
+func TestAKnownBrowserGetsItsCode(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	b := w.signedIn(1)
+	b.want(b.call(http.MethodPost, "/sign-out", nil), http.StatusNoContent, "")
+	known := b.cookies["__Host-quittance_known"]
+	if known == "" || len(b.cookies) != 1 {
+		t.Fatalf("the browser has %d cookies after the sign-out", len(b.cookies))
+	}
+	b.want(b.call(http.MethodGet, "/me", nil), http.StatusUnauthorized, citizen.CodeSignedOut)
+	typed, to := numbered(t, 1)
+	codes := 1
+	ask := func(b *browser) (sent bool) {
+		b.want(b.call(http.MethodPost, "/sign-in", object{"phone": typed}), http.StatusAccepted, "")
+		if err := w.pool.QueryRow(t.Context(), `SELECT sent FROM sign_in_requests ORDER BY id DESC LIMIT 1`).Scan(&sent); err != nil {
+			t.Fatal(err)
+		}
+		if sent {
+			codes++
+		}
+		return sent
+	}
+	for ask(w.browse()) {
+		w.wait(5 * time.Minute)
+	}
+	if !ask(b) {
+		t.Fatal("strangers have used up the codes of the owner's browser")
+	}
+	for begun := time.Now(); len(w.codes(to)) < codes; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > 10*time.Second {
+			t.Fatal("no code was sent")
+		}
+	}
+	b.want(b.call(http.MethodPost, "/sign-in/verify", object{"phone": typed, "code": w.code(to)}), http.StatusNoContent, "")
+	b.want(b.call(http.MethodGet, "/me", nil), http.StatusOK, "")
+}

@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,24 @@ func (w *world) cart(order string, change func(*checkout.Session)) string {
 			change(s)
 		}
 	})
+}
+
+// A cart is shown with its dues and their amounts before and after it is paid. A slip does not
+// name them.
+func TestACartIsListed(t *testing.T) {
+	t.Parallel()
+	w, server := serveReferences(t)
+	id := w.cart("A-1", func(s *checkout.Session) { s.PaymentRef, s.NoticeRef = refs[0], "AV20260000099999" })
+	labels := []string{w.Session(id).Items[0].Label, w.Session(id).Items[1].Label}
+	parts := []string{labels[0], "50\u202f000", labels[1], "15\u202f000"}
+	b := browse(t, server).toReview(id).want(http.StatusOK, parts...)
+	b.forward()
+	w.outcome(id, checkout.OutcomeApproved, "")
+	b.get("/c/"+id).want(http.StatusOK, append(parts, "Paiement réussi")...)
+	slip := anonymous(t, server).get("/p/"+refs[0]).want(http.StatusOK, "65\u202f")
+	if strings.Contains(slip.html, labels[0]) || strings.Contains(slip.html, labels[1]) {
+		t.Errorf("the page of the slip names the dues:\n%s", slip.html)
+	}
 }
 
 // A due that changes between checkout and payment cancels the session, and the page leads to
@@ -170,7 +189,13 @@ func TestDueChangesBeforeAPaymentByReference(t *testing.T) {
 	b := anonymous(t, server).get("/p/"+refs[0]).want(http.StatusOK).discreet(w, id)
 	b.forward("phone", "06 600 00 02").want(http.StatusOK, "Vérifiez avant de payer")
 	w.erp.Control(`{"change": {"TP-1001-A": null}}`)
-	b.forward().want(http.StatusOK, "Paiement annulé", "a changé une somme", "Rien n’a été débité").discreet(w, id)
+	// The due is checked before the total: another total has the same answer.
+	action, sent := b.form(0, nil)
+	if sent.Get("total") == "" {
+		t.Fatal("the review has no total")
+	}
+	sent.Set("total", "1")
+	b.request(http.MethodPost, action, sent).want(http.StatusOK, "Paiement annulé", "a changé une somme", "Rien n’a été débité").discreet(w, id)
 	b.link("English").want(http.StatusOK, "See my dues").holds(`href="/portal"`).discreet(w, id)
 	if s := w.Session(id); s.CancelledBy != checkout.ByDueChange || len(w.collected()) != 0 {
 		t.Errorf("%s by %q", s.Status, s.CancelledBy)

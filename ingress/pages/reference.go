@@ -354,7 +354,7 @@ func services(s checkout.Session) string {
 // printed leaves in a page what a slip shows. The integrator's addresses often have the number
 // of the order.
 func (v visit) printed(s checkout.Session, out page.View) page.View {
-	out.Description, out.SuccessURL, out.CancelURL = "", "", ""
+	out.Description, out.Items, out.SuccessURL, out.CancelURL = "", nil, "", ""
 	out.Service, out.SubjectEnds = services(s), subjectEnds(s)
 	return out
 }

@@ -287,7 +287,7 @@ func (v visit) view(s checkout.Session) (out page.View, ok bool) {
 	}
 	out = page.View{
 		Lang: v.lang, Test: !s.Live, Agency: agency.Name, Logo: agency.Logo, Contact: agency.Contact, Service: s.ServiceLabel, Description: s.Description,
-		PaymentRef: s.PaymentRef, Currency: currency, Due: s.Amount,
+		Items: items(s), PaymentRef: s.PaymentRef, Currency: currency, Due: s.Amount,
 		SelfURL: v.url(v.lang, "", ""), LanguageURL: v.url(v.otherLanguage(), "", ""),
 		SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,
 	}
@@ -295,6 +295,24 @@ func (v visit) view(s checkout.Session) (out page.View, ok bool) {
 		out = v.printed(s, out)
 	}
 	return out, true
+}
+
+// items are the dues of a cart; none when there is one, and after their labels were erased.
+func items(s checkout.Session) (out []page.Item) {
+	if len(s.Items) < 2 {
+		return nil
+	}
+	for _, it := range s.Items {
+		label := it.Label
+		if it.ServiceLabel != "" && it.ServiceLabel != label && s.ServiceLabel == "" {
+			label = it.ServiceLabel + ", " + label
+		}
+		if it.Label == "" {
+			return nil
+		}
+		out = append(out, page.Item{Label: label, Amount: it.Amount})
+	}
+	return out
 }
 
 // showEnd answers with the page of a session that has no steps left.

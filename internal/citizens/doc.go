@@ -16,6 +16,9 @@
 // is entered. Accounts are many, so they are rows of Postgres that are read one by one, and
 // not part of the snapshot of internal/identity.
 //
+// Whoever knows an address can use up its codes. A browser in which a code was entered before
+// has limits of its own (Remember); DESIGN.md says what a stranger can and cannot do.
+//
 // All limits are exact over all instances: each decision is one transaction that holds the
 // locks of what it counts.
 //

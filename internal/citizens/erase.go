@@ -10,8 +10,8 @@ import (
 )
 
 // Erase deletes the account that an address opens, with all its addresses, sessions and
-// links, its codes, and the contacts that agencies have verified. The limits of signing in
-// keep keyed hashes of the address for eight days. Payments keep the account's id, which then names nobody. reason
+// links, its codes, the browsers that are known for them, and the contacts that agencies have
+// verified. The limits of signing in keep keyed hashes of the address for eight days. Payments keep the account's id, which then names nobody. reason
 // is recorded and holds no personal data. erased is false if nothing was stored.
 func (s *Store) Erase(ctx context.Context, actor operation.Actor, a contact.Address, reason string) (erased bool, err error) {
 	address := s.hash(a)
@@ -27,6 +27,7 @@ func (s *Store) Erase(ctx context.Context, actor operation.Actor, a contact.Addr
 			`DELETE FROM citizens WHERE id IN (SELECT citizen_id FROM citizen_addresses WHERE hash = ANY($1))`,
 			`DELETE FROM subject_contacts WHERE address = ANY($1)`,
 			`DELETE FROM sign_in_codes WHERE address = ANY($1)`,
+			`DELETE FROM known_browsers WHERE address = ANY($1)`,
 		} {
 			tag, err := tx.Exec(ctx, statement, hashes)
 			if err != nil {

@@ -312,6 +312,10 @@ func (k *Passkeys) FinishRegistration(ctx context.Context, session secret.Text, 
 // BeginSignIn returns the options with which a browser proves a passkey
 // (PublicKeyCredentialRequestOptionsJSON, below publicKey). They name no passkey, so that they
 // tell nothing about an account.
+//
+// A challenge has no limit for an account, because nobody knows yet whose it is, and none is
+// needed: an answer cannot be guessed. What limits it is the rate of a client at the edge and
+// the turn of a sign-in; a challenge is one row, which the next ones delete after five minutes.
 func (k *Passkeys) BeginSignIn(ctx context.Context, browser secret.Text) (json.RawMessage, error) {
 	if k.party == nil {
 		return nil, ErrNoPasskeys
@@ -332,8 +336,9 @@ func (k *Passkeys) BeginSignIn(ctx context.Context, browser secret.Text) (json.R
 }
 
 // FinishSignIn signs in with the answer of a browser to its challenge
-// (AuthenticationResponseJSON), and returns the session's secret.
-func (k *Passkeys) FinishSignIn(ctx context.Context, browser secret.Text, response []byte) (token secret.Text, c Citizen, err error) {
+// (AuthenticationResponseJSON), and returns the session's secret. Sessions that the browser had
+// before end with it.
+func (k *Passkeys) FinishSignIn(ctx context.Context, browser secret.Text, response []byte, before ...secret.Text) (token secret.Text, c Citizen, err error) {
 	const what = "signing in with a passkey"
 	if k.party == nil {
 		return secret.Text{}, Citizen{}, ErrNoPasskeys
@@ -356,7 +361,7 @@ func (k *Passkeys) FinishSignIn(ctx context.Context, browser secret.Text, respon
 		if c, err = k.prove(ctx, tx, data, parsed, now); err != nil {
 			return err
 		}
-		token, err = k.store.open(ctx, tx, c.ID, now)
+		token, err = k.store.open(ctx, tx, c.ID, now, before)
 		return err
 	})
 	if err != nil {

@@ -28,8 +28,13 @@ const usedEvery = time.Minute
 // ErrSignedOut says that there is no such session, or that it has ended.
 var ErrSignedOut = errors.New("the session has ended")
 
-// open starts a session.
-func (s *Store) open(ctx context.Context, tx pgx.Tx, citizenID string, now time.Time) (secret.Text, error) {
+// open starts a session and ends those that the browser had before.
+func (s *Store) open(ctx context.Context, tx pgx.Tx, citizenID string, now time.Time, before []secret.Text) (secret.Text, error) {
+	for _, token := range before {
+		if _, err := tx.Exec(ctx, `DELETE FROM citizen_sessions WHERE token = $1`, tokenHash(token)); err != nil {
+			return secret.Text{}, err
+		}
+	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails
 	token := secret.NewText(base64.RawURLEncoding.EncodeToString(random[:]))

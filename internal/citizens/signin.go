@@ -25,11 +25,19 @@ import (
 const CodeLifetime = 10 * time.Minute
 
 // The limits of signing in.
+//
+// An e-mail address has no prefix, and e-mail has no limit of the whole service: it costs
+// nothing, and people must be able to sign in when SMS has stopped. Guesses at codes by e-mail
+// are bounded by their address: 30 a day find one of a million codes once in 90 years. Over many
+// addresses they are bounded by the client: 60 codes an hour with 5 tries each open one account
+// in 139 days of asking without a pause. A limit of wrong codes of all clients together would
+// let strangers stop everybody's sign-in.
 const (
 	triesOfCode     = 5  // of one code
 	triesOfAddress  = 30 // wrong codes of an address in a day, over all browsers
 	addressHour     = 5
 	addressDay      = 10
+	knownDay        = 30 // all known browsers of an address together; each has the limits of an address
 	client4Hour     = 60 // an IPv4 address, which many people may share
 	client6Hour     = 10 // an IPv6 /64
 	prefixHour      = 20
@@ -77,6 +85,8 @@ type Request struct {
 	Browser secret.Text
 	// Client is the network of the client, as web.Client returns it.
 	Client string
+	// Known is the value of the cookie that Remember gave the browser; empty for none.
+	Known secret.Text
 }
 
 // Begin decides about a request for a code. With the verdict Sent it returns the code to
@@ -93,7 +103,10 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 		return secret.Text{}, "", failed(decidingCode, err)
 	}
 	defer done()
-	a := asked{Request: q, now: s.cfg.Now().UTC(), address: s.hash(q.Address), prefix: s.prefixHash(q.Address)}
+	a := &asked{Request: q, now: s.cfg.Now().UTC(), address: s.hash(q.Address), prefix: s.prefixHash(q.Address)}
+	if id := s.browserID(q.Known, a.now); id != nil {
+		a.known = knownKey(a.address, id)
+	}
 	if code, err = newCode(); err != nil {
 		return secret.Text{}, "", err
 	}
@@ -101,15 +114,15 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 		if v, err = s.verdict(ctx, tx, a); err != nil || v == ClientLimited {
 			return err
 		}
-		const request = `INSERT INTO sign_in_requests (at, client, address, prefix, sent) VALUES ($1, $2, $3, $4, $5)`
+		const request = `INSERT INTO sign_in_requests (at, client, address, prefix, sent, known) VALUES ($1, $2, $3, $4, $5, $6)`
 		if v != Sent {
-			_, err := tx.Exec(ctx, request, a.now, q.Client, a.address, a.prefix, false)
+			_, err := tx.Exec(ctx, request, a.now, q.Client, a.address, a.prefix, false, a.known)
 			return err
 		}
 		_, err := tx.Exec(ctx, `WITH request AS (`+request+` RETURNING id)
-			INSERT INTO sign_in_codes (address, browser, mac, tries, sent_at, request) SELECT $3, $6, $7, 0, $1, id FROM request
-			ON CONFLICT (address, browser) DO UPDATE SET mac = excluded.mac, tries = 0, sent_at = excluded.sent_at, request = excluded.request`,
-			a.now, q.Client, a.address, a.prefix, true, browserHash(q.Browser), s.codeMAC(a.address, q.Browser, code.Reveal()))
+			INSERT INTO sign_in_codes (address, browser, mac, tries, sent_at, request, known) SELECT $3, $7, $8, 0, $1, id, $6 FROM request
+			ON CONFLICT (address, browser) DO UPDATE SET mac = excluded.mac, tries = 0, sent_at = excluded.sent_at, request = excluded.request, known = excluded.known`,
+			a.now, q.Client, a.address, a.prefix, true, a.known, browserHash(q.Browser), s.codeMAC(a.address, q.Browser, code.Reveal()))
 		return err
 	})
 	switch {
@@ -131,10 +144,11 @@ type asked struct {
 
 	now             time.Time
 	address, prefix []byte // prefix is nil for an e-mail address
+	known           []byte // the key of the browser, if it is known; its limits are its own
 }
 
 // verdict decides in a transaction, which then holds the locks of what was counted.
-func (s *Store) verdict(ctx context.Context, tx pgx.Tx, a asked) (Verdict, error) {
+func (s *Store) verdict(ctx context.Context, tx pgx.Tx, a *asked) (Verdict, error) {
 	// Requests are only added: what is too many without the lock, is so under it.
 	limited, err := a.clientLimited(ctx, tx)
 	if err == nil && !limited {
@@ -157,8 +171,20 @@ func (s *Store) verdict(ctx context.Context, tx pgx.Tx, a asked) (Verdict, error
 	if err := lock(ctx, tx, addressLock(a.address)); err != nil {
 		return "", err
 	}
+	if a.known != nil {
+		switch known, err := a.isKnown(ctx, tx); {
+		case err != nil:
+			return "", err
+		case !known:
+			a.known = nil
+		}
+	}
 	if v, err := a.addressVerdict(ctx, tx); err != nil || v != Sent || a.prefix == nil {
 		return v, err
+	}
+	if a.known != nil {
+		// Strangers reach the limit of the service, not its ceiling.
+		return a.serviceVerdict(ctx, tx, s.cfg.SMSPerHour)
 	}
 	if err := lock(ctx, tx, append([]byte("prefix|"), a.prefix...)); err != nil {
 		return "", err
@@ -172,7 +198,7 @@ func (s *Store) verdict(ctx context.Context, tx pgx.Tx, a asked) (Verdict, error
 func addressLock(address []byte) []byte { return append([]byte("address|"), address...) }
 
 // clientLimited reports whether the client has asked for as many codes as it may in an hour.
-func (a asked) clientLimited(ctx context.Context, db querier) (bool, error) {
+func (a *asked) clientLimited(ctx context.Context, db querier) (bool, error) {
 	most := client4Hour
 	if strings.Contains(a.Client, ":") { // an IPv6 network
 		most = client6Hour
@@ -182,18 +208,20 @@ func (a asked) clientLimited(ctx context.Context, db querier) (bool, error) {
 	return n >= most, err
 }
 
-func (a asked) addressVerdict(ctx context.Context, tx pgx.Tx) (Verdict, error) {
-	var inHour, inDay, unanswered int
+func (a *asked) addressVerdict(ctx context.Context, tx pgx.Tx) (Verdict, error) {
+	var inHour, inDay, unanswered, ofKnown int
 	var last *time.Time
 	// The waits begin again after a code that was entered.
 	err := tx.QueryRow(ctx, `
-		WITH day AS (SELECT id, at, entered FROM sign_in_requests WHERE address = $1 AND at > $3 AND sent)
-		SELECT count(*) FILTER (WHERE at > $2), count(*), count(*) FILTER (WHERE id > (SELECT coalesce(max(id), 0) FROM day WHERE entered)), max(at) FROM day`,
-		a.address, a.now.Add(-time.Hour), a.now.Add(-24*time.Hour)).Scan(&inHour, &inDay, &unanswered, &last)
+		WITH day AS (SELECT id, at, entered, known FROM sign_in_requests WHERE address = $1 AND at > $3 AND sent),
+			own AS (SELECT * FROM day WHERE known IS NOT DISTINCT FROM $4)
+		SELECT count(*) FILTER (WHERE at > $2), count(*), count(*) FILTER (WHERE id > (SELECT coalesce(max(id), 0) FROM own WHERE entered)), max(at),
+			(SELECT count(*) FROM day WHERE known IS NOT NULL) FROM own`,
+		a.address, a.now.Add(-time.Hour), a.now.Add(-24*time.Hour), a.known).Scan(&inHour, &inDay, &unanswered, &last, &ofKnown)
 	switch {
 	case err != nil:
 		return "", err
-	case inHour >= addressHour, inDay >= addressDay:
+	case inHour >= addressHour, inDay >= addressDay, a.known != nil && ofKnown >= knownDay:
 		return AddressLimit, nil
 	case last != nil && unanswered > 0 && a.now.Before(last.Add(resendAfter[min(unanswered, len(resendAfter))-1])):
 		return TooSoon, nil
@@ -203,12 +231,12 @@ func (a asked) addressVerdict(ctx context.Context, tx pgx.Tx) (Verdict, error) {
 
 // prefixVerdict counts what protects against messages to a block of numbers that are caused
 // to be paid for.
-func (a asked) prefixVerdict(ctx context.Context, tx pgx.Tx) (Verdict, error) {
+func (a *asked) prefixVerdict(ctx context.Context, tx pgx.Tx) (Verdict, error) {
 	var inHour, decided, entered int
 	var last *time.Time
 	err := tx.QueryRow(ctx, `
 		SELECT count(*) FILTER (WHERE at > $2), count(*) FILTER (WHERE entered OR at <= $4), count(*) FILTER (WHERE entered), max(at) FILTER (WHERE NOT entered)
-		FROM sign_in_requests WHERE prefix = $1 AND at > $3 AND sent`,
+		FROM sign_in_requests WHERE prefix = $1 AND at > $3 AND sent AND known IS NULL`,
 		a.prefix, a.now.Add(-time.Hour), a.now.Add(-24*time.Hour), a.now.Add(-CodeLifetime)).Scan(&inHour, &decided, &entered, &last)
 	switch {
 	case err != nil:
@@ -225,7 +253,7 @@ func (a asked) prefixVerdict(ctx context.Context, tx pgx.Tx) (Verdict, error) {
 
 // serviceVerdict counts the codes by SMS of the whole service. The count without the lock is
 // never too high, so that a flood above the limit does not take the lock.
-func (a asked) serviceVerdict(ctx context.Context, tx pgx.Tx, most int) (Verdict, error) {
+func (a *asked) serviceVerdict(ctx context.Context, tx pgx.Tx, most int) (Verdict, error) {
 	n, err := smsSent(ctx, tx, a.now)
 	if err == nil && n < most {
 		if err = lock(ctx, tx, []byte("service")); err == nil {
@@ -294,9 +322,9 @@ type Citizen struct {
 	First bool
 }
 
-// Enter signs in with a code, and returns the session's secret. The first sign-in of an
-// address makes the account. The error of a code that does not fit is ErrCodeInvalid.
-func (s *Store) Enter(ctx context.Context, a contact.Address, browser secret.Text, code string, locale money.Language) (token secret.Text, c Citizen, err error) {
+// Enter signs in with a code, and returns the session's secret. Sessions that the browser had
+// before end with it, or the code stays valid. The first sign-in of an address makes the account. The error of a code that does not fit is ErrCodeInvalid.
+func (s *Store) Enter(ctx context.Context, a contact.Address, browser secret.Text, code string, locale money.Language, before ...secret.Text) (token secret.Text, c Citizen, err error) {
 	now := s.cfg.Now().UTC()
 	address := s.hash(a)
 	valid := false
@@ -315,7 +343,7 @@ func (s *Store) Enter(ctx context.Context, a contact.Address, browser secret.Tex
 		if err := s.linkContacts(ctx, tx, c.ID, address, now); err != nil {
 			return err
 		}
-		token, err = s.open(ctx, tx, c.ID, now)
+		token, err = s.open(ctx, tx, c.ID, now, before)
 		return err
 	})
 	if err == nil && !valid {
@@ -333,9 +361,10 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 	var tries, failures int
 	var sentAt time.Time
 	var request *int64
+	var known []byte
 	err := tx.QueryRow(ctx, `
-		SELECT mac, tries, sent_at, request, (SELECT count(*) FROM sign_in_failures f WHERE f.address = $1 AND f.at > $3)
-		FROM sign_in_codes WHERE address = $1 AND browser = $2`, address, browserHash(browser), now.Add(-24*time.Hour)).Scan(&mac, &tries, &sentAt, &request, &failures)
+		SELECT mac, tries, sent_at, request, known, (SELECT count(*) FROM sign_in_failures f WHERE f.address = $1 AND f.at > $3 AND f.known IS NOT DISTINCT FROM c.known)
+		FROM sign_in_codes c WHERE address = $1 AND browser = $2`, address, browserHash(browser), now.Add(-24*time.Hour)).Scan(&mac, &tries, &sentAt, &request, &known, &failures)
 	want := s.codeMAC(address, browser, code) // made also for a browser without a code, so that it takes as long
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -348,7 +377,7 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 		if _, err := tx.Exec(ctx, `UPDATE sign_in_codes SET tries = tries + 1 WHERE address = $1 AND browser = $2`, address, browserHash(browser)); err != nil {
 			return false, err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO sign_in_failures (address, at) VALUES ($1, $2)`, address, now)
+		_, err := tx.Exec(ctx, `INSERT INTO sign_in_failures (address, at, known) VALUES ($1, $2, $3)`, address, now, known)
 		return false, err
 	}
 	if _, err := tx.Exec(ctx, `DELETE FROM sign_in_codes WHERE address = $1 AND browser = $2`, address, browserHash(browser)); err != nil {
@@ -384,8 +413,10 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, addre
 
 // detach takes an address from an account. An account that nothing opens any more is deleted.
 func detach(ctx context.Context, tx pgx.Tx, citizenID string, address []byte) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM citizen_addresses WHERE hash = $1`, address); err != nil {
-		return err
+	for _, statement := range []string{`DELETE FROM citizen_addresses WHERE hash = $1`, `DELETE FROM known_browsers WHERE address = $1`} {
+		if _, err := tx.Exec(ctx, statement, address); err != nil {
+			return err
+		}
 	}
 	_, err := tx.Exec(ctx, `DELETE FROM citizens c WHERE id = $1
 		AND NOT EXISTS (SELECT FROM citizen_addresses a WHERE a.citizen_id = c.id) AND NOT EXISTS (SELECT FROM citizen_passkeys p WHERE p.citizen_id = c.id)`, citizenID)

@@ -16,6 +16,7 @@ func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	batch.Queue(`DELETE FROM sign_in_codes WHERE sent_at < $1`, now.Add(-24*time.Hour))
 	batch.Queue(`DELETE FROM sign_in_requests WHERE at < $1`, now.Add(-8*24*time.Hour))
 	batch.Queue(`DELETE FROM sign_in_failures WHERE at < $1`, now.Add(-24*time.Hour))
+	batch.Queue(`DELETE FROM known_browsers WHERE used_at <= $1`, now.Add(-KnownFor))
 	batch.Queue(`DELETE FROM link_failures WHERE at < $1`, now.Add(-failuresFor))
 	batch.Queue(`DELETE FROM citizen_sessions WHERE used_at <= $1 OR created_at <= $2`, now.Add(-SessionIdle), now.Add(-SessionLifetime))
 	batch.Queue(`DELETE FROM citizen_links WHERE used_at < $1`, now.AddDate(0, -unusedMonths, 0))

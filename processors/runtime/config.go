@@ -19,8 +19,6 @@ const (
 	// in full. It must be well below delete.retention.ms of the changelog: the cleaner
 	// may remove tombstones after that time.
 	storeMaxAge = 12 * time.Hour
-	// sessionTimeout of the consumer group: how long after a death its partitions move.
-	sessionTimeout = 6 * time.Second
 	// shutdownTimeout bounds the work that Run finishes after the end of its context.
 	shutdownTimeout = 8 * time.Second
 	// maxPollRecords is the most records of one transaction.
@@ -65,6 +63,10 @@ type Config struct {
 	// TransactionTimeout is how long the broker lets a transaction stay open, 3 s when
 	// zero. With several brokers it should be above broker.session.timeout.ms.
 	TransactionTimeout time.Duration
+	// SessionTimeout of the consumer group is how long after a death its partitions move, and
+	// how long the group waits for its former members after a restart of the broker. 6 s when
+	// zero, which every broker allows.
+	SessionTimeout time.Duration
 	// HeartbeatInterval of the consumer group, 1 s when zero.
 	HeartbeatInterval time.Duration
 	// MaxTicks is the most ticks of one transaction, 200 when zero.
@@ -81,6 +83,7 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.FlushInterval = cmp.Or(c.FlushInterval, 10*time.Second)
 	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, 3*time.Second)
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, 6*time.Second)
 	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
 	c.MaxTicks = cmp.Or(c.MaxTicks, 200)
 	c.TickInterval = cmp.Or(c.TickInterval, 100*time.Millisecond)

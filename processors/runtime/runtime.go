@@ -29,10 +29,11 @@ var (
 	ErrStoreInUse = errors.New("another process uses the local stores")
 )
 
-// Pauses after a membership that failed.
+// Pauses after a membership that failed. Payments wait for the longest after the broker is
+// back.
 const (
 	minBackoff = 100 * time.Millisecond
-	maxBackoff = 5 * time.Second
+	maxBackoff = time.Second
 )
 
 // Runtime runs a Processor over the partitions that the group assigns to this

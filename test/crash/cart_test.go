@@ -277,7 +277,7 @@ func (l *load) createCart(ctx context.Context, f family, who *citizen, items []c
 	c.answer = answer
 	c.session, c.order, c.reference = madeCart(answer)
 	l.creations = append(l.creations, c.creation)
-	l.latencies = append(l.latencies, time.Since(begun))
+	l.latencies = append(l.latencies, latency{begun, time.Since(begun)})
 	l.cartsMade++
 	return c, cartMade
 }

@@ -30,18 +30,35 @@ type chaos struct {
 	stormFor     time.Duration // length of the storm, which follows the broker's restart
 	untilAtLeast time.Duration // from the start to the earliest end
 
-	processes  atomic.Int64 // SIGKILLs of processes
-	tellers    atomic.Int64 // of them, of sinks that tell partners
-	stopped    atomic.Int64 // ingresses that ended by SIGTERM
-	slowest    atomic.Int64 // duration of the slowest of those ends
-	brokers    atomic.Int64 // SIGKILLs of the broker
-	storms     atomic.Int64 // processors that joined and left
-	restores   atomic.Int64 // of PostgreSQL
-	brokerDown time.Duration
-	took       time.Duration // duration of run
+	processes atomic.Int64 // SIGKILLs of processes
+	tellers   atomic.Int64 // of them, of sinks that tell partners
+	stopped   atomic.Int64 // ingresses that ended by SIGTERM
+	slowest   atomic.Int64 // duration of the slowest of those ends
+	brokers   atomic.Int64 // SIGKILLs of the broker
+	storms    atomic.Int64 // processors that joined and left
+	restores  atomic.Int64 // of PostgreSQL
+	// killed and back are when the broker ended and when it was ready again.
+	killed, back time.Time
+	took         time.Duration // duration of run
 }
 
 func (c *chaos) kills() int { return int(c.processes.Load() + c.brokers.Load()) }
+
+// phases says how long the creations took that began before the broker was killed, while it
+// was away, and afterwards.
+func (c *chaos) phases(all []latency) string {
+	var out []string
+	for _, p := range []struct {
+		name        string
+		from, until time.Time
+	}{
+		{"before the broker's end", time.Time{}, c.killed}, {"while it was away", c.killed, c.back}, {"afterwards", c.back, time.Now()},
+	} {
+		some := during(all, p.from, p.until)
+		out = append(out, fmt.Sprintf("%s p50 %v, p99 %v (%d)", p.name, measure.Rounded(measure.Percentile(some, 0.5)), measure.Rounded(measure.Percentile(some, 0.99)), len(some)))
+	}
+	return strings.Join(out, "; ")
+}
 
 // run kills processes until untilAtLeast and until its programme has ended, which takes
 // longer on a slow machine. Then it starts every killed process again.
@@ -163,7 +180,7 @@ func isTeller(p *program.Process) bool { return strings.HasPrefix(p.Name, "cashi
 
 // broker kills the broker and starts it again after half a second.
 func (c *chaos) broker(ctx context.Context) error {
-	begun := time.Now()
+	c.killed = time.Now()
 	if err := c.stack.Kafka.Kill(); err != nil {
 		return err
 	}
@@ -175,7 +192,7 @@ func (c *chaos) broker(ctx context.Context) error {
 	if err := c.stack.Kafka.Restart(restart); err != nil {
 		return err
 	}
-	c.brokerDown = time.Since(begun)
+	c.back = time.Now()
 	return nil
 }
 

@@ -170,9 +170,8 @@ func TestCrash(t *testing.T) {
 		tokens += p.tokens
 	}
 	report := v.report(
-		fmt.Sprintf("crash test: %.0f sessions a second for %v, seed %d; creations took p50 %v, p99 %v, retries included; the broker was down for %v; all was delivered %v after the load",
-			size.rate, measure.Rounded(c.took), size.seed, measure.Rounded(measure.Percentile(l.latencies[before:], 0.5)), measure.Rounded(measure.Percentile(l.latencies[before:], 0.99)),
-			measure.Rounded(c.brokerDown), measure.Rounded(settled)),
+		fmt.Sprintf("crash test: %.0f sessions a second for %v, seed %d; creations took, retries included, %s; the broker was down for %v; all was delivered %v after the load",
+			size.rate, measure.Rounded(c.took), size.seed, c.phases(l.latencies[before:]), measure.Rounded(c.back.Sub(c.killed)), measure.Rounded(settled)),
 		[]row{
 			{"journeys begun", l.started},
 			{"  not begun, too many under way", l.skipped},
@@ -257,7 +256,7 @@ func calibrate(ctx context.Context, l *load, w *witness, tally *tally, most floa
 		if err != nil {
 			return 0, err
 		}
-		p95 := measure.Percentile(l.latencies[before:], 0.95)
+		p95 := measure.Percentile(during(l.latencies[before:], begun, time.Now()), 0.95)
 		steady := float64(leftOver) <= 2*rate && behind <= int(rate) && p95 < 1500*time.Millisecond && l.retries.Load()-retried <= int64(rate/4)
 		logf("without kills at %.0f a second: creations p95 %v, %d journeys under way and %d outcomes outstanding at the end, %d retries; steady: %t",
 			rate, measure.Rounded(p95), leftOver, behind, l.retries.Load()-retried, steady)

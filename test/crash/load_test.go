@@ -51,12 +51,28 @@ type load struct {
 	cartsRepeated int      // requests of carts that were repeated after their answer
 	duesChanged   []string // keys of carts that were refused because a due had changed
 	started       int
-	confirmed     int             // confirmations that were answered
-	gaveUp        int             // journeys that did not end in time
-	skipped       int             // journeys not begun because too many were under way
-	latencies     []time.Duration // of creations, retries included
-	surprises     []string        // the first unexpected answers
-	surprised     int             // number of unexpected answers
+	confirmed     int       // confirmations that were answered
+	gaveUp        int       // journeys that did not end in time
+	skipped       int       // journeys not begun because too many were under way
+	latencies     []latency // of creations
+	surprises     []string  // the first unexpected answers
+	surprised     int       // number of unexpected answers
+}
+
+// latency is how long a creation took, retries included.
+type latency struct {
+	begun time.Time
+	took  time.Duration
+}
+
+// during returns the latencies of the creations that began in a time.
+func during(all []latency, from, until time.Time) (out []time.Duration) {
+	for _, l := range all {
+		if !l.begun.Before(from) && l.begun.Before(until) {
+			out = append(out, l.took)
+		}
+	}
+	return out
 }
 
 const maxUnderWay = 5000
@@ -164,7 +180,7 @@ func (l *load) journey(ctx context.Context, n int) {
 		return
 	}
 	l.mu.Lock()
-	l.latencies = append(l.latencies, time.Since(begun))
+	l.latencies = append(l.latencies, latency{begun, time.Since(begun)})
 	l.mu.Unlock()
 	if n%20 == 7 { // the client repeats the creation and gets the same answer
 		if again := c; !l.create(ctx, app, &again, body, n+1) {

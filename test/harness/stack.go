@@ -221,15 +221,19 @@ func (s *Stack) Credentials(t testing.TB, role string) []string {
 // Applications returns a registry: agencies with an ERP each, and applications with an
 // endpoint each and with quotas that no suite reaches. The payments of an agency's first
 // applications are made by mobile money, those of its last one in cash.
-func (s *Stack) Applications() string { return s.registry(0) }
+func (s *Stack) Applications() string { return s.registry(0, false) }
+
+// ApplicationsAndPortals returns the registry of Applications, in which each agency also has
+// a citizen portal.
+func (s *Stack) ApplicationsAndPortals() string { return s.registry(0, true) }
 
 // ApplicationsAndPartners returns the registry of Applications, in which each agency also
 // has applications with a pair of cash-in credentials, whose payments are made by mobile
 // money, and a citizen portal.
-func (s *Stack) ApplicationsAndPartners() string { return s.registry(partnersPerAgency) }
+func (s *Stack) ApplicationsAndPartners() string { return s.registry(partnersPerAgency, true) }
 
 // registry returns the registry with so many partners in each agency.
-func (s *Stack) registry(partners int) string {
+func (s *Stack) registry(partners int, portals bool) string {
 	var b strings.Builder
 	b.WriteString("agencies:\n")
 	for a := range numAgencies {
@@ -244,7 +248,7 @@ func (s *Stack) registry(partners int) string {
       - {code: c01, name: Clerk 1, counter: Hall, keys: [{secret: %s}]}
       - {code: c02, name: Clerk 2, counter: Hall, keys: [{secret: %s}]}
 `, tenant, slug, a, simulatorInFile, slug, a, clerkKey(a, 0), clerkKey(a, 1))
-		if partners > 0 {
+		if portals {
 			s.portal(&b, tenant, slug, a)
 		}
 		b.WriteString("    applications:\n")

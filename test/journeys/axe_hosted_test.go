@@ -47,6 +47,9 @@ var looks = []look{
 	{name: "by-reference", widths: pictureWidths, states: []page.State{page.StatePhone, page.StateReview}, pictured: []page.State{page.StatePhone}, change: func(v *page.View) {
 		v.Description, v.SubjectEnds, v.CancelAction = "", []string{"1234", "6789"}, ""
 	}},
+	{name: "cart", widths: pictureWidths, states: []page.State{page.StateChoose, page.StateReview, page.StateCompleted}, change: func(v *page.View) {
+		v.Items = []page.Item{{Label: "Contribution foncière, solde", Amount: v.Due - 2000}, {Label: "Taxe d’enseigne 2026", Amount: 2000}}
+	}},
 	{name: "dues", widths: pictureWidths, states: []page.State{page.StateReview, page.StateCancelled}, pictured: []page.State{page.StateReview, page.StateCancelled}, change: func(v *page.View) {
 		v.DuesURL, v.Errors = "/portal", []page.FieldError{{Code: page.ErrorDuesUnknown}}
 	}},

@@ -40,8 +40,9 @@ const (
 // sessions of a few orders at random ingresses. Each request is kept with its times and
 // its answer. Safe for concurrent use.
 type recording struct {
-	name    string // of the history, in orders and keys
-	dues    bool   // the clients work on dues
+	name    string  // of the history, in orders and keys
+	dues    bool    // the clients work on dues
+	carts   *portal // of histories about carts; nil for others
 	app     harness.Application
 	ingress []string
 	client  *http.Client
@@ -59,17 +60,19 @@ type recording struct {
 	// creation with the same key or a second end of a session changes nothing.
 	whenever   map[request]int64
 	unanswered int
+	limited    int // requests beyond the rate of an account
 	surprises  []string
 }
 
 // worked is an order that the clients use.
 type worked struct {
 	id       string
-	due      bool     // a due: each key has an order of its own
-	keys     []int64  // amounts
-	sessions []string // as sighting.session
-	paid     []string // sessions
-	over     int      // requests since the last payment was seen
+	due      bool             // a due: each key has an order of its own
+	baskets  map[int64]basket // of a subject, by key
+	keys     []int64          // amounts
+	sessions []string         // as sighting.session
+	paid     []string         // sessions
+	over     int              // requests since the last payment was seen
 }
 
 // orderOf returns the order of a key.
@@ -84,11 +87,11 @@ func (o *worked) request(do action) request { return request{do: do, order: o.id
 
 // finished reports whether the clients have paid what they wanted to pay.
 func (o *worked) finished() bool {
-	return len(o.paid) > 0 && (!o.due || len(o.paid) >= paymentsOfDue)
+	return len(o.paid) > 0 && (!o.due && len(o.baskets) == 0 || len(o.paid) >= paymentsOfDue)
 }
 
-func newRecording(name string, dues bool, app harness.Application, ingress []string, client *http.Client) *recording {
-	r := &recording{name: name, dues: dues, app: app, ingress: ingress, client: client, begun: time.Now(), whenever: map[request]int64{}}
+func newRecording(name string, dues bool, carts *portal, app harness.Application, ingress []string, client *http.Client) *recording {
+	r := &recording{name: name, dues: dues, carts: carts, app: app, ingress: ingress, client: client, begun: time.Now(), whenever: map[request]int64{}}
 	for i := range r.current {
 		r.current[i] = r.another()
 	}
@@ -98,10 +101,15 @@ func newRecording(name string, dues bool, app harness.Application, ingress []str
 // another returns a new order.
 func (r *recording) another() *worked {
 	r.number++
-	o := &worked{id: fmt.Sprintf("%s-order-%d", r.name, r.number), due: r.dues}
+	o := &worked{id: orderName(r.name, r.number), due: r.dues}
+	if r.carts != nil {
+		o.baskets = map[int64]basket{}
+	}
 	r.all = append(r.all, o)
 	return o
 }
+
+func orderName(history string, n int) string { return fmt.Sprintf("%s-order-%d", history, n) }
 
 // run lets the clients send requests until the context until ends. Then it reads every
 // order once more: everything acknowledged must be there.
@@ -117,7 +125,13 @@ func (r *recording) run(ctx, until context.Context) {
 	}
 	clients.Wait()
 	for n, o := range r.all {
-		clients.Go(func() { r.last(ctx, n%clientsPerHistory, o) })
+		clients.Go(func() {
+			if r.carts != nil {
+				r.lastOfCarts(ctx, n%clientsPerHistory, o)
+				return
+			}
+			r.last(ctx, n%clientsPerHistory, o)
+		})
 	}
 	clients.Wait()
 }
@@ -125,6 +139,10 @@ func (r *recording) run(ctx, until context.Context) {
 // request sends one random request of a client about a random order.
 func (r *recording) request(ctx context.Context, client int) {
 	o, session := r.draw()
+	if r.carts != nil {
+		r.cartRequest(ctx, client, o, session)
+		return
+	}
 	switch n := rand.IntN(100); {
 	case session == "" || n < 30:
 		key := r.key(o)
@@ -155,7 +173,8 @@ func (r *recording) draw() (o *worked, session string) {
 	if o.finished() {
 		o.over++
 	}
-	if o.over > afterPayment || len(o.sessions) >= sessionsPerOrder || len(o.keys) >= keysPerOrder {
+	full := r.carts != nil && r.number >= ordersOfHistory
+	if !full && (o.over > afterPayment || len(o.sessions) >= sessionsPerOrder || len(o.keys) >= keysPerOrder) {
 		o = r.another()
 		r.current[i] = o
 	}
@@ -254,6 +273,11 @@ func (r *recording) last(ctx context.Context, client int, o *worked) {
 func (r *recording) ask(ctx context.Context, client int, o *worked, q request, success int, method, path, body string, headers ...string) bool {
 	call := time.Since(r.begun).Nanoseconds()
 	a, err := r.send(ctx, method, "/api/v1/checkout/sessions"+path, body, append(headers, "Authorization", "Bearer "+r.app.Key)...)
+	return r.record(client, o, q, success, call, a, err)
+}
+
+// record records a request whose answer has just come, or did not come.
+func (r *recording) record(client int, o *worked, q request, success int, call int64, a harness.Answer, err error) bool {
 	end := time.Since(r.begun).Nanoseconds()
 	if refusedToTalk(err) {
 		return false // nothing was sent
@@ -270,6 +294,10 @@ func (r *recording) ask(ctx context.Context, client int, o *worked, q request, s
 	if !answer.definite {
 		r.unanswered++
 		if q.do == actionCreate || q.do == actionCancel { // a read changes nothing
+			r.later(q, call)
+		}
+		if q.do == actionCreate && q.owner > 0 {
+			q.do = actionChanged
 			r.later(q, call)
 		}
 		return false
@@ -291,6 +319,8 @@ func (a *reply) read(got harness.Answer, q request, success int) error {
 	a.replayed = got.Header.Get("Idempotent-Replayed") == "true"
 	var items []harness.Session
 	switch {
+	case q.owner > 0 && got.Status == success:
+		return a.readCart(got.Body, q)
 	case got.Status != success && (got.Status == http.StatusConflict || got.Status == http.StatusNotFound):
 		var problem struct {
 			Code string `json:"code"`
@@ -354,7 +384,11 @@ func (r *recording) pay(ctx context.Context, o *worked, session string) {
 				r.unanswered++
 			}
 			kinds := []action{actionPay}
-			if o.due {
+			switch {
+			case r.carts != nil:
+				r.payLater(o, session, call)
+				return
+			case o.due:
 				kinds = []action{actionAsk, actionPay, actionAccept}
 			}
 			for _, do := range kinds {
@@ -395,18 +429,11 @@ func (r *recording) later(q request, call int64) {
 func (r *recording) history() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var end int64
-	for _, op := range r.operations {
-		end = max(end, op.Return)
-	}
-	for _, call := range r.whenever {
-		end = max(end, call)
-	}
 	out := slices.Clone(r.operations)
 	for q, call := range r.whenever {
 		// Each of them is a client of its own, because it has no end in the picture.
 		client := clientsPerHistory + len(out) - len(r.operations)
-		out = append(out, porcupine.Operation{ClientId: client, Input: q, Call: call, Output: reply{}, Return: end + 1})
+		out = append(out, porcupine.Operation{ClientId: client, Input: q, Call: call, Output: reply{}})
 	}
 	return out
 }
@@ -419,7 +446,11 @@ func (r *recording) surprise(format string, args ...any) {
 
 // send sends one request to a random ingress.
 func (r *recording) send(ctx context.Context, method, path, body string, headers ...string) (harness.Answer, error) {
-	req, err := http.NewRequestWithContext(ctx, method, r.ingress[rand.IntN(len(r.ingress))]+path, strings.NewReader(body))
+	return send(ctx, r.client, method, r.ingress[rand.IntN(len(r.ingress))]+path, body, headers...)
+}
+
+func send(ctx context.Context, with *http.Client, method, url, body string, headers ...string) (harness.Answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return harness.Answer{}, err
 	}
@@ -429,12 +460,15 @@ func (r *recording) send(ctx context.Context, method, path, body string, headers
 	// net/http repeats a request with an Idempotency-Key by itself, which the history would
 	// not show. Without GetBody it cannot.
 	req.GetBody = nil
-	resp, err := r.client.Do(req)
+	resp, err := with.Do(req)
 	if err != nil {
 		return harness.Answer{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return harness.Answer{}, err
+	}
 	return harness.Answer{Answer: client.Answer{Status: resp.StatusCode, Header: resp.Header, Body: text}}, err
 }
 

@@ -67,7 +67,7 @@ func TestLinearizability(t *testing.T) {
 	}
 	// A run with few requests or no kills proves nothing.
 	if l.seen.created < l.histories || l.seen.cancelled < l.histories || l.seen.replayed < l.histories || l.seen.completed < l.histories/4 ||
-		l.seen.inPayment < l.histories || l.histories > 100 && l.seen.again == 0 {
+		l.seen.inPayment < l.histories || l.seen.carts < l.histories || l.seen.taken < l.histories || l.seen.looks < l.histories || l.histories > 100 && l.seen.again == 0 {
 		t.Errorf("too few answers of some kind in %d histories: %+v", l.histories, l.seen)
 	}
 	if l.kills == 0 || l.unanswered == 0 {
@@ -109,7 +109,7 @@ type linear struct {
 	pictures string // folder of the pictures of violations
 
 	histories, operations, unanswered, kills int
-	seen                                     struct{ created, replayed, refused, cancelled, completed, read, inPayment, again int }
+	seen                                     struct{ created, replayed, refused, cancelled, completed, read, inPayment, again, carts, taken, looks, changed, limited int }
 	violations, surprises                    []string
 	slowest                                  time.Duration // longest check
 }
@@ -118,7 +118,7 @@ func newLinear(t testing.TB, program func() (string, error), pictures string) *l
 	t.Helper()
 	begun := time.Now()
 	s := harness.NewStack(t, servers.Dir(t), harness.Shape{
-		Registry: (*harness.Stack).Applications, Ingresses: 2, Processors: 2, Sinks: 1,
+		Registry: (*harness.Stack).ApplicationsAndPortals, Ingresses: 2, Processors: 2, Sinks: 1,
 		Only: []string{"collect", "readmodel", "erp", "schedule"}, Program: program,
 	})
 	t.Cleanup(func() {
@@ -147,9 +147,19 @@ func (l *linear) round(ctx context.Context, t testing.TB, kill bool) {
 	for range historiesAtOnce {
 		l.histories++
 		app := l.stack.Apps[l.histories%len(l.stack.Apps)]
-		// Every second history is about dues that the orders of several integrators want to pay.
-		r := newRecording(fmt.Sprintf("h%d", l.histories), l.histories%2 == 0, app, l.stack.Ingress, l.client)
+		// Of three histories one is about dues that the orders of several integrators want to
+		// pay, and one about carts of several dues.
+		var carts *portal
+		if l.histories%3 == 2 {
+			var err error
+			if carts, err = l.openPortal(ctx, fmt.Sprintf("h%d", l.histories)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := newRecording(fmt.Sprintf("h%d", l.histories), l.histories%3 == 1, carts, app, l.stack.Ingress, l.client)
 		recordings = append(recordings, r)
+	}
+	for _, r := range recordings {
 		running.Go(func() { r.run(ctx, until) })
 	}
 	if kill {
@@ -212,8 +222,9 @@ func (l *linear) check(r *recording) {
 	l.operations += len(r.operations)
 	l.unanswered += r.unanswered
 	l.surprises = append(l.surprises, r.surprises...)
+	l.seen.limited += r.limited
 	for _, o := range r.all {
-		if o.due && len(o.paid) > 1 {
+		if (o.due || r.carts != nil) && len(o.paid) > 1 {
 			l.seen.again++
 		}
 	}
@@ -250,6 +261,14 @@ func (l *linear) count(q request, a reply) {
 		l.seen.replayed++
 	case a.code == "checkout.due_in_payment":
 		l.seen.inPayment++
+	case a.code == refusedInPayment:
+		l.seen.taken++
+	case a.code == refusedChanged:
+		l.seen.changed++
+	case q.do == actionLook:
+		l.seen.looks++
+	case q.owner > 0 && q.do == actionCreate:
+		l.seen.carts++
 	case a.code != "":
 		l.seen.refused++
 	case q.do == actionCreate:
@@ -271,6 +290,8 @@ func (l *linear) report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "linearizability: %d creations, %d replays, %d refusals, %d cancellations, %d reads that showed %d completed sessions, %d refusals of dues, %d dues paid more than once; slowest check %v\n",
 		l.seen.created, l.seen.replayed, l.seen.refused, l.seen.cancelled, l.seen.read, l.seen.completed, l.seen.inPayment, l.seen.again, measure.Rounded(l.slowest))
+	fmt.Fprintf(&b, "carts: %d creations, %d refusals of a due in payment, %d of a changed due, %d looks at all dues; %d requests beyond the rate of an account\n",
+		l.seen.carts, l.seen.taken, l.seen.changed, l.seen.looks, l.seen.limited)
 	fmt.Fprintf(&b, "histories=%d operations=%d unknown=%d violations=%d kills=%d\n", l.histories, l.operations, l.unanswered, len(l.violations), l.kills)
 	return b.String()
 }

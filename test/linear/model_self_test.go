@@ -16,6 +16,16 @@ func TestLinearizabilityModel(t *testing.T) {
 	ask := func(session string) request { return request{do: actionAsk, order: "o", session: session} }
 	accept := func(session string) request { return request{do: actionAccept, order: "o", session: session} }
 	ofDue := func(q request) request { q.due = true; return q }
+	cart := func(amount int64, items dueSet) request {
+		return request{do: actionCreate, order: "o", due: true, amount: amount, owner: 1, items: items}
+	}
+	replacing := func(q request) request { q.replace = true; return q }
+	acceptance := func(session string, item dueSet) request {
+		return request{do: actionAccept, order: "o", due: true, session: session, items: item}
+	}
+	look := request{do: actionLook, order: "o", due: true, owner: 1}
+	dues := func(states ...string) reply { return reply{definite: true, dues: states} }
+	payments := request{do: actionPayments, order: "o", due: true, owner: 1}
 	list := request{do: actionList, order: "o"}
 	shows := func(sessions ...sighting) reply { return reply{definite: true, sessions: sessions} }
 	refused := func(code string) reply { return reply{definite: true, code: code} }
@@ -132,6 +142,107 @@ func TestLinearizabilityModel(t *testing.T) {
 			{1, 2, ofDue(create(1)), shows(a("open"))},
 			{4, 5, ofDue(cancel("chs_a")), shows(a("cancelled"))},
 			{6, 7, ofDue(create(2)), refused("checkout.due_in_payment")},
+		}},
+		"a cart takes all its dues": {true, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 4, look, dues(dueInPayment, dueInPayment, duePayable)},
+			{5, 6, cart(2, 0b110), refused(refusedInPayment)},
+			{5, 6, cart(3, 0b001), refused(refusedInPayment)},
+			{7, 8, cart(4, 0b100), shows(sighting{4, "chs_d", "open"})},
+			{9, 10, look, dues(dueInPayment, dueInPayment, dueInPayment)},
+			{11, 12, cart(2, 0b110), refused(refusedInPayment)},
+		}},
+		"a cart has one of its dues, another cart the other": {false, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 4, cart(2, 0b110), shows(b("open"))},
+		}},
+		"a refused cart has one of its dues": {false, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 4, cart(2, 0b110), refused(refusedInPayment)},
+			{5, 6, look, dues(dueInPayment, dueInPayment, dueInPayment)},
+		}},
+		"a cart that took one of its dues": {false, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 4, look, dues(dueInPayment, duePayable, duePayable)},
+		}},
+		"a cart is refused though its dues are free": {false, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 4, cart(2, 0b100), refused(refusedInPayment)},
+		}},
+		"two carts at once, one has both dues": {true, []op{
+			{1, 9, cart(1, 0b011), refused(refusedInPayment)},
+			{1, 9, cart(2, 0b110), shows(b("open"))},
+			{10, 11, look, dues(duePayable, dueInPayment, dueInPayment)},
+		}},
+		"a cart is replaced with all its dues": {true, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 4, replacing(cart(2, 0b110)), shows(b("open"))},
+			{5, 6, look, dues(duePayable, dueInPayment, dueInPayment)},
+			{7, 8, cart(1, 0b011), again(shows(a("open")))},
+		}},
+		"a replaced cart keeps a due": {false, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 4, replacing(cart(2, 0b110)), shows(b("open"))},
+			{5, 6, look, dues(dueInPayment, dueInPayment, dueInPayment)},
+		}},
+		"a cart whose operator was asked is not replaced": {true, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 0, ofDue(ask("chs_a")), none},
+			{4, 5, replacing(cart(2, 0b110)), refused(refusedInPayment)},
+		}},
+		"a cart that nobody pays is not replaced": {false, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{4, 5, replacing(cart(2, 0b110)), refused(refusedInPayment)},
+		}},
+		"a refused cart replaces another": {false, []op{
+			{1, 2, cart(1, 0b001), shows(a("open"))},
+			{1, 2, cart(2, 0b010), shows(b("open"))},
+			{3, 0, ofDue(ask("chs_b")), none},
+			{4, 5, replacing(cart(3, 0b011)), refused(refusedInPayment)},
+			{6, 7, look, dues(duePayable, dueInPayment, duePayable)},
+		}},
+		"a paid cart is replaced": {false, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 0, ofDue(ask("chs_a")), none},
+			{3, 0, ofDue(pay("chs_a")), none},
+			{4, 5, payments, shows(a("completed"))},
+			{6, 7, replacing(cart(2, 0b110)), shows(b("open"))},
+		}},
+		"each due of a cart is free with its own acceptance": {true, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 0, ofDue(ask("chs_a")), none},
+			{3, 0, ofDue(pay("chs_a")), none},
+			{3, 0, acceptance("chs_a", 0b010), none},
+			{4, 5, look, dues(dueRecording, dueRecording, duePayable)},
+			{6, 7, look, dues(dueRecording, duePayable, duePayable)},
+			{8, 9, cart(2, 0b110), shows(b("open"))},
+			{8, 9, cart(3, 0b001), refused(refusedInPayment)},
+		}},
+		"a due is paid again before its acceptance, after that of another": {false, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 0, ofDue(ask("chs_a")), none},
+			{3, 0, ofDue(pay("chs_a")), none},
+			{3, 0, acceptance("chs_a", 0b010), none},
+			{4, 5, payments, shows(a("completed"))},
+			{8, 9, cart(2, 0b111), shows(b("open"))},
+		}},
+		"a payment is missing": {false, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 0, ofDue(ask("chs_a")), none},
+			{3, 0, ofDue(pay("chs_a")), none},
+			{4, 5, payments, shows(a("completed"))},
+			{6, 7, payments, shows()},
+		}},
+		"a due that was paid has changed": {true, []op{
+			{1, 2, cart(1, 0b011), shows(a("open"))},
+			{3, 0, ofDue(ask("chs_a")), none},
+			{3, 0, ofDue(pay("chs_a")), none},
+			{8, 9, cart(2, 0b110), refused(refusedChanged)},
+			{10, 11, cart(2, 0b110), refused(refusedChanged)},
+		}},
+		"a due has changed that nobody paid": {false, []op{
+			{1, 2, cart(1, 0b001), shows(a("open"))},
+			{8, 9, cart(2, 0b110), refused(refusedChanged)},
 		}},
 		"orders are independent": {true, []op{
 			{1, 2, create(1), shows(a("open"))},

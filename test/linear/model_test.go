@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"slices"
 	"strings"
 
@@ -55,6 +56,21 @@ import (
 //	accept(id)     the ERP has accepted the payment of a completed session
 //
 // Ask and accept happen at some time after the confirmation, or never, as pay does.
+//
+// Other histories are about carts: portal sessions of several dues of one subject, which takes
+// the place of the order. A session takes all its dues or none, and each due is free again
+// with its own acceptance.
+//
+//	create(key)    a due of the cart in a session that holds it: 409 citizen.due_in_payment,
+//	               and nothing changes. With replace, an open session whose operator was not
+//	               asked does not hold its dues: it is cancelled, with all of them
+//	look           the state of every due at one moment: payable if no session holds it
+//	payments(who)  exactly the completed sessions of a citizen
+//	changed(key)   an unanswered creation found another outstanding amount than its citizen had
+//	               seen: 409 citizen.due_changed
+//
+// The ERP is asked before the decision. A cart is therefore also refused when its due was
+// accepted between the two, as at the moment when the ERP was asked.
 
 // action is the kind of a request.
 type action string
@@ -67,6 +83,28 @@ const (
 	actionPay    action = "pay"
 	actionAsk    action = "ask"
 	actionAccept action = "accept"
+	// Of carts alone.
+	actionLook     action = "look"
+	actionPayments action = "payments"
+	actionChanged  action = "changed"
+	// actionEnd is the mark of the end of a history.
+	actionEnd action = "end"
+)
+
+// dueSet is a set of dues of a subject, a bit for each.
+type dueSet uint8
+
+// The states of a due that look shows.
+const (
+	duePayable   = "payable"
+	dueInPayment = "in_payment"
+	dueRecording = "recording"
+)
+
+// The refusals of carts.
+const (
+	refusedInPayment = "citizen.due_in_payment"
+	refusedChanged   = "citizen.due_changed"
 )
 
 // request is the input of an operation.
@@ -76,6 +114,10 @@ type request struct {
 	due     bool   // order is a due, which the orders of several keys pay
 	amount  int64  // of a creation, or of the list of a key's order; identifies the key
 	session string // of get, cancel and pay: as sighting.session
+	// Of carts. owner is the citizen of a key, from 1, and of payments.
+	owner   int
+	items   dueSet // of a creation and of accept
+	replace bool
 }
 
 // reply is the output of an operation. The zero value means no answer.
@@ -84,6 +126,7 @@ type reply struct {
 	code     string     // of a refusal, in the contract's spelling
 	replayed bool       // Idempotent-Replayed
 	sessions []sighting // one; any number for a list, in any order
+	dues     []string   // the states that look shows
 }
 
 // sighting is a session as an answer shows it.
@@ -100,13 +143,29 @@ type decided struct {
 	session string // empty until an answer has shown it
 	status  string
 	late    bool // the money arrived after the session's end
-	// Of a due: the operator was asked, the payment decided, and accepted by the ERP.
-	asked, paid, accepted bool
+	// Of dues: the operator was asked, and the payment decided.
+	asked, paid bool
+	// The dues of the session, and those whose payment the ERP has accepted.
+	items, accepted dueSet
+	owner           int
 }
 
-// holds reports whether the session keeps other orders from paying its due.
-func (d decided) holds() bool {
-	return d.refused == "" && (d.status == "open" || d.late || d.status == "completed" && !d.accepted || d.asked && !d.paid)
+// holds returns the dues that the session keeps others from paying.
+func (d decided) holds() dueSet {
+	switch {
+	case d.refused != "":
+		return 0
+	case d.undecided():
+		return d.items
+	case d.status == "completed":
+		return d.items &^ d.accepted
+	}
+	return 0
+}
+
+// undecided reports whether the session may still be paid, or has late money.
+func (d decided) undecided() bool {
+	return d.refused == "" && (d.status == "open" || d.late || d.asked && !d.paid)
 }
 
 // orderState is the state of the model: all decided keys, ordered by amount. It is never
@@ -119,13 +178,21 @@ func linearizable() porcupine.Model {
 		Partition: byOrder,
 		Init:      func() any { return orderState(nil) },
 		Step: func(state, input, output any) (bool, any) {
-			return state.(orderState).step(input.(request), output.(reply))
+			before, answer := state.(orderState), output.(reply)
+			switch {
+			case input.(request).do == actionEnd:
+				return true, append(slices.Clone(before), decided{amount: math.MaxInt64})
+			case before.ended():
+				return !answer.definite, before
+			}
+			ok, after := before.step(input.(request), answer)
+			return ok && (answer.definite || !slices.Equal(before, after)), after
 		},
 		Equal: func(a, b any) bool { return slices.Equal(a.(orderState), b.(orderState)) },
 		Hash: func(state any) uint64 {
 			h := fnv.New64a()
 			for _, d := range state.(orderState) {
-				_, _ = fmt.Fprint(h, d.amount, d.refused, d.session, d.status, d.late, d.asked, d.paid, d.accepted, ";")
+				_, _ = fmt.Fprint(h, d.amount, d.refused, d.session, d.status, d.late, d.asked, d.paid, d.items, d.accepted, d.owner, ";")
 			}
 			return h.Sum64()
 		},
@@ -147,8 +214,36 @@ func byOrder(history []porcupine.Operation) [][]porcupine.Operation {
 		}
 		out[i] = append(out[i], op)
 	}
+	for i, ops := range out {
+		out[i] = marked(ops)
+	}
 	return out
 }
+
+// marked adds the mark of the end to the history of an order. Requests without an answer
+// return after it.
+func marked(ops []porcupine.Operation) []porcupine.Operation {
+	var end int64
+	for _, op := range ops {
+		end = max(end, op.Call)
+		if op.Output.(reply).definite {
+			end = max(end, op.Return)
+		}
+	}
+	last := 0
+	for i, op := range ops {
+		last = max(last, op.ClientId)
+		if !op.Output.(reply).definite {
+			ops[i].Return = end + 3
+		}
+	}
+	return append(ops, porcupine.Operation{
+		ClientId: last + 1, Input: request{do: actionEnd, order: ops[0].Input.(request).order}, Call: end + 1, Output: reply{definite: true}, Return: end + 2,
+	})
+}
+
+// ended reports whether the mark of the end has passed.
+func (o orderState) ended() bool { return len(o) > 0 && o[len(o)-1].amount == math.MaxInt64 }
 
 // step reports whether the request can have that answer now, and returns the next state.
 func (o orderState) step(q request, a reply) (bool, orderState) {
@@ -166,7 +261,18 @@ func (o orderState) step(q request, a reply) (bool, orderState) {
 	case actionAsk:
 		return true, o.set(q.session, func(d *decided) { d.asked = d.asked || d.status == "open" })
 	case actionAccept:
-		return true, o.set(q.session, func(d *decided) { d.accepted = d.accepted || d.status == "completed" })
+		return true, o.set(q.session, func(d *decided) {
+			if d.status == "completed" {
+				d.accepted |= max(q.items, 1)
+			}
+		})
+	case actionLook:
+		return !a.definite || o.look(a.dues), o
+	case actionPayments:
+		return o.payments(q, a)
+	case actionChanged:
+		return true, o.changed(q)
+	case actionEnd: // the model itself
 	}
 	return false, o
 }
@@ -187,10 +293,12 @@ func (o orderState) create(q request, a reply) (bool, orderState) {
 	if !replayed {
 		first := decided{amount: q.amount}
 		switch {
-		case q.due && slices.ContainsFunc(o, decided.holds):
+		case q.owner > 0:
+			first, o = o.cart(q, a)
+		case q.due && slices.ContainsFunc(o, func(d decided) bool { return d.holds() != 0 }):
 			first.refused = "checkout.due_in_payment"
 		case q.due:
-			first.status = "open"
+			first.status, first.items = "open", 1
 		case o.has("completed"):
 			first.refused = "checkout.order_paid"
 		case o.has("open"):
@@ -205,7 +313,8 @@ func (o orderState) create(q request, a reply) (bool, orderState) {
 	if !a.definite {
 		return true, o
 	}
-	if a.replayed != replayed || a.code != o[i].refused {
+	// The portal does not say of a refusal that it is an earlier one.
+	if a.code != o[i].refused || a.replayed != replayed && (q.owner == 0 || a.code == "") {
 		return false, o
 	}
 	if a.code != "" {
@@ -216,6 +325,92 @@ func (o orderState) create(q request, a reply) (bool, orderState) {
 		return false, o
 	}
 	return o.learn(a.sessions[0])
+}
+
+// cart returns the decision about a new cart, and the state without what it replaces.
+func (o orderState) cart(q request, a reply) (decided, orderState) {
+	first := decided{amount: q.amount, owner: q.owner}
+	if a.code == refusedChanged && o.isPaid(q.items) {
+		first.refused = refusedChanged
+		return first, o
+	}
+	free := o
+	for i, d := range o {
+		switch {
+		case d.holds()&q.items == 0:
+		case q.replace && d.status == "open" && !d.asked:
+			if &free[0] == &o[0] {
+				free = slices.Clone(o)
+			}
+			free[i].status = "cancelled"
+		default:
+			first.refused = refusedInPayment
+			return first, o
+		}
+	}
+	first.status, first.items = "open", q.items
+	return first, free
+}
+
+// isPaid reports whether one of the dues was ever paid.
+func (o orderState) isPaid(items dueSet) bool {
+	return slices.ContainsFunc(o, func(d decided) bool { return d.status == "completed" && d.items&items != 0 })
+}
+
+// changed refuses a cart whose creation nobody has answered.
+func (o orderState) changed(q request) orderState {
+	i, known := o.find(q.amount)
+	if known || !o.isPaid(q.items) {
+		return o
+	}
+	return slices.Insert(slices.Clone(o), i, decided{amount: q.amount, owner: q.owner, refused: refusedChanged})
+}
+
+// look reports whether the dues can be shown in these states. A due that was paid may be
+// shown as recording until the ERP's answer is younger than its acceptance.
+func (o orderState) look(dues []string) bool {
+	for i, state := range dues {
+		of := dueSet(1) << i
+		var held, undecided bool
+		for _, d := range o {
+			held = held || d.holds()&of != 0
+			undecided = undecided || d.undecided() && d.items&of != 0
+		}
+		switch {
+		case state == duePayable && !held:
+		case state == dueInPayment && undecided:
+		case state == dueRecording && o.isPaid(of):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// payments compares the payments of a citizen.
+func (o orderState) payments(q request, a reply) (bool, orderState) {
+	if !a.definite {
+		return true, o
+	}
+	n := 0
+	for _, d := range o {
+		if d.owner == q.owner && d.status == "completed" {
+			n++
+		}
+	}
+	if a.code != "" || n != len(a.sessions) {
+		return false, o
+	}
+	for i, s := range a.sessions {
+		if slices.ContainsFunc(a.sessions[:i], func(e sighting) bool { return e.amount == s.amount }) {
+			return false, o
+		}
+		var ok bool
+		if ok, o = o.shows(s); !ok {
+			return false, o
+		}
+	}
+	return true, o
 }
 
 func (o orderState) get(q request, a reply) (bool, orderState) {
@@ -359,9 +554,18 @@ func (o orderState) shows(s sighting) (bool, orderState) {
 func (q request) String() string {
 	switch q.do {
 	case actionCreate:
+		if q.owner > 0 {
+			return fmt.Sprintf("create key %d of dues %b, replace %t", q.amount, q.items, q.replace)
+		}
 		return fmt.Sprintf("create key %d", q.amount)
 	case actionList:
 		return "list"
+	case actionPayments:
+		return fmt.Sprintf("payments of citizen %d", q.owner)
+	case actionChanged:
+		return fmt.Sprintf("changed key %d", q.amount)
+	case actionLook, actionEnd:
+		return string(q.do)
 	case actionGet, actionCancel, actionPay, actionAsk, actionAccept:
 	}
 	return string(q.do) + " " + q.session
@@ -376,6 +580,9 @@ func (a reply) String() string {
 	for _, s := range a.sessions {
 		fmt.Fprintf(&b, " [key %d %s %s]", s.amount, s.session, s.status)
 	}
+	if len(a.dues) > 0 {
+		fmt.Fprintf(&b, " %v", a.dues)
+	}
 	if a.replayed {
 		b.WriteString(" again")
 	}
@@ -385,7 +592,11 @@ func (a reply) String() string {
 func (o orderState) String() string {
 	var b strings.Builder
 	for _, d := range o {
-		fmt.Fprintf(&b, "[key %d %s%s %s] ", d.amount, d.refused, cmp.Or(d.session, "id unknown"), d.status)
+		fmt.Fprintf(&b, "[key %d %s%s %s", d.amount, d.refused, cmp.Or(d.session, "id unknown"), d.status)
+		if d.owner > 0 {
+			fmt.Fprintf(&b, " dues %b accepted %b", d.items, d.accepted)
+		}
+		b.WriteString("] ")
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -247,6 +247,7 @@ func TestConfirmationCases(t *testing.T) {
 	})
 	o.Says(t, "every completed payment is accepted", "doctor", "erp")
 	o.Says(t, "the work of a killed instance waits 2s", "doctor", "webhook")
+	o.Says(t, "the work of a killed instance waits 2s", "doctor", "checkout")
 	if c := o.Confirmations(t, refused["by hand"]); len(c) != 0 {
 		t.Errorf("the ERP has accepted %+v", c)
 	}

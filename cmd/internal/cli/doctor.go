@@ -115,14 +115,13 @@ func (m *Meta) checkSecurity(role string) []Check {
 	}})
 }
 
-// checkFailover says how long the work of a killed instance of a sink waits. The processor
-// has a session timeout that every broker allows.
+// checkFailover says how long the work of a killed instance waits.
 func (m *Meta) checkFailover(role string) []Check {
 	if role == "all" {
 		role = string(webhook.Kind) // one of them
 	}
 	groups := roles.Groups(role)
-	if len(groups) == 0 || role == schemas.Checkout.Processor {
+	if len(groups) == 0 {
 		return nil
 	}
 	return []Check{{"failover", func(ctx context.Context) (string, error) {

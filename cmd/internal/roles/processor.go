@@ -5,6 +5,8 @@ import (
 	"errors"
 	"path/filepath"
 
+	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
 	"quittance/processors/runtime"
 	"quittance/processors/session"
 	"quittance/schemas"
@@ -41,10 +43,12 @@ func processorGroup(f schemas.Family) string {
 // process runs a processor over the topics of its family. The store of checkout keeps the
 // name that it had when it was the only processor.
 func (b *Base) process(f schemas.Family, p runtime.Processor) error {
+	session := consume.SessionTimeout(b.ctx, b.KafkaConfig(), processorGroup(f), b.Log)
 	r, err := runtime.New(runtime.Config{
 		Name: f.Processor, Brokers: b.KafkaConfig().Brokers, Options: b.KafkaConfig().Security.Options(), Group: b.TopicPrefix + processorGroup(f), TransactionalID: b.TopicPrefix + f.Processor + "-" + b.Instance + b.Nonce,
 		InputTopic: b.Topology.Name(f.Commands), StateTopic: b.Topology.Name(f.State), PoisonTopic: b.Topology.Name(f.Poison),
 		StoreDir: b.StoreFolder(f.Processor), Processor: p, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		SessionTimeout: session, HeartbeatInterval: kafka.Heartbeat(session),
 	})
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ async function walk(way) {
     await look();
     await follow('main a[href*="/portal/payments"]');
     step = 'payments';
-    await until(async () => await page.locator('main .rows > li').count() === 2 && !/en cours|being/.test(await page.innerText('main')), () => page.reload());
+    await until(async () => await page.locator('main .rows > li a').count() === 2 && !/en cours|being/.test(await page.innerText('main')), () => page.reload());
     await look();
     await open('/portal', '');
     step = 'rest';
