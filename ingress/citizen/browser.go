@@ -21,6 +21,17 @@ const (
 	cookieSession = "quittance_citizen"
 	cookieBrowser = "quittance_browser"
 	cookieKnown   = "quittance_known"
+	// cookiePasskey says what this browser has done with passkeys: passkeyUsed or passkeyLater.
+	cookiePasskey = "quittance_passkey" //nolint:gosec // a name
+)
+
+// The values of cookiePasskey, and how long the browser keeps them. It names no account.
+const (
+	passkeyUsed  = "used"  // it has a passkey, which is asked for first
+	passkeyLater = "later" // its user does not want one now
+
+	passkeyUsedFor  = 400 * 24 * time.Hour // the longest that browsers keep a cookie
+	passkeyLaterFor = 90 * 24 * time.Hour
 )
 
 // browserLifetime is how long a browser is remembered after it asked for a code. It covers
@@ -70,6 +81,16 @@ func (s *Service) EndSession(w http.ResponseWriter) { s.cookieOf(cookieSession).
 // SessionOf returns the secret of the browser's session; empty if it has none.
 func (s *Service) SessionOf(r *http.Request) secret.Text {
 	return secret.NewText(s.cookie(r, cookieSession))
+}
+
+// PasskeyUsed remembers that the browser has a passkey.
+func (s *Service) PasskeyUsed(w http.ResponseWriter) {
+	s.cookieOf(cookiePasskey).Set(w, passkeyUsed, int(passkeyUsedFor.Seconds()))
+}
+
+// putOffPasskeys remembers that the browser is offered no passkey for a while.
+func (s *Service) putOffPasskeys(w http.ResponseWriter) {
+	s.cookieOf(cookiePasskey).Set(w, passkeyLater, int(passkeyLaterFor.Seconds()))
 }
 
 // Browser is the browser that asks for a code.

@@ -34,8 +34,10 @@ const (
 	fieldAmount  = "amount-" // and the position of the due
 	fieldKey     = "key"
 	fieldReplace = "replace"
-	// fieldKeep has what a person typed whose session ended meanwhile.
+	// fieldKeep has what a person typed whose session ended meanwhile, or fieldBack.
 	fieldKeep = "keep"
+	// fieldBack is the page to which somebody comes back who has signed in: security.
+	fieldBack = "back"
 	// fieldPerson is whose form it is: what one person typed is not shown to the next one who
 	// signs in in the browser.
 	fieldPerson = "person"
@@ -46,6 +48,9 @@ const (
 
 //go:embed templates
 var templates embed.FS
+
+//go:embed assets/passkey.js
+var script []byte
 
 // Portal serves the citizen portal's pages. They call the operations of a Service. Safe for
 // concurrent use.
@@ -61,7 +66,7 @@ func NewPortal(s *Service, perClient float64) (*Portal, error) {
 	if !(perClient > 0) {
 		return nil, errors.New("citizen: a client must be allowed more than 0 calls a second")
 	}
-	site, err := web.New(web.Config{Prefix: PortalPrefix, Files: templates, PublicURL: s.cfg.PublicURL, Log: s.cfg.Log})
+	site, err := web.New(web.Config{Prefix: PortalPrefix, Files: templates, PublicURL: s.cfg.PublicURL, Log: s.cfg.Log, Script: script})
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +79,8 @@ func (p *Portal) Routes(r chi.Router) {
 		r.Get("/", p.signedIn(visit.showDues))
 		r.Get("/references", p.signedIn(func(v visit) { v.showReferences(http.StatusOK, nil) }))
 		r.Get("/payments", p.signedIn(visit.showPayments))
+		r.Get("/security", p.signedIn(visit.showSecurity))
+		r.Get("/security/again", p.signedIn(func(v visit) { v.signInAgain(http.StatusOK) }))
 	}, func(r chi.Router) {
 		r.Use(p.own)
 		r.Post("/sign-in", p.open(visit.askCode))
@@ -82,6 +89,10 @@ func (p *Portal) Routes(r chi.Router) {
 		r.Post("/references", p.signedIn(visit.addReference))
 		r.Post("/references/{id}/remove", p.signedIn(visit.removeReference))
 		r.Post("/references/{id}/renew", p.signedIn(visit.askRenewal))
+		r.Post("/resume", p.signedIn(visit.resume))
+		r.Post("/security/later", p.open(visit.noPasskeyNow))
+		r.Post("/security/sign-out", p.signedIn(visit.signOutEverywhere))
+		r.Post("/security/passkeys/{id}/remove", p.signedIn(visit.removePasskey))
 		r.Post("/cart", p.signedIn(visit.openCart))
 		r.Post("/checkout", p.signedIn(visit.payCart))
 	})
@@ -153,6 +164,9 @@ func (p *Portal) signedIn(do func(visit)) http.HandlerFunc {
 // kept returns what a form had that may be shown again when its person signs in next in this
 // browser: no codes.
 func kept(path string, form url.Values) string {
+	if strings.HasPrefix(path, PortalPrefix+"/security") {
+		return backToSecurity
+	}
 	if form.Get(fieldPerson) == "" {
 		return ""
 	}
@@ -182,8 +196,12 @@ func (v visit) person() string {
 type view struct {
 	web.View
 	W *words
-	// Here is the page's place in the navigation: dues, references or payments.
+	// Here is the page's place in the navigation: dues, references, payments or security.
 	Here string
+	// Passkey is what the page's script needs; nil on a page without one.
+	Passkey *passkeyView
+	// Security is what the page of passkeys shows.
+	Security *securityView
 	// Address is what a person signs in with, Keep what their form had before.
 	Address, Keep string
 	// Person is whose forms the page has.
@@ -249,9 +267,10 @@ func (v visit) showSignIn(status int, typed, fault, keep string) {
 	out := v.view(v.w.SignInTitle, "", "")
 	out.Keep = keep
 	out.Typed[fieldAddress] = typed
+	v.usesPasskeys(out)
 	if fault != "" {
 		field := fieldAddress
-		if fault == v.w.SignedOut {
+		if fault == v.w.SignedOut || fault == v.w.SignInAgain {
 			field = ""
 		}
 		out.Fault(field, fault, typed)
@@ -340,6 +359,10 @@ func (v visit) afterSignIn(session secret.Text, first bool) {
 	}
 	if v.who, err = v.p.service.Session(v.R.Context(), session); err != nil {
 		v.unavailable("reading a citizen's session", err)
+		return
+	}
+	if keep.Encode() == backToSecurity {
+		v.See("security")
 		return
 	}
 	if keep.Get(fieldPerson) != v.person() {

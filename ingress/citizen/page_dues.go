@@ -78,6 +78,7 @@ func (v visit) showDues() {
 	}
 	out := v.view(v.w.DuesTitle, "dues", "")
 	out.NoLinks = len(list.Sources) == 0
+	v.offerPasskey(out)
 	groups := map[string]int{}
 	group := func(l Link) *groupView {
 		i, ok := groups[l.Agency.ID]

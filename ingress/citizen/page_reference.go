@@ -19,6 +19,10 @@ const (
 	doneLinked    = "linked"
 	doneRemoved   = "removed"
 	doneRenewal   = "renewal"
+
+	donePasskeyAdded   = "passkey-added"
+	donePasskeyRemoved = "passkey-removed"
+	doneEverywhere     = "signed-out-everywhere"
 )
 
 // linkView is a reference that the account sees.
@@ -53,6 +57,7 @@ func (v visit) showReferences(status int, faults []form.Fault) {
 		out.Agencies[i].Selected = a.ID == v.Form.Get(fieldAgency)
 	}
 	out.Faults = faults
+	v.offerPasskey(out)
 	out.Typed[fieldSubject] = v.Form.Get(fieldSubject)
 	v.Write(status, "references", out)
 }

@@ -18,6 +18,7 @@ type shown struct {
 	status   int
 	location string
 	text     string // of the HTML
+	policy   string
 }
 
 // page asks for a page of the portal, or sends a form to it. It follows nothing.
@@ -68,7 +69,7 @@ func (b *browser) page(method, path string, form url.Values) shown {
 	if resp.StatusCode < 300 && resp.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%s may be cached", path)
 	}
-	return shown{resp.StatusCode, resp.Header.Get("Location"), html.UnescapeString(string(raw))}
+	return shown{resp.StatusCode, resp.Header.Get("Location"), html.UnescapeString(string(raw)), resp.Header.Get("Content-Security-Policy")}
 }
 
 func (s shown) want(t *testing.T, status int, texts ...string) shown {

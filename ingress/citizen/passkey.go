@@ -39,14 +39,15 @@ func (s *Service) FinishPasskey(ctx context.Context, session secret.Text, respon
 	return p, passkeyRefusal(err, CodePasskeyInvalid)
 }
 
-// RemovePasskey removes a passkey of an account. Another account's is refused with
-// citizen.passkey_not_found, as one that does not exist.
-func (s *Service) RemovePasskey(ctx context.Context, who Visitor, id string) error {
-	ok, err := s.passkeys.Remove(ctx, who.ID, id)
+// RemovePasskey removes a passkey of the account of a session. The account's other sessions end,
+// and its addresses are told. Another account's is refused with citizen.passkey_not_found, as
+// one that does not exist, and a sign-in that is not recent with citizen.sign_in_again.
+func (s *Service) RemovePasskey(ctx context.Context, session secret.Text, id string) error {
+	ok, err := s.passkeys.Remove(ctx, session, id)
 	if err == nil && !ok {
 		return refused(CodePasskeyNotFound)
 	}
-	return err
+	return passkeyRefusal(err, CodePasskeyInvalid)
 }
 
 // BeginPasskeySignIn returns the options with which a browser proves a passkey
@@ -77,6 +78,15 @@ func (s *Service) SignInWithPasskey(ctx context.Context, q PasskeySignIn) (sessi
 	}
 	s.signIns.WithLabelValues("passkey").Inc()
 	return session, who, nil
+}
+
+// SignOutEverywhere ends all sessions of the account of a session, this one too. A session that
+// has ended is no error: its account asks for nothing any more.
+func (s *Service) SignOutEverywhere(ctx context.Context, session secret.Text) error {
+	if err := s.cfg.Citizens.SignOutEverywhere(ctx, session); !errors.Is(err, citizens.ErrSignedOut) {
+		return err
+	}
+	return nil
 }
 
 // passkeyRefusal is the refusal of an error of passkeys; invalid is that of a wrong answer.

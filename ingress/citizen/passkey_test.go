@@ -86,7 +86,7 @@ func TestPasskeys(t *testing.T) {
 func TestWithoutPasskeys(t *testing.T) {
 	t.Parallel()
 	w := serve(t)
-	w.url = w.start(func(c *citizen.Config) { c.PublicURL = "https://192.0.2.1" })
+	w.url = w.start(withAddress)
 	b := w.signedIn(1)
 	if a := b.want(b.call(http.MethodGet, "/passkeys", nil), http.StatusOK, ""); a.body["available"] != false {
 		t.Errorf("answers %s", a.raw)
@@ -94,3 +94,6 @@ func TestWithoutPasskeys(t *testing.T) {
 	b.want(b.call(http.MethodPost, "/passkeys/begin", nil), http.StatusNotFound, citizen.CodePasskeysUnavailable)
 	b.want(b.call(http.MethodPost, "/sign-in/passkey/begin", nil), http.StatusNotFound, citizen.CodePasskeysUnavailable)
 }
+
+// withAddress is an instance without a name.
+func withAddress(c *citizen.Config) { c.PublicURL = "https://192.0.2.1" }

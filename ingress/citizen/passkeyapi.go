@@ -46,11 +46,14 @@ func finishPasskey(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	p, err := c.FinishPasskey(c.r.Context(), c.SessionOf(c.r), response)
+	if err == nil {
+		c.PasskeyUsed(c.w)
+	}
 	return http.StatusCreated, toPasskeyJSON(p), err
 }
 
 func removePasskey(c *call) (int, any, error) {
-	return http.StatusNoContent, nil, c.RemovePasskey(c.r.Context(), c.who, chi.URLParam(c.r, "id"))
+	return http.StatusNoContent, nil, c.RemovePasskey(c.r.Context(), c.SessionOf(c.r), chi.URLParam(c.r, "id"))
 }
 
 func beginPasskeySignIn(c *call) (int, any, error) {
@@ -68,5 +71,6 @@ func finishPasskeySignIn(c *call) (int, any, error) {
 		return 0, nil, err
 	}
 	c.BeginSession(c.w, session)
+	c.PasskeyUsed(c.w)
 	return http.StatusNoContent, nil, nil
 }

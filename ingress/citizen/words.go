@@ -14,6 +14,7 @@ import (
 type words struct {
 	Site                          string
 	Dues, References, Payments    string // the navigation
+	Security                      string
 	Menu                          string
 	DownTitle, Down, TooMany      string
 	ForeignTitle, Foreign, Back   string
@@ -68,6 +69,18 @@ type words struct {
 	Receipt, Payment, Reversed    string
 	Fee                           string
 	Earlier, Later, PaymentNumber string
+	SignInAgain, UsePasskey       string
+	NotNow, OfferTitle, OfferText string
+	PasskeysTitle, PasskeysText   string
+	NoPasskeys, AddPasskey        string
+	PasskeyAdded, PasskeyLastUsed string // date
+	PasskeySynced, NeedsScript    string
+	NoPasskeysHere, RemoveText    string
+	EverywhereTitle               string
+	EverywhereText, Everywhere    string
+	PasskeyUnused, PasskeyUnknown string // faults of the script
+	PasskeyNotAdded, PasskeyKnown string
+	PasskeysFull                  string
 }
 
 // Say puts texts into one of the words.
@@ -83,17 +96,21 @@ func (w *words) refusedWhy(f form.Fault) string {
 
 // No-break spaces before the French double punctuation are escaped, because they are
 // invisible.
-var french = words{
+var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	Site: "Mes paiements publics", Menu: "Rubriques",
-	Dues: "À payer", References: "Références", Payments: "Paiements",
+	Dues: "À payer", References: "Références", Payments: "Paiements", Security: "Sécurité",
 	DownTitle: "Service momentanément indisponible", Down: "Le service ne répond pas. Rien n’a été modifié\u00a0: réessayez dans quelques instants.",
 	TooMany:      "Trop de demandes viennent de votre connexion. Réessayez dans quelques minutes.",
 	ForeignTitle: "Demande refusée", Foreign: "Cette demande ne vient pas d’une page de ce site. Revenez à la page d’accueil et recommencez.", Back: "Page d’accueil",
-	Done: map[string]string{
+	Done: map[string]string{ //nolint:gosec // texts about passkeys, no credentials
 		doneSignedOut: "Vous êtes déconnecté.",
 		doneLinked:    "La référence est ajoutée.",
 		doneRemoved:   "La référence est retirée. Pour la revoir, il faudra de nouveau son code.",
 		doneRenewal:   "L’administration est informée. Si elle accepte, toutes les personnes liées à cette référence devront entrer un nouveau code.",
+
+		donePasskeyAdded:   "La clé d’accès est ajoutée. Un message vous le confirme.",
+		donePasskeyRemoved: "La clé d’accès est retirée, et vos sessions sur d’autres appareils sont terminées. Un message vous le confirme.",
+		doneEverywhere:     "Vous êtes déconnecté partout.",
 	},
 	SignInTitle: "Voir et payer ce que vous devez", SignInText: "Entrez votre numéro ou votre adresse\u00a0: vous recevrez un code. Il n’y a pas de mot de passe.",
 	AddressLabel: "Numéro de téléphone ou adresse électronique", AddressHint: "Un mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse électronique.",
@@ -145,11 +162,22 @@ var french = words{
 	Pay:       "Continuer vers le paiement", BackToDues: "Retour à la liste",
 	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Payment: "Voir le paiement", Reversed: "Restitué", Fee: "Frais",
 	Earlier: "Paiements plus anciens", Later: "Paiements plus récents", PaymentNumber: "Référence de paiement",
+	SignInAgain: "Par sécurité, connectez-vous à nouveau pour changer vos clés d’accès.", UsePasskey: "Se connecter avec une clé d’accès",
+	NotNow: "Plus tard", OfferTitle: "Se connecter sans code la prochaine fois",
+	OfferText:     "Avec une clé d’accès, l’empreinte, le visage ou le code de déverrouillage de votre appareil remplace le code reçu par message.",
+	PasskeysTitle: "Clés d’accès", PasskeysText: "Une clé d’accès remplace le code reçu par message\u00a0: vous vous connectez avec l’empreinte, le visage ou le code de déverrouillage de votre appareil.",
+	NoPasskeys: "Vous n’avez pas de clé d’accès.", AddPasskey: "Ajouter une clé d’accès", PasskeyAdded: "Ajoutée le %s", PasskeyLastUsed: "Dernière utilisation le %s",
+	PasskeySynced: "Vos autres appareils peuvent l’avoir aussi.", NeedsScript: "Pour ajouter une clé d’accès ou se connecter avec elle, il faut JavaScript et un navigateur récent. Tout le reste fonctionne sans.",
+	NoPasskeysHere: "Ce service n’a pas de clés d’accès à cette adresse.", RemoveText: "Retirer une clé d’accès met aussi fin à vos sessions sur d’autres appareils.",
+	EverywhereTitle: "Sessions", EverywhereText: "Si vous avez perdu un appareil, ou si vous avez oublié de vous déconnecter, mettez fin à toutes vos sessions, y compris celle-ci. Retirez aussi la clé d’accès de l’appareil perdu.", Everywhere: "Se déconnecter partout",
+	PasskeyUnused: "La clé d’accès n’a pas été utilisée. Réessayez, ou demandez un code.", PasskeyUnknown: "Cette clé d’accès n’ouvre aucun compte\u00a0: elle a peut-être été retirée. Demandez un code.",
+	PasskeyNotAdded: "La clé d’accès n’a pas été ajoutée. Vous pouvez réessayer.", PasskeyKnown: "Cet appareil a déjà une clé d’accès de votre compte.",
+	PasskeysFull: "Un compte a au plus dix clés d’accès, et dix ajouts par jour. Retirez-en une, ou réessayez demain.",
 }
 
-var english = words{
+var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	Site: "My public payments", Menu: "Sections",
-	Dues: "To pay", References: "References", Payments: "Payments",
+	Dues: "To pay", References: "References", Payments: "Payments", Security: "Security",
 	DownTitle: "Service unavailable for a moment", Down: "The service does not answer. Nothing was changed: try again in a moment.",
 	TooMany:      "Too many requests come from your connection. Try again in a few minutes.",
 	ForeignTitle: "Request refused", Foreign: "This request does not come from a page of this site. Go back to the first page and begin again.", Back: "First page",
@@ -158,6 +186,10 @@ var english = words{
 		doneLinked:    "The reference is added.",
 		doneRemoved:   "The reference is removed. To see it again, you will need its code again.",
 		doneRenewal:   "The agency is told. If it agrees, everybody who is linked to this reference must enter a new code.",
+
+		donePasskeyAdded:   "The passkey is added. A message confirms it.",
+		donePasskeyRemoved: "The passkey is removed, and your sessions on other devices have ended. A message confirms it.",
+		doneEverywhere:     "You are signed out everywhere.",
 	},
 	SignInTitle: "See and pay what you owe", SignInText: "Enter your number or address: you will get a code. There is no password.",
 	AddressLabel: "Phone number or e-mail address", AddressHint: "A mobile number of Congo, for example 06\u00a0612\u00a034\u00a056, or an e-mail address.",
@@ -209,6 +241,17 @@ var english = words{
 	Pay:       "Continue to the payment", BackToDues: "Back to the list",
 	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Payment: "See the payment", Reversed: "Given back", Fee: "Fee",
 	Earlier: "Earlier payments", Later: "Later payments", PaymentNumber: "Payment reference",
+	SignInAgain: "For your security, sign in again to change your passkeys.", UsePasskey: "Sign in with a passkey",
+	NotNow: "Not now", OfferTitle: "Sign in without a code next time",
+	OfferText:     "With a passkey, the fingerprint, face or screen lock of your device replaces the code that you get by message.",
+	PasskeysTitle: "Passkeys", PasskeysText: "A passkey replaces the code that you get by message: you sign in with the fingerprint, face or screen lock of your device.",
+	NoPasskeys: "You have no passkey.", AddPasskey: "Add a passkey", PasskeyAdded: "Added on %s", PasskeyLastUsed: "Last used on %s",
+	PasskeySynced: "Your other devices may have it too.", NeedsScript: "To add a passkey or sign in with it you need JavaScript and a recent browser. Everything else works without.",
+	NoPasskeysHere: "This service has no passkeys at this address.", RemoveText: "Removing a passkey also ends your sessions on other devices.",
+	EverywhereTitle: "Sessions", EverywhereText: "If you have lost a device, or forgot to sign out, end all your sessions, this one too. Also remove the passkey of the lost device.", Everywhere: "Sign out everywhere",
+	PasskeyUnused: "The passkey was not used. Try again, or ask for a code.", PasskeyUnknown: "This passkey opens no account: it may have been removed. Ask for a code.",
+	PasskeyNotAdded: "The passkey was not added. You can try again.", PasskeyKnown: "This device already has a passkey of your account.",
+	PasskeysFull: "An account has at most ten passkeys, and adds at most ten a day. Remove one, or try again tomorrow.",
 }
 
 var texts = language.Table[*words]{money.French: &french, money.English: &english}

@@ -11,7 +11,7 @@
 //   - The handler takes a [Visit], fills a struct that embeds [View], and calls
 //     Visit.Write.
 //
-// Pages work without JavaScript: a Site's policy lets no script run but the site's own, if
-// it has one. They are not cached. Their Referrer-Policy is same-origin, so that browsers
+// Pages work without JavaScript: the policy lets no script run but the site's own, on the
+// pages that have a use for it. They are not cached. Their Referrer-Policy is same-origin, so that browsers
 // send the Origin of our own forms.
 package web

@@ -35,8 +35,8 @@ type Config struct {
 	// PublicURL is where browsers reach the site.
 	PublicURL string
 	Log       *slog.Logger
-	// Script is the only script that the site's policy allows. Pages must work without it.
-	// May be empty.
+	// Script is the only script that the policy allows, on the pages that have a use for it
+	// (View.Script). Pages must work without it. May be empty.
 	Script []byte
 	// Policy has further directives of the Content-Security-Policy. May be empty.
 	Policy string
@@ -49,7 +49,7 @@ type Site struct {
 	templates  map[string]*template.Template
 	stylePath  string
 	scriptPath string // empty without a script
-	policy     string
+	policy     string // of a page without a script
 	sameSite   func(http.Handler) http.Handler
 }
 
@@ -61,7 +61,7 @@ func New(cfg Config) (*Site, error) {
 		policy: "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
 	if len(cfg.Script) > 0 {
-		s.scriptPath, s.policy = assetPath(cfg.Prefix, cfg.Script, ".js"), s.policy+"; script-src 'self'"
+		s.scriptPath = assetPath(cfg.Prefix, cfg.Script, ".js")
 	}
 	if cfg.Policy != "" {
 		s.policy += "; " + cfg.Policy
@@ -141,7 +141,7 @@ func (s *Site) Routes(r chi.Router, pages, forms func(chi.Router)) {
 	})
 }
 
-// setHeaders sets the headers of a page of a site.
+// setHeaders sets the headers of a page of a site without a script.
 func (s *Site) setHeaders(h http.Header) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	Protect(h, s.policy, "same-origin")
@@ -165,6 +165,13 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, name st
 		return
 	}
 	s.setHeaders(w.Header())
+	if v := page.layout(); v.Script != "" {
+		allowed := s.policy + "; script-src 'self'"
+		if v.Fetches {
+			allowed += "; connect-src 'self'"
+		}
+		w.Header().Set("Content-Security-Policy", allowed)
+	}
 	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "5")
 	}

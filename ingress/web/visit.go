@@ -71,8 +71,9 @@ type View struct {
 
 	Style, LanguageURL string
 	// Script is the address of the site's script, for a page that has a use for it; see
-	// Visit.ScriptPath.
-	Script string
+	// Visit.ScriptPath. Fetches says that the script calls the service.
+	Script  string
+	Fetches bool
 }
 
 // pageView is a pointer to a View, or to a struct that embeds one.

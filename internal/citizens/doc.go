@@ -4,7 +4,7 @@
 //
 //	Begin ──► a code for one browser and one address, within the limits
 //	Enter ──► the account and a session; an account is made at the first sign-in
-//	Session, SignOut
+//	Session, SignOut, SignOutEverywhere
 //	Passkeys                         added to an account, and signed in with instead of a code
 //	LinkCode ─► Prove ─► Links       an agency prints a code; its holder proves it
 //	Import ─────────┘                an agency has verified a contact; it links at sign-in

@@ -20,6 +20,8 @@ type NoticeKind string
 const (
 	NoticeNewLink    NoticeKind = "new_link"    // another account was linked to a subject of this one
 	NoticeNewPasskey NoticeKind = "new_passkey" // the account has a new passkey
+	// NoticePasskeyRemoved says that a passkey of the account was removed.
+	NoticePasskeyRemoved NoticeKind = "passkey_removed"
 )
 
 // Notice is what an account is told by message, at all its addresses.
@@ -56,6 +58,13 @@ func noticeNewLink(ctx context.Context, tx pgx.Tx, citizenID string, subject Sub
 			AND (SELECT count(*) FROM citizen_notices n WHERE n.citizen_id = l.citizen_id AND n.at > $10) < $11`,
 		subject.AgencyID, subject.Live, subject.Ref, citizenID, subject.Masked(), string(NoticeNewLink), now, now.AddDate(0, -unusedMonths, 0),
 		fmt.Sprintf("%s|%s|%t|%s", citizenID, subject.AgencyID, subject.Live, subject.Ref), now.Add(-24*time.Hour), noticesADay)
+	return err
+}
+
+// notice records that an account is to be told of what happened to it. It commits with its
+// cause.
+func notice(ctx context.Context, tx pgx.Tx, citizenID string, kind NoticeKind, now time.Time) error {
+	_, err := tx.Exec(ctx, `INSERT INTO citizen_notices (id, citizen_id, kind, at) VALUES (gen_random_uuid(), $1, $2, $3)`, citizenID, string(kind), now)
 	return err
 }
 

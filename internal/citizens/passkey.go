@@ -24,6 +24,8 @@ const (
 	ChallengeLifetime = 5 * time.Minute
 	// RecentSignIn is how long after a sign-in a passkey may be added without another one.
 	RecentSignIn = 15 * time.Minute
+	// RecentForRemoval is how long after a sign-in a passkey may be removed without another one.
+	RecentForRemoval = 10 * time.Minute
 	// MaxPasskeys is the most passkeys of an account.
 	MaxPasskeys = 10
 )
@@ -34,7 +36,7 @@ var (
 	// challenge is missing, used or too old, or belongs to another browser, or the answer is
 	// malformed, of another origin, without verification of the user, or wrongly signed.
 	ErrPasskeyRefused = errors.New("the passkey is not valid")
-	// ErrSignInAgain says that the sign-in was too long ago to add a passkey.
+	// ErrSignInAgain says that the sign-in was too long ago to add or to remove a passkey.
 	ErrSignInAgain = errors.New("the sign-in is not recent")
 	// ErrTooManyPasskeys says that the account has MaxPasskeys, or has added as many in the last
 	// day, whatever it has removed since: each is told by message.
@@ -121,19 +123,54 @@ func (k *Passkeys) List(ctx context.Context, citizenID string) ([]Passkey, error
 	return list, failed("reading the passkeys of a citizen", err)
 }
 
-// Remove deletes a passkey of an account. ok is false if the account has no such passkey.
-func (k *Passkeys) Remove(ctx context.Context, citizenID, id string) (ok bool, err error) {
-	if _, err := uuid.Parse(id); err != nil {
-		return false, nil //nolint:nilerr // no such passkey
+// Host is the name of the host at which browsers make and use the passkeys; empty without one.
+func (k *Passkeys) Host() string {
+	if k.party == nil {
+		return ""
 	}
+	return k.party.Config.RPID
+}
+
+// Remove deletes a passkey of the account of a session. The other sessions of the account end,
+// and its addresses are told. ok is false if the account has no such passkey. The sign-in must
+// be recent (RecentForRemoval), else the error is ErrSignInAgain.
+func (k *Passkeys) Remove(ctx context.Context, session secret.Text, id string) (ok bool, err error) {
+	name, malformed := uuid.Parse(id)
+	now := k.store.cfg.Now().UTC()
 	err = pgx.BeginFunc(ctx, k.store.cfg.Pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `DELETE FROM citizen_passkeys WHERE name = $1 AND citizen_id = $2`, id, citizenID)
+		citizenID, begun, err := k.store.begun(ctx, tx, session, now)
+		switch {
+		case err != nil:
+			return err
+		case !now.Before(begun.Add(RecentForRemoval)):
+			return ErrSignInAgain
+		case malformed != nil:
+			return nil // no such passkey
+		}
+		tag, err := tx.Exec(ctx, `DELETE FROM citizen_passkeys WHERE name = $1 AND citizen_id = $2`, name, citizenID)
 		if ok = tag.RowsAffected() > 0; err != nil || !ok {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM citizen_sessions WHERE citizen_id = $1 AND token <> $2`, citizenID, tokenHash(session)); err != nil {
+			return err
+		}
+		if err := notice(ctx, tx, citizenID, NoticePasskeyRemoved, now); err != nil {
 			return err
 		}
 		return k.store.record(ctx, tx, citizenID, "passkey.remove")
 	})
 	return ok, failed("removing a passkey", err)
+}
+
+// Offered reports whether a passkey should be offered to whoever has the session: the account
+// has none, and the sign-in is recent enough to add one.
+func (k *Passkeys) Offered(ctx context.Context, session secret.Text) (offered bool, err error) {
+	if k.party == nil {
+		return false, nil
+	}
+	err = k.store.cfg.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM citizen_sessions s WHERE token = $1 AND created_at > $2
+		AND NOT EXISTS (SELECT FROM citizen_passkeys p WHERE p.citizen_id = s.citizen_id))`, tokenHash(session), k.store.cfg.Now().UTC().Add(-RecentSignIn)).Scan(&offered)
+	return offered, failed("reading whether a citizen has a passkey", err)
 }
 
 // record writes what a citizen did to the audit table.
@@ -184,8 +221,8 @@ func (k *Passkeys) recent(ctx context.Context, session secret.Text) (owner, erro
 	if o.id, err = uuid.Parse(who.ID); err != nil {
 		return owner{}, err
 	}
-	var begun time.Time
-	if err := k.store.cfg.Pool.QueryRow(ctx, `SELECT created_at FROM citizen_sessions WHERE token = $1`, tokenHash(session)).Scan(&begun); err != nil {
+	_, begun, err := k.store.begun(ctx, k.store.cfg.Pool, session, k.store.cfg.Now().UTC())
+	if err != nil {
 		return owner{}, err
 	}
 	if !k.store.cfg.Now().Before(begun.Add(RecentSignIn)) {
@@ -195,21 +232,27 @@ func (k *Passkeys) recent(ctx context.Context, session secret.Text) (owner, erro
 	if o.credentials, err = pgx.CollectRows(rows, pgx.RowTo[webauthn.Credential]); err != nil {
 		return owner{}, err
 	}
-	var today int
-	if err := k.store.cfg.Pool.QueryRow(ctx, `SELECT count(*) FROM citizen_notices WHERE citizen_id = $1 AND kind = $2 AND at > $3`,
-		o.id, string(NoticeNewPasskey), k.store.cfg.Now().Add(-24*time.Hour)).Scan(&today); err != nil {
-		return owner{}, err
-	}
-	if max(len(o.credentials), today) >= MaxPasskeys {
-		return owner{}, ErrTooManyPasskeys
-	}
 	return o, nil
+}
+
+// full returns ErrTooManyPasskeys if the account may not add another passkey now.
+func (k *Passkeys) full(ctx context.Context, db querier, id uuid.UUID, now time.Time) error {
+	var has, today int
+	err := db.QueryRow(ctx, `SELECT (SELECT count(*) FROM citizen_passkeys WHERE citizen_id = $1), (SELECT count(*) FROM citizen_notices WHERE citizen_id = $1 AND kind = $2 AND at > $3)`,
+		id, string(NoticeNewPasskey), now.Add(-24*time.Hour)).Scan(&has, &today)
+	if err == nil && max(has, today) >= MaxPasskeys {
+		err = ErrTooManyPasskeys
+	}
+	return err
 }
 
 // BeginRegistration returns the options with which the browser of a session makes a passkey
 // (PublicKeyCredentialCreationOptionsJSON, below publicKey). The sign-in must be recent.
 func (k *Passkeys) BeginRegistration(ctx context.Context, session secret.Text) (json.RawMessage, error) {
 	o, err := k.recent(ctx, session)
+	if err == nil {
+		err = k.full(ctx, k.store.cfg.Pool, o.id, k.store.cfg.Now().UTC()) // so that nobody makes one for nothing
+	}
 	if err != nil {
 		return nil, failed("beginning to add a passkey", err)
 	}
@@ -247,15 +290,18 @@ func (k *Passkeys) FinishRegistration(ctx context.Context, session secret.Text, 
 	// The attestation is verified and never looked at again.
 	credential.Attestation = webauthn.CredentialAttestation{}
 	err = k.store.locked(ctx, "adding a passkey", [][]byte{append([]byte("passkeys|"), o.id[:]...)}, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `INSERT INTO citizen_passkeys (id, name, citizen_id, credential, created_at, used_at)
-			SELECT $1, $2, $3, $4, $5, $5 WHERE (SELECT count(*) FROM citizen_passkeys WHERE citizen_id = $3) < $6 ON CONFLICT (id) DO NOTHING`, credential.ID, p.ID, o.id, credential, now, MaxPasskeys)
+		if err := k.full(ctx, tx, o.id, now); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `INSERT INTO citizen_passkeys (id, name, citizen_id, credential, created_at, used_at) VALUES ($1, $2, $3, $4, $5, $5)
+			ON CONFLICT (id) DO NOTHING`, credential.ID, p.ID, o.id, credential, now)
 		if err != nil {
 			return err
 		}
 		if tag.RowsAffected() == 0 {
 			return ErrPasskeyRefused // somebody has it already
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO citizen_notices (id, citizen_id, kind, at) VALUES (gen_random_uuid(), $1, $2, $3)`, o.id, string(NoticeNewPasskey), now); err != nil {
+		if err := notice(ctx, tx, o.id.String(), NoticeNewPasskey, now); err != nil {
 			return err
 		}
 		return k.store.record(ctx, tx, o.id.String(), "passkey.add")

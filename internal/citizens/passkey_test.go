@@ -2,7 +2,9 @@ package citizens_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -164,13 +166,42 @@ func TestPasskeys(t *testing.T) {
 	if _, _, err := d.signIn(); !errors.Is(err, citizens.ErrPasskeyRefused) {
 		t.Errorf("a copy of the key: %v", err)
 	}
-	if ok, err := d.keys.Remove(ctx, uuid.NewString(), p.ID); ok || err != nil {
+	// Only its owner removes it, shortly after signing in. Other sessions end, and the owner is told.
+	o.signedOut(token, false)
+	if _, err := d.keys.Remove(ctx, secret.NewText("nobody"), p.ID); !errors.Is(err, citizens.ErrSignedOut) {
+		t.Errorf("nobody removes it: %v", err)
+	}
+	stranger, _ := o.signIn(phone(t, 2))
+	if ok, err := d.keys.Remove(ctx, stranger, p.ID); ok || err != nil {
 		t.Errorf("another account removes it: %v, %v", ok, err)
 	}
-	if ok, err := d.keys.Remove(ctx, c.ID, p.ID); !ok || err != nil {
+	o.wait(citizens.RecentForRemoval - time.Second)
+	d.key.Counter = 20
+	here, _, err := d.signIn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.wait(time.Second)
+	if _, err := d.keys.Remove(ctx, token, p.ID); !errors.Is(err, citizens.ErrSignInAgain) {
+		t.Errorf("a sign-in of 10 minutes ago: %v", err)
+	}
+	_ = o.told()
+	o.wait(citizens.RecentForRemoval - 2*time.Second)
+	for _, id := range []string{"", uuid.NewString()} {
+		if ok, err := d.keys.Remove(ctx, here, id); ok || err != nil {
+			t.Errorf("%q: %v, %v", id, ok, err)
+		}
+	}
+	if ok, err := d.keys.Remove(ctx, here, p.ID); !ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
-	d.key.Counter = 10
+	o.signedOut(here, false)
+	o.signedOut(token, true)
+	o.signedOut(stranger, false)
+	if got := o.told(); len(got) != 1 || got[phone(t, 1).Text()] != "passkey_removed   fr;" {
+		t.Errorf("told %v", got)
+	}
+	d.key.Counter = 40
 	if _, _, err := d.signIn(); !errors.Is(err, citizens.ErrPasskeyRefused) {
 		t.Errorf("a removed passkey: %v", err)
 	}
@@ -178,6 +209,57 @@ func TestPasskeys(t *testing.T) {
 	if err := o.pool.QueryRow(ctx, `SELECT array_agg(action ORDER BY id) FROM audit WHERE subject = $1`, c.ID).Scan(&records); err != nil || !slices.Equal(records, []string{"passkey.add", "passkey.remove"}) {
 		t.Errorf("recorded %v, %v", records, err)
 	}
+}
+
+func (o *office) signedOut(session secret.Text, want bool) {
+	o.t.Helper()
+	if _, err := o.Session(o.t.Context(), session); errors.Is(err, citizens.ErrSignedOut) != want {
+		o.t.Errorf("the session: %v", err)
+	}
+}
+
+// Signing out everywhere ends all sessions of the account, and nobody else's.
+func TestSignOutEverywhere(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	ctx := t.Context()
+	one, c := o.signIn(phone(t, 1))
+	o.wait(time.Minute)
+	two, _ := o.signIn(phone(t, 1))
+	stranger, _ := o.signIn(phone(t, 2))
+	if err := o.SignOutEverywhere(ctx, one); err != nil {
+		t.Fatal(err)
+	}
+	o.signedOut(one, true)
+	o.signedOut(two, true)
+	o.signedOut(stranger, false)
+	if err := o.SignOutEverywhere(ctx, one); !errors.Is(err, citizens.ErrSignedOut) {
+		t.Errorf("again: %v", err)
+	}
+	var records int
+	if err := o.pool.QueryRow(ctx, `SELECT count(*) FROM audit WHERE action = 'citizen.sign_out_everywhere' AND subject = $1`, c.ID).Scan(&records); err != nil || records != 1 {
+		t.Errorf("%d records, %v", records, err)
+	}
+}
+
+// A passkey is offered to an account without one, shortly after its sign-in.
+func TestPasskeyIsOffered(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	d := newDevice(t, o.passkeys())
+	session, _ := o.signIn(phone(t, 1))
+	offered := func(want bool) {
+		t.Helper()
+		if got, err := d.keys.Offered(t.Context(), session); err != nil || got != want {
+			t.Errorf("offered: %v, %v", got, err)
+		}
+	}
+	offered(true)
+	o.wait(citizens.RecentSignIn)
+	offered(false)
+	session, _ = o.signIn(phone(t, 1))
+	d.add(session)
+	offered(false)
 }
 
 func TestPasskeyAnswersThatAreRefused(t *testing.T) {
@@ -288,6 +370,63 @@ func TestManyPasskeys(t *testing.T) {
 	full("after a removal, also when its message was sent")
 	_ = o.told()
 	full("after the messages")
+}
+
+// Ten passkeys are added a day, also when two browsers add the last one at the same moment: the
+// count was made before the lock.
+func TestLastPasskeyOfTheDay(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	ctx := t.Context()
+	k := o.passkeys()
+	session, c := o.signIn(phone(t, 1))
+	for range citizens.MaxPasskeys - 1 {
+		newDevice(t, k).add(session)
+	}
+	if _, err := o.pool.Exec(ctx, `DELETE FROM citizen_passkeys`); err != nil {
+		t.Fatal(err)
+	}
+	o.wait(time.Minute)
+	another, _ := o.signIn(phone(t, 1))
+	// Both have counted before either holds the lock.
+	id := uuid.MustParse(c.ID)
+	sum := sha256.Sum256(append([]byte("citizens|passkeys|"), id[:]...))
+	holder, err := o.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, int64(binary.BigEndian.Uint64(sum[:]))); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 2)
+	for _, in := range []secret.Text{session, another} {
+		d := newDevice(t, k)
+		options, err := k.BeginRegistration(ctx, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := d.make(options)
+		go func() {
+			_, err := k.FinishRegistration(ctx, in, made)
+			ended <- err
+		}()
+	}
+	for waiting := 0; waiting < 2; {
+		if err := o.pool.QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND classid = $1 AND objid = $2`, binary.BigEndian.Uint32(sum[:4]), binary.BigEndian.Uint32(sum[4:8])).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := holder.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	one, two := <-ended, <-ended
+	if one != nil {
+		one, two = two, one
+	}
+	if one != nil || !errors.Is(two, citizens.ErrTooManyPasskeys) {
+		t.Errorf("the last passkey of the day: %v, %v", one, two)
+	}
 }
 
 // Whoever gets a recycled number does not get into the account that signs in with a passkey,

@@ -96,6 +96,32 @@ func (s *Store) SignOut(ctx context.Context, token secret.Text) error {
 	return failed("signing out", err)
 }
 
+// SignOutEverywhere ends all sessions of the account of a session, this one too. The error of a
+// session that has ended is ErrSignedOut.
+func (s *Store) SignOutEverywhere(ctx context.Context, token secret.Text) error {
+	now := s.cfg.Now().UTC()
+	return failed("signing out everywhere", pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		citizenID, _, err := s.begun(ctx, tx, token, now)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM citizen_sessions WHERE citizen_id = $1`, citizenID); err != nil {
+			return err
+		}
+		return s.record(ctx, tx, citizenID, "citizen.sign_out_everywhere")
+	}))
+}
+
+// begun returns the account of a session and when the session began.
+func (s *Store) begun(ctx context.Context, db querier, token secret.Text, now time.Time) (citizenID string, at time.Time, err error) {
+	err = db.QueryRow(ctx, `SELECT citizen_id::text, created_at FROM citizen_sessions WHERE token = $1 AND used_at > $2 AND created_at > $3`,
+		tokenHash(token), now.Add(-SessionIdle), now.Add(-SessionLifetime)).Scan(&citizenID, &at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = ErrSignedOut
+	}
+	return citizenID, at, err
+}
+
 func tokenHash(token secret.Text) []byte {
 	sum := sha256.Sum256([]byte(token.Reveal()))
 	return sum[:]

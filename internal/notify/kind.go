@@ -70,6 +70,13 @@ var NewPasskey = Kind{
 	Life: 3 * 24 * time.Hour, Retries: NewLink.Retries,
 }
 
+// PasskeyRemoved is the kind of messages to the owner of an account whose passkey was removed.
+// It has no variables.
+var PasskeyRemoved = Kind{
+	Name: "passkey_removed", Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
+	OneSegment: true, Life: NewPasskey.Life, Retries: NewPasskey.Retries,
+}
+
 // moneyRetries are the delays of messages about money (documents.md, "Notifications"). Such a
 // message is worth sending for two days.
 var moneyRetries = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 24 * time.Hour}
@@ -118,7 +125,9 @@ const (
 )
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
-func Kinds() []Kind { return []Kind{SignInCode, NewLink, NewPasskey, Receipt, Reversed, Refunded} }
+func Kinds() []Kind {
+	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, Refunded}
+}
 
 // KindOf finds a kind by its name.
 func KindOf(name string) (Kind, bool) {

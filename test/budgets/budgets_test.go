@@ -27,8 +27,9 @@ func TestBudgets(t *testing.T) {
 	u.Registry = harness.WithoutQuota(t, u.Dir)
 	u.Start(t)
 	follow(t, u, 20, 0) // fills connection pools and caches
-	report := firstView(t, "first_view", order(t, u, "first-view").CheckoutURL) + "\n" +
-		firstView(t, "portal_first_view", u.URL(harness.AtService, "/portal")) + "\n"
+	report := firstView(t, "first_view", order(t, u, "first-view").CheckoutURL, "") + "\n" +
+		firstView(t, "portal_first_view", u.URL(harness.AtService, "/portal"), "") + "\n" +
+		firstView(t, "portal_passkey_first_view", fmt.Sprintf("http://localhost:%d/portal", u.Port), "quittance_passkey=used") + "\n"
 	judge := func(what string, take func() live.Result) {
 		for try := 1; ; try++ {
 			r := take()

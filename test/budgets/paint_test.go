@@ -26,12 +26,12 @@ const (
 const tries = 3
 
 // firstView holds the first view of a page against its budgets and returns a line of the
-// report.
-func firstView(t *testing.T, name, url string) (report string) {
+// report. The browser has the cookie NAME=VALUE, or none.
+func firstView(t *testing.T, name, url, cookie string) (report string) {
 	t.Helper()
 	best := time.Hour
 	harness.Browse(t, 3*time.Minute, "paint.mjs", map[string]any{
-		"first": map[string]any{"url": url, "within": firstPaint.Milliseconds(), "tries": tries},
+		"first": map[string]any{"url": url, "cookie": cookie, "within": firstPaint.Milliseconds(), "tries": tries},
 	}, func(line []byte) {
 		var told struct {
 			Paint     int64             `json:"paint"`

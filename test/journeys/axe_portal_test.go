@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +147,8 @@ type portalRow struct {
 	form       url.Values // of a POST; nil for a GET
 	choose     []string   // erp_due_refs of the cart
 	status     int        // 200 if zero
+	passkey    string     // the cookie of a browser with passkeys; later unless set
+	revealed   bool       // what the script shows in a browser with passkeys
 	widthsLess bool       // of a variant with the layout of another row
 }
 
@@ -252,6 +255,14 @@ func portalRows() []portalRow {
 
 		{name: "payments", pictured: true, townHall: townHall{payments: []checkout.Session{paid, reversed}, total: 60}, path: "/payments?page=2"},
 		{name: "payments.none", path: "/payments"},
+
+		{name: "security", pictured: true, who: "keyed", path: "/security?done=passkey-added", passkey: "used", revealed: true},
+		{name: "security.none", pictured: true, who: "new", path: "/security"},
+		{name: "signin.passkey", pictured: true, who: "nobody", passkey: "used", revealed: true},
+		{name: "signin.key", who: "nobody", revealed: true},
+		{name: "signin.again", pictured: true, who: "keyed", path: "/security/again", passkey: "used", revealed: true},
+		{name: "references.offer", pictured: true, who: "new", path: "/references", passkey: "none", revealed: true},
+		{name: "dues.offer", passkey: "none", revealed: true},
 	}
 }
 
@@ -280,7 +291,7 @@ func (g *gallery) portal(t *testing.T) {
 	r := chi.NewRouter()
 	pages.Routes(r)
 	g.mux.Handle("GET /portal/assets/", r)
-	people := map[string]holder{"": {typed: "06 600 00 01"}, "new": {typed: "06 600 00 02"}, "other": {typed: "06 600 00 03"}}
+	people := map[string]holder{"": {typed: "06 600 00 01"}, "new": {typed: "06 600 00 02"}, "other": {typed: "06 600 00 03"}, "keyed": {typed: "06 600 00 04"}}
 	for name, p := range people {
 		people[name] = signIn(t, accounts, p)
 	}
@@ -291,6 +302,13 @@ func (g *gallery) portal(t *testing.T) {
 			_, err = accounts.Prove(t.Context(), people[l.who].id, subject, code)
 		}
 		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	keyed := people["keyed"].id
+	for n, used := range []int{-3, 0} {
+		if _, err := pool.Exec(t.Context(), `INSERT INTO citizen_passkeys (id, name, citizen_id, credential, created_at, used_at) VALUES ($1, gen_random_uuid(), $2, $3, $4, $5)`,
+			[]byte{byte(n)}, keyed, fmt.Sprintf(`{"flags": {"backupState": %t}}`, n == 0), galleryTime.AddDate(0, -4+n, 0), galleryTime.AddDate(0, 0, used)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -315,6 +333,13 @@ func (g *gallery) portal(t *testing.T) {
 			w := answerTo(t, r, row.request(t, people[row.who], lang), max(row.status, http.StatusOK))
 			if size := packed(w.Body.Bytes()); size > mostPacked {
 				t.Errorf("the portal's page %s has %d bytes, want at most %d", row.name, size, mostPacked)
+			}
+			if row.revealed {
+				shown := regexp.MustCompile(`(<(?:form|section) id="passkey[^>]*) hidden>`).ReplaceAll(w.Body.Bytes(), []byte("$1>"))
+				if len(shown) == w.Body.Len() {
+					t.Errorf("the portal's page %s has nothing for browsers with passkeys", row.name)
+				}
+				w.Body = bytes.NewBuffer(regexp.MustCompile(`<p id="passkey-without".*</p>`).ReplaceAll(shown, nil))
 			}
 			v := view{name: "portal." + row.name + "-" + string(lang), widths: auditWidths, pictured: row.pictured, page: pageOf(w)}
 			if row.widthsLess {
@@ -372,6 +397,9 @@ func (row portalRow) request(t *testing.T, who holder, lang money.Language) *htt
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
+	if passkey := cmp.Or(row.passkey, "later"); passkey != "none" {
+		r.AddCookie(&http.Cookie{Name: "quittance_passkey", Value: passkey})
+	}
 	if who.session != nil {
 		r.AddCookie(who.session)
 	}
@@ -381,7 +409,7 @@ func (row portalRow) request(t *testing.T, who holder, lang money.Language) *htt
 // chosenDue is the value of a due's checkbox, as the page showed it before anything changed.
 func chosenDue(ref string) string {
 	due, _ := everyDue().owed[taxpayer].Find(ref)
-	text := fmt.Sprintf(`{"t":%q,"s":%q,"r":%q,"o":%d,"c":%q}`, taxes, taxpayer, ref, due.Outstanding, cmp.Or(due.Currency, "XAF"))
+	text := fmt.Sprintf(`{"t":%q,"s":%q,"r":%q,"o":%d,"c":%q}`, taxes, taxpayer, ref, due.Outstanding, due.Currency)
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 

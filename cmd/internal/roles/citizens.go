@@ -86,6 +86,8 @@ func (b *Base) messageOf(n citizens.Notice, i int, to contact.Address) messages.
 		m.Variables = map[string]string{messages.VariableAgency: agency, messages.VariableSubject: n.Subject}
 	case citizens.NoticeNewPasskey:
 		m.Kind = messages.NewPasskey
+	case citizens.NoticePasskeyRemoved:
+		m.Kind = messages.PasskeyRemoved
 	}
 	m.ID = messages.MessageID(m.Kind, m.Channel, n.ID, strconv.Itoa(i))
 	return m

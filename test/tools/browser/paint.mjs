@@ -1,11 +1,11 @@
 // Measures the hosted page in a browser and prints a JSON object a line.
 //
-//   node paint.mjs '{"first": {"url": …, "within": 1500, "tries": 3}}'
+//   node paint.mjs '{"first": {"url": …, "cookie": "", "within": 1500, "tries": 3}}'
 //   node paint.mjs '{"paid": {"payments": [{"url", "collection"}], "control": …}}'
 //
 // first loads a page with an empty cache, over a line of 400 ms and 400 kbit/s, with a
 // processor six times slower. It repeats this until a try paints within the given
-// milliseconds, at most tries times: {"paint", "requests", "bytes", "encodings"}. bytes
+// milliseconds, at most tries times (cookie is NAME=VALUE, may be empty): {"paint", "requests", "bytes", "encodings"}. bytes
 // counts the answers with their headers, as sent.
 //
 // paid opens pages that wait for their payers and approves each collection. It prints the
@@ -26,9 +26,11 @@ try {
   await browser.close();
 }
 
-async function first({ url, within, tries }) {
+async function first({ url, cookie, within, tries }) {
   for (let n = 0; n < tries; n++) {
     const context = await browser.newContext({ locale: 'fr-CG', viewport: { width: 360, height: 740 } });
+    const [name, value] = cookie.split('=');
+    if (value) await context.addCookies([{ name, value, url }]);
     const tab = await context.newPage();
     const devtools = await context.newCDPSession(tab);
     const encodings = {}, answers = new Map();
