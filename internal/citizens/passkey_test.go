@@ -226,7 +226,12 @@ func TestSignOutEverywhere(t *testing.T) {
 	one, c := o.signIn(phone(t, 1))
 	o.wait(time.Minute)
 	two, _ := o.signIn(phone(t, 1))
-	stranger, _ := o.signIn(phone(t, 2))
+	stranger, other := o.signIn(phone(t, 2))
+	for n, account := range []citizens.Citizen{c, other} {
+		if _, err := o.Remember(ctx, account.ID, phone(t, n+1), secret.Text{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := o.SignOutEverywhere(ctx, one); err != nil {
 		t.Fatal(err)
 	}
@@ -235,6 +240,10 @@ func TestSignOutEverywhere(t *testing.T) {
 	o.signedOut(stranger, false)
 	if err := o.SignOutEverywhere(ctx, one); !errors.Is(err, citizens.ErrSignedOut) {
 		t.Errorf("again: %v", err)
+	}
+	var known string
+	if err := o.pool.QueryRow(ctx, `SELECT string_agg(citizen_id::text, ',') FROM known_browsers`).Scan(&known); err != nil || known != other.ID {
+		t.Errorf("known browsers of %q, want those of the other account; %v", known, err)
 	}
 	var records int
 	if err := o.pool.QueryRow(ctx, `SELECT count(*) FROM audit WHERE action = 'citizen.sign_out_everywhere' AND subject = $1`, c.ID).Scan(&records); err != nil || records != 1 {

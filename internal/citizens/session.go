@@ -96,7 +96,8 @@ func (s *Store) SignOut(ctx context.Context, token secret.Text) error {
 	return failed("signing out", err)
 }
 
-// SignOutEverywhere ends all sessions of the account of a session, this one too. The error of a
+// SignOutEverywhere ends all sessions of the account of a session, this one too, and forgets the
+// browsers in which it signed in (Remember). The error of a
 // session that has ended is ErrSignedOut.
 func (s *Store) SignOutEverywhere(ctx context.Context, token secret.Text) error {
 	now := s.cfg.Now().UTC()
@@ -106,6 +107,9 @@ func (s *Store) SignOutEverywhere(ctx context.Context, token secret.Text) error 
 			return err
 		}
 		if _, err := tx.Exec(ctx, `DELETE FROM citizen_sessions WHERE citizen_id = $1`, citizenID); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `DELETE FROM known_browsers WHERE citizen_id = $1`, citizenID); err != nil {
 			return err
 		}
 		return s.record(ctx, tx, citizenID, "citizen.sign_out_everywhere")
