@@ -31,11 +31,21 @@ type Message struct {
 	Subject string
 	// Text is plain text: of an SMS in GSM-7, of an e-mail in any script.
 	Text string
+	// Attachments are only of an e-mail.
+	Attachments []Attachment
 	// At is the time of the message, UTC.
 	At time.Time
 	// NotAfter is the time after which the message is worthless; zero for none. A provider
 	// that can is told to drop it then.
 	NotAfter time.Time
+}
+
+// Attachment is a file of an e-mail.
+type Attachment struct {
+	// Name is the file's, of letters, digits, hyphens and its ending.
+	Name        string
+	ContentType string
+	Content     []byte
 }
 
 // Provider carries messages of one channel. Safe for concurrent use.

@@ -2,12 +2,15 @@ package notify_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -16,6 +19,7 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
+	"quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/sinks/notify"
@@ -50,8 +54,27 @@ func (w *world) paid(id string, c checkout.Customer) checkout.Session {
 		w.t.Fatal(err)
 	}
 	return checkout.Session{
-		ID: id, TenantID: "agency", Live: true, Currency: "XAF", Amount: 5000, PaymentRef: "4821093755612048", CustomerSealed: sealed, Status: checkout.StatusCompleted,
-		EndedAt: w.Now(), Collection: &checkout.Collection{ID: "c", Amount: 5075, Fee: 75, Currency: "XAF", Status: checkout.CollectionApproved, DecidedAt: w.Now()},
+		ID: id, TenantID: "agency", Live: true, OrderID: id, Mode: checkout.ModeHosted, Currency: "XAF", Amount: 5000, CustomerSealed: sealed, Status: checkout.StatusCompleted, Sequence: 3,
+		PaymentRef: "4821093755612048", TransactionID: uuid.NewString(), NoticeID: uuid.NewString(), NoticeRef: "AV20260000000001", CreatedAt: w.Now(), EndedAt: w.Now(),
+		Collection: &checkout.Collection{
+			ID: "c", OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Amount: 5075, Fee: 75, Currency: "XAF", Status: checkout.CollectionApproved, OperatorRef: "op1", RequestedAt: w.Now(), DecidedAt: w.Now(),
+		},
+	}
+}
+
+// project writes sessions to the read model.
+func (w *world) project(all ...checkout.Session) {
+	w.t.Helper()
+	snapshots := make([]sessions.Snapshot, len(all))
+	for i, s := range all {
+		value, err := w.Codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt_" + s.ID, Type: checkout.EventCompleted, SessionID: s.ID, Sequence: s.Sequence, OccurredAt: w.Now(), Session: s}))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		snapshots[i] = sessions.Snapshot{Session: s, Value: value}
+	}
+	if err := sessions.NewStore(w.Pool).Apply(w.t.Context(), snapshots, nil); err != nil {
+		w.t.Fatal(err)
 	}
 }
 
@@ -114,6 +137,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 	a, metrics := w.announcer()
 	w.publish(append(records, records...)...)
+	w.project(whole, abroad, nameOnly, test, citizen, reversed)
 	w.start()
 	deliverytest.Start(t, a)
 	want := map[string]string{
@@ -139,6 +163,7 @@ func TestAnnouncements(t *testing.T) {
 			t.Errorf("%s: %s", l.Subject, l.Text)
 		}
 	}
+	w.files()
 	sms := w.received()
 	if len(sms) != 1 || sms[0].To != arrived || !strings.Contains(sms[0].Text, "Direction générale des impots : paiement de 5 075 FCFA recu le") || !strings.HasSuffix(sms[0].Text, host+"/c/chs_whole") {
 		t.Errorf("SMS: %+v", sms)
@@ -146,6 +171,38 @@ func TestAnnouncements(t *testing.T) {
 	for _, hidden := range []string{"066000001", "payeuse", "essai@"} {
 		if strings.Contains(strings.ToLower(w.log.String()), hidden) {
 			t.Errorf("a log has %q", hidden)
+		}
+	}
+}
+
+// files checks what letters have attached: a receipt has its file, whose bytes are those of the
+// receipt that anybody can get from its page.
+func (w *world) files() {
+	t := w.t
+	answer, err := http.Get(w.sim.URL + "/inbox/mail") //nolint:noctx // of this process
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var letters []struct {
+		To          string `json:"to"`
+		Attachments []struct {
+			Name        string `json:"name"`
+			ContentType string `json:"content_type"`
+			Size        int    `json:"size"`
+		} `json:"attachments"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&letters); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range letters {
+		receipt := l.To == "payeuse@example.org" || l.To == "essai@example.org" || l.To == "compte@example.org"
+		if receipt != (len(l.Attachments) == 1) {
+			t.Errorf("a letter has the files %+v", l.Attachments)
+			continue
+		}
+		if receipt && (!strings.HasSuffix(l.Attachments[0].Name, "AV20260000000001.pdf") || l.Attachments[0].ContentType != "application/pdf" || l.Attachments[0].Size < 10_000) {
+			t.Errorf("a receipt is the file %+v", l.Attachments[0])
 		}
 	}
 }

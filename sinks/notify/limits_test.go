@@ -9,8 +9,6 @@ import (
 	"quittance/internal/deliveries"
 	messages "quittance/internal/notify"
 	"quittance/internal/provider"
-	"quittance/internal/sessions"
-	"quittance/schemas/mapping"
 )
 
 // tell sends a message that is no code and returns its id.
@@ -39,23 +37,23 @@ func TestWhatAnAddressGets(t *testing.T) {
 
 func (w *world) limits(to string) {
 	for n := range messages.PerHour {
-		w.await(w.tell(messages.Receipt, provider.ChannelEmail, to, "s"+strconv.Itoa(n)), deliveries.StateDelivered, "")
+		w.await(w.tell(messages.Reversed, provider.ChannelEmail, to, "s"+strconv.Itoa(n)), deliveries.StateDelivered, "")
 	}
-	waits := w.tell(messages.Receipt, provider.ChannelEmail, to, "waits")
+	waits := w.tell(messages.Reversed, provider.ChannelEmail, to, "waits")
 	w.await(waits, deliveries.StateWaiting, "limited")
 	w.await(w.tell(messages.NewPasskey, provider.ChannelEmail, to, "lapses"), deliveries.StateExhausted, "limited")
 	w.await(w.send(provider.ChannelEmail, to, "a code", "121212"), deliveries.StateDelivered, "")
-	w.await(w.tell(messages.Receipt, provider.ChannelEmail, "idle@example.org", "other"), deliveries.StateDelivered, "")
+	w.await(w.tell(messages.Reversed, provider.ChannelEmail, "idle@example.org", "other"), deliveries.StateDelivered, "")
 	w.Advance(time.Hour + time.Minute)
 	w.await(waits, deliveries.StateDelivered, "")
 	for n := messages.PerHour + 1; n < messages.PerDay; n++ {
 		if n == 2*messages.PerHour {
 			w.Advance(time.Hour + time.Minute)
 		}
-		w.await(w.tell(messages.Receipt, provider.ChannelEmail, to, "s"+strconv.Itoa(n)), deliveries.StateDelivered, "")
+		w.await(w.tell(messages.Reversed, provider.ChannelEmail, to, "s"+strconv.Itoa(n)), deliveries.StateDelivered, "")
 	}
 	w.Advance(time.Hour + time.Minute)
-	day := w.tell(messages.Receipt, provider.ChannelEmail, to, "of the day")
+	day := w.tell(messages.Reversed, provider.ChannelEmail, to, "of the day")
 	w.await(day, deliveries.StateWaiting, "limited")
 	w.Advance(22 * time.Hour)
 	w.await(day, deliveries.StateDelivered, "")
@@ -65,40 +63,35 @@ func (w *world) suppressed() {
 	t := w.t
 	const gone = "gone@example.org"
 	w.sim.Control("mail", `{"status":550,"times":1}`)
-	w.await(w.tell(messages.Receipt, provider.ChannelEmail, gone, "bounces"), deliveries.StateExhausted, "refused:smtp_550")
-	w.await(w.tell(messages.Receipt, provider.ChannelEmail, gone, "not sent"), deliveries.StateExhausted, "suppressed")
+	w.await(w.tell(messages.Reversed, provider.ChannelEmail, gone, "bounces"), deliveries.StateExhausted, "refused:smtp_550")
+	w.await(w.tell(messages.Reversed, provider.ChannelEmail, gone, "not sent"), deliveries.StateExhausted, "suppressed")
 	w.await(w.send(provider.ChannelEmail, gone, "code", "343434"), deliveries.StateDelivered, "")
 	if err := w.sender.Reached(t.Context(), provider.ChannelEmail, "GONE@example.org", w.Now()); err != nil {
 		t.Fatal(err)
 	}
-	w.await(w.tell(messages.Receipt, provider.ChannelEmail, gone, "sent again"), deliveries.StateDelivered, "")
+	w.await(w.tell(messages.Reversed, provider.ChannelEmail, gone, "sent again"), deliveries.StateDelivered, "")
 
 	// A server that refuses for another reason says nothing of the mailbox.
 	w.sim.Control("mail", `{"status":554,"times":1}`)
-	w.await(w.tell(messages.Receipt, provider.ChannelEmail, "here@example.org", "refused"), deliveries.StateExhausted, "refused:smtp_554")
-	w.await(w.tell(messages.Receipt, provider.ChannelEmail, "here@example.org", "taken"), deliveries.StateDelivered, "")
+	w.await(w.tell(messages.Reversed, provider.ChannelEmail, "here@example.org", "refused"), deliveries.StateExhausted, "refused:smtp_554")
+	w.await(w.tell(messages.Reversed, provider.ChannelEmail, "here@example.org", "taken"), deliveries.StateDelivered, "")
 
 	for n := range 3 {
 		w.sim.Control("sms", `{"refuse":"unknown","times":1}`)
-		w.await(w.tell(messages.Receipt, provider.ChannelSMS, number, "unknown "+strconv.Itoa(n)), deliveries.StateExhausted, "refused:EC_UNKNOWN_SUBSCRIBER")
+		w.await(w.tell(messages.Reversed, provider.ChannelSMS, number, "unknown "+strconv.Itoa(n)), deliveries.StateExhausted, "refused:EC_UNKNOWN_SUBSCRIBER")
 	}
-	w.await(w.tell(messages.Receipt, provider.ChannelSMS, number, "a fourth"), deliveries.StateExhausted, "suppressed")
+	w.await(w.tell(messages.Reversed, provider.ChannelSMS, number, "a fourth"), deliveries.StateExhausted, "suppressed")
 }
 
 // A receipt that was not sent when its payment was reversed is not sent.
 func (w *world) reversedMeanwhile() {
-	t := w.t
+	s := w.paid("chs_given_back", checkout.Customer{Name: "A"})
+	w.project(s)
 	w.sim.Control("mail", `{"status":451,"times":1}`)
 	id := w.tell(messages.Receipt, provider.ChannelEmail, "late@example.org", "chs_given_back")
 	w.await(id, deliveries.StateWaiting, "busy:smtp_451")
-	s := checkout.Session{ID: "chs_given_back", Status: checkout.StatusCompleted, Sequence: 4, ReversedAt: w.Now()}
-	value, err := w.Codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt_4", Type: checkout.EventReversed, SessionID: s.ID, Sequence: 4, OccurredAt: w.Now(), Session: s}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sessions.NewStore(w.Pool).Apply(t.Context(), []sessions.Snapshot{{Session: s, Value: value}}, nil); err != nil {
-		t.Fatal(err)
-	}
+	s.ReversedAt, s.Sequence = w.Now(), 4
+	w.project(s)
 	w.Advance(2 * time.Minute)
 	w.await(id, deliveries.StateExhausted, "reversed")
 }

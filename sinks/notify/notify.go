@@ -20,9 +20,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
+	"quittance/checkout/money"
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
+	"quittance/internal/kafka/consume"
 	"quittance/internal/notify"
+	"quittance/internal/papers"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/secret"
@@ -73,6 +76,9 @@ const (
 	faultReversed   = "reversed"       // the money of its payment was given back meanwhile
 	outcomeAccepted = "accepted"       // by the provider; an outcome and no fault
 	faultInterrupt  = "interrupted"    // at shutdown; the result is unknown
+	faultBehind     = "behind"         // the read model does not have the payment yet
+	behindPause     = 50 * time.Millisecond
+	behindTries     = 40               // with behindPause
 	retryDatabase   = 5 * time.Second  // until Postgres is back, for a message of a kind with Once
 	retryConfig     = 30 * time.Second // until somebody mends the installation
 	erasePatience   = 2 * time.Second  // to delete a key, which the sweep does otherwise
@@ -81,7 +87,7 @@ const (
 
 // outcomes lists the label of metrics.
 func outcomes() []string {
-	all := []string{outcomeAccepted, faultExpired, faultNotAgain, faultNoProvider, faultErased, faultDatabase, faultLocked, faultUnusable, faultLimited, faultSuppressed, faultReversed, faultInterrupt}
+	all := []string{outcomeAccepted, faultExpired, faultNotAgain, faultNoProvider, faultErased, faultDatabase, faultLocked, faultUnusable, faultLimited, faultSuppressed, faultReversed, faultBehind, faultInterrupt}
 	for _, f := range provider.Faults {
 		all = append(all, string(f))
 	}
@@ -98,6 +104,11 @@ type Personal interface {
 	Forget(ctx context.Context, messageID string) error
 }
 
+// Papers makes receipts: papers.Maker.
+type Papers interface {
+	Receipt(ctx context.Context, q papers.Request) (papers.Receipt, error)
+}
+
 // Config is what a Policy needs. Fields are required unless they say otherwise.
 type Config struct {
 	Codec     *schemas.Codec
@@ -105,6 +116,8 @@ type Config struct {
 	Templates *notify.Templates
 	Sends     *notify.Sends
 	Addresses *notify.Addresses
+	// Papers makes the receipts that e-mails have.
+	Papers Papers
 	// Session returns a session as the read model has it. The error wraps sessions.ErrNotFound
 	// while the read model does not have it.
 	Session func(ctx context.Context, id string) (checkout.Session, error)
@@ -124,8 +137,8 @@ type Policy struct {
 
 // NewPolicy makes the policy of the worker.
 func NewPolicy(cfg Config) (*Policy, error) {
-	if cfg.Codec == nil || cfg.Personal == nil || cfg.Templates == nil || cfg.Sends == nil || cfg.Addresses == nil || cfg.Session == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("messages: Codec, Personal, Templates, Sends, Addresses, Session, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Personal == nil || cfg.Templates == nil || cfg.Sends == nil || cfg.Addresses == nil || cfg.Session == nil || cfg.Papers == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("messages: Codec, Personal, Templates, Sends, Addresses, Papers, Session, Now, Log and Metrics are required")
 	}
 	cfg.Providers = maps.Clone(cfg.Providers)
 	with := promauto.With(cfg.Metrics)
@@ -226,6 +239,13 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 	if fault, wait := p.admit(ctx, m, kind, now); fault != "" {
 		return call.Result{Fault: fault, RetryAfter: wait}, 0
 	}
+	var files []provider.Attachment
+	if kind.OfPayment {
+		var fault string
+		if files, fault = p.receipts(ctx, m, channel); fault != "" {
+			return call.Result{Fault: fault}, 0
+		}
+	}
 	if kind.Once {
 		// After this line nobody sends the message again, unless it is definitely refused.
 		switch may, err := p.cfg.Sends.Begin(ctx, m.MessageID, kind, now); {
@@ -235,7 +255,7 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 			return call.Result{Fault: faultNotAgain}, 0
 		}
 	}
-	err = carrier.Send(ctx, provider.Message{ID: m.MessageID, To: private.To, Subject: text.Subject, Text: text.Body, At: m.OccurredAt, NotAfter: m.NotAfter})
+	err = carrier.Send(ctx, provider.Message{ID: m.MessageID, To: private.To, Subject: text.Subject, Text: text.Body, Attachments: files, At: m.OccurredAt, NotAfter: m.NotAfter})
 	if err == nil {
 		if !kind.Once {
 			p.note(ctx, m, p.cfg.Addresses.Sent(context.WithoutCancel(ctx), m.DestinationID, p.cfg.Now()))
@@ -257,20 +277,53 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 	return call.Result{Fault: string(e.Fault), Detail: e.Code, RetryAfter: e.RetryAfter}, 0
 }
 
-// admit returns the fault of a message that may not be sent now: its payment was reversed, or
-// its address gets nothing or nothing now. wait is the time until it gets something.
+// receipts returns the files of a message about a payment: in an e-mail the receipt of each due.
+// The fault says that the payment was reversed, or that its receipts cannot be made now.
+func (p *Policy) receipts(ctx context.Context, m *record.Message, channel provider.Channel) (files []provider.Attachment, fault string) {
+	s, err := p.cfg.Session(ctx, m.SessionID)
+	for n := 0; behind(s, err) && channel == provider.ChannelEmail && n < behindTries; n++ {
+		if !consume.Sleep(ctx, behindPause) {
+			return nil, call.FaultInterrupted
+		}
+		s, err = p.cfg.Session(ctx, m.SessionID)
+	}
+	switch {
+	case err == nil && !s.ReversedAt.IsZero():
+		return nil, faultReversed
+	case channel != provider.ChannelEmail && behind(s, err):
+		return nil, ""
+	case behind(s, err):
+		return nil, faultBehind
+	case err != nil:
+		return nil, p.database(ctx, err)
+	case channel != provider.ChannelEmail:
+		return nil, ""
+	}
+	for _, due := range s.Dues() {
+		r, err := p.cfg.Papers.Receipt(ctx, papers.Request{Session: s, TransactionID: due.TransactionID, Language: money.Language(m.Locale)})
+		if err != nil {
+			return nil, p.database(ctx, err)
+		}
+		pdf, err := r.PDF()
+		if err != nil { // the page of the receipt is in the text
+			p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a receipt is sent without its file", slog.String("message_id", m.MessageID), slog.Any("error", err))
+			continue
+		}
+		files = append(files, provider.Attachment{Name: r.Name + ".pdf", ContentType: papers.ContentType, Content: pdf})
+	}
+	return files, ""
+}
+
+// behind reports whether the read model does not have the payment of a session yet.
+func behind(s checkout.Session, err error) bool {
+	return errors.Is(err, sessions.ErrNotFound) || err == nil && s.Status != checkout.StatusCompleted
+}
+
+// admit returns the fault of a message that may not be sent now because its address gets
+// nothing, or nothing now. wait is the time until it gets something.
 func (p *Policy) admit(ctx context.Context, m *record.Message, kind notify.Kind, now time.Time) (fault string, wait time.Duration) {
 	if kind.Once {
 		return "", 0
-	}
-	if kind.OfPayment {
-		switch s, err := p.cfg.Session(ctx, m.SessionID); {
-		case errors.Is(err, sessions.ErrNotFound): // the read model is behind
-		case err != nil:
-			return p.database(ctx, err), 0
-		case !s.ReversedAt.IsZero():
-			return faultReversed, 0
-		}
 	}
 	switch a, err := p.cfg.Addresses.Admit(ctx, m.DestinationID, now); {
 	case err != nil:
@@ -327,7 +380,7 @@ func (p *Policy) forget(ctx context.Context, messageID string) {
 // called.
 func own(fault string) bool {
 	switch fault {
-	case faultNoProvider, faultDatabase, faultLocked:
+	case faultNoProvider, faultDatabase, faultLocked, faultBehind:
 		return true
 	}
 	return false

@@ -3,6 +3,7 @@ package notify_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -15,10 +16,14 @@ import (
 	"quittance/checkout"
 	"quittance/dev/simulator"
 	"quittance/internal/deliveries"
+	"quittance/internal/erp"
 	messages "quittance/internal/notify"
+	"quittance/internal/papers"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/provider/all"
+	"quittance/internal/receipts"
+	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/schemas"
@@ -117,7 +122,7 @@ func (w *world) config() delivery.WorkerConfig {
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	policy, err := notify.NewPolicy(notify.Config{
-		Codec: w.Codec, Personal: w.personal, Templates: texts, Sends: messages.NewSends(w.Pool), Addresses: messages.NewAddresses(w.Pool), Session: w.stored, Providers: w.providers, Now: w.Now, Log: log, Metrics: prometheus.NewRegistry(),
+		Codec: w.Codec, Personal: w.personal, Templates: texts, Sends: messages.NewSends(w.Pool), Addresses: messages.NewAddresses(w.Pool), Papers: w.papers(), Session: w.stored, Providers: w.providers, Now: w.Now, Log: log, Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -125,6 +130,41 @@ func (w *world) config() delivery.WorkerConfig {
 	cfg := w.Sender(notify.Registration(), policy)
 	cfg.History = deliveries.NewHistory(w.Kafka, w.Client, w.store)
 	return cfg
+}
+
+// agencies are those of the world: one.
+type agencies struct{}
+
+func (agencies) Agency(id string) (registry.Agency, bool) {
+	return registry.Agency{ID: id, Slug: "impots", Name: "Direction générale des impôts"}, true
+}
+
+func (agencies) Configured(string, bool, string, string) bool { return true }
+
+// noDues is for receipts, which ask no ERP.
+type noDues struct{}
+
+func (noDues) List(context.Context, string, bool, string) (erp.Answer, error) {
+	return erp.Answer{}, errors.New("a receipt asks an ERP")
+}
+
+// papers makes the receipts of the world.
+func (w *world) papers() *papers.Maker {
+	w.t.Helper()
+	if err := receipts.EnsureKeys(w.t.Context(), w.Pool, w.keys, deliverytest.Actor, w.Now()); err != nil {
+		w.t.Fatal(err)
+	}
+	tokens, err := receipts.NewStore(receipts.StoreConfig{Pool: w.Pool, Keys: w.keys, PublicURL: host})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	maker, err := papers.NewMaker(papers.Config{
+		Registry: agencies{}, Contacts: w.personal, Dues: noDues{}, Tokens: tokens, Base: host, Now: w.Now, Log: slog.New(slog.NewTextHandler(w.log, nil)),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return maker
 }
 
 // stored returns a session as the read model of the world has it.

@@ -22,7 +22,6 @@ import (
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/commands"
-	"quittance/internal/papers"
 	"quittance/internal/quota"
 	readmodel "quittance/internal/sessions"
 	"quittance/internal/tills"
@@ -65,7 +64,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	maker, err := papers.NewMaker(papers.Config{Registry: b.configuration(), Contacts: b.Personal, Dues: dues, Tokens: keys, Base: checkoutURL, Now: b.Now, Log: b.Log})
+	maker, err := b.papers()
 	if err != nil {
 		return err
 	}

@@ -128,10 +128,14 @@ func (b *Base) notify() error {
 			b.Log.LogAttrs(b.ctx, slog.LevelWarn, withoutProvider(c)) //nolint:sloglint // one text for start and doctor
 		}
 	}
+	maker, err := b.papers()
+	if err != nil {
+		return err
+	}
 	read := sessions.NewStore(b.Pool)
 	stored := func(ctx context.Context, id string) (checkout.Session, error) { return read.Stored(ctx, b.Codec, id) }
 	policy, err := notify.NewPolicy(notify.Config{
-		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool), Addresses: messages.NewAddresses(b.Pool), Session: stored, Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool), Addresses: messages.NewAddresses(b.Pool), Papers: maker, Session: stored, Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"quittance/internal/operation"
+	"quittance/internal/papers"
 	"quittance/internal/receipts"
 )
 
@@ -31,4 +32,20 @@ func (b *Base) receiptKeys() (*receipts.Store, error) {
 func (b *Base) agencySlug(agencyID string) string {
 	a, _ := b.Registry.Agency(agencyID)
 	return a.Slug
+}
+
+// papers returns the maker of notices and receipts, for roles that have opened the registry and
+// have a checkout URL.
+func (b *Base) papers() (*papers.Maker, error) {
+	dues, err := b.Dues()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := b.receiptKeys()
+	if err != nil {
+		return nil, err
+	}
+	return papers.NewMaker(papers.Config{
+		Registry: b.configuration(), Contacts: b.Personal, Dues: dues, Tokens: keys, Base: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.Now, Log: b.Log,
+	})
 }

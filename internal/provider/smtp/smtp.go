@@ -7,6 +7,7 @@
 package smtp
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -144,6 +145,11 @@ func (s *Server) message(m provider.Message) (*gomail.Msg, error) {
 	out.SetDateWithValue(m.At)
 	out.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: nobody answers it by a program
 	out.SetBodyString(gomail.TypeTextPlain, m.Text)
+	for _, a := range m.Attachments {
+		if out.AttachReader(a.Name, bytes.NewReader(a.Content), gomail.WithFileContentType(gomail.ContentType(a.ContentType))) != nil {
+			return nil, &provider.Error{Doing: doing, Fault: provider.FaultRefused, Code: "attachment"}
+		}
+	}
 	return out, nil
 }
 
