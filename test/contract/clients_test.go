@@ -50,7 +50,7 @@ var generators = []generator{
 	{"openapi-python-client", func(t *testing.T, dir string) []string {
 		t.Helper()
 		python := harness.Absolute(t, ".deps/clients/python/bin/python")
-		write(t, filepath.Join(dir, "config.yaml"), []byte("post_hooks: []\n"))
+		write(t, filepath.Join(dir, "config.yaml"), []byte("post_hooks: []\ncontent_type_overrides: {application/pdf: application/octet-stream}\n"))
 		// A warning tells that something is left out.
 		tool(t, dir, python, "-m", "openapi_python_client", "generate", "--path", "openapi.yaml", "--meta", "none", "--output-path", "client", "--config", "config.yaml", "--fail-on-warning")
 		return []string{python, copied(t, dir, "client.py")}
