@@ -179,7 +179,7 @@ func TestAnnouncements(t *testing.T) {
 // receipt that anybody can get from its page.
 func (w *world) files() {
 	t := w.t
-	answer, err := http.Get(w.sim.URL + "/inbox/mail") //nolint:noctx // of this process
+	answer, err := http.Get(w.sim.URL + "/inbox/mail")
 	if err != nil {
 		t.Fatal(err)
 	}
