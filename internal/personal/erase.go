@@ -50,10 +50,12 @@ func Adopt(batch *pgx.Batch, adopted map[string]string) {
 	}
 }
 
-// Delete adds the deletion of the data keys of sessions to a transaction of their sink.
+// Delete adds the deletion of the data keys of sessions, and of the messages about them, to a
+// transaction of their sink.
 func Delete(batch *pgx.Batch, sessionIDs []string) {
 	if len(sessionIDs) > 0 {
-		batch.Queue(`DELETE FROM personal_keys WHERE session_id = ANY($1)`, sessionIDs)
+		batch.Queue(`DELETE FROM personal_keys WHERE session_id = ANY($1)
+			OR session_id IN (SELECT event_id FROM deliveries WHERE session_id = ANY($1) AND starts_with(event_id, '`+MessagePrefix+`'))`, sessionIDs)
 	}
 }
 

@@ -65,13 +65,18 @@ func (w *world) paid(id string, c checkout.Customer) checkout.Session {
 // project writes sessions to the read model.
 func (w *world) project(all ...checkout.Session) {
 	w.t.Helper()
+	w.projected(false, all...)
+}
+
+func (w *world) projected(erased bool, all ...checkout.Session) {
+	w.t.Helper()
 	snapshots := make([]sessions.Snapshot, len(all))
 	for i, s := range all {
 		value, err := w.Codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt_" + s.ID, Type: checkout.EventCompleted, SessionID: s.ID, Sequence: s.Sequence, OccurredAt: w.Now(), Session: s}))
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		snapshots[i] = sessions.Snapshot{Session: s, Value: value}
+		snapshots[i] = sessions.Snapshot{Session: s, Value: value, Erased: erased}
 	}
 	if err := sessions.NewStore(w.Pool).Apply(w.t.Context(), snapshots, nil); err != nil {
 		w.t.Fatal(err)
@@ -167,6 +172,16 @@ func TestAnnouncements(t *testing.T) {
 	sms := w.received()
 	if len(sms) != 1 || sms[0].To != arrived || !strings.Contains(sms[0].Text, "Direction générale des impots : paiement de 5 075 FCFA recu le") || !strings.HasSuffix(sms[0].Text, host+"/c/chs_whole") {
 		t.Errorf("SMS: %+v", sms)
+	}
+	// Whoever erases the session erases what was written about it.
+	const keys = `SELECT count(*) FROM personal_keys k JOIN deliveries d ON d.event_id = k.session_id WHERE d.session_id = $1`
+	if n := w.count(keys, whole.ID); n == 0 {
+		t.Error("the session's messages have no keys before the erasure")
+	}
+	whole.Sequence, whole.CustomerSealed = 5, nil
+	w.projected(true, whole)
+	if n, other := w.count(keys, whole.ID), w.count(keys, citizen.ID); n != 0 || other == 0 {
+		t.Errorf("after the erasure %d keys of messages about the session are left, and %d of another", n, other)
 	}
 	for _, hidden := range []string{"066000001", "payeuse", "essai@"} {
 		if strings.Contains(strings.ToLower(w.log.String()), hidden) {

@@ -98,12 +98,12 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	p.Quit()
 	p = ingress(both)
 	second := create("order-2")
-	check(both, 1, "connector_accounts (1), webhook_secrets (1), open sessions (1, the last expires at", "`quittance secrets reseal` seals", "still needed")
+	check(both, 1, "connector_accounts (1), receipt_keys (2), webhook_secrets (1), open sessions (1, the last expires at", "`quittance secrets reseal` seals", "still needed")
 
 	if _, stderr, code := i.run(t, i.path, "secrets", "reseal", "--master-keys", both); code != 2 || !strings.Contains(stderr, "restart all of them with the new list") {
 		t.Errorf("without an answer reseal ends with %d and prints %s", code, stderr)
 	}
-	if counts := i.succeeds(t, i.path, "secrets", "reseal", "--master-keys", both, "--yes", "--json"); strings.Count(counts, `"sealed": 1`) != 2 || !strings.Contains(counts, `"unopened": 0`) {
+	if counts := i.succeeds(t, i.path, "secrets", "reseal", "--master-keys", both, "--yes", "--json"); strings.Count(counts, `"sealed": 1`) != 2 || strings.Count(counts, `"sealed": 2`) != 1 || !strings.Contains(counts, `"unopened": 0`) {
 		t.Errorf("counts: %s", counts)
 	}
 	marked := both + ":open"
