@@ -347,22 +347,28 @@ func (c *content) choices(v View) {
 	}
 }
 
+// message returns the page's own text for a fault.
+func (c *content) message(e FieldError) string {
+	text := c.W.Errors[e.Code]
+	switch e.Code {
+	case ErrorOperatorOther:
+		return fmt.Sprintf(text, cmp.Or(c.W.Offers[e.Offer], e.Offer), c.OfferLabel)
+	case ErrorRefused:
+		next := c.W.PayAgain
+		if !definite[e.Failure] {
+			next = fmt.Sprintf(c.W.FailKeep, c.Reference)
+		}
+		return fmt.Sprintf(text, c.W.failure(e.Failure), next)
+	case ErrorReferencePaused:
+		return fmt.Sprintf(text, max(e.Minutes, 1))
+	default:
+		return cmp.Or(text, c.W.Errors[ErrorTryAgain])
+	}
+}
+
 func (c *content) faults(v View) {
 	for _, e := range v.Errors {
-		if e.Code == ErrorOperatorOther && e.Message == "" {
-			e.Message = fmt.Sprintf(c.W.Errors[e.Code], cmp.Or(c.W.Offers[e.Offer], e.Offer), c.OfferLabel)
-		}
-		if e.Message == "" && e.Code == ErrorRefused {
-			again := c.W.PayAgain
-			if !definite[e.Failure] {
-				again = fmt.Sprintf(c.W.FailKeep, c.Reference)
-			}
-			e.Message = fmt.Sprintf(c.W.Errors[e.Code], c.W.failure(e.Failure), again)
-		}
-		if e.Message == "" && e.Code == ErrorReferencePaused {
-			e.Message = fmt.Sprintf(c.W.Errors[e.Code], max(e.Minutes, 1))
-		}
-		e.Message = cmp.Or(e.Message, c.W.Errors[e.Code], c.W.Errors[ErrorTryAgain])
+		e.Message = cmp.Or(e.Message, c.message(e))
 		// The summary links only to a field that is on the page.
 		switch {
 		case e.Field == FieldPhone && v.State == StatePhone:

@@ -323,7 +323,8 @@ type Citizen struct {
 }
 
 // Enter signs in with a code, and returns the session's secret. Sessions that the browser had
-// before end with it, or the code stays valid. The first sign-in of an address makes the account. The error of a code that does not fit is ErrCodeInvalid.
+// before end with it, or the code stays valid. The first sign-in of an address makes the
+// account. The error of a code that does not fit is ErrCodeInvalid.
 func (s *Store) Enter(ctx context.Context, a contact.Address, browser secret.Text, code string, locale money.Language, before ...secret.Text) (token secret.Text, c Citizen, err error) {
 	now := s.cfg.Now().UTC()
 	address := s.hash(a)

@@ -26,9 +26,7 @@ func (r *Receipt) Tally() (tally.Key, tally.Count) {
 
 // TallyReceipts returns the sums of all receipts of movements that occurred before a time.
 func (s *Store) TallyReceipts(ctx context.Context, before time.Time) (tally.Tally, error) {
-	return s.tally(ctx, `SELECT livemode, currency, movement, toInt64(count()), sum(total_amount)
-		FROM receipt_rows FINAL WHERE occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, movement
-		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
+	return s.tallyRows(ctx, receiptTable, "movement", "total_amount", "occurred_at", before)
 }
 
 // Tally returns the expected money's part of a sum. Its status is the state.
@@ -38,9 +36,7 @@ func (e *Expected) Tally() (tally.Key, tally.Count) {
 
 // TallyExpected returns the sums of all expected money that was recorded before a time.
 func (s *Store) TallyExpected(ctx context.Context, before time.Time) (tally.Tally, error) {
-	return s.tally(ctx, `SELECT livemode, currency, state, toInt64(count()), sum(gross)
-		FROM expected_money FINAL WHERE occurred_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, state
-		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
+	return s.tallyRows(ctx, expectedTable, "state", "gross", "occurred_at", before)
 }
 
 // Tally returns the line's part of a sum. Its status is the kind.
@@ -50,9 +46,15 @@ func (l *Line) Tally() (tally.Key, tally.Count) {
 
 // TallyLines returns the sums of all lines of statements that were imported before a time.
 func (s *Store) TallyLines(ctx context.Context, before time.Time) (tally.Tally, error) {
-	return s.tally(ctx, `SELECT livemode, currency, kind, toInt64(count()), sum(net_amount)
-		FROM statement_lines FINAL WHERE imported_at < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, kind
-		SETTINGS do_not_merge_across_partitions_select_final = 1`, before)
+	return s.tallyRows(ctx, lineTable, "kind", "net_amount", "imported_at", before)
+}
+
+// tallyRows returns the sums of a table by a column, of the rows whose time is before another.
+// The versions of a row of these tables are in one partition.
+func (s *Store) tallyRows(ctx context.Context, t table, status, amount, at string, before time.Time) (tally.Tally, error) {
+	return s.tally(ctx, fmt.Sprintf(`SELECT livemode, currency, %[2]s, toInt64(count()), sum(%[3]s)
+		FROM %[1]s FINAL WHERE %[4]s < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, %[2]s
+		SETTINGS do_not_merge_across_partitions_select_final = 1`, t.name, status, amount, at), before)
 }
 
 func (s *Store) tally(ctx context.Context, query string, before time.Time) (tally.Tally, error) {

@@ -118,10 +118,6 @@ func expectSession(e checkout.Event, kind journal.ExpectedKind, state journal.Ex
 	}
 	out := expectCollection(e, kind, state, approved)
 	out.CaseID = e.Detail[checkout.DetailCaseID]
-	out.Gross, out.Fee = 0, 0
-	for _, due := range s.Dues() {
-		out.Gross, out.Fee = out.Gross+due.Amount+due.Fee, out.Fee+due.Fee
-	}
 	if kind == journal.ExpectedGivenBack {
 		out.Gross, out.Fee = -out.Gross, -out.Fee
 		out.Reason, out.Reference = string(s.ReversalReason), s.ReversalRef

@@ -122,14 +122,13 @@ func (a *Announcer) Run(ctx context.Context) error {
 	return consume.Batch(ctx, a.consumer, a.decode, a.announce)
 }
 
-// news is what people are told of an event.
+// news is what people are told of an event. The zero value is nothing.
 type news struct {
-	event   checkout.Event
-	kind    notify.Kind
-	amount  int64 // minor units
-	money   string
-	at      time.Time
-	nothing bool
+	event    checkout.Event
+	kind     notify.Kind
+	amount   int64 // minor units
+	currency string
+	at       time.Time // of the payment, the reversal or the refund
 }
 
 func (a *Announcer) decode(rec *kgo.Record) (news, error) {
@@ -144,9 +143,9 @@ func (a *Announcer) decode(rec *kgo.Record) (news, error) {
 // payers anything, and partners tell them themselves.
 func newsOf(e checkout.Event) news {
 	s := e.Session
-	n := news{event: e, money: s.Currency, at: e.OccurredAt}
+	n := news{event: e, currency: s.Currency, at: e.OccurredAt}
 	if s.ID == "" || s.Cashin != nil {
-		return news{nothing: true}
+		return news{}
 	}
 	switch e.Type {
 	case checkout.EventCompleted:
@@ -160,11 +159,11 @@ func newsOf(e checkout.Event) news {
 		c := e.Case()
 		misfit := c.Kind == checkout.CaseLatePayment || c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseOrphan
 		if !misfit || c.Resolution != checkout.ResolutionRefund && c.Resolution != checkout.ResolutionCashReturned {
-			return news{nothing: true}
+			return news{}
 		}
-		n.kind, n.amount, n.money = notify.Refunded, c.Amount, c.Currency
+		n.kind, n.amount, n.currency = notify.Refunded, c.Amount, c.Currency
 	default:
-		return news{nothing: true}
+		return news{}
 	}
 	return n
 }
@@ -174,7 +173,7 @@ func (a *Announcer) announce(ctx context.Context, read []news, _ []consume.Move)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(announceAtOnce)
 	for _, n := range read {
-		if n.nothing {
+		if n.event.ID == "" {
 			continue
 		}
 		if !a.cfg.Now().Before(n.at.Add(n.kind.Life)) {
@@ -223,8 +222,8 @@ func (a *Announcer) message(n news, to contact.Address, lang money.Language) not
 	if !ok {
 		agency = "Administration" // one that the registry has no more
 	}
-	amount := strconv.FormatInt(n.amount, 10) + " " + n.money // of a currency that is not listed
-	if c, listed := money.Lookup(n.money); listed {
+	amount := strconv.FormatInt(n.amount, 10) + " " + n.currency // of a currency that is not listed
+	if c, listed := money.Lookup(n.currency); listed {
 		amount = c.Format(lang, n.amount)
 	}
 	m := notify.Message{

@@ -33,6 +33,7 @@ func TestWhatAnAddressGets(t *testing.T) {
 	w.limits("busy@example.org")
 	w.suppressed()
 	w.reversedMeanwhile()
+	w.agencyGone()
 }
 
 func (w *world) limits(to string) {
@@ -94,4 +95,13 @@ func (w *world) reversedMeanwhile() {
 	w.project(s)
 	w.Advance(2 * time.Minute)
 	w.await(id, deliveries.StateExhausted, "reversed")
+}
+
+// A receipt of an agency that the registry has no more cannot be made. The letter leads to its
+// page, and waited in vain for a file before.
+func (w *world) agencyGone() {
+	s := w.paid("chs_gone", checkout.Customer{Name: "A"})
+	s.TenantID = "gone"
+	w.project(s)
+	w.await(w.tell(messages.Receipt, provider.ChannelEmail, "waits@example.org", s.ID), deliveries.StateDelivered, "")
 }

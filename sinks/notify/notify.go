@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
+	"quittance/checkout/document"
 	"quittance/checkout/money"
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
@@ -280,32 +281,36 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 // receipts returns the files of a message about a payment: in an e-mail the receipt of each due.
 // The fault says that the payment was reversed, or that its receipts cannot be made now.
 func (p *Policy) receipts(ctx context.Context, m *record.Message, channel provider.Channel) (files []provider.Attachment, fault string) {
+	email := channel == provider.ChannelEmail
 	s, err := p.cfg.Session(ctx, m.SessionID)
-	for n := 0; behind(s, err) && channel == provider.ChannelEmail && n < behindTries; n++ {
+	for n := 0; email && behind(s, err) && n < behindTries; n++ {
 		if !consume.Sleep(ctx, behindPause) {
 			return nil, call.FaultInterrupted
 		}
 		s, err = p.cfg.Session(ctx, m.SessionID)
 	}
 	switch {
-	case err == nil && !s.ReversedAt.IsZero():
-		return nil, faultReversed
-	case channel != provider.ChannelEmail && behind(s, err):
-		return nil, ""
-	case behind(s, err):
+	case behind(s, err) && email:
 		return nil, faultBehind
+	case behind(s, err):
+		return nil, "" // an SMS has no file, and is sent without a look at the payment
 	case err != nil:
 		return nil, p.database(ctx, err)
-	case channel != provider.ChannelEmail:
+	case !s.ReversedAt.IsZero():
+		return nil, faultReversed
+	case !email:
 		return nil, ""
 	}
 	for _, due := range s.Dues() {
 		r, err := p.cfg.Papers.Receipt(ctx, papers.Request{Session: s, TransactionID: due.TransactionID, Language: money.Language(m.Locale)})
-		if err != nil {
+		if err != nil && !errors.Is(err, document.ErrIncomplete) {
 			return nil, p.database(ctx, err)
 		}
-		pdf, err := r.PDF()
-		if err != nil { // the page of the receipt is in the text
+		var pdf []byte
+		if err == nil {
+			pdf, err = r.PDF()
+		}
+		if err != nil { // the text has the address of the receipt's page
 			p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a receipt is sent without its file", slog.String("message_id", m.MessageID), slog.Any("error", err))
 			continue
 		}
@@ -410,7 +415,7 @@ func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) deliver
 	case !known || p.cfg.Codec.Decode(d.Body, &m) != nil:
 		return exhausted
 	case r.Fault == faultLimited && kind.Money:
-		// It waits for its address, however often.
+		// Kind.Retries are for failures. They do not bound the wait for the address's limits.
 		if next := now.Add(r.RetryAfter); next.Before(m.NotAfter) {
 			return delivery.Verdict{Outcome: deliveries.OutcomeFailed, NextAttemptAt: next}
 		}

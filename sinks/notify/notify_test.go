@@ -136,6 +136,9 @@ func (w *world) config() delivery.WorkerConfig {
 type agencies struct{}
 
 func (agencies) Agency(id string) (registry.Agency, bool) {
+	if id != "agency" {
+		return registry.Agency{}, false
+	}
 	return registry.Agency{ID: id, Slug: "impots", Name: "Direction générale des impôts"}, true
 }
 

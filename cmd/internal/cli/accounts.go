@@ -30,11 +30,7 @@ func listAccounts() Command {
 		Use: "list [AGENCY]", Short: "List the accounts of an agency, or of all", JSON: "the list", Args: cobra.MaximumNArgs(1),
 		Examples: []string{"accounts list impots", "accounts list --json"},
 		Operate: func(ctx context.Context, m *Meta) error {
-			agency := ""
-			if len(m.args) > 0 {
-				agency = m.args[0]
-			}
-			list, err := registry.ListStatementAccounts(ctx, m.pool, agency)
+			list, err := registry.ListStatementAccounts(ctx, m.pool, m.argument(""))
 			if err != nil {
 				return err
 			}

@@ -209,6 +209,14 @@ type failedError struct{ error }
 
 func (e *failedError) Unwrap() error { return e.error }
 
+// argument returns the only argument of a command that takes at most one.
+func (m *Meta) argument(otherwise string) string {
+	if len(m.args) == 0 {
+		return otherwise
+	}
+	return m.args[0]
+}
+
 // usageError describes what is wrong with a command line.
 type usageError struct{ text string }
 

@@ -59,9 +59,7 @@ func (p Program) doctor() Command {
 			if len(p.Doctor) > 0 {
 				role = p.Doctor[0].Name
 			}
-			if len(m.args) > 0 {
-				role = m.args[0]
-			}
+			role = m.argument(role)
 			if i := slices.IndexFunc(p.Doctor, func(r DoctorRole) bool { return r.Name == role }); i >= 0 {
 				return diagnose(ctx, m.Out, role, p.Doctor[i].Checks(m.Settings, m.cmd.Flags()))
 			}

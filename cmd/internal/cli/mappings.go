@@ -70,11 +70,7 @@ func listMappings() Command {
 		Use: "list [AGENCY]", Short: "List the mappings of an agency, or of all", JSON: "the list", Args: cobra.MaximumNArgs(1),
 		Examples: []string{"mappings list impots", "mappings list --json"},
 		Operate: func(ctx context.Context, m *Meta) error {
-			agency := ""
-			if len(m.args) > 0 {
-				agency = m.args[0]
-			}
-			list, err := registry.ListMappings(ctx, m.pool, agency)
+			list, err := registry.ListMappings(ctx, m.pool, m.argument(""))
 			if err != nil {
 				return err
 			}

@@ -115,10 +115,7 @@ func rebuildStores() Command {
 		},
 		Check: quiet,
 		Run: func(_ context.Context, m *Meta) error {
-			processor := processors[0]
-			if len(m.args) > 0 {
-				processor = m.args[0]
-			}
+			processor := m.argument(processors[0])
 			if !slices.Contains(processors, processor) {
 				return usage("no processor is called %q; there are %s", processor, strings.Join(processors, ", "))
 			}
