@@ -25,6 +25,7 @@ const (
 	TopicReferences         = "references"
 	TopicCases              = "cases.events"
 	TopicStatements         = "reconciliation.statements"
+	TopicReconciliation     = "reconciliation.events"
 	TopicPoisonCommands     = "checkout.commands.poison"
 	TopicPoisonCollections  = "collections.requests.poison"
 	TopicPoisonReadmodel    = "readmodel.poison"
@@ -87,6 +88,8 @@ func Topics() []Topic {
 	}
 	statements := effect(TopicStatements, 0, "agency, mode and account", "quittance.Statement")
 	statements.Records = append(statements.Records, "quittance.StatementLine")
+	reconciliation := effect(TopicReconciliation, 0, "agency, mode and account", "quittance.Finding")
+	reconciliation.Records = append(reconciliation.Records, "quittance.DayTotal", "quittance.MatchRun")
 	return append(Checkout.Topics(FamilyRecords{
 		Commands: []string{"quittance.Command"},
 		State: []string{
@@ -111,6 +114,7 @@ func Topics() []Topic {
 		// One partition: people make these events, and so the order is total.
 		Topic{Name: TopicCases, Partitions: 1, Key: "case_id", Records: []string{"quittance.Event"}},
 		statements,
+		reconciliation,
 		poison(TopicPoisonCollections),
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),

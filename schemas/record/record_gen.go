@@ -3590,6 +3590,375 @@ func (r *StatementLine) readFrom(d *reader) {
 	}
 }
 
+// Finding: What a run of the matcher found of some rows, or the end of it (reconciliation.events): a match, a proposal or a break. A match with very many rows is several records with the same id.
+type Finding struct {
+	RunID    string
+	TenantID string
+	Livemode bool
+	// code of the account
+	Account string
+	// hash of the sorted ids of its rows; of a break also of its account and kind
+	FindingID string
+	// match, proposal, break
+	Type string
+	// open, or how it ended: superseded (a match), withdrawn (a proposal), cleared (a break), resolved (by people)
+	State string
+	// receipt: money and a line of its operator; settlement: lines of operators and a line of the bank
+	Hop string
+	// the rule that found it, such as operator_ref
+	Stage string
+	// of a break, such as missing_line
+	Kind string
+	// reference that both sides have
+	Key string
+	// of a break, in a few words
+	Reason string
+	// what a proposal or a break asks of a person
+	Action string
+	// earliest local day of its rows, such as 2026-11-21
+	Day      string
+	Currency string
+	// minor units; of a break the lines less the sources
+	Amount int64
+	// sorted ids of expected money, or of lines of operators
+	Sources []string
+	// sorted ids of lines of statements
+	Lines []string
+	// rows with the same reference that were no candidates
+	NotTaken []string
+	Part     int32
+	// how many records have the rows together
+	Parts int32
+	// version of the rules
+	Rule int32
+	// case in which people agreed
+	CaseID string
+	// what they agreed on
+	Resolution string
+	At         time.Time
+}
+
+func (r *Finding) fromNative(m map[string]any) {
+	r.RunID = from[string](m["run_id"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Account = from[string](m["account"])
+	r.FindingID = from[string](m["finding_id"])
+	r.Type = from[string](m["type"])
+	r.State = from[string](m["state"])
+	r.Hop = from[string](m["hop"])
+	r.Stage = from[string](m["stage"])
+	r.Kind = fromNullable[string]("string", m["kind"])
+	r.Key = fromNullable[string]("string", m["key"])
+	r.Reason = fromNullable[string]("string", m["reason"])
+	r.Action = fromNullable[string]("string", m["action"])
+	r.Day = from[string](m["day"])
+	r.Currency = from[string](m["currency"])
+	r.Amount = from[int64](m["amount"])
+	r.Sources = fromList[string](m["sources"])
+	r.Lines = fromList[string](m["lines"])
+	r.NotTaken = fromList[string](m["not_taken"])
+	r.Part = from[int32](m["part"])
+	r.Parts = from[int32](m["parts"])
+	r.Rule = from[int32](m["rule"])
+	r.CaseID = fromNullable[string]("string", m["case_id"])
+	r.Resolution = fromNullable[string]("string", m["resolution"])
+	r.At = from[time.Time](m["at"])
+}
+
+func (r *Finding) appendTo(b []byte) []byte {
+	b = appendString(b, r.RunID)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.Account)
+	b = appendString(b, r.FindingID)
+	b = appendString(b, r.Type)
+	b = appendString(b, r.State)
+	b = appendString(b, r.Hop)
+	b = appendString(b, r.Stage)
+	if r.Kind != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Kind)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Key != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Key)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Action != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Action)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendString(b, r.Day)
+	b = appendString(b, r.Currency)
+	b = appendLong(b, r.Amount)
+	if len(r.Sources) > 0 {
+		b = appendLong(b, int64(len(r.Sources)))
+		for i := range r.Sources {
+			b = appendString(b, r.Sources[i])
+		}
+	}
+	b = append(b, 0)
+	if len(r.Lines) > 0 {
+		b = appendLong(b, int64(len(r.Lines)))
+		for i := range r.Lines {
+			b = appendString(b, r.Lines[i])
+		}
+	}
+	b = append(b, 0)
+	if len(r.NotTaken) > 0 {
+		b = appendLong(b, int64(len(r.NotTaken)))
+		for i := range r.NotTaken {
+			b = appendString(b, r.NotTaken[i])
+		}
+	}
+	b = append(b, 0)
+	b = appendInt(b, r.Part)
+	b = appendInt(b, r.Parts)
+	b = appendInt(b, r.Rule)
+	if r.CaseID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CaseID)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Resolution != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Resolution)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendTime(b, r.At)
+	return b
+}
+
+func (r *Finding) readFrom(d *reader) {
+	*r = Finding{}
+	r.RunID = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Account = d.readString()
+	r.FindingID = d.readString()
+	r.Type = d.readString()
+	r.State = d.readString()
+	r.Hop = d.readString()
+	r.Stage = d.readString()
+	if d.present() {
+		r.Kind = d.readString()
+	}
+	if d.present() {
+		r.Key = d.readString()
+	}
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	if d.present() {
+		r.Action = d.readString()
+	}
+	r.Day = d.readString()
+	r.Currency = d.readString()
+	r.Amount = d.readLong()
+	for d.item() {
+		r.Sources = append(r.Sources, d.readString())
+	}
+	for d.item() {
+		r.Lines = append(r.Lines, d.readString())
+	}
+	for d.item() {
+		r.NotTaken = append(r.NotTaken, d.readString())
+	}
+	r.Part = d.readInt()
+	r.Parts = d.readInt()
+	r.Rule = d.readInt()
+	if d.present() {
+		r.CaseID = d.readString()
+	}
+	if d.present() {
+		r.Resolution = d.readString()
+	}
+	r.At = d.readTime()
+}
+
+// DayTotal: Sums of a local day of an account (reconciliation.events). A later one of the same day replaces it.
+type DayTotal struct {
+	RunID    string
+	TenantID string
+	Livemode bool
+	// code of the account
+	Account string
+	// local day such as 2026-11-21
+	Day      string
+	Currency string
+	// number of entries of expected money; of a bank account, of lines that settle to it
+	Sources int64
+	// their sum in minor units, given back money subtracted
+	SourcesAmount int64
+	// number of lines of statements
+	Lines int64
+	// their gross sum
+	LinesAmount int64
+	// what the operator kept of it
+	LinesFee int64
+	// sources without a match
+	OpenSources       int64
+	OpenSourcesAmount int64
+	// lines without a match
+	OpenLines       int64
+	OpenLinesAmount int64
+	At              time.Time
+}
+
+func (r *DayTotal) fromNative(m map[string]any) {
+	r.RunID = from[string](m["run_id"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Account = from[string](m["account"])
+	r.Day = from[string](m["day"])
+	r.Currency = from[string](m["currency"])
+	r.Sources = from[int64](m["sources"])
+	r.SourcesAmount = from[int64](m["sources_amount"])
+	r.Lines = from[int64](m["lines"])
+	r.LinesAmount = from[int64](m["lines_amount"])
+	r.LinesFee = from[int64](m["lines_fee"])
+	r.OpenSources = from[int64](m["open_sources"])
+	r.OpenSourcesAmount = from[int64](m["open_sources_amount"])
+	r.OpenLines = from[int64](m["open_lines"])
+	r.OpenLinesAmount = from[int64](m["open_lines_amount"])
+	r.At = from[time.Time](m["at"])
+}
+
+func (r *DayTotal) appendTo(b []byte) []byte {
+	b = appendString(b, r.RunID)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.Account)
+	b = appendString(b, r.Day)
+	b = appendString(b, r.Currency)
+	b = appendLong(b, r.Sources)
+	b = appendLong(b, r.SourcesAmount)
+	b = appendLong(b, r.Lines)
+	b = appendLong(b, r.LinesAmount)
+	b = appendLong(b, r.LinesFee)
+	b = appendLong(b, r.OpenSources)
+	b = appendLong(b, r.OpenSourcesAmount)
+	b = appendLong(b, r.OpenLines)
+	b = appendLong(b, r.OpenLinesAmount)
+	b = appendTime(b, r.At)
+	return b
+}
+
+func (r *DayTotal) readFrom(d *reader) {
+	*r = DayTotal{}
+	r.RunID = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Account = d.readString()
+	r.Day = d.readString()
+	r.Currency = d.readString()
+	r.Sources = d.readLong()
+	r.SourcesAmount = d.readLong()
+	r.Lines = d.readLong()
+	r.LinesAmount = d.readLong()
+	r.LinesFee = d.readLong()
+	r.OpenSources = d.readLong()
+	r.OpenSourcesAmount = d.readLong()
+	r.OpenLines = d.readLong()
+	r.OpenLinesAmount = d.readLong()
+	r.At = d.readTime()
+}
+
+// MatchRun: The end of a run of the matcher over an account: the last record of its transaction (reconciliation.events).
+type MatchRun struct {
+	RunID    string
+	TenantID string
+	Livemode bool
+	// code of the account
+	Account string
+	// local day for which it ran
+	Today string
+	// earliest local day of a source that still waits for its line; today if none waits
+	Horizon string
+	// version of the rules
+	Rule int32
+	// offset, in decimal, by topic/partition: the run read the rows of the records below it
+	Watermarks map[string]string
+	// rows that it read
+	Rows int64
+	// new ones
+	Matches int64
+	// new ones
+	Proposals int64
+	// new ones
+	Breaks int64
+	// findings that it ended
+	Ended int64
+	At    time.Time
+}
+
+func (r *MatchRun) fromNative(m map[string]any) {
+	r.RunID = from[string](m["run_id"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Account = from[string](m["account"])
+	r.Today = from[string](m["today"])
+	r.Horizon = from[string](m["horizon"])
+	r.Rule = from[int32](m["rule"])
+	r.Watermarks = fromStringMap(m["watermarks"])
+	r.Rows = from[int64](m["rows"])
+	r.Matches = from[int64](m["matches"])
+	r.Proposals = from[int64](m["proposals"])
+	r.Breaks = from[int64](m["breaks"])
+	r.Ended = from[int64](m["ended"])
+	r.At = from[time.Time](m["at"])
+}
+
+func (r *MatchRun) appendTo(b []byte) []byte {
+	b = appendString(b, r.RunID)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.Account)
+	b = appendString(b, r.Today)
+	b = appendString(b, r.Horizon)
+	b = appendInt(b, r.Rule)
+	b = appendMap(b, r.Watermarks)
+	b = appendLong(b, r.Rows)
+	b = appendLong(b, r.Matches)
+	b = appendLong(b, r.Proposals)
+	b = appendLong(b, r.Breaks)
+	b = appendLong(b, r.Ended)
+	b = appendTime(b, r.At)
+	return b
+}
+
+func (r *MatchRun) readFrom(d *reader) {
+	*r = MatchRun{}
+	r.RunID = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Account = d.readString()
+	r.Today = d.readString()
+	r.Horizon = d.readString()
+	r.Rule = d.readInt()
+	r.Watermarks = d.readMap()
+	r.Rows = d.readLong()
+	r.Matches = d.readLong()
+	r.Proposals = d.readLong()
+	r.Breaks = d.readLong()
+	r.Ended = d.readLong()
+	r.At = d.readTime()
+}
+
 const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"by_reference","type":"boolean"}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]},{"default":0,"name":"again","type":"int"}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"cancelled_by","type":["null","string"]},{"default":[],"name":"refusals","type":{"items":{"fields":[{"name":"collection_id","type":"string"},{"name":"failure_code","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Refusal","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -3774,7 +4143,31 @@ func (*StatementLine) Name() string { return "quittance.StatementLine" }
 // Schema is the Avro schema with every named type expanded.
 func (*StatementLine) Schema() string { return schemaStatementLine }
 
+const schemaFinding = `{"fields":[{"name":"run_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"finding_id","type":"string"},{"name":"type","type":"string"},{"name":"state","type":"string"},{"name":"hop","type":"string"},{"name":"stage","type":"string"},{"default":null,"name":"kind","type":["null","string"]},{"default":null,"name":"key","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"action","type":["null","string"]},{"name":"day","type":"string"},{"name":"currency","type":"string"},{"name":"amount","type":"long"},{"name":"sources","type":{"items":"string","type":"array"}},{"name":"lines","type":{"items":"string","type":"array"}},{"name":"not_taken","type":{"items":"string","type":"array"}},{"default":1,"name":"part","type":"int"},{"default":1,"name":"parts","type":"int"},{"name":"rule","type":"int"},{"default":null,"name":"case_id","type":["null","string"]},{"default":null,"name":"resolution","type":["null","string"]},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Finding","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*Finding) Name() string { return "quittance.Finding" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*Finding) Schema() string { return schemaFinding }
+
+const schemaDayTotal = `{"fields":[{"name":"run_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"day","type":"string"},{"name":"currency","type":"string"},{"name":"sources","type":"long"},{"name":"sources_amount","type":"long"},{"name":"lines","type":"long"},{"name":"lines_amount","type":"long"},{"name":"lines_fee","type":"long"},{"name":"open_sources","type":"long"},{"name":"open_sources_amount","type":"long"},{"name":"open_lines","type":"long"},{"name":"open_lines_amount","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"DayTotal","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*DayTotal) Name() string { return "quittance.DayTotal" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*DayTotal) Schema() string { return schemaDayTotal }
+
+const schemaMatchRun = `{"fields":[{"name":"run_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"today","type":"string"},{"name":"horizon","type":"string"},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"rows","type":"long"},{"name":"matches","type":"long"},{"name":"proposals","type":"long"},{"name":"breaks","type":"long"},{"name":"ended","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"MatchRun","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*MatchRun) Name() string { return "quittance.MatchRun" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*MatchRun) Schema() string { return schemaMatchRun }
+
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}}
 }
