@@ -77,7 +77,7 @@ func clientRights() map[string][]kafka.Right {
 		"readmodel":          slices.Concat(consumes("readmodel"), write(schemas.TopicPoisonReadmodel)),
 		"journal":            slices.Concat(consumes("journal"), write(schemas.TopicPoisonJournal)),
 		ClientMigrate:        topics(kmsg.ACLOperationCreate, allTopics()...),
-		ClientOperator: slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases, schemas.TopicStatements, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal),
+		ClientOperator: slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal),
 			write(schemas.TopicStatements), transact(intake.TransactionalIDs)),
 	}
 	own[ClientMigrate] = append(own[ClientMigrate], topics(kmsg.ACLOperationAlterConfigs, allTopics()...)...)
