@@ -76,6 +76,10 @@
 // Package match decides which line of a statement proves which expected money. It is pure. Package
 // internal/statements reads the files. Nothing runs match yet.
 //
+// Package chain has the canonical form of a payment's chain of ids, from the due to the line of
+// the bank, the root over the rows of a closed period, and proofs that a row is one of them. It
+// is pure. Nothing closes periods yet.
+//
 // # For analysts
 //
 // Views, all with session_id and with the columns of the integration contract. Every
