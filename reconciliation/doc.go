@@ -74,7 +74,10 @@
 // other content is a second row.
 //
 // Package match decides which line of a statement proves which expected money. It is pure. Package
-// internal/statements reads the files. Nothing runs match yet.
+// internal/statements reads the files. Package matcher runs match over the accounts and writes
+// reconciliation.events. From these the sink journal writes the tables matches, breaks (with
+// proposals), day_totals and match_runs. Each record of a match or a break is a row, also the one
+// that ends it, so the rows below an offset never change.
 //
 // Package chain has the canonical form of a payment's chain of ids, from the due to the line of
 // the bank, the root over the rows of a closed period, and proofs that a row is one of them. It

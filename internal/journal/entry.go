@@ -21,10 +21,12 @@ const (
 	EntryTypeCall EntryType = "call"
 	// EntryTypeStatement is a line of an operator's or a bank's statement.
 	EntryTypeStatement EntryType = "statement"
+	// EntryTypeFinding is a match, a proposal or a break of the matcher, or its end.
+	EntryTypeFinding EntryType = "finding"
 )
 
 // EntryTypes lists all types.
-var EntryTypes = []EntryType{EntryTypeEvent, EntryTypeDelivery, EntryTypeCall, EntryTypeStatement}
+var EntryTypes = []EntryType{EntryTypeEvent, EntryTypeDelivery, EntryTypeCall, EntryTypeStatement, EntryTypeFinding}
 
 // Entry is a row of the journal. Every field, above all ID and OccurredAt, is derived
 // from a Kafka record only, so the same record gives the same entry each time it is

@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS breaks
     reason           LowCardinality(String) COMMENT 'Of a break, in a few words',
     action           LowCardinality(String) COMMENT 'What it asks of a person: match, decide_approved, refund_request, explain',
     key              String COMMENT 'Reference that both sides have' CODEC(ZSTD),
-    day              Date COMMENT 'Earliest local day of its rows, in the time zone of the account',
+    day              Date COMMENT 'Latest local day of its rows; of a break the earliest',
 
     tenant_id        LowCardinality(String) COMMENT 'Agency',
     livemode         Bool COMMENT 'false for test accounts',

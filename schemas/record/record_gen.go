@@ -3615,7 +3615,7 @@ type Finding struct {
 	Reason string
 	// what a proposal or a break asks of a person
 	Action string
-	// earliest local day of its rows, such as 2026-11-21
+	// latest local day of its rows, such as 2026-11-21; of a break the earliest
 	Day      string
 	Currency string
 	// minor units; of a break the lines less the sources

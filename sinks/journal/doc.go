@@ -5,7 +5,8 @@
 // operator may report money of no known session several times: the event that opens its case
 // has the receipt and the expected money, and there is one. The lines of
 // reconciliation.statements become rows of statement_lines; a line that comes again in an
-// overlapping statement stays one row. It also copies the names of agencies and applications.
+// overlapping statement stays one row. What the matcher found (reconciliation.events) becomes rows of
+// matches, breaks, day_totals and match_runs. It also copies the names of agencies and applications.
 //
 // # Guarantees
 //

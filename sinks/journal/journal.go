@@ -51,7 +51,7 @@ const Group = "journal"
 
 // Topics returns what the sink reads.
 func Topics() []string {
-	return []string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicStatements}
+	return []string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicStatements, schemas.TopicReconciliation}
 }
 
 // Journal is the sink. Any number of them share the work.
@@ -126,13 +126,16 @@ func (j *Journal) Run(ctx context.Context) error {
 	return consume.Batch(ctx, j.consumer, j.decode, j.insert)
 }
 
-// item is what a record adds to the journal: an entry with its receipts, or a line. A
-// statement adds neither.
+// item is what a record adds to the journal: an entry with its receipts and expected money, a
+// line, a finding, the sums of a day, or a run. A statement adds nothing.
 type item struct {
 	entry    *journal.Entry
 	receipts []journal.Receipt
 	expected []journal.Expected
 	line     *journal.Line
+	finding  *journal.Finding
+	total    *journal.DayTotal
+	run      *journal.MatchRun
 }
 
 // decode returns the item of a record. The errors schemas.ErrUndecodable and
@@ -165,6 +168,10 @@ func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 		if out.line, err = j.fromStatements(r); err != nil {
 			return out, err
 		}
+	case schemas.TopicReconciliation:
+		if err := j.fromReconciliation(r, &out); err != nil {
+			return out, err
+		}
 	default:
 		var a record.Attempt
 		if err := j.cfg.Codec.Decode(r.Value, &a); err != nil {
@@ -186,13 +193,19 @@ func (i *item) validate() error {
 			return err
 		}
 	}
-	if i.line != nil {
+	switch {
+	case i.line != nil:
 		return i.line.Validate()
+	case i.finding != nil:
+		return i.finding.Validate()
+	case i.total != nil:
+		return i.total.Validate()
+	case i.run != nil:
+		return i.run.Validate()
+	case i.entry != nil:
+		return i.entry.Validate()
 	}
-	if i.entry == nil {
-		return nil
-	}
-	return i.entry.Validate()
+	return nil
 }
 
 // insert writes items. The consumer group stores the positions.
@@ -212,6 +225,8 @@ func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) er
 			j.entries.WithLabelValues(items[i].entry.Type).Inc()
 		case items[i].line != nil:
 			j.entries.WithLabelValues(journal.EntryTypeStatement).Inc()
+		case items[i].finding != nil:
+			j.entries.WithLabelValues(journal.EntryTypeFinding).Inc()
 		}
 		for _, r := range items[i].receipts {
 			j.receipts.WithLabelValues(r.Movement).Inc()
@@ -230,12 +245,24 @@ func (j *Journal) write(ctx context.Context, items []item) error {
 	var receipts []journal.Receipt
 	var expected []journal.Expected
 	var lines []journal.Line
+	var findings []journal.Finding
+	var totals []journal.DayTotal
+	var runs []journal.MatchRun
 	for i := range items {
 		if items[i].entry != nil {
 			entries = append(entries, *items[i].entry)
 		}
 		if items[i].line != nil {
 			lines = append(lines, *items[i].line)
+		}
+		if items[i].finding != nil {
+			findings = append(findings, *items[i].finding)
+		}
+		if items[i].total != nil {
+			totals = append(totals, *items[i].total)
+		}
+		if items[i].run != nil {
+			runs = append(runs, *items[i].run)
 		}
 		receipts = append(receipts, items[i].receipts...)
 		expected = append(expected, items[i].expected...)
@@ -249,5 +276,14 @@ func (j *Journal) write(ctx context.Context, items []item) error {
 	if err := j.cfg.Store.InsertExpected(ctx, expected); err != nil {
 		return err
 	}
-	return j.cfg.Store.InsertLines(ctx, lines)
+	if err := j.cfg.Store.InsertLines(ctx, lines); err != nil {
+		return err
+	}
+	if err := j.cfg.Store.InsertFindings(ctx, findings); err != nil {
+		return err
+	}
+	if err := j.cfg.Store.InsertDayTotals(ctx, totals); err != nil {
+		return err
+	}
+	return j.cfg.Store.InsertMatchRuns(ctx, runs)
 }

@@ -27,7 +27,7 @@ import (
 	"quittance/test/servers"
 )
 
-// world is an installation for one test: five topics, a codec and a journal.
+// world is an installation for one test: its topics, a codec and a journal.
 type world struct {
 	t     *testing.T
 	kafka kafka.Config
@@ -65,7 +65,7 @@ func newWorldAt(t *testing.T, address string) *world {
 	}
 	t.Cleanup(w.cl.Close)
 	w.admin = kadm.NewClient(w.cl)
-	for topic, partitions := range map[string]int32{schemas.TopicEvents: 3, schemas.TopicAttempts: 2, schemas.TopicCalls: 1, schemas.TopicCases: 1, schemas.TopicStatements: 2, schemas.TopicPoisonJournal: 1} {
+	for topic, partitions := range map[string]int32{schemas.TopicEvents: 3, schemas.TopicAttempts: 2, schemas.TopicCalls: 1, schemas.TopicCases: 1, schemas.TopicStatements: 2, schemas.TopicReconciliation: 2, schemas.TopicPoisonJournal: 1} {
 		servers.CreateTopic(t, w.admin, w.kafka.Prefix+topic, partitions, nil)
 	}
 	return w

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -33,9 +32,9 @@ func (j *Journal) fromStatements(r *kgo.Record) (*journal.Line, error) {
 
 // fromLine returns the row of a line.
 func fromLine(l *record.StatementLine, r *kgo.Record) (*journal.Line, error) {
-	day, err := time.Parse(time.DateOnly, l.Day)
+	day, err := dayOf(l.Day)
 	if err != nil {
-		return nil, fmt.Errorf("%w: line %s has the day %q", journal.ErrInvalidEntry, l.LineID, l.Day)
+		return nil, err
 	}
 	partition, offset, err := sourceOf(r)
 	if err != nil {

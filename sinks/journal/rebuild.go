@@ -27,25 +27,26 @@ const (
 type Rebuilt struct {
 	// Events, Cases, Attempts and Calls are the numbers of entries that were written. Cases
 	// are those of cases.events. Statements is the number of records of statements, lines
-	// included.
-	Events, Cases, Attempts, Calls, Statements int64
+	// included, and Reconciliation that of reconciliation.events.
+	Events, Cases, Attempts, Calls, Statements, Reconciliation int64
 	// Unreadable is the number of records that cannot be decoded or make no valid entry.
 	Unreadable int64
 	// Lines compare the events in Kafka with those in the journal, for all that occurred
 	// before the rebuild. Receipts compare the money of those events with the receipts, by
 	// movement instead of status. Expected compares it with the expected money, by state.
-	// StatementLines compare the lines of statements, by kind.
-	Lines, Receipts, Expected, StatementLines []tally.Line
+	// StatementLines compare the lines of statements, by kind. Findings compare those of the
+	// matcher and their ends.
+	Lines, Receipts, Expected, StatementLines, Findings []tally.Line
 }
 
 // Equal reports whether all sums agree.
 func (r Rebuilt) Equal() bool {
-	return tally.Equal(r.Lines) && tally.Equal(r.Receipts) && tally.Equal(r.Expected) && tally.Equal(r.StatementLines)
+	return tally.Equal(r.Lines) && tally.Equal(r.Receipts) && tally.Equal(r.Expected) && tally.Equal(r.StatementLines) && tally.Equal(r.Findings)
 }
 
 // Rebuild writes the entries, receipts and expected money of all events, events of cases,
-// attempts and calls that Kafka has, and the lines of all statements, and compares the sums of
-// the events, of the receipts, of the expected money and of the lines. It removes no entry: Kafka keeps
+// attempts and calls that Kafka has, the lines of all statements and what the matcher found, and
+// compares the sums of all but attempts and calls. It removes no entry: Kafka keeps
 // attempts and calls for 90 days only, and the same record makes the same entry, which
 // replaces the earlier one. Therefore it may run beside the sink, may be interrupted, and
 // may be repeated. now is the service's time.
@@ -56,7 +57,7 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	source, money, expected, lines := tally.Tally{}, tally.Tally{}, tally.Tally{}, tally.Tally{}
+	source, money, expected, lines, findings := tally.Tally{}, tally.Tally{}, tally.Tally{}, tally.Tally{}, tally.Tally{}
 	done, seen := map[string]map[int32]int64{}, map[string]bool{}
 	for _, topic := range Topics() {
 		done[topic] = map[int32]int64{}
@@ -66,6 +67,9 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, func(i *item) {
 				if i.line != nil && i.line.ImportedAt.Before(now) && !repeatedLine(seen, i.line) {
 					lines.Add(i.line.Tally())
+				}
+				if i.finding != nil && i.finding.At.Before(now) {
+					findings.Add(i.finding.Tally())
 				}
 				if i.entry == nil || i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) || repeated(seen, i.entry) {
 					return
@@ -81,7 +85,7 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 				return out, err
 			}
 		}
-		if err := j.compare(ctx, now, &out, source, money, expected, lines); err != nil {
+		if err := j.compare(ctx, now, &out, source, money, expected, lines, findings); err != nil {
 			return out, err
 		}
 		if out.Equal() || pass == rebuildPasses {
@@ -94,12 +98,12 @@ func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 }
 
 // compare sets the lines of a result to those of the sums in Kafka and in ClickHouse.
-func (j *Journal) compare(ctx context.Context, now time.Time, out *Rebuilt, source, money, expected, lines tally.Tally) error {
+func (j *Journal) compare(ctx context.Context, now time.Time, out *Rebuilt, source, money, expected, lines, findings tally.Tally) error {
 	for _, c := range []struct {
 		lines *[]tally.Line
 		kafka tally.Tally
 		read  func(context.Context, time.Time) (tally.Tally, error)
-	}{{&out.Lines, source, j.cfg.Store.Tally}, {&out.Receipts, money, j.cfg.Store.TallyReceipts}, {&out.Expected, expected, j.cfg.Store.TallyExpected}, {&out.StatementLines, lines, j.cfg.Store.TallyLines}} {
+	}{{&out.Lines, source, j.cfg.Store.Tally}, {&out.Receipts, money, j.cfg.Store.TallyReceipts}, {&out.Expected, expected, j.cfg.Store.TallyExpected}, {&out.StatementLines, lines, j.cfg.Store.TallyLines}, {&out.Findings, findings, j.cfg.Store.TallyFindings}} {
 		copied, err := c.read(ctx, now)
 		if err != nil {
 			return err
@@ -141,7 +145,7 @@ func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done
 		span.From = max(span.From, done[p])
 		spans[p] = span
 	}
-	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls, schemas.TopicStatements: &out.Statements}[topic]
+	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls, schemas.TopicStatements: &out.Statements, schemas.TopicReconciliation: &out.Reconciliation}[topic]
 	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]item, error) {
 		i, err := j.decode(r)
 		if err != nil {

@@ -22,7 +22,7 @@ type Replayed struct {
 // Replay writes the entries, receipts and expected money of a topic's records from since to until again
 // (consume.Replay). The same records make the same entries, of which FINAL shows one.
 // topic is checkout.events, cases.events, deliveries.attempts, collections.calls,
-// reconciliation.statements or this sink's poison topic.
+// reconciliation.statements, reconciliation.events or this sink's poison topic.
 func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
 	out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, dryRun, progress, func(r *kgo.Record) ([]item, error) {
 		i, err := j.decode(r)

@@ -28,7 +28,7 @@ func rebuild() Command {
 	}
 }
 
-const journalPlan = `This writes the entries of all records of checkout.events, cases.events, deliveries.attempts and collections.calls, the receipts and expected entries of their money, and the lines of reconciliation.statements, to ClickHouse again.
+const journalPlan = `This writes the entries of all records of checkout.events, cases.events, deliveries.attempts and collections.calls, the receipts and expected entries of their money, the lines of reconciliation.statements and the findings of reconciliation.events, to ClickHouse again.
 Nothing is removed: Kafka keeps attempts and calls for 90 days, and the journal keeps older ones. A row that is there already is replaced by the same row.
 The sink journal may run. An interrupted rebuild may be started again.`
 
@@ -64,8 +64,8 @@ func rebuildJournal() Command {
 				if err != nil {
 					return err
 				}
-				return m.showRebuilt("journal", []sums{{"sums", "STATUS", "EVENTS", got.Lines}, {"receipts", "MOVEMENT", "RECEIPTS", got.Receipts}, {"expected money", "STATE", "ROWS", got.Expected}, {"statement lines", "KIND", "LINES", got.StatementLines}}, []counted{
-					{"events", got.Events, "events written"}, {"case_events", got.Cases, "events of cases without a session written"}, {"attempts", got.Attempts, "attempts written"}, {"calls", got.Calls, "calls to operators written"}, {"statement_records", got.Statements, "records of statements and their lines written"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+				return m.showRebuilt("journal", []sums{{"sums", "STATUS", "EVENTS", got.Lines}, {"receipts", "MOVEMENT", "RECEIPTS", got.Receipts}, {"expected money", "STATE", "ROWS", got.Expected}, {"statement lines", "KIND", "LINES", got.StatementLines}, {"findings", "FINDING", "ROWS", got.Findings}}, []counted{
+					{"events", got.Events, "events written"}, {"case_events", got.Cases, "events of cases without a session written"}, {"attempts", got.Attempts, "attempts written"}, {"calls", got.Calls, "calls to operators written"}, {"statement_records", got.Statements, "records of statements and their lines written"}, {"reconciliation_records", got.Reconciliation, "records of the matcher written"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
 		},

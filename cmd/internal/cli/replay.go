@@ -29,6 +29,7 @@ func replayable() map[string][]string {
 		schemas.TopicCalls:           {"journal"},
 		schemas.TopicCases:           {"journal"},
 		schemas.TopicStatements:      {"journal"},
+		schemas.TopicReconciliation:  {"journal"},
 		schemas.TopicPoisonReadmodel: {"readmodel"},
 		schemas.TopicPoisonJournal:   {"journal"},
 	}

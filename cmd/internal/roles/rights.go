@@ -14,6 +14,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/statements/intake"
+	"quittance/reconciliation/matcher"
 	"quittance/schemas"
 	"quittance/sinks/cashin"
 	"quittance/sinks/erp"
@@ -76,7 +77,9 @@ func clientRights() map[string][]kafka.Right {
 		"cases":              slices.Concat(consumes("cases"), commander, write(schemas.TopicCases, schemas.TopicPoisonCases)),
 		"readmodel":          slices.Concat(consumes("readmodel"), write(schemas.TopicPoisonReadmodel)),
 		"journal":            slices.Concat(consumes("journal"), write(schemas.TopicPoisonJournal)),
-		ClientMigrate:        topics(kmsg.ACLOperationCreate, allTopics()...),
+		"match": slices.Concat(describeGroups("journal"), read(schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation), write(schemas.TopicReconciliation),
+			transact(matcher.TransactionalIDs)),
+		ClientMigrate: topics(kmsg.ACLOperationCreate, allTopics()...),
 		ClientOperator: slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal),
 			write(schemas.TopicStatements), transact(intake.TransactionalIDs)),
 	}

@@ -15,6 +15,7 @@ import (
 	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
+	"quittance/reconciliation/matcher"
 	sinkcases "quittance/sinks/cases"
 	"quittance/sinks/cashin"
 	"quittance/sinks/collect"
@@ -175,6 +176,16 @@ func (b *Base) journal() error {
 		return err
 	}
 	return add(b, "journal", sinkjournal.New, sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Log: b.Log, Metrics: b.Metrics})
+}
+
+func (b *Base) match() error {
+	conn, err := b.OpenClickHouse()
+	if err != nil {
+		return err
+	}
+	return add(b, "match", matcher.New, matcher.Config{
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool, Registry: b.Registry, JournalGroup: sinkjournal.Group, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
 }
 
 // names returns the present names of agencies and applications.

@@ -101,6 +101,7 @@ func Table() []Role {
 		{KindSink, "cases", "opens operator cases and carries out what staff agreed on", []Need{NeedPostgres}, (*Base).cases},
 		{KindSink, "readmodel", "writes sessions to Postgres", []Need{NeedPostgres}, (*Base).readmodel},
 		{KindSink, "journal", "writes events and attempts to ClickHouse", []Need{NeedPostgres, NeedClickHouse}, (*Base).journal},
+		{KindSink, "match", "matches payments with lines of statements", append(registry, NeedClickHouse), (*Base).match},
 	}
 }
 

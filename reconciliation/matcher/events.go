@@ -1,0 +1,256 @@
+package matcher
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"quittance/internal/journal"
+	"quittance/internal/registry"
+	"quittance/reconciliation/match"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+// partSize is how many rows a record of a finding has at most: Kafka takes a record of a
+// megabyte.
+const partSize = 5000
+
+// records returns the records of a run, in order: what ended, what is new, the sums of days, and
+// the run.
+func (r *run) records(c match.Changes, totals []*record.DayTotal, horizon match.Day) (out []record.Record) {
+	add := func(f *record.Finding) {
+		for _, part := range split(f) {
+			out = append(out, part)
+		}
+	}
+	for _, end := range []struct {
+		ids   []string
+		from  map[string]journal.Finding
+		state string
+	}{{c.Superseded, r.world.inForce, journal.FindingSuperseded}, {c.Withdrawn, r.world.open, journal.FindingWithdrawn}, {c.Cleared, r.world.open, journal.FindingCleared}} {
+		for _, id := range end.ids {
+			add(r.ended(end.from[id], end.state))
+		}
+	}
+	for _, m := range c.Matches {
+		add(r.finding(m, journal.FindingMatch))
+	}
+	for _, p := range c.Proposals {
+		f := r.finding(p.Match, journal.FindingProposal)
+		f.Action = string(p.Action)
+		add(f)
+	}
+	for _, b := range c.Breaks {
+		f := r.finding(match.Match{ID: b.ID, Stage: b.Stage, Amount: b.Difference, Currency: b.Currency, Sources: b.Sources, Lines: b.Lines, NotTaken: b.NotTaken, Rule: b.Rule}, journal.FindingBreak)
+		f.Kind, f.Reason, f.Action, f.Day = string(b.Kind), b.Reason, string(b.Action), b.Day.String()
+		add(f)
+	}
+	for _, t := range totals {
+		out = append(out, t)
+	}
+	watermarks := make(map[string]string, len(r.marks))
+	for at, offset := range r.marks {
+		watermarks[at] = strconv.FormatInt(offset, 10)
+	}
+	return append(out, &record.MatchRun{
+		RunID: r.id, TenantID: r.account.AgencyID, Livemode: r.account.Live, Account: r.account.Code, Today: r.today.String(), Horizon: horizon.String(), Rule: match.RuleVersion,
+		Watermarks: watermarks, Rows: int64(len(r.world.all())), Matches: int64(len(c.Matches)), Proposals: int64(len(c.Proposals)), Breaks: int64(len(c.Breaks)),
+		Ended: int64(len(c.Superseded) + len(c.Withdrawn) + len(c.Cleared)), At: r.at,
+	})
+}
+
+// finding returns the record of a new match, or one that a proposal or a break completes.
+func (r *run) finding(m match.Match, of journal.FindingType) *record.Finding {
+	return &record.Finding{
+		RunID: r.id, TenantID: r.account.AgencyID, Livemode: r.account.Live, Account: r.account.Code, FindingID: m.ID, Type: of, State: journal.FindingOpen,
+		Hop: r.hop(), Stage: string(m.Stage), Key: m.Key, Day: lastDay(m.Sources, m.Lines), Currency: cmp.Or(m.Currency, r.account.Currency), Amount: m.Amount,
+		Sources: m.Sources, Lines: m.Lines, NotTaken: m.NotTaken, Rule: int32(m.Rule), At: r.at, //nolint:gosec // a version
+	}
+}
+
+// ended returns the record of the end of a finding.
+func (r *run) ended(f journal.Finding, state journal.FindingState) *record.Finding {
+	return &record.Finding{
+		RunID: r.id, TenantID: r.account.AgencyID, Livemode: r.account.Live, Account: r.account.Code, FindingID: f.ID, Type: f.Type, State: state,
+		Hop: f.Hop, Stage: f.Stage, Kind: f.Kind, Key: f.Key, Reason: f.Reason, Action: f.Action, Day: f.Day.Format(time.DateOnly), Currency: f.Currency, Amount: f.Amount,
+		Sources: f.Sources, Lines: f.Lines, NotTaken: f.NotTaken, Rule: int32(f.Rule), At: r.at, //nolint:gosec // a version
+	}
+}
+
+func (r *run) hop() string {
+	if r.account.Kind == registry.AccountBank {
+		return journal.HopSettlement
+	}
+	return journal.HopReceipt
+}
+
+// lastDay returns the latest day of rows, which their ids begin with.
+func lastDay(lists ...[]string) string {
+	return slices.Max(slices.Concat(lists...))[:len(time.DateOnly)]
+}
+
+// split returns a finding in parts that Kafka takes.
+func split(f *record.Finding) []*record.Finding {
+	var parts []*record.Finding
+	sources, lines, notTaken := f.Sources, f.Lines, f.NotTaken
+	take := func(from *[]string) []string {
+		n := min(len(*from), partSize)
+		out := (*from)[:n:n]
+		*from = (*from)[n:]
+		return out
+	}
+	for len(parts) == 0 || len(sources)+len(lines)+len(notTaken) > 0 {
+		part := *f
+		part.Sources, part.Lines, part.NotTaken = take(&sources), take(&lines), take(&notTaken)
+		parts = append(parts, &part)
+	}
+	for i, p := range parts {
+		p.Part, p.Parts = int32(i+1), int32(len(parts)) //nolint:gosec // few
+	}
+	return parts
+}
+
+// totals returns the sums of the days that were read as a whole, and of days with rows that the
+// run has read, if they differ from the stored ones.
+func (r *run) totals(ctx context.Context, result match.Result) ([]*record.DayTotal, error) {
+	days := map[string]bool{}
+	for _, id := range r.world.all() {
+		days[id[:len(time.DateOnly)]] = true
+	}
+	if len(days) == 0 {
+		return nil, nil
+	}
+	sums := map[string]*record.DayTotal{}
+	for _, day := range slices.Sorted(maps.Keys(days)) {
+		sums[day] = &record.DayTotal{RunID: r.id, TenantID: r.account.AgencyID, Livemode: r.account.Live, Account: r.account.Code, Day: day, Currency: r.account.Currency, At: r.at}
+	}
+	if err := r.sum(ctx, sums); err != nil {
+		return nil, err
+	}
+	r.stillOpen(result, sums)
+	stored, err := r.storedTotals(ctx, slices.Sorted(maps.Keys(days)))
+	if err != nil {
+		return nil, err
+	}
+	var out []*record.DayTotal
+	for _, day := range slices.Sorted(maps.Keys(sums)) {
+		now, was := *sums[day], stored[day]
+		now.RunID, now.At = was.RunID, was.At
+		if was.Day == "" || now != was {
+			out = append(out, sums[day])
+		}
+	}
+	return out, nil
+}
+
+// stillOpen adds what has no match to the sums of its day.
+func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
+	matched := map[string]bool{}
+	for _, m := range result.Matches {
+		for _, id := range slices.Concat(m.Sources, m.Lines) {
+			matched[id] = true
+		}
+	}
+	source := func(id string, amount int64) {
+		if t := sums[id[:len(time.DateOnly)]]; !matched[id] {
+			t.OpenSources++
+			t.OpenSourcesAmount += amount
+		}
+	}
+	for id, e := range r.world.expected {
+		if !e.Undecided {
+			source(id, e.Amount)
+		}
+	}
+	for id, l := range r.world.settled {
+		if l.Kind != match.KindPayout {
+			source(id, l.Net())
+		}
+	}
+	for id, l := range r.world.lines {
+		if t := sums[id[:len(time.DateOnly)]]; !matched[id] && l.Kind != match.KindPayout {
+			t.OpenLines++
+			t.OpenLinesAmount += l.Amount
+		}
+	}
+}
+
+// sum sets the sums of all rows of days.
+func (r *run) sum(ctx context.Context, sums map[string]*record.DayTotal) error {
+	days := slices.Sorted(maps.Keys(sums))
+	each := func(query string, args []any, set func(t *record.DayTotal, count, amount, fee int64)) error {
+		rows, err := r.cfg.ClickHouse.Query(querying(ctx), query, args...)
+		if err != nil {
+			return fmt.Errorf("summing days: %w", err)
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var day string
+			var count, amount, fee int64
+			if err := rows.Scan(&day, &count, &amount, &fee); err != nil {
+				return fmt.Errorf("summing days: %w", err)
+			}
+			set(sums[day], count, amount, fee)
+		}
+		return rows.Err()
+	}
+	lines := func(accounts []registry.StatementAccount, amount string) (string, []any) {
+		var below []string
+		for _, a := range accounts {
+			below = append(below, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), r.marks[markOf(schemas.TopicStatements, r.partition(schemas.TopicStatements, a.StatementAccountKey))]))
+		}
+		return `SELECT toString(local_day) AS day, toInt64(count()), sum(` + amount + `), sum(fee_amount) FROM statement_lines FINAL
+			WHERE tenant_id = ? AND livemode = ? AND kind != 'payout' AND (` + strings.Join(below, " OR ") + ") AND " + in("toString(local_day)", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live}
+	}
+	query, args := lines([]registry.StatementAccount{r.account}, "amount")
+	if err := each(query, args, func(t *record.DayTotal, count, amount, fee int64) {
+		t.Lines, t.LinesAmount, t.LinesFee = count, amount, fee
+	}); err != nil {
+		return err
+	}
+	if r.account.Kind == registry.AccountBank {
+		if len(r.settling) == 0 {
+			return nil
+		}
+		query, args = lines(r.settling, "net_amount")
+	} else {
+		if len(r.whose) == 0 {
+			return nil
+		}
+		query, args = r.sumExpected(days)
+	}
+	return each(query, args, func(t *record.DayTotal, count, amount, _ int64) { t.Sources, t.SourcesAmount = count, amount })
+}
+
+// sumExpected returns the query of the sums of expected money. A withdrawn entry is two rows
+// that add up to nothing.
+func (r *run) sumExpected(days []string) (string, []any) {
+	return `SELECT toString(local_date) AS day, sum(if(withdrawn, -1, 1)), sum(gross), sum(fee) FROM expected_money FINAL
+		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND kind != 'undecided' AND ` + r.owned() + " AND " + r.below(schemas.TopicEvents, schemas.TopicCases) +
+		" AND " + in("toString(local_date)", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live, r.account.Currency}
+}
+
+// storedTotals reads the sums of days as the last run left them.
+func (r *run) storedTotals(ctx context.Context, days []string) (map[string]record.DayTotal, error) {
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(day), toString(currency), sources, sources_amount, lines, lines_amount, lines_fee, open_sources, open_sources_amount, open_lines, open_lines_amount, run_id, at
+		FROM day_totals FINAL WHERE tenant_id = ? AND livemode = ? AND account = ? AND `+in("toString(day)", days), r.account.AgencyID, r.account.Live, r.account.Code)
+	if err != nil {
+		return nil, fmt.Errorf("reading the sums of days: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	out := map[string]record.DayTotal{}
+	for rows.Next() {
+		t := record.DayTotal{TenantID: r.account.AgencyID, Livemode: r.account.Live, Account: r.account.Code}
+		if err := rows.Scan(&t.Day, &t.Currency, &t.Sources, &t.SourcesAmount, &t.Lines, &t.LinesAmount, &t.LinesFee, &t.OpenSources, &t.OpenSourcesAmount, &t.OpenLines, &t.OpenLinesAmount, &t.RunID, &t.At); err != nil {
+			return nil, fmt.Errorf("reading the sums of days: %w", err)
+		}
+		out[t.Day] = t
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,369 @@
+package matcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"quittance/internal/journal"
+	"quittance/internal/registry"
+	"quittance/reconciliation/match"
+	"quittance/schemas"
+)
+
+// ExpectedRow returns the id of a row of expected_money in findings: its day in
+// Africa/Brazzaville and the id of the entry.
+func ExpectedRow(day, entryID string) string { return day + "/" + entryID }
+
+// LineRow returns the id of a row of statement_lines in findings: its local day, the id of the
+// line and a hash of its content.
+func LineRow(day, lineID string, content uint64) string {
+	return day + "/" + lineID + "#" + strconv.FormatUint(content, 16)
+}
+
+// marks are the watermarks of a run: offsets by topic/partition.
+type marks map[string]int64
+
+func markOf(topic string, partition int32) string {
+	return topic + "/" + strconv.Itoa(int(partition))
+}
+
+// world is what a run knows: the rows that it has read, and the findings in force that they are
+// in.
+type world struct {
+	expected map[string]match.Expected
+	// settled are the lines of other accounts that a bank account settles.
+	settled map[string]match.Line
+	lines   map[string]match.Line
+	// gone are entries of expected money that do not count any more.
+	gone map[string]bool
+	// fresh are rows that no earlier run has read.
+	fresh map[string]bool
+	// inForce are matches by id. open are all proposals and breaks of the account.
+	inForce map[string]journal.Finding
+	open    map[string]journal.Finding
+	// asked are references that were looked up.
+	asked map[string]bool
+}
+
+func newWorld() *world {
+	return &world{
+		expected: map[string]match.Expected{}, settled: map[string]match.Line{}, lines: map[string]match.Line{}, gone: map[string]bool{}, fresh: map[string]bool{},
+		inForce: map[string]journal.Finding{}, open: map[string]journal.Finding{}, asked: map[string]bool{},
+	}
+}
+
+// has reports whether the row was read.
+func (w *world) has(id string) bool {
+	_, expected := w.expected[id]
+	_, settled := w.settled[id]
+	_, line := w.lines[id]
+	return expected || settled || line || w.gone[id]
+}
+
+// refs returns the references by which other rows name a row.
+func (w *world) refs(id string) []string {
+	if e, ok := w.expected[id]; ok {
+		return e.Refs()
+	}
+	if l, ok := w.settled[id]; ok {
+		return batchOf(l)
+	}
+	l := w.lines[id]
+	return append(l.Refs(), batchOf(l)...)
+}
+
+func batchOf(l match.Line) []string {
+	if l.Batch == "" {
+		return nil
+	}
+	return []string{l.Batch}
+}
+
+// matched returns the rows of the matches in force.
+func (w *world) matched() map[string]bool {
+	out := map[string]bool{}
+	for _, f := range w.inForce {
+		for _, id := range slices.Concat(f.Sources, f.Lines) {
+			out[id] = true
+		}
+	}
+	return out
+}
+
+// selection says which rows to read: some by their ids, those that have one of some references,
+// or else those of a day or later and those that no earlier run has read.
+type selection struct {
+	from match.Day
+	ids  []string
+	refs []string
+}
+
+// dates is a list of days without repetition, and rest the part after the day.
+func dates(ids []string) (days []string, rest []string) {
+	for _, id := range ids {
+		day, after, _ := strings.Cut(id, "/")
+		days, rest = append(days, day), append(rest, after)
+	}
+	slices.Sort(days)
+	return slices.Compact(days), rest
+}
+
+// list returns an expression of the texts as an array: a single literal, which ClickHouse reads
+// faster than many.
+func list(texts []string) string {
+	return "splitByChar('\\n', " + quote(strings.Join(texts, "\n")) + ")"
+}
+
+func quote(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "'"
+}
+
+// in returns the condition that an expression is one of the texts.
+func in(expression string, texts []string) string {
+	return expression + " IN (SELECT arrayJoin(" + list(texts) + "))"
+}
+
+// querying are the settings of all queries of a run.
+func querying(ctx context.Context) context.Context {
+	return clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{
+		"max_query_size": 1 << 27, "do_not_merge_across_partitions_select_final": 1, "use_skip_indexes_if_final": 1,
+	}))
+}
+
+// pair is whose money an entry is: the offer and the merchant account.
+type pair struct{ tenant, offer, account string }
+
+// pairs returns whose money arrives on the account of the run.
+func (r *run) pairs(ctx context.Context) ([]pair, error) {
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT DISTINCT toString(tenant_id), toString(offer_id), toString(account) FROM expected_money
+		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ?`, r.account.AgencyID, r.account.Live, r.account.Currency)
+	if err != nil {
+		return nil, fmt.Errorf("asking whose money is expected: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	var out []pair
+	for rows.Next() {
+		var p pair
+		if err := rows.Scan(&p.tenant, &p.offer, &p.account); err != nil {
+			return nil, fmt.Errorf("asking whose money is expected: %w", err)
+		}
+		if r.arrives(p) {
+			out = append(out, p)
+		}
+	}
+	return out, rows.Err()
+}
+
+// arrives reports whether money arrives on the account of the run. A report of no known session
+// names its merchant account only.
+func (r *run) arrives(p pair) bool {
+	a := r.account
+	offer := p.offer
+	if offer == "" {
+		if _, known := r.cfg.Registry.AccountOfCollection(a.AgencyID, a.Live, a.Offer, p.account); !known || p.account == "" || a.Offer == "" {
+			return false
+		}
+		offer = a.Offer
+	} else if p.tenant == "" {
+		return false
+	}
+	found, ok := r.cfg.Registry.StatementAccountOf(a.AgencyID, a.Live, offer, a.Currency, p.account)
+	return ok && found.Code == a.Code
+}
+
+// readExpected reads expected money that is below the watermarks.
+func (r *run) readExpected(ctx context.Context, s selection) error {
+	if len(r.whose) == 0 {
+		return nil
+	}
+	after := r.unread(schemas.TopicEvents, schemas.TopicCases)
+	var which string
+	switch {
+	case len(s.ids) > 0:
+		days, entries := dates(s.ids)
+		which = in("toString(local_date)", days) + " AND " + in("toString(entry_id)", entries)
+	case len(s.refs) > 0:
+		which = "(" + in("operator_ref", s.refs) + " OR " + in("payment_ref", s.refs) + " OR hasAny(notice_refs, " + list(s.refs) + "))"
+	default:
+		which = "(local_date >= " + quote(max(0, s.from-1).String()) + " OR kind = 'undecided' OR " + after + ")"
+	}
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, kind = 'undecided', approved_at, gross, toString(currency),
+			operator_ref, payment_ref, notice_refs, `+after+`
+		FROM expected_money FINAL
+		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND `+r.owned()+`
+			AND `+r.below(schemas.TopicEvents, schemas.TopicCases)+" AND "+which, r.account.AgencyID, r.account.Live, r.account.Currency)
+	if err != nil {
+		return fmt.Errorf("reading expected money: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var day, entry string
+		var e match.Expected
+		var withdrawn, undecided, fresh uint8
+		if err := rows.Scan(&day, &entry, scanBool{&withdrawn}, scanBool{&undecided}, &e.At, &e.Amount, &e.Currency, &e.OperatorRef, &e.PaymentRef, &e.NoticeRefs, scanBool{&fresh}); err != nil {
+			return fmt.Errorf("reading expected money: %w", err)
+		}
+		e.ID, e.Undecided = ExpectedRow(day, entry), undecided != 0
+		if fresh != 0 {
+			r.world.fresh[e.ID] = true
+		}
+		if withdrawn != 0 {
+			r.world.gone[e.ID] = true
+			delete(r.world.expected, e.ID)
+		} else if !r.world.gone[e.ID] {
+			r.world.expected[e.ID] = e
+		}
+	}
+	return rows.Err()
+}
+
+// owned returns the condition that money arrives on the account of the run.
+func (r *run) owned() string {
+	owners := make([]string, len(r.whose))
+	for i, p := range r.whose {
+		owners[i] = "(" + quote(p.tenant) + "," + quote(p.offer) + "," + quote(p.account) + ")"
+	}
+	return "(toString(tenant_id), toString(offer_id), toString(account)) IN (" + strings.Join(owners, ",") + ")"
+}
+
+// scanBool reads a Bool or a UInt8, which expressions of ClickHouse return.
+type scanBool struct{ to *uint8 }
+
+// Scan implements sql.Scanner.
+func (s scanBool) Scan(v any) error {
+	switch v := v.(type) {
+	case bool:
+		*s.to = 0
+		if v {
+			*s.to = 1
+		}
+	case uint8:
+		*s.to = v
+	default:
+		return fmt.Errorf("a truth value is a %T", v)
+	}
+	return nil
+}
+
+// readLines reads lines of statements that are below the watermarks: of the account of the run,
+// or of the accounts that settle to it.
+func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccount, into map[string]match.Line, s selection) error {
+	if len(accounts) == 0 {
+		return nil
+	}
+	codes := make([]string, len(accounts))
+	var below, after []string
+	for i, a := range accounts {
+		codes[i] = a.Code
+		at := markOf(schemas.TopicStatements, r.partition(schemas.TopicStatements, a.StatementAccountKey))
+		below = append(below, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), r.marks[at]))
+		after = append(after, fmt.Sprintf("account = %s AND source_offset >= %d", quote(a.Code), r.before[at]))
+	}
+	fresh := "(" + strings.Join(after, " OR ") + ")"
+	var which string
+	switch {
+	case len(s.ids) > 0:
+		days, lines := dates(s.ids)
+		which = in("toString(local_day)", days) + " AND " + in("concat(line_id, '#', lower(hex(content)))", padded(lines))
+	case len(s.refs) > 0:
+		which = "(" + in("operator_ref", s.refs) + " OR " + in("payment_ref", s.refs) + " OR " + in("notice_ref", s.refs) + " OR " + in("batch", s.refs) + ")"
+	default:
+		which = "(local_day >= " + quote(s.from.String()) + " OR " + fresh + ")"
+	}
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, toString(account), at, toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, notice_ref, batch, reversal, `+fresh+`
+		FROM statement_lines FINAL
+		WHERE tenant_id = ? AND livemode = ? AND has(?, toString(account)) AND (`+strings.Join(below, " OR ")+") AND "+which, r.account.AgencyID, r.account.Live, codes)
+	if err != nil {
+		return fmt.Errorf("reading lines of statements: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var day, id, kind string
+		var content uint64
+		var at *time.Time
+		var l match.Line
+		var isFresh uint8
+		if err := rows.Scan(&day, &id, &content, &l.Account, &at, &kind, &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.NoticeRef, &l.Batch, &l.Reversal, scanBool{&isFresh}); err != nil {
+			return fmt.Errorf("reading lines of statements: %w", err)
+		}
+		l.ID, l.Kind = LineRow(day, id, content), match.Kind(kind)
+		if l.Day, err = match.ParseDay(day); err != nil {
+			return err
+		}
+		if at != nil {
+			l.At = *at
+		}
+		into[l.ID] = l
+		if isFresh != 0 {
+			r.world.fresh[l.ID] = true
+		}
+	}
+	return rows.Err()
+}
+
+// padded returns ids of lines with the hash as ClickHouse's hex writes it: in pairs of digits.
+func padded(lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		at := strings.LastIndexByte(l, '#')
+		if hash := l[at+1:]; len(hash)%2 == 1 {
+			l = l[:at+1] + "0" + hash
+		}
+		out[i] = l
+	}
+	return out
+}
+
+// below returns the condition that a row was made of a record below the watermarks.
+func (r *run) below(topics ...string) string { return r.offsets(r.marks, "<", topics) }
+
+// unread returns the condition that no earlier run has read a row.
+func (r *run) unread(topics ...string) string { return r.offsets(r.before, ">=", topics) }
+
+func (r *run) offsets(at marks, compare string, topics []string) string {
+	var out []string
+	for _, topic := range topics {
+		for name := range r.marks {
+			if base, partition, _ := strings.Cut(name, "/"); base == topic {
+				out = append(out, fmt.Sprintf("source_topic = %s AND source_partition = %s AND source_offset %s %d", quote(topic), partition, compare, at[name]))
+			}
+		}
+	}
+	slices.Sort(out)
+	return "(" + strings.Join(out, " OR ") + ")"
+}
+
+// findings reads the findings of a table that are in force and fulfil a condition.
+func (r *run) findings(ctx context.Context, table, which string, into map[string]journal.Finding) error {
+	at := markOf(schemas.TopicReconciliation, r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey))
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT finding_id, part, any(toString(type)), any(toString(hop)), any(toString(stage)), any(toString(kind)), any(toString(reason)), any(toString(action)), any(key), toString(any(day)), any(toString(currency)), any(amount),
+			any(sources), any(lines), any(not_taken), any(rule)
+		FROM `+table+` FINAL
+		WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? AND `+which+`
+		GROUP BY finding_id, part HAVING argMax(state, source_offset) = 'open' ORDER BY finding_id, part`, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[at])
+	if err != nil {
+		return fmt.Errorf("reading findings: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var f journal.Finding
+		var day string
+		if err := rows.Scan(&f.ID, &f.Part, &f.Type, &f.Hop, &f.Stage, &f.Kind, &f.Reason, &f.Action, &f.Key, &day, &f.Currency, &f.Amount, &f.Sources, &f.Lines, &f.NotTaken, &f.Rule); err != nil {
+			return fmt.Errorf("reading findings: %w", err)
+		}
+		if f.Day, err = time.Parse(time.DateOnly, day); err != nil {
+			return fmt.Errorf("reading findings: %w", err)
+		}
+		if first, ok := into[f.ID]; ok {
+			f.Sources, f.Lines = append(first.Sources, f.Sources...), append(first.Lines, f.Lines...)
+		}
+		into[f.ID] = f
+	}
+	return rows.Err()
+}

@@ -1,0 +1,469 @@
+package matcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/internal/journal"
+	"quittance/internal/kafka"
+	"quittance/internal/registry"
+	"quittance/reconciliation/match"
+	"quittance/schemas"
+)
+
+// Summary is what a run did.
+type Summary struct {
+	RunID string
+	marks marks
+	// Rows is how many rows it read.
+	Rows int
+	// Changes is what it wrote. Written is false if nothing had changed.
+	match.Changes
+	Written bool
+}
+
+// run is a run over an account.
+type run struct {
+	*Matcher
+	account registry.StatementAccount
+	// settling are the accounts that settle to a bank account.
+	settling []registry.StatementAccount
+	rules    match.Rules
+	today    match.Day
+	id       string
+	at       time.Time
+	client   *kgo.Client
+	marks    marks
+	// before are the watermarks of the last run, and horizon its earliest waiting day. first
+	// is true when there was none.
+	before  marks
+	horizon match.Day
+	first   bool
+	lastDay match.Day
+	whose   []pair
+	world   *world
+}
+
+// ErrBehind says that the sink journal has not stored what Kafka has.
+var ErrBehind = errors.New("the sink journal has not written to ClickHouse yet what the run needs: check that `quittance sink journal` runs; the run is tried again")
+
+// Account runs over one account: it matches what Kafka has by now, and writes what changed in
+// one Kafka transaction. A run of the same account that began earlier and is still under way,
+// also in another process, cannot write any more. After an error nothing was written, unless
+// the broker did not confirm the end; the account may be run again either way.
+func (m *Matcher) Account(ctx context.Context, key registry.StatementAccountKey) (Summary, error) {
+	account, ok := m.cfg.Registry.StatementAccount(key)
+	if !ok {
+		return Summary{}, fmt.Errorf("the registry has no account %s of agency %s", key.Code, key.AgencyID)
+	}
+	zone, err := account.Location()
+	if err != nil {
+		return Summary{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Summary{}, err
+	}
+	now := m.cfg.Now().UTC()
+	r := &run{
+		Matcher: m, account: account, id: id.String(), at: now, today: match.DayOf(now, zone), world: newWorld(),
+		rules: match.Rules{Zone: zone, Cutoff: account.Cutoff, Grace: match.Day(account.GraceDays)}, //nolint:gosec // at most 31
+	}
+	if account.Kind == registry.AccountBank {
+		for _, a := range m.cfg.Registry.StatementAccounts(key.AgencyID, key.Live) {
+			if a.SettlesTo == account.Code {
+				r.settling = append(r.settling, a)
+			}
+		}
+	}
+	if err := r.fence(ctx); err != nil {
+		return Summary{}, err
+	}
+	defer r.client.Close()
+	if err := m.reached(stepFenced); err != nil {
+		return Summary{}, err
+	}
+	if err := r.watermarks(ctx); err != nil {
+		return Summary{}, err
+	}
+	if err := r.last(ctx); err != nil {
+		return Summary{}, err
+	}
+	if err := r.read(ctx); err != nil {
+		return Summary{}, err
+	}
+	result, err := r.match()
+	if err != nil {
+		return Summary{}, err
+	}
+	return r.write(ctx, result)
+}
+
+// fence takes the account's transactional id: the broker aborts what an earlier run has not
+// committed, and refuses that run from then on.
+func (r *run) fence(ctx context.Context) error {
+	k := r.account.StatementAccountKey
+	var err error
+	r.client, err = r.cfg.Kafka.Client(
+		kgo.TransactionalID(r.cfg.Kafka.Prefix+TransactionalIDs+k.AgencyID+"-"+registry.Mode(k.Live)+"-"+k.Code), kgo.TransactionTimeout(transactionTimeout),
+		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(patience), kgo.ConcurrentTransactionsBackoff(20*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, _, err = r.client.ProducerID(ctx); err != nil {
+		r.client.Close()
+		return fmt.Errorf("asking Kafka to begin a run: %w", err)
+	}
+	return nil
+}
+
+func keyOf(k registry.StatementAccountKey) string {
+	return k.AgencyID + "/" + registry.Mode(k.Live) + "/" + k.Code
+}
+
+func (m *Matcher) partition(topic string, k registry.StatementAccountKey) int32 {
+	return m.cfg.Topology.Partition(topic, keyOf(k))
+}
+
+// sources returns the partitions that have what a run of the account reads, by topic.
+func (r *run) sources() map[string][]int32 {
+	statements := []int32{r.partition(schemas.TopicStatements, r.account.StatementAccountKey)}
+	for _, a := range r.settling {
+		statements = append(statements, r.partition(schemas.TopicStatements, a.StatementAccountKey))
+	}
+	slices.Sort(statements)
+	return map[string][]int32{
+		schemas.TopicEvents:         {r.cfg.Topology.Partition(schemas.TopicEvents, r.account.AgencyID)},
+		schemas.TopicCases:          {0},
+		schemas.TopicStatements:     slices.Compact(statements),
+		schemas.TopicReconciliation: {r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey)},
+	}
+}
+
+// watermarks sets the ends of the partitions that the run reads, and waits until the sink
+// journal has written what is below.
+func (r *run) watermarks(ctx context.Context) error {
+	adm := kadm.NewClient(r.client)
+	r.marks = marks{}
+	for topic, partitions := range r.sources() {
+		bounds, err := kafka.Bounds(ctx, adm, r.cfg.Topology.Name(topic))
+		if err != nil {
+			return err
+		}
+		for _, p := range partitions {
+			r.marks[markOf(topic, p)] = bounds[p].To
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, journalPatience)
+	defer cancel()
+	for {
+		behind, err := r.behind(ctx, adm)
+		switch {
+		case ctx.Err() != nil:
+			return ErrBehind
+		case err != nil:
+			return err
+		case !behind:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ErrBehind
+		case <-time.After(journalPause):
+		}
+	}
+}
+
+// behind reports whether the sink journal has not committed a record below the watermarks.
+func (r *run) behind(ctx context.Context, adm *kadm.Client) (bool, error) {
+	for topic, partitions := range r.sources() {
+		spans, err := kafka.Unsettled(ctx, adm, r.cfg.Topology.Name(topic), r.cfg.Kafka.Prefix+r.cfg.JournalGroup)
+		if err != nil {
+			return false, err
+		}
+		for p, s := range spans {
+			s.To = min(s.To, r.marks[markOf(topic, p)])
+			spans[p] = s
+			if !slices.Contains(partitions, p) || s.From >= s.To {
+				delete(spans, p)
+			}
+		}
+		// The end of a transaction is no record: no consumer commits it.
+		found := false
+		err = r.cfg.Kafka.Read(ctx, r.cfg.Topology.Name(topic), spans, nil, func(*kgo.Record) (bool, error) {
+			found = true
+			return false, nil
+		})
+		if err != nil || found {
+			return found, err
+		}
+	}
+	return false, nil
+}
+
+// last reads the last run of the account.
+func (r *run) last(ctx context.Context) error {
+	at := markOf(schemas.TopicReconciliation, r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey))
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT watermarks, toString(horizon), toString(today) FROM match_runs FINAL
+		WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? ORDER BY source_offset DESC LIMIT 1`, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[at])
+	if err != nil {
+		return fmt.Errorf("reading the last run: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	r.first = true
+	for rows.Next() {
+		r.first = false
+		var before map[string]int64
+		var horizon, today string
+		if err := rows.Scan(&before, &horizon, &today); err != nil {
+			return fmt.Errorf("reading the last run: %w", err)
+		}
+		r.before = before
+		if r.horizon, err = match.ParseDay(horizon); err != nil {
+			return err
+		}
+		if r.lastDay, err = match.ParseDay(today); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// read reads the new and the open rows, and the matched ones that a reference reaches from
+// these (package match, "Which rows a run needs").
+func (r *run) read(ctx context.Context) (err error) {
+	if r.whose, err = r.pairs(ctx); err != nil {
+		return err
+	}
+	if err := r.load(ctx, selection{from: r.horizon}); err != nil {
+		return err
+	}
+	if err := r.findings(ctx, "breaks", "1", r.world.open); err != nil {
+		return err
+	}
+	if err := r.findings(ctx, "matches", "day >= "+quote(r.horizon.String()), r.world.inForce); err != nil {
+		return err
+	}
+	for {
+		var missing []string // rows of findings that were not read
+		for _, f := range []map[string]journal.Finding{r.world.open, r.world.inForce} {
+			for _, finding := range f {
+				for _, id := range slices.Concat(finding.Sources, finding.Lines) {
+					if !r.world.has(id) {
+						missing = append(missing, id)
+					}
+				}
+			}
+		}
+		if len(missing) > 0 {
+			if err := r.load(ctx, selection{ids: unique(missing)}); err != nil {
+				return err
+			}
+		}
+		for _, id := range missing {
+			if !r.world.has(id) {
+				return fmt.Errorf("row %s of a finding of account %s is not in ClickHouse: check the tables with `quittance rebuild journal`", id, r.account.Code)
+			}
+		}
+		refs := r.reachable()
+		if len(refs) > 0 {
+			if err := r.load(ctx, selection{refs: refs}); err != nil {
+				return err
+			}
+		}
+		grown, err := r.matchesOf(ctx)
+		if err != nil {
+			return err
+		}
+		if len(missing) == 0 && len(refs) == 0 && !grown {
+			return nil
+		}
+	}
+}
+
+// load reads rows of both sides.
+func (r *run) load(ctx context.Context, s selection) error {
+	var err error
+	if r.account.Kind == registry.AccountBank {
+		err = r.readLines(ctx, r.settling, r.world.settled, s)
+	} else {
+		err = r.readExpected(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	return r.readLines(ctx, []registry.StatementAccount{r.account}, r.world.lines, s)
+}
+
+// all returns the ids of all rows.
+func (w *world) all() []string {
+	return slices.Concat(slices.Collect(maps.Keys(w.expected)), slices.Collect(maps.Keys(w.settled)), slices.Collect(maps.Keys(w.lines)), slices.Collect(maps.Keys(w.gone)))
+}
+
+// inWindow reports whether a row is of the days that are read as a whole.
+func (r *run) inWindow(id string) bool { return id[:len(time.DateOnly)] >= r.horizon.String() }
+
+// reachable returns the references that were not looked up yet of rows that are new, open, or
+// not of the days that were read as a whole. A waiting or matched row of those days needs no
+// look-up: a row that came later and shares its reference is looked up itself.
+func (r *run) reachable() (refs []string) {
+	if r.first {
+		return nil // all rows are read
+	}
+	open := map[string]bool{}
+	for _, f := range r.world.open {
+		for _, id := range slices.Concat(f.Sources, f.Lines) {
+			open[id] = true
+		}
+	}
+	for _, id := range r.world.all() {
+		if r.inWindow(id) && !r.world.fresh[id] && !open[id] {
+			continue
+		}
+		for _, ref := range r.world.refs(id) {
+			if !r.world.asked[ref] {
+				r.world.asked[ref] = true
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs
+}
+
+// matchesOf reads the matches in force of older rows that are in no finding that was read, and
+// of entries that do not count any more. It reports whether there are any.
+func (r *run) matchesOf(ctx context.Context) (bool, error) {
+	if r.first {
+		return false, nil
+	}
+	matched := r.world.matched()
+	for _, f := range r.world.open {
+		for _, id := range slices.Concat(f.Sources, f.Lines) {
+			matched[id] = true
+		}
+	}
+	var ids []string
+	for _, id := range r.world.all() {
+		if !matched[id] && !r.world.asked["row "+id] && (!r.inWindow(id) && !r.world.fresh[id] || r.world.gone[id]) {
+			r.world.asked["row "+id] = true
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return false, nil
+	}
+	before := len(r.world.inForce)
+	err := r.findings(ctx, "matches", "(hasAny(sources, "+list(ids)+") OR hasAny(lines, "+list(ids)+"))", r.world.inForce)
+	return len(r.world.inForce) > before, err
+}
+
+func unique(ids []string) []string {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// match runs the rules over the rows.
+func (r *run) match() (match.Result, error) {
+	lines := slices.Collect(maps.Values(r.world.lines))
+	if r.account.Kind == registry.AccountBank {
+		cutoffs := map[string]match.Rules{}
+		for _, a := range r.settling {
+			zone, err := a.Location()
+			if err != nil {
+				return match.Result{}, err
+			}
+			cutoffs[a.Code] = match.Rules{Zone: zone, Cutoff: a.Cutoff, Grace: match.Day(a.GraceDays)} //nolint:gosec // at most 31
+		}
+		return match.Settlements{Account: r.account.Code, Rules: r.rules, Today: r.today, Lines: slices.Collect(maps.Values(r.world.settled)), Cutoffs: cutoffs, Bank: lines}.Run()
+	}
+	return match.Receipts{Account: r.account.Code, Rules: r.rules, Today: r.today, Expected: slices.Collect(maps.Values(r.world.expected)), Lines: lines}.Run()
+}
+
+// stored returns the findings in force as a result.
+func (r *run) stored() (out match.Result) {
+	for id := range r.world.inForce {
+		out.Matches = append(out.Matches, match.Match{ID: id})
+	}
+	for id, f := range r.world.open {
+		if f.Type == journal.FindingProposal {
+			out.Proposals = append(out.Proposals, match.Proposal{Match: match.Match{ID: id}})
+		} else {
+			out.Breaks = append(out.Breaks, match.Break{ID: id})
+		}
+	}
+	return out
+}
+
+// write writes what changed in one transaction; nothing if nothing changed.
+func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
+	changes := match.Compare(r.stored(), result)
+	out := Summary{RunID: r.id, marks: r.marks, Rows: len(r.world.all()), Changes: changes}
+	totals, err := r.totals(ctx, result)
+	if err != nil {
+		return out, err
+	}
+	if changes.Empty() && len(totals) == 0 && len(r.world.fresh) == 0 && r.lastDay == r.today && !r.first {
+		return out, nil
+	}
+	records := r.records(changes, totals, r.horizonOf(result))
+	if err := r.client.BeginTransaction(); err != nil {
+		return out, err
+	}
+	topic, partition := r.cfg.Topology.Name(schemas.TopicReconciliation), r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey)
+	promise := kgo.AbortingFirstErrPromise(r.client)
+	for _, rec := range records {
+		value, err := r.cfg.Codec.Encode(rec)
+		if err != nil {
+			return out, errors.Join(err, r.abort(ctx))
+		}
+		r.client.Produce(ctx, &kgo.Record{Topic: topic, Partition: partition, Key: []byte(keyOf(r.account.StatementAccountKey)), Value: value}, promise.Promise())
+	}
+	if err := promise.Err(); err != nil {
+		return out, errors.Join(fmt.Errorf("writing a run: %w", err), r.abort(ctx))
+	}
+	if err := r.reached(stepProduced); err != nil {
+		return out, err
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := r.client.EndTransaction(ending, kgo.TryCommit); err != nil {
+		return out, fmt.Errorf("the broker did not confirm the run, which is tried again: %w", err)
+	}
+	out.Written = true
+	return out, nil
+}
+
+// abort ends the transaction without effect. If it fails, the next run of the account aborts it.
+func (r *run) abort(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := r.client.AbortBufferedRecords(ctx); err != nil {
+		return err
+	}
+	return r.client.EndTransaction(ctx, kgo.TryAbort)
+}
+
+// horizonOf returns the earliest day of a source that waits for its line. Undecided
+// collections are always read.
+func (r *run) horizonOf(result match.Result) match.Day {
+	day := r.today
+	for _, id := range result.Waiting {
+		if e, ok := r.world.expected[id]; ok && e.Undecided {
+			continue
+		}
+		if at, err := match.ParseDay(id[:len(time.DateOnly)]); err == nil {
+			day = min(day, at)
+		}
+	}
+	return day
+}
