@@ -94,6 +94,8 @@
 //	deliveries  one row a webhook or confirmation: outcome, attempts, times
 //	cases       one row an operator case: kind, money, age, resolution and who agreed on it
 //	agencies    one row an agency: its id, slug and present name
+//	open_breaks          one row a break or proposal in force
+//	reconciliation_days  one row an account and day: expected, found, open
 //
 // For example, the takings of each agency on a day:
 //

@@ -460,7 +460,7 @@ func TestEverythingHasAComment(t *testing.T) {
 	if got := lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND comment = ''"); got != nil {
 		t.Errorf("tables without a comment: %q", got)
 	}
-	want(t, lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND engine = 'View' AND position(comment, 'costs') = 0 AND position(comment, 'groups all') = 0 ORDER BY name"), "agencies", "cases", "receipts")
+	want(t, lines(t, conn, "name", "FROM system.tables WHERE database = currentDatabase() AND engine = 'View' AND position(comment, 'costs') = 0 AND position(comment, 'groups all') = 0 ORDER BY name"), "agencies", "cases", "open_breaks", "receipts", "reconciliation_days")
 }
 
 // receipt returns a receipt of a completed session.

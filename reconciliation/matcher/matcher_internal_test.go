@@ -266,8 +266,12 @@ func (o *office) agrees(key registry.StatementAccountKey) match.Result {
 		}
 		want[id[:10]] = s
 	}
-	rows, err := o.conn.Query(o.t.Context(), `SELECT toString(day), sources, sources_amount, lines, lines_amount, open_sources, open_sources_amount, open_lines, open_lines_amount
-		FROM day_totals FINAL WHERE tenant_id = ? AND account = ?`, key.AgencyID, key.Code)
+	var open uint64
+	if err := o.conn.QueryRow(o.t.Context(), "SELECT count() FROM open_breaks WHERE tenant_id = ? AND account = ? AND length(sources) + length(lines) > 0", key.AgencyID, key.Code).Scan(&open); err != nil || int(open) != len(full.Breaks)+len(full.Proposals) {
+		o.t.Errorf("open_breaks has %d of %d and %d, %v", open, len(full.Breaks), len(full.Proposals), err)
+	}
+	rows, err := o.conn.Query(o.t.Context(), `SELECT toString(day), expected, expected_amount, found, found_amount, open_expected, open_expected_amount, open_found, open_found_amount
+		FROM reconciliation_days WHERE tenant_id = ? AND account = ?`, key.AgencyID, key.Code)
 	if err != nil {
 		o.t.Fatal(err)
 	}
