@@ -187,7 +187,8 @@ func (m *Matcher) Look(ctx context.Context) error {
 
 // runLocked runs an account unless another instance does.
 func (m *Matcher) runLocked(ctx context.Context, key registry.StatementAccountKey) {
-	about := []slog.Attr{slog.String("agency_id", key.AgencyID), slog.String("mode", registry.Mode(key.Live)), slog.String("account", key.Code)}
+	agency, _ := m.cfg.Registry.Agency(key.AgencyID)
+	about := []slog.Attr{slog.String("agency", agency.Slug), slog.String("mode", registry.Mode(key.Live)), slog.String("account", key.Code)}
 	begun := time.Now()
 	var s Summary
 	ran, err := m.locked(ctx, key, func() (err error) {
