@@ -46,8 +46,9 @@ func Allowed(kind checkout.CaseKind) []checkout.Resolution {
 			return r != ResolutionExplain && r != ResolutionMatchByHand && r != checkout.ResolutionWriteOff
 		case KindProposal:
 			return r != ResolutionMatch && r != ResolutionExplain && r != checkout.ResolutionWriteOff
+		default:
+			return !kind.Allows(r)
 		}
-		return !kind.Allows(r)
 	})
 }
 

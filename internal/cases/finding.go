@@ -115,10 +115,6 @@ func listed(ids []string, parts int32) string {
 	return strings.Join(ids[:shown], ", ") + fmt.Sprintf(", and %s more in the view open_breaks", more)
 }
 
-// ofMatcher reports whether the matcher opens cases of the kind, and carries out their
-// resolutions.
-func ofMatcher(kind checkout.CaseKind) bool { return kind == KindBreak || kind == KindProposal }
-
 // Others returns the ids of cases in the reference of a match by hand.
 func Others(reference string) []string {
 	return strings.FieldsFunc(reference, func(r rune) bool { return r == ',' || r == ' ' })
