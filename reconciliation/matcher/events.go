@@ -134,6 +134,10 @@ func (r *run) totals(ctx context.Context, result match.Result) ([]*record.DayTot
 	for _, id := range r.world.all() {
 		days[id[:len(time.DateOnly)]] = true
 	}
+	if r.world.closed != nil { // the sums of closed days stay
+		to := r.world.closed.ToDay.Format(time.DateOnly)
+		maps.DeleteFunc(days, func(day string, _ bool) bool { return day <= to })
+	}
 	if len(days) == 0 {
 		return nil, nil
 	}
@@ -169,7 +173,7 @@ func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
 		}
 	}
 	source := func(id string, amount int64) {
-		if t := sums[id[:len(time.DateOnly)]]; !matched[id] {
+		if t := sums[id[:len(time.DateOnly)]]; t != nil && !matched[id] {
 			t.OpenSources++
 			t.OpenSourcesAmount += amount
 		}
@@ -185,7 +189,7 @@ func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
 		}
 	}
 	for id, l := range r.world.lines {
-		if t := sums[id[:len(time.DateOnly)]]; !matched[id] && l.Kind != match.KindPayout {
+		if t := sums[id[:len(time.DateOnly)]]; t != nil && !matched[id] && l.Kind != match.KindPayout {
 			t.OpenLines++
 			t.OpenLinesAmount += l.Amount
 		}
