@@ -48,7 +48,7 @@ func (m *Matcher) closeApproved(ctx context.Context) error {
 		case err != nil:
 			m.cfg.Log.LogAttrs(ctx, slog.LevelError, "a close that people have approved failed and is tried again", append(about, slog.Any("error", err))...)
 		case closed != nil:
-			m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "period "+closed.State, append(about, slog.String("reason", closed.Reason))...)
+			m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "a close was carried out", append(about, slog.String("state", closed.State), slog.String("reason", closed.Reason))...)
 		}
 	}
 	return nil
