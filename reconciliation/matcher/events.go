@@ -206,7 +206,7 @@ func (r *run) sum(ctx context.Context, sums map[string]*record.DayTotal) error {
 			below = append(below, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), r.marks[markOf(schemas.TopicStatements, r.partition(schemas.TopicStatements, a.StatementAccountKey))]))
 		}
 		return `SELECT toString(local_day) AS day, toInt64(count()), sum(` + amount + `), sum(fee_amount) FROM statement_lines FINAL
-			WHERE tenant_id = ? AND livemode = ? AND kind != 'payout' AND (` + strings.Join(below, " OR ") + ") AND " + in("toString(local_day)", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live}
+			WHERE tenant_id = ? AND livemode = ? AND kind != 'payout' AND (` + strings.Join(below, " OR ") + ") AND " + in("local_day", "toDate", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live}
 	}
 	query, args := lines([]registry.StatementAccount{r.account}, "amount")
 	if err := each(query, args, func(t *record.DayTotal, count, amount, fee int64) {
@@ -233,13 +233,13 @@ func (r *run) sum(ctx context.Context, sums map[string]*record.DayTotal) error {
 func (r *run) sumExpected(days []string) (string, []any) {
 	return `SELECT toString(local_date) AS day, sum(if(withdrawn, -1, 1)), sum(gross), sum(fee) FROM expected_money FINAL
 		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND kind != 'undecided' AND ` + r.owned() + " AND " + r.below(schemas.TopicEvents, schemas.TopicCases) +
-		" AND " + in("toString(local_date)", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live, r.account.Currency}
+		" AND " + in("local_date", "toDate", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live, r.account.Currency}
 }
 
 // storedTotals reads the sums of days as the last run left them.
 func (r *run) storedTotals(ctx context.Context, days []string) (map[string]record.DayTotal, error) {
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(day), toString(currency), sources, sources_amount, lines, lines_amount, lines_fee, open_sources, open_sources_amount, open_lines, open_lines_amount, run_id, at
-		FROM day_totals FINAL WHERE tenant_id = ? AND livemode = ? AND account = ? AND `+in("toString(day)", days), r.account.AgencyID, r.account.Live, r.account.Code)
+		FROM day_totals FINAL WHERE tenant_id = ? AND livemode = ? AND account = ? AND `+in("day", "toDate", days), r.account.AgencyID, r.account.Live, r.account.Code)
 	if err != nil {
 		return nil, fmt.Errorf("reading the sums of days: %w", err)
 	}

@@ -96,12 +96,29 @@ func (w *world) matched() map[string]bool {
 	return out
 }
 
-// selection says which rows to read: some by their ids, those that have one of some references,
-// or else those of a day or later and those that no earlier run has read.
+// selection says which rows to read: some by their ids, or else those of a day or later and
+// those that no earlier run has read.
 type selection struct {
 	from match.Day
 	ids  []string
-	refs []string
+}
+
+// maxList is how many bytes of texts a query has at most. The development engine takes queries of
+// a megabyte.
+const maxList = 200_000
+
+// chunks splits texts into lists that a query takes.
+func chunks(texts []string) (out [][]string) {
+	begin, size := 0, 0
+	for i, text := range texts {
+		if size += len(text) + 1; size > maxList && i > begin {
+			out, begin, size = append(out, texts[begin:i]), i, len(text)+1
+		}
+	}
+	if begin < len(texts) {
+		out = append(out, texts[begin:])
+	}
+	return out
 }
 
 // dates is a list of days without repetition, and rest the part after the day.
@@ -124,9 +141,10 @@ func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "'"
 }
 
-// in returns the condition that an expression is one of the texts.
-func in(expression string, texts []string) string {
-	return expression + " IN (SELECT arrayJoin(" + list(texts) + "))"
+// in returns the condition that an expression is one of the texts, which a function converts
+// unless it is empty.
+func in(expression, convert string, texts []string) string {
+	return expression + " IN (SELECT " + convert + "(arrayJoin(" + list(texts) + ")))"
 }
 
 // querying are the settings of all queries of a run.
@@ -182,22 +200,40 @@ func (r *run) readExpected(ctx context.Context, s selection) error {
 	if len(r.whose) == 0 {
 		return nil
 	}
-	after := r.unread(schemas.TopicEvents, schemas.TopicCases)
-	var which string
-	switch {
-	case len(s.ids) > 0:
-		days, entries := dates(s.ids)
-		which = in("toString(local_date)", days) + " AND " + in("toString(entry_id)", entries)
-	case len(s.refs) > 0:
-		which = "(" + in("operator_ref", s.refs) + " OR " + in("payment_ref", s.refs) + " OR hasAny(notice_refs, " + list(s.refs) + "))"
-	default:
-		which = "(local_date >= " + quote(max(0, s.from-1).String()) + " OR kind = 'undecided' OR " + after + ")"
+	unread := r.unread(schemas.TopicEvents, schemas.TopicCases)
+	if len(s.ids) == 0 {
+		// A query for each, because ClickHouse uses no index for their union.
+		from := quote(max(0, s.from-1).String())
+		for _, which := range []string{
+			"local_date >= " + from, "local_date < " + from + " AND kind = 'undecided'", "local_date < " + from + " AND kind != 'undecided' AND " + unread,
+		} {
+			if err := r.scanExpected(ctx, unread, which); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
+	for _, ids := range chunks(s.ids) {
+		days, entries := dates(ids)
+		if err := r.scanExpected(ctx, unread, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofExpected returns the condition of expected money of the account of the run that is below the
+// watermarks, and its arguments.
+func (r *run) ofExpected() (string, []any) {
+	return "tenant_id IN (?, '') AND livemode = ? AND currency = ? AND " + r.owned() + " AND " + r.below(schemas.TopicEvents, schemas.TopicCases), []any{r.account.AgencyID, r.account.Live, r.account.Currency}
+}
+
+// scanExpected reads expected money that fulfils a condition.
+func (r *run) scanExpected(ctx context.Context, unread, which string) error {
+	of, args := r.ofExpected()
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, kind = 'undecided', approved_at, gross, toString(currency),
-			operator_ref, payment_ref, notice_refs, `+after+`
-		FROM expected_money FINAL
-		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND `+r.owned()+`
-			AND `+r.below(schemas.TopicEvents, schemas.TopicCases)+" AND "+which, r.account.AgencyID, r.account.Live, r.account.Currency)
+			operator_ref, payment_ref, notice_refs, `+unread+`
+		FROM expected_money FINAL WHERE `+of+" AND "+which, args...)
 	if err != nil {
 		return fmt.Errorf("reading expected money: %w", err)
 	}
@@ -257,28 +293,55 @@ func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccoun
 	if len(accounts) == 0 {
 		return nil
 	}
-	codes := make([]string, len(accounts))
-	var below, after []string
+	unread := r.unreadLines(accounts)
+	if len(s.ids) == 0 {
+		// A query for each, as in readExpected.
+		for _, which := range []string{"local_day >= " + quote(s.from.String()), "local_day < " + quote(s.from.String()) + " AND " + unread} {
+			if err := r.scanLines(ctx, accounts, into, unread, which); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, ids := range chunks(s.ids) {
+		days, lines := dates(ids)
+		names := make([]string, len(lines))
+		for i, l := range lines {
+			names[i] = l[:strings.LastIndexByte(l, '#')]
+		}
+		// The sorting key has the day and the id of the line.
+		which := in("local_day", "toDate", days) + " AND " + in("line_id", "", names) + " AND " + in("concat(line_id, '#', lower(hex(content)))", "", padded(lines))
+		if err := r.scanLines(ctx, accounts, into, unread, which); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofLines returns the condition of lines of accounts that are below the watermarks, and its
+// arguments.
+func (r *run) ofLines(accounts []registry.StatementAccount) (string, []any) {
+	return "tenant_id = ? AND livemode = ? AND " + r.ofAccounts(accounts, r.marks, "<"), []any{r.account.AgencyID, r.account.Live}
+}
+
+// unreadLines returns the condition that no earlier run has read a line.
+func (r *run) unreadLines(accounts []registry.StatementAccount) string {
+	return r.ofAccounts(accounts, r.before, ">=")
+}
+
+func (r *run) ofAccounts(accounts []registry.StatementAccount, at marks, compare string) string {
+	out := make([]string, len(accounts))
 	for i, a := range accounts {
-		codes[i] = a.Code
-		at := markOf(schemas.TopicStatements, r.partition(schemas.TopicStatements, a.StatementAccountKey))
-		below = append(below, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), r.marks[at]))
-		after = append(after, fmt.Sprintf("account = %s AND source_offset >= %d", quote(a.Code), r.before[at]))
+		out[i] = fmt.Sprintf("account = %s AND source_offset %s %d", quote(a.Code), compare, at[markOf(schemas.TopicStatements, r.partition(schemas.TopicStatements, a.StatementAccountKey))])
 	}
-	fresh := "(" + strings.Join(after, " OR ") + ")"
-	var which string
-	switch {
-	case len(s.ids) > 0:
-		days, lines := dates(s.ids)
-		which = in("toString(local_day)", days) + " AND " + in("concat(line_id, '#', lower(hex(content)))", padded(lines))
-	case len(s.refs) > 0:
-		which = "(" + in("operator_ref", s.refs) + " OR " + in("payment_ref", s.refs) + " OR " + in("notice_ref", s.refs) + " OR " + in("batch", s.refs) + ")"
-	default:
-		which = "(local_day >= " + quote(s.from.String()) + " OR " + fresh + ")"
-	}
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, toString(account), at, toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, notice_ref, batch, reversal, `+fresh+`
-		FROM statement_lines FINAL
-		WHERE tenant_id = ? AND livemode = ? AND has(?, toString(account)) AND (`+strings.Join(below, " OR ")+") AND "+which, r.account.AgencyID, r.account.Live, codes)
+	return "(" + strings.Join(out, " OR ") + ")"
+}
+
+// scanLines reads lines that fulfil a condition.
+func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccount, into map[string]match.Line, unread, which string) error {
+	of, args := r.ofLines(accounts)
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, toString(account), at, toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, notice_ref, batch, reversal, `+unread+`
+		FROM statement_lines FINAL WHERE `+of+" AND "+which, args...)
 	if err != nil {
 		return fmt.Errorf("reading lines of statements: %w", err)
 	}

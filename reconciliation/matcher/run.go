@@ -275,17 +275,15 @@ func (r *run) read(ctx context.Context) (err error) {
 				return fmt.Errorf("row %s of a finding of account %s is not in ClickHouse: check the tables with `quittance rebuild journal`", id, r.account.Code)
 			}
 		}
-		refs := r.reachable()
-		if len(refs) > 0 {
-			if err := r.load(ctx, selection{refs: refs}); err != nil {
-				return err
-			}
+		reached, err := r.reach(ctx)
+		if err != nil {
+			return err
 		}
 		grown, err := r.matchesOf(ctx)
 		if err != nil {
 			return err
 		}
-		if len(missing) == 0 && len(refs) == 0 && !grown {
+		if len(missing) == 0 && !reached && !grown {
 			return nil
 		}
 	}
@@ -313,33 +311,6 @@ func (w *world) all() []string {
 // inWindow reports whether a row is of the days that are read as a whole.
 func (r *run) inWindow(id string) bool { return id[:len(time.DateOnly)] >= r.horizon.String() }
 
-// reachable returns the references that were not looked up yet of rows that are new, open, or
-// not of the days that were read as a whole. A waiting or matched row of those days needs no
-// look-up: a row that came later and shares its reference is looked up itself.
-func (r *run) reachable() (refs []string) {
-	if r.first {
-		return nil // all rows are read
-	}
-	open := map[string]bool{}
-	for _, f := range r.world.open {
-		for _, id := range slices.Concat(f.Sources, f.Lines) {
-			open[id] = true
-		}
-	}
-	for _, id := range r.world.all() {
-		if r.inWindow(id) && !r.world.fresh[id] && !open[id] {
-			continue
-		}
-		for _, ref := range r.world.refs(id) {
-			if !r.world.asked[ref] {
-				r.world.asked[ref] = true
-				refs = append(refs, ref)
-			}
-		}
-	}
-	return refs
-}
-
 // matchesOf reads the matches in force of older rows that are in no finding that was read, and
 // of entries that do not count any more. It reports whether there are any.
 func (r *run) matchesOf(ctx context.Context) (bool, error) {
@@ -363,8 +334,14 @@ func (r *run) matchesOf(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	before := len(r.world.inForce)
-	err := r.findings(ctx, "matches", "(hasAny(sources, "+list(ids)+") OR hasAny(lines, "+list(ids)+"))", r.world.inForce)
-	return len(r.world.inForce) > before, err
+	for _, ids := range chunks(unique(ids)) {
+		// The day of a match is the latest of its rows.
+		which := "day >= " + quote(ids[0][:len(time.DateOnly)]) + " AND (hasAny(sources, " + list(ids) + ") OR hasAny(lines, " + list(ids) + "))"
+		if err := r.findings(ctx, "matches", which, r.world.inForce); err != nil {
+			return false, err
+		}
+	}
+	return len(r.world.inForce) > before, nil
 }
 
 func unique(ids []string) []string {
