@@ -104,6 +104,7 @@ const (
 	DetailLive       = "livemode"    // true or false
 	DetailOpenedAt   = "opened_at"   // time at which the case was opened, RFC 3339
 	DetailEventID    = "event_id"    // event that reported the money
+	DetailTenant     = "tenant_id"   // agency of a case of the matcher
 )
 
 // Event is something that happened. It is a snapshot: Session is the whole session

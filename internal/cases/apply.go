@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -38,7 +39,12 @@ func (s *Store) Apply(ctx context.Context, read []Case, moves []consume.Move) er
 // two writers cannot deadlock. A case comes before its proposals, as in all transactions.
 func writing(read []Case) (*pgx.Batch, error) {
 	last, recorded := map[string]Case{}, map[string]bool{}
+	var ended []Case
 	for _, c := range read {
+		if c.EndedAs != "" {
+			ended = append(ended, c)
+			continue
+		}
 		recorded[c.ID] = recorded[c.ID] || c.Recorded
 		if known, ok := last[c.ID]; !ok || known.Sequence < c.Sequence {
 			last[c.ID] = c
@@ -62,6 +68,10 @@ func writing(read []Case) (*pgx.Batch, error) {
 				WHERE case_id = $1 AND (state = 'open' OR state = 'approved' AND (resolution, reference, proposer) <> ($2, $3, $4))`,
 				c.ID, string(c.Resolution), c.Reference, c.ClosedBy, c.ClosedAt)
 		}
+	}
+	slices.SortFunc(ended, func(a, b Case) int { return cmp.Compare(a.ID, b.ID) })
+	for _, c := range ended {
+		batch.Queue(`UPDATE cases SET ended_as = $2, ended_at = $3 WHERE id = $1 AND ended_at IS NULL`, c.ID, string(c.EndedAs), c.EndedAt)
 	}
 	return batch, nil
 }

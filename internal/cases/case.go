@@ -23,21 +23,29 @@ import (
 const KindPoison checkout.CaseKind = "poison"
 
 // Kinds has all kinds of cases.
-func Kinds() []checkout.CaseKind { return append(checkout.CaseKinds(), KindPoison) }
+func Kinds() []checkout.CaseKind {
+	return append(checkout.CaseKinds(), KindPoison, KindBreak, KindProposal)
+}
 
 // Resolutions has what staff can propose.
 func Resolutions() []checkout.Resolution {
 	return []checkout.Resolution{
 		checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused,
 		checkout.ResolutionWriteOff, checkout.ResolutionAcknowledge, checkout.ResolutionRetry, checkout.ResolutionRecordedByHand,
+		ResolutionExplain, ResolutionMatch, ResolutionMatchByHand,
 	}
 }
 
 // Allowed returns the resolutions of a kind of case.
 func Allowed(kind checkout.CaseKind) []checkout.Resolution {
 	return slices.DeleteFunc(Resolutions(), func(r checkout.Resolution) bool {
-		if kind == KindPoison {
+		switch kind {
+		case KindPoison:
 			return r != checkout.ResolutionAcknowledge
+		case KindBreak:
+			return r != ResolutionExplain && r != ResolutionMatchByHand && r != checkout.ResolutionWriteOff
+		case KindProposal:
+			return r != ResolutionMatch && r != ResolutionExplain && r != checkout.ResolutionWriteOff
 		}
 		return !kind.Allows(r)
 	})
@@ -75,7 +83,8 @@ const (
 // offsetOfTicks stands in the header of a poison record that is no record of a topic.
 const offsetOfTicks = "-1"
 
-// Case is an operator case. Amount is zero and Currency is empty for poison.
+// Case is an operator case. Amount is zero and Currency is empty for poison. Of a break, Amount is
+// the lines less the money that is expected, and may be negative.
 type Case struct {
 	checkout.Case
 	// InSession means that the state of the session holds the case. Otherwise cases.events
@@ -96,6 +105,10 @@ type Case struct {
 	Clerks []string
 	// Evidence is what else is known.
 	Evidence map[string]string
+	// EndedAs and EndedAt tell that the matcher has ended the finding of the case. The sink cases
+	// then closes the case.
+	EndedAs checkout.Resolution
+	EndedAt time.Time
 }
 
 // State returns the state of the case.
@@ -220,11 +233,16 @@ type row struct {
 	OpenedAt                                time.Time
 	Resolution, Reference, ClosedBy         *string
 	ClosedAt                                *time.Time
+	EndedAs                                 *string
+	EndedAt                                 *time.Time
 }
 
 // columns of a row, in its order.
 const columns = `id, kind, in_session, sequence, session_id, agency_id, application_id, livemode, order_id, collection_id, amount, currency,
 	operator_ref, reason, opened_by, clerks, evidence, opened_at, resolution, reference, closed_by, closed_at`
+
+// read are the columns of a row as it is read. Reading a case again never changes the last two.
+const read = columns + `, ended_as, ended_at`
 
 func value[T any](p *T) T {
 	if p == nil {
@@ -251,7 +269,7 @@ func fromRow(r row) (Case, error) {
 			Resolution: checkout.Resolution(value(r.Resolution)), Reference: value(r.Reference), ClosedBy: value(r.ClosedBy), ClosedAt: value(r.ClosedAt),
 		},
 		InSession: r.InSession, Sequence: r.Sequence, SessionID: value(r.SessionID), AgencyID: value(r.AgencyID), ApplicationID: value(r.ApplicationID),
-		OrderID: value(r.OrderID), Clerks: r.Clerks, Evidence: map[string]string{},
+		OrderID: value(r.OrderID), Clerks: r.Clerks, Evidence: map[string]string{}, EndedAs: checkout.Resolution(value(r.EndedAs)), EndedAt: value(r.EndedAt),
 	}
 	if r.Live != nil {
 		c.Mode = mode(*r.Live)

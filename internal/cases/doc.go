@@ -8,13 +8,18 @@
 // record and stays.
 //
 // The state of a session holds the cases of its money, and the processor alone closes
-// them. Two cases have no session: a report of a collection of no known session, whose
-// money is only in the detail of its event, and poison. The topic cases.events holds what
+// them. Some cases have no session: a report of a collection of no known session, whose
+// money is only in the detail of its event, poison, and the breaks and proposals of the matcher
+// (reconciliation.events). The topic cases.events holds what
 // happens to them: their opening, the steps of their proposals and their exit. The sink
 // cases writes it. All its events are made of rows that do not change any more, and have
 // derived ids: after a crash they are written again and are the same. The row of such a
 // case is closed when the sink reads the event of the exit, so that a restored Postgres
 // learns of exits that it has forgotten before another one can be recorded.
+//
+// The matcher reads the exits of its cases in cases.events and carries them out. When a later run
+// of it ends a finding, the sink writes that as the exit of the case, unless people have approved
+// another one before.
 //
 // Proposals are records. One member of staff proposes a resolution and another approves it.
 // The sink cases makes an event of each step (Note), or has the processor make it, and then

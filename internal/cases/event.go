@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -40,6 +41,16 @@ func (c Case) Step(n Note) checkout.Event {
 // Exit returns the event that closes a case without a session. A case has one.
 func (c Case) Exit(a Approved) checkout.Event {
 	return c.event(checkout.EventCaseResolved, "resolved", a.DecidedAt, a.resolution().Detail())
+}
+
+// Ending returns the event that closes a case whose finding the matcher has ended, EndedAs. It has
+// the id of Exit.
+func (c Case) Ending() checkout.Event {
+	do := checkout.Resolve{Resolution: c.EndedAs, Reason: "a later run of the matcher has settled the rows", By: Matcher}
+	if c.EndedAs == ResolutionMatchByHand {
+		do.Reason = "matched by hand in the case of another break"
+	}
+	return c.event(checkout.EventCaseResolved, "resolved", c.EndedAt, do.Detail())
 }
 
 // event returns an event of a case without a session. It says everything that is known of
@@ -101,7 +112,8 @@ func withoutSession(e *record.Event) []Case {
 			c.Evidence[name] = value
 		}
 	}
-	c.Reason = c.Evidence[EvidenceError]
+	c.Reason = cmp.Or(c.Evidence[EvidenceError], c.Evidence[EvidenceFound])
+	c.AgencyID = c.Evidence[EvidenceTenant]
 	// An operator's texts may hold what Postgres does not store.
 	c.CollectionID, c.OperatorRef, c.SessionID = storable(c.CollectionID), storable(c.OperatorRef), storable(c.SessionID)
 	return []Case{c}
@@ -111,6 +123,7 @@ func withoutSession(e *record.Event) []Case {
 var evidenceNames = []string{
 	EvidencePoisonTopic, EvidencePoisonOffset, EvidenceTopic, EvidencePartition, EvidenceOffset, EvidenceError, EvidenceKey,
 	checkout.DetailEventID, checkout.DetailSource, checkout.DetailAccount, checkout.DetailApprovedAt,
+	EvidenceTenant, EvidenceFinding, EvidenceFindings, EvidenceFound, EvidenceStage, EvidenceLedger, EvidenceDay, EvidenceExpected, EvidenceLines, EvidenceSimilar,
 }
 
 // Events is the topic cases.events. It is safe for concurrent use.

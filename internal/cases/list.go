@@ -92,7 +92,7 @@ func (s *Store) List(ctx context.Context, viewer *identity.Staff, f Filter) ([]C
 	if viewer != nil {
 		own = viewer.AgencyID
 	}
-	rows, _ := s.pool.Query(ctx, `SELECT `+columns+` FROM cases
+	rows, _ := s.pool.Query(ctx, `SELECT `+read+` FROM cases
 		WHERE ($1 = '' OR kind = $1) AND ($2 = '' OR agency_id = $2) AND ($3 = '' OR agency_id = $3) AND ($4 = '' OR (resolution IS NULL) = ($4 = 'open'))
 			AND ($6 = '' OR session_id = $6) AND ($7 = '' OR $7 IN (operator_ref, collection_id, id))
 		ORDER BY resolution IS NOT NULL, opened_at DESC, id LIMIT $5`,
@@ -161,7 +161,7 @@ func show(ctx context.Context, tx pgx.Tx, viewer *identity.Staff, id string, now
 
 // find reads a case that the viewer may see. lock is empty or FOR UPDATE.
 func find(ctx context.Context, tx pgx.Tx, viewer *identity.Staff, id, lock string) (Case, error) {
-	rows, _ := tx.Query(ctx, `SELECT `+columns+` FROM cases WHERE id = $1 `+lock, storable(id))
+	rows, _ := tx.Query(ctx, `SELECT `+read+` FROM cases WHERE id = $1 `+lock, storable(id))
 	c, err := pgx.CollectExactlyOneRow(rows, toCase)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && viewer != nil && !viewer.ActsFor(c.AgencyID) {
 		return Case{}, operation.Refuse("case.unknown", "id", nil)

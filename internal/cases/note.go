@@ -78,10 +78,24 @@ func (s *Store) Noted(ctx context.Context, n Note) error {
 // Unrecorded returns up to n cases without a session whose opening is not in cases.events,
 // as far as the topic has been read.
 func (s *Store) Unrecorded(ctx context.Context, n int) ([]Case, error) {
-	rows, _ := s.pool.Query(ctx, `SELECT `+columns+` FROM cases WHERE NOT in_session AND NOT recorded ORDER BY opened_at, id LIMIT $1`, n)
+	rows, _ := s.pool.Query(ctx, `SELECT `+read+` FROM cases WHERE NOT in_session AND NOT recorded ORDER BY opened_at, id LIMIT $1`, n)
 	list, err := pgx.CollectRows(rows, toCase)
 	if err != nil {
 		return nil, fmt.Errorf("listing cases that no event records: %w", err)
+	}
+	return list, nil
+}
+
+// Ended returns up to n open cases whose finding the matcher has ended. It leaves out those with an
+// approved proposal, which closes the case: none is made after the end (lockOpen). It also leaves
+// out those with a proposal that no event records yet, which comes first.
+func (s *Store) Ended(ctx context.Context, n int) ([]Case, error) {
+	rows, _ := s.pool.Query(ctx, `SELECT `+read+` FROM cases c WHERE ended_at IS NOT NULL AND resolution IS NULL AND recorded
+			AND NOT EXISTS (SELECT FROM case_proposals p WHERE p.case_id = c.id AND (p.state IN ('approved', 'carried_out') OR p.noted = 0))
+		ORDER BY ended_at, id LIMIT $1`, n)
+	list, err := pgx.CollectRows(rows, toCase)
+	if err != nil {
+		return nil, fmt.Errorf("listing cases that the matcher has ended: %w", err)
 	}
 	return list, nil
 }

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,8 +34,9 @@ func (b By) actor() operation.Actor { return b.Staff.Actor(b.Origin) }
 type Request struct {
 	CaseID     string
 	Resolution checkout.Resolution
-	// Reference names the refund or the evidence. All resolutions but honour, retry and the
-	// acknowledgement of poison and of a refund request need one.
+	// Reference names the refund or the evidence. All resolutions but honour, retry, match and the
+	// acknowledgement of poison and of a refund request need one. Of a match by hand it names the
+	// cases of the other breaks, which a break with both sides does not need.
 	Reference string
 	Reason    string
 }
@@ -42,7 +44,7 @@ type Request struct {
 // needsReference reports whether a resolution is worthless without its evidence.
 func needsReference(kind checkout.CaseKind, r checkout.Resolution) bool {
 	switch r {
-	case checkout.ResolutionHonour, checkout.ResolutionRetry:
+	case checkout.ResolutionHonour, checkout.ResolutionRetry, ResolutionMatch, ResolutionMatchByHand:
 		return false
 	case checkout.ResolutionAcknowledge:
 		return kind == checkout.CaseReversal
@@ -83,7 +85,10 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err := audit(ctx, tx, by, now, "case.propose", c, map[string]any{"proposal": number, "resolution": req.Resolution, "reference": req.Reference}); err != nil {
 			return err
 		}
-		if c.Currency == money.Default && c.Amount < below && req.Resolution != checkout.ResolutionRecordedByHand {
+		if err := req.checkOthers(ctx, tx, by, c); err != nil {
+			return err
+		}
+		if c.oneApproves(req.Resolution, below) {
 			if err := approve(ctx, tx, by, c, number, now); err != nil {
 				return err
 			}
@@ -92,6 +97,49 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		return err
 	})
 	return d, err
+}
+
+// oneApproves reports whether a resolution needs no second person. The difference of a break
+// counts without its sign. One of zero says nothing of the money at stake.
+func (c Case) oneApproves(r checkout.Resolution, below int64) bool {
+	switch {
+	case c.Currency != money.Default || r == checkout.ResolutionRecordedByHand || r == ResolutionMatchByHand:
+		return false
+	case c.Kind == KindBreak && c.Amount == 0:
+		return false
+	case c.Amount < 0:
+		return -c.Amount < below
+	}
+	return c.Amount < below
+}
+
+// checkOthers refuses a match by hand with cases that are no open breaks of the same account, or
+// whose differences do not cancel each other out.
+func (req Request) checkOthers(ctx context.Context, tx pgx.Tx, by By, c Case) error {
+	if req.Resolution != ResolutionMatchByHand {
+		return nil
+	}
+	sum := c.Amount
+	seen := map[string]bool{c.ID: true}
+	for _, id := range Others(req.Reference) {
+		other, err := find(ctx, tx, &by.Staff, id, "")
+		if err != nil || seen[id] || other.Kind != KindBreak || !other.Open() || other.EndedAs != "" || other.AgencyID != c.AgencyID || other.Mode != c.Mode ||
+			other.Evidence[EvidenceLedger] != c.Evidence[EvidenceLedger] || other.Currency != c.Currency {
+			if err != nil && !errors.As(err, new(*operation.Error)) {
+				return err
+			}
+			return operation.Refuse("case.no_break_to_match", "reference", operation.Args{"case": id})
+		}
+		seen[id] = true
+		sum += other.Amount
+	}
+	switch {
+	case len(seen) == 1 && (c.Evidence[EvidenceExpected] == "" || c.Evidence[EvidenceLines] == ""):
+		return operation.Refuse("case.nothing_to_match", "reference", nil)
+	case sum != 0:
+		return operation.Refuse("case.sums_differ", "reference", operation.Args{"difference": sum, "currency": c.Currency})
+	}
+	return nil
 }
 
 func (req Request) check(c Case) error {
@@ -123,6 +171,9 @@ func lockOpen(ctx context.Context, tx pgx.Tx, by By, id string) (Case, error) {
 	c, err := find(ctx, tx, &by.Staff, id, "FOR UPDATE")
 	if err == nil && !c.Open() {
 		err = operation.Refuse("case.closed", "id", operation.Args{"resolution": c.Resolution, "at": c.ClosedAt})
+	}
+	if err == nil && c.EndedAs != "" {
+		err = operation.Refuse("case.closed", "id", operation.Args{"resolution": c.EndedAs, "at": c.EndedAt})
 	}
 	return c, err
 }

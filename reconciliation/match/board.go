@@ -278,7 +278,7 @@ func (b *board) unfitKind(sources, targets, others []int32, byTarget map[int32]n
 	}
 	for _, t := range targets {
 		if slices.ContainsFunc(others, func(s int32) bool { return b.fits(s, t) }) {
-			return BreakDuplicateLine, "another line, of a stronger reference or a closed period, proves the receipt", ActionExplain
+			return BreakDuplicateLine, "the receipt is settled already: by a line with a stronger reference, or for good", ActionExplain
 		}
 	}
 	if len(sources) == 1 && len(targets) == 1 {

@@ -19,9 +19,10 @@ const (
 	StageDay      Stage = "amount_day"
 	StageWindow   Stage = "cut_off_window"
 	StageNone     Stage = "none" // no stage had a candidate
+	StageHand     Stage = "hand" // people matched the rows; Run never does
 )
 
-// Stages lists all stages.
+// Stages lists the stages of Run.
 var Stages = []Stage{StageOperator, StageOwn, StageBatch, StageDay, StageWindow, StageNone}
 
 // Match is money that lines prove.
@@ -127,6 +128,11 @@ func hashed(prefix string, texts ...[]string) string {
 	}
 	sum := sha256.Sum256(b)
 	return prefix + hex.EncodeToString(sum[:16])
+}
+
+// HandID returns the id of a match that people made in a case.
+func HandID(caseID string, sources, lines []string) string {
+	return hashed("mat_", []string{caseID}, sources, lines)
 }
 
 // Changes are what a run replaces.

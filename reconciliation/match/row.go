@@ -52,7 +52,8 @@ type Expected struct {
 	// Undecided is a collection whose outcome the operator has not told. A line that proves it
 	// proposes the decision.
 	Undecided bool
-	// Closed says that a closed period has its match.
+	// Closed says that it is settled for good: people matched or explained it, or a closed period
+	// has its match.
 	Closed bool
 }
 
@@ -94,7 +95,8 @@ type Line struct {
 	Batch string
 	// Reversal marks a line that undoes an earlier one.
 	Reversal bool
-	// Closed says that a closed period has its match.
+	// Closed says that it is settled for good: people matched or explained it, or a closed period
+	// has its match.
 	Closed bool
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"quittance/internal/cases"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/reconciliation/match"
@@ -29,6 +30,9 @@ func (r *run) records(c match.Changes, totals []*record.DayTotal, horizon match.
 			out = append(out, part)
 		}
 	}
+	for _, f := range r.agreed {
+		add(f)
+	}
 	for _, end := range []struct {
 		ids   []string
 		from  map[string]journal.Finding
@@ -38,17 +42,24 @@ func (r *run) records(c match.Changes, totals []*record.DayTotal, horizon match.
 			add(r.ended(end.from[id], end.state))
 		}
 	}
+	for _, f := range r.reopened(c.Cleared) {
+		add(f)
+	}
 	for _, m := range c.Matches {
 		add(r.finding(m, journal.FindingMatch))
 	}
 	for _, p := range c.Proposals {
 		f := r.finding(p.Match, journal.FindingProposal)
 		f.Action = string(p.Action)
+		if p.Action == match.ActionMatch { // the other is decided in the case of its session
+			f.CaseID = cases.OfFinding(f.FindingID, r.id)
+		}
 		add(f)
 	}
 	for _, b := range c.Breaks {
 		f := r.finding(match.Match{ID: b.ID, Stage: b.Stage, Amount: b.Difference, Currency: b.Currency, Sources: b.Sources, Lines: b.Lines, NotTaken: b.NotTaken, Rule: b.Rule}, journal.FindingBreak)
 		f.Kind, f.Reason, f.Action, f.Day = string(b.Kind), b.Reason, string(b.Action), b.Day.String()
+		f.CaseID = cases.OfFinding(f.FindingID, r.id)
 		add(f)
 	}
 	for _, t := range totals {
@@ -79,7 +90,7 @@ func (r *run) ended(f journal.Finding, state journal.FindingState) *record.Findi
 	return &record.Finding{
 		RunID: r.id, TenantID: r.account.AgencyID, Livemode: r.account.Live, Account: r.account.Code, FindingID: f.ID, Type: f.Type, State: state,
 		Hop: f.Hop, Stage: f.Stage, Kind: f.Kind, Key: f.Key, Reason: f.Reason, Action: f.Action, Day: f.Day.Format(time.DateOnly), Currency: f.Currency, Amount: f.Amount,
-		Sources: f.Sources, Lines: f.Lines, NotTaken: f.NotTaken, Rule: int32(f.Rule), At: r.at, //nolint:gosec // a version
+		Sources: f.Sources, Lines: f.Lines, NotTaken: f.NotTaken, Rule: int32(f.Rule), CaseID: f.CaseID, At: r.at, //nolint:gosec // a version
 	}
 }
 
@@ -151,7 +162,7 @@ func (r *run) totals(ctx context.Context, result match.Result) ([]*record.DayTot
 
 // stillOpen adds what has no match to the sums of its day.
 func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
-	matched := map[string]bool{}
+	matched := r.world.settled()
 	for _, m := range result.Matches {
 		for _, id := range slices.Concat(m.Sources, m.Lines) {
 			matched[id] = true
@@ -168,7 +179,7 @@ func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
 			source(id, e.Amount)
 		}
 	}
-	for id, l := range r.world.settled {
+	for id, l := range r.world.settles {
 		if l.Kind != match.KindPayout {
 			source(id, l.Net())
 		}

@@ -241,7 +241,8 @@ func (m *Matcher) locked(ctx context.Context, key registry.StatementAccountKey, 
 	return true, do()
 }
 
-// due returns the accounts that have a statement that was not matched, or whose day has begun.
+// due returns the accounts that have a statement that was not matched, whose day has begun, or in
+// whose cases people have agreed on something.
 // Accounts that settle to a bank account come before it.
 func (m *Matcher) due(ctx context.Context) ([]registry.StatementAccountKey, error) {
 	ran, err := m.ran(ctx)
@@ -259,6 +260,10 @@ func (m *Matcher) due(ctx context.Context) ([]registry.StatementAccountKey, erro
 	if err != nil {
 		return nil, err
 	}
+	agreed, err := m.pendingAgreements(ctx)
+	if err != nil {
+		return nil, err
+	}
 	now := m.cfg.Now()
 	var out, banks []registry.StatementAccountKey
 	for _, agency := range m.cfg.Registry.Agencies() {
@@ -270,7 +275,7 @@ func (m *Matcher) due(ctx context.Context) ([]registry.StatementAccountKey, erro
 					return nil, err
 				}
 				last, ok := ran[a.StatementAccountKey]
-				is := !ok || last.today < match.DayOf(now, zone)
+				is := !ok || agreed[a.StatementAccountKey] || last.today < match.DayOf(now, zone)
 				for _, from := range accounts {
 					if from.Code == a.Code || from.SettlesTo == a.Code {
 						p := m.partition(schemas.TopicStatements, from.StatementAccountKey)

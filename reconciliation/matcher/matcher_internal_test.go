@@ -231,7 +231,7 @@ func (o *office) agrees(key registry.StatementAccountKey) match.Result {
 	if c := match.Compare(inForce, full); !c.Empty() {
 		o.t.Fatalf("day %s: one run over everything changes %+v", o.now.Format(time.DateOnly), c)
 	}
-	matched := map[string]bool{}
+	matched := w.settled()
 	for _, m := range full.Matches {
 		for _, id := range slices.Concat(m.Sources, m.Lines) {
 			matched[id] = true
@@ -258,7 +258,7 @@ func (o *office) agrees(key registry.StatementAccountKey) match.Result {
 		}
 		want[id[:10]] = s
 	}
-	for id, l := range w.settled {
+	for id, l := range w.settles {
 		s := want[id[:10]]
 		s.sources, s.amount = s.sources+1, s.amount+l.Net()
 		if !matched[id] {

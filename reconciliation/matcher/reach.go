@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/schemas"
 )
@@ -26,7 +25,8 @@ func (r *run) reach(ctx context.Context) (bool, error) {
 	}
 	if !r.reachedFresh {
 		r.reachedFresh = true
-		return true, r.found(ctx, r.freshRefs())
+		query, args := r.freshRefs()
+		return true, r.found(ctx, query, args)
 	}
 	refs := r.reachable()
 	for _, some := range chunks(refs) {
@@ -56,7 +56,7 @@ func (r *run) reachable() (refs []string) {
 	for id := range r.world.expected {
 		each(id)
 	}
-	for id := range r.world.settled {
+	for id := range r.world.settles {
 		each(id)
 	}
 	for id := range r.world.lines {
@@ -89,23 +89,73 @@ func (r *run) freshRefs() (query string, args []any) {
 
 // found reads the older rows that have one of the references that a query returns.
 func (r *run) found(ctx context.Context, refs string, args []any) error {
-	own := []registry.StatementAccount{r.account}
-	lines, err := r.older(ctx, own, refs, args)
-	if err != nil {
-		return err
-	}
 	if r.account.Kind == registry.AccountBank {
-		settled, err := r.older(ctx, r.settling, refs, args)
+		ids, err := r.olderLines(ctx, r.settling, []string{"batch"}, refs, args)
 		if err != nil {
 			return err
 		}
-		if err := r.readLines(ctx, r.settling, r.world.settled, selection{ids: settled}); err != nil && len(settled) > 0 {
-			return err
+		if len(ids) > 0 {
+			if err := r.readLines(ctx, r.settling, r.world.settles, selection{ids: ids}); err != nil {
+				return err
+			}
 		}
+	} else if err := r.foundExpected(ctx, refs, args); err != nil {
+		return err
 	}
-	_ = lines
-	return nil
+	own := []registry.StatementAccount{r.account}
+	ids, err := r.olderLines(ctx, own, []string{"operator_ref", "payment_ref", "notice_ref", "batch"}, refs, args)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return r.readLines(ctx, own, r.world.lines, selection{ids: ids})
 }
 
-var _ = fmt.Sprint
-var _ journal.Finding
+// foundExpected reads the older expected money that has one of the references that a query
+// returns.
+func (r *run) foundExpected(ctx context.Context, refs string, args []any) error {
+	if len(r.whose) == 0 {
+		return nil
+	}
+	of, more := r.ofExpected()
+	in := " IN (" + refs + ")"
+	ids, err := r.older(ctx, `SELECT DISTINCT concat(toString(local_date), '/', toString(entry_id)) FROM expected_money
+		WHERE `+of+" AND local_date < "+quote(max(0, r.horizon-1).String())+" AND NOT "+r.unread(schemas.TopicEvents, schemas.TopicCases)+
+		" AND (operator_ref"+in+" OR payment_ref"+in+" OR arrayExists(ref -> ref"+in+", notice_refs))", slices.Concat(more, args, args, args))
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return r.readExpected(ctx, selection{ids: ids})
+}
+
+// olderLines returns the ids of older lines of accounts that have, in one of some columns, one of
+// the references that a query returns.
+func (r *run) olderLines(ctx context.Context, accounts []registry.StatementAccount, columns []string, refs string, args []any) ([]string, error) {
+	if len(accounts) == 0 {
+		return nil, nil
+	}
+	of, all := r.ofLines(accounts)
+	which := make([]string, len(columns))
+	for i, column := range columns {
+		which[i] = column + " IN (" + refs + ")"
+		all = append(all, args...)
+	}
+	return r.older(ctx, `SELECT DISTINCT concat(toString(local_day), '/', line_id, '#', lower(hex(content))) FROM statement_lines
+		WHERE `+of+" AND local_day < "+quote(r.horizon.String())+" AND NOT "+r.unreadLines(accounts)+" AND ("+strings.Join(which, " OR ")+")", all)
+}
+
+// older returns the ids that a query returns.
+func (r *run) older(ctx context.Context, query string, args []any) (ids []string, err error) {
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("looking up references: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("looking up references: %w", err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}

@@ -37,8 +37,8 @@ func markOf(topic string, partition int32) string {
 // in.
 type world struct {
 	expected map[string]match.Expected
-	// settled are the lines of other accounts that a bank account settles.
-	settled map[string]match.Line
+	// settles are the lines of other accounts that settle to a bank account.
+	settles map[string]match.Line
 	lines   map[string]match.Line
 	// gone are entries of expected money that do not count any more.
 	gone map[string]bool
@@ -47,21 +47,23 @@ type world struct {
 	// inForce are matches by id. open are all proposals and breaks of the account.
 	inForce map[string]journal.Finding
 	open    map[string]journal.Finding
+	// explained are breaks and proposals that people have explained or written off.
+	explained map[string]journal.Finding
 	// asked are references that were looked up.
 	asked map[string]bool
 }
 
 func newWorld() *world {
 	return &world{
-		expected: map[string]match.Expected{}, settled: map[string]match.Line{}, lines: map[string]match.Line{}, gone: map[string]bool{}, fresh: map[string]bool{},
-		inForce: map[string]journal.Finding{}, open: map[string]journal.Finding{}, asked: map[string]bool{},
+		expected: map[string]match.Expected{}, settles: map[string]match.Line{}, lines: map[string]match.Line{}, gone: map[string]bool{}, fresh: map[string]bool{},
+		inForce: map[string]journal.Finding{}, open: map[string]journal.Finding{}, explained: map[string]journal.Finding{}, asked: map[string]bool{},
 	}
 }
 
 // has reports whether the row was read.
 func (w *world) has(id string) bool {
 	_, expected := w.expected[id]
-	_, settled := w.settled[id]
+	_, settled := w.settles[id]
 	_, line := w.lines[id]
 	return expected || settled || line || w.gone[id]
 }
@@ -71,7 +73,7 @@ func (w *world) refs(id string) []string {
 	if e, ok := w.expected[id]; ok {
 		return e.Refs()
 	}
-	if l, ok := w.settled[id]; ok {
+	if l, ok := w.settles[id]; ok {
 		return batchOf(l)
 	}
 	l := w.lines[id]
@@ -402,14 +404,14 @@ func (r *run) offsets(at marks, compare string, topics []string) string {
 	return "(" + strings.Join(out, " OR ") + ")"
 }
 
-// findings reads the findings of a table that are in force and fulfil a condition.
-func (r *run) findings(ctx context.Context, table, which string, into map[string]journal.Finding) error {
+// findings reads the findings of a table that have a state and fulfil a condition.
+func (r *run) findings(ctx context.Context, table string, state journal.FindingState, which string, into map[string]journal.Finding) error {
 	at := markOf(schemas.TopicReconciliation, r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey))
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT finding_id, part, any(toString(type)), any(toString(hop)), any(toString(stage)), any(toString(kind)), any(toString(reason)), any(toString(action)), any(key), toString(any(day)), any(toString(currency)), any(amount),
-			any(sources), any(lines), any(not_taken), any(rule)
+			any(sources), any(lines), any(not_taken), any(rule), argMax(case_id, source_offset), toString(argMax(resolution, source_offset))
 		FROM `+table+` FINAL
 		WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? AND `+which+`
-		GROUP BY finding_id, part HAVING argMax(state, source_offset) = 'open' ORDER BY finding_id, part`, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[at])
+		GROUP BY finding_id, part HAVING argMax(state, source_offset) = ? ORDER BY finding_id, part`, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[at], state)
 	if err != nil {
 		return fmt.Errorf("reading findings: %w", err)
 	}
@@ -417,14 +419,14 @@ func (r *run) findings(ctx context.Context, table, which string, into map[string
 	for rows.Next() {
 		var f journal.Finding
 		var day string
-		if err := rows.Scan(&f.ID, &f.Part, &f.Type, &f.Hop, &f.Stage, &f.Kind, &f.Reason, &f.Action, &f.Key, &day, &f.Currency, &f.Amount, &f.Sources, &f.Lines, &f.NotTaken, &f.Rule); err != nil {
+		if err := rows.Scan(&f.ID, &f.Part, &f.Type, &f.Hop, &f.Stage, &f.Kind, &f.Reason, &f.Action, &f.Key, &day, &f.Currency, &f.Amount, &f.Sources, &f.Lines, &f.NotTaken, &f.Rule, &f.CaseID, &f.Resolution); err != nil {
 			return fmt.Errorf("reading findings: %w", err)
 		}
 		if f.Day, err = time.Parse(time.DateOnly, day); err != nil {
 			return fmt.Errorf("reading findings: %w", err)
 		}
 		if first, ok := into[f.ID]; ok {
-			f.Sources, f.Lines = append(first.Sources, f.Sources...), append(first.Lines, f.Lines...)
+			f.Sources, f.Lines, f.NotTaken = append(first.Sources, f.Sources...), append(first.Lines, f.Lines...), append(first.NotTaken, f.NotTaken...)
 		}
 		into[f.ID] = f
 	}

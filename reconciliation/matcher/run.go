@@ -17,6 +17,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/reconciliation/match"
 	"quittance/schemas"
+	"quittance/schemas/record"
 )
 
 // Summary is what a run did.
@@ -27,6 +28,8 @@ type Summary struct {
 	Rows int
 	// Changes is what it wrote. Written is false if nothing had changed.
 	match.Changes
+	// Agreed is how many findings people have ended, and matches that they made.
+	Agreed  int
 	Written bool
 }
 
@@ -50,6 +53,12 @@ type run struct {
 	lastDay match.Day
 	whose   []pair
 	world   *world
+	// agreed are the records of what people agreed on, and again the breaks about which they
+	// decide once more.
+	agreed []*record.Finding
+	again  []journal.Finding
+	// reachedFresh is true when the references of new rows were looked up.
+	reachedFresh bool
 }
 
 // ErrBehind says that the sink journal has not stored what Kafka has.
@@ -98,6 +107,9 @@ func (m *Matcher) Account(ctx context.Context, key registry.StatementAccountKey)
 		return Summary{}, err
 	}
 	if err := r.read(ctx); err != nil {
+		return Summary{}, err
+	}
+	if err := r.settle(ctx); err != nil {
 		return Summary{}, err
 	}
 	result, err := r.match()
@@ -248,15 +260,15 @@ func (r *run) read(ctx context.Context) (err error) {
 	if err := r.load(ctx, selection{from: r.horizon}); err != nil {
 		return err
 	}
-	if err := r.findings(ctx, "breaks", "1", r.world.open); err != nil {
+	if err := r.findings(ctx, "breaks", journal.FindingOpen, "1", r.world.open); err != nil {
 		return err
 	}
-	if err := r.findings(ctx, "matches", "day >= "+quote(r.horizon.String()), r.world.inForce); err != nil {
+	if err := r.findings(ctx, "matches", journal.FindingOpen, "day >= "+quote(r.horizon.String()), r.world.inForce); err != nil {
 		return err
 	}
 	for {
 		var missing []string // rows of findings that were not read
-		for _, f := range []map[string]journal.Finding{r.world.open, r.world.inForce} {
+		for _, f := range []map[string]journal.Finding{r.world.open, r.world.inForce, r.world.explained} {
 			for _, finding := range f {
 				for _, id := range slices.Concat(finding.Sources, finding.Lines) {
 					if !r.world.has(id) {
@@ -283,7 +295,11 @@ func (r *run) read(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if len(missing) == 0 && !reached && !grown {
+		explained, err := r.readExplained(ctx)
+		if err != nil {
+			return err
+		}
+		if len(missing) == 0 && !reached && !grown && !explained {
 			return nil
 		}
 	}
@@ -293,7 +309,7 @@ func (r *run) read(ctx context.Context) (err error) {
 func (r *run) load(ctx context.Context, s selection) error {
 	var err error
 	if r.account.Kind == registry.AccountBank {
-		err = r.readLines(ctx, r.settling, r.world.settled, s)
+		err = r.readLines(ctx, r.settling, r.world.settles, s)
 	} else {
 		err = r.readExpected(ctx, s)
 	}
@@ -305,7 +321,7 @@ func (r *run) load(ctx context.Context, s selection) error {
 
 // all returns the ids of all rows.
 func (w *world) all() []string {
-	return slices.Concat(slices.Collect(maps.Keys(w.expected)), slices.Collect(maps.Keys(w.settled)), slices.Collect(maps.Keys(w.lines)), slices.Collect(maps.Keys(w.gone)))
+	return slices.Concat(slices.Collect(maps.Keys(w.expected)), slices.Collect(maps.Keys(w.settles)), slices.Collect(maps.Keys(w.lines)), slices.Collect(maps.Keys(w.gone)))
 }
 
 // inWindow reports whether a row is of the days that are read as a whole.
@@ -337,7 +353,7 @@ func (r *run) matchesOf(ctx context.Context) (bool, error) {
 	for _, ids := range chunks(unique(ids)) {
 		// The day of a match is the latest of its rows.
 		which := "day >= " + quote(ids[0][:len(time.DateOnly)]) + " AND (hasAny(sources, " + list(ids) + ") OR hasAny(lines, " + list(ids) + "))"
-		if err := r.findings(ctx, "matches", which, r.world.inForce); err != nil {
+		if err := r.findings(ctx, "matches", journal.FindingOpen, which, r.world.inForce); err != nil {
 			return false, err
 		}
 	}
@@ -351,7 +367,8 @@ func unique(ids []string) []string {
 
 // match runs the rules over the rows.
 func (r *run) match() (match.Result, error) {
-	lines := slices.Collect(maps.Values(r.world.lines))
+	settled, closeLine := r.world.settled(), func(l *match.Line) { l.Closed = true }
+	lines := closed(r.world.lines, settled, closeLine)
 	if r.account.Kind == registry.AccountBank {
 		cutoffs := map[string]match.Rules{}
 		for _, a := range r.settling {
@@ -361,15 +378,18 @@ func (r *run) match() (match.Result, error) {
 			}
 			cutoffs[a.Code] = match.Rules{Zone: zone, Cutoff: a.Cutoff, Grace: match.Day(a.GraceDays)} //nolint:gosec // at most 31
 		}
-		return match.Settlements{Account: r.account.Code, Rules: r.rules, Today: r.today, Lines: slices.Collect(maps.Values(r.world.settled)), Cutoffs: cutoffs, Bank: lines}.Run()
+		return match.Settlements{Account: r.account.Code, Rules: r.rules, Today: r.today, Lines: closed(r.world.settles, settled, closeLine), Cutoffs: cutoffs, Bank: lines}.Run()
 	}
-	return match.Receipts{Account: r.account.Code, Rules: r.rules, Today: r.today, Expected: slices.Collect(maps.Values(r.world.expected)), Lines: lines}.Run()
+	expected := closed(r.world.expected, settled, func(e *match.Expected) { e.Closed = true })
+	return match.Receipts{Account: r.account.Code, Rules: r.rules, Today: r.today, Expected: expected, Lines: lines}.Run()
 }
 
-// stored returns the findings in force as a result.
+// stored returns the findings in force as a result, without the matches of people.
 func (r *run) stored() (out match.Result) {
-	for id := range r.world.inForce {
-		out.Matches = append(out.Matches, match.Match{ID: id})
+	for id, f := range r.world.inForce {
+		if !r.world.byHand(f) {
+			out.Matches = append(out.Matches, match.Match{ID: id})
+		}
 	}
 	for id, f := range r.world.open {
 		if f.Type == journal.FindingProposal {
@@ -384,12 +404,12 @@ func (r *run) stored() (out match.Result) {
 // write writes what changed in one transaction; nothing if nothing changed.
 func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
 	changes := match.Compare(r.stored(), result)
-	out := Summary{RunID: r.id, marks: r.marks, Rows: len(r.world.all()), Changes: changes}
+	out := Summary{RunID: r.id, marks: r.marks, Rows: len(r.world.all()), Changes: changes, Agreed: len(r.agreed)}
 	totals, err := r.totals(ctx, result)
 	if err != nil {
 		return out, err
 	}
-	if changes.Empty() && len(totals) == 0 && len(r.world.fresh) == 0 && r.lastDay == r.today && !r.first {
+	if changes.Empty() && len(totals) == 0 && len(r.world.fresh) == 0 && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {
 		return out, nil
 	}
 	records := r.records(changes, totals, r.horizonOf(result))

@@ -3,7 +3,7 @@
 CREATE OR REPLACE VIEW cases
 (
     case_id             String COMMENT 'Operator case (case_)',
-    kind                String COMMENT 'late_payment, mismatch, orphan, undecided, refund_request, reversal, confirmation, poison (a record that could not be processed, no money)',
+    kind                String COMMENT 'late_payment, mismatch, orphan, undecided, refund_request, reversal, confirmation, poison (a record that could not be processed, no money), break and match_proposal (the matcher: see open_breaks)',
     state               String COMMENT 'open, closed',
     tenant_id           String COMMENT 'Agency; empty for poison and for an orphan of no known session',
     agency              String COMMENT 'Present name of the agency',
@@ -12,16 +12,16 @@ CREATE OR REPLACE VIEW cases
     livemode            Bool COMMENT 'false for tests and for poison',
     session_id          String COMMENT 'Session of the money; of an orphan of no known session, the id that its report named; empty for poison',
     order_id            String COMMENT 'Order of the integrator',
-    amount              Int64 COMMENT 'Money as it was reported, minor units; of a case about the session''s own payment, its total; 0 for poison',
+    amount              Int64 COMMENT 'Money as it was reported, minor units; of a case about the session''s own payment, its total; of a break, the lines less the money that is expected; 0 for poison',
     currency            String COMMENT 'ISO 4217; empty for poison',
     operator_ref        String COMMENT 'The operator''s own reference; of cash, the number of the receipt',
     opened_by_event     String COMMENT 'Event that opened the case',
     opened_by           String COMMENT 'Clerk or staff; empty for a report of an operator',
     reason              String COMMENT 'Why the case was opened; of poison, the error',
-    resolution          String COMMENT 'honour, refund, approved, refused, write_off, acknowledge, retry, recorded_by_hand, cash_returned, superseded, accepted; empty while the case is open',
+    resolution          String COMMENT 'honour, refund, approved, refused, write_off, acknowledge, retry, recorded_by_hand, cash_returned, superseded, accepted, explain, match, match_by_hand, cleared, withdrawn; empty while the case is open',
     reference           String COMMENT 'Reference of the refund or of the evidence',
     resolved_reason     String COMMENT 'Why it was resolved so',
-    resolved_by         String COMMENT 'Who proposed the resolution; policy for the agency''s policy',
+    resolved_by         String COMMENT 'Who proposed the resolution; policy for the agency''s policy, matcher for a later run of it',
     approved_by         String COMMENT 'Second member of staff',
     proposals           UInt64 COMMENT 'Number of proposals of staff',
     proposed_resolution String COMMENT 'Resolution of the last proposal',
@@ -79,4 +79,4 @@ SELECT
 -- case are of one agency, so that a filter by tenant_id reads the rows of that agency only.
 FROM case_rows AS j
 GROUP BY j.tenant_id, j.case_id
-COMMENT 'Operator cases: money that fits no open session, an ERP that has not accepted a confirmation, or a record that could not be processed, and the exit. It reads the events of cases only'
+COMMENT 'Operator cases: money that fits no open session, an ERP that has not accepted a confirmation, a difference to a statement, or a record that could not be processed, and the exit. It reads the events of cases only'

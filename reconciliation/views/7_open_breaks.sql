@@ -17,6 +17,7 @@ CREATE OR REPLACE VIEW open_breaks
     lines      Array(String) COMMENT 'Lines, DAY/line_id#content of statement_lines',
     not_taken  Array(String) COMMENT 'Rows with the same reference that were no candidates',
     opened_at  DateTime64(3, 'UTC') COMMENT 'When the run of the matcher found it, UTC',
+    case_id    String COMMENT 'Operator case in which people clear it up; empty for decide_approved, which has the case of its session',
     finding_id String COMMENT 'Id of the finding'
 )
 AS
@@ -29,16 +30,17 @@ SELECT
     b.account AS account,
     any(b.type) AS type,
     any(b.kind) AS kind,
-    any(b.reason) AS reason,
+    argMax(b.reason, b.source_offset) AS reason,
     any(b.action) AS action,
     any(b.day) AS day,
-    multiIf(today() - day <= 1, '0-1', today() - day <= 3, '2-3', today() - day <= 7, '4-7', today() - day <= 30, '8-30', '31+') AS age,
+    multiIf(toDate(now('Africa/Brazzaville')) - day <= 1, '0-1', toDate(now('Africa/Brazzaville')) - day <= 3, '2-3', toDate(now('Africa/Brazzaville')) - day <= 7, '4-7', toDate(now('Africa/Brazzaville')) - day <= 30, '8-30', '31+') AS age,
     any(b.currency) AS currency,
     any(b.amount) AS amount,
     arraySort(groupUniqArrayArray(b.sources)) AS sources,
     arraySort(groupUniqArrayArray(b.lines)) AS lines,
     arraySort(groupUniqArrayArray(b.not_taken)) AS not_taken,
     max(b.at) AS opened_at,
+    argMax(b.case_id, b.source_offset) AS case_id,
     b.finding_id AS finding_id
 FROM breaks AS b FINAL
 GROUP BY b.tenant_id, b.livemode, b.account, b.finding_id

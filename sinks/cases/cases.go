@@ -1,8 +1,8 @@
 // Package cases keeps the operator cases (internal/cases) current and carries out what
 // staff agreed on.
 //
-// It reads the cases from checkout.events, the poison topics and cases.events, and writes
-// them with its positions. It sends each step of a proposal to the processor as the command
+// It reads the cases from checkout.events, the poison topics, reconciliation.events and
+// cases.events, and writes them with its positions. It sends each step of a proposal to the processor as the command
 // NoteProposal, which makes it an event, and approved proposals as the command Resolve. It
 // records the answers. Both commands are idempotent: what has no answer is sent again, and
 // what was done answers so again.
@@ -12,6 +12,10 @@
 // between two steps it writes an event again, with the same id and contents. It records an
 // exit only after it has read the topic to its end and found the case open, so that a case
 // has one exit, also after Postgres was restored.
+//
+// The matcher opens and ends cases of breaks and of its proposals. Their exit is an event in
+// cases.events too: what people agreed on, which the matcher then carries out, or else the end
+// that the matcher wrote.
 package cases
 
 import (
@@ -110,7 +114,7 @@ func PoisonTopics() []string {
 
 // Topics returns what the sink reads.
 func Topics() []string {
-	return append([]string{schemas.TopicEvents, schemas.TopicCases}, PoisonTopics()...)
+	return append([]string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicReconciliation}, PoisonTopics()...)
 }
 
 // New makes a sink. It connects when it runs.
@@ -165,6 +169,7 @@ func (c *Cases) Run(ctx context.Context) error {
 	g.Go(func() error { return consume.Batch(ctx, c.consumer, c.decode, c.apply) })
 	g.Go(func() error { return c.every(ctx, claimEvery, "carrying out proposals", c.carryOut) })
 	g.Go(func() error { return c.every(ctx, claimEvery, "recording cases without a session", c.recordOpenings) })
+	g.Go(func() error { return c.every(ctx, claimEvery, "closing cases of the matcher", c.recordEnds) })
 	g.Go(func() error { return c.every(ctx, gaugesEvery, "counting cases", c.gauges) })
 	return g.Wait()
 }
@@ -183,6 +188,8 @@ func (c *Cases) decode(r *kgo.Record) ([]cases.Case, error) {
 		return cases.ReadEvent(c.cfg.Codec, r.Value)
 	case schemas.TopicCases:
 		return cases.ReadCaseEvent(c.cfg.Codec, r.Value)
+	case schemas.TopicReconciliation:
+		return cases.ReadFinding(c.cfg.Codec, r.Value)
 	}
 	return []cases.Case{cases.ReadPoison(topic, r)}, nil
 }
@@ -219,6 +226,27 @@ func (c *Cases) recordOpenings(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// recordEnds closes the cases whose finding the matcher has ended. Their rows are closed when the
+// sink reads the events.
+func (c *Cases) recordEnds(ctx context.Context) error {
+	list, err := c.cfg.Store.Ended(ctx, openAtOnce)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	// An event of before may close them.
+	if err := c.caughtUp(ctx); err != nil {
+		return err
+	}
+	if list, err = c.cfg.Store.Ended(ctx, openAtOnce); err != nil || len(list) == 0 {
+		return err
+	}
+	events := make([]checkout.Event, len(list))
+	for i := range list {
+		events[i] = list[i].Ending()
+	}
+	return c.cfg.Events.Write(ctx, events...)
 }
 
 // caughtUp waits until everything that was in cases.events when it was called is in

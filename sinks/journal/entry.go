@@ -21,6 +21,7 @@ func fromEvent(e *record.Event) journal.Entry {
 	}
 	s := e.Session
 	if s == nil {
+		out.TenantID = e.Detail[checkout.DetailTenant] // of a case of the matcher
 		return out
 	}
 	out.TenantID, out.ApplicationID, out.Livemode = s.TenantID, s.ApplicationID, s.Livemode

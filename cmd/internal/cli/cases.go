@@ -31,7 +31,7 @@ const carriedOutWithin = 5 * time.Second
 
 func casesCommand() Command {
 	return Command{
-		Use: "cases", Short: "Resolve operator cases: late, mismatched, orphaned and undecided money, refunds, poison",
+		Use: "cases", Short: "Resolve operator cases: late, mismatched, orphaned and undecided money, refunds, breaks of reconciliation, poison",
 		Commands: []Command{listCases(), showCase(), openCase(), proposeCase(), approveCase(), rejectCase()},
 	}
 }
@@ -260,6 +260,7 @@ func proposeCase() Command {
 		Examples: []string{
 			`cases propose case_3c9u8n5l0sr7q2jd7m1k4t6v8a0b2c4e honour --reason "the citizen waits for the certificate"`,
 			`cases propose case_3c9u8n5l0sr7q2jd7m1k4t6v8a0b2c4e refund --reason "paid twice" --reference "MTN 918273, 2026-11-22"`,
+			`cases propose case_7k2m9q4s6u8w0y1a3c5e7g9i1k3m5o7q match_by_hand --reason "the bank shortened the reference" --reference case_0b2d4f6h8j0l2n4p6r8t0v2x4z6b8d0f`,
 		},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -270,7 +271,7 @@ func proposeCase() Command {
 		Valid: texts(cases.Resolutions()),
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			f.StringVar(&req.Reason, "reason", "", "why; it is recorded")
-			f.StringVar(&req.Reference, "reference", "", "what proves it: reference and date of the refund, the operator's letter, the ERP's reference")
+			f.StringVar(&req.Reference, "reference", "", "what proves it: reference and date of the refund, the operator's letter, the ERP's reference; of match_by_hand the cases of the other breaks, separated by commas")
 		},
 		Operate: func(ctx context.Context, m *Meta) error {
 			by, err := m.person(ctx)

@@ -1,0 +1,125 @@
+package cases
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"quittance/checkout"
+	"quittance/internal/journal"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+// Kinds of cases that the matcher opens and ends. No session holds them.
+const (
+	// KindBreak is a difference between money that is expected and the statements.
+	KindBreak checkout.CaseKind = "break"
+	// KindProposal is a pair that the matcher proposes and a person confirms.
+	KindProposal checkout.CaseKind = "match_proposal"
+)
+
+// Resolutions of breaks and of proposals of the matcher. It carries them out in its next run.
+const (
+	// ResolutionExplain says why rows have no other side, such as a charge of the bank. They
+	// are settled.
+	ResolutionExplain checkout.Resolution = "explain"
+	// ResolutionMatch confirms a proposal of the matcher.
+	ResolutionMatch checkout.Resolution = "match"
+	// ResolutionMatchByHand matches the rows of a break with those of other breaks, which its
+	// reference names by their cases. The amounts add up to zero. It takes two people.
+	ResolutionMatchByHand checkout.Resolution = "match_by_hand"
+)
+
+// Matcher is who ends a case that a later run of the matcher has cleared up.
+const Matcher = "matcher"
+
+// Names of the evidence of a case of the matcher.
+const (
+	EvidenceFinding  = "finding_id"
+	EvidenceFindings = "finding_kind"      // of a break, such as missing_line
+	EvidenceFound    = "found"             // why it is a break
+	EvidenceStage    = "stage"             // rule that the rows reached
+	EvidenceLedger   = "statement_account" // code of the account in the registry
+	EvidenceDay      = "day"               // local day of the account
+	EvidenceExpected = "expected"          // ids of expected money, or of lines that settle to the account
+	EvidenceLines    = "lines"             // ids of lines of the account
+	EvidenceSimilar  = "not_taken"         // ids of rows with the same reference
+	EvidenceTenant   = checkout.DetailTenant
+)
+
+// shown is how many rows of a list a case names. The view open_breaks has all.
+const shown = 20
+
+// OfFinding returns the id of the case of a finding that a run of the matcher has opened. A
+// finding that ends and is opened again has another case.
+func OfFinding(findingID, runID string) string {
+	sum := sha256.Sum256([]byte("finding|" + findingID + "|" + runID))
+	return "case_" + strings.ToLower(idEncoding.EncodeToString(sum[:20]))
+}
+
+// ReadFinding returns the case in a record of reconciliation.events: one that a break or a
+// proposal opens, or one that ends with it, whose EndedAs is set. Other records have none.
+// Errors are those of Codec.Decode.
+func ReadFinding(codec *schemas.Codec, value []byte) ([]Case, error) {
+	name, err := codec.NameOf(value)
+	if err != nil {
+		return nil, err
+	}
+	if name != (*record.Finding)(nil).Name() {
+		return nil, nil
+	}
+	var f record.Finding
+	if err := codec.Decode(value, &f); err != nil {
+		return nil, err
+	}
+	if f.CaseID == "" || f.Part > 1 || f.Type == journal.FindingMatch {
+		return nil, nil
+	}
+	c := Case{
+		Case: checkout.Case{
+			ID: f.CaseID, Kind: KindBreak, Amount: f.Amount, Currency: f.Currency, Reason: f.Reason, OpenedAt: f.At.UTC(),
+		},
+		AgencyID: f.TenantID, Mode: mode(f.Livemode), Clerks: []string{}, Evidence: map[string]string{EvidenceTenant: f.TenantID},
+	}
+	if f.Type == journal.FindingProposal {
+		c.Kind = KindProposal
+	}
+	if f.State != journal.FindingOpen {
+		c.EndedAs, c.EndedAt = checkout.Resolution(f.State), f.At.UTC()
+		if f.Resolution != "" {
+			c.EndedAs = checkout.Resolution(f.Resolution)
+		}
+	}
+	for name, text := range map[string]string{
+		EvidenceFinding: f.FindingID, EvidenceFindings: f.Kind, EvidenceFound: f.Reason, EvidenceStage: f.Stage, EvidenceLedger: f.Account, EvidenceDay: f.Day,
+		EvidenceExpected: listed(f.Sources, f.Parts), EvidenceLines: listed(f.Lines, f.Parts), EvidenceSimilar: listed(f.NotTaken, f.Parts),
+	} {
+		if text != "" {
+			c.Evidence[name] = storable(text)
+		}
+	}
+	return []Case{c}, nil
+}
+
+// listed names the first rows of a list.
+func listed(ids []string, parts int32) string {
+	if len(ids) <= shown {
+		return strings.Join(ids, ", ")
+	}
+	more := strconv.Itoa(len(ids) - shown)
+	if parts > 1 {
+		more = "many"
+	}
+	return strings.Join(ids[:shown], ", ") + fmt.Sprintf(", and %s more in the view open_breaks", more)
+}
+
+// ofMatcher reports whether the matcher opens cases of the kind, and carries out their
+// resolutions.
+func ofMatcher(kind checkout.CaseKind) bool { return kind == KindBreak || kind == KindProposal }
+
+// Others returns the ids of cases in the reference of a match by hand.
+func Others(reference string) []string {
+	return strings.FieldsFunc(reference, func(r rune) bool { return r == ',' || r == ' ' })
+}

@@ -1,0 +1,243 @@
+package matcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"quittance/checkout"
+	"quittance/internal/cases"
+	"quittance/internal/journal"
+	"quittance/internal/registry"
+	"quittance/reconciliation/match"
+	"quittance/schemas/record"
+)
+
+// agreed is what people agreed on in the case of a finding.
+type agreed struct {
+	caseID     string
+	resolution checkout.Resolution
+	reference  string
+}
+
+// explains reports whether rows are settled without a match.
+func (a agreed) explains() bool {
+	return a.resolution == cases.ResolutionExplain || a.resolution == checkout.ResolutionWriteOff
+}
+
+// settle takes the open findings whose cases people have closed out of the open ones: their rows
+// are settled, and no later run matches them. What cannot be carried out any more is asked again
+// in a new case: r.again.
+func (r *run) settle(ctx context.Context) error {
+	byCase := map[string]string{}
+	for id, f := range r.world.open {
+		if f.CaseID != "" {
+			byCase[f.CaseID] = id
+		}
+	}
+	all, err := r.agreements(ctx, byCase)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		f, open := r.world.open[byCase[a.caseID]]
+		switch {
+		case !open: // matched by hand with another break
+		case a.explains():
+			r.resolve(f, a)
+		case a.resolution == cases.ResolutionMatch && f.Type == journal.FindingProposal:
+			r.resolve(f, a)
+			r.byHand(a, f)
+		case a.resolution == cases.ResolutionMatchByHand:
+			r.matchByHand(a, f, byCase)
+		}
+	}
+	return nil
+}
+
+// agreements reads the resolutions of cases, in order of the cases' ids.
+func (r *run) agreements(ctx context.Context, byCase map[string]string) ([]agreed, error) {
+	if len(byCase) == 0 {
+		return nil, nil
+	}
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT DISTINCT case_id, detail['resolution'], detail['reference'] FROM case_rows
+		WHERE tenant_id = ? AND event = ? AND case_id IN (SELECT case_id FROM breaks WHERE tenant_id = ? AND livemode = ? AND account = ?) ORDER BY case_id`,
+		r.account.AgencyID, string(checkout.EventCaseResolved), r.account.AgencyID, r.account.Live, r.account.Code)
+	if err != nil {
+		return nil, fmt.Errorf("reading what people agreed on: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	var out []agreed
+	for rows.Next() {
+		var a agreed
+		var resolution string
+		if err := rows.Scan(&a.caseID, &resolution, &a.reference); err != nil {
+			return nil, fmt.Errorf("reading what people agreed on: %w", err)
+		}
+		a.resolution = checkout.Resolution(resolution)
+		if byCase[a.caseID] != "" {
+			out = append(out, a)
+		}
+	}
+	return out, rows.Err()
+}
+
+// resolve ends a finding as people agreed.
+func (r *run) resolve(f journal.Finding, a agreed) {
+	end := r.ended(f, journal.FindingResolved)
+	end.Resolution = string(a.resolution)
+	r.agreed = append(r.agreed, end)
+	delete(r.world.open, f.ID)
+	if a.explains() {
+		r.world.explained[f.ID] = f
+	}
+}
+
+// matchByHand matches the rows of a break with those of the breaks that its resolution names. The
+// breaks may have changed since people agreed: then they decide again.
+func (r *run) matchByHand(a agreed, f journal.Finding, byCase map[string]string) {
+	all := []journal.Finding{f}
+	sum := f.Amount
+	for _, id := range cases.Others(a.reference) {
+		other, open := r.world.open[byCase[id]]
+		open = open && !slices.ContainsFunc(all, func(f journal.Finding) bool { return f.ID == other.ID })
+		if !open || other.Type != journal.FindingBreak || other.Currency != f.Currency {
+			r.again = append(r.again, f)
+			return
+		}
+		all = append(all, other)
+		sum += other.Amount
+	}
+	if sum != 0 {
+		r.again = append(r.again, f)
+		return
+	}
+	for _, one := range all {
+		r.resolve(one, a)
+	}
+	r.byHand(a, all...)
+}
+
+// byHand adds the match of the rows of findings.
+func (r *run) byHand(a agreed, findings ...journal.Finding) {
+	m := match.Match{Stage: match.StageHand, Key: a.caseID, Currency: findings[0].Currency, Rule: match.RuleVersion}
+	for _, f := range findings {
+		m.Sources, m.Lines = append(m.Sources, f.Sources...), append(m.Lines, f.Lines...)
+	}
+	slices.Sort(m.Sources)
+	slices.Sort(m.Lines)
+	for _, id := range m.Lines {
+		m.Amount += r.world.lines[id].Amount
+	}
+	m.ID = match.HandID(a.caseID, m.Sources, m.Lines)
+	f := r.finding(m, journal.FindingMatch)
+	f.CaseID, f.Resolution = a.caseID, string(a.resolution)
+	r.agreed = append(r.agreed, f)
+	r.world.inForce[m.ID] = journal.Finding{ID: m.ID, Type: journal.FindingMatch, Stage: f.Stage, Sources: m.Sources, Lines: m.Lines}
+}
+
+// reopened returns the records that end breaks whose resolution could not be carried out, and open
+// them again with a new case.
+func (r *run) reopened(cleared []string) (out []*record.Finding) {
+	for _, f := range r.again {
+		if slices.Contains(cleared, f.ID) {
+			continue
+		}
+		again := r.ended(f, journal.FindingOpen)
+		again.CaseID = cases.OfFinding(f.ID, r.id)
+		out = append(out, r.ended(f, journal.FindingCleared), again)
+	}
+	return out
+}
+
+// readExplained reads the findings that people have explained, of the rows that were read. It
+// reports whether there are any that were not read yet.
+func (r *run) readExplained(ctx context.Context) (bool, error) {
+	before := len(r.world.explained)
+	var ids []string
+	for _, id := range r.world.all() {
+		if !r.inWindow(id) && !r.world.asked["explained "+id] {
+			r.world.asked["explained "+id] = true
+			ids = append(ids, id)
+		}
+	}
+	var which []string
+	if !r.world.asked["explained"] {
+		r.world.asked["explained"] = true
+		which = append(which, "arrayExists(id -> id >= "+quote(r.horizon.String())+", arrayConcat(sources, lines))")
+	}
+	for _, some := range chunks(ids) {
+		which = append(which, "(hasAny(sources, "+list(some)+") OR hasAny(lines, "+list(some)+"))")
+	}
+	for _, one := range which {
+		if err := r.findings(ctx, "breaks", journal.FindingResolved, one, r.world.explained); err != nil {
+			return false, err
+		}
+	}
+	for id, f := range r.world.explained {
+		if !(agreed{resolution: checkout.Resolution(f.Resolution)}).explains() {
+			delete(r.world.explained, id)
+		}
+	}
+	return len(r.world.explained) > before, nil
+}
+
+// stands reports whether no payment of a finding of people was withdrawn. Otherwise its rows are
+// free again.
+func (w *world) stands(f journal.Finding) bool {
+	return !slices.ContainsFunc(f.Sources, func(id string) bool { return w.gone[id] })
+}
+
+// byHand reports whether a match was made by people and stands.
+func (w *world) byHand(f journal.Finding) bool {
+	return f.Stage == string(match.StageHand) && w.stands(f)
+}
+
+// settled returns the rows that people have matched or explained.
+func (w *world) settled() map[string]bool {
+	out := map[string]bool{}
+	for _, findings := range []map[string]journal.Finding{w.explained, w.inForce} {
+		for _, f := range findings {
+			if f.Type == journal.FindingMatch && !w.byHand(f) || !w.stands(f) {
+				continue
+			}
+			for _, id := range slices.Concat(f.Sources, f.Lines) {
+				out[id] = true
+			}
+		}
+	}
+	return out
+}
+
+// closed returns rows with those marked that are settled: match names them but does not match them
+// again.
+func closed[T any](rows map[string]T, settled map[string]bool, mark func(*T)) []T {
+	out := make([]T, 0, len(rows))
+	for id, row := range rows {
+		if settled[id] {
+			mark(&row)
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// pendingAgreements returns the accounts with open findings whose cases people have closed.
+func (m *Matcher) pendingAgreements(ctx context.Context) (map[registry.StatementAccountKey]bool, error) {
+	rows, err := m.cfg.ClickHouse.Query(ctx, `SELECT DISTINCT toString(tenant_id), livemode, toString(account) FROM
+		(SELECT tenant_id, livemode, account, finding_id, argMax(case_id, source_offset) AS last_case FROM breaks GROUP BY tenant_id, livemode, account, finding_id HAVING argMax(state, source_offset) = 'open')
+		WHERE last_case IN (SELECT case_id FROM case_rows WHERE event = ? AND detail['by'] != ?)`, string(checkout.EventCaseResolved), cases.Matcher)
+	if err != nil {
+		return nil, fmt.Errorf("asking what people agreed on: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	out := map[registry.StatementAccountKey]bool{}
+	for rows.Next() {
+		var key registry.StatementAccountKey
+		if err := rows.Scan(&key.AgencyID, &key.Live, &key.Code); err != nil {
+			return nil, fmt.Errorf("asking what people agreed on: %w", err)
+		}
+		out[key] = true
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,186 @@
+package cases_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/internal/cases"
+	"quittance/internal/journal"
+	"quittance/internal/operation"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/test/registries"
+)
+
+// finding writes a record of the matcher.
+func (w *world) finding(t *testing.T, f record.Finding) {
+	t.Helper()
+	f.TenantID, f.Account, f.Currency, f.Part, f.Parts, f.Rule = registries.AgencyA, "mtn", "XAF", 1, 1, 1
+	f.RunID, f.Day, f.Hop, f.Stage, f.At = "run", "2026-11-20", journal.HopReceipt, "none", w.Now()
+	if f.Type == "" {
+		f.Type = journal.FindingBreak
+	}
+	value, err := w.codec.Encode(&f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.ProduceSync(t.Context(), &kgo.Record{Topic: w.topology.Name(schemas.TopicReconciliation), Value: value}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// broken opens a break and returns its case.
+func (w *world) broken(t *testing.T, id string, amount int64) string {
+	t.Helper()
+	f := record.Finding{FindingID: id, CaseID: cases.OfFinding(id, "run"), State: journal.FindingOpen, Kind: "unmatched_line", Reason: "no receipt fits the line", Amount: amount}
+	if amount > 0 {
+		f.Lines = []string{"2026-11-20/" + id + "#1"}
+	} else {
+		f.Kind, f.Reason, f.Sources = "missing_line", "no line fits within the days of grace", []string{"2026-11-20/" + id}
+	}
+	w.finding(t, f)
+	w.within(t, "the case of "+id, func() bool { return w.show(t, f.CaseID).ID != "" })
+	return f.CaseID
+}
+
+func refusal(err error) string {
+	var refused *operation.Error
+	if !errors.As(err, &refused) {
+		return ""
+	}
+	return refused.Code
+}
+
+// A break is a case of its agency: two people explain it, and each step is an event.
+func TestBreakIsACase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runs(t, w)
+	id := w.broken(t, "brk_1", 25)
+	d := w.show(t, id)
+	if d.Kind != cases.KindBreak || d.AgencyID != registries.AgencyA || d.Mode != "test" || d.Amount != 25 || d.Reason != "no receipt fits the line" || d.Evidence[cases.EvidenceLines] != "2026-11-20/brk_1#1" {
+		t.Errorf("%+v", d)
+	}
+	w.propose(t, w.one, id, cases.ResolutionExplain, "tariff 2026")
+	w.approve(t, w.two, id, 1)
+	w.carriedOut(t, id)
+	if got, want := w.steps(t, id), []string{"case.opened  ", "case.proposed 1 One", "case.approved 1 Two", "case.resolved  One"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	events, _ := w.recorded(t, id)
+	if got := events[len(events)-1].Detail; got[checkout.DetailTenant] != registries.AgencyA || got[cases.EvidenceFinding] != "brk_1" || got[checkout.DetailReference] != "tariff 2026" {
+		t.Errorf("%v", got)
+	}
+	closed := w.show(t, id)
+	if closed.Reason != d.Reason || closed.AgencyID != d.AgencyID || closed.Amount != 25 || closed.Resolution != cases.ResolutionExplain {
+		t.Errorf("%+v", closed)
+	}
+	// The matcher carries it out, which ends no case a second time.
+	w.finding(t, record.Finding{FindingID: "brk_1", CaseID: id, State: journal.FindingResolved, Resolution: "explain", Amount: 25})
+	marker := w.broken(t, "brk_2", 30)
+	w.finding(t, record.Finding{FindingID: "brk_2", CaseID: marker, State: journal.FindingCleared, Amount: 30})
+	w.within(t, "the end of the marker", func() bool { return w.show(t, marker).State() == cases.StateClosed })
+	if events, _ := w.recorded(t, id); len(events) != 4 {
+		t.Errorf("%d events", len(events))
+	}
+}
+
+// A break that a later run clears closes its case, and nobody can approve a proposal any more. An
+// approval of before stands.
+func TestBreakCleared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := w.runs(t, w)
+	cleared, agreed := w.broken(t, "brk_1", 25), w.broken(t, "brk_2", 26)
+	w.propose(t, w.one, cleared, cases.ResolutionExplain, "ref")
+	w.propose(t, w.one, agreed, cases.ResolutionExplain, "ref")
+	stop()
+	w.approve(t, w.two, agreed, 1)
+	for name, id := range map[string]string{"brk_1": cleared, "brk_2": agreed} {
+		w.finding(t, record.Finding{FindingID: name, CaseID: id, State: journal.FindingCleared, Amount: 25})
+	}
+	stop = w.runs(t, w)
+	w.within(t, "the ends", func() bool {
+		return w.show(t, cleared).State() == cases.StateClosed && w.show(t, agreed).State() == cases.StateClosed
+	})
+	d := w.show(t, cleared)
+	if string(d.Resolution) != journal.FindingCleared || d.ClosedBy != cases.Matcher || d.Proposals[0].State != cases.ProposalVoid {
+		t.Errorf("%+v", d)
+	}
+	if _, err := w.store.Approve(t.Context(), w.two, cleared, 1, w.Now()); refusal(err) != "case.closed" {
+		t.Errorf("approved after the end: %v", err)
+	}
+	w.carriedOut(t, agreed)
+	if d := w.show(t, agreed); d.Resolution != cases.ResolutionExplain || d.ClosedBy != "One" {
+		t.Errorf("%+v", d)
+	}
+	for _, id := range []string{cleared, agreed} {
+		if steps := w.steps(t, id); steps[len(steps)-1] != "case.resolved  "+w.show(t, id).ClosedBy {
+			t.Errorf("%q", steps)
+		}
+	}
+	// Found again: another run, another case.
+	if again := cases.OfFinding("brk_1", "later run"); again == cleared {
+		t.Error("the same case")
+	}
+	// A rebuild reads the same.
+	before := w.show(t, cleared)
+	stop()
+	w.Exec(t, `TRUNCATE cases, case_positions`)
+	w.runs(t, w)
+	w.within(t, "the rebuild", func() bool { d := w.show(t, cleared); return d.State() == cases.StateClosed && d.Resolution == before.Resolution })
+	if events, _ := w.recorded(t, cleared); len(events) != 3 { // opened, proposed, resolved
+		t.Errorf("%d events", len(events))
+	}
+}
+
+// A match by hand takes two people, whatever the amount, and breaks of one account whose sums
+// cancel out. The sign of a difference does not make it small.
+func TestMatchByHand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runs(t, w)
+	w.Exec(t, `UPDATE agencies SET single_approval_below = 1000`)
+	line, payment, other, large := w.broken(t, "brk_1", 500), w.broken(t, "brk_2", -500), w.broken(t, "brk_3", -400), w.broken(t, "brk_4", -50_000)
+	_, late := w.late(t, 1)
+	w.within(t, "the late case", func() bool { return w.show(t, late).ID != "" })
+	for reference, want := range map[string]string{
+		"": "case.nothing_to_match", other: "case.sums_differ", line: "case.no_break_to_match", payment + ", " + payment: "case.no_break_to_match",
+		late: "case.no_break_to_match", "case_none": "case.no_break_to_match", payment + " " + other: "case.sums_differ",
+	} {
+		_, err := w.store.Propose(t.Context(), w.one, cases.Request{CaseID: line, Resolution: cases.ResolutionMatchByHand, Reference: reference, Reason: "r"}, w.Now())
+		if refusal(err) != want {
+			t.Errorf("%q: %v, want %s", reference, err, want)
+		}
+	}
+	if _, err := w.store.Propose(t.Context(), w.one, cases.Request{CaseID: line, Resolution: cases.ResolutionMatch, Reason: "r"}, w.Now()); refusal(err) != "case.resolution_not_allowed" {
+		t.Error(err)
+	}
+	for id, r := range map[string]checkout.Resolution{line: cases.ResolutionMatchByHand, large: checkout.ResolutionWriteOff, other: checkout.ResolutionWriteOff} {
+		reference := "memo"
+		if id == line {
+			reference = payment
+		}
+		d, err := w.store.Propose(t.Context(), w.one, cases.Request{CaseID: id, Resolution: r, Reference: reference, Reason: "r"}, w.Now())
+		want := cases.ProposalOpen
+		if id == other {
+			want = cases.ProposalApproved
+		}
+		if err != nil || d.Proposals[0].State != want {
+			t.Errorf("%s: %+v, %v", r, d.Proposals, err)
+		}
+	}
+	w.approve(t, w.two, line, 1)
+	w.carriedOut(t, line)
+	// The matcher carries it out for both breaks.
+	w.finding(t, record.Finding{FindingID: "brk_1", CaseID: line, State: journal.FindingResolved, Resolution: "match_by_hand", Amount: 500})
+	w.finding(t, record.Finding{FindingID: "brk_2", CaseID: payment, State: journal.FindingResolved, Resolution: "match_by_hand", Amount: -500})
+	w.within(t, "the end of the other break", func() bool { return w.show(t, payment).State() == cases.StateClosed })
+	if d := w.show(t, payment); d.Resolution != cases.ResolutionMatchByHand || d.ClosedBy != cases.Matcher {
+		t.Errorf("%+v", d)
+	}
+}
