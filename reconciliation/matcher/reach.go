@@ -94,20 +94,18 @@ func (r *run) found(ctx context.Context, refs string, args []any) error {
 		if err != nil {
 			return err
 		}
-		if len(ids) > 0 {
-			if err := r.readLines(ctx, r.settling, r.world.settles, selection{ids: ids}); err != nil {
-				return err
-			}
+		if err := r.readLinesByID(ctx, r.settling, r.world.settles, ids); err != nil {
+			return err
 		}
 	} else if err := r.foundExpected(ctx, refs, args); err != nil {
 		return err
 	}
 	own := []registry.StatementAccount{r.account}
 	ids, err := r.olderLines(ctx, own, []string{"operator_ref", "payment_ref", "notice_ref", "batch"}, refs, args)
-	if err != nil || len(ids) == 0 {
+	if err != nil {
 		return err
 	}
-	return r.readLines(ctx, own, r.world.lines, selection{ids: ids})
+	return r.readLinesByID(ctx, own, r.world.lines, ids)
 }
 
 // foundExpected reads the older expected money that has one of the references that a query
@@ -119,12 +117,12 @@ func (r *run) foundExpected(ctx context.Context, refs string, args []any) error 
 	of, more := r.ofExpected()
 	in := " IN (" + refs + ")"
 	ids, err := r.older(ctx, `SELECT DISTINCT concat(toString(local_date), '/', toString(entry_id)) FROM expected_money
-		WHERE `+of+" AND local_date < "+quote(max(0, r.horizon-1).String())+" AND NOT "+r.unread(schemas.TopicEvents, schemas.TopicCases)+
+		WHERE `+of+" AND local_date < "+quote(r.firstDate().String())+" AND NOT "+r.unread(schemas.TopicEvents, schemas.TopicCases)+
 		" AND (operator_ref"+in+" OR payment_ref"+in+" OR arrayExists(ref -> ref"+in+", notice_refs))", slices.Concat(more, args, args, args))
-	if err != nil || len(ids) == 0 {
+	if err != nil {
 		return err
 	}
-	return r.readExpected(ctx, selection{ids: ids})
+	return r.readExpectedByID(ctx, ids)
 }
 
 // olderLines returns the ids of older lines of accounts that have, in one of some columns, one of

@@ -98,13 +98,6 @@ func (w *world) matched() map[string]bool {
 	return out
 }
 
-// selection says which rows to read: some by their ids, or else those of a day or later and
-// those that no earlier run has read.
-type selection struct {
-	from match.Day
-	ids  []string
-}
-
 // maxList is how many bytes of texts a query has at most. The development engine takes queries of
 // a megabyte.
 const maxList = 200_000
@@ -197,25 +190,40 @@ func (r *run) arrives(p pair) bool {
 	return ok && found.Code == a.Code
 }
 
-// readExpected reads expected money that is below the watermarks.
-func (r *run) readExpected(ctx context.Context, s selection) error {
+// readExpected reads expected money of the days from the horizon on, undecided collections, and
+// what no earlier run has read. Like all that a run reads it is below the watermarks.
+func (r *run) readExpected(ctx context.Context) error {
+	if len(r.whose) == 0 {
+		return nil
+	}
+	// A query for each, because ClickHouse uses no index for their union.
+	from, unread := quote(r.firstDate().String()), r.unread(schemas.TopicEvents, schemas.TopicCases)
+	for _, which := range []string{
+		"local_date >= " + from, "local_date < " + from + " AND kind = 'undecided'", "local_date < " + from + " AND kind != 'undecided' AND " + unread,
+	} {
+		if err := r.scanExpected(ctx, unread, which); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstDate returns the first day of expected money that is read as a whole. Days of expected
+// money are those of Africa/Brazzaville; the account's may end later.
+func (r *run) firstDate() match.Day {
+	if r.account.Zone == registry.DefaultZone {
+		return r.horizon
+	}
+	return max(0, r.horizon-1)
+}
+
+// readExpectedByID reads expected money by its ids.
+func (r *run) readExpectedByID(ctx context.Context, ids []string) error {
 	if len(r.whose) == 0 {
 		return nil
 	}
 	unread := r.unread(schemas.TopicEvents, schemas.TopicCases)
-	if len(s.ids) == 0 {
-		// A query for each, because ClickHouse uses no index for their union.
-		from := quote(max(0, s.from-1).String())
-		for _, which := range []string{
-			"local_date >= " + from, "local_date < " + from + " AND kind = 'undecided'", "local_date < " + from + " AND kind != 'undecided' AND " + unread,
-		} {
-			if err := r.scanExpected(ctx, unread, which); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for _, ids := range chunks(s.ids) {
+	for _, ids := range chunks(ids) {
 		days, entries := dates(ids)
 		if err := r.scanExpected(ctx, unread, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries)); err != nil {
 			return err
@@ -289,23 +297,28 @@ func (s scanBool) Scan(v any) error {
 	return nil
 }
 
-// readLines reads lines of statements that are below the watermarks: of the account of the run,
-// or of the accounts that settle to it.
-func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccount, into map[string]match.Line, s selection) error {
+// readLines reads lines of statements of the days from the horizon on, and those that no earlier
+// run has read: of the account of the run, or of the accounts that settle to it.
+func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccount, into map[string]match.Line) error {
+	if len(accounts) == 0 {
+		return nil
+	}
+	from, unread := quote(r.horizon.String()), r.unreadLines(accounts)
+	for _, which := range []string{"local_day >= " + from, "local_day < " + from + " AND " + unread} { // as in readExpected
+		if err := r.scanLines(ctx, accounts, into, unread, which); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLinesByID reads lines by their ids.
+func (r *run) readLinesByID(ctx context.Context, accounts []registry.StatementAccount, into map[string]match.Line, ids []string) error {
 	if len(accounts) == 0 {
 		return nil
 	}
 	unread := r.unreadLines(accounts)
-	if len(s.ids) == 0 {
-		// A query for each, as in readExpected.
-		for _, which := range []string{"local_day >= " + quote(s.from.String()), "local_day < " + quote(s.from.String()) + " AND " + unread} {
-			if err := r.scanLines(ctx, accounts, into, unread, which); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for _, ids := range chunks(s.ids) {
+	for _, ids := range chunks(ids) {
 		days, lines := dates(ids)
 		names := make([]string, len(lines))
 		for i, l := range lines {

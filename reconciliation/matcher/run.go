@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -257,7 +258,7 @@ func (r *run) read(ctx context.Context) (err error) {
 	if r.whose, err = r.pairs(ctx); err != nil {
 		return err
 	}
-	if err := r.load(ctx, selection{from: r.horizon}); err != nil {
+	if err := r.load(ctx); err != nil {
 		return err
 	}
 	if err := r.findings(ctx, "breaks", journal.FindingOpen, "1", r.world.open); err != nil {
@@ -278,7 +279,7 @@ func (r *run) read(ctx context.Context) (err error) {
 			}
 		}
 		if len(missing) > 0 {
-			if err := r.load(ctx, selection{ids: unique(missing)}); err != nil {
+			if err := r.loadRows(ctx, unique(missing)); err != nil {
 				return err
 			}
 		}
@@ -305,18 +306,38 @@ func (r *run) read(ctx context.Context) (err error) {
 	}
 }
 
-// load reads rows of both sides.
-func (r *run) load(ctx context.Context, s selection) error {
+// load reads the days from the horizon on, and what no earlier run has read.
+func (r *run) load(ctx context.Context) error {
 	var err error
 	if r.account.Kind == registry.AccountBank {
-		err = r.readLines(ctx, r.settling, r.world.settles, s)
+		err = r.readLines(ctx, r.settling, r.world.settles)
 	} else {
-		err = r.readExpected(ctx, s)
+		err = r.readExpected(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	return r.readLines(ctx, []registry.StatementAccount{r.account}, r.world.lines, s)
+	return r.readLines(ctx, []registry.StatementAccount{r.account}, r.world.lines)
+}
+
+// loadRows reads rows by their ids.
+func (r *run) loadRows(ctx context.Context, ids []string) error {
+	var entries, lines []string
+	for _, id := range ids {
+		if strings.Contains(id, "#") {
+			lines = append(lines, id)
+		} else {
+			entries = append(entries, id)
+		}
+	}
+	if r.account.Kind == registry.AccountBank {
+		if err := r.readLinesByID(ctx, r.settling, r.world.settles, lines); err != nil {
+			return err
+		}
+	} else if err := r.readExpectedByID(ctx, entries); err != nil {
+		return err
+	}
+	return r.readLinesByID(ctx, []registry.StatementAccount{r.account}, r.world.lines, lines)
 }
 
 // all returns the ids of all rows.
