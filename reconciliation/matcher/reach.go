@@ -53,13 +53,13 @@ func (r *run) reachable() (refs []string) {
 			ask(id)
 		}
 	}
-	for id := range r.world.expected {
+	for id := range r.world.expected.ids() {
 		each(id)
 	}
-	for id := range r.world.settles {
+	for id := range r.world.settles.ids() {
 		each(id)
 	}
-	for id := range r.world.lines {
+	for id := range r.world.lines.ids() {
 		each(id)
 	}
 	for _, f := range r.world.open {

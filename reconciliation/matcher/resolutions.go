@@ -127,7 +127,9 @@ func (r *run) byHand(a agreed, findings ...journal.Finding) {
 	slices.Sort(m.Sources)
 	slices.Sort(m.Lines)
 	for _, id := range m.Lines {
-		m.Amount += r.world.lines[id].Amount
+		if l := r.world.lines.get(id); l != nil {
+			m.Amount += l.Amount
+		}
 	}
 	m.ID = match.HandID(a.caseID, m.Sources, m.Lines)
 	f := r.finding(m, journal.FindingMatch)
@@ -155,7 +157,7 @@ func (r *run) reopened(cleared []string) (out []*record.Finding) {
 func (r *run) readExplained(ctx context.Context) (bool, error) {
 	before := len(r.world.explained)
 	var ids []string
-	for _, id := range r.world.all() {
+	for id := range r.world.all() {
 		if !r.inWindow(id) && !r.world.asked["explained "+id] {
 			r.world.asked["explained "+id] = true
 			ids = append(ids, id)
@@ -211,15 +213,13 @@ func (w *world) settled() map[string]bool {
 
 // closed returns rows with those marked that are settled: match names them but does not match them
 // again.
-func closed[T any](rows map[string]T, settled map[string]bool, mark func(*T)) []T {
-	out := make([]T, 0, len(rows))
-	for id, row := range rows {
-		if settled[id] {
-			mark(&row)
+func closed[T any](rows *table[T], settled map[string]bool, mark func(*T)) []T {
+	for id := range settled {
+		if row := rows.get(id); row != nil {
+			mark(row)
 		}
-		out = append(out, row)
 	}
-	return out
+	return rows.rows
 }
 
 // pendingAgreements returns the accounts with open findings whose cases people have closed.

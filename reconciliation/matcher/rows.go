@@ -36,14 +36,15 @@ func markOf(topic string, partition int32) string {
 // world is what a run knows: the rows that it has read, and the findings in force that they are
 // in.
 type world struct {
-	expected map[string]match.Expected
+	expected *table[match.Expected]
 	// settles are the lines of other accounts that settle to a bank account.
-	settles map[string]match.Line
-	lines   map[string]match.Line
+	settles *table[match.Line]
+	lines   *table[match.Line]
 	// gone are entries of expected money that do not count any more.
 	gone map[string]bool
-	// fresh are rows that no earlier run has read.
+	// fresh are rows that no earlier run has read, and news is true if there are any.
 	fresh map[string]bool
+	news  bool
 	// inForce are matches by id. open are all proposals and breaks of the account.
 	inForce map[string]journal.Finding
 	open    map[string]journal.Finding
@@ -55,32 +56,31 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		expected: map[string]match.Expected{}, settles: map[string]match.Line{}, lines: map[string]match.Line{}, gone: map[string]bool{}, fresh: map[string]bool{},
+		expected: newTable[match.Expected](), settles: newTable[match.Line](), lines: newTable[match.Line](), gone: map[string]bool{}, fresh: map[string]bool{},
 		inForce: map[string]journal.Finding{}, open: map[string]journal.Finding{}, explained: map[string]journal.Finding{}, asked: map[string]bool{},
 	}
 }
 
 // has reports whether the row was read.
 func (w *world) has(id string) bool {
-	_, expected := w.expected[id]
-	_, settled := w.settles[id]
-	_, line := w.lines[id]
-	return expected || settled || line || w.gone[id]
+	return w.expected.get(id) != nil || w.settles.get(id) != nil || w.lines.get(id) != nil || w.gone[id]
 }
 
 // refs returns the references by which other rows name a row.
 func (w *world) refs(id string) []string {
-	if e, ok := w.expected[id]; ok {
+	if e := w.expected.get(id); e != nil {
 		return e.Refs()
 	}
-	if l, ok := w.settles[id]; ok {
+	if l := w.settles.get(id); l != nil {
 		return batchOf(l)
 	}
-	l := w.lines[id]
-	return append(l.Refs(), batchOf(l)...)
+	if l := w.lines.get(id); l != nil {
+		return append(l.Refs(), batchOf(l)...)
+	}
+	return nil
 }
 
-func batchOf(l match.Line) []string {
+func batchOf(l *match.Line) []string {
 	if l.Batch == "" {
 		return nil
 	}
@@ -248,6 +248,7 @@ func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 		return fmt.Errorf("reading expected money: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
+	one := words{}
 	for rows.Next() {
 		var day, entry string
 		var e match.Expected
@@ -255,15 +256,14 @@ func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 		if err := rows.Scan(&day, &entry, scanBool{&withdrawn}, scanBool{&undecided}, &e.At, &e.Amount, &e.Currency, &e.OperatorRef, &e.PaymentRef, &e.NoticeRefs, scanBool{&fresh}); err != nil {
 			return fmt.Errorf("reading expected money: %w", err)
 		}
+		e.Currency = one.of(e.Currency)
 		e.ID, e.Undecided = ExpectedRow(day, entry), undecided != 0
-		if fresh != 0 {
-			r.world.fresh[e.ID] = true
-		}
+		r.isRead(e.ID, fresh)
 		if withdrawn != 0 {
 			r.world.gone[e.ID] = true
-			delete(r.world.expected, e.ID)
+			r.world.expected.remove(e.ID)
 		} else if !r.world.gone[e.ID] {
-			r.world.expected[e.ID] = e
+			r.world.expected.put(e.ID, e)
 		}
 	}
 	return rows.Err()
@@ -299,7 +299,7 @@ func (s scanBool) Scan(v any) error {
 
 // readLines reads lines of statements of the days from the horizon on, and those that no earlier
 // run has read: of the account of the run, or of the accounts that settle to it.
-func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccount, into map[string]match.Line) error {
+func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccount, into *table[match.Line]) error {
 	if len(accounts) == 0 {
 		return nil
 	}
@@ -313,7 +313,7 @@ func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccoun
 }
 
 // readLinesByID reads lines by their ids.
-func (r *run) readLinesByID(ctx context.Context, accounts []registry.StatementAccount, into map[string]match.Line, ids []string) error {
+func (r *run) readLinesByID(ctx context.Context, accounts []registry.StatementAccount, into *table[match.Line], ids []string) error {
 	if len(accounts) == 0 {
 		return nil
 	}
@@ -353,7 +353,7 @@ func (r *run) ofAccounts(accounts []registry.StatementAccount, at marks, compare
 }
 
 // scanLines reads lines that fulfil a condition.
-func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccount, into map[string]match.Line, unread, which string) error {
+func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccount, into *table[match.Line], unread, which string) error {
 	of, args := r.ofLines(accounts)
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, toString(account), at, toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, notice_ref, batch, reversal, `+unread+`
 		FROM statement_lines FINAL WHERE `+of+" AND "+which, args...)
@@ -361,6 +361,7 @@ func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccoun
 		return fmt.Errorf("reading lines of statements: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
+	one := words{}
 	for rows.Next() {
 		var day, id, kind string
 		var content uint64
@@ -370,6 +371,7 @@ func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccoun
 		if err := rows.Scan(&day, &id, &content, &l.Account, &at, &kind, &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.NoticeRef, &l.Batch, &l.Reversal, scanBool{&isFresh}); err != nil {
 			return fmt.Errorf("reading lines of statements: %w", err)
 		}
+		l.Account, l.Currency, kind = one.of(l.Account), one.of(l.Currency), one.of(kind)
 		l.ID, l.Kind = LineRow(day, id, content), match.Kind(kind)
 		if l.Day, err = match.ParseDay(day); err != nil {
 			return err
@@ -377,10 +379,8 @@ func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccoun
 		if at != nil {
 			l.At = *at
 		}
-		into[l.ID] = l
-		if isFresh != 0 {
-			r.world.fresh[l.ID] = true
-		}
+		into.put(l.ID, l)
+		r.isRead(l.ID, isFresh)
 	}
 	return rows.Err()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -341,8 +342,32 @@ func (r *run) loadRows(ctx context.Context, ids []string) error {
 }
 
 // all returns the ids of all rows.
-func (w *world) all() []string {
-	return slices.Concat(slices.Collect(maps.Keys(w.expected)), slices.Collect(maps.Keys(w.settles)), slices.Collect(maps.Keys(w.lines)), slices.Collect(maps.Keys(w.gone)))
+func (w *world) all() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, ids := range []iter.Seq[string]{w.expected.ids(), w.settles.ids(), w.lines.ids(), maps.Keys(w.gone)} {
+			for id := range ids {
+				if !yield(id) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// size returns how many rows were read.
+func (w *world) size() int {
+	return len(w.expected.rows) + len(w.settles.rows) + len(w.lines.rows) + len(w.gone)
+}
+
+// isRead notes a row that was read.
+func (r *run) isRead(id string, fresh uint8) {
+	if fresh == 0 {
+		return
+	}
+	r.world.news = true
+	if !r.inWindow(id) { // the others are read as a whole
+		r.world.fresh[id] = true
+	}
 }
 
 // inWindow reports whether a row is of the days that are read as a whole.
@@ -361,7 +386,7 @@ func (r *run) matchesOf(ctx context.Context) (bool, error) {
 		}
 	}
 	var ids []string
-	for _, id := range r.world.all() {
+	for id := range r.world.all() {
 		if !matched[id] && !r.world.asked["row "+id] && (!r.inWindow(id) && !r.world.fresh[id] || r.world.gone[id]) {
 			r.world.asked["row "+id] = true
 			ids = append(ids, id)
@@ -424,22 +449,22 @@ func (r *run) stored() (out match.Result) {
 
 // write writes what changed in one transaction; nothing if nothing changed.
 func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
-	changes := match.Compare(r.stored(), result)
-	out := Summary{RunID: r.id, marks: r.marks, Rows: len(r.world.all()), Changes: changes, Agreed: len(r.agreed)}
 	totals, err := r.totals(ctx, result)
 	if err != nil {
-		return out, err
+		return Summary{}, err
 	}
-	if changes.Empty() && len(totals) == 0 && len(r.world.fresh) == 0 && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {
+	horizon, changes := r.horizonOf(result), match.Compare(r.stored(), result)
+	out := Summary{RunID: r.id, marks: r.marks, Rows: r.world.size(), Changes: changes, Agreed: len(r.agreed)}
+	r.world.expected, r.world.settles, r.world.lines = nil, nil, nil // for the collector: the findings name rows by their ids
+	if changes.Empty() && len(totals) == 0 && !r.world.news && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {
 		return out, nil
 	}
-	records := r.records(changes, totals, r.horizonOf(result))
 	if err := r.client.BeginTransaction(); err != nil {
 		return out, err
 	}
 	topic, partition := r.cfg.Topology.Name(schemas.TopicReconciliation), r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey)
 	promise := kgo.AbortingFirstErrPromise(r.client)
-	for _, rec := range records {
+	for rec := range r.records(changes, totals, horizon, out.Rows) {
 		value, err := r.cfg.Codec.Encode(rec)
 		if err != nil {
 			return out, errors.Join(err, r.abort(ctx))
@@ -476,7 +501,7 @@ func (r *run) abort(ctx context.Context) error {
 func (r *run) horizonOf(result match.Result) match.Day {
 	day := r.today
 	for _, id := range result.Waiting {
-		if e, ok := r.world.expected[id]; ok && e.Undecided {
+		if e := r.world.expected.get(id); e != nil && e.Undecided {
 			continue
 		}
 		if at, err := match.ParseDay(id[:len(time.DateOnly)]); err == nil {
