@@ -106,8 +106,8 @@ const maxList = 200_000
 func chunks(texts []string) (out [][]string) {
 	begin, size := 0, 0
 	for i, text := range texts {
-		if size += len(text) + 1; size > maxList && i > begin {
-			out, begin, size = append(out, texts[begin:i]), i, len(text)+1
+		if size += len(text) + 2; size > maxList && i > begin { // a line feed is two bytes
+			out, begin, size = append(out, texts[begin:i]), i, len(text)+2
 		}
 	}
 	if begin < len(texts) {
@@ -171,6 +171,16 @@ func (r *run) pairs(ctx context.Context) ([]pair, error) {
 		}
 	}
 	return out, rows.Err()
+}
+
+// moneyOf returns whose money arrives on the account of the run, for the record of the run.
+func (r *run) moneyOf() []string {
+	out := make([]string, len(r.whose))
+	for i, p := range r.whose {
+		out[i] = strings.Join([]string{p.tenant, r.account.Currency, p.offer, p.account}, "/") // the last part may have slashes
+	}
+	slices.Sort(out)
+	return out
 }
 
 // arrives reports whether money arrives on the account of the run. A report of no known session

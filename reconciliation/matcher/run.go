@@ -59,6 +59,8 @@ type run struct {
 	// decide once more.
 	agreed []*record.Finding
 	again  []journal.Finding
+	// horizonText is horizon as rows begin with it, once it was needed.
+	horizonText string
 	// reachedFresh is true when the references of new rows were looked up.
 	reachedFresh bool
 }
@@ -371,7 +373,12 @@ func (r *run) isRead(id string, fresh uint8) {
 }
 
 // inWindow reports whether a row is of the days that are read as a whole.
-func (r *run) inWindow(id string) bool { return id[:len(time.DateOnly)] >= r.horizon.String() }
+func (r *run) inWindow(id string) bool {
+	if r.horizonText == "" {
+		r.horizonText = r.horizon.String()
+	}
+	return id[:len(time.DateOnly)] >= r.horizonText
+}
 
 // matchesOf reads the matches in force of older rows that are in no finding that was read, and
 // of entries that do not count any more. It reports whether there are any.

@@ -61,7 +61,7 @@ func (j *Journal) fromReconciliation(r *kgo.Record, out *item) error {
 func fromRun(m *record.MatchRun, partition int32, offset int64) (*journal.MatchRun, error) {
 	out := &journal.MatchRun{
 		ID: m.RunID, TenantID: m.TenantID, Livemode: m.Livemode, Account: m.Account, Rule: uint32(m.Rule), Watermarks: make(map[string]int64, len(m.Watermarks)), //nolint:gosec // a version
-		Rows: m.Rows, Matches: m.Matches, Proposals: m.Proposals, Breaks: m.Breaks, Ended: m.Ended, At: m.At, SourcePartition: partition, SourceOffset: offset,
+		Rows: m.Rows, Matches: m.Matches, Proposals: m.Proposals, Breaks: m.Breaks, Ended: m.Ended, MoneyOf: m.MoneyOf, At: m.At, SourcePartition: partition, SourceOffset: offset,
 	}
 	for at, text := range m.Watermarks {
 		n, err := strconv.ParseInt(text, 10, 64)
