@@ -262,7 +262,7 @@ func fillAccounts(t *testing.T, store *journal.Store) {
 		lines = append(lines, journal.Line{ID: fmt.Sprint("mtn/", i), LocalDay: day, TenantID: agency, Livemode: true, Account: "mtn", ImportedAt: day, Occurrence: 1, Kind: "payment", Currency: "XAF"})
 		expected = append(expected, journal.Expected{
 			ID: journal.ExpectedID(journal.ExpectedReceived, fmt.Sprint(i)), Kind: journal.ExpectedReceived, State: journal.ExpectedCompleted, ApprovedAt: day, LocalDate: day, OccurredAt: day,
-			TenantID: agency, Livemode: true, OfferID: "momo", Account: "a", Currency: "XAF", SourceTopic: "checkout.events",
+			TenantID: agency, Livemode: true, OfferID: "momo", Account: "a", Currency: "XAF", SourceTopic: "checkout.events", Version: journal.ExpectedVersion(0),
 		})
 	}
 	err := errors.Join(store.InsertDayTotals(t.Context(), totals), store.InsertFindings(t.Context(), breaks), store.InsertLines(t.Context(), lines), store.InsertExpected(t.Context(), expected))

@@ -1,21 +1,22 @@
 -- Accounts by day of a month: expected, found, fees of the operator, matched, open. Money that
--- belongs to no account of the registry has a row with its offer and merchant account.
+-- belongs to no account of the registry has a row with its offer and merchant account. The payments
+-- of a bank account are lines that settle to it.
 SELECT
     t.agency AS agency,
     t.day AS day,
     t.account AS account,
     t.of_no_account AS of_no_account,
     t.currency AS currency,
-    t.expected AS expected,
+    t.expected AS payments,
     t.expected_amount AS expected_minor,
-    t.found AS found,
+    t.found AS lines,
     t.found_amount AS found_minor,
     t.fee_amount AS fees_minor,
-    t.matched AS matched,
+    t.matched AS matched_payments,
     t.matched_amount AS matched_minor,
-    t.open_expected AS open_expected,
+    t.open_expected AS open_payments,
     t.open_expected_amount AS open_expected_minor,
-    t.open_found AS open_found,
+    t.open_found AS open_lines,
     t.open_found_amount AS open_found_minor
 FROM
 (
