@@ -89,7 +89,7 @@ func Topics() []Topic {
 	statements := effect(TopicStatements, 0, "agency, mode and account", "quittance.Statement")
 	statements.Records = append(statements.Records, "quittance.StatementLine")
 	reconciliation := effect(TopicReconciliation, 0, "agency, mode and account", "quittance.Finding")
-	reconciliation.Records = append(reconciliation.Records, "quittance.DayTotal", "quittance.MatchRun")
+	reconciliation.Records = append(reconciliation.Records, "quittance.DayTotal", "quittance.MatchRun", "quittance.Close")
 	return append(Checkout.Topics(FamilyRecords{
 		Commands: []string{"quittance.Command"},
 		State: []string{

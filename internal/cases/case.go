@@ -24,7 +24,7 @@ const KindPoison checkout.CaseKind = "poison"
 
 // Kinds has all kinds of cases.
 func Kinds() []checkout.CaseKind {
-	return append(checkout.CaseKinds(), KindPoison, KindBreak, KindProposal)
+	return append(checkout.CaseKinds(), KindPoison, KindBreak, KindProposal, KindClose)
 }
 
 // Resolutions has what staff can propose.
@@ -32,7 +32,7 @@ func Resolutions() []checkout.Resolution {
 	return []checkout.Resolution{
 		checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused,
 		checkout.ResolutionWriteOff, checkout.ResolutionAcknowledge, checkout.ResolutionRetry, checkout.ResolutionRecordedByHand,
-		ResolutionExplain, ResolutionMatch, ResolutionMatchByHand,
+		ResolutionExplain, ResolutionMatch, ResolutionMatchByHand, ResolutionClose,
 	}
 }
 
@@ -46,8 +46,11 @@ func Allowed(kind checkout.CaseKind) []checkout.Resolution {
 			return r != ResolutionExplain && r != ResolutionMatchByHand && r != checkout.ResolutionWriteOff
 		case KindProposal:
 			return r != ResolutionMatch && r != ResolutionExplain && r != checkout.ResolutionWriteOff
+		case KindClose:
+			return r != ResolutionClose
+		default:
+			return !kind.Allows(r)
 		}
-		return !kind.Allows(r)
 	})
 }
 

@@ -124,6 +124,7 @@ var evidenceNames = []string{
 	EvidencePoisonTopic, EvidencePoisonOffset, EvidenceTopic, EvidencePartition, EvidenceOffset, EvidenceError, EvidenceKey,
 	checkout.DetailEventID, checkout.DetailSource, checkout.DetailAccount, checkout.DetailApprovedAt,
 	EvidenceTenant, EvidenceFinding, EvidenceFindings, EvidenceFound, EvidenceStage, EvidenceLedger, EvidenceDay, EvidenceExpected, EvidenceLines, EvidenceSimilar,
+	EvidenceFrom, EvidenceTo, EvidenceDigest, EvidenceSums,
 }
 
 // Events is the topic cases.events. It is safe for concurrent use.

@@ -18,6 +18,8 @@ const (
 	KindBreak checkout.CaseKind = "break"
 	// KindProposal is a pair that the matcher proposes and a person confirms.
 	KindProposal checkout.CaseKind = "match_proposal"
+	// KindClose is the close of a period of an account, which two people agree on.
+	KindClose checkout.CaseKind = "close"
 )
 
 // Resolutions of breaks and of proposals of the matcher. It carries them out in its next run.
@@ -30,6 +32,8 @@ const (
 	// ResolutionMatchByHand matches the rows of a break with those of other breaks, which its
 	// reference names by their cases. The amounts add up to zero. It takes two people.
 	ResolutionMatchByHand checkout.Resolution = "match_by_hand"
+	// ResolutionClose closes the period of a case of the kind close.
+	ResolutionClose checkout.Resolution = "close"
 )
 
 // Matcher is who ends a case that a later run of the matcher has cleared up.
@@ -47,6 +51,10 @@ const (
 	EvidenceLines    = "lines"             // ids of lines of the account
 	EvidenceSimilar  = "not_taken"         // ids of rows with the same reference
 	EvidenceTenant   = checkout.DetailTenant
+	EvidenceFrom     = "period_from"  // of a close: first local day
+	EvidenceTo       = "period_to"    // last local day
+	EvidenceDigest   = "close_digest" // of what people approve
+	EvidenceSums     = "sums"         // for people
 )
 
 // shown is how many rows of a list a case names. The view open_breaks has all.
@@ -114,10 +122,6 @@ func listed(ids []string, parts int32) string {
 	}
 	return strings.Join(ids[:shown], ", ") + fmt.Sprintf(", and %s more in the view open_breaks", more)
 }
-
-// ofMatcher reports whether the matcher opens cases of the kind, and carries out their
-// resolutions.
-func ofMatcher(kind checkout.CaseKind) bool { return kind == KindBreak || kind == KindProposal }
 
 // Others returns the ids of cases in the reference of a match by hand.
 func Others(reference string) []string {

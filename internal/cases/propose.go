@@ -44,7 +44,7 @@ type Request struct {
 // needsReference reports whether a resolution is worthless without its evidence.
 func needsReference(kind checkout.CaseKind, r checkout.Resolution) bool {
 	switch r {
-	case checkout.ResolutionHonour, checkout.ResolutionRetry, ResolutionMatch, ResolutionMatchByHand:
+	case checkout.ResolutionHonour, checkout.ResolutionRetry, ResolutionMatch, ResolutionMatchByHand, ResolutionClose:
 		return false
 	case checkout.ResolutionAcknowledge:
 		return kind == checkout.CaseReversal

@@ -159,6 +159,10 @@ func (r *run) totals(ctx context.Context, result match.Result) ([]*record.DayTot
 	for id := range r.world.all() {
 		days[id[:len(time.DateOnly)]] = true
 	}
+	if r.world.closed != nil { // the sums of closed days stay
+		to := r.world.closed.ToDay.Format(time.DateOnly)
+		maps.DeleteFunc(days, func(day string, _ bool) bool { return day <= to })
+	}
 	if len(days) == 0 {
 		return nil, nil
 	}
@@ -187,8 +191,8 @@ func (r *run) totals(ctx context.Context, result match.Result) ([]*record.DayTot
 
 // stillOpen adds what has no match to the sums of its day.
 func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
-	expected, settles, lines := newMarked(r.world.expected), newMarked(r.world.settles), newMarked(r.world.lines)
-	mark := func(id string) { expected.mark(id); settles.mark(id); lines.mark(id) }
+	expected, settles, lines := newTicked(r.world.expected), newTicked(r.world.settles), newTicked(r.world.lines)
+	mark := func(id string) { expected.tick(id); settles.tick(id); lines.tick(id) }
 	for id := range r.world.settled() {
 		mark(id)
 	}
@@ -201,9 +205,10 @@ func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
 		}
 	}
 	source := func(id string, amount int64) {
-		t := sums[id[:len(time.DateOnly)]]
-		t.OpenSources++
-		t.OpenSourcesAmount += amount
+		if t := sums[id[:len(time.DateOnly)]]; t != nil { // the sums of closed days stay
+			t.OpenSources++
+			t.OpenSourcesAmount += amount
+		}
 	}
 	for id, e := range expected.others() {
 		if !e.Undecided {
@@ -216,8 +221,7 @@ func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
 		}
 	}
 	for id, l := range lines.others() {
-		if l.Kind != match.KindPayout {
-			t := sums[id[:len(time.DateOnly)]]
+		if t := sums[id[:len(time.DateOnly)]]; t != nil && l.Kind != match.KindPayout {
 			t.OpenLines++
 			t.OpenLinesAmount += l.Amount
 		}

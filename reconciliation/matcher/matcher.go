@@ -182,7 +182,7 @@ func (m *Matcher) Look(ctx context.Context) error {
 		m.runLocked(ctx, key)
 	}
 	m.failing.Store(int64(len(m.failed)))
-	return nil
+	return m.closeApproved(ctx)
 }
 
 // runLocked runs an account unless another instance does.

@@ -190,17 +190,19 @@ func (w *world) stands(f journal.Finding) bool {
 	return !slices.ContainsFunc(f.Sources, func(id string) bool { return w.gone[id] })
 }
 
-// byHand reports whether a match was made by people and stands.
-func (w *world) byHand(f journal.Finding) bool {
-	return f.Stage == string(match.StageHand) && w.stands(f)
+// frozen reports whether a match never changes: people made it, or its period is closed. It does
+// not hold any more when one of its payments was withdrawn.
+func (w *world) frozen(f journal.Finding) bool {
+	byHand := f.Stage == string(match.StageHand)
+	return w.stands(f) && (byHand || w.closed != nil && !f.Day.After(w.closed.ToDay) && f.SourceOffset < w.closed.SourceOffset)
 }
 
-// settled returns the rows that people have matched or explained.
+// settled returns the rows that people have matched or explained, or whose match is closed.
 func (w *world) settled() map[string]bool {
 	out := map[string]bool{}
 	for _, findings := range []map[string]journal.Finding{w.explained, w.inForce} {
 		for _, f := range findings {
-			if f.Type == journal.FindingMatch && !w.byHand(f) || !w.stands(f) {
+			if f.Type == journal.FindingMatch && !w.frozen(f) || !w.stands(f) {
 				continue
 			}
 			for _, id := range slices.Concat(f.Sources, f.Lines) {
@@ -211,9 +213,9 @@ func (w *world) settled() map[string]bool {
 	return out
 }
 
-// closed returns rows with those marked that are settled: match names them but does not match them
+// marked returns rows with those marked that are settled: match names them but does not match them
 // again.
-func closed[T any](rows *table[T], settled map[string]bool, mark func(*T)) []T {
+func marked[T any](rows *table[T], settled map[string]bool, mark func(*T)) []T {
 	for id := range settled {
 		if row := rows.get(id); row != nil {
 			mark(row)

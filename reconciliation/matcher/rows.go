@@ -50,6 +50,8 @@ type world struct {
 	open    map[string]journal.Finding
 	// explained are breaks and proposals that people have explained or written off.
 	explained map[string]journal.Finding
+	// closed is the last close of the account; nil for none.
+	closed *journal.Close
 	// asked are references that were looked up.
 	asked map[string]bool
 }
@@ -431,7 +433,7 @@ func (r *run) offsets(at marks, compare string, topics []string) string {
 func (r *run) findings(ctx context.Context, table string, state journal.FindingState, which string, into map[string]journal.Finding) error {
 	at := markOf(schemas.TopicReconciliation, r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey))
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT finding_id, part, any(toString(type)), any(toString(hop)), any(toString(stage)), any(toString(kind)), any(toString(reason)), any(toString(action)), any(key), toString(any(day)), any(toString(currency)), any(amount),
-			any(sources), any(lines), any(not_taken), any(rule), argMax(case_id, source_offset), toString(argMax(resolution, source_offset))
+			any(sources), any(lines), any(not_taken), any(rule), argMax(case_id, source_offset), toString(argMax(resolution, source_offset)), max(source_offset)
 		FROM `+table+` FINAL
 		WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? AND `+which+`
 		GROUP BY finding_id, part HAVING argMax(state, source_offset) = ? ORDER BY finding_id, part`, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[at], state)
@@ -442,7 +444,7 @@ func (r *run) findings(ctx context.Context, table string, state journal.FindingS
 	for rows.Next() {
 		var f journal.Finding
 		var day string
-		if err := rows.Scan(&f.ID, &f.Part, &f.Type, &f.Hop, &f.Stage, &f.Kind, &f.Reason, &f.Action, &f.Key, &day, &f.Currency, &f.Amount, &f.Sources, &f.Lines, &f.NotTaken, &f.Rule, &f.CaseID, &f.Resolution); err != nil {
+		if err := rows.Scan(&f.ID, &f.Part, &f.Type, &f.Hop, &f.Stage, &f.Kind, &f.Reason, &f.Action, &f.Key, &day, &f.Currency, &f.Amount, &f.Sources, &f.Lines, &f.NotTaken, &f.Rule, &f.CaseID, &f.Resolution, &f.SourceOffset); err != nil {
 			return fmt.Errorf("reading findings: %w", err)
 		}
 		if f.Day, err = time.Parse(time.DateOnly, day); err != nil {

@@ -73,29 +73,9 @@ var ErrBehind = errors.New("the sink journal has not written to ClickHouse yet w
 // also in another process, cannot write any more. After an error nothing was written, unless
 // the broker did not confirm the end; the account may be run again either way.
 func (m *Matcher) Account(ctx context.Context, key registry.StatementAccountKey) (Summary, error) {
-	account, ok := m.cfg.Registry.StatementAccount(key)
-	if !ok {
-		return Summary{}, fmt.Errorf("the registry has no account %s of agency %s", key.Code, key.AgencyID)
-	}
-	zone, err := account.Location()
+	r, err := m.newRun(key)
 	if err != nil {
 		return Summary{}, err
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return Summary{}, err
-	}
-	now := m.cfg.Now().UTC()
-	r := &run{
-		Matcher: m, account: account, id: id.String(), at: now, today: match.DayOf(now, zone), world: newWorld(),
-		rules: match.Rules{Zone: zone, Cutoff: account.Cutoff, Grace: match.Day(account.GraceDays)}, //nolint:gosec // at most 31
-	}
-	if account.Kind == registry.AccountBank {
-		for _, a := range m.cfg.Registry.StatementAccounts(key.AgencyID, key.Live) {
-			if a.SettlesTo == account.Code {
-				r.settling = append(r.settling, a)
-			}
-		}
 	}
 	if err := r.fence(ctx); err != nil {
 		return Summary{}, err
@@ -110,6 +90,9 @@ func (m *Matcher) Account(ctx context.Context, key registry.StatementAccountKey)
 	if err := r.last(ctx); err != nil {
 		return Summary{}, err
 	}
+	if r.world.closed, err = r.lastClose(ctx); err != nil {
+		return Summary{}, err
+	}
 	if err := r.read(ctx); err != nil {
 		return Summary{}, err
 	}
@@ -121,6 +104,35 @@ func (m *Matcher) Account(ctx context.Context, key registry.StatementAccountKey)
 		return Summary{}, err
 	}
 	return r.write(ctx, result)
+}
+
+// newRun makes a run that has not read anything.
+func (m *Matcher) newRun(key registry.StatementAccountKey) (*run, error) {
+	account, ok := m.cfg.Registry.StatementAccount(key)
+	if !ok {
+		return nil, fmt.Errorf("the registry has no account %s of agency %s", key.Code, key.AgencyID)
+	}
+	zone, err := account.Location()
+	if err != nil {
+		return nil, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return nil, err
+	}
+	now := m.cfg.Now().UTC()
+	r := &run{
+		Matcher: m, account: account, id: id.String(), at: now, today: match.DayOf(now, zone), world: newWorld(),
+		rules: match.Rules{Zone: zone, Cutoff: account.Cutoff, Grace: match.Day(account.GraceDays)}, //nolint:gosec // at most 31
+	}
+	if account.Kind == registry.AccountBank {
+		for _, a := range m.cfg.Registry.StatementAccounts(key.AgencyID, key.Live) {
+			if a.SettlesTo == account.Code {
+				r.settling = append(r.settling, a)
+			}
+		}
+	}
+	return r, nil
 }
 
 // fence takes the account's transactional id: the broker aborts what an earlier run has not
@@ -421,7 +433,7 @@ func unique(ids []string) []string {
 // match runs the rules over the rows.
 func (r *run) match() (match.Result, error) {
 	settled, closeLine := r.world.settled(), func(l *match.Line) { l.Closed = true }
-	lines := closed(r.world.lines, settled, closeLine)
+	lines := marked(r.world.lines, settled, closeLine)
 	if r.account.Kind == registry.AccountBank {
 		cutoffs := map[string]match.Rules{}
 		for _, a := range r.settling {
@@ -431,16 +443,16 @@ func (r *run) match() (match.Result, error) {
 			}
 			cutoffs[a.Code] = match.Rules{Zone: zone, Cutoff: a.Cutoff, Grace: match.Day(a.GraceDays)} //nolint:gosec // at most 31
 		}
-		return match.Settlements{Account: r.account.Code, Rules: r.rules, Today: r.today, Lines: closed(r.world.settles, settled, closeLine), Cutoffs: cutoffs, Bank: lines}.Run()
+		return match.Settlements{Account: r.account.Code, Rules: r.rules, Today: r.today, Lines: marked(r.world.settles, settled, closeLine), Cutoffs: cutoffs, Bank: lines}.Run()
 	}
-	expected := closed(r.world.expected, settled, func(e *match.Expected) { e.Closed = true })
+	expected := marked(r.world.expected, settled, func(e *match.Expected) { e.Closed = true })
 	return match.Receipts{Account: r.account.Code, Rules: r.rules, Today: r.today, Expected: expected, Lines: lines}.Run()
 }
 
-// stored returns the findings in force as a result, without the matches of people.
+// stored returns the findings in force as a result, without the matches that never change.
 func (r *run) stored() (out match.Result) {
 	for id, f := range r.world.inForce {
-		if !r.world.byHand(f) {
+		if !r.world.frozen(f) {
 			out.Matches = append(out.Matches, match.Match{ID: id})
 		}
 	}
@@ -466,31 +478,40 @@ func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
 	if changes.Empty() && len(totals) == 0 && !r.world.news && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {
 		return out, nil
 	}
-	if err := r.client.BeginTransaction(); err != nil {
+	if err := r.commit(ctx, r.records(changes, totals, horizon, out.Rows)); err != nil {
 		return out, err
+	}
+	out.Written = true
+	return out, nil
+}
+
+// commit writes records in one transaction. After an error nothing was written, unless the broker
+// did not confirm the end.
+func (r *run) commit(ctx context.Context, records iter.Seq[record.Record]) error {
+	if err := r.client.BeginTransaction(); err != nil {
+		return err
 	}
 	topic, partition := r.cfg.Topology.Name(schemas.TopicReconciliation), r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey)
 	promise := kgo.AbortingFirstErrPromise(r.client)
-	for rec := range r.records(changes, totals, horizon, out.Rows) {
+	for rec := range records {
 		value, err := r.cfg.Codec.Encode(rec)
 		if err != nil {
-			return out, errors.Join(err, r.abort(ctx))
+			return errors.Join(err, r.abort(ctx))
 		}
 		r.client.Produce(ctx, &kgo.Record{Topic: topic, Partition: partition, Key: []byte(keyOf(r.account.StatementAccountKey)), Value: value}, promise.Promise())
 	}
 	if err := promise.Err(); err != nil {
-		return out, errors.Join(fmt.Errorf("writing a run: %w", err), r.abort(ctx))
+		return errors.Join(fmt.Errorf("writing a run: %w", err), r.abort(ctx))
 	}
 	if err := r.reached(stepProduced); err != nil {
-		return out, err
+		return err
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	if err := r.client.EndTransaction(ending, kgo.TryCommit); err != nil {
-		return out, fmt.Errorf("the broker did not confirm the run, which is tried again: %w", err)
+		return fmt.Errorf("the broker did not confirm the run, which is tried again: %w", err)
 	}
-	out.Written = true
-	return out, nil
+	return nil
 }
 
 // abort ends the transaction without effect. If it fails, the next run of the account aborts it.

@@ -66,23 +66,23 @@ func (t *table[T]) all() iter.Seq2[string, *T] {
 	}
 }
 
-// marked marks rows of a table.
-type marked[T any] struct {
+// ticked marks rows of a table.
+type ticked[T any] struct {
 	table *table[T]
 	is    []bool
 }
 
-func newMarked[T any](t *table[T]) marked[T] { return marked[T]{t, make([]bool, len(t.rows))} }
+func newTicked[T any](t *table[T]) ticked[T] { return ticked[T]{t, make([]bool, len(t.rows))} }
 
-// mark marks the row with the id, if there is one.
-func (m marked[T]) mark(id string) {
+// tick marks the row with the id, if there is one.
+func (m ticked[T]) tick(id string) {
 	if i, ok := m.table.at[id]; ok {
 		m.is[i] = true
 	}
 }
 
 // others returns the rows that are not marked.
-func (m marked[T]) others() iter.Seq2[string, *T] {
+func (m ticked[T]) others() iter.Seq2[string, *T] {
 	return func(yield func(string, *T) bool) {
 		for id, i := range m.table.at {
 			if !m.is[i] && !yield(id, &m.table.rows[i]) {

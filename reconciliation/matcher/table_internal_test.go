@@ -33,13 +33,13 @@ func TestTable(t *testing.T) {
 	if !maps.Equal(all, want) || len(got.rows) != len(want) || len(slices.Collect(got.ids())) != len(want) {
 		t.Errorf("it has %d rows, want %d", len(all), len(want))
 	}
-	m, left := newMarked(got), 0
+	m, left := newTicked(got), 0
 	for id := range want {
 		if len(id) == 1 {
-			m.mark(id)
+			m.tick(id)
 		}
 	}
-	m.mark("nobody")
+	m.tick("nobody")
 	for id := range m.others() {
 		if len(id) == 1 {
 			t.Errorf("%s is marked", id)

@@ -3,7 +3,7 @@
 CREATE OR REPLACE VIEW cases
 (
     case_id             String COMMENT 'Operator case (case_)',
-    kind                String COMMENT 'late_payment, mismatch, orphan, undecided, refund_request, reversal, confirmation, poison (a record that could not be processed, no money), break and match_proposal (the matcher: see open_breaks)',
+    kind                String COMMENT 'late_payment, mismatch, orphan, undecided, refund_request, reversal, confirmation, poison (a record that could not be processed, no money), break and match_proposal (the matcher: see open_breaks), close (of a period of an account)',
     state               String COMMENT 'open, closed',
     tenant_id           String COMMENT 'Agency; empty for poison and for an orphan of no known session',
     agency              String COMMENT 'Present name of the agency',
@@ -18,7 +18,7 @@ CREATE OR REPLACE VIEW cases
     opened_by_event     String COMMENT 'Event that opened the case',
     opened_by           String COMMENT 'Clerk or staff; empty for a report of an operator',
     reason              String COMMENT 'Why the case was opened; of poison, the error',
-    resolution          String COMMENT 'honour, refund, approved, refused, write_off, acknowledge, retry, recorded_by_hand, cash_returned, superseded, accepted, explain, match, match_by_hand, cleared, withdrawn; empty while the case is open',
+    resolution          String COMMENT 'honour, refund, approved, refused, write_off, acknowledge, retry, recorded_by_hand, cash_returned, superseded, accepted, explain, match, match_by_hand, close, cleared, withdrawn; empty while the case is open',
     reference           String COMMENT 'Reference of the refund or of the evidence',
     resolved_reason     String COMMENT 'Why it was resolved so',
     resolved_by         String COMMENT 'Who proposed the resolution; policy for the agency''s policy, matcher for a later run of it',

@@ -3972,6 +3972,231 @@ func (r *MatchRun) readFrom(d *reader) {
 	}
 }
 
+// Close: The close of a period of an account, or its refusal (reconciliation.events). Findings of its days with a lower offset never change after it.
+type Close struct {
+	// hash of the account, the days and the case
+	CloseID  string
+	TenantID string
+	Livemode bool
+	// code of the account
+	Account string
+	// first local day, such as 2026-11-01
+	FromDay string
+	// last local day
+	ToDay string
+	// closed; refused: what people had approved had changed
+	State string
+	// why it was refused
+	Reason string
+	// case in which people agreed
+	CaseID string
+	// SHA-256 of what people approved, hexadecimal
+	Digest string
+	// digest of the close before; absent for the first
+	Previous string
+	// version of the rules
+	Rule int32
+	// offset, in decimal, by topic/partition: the close counts the rows of the records below it
+	Watermarks map[string]string
+	// id, page and digest of each statement with days of the period, sorted
+	Statements []string
+	Currency   string
+	// entries of expected money; of a bank account lines that settle to it: open when the period began
+	SourcesStart int64
+	// minor units
+	SourcesStartAmount int64
+	// came to be known since the last close
+	SourcesNew       int64
+	SourcesNewAmount int64
+	// matched since, those of matches that do not hold any more subtracted
+	SourcesMatched       int64
+	SourcesMatchedAmount int64
+	// explained or written off by people
+	SourcesResolved       int64
+	SourcesResolvedAmount int64
+	// open when the period ended
+	SourcesEnd       int64
+	SourcesEndAmount int64
+	// lines of statements: open when the period began
+	LinesStart int64
+	// minor units
+	LinesStartAmount int64
+	// came to be known since the last close
+	LinesNew       int64
+	LinesNewAmount int64
+	// matched since, those of matches that do not hold any more subtracted
+	LinesMatched       int64
+	LinesMatchedAmount int64
+	// explained or written off by people
+	LinesResolved       int64
+	LinesResolvedAmount int64
+	// open when the period ended
+	LinesEnd       int64
+	LinesEndAmount int64
+	// open breaks of days until the end
+	OpenBreaks int64
+	// sum of their differences
+	OpenBreaksAmount int64
+	// SHA-256 of their sorted ids, hexadecimal
+	OpenBreaksDigest string
+	// matches and explanations of earlier closes that do not hold any more
+	Corrections int64
+	At          time.Time
+}
+
+func (r *Close) fromNative(m map[string]any) {
+	r.CloseID = from[string](m["close_id"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Account = from[string](m["account"])
+	r.FromDay = from[string](m["from_day"])
+	r.ToDay = from[string](m["to_day"])
+	r.State = from[string](m["state"])
+	r.Reason = fromNullable[string]("string", m["reason"])
+	r.CaseID = from[string](m["case_id"])
+	r.Digest = from[string](m["digest"])
+	r.Previous = fromNullable[string]("string", m["previous"])
+	r.Rule = from[int32](m["rule"])
+	r.Watermarks = fromStringMap(m["watermarks"])
+	r.Statements = fromList[string](m["statements"])
+	r.Currency = from[string](m["currency"])
+	r.SourcesStart = from[int64](m["sources_start"])
+	r.SourcesStartAmount = from[int64](m["sources_start_amount"])
+	r.SourcesNew = from[int64](m["sources_new"])
+	r.SourcesNewAmount = from[int64](m["sources_new_amount"])
+	r.SourcesMatched = from[int64](m["sources_matched"])
+	r.SourcesMatchedAmount = from[int64](m["sources_matched_amount"])
+	r.SourcesResolved = from[int64](m["sources_resolved"])
+	r.SourcesResolvedAmount = from[int64](m["sources_resolved_amount"])
+	r.SourcesEnd = from[int64](m["sources_end"])
+	r.SourcesEndAmount = from[int64](m["sources_end_amount"])
+	r.LinesStart = from[int64](m["lines_start"])
+	r.LinesStartAmount = from[int64](m["lines_start_amount"])
+	r.LinesNew = from[int64](m["lines_new"])
+	r.LinesNewAmount = from[int64](m["lines_new_amount"])
+	r.LinesMatched = from[int64](m["lines_matched"])
+	r.LinesMatchedAmount = from[int64](m["lines_matched_amount"])
+	r.LinesResolved = from[int64](m["lines_resolved"])
+	r.LinesResolvedAmount = from[int64](m["lines_resolved_amount"])
+	r.LinesEnd = from[int64](m["lines_end"])
+	r.LinesEndAmount = from[int64](m["lines_end_amount"])
+	r.OpenBreaks = from[int64](m["open_breaks"])
+	r.OpenBreaksAmount = from[int64](m["open_breaks_amount"])
+	r.OpenBreaksDigest = from[string](m["open_breaks_digest"])
+	r.Corrections = from[int64](m["corrections"])
+	r.At = from[time.Time](m["at"])
+}
+
+func (r *Close) appendTo(b []byte) []byte {
+	b = appendString(b, r.CloseID)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.Account)
+	b = appendString(b, r.FromDay)
+	b = appendString(b, r.ToDay)
+	b = appendString(b, r.State)
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendString(b, r.CaseID)
+	b = appendString(b, r.Digest)
+	if r.Previous != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Previous)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.Rule)
+	b = appendMap(b, r.Watermarks)
+	if len(r.Statements) > 0 {
+		b = appendLong(b, int64(len(r.Statements)))
+		for i := range r.Statements {
+			b = appendString(b, r.Statements[i])
+		}
+	}
+	b = append(b, 0)
+	b = appendString(b, r.Currency)
+	b = appendLong(b, r.SourcesStart)
+	b = appendLong(b, r.SourcesStartAmount)
+	b = appendLong(b, r.SourcesNew)
+	b = appendLong(b, r.SourcesNewAmount)
+	b = appendLong(b, r.SourcesMatched)
+	b = appendLong(b, r.SourcesMatchedAmount)
+	b = appendLong(b, r.SourcesResolved)
+	b = appendLong(b, r.SourcesResolvedAmount)
+	b = appendLong(b, r.SourcesEnd)
+	b = appendLong(b, r.SourcesEndAmount)
+	b = appendLong(b, r.LinesStart)
+	b = appendLong(b, r.LinesStartAmount)
+	b = appendLong(b, r.LinesNew)
+	b = appendLong(b, r.LinesNewAmount)
+	b = appendLong(b, r.LinesMatched)
+	b = appendLong(b, r.LinesMatchedAmount)
+	b = appendLong(b, r.LinesResolved)
+	b = appendLong(b, r.LinesResolvedAmount)
+	b = appendLong(b, r.LinesEnd)
+	b = appendLong(b, r.LinesEndAmount)
+	b = appendLong(b, r.OpenBreaks)
+	b = appendLong(b, r.OpenBreaksAmount)
+	b = appendString(b, r.OpenBreaksDigest)
+	b = appendLong(b, r.Corrections)
+	b = appendTime(b, r.At)
+	return b
+}
+
+func (r *Close) readFrom(d *reader) {
+	*r = Close{}
+	r.CloseID = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Account = d.readString()
+	r.FromDay = d.readString()
+	r.ToDay = d.readString()
+	r.State = d.readString()
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	r.CaseID = d.readString()
+	r.Digest = d.readString()
+	if d.present() {
+		r.Previous = d.readString()
+	}
+	r.Rule = d.readInt()
+	r.Watermarks = d.readMap()
+	for d.item() {
+		r.Statements = append(r.Statements, d.readString())
+	}
+	r.Currency = d.readString()
+	r.SourcesStart = d.readLong()
+	r.SourcesStartAmount = d.readLong()
+	r.SourcesNew = d.readLong()
+	r.SourcesNewAmount = d.readLong()
+	r.SourcesMatched = d.readLong()
+	r.SourcesMatchedAmount = d.readLong()
+	r.SourcesResolved = d.readLong()
+	r.SourcesResolvedAmount = d.readLong()
+	r.SourcesEnd = d.readLong()
+	r.SourcesEndAmount = d.readLong()
+	r.LinesStart = d.readLong()
+	r.LinesStartAmount = d.readLong()
+	r.LinesNew = d.readLong()
+	r.LinesNewAmount = d.readLong()
+	r.LinesMatched = d.readLong()
+	r.LinesMatchedAmount = d.readLong()
+	r.LinesResolved = d.readLong()
+	r.LinesResolvedAmount = d.readLong()
+	r.LinesEnd = d.readLong()
+	r.LinesEndAmount = d.readLong()
+	r.OpenBreaks = d.readLong()
+	r.OpenBreaksAmount = d.readLong()
+	r.OpenBreaksDigest = d.readString()
+	r.Corrections = d.readLong()
+	r.At = d.readTime()
+}
+
 const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"by_reference","type":"boolean"}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]},{"default":0,"name":"again","type":"int"}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"cancelled_by","type":["null","string"]},{"default":[],"name":"refusals","type":{"items":{"fields":[{"name":"collection_id","type":"string"},{"name":"failure_code","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Refusal","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -4180,7 +4405,15 @@ func (*MatchRun) Name() string { return "quittance.MatchRun" }
 // Schema is the Avro schema with every named type expanded.
 func (*MatchRun) Schema() string { return schemaMatchRun }
 
+const schemaClose = `{"fields":[{"name":"close_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"from_day","type":"string"},{"name":"to_day","type":"string"},{"name":"state","type":"string"},{"default":null,"name":"reason","type":["null","string"]},{"name":"case_id","type":"string"},{"name":"digest","type":"string"},{"default":null,"name":"previous","type":["null","string"]},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"statements","type":{"items":"string","type":"array"}},{"name":"currency","type":"string"},{"name":"sources_start","type":"long"},{"name":"sources_start_amount","type":"long"},{"name":"sources_new","type":"long"},{"name":"sources_new_amount","type":"long"},{"name":"sources_matched","type":"long"},{"name":"sources_matched_amount","type":"long"},{"name":"sources_resolved","type":"long"},{"name":"sources_resolved_amount","type":"long"},{"name":"sources_end","type":"long"},{"name":"sources_end_amount","type":"long"},{"name":"lines_start","type":"long"},{"name":"lines_start_amount","type":"long"},{"name":"lines_new","type":"long"},{"name":"lines_new_amount","type":"long"},{"name":"lines_matched","type":"long"},{"name":"lines_matched_amount","type":"long"},{"name":"lines_resolved","type":"long"},{"name":"lines_resolved_amount","type":"long"},{"name":"lines_end","type":"long"},{"name":"lines_end_amount","type":"long"},{"name":"open_breaks","type":"long"},{"name":"open_breaks_amount","type":"long"},{"name":"open_breaks_digest","type":"string"},{"name":"corrections","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Close","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*Close) Name() string { return "quittance.Close" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*Close) Schema() string { return schemaClose }
+
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}}
 }

@@ -132,7 +132,10 @@ func TestBreakCleared(t *testing.T) {
 	stop()
 	w.Exec(t, `TRUNCATE cases, case_positions`)
 	w.runs(t, w)
-	w.within(t, "the rebuild", func() bool { d := w.show(t, cleared); return d.State() == cases.StateClosed && d.Resolution == before.Resolution })
+	w.within(t, "the rebuild", func() bool {
+		d := w.show(t, cleared)
+		return d.State() == cases.StateClosed && d.Resolution == before.Resolution
+	})
 	if events, _ := w.recorded(t, cleared); len(events) != 3 { // opened, proposed, resolved
 		t.Errorf("%d events", len(events))
 	}

@@ -42,6 +42,13 @@ func (j *Journal) fromReconciliation(r *kgo.Record, out *item) error {
 		}
 		out.run, err = fromRun(&m, partition, offset)
 		return err
+	case (*record.Close)(nil).Name():
+		var c record.Close
+		if err := j.cfg.Codec.Decode(r.Value, &c); err != nil {
+			return err
+		}
+		out.close, err = fromClose(&c, partition, offset)
+		return err
 	default:
 		var f record.Finding
 		if err := j.cfg.Codec.Decode(r.Value, &f); err != nil {
@@ -60,21 +67,67 @@ func (j *Journal) fromReconciliation(r *kgo.Record, out *item) error {
 
 func fromRun(m *record.MatchRun, partition int32, offset int64) (*journal.MatchRun, error) {
 	out := &journal.MatchRun{
-		ID: m.RunID, TenantID: m.TenantID, Livemode: m.Livemode, Account: m.Account, Rule: uint32(m.Rule), Watermarks: make(map[string]int64, len(m.Watermarks)), //nolint:gosec // a version
+		ID: m.RunID, TenantID: m.TenantID, Livemode: m.Livemode, Account: m.Account, Rule: uint32(m.Rule), //nolint:gosec // a version
 		Rows: m.Rows, Matches: m.Matches, Proposals: m.Proposals, Breaks: m.Breaks, Ended: m.Ended, MoneyOf: m.MoneyOf, At: m.At, SourcePartition: partition, SourceOffset: offset,
 	}
-	for at, text := range m.Watermarks {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%w: run %s has the watermark %q", journal.ErrInvalidEntry, m.RunID, text)
-		}
-		out.Watermarks[at] = n
-	}
 	var err error
+	if out.Watermarks, err = watermarksOf(m.RunID, m.Watermarks); err != nil {
+		return nil, err
+	}
 	if out.Today, err = dayOf(m.Today); err != nil {
 		return nil, err
 	}
 	out.Horizon, err = dayOf(m.Horizon)
+	return out, err
+}
+
+func watermarksOf(id string, texts map[string]string) (map[string]int64, error) {
+	out := make(map[string]int64, len(texts))
+	for at, text := range texts {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s has the watermark %q", journal.ErrInvalidEntry, id, text)
+		}
+		out[at] = n
+	}
+	return out, nil
+}
+
+func fromClose(c *record.Close, partition int32, offset int64) (*journal.Close, error) {
+	out := &journal.Close{
+		ID: c.CloseID, TenantID: c.TenantID, Livemode: c.Livemode, Account: c.Account, State: c.State, Reason: c.Reason, CaseID: c.CaseID, Digest: c.Digest, Previous: c.Previous,
+		Rule: uint32(c.Rule), Statements: c.Statements, Currency: c.Currency, //nolint:gosec // a version
+		SourcesStart:          c.SourcesStart,
+		SourcesStartAmount:    c.SourcesStartAmount,
+		SourcesNew:            c.SourcesNew,
+		SourcesNewAmount:      c.SourcesNewAmount,
+		SourcesMatched:        c.SourcesMatched,
+		SourcesMatchedAmount:  c.SourcesMatchedAmount,
+		SourcesResolved:       c.SourcesResolved,
+		SourcesResolvedAmount: c.SourcesResolvedAmount,
+		SourcesEnd:            c.SourcesEnd,
+		SourcesEndAmount:      c.SourcesEndAmount,
+		LinesStart:            c.LinesStart,
+		LinesStartAmount:      c.LinesStartAmount,
+		LinesNew:              c.LinesNew,
+		LinesNewAmount:        c.LinesNewAmount,
+		LinesMatched:          c.LinesMatched,
+		LinesMatchedAmount:    c.LinesMatchedAmount,
+		LinesResolved:         c.LinesResolved,
+		LinesResolvedAmount:   c.LinesResolvedAmount,
+		LinesEnd:              c.LinesEnd,
+		LinesEndAmount:        c.LinesEndAmount,
+		OpenBreaks:            c.OpenBreaks, OpenBreaksAmount: c.OpenBreaksAmount, OpenBreaksDigest: c.OpenBreaksDigest, Corrections: c.Corrections,
+		At: c.At, SourcePartition: partition, SourceOffset: offset,
+	}
+	var err error
+	if out.Watermarks, err = watermarksOf(c.CloseID, c.Watermarks); err != nil {
+		return nil, err
+	}
+	if out.FromDay, err = dayOf(c.FromDay); err != nil {
+		return nil, err
+	}
+	out.ToDay, err = dayOf(c.ToDay)
 	return out, err
 }
 

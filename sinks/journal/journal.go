@@ -136,6 +136,7 @@ type item struct {
 	finding  *journal.Finding
 	total    *journal.DayTotal
 	run      *journal.MatchRun
+	close    *journal.Close
 }
 
 // decode returns the item of a record. The errors schemas.ErrUndecodable and
@@ -202,6 +203,8 @@ func (i *item) validate() error {
 		return i.total.Validate()
 	case i.run != nil:
 		return i.run.Validate()
+	case i.close != nil:
+		return i.close.Validate()
 	case i.entry != nil:
 		return i.entry.Validate()
 	}
@@ -248,6 +251,7 @@ func (j *Journal) write(ctx context.Context, items []item) error {
 	var findings []journal.Finding
 	var totals []journal.DayTotal
 	var runs []journal.MatchRun
+	var closes []journal.Close
 	for i := range items {
 		if items[i].entry != nil {
 			entries = append(entries, *items[i].entry)
@@ -263,6 +267,9 @@ func (j *Journal) write(ctx context.Context, items []item) error {
 		}
 		if items[i].run != nil {
 			runs = append(runs, *items[i].run)
+		}
+		if items[i].close != nil {
+			closes = append(closes, *items[i].close)
 		}
 		receipts = append(receipts, items[i].receipts...)
 		expected = append(expected, items[i].expected...)
@@ -285,5 +292,8 @@ func (j *Journal) write(ctx context.Context, items []item) error {
 	if err := j.cfg.Store.InsertDayTotals(ctx, totals); err != nil {
 		return err
 	}
-	return j.cfg.Store.InsertMatchRuns(ctx, runs)
+	if err := j.cfg.Store.InsertMatchRuns(ctx, runs); err != nil {
+		return err
+	}
+	return j.cfg.Store.InsertCloses(ctx, closes)
 }

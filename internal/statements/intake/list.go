@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -89,4 +90,43 @@ func query(ctx context.Context, pool *pgxpool.Pool, where string, args ...any) (
 		}
 	}
 	return list, rows.Err()
+}
+
+// Coverage says which statements of an account have days of a period.
+type Coverage struct {
+	// Statements have the id, the page and the digest of each accepted one, sorted.
+	Statements []string
+	// Last is the last local day of an accepted statement; empty for none.
+	Last string
+	// Pending says that an import is under way or was interrupted. Quarantined are the imports in
+	// quarantine that have days until the end of the period.
+	Pending     bool
+	Quarantined []string
+}
+
+// Cover returns the coverage of the local days from and to, such as 2026-11-30.
+func Cover(ctx context.Context, pool *pgxpool.Pool, key registry.StatementAccountKey, from, to string) (Coverage, error) {
+	var c Coverage
+	list, err := query(ctx, pool, `i.agency_id::text = $1 AND i.live = $2 AND i.code = $3`, key.AgencyID, key.Live, key.Code)
+	if err != nil {
+		return c, fmt.Errorf("reading the statements of a period: %w", err)
+	}
+	for _, l := range list {
+		switch l.State {
+		case statements.VerdictAccepted:
+			c.Last = max(c.Last, l.To)
+			if l.From <= to && l.To >= from {
+				c.Statements = append(c.Statements, fmt.Sprintf("%s page %d %s", l.ID, l.Page, l.Digest))
+			}
+		case statements.VerdictQuarantined:
+			if l.From <= to && !slices.Contains(c.Quarantined, l.ImportID) {
+				c.Quarantined = append(c.Quarantined, l.ImportID)
+			}
+		case statements.VerdictUnchanged, statements.VerdictRefused: // never stored
+		default:
+			c.Pending = true
+		}
+	}
+	slices.Sort(c.Statements)
+	return c, nil
 }

@@ -1,0 +1,327 @@
+package matcher
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"quittance/checkout"
+	"quittance/internal/cases"
+	"quittance/internal/journal"
+	"quittance/internal/operation"
+	"quittance/internal/statements/intake"
+	"quittance/schemas"
+	"quittance/schemas/mapping"
+	"quittance/schemas/record"
+	"quittance/test/registries"
+)
+
+// covered stores a statement of days in Postgres, as an import does.
+func (o *office) covered(from, to time.Time, state string) (importID string) {
+	o.t.Helper()
+	importID = uuid.NewString()
+	f := intake.Facts{ID: "s" + importID, Page: 1, Last: true, From: from.In(wat).Format(time.DateOnly), To: to.In(wat).Format(time.DateOnly), Currency: "XAF", Digest: importID}
+	plan, err := json.Marshal(map[string]any{"statements": []intake.Facts{f}})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.house.Exec(o.t, `INSERT INTO statement_imports (id, agency_id, live, code, state, digest, size, profile, lines, partition, from_offset, plan, actor, imported_at)
+		VALUES ($1::text::uuid, $2, false, 'mtn', $3, $1::text, 1, 'mtn', 1, 0, 0, $4, 'test', now())`, importID, registries.AgencyA, state, plan)
+	return importID
+}
+
+func (o *office) sheet(m *Matcher, to time.Time) (*Sheet, error) {
+	o.t.Helper()
+	o.full(mtn) // waits for the journal
+	return m.Sheet(o.t.Context(), mtn, to.In(wat).Format(time.DateOnly))
+}
+
+func (o *office) refuses(m *Matcher, to time.Time, code string) {
+	o.t.Helper()
+	_, err := o.sheet(m, to)
+	var refused *operation.Error
+	if !errors.As(err, &refused) || refused.Code != code {
+		o.t.Errorf("closing until %s: %v, want %s", to.Format(time.DateOnly), err, code)
+	}
+}
+
+// approve writes the exit of the case of a close, as the sink cases does after two people agreed.
+func (o *office) approve(s *Sheet) (caseID string) {
+	o.t.Helper()
+	digest, err := s.Digest()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.n++
+	c := cases.Case{
+		Case: checkout.Case{ID: fmt.Sprint("case_close", o.n), Kind: cases.KindClose, OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test",
+		Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceLedger: "mtn", cases.EvidenceFrom: s.From, cases.EvidenceTo: s.To, cases.EvidenceDigest: digest},
+	}
+	e := c.Exit(cases.Approved{CaseID: c.ID, Number: 1, Resolution: cases.ResolutionClose, Proposer: "A. Clerk", Decider: "B. Chief", DecidedAt: o.now})
+	o.produce(schemas.TopicCases, c.ID, mapping.FromEvent(e))
+	return c.ID
+}
+
+// look runs the account, and carries out closes.
+func (o *office) look(m *Matcher) {
+	o.t.Helper()
+	o.runs(m, mtn)
+	o.full(mtn) // waits for the journal
+	if err := m.closeApproved(o.t.Context()); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+func (o *office) closes() []journal.Close {
+	o.t.Helper()
+	o.full(mtn)
+	list, err := journal.NewStore(o.conn).Closes(o.t.Context(), journal.CloseFilter{TenantID: mtn.AgencyID, Account: "mtn"})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return list
+}
+
+// holds checks the last close against all rows: what is open at its end is what no match and no
+// explanation of its days has.
+func (o *office) holds(to time.Time) {
+	o.t.Helper()
+	list := slices.DeleteFunc(o.closes(), func(c journal.Close) bool { return c.State != journal.CloseClosed })
+	c := list[len(list)-1]
+	if c.State != journal.CloseClosed {
+		o.t.Fatalf("%+v", c)
+	}
+	if c.SourcesStart+c.SourcesNew-c.SourcesMatched-c.SourcesResolved != c.SourcesEnd || c.LinesStartAmount+c.LinesNewAmount-c.LinesMatchedAmount-c.LinesResolvedAmount != c.LinesEndAmount {
+		o.t.Errorf("the roll-forward does not hold: %+v", c)
+	}
+	if len(list) > 1 && (list[len(list)-2].SourcesEndAmount != c.SourcesStartAmount || list[len(list)-2].LinesEnd != c.LinesStart || list[len(list)-2].Digest != c.Previous) {
+		o.t.Errorf("%+v does not begin where the close before has ended", c)
+	}
+	_, _, w := o.full(mtn)
+	last := to.In(wat).Format(time.DateOnly)
+	settled := map[string]bool{}
+	for _, findings := range []map[string]journal.Finding{w.inForce, w.explained} {
+		for _, f := range findings {
+			rows := slices.Concat(f.Sources, f.Lines)
+			if lastDay(rows) <= last && w.stands(f) {
+				for _, id := range rows {
+					settled[id] = true
+				}
+			}
+		}
+	}
+	var sources, lines Count
+	for id, e := range w.expected.all() {
+		if !e.Undecided && id[:10] <= last && !settled[id] {
+			sources.add(e.Amount, 1)
+		}
+	}
+	for id, l := range w.lines.all() {
+		if id[:10] <= last && !settled[id] {
+			lines.add(l.Amount, 1)
+		}
+	}
+	if got := (Count{c.SourcesEnd, c.SourcesEndAmount}); got != sources {
+		o.t.Errorf("until %s sources %+v are open, the close says %+v", last, sources, got)
+	}
+	if got := (Count{c.LinesEnd, c.LinesEndAmount}); got != lines {
+		o.t.Errorf("until %s lines %+v are open, the close says %+v", last, lines, got)
+	}
+}
+
+// Random months with late rows are closed several times. Each close begins where the one before
+// has ended, says what all rows say, and its matches never change.
+func TestCloses(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			o.journal()
+			m := o.matcher()
+			random := rand.New(rand.NewPCG(seed, 11))
+			begin, late := o.now, 0
+			for day := range 9 {
+				o.now = begin.AddDate(0, 0, day)
+				var lines []*record.StatementLine
+				for i := range 6 {
+					back := 0
+					if random.IntN(4) == 0 {
+						back = random.IntN(day + 1) // late, also of closed days
+					}
+					at := o.now.AddDate(0, 0, -back).Add(-time.Duration(random.IntN(8)) * time.Hour)
+					ref := fmt.Sprint("R", day, i)
+					if random.IntN(8) > 0 {
+						o.pay(money{ref, "", "", 100 + int64(i), at, false})
+					}
+					if random.IntN(8) > 0 {
+						lines = append(lines, o.line("mtn", at.Add(time.Duration(random.IntN(30))*time.Hour), 100+int64(i), ref, "", ""))
+					}
+					if random.IntN(12) == 0 {
+						lines = append(lines, o.line("mtn", at, 100+int64(i), fmt.Sprint("R", random.IntN(day+1), i), "", "")) // a duplicate
+					}
+				}
+				o.lines(lines...)
+				o.covered(o.now, o.now.AddDate(0, 0, 2), "accepted")
+				o.look(m)
+				if day%3 != 2 {
+					continue
+				}
+				var id string
+				var amount int64
+				if err := o.conn.QueryRow(t.Context(), "SELECT case_id, amount FROM open_breaks WHERE type = 'break' AND length(lines) > 0 ORDER BY finding_id LIMIT 1").Scan(&id, &amount); err == nil {
+					o.agree(cases.Case{Case: checkout.Case{ID: id, Kind: cases.KindBreak, Amount: amount, Currency: "XAF", OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID}}, cases.ResolutionExplain, "ref")
+					o.look(m)
+				}
+				s, err := o.sheet(m, o.now.AddDate(0, 0, -1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.approve(s)
+				o.look(m)
+				o.holds(o.now.AddDate(0, 0, -1))
+				if s.Previous != "" && s.Sources.New.N > 0 {
+					late++
+				}
+				o.unchanged(m)
+			}
+			if list := o.closes(); len(list) != 3 || late == 0 {
+				t.Errorf("%d closes", len(list))
+			}
+			var changed uint64
+			if err := o.conn.QueryRow(t.Context(), `SELECT count() FROM (SELECT any(f.day) AS day, any(c.to_day) AS to_day,
+				argMaxIf(f.state, f.source_offset, f.source_offset < c.source_offset) AS was, argMax(f.state, f.source_offset) AS now
+				FROM matches AS f CROSS JOIN closes AS c GROUP BY f.finding_id, c.source_offset) WHERE was = 'open' AND day <= to_day AND now != 'open'`).Scan(&changed); err != nil || changed != 0 {
+				t.Errorf("%d closed matches have changed, %v", changed, err)
+			}
+		})
+	}
+}
+
+// unchanged checks that a repeated run writes nothing.
+func (o *office) unchanged(m *Matcher) {
+	o.t.Helper()
+	if s := o.runs(m, mtn); s.Written {
+		o.t.Fatalf("a repeated run writes %+v", s.Changes)
+	}
+}
+
+// What stands in the way of a close is said before and after the approval.
+func TestCloseRefused(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	yesterday := o.now.AddDate(0, 0, -1)
+	o.refuses(m, yesterday, "period.not_matched")
+	o.look(m)
+	o.refuses(m, o.now, "period.not_over")
+	o.refuses(m, yesterday, "period.statement_missing")
+	o.covered(yesterday, yesterday, "accepted")
+	if _, err := o.sheet(m, yesterday); err != nil {
+		t.Fatal(err)
+	}
+	o.pay(money{"A1", "P1", "", 500, yesterday, false})
+	o.runs(m, mtn)
+	o.refuses(m, yesterday, "period.statement_missing") // no line of the day
+	o.lines(o.line("mtn", yesterday, 500, "A1", "", ""))
+	o.look(m)
+	o.refusesWith(m, yesterday, "quarantined", "period.quarantined")
+	o.refusesWith(m, yesterday, "pending", "period.import_pending")
+
+	s, err := o.sheet(m, yesterday)
+	if err != nil || s.Sources.Matched != (Count{1, 500}) || s.Lines.Matched != (Count{1, 500}) || s.Sources.End != (Count{}) {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	refused := o.approve(s)
+	o.lines(o.line("mtn", yesterday, 70, "X", "", "")) // before the matcher carries it out
+	o.look(m)
+	if list := o.closes(); len(list) != 1 || list[0].State != journal.CloseRefused || list[0].Reason != "period.changed" || list[0].CaseID != refused {
+		t.Fatalf("%+v", list)
+	}
+	if s, err = o.sheet(m, yesterday); err != nil || s.OpenBreaks != (Count{1, 70}) {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	caseID := o.approve(s)
+	for _, at := range []step{stepFenced, stepProduced} {
+		dying := o.matcher()
+		dying.killed = func(s step) bool { return s == at }
+		o.full(mtn)
+		list, err := dying.approvedCloses(t.Context())
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		if _, err := dying.close(t.Context(), list[0]); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+	}
+	o.look(m)
+	o.look(o.matcher())
+	list := o.closes()
+	if len(list) != 2 || list[1].State != journal.CloseClosed || list[1].CaseID != caseID || list[1].LinesEnd != 1 || len(list[1].Statements) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	o.holds(yesterday)
+	o.refuses(m, yesterday, "period.closed")
+	o.refuses(m, yesterday.AddDate(0, 0, -1), "period.closed")
+}
+
+// refusesWith refuses while an import has a state.
+func (o *office) refusesWith(m *Matcher, to time.Time, state, code string) {
+	o.t.Helper()
+	id := o.covered(to, to, state)
+	o.refuses(m, to, code)
+	o.house.Exec(o.t, `DELETE FROM statement_imports WHERE id = $1::text::uuid`, id)
+}
+
+// A payment whose match is closed is withdrawn: its line is open again, and the next close counts
+// the correction. A second line of a closed match is a break.
+func TestCloseCorrected(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	paid := o.now.AddDate(0, 0, -2)
+	e := o.event(money{"", "", "", 500, paid, false})
+	e.Session.Status, e.Session.Collection.Status, e.Session.Collection.Mismatched = "failed", "undecided", true
+	e.Type, e.Detail = "collection.mismatched", map[string]string{checkout.DetailCaseID: "case_m"}
+	e.Session.Cases = []record.Case{{ID: "case_m", Kind: "mismatch", Amount: 900, Currency: "XAF", OperatorRef: "M1", OpenedAt: paid, ApprovedAt: paid}}
+	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	o.pay(money{"A1", "P1", "", 300, paid, false})
+	o.lines(o.line("mtn", paid, 900, "M1", "", ""), o.line("mtn", paid, 300, "A1", "", ""))
+	o.covered(paid, o.now, "accepted")
+	o.look(m)
+	s, err := o.sheet(m, paid)
+	if err != nil || s.Sources.Matched != (Count{2, 1200}) {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	o.approve(s)
+	o.look(m)
+	o.holds(paid)
+
+	o.lines(o.line("mtn", paid, 300, "A1", "", "")) // after the close
+	e.EventID, e.Type, e.Sequence, e.OccurredAt = e.EventID+"2", "case.resolved", 4, o.now
+	e.Session.Sequence = 4
+	e.Session.Cases[0].Resolution, e.Session.Cases[0].ClosedAt = "superseded", o.now
+	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	if s := o.runs(m, mtn); len(s.Superseded) != 1 || len(s.Breaks) != 2 {
+		t.Fatalf("%+v", s.Changes)
+	}
+	o.now = o.now.AddDate(0, 0, 1)
+	o.covered(o.now, o.now, "accepted")
+	o.look(m)
+	s, err = o.sheet(m, paid.AddDate(0, 0, 1))
+	if err != nil || s.Corrections != 1 || s.Sources.New != (Count{-1, -900}) || s.Sources.Matched != (Count{-1, -900}) || s.Lines.Matched != (Count{-1, -900}) ||
+		s.Sources.End != (Count{}) || s.Lines.New != (Count{1, 300}) || s.Lines.End != (Count{2, 1200}) || s.OpenBreaks.N != 2 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	o.approve(s)
+	o.look(m)
+	o.holds(paid.AddDate(0, 0, 1))
+}

@@ -1,0 +1,509 @@
+package matcher
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"quittance/checkout"
+	"quittance/internal/journal"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/statements/intake"
+	"quittance/reconciliation/match"
+	"quittance/schemas"
+)
+
+// Count is a number of rows and their sum in minor units.
+type Count struct {
+	N      int64 `json:"count"`
+	Amount int64 `json:"amount"`
+}
+
+func (c *Count) add(amount, sign int64) { c.N, c.Amount = c.N+sign, c.Amount+sign*amount }
+
+// Roll says how the open rows of a side came about: Start and New less Matched and Resolved is
+// End. Rows of a period that became known after its close are New in the next one.
+type Roll struct {
+	Start    Count `json:"start"`
+	New      Count `json:"new"`
+	Matched  Count `json:"matched"`
+	Resolved Count `json:"resolved"` // explained or written off by people
+	End      Count `json:"end"`
+}
+
+func (r *Roll) end() {
+	r.End = Count{r.Start.N + r.New.N - r.Matched.N - r.Resolved.N, r.Start.Amount + r.New.Amount - r.Matched.Amount - r.Resolved.Amount}
+}
+
+// Sheet is what people approve when they close a period of an account: everything that is known of
+// its days, and of earlier ones since the close before. Days are local days of the account.
+type Sheet struct {
+	AgencyID string `json:"agency_id"`
+	Live     bool   `json:"livemode"`
+	Account  string `json:"account"`
+	Currency string `json:"currency"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	// Statements have the id, the page and the digest of each statement with days of the period.
+	Statements []string `json:"statements"`
+	// Sources are expected money, or of a bank account lines that settle to it.
+	Sources Roll `json:"sources"`
+	Lines   Roll `json:"lines"`
+	// OpenBreaks are those of days until To, and OpenBreaksDigest the SHA-256 of their sorted ids.
+	OpenBreaks       Count  `json:"open_breaks"`
+	OpenBreaksDigest string `json:"open_breaks_digest"`
+	// Corrections are matches and explanations of earlier closes that do not hold any more.
+	Corrections int64 `json:"corrections"`
+	// Previous is the digest of the close before; empty for the first.
+	Previous string `json:"previous"`
+	Rule     int    `json:"rule"`
+}
+
+// Digest returns the SHA-256 of the sheet in hexadecimal.
+func (s *Sheet) Digest() (string, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append([]byte("quittance-close/1\n"), text...))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// Sheet returns what a close of an account until a local day, such as 2026-11-30, would say now. A
+// refusal is an *operation.Error.
+func (m *Matcher) Sheet(ctx context.Context, key registry.StatementAccountKey, to string) (*Sheet, error) {
+	r, err := m.newRun(key)
+	if err != nil {
+		return nil, err
+	}
+	r.marks = marks{}
+	for topic, partitions := range r.sources() {
+		for _, p := range partitions {
+			r.marks[markOf(topic, p)] = math.MaxInt64
+		}
+	}
+	if err := r.last(ctx); err != nil {
+		return nil, err
+	}
+	if r.world.closed, err = r.lastClose(ctx); err != nil {
+		return nil, err
+	}
+	return r.sheet(ctx, to)
+}
+
+// lastClose returns the last close of the account below the watermarks; nil for none.
+func (r *run) lastClose(ctx context.Context) (*journal.Close, error) {
+	at := markOf(schemas.TopicReconciliation, r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey))
+	list, err := journal.NewStore(r.cfg.ClickHouse).Closes(querying(ctx), journal.CloseFilter{TenantID: r.account.AgencyID, Live: &r.account.Live, Account: r.account.Code})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range slices.Backward(list) {
+		if c.State == journal.CloseClosed && c.SourceOffset < r.marks[at] {
+			return &c, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // the account was never closed
+}
+
+// period is the work on a sheet.
+type period struct {
+	*run
+	sheet *Sheet
+	to    match.Day
+	// before are the watermarks of the close before, closed its last day (the empty text for
+	// none) and offset where it is.
+	before marks
+	closed string
+	offset int64
+	// amounts are those of rows, by side, and fresh the rows that the close before did not know.
+	sources, lines side
+}
+
+// side is one side of an account.
+type side struct {
+	roll *Roll
+	// fresh are the amounts of rows that the close before did not know, and older those of others.
+	fresh, older map[string]int64
+	// withdrawn are payments that do not count any more since the close before, payouts rows that
+	// are no money of their own, and settled rows that a step has counted.
+	withdrawn, payouts, settled map[string]bool
+}
+
+func newSide(roll *Roll) side {
+	return side{roll, map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+}
+
+// sheet computes the sheet of a period that ends with a day, from the rows that the last run has
+// read.
+func (r *run) sheet(ctx context.Context, to string) (*Sheet, error) {
+	p := &period{run: r, before: marks{}, sheet: &Sheet{AgencyID: r.account.AgencyID, Live: r.account.Live, Account: r.account.Code, Currency: r.account.Currency, To: to, Rule: match.RuleVersion}}
+	var err error
+	if p.to, err = match.ParseDay(to); err != nil {
+		return nil, operation.Refuse("period.day_malformed", "day", nil)
+	}
+	if c := r.world.closed; c != nil {
+		p.before, p.closed, p.offset, p.sheet.Previous = c.Watermarks, c.ToDay.Format(time.DateOnly), c.SourceOffset, c.Digest
+		p.sheet.Sources.Start, p.sheet.Lines.Start = Count{c.SourcesEnd, c.SourcesEndAmount}, Count{c.LinesEnd, c.LinesEndAmount}
+	}
+	switch {
+	case to <= p.closed:
+		return nil, operation.Refuse("period.closed", "day", operation.Args{"to": p.closed})
+	case p.to >= r.today:
+		return nil, operation.Refuse("period.not_over", "day", operation.Args{"today": r.today.String()})
+	case r.first || r.lastDay <= p.to:
+		return nil, operation.Refuse("period.not_matched", "", nil)
+	}
+	p.sources, p.lines = newSide(&p.sheet.Sources), newSide(&p.sheet.Lines)
+	for _, step := range []func(context.Context) error{p.readFresh, p.readMatches, p.readExplanations, p.readBreaks, p.readStatements} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p.sheet.Sources.end()
+	p.sheet.Lines.end()
+	if p.sheet.Sources.Matched.Amount != p.sheet.Lines.Matched.Amount {
+		return nil, fmt.Errorf("the matches of account %s until %s do not add up: %d and %d", r.account.Code, to, p.sheet.Sources.Matched.Amount, p.sheet.Lines.Matched.Amount)
+	}
+	return p.sheet, nil
+}
+
+// fresh returns the condition that a row is of the period, or older and unknown to the close
+// before. known is the condition that the close before had read it.
+func (p *period) fresh(day, known string) string {
+	return fmt.Sprintf("%s <= %s AND NOT (%s <= %s AND %s)", day, quote(p.sheet.To), day, quote(p.closed), known)
+}
+
+// readFresh reads the rows that the close before did not know.
+func (p *period) readFresh(ctx context.Context) error {
+	own := []registry.StatementAccount{p.account}
+	if err := p.readLinesOf(ctx, own, "amount", "", &p.lines, p.lines.fresh); err != nil {
+		return err
+	}
+	if p.account.Kind == registry.AccountBank {
+		if err := p.readLinesOf(ctx, p.settling, "net_amount", "", &p.sources, p.sources.fresh); err != nil {
+			return err
+		}
+	} else {
+		var err error
+		if p.whose, err = p.pairs(ctx); err != nil {
+			return err
+		}
+		if err := p.readExpectedOf(ctx, "", p.sources.fresh); err != nil {
+			return err
+		}
+	}
+	p.sheet.From = p.sheet.To
+	for _, s := range []*side{&p.sources, &p.lines} {
+		for id, amount := range s.fresh {
+			s.roll.New.add(amount, 1)
+			p.sheet.From = min(p.sheet.From, id[:len(time.DateOnly)])
+		}
+	}
+	if p.closed != "" {
+		day, err := match.ParseDay(p.closed)
+		if err != nil {
+			return err
+		}
+		p.sheet.From = (day + 1).String()
+	}
+	return nil
+}
+
+// readLinesOf reads the amounts of lines: of the ids, or those that the close before did not know.
+// Payouts are no money of their own.
+func (p *period) readLinesOf(ctx context.Context, accounts []registry.StatementAccount, amount, which string, s *side, into map[string]int64) error {
+	if len(accounts) == 0 {
+		return nil
+	}
+	var below, known []string
+	for _, a := range accounts {
+		at := markOf(schemas.TopicStatements, p.partition(schemas.TopicStatements, a.StatementAccountKey))
+		below = append(below, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), p.run.before[at]))
+		known = append(known, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), p.before[at]))
+	}
+	if which == "" {
+		which = "kind != 'payout' AND " + p.fresh("toString(local_day)", "("+strings.Join(known, " OR ")+")")
+	}
+	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, `+amount+`, kind = 'payout' FROM statement_lines FINAL
+		WHERE tenant_id = ? AND livemode = ? AND (`+strings.Join(below, " OR ")+") AND "+which, p.account.AgencyID, p.account.Live)
+	if err != nil {
+		return fmt.Errorf("reading the lines of a period: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var day, id string
+		var content uint64
+		var sum int64
+		var payout uint8
+		if err := rows.Scan(&day, &id, &content, &sum, scanBool{&payout}); err != nil {
+			return fmt.Errorf("reading the lines of a period: %w", err)
+		}
+		if row := LineRow(day, id, content); payout != 0 {
+			s.payouts[row] = true
+		} else {
+			into[row] = sum
+		}
+	}
+	return rows.Err()
+}
+
+// readExpectedOf reads the amounts of expected money: of the ids, or of what the close before did
+// not know. What was withdrawn since is new with its negative amount.
+func (p *period) readExpectedOf(ctx context.Context, which string, into map[string]int64) error {
+	if len(p.whose) == 0 {
+		return nil
+	}
+	topics := []string{schemas.TopicEvents, schemas.TopicCases}
+	all := which == ""
+	if all {
+		which = p.fresh("toString(local_date)", p.offsets(p.before, "<", topics))
+	}
+	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, gross FROM expected_money FINAL
+		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND kind != 'undecided' AND `+p.owned()+" AND "+p.offsets(p.run.before, "<", topics)+" AND "+which,
+		p.account.AgencyID, p.account.Live, p.account.Currency)
+	if err != nil {
+		return fmt.Errorf("reading the expected money of a period: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	withdrawn := map[string]int64{}
+	for rows.Next() {
+		var day, entry string
+		var gone uint8
+		var gross int64
+		if err := rows.Scan(&day, &entry, scanBool{&gone}, &gross); err != nil {
+			return fmt.Errorf("reading the expected money of a period: %w", err)
+		}
+		if id := ExpectedRow(day, entry); gone != 0 {
+			withdrawn[id] = gross
+		} else {
+			into[id] = gross
+		}
+	}
+	if !all {
+		return rows.Err()
+	}
+	for id, gross := range withdrawn {
+		p.sources.withdrawn[id] = true
+		if _, both := into[id]; both {
+			delete(into, id)
+		} else {
+			p.sources.roll.New.N--
+			p.sources.roll.New.Amount += gross
+		}
+	}
+	return rows.Err()
+}
+
+// change is a finding that counts in the period: from now on, or not any more.
+type change struct {
+	sources, lines []string
+	sign           int64
+}
+
+// changes reads the findings of a table that have come into a state since the close before, or
+// left it. A withdrawn payment ends an explanation.
+func (p *period) changes(ctx context.Context, table, state, which string) (out []change, err error) {
+	touched := fmt.Sprintf("source_offset >= %d OR day > %s OR %t", p.offset, quote(cmp.Or(p.closed, "1970-01-01")), p.closed == "")
+	if len(p.sources.withdrawn) > 0 {
+		touched += " OR hasAny(sources, " + list(slices.Collect(maps.Keys(p.sources.withdrawn))) + ")"
+	}
+	at := markOf(schemas.TopicReconciliation, p.partition(schemas.TopicReconciliation, p.account.StatementAccountKey))
+	mine := fmt.Sprintf("tenant_id = %s AND livemode = %t AND account = %s AND source_offset < %d", quote(p.account.AgencyID), p.account.Live, quote(p.account.Code), p.marks[at])
+	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT finding_id, part, any(sources), any(lines), argMax(state, source_offset) = ?, argMaxIf(state, source_offset, source_offset < ?) = ?
+		FROM `+table+` FINAL WHERE `+mine+" AND "+which+` AND finding_id IN (SELECT finding_id FROM `+table+" WHERE "+mine+" AND ("+touched+`))
+		GROUP BY finding_id, part`, state, p.offset, state)
+	if err != nil {
+		return nil, fmt.Errorf("reading the findings of a period: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id string
+		var part uint32
+		var c change
+		var now, was uint8
+		if err := rows.Scan(&id, &part, &c.sources, &c.lines, scanBool{&now}, scanBool{&was}); err != nil {
+			return nil, fmt.Errorf("reading the findings of a period: %w", err)
+		}
+		day := lastDay(c.sources, c.lines)
+		counted := was != 0 && p.closed != "" && day <= p.closed
+		holds := now != 0 && !slices.ContainsFunc(c.sources, func(id string) bool { return p.sources.withdrawn[id] })
+		switch {
+		case holds && day <= p.sheet.To && !counted:
+			c.sign = 1
+		case !holds && counted:
+			c.sign = -1
+			if part == 1 {
+				p.sheet.Corrections++
+			}
+		default:
+			continue
+		}
+		out = append(out, c)
+	}
+	return out, rows.Err()
+}
+
+// readMatches counts the matches of the period, and those of earlier ones that do not hold any
+// more.
+func (p *period) readMatches(ctx context.Context) error {
+	list, err := p.changes(ctx, "matches", journal.FindingOpen, "1")
+	if err != nil {
+		return err
+	}
+	return p.count(ctx, list, func(r *Roll) *Count { return &r.Matched })
+}
+
+// readExplanations counts what people have explained or written off.
+func (p *period) readExplanations(ctx context.Context) error {
+	list, err := p.changes(ctx, "breaks", journal.FindingResolved, "(state != 'resolved' OR resolution IN ('explain', "+quote(string(checkout.ResolutionWriteOff))+"))")
+	if err != nil {
+		return err
+	}
+	return p.count(ctx, list, func(r *Roll) *Count { return &r.Resolved })
+}
+
+// count adds the rows of findings to a step of both sides.
+func (p *period) count(ctx context.Context, list []change, step func(*Roll) *Count) error {
+	var sources, lines []string
+	for _, c := range list {
+		sources, lines = append(sources, p.sources.unknown(c.sources)...), append(lines, p.lines.unknown(c.lines)...)
+	}
+	if err := p.readOlder(ctx, unique(sources), unique(lines)); err != nil {
+		return err
+	}
+	for _, c := range list {
+		for _, of := range []struct {
+			side *side
+			ids  []string
+		}{{&p.sources, c.sources}, {&p.lines, c.lines}} {
+			if err := of.side.count(of.ids, c.sign, step(of.side.roll)); err != nil {
+				return fmt.Errorf("account %s: %w", p.account.Code, err)
+			}
+		}
+	}
+	return nil
+}
+
+// unknown returns the rows whose amount is not read yet.
+func (s *side) unknown(ids []string) (out []string) {
+	for _, id := range ids {
+		_, fresh := s.fresh[id]
+		_, older := s.older[id]
+		if !fresh && !older && !s.payouts[id] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+var (
+	errTwice   = errors.New("a row is settled twice")
+	errMissing = errors.New("a row of a finding is not in ClickHouse: check the tables with `quittance rebuild journal`")
+)
+
+// count adds rows to a step.
+func (s *side) count(ids []string, sign int64, to *Count) error {
+	for _, id := range ids {
+		amount, fresh := s.fresh[id]
+		if !fresh {
+			var older bool
+			if amount, older = s.older[id]; !older {
+				if s.payouts[id] {
+					continue
+				}
+				return fmt.Errorf("%w: %s", errMissing, id)
+			}
+		}
+		if sign > 0 {
+			if s.settled[id] {
+				return fmt.Errorf("%w: %s", errTwice, id)
+			}
+			s.settled[id] = true
+		}
+		to.add(amount, sign)
+	}
+	return nil
+}
+
+// readOlder reads the amounts of rows that the close before knew.
+func (p *period) readOlder(ctx context.Context, sources, lines []string) error {
+	lineIDs := func(ids []string) string {
+		days, rest := dates(ids)
+		return in("local_day", "toDate", days) + " AND " + in("concat(line_id, '#', lower(hex(content)))", "", padded(rest))
+	}
+	if len(lines) > 0 {
+		if err := p.readLinesOf(ctx, []registry.StatementAccount{p.account}, "amount", lineIDs(lines), &p.lines, p.lines.older); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(sources) == 0:
+		return nil
+	case p.account.Kind == registry.AccountBank:
+		return p.readLinesOf(ctx, p.settling, "net_amount", lineIDs(sources), &p.sources, p.sources.older)
+	}
+	days, entries := dates(sources)
+	return p.readExpectedOf(ctx, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries), p.sources.older)
+}
+
+// readBreaks counts the open breaks of days until the end of the period.
+func (p *period) readBreaks(ctx context.Context) error {
+	open := map[string]journal.Finding{}
+	if err := p.findings(ctx, "breaks", journal.FindingOpen, "day <= "+quote(p.sheet.To), open); err != nil {
+		return err
+	}
+	maps.DeleteFunc(open, func(_ string, f journal.Finding) bool { return f.Type != journal.FindingBreak })
+	for _, f := range open {
+		p.sheet.OpenBreaks.add(f.Amount, 1)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(maps.Keys(open)), "\n")))
+	p.sheet.OpenBreaksDigest = hex.EncodeToString(sum[:])
+	return nil
+}
+
+// readStatements names the statements of the period, and refuses it while one is missing, under
+// way or in quarantine.
+func (p *period) readStatements(ctx context.Context) error {
+	c, err := intake.Cover(ctx, p.cfg.Pool, p.account.StatementAccountKey, p.sheet.From, p.sheet.To)
+	if err != nil {
+		return err
+	}
+	p.sheet.Statements = c.Statements
+	switch {
+	case len(c.Quarantined) > 0:
+		return operation.Refuse("period.quarantined", "", operation.Args{"import": c.Quarantined[0]})
+	case c.Pending:
+		return operation.Refuse("period.import_pending", "", nil)
+	case c.Last < p.sheet.To:
+		return operation.Refuse("period.statement_missing", "", operation.Args{"day": p.sheet.To})
+	}
+	if p.account.Kind == registry.AccountBank { // its balances and numbers tell of gaps
+		return nil
+	}
+	shown := map[string]bool{}
+	for id := range p.lines.fresh {
+		shown[id[:len(time.DateOnly)]] = true
+	}
+	missing := ""
+	for id := range p.sources.fresh {
+		day := id[:len(time.DateOnly)]
+		if day >= p.sheet.From && !shown[day] && !p.sources.settled[id] && (missing == "" || day < missing) {
+			missing = day
+		}
+	}
+	if missing != "" {
+		return operation.Refuse("period.statement_missing", "", operation.Args{"day": missing})
+	}
+	return nil
+}
