@@ -18,7 +18,7 @@ import (
 func TestRun(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "quittance-dev")
-	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "quittance/cmd/quittance-dev").CombinedOutput(); err != nil { //nolint:gosec // our own program
+	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "quittance/cmd/quittance-dev").CombinedOutput(); err != nil {
 		t.Fatalf("building: %v\n%s", err, text)
 	}
 	var out strings.Builder
