@@ -139,7 +139,7 @@ func (o *office) holds(to time.Time) {
 // has ended, says what all rows say, and its matches never change.
 func TestCloses(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(2) {
+	for seed := range uint64(1) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)

@@ -95,6 +95,7 @@ type Matcher struct {
 	failed  map[registry.StatementAccountKey]time.Time
 	admin   *kadm.Client    // made by the first look
 	killed  func(step) bool // for tests
+	pause   time.Duration   // journalPause
 }
 
 // step is a step of a run, after which the process may die.
@@ -129,7 +130,7 @@ func New(cfg Config) (*Matcher, error) {
 	}
 	with := promauto.With(cfg.Metrics)
 	m := &Matcher{
-		cfg: cfg, checked: map[registry.StatementAccountKey]marks{}, failed: map[registry.StatementAccountKey]time.Time{},
+		cfg: cfg, checked: map[registry.StatementAccountKey]marks{}, failed: map[registry.StatementAccountKey]time.Time{}, pause: journalPause,
 		runs: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_matcher_runs_total", Help: "Runs of the matcher over an account, by outcome.",
 		}, []string{"outcome"}),

@@ -124,6 +124,7 @@ func (o *office) matcher(with ...func(*Config)) *Matcher {
 	if err != nil {
 		o.t.Fatal(err)
 	}
+	m.pause = 10 * time.Millisecond
 	return m
 }
 

@@ -207,7 +207,7 @@ func (r *run) watermarks(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ErrBehind
-		case <-time.After(journalPause):
+		case <-time.After(r.pause):
 		}
 	}
 }
