@@ -1,10 +1,10 @@
 package reconciliation_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -105,7 +105,7 @@ func engine(t *testing.T, dir, config, database string) (conn driver.Conn, stop 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Stop(t.Context()) })
+	t.Cleanup(func() { _ = s.Stop(context.WithoutCancel(t.Context())) })
 	if conn, err = clickhouse.Open(t.Context(), "http://"+s.Addr()+"/"+database); err != nil {
 		t.Fatal(err)
 	}
@@ -120,11 +120,7 @@ func engine(t *testing.T, dir, config, database string) (conn driver.Conn, stop 
 // nothing else, writes nothing and stays within its limits.
 func TestAnalystSeesOneAgency(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "analysts") // its paths are short and readable
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := t.TempDir()
 	const database = "quittance"
 	conn, stop := engine(t, dir, "", "default")
 	if err := conn.Exec(t.Context(), "CREATE DATABASE "+database); err != nil {
