@@ -228,6 +228,11 @@ bench/letters: deps ## pay 50 times a second for two minutes, and measure when e
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev bench letters
 
+.PHONY: bench/match
+bench/match: deps ## match a day of a million lines, and a day after a short and a long history
+	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
+	@exec $(BIN)/quittance-dev bench match
+
 .PHONY: bench/live
 bench/live: deps ## approve the payments of 500 waiting citizens, and measure when each page shows it
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev

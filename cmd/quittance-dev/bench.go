@@ -12,7 +12,9 @@ import (
 	"quittance/dev/bench/delivery"
 	"quittance/dev/bench/letters"
 	"quittance/dev/bench/live"
+	"quittance/dev/bench/matching"
 	"quittance/dev/bench/reports"
+	sinkjournal "quittance/sinks/journal"
 )
 
 // benchmark is the command `bench`. Without a subcommand it does the same as `bench
@@ -22,7 +24,7 @@ func benchmark() cli.Command {
 	cmd.Commands = []cli.Command{
 		benchCreate("create", "Measure creations per second, beside the raw echo of the same broker",
 			"bench create", "bench create --broker 127.0.0.1:9092 --seconds 2 --rounds 1"),
-		benchQuota(), benchDelivery(), benchLive(), benchLetters(), benchReports(),
+		benchQuota(), benchDelivery(), benchLive(), benchLetters(), benchReports(), benchMatch(),
 	}
 	return cmd
 }
@@ -101,6 +103,19 @@ func benchReports() cli.Command {
 		}, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log
 			return reports.Run(ctx, b, m.Out)
+		})
+}
+
+func benchMatch() cli.Command {
+	b := matching.Config{JournalGroup: sinkjournal.Group}
+	return benchCommand("match", "Measure runs of `sink match`: a large day, and a day after a short and a long history",
+		[]string{"bench match", "bench match --lines 100000 --daily 10000 --days 30"}, &b.Broker, func(f *pflag.FlagSet) {
+			countVar(f, &b.Lines, "lines", 1_000_000, "lines of the large day, and as many payments")
+			countVar(f, &b.Daily, "daily", 100_000, "lines of each day of the history and of the day after it")
+			countVar(f, &b.Days, "days", 90, "days of the long history")
+		}, func(ctx context.Context, m *cli.Meta) error {
+			b.Log = m.Log
+			return matching.Run(ctx, b, m.Out)
 		})
 }
 

@@ -20,5 +20,6 @@
 // for all requests that arrive during it (no coordinated omission).
 //
 // Subpackages measure other things: flood the quota, delivery the webhooks, live the
-// pages, letters the receipts by e-mail. They share installation, client, topics and measure.
+// pages, letters the receipts by e-mail, reports the queries of analysts, matching the matcher.
+// They share installation, client, topics and measure.
 package bench

@@ -113,15 +113,17 @@ type MatchRun struct {
 	Horizon time.Time `ch:"horizon"`
 	Rule    uint32    `ch:"rule"`
 	// Watermarks are offsets by topic/partition. The run read the rows of the records below.
-	Watermarks      map[string]int64 `ch:"watermarks"`
-	Rows            int64            `ch:"rows"`
-	Matches         int64            `ch:"matches"`
-	Proposals       int64            `ch:"proposals"`
-	Breaks          int64            `ch:"breaks"`
-	Ended           int64            `ch:"ended"`
-	At              time.Time        `ch:"at"`
-	SourcePartition int32            `ch:"source_partition"`
-	SourceOffset    int64            `ch:"source_offset"`
+	Watermarks map[string]int64 `ch:"watermarks"`
+	Rows       int64            `ch:"rows"`
+	Matches    int64            `ch:"matches"`
+	Proposals  int64            `ch:"proposals"`
+	Breaks     int64            `ch:"breaks"`
+	Ended      int64            `ch:"ended"`
+	// MoneyOf is whose money the run expected: agency/currency/offer/merchant account or counter.
+	MoneyOf         []string  `ch:"money_of"`
+	At              time.Time `ch:"at"`
+	SourcePartition int32     `ch:"source_partition"`
+	SourceOffset    int64     `ch:"source_offset"`
 }
 
 var (

@@ -183,7 +183,7 @@ func TestReportsReadLittle(t *testing.T) {
 		if r.Name == "open-cases" && strings.Contains(plan, ".journal)") {
 			t.Errorf("%s reads the journal:\n%s", r.Name, plan)
 		}
-		month := map[string]string{"undelivered": "occurred_at", "open-cases": ""}
+		month := map[string]string{"undelivered": "occurred_at", "open-cases": "", "reconciliation": "day", "breaks": "", "operator-fees": "local_day"}
 		column, other := month[r.Name]
 		if !other {
 			column = "local_date"
@@ -238,8 +238,35 @@ func fill(t *testing.T, conn driver.Conn) {
 		}
 	}
 	store := journal.NewStore(conn)
+	fillAccounts(t, store)
 	_, err := store.PutNames(t.Context(), names)
 	if err := errors.Join(err, store.Insert(t.Context(), entries), store.InsertReceipts(t.Context(), receipts)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fillAccounts makes rows of the matcher of the same agencies and months.
+func fillAccounts(t *testing.T, store *journal.Store) {
+	t.Helper()
+	var totals []journal.DayTotal
+	var breaks []journal.Finding
+	var lines []journal.Line
+	var expected []journal.Expected
+	for i := range 200 {
+		agency := fmt.Sprintf("018f0000-0000-7000-8000-00000000000%d", i%2)
+		day := time.Date(2026, time.November-time.Month(i/2%2), 1+i%28, 0, 0, 0, 0, time.UTC)
+		totals = append(totals, journal.DayTotal{Day: day, TenantID: agency, Livemode: true, Account: "mtn", Currency: "XAF", At: day})
+		breaks = append(breaks, journal.Finding{
+			ID: fmt.Sprint(i), State: journal.FindingOpen, Type: journal.FindingBreak, Day: day, TenantID: agency, Livemode: true, Account: "mtn", Currency: "XAF", Part: 1, Parts: 1, At: day, SourceOffset: int64(i),
+		})
+		lines = append(lines, journal.Line{ID: fmt.Sprint("mtn/", i), LocalDay: day, TenantID: agency, Livemode: true, Account: "mtn", ImportedAt: day, Occurrence: 1, Kind: "payment", Currency: "XAF"})
+		expected = append(expected, journal.Expected{
+			ID: journal.ExpectedID(journal.ExpectedReceived, fmt.Sprint(i)), Kind: journal.ExpectedReceived, State: journal.ExpectedCompleted, ApprovedAt: day, LocalDate: day, OccurredAt: day,
+			TenantID: agency, Livemode: true, OfferID: "momo", Account: "a", Currency: "XAF", SourceTopic: "checkout.events", Version: journal.ExpectedVersion(0),
+		})
+	}
+	err := errors.Join(store.InsertDayTotals(t.Context(), totals), store.InsertFindings(t.Context(), breaks), store.InsertLines(t.Context(), lines), store.InsertExpected(t.Context(), expected))
+	if err != nil {
 		t.Fatal(err)
 	}
 }

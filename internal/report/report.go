@@ -1,6 +1,6 @@
 // Package report has the reports of a month: their SQL, which docs/analysts.md shows, and
 // their results as CSV and as a workbook. They read the views of package reconciliation and
-// the table journal.
+// some of its tables.
 //
 // Amounts in results are minor units. The name of such a column ends in "_minor", and its
 // row has the column "currency".
@@ -33,6 +33,12 @@ var (
 	undelivered string
 	//go:embed sql/open-cases.sql
 	openCases string
+	//go:embed sql/reconciliation.sql
+	reconciled string
+	//go:embed sql/breaks.sql
+	breaks string
+	//go:embed sql/operator-fees.sql
+	operatorFees string
 )
 
 // Report is a question about a month.
@@ -53,6 +59,9 @@ func All() []Report {
 		{"channels", "where the money is, by merchant account or counter", channels},
 		{"undelivered", "webhooks and ERP confirmations that are not accepted until now", undelivered},
 		{"open-cases", "operator cases that were open at the end of the month", openCases},
+		{"reconciliation", "accounts by day: expected, found, matched and open, and money of no account", reconciled},
+		{"breaks", "breaks and proposals that were open at the end of the month, with their age", breaks},
+		{"operator-fees", "what operators kept, by account", operatorFees},
 	}
 }
 

@@ -27,12 +27,13 @@ const (
 	FaultSequence      FaultKind = "sequence"       // a gap or a step back after the last statement
 	FaultOverlap       FaultKind = "overlap"        // days that an accepted statement covers
 	FaultChanged       FaultKind = "changed"        // an accepted statement with other content
+	FaultDismissed     FaultKind = "dismissed"      // a person dismissed the file
 )
 
 // FaultKinds lists all kinds.
 var FaultKinds = []FaultKind{
 	FaultSyntax, FaultDoctype, FaultNamespace, FaultEncoding, FaultAccount, FaultCurrency, FaultColumns, FaultField, FaultAmount,
-	FaultReference, FaultBalance, FaultSummary, FaultDuplicateLine, FaultEmpty, FaultSequence, FaultOverlap, FaultChanged,
+	FaultReference, FaultBalance, FaultSummary, FaultDuplicateLine, FaultEmpty, FaultSequence, FaultOverlap, FaultChanged, FaultDismissed,
 }
 
 // Refuses reports whether the fault refuses the file. A repeated line does not: it is

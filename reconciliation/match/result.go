@@ -152,22 +152,29 @@ func (c *Changes) Empty() bool {
 // Compare returns the changes from the stored results of the rows of a run to its results.
 // Running again over the same rows changes nothing.
 func Compare(before, after Result) (c Changes) {
-	c.Superseded, c.Matches = difference(before.Matches, after.Matches, func(m Match) string { return m.ID })
-	c.Withdrawn, c.Proposals = difference(before.Proposals, after.Proposals, func(p Proposal) string { return p.ID })
-	c.Cleared, c.Breaks = difference(before.Breaks, after.Breaks, func(b Break) string { return b.ID })
+	c.Superseded, c.Matches = difference(before.Matches, after.Matches, func(m *Match) string { return m.ID })
+	c.Withdrawn, c.Proposals = difference(before.Proposals, after.Proposals, func(p *Proposal) string { return p.ID })
+	c.Cleared, c.Breaks = difference(before.Breaks, after.Breaks, func(b *Break) string { return b.ID })
 	return c
 }
 
-func difference[T any](before, after []T, id func(T) string) (ended []string, begun []T) {
+func difference[T any](before, after []T, id func(*T) string) (ended []string, begun []T) {
 	old := make(map[string]bool, len(before))
-	for _, t := range before {
-		old[id(t)] = true
+	for i := range before {
+		old[id(&before[i])] = true
 	}
-	for _, t := range after {
-		if old[id(t)] {
-			delete(old, id(t))
+	stay := 0
+	for i := range after {
+		if old[id(&after[i])] {
+			stay++
+		}
+	}
+	begun = make([]T, 0, len(after)-stay) // a million matches are large
+	for i := range after {
+		if name := id(&after[i]); old[name] {
+			delete(old, name)
 		} else {
-			begun = append(begun, t)
+			begun = append(begun, after[i])
 		}
 	}
 	for gone := range old {

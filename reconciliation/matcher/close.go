@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,7 +116,7 @@ func (m *Matcher) close(ctx context.Context, a approved) (*record.Close, error) 
 	if err != nil {
 		return nil, err
 	}
-	return rec, r.commit(ctx, []record.Record{rec})
+	return rec, r.commit(ctx, slices.Values([]record.Record{rec}))
 }
 
 // closeRecord returns the record of a close, or of its refusal.

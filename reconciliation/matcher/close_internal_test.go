@@ -117,12 +117,12 @@ func (o *office) holds(to time.Time) {
 		}
 	}
 	var sources, lines Count
-	for id, e := range w.expected {
+	for id, e := range w.expected.all() {
 		if !e.Undecided && id[:10] <= last && !settled[id] {
 			sources.add(e.Amount, 1)
 		}
 	}
-	for id, l := range w.lines {
+	for id, l := range w.lines.all() {
 		if id[:10] <= last && !settled[id] {
 			lines.add(l.Amount, 1)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,57 +24,81 @@ import (
 const partSize = 5000
 
 // records returns the records of a run, in order: what ended, what is new, the sums of days, and
-// the run.
-func (r *run) records(c match.Changes, totals []*record.DayTotal, horizon match.Day) (out []record.Record) {
-	add := func(f *record.Finding) {
-		for _, part := range split(f) {
-			out = append(out, part)
+// the run. It makes each when it is asked for: a million of them need half a gigabyte.
+func (r *run) records(c match.Changes, totals []*record.DayTotal, horizon match.Day, rows int) iter.Seq[record.Record] {
+	return func(yield func(record.Record) bool) {
+		for f := range r.findingsOf(c) {
+			for _, part := range split(f) {
+				if !yield(part) {
+					return
+				}
+			}
+		}
+		for _, t := range totals {
+			if !yield(t) {
+				return
+			}
+		}
+		watermarks := make(map[string]string, len(r.marks))
+		for at, offset := range r.marks {
+			watermarks[at] = strconv.FormatInt(offset, 10)
+		}
+		yield(&record.MatchRun{
+			RunID: r.id, TenantID: r.account.AgencyID, Livemode: r.account.Live, Account: r.account.Code, Today: r.today.String(), Horizon: horizon.String(), Rule: match.RuleVersion,
+			Watermarks: watermarks, Rows: int64(rows), Matches: int64(len(c.Matches)), Proposals: int64(len(c.Proposals)), Breaks: int64(len(c.Breaks)),
+			Ended: int64(len(c.Superseded) + len(c.Withdrawn) + len(c.Cleared)), MoneyOf: r.moneyOf(), At: r.at,
+		})
+	}
+}
+
+// findingsOf returns the records of findings, in order.
+func (r *run) findingsOf(c match.Changes) iter.Seq[*record.Finding] {
+	return func(yield func(*record.Finding) bool) {
+		ended := r.endedBy(c)
+		for _, f := range ended {
+			if !yield(f) {
+				return
+			}
+		}
+		for _, m := range c.Matches {
+			if !yield(r.finding(m, journal.FindingMatch)) {
+				return
+			}
+		}
+		for _, p := range c.Proposals {
+			f := r.finding(p.Match, journal.FindingProposal)
+			f.Action = string(p.Action)
+			if p.Action == match.ActionMatch { // the other is decided in the case of its session
+				f.CaseID = cases.OfFinding(f.FindingID, r.id)
+			}
+			if !yield(f) {
+				return
+			}
+		}
+		for _, b := range c.Breaks {
+			f := r.finding(match.Match{ID: b.ID, Stage: b.Stage, Amount: b.Difference, Currency: b.Currency, Sources: b.Sources, Lines: b.Lines, NotTaken: b.NotTaken, Rule: b.Rule}, journal.FindingBreak)
+			f.Kind, f.Reason, f.Action, f.Day = string(b.Kind), b.Reason, string(b.Action), b.Day.String()
+			f.CaseID = cases.OfFinding(f.FindingID, r.id)
+			if !yield(f) {
+				return
+			}
 		}
 	}
-	for _, f := range r.agreed {
-		add(f)
-	}
+}
+
+// endedBy returns the records of what people agreed on and of what a run ends.
+func (r *run) endedBy(c match.Changes) []*record.Finding {
+	out := slices.Clone(r.agreed)
 	for _, end := range []struct {
 		ids   []string
 		from  map[string]journal.Finding
 		state string
 	}{{c.Superseded, r.world.inForce, journal.FindingSuperseded}, {c.Withdrawn, r.world.open, journal.FindingWithdrawn}, {c.Cleared, r.world.open, journal.FindingCleared}} {
 		for _, id := range end.ids {
-			add(r.ended(end.from[id], end.state))
+			out = append(out, r.ended(end.from[id], end.state))
 		}
 	}
-	for _, f := range r.reopened(c.Cleared) {
-		add(f)
-	}
-	for _, m := range c.Matches {
-		add(r.finding(m, journal.FindingMatch))
-	}
-	for _, p := range c.Proposals {
-		f := r.finding(p.Match, journal.FindingProposal)
-		f.Action = string(p.Action)
-		if p.Action == match.ActionMatch { // the other is decided in the case of its session
-			f.CaseID = cases.OfFinding(f.FindingID, r.id)
-		}
-		add(f)
-	}
-	for _, b := range c.Breaks {
-		f := r.finding(match.Match{ID: b.ID, Stage: b.Stage, Amount: b.Difference, Currency: b.Currency, Sources: b.Sources, Lines: b.Lines, NotTaken: b.NotTaken, Rule: b.Rule}, journal.FindingBreak)
-		f.Kind, f.Reason, f.Action, f.Day = string(b.Kind), b.Reason, string(b.Action), b.Day.String()
-		f.CaseID = cases.OfFinding(f.FindingID, r.id)
-		add(f)
-	}
-	for _, t := range totals {
-		out = append(out, t)
-	}
-	watermarks := make(map[string]string, len(r.marks))
-	for at, offset := range r.marks {
-		watermarks[at] = strconv.FormatInt(offset, 10)
-	}
-	return append(out, &record.MatchRun{
-		RunID: r.id, TenantID: r.account.AgencyID, Livemode: r.account.Live, Account: r.account.Code, Today: r.today.String(), Horizon: horizon.String(), Rule: match.RuleVersion,
-		Watermarks: watermarks, Rows: int64(len(r.world.all())), Matches: int64(len(c.Matches)), Proposals: int64(len(c.Proposals)), Breaks: int64(len(c.Breaks)),
-		Ended: int64(len(c.Superseded) + len(c.Withdrawn) + len(c.Cleared)), At: r.at,
-	})
+	return append(out, r.reopened(c.Cleared)...)
 }
 
 // finding returns the record of a new match, or one that a proposal or a break completes.
@@ -131,7 +156,7 @@ func split(f *record.Finding) []*record.Finding {
 // run has read, if they differ from the stored ones.
 func (r *run) totals(ctx context.Context, result match.Result) ([]*record.DayTotal, error) {
 	days := map[string]bool{}
-	for _, id := range r.world.all() {
+	for id := range r.world.all() {
 		days[id[:len(time.DateOnly)]] = true
 	}
 	if r.world.closed != nil { // the sums of closed days stay
@@ -166,30 +191,37 @@ func (r *run) totals(ctx context.Context, result match.Result) ([]*record.DayTot
 
 // stillOpen adds what has no match to the sums of its day.
 func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
-	matched := r.world.settled()
-	for _, m := range result.Matches {
-		for _, id := range slices.Concat(m.Sources, m.Lines) {
-			matched[id] = true
+	expected, settles, lines := newTicked(r.world.expected), newTicked(r.world.settles), newTicked(r.world.lines)
+	mark := func(id string) { expected.tick(id); settles.tick(id); lines.tick(id) }
+	for id := range r.world.settled() {
+		mark(id)
+	}
+	for i := range result.Matches {
+		for _, id := range result.Matches[i].Sources {
+			mark(id)
+		}
+		for _, id := range result.Matches[i].Lines {
+			mark(id)
 		}
 	}
 	source := func(id string, amount int64) {
-		if t := sums[id[:len(time.DateOnly)]]; t != nil && !matched[id] {
+		if t := sums[id[:len(time.DateOnly)]]; t != nil { // the sums of closed days stay
 			t.OpenSources++
 			t.OpenSourcesAmount += amount
 		}
 	}
-	for id, e := range r.world.expected {
+	for id, e := range expected.others() {
 		if !e.Undecided {
 			source(id, e.Amount)
 		}
 	}
-	for id, l := range r.world.settles {
+	for id, l := range settles.others() {
 		if l.Kind != match.KindPayout {
 			source(id, l.Net())
 		}
 	}
-	for id, l := range r.world.lines {
-		if t := sums[id[:len(time.DateOnly)]]; t != nil && !matched[id] && l.Kind != match.KindPayout {
+	for id, l := range lines.others() {
+		if t := sums[id[:len(time.DateOnly)]]; t != nil && l.Kind != match.KindPayout {
 			t.OpenLines++
 			t.OpenLinesAmount += l.Amount
 		}
@@ -221,7 +253,7 @@ func (r *run) sum(ctx context.Context, sums map[string]*record.DayTotal) error {
 			below = append(below, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), r.marks[markOf(schemas.TopicStatements, r.partition(schemas.TopicStatements, a.StatementAccountKey))]))
 		}
 		return `SELECT toString(local_day) AS day, toInt64(count()), sum(` + amount + `), sum(fee_amount) FROM statement_lines FINAL
-			WHERE tenant_id = ? AND livemode = ? AND kind != 'payout' AND (` + strings.Join(below, " OR ") + ") AND " + in("toString(local_day)", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live}
+			WHERE tenant_id = ? AND livemode = ? AND kind != 'payout' AND (` + strings.Join(below, " OR ") + ") AND " + in("local_day", "toDate", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live}
 	}
 	query, args := lines([]registry.StatementAccount{r.account}, "amount")
 	if err := each(query, args, func(t *record.DayTotal, count, amount, fee int64) {
@@ -248,13 +280,13 @@ func (r *run) sum(ctx context.Context, sums map[string]*record.DayTotal) error {
 func (r *run) sumExpected(days []string) (string, []any) {
 	return `SELECT toString(local_date) AS day, sum(if(withdrawn, -1, 1)), sum(gross), sum(fee) FROM expected_money FINAL
 		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND kind != 'undecided' AND ` + r.owned() + " AND " + r.below(schemas.TopicEvents, schemas.TopicCases) +
-		" AND " + in("toString(local_date)", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live, r.account.Currency}
+		" AND " + in("local_date", "toDate", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live, r.account.Currency}
 }
 
 // storedTotals reads the sums of days as the last run left them.
 func (r *run) storedTotals(ctx context.Context, days []string) (map[string]record.DayTotal, error) {
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(day), toString(currency), sources, sources_amount, lines, lines_amount, lines_fee, open_sources, open_sources_amount, open_lines, open_lines_amount, run_id, at
-		FROM day_totals FINAL WHERE tenant_id = ? AND livemode = ? AND account = ? AND `+in("toString(day)", days), r.account.AgencyID, r.account.Live, r.account.Code)
+		FROM day_totals FINAL WHERE tenant_id = ? AND livemode = ? AND account = ? AND `+in("day", "toDate", days), r.account.AgencyID, r.account.Live, r.account.Code)
 	if err != nil {
 		return nil, fmt.Errorf("reading the sums of days: %w", err)
 	}

@@ -239,7 +239,7 @@ func (o *office) agrees(key registry.StatementAccountKey) match.Result {
 	}
 	type sums struct{ sources, amount, lines, lineAmount, open, openAmount, openLines, openLineAmount int64 }
 	want := map[string]sums{}
-	for id, e := range w.expected {
+	for id, e := range w.expected.all() {
 		if e.Undecided {
 			continue
 		}
@@ -250,7 +250,7 @@ func (o *office) agrees(key registry.StatementAccountKey) match.Result {
 		}
 		want[id[:10]] = s
 	}
-	for id, l := range w.lines {
+	for id, l := range w.lines.all() {
 		s := want[id[:10]]
 		s.lines, s.lineAmount = s.lines+1, s.lineAmount+l.Amount
 		if !matched[id] {
@@ -258,7 +258,7 @@ func (o *office) agrees(key registry.StatementAccountKey) match.Result {
 		}
 		want[id[:10]] = s
 	}
-	for id, l := range w.settles {
+	for id, l := range w.settles.all() {
 		s := want[id[:10]]
 		s.sources, s.amount = s.sources+1, s.amount+l.Net()
 		if !matched[id] {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"quittance/checkout"
 	"quittance/internal/cases"
@@ -128,7 +127,9 @@ func (r *run) byHand(a agreed, findings ...journal.Finding) {
 	slices.Sort(m.Sources)
 	slices.Sort(m.Lines)
 	for _, id := range m.Lines {
-		m.Amount += r.world.lines[id].Amount
+		if l := r.world.lines.get(id); l != nil {
+			m.Amount += l.Amount
+		}
 	}
 	m.ID = match.HandID(a.caseID, m.Sources, m.Lines)
 	f := r.finding(m, journal.FindingMatch)
@@ -156,7 +157,7 @@ func (r *run) reopened(cleared []string) (out []*record.Finding) {
 func (r *run) readExplained(ctx context.Context) (bool, error) {
 	before := len(r.world.explained)
 	var ids []string
-	for _, id := range r.world.all() {
+	for id := range r.world.all() {
 		if !r.inWindow(id) && !r.world.asked["explained "+id] {
 			r.world.asked["explained "+id] = true
 			ids = append(ids, id)
@@ -167,19 +168,20 @@ func (r *run) readExplained(ctx context.Context) (bool, error) {
 		r.world.asked["explained"] = true
 		which = append(which, "arrayExists(id -> id >= "+quote(r.horizon.String())+", arrayConcat(sources, lines))")
 	}
-	if len(ids) > 0 {
-		which = append(which, "hasAny(sources, "+list(ids)+")", "hasAny(lines, "+list(ids)+")")
+	for _, some := range chunks(ids) {
+		which = append(which, "(hasAny(sources, "+list(some)+") OR hasAny(lines, "+list(some)+"))")
 	}
-	if len(which) == 0 {
-		return false, nil
+	for _, one := range which {
+		if err := r.findings(ctx, "breaks", journal.FindingResolved, one, r.world.explained); err != nil {
+			return false, err
+		}
 	}
-	err := r.findings(ctx, "breaks", journal.FindingResolved, "("+strings.Join(which, " OR ")+")", r.world.explained)
 	for id, f := range r.world.explained {
 		if !(agreed{resolution: checkout.Resolution(f.Resolution)}).explains() {
 			delete(r.world.explained, id)
 		}
 	}
-	return len(r.world.explained) > before, err
+	return len(r.world.explained) > before, nil
 }
 
 // stands reports whether no payment of a finding of people was withdrawn. Otherwise its rows are
@@ -213,15 +215,13 @@ func (w *world) settled() map[string]bool {
 
 // marked returns rows with those marked that are settled: match names them but does not match them
 // again.
-func marked[T any](rows map[string]T, settled map[string]bool, mark func(*T)) []T {
-	out := make([]T, 0, len(rows))
-	for id, row := range rows {
-		if settled[id] {
-			mark(&row)
+func marked[T any](rows *table[T], settled map[string]bool, mark func(*T)) []T {
+	for id := range settled {
+		if row := rows.get(id); row != nil {
+			mark(row)
 		}
-		out = append(out, row)
 	}
-	return out
+	return rows.rows
 }
 
 // pendingAgreements returns the accounts with open findings whose cases people have closed.

@@ -36,14 +36,15 @@ func markOf(topic string, partition int32) string {
 // world is what a run knows: the rows that it has read, and the findings in force that they are
 // in.
 type world struct {
-	expected map[string]match.Expected
+	expected *table[match.Expected]
 	// settles are the lines of other accounts that settle to a bank account.
-	settles map[string]match.Line
-	lines   map[string]match.Line
+	settles *table[match.Line]
+	lines   *table[match.Line]
 	// gone are entries of expected money that do not count any more.
 	gone map[string]bool
-	// fresh are rows that no earlier run has read.
+	// fresh are rows that no earlier run has read, and news is true if there are any.
 	fresh map[string]bool
+	news  bool
 	// inForce are matches by id. open are all proposals and breaks of the account.
 	inForce map[string]journal.Finding
 	open    map[string]journal.Finding
@@ -57,32 +58,31 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		expected: map[string]match.Expected{}, settles: map[string]match.Line{}, lines: map[string]match.Line{}, gone: map[string]bool{}, fresh: map[string]bool{},
+		expected: newTable[match.Expected](), settles: newTable[match.Line](), lines: newTable[match.Line](), gone: map[string]bool{}, fresh: map[string]bool{},
 		inForce: map[string]journal.Finding{}, open: map[string]journal.Finding{}, explained: map[string]journal.Finding{}, asked: map[string]bool{},
 	}
 }
 
 // has reports whether the row was read.
 func (w *world) has(id string) bool {
-	_, expected := w.expected[id]
-	_, settled := w.settles[id]
-	_, line := w.lines[id]
-	return expected || settled || line || w.gone[id]
+	return w.expected.get(id) != nil || w.settles.get(id) != nil || w.lines.get(id) != nil || w.gone[id]
 }
 
 // refs returns the references by which other rows name a row.
 func (w *world) refs(id string) []string {
-	if e, ok := w.expected[id]; ok {
+	if e := w.expected.get(id); e != nil {
 		return e.Refs()
 	}
-	if l, ok := w.settles[id]; ok {
+	if l := w.settles.get(id); l != nil {
 		return batchOf(l)
 	}
-	l := w.lines[id]
-	return append(l.Refs(), batchOf(l)...)
+	if l := w.lines.get(id); l != nil {
+		return append(l.Refs(), batchOf(l)...)
+	}
+	return nil
 }
 
-func batchOf(l match.Line) []string {
+func batchOf(l *match.Line) []string {
 	if l.Batch == "" {
 		return nil
 	}
@@ -100,12 +100,22 @@ func (w *world) matched() map[string]bool {
 	return out
 }
 
-// selection says which rows to read: some by their ids, those that have one of some references,
-// or else those of a day or later and those that no earlier run has read.
-type selection struct {
-	from match.Day
-	ids  []string
-	refs []string
+// maxList is how many bytes of texts a query has at most. The development engine takes queries of
+// a megabyte.
+const maxList = 200_000
+
+// chunks splits texts into lists that a query takes.
+func chunks(texts []string) (out [][]string) {
+	begin, size := 0, 0
+	for i, text := range texts {
+		if size += len(text) + 2; size > maxList && i > begin { // a line feed is two bytes
+			out, begin, size = append(out, texts[begin:i]), i, len(text)+2
+		}
+	}
+	if begin < len(texts) {
+		out = append(out, texts[begin:])
+	}
+	return out
 }
 
 // dates is a list of days without repetition, and rest the part after the day.
@@ -128,9 +138,10 @@ func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "'"
 }
 
-// in returns the condition that an expression is one of the texts.
-func in(expression string, texts []string) string {
-	return expression + " IN (SELECT arrayJoin(" + list(texts) + "))"
+// in returns the condition that an expression is one of the texts, which a function converts
+// unless it is empty.
+func in(expression, convert string, texts []string) string {
+	return expression + " IN (SELECT " + convert + "(arrayJoin(" + list(texts) + ")))"
 }
 
 // querying are the settings of all queries of a run.
@@ -164,6 +175,16 @@ func (r *run) pairs(ctx context.Context) ([]pair, error) {
 	return out, rows.Err()
 }
 
+// moneyOf returns whose money arrives on the account of the run, for the record of the run.
+func (r *run) moneyOf() []string {
+	out := make([]string, len(r.whose))
+	for i, p := range r.whose {
+		out[i] = strings.Join([]string{p.tenant, r.account.Currency, p.offer, p.account}, "/") // the last part may have slashes
+	}
+	slices.Sort(out)
+	return out
+}
+
 // arrives reports whether money arrives on the account of the run. A report of no known session
 // names its merchant account only.
 func (r *run) arrives(p pair) bool {
@@ -181,31 +202,65 @@ func (r *run) arrives(p pair) bool {
 	return ok && found.Code == a.Code
 }
 
-// readExpected reads expected money that is below the watermarks.
-func (r *run) readExpected(ctx context.Context, s selection) error {
+// readExpected reads expected money of the days from the horizon on, undecided collections, and
+// what no earlier run has read. Like all that a run reads it is below the watermarks.
+func (r *run) readExpected(ctx context.Context) error {
 	if len(r.whose) == 0 {
 		return nil
 	}
-	after := r.unread(schemas.TopicEvents, schemas.TopicCases)
-	var which string
-	switch {
-	case len(s.ids) > 0:
-		days, entries := dates(s.ids)
-		which = in("toString(local_date)", days) + " AND " + in("toString(entry_id)", entries)
-	case len(s.refs) > 0:
-		which = "(" + in("operator_ref", s.refs) + " OR " + in("payment_ref", s.refs) + " OR hasAny(notice_refs, " + list(s.refs) + "))"
-	default:
-		which = "(local_date >= " + quote(max(0, s.from-1).String()) + " OR kind = 'undecided' OR " + after + ")"
+	// A query for each, because ClickHouse uses no index for their union.
+	from, unread := quote(r.firstDate().String()), r.unread(schemas.TopicEvents, schemas.TopicCases)
+	for _, which := range []string{
+		"local_date >= " + from, "local_date < " + from + " AND kind = 'undecided'", "local_date < " + from + " AND kind != 'undecided' AND " + unread,
+	} {
+		if err := r.scanExpected(ctx, unread, which); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// firstDate returns the first day of expected money that is read as a whole. Days of expected
+// money are those of Africa/Brazzaville; the account's may end later.
+func (r *run) firstDate() match.Day {
+	if r.account.Zone == registry.DefaultZone {
+		return r.horizon
+	}
+	return max(0, r.horizon-1)
+}
+
+// readExpectedByID reads expected money by its ids.
+func (r *run) readExpectedByID(ctx context.Context, ids []string) error {
+	if len(r.whose) == 0 {
+		return nil
+	}
+	unread := r.unread(schemas.TopicEvents, schemas.TopicCases)
+	for _, ids := range chunks(ids) {
+		days, entries := dates(ids)
+		if err := r.scanExpected(ctx, unread, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofExpected returns the condition of expected money of the account of the run that is below the
+// watermarks, and its arguments.
+func (r *run) ofExpected() (string, []any) {
+	return "tenant_id IN (?, '') AND livemode = ? AND currency = ? AND " + r.owned() + " AND " + r.below(schemas.TopicEvents, schemas.TopicCases), []any{r.account.AgencyID, r.account.Live, r.account.Currency}
+}
+
+// scanExpected reads expected money that fulfils a condition.
+func (r *run) scanExpected(ctx context.Context, unread, which string) error {
+	of, args := r.ofExpected()
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, kind = 'undecided', approved_at, gross, toString(currency),
-			operator_ref, payment_ref, notice_refs, `+after+`
-		FROM expected_money FINAL
-		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND `+r.owned()+`
-			AND `+r.below(schemas.TopicEvents, schemas.TopicCases)+" AND "+which, r.account.AgencyID, r.account.Live, r.account.Currency)
+			operator_ref, payment_ref, notice_refs, `+unread+`
+		FROM expected_money FINAL WHERE `+of+" AND "+which, args...)
 	if err != nil {
 		return fmt.Errorf("reading expected money: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
+	one := words{}
 	for rows.Next() {
 		var day, entry string
 		var e match.Expected
@@ -213,15 +268,14 @@ func (r *run) readExpected(ctx context.Context, s selection) error {
 		if err := rows.Scan(&day, &entry, scanBool{&withdrawn}, scanBool{&undecided}, &e.At, &e.Amount, &e.Currency, &e.OperatorRef, &e.PaymentRef, &e.NoticeRefs, scanBool{&fresh}); err != nil {
 			return fmt.Errorf("reading expected money: %w", err)
 		}
+		e.Currency = one.of(e.Currency)
 		e.ID, e.Undecided = ExpectedRow(day, entry), undecided != 0
-		if fresh != 0 {
-			r.world.fresh[e.ID] = true
-		}
+		r.isRead(e.ID, fresh)
 		if withdrawn != 0 {
 			r.world.gone[e.ID] = true
-			delete(r.world.expected, e.ID)
+			r.world.expected.remove(e.ID)
 		} else if !r.world.gone[e.ID] {
-			r.world.expected[e.ID] = e
+			r.world.expected.put(e.ID, e)
 		}
 	}
 	return rows.Err()
@@ -255,38 +309,71 @@ func (s scanBool) Scan(v any) error {
 	return nil
 }
 
-// readLines reads lines of statements that are below the watermarks: of the account of the run,
-// or of the accounts that settle to it.
-func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccount, into map[string]match.Line, s selection) error {
+// readLines reads lines of statements of the days from the horizon on, and those that no earlier
+// run has read: of the account of the run, or of the accounts that settle to it.
+func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccount, into *table[match.Line]) error {
 	if len(accounts) == 0 {
 		return nil
 	}
-	codes := make([]string, len(accounts))
-	var below, after []string
+	from, unread := quote(r.horizon.String()), r.unreadLines(accounts)
+	for _, which := range []string{"local_day >= " + from, "local_day < " + from + " AND " + unread} { // as in readExpected
+		if err := r.scanLines(ctx, accounts, into, unread, which); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLinesByID reads lines by their ids.
+func (r *run) readLinesByID(ctx context.Context, accounts []registry.StatementAccount, into *table[match.Line], ids []string) error {
+	if len(accounts) == 0 {
+		return nil
+	}
+	unread := r.unreadLines(accounts)
+	for _, ids := range chunks(ids) {
+		days, lines := dates(ids)
+		names := make([]string, len(lines))
+		for i, l := range lines {
+			names[i] = l[:strings.LastIndexByte(l, '#')]
+		}
+		// The sorting key has the day and the id of the line.
+		which := in("local_day", "toDate", days) + " AND " + in("line_id", "", names) + " AND " + in("concat(line_id, '#', lower(hex(content)))", "", padded(lines))
+		if err := r.scanLines(ctx, accounts, into, unread, which); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofLines returns the condition of lines of accounts that are below the watermarks, and its
+// arguments.
+func (r *run) ofLines(accounts []registry.StatementAccount) (string, []any) {
+	return "tenant_id = ? AND livemode = ? AND " + r.ofAccounts(accounts, r.marks, "<"), []any{r.account.AgencyID, r.account.Live}
+}
+
+// unreadLines returns the condition that no earlier run has read a line.
+func (r *run) unreadLines(accounts []registry.StatementAccount) string {
+	return r.ofAccounts(accounts, r.before, ">=")
+}
+
+func (r *run) ofAccounts(accounts []registry.StatementAccount, at marks, compare string) string {
+	out := make([]string, len(accounts))
 	for i, a := range accounts {
-		codes[i] = a.Code
-		at := markOf(schemas.TopicStatements, r.partition(schemas.TopicStatements, a.StatementAccountKey))
-		below = append(below, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), r.marks[at]))
-		after = append(after, fmt.Sprintf("account = %s AND source_offset >= %d", quote(a.Code), r.before[at]))
+		out[i] = fmt.Sprintf("account = %s AND source_offset %s %d", quote(a.Code), compare, at[markOf(schemas.TopicStatements, r.partition(schemas.TopicStatements, a.StatementAccountKey))])
 	}
-	fresh := "(" + strings.Join(after, " OR ") + ")"
-	var which string
-	switch {
-	case len(s.ids) > 0:
-		days, lines := dates(s.ids)
-		which = in("toString(local_day)", days) + " AND " + in("concat(line_id, '#', lower(hex(content)))", padded(lines))
-	case len(s.refs) > 0:
-		which = "(" + in("operator_ref", s.refs) + " OR " + in("payment_ref", s.refs) + " OR " + in("notice_ref", s.refs) + " OR " + in("batch", s.refs) + ")"
-	default:
-		which = "(local_day >= " + quote(s.from.String()) + " OR " + fresh + ")"
-	}
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, toString(account), at, toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, notice_ref, batch, reversal, `+fresh+`
-		FROM statement_lines FINAL
-		WHERE tenant_id = ? AND livemode = ? AND has(?, toString(account)) AND (`+strings.Join(below, " OR ")+") AND "+which, r.account.AgencyID, r.account.Live, codes)
+	return "(" + strings.Join(out, " OR ") + ")"
+}
+
+// scanLines reads lines that fulfil a condition.
+func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccount, into *table[match.Line], unread, which string) error {
+	of, args := r.ofLines(accounts)
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, toString(account), at, toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, notice_ref, batch, reversal, `+unread+`
+		FROM statement_lines FINAL WHERE `+of+" AND "+which, args...)
 	if err != nil {
 		return fmt.Errorf("reading lines of statements: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
+	one := words{}
 	for rows.Next() {
 		var day, id, kind string
 		var content uint64
@@ -296,6 +383,7 @@ func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccoun
 		if err := rows.Scan(&day, &id, &content, &l.Account, &at, &kind, &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.NoticeRef, &l.Batch, &l.Reversal, scanBool{&isFresh}); err != nil {
 			return fmt.Errorf("reading lines of statements: %w", err)
 		}
+		l.Account, l.Currency, kind = one.of(l.Account), one.of(l.Currency), one.of(kind)
 		l.ID, l.Kind = LineRow(day, id, content), match.Kind(kind)
 		if l.Day, err = match.ParseDay(day); err != nil {
 			return err
@@ -303,10 +391,8 @@ func (r *run) readLines(ctx context.Context, accounts []registry.StatementAccoun
 		if at != nil {
 			l.At = *at
 		}
-		into[l.ID] = l
-		if isFresh != 0 {
-			r.world.fresh[l.ID] = true
-		}
+		into.put(l.ID, l)
+		r.isRead(l.ID, isFresh)
 	}
 	return rows.Err()
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -57,6 +59,10 @@ type run struct {
 	// decide once more.
 	agreed []*record.Finding
 	again  []journal.Finding
+	// horizonText is horizon as rows begin with it, once it was needed.
+	horizonText string
+	// reachedFresh is true when the references of new rows were looked up.
+	reachedFresh bool
 }
 
 // ErrBehind says that the sink journal has not stored what Kafka has.
@@ -267,7 +273,7 @@ func (r *run) read(ctx context.Context) (err error) {
 	if r.whose, err = r.pairs(ctx); err != nil {
 		return err
 	}
-	if err := r.load(ctx, selection{from: r.horizon}); err != nil {
+	if err := r.load(ctx); err != nil {
 		return err
 	}
 	if err := r.findings(ctx, "breaks", journal.FindingOpen, "1", r.world.open); err != nil {
@@ -288,7 +294,7 @@ func (r *run) read(ctx context.Context) (err error) {
 			}
 		}
 		if len(missing) > 0 {
-			if err := r.load(ctx, selection{ids: unique(missing)}); err != nil {
+			if err := r.loadRows(ctx, unique(missing)); err != nil {
 				return err
 			}
 		}
@@ -297,11 +303,9 @@ func (r *run) read(ctx context.Context) (err error) {
 				return fmt.Errorf("row %s of a finding of account %s is not in ClickHouse: check the tables with `quittance rebuild journal`", id, r.account.Code)
 			}
 		}
-		refs := r.reachable()
-		if len(refs) > 0 {
-			if err := r.load(ctx, selection{refs: refs}); err != nil {
-				return err
-			}
+		reached, err := r.reach(ctx)
+		if err != nil {
+			return err
 		}
 		grown, err := r.matchesOf(ctx)
 		if err != nil {
@@ -311,59 +315,81 @@ func (r *run) read(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if len(missing) == 0 && len(refs) == 0 && !grown && !explained {
+		if len(missing) == 0 && !reached && !grown && !explained {
 			return nil
 		}
 	}
 }
 
-// load reads rows of both sides.
-func (r *run) load(ctx context.Context, s selection) error {
+// load reads the days from the horizon on, and what no earlier run has read.
+func (r *run) load(ctx context.Context) error {
 	var err error
 	if r.account.Kind == registry.AccountBank {
-		err = r.readLines(ctx, r.settling, r.world.settles, s)
+		err = r.readLines(ctx, r.settling, r.world.settles)
 	} else {
-		err = r.readExpected(ctx, s)
+		err = r.readExpected(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	return r.readLines(ctx, []registry.StatementAccount{r.account}, r.world.lines, s)
+	return r.readLines(ctx, []registry.StatementAccount{r.account}, r.world.lines)
+}
+
+// loadRows reads rows by their ids.
+func (r *run) loadRows(ctx context.Context, ids []string) error {
+	var entries, lines []string
+	for _, id := range ids {
+		if strings.Contains(id, "#") {
+			lines = append(lines, id)
+		} else {
+			entries = append(entries, id)
+		}
+	}
+	if r.account.Kind == registry.AccountBank {
+		if err := r.readLinesByID(ctx, r.settling, r.world.settles, lines); err != nil {
+			return err
+		}
+	} else if err := r.readExpectedByID(ctx, entries); err != nil {
+		return err
+	}
+	return r.readLinesByID(ctx, []registry.StatementAccount{r.account}, r.world.lines, lines)
 }
 
 // all returns the ids of all rows.
-func (w *world) all() []string {
-	return slices.Concat(slices.Collect(maps.Keys(w.expected)), slices.Collect(maps.Keys(w.settles)), slices.Collect(maps.Keys(w.lines)), slices.Collect(maps.Keys(w.gone)))
-}
-
-// inWindow reports whether a row is of the days that are read as a whole.
-func (r *run) inWindow(id string) bool { return id[:len(time.DateOnly)] >= r.horizon.String() }
-
-// reachable returns the references that were not looked up yet of rows that are new, open, or
-// not of the days that were read as a whole. A waiting or matched row of those days needs no
-// look-up: a row that came later and shares its reference is looked up itself.
-func (r *run) reachable() (refs []string) {
-	if r.first {
-		return nil // all rows are read
-	}
-	open := map[string]bool{}
-	for _, f := range r.world.open {
-		for _, id := range slices.Concat(f.Sources, f.Lines) {
-			open[id] = true
-		}
-	}
-	for _, id := range r.world.all() {
-		if r.inWindow(id) && !r.world.fresh[id] && !open[id] {
-			continue
-		}
-		for _, ref := range r.world.refs(id) {
-			if !r.world.asked[ref] {
-				r.world.asked[ref] = true
-				refs = append(refs, ref)
+func (w *world) all() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, ids := range []iter.Seq[string]{w.expected.ids(), w.settles.ids(), w.lines.ids(), maps.Keys(w.gone)} {
+			for id := range ids {
+				if !yield(id) {
+					return
+				}
 			}
 		}
 	}
-	return refs
+}
+
+// size returns how many rows were read.
+func (w *world) size() int {
+	return len(w.expected.rows) + len(w.settles.rows) + len(w.lines.rows) + len(w.gone)
+}
+
+// isRead notes a row that was read.
+func (r *run) isRead(id string, fresh uint8) {
+	if fresh == 0 {
+		return
+	}
+	r.world.news = true
+	if !r.inWindow(id) { // the others are read as a whole
+		r.world.fresh[id] = true
+	}
+}
+
+// inWindow reports whether a row is of the days that are read as a whole.
+func (r *run) inWindow(id string) bool {
+	if r.horizonText == "" {
+		r.horizonText = r.horizon.String()
+	}
+	return id[:len(time.DateOnly)] >= r.horizonText
 }
 
 // matchesOf reads the matches in force of older rows that are in no finding that was read, and
@@ -379,7 +405,7 @@ func (r *run) matchesOf(ctx context.Context) (bool, error) {
 		}
 	}
 	var ids []string
-	for _, id := range r.world.all() {
+	for id := range r.world.all() {
 		if !matched[id] && !r.world.asked["row "+id] && (!r.inWindow(id) && !r.world.fresh[id] || r.world.gone[id]) {
 			r.world.asked["row "+id] = true
 			ids = append(ids, id)
@@ -389,8 +415,14 @@ func (r *run) matchesOf(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	before := len(r.world.inForce)
-	err := r.findings(ctx, "matches", journal.FindingOpen, "(hasAny(sources, "+list(ids)+") OR hasAny(lines, "+list(ids)+"))", r.world.inForce)
-	return len(r.world.inForce) > before, err
+	for _, ids := range chunks(unique(ids)) {
+		// The day of a match is the latest of its rows.
+		which := "day >= " + quote(ids[0][:len(time.DateOnly)]) + " AND (hasAny(sources, " + list(ids) + ") OR hasAny(lines, " + list(ids) + "))"
+		if err := r.findings(ctx, "matches", journal.FindingOpen, which, r.world.inForce); err != nil {
+			return false, err
+		}
+	}
+	return len(r.world.inForce) > before, nil
 }
 
 func unique(ids []string) []string {
@@ -436,16 +468,17 @@ func (r *run) stored() (out match.Result) {
 
 // write writes what changed in one transaction; nothing if nothing changed.
 func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
-	changes := match.Compare(r.stored(), result)
-	out := Summary{RunID: r.id, marks: r.marks, Rows: len(r.world.all()), Changes: changes, Agreed: len(r.agreed)}
 	totals, err := r.totals(ctx, result)
 	if err != nil {
-		return out, err
+		return Summary{}, err
 	}
-	if changes.Empty() && len(totals) == 0 && len(r.world.fresh) == 0 && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {
+	horizon, changes := r.horizonOf(result), match.Compare(r.stored(), result)
+	out := Summary{RunID: r.id, marks: r.marks, Rows: r.world.size(), Changes: changes, Agreed: len(r.agreed)}
+	r.world.expected, r.world.settles, r.world.lines = nil, nil, nil // for the collector: the findings name rows by their ids
+	if changes.Empty() && len(totals) == 0 && !r.world.news && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {
 		return out, nil
 	}
-	if err := r.commit(ctx, r.records(changes, totals, r.horizonOf(result))); err != nil {
+	if err := r.commit(ctx, r.records(changes, totals, horizon, out.Rows)); err != nil {
 		return out, err
 	}
 	out.Written = true
@@ -454,13 +487,13 @@ func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
 
 // commit writes records in one transaction. After an error nothing was written, unless the broker
 // did not confirm the end.
-func (r *run) commit(ctx context.Context, records []record.Record) error {
+func (r *run) commit(ctx context.Context, records iter.Seq[record.Record]) error {
 	if err := r.client.BeginTransaction(); err != nil {
 		return err
 	}
 	topic, partition := r.cfg.Topology.Name(schemas.TopicReconciliation), r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey)
 	promise := kgo.AbortingFirstErrPromise(r.client)
-	for _, rec := range records {
+	for rec := range records {
 		value, err := r.cfg.Codec.Encode(rec)
 		if err != nil {
 			return errors.Join(err, r.abort(ctx))
@@ -496,7 +529,7 @@ func (r *run) abort(ctx context.Context) error {
 func (r *run) horizonOf(result match.Result) match.Day {
 	day := r.today
 	for _, id := range result.Waiting {
-		if e, ok := r.world.expected[id]; ok && e.Undecided {
+		if e := r.world.expected.get(id); e != nil && e.Undecided {
 			continue
 		}
 		if at, err := match.ParseDay(id[:len(time.DateOnly)]); err == nil {

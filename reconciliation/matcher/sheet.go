@@ -440,7 +440,7 @@ func (s *side) count(ids []string, sign int64, to *Count) error {
 func (p *period) readOlder(ctx context.Context, sources, lines []string) error {
 	lineIDs := func(ids []string) string {
 		days, rest := dates(ids)
-		return in("toString(local_day)", days) + " AND " + in("concat(line_id, '#', lower(hex(content)))", padded(rest))
+		return in("local_day", "toDate", days) + " AND " + in("concat(line_id, '#', lower(hex(content)))", "", padded(rest))
 	}
 	if len(lines) > 0 {
 		if err := p.readLinesOf(ctx, []registry.StatementAccount{p.account}, "amount", lineIDs(lines), &p.lines, p.lines.older); err != nil {
@@ -454,7 +454,7 @@ func (p *period) readOlder(ctx context.Context, sources, lines []string) error {
 		return p.readLinesOf(ctx, p.settling, "net_amount", lineIDs(sources), &p.sources, p.sources.older)
 	}
 	days, entries := dates(sources)
-	return p.readExpectedOf(ctx, in("toString(local_date)", days)+" AND "+in("toString(entry_id)", entries), p.sources.older)
+	return p.readExpectedOf(ctx, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries), p.sources.older)
 }
 
 // readBreaks counts the open breaks of days until the end of the period.

@@ -3904,6 +3904,8 @@ type MatchRun struct {
 	// findings that it ended
 	Ended int64
 	At    time.Time
+	// whose money it expected: agency/currency/offer/merchant account or counter; agency and offer are empty for reports of no known session
+	MoneyOf []string
 }
 
 func (r *MatchRun) fromNative(m map[string]any) {
@@ -3921,6 +3923,7 @@ func (r *MatchRun) fromNative(m map[string]any) {
 	r.Breaks = from[int64](m["breaks"])
 	r.Ended = from[int64](m["ended"])
 	r.At = from[time.Time](m["at"])
+	r.MoneyOf = fromList[string](m["money_of"])
 }
 
 func (r *MatchRun) appendTo(b []byte) []byte {
@@ -3938,6 +3941,13 @@ func (r *MatchRun) appendTo(b []byte) []byte {
 	b = appendLong(b, r.Breaks)
 	b = appendLong(b, r.Ended)
 	b = appendTime(b, r.At)
+	if len(r.MoneyOf) > 0 {
+		b = appendLong(b, int64(len(r.MoneyOf)))
+		for i := range r.MoneyOf {
+			b = appendString(b, r.MoneyOf[i])
+		}
+	}
+	b = append(b, 0)
 	return b
 }
 
@@ -3957,6 +3967,9 @@ func (r *MatchRun) readFrom(d *reader) {
 	r.Breaks = d.readLong()
 	r.Ended = d.readLong()
 	r.At = d.readTime()
+	for d.item() {
+		r.MoneyOf = append(r.MoneyOf, d.readString())
+	}
 }
 
 // Close: The close of a period of an account, or its refusal (reconciliation.events). Findings of its days with a lower offset never change after it.
@@ -4384,7 +4397,7 @@ func (*DayTotal) Name() string { return "quittance.DayTotal" }
 // Schema is the Avro schema with every named type expanded.
 func (*DayTotal) Schema() string { return schemaDayTotal }
 
-const schemaMatchRun = `{"fields":[{"name":"run_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"today","type":"string"},{"name":"horizon","type":"string"},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"rows","type":"long"},{"name":"matches","type":"long"},{"name":"proposals","type":"long"},{"name":"breaks","type":"long"},{"name":"ended","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"MatchRun","namespace":"quittance","type":"record"}`
+const schemaMatchRun = `{"fields":[{"name":"run_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"today","type":"string"},{"name":"horizon","type":"string"},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"rows","type":"long"},{"name":"matches","type":"long"},{"name":"proposals","type":"long"},{"name":"breaks","type":"long"},{"name":"ended","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":[],"name":"money_of","type":{"items":"string","type":"array"}}],"name":"MatchRun","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*MatchRun) Name() string { return "quittance.MatchRun" }

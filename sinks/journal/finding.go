@@ -68,7 +68,7 @@ func (j *Journal) fromReconciliation(r *kgo.Record, out *item) error {
 func fromRun(m *record.MatchRun, partition int32, offset int64) (*journal.MatchRun, error) {
 	out := &journal.MatchRun{
 		ID: m.RunID, TenantID: m.TenantID, Livemode: m.Livemode, Account: m.Account, Rule: uint32(m.Rule), //nolint:gosec // a version
-		Rows: m.Rows, Matches: m.Matches, Proposals: m.Proposals, Breaks: m.Breaks, Ended: m.Ended, At: m.At, SourcePartition: partition, SourceOffset: offset,
+		Rows: m.Rows, Matches: m.Matches, Proposals: m.Proposals, Breaks: m.Breaks, Ended: m.Ended, MoneyOf: m.MoneyOf, At: m.At, SourcePartition: partition, SourceOffset: offset,
 	}
 	var err error
 	if out.Watermarks, err = watermarksOf(m.RunID, m.Watermarks); err != nil {

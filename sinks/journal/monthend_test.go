@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -188,7 +189,70 @@ func newMonth(t *testing.T) monthWorld {
 	_, stop := w.run(w.conn)
 	eventually(t, "everything committed", w.committed)
 	stop()
+	if err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
 	return w
+}
+
+// reconcile stores what the matcher found in the month: the account mtn has the francs of the
+// merchant account acc-1, and no account has the euros, the cash and what is nobody's.
+func (w monthWorld) reconcile() error {
+	store, date := journal.NewStore(w.conn), func(month time.Month, day int) time.Time { return time.Date(2026, month, day, 0, 0, 0, 0, time.UTC) }
+	total := func(day time.Time, offset, sources int64, live bool) journal.DayTotal {
+		return journal.DayTotal{
+			Day: day, TenantID: impots, Livemode: live, Account: "mtn", Currency: "XAF", Sources: sources, SourcesAmount: 15225, Lines: 3, LinesAmount: 15125, LinesFee: 152,
+			OpenSources: 1, OpenSourcesAmount: 5075, OpenLines: 1, OpenLinesAmount: 4975, RunID: "run", At: day, SourceOffset: offset,
+		}
+	}
+	n := int64(0)
+	found := func(id, kind, reason string, day, at time.Time, amount int64, sources, lines []string) journal.Finding {
+		n++
+		f := journal.Finding{
+			ID: "fnd_" + id, State: journal.FindingOpen, Type: journal.FindingBreak, Kind: kind, Reason: reason, Action: "explain", Day: day, TenantID: impots, Livemode: true, Account: "mtn",
+			Currency: "XAF", Amount: amount, Sources: sources, Lines: lines, Part: 1, Parts: 1, RunID: "run", CaseID: "case_fnd_" + id, At: at, SourceOffset: n,
+		}
+		if kind == "" {
+			f.Type, f.Action = journal.FindingProposal, "match"
+		}
+		return f
+	}
+	ended := func(f journal.Finding, at time.Time) journal.Finding {
+		n++
+		f.State, f.At, f.SourceOffset = journal.FindingCleared, at, n
+		return f
+	}
+	one, another := []string{"2026-11-01/e"}, []string{"2026-11-01/mtn/1#2"}
+	amount := found("2", "amount", "another amount", date(10, 20), on(10, 23), 100, one, another)
+	twice := found("3", "duplicate_line", "twice", date(11, 10), on(11, 11), 5075, one, another)
+	half := found("7", "", "amount and day", date(11, 30), novemberEnds, 5075, one, another)
+	rest := found("7", "", "amount and day", date(11, 30), novemberEnds, 5075, []string{"2026-11-01/f"}, nil)
+	half.Parts, rest.Parts, rest.Part = 2, 2, 2
+	line := func(id, account, kind string, day time.Time, amount, fee int64, live bool) journal.Line {
+		return journal.Line{
+			ID: account + "/" + id, Content: 1, LocalDay: day, TenantID: impots, Livemode: live, Account: account, StatementID: "s", ImportID: "i", ImportedAt: day, Number: 1, Occurrence: 1,
+			Kind: kind, Currency: "XAF", Amount: amount, FeeAmount: fee, NetAmount: amount - fee, Version: 1,
+		}
+	}
+	run := func(today time.Time, offset int64, moneyOf ...string) journal.MatchRun {
+		return journal.MatchRun{ID: fmt.Sprint("run", offset), TenantID: impots, Livemode: true, Account: "mtn", Today: today, Horizon: today, MoneyOf: moneyOf, At: today, SourceOffset: offset}
+	}
+	return errors.Join(
+		store.InsertMatchRuns(w.t.Context(), []journal.MatchRun{run(date(11, 4), 1, impots+"/EUR/momo/acc-1"), run(date(12, 2), 2, impots+"/XAF/momo/acc-1")}),
+		store.InsertDayTotals(w.t.Context(), []journal.DayTotal{
+			total(date(11, 5), 1, 7, true), total(date(11, 5), 2, 3, true), total(date(10, 31), 3, 3, true), total(date(12, 1), 4, 3, true), total(date(11, 5), 5, 3, false),
+		}),
+		store.InsertFindings(w.t.Context(), []journal.Finding{
+			found("1", "missing_line", "no line", date(11, 28), on(11, 30), -5075, one, nil), amount, ended(amount, on(12, 2)), twice, ended(twice, on(11, 12)),
+			found("4", "missing_line", "no line", date(11, 29), decemberBegin, -5075, one, nil), found("5", "unmatched_line", "no reference", date(11, 2), on(11, 3), 700, nil, another),
+			found("6", "fee", "the net", date(11, 24), on(11, 25), -50, one, another), half, rest,
+		}),
+		store.InsertLines(w.t.Context(), []journal.Line{
+			line("1", "mtn", "payment", date(11, 5), 5075, 50, true), line("2", "mtn", "refund", date(11, 30), -1000, 0, true), line("3", "mtn", "charge", date(11, 30), -200, 0, true),
+			line("4", "mtn", "payout", date(11, 30), -3825, 0, true), line("5", "mtn", "payment", date(12, 1), 5075, 50, true), line("6", "mtn", "payment", date(11, 6), 5075, 50, false),
+			line("1", "airtel", "payment", date(11, 1), 2000, 20, true), line("1", "banque", "entry", date(11, 30), 3825, 0, true),
+		}),
+	)
 }
 
 // ask sends a query as it is, with the parameters of the page, as a user who can only read.
@@ -260,6 +324,23 @@ var answers = [][]string{
 		"Impôts|reversal|2026-11-20 12:00:00|order refunded|refunded|op-refunded|XAF|5075|refunded||",
 		"Impôts|late_payment|2026-11-30 12:00:00|order late, given back in December|late, given back in December|op-late, given back in December|XAF|5075|||",
 	},
+	{ // reconciliation: the account, and money of no account
+		"Impôts|2026-11-04||momo acc-1|EUR|1|10075|0|0|0|0|0|1|10075|0|0",
+		"Impôts|2026-11-05|mtn||XAF|3|15225|3|15125|152|2|10150|1|5075|1|4975",
+		"Impôts|2026-11-06||cash_agency Hall|XAF|3|5075|0|0|0|0|0|3|5075|0|0",
+		"Impôts|2026-11-12||acc-2|EUR|1|70|0|0|0|0|0|1|70|0|0",
+	},
+	{ // breaks
+		"Impôts|mtn|break|amount|another amount|explain|2026-10-20|41|over 30|XAF|100|1|1|case_fnd_2|fnd_2",
+		"Impôts|mtn|break|unmatched_line|no reference|explain|2026-11-02|28|8-30|XAF|700|0|1|case_fnd_5|fnd_5",
+		"Impôts|mtn|break|fee|the net|explain|2026-11-24|6|4-7|XAF|-50|1|1|case_fnd_6|fnd_6",
+		"Impôts|mtn|break|missing_line|no line|explain|2026-11-28|2|2-3|XAF|-5075|1|0|case_fnd_1|fnd_1",
+		"Impôts|mtn|proposal||amount and day|match|2026-11-30|0|0-1|XAF|5075|2|1|case_fnd_7|fnd_7",
+	},
+	{ // operator fees
+		"Impôts|airtel|XAF|1|2000|20|0|20|1980",
+		"Impôts|mtn|XAF|2|4075|50|200|250|3825",
+	},
 	{ // control
 		"EUR|completed|1|10075", "EUR|orphan|1|70",
 		"XAF|completed|9|35525", "XAF|late|2|10150", "XAF|mismatch|2|100", "XAF|reversal|4|-15275",
@@ -301,6 +382,11 @@ func TestMonthEnd(t *testing.T) {
 	}
 	if open := w.ask(queries[4], "", true); len(open) != len(answers[4])+1 || !strings.HasPrefix(open[0], "|orphan|2026-11-16 12:00:00|") {
 		t.Errorf("the open cases of all are\n%s", strings.Join(open, "\n"))
+	}
+	// Money of an agency without accounts, and of none.
+	of := w.ask(queries[5], "", true)
+	if want := append([]string{"|2026-11-15||acc-9|XAF|1|70|0|0|0|0|0|1|70|0|0", "Douanes|2026-11-04||momo acc-1|XAF|1|7075|0|0|0|0|0|1|7075|0|0"}, answers[5]...); !reflect.DeepEqual(of, want) {
+		t.Errorf("the reconciliation of all is\n%s\nwant\n%s", strings.Join(of, "\n"), strings.Join(want, "\n"))
 	}
 	// Test payments.
 	if got := w.ask(queries[0], "impots", false); !reflect.DeepEqual(got, []string{"Impôts|patente|Contribution de la patente|XAF|1|5075|0|0|0|5075"}) {

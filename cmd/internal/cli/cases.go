@@ -181,7 +181,7 @@ func (p *page) caseDetail(d cases.Detail, agency string) {
 		{"Reference", d.Reference},
 		{"Closed by", d.ClosedBy},
 		{"Closed", momentOr(d.ClosedAt, "")},
-	}, mapped(slices.Sorted(maps.Keys(d.Evidence)), func(name string) [2]string { return [2]string{"Evidence, " + name, d.Evidence[name]} }))
+	}, mapped(slices.DeleteFunc(slices.Sorted(maps.Keys(d.Evidence)), shownAbove), func(name string) [2]string { return [2]string{"Evidence, " + name, d.Evidence[name]} }))
 	if len(d.Proposals) > 0 {
 		p.say("")
 		p.table("", "PROPOSAL,RESOLUTION,REFERENCE,BY,AT,STATE,REASON", mapped(d.Proposals, func(v cases.Proposal) []any {
@@ -189,6 +189,11 @@ func (p *page) caseDetail(d cases.Detail, agency string) {
 		}))
 	}
 	p.nextStep(d)
+}
+
+// shownAbove reports whether the page has an evidence among the facts of all cases.
+func shownAbove(evidence string) bool {
+	return evidence == cases.EvidenceTenant || evidence == cases.EvidenceFound
 }
 
 func orDash(text string) string {

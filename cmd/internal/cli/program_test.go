@@ -50,7 +50,7 @@ func TestExitCodes(t *testing.T) {
 		{"deliveries list --payment-ref 1234", 2, "--payment-ref: must be 16 digits"},
 		{"clerks revoke impots/c01 --mode both", 2, "--mode: must be test or live"},
 		{"seed no-such-file", 1, "reading the registry file"},
-		{"report", 2, "say which report: takings, fees, channels, undelivered, open-cases"},
+		{"report", 2, "say which report: takings, fees, channels, undelivered, open-cases, reconciliation, breaks, operator-fees"},
 		{"report takins --month 2026-11", 2, `no report is called "takins"; there are takings`},
 		{"report takings", 2, `--month "": must be a month, such as --month 2026-11`},
 		{"report takings --month 2026-13", 2, `--month "2026-13": must be a month`},

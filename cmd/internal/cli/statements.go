@@ -20,7 +20,7 @@ import (
 func statementsCommand() Command {
 	return Command{
 		Use: "statements", Short: "Import the statements of operators, acquirers, banks and counters, and see what was imported",
-		Commands: []Command{importStatement(), listStatements(), showStatement()},
+		Commands: []Command{importStatement(), listStatements(), showStatement(), dismissStatement()},
 	}
 }
 
@@ -225,6 +225,28 @@ func listStatements() Command {
 					row := append([]any{s.Agencies[l.AgencyID].Slug, registry.Mode(l.Live), l.Code}, factsRow(l.Facts)...)
 					return append(row, string(l.State), l.ImportID)
 				}))
+			})
+		},
+	}
+}
+
+func dismissStatement() Command {
+	var reason string
+	return Command{
+		Use: "dismiss IMPORT", Short: "End the quarantine of a file: the accepted statement was right, and nothing of the file counts", JSON: "the import's id",
+		Missing:  "say which import: {usage}, the id of a file in quarantine; `quittance statements list` shows them",
+		Examples: []string{`statements dismiss 019ab3c0-0000-7000-8000-000000000000 --reason "MTN confirmed the first file on 2026-11-23"`},
+		Flags:    func(f *pflag.FlagSet, _ *Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
+		Operate: func(ctx context.Context, m *Meta) error {
+			by, err := m.person(ctx)
+			if err != nil {
+				return err
+			}
+			if err := intake.Dismiss(ctx, m.pool, by.Staff, by.Origin, m.args[0], reason, m.now); err != nil {
+				return err
+			}
+			return m.show(object{"import_id", m.args[0], "state", "dismissed"}, func(p *page) {
+				p.say("Import %s is dismissed. The file is kept; the accepted statement stands.", m.args[0])
 			})
 		},
 	}

@@ -101,7 +101,9 @@ var words = map[string]func(operation.Args) string{
 		}
 		return "the agency has no mappings"
 	},
-	"statement.unknown": filled("no import has this id; `quittance statements list` shows them"),
+	"statement.not_quarantined":  filled("the import is {state}, not in quarantine"),
+	"statement.reason_malformed": filled("must be 1 to {most} printable characters: why"),
+	"statement.unknown":          filled("no import has this id; `quittance statements list` shows them"),
 	"service.unknown": func(a operation.Args) string {
 		if codes, _ := a["services"].([]string); len(codes) > 0 {
 			return "the agency's catalogue has no service of this code; it has: " + some(codes)
@@ -133,7 +135,7 @@ var words = map[string]func(operation.Args) string{
 	"period.import_pending":       filled("an import of a statement is under way or was interrupted; run `quittance statements import` with its file again"),
 	"period.not_matched":          filled("the matcher has not run since the end of the period: check that `quittance sink match` and `quittance sink journal` run, and try again after a minute"),
 	"period.not_over":             filled("the period must end before today, which is {today} on the account"),
-	"period.quarantined":          filled("the statement of import {import} is in quarantine; compare it with the accepted one: `quittance statements show {import}`"),
+	"period.quarantined":          filled("the statement of import {import} is in quarantine; compare it with the accepted one (`quittance statements show {import}`); if that one is right, `quittance statements dismiss {import}`"),
 	"period.statement_missing":    filled("no statement shows {day}; import it with `quittance statements import`. If the operator had none that day, a later statement must be imported and what is expected of that day be explained"),
 	"case.close_waits":            filled("a close of the account until {to}, proposed by {proposer}, waits in case {case}; approve it with `quittance cases approve {case}`, or end it with `quittance cases reject {case}`"),
 	"case.not_yours":              filled("the key in QUITTANCE_STAFF_KEY is of another agency; the agency's own staff or operations close its accounts"),

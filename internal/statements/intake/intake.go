@@ -264,12 +264,23 @@ func (i *attempt) ledger(ctx context.Context, tx pgx.Tx) (last ledgerMark, err e
 func (i *attempt) known(ctx context.Context, tx pgx.Tx) (bool, error) {
 	var id uuid.UUID
 	var state string
-	err := tx.QueryRow(ctx, `SELECT id, state FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND digest = $4 AND state <> 'pending'`,
-		append(i.account(), i.digest)...).Scan(&id, &state)
+	var by *string
+	err := tx.QueryRow(ctx, `SELECT id, state, dismissed_by FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND digest = $4 AND state <> 'pending'`,
+		append(i.account(), i.digest)...).Scan(&id, &state, &by)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
-	if err != nil || state != "accepted" {
+	switch {
+	case err == nil && state == stateDismissed:
+		i.out.ImportID = id.String()
+		i.verdict(statements.VerdictRefused)
+		i.out.Faults = append(i.out.Faults, statements.Fault{
+			Kind: statements.FaultDismissed, Position: statements.Position{Line: 1, Column: 1},
+			Detail: fmt.Sprintf("%s dismissed this file as import %s: a statement of its id was accepted with other content, and that one is right.", *by, id),
+			Mend:   "Import another file.",
+		})
+		return true, nil
+	case err != nil || state != "accepted":
 		return false, err // a quarantined file is judged again
 	}
 	i.out.ImportID = id.String()

@@ -14,7 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/internal/identity"
 	"quittance/internal/kafka"
+	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/statements"
 	"quittance/internal/statements/intake"
@@ -126,6 +128,10 @@ func (o *office) committed() (lines []*record.StatementLine, heads []*record.Sta
 func (o *office) expect(lines, heads int) {
 	o.t.Helper()
 	got, statements, _ := o.committed()
+	// A transaction is visible some milliseconds after the broker has confirmed its end.
+	for until := time.Now().Add(5 * time.Second); len(got) < lines && time.Now().Before(until); got, statements, _ = o.committed() {
+		time.Sleep(20 * time.Millisecond)
+	}
 	seen := map[string]bool{}
 	for _, l := range got {
 		if seen[l.Account+" "+l.LineID] {
@@ -338,6 +344,35 @@ func TestFenced(t *testing.T) {
 	o.imports(slow, "mtn", mtn(1), statements.VerdictUnchanged)
 }
 
+// dismiss ends the quarantine of an import, once, by a person of its agency.
+func (o *office) dismiss(importID string) {
+	o.t.Helper()
+	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+	m, err := identity.AddStaff(o.t.Context(), o.Pool, registries.Actor, "", identity.StaffRequest{Name: "Own", Agency: "impots"}, now)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	own, other := m.Staff, m.Staff
+	other.AgencyID = registries.AgencyB
+	for _, c := range []struct {
+		by         identity.Staff
+		id, reason string
+		want       string
+	}{
+		{other, importID, "r", "statement.unknown"},
+		{own, "x", "r", "statement.unknown"},
+		{own, importID, "", "statement.reason_malformed"},
+		{own, importID, "the first one is right", ""},
+		{own, importID, "again", "statement.not_quarantined"},
+	} {
+		err := intake.Dismiss(o.t.Context(), o.Pool, c.by, "desk", c.id, c.reason, now)
+		var refused *operation.Error
+		if (err != nil) != (c.want != "") || errors.As(err, &refused) && refused.Code != c.want {
+			o.t.Errorf("%s %q %q: %v, want %s", c.by.Name, c.id, c.reason, err, c.want)
+		}
+	}
+}
+
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -360,6 +395,12 @@ func TestOrder(t *testing.T) {
 	fault(q, statements.FaultChanged)
 	if again := o.imports(s, "mtn", changed, statements.VerdictQuarantined); again.ImportID != q.ImportID {
 		t.Errorf("quarantined twice: %s and %s", q.ImportID, again.ImportID)
+	}
+	o.dismiss(q.ImportID)
+	r := o.imports(s, "mtn", changed, statements.VerdictRefused)
+	fault(r, statements.FaultDismissed)
+	if r.ImportID != q.ImportID {
+		t.Errorf("%+v", r)
 	}
 	if original, err := s.Original(t.Context(), q.ImportID); err != nil || string(original) != changed {
 		t.Errorf("the original of a quarantined file: %v", err)

@@ -24,7 +24,7 @@ type Filter struct {
 	Code     string
 }
 
-// Listed is a stored statement: accepted, or of a quarantined file.
+// Listed is a stored statement: accepted, or of a file that is in quarantine or was dismissed.
 type Listed struct {
 	Facts
 	registry.StatementAccountKey
@@ -122,7 +122,7 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, key registry.StatementAccoun
 			if l.From <= to && !slices.Contains(c.Quarantined, l.ImportID) {
 				c.Quarantined = append(c.Quarantined, l.ImportID)
 			}
-		case statements.VerdictUnchanged, statements.VerdictRefused: // never stored
+		case statements.VerdictUnchanged, statements.VerdictRefused, stateDismissed: // nothing of it counts
 		default:
 			c.Pending = true
 		}

@@ -1,0 +1,280 @@
+// Package matching measures runs of `sink match`: a day of very many lines, and a day of an
+// account with a short and with a long history.
+//
+// A run is a process of the role, with the broker, Postgres and ClickHouse's engine as in
+// production. The rows stand in ClickHouse already, as the sink journal leaves them, also the
+// matches of the history. The benchmark checks how many matches the run has written.
+//
+// The same rows are also read from ClickHouse and sorted by their references, and the same
+// records written to the broker in one transaction and read from it, without anything else. The
+// ratio of the run to that shows what the rules and the look-ups cost.
+package matching
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/dev/bench/installation"
+	"quittance/dev/bench/measure"
+	"quittance/dev/bench/topics"
+	"quittance/dev/stack/chdb"
+	"quittance/dev/stack/program"
+	"quittance/internal/clickhouse"
+	"quittance/internal/kafka"
+	"quittance/reconciliation"
+	"quittance/schemas"
+	"quittance/schemas/record"
+)
+
+// Config of a measurement. Log is required.
+type Config struct {
+	// Broker is host:port of a running Kafka. When it is empty, Run starts one.
+	Broker string
+	// Program is the path of quittance-dev. When it is empty, the role runs this program.
+	Program string
+	// Lines of the large day, and as many payments.
+	Lines int
+	// Daily lines of the days of the history, and of the day that is matched after them.
+	Daily int
+	// Days of the long history. The short one has three.
+	Days int
+	// JournalGroup is the consumer group of the sink journal, without the prefix.
+	JournalGroup string
+	// Log receives progress.
+	Log *slog.Logger
+}
+
+// The bars, on two cores: the large day has 10^6 lines.
+const (
+	maxRun    = 60 * time.Second
+	maxMB     = 1536
+	maxGrowth = 1.5
+)
+
+// shortDays are the days of the short history: a run reads the last two of them as a whole, because
+// a payment may wait for its line that long.
+const shortDays = 3
+
+// quietDay is how many lines the days before the large one have: it measures one day.
+const quietDay = 1000
+
+// within bounds a run.
+const within = 10 * time.Minute
+
+// day is an account whose last day is matched.
+type day struct {
+	name               string
+	days, daily, lines int
+}
+
+// result is what a scenario gave.
+type result struct {
+	lines, days int
+	took, raw   time.Duration
+	// mb is the greatest memory of the role's process, and engine that of ClickHouse's.
+	mb, engine int
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("match lines=%d history_days=%d seconds=%.1f peak_mb=%d clickhouse_mb=%d raw_seconds=%.1f ratio=%.1f", r.lines, r.days, r.took.Seconds(), r.mb, r.engine, r.raw.Seconds(), r.ratio())
+}
+
+// ratio is the time of the run divided by that of its rows and records alone.
+func (r result) ratio() float64 { return r.took.Seconds() / r.raw.Seconds() }
+
+// check returns an error that names the bars that were missed.
+func check(large result, growth float64) error {
+	var faults []error
+	if large.took > maxRun {
+		faults = append(faults, fmt.Errorf("%d lines take %v, more than %v", large.lines, large.took.Round(time.Second), maxRun))
+	}
+	if large.mb > maxMB {
+		faults = append(faults, fmt.Errorf("%d lines need %d MB, more than %d", large.lines, large.mb, maxMB))
+	}
+	if growth > maxGrowth {
+		faults = append(faults, fmt.Errorf("a long history makes a day take %.2f times as long, more than %.1f", growth, maxGrowth))
+	}
+	return errors.Join(faults...)
+}
+
+// Run starts an installation, makes the rows, measures and writes a line for each scenario to
+// out. The last line has the growth: the time of a day after a long history divided by that
+// after a short one. It returns an error when a bar is missed.
+func Run(ctx context.Context, cfg Config, out io.Writer) (err error) {
+	in, err := installation.Open(ctx, installation.Config{Broker: cfg.Broker, Program: cfg.Program, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close(ctx)) }()
+	if err := in.Seed(ctx, registryFile); err != nil {
+		return err
+	}
+	var results []result
+	for _, s := range []day{
+		{"large", shortDays, min(cfg.Daily, quietDay), cfg.Lines}, {"short", shortDays, cfg.Daily, cfg.Daily}, {"long", cfg.Days, cfg.Daily, cfg.Daily},
+	} {
+		cfg.Log.Info("making rows", slog.String("scenario", s.name), slog.Int("days", s.days), slog.Int("daily", s.daily), slog.Int("lines", s.lines))
+		r, err := cfg.scenario(ctx, in, s)
+		if err != nil {
+			return fmt.Errorf("scenario %s: %w", s.name, err)
+		}
+		if _, err := fmt.Fprintln(out, r); err != nil {
+			return fmt.Errorf("writing the report: %w", err)
+		}
+		results = append(results, r)
+	}
+	growth := results[2].took.Seconds() / results[1].took.Seconds()
+	if _, err := fmt.Fprintf(out, "match growth=%.2f history_rows=%d\n", growth, 2*cfg.Days*cfg.Daily); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return check(results[0], growth)
+}
+
+// scenario makes the rows of a scenario in an engine of its own, and measures in a new process of
+// the engine, which holds nothing of the inserts.
+func (c Config) scenario(ctx context.Context, in *installation.Installation, s day) (r result, err error) {
+	folder := filepath.Join(in.Dir, "clickhouse-"+s.name)
+	zone := time.FixedZone("Africa/Brazzaville", 3600)
+	now := time.Now().In(zone)
+	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	err = engine(ctx, folder, func(ctx context.Context, conn clickhouse.Conn, _ *chdb.Server) error {
+		if err := reconciliation.Migrate(ctx, conn); err != nil {
+			return err
+		}
+		d := &data{conn: conn, today: today}
+		return d.fill(ctx, in.Topology, s)
+	})
+	if err != nil {
+		return r, err
+	}
+	if err := advance(ctx, in, c.JournalGroup); err != nil {
+		return r, err
+	}
+	r = result{lines: s.lines, days: s.days}
+	var values [][]byte
+	err = engine(ctx, folder, func(ctx context.Context, conn clickhouse.Conn, server *chdb.Server) (err error) {
+		if values, err = c.run(ctx, in, server, s, &r); err != nil {
+			return err
+		}
+		if r.engine, err = measure.PeakMB(server.PID()); err != nil {
+			return err
+		}
+		r.raw, err = raw(ctx, in, conn, values)
+		return err
+	})
+	return r, errors.Join(err, os.RemoveAll(folder))
+}
+
+// engine starts an engine on the folder and calls do.
+func engine(ctx context.Context, folder string, do func(context.Context, clickhouse.Conn, *chdb.Server) error) (err error) {
+	server, err := chdb.Start(ctx, chdb.Config{Dir: folder, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.Stop(context.WithoutCancel(ctx))) }()
+	conn, err := clickhouse.Open(ctx, "http://"+server.Addr()+"/default?read_timeout=30m&max_threads=2")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	return do(ctx, conn, server)
+}
+
+// run runs the role until it has matched the account, and returns the values of the records that
+// it has written.
+func (c Config) run(ctx context.Context, in *installation.Installation, server *chdb.Server, s day, r *result) ([][]byte, error) {
+	before, err := bounds(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	p, err := in.Process("match-"+s.name, "sink", "match", "--clickhouse", "http://"+server.Addr()+"/default?read_timeout=5m&max_threads=2")
+	if err != nil {
+		return nil, err
+	}
+	if err := in.Start(ctx, p); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for {
+		written, err := p.Metric(ctx, `quittance_matcher_run_duration_seconds_count`)
+		if err != nil {
+			return nil, err
+		}
+		if written > 0 {
+			break
+		}
+		if failing, err := p.Metric(ctx, "quittance_matcher_failing_accounts"); err != nil || failing > 0 {
+			return nil, errors.Join(err, fmt.Errorf("the run failed:\n%s", program.Tail(p.LogFile(), 4<<10)))
+		}
+		if !measure.Pause(ctx, 100*time.Millisecond) {
+			return nil, ctx.Err()
+		}
+	}
+	seconds, err := p.Metric(ctx, "quittance_matcher_run_duration_seconds_sum")
+	if err != nil {
+		return nil, err
+	}
+	r.took = time.Duration(seconds * float64(time.Second))
+	if r.mb, err = measure.PeakMB(p.Pid()); err != nil {
+		return nil, err
+	}
+	p.Signal(syscall.SIGKILL) // before it looks again
+	after, err := bounds(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return c.written(ctx, in, before, after, s)
+}
+
+// bounds returns the ends of the topic of findings.
+func bounds(ctx context.Context, in *installation.Installation) (map[int32]kafka.Span, error) {
+	cl, err := in.KafkaConfig().Client()
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	return kafka.Bounds(ctx, kadm.NewClient(cl), in.Topology.Name(schemas.TopicReconciliation))
+}
+
+// written reads what a run has written, and checks it: every line with a reference is matched.
+func (c Config) written(ctx context.Context, in *installation.Installation, before, after map[int32]kafka.Span, s day) (values [][]byte, err error) {
+	t, err := topics.Open(ctx, in.Broker, in.Prefix, in.Schemas())
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	for p, span := range after {
+		after[p] = kafka.Span{From: before[p].To, To: span.To}
+	}
+	matches := 0
+	err = in.KafkaConfig().Read(ctx, in.Topology.Name(schemas.TopicReconciliation), after, nil, func(rec *kgo.Record) (bool, error) {
+		values = append(values, rec.Value)
+		name, err := t.Codec.NameOf(rec.Value)
+		if err != nil || name != (&record.Finding{}).Name() {
+			return true, err
+		}
+		var f record.Finding
+		if err := t.Codec.Decode(rec.Value, &f); err != nil {
+			return false, err
+		}
+		if f.Type == "match" && f.State == "open" {
+			matches++
+		}
+		return true, nil
+	})
+	if want := s.lines - (s.lines+bare-1)/bare; err == nil && (matches < want-1 || matches > want) {
+		return nil, fmt.Errorf("the run made %d matches, want %d", matches, want)
+	}
+	return values, err
+}

@@ -1,0 +1,43 @@
+package matching
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/sinks/journal"
+	"quittance/test/servers"
+)
+
+// The role matches every line that has a reference, and the report has the numbers. What they are
+// is not judged: other tests use the machine.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "quittance-dev")
+	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "quittance/cmd/quittance-dev").CombinedOutput(); err != nil {
+		t.Fatalf("building: %v\n%s", err, text)
+	}
+	var out strings.Builder
+	err := Run(t.Context(), Config{Program: program, Lines: 1000, Daily: 200, Days: 5, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
+	line := func(lines, days int) string {
+		return fmt.Sprintf(`match lines=%d history_days=%d seconds=\d+\.\d peak_mb=[1-9]\d+ clickhouse_mb=[1-9]\d+ raw_seconds=\d+\.\d ratio=\S+\n`, lines, days)
+	}
+	want := "^" + line(1000, 3) + line(200, 3) + line(200, 5) + `match growth=\d+\.\d\d history_rows=2000\n$`
+	if !regexp.MustCompile(want).MatchString(out.String()) {
+		t.Errorf("it prints\n%s%v", out.String(), err)
+	}
+}
+
+func TestBars(t *testing.T) {
+	t.Parallel()
+	if err := check(result{took: maxRun, mb: maxMB}, maxGrowth); err != nil {
+		t.Error(err)
+	}
+	if err := check(result{took: maxRun + time.Second, mb: maxMB + 1}, maxGrowth+0.1); err == nil || strings.Count(err.Error(), "\n") != 2 {
+		t.Errorf("three bars are missed: %v", err)
+	}
+}

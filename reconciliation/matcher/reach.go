@@ -1,0 +1,159 @@
+package matcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"quittance/internal/registry"
+	"quittance/schemas"
+)
+
+// Rows of the history are found in two steps. The first reads only the columns of references, of
+// rows before the days that are read as a whole, without FINAL: it may find a row that does not
+// count. The second reads the rows that were found, by their ids. So the history costs a few bytes
+// for each row, and FINAL merges only days of rows that were found.
+
+// reach reads the older rows that share a reference with rows that are new, open, or older than
+// the days that were read as a whole. A waiting or matched row of those days needs no look-up: a
+// row that came later and shares its reference is looked up itself. It reports whether there were
+// references that were not looked up yet.
+func (r *run) reach(ctx context.Context) (bool, error) {
+	if r.first {
+		return false, nil // all rows are read
+	}
+	if !r.reachedFresh {
+		r.reachedFresh = true
+		query, args := r.freshRefs()
+		return true, r.found(ctx, query, args)
+	}
+	refs := r.reachable()
+	for _, some := range chunks(refs) {
+		if err := r.found(ctx, "SELECT arrayJoin("+list(some)+")", nil); err != nil {
+			return false, err
+		}
+	}
+	return len(refs) > 0, nil
+}
+
+// reachable returns the references that were not looked up yet of rows that are open or older
+// than the days that were read as a whole.
+func (r *run) reachable() (refs []string) {
+	ask := func(id string) {
+		for _, ref := range r.world.refs(id) {
+			if !r.world.asked[ref] {
+				r.world.asked[ref] = true
+				refs = append(refs, ref)
+			}
+		}
+	}
+	each := func(id string) {
+		if !r.inWindow(id) && !r.world.fresh[id] {
+			ask(id)
+		}
+	}
+	for id := range r.world.expected.ids() {
+		each(id)
+	}
+	for id := range r.world.settles.ids() {
+		each(id)
+	}
+	for id := range r.world.lines.ids() {
+		each(id)
+	}
+	for _, f := range r.world.open {
+		for _, id := range slices.Concat(f.Sources, f.Lines) {
+			ask(id)
+		}
+	}
+	return refs
+}
+
+// freshRefs returns a query of the references of the rows that no earlier run has read. ClickHouse
+// has them: sending a million of them back would take longer than the look-up.
+func (r *run) freshRefs() (query string, args []any) {
+	of, args := r.ofLines([]registry.StatementAccount{r.account})
+	parts := []string{"SELECT arrayJoin([operator_ref, payment_ref, notice_ref, batch]) AS ref FROM statement_lines WHERE " + of + " AND " + r.unreadLines([]registry.StatementAccount{r.account}) + " AND ref != ''"}
+	switch {
+	case r.account.Kind == registry.AccountBank && len(r.settling) > 0:
+		of, more := r.ofLines(r.settling)
+		parts, args = append(parts, "SELECT DISTINCT batch AS ref FROM statement_lines WHERE "+of+" AND "+r.unreadLines(r.settling)+" AND ref != ''"), append(args, more...)
+	case r.account.Kind != registry.AccountBank && len(r.whose) > 0:
+		of, more := r.ofExpected()
+		parts = append(parts, "SELECT arrayJoin(arrayConcat([operator_ref, payment_ref], notice_refs)) AS ref FROM expected_money WHERE "+of+" AND "+r.unread(schemas.TopicEvents, schemas.TopicCases)+" AND ref != ''")
+		args = append(args, more...)
+	}
+	return strings.Join(parts, " UNION ALL "), args
+}
+
+// found reads the older rows that have one of the references that a query returns.
+func (r *run) found(ctx context.Context, refs string, args []any) error {
+	if r.account.Kind == registry.AccountBank {
+		ids, err := r.olderLines(ctx, r.settling, []string{"batch"}, refs, args)
+		if err != nil {
+			return err
+		}
+		if err := r.readLinesByID(ctx, r.settling, r.world.settles, ids); err != nil {
+			return err
+		}
+	} else if err := r.foundExpected(ctx, refs, args); err != nil {
+		return err
+	}
+	own := []registry.StatementAccount{r.account}
+	ids, err := r.olderLines(ctx, own, []string{"operator_ref", "payment_ref", "notice_ref", "batch"}, refs, args)
+	if err != nil {
+		return err
+	}
+	return r.readLinesByID(ctx, own, r.world.lines, ids)
+}
+
+// foundExpected reads the older expected money that has one of the references that a query
+// returns.
+func (r *run) foundExpected(ctx context.Context, refs string, args []any) error {
+	if len(r.whose) == 0 {
+		return nil
+	}
+	of, more := r.ofExpected()
+	in := " IN (" + refs + ")"
+	ids, err := r.older(ctx, `SELECT DISTINCT concat(toString(local_date), '/', toString(entry_id)) FROM expected_money
+		WHERE `+of+" AND local_date < "+quote(r.firstDate().String())+" AND NOT "+r.unread(schemas.TopicEvents, schemas.TopicCases)+
+		" AND (operator_ref"+in+" OR payment_ref"+in+" OR arrayExists(ref -> ref"+in+", notice_refs))", slices.Concat(more, args, args, args))
+	if err != nil {
+		return err
+	}
+	return r.readExpectedByID(ctx, ids)
+}
+
+// olderLines returns the ids of older lines of accounts that have, in one of some columns, one of
+// the references that a query returns.
+func (r *run) olderLines(ctx context.Context, accounts []registry.StatementAccount, columns []string, refs string, args []any) ([]string, error) {
+	if len(accounts) == 0 {
+		return nil, nil
+	}
+	of, all := r.ofLines(accounts)
+	which := make([]string, len(columns))
+	for i, column := range columns {
+		which[i] = column + " IN (" + refs + ")"
+		all = append(all, args...)
+	}
+	return r.older(ctx, `SELECT DISTINCT concat(toString(local_day), '/', line_id, '#', lower(hex(content))) FROM statement_lines
+		WHERE `+of+" AND local_day < "+quote(r.horizon.String())+" AND NOT "+r.unreadLines(accounts)+" AND ("+strings.Join(which, " OR ")+")", all)
+}
+
+// older returns the ids that a query returns.
+func (r *run) older(ctx context.Context, query string, args []any) (ids []string, err error) {
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("looking up references: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("looking up references: %w", err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
