@@ -139,6 +139,7 @@ var words = map[string]func(operation.Args) string{
 	"period.statement_missing":    filled("no statement shows {day}; import it with `quittance statements import`. If the operator had none that day, a later statement must be imported and what is expected of that day be explained"),
 	"case.close_waits":            filled("a close of the account until {to}, proposed by {proposer}, waits in case {case}; approve it with `quittance cases approve {case}`, or end it with `quittance cases reject {case}`"),
 	"case.not_yours":              filled("the key in QUITTANCE_STAFF_KEY is of another agency; the agency's own staff or operations close its accounts"),
+	"chain.nothing":               filled("nothing is known by this name; give a payment reference, an operator's reference, an order, a due, or a line as `quittance cases show` names it"),
 	"case.closed":                 filled("the case was closed at {at}: {resolution}; a sum has one exit only"),
 	"case.no_break_to_match":      filled("{case} is no open break of the same account that you may see; name the cases of the other breaks, separated by commas: `quittance cases list --kind break --state open` shows them"),
 	"case.no_proposal":            filled("the case has no proposal that waits; `quittance cases propose` makes one"),
