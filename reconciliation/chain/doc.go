@@ -1,5 +1,6 @@
-// Package chain proves that a payment was part of a closed period. It is pure: rows in, a
-// root and proofs out; no I/O, no clock.
+// Package chain follows a sum of money from its due to the line of the bank (Find, which reads
+// ClickHouse), and proves that a payment was part of a closed period. The proof is pure: rows in,
+// a root and proofs out; no I/O, no clock.
 //
 // A Row has the ids of a due's hops: due, session, operator reference, transaction,
 // confirmation by the ERP, line of the operator, line of the bank. A period that is closed

@@ -1,0 +1,351 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// most is how many chains Find returns.
+const most = 20
+
+// Evidence is where a record of Kafka is that proves a hop.
+type Evidence struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+}
+
+// String returns the evidence as topic/partition@offset.
+func (e Evidence) String() string { return fmt.Sprintf("%s/%d@%d", e.Topic, e.Partition, e.Offset) }
+
+// Chain is what is known of one sum of money: what was due, the payment, what the ERP confirmed,
+// and the lines of statements that prove it.
+type Chain struct {
+	// Money is nil for a line that proves no payment.
+	Money *Money `json:"money"`
+	Items []Item `json:"items"`
+	// Operator are lines of the operator's, the acquirer's or the counters' account, Bank those of
+	// the bank's.
+	Operator []Line `json:"operator_lines"`
+	Bank     []Line `json:"bank_lines"`
+	// Breaks are the open breaks and proposals that the money and its lines are in.
+	Breaks []Break `json:"breaks"`
+}
+
+// Money is a row of expected_money. Amounts are minor units.
+type Money struct {
+	Row         string    `json:"row"` // as findings name it
+	Kind        string    `json:"kind"`
+	State       string    `json:"state"`
+	Withdrawn   bool      `json:"withdrawn"`
+	TenantID    string    `json:"tenant_id"`
+	Live        bool      `json:"livemode"`
+	SessionID   string    `json:"session_id"`
+	OrderID     string    `json:"order_id"`
+	PaymentRef  string    `json:"payment_ref"`
+	NoticeRefs  []string  `json:"notice_refs"`
+	OperatorRef string    `json:"operator_ref"`
+	OfferID     string    `json:"offer_id"`
+	ApprovedAt  time.Time `json:"approved_at"`
+	Gross       int64     `json:"gross"`
+	Fee         int64     `json:"fee"`
+	Currency    string    `json:"currency"`
+	Evidence    Evidence  `json:"evidence"`
+
+	entryID, collectionID string
+}
+
+// Item is a due of the payment with its confirmation to the agency's ERP.
+type Item struct {
+	Number      uint16 `json:"item"`
+	Due         string `json:"erp_due_ref"`
+	Transaction string `json:"transaction_id"`
+	NoticeRef   string `json:"notice_ref"`
+	Amount      int64  `json:"amount"`
+	// ConfirmedAt is when the ERP accepted it, and ConfirmedBy the event that says so; empty while
+	// it has not.
+	ConfirmedAt *time.Time `json:"confirmed_at"`
+	ConfirmedBy string     `json:"confirmed_by"`
+}
+
+// Line is a line of a statement, with the match that proves the money before it.
+type Line struct {
+	Row         string   `json:"row"` // as findings name it
+	Account     string   `json:"account"`
+	Day         string   `json:"day"`
+	Kind        string   `json:"kind"`
+	Amount      int64    `json:"amount"`
+	Fee         int64    `json:"fee"`
+	Currency    string   `json:"currency"`
+	OperatorRef string   `json:"operator_ref"`
+	PaymentRef  string   `json:"payment_ref"`
+	Batch       string   `json:"batch"`
+	StatementID string   `json:"statement_id"`
+	ImportID    string   `json:"import_id"`
+	FileLine    uint32   `json:"file_line"`
+	Evidence    Evidence `json:"evidence"`
+	// Match is empty for a line that no match in force has.
+	Match         string    `json:"match_id"`
+	Stage         string    `json:"stage"`
+	Key           string    `json:"key"`
+	MatchEvidence *Evidence `json:"match_evidence"`
+	// Closed is the last day of the period with which the match was closed; empty while it is
+	// open.
+	Closed string `json:"closed"`
+}
+
+// Break is an open break or proposal.
+type Break struct {
+	Account string `json:"account"`
+	Type    string `json:"type"`
+	Kind    string `json:"kind"`
+	Reason  string `json:"reason"`
+	Amount  int64  `json:"amount"`
+	CaseID  string `json:"case_id"`
+	// Lines are lines of statements in it, Sources the ids of its other rows.
+	Lines   []Line   `json:"lines"`
+	Sources []string `json:"sources"`
+}
+
+// Find returns the chains of a term: a due, an order, a session, a payment or notice reference, a
+// transaction, an operator's reference, or a line or a row as findings name it. It returns at most
+// 20. tenantID selects an agency; all when it is empty.
+func Find(ctx context.Context, conn driver.Conn, term, tenantID string) ([]Chain, error) {
+	f := finder{conn, tenantID}
+	money, err := f.money(ctx, `session_id = ? OR payment_ref = ? OR operator_ref = ? OR order_id = ? OR collection_id = ? OR has(notice_refs, ?)
+		OR concat(toString(local_date), '/', toString(entry_id)) = ? OR toString(entry_id) = ?
+		OR session_id IN (SELECT session_id FROM receipt_rows WHERE session_id != '' AND (erp_due_ref = ? OR transaction_id = ?))`, slices.Repeat([]any{term}, 10)...)
+	if err != nil {
+		return nil, err
+	}
+	var lines []Line
+	if len(money) == 0 {
+		if money, lines, err = f.ofLines(ctx, term); err != nil {
+			return nil, err
+		}
+	}
+	var out []Chain
+	for i := range money {
+		c := Chain{Money: &money[i]}
+		if err := f.follow(ctx, &c); err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	for _, l := range lines {
+		c := Chain{Operator: []Line{l}}
+		if c.Bank, err = f.proofs(ctx, []string{l.Row}); err != nil {
+			return nil, err
+		}
+		if c.Breaks, err = f.breaks(ctx, []string{l.Row}); err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// finder reads chains.
+type finder struct {
+	conn     driver.Conn
+	tenantID string
+}
+
+const lineRow = `concat(toString(local_day), '/', line_id, '#', lower(trim(LEADING '0' FROM hex(content))))`
+
+// money reads expected money that fulfils a condition.
+func (f *finder) money(ctx context.Context, which string, args ...any) (out []Money, err error) {
+	rows, err := f.conn.Query(ctx, `SELECT concat(toString(local_date), '/', toString(entry_id)), toString(any(kind)), toString(any(state)), max(withdrawn), toString(tenant_id), livemode, any(session_id), any(order_id), any(payment_ref), any(notice_refs),
+			any(operator_ref), toString(any(offer_id)), any(approved_at), argMin(gross, withdrawn), argMin(fee, withdrawn), toString(any(currency)), toString(argMin(source_topic, withdrawn)), argMin(source_partition, withdrawn), argMin(source_offset, withdrawn),
+			toString(entry_id), any(collection_id)
+		FROM expected_money FINAL WHERE (? = '' OR tenant_id = ?) AND (`+which+`) GROUP BY tenant_id, livemode, local_date, entry_id ORDER BY min(approved_at), entry_id LIMIT ?`,
+		append(append([]any{f.tenantID, f.tenantID}, args...), most)...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the money of a chain: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var m Money
+		if err := rows.Scan(&m.Row, &m.Kind, &m.State, &m.Withdrawn, &m.TenantID, &m.Live, &m.SessionID, &m.OrderID, &m.PaymentRef, &m.NoticeRefs, &m.OperatorRef, &m.OfferID, &m.ApprovedAt, &m.Gross, &m.Fee, &m.Currency,
+			&m.Evidence.Topic, &m.Evidence.Partition, &m.Evidence.Offset, &m.entryID, &m.collectionID); err != nil {
+			return nil, fmt.Errorf("reading the money of a chain: %w", err)
+		}
+		out = append(out, m)
+	}
+	return out, rows.Err()
+}
+
+// ofLines finds lines by a term. It returns the money that they prove, and the lines that prove
+// none.
+func (f *finder) ofLines(ctx context.Context, term string) (money []Money, alone []Line, err error) {
+	found, err := f.lines(ctx, `line_id = ? OR operator_ref = ? OR payment_ref = ? OR notice_ref = ? OR batch = ? OR concat(toString(account), '/', line_id) = ? OR `+lineRow+` = ?`, slices.Repeat([]any{term}, 7)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[string]bool{}
+	for _, l := range found {
+		sources, err := f.sources(ctx, l.Row)
+		if err != nil {
+			return nil, nil, err
+		}
+		var entries []string
+		for _, id := range sources {
+			if !seen[id] && !strings.Contains(id, "#") { // a line of an operator has a hash
+				entries = append(entries, id)
+			}
+			seen[id] = true
+		}
+		if len(entries) == 0 {
+			alone = append(alone, l)
+			continue
+		}
+		more, err := f.money(ctx, "has(?, concat(toString(local_date), '/', toString(entry_id)))", entries)
+		if err != nil {
+			return nil, nil, err
+		}
+		money = append(money, more...)
+	}
+	return money[:min(len(money), most)], alone, nil
+}
+
+// sources returns what the match in force of a line proves.
+func (f *finder) sources(ctx context.Context, row string) (out []string, err error) {
+	err = f.conn.QueryRow(ctx, `SELECT groupArrayArray(s) FROM (SELECT any(sources) AS s FROM matches WHERE (? = '' OR tenant_id = ?) AND has(lines, ?) GROUP BY finding_id, part HAVING argMax(state, source_offset) = 'open')`,
+		f.tenantID, f.tenantID, row).Scan(&out)
+	if err != nil {
+		return nil, fmt.Errorf("reading what a line proves: %w", err)
+	}
+	return out, nil
+}
+
+// lines reads lines that fulfil a condition.
+func (f *finder) lines(ctx context.Context, which string, args ...any) (out []Line, err error) {
+	rows, err := f.conn.Query(ctx, `SELECT `+lineRow+`, toString(account), toString(local_day), toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, batch, statement_id, import_id, source_line, source_partition, source_offset
+		FROM statement_lines FINAL WHERE (? = '' OR tenant_id = ?) AND (`+which+`) ORDER BY local_day, line_id LIMIT ?`, append(append([]any{f.tenantID, f.tenantID}, args...), most)...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the lines of a chain: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		l := Line{Evidence: Evidence{Topic: "reconciliation.statements"}}
+		if err := rows.Scan(&l.Row, &l.Account, &l.Day, &l.Kind, &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.Batch, &l.StatementID, &l.ImportID, &l.FileLine, &l.Evidence.Partition, &l.Evidence.Offset); err != nil {
+			return nil, fmt.Errorf("reading the lines of a chain: %w", err)
+		}
+		out = append(out, l)
+	}
+	return out, rows.Err()
+}
+
+// follow reads the hops after the money.
+func (f *finder) follow(ctx context.Context, c *Chain) (err error) {
+	if c.Items, err = f.items(ctx, c.Money); err != nil {
+		return err
+	}
+	if c.Operator, err = f.proofs(ctx, []string{c.Money.Row}); err != nil {
+		return err
+	}
+	all := []string{c.Money.Row}
+	for _, l := range c.Operator {
+		all = append(all, l.Row)
+	}
+	if c.Bank, err = f.proofs(ctx, all[1:]); err != nil {
+		return err
+	}
+	for _, l := range c.Bank {
+		all = append(all, l.Row)
+	}
+	c.Breaks, err = f.breaks(ctx, all)
+	return err
+}
+
+// items reads the dues of a payment and their confirmations.
+func (f *finder) items(ctx context.Context, m *Money) (out []Item, err error) {
+	if m.SessionID == "" {
+		return nil, nil
+	}
+	rows, err := f.conn.Query(ctx, `SELECT r.item, r.erp_due_ref, r.transaction_id, r.notice_ref, r.amount, minIf(j.occurred_at, j.event_id != ''), any(j.event_id)
+		FROM (SELECT DISTINCT item, erp_due_ref, transaction_id, notice_ref, amount FROM receipt_rows FINAL WHERE tenant_id = ? AND session_id = ? AND collection_id = ? AND movement != 'reversal') AS r
+		LEFT JOIN (SELECT occurred_at, event_id, if(detail['transaction_id'] = '', journal.transaction_id, detail['transaction_id']) AS of_transaction FROM journal WHERE tenant_id = ? AND session_id = ? AND event IN ('confirmation.accepted', 'confirmation.recorded')) AS j ON j.of_transaction = r.transaction_id
+		GROUP BY ALL ORDER BY r.item`, m.TenantID, m.SessionID, m.collectionID, m.TenantID, m.SessionID)
+	if err != nil {
+		return nil, fmt.Errorf("reading the dues of a chain: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var i Item
+		var at time.Time
+		if err := rows.Scan(&i.Number, &i.Due, &i.Transaction, &i.NoticeRef, &i.Amount, &at, &i.ConfirmedBy); err != nil {
+			return nil, fmt.Errorf("reading the dues of a chain: %w", err)
+		}
+		if i.ConfirmedBy != "" {
+			i.ConfirmedAt = &at
+		}
+		out = append(out, i)
+	}
+	return out, rows.Err()
+}
+
+// proofs returns the lines of the matches in force that have one of the rows as a source.
+func (f *finder) proofs(ctx context.Context, of []string) (out []Line, err error) {
+	if len(of) == 0 {
+		return nil, nil
+	}
+	rows, err := f.conn.Query(ctx, `SELECT m.id, m.stage, m.key, m.of_lines, m.partition, m.offset, toString(min(c.to_day)), countIf(c.close_id != '')
+		FROM (SELECT finding_id AS id, toString(any(stage)) AS stage, any(key) AS key, groupUniqArrayArray(lines) AS of_lines, any(source_partition) AS partition, max(source_offset) AS offset,
+				any(tenant_id) AS tenant, any(livemode) AS live, any(account) AS account, any(day) AS day
+			FROM matches WHERE (? = '' OR tenant_id = ?) AND finding_id IN (SELECT finding_id FROM matches WHERE hasAny(sources, ?)) GROUP BY finding_id HAVING argMax(state, source_offset) = 'open') AS m
+		LEFT JOIN (SELECT * FROM closes FINAL WHERE state = 'closed') AS c ON c.tenant_id = m.tenant AND c.livemode = m.live AND c.account = m.account AND c.to_day >= m.day AND c.source_offset > m.offset
+		GROUP BY ALL ORDER BY m.id`, f.tenantID, f.tenantID, of)
+	if err != nil {
+		return nil, fmt.Errorf("reading the matches of a chain: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		m := Line{MatchEvidence: &Evidence{Topic: "reconciliation.events"}}
+		var ids []string
+		var closes uint64
+		if err := rows.Scan(&m.Match, &m.Stage, &m.Key, &ids, &m.MatchEvidence.Partition, &m.MatchEvidence.Offset, &m.Closed, &closes); err != nil {
+			return nil, fmt.Errorf("reading the matches of a chain: %w", err)
+		}
+		if closes == 0 {
+			m.Closed = ""
+		}
+		lines, err := f.lines(ctx, "has(?, "+lineRow+")", ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range lines {
+			l.Match, l.Stage, l.Key, l.MatchEvidence, l.Closed = m.Match, m.Stage, m.Key, m.MatchEvidence, m.Closed
+			out = append(out, l)
+		}
+	}
+	return out, rows.Err()
+}
+
+// breaks returns the open breaks and proposals that have one of the rows.
+func (f *finder) breaks(ctx context.Context, of []string) (out []Break, err error) {
+	rows, err := f.conn.Query(ctx, `SELECT toString(any(account)), toString(any(type)), toString(any(kind)), toString(argMax(reason, source_offset)), any(amount), argMax(case_id, source_offset), groupUniqArrayArray(lines), groupUniqArrayArray(sources)
+		FROM breaks WHERE (? = '' OR tenant_id = ?) AND (hasAny(sources, ?) OR hasAny(lines, ?)) GROUP BY tenant_id, livemode, account, finding_id HAVING argMax(state, source_offset) = 'open' ORDER BY finding_id`, f.tenantID, f.tenantID, of, of)
+	if err != nil {
+		return nil, fmt.Errorf("reading the breaks of a chain: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var b Break
+		var lines []string
+		if err := rows.Scan(&b.Account, &b.Type, &b.Kind, &b.Reason, &b.Amount, &b.CaseID, &lines, &b.Sources); err != nil {
+			return nil, fmt.Errorf("reading the breaks of a chain: %w", err)
+		}
+		if b.Lines, err = f.lines(ctx, "has(?, "+lineRow+")", lines); err != nil {
+			return nil, err
+		}
+		slices.Sort(b.Sources)
+		out = append(out, b)
+	}
+	return out, rows.Err()
+}
