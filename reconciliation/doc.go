@@ -105,6 +105,10 @@
 // Sessions, payments and deliveries group the whole journal, also for one row, and are for
 // support. Cases groups the events of cases only.
 //
+// An agency's analyst (package internal/analysts) reads the rows of the agency. A new table
+// needs the column tenant_id and a place in analysts.Tables, a new view SQL SECURITY INVOKER and
+// a place in analysts.Views.
+//
 // Package internal/report has the reports of a month, and docs/analysts.md is the guide for
 // analysts.
 //

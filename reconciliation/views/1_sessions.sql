@@ -38,6 +38,7 @@ CREATE OR REPLACE VIEW sessions
     updated_at     DateTime64(3, 'UTC') COMMENT 'Time of the last event, UTC',
     sequence       Int64 COMMENT 'Number of the last event'
 )
+SQL SECURITY INVOKER
 AS
 WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies,

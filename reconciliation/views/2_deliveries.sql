@@ -23,6 +23,7 @@ CREATE OR REPLACE VIEW deliveries
     last_outcome_at  DateTime64(3, 'UTC') COMMENT 'Time of the last outcome, UTC',
     delivered_at     Nullable(DateTime64(3, 'UTC')) COMMENT 'When it was accepted, UTC; NULL if it was not'
 )
+SQL SECURITY INVOKER
 AS
 WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies,

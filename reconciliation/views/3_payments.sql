@@ -35,6 +35,7 @@ CREATE OR REPLACE VIEW payments
     reversed_by        String COMMENT 'Clerk or staff who recorded that the money was given back',
     reversed_at        Nullable(DateTime64(3, 'UTC')) COMMENT 'When the money was given back, UTC; NULL if it was not'
 )
+SQL SECURITY INVOKER
 AS
 SELECT
     s.session_id     AS session_id,

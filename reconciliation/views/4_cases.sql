@@ -33,6 +33,7 @@ CREATE OR REPLACE VIEW cases
     opened_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'UTC',
     closed_at           Nullable(DateTime64(3, 'UTC')) COMMENT 'UTC; NULL while the case is open'
 )
+SQL SECURITY INVOKER
 AS
 WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies,

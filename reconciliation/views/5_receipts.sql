@@ -35,6 +35,7 @@ CREATE OR REPLACE VIEW receipts
     recorded_by    LowCardinality(String) COMMENT 'Clerk who took or gave back cash, or staff who resolved the case',
     row_id         UUID COMMENT 'Id of the row'
 )
+SQL SECURITY INVOKER
 AS
 WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies,

@@ -5,6 +5,7 @@ CREATE OR REPLACE VIEW agencies
     slug      String COMMENT 'Short name of the agency in the registry, such as impots',
     name      String COMMENT 'Present name of the agency'
 )
+SQL SECURITY INVOKER
 AS
 SELECT
     n.tenant_id AS tenant_id,

@@ -20,6 +20,7 @@ CREATE OR REPLACE VIEW open_breaks
     case_id    String COMMENT 'Operator case in which people clear it up; empty for decide_approved, which has the case of its session',
     finding_id String COMMENT 'Id of the finding'
 )
+SQL SECURITY INVOKER
 AS
 WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies

@@ -20,6 +20,7 @@ CREATE OR REPLACE VIEW reconciliation_days
     open_found_amount       Int64 COMMENT 'Their gross sum, minor units',
     computed_at             DateTime64(3, 'UTC') COMMENT 'When the run of the matcher computed it, UTC'
 )
+SQL SECURITY INVOKER
 AS
 WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'agency') AS agencies

@@ -89,7 +89,7 @@ func (p Program) root() *cobra.Command {
 		}
 	}
 	add(groupRoles, roleCommands()...)
-	add(groupOperate, migrate(), seed(), p.doctor(), sessionsCommand(), keys(), cashinCommand(), clerks(), staff(), casesCommand(), apps(), origins(), mappings(), accounts(), statementsCommand(), periodsCommand(), chainCommand(), links(), endpoints(), erpCommand(), receiptsCommand(), deliveriesCommand(), replay(), rebuild(), reportCommand(), erase(), secrets(), acls())
+	add(groupOperate, migrate(), seed(), p.doctor(), sessionsCommand(), keys(), cashinCommand(), clerks(), staff(), casesCommand(), apps(), origins(), mappings(), accounts(), statementsCommand(), periodsCommand(), chainCommand(), links(), endpoints(), erpCommand(), receiptsCommand(), deliveriesCommand(), replay(), rebuild(), reportCommand(), analystsCommand(), erase(), secrets(), acls())
 	if len(p.Commands) > 0 {
 		root.AddGroup(&cobra.Group{ID: groupDevelop, Title: "To develop with it:"})
 		add(groupDevelop, p.Commands...)

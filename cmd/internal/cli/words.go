@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"quittance/internal/analysts"
 	"quittance/internal/deliveries"
 	"quittance/internal/form"
 	"quittance/internal/operation"
@@ -121,6 +122,13 @@ var words = map[string]func(operation.Args) string{
 	"key.too_many":                filled("{owner} has {keys} in force already, and {most} is the most; replace one with `quittance keys rotate KEY_ID --overlap 0`, or end one with `quittance keys revoke KEY_ID`"),
 	"key.unknown":                 filled("no key has the id {id}; `quittance keys list` shows them"),
 	"personal.phone_malformed":    filled("must be a phone number, such as \"+242 06 600 00 01\""),
+	analysts.CodeName:             filled("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
+	analysts.CodeNameTaken:        filled("ClickHouse has a user {name} that is no analyst of ours; choose another name"),
+	analysts.CodeOtherAgency:      filled("the analyst {name} reads the rows of {agency}; choose another name, or end that one with `quittance analysts revoke {name}`"),
+	analysts.CodeUnknown:          filled("there is no analyst {name}; `quittance analysts list` shows them"),
+	analysts.CodeNotAdministrator: filled("ClickHouse's user {user} may not make users and row policies; name an administrator in the address of --clickhouse (docs/analysts.md, \"Connecting\")"),
+	analysts.CodeSchema:           filled("ClickHouse's tables or views are not those of this build: {objects}; run `quittance migrate`"),
+	analysts.CodeUnprotected:      filled("ClickHouse does not apply the row policies as they were made, on {tables}; the analyst can read nothing. Check whether somebody changes policies at the same time, or whether several servers share no users, and try again"),
 	"period.changed":              filled("what people had approved has changed; propose the close again"),
 	"period.closed":               filled("the account is closed until {to} already; choose a later day"),
 	"period.day_malformed":        filled("must be a day, such as 2026-11-22"),

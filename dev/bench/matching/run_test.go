@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 	var out strings.Builder
 	err := Run(t.Context(), Config{Program: program, Lines: 1000, Daily: 200, Days: 5, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
 	line := func(lines, days int) string {
-		return fmt.Sprintf(`match lines=%d history_days=%d seconds=\d+\.\d peak_mb=[1-9]\d+ clickhouse_mb=[1-9]\d+ raw_seconds=\d+\.\d ratio=\S+\n`, lines, days)
+		return fmt.Sprintf(`match lines=%d history_days=%d seconds=\d+\.\d cpu_seconds=\d+\.\d peak_mb=[1-9]\d+ clickhouse_mb=[1-9]\d+ raw_seconds=\d+\.\d ratio=\S+\n`, lines, days)
 	}
 	want := "^" + line(1000, 3) + line(200, 3) + line(200, 5) + `match growth=\d+\.\d\d history_rows=2000\n$`
 	if !regexp.MustCompile(want).MatchString(out.String()) {

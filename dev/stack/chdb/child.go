@@ -3,6 +3,7 @@ package chdb
 import (
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -24,6 +26,7 @@ type childConfig struct {
 	Library string
 	Dir     string
 	MaxBody int64
+	Users   string
 }
 
 const listenerFD = 3
@@ -63,7 +66,11 @@ func child(text string, log *slog.Logger) error {
 		return err
 	}
 	loaded := time.Now()
-	engine, err := openEngine(lib, cfg.Dir)
+	config, err := writeUsers(cfg)
+	if err != nil {
+		return err
+	}
+	engine, err := openEngine(lib, cfg.Dir, config)
 	if err != nil {
 		return err
 	}
@@ -98,6 +105,27 @@ func child(text string, log *slog.Logger) error {
 	}
 	engine.close()
 	return nil
+}
+
+// writeUsers writes the configuration of users beside the data and returns the file that
+// names it; none if there is no such configuration.
+func writeUsers(cfg childConfig) (config string, err error) {
+	if cfg.Users == "" {
+		return "", nil
+	}
+	config, users := filepath.Join(cfg.Dir, "quittance-config.xml"), filepath.Join(cfg.Dir, "quittance-users.xml")
+	if err := os.WriteFile(users, []byte(cfg.Users), 0o600); err != nil {
+		return "", fmt.Errorf("writing the users: %w", err)
+	}
+	var path strings.Builder
+	if err := xml.EscapeText(&path, []byte(users)); err != nil {
+		return "", fmt.Errorf("writing the users: %w", err)
+	}
+	text := "<clickhouse><user_directories><users_xml><path>" + path.String() + "</path></users_xml></user_directories></clickhouse>"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("writing the users: %w", err)
+	}
+	return config, nil
 }
 
 // lockDir prevents a second engine on the folder; the library itself does not.

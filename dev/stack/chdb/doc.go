@@ -28,7 +28,7 @@
 // ClickHouse's own block compression (compress, decompress), external tables,
 // statements separated by semicolons. Request bodies may be gzip.
 //
-// There are no users and passwords. It listens on loopback, at the configured address, and
+// There are no users and passwords; Config.Users can restrict what queries see. It listens on loopback, at the configured address, and
 // refuses requests of web pages.
 //
 // DESIGN.md describes the internals.

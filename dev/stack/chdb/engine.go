@@ -72,6 +72,7 @@ func loadLibrary(path string) (*library, error) {
 type engine struct {
 	lib     *library
 	dir     string
+	config  string // path of a configuration; may be empty
 	version string
 
 	connecting sync.Mutex
@@ -84,8 +85,8 @@ type engine struct {
 // of a process replaces the handlers of nine signals, also that of SIGSEGV, without which a
 // nil dereference in Go would hang instead of panicking. Later connections replace none
 // (measured with 26.7.3).
-func openEngine(lib *library, dir string) (*engine, error) {
-	e := &engine{lib: lib, dir: dir}
+func openEngine(lib *library, dir, config string) (*engine, error) {
+	e := &engine{lib: lib, dir: dir, config: config}
 	before, err := saveActions()
 	if err != nil {
 		return nil, err
@@ -124,11 +125,14 @@ func (e *engine) open() (*session, error) {
 	e.connecting.Lock()
 	defer e.connecting.Unlock()
 	args := [][]byte{[]byte("clickhouse\x00"), []byte("--path=" + e.dir + "\x00")}
+	if e.config != "" {
+		args = append(args, []byte("--config-file="+e.config+"\x00"))
+	}
 	argv := make([]unsafe.Pointer, len(args)+1)
 	for i := range args {
 		argv[i] = unsafe.Pointer(&args[i][0])
 	}
-	holder := e.lib.connect(int32(len(args)), unsafe.Pointer(&argv[0])) //nolint:gosec // two arguments
+	holder := e.lib.connect(int32(len(args)), unsafe.Pointer(&argv[0])) //nolint:gosec // three arguments
 	runtime.KeepAlive(args)
 	if holder == nil {
 		return nil, fmt.Errorf("opening %s: the engine refused, its reason is in the log", e.dir)

@@ -32,6 +32,9 @@ type Config struct {
 	Addr string
 	// MaxBody is the largest request body in bytes; 1 GiB when zero.
 	MaxBody int64
+	// Users is ClickHouse's configuration of users in XML, for tests of rights and row
+	// policies. Queries run as its user default. When empty, that user may do everything.
+	Users string
 	// Log receives the child's log lines. Required.
 	Log *slog.Logger
 }
@@ -74,7 +77,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("starting ClickHouse: %w", err)
 	}
-	child, err := json.Marshal(childConfig{Library: cfg.Library, Dir: cfg.Dir, MaxBody: cmp.Or(cfg.MaxBody, 1<<30)})
+	child, err := json.Marshal(childConfig{Library: cfg.Library, Dir: cfg.Dir, MaxBody: cmp.Or(cfg.MaxBody, 1<<30), Users: cfg.Users})
 	if err != nil {
 		return nil, fmt.Errorf("starting ClickHouse: %w", err)
 	}

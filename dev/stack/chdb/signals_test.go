@@ -39,7 +39,7 @@ func victim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := openEngine(lib, os.Getenv(envVictim))
+	e, err := openEngine(lib, os.Getenv(envVictim), "")
 	if err != nil {
 		t.Fatal(err)
 	}
