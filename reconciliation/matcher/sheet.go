@@ -438,23 +438,29 @@ func (s *side) count(ids []string, sign int64, to *Count) error {
 
 // readOlder reads the amounts of rows that the close before knew.
 func (p *period) readOlder(ctx context.Context, sources, lines []string) error {
-	lineIDs := func(ids []string) string {
-		days, rest := dates(ids)
-		return in("local_day", "toDate", days) + " AND " + in("concat(line_id, '#', lower(hex(content)))", "", padded(rest))
+	ofLines := func(ids []string, accounts []registry.StatementAccount, amount string, s *side) error {
+		for _, some := range chunks(ids) {
+			days, rest := dates(some)
+			which := in("local_day", "toDate", days) + " AND " + in("concat(line_id, '#', lower(hex(content)))", "", padded(rest))
+			if err := p.readLinesOf(ctx, accounts, amount, which, s, s.older); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	if len(lines) > 0 {
-		if err := p.readLinesOf(ctx, []registry.StatementAccount{p.account}, "amount", lineIDs(lines), &p.lines, p.lines.older); err != nil {
+	if err := ofLines(lines, []registry.StatementAccount{p.account}, "amount", &p.lines); err != nil {
+		return err
+	}
+	if p.account.Kind == registry.AccountBank {
+		return ofLines(sources, p.settling, "net_amount", &p.sources)
+	}
+	for _, some := range chunks(sources) {
+		days, entries := dates(some)
+		if err := p.readExpectedOf(ctx, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries), p.sources.older); err != nil {
 			return err
 		}
 	}
-	switch {
-	case len(sources) == 0:
-		return nil
-	case p.account.Kind == registry.AccountBank:
-		return p.readLinesOf(ctx, p.settling, "net_amount", lineIDs(sources), &p.sources, p.sources.older)
-	}
-	days, entries := dates(sources)
-	return p.readExpectedOf(ctx, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries), p.sources.older)
+	return nil
 }
 
 // readBreaks counts the open breaks of days until the end of the period.
