@@ -12,7 +12,7 @@ import (
 	"quittance/reconciliation/match"
 )
 
-var payments = flag.Int("payments", 10_000, "payments of the simulated month")
+var payments = flag.Int("payments", 200_000, "payments of the simulated month")
 
 // oracle is a simulated month. It knows which line belongs to which payment, and what each
 // planted fault must become.
