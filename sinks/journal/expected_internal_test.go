@@ -36,14 +36,14 @@ func TestExpectedMoneyAddsUpToReceipts(t *testing.T) {
 		rows := map[uuid.UUID]journal.Expected{}
 		for _, e := range p.Events {
 			r := mapping.FromEvent(e)
-			money, err := fromMoney(r)
+			money, err := journal.ReceiptsOf(r)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, m := range money {
 				receipts[purse{m.TenantID, m.Account, m.Currency, m.Livemode}] += m.TotalAmount
 			}
-			list, err := toExpect(r)
+			list, err := journal.ExpectedOf(r)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -149,10 +149,10 @@ func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 			return out, err
 		}
 		out.entry = new(fromEvent(&e))
-		if out.receipts, err = fromMoney(&e); err != nil {
+		if out.receipts, err = journal.ReceiptsOf(&e); err != nil {
 			return out, err
 		}
-		if out.expected, err = toExpect(&e); err != nil {
+		if out.expected, err = journal.ExpectedOf(&e); err != nil {
 			return out, err
 		}
 		for i := range out.expected {
