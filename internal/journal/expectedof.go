@@ -80,7 +80,8 @@ func expectedOf(e checkout.Event, kind ExpectedKind, state ExpectedState, approv
 	s := e.Session
 	out := Expected{
 		Kind: kind, State: state, OccurredAt: e.OccurredAt, ApprovedAt: approved, LocalDate: localDate(approved),
-		TenantID: s.TenantID, ApplicationID: s.ApplicationID, Livemode: s.Live, SessionID: s.ID, OrderID: s.OrderID, PaymentRef: s.PaymentRef, NoticeRefs: []string{},
+		TenantID: s.TenantID, ApplicationID: s.ApplicationID, Livemode: s.Live, SessionID: s.ID, OrderID: s.OrderID, PaymentRef: s.PaymentRef,
+		NoticeRefs: []string{}, DueRefs: []string{}, TransactionIDs: []string{}, Amounts: []int64{},
 	}
 	if s.ID == "" {
 		out.Livemode, _ = strconv.ParseBool(e.Detail[checkout.DetailLive]) // our own text
@@ -117,9 +118,14 @@ func expectSession(e checkout.Event, kind ExpectedKind, state ExpectedState) ([]
 	}
 	out := expectCollection(e, kind, state, approved)
 	out.CaseID = e.Detail[checkout.DetailCaseID]
+	sign := int64(1)
 	if kind == ExpectedGivenBack {
+		sign = -1
 		out.Gross, out.Fee = -out.Gross, -out.Fee
 		out.Reason, out.Reference = string(s.ReversalReason), s.ReversalRef
+	}
+	for _, due := range s.Dues() {
+		out.DueRefs, out.TransactionIDs, out.Amounts = append(out.DueRefs, due.ERPDueRef), append(out.TransactionIDs, due.TransactionID), append(out.Amounts, sign*due.Amount)
 	}
 	return []Expected{out}, nil
 }

@@ -16,7 +16,9 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/reconciliation/chain"
 	"quittance/reconciliation/match"
+	"quittance/schemas"
 	"quittance/schemas/record"
 )
 
@@ -125,7 +127,11 @@ func (r *run) closeRecord(ctx context.Context, a approved) (*record.Close, error
 		CloseID: closeID(a), TenantID: a.key.AgencyID, Livemode: a.key.Live, Account: a.key.Code, FromDay: a.from, ToDay: a.to, State: journal.CloseRefused,
 		CaseID: a.caseID, Digest: a.digest, Rule: match.RuleVersion, Watermarks: map[string]string{}, Currency: r.account.Currency, At: r.at,
 	}
-	s, err := r.sheet(ctx, a.to)
+	p, err := r.period(ctx, a.to)
+	var tree *chain.Tree
+	if err == nil {
+		tree, err = p.chain(ctx)
+	}
 	var refused *operation.Error
 	switch {
 	case errors.As(err, &refused):
@@ -134,6 +140,7 @@ func (r *run) closeRecord(ctx context.Context, a approved) (*record.Close, error
 	case err != nil:
 		return nil, err
 	}
+	s := p.sheet
 	digest, err := s.Digest()
 	if err != nil {
 		return nil, err
@@ -144,8 +151,13 @@ func (r *run) closeRecord(ctx context.Context, a approved) (*record.Close, error
 	}
 	rec.State, rec.Previous, rec.Statements = journal.CloseClosed, s.Previous, s.Statements
 	for at, offset := range r.before {
+		if topic, _, _ := strings.Cut(at, "/"); topic == schemas.TopicReconciliation {
+			offset = r.marks[at] // after what the last run wrote
+		}
 		rec.Watermarks[at] = strconv.FormatInt(offset, 10)
 	}
+	rec.ChainVersion, rec.ChainRows, rec.ChainRoot = chain.Version, int64(tree.Size()), tree.Root().String() //nolint:gosec // a count
+	rec.MoneyOf, rec.Settling = r.moneyOf(), r.settlingCodes()
 	rec.SourcesStart, rec.SourcesNew, rec.SourcesMatched, rec.SourcesResolved, rec.SourcesEnd = s.Sources.Start.N, s.Sources.New.N, s.Sources.Matched.N, s.Sources.Resolved.N, s.Sources.End.N
 	rec.SourcesStartAmount, rec.SourcesNewAmount, rec.SourcesMatchedAmount, rec.SourcesResolvedAmount, rec.SourcesEndAmount = s.Sources.Start.Amount, s.Sources.New.Amount, s.Sources.Matched.Amount, s.Sources.Resolved.Amount, s.Sources.End.Amount
 	rec.LinesStart, rec.LinesNew, rec.LinesMatched, rec.LinesResolved, rec.LinesEnd = s.Lines.Start.N, s.Lines.New.N, s.Lines.Matched.N, s.Lines.Resolved.N, s.Lines.End.N

@@ -15,7 +15,9 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
+	"quittance/internal/registry"
 	"quittance/internal/statements/intake"
+	"quittance/reconciliation/audit"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -25,6 +27,11 @@ import (
 // covered stores a statement of days in Postgres, as an import does.
 func (o *office) covered(from, to time.Time, state string) (importID string) {
 	o.t.Helper()
+	return o.coveredOf("mtn", from, to, state)
+}
+
+func (o *office) coveredOf(account string, from, to time.Time, state string) (importID string) {
+	o.t.Helper()
 	importID = uuid.NewString()
 	f := intake.Facts{ID: "s" + importID, Page: 1, Last: true, From: from.In(wat).Format(time.DateOnly), To: to.In(wat).Format(time.DateOnly), Currency: "XAF", Digest: importID}
 	plan, err := json.Marshal(map[string]any{"statements": []intake.Facts{f}})
@@ -32,7 +39,7 @@ func (o *office) covered(from, to time.Time, state string) (importID string) {
 		o.t.Fatal(err)
 	}
 	o.house.Exec(o.t, `INSERT INTO statement_imports (id, agency_id, live, code, state, digest, size, profile, lines, partition, from_offset, plan, actor, imported_at)
-		VALUES ($1::text::uuid, $2, false, 'mtn', $3, $1::text, 1, 'mtn', 1, 0, 0, $4, 'test', now())`, importID, registries.AgencyA, state, plan)
+		VALUES ($1::text::uuid, $2, false, $5, $3, $1::text, 1, 'mtn', 1, 0, 0, $4, 'test', now())`, importID, registries.AgencyA, state, plan, account)
 	return importID
 }
 
@@ -61,7 +68,7 @@ func (o *office) approve(s *Sheet) (caseID string) {
 	o.n++
 	c := cases.Case{
 		Case: checkout.Case{ID: fmt.Sprint("case_close", o.n), Kind: cases.KindClose, OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test",
-		Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceLedger: "mtn", cases.EvidenceFrom: s.From, cases.EvidenceTo: s.To, cases.EvidenceDigest: digest},
+		Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceLedger: s.Account, cases.EvidenceFrom: s.From, cases.EvidenceTo: s.To, cases.EvidenceDigest: digest},
 	}
 	e := c.Exit(cases.Approved{CaseID: c.ID, Number: 1, Resolution: cases.ResolutionClose, Proposer: "A. Clerk", Decider: "B. Chief", DecidedAt: o.now})
 	o.produce(schemas.TopicCases, c.ID, mapping.FromEvent(e))
@@ -100,9 +107,10 @@ func (o *office) holds(to time.Time) {
 	if c.SourcesStart+c.SourcesNew-c.SourcesMatched-c.SourcesResolved != c.SourcesEnd || c.LinesStartAmount+c.LinesNewAmount-c.LinesMatchedAmount-c.LinesResolvedAmount != c.LinesEndAmount {
 		o.t.Errorf("the roll-forward does not hold: %+v", c)
 	}
-	if len(list) > 1 && (list[len(list)-2].SourcesEndAmount != c.SourcesStartAmount || list[len(list)-2].LinesEnd != c.LinesStart || list[len(list)-2].Digest != c.Previous) {
+	if len(list) > 1 && (list[len(list)-2].SourcesEndAmount != c.SourcesStartAmount || list[len(list)-2].LinesEnd != c.LinesStart || list[len(list)-2].Hash() != c.Previous) {
 		o.t.Errorf("%+v does not begin where the close before has ended", c)
 	}
+	o.proved(mtn)
 	_, _, w := o.full(mtn)
 	last := to.In(wat).Format(time.DateOnly)
 	settled := map[string]bool{}
@@ -133,6 +141,30 @@ func (o *office) holds(to time.Time) {
 	if got := (Count{c.LinesEnd, c.LinesEndAmount}); got != lines {
 		o.t.Errorf("until %s lines %+v are open, the close says %+v", last, lines, got)
 	}
+}
+
+func (o *office) book() *audit.Book {
+	o.t.Helper()
+	b, err := audit.Read(o.t.Context(), audit.Source{Kafka: o.kafka, Topology: o.topo, Codec: o.codec}, registries.AgencyA, false)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return b
+}
+
+// proved computes all closes of an account again, from Kafka, and checks that they hold.
+func (o *office) proved(key registry.StatementAccountKey) []audit.Close {
+	o.t.Helper()
+	list, err := o.book().Closes(key.Code)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for _, c := range list {
+		if len(c.Faults) > 0 || c.Unproved {
+			o.t.Errorf("close of %s until %s (unproved: %t): %q", key.Code, c.ToDay.Format(time.DateOnly), c.Unproved, c.Faults)
+		}
+	}
+	return list
 }
 
 // Random months with late rows are closed several times. Each close begins where the one before

@@ -149,6 +149,9 @@ func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 			return out, err
 		}
 		out.entry = new(fromEvent(&e))
+		if topic == schemas.TopicEvents { // an event of cases.events may be written twice
+			out.entry.SourcePartition, out.entry.SourceOffset = r.Partition, r.Offset
+		}
 		if out.receipts, err = journal.ReceiptsOf(&e); err != nil {
 			return out, err
 		}
