@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,23 +67,16 @@ func (b *Book) Closes(account string) ([]Close, error) {
 		if err != nil {
 			return nil, fmt.Errorf("close %s: %w", c.ID, err)
 		}
-		if len(out) > 0 {
-			if before := out[len(out)-1].Hash(); c.Previous != before {
-				closed.Faults = append(closed.Faults, fmt.Sprintf("it follows a close with the hash %s, the one before has %s", orNone(c.Previous), before))
-			}
-		} else if c.Previous != "" {
+		switch {
+		case closed.Unproved: // named the digest of the one before
+		case len(out) == 0 && c.Previous != "":
 			closed.Faults = append(closed.Faults, "it follows a close that Kafka does not have")
+		case len(out) > 0 && c.Previous != out[len(out)-1].Hash():
+			closed.Faults = append(closed.Faults, fmt.Sprintf("it follows a close with the hash %s, the one before has %s", cmp.Or(c.Previous, "none"), out[len(out)-1].Hash()))
 		}
 		out = append(out, closed)
 	}
 	return out, nil
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }
 
 // Accounts returns the accounts with closes, sorted.

@@ -123,7 +123,7 @@ func TestWhatACloseCovers(t *testing.T) {
 		t.Fatalf("%d rows", first.Rows)
 	}
 	rows := s.rowsOf(t, first, a)
-	if len(rows) != 2 || rows[0].Item != 1 || rows[0].Confirmation != "" || rows[1].Confirmation != "evt_1" || rows[1].Amount != 400 || rows[1].Due != "DUE1" || rows[1].OperatorLine != "mtn/"+la || rows[1].BankLine != "" {
+	if len(rows) != 2 || rows[0].Item != 1 || rows[0].Confirmation != "" || rows[1].Confirmation != "evt_1" || rows[1].Amount != 400 || rows[1].Due != "DUE1" || rows[1].OperatorLine != la || rows[1].BankLine != "" {
 		t.Errorf("%+v", rows)
 	}
 	if rows := s.rowsOf(t, first, b); rows[0].OperatorLine != "" { // its line is of a day that is open
@@ -135,7 +135,7 @@ func TestWhatACloseCovers(t *testing.T) {
 	s.match("banque", "p", journal.FindingOpen, 1, []string{la}, nil)
 	s.match("banque", "p", journal.FindingOpen, 2, []string{lb}, []string{"2026-11-02/PAYOUT#3"})
 	second := s.close(t, "mtn", 2)
-	if rows := s.rowsOf(t, second, b); second.Rows != 4 || len(rows) != 2 || rows[0].OperatorLine != "mtn/"+lb {
+	if rows := s.rowsOf(t, second, b); second.Rows != 4 || len(rows) != 2 || rows[0].OperatorLine != lb {
 		t.Errorf("%d rows, %+v", second.Rows, rows)
 	}
 	if rows := s.rowsOf(t, second, a); len(rows) != 0 {
@@ -144,7 +144,7 @@ func TestWhatACloseCovers(t *testing.T) {
 	settled := s.close(t, "banque", 2, "mtn")
 	for _, entry := range []string{a, b} {
 		rows := s.rowsOf(t, settled, entry)
-		if len(rows) != 2 || !strings.HasPrefix(rows[0].OperatorLine, "mtn/") || rows[0].BankLine != "banque/2026-11-02/PAYOUT#3" {
+		if len(rows) != 2 || rows[0].OperatorLine == "" || rows[0].BankLine != "2026-11-02/PAYOUT#3" {
 			t.Errorf("%+v", rows)
 		}
 	}

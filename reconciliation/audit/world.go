@@ -30,7 +30,7 @@ type world struct {
 	changed map[string]bool
 	// counts are the account's matches that the last close counts, by source.
 	counts map[string]*found
-	// proves are open matches of all accounts, by account and line.
+	// proves are open matches of all accounts, by line, whose id has the account.
 	proves map[string]*found
 }
 
@@ -83,8 +83,8 @@ func (w *world) take(f *fact) {
 	case f.withdrawn != nil:
 		w.gone[f.withdrawn] = true
 	case f.line != nil:
-		if name := chain.LineName(f.line.account, f.line.row); !w.known[name] {
-			w.known[name] = true
+		if !w.known[f.line.row] {
+			w.known[f.line.row] = true
 			w.lines = append(w.lines, f.line)
 		}
 	case f.confirmed != nil:
@@ -109,8 +109,8 @@ func (w *world) takeFinding(f *record.Finding) {
 	if f.State != journal.FindingOpen {
 		m.open = false
 		for _, l := range m.lines {
-			if at := chain.LineName(m.account, l); w.proves[at] == m {
-				delete(w.proves, at)
+			if w.proves[l] == m {
+				delete(w.proves, l)
 			}
 		}
 		return
@@ -124,7 +124,7 @@ func (w *world) takeFinding(f *record.Finding) {
 		m.day = max(m.day, id[:len(time.DateOnly)])
 	}
 	for _, l := range f.Lines {
-		w.proves[chain.LineName(m.account, l)] = m
+		w.proves[l] = m
 	}
 }
 
@@ -169,25 +169,23 @@ func (w *world) rows(c *journal.Close) map[string][]chain.Row {
 			w.put(out, row, w.counted(row), nil)
 			continue
 		}
-		for account := range settling {
-			if m := w.proves[chain.LineName(account, row)]; m != nil {
-				var bank []string
-				for _, l := range m.lines {
-					bank = append(bank, w.counted(l)...)
-				}
-				for _, source := range m.sources {
-					w.put(out, source, names(m.account, m.lines), bank)
-				}
+		if m := w.proves[row]; m != nil && settling[m.account] {
+			var bank []string
+			for _, l := range m.lines {
+				bank = append(bank, w.counted(l)...)
+			}
+			for _, source := range m.sources {
+				w.put(out, source, m.lines, bank)
 			}
 		}
 	}
 	return out
 }
 
-// counted returns the lines of the account that prove a source, as rows name them.
+// counted returns the lines of the account that prove a source.
 func (w *world) counted(source string) []string {
 	if m := w.counts[source]; m != nil {
-		return names(w.account, m.lines)
+		return m.lines
 	}
 	return nil
 }
@@ -197,12 +195,4 @@ func (w *world) put(out map[string][]chain.Row, row string, operator, bank []str
 	if e := w.entries[row]; e != nil && !w.gone[e] {
 		out[e.ID] = e.Rows(func(transaction string) string { return w.confirmed[transaction] }, operator, bank)
 	}
-}
-
-func names(account string, rows []string) []string {
-	out := make([]string, len(rows))
-	for i, row := range rows {
-		out[i] = chain.LineName(account, row)
-	}
-	return out
 }

@@ -33,8 +33,9 @@ type Row struct {
 	Amount   int64  `json:"amount"`
 	Gross    int64  `json:"gross"`
 	Currency string `json:"currency"`
-	// OperatorLine and BankLine are lines of statements: the account, a slash and the row as findings
-	// name it (LineName). Several, which only people can match, are separated by spaces.
+	// OperatorLine and BankLine are lines of statements, as findings name their rows: the day, the id
+	// with its account, and the hash of the content (journal.LineRow). Several, which only people can
+	// match, are separated by spaces.
 	OperatorLine string `json:"operator_line,omitempty"`
 	BankLine     string `json:"bank_line,omitempty"`
 }
@@ -70,10 +71,6 @@ func (e *Entry) Rows(confirmation func(transaction string) string, operatorLines
 	}
 	return out
 }
-
-// LineName returns the name of a line in rows: the code of its account, and the row as findings
-// name it.
-func LineName(account, row string) string { return account + "/" + row }
 
 func joined(lines []string) string {
 	lines = slices.Clone(lines)

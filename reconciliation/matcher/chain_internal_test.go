@@ -98,7 +98,8 @@ func TestCloseProved(t *testing.T) {
 	again := accepted
 	again.EventID, again.Type, again.Sequence = "evt_recorded", "confirmation.recorded", 5
 	o.produce(schemas.TopicEvents, registries.AgencyA, e, &accepted, &again)
-	o.pay(money{"A2", "P2", "", 3000, paid, false}) // has no line
+	unmatched := o.event(money{"A2", "P2", "", 3000, paid, false})
+	o.produce(schemas.TopicEvents, registries.AgencyA, unmatched)
 	first := o.line("mtn", paid, 5000, "A1", "", "")
 	first.Batch, first.Fee = "MTN-1", 50
 	entry := o.line("banque", paid, 4950, "", "", "")
@@ -109,6 +110,9 @@ func TestCloseProved(t *testing.T) {
 	}
 	o.runs(m, mtn)
 	o.full(mtn)
+	tooLate := *unmatched // above the watermark of the run
+	tooLate.EventID, tooLate.Type, tooLate.Sequence, tooLate.Detail = "evt_late", "confirmation.accepted", 4, map[string]string{"transaction_id": unmatched.Session.TransactionID}
+	o.produce(schemas.TopicEvents, registries.AgencyA, &tooLate)
 	for _, key := range []registry.StatementAccountKey{mtn, bank} {
 		o.runs(m, key)
 		o.full(key) // waits for the journal
@@ -133,9 +137,12 @@ func TestCloseProved(t *testing.T) {
 		if err != nil || len(proofs) != 1 {
 			t.Fatalf("%+v, %v", proofs, err)
 		}
+		if late, err := list[0].Proofs(book.Entries("A2")[0]); err != nil || key == mtn && (len(late) != 1 || late[0].Row.Confirmation != "" || late[0].Row.OperatorLine != "") {
+			t.Errorf("%+v, %v", late, err)
+		}
 		row := proofs[0].Row
 		if row.Item != 1 || row.Due != "DUE-1" || row.Transaction != "tx-1" || row.Confirmation != "evt_accepted" || row.Amount != 5000 || row.OperatorRef != "A1" || row.Session != e.SessionID ||
-			!strings.HasPrefix(row.OperatorLine, "mtn/"+paid.In(wat).Format(time.DateOnly)+"/"+first.LineID+"#") || strings.HasPrefix(row.BankLine, "banque/") != (key == bank) {
+			!strings.HasPrefix(row.OperatorLine, paid.In(wat).Format(time.DateOnly)+"/"+first.LineID+"#") || strings.Contains(row.BankLine, "/banque/") != (key == bank) {
 			t.Errorf("%s: %+v", key.Code, row)
 		}
 	}

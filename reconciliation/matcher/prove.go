@@ -29,7 +29,7 @@ func (p *period) chain(ctx context.Context) (*chain.Tree, error) {
 	lines := map[string][]string{} // of matches, whose parts have some each
 	for _, c := range p.matched {
 		if c.sign > 0 {
-			lines[c.id] = append(lines[c.id], names(p.account.Code, c.lines)...)
+			lines[c.id] = append(lines[c.id], c.lines...)
 		}
 	}
 	for _, c := range p.matched {
@@ -53,14 +53,6 @@ func (p *period) chain(ctx context.Context) (*chain.Tree, error) {
 		return nil, err
 	}
 	return chain.New(rows)
-}
-
-func names(account string, rows []string) []string {
-	out := make([]string, len(rows))
-	for i, row := range rows {
-		out[i] = chain.LineName(account, row)
-	}
-	return out
 }
 
 // settlingCodes returns the accounts that settle to the account of the run, sorted.
@@ -94,7 +86,6 @@ func (p *period) behind(ctx context.Context, touched map[string]bool, proofs map
 			if !slices.ContainsFunc(f.Lines, func(id string) bool { return touched[id] }) {
 				continue
 			}
-			f.Key = a.Code // whose lines they are
 			all = append(all, f)
 			for _, id := range f.Lines {
 				if !touched[id] {
@@ -107,7 +98,7 @@ func (p *period) behind(ctx context.Context, touched map[string]bool, proofs map
 		return err
 	}
 	for _, f := range all {
-		h := hops{operator: names(f.Key, f.Lines)}
+		h := hops{operator: f.Lines}
 		for _, id := range f.Lines {
 			h.bank = append(h.bank, proofs[id]...)
 		}
@@ -128,7 +119,7 @@ func (p *period) settledBefore(ctx context.Context, lines []string, proofs map[s
 		}
 		for _, f := range found {
 			for _, id := range f.Sources {
-				proofs[id] = names(p.account.Code, f.Lines)
+				proofs[id] = f.Lines
 			}
 		}
 	}
