@@ -134,6 +134,8 @@ func (e *Expected) Validate() error {
 		return fmt.Errorf("%w: expected money %s has no kind or state", ErrInvalidEntry, e.ID)
 	case e.SourceTopic == "" || e.Version != ExpectedVersion(e.SourceOffset):
 		return fmt.Errorf("%w: expected money %s of %q at %d has the version %d", ErrInvalidEntry, e.ID, e.SourceTopic, e.SourceOffset, e.Version)
+	case len(e.DueRefs) != len(e.Amounts) || len(e.TransactionIDs) != len(e.Amounts):
+		return fmt.Errorf("%w: expected money %s has %d amounts, %d transactions and %d references of dues", ErrInvalidEntry, e.ID, len(e.Amounts), len(e.TransactionIDs), len(e.DueRefs))
 	}
 	return validTimes(e.ID.String(), &e.ApprovedAt, &e.LocalDate, &e.OccurredAt)
 }

@@ -52,6 +52,13 @@ func TestExpectedMoneyAddsUpToReceipts(t *testing.T) {
 				if err := x.Validate(); err != nil {
 					t.Fatal(err)
 				}
+				dues := x.Fee
+				for _, amount := range x.Amounts {
+					dues += amount
+				}
+				if pays := x.State == journal.ExpectedCompleted || x.State == journal.ExpectedLate; len(x.Amounts) > 0 && dues != x.Gross || pays && len(x.Amounts) == 0 {
+					t.Fatalf("%s: dues of %d in %+v", e.Type, x.Amounts, x)
+				}
 				before, there := rows[x.ID]
 				switch {
 				case x.Withdrawn && !there && x.Kind == journal.ExpectedUndecided: // refused before, or withdrawn twice
