@@ -144,13 +144,22 @@ func (b *Base[A]) Token(ctx context.Context, a A) (string, error) {
 // token returns the held token or asks for one. All callers that wait share one
 // request: the end of one caller's context does not cancel it, its own time-out does.
 func (b *Base[A]) token(ctx context.Context, a A, m *merchant) (string, error) {
-	m.mu.Lock()
-	held := m.held
-	m.mu.Unlock()
-	if held.text != "" && b.Now().Before(held.until) {
-		return held.text, nil
+	held := func() string {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.held.text != "" && b.Now().Before(m.held.until) {
+			return m.held.text
+		}
+		return ""
+	}
+	if text := held(); text != "" {
+		return text, nil
 	}
 	result := m.flight.DoChan("token", func() (any, error) {
+		// A request that has ended since the first look has brought a token.
+		if text := held(); text != "" {
+			return text, nil
+		}
 		fresh, err := b.issue(context.WithoutCancel(ctx), a)
 		if err == nil {
 			m.mu.Lock()

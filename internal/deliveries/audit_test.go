@@ -19,7 +19,7 @@ import (
 func bench(t *testing.T) *deliverytest.Bench {
 	t.Helper()
 	return deliverytest.New(t, deliverytest.Servers{
-		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
+		Kafka: servers.Kafka(t), Postgres: servers.Migrated(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})
 }
 

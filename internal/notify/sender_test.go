@@ -25,10 +25,7 @@ import (
 func TestSenderRefuses(t *testing.T) {
 	t.Parallel()
 	codec := deliverytest.Codec(t, servers.SchemaRegistry(t))
-	dsn := servers.Postgres(t)
-	if err := postgres.Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	dsn := servers.Migrated(t)
 	pool, err := postgres.Open(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +95,7 @@ func TestSenderRefuses(t *testing.T) {
 func TestDestinations(t *testing.T) {
 	t.Parallel()
 	b := deliverytest.New(t, deliverytest.Servers{
-		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
+		Kafka: servers.Kafka(t), Postgres: servers.Migrated(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})
 	store, err := personal.New(personal.Config{Pool: b.Pool, Keys: secret.GenerateKeys(), Now: b.Now})
 	if err != nil {

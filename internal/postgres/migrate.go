@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,6 +43,26 @@ func Migrate(ctx context.Context, dsn string) error {
 		return fmt.Errorf("migrating Postgres: %w", err)
 	}
 	return nil
+}
+
+// Digest identifies the migrations that this program needs: it changes when one of them does.
+func Digest() (string, error) {
+	sum := sha256.New()
+	err := fs.WalkDir(embedded, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(embedded, path)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(sum, "%s %d\n%s", path, len(content), content)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("reading migrations: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Pending counts the migrations that this program needs and the database lacks. It

@@ -43,7 +43,7 @@ func (a *applications) set(id, url string) {
 func TestUnsignedWebhooks(t *testing.T) {
 	t.Parallel()
 	b := deliverytest.New(t, deliverytest.Servers{
-		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
+		Kafka: servers.Kafka(t), Postgres: servers.Migrated(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})
 	first, second, own := deliverytest.NewReceiver(t, "none"), deliverytest.NewReceiver(t, "none"), deliverytest.NewReceiver(t, "none")
 	apps := &applications{url: map[string]string{"with": first.URL + "/hook?k=v", "without": ""}}
@@ -97,7 +97,7 @@ func TestUnsignedWebhooks(t *testing.T) {
 func TestOwnAddressThatIsGone(t *testing.T) {
 	t.Parallel()
 	b := deliverytest.New(t, deliverytest.Servers{
-		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
+		Kafka: servers.Kafka(t), Postgres: servers.Migrated(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})
 	gone, good := deliverytest.NewReceiver(t, "none"), deliverytest.NewReceiver(t, "none")
 	apps := &applications{url: map[string]string{"app": ""}}
@@ -138,7 +138,7 @@ func TestOwnAddressThatIsGone(t *testing.T) {
 func TestCompletedEndsFailed(t *testing.T) {
 	t.Parallel()
 	b := deliverytest.New(t, deliverytest.Servers{
-		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
+		Kafka: servers.Kafka(t), Postgres: servers.Migrated(t), SchemaRegistry: servers.SchemaRegistry(t), Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})
 	partner := deliverytest.NewReceiver(t, "none")
 	apps := &applications{url: map[string]string{"app": ""}}

@@ -66,7 +66,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{cfg: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: partitions}, dsn: servers.Postgres(t)}
+	w := &world{cfg: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: partitions}, dsn: servers.Migrated(t)}
 	var err error
 	if w.client, err = w.cfg.Producer(); err != nil {
 		t.Fatal(err)
@@ -79,9 +79,6 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	if w.codec, err = schemas.NewCodec(t.Context(), &numbered{}, true); err != nil {
-		t.Fatal(err)
-	}
-	if err := postgres.Migrate(t.Context(), w.dsn); err != nil {
 		t.Fatal(err)
 	}
 	w.pool = openPool(t, w.dsn)

@@ -83,7 +83,7 @@ func (e *endpoints) Endpoint(id string) (registry.WebhookEndpoint, bool) {
 func bench(t testing.TB) *deliverytest.Bench {
 	t.Helper()
 	return deliverytest.New(t, deliverytest.Servers{
-		Kafka: servers.Kafka(t), Postgres: servers.Postgres(t), SchemaRegistry: servers.SchemaRegistry(t),
+		Kafka: servers.Kafka(t), Postgres: servers.Migrated(t), SchemaRegistry: servers.SchemaRegistry(t),
 		Prefix: servers.Prefix(t), Log: servers.Logger(t),
 	})
 }

@@ -193,10 +193,7 @@ func TestFifthOperator(t *testing.T) {
 func TestFifthOperatorInTheRegistry(t *testing.T) {
 	t.Parallel()
 	const agency = "018f0000-0000-7000-8000-000000000001"
-	dsn := servers.Postgres(t)
-	if err := postgres.Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	dsn := servers.Migrated(t)
 	pool, err := postgres.Open(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)

@@ -40,16 +40,90 @@ func Kafka(t testing.TB) string {
 // when the test ends, even if connections are still open.
 func Postgres(t testing.TB) string {
 	t.Helper()
-	server := postgres.addr(t)
-	name := "t_" + token()
-	admin(t, server, `CREATE DATABASE `+name)
-	t.Cleanup(func() { admin(t, server, `DROP DATABASE `+name+` WITH (FORCE)`) })
+	return create(t, postgres.addr(t), "template0")
+}
 
+// Migrated returns the URL of a database like that of Postgres, with the migrations applied.
+// It is a copy of a template, which costs a tenth of the migrations.
+func Migrated(t testing.TB) string {
+	t.Helper()
+	server := postgres.addr(t)
+	return create(t, server, migrated.of(t, server))
+}
+
+// migrated is the template that this process has made or found.
+var migrated knownTemplate
+
+type knownTemplate struct {
+	mu   sync.Mutex
+	name string
+}
+
+func (k *knownTemplate) of(t testing.TB, server string) string {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.name == "" {
+		k.name = template(t, server)
+	}
+	return k.name
+}
+
+// template returns the name of a database of the server that has the migrations applied.
+// Test binaries that share the server share it. The first one makes it while the others wait.
+func template(t testing.TB, server string) string {
+	t.Helper()
+	digest, err := migrations.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "migrated_" + digest[:16]
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		t.Fatalf("servers: connecting to PostgreSQL: %v", err)
+	}
+	defer func() { _ = conn.Close(ctx) }() // ends the lock
+	var exists bool
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext($1))`, name); err != nil {
+		t.Fatalf("servers: waiting for the template: %v", err)
+	}
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&exists); err != nil {
+		t.Fatalf("servers: looking for the template: %v", err)
+	}
+	if exists {
+		return name
+	}
+	// The last step gives the template its name, so that an interrupted one is not used.
+	unfinished := "unfinished_" + token()
+	admin(t, server, `CREATE DATABASE `+unfinished)
+	if err := migrations.Migrate(ctx, address(t, server, unfinished)); err != nil {
+		t.Fatal(err)
+	}
+	// A database with connections cannot be copied. Autovacuum is a connection too.
+	admin(t, server, `ALTER DATABASE `+unfinished+` ALLOW_CONNECTIONS false`)
+	admin(t, server, `ALTER DATABASE `+unfinished+` RENAME TO `+name)
+	return name
+}
+
+// create returns the URL of a copy of a database, which is dropped when the test ends.
+func create(t testing.TB, server, template string) string {
+	t.Helper()
+	name := "t_" + token()
+	admin(t, server, `CREATE DATABASE `+name+` TEMPLATE `+template+` STRATEGY FILE_COPY`)
+	t.Cleanup(func() { admin(t, server, `DROP DATABASE `+name+` WITH (FORCE)`) })
+	return address(t, server, name)
+}
+
+// address returns the URL of a database of the server.
+func address(t testing.TB, server, database string) string {
+	t.Helper()
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatalf("servers: the address of the PostgreSQL server is not a URL") // err contains the password
 	}
-	u.Path = "/" + name
+	u.Path = "/" + database
 	return u.String()
 }
 
@@ -75,10 +149,7 @@ func SchemaRegistry(t testing.TB) string {
 // the test ends.
 func Database(t testing.TB) (dsn string, pool *pgxpool.Pool) {
 	t.Helper()
-	dsn = Postgres(t)
-	if err := migrations.Migrate(t.Context(), dsn); err != nil {
-		t.Fatal(err)
-	}
+	dsn = Migrated(t)
 	pool, err := migrations.Open(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +184,11 @@ func Prefix(t testing.TB) string {
 // promise it.
 func Dir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quittance-test-") //nolint:usetesting // other users cannot enter t.TempDir
+	base, err := Folder()
+	if err != nil {
+		t.Fatalf("servers: making a folder: %v", err)
+	}
+	dir, err := os.MkdirTemp(base, "test-") //nolint:usetesting // other users cannot enter t.TempDir
 	if err != nil {
 		t.Fatalf("servers: making a folder: %v", err)
 	}
@@ -177,10 +252,10 @@ var (
 	schemaRegistry = &lazy{name: "a schema registry", env: "QUITTANCE_TEST_SCHEMA_REGISTRY", start: StartSchemaRegistry}
 )
 
-// Folder returns the temporary folder of this process's servers, the same at every call.
-// Other users may enter it. It is removed after this process ends, also after a kill.
+// Folder returns the temporary folder of this process's servers, the same at every call. It
+// is in memory if there is enough of it. Other users may enter it. It is removed after this process ends, also after a kill.
 var Folder = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "quittance-testenv-")
+	dir, err := os.MkdirTemp(dataFolder(), "quittance-testenv-")
 	if err != nil {
 		return "", err
 	}
