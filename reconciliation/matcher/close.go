@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"quittance/checkout"
 	"quittance/internal/cases"
@@ -28,8 +29,8 @@ type approved struct {
 	caseID, from, to, digest string
 }
 
-// closeApproved carries out the closes that people have approved. One that fails is tried again at
-// the next look.
+// closeApproved carries out the closes that people have approved. One that fails is tried again a
+// minute later.
 func (m *Matcher) closeApproved(ctx context.Context) error {
 	list, err := m.approvedCloses(ctx)
 	if err != nil {
@@ -38,6 +39,9 @@ func (m *Matcher) closeApproved(ctx context.Context) error {
 	for _, a := range list {
 		if ctx.Err() != nil {
 			return nil
+		}
+		if m.rests(a.key) {
+			continue
 		}
 		agency, _ := m.cfg.Registry.Agency(a.key.AgencyID)
 		about := []slog.Attr{slog.String("agency", agency.Slug), slog.String("mode", registry.Mode(a.key.Live)), slog.String("account", a.key.Code), slog.String("to", a.to), slog.String("case", a.caseID)}
@@ -49,8 +53,14 @@ func (m *Matcher) closeApproved(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil || err == nil && !ran:
 		case err != nil:
+			m.failed[a.key] = time.Now()
+			m.runs.WithLabelValues(outcomeFailed).Inc()
 			m.cfg.Log.LogAttrs(ctx, slog.LevelError, "a close that people have approved failed and is tried again", append(about, slog.Any("error", err))...)
-		case closed != nil:
+		default:
+			delete(m.failed, a.key)
+			if closed == nil {
+				continue
+			}
 			m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "a close was carried out", append(about, slog.String("state", closed.State), slog.String("reason", closed.Reason))...)
 		}
 	}

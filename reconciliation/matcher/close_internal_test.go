@@ -293,6 +293,13 @@ func TestCloseRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	failing, tries := o.matcher(), 0
+	failing.killed = func(step) bool { tries++; return true }
+	for range 2 { // the second look comes before the minute is over
+		if err := failing.closeApproved(t.Context()); err != nil || tries != 1 || len(failing.failed) != 1 {
+			t.Fatalf("%d tries of a close that fails, %d accounts failing, %v", tries, len(failing.failed), err)
+		}
+	}
 	o.look(m)
 	o.look(o.matcher())
 	list := o.closes()
