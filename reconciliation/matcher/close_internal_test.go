@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
 	"quittance/internal/cases"
@@ -363,4 +364,84 @@ func TestCloseCorrected(t *testing.T) {
 	o.approve(s)
 	o.look(m)
 	o.holds(paid.AddDate(0, 0, 1))
+}
+
+// A finding with rows of two periods counts in the second, also if it was explained before the first
+// was closed, and if it has so many rows that it has several parts. References may have any character.
+func TestCloseAcross(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	first := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC) // 23:00 on the account
+	next := first.Add(2 * time.Hour)
+	o.now = first.AddDate(0, 0, 3)
+	const odd = "R?1 $1 @x {a:String} 'q' \\"
+	o.pay(money{odd, "", "", 500, first, false}, money{"B1", "", "", 70, first, false})
+	o.lines(o.line("mtn", next, 400, odd, "", ""), o.line("mtn", first, 70, "B1", "", ""))
+	batch := make([]*record.StatementLine, 0, partSize+10)
+	for i := range partSize + 10 {
+		at := first
+		if i < 5 {
+			at = next
+		}
+		l := o.line("guichets", at, 10, fmt.Sprint("C", i), "", "")
+		l.Batch = "BIG"
+		batch = append(batch, l)
+	}
+	entry := o.line("banque", next, int64(10*len(batch)), "", "", "")
+	entry.Kind, entry.Batch = "entry", "BIG"
+	o.manyLines(append(batch, entry))
+	o.covered(first, next, "accepted")
+	o.coveredOf("banque", first, next, "accepted")
+	o.look(m)
+	if s := o.runs(m, bank); len(s.Matches) != 1 {
+		t.Fatalf("%d matches", len(s.Matches))
+	}
+	var id string
+	if err := o.conn.QueryRow(t.Context(), "SELECT case_id FROM open_breaks WHERE type = 'break' AND kind = 'amount'").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	o.agree(cases.Case{Case: checkout.Case{ID: id, Kind: cases.KindBreak, Amount: -100, Currency: "XAF", OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID}}, cases.ResolutionExplain, "ref")
+	o.look(m)
+	o.runs(m, bank)
+	o.full(bank) // waits for the journal
+	s, err := o.sheet(m, first)
+	if want := (Roll{New: Count{2, 570}, Matched: Count{1, 70}, End: Count{1, 500}}); err != nil || s.Sources != want || s.Lines.Resolved.N != 0 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	o.approve(s)
+	o.look(m)
+	o.holds(first)
+	s, err = o.sheet(m, next)
+	if err != nil || s.Sources.Resolved != (Count{1, 500}) || s.Lines.Resolved != (Count{1, 400}) || s.Sources.End.N != 0 || s.Lines.End.N != 0 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	o.approve(s)
+	o.look(m)
+	o.holds(next)
+	s, err = m.Sheet(t.Context(), bank, first.In(wat).Format(time.DateOnly))
+	if err != nil || s.Sources.Matched.N != 0 || s.Sources.New.N != partSize+6 { // with the line of B1
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if s, err = m.Sheet(t.Context(), bank, next.In(wat).Format(time.DateOnly)); err != nil || s.Sources.Matched.N != partSize+10 || s.Lines.Matched.N != 1 || s.Lines.End.N != 0 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+}
+
+// manyLines writes lines in one go.
+func (o *office) manyLines(all []*record.StatementLine) {
+	o.t.Helper()
+	list := make([]*kgo.Record, len(all))
+	for i, l := range all {
+		value, err := o.codec.Encode(l)
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		key := keyOf(registry.StatementAccountKey{AgencyID: l.TenantID, Code: l.Account})
+		list[i] = &kgo.Record{Topic: o.kafka.Prefix + schemas.TopicStatements, Partition: o.topo.Partition(schemas.TopicStatements, key), Key: []byte(key), Value: value}
+	}
+	if err := o.cl.ProduceSync(o.t.Context(), list...).FirstErr(); err != nil {
+		o.t.Fatal(err)
+	}
 }

@@ -124,8 +124,10 @@ func list(texts []string) string {
 	return "splitByChar('\\n', " + quote(strings.Join(texts, "\n")) + ")"
 }
 
+// quote returns a text as a literal. It escapes also what clickhouse-go takes for an argument: a
+// reference of an operator may have any character.
 func quote(text string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "'"
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "?", `\x3f`, "$", `\x24`, "@", `\x40`, "{", `\x7b`).Replace(text) + "'"
 }
 
 // in returns the condition that an expression is one of the texts, which a function converts

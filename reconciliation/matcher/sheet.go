@@ -317,9 +317,12 @@ type change struct {
 }
 
 // changes reads the findings of a table that have come into a state since the close before, or
-// left it. A withdrawn payment ends an explanation.
+// left it. A withdrawn payment ends an explanation. A finding is of the last day of all its rows,
+// also if it has parts.
 func (p *period) changes(ctx context.Context, table, state, which string) (out []change, err error) {
-	touched := fmt.Sprintf("source_offset >= %d OR day > %s OR %t", p.offset, quote(cmp.Or(p.closed, beginning)), p.closed == "")
+	closed := quote(cmp.Or(p.closed, beginning))
+	// The day of a break is its first one.
+	touched := fmt.Sprintf("source_offset >= %d OR arrayExists(row -> left(row, 10) > %s, arrayConcat(sources, lines))", p.offset, closed)
 	if len(p.sources.withdrawn) > 0 {
 		touched += " OR hasAny(sources, " + list(slices.Collect(maps.Keys(p.sources.withdrawn))) + ")"
 	}
@@ -327,34 +330,55 @@ func (p *period) changes(ctx context.Context, table, state, which string) (out [
 	mine := fmt.Sprintf("tenant_id = %s AND livemode = %t AND account = %s AND source_offset < %d", quote(p.account.AgencyID), p.account.Live, quote(p.account.Code), p.marks[at])
 	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT finding_id, part, any(sources), any(lines), argMax(state, source_offset) = ?, argMaxIf(state, source_offset, source_offset < ?) = ?
 		FROM `+table+` FINAL WHERE `+mine+" AND "+which+` AND finding_id IN (SELECT finding_id FROM `+table+" WHERE "+mine+" AND ("+touched+`))
-		GROUP BY finding_id, part`, state, p.offset, state)
+		GROUP BY finding_id, part ORDER BY finding_id, part`, state, p.offset, state)
 	if err != nil {
 		return nil, fmt.Errorf("reading the findings of a period: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
+	var parts []change // of a finding
+	var now, was uint8
+	finish := func() {
+		if len(parts) == 0 {
+			return
+		}
+		day, withdrawn := "", false
+		for _, c := range parts {
+			if len(c.sources)+len(c.lines) > 0 { // a part may have only rows that were not taken
+				day = max(day, lastDay(c.sources, c.lines))
+			}
+			withdrawn = withdrawn || slices.ContainsFunc(c.sources, func(id string) bool { return p.sources.withdrawn[id] })
+		}
+		counted := was != 0 && p.closed != "" && day <= p.closed
+		holds := now != 0 && !withdrawn && day <= p.sheet.To
+		if counted && !(now != 0 && !withdrawn) {
+			p.sheet.Corrections++
+		}
+		for _, c := range parts {
+			switch {
+			case holds && !counted:
+				c.sign = 1
+			case counted && !holds:
+				c.sign = -1
+			default:
+				continue
+			}
+			out = append(out, c)
+		}
+	}
 	for rows.Next() {
 		var part uint32
 		var c change
-		var now, was uint8
-		if err := rows.Scan(&c.id, &part, &c.sources, &c.lines, scanBool{&now}, scanBool{&was}); err != nil {
+		var isNow, wasIt uint8
+		if err := rows.Scan(&c.id, &part, &c.sources, &c.lines, scanBool{&isNow}, scanBool{&wasIt}); err != nil {
 			return nil, fmt.Errorf("reading the findings of a period: %w", err)
 		}
-		day := lastDay(c.sources, c.lines)
-		counted := was != 0 && p.closed != "" && day <= p.closed
-		holds := now != 0 && !slices.ContainsFunc(c.sources, func(id string) bool { return p.sources.withdrawn[id] })
-		switch {
-		case holds && day <= p.sheet.To && !counted:
-			c.sign = 1
-		case !holds && counted:
-			c.sign = -1
-			if part == 1 {
-				p.sheet.Corrections++
-			}
-		default:
-			continue
+		if len(parts) > 0 && parts[0].id != c.id {
+			finish()
+			parts = nil
 		}
-		out = append(out, c)
+		parts, now, was = append(parts, c), isNow, wasIt
 	}
+	finish()
 	return out, rows.Err()
 }
 
