@@ -384,7 +384,7 @@ func (b *board) finish() Result {
 		if b.done[t] {
 			continue
 		}
-		kind, reason := BreakUnmatchedLine, "no receipt fits the line"
+		kind, reason := BreakUnmatchedLine, "nothing that is expected fits the line"
 		if b.targets[t].charge {
 			kind, reason = BreakFee, "a charge that belongs to no payment"
 		}

@@ -29,7 +29,8 @@ type batch struct {
 }
 
 // Run matches each batch with a line of the bank. Lines without a batch id are gathered by
-// the cut-off window of their account and proposed. The error is ErrConflict.
+// the cut-off window of their account and proposed, or are a break if the amounts differ a little. The
+// error is ErrConflict.
 func (in Settlements) Run() (Result, error) {
 	same := func(a, b *Line) bool { return *a == *b }
 	id := func(l *Line) string { return l.ID }
@@ -62,7 +63,38 @@ func (in Settlements) Run() (Result, error) {
 		return n, len(n.sources) > 0
 	})
 	board.near(StageWindow, in.Rules.Grace)
+	board.short(in.Rules.Grace)
 	return board.finish(), nil
+}
+
+// shortest is the part of a batch by which a payout without a batch id may differ from it, and still be
+// taken for its payout: a tenth.
+const shortest = 10
+
+// short makes a break of a batch and a line of the bank that name no batch of each other, if each is the
+// only one near the other and their amounts differ by a tenth at most. So a payout that is a franc short
+// shows the difference and both sides, and not two sums that people must find and compare.
+func (b *board) short(late Day) {
+	g := newGroups(b)
+	for t := range int32(len(b.targets)) { //nolint:gosec // bounded by the rows
+		target := &b.targets[t]
+		if b.done[t] || b.named[t] || !target.pairable || target.charge {
+			continue
+		}
+		for s := range int32(len(b.sources)) { //nolint:gosec // as above
+			source := &b.sources[s]
+			off := target.amount - source.amount
+			if b.free(s) && !source.undecided && source.currency == target.currency && source.day <= target.day && target.day-source.day <= late &&
+				source.amount > 0 && max(off, -off) <= source.amount/shortest {
+				g.join(t, s)
+			}
+		}
+	}
+	g.each(func(sources, targets []int32) {
+		if len(sources) == 1 && len(targets) == 1 {
+			b.breaks(BreakAmount, StageWindow, "the payout differs from the lines of its cut-off window", ActionExplain, sources, targets, nil)
+		}
+	})
 }
 
 // cancelled takes the batches whose lines cancel each other out: no bank pays nothing.

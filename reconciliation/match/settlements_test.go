@@ -32,6 +32,7 @@ func TestSettlements(t *testing.T) {
 	}
 	late := line("z", "", 700, 0)
 	late.At = at("18:00")
+	before := func(l match.Line) match.Line { l.Day = d; return l }
 	closed := func(l match.Line) match.Line { l.Closed = true; return l }
 	two := []match.Line{line("a", "B", 1000, 10), line("b", "B", 500, 5)}
 	for _, test := range []struct {
@@ -48,6 +49,11 @@ func TestSettlements(t *testing.T) {
 		{"a named line never tries the window", append([]match.Line{line("c", "", 300, 0)}, two...), []match.Line{bank("k", "B", 300)}, "amount! a+b=k; missing_line! c="},
 		{"without a batch id", []match.Line{line("a", "", 1000, 10), late}, []match.Line{bank("k", "", 990)}, "match? a=k; waiting z"},
 		{"the bank gives no batch id", two, []match.Line{bank("k", "", 1485)}, "match? a+b=k"},
+		{"a window one franc short", []match.Line{line("a", "", 1000, 10), late}, []match.Line{bank("k", "", 989)}, "amount! a=k; waiting z"},
+		{"a batch that the bank does not name, a tenth short", two, []match.Line{bank("k", "", 1337)}, "amount! a+b=k"},
+		{"more than a tenth short", two, []match.Line{bank("k", "", 1336)}, "missing_line! a+b=; unmatched_line! =k"},
+		{"two that may be short", []match.Line{line("a", "", 700, 0), late}, []match.Line{bank("k", "", 699)}, "missing_line! a=; unmatched_line! =k; waiting z"},
+		{"a line before its window", []match.Line{late}, []match.Line{before(bank("k", "", 699))}, "unmatched_line! =k; waiting z"},
 		{"two windows of one sum", []match.Line{line("a", "", 700, 0), late}, []match.Line{bank("k", "", 700)}, "unmatched_line! a+z=k"},
 		{"a charge of the bank", nil, []match.Line{bank("k", "", -50)}, "unmatched_line! =k"},
 		{"cancelled out", []match.Line{line("a", "B", 100, 0), line("b", "B", -100, 0)}, nil, "batch a+b="},
