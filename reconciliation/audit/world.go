@@ -138,11 +138,12 @@ func (w *world) rows(c *journal.Close) map[string][]chain.Row {
 		}
 		return e.day <= to
 	})
-	w.lines = slices.DeleteFunc(w.lines, func(l *line) bool {
+	w.lines = slices.DeleteFunc(w.lines, func(l *line) bool { // an account may begin to settle later
 		if l.day <= to && settling[l.account] {
 			touched[l.row] = true
+			return true
 		}
-		return l.day <= to
+		return false
 	})
 	for id := range w.changed {
 		m := w.matches[id]

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -76,6 +77,8 @@ type Item struct {
 // Line is a line of a statement, with the match that proves the money before it.
 type Line struct {
 	Row         string   `json:"row"` // as findings name it
+	TenantID    string   `json:"tenant_id"`
+	Live        bool     `json:"livemode"`
 	Account     string   `json:"account"`
 	Day         string   `json:"day"`
 	Kind        string   `json:"kind"`
@@ -139,10 +142,11 @@ func Find(ctx context.Context, conn driver.Conn, term, tenantID string) ([]Chain
 	}
 	for _, l := range lines {
 		c := Chain{Operator: []Line{l}}
-		if c.Bank, err = f.proofs(ctx, []string{l.Row}); err != nil {
+		of := owner{l.TenantID, l.Live}
+		if c.Bank, err = f.proofs(ctx, of, []string{l.Row}); err != nil {
 			return nil, err
 		}
-		if c.Breaks, err = f.breaks(ctx, []string{l.Row}); err != nil {
+		if c.Breaks, err = f.breaks(ctx, of, []string{l.Row}); err != nil {
 			return nil, err
 		}
 		out = append(out, c)
@@ -155,6 +159,18 @@ type finder struct {
 	conn     driver.Conn
 	tenantID string
 }
+
+// owner is whose rows belong to a chain. Rows of test and live money, and of several agencies, may have
+// the same names. The agency is empty for money of no known session.
+type owner struct {
+	tenant string
+	live   bool
+}
+
+// owned is the condition that a row is of an owner, whose args are its arguments.
+const owned = "(? = '' OR tenant_id = ?) AND livemode = ?"
+
+func (o owner) args(more ...any) []any { return append([]any{o.tenant, o.tenant, o.live}, more...) }
 
 const lineRow = `concat(toString(local_day), '/', line_id, '#', lower(trim(LEADING '0' FROM hex(content))))`
 
@@ -189,7 +205,7 @@ func (f *finder) ofLines(ctx context.Context, term string) (money []Money, alone
 	}
 	seen := map[string]bool{}
 	for _, l := range found {
-		sources, err := f.sources(ctx, l.Row)
+		sources, err := f.sources(ctx, owner{l.TenantID, l.Live}, l.Row)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -204,7 +220,7 @@ func (f *finder) ofLines(ctx context.Context, term string) (money []Money, alone
 			alone = append(alone, l)
 			continue
 		}
-		more, err := f.money(ctx, "has(?, concat(toString(local_date), '/', toString(entry_id)))", entries)
+		more, err := f.money(ctx, "livemode = ? AND has(?, concat(toString(local_date), '/', toString(entry_id)))", l.Live, entries)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -214,9 +230,9 @@ func (f *finder) ofLines(ctx context.Context, term string) (money []Money, alone
 }
 
 // sources returns what the match in force of a line proves.
-func (f *finder) sources(ctx context.Context, row string) (out []string, err error) {
-	err = f.conn.QueryRow(ctx, `SELECT groupArrayArray(s) FROM (SELECT any(sources) AS s FROM matches WHERE (? = '' OR tenant_id = ?) AND has(lines, ?) GROUP BY finding_id, part HAVING argMax(state, source_offset) = 'open')`,
-		f.tenantID, f.tenantID, row).Scan(&out)
+func (f *finder) sources(ctx context.Context, of owner, row string) (out []string, err error) {
+	err = f.conn.QueryRow(ctx, `SELECT groupArrayArray(s) FROM (SELECT any(sources) AS s FROM matches WHERE `+owned+` AND finding_id IN (SELECT finding_id FROM matches WHERE has(lines, ?)) GROUP BY finding_id, part HAVING argMax(state, source_offset) = 'open')`,
+		of.args(row)...).Scan(&out)
 	if err != nil {
 		return nil, fmt.Errorf("reading what a line proves: %w", err)
 	}
@@ -225,7 +241,7 @@ func (f *finder) sources(ctx context.Context, row string) (out []string, err err
 
 // lines reads lines that fulfil a condition.
 func (f *finder) lines(ctx context.Context, which string, args ...any) (out []Line, err error) {
-	rows, err := f.conn.Query(ctx, `SELECT `+lineRow+`, toString(account), toString(local_day), toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, batch, statement_id, import_id, source_line, source_partition, source_offset
+	rows, err := f.conn.Query(ctx, `SELECT `+lineRow+`, toString(tenant_id), livemode, toString(account), toString(local_day), toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, batch, statement_id, import_id, source_line, source_partition, source_offset
 		FROM statement_lines FINAL WHERE (? = '' OR tenant_id = ?) AND (`+which+`) ORDER BY local_day, line_id LIMIT ?`, append(append([]any{f.tenantID, f.tenantID}, args...), most)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the lines of a chain: %w", err)
@@ -233,7 +249,7 @@ func (f *finder) lines(ctx context.Context, which string, args ...any) (out []Li
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		l := Line{Evidence: Evidence{Topic: "reconciliation.statements"}}
-		if err := rows.Scan(&l.Row, &l.Account, &l.Day, &l.Kind, &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.Batch, &l.StatementID, &l.ImportID, &l.FileLine, &l.Evidence.Partition, &l.Evidence.Offset); err != nil {
+		if err := rows.Scan(&l.Row, &l.TenantID, &l.Live, &l.Account, &l.Day, &l.Kind, &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.Batch, &l.StatementID, &l.ImportID, &l.FileLine, &l.Evidence.Partition, &l.Evidence.Offset); err != nil {
 			return nil, fmt.Errorf("reading the lines of a chain: %w", err)
 		}
 		out = append(out, l)
@@ -246,20 +262,21 @@ func (f *finder) follow(ctx context.Context, c *Chain) (err error) {
 	if c.Items, err = f.items(ctx, c.Money); err != nil {
 		return err
 	}
-	if c.Operator, err = f.proofs(ctx, []string{c.Money.Row}); err != nil {
+	of := owner{cmp.Or(c.Money.TenantID, f.tenantID), c.Money.Live}
+	if c.Operator, err = f.proofs(ctx, of, []string{c.Money.Row}); err != nil {
 		return err
 	}
 	all := []string{c.Money.Row}
 	for _, l := range c.Operator {
 		all = append(all, l.Row)
 	}
-	if c.Bank, err = f.proofs(ctx, all[1:]); err != nil {
+	if c.Bank, err = f.proofs(ctx, of, all[1:]); err != nil {
 		return err
 	}
 	for _, l := range c.Bank {
 		all = append(all, l.Row)
 	}
-	c.Breaks, err = f.breaks(ctx, all)
+	c.Breaks, err = f.breaks(ctx, of, all)
 	return err
 }
 
@@ -291,16 +308,16 @@ func (f *finder) items(ctx context.Context, m *Money) (out []Item, err error) {
 }
 
 // proofs returns the lines of the matches in force that have one of the rows as a source.
-func (f *finder) proofs(ctx context.Context, of []string) (out []Line, err error) {
-	if len(of) == 0 {
+func (f *finder) proofs(ctx context.Context, of owner, names []string) (out []Line, err error) {
+	if len(names) == 0 {
 		return nil, nil
 	}
 	rows, err := f.conn.Query(ctx, `SELECT m.id, m.stage, m.key, m.of_lines, m.partition, m.offset, toString(min(c.to_day)), countIf(c.close_id != '')
 		FROM (SELECT finding_id AS id, toString(any(stage)) AS stage, any(key) AS key, groupUniqArrayArray(lines) AS of_lines, any(source_partition) AS partition, max(source_offset) AS offset,
-				any(tenant_id) AS tenant, any(livemode) AS live, any(account) AS account, any(day) AS day
-			FROM matches WHERE (? = '' OR tenant_id = ?) AND finding_id IN (SELECT finding_id FROM matches WHERE hasAny(sources, ?)) GROUP BY finding_id HAVING argMax(state, source_offset) = 'open') AS m
+				tenant_id AS tenant, livemode AS live, any(account) AS account, any(day) AS day
+			FROM matches WHERE `+owned+` AND finding_id IN (SELECT finding_id FROM matches WHERE hasAny(sources, ?)) GROUP BY finding_id, tenant_id, livemode HAVING argMax(state, source_offset) = 'open') AS m
 		LEFT JOIN (SELECT * FROM closes FINAL WHERE state = 'closed') AS c ON c.tenant_id = m.tenant AND c.livemode = m.live AND c.account = m.account AND c.to_day >= m.day AND c.source_offset > m.offset
-		GROUP BY ALL ORDER BY m.id`, f.tenantID, f.tenantID, of)
+		GROUP BY ALL ORDER BY m.id`, of.args(names)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the matches of a chain: %w", err)
 	}
@@ -315,7 +332,7 @@ func (f *finder) proofs(ctx context.Context, of []string) (out []Line, err error
 		if closes == 0 {
 			m.Closed = ""
 		}
-		lines, err := f.lines(ctx, "has(?, "+lineRow+")", ids)
+		lines, err := f.lines(ctx, owned+" AND has(?, "+lineRow+")", of.args(ids)...)
 		if err != nil {
 			return nil, err
 		}
@@ -328,9 +345,9 @@ func (f *finder) proofs(ctx context.Context, of []string) (out []Line, err error
 }
 
 // breaks returns the open breaks and proposals that have one of the rows.
-func (f *finder) breaks(ctx context.Context, of []string) (out []Break, err error) {
+func (f *finder) breaks(ctx context.Context, of owner, names []string) (out []Break, err error) {
 	rows, err := f.conn.Query(ctx, `SELECT toString(any(account)), toString(any(type)), toString(any(kind)), toString(argMax(reason, source_offset)), any(amount), argMax(case_id, source_offset), groupUniqArrayArray(lines), groupUniqArrayArray(sources)
-		FROM breaks WHERE (? = '' OR tenant_id = ?) AND (hasAny(sources, ?) OR hasAny(lines, ?)) GROUP BY tenant_id, livemode, account, finding_id HAVING argMax(state, source_offset) = 'open' ORDER BY finding_id`, f.tenantID, f.tenantID, of, of)
+		FROM breaks WHERE `+owned+` AND (hasAny(sources, ?) OR hasAny(lines, ?)) GROUP BY tenant_id, livemode, account, finding_id HAVING argMax(state, source_offset) = 'open' ORDER BY finding_id`, of.args(names, names)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the breaks of a chain: %w", err)
 	}
@@ -341,7 +358,7 @@ func (f *finder) breaks(ctx context.Context, of []string) (out []Break, err erro
 		if err := rows.Scan(&b.Account, &b.Type, &b.Kind, &b.Reason, &b.Amount, &b.CaseID, &lines, &b.Sources); err != nil {
 			return nil, fmt.Errorf("reading the breaks of a chain: %w", err)
 		}
-		if b.Lines, err = f.lines(ctx, "has(?, "+lineRow+")", lines); err != nil {
+		if b.Lines, err = f.lines(ctx, owned+" AND has(?, "+lineRow+")", of.args(lines)...); err != nil {
 			return nil, err
 		}
 		slices.Sort(b.Sources)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,9 @@ func (m *Matcher) closeApproved(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	maps.DeleteFunc(m.unclosed, func(k registry.StatementAccountKey, _ time.Time) bool { // another instance has succeeded
+		return !slices.ContainsFunc(list, func(a approved) bool { return a.key == k })
+	})
 	for _, a := range list {
 		if ctx.Err() != nil {
 			return nil
@@ -53,11 +57,11 @@ func (m *Matcher) closeApproved(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil || err == nil && !ran:
 		case err != nil:
-			m.failed[a.key] = time.Now()
+			m.unclosed[a.key] = time.Now()
 			m.runs.WithLabelValues(outcomeFailed).Inc()
 			m.cfg.Log.LogAttrs(ctx, slog.LevelError, "a close that people have approved failed and is tried again", append(about, slog.Any("error", err))...)
 		default:
-			delete(m.failed, a.key)
+			delete(m.unclosed, a.key)
 			if closed == nil {
 				continue
 			}

@@ -297,8 +297,8 @@ func TestCloseRefused(t *testing.T) {
 	failing, tries := o.matcher(), 0
 	failing.killed = func(step) bool { tries++; return true }
 	for range 2 { // the second look comes before the minute is over
-		if err := failing.closeApproved(t.Context()); err != nil || tries != 1 || len(failing.failed) != 1 {
-			t.Fatalf("%d tries of a close that fails, %d accounts failing, %v", tries, len(failing.failed), err)
+		if err := failing.closeApproved(t.Context()); err != nil || tries != 1 || len(failing.unclosed) != 1 {
+			t.Fatalf("%d tries of a close that fails, %d accounts failing, %v", tries, len(failing.unclosed), err)
 		}
 	}
 	o.look(m)

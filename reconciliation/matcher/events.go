@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"quittance/internal/cases"
@@ -223,7 +222,7 @@ func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
 	for id, l := range lines.others() {
 		if t := sums[id[:len(time.DateOnly)]]; t != nil && l.Kind != match.KindPayout {
 			t.OpenLines++
-			t.OpenLinesAmount += l.Amount
+			t.OpenLinesAmount += r.counts(l)
 		}
 	}
 }
@@ -248,14 +247,11 @@ func (r *run) sum(ctx context.Context, sums map[string]*record.DayTotal) error {
 		return rows.Err()
 	}
 	lines := func(accounts []registry.StatementAccount, amount string) (string, []any) {
-		var below []string
-		for _, a := range accounts {
-			below = append(below, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), r.marks[markOf(schemas.TopicStatements, r.partition(schemas.TopicStatements, a.StatementAccountKey))]))
-		}
+		of, args := r.ofLines(accounts)
 		return `SELECT toString(local_day) AS day, toInt64(count()), sum(` + amount + `), sum(fee_amount) FROM statement_lines FINAL
-			WHERE tenant_id = ? AND livemode = ? AND kind != 'payout' AND (` + strings.Join(below, " OR ") + ") AND " + in("local_day", "toDate", days) + " GROUP BY day", []any{r.account.AgencyID, r.account.Live}
+			WHERE kind != 'payout' AND ` + of + " AND " + in("local_day", "toDate", days) + " GROUP BY day", args
 	}
-	query, args := lines([]registry.StatementAccount{r.account}, "amount")
+	query, args := lines([]registry.StatementAccount{r.account}, r.countsColumn())
 	if err := each(query, args, func(t *record.DayTotal, count, amount, fee int64) {
 		t.Lines, t.LinesAmount, t.LinesFee = count, amount, fee
 	}); err != nil {

@@ -89,13 +89,13 @@ type Matcher struct {
 	runs     *prometheus.CounterVec
 	duration prometheus.Histogram
 	failing  atomic.Int64
-	// checked are the watermarks of the last run of this process, by account, and failed when a
-	// run or a close failed.
-	checked map[registry.StatementAccountKey]marks
-	failed  map[registry.StatementAccountKey]time.Time
-	admin   *kadm.Client    // made by the first look
-	killed  func(step) bool // for tests
-	pause   time.Duration   // journalPause
+	// checked are the watermarks of the last run of this process, by account, failed when a run
+	// failed, and unclosed when a close failed.
+	checked          map[registry.StatementAccountKey]marks
+	failed, unclosed map[registry.StatementAccountKey]time.Time
+	admin            *kadm.Client    // made by the first look
+	killed           func(step) bool // for tests
+	pause            time.Duration   // journalPause
 }
 
 // step is a step of a run, after which the process may die.
@@ -130,7 +130,7 @@ func New(cfg Config) (*Matcher, error) {
 	}
 	with := promauto.With(cfg.Metrics)
 	m := &Matcher{
-		cfg: cfg, checked: map[registry.StatementAccountKey]marks{}, failed: map[registry.StatementAccountKey]time.Time{}, pause: journalPause,
+		cfg: cfg, checked: map[registry.StatementAccountKey]marks{}, failed: map[registry.StatementAccountKey]time.Time{}, unclosed: map[registry.StatementAccountKey]time.Time{}, pause: journalPause,
 		runs: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_matcher_runs_total", Help: "Runs of the matcher over an account, by outcome.",
 		}, []string{"outcome"}),
@@ -176,6 +176,11 @@ func (m *Matcher) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for key := range m.failed { // another instance has succeeded, or the account is gone
+		if !slices.Contains(due, key) {
+			delete(m.failed, key)
+		}
+	}
 	for _, key := range due {
 		if m.rests(key) || ctx.Err() != nil {
 			continue
@@ -183,14 +188,15 @@ func (m *Matcher) Look(ctx context.Context) error {
 		m.runLocked(ctx, key)
 	}
 	err = m.closeApproved(ctx)
-	m.failing.Store(int64(len(m.failed)))
+	failing := maps.Clone(m.failed)
+	maps.Copy(failing, m.unclosed)
+	m.failing.Store(int64(len(failing)))
 	return err
 }
 
 // rests reports whether a run or a close of the account has just failed.
 func (m *Matcher) rests(key registry.StatementAccountKey) bool {
-	at, failed := m.failed[key]
-	return failed && time.Since(at) < retryAfter
+	return time.Since(m.failed[key]) < retryAfter || time.Since(m.unclosed[key]) < retryAfter
 }
 
 // runLocked runs an account unless another instance does.

@@ -253,9 +253,13 @@ func (o *office) agrees(key registry.StatementAccountKey) match.Result {
 	}
 	for id, l := range w.lines.all() {
 		s := want[id[:10]]
-		s.lines, s.lineAmount = s.lines+1, s.lineAmount+l.Amount
+		amount := l.Amount
+		if key == bank {
+			amount = l.Net()
+		}
+		s.lines, s.lineAmount = s.lines+1, s.lineAmount+amount
 		if !matched[id] {
-			s.openLines, s.openLineAmount = s.openLines+1, s.openLineAmount+l.Amount
+			s.openLines, s.openLineAmount = s.openLines+1, s.openLineAmount+amount
 		}
 		want[id[:10]] = s
 	}

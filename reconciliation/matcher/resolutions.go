@@ -45,6 +45,8 @@ func (r *run) settle(ctx context.Context) error {
 		case !open: // matched by hand with another break
 		case a.explains():
 			r.resolve(f, a)
+		case a.resolution == cases.ResolutionMatch && !r.world.stands(f):
+			r.again = append(r.again, f)
 		case a.resolution == cases.ResolutionMatch && f.Type == journal.FindingProposal:
 			r.resolve(f, a)
 			r.byHand(a, f)
@@ -108,7 +110,7 @@ func (r *run) matchByHand(a agreed, f journal.Finding, byCase map[string]string)
 		all = append(all, other)
 		sum += other.Amount
 	}
-	if sum != 0 {
+	if sum != 0 || slices.ContainsFunc(all, func(f journal.Finding) bool { return !r.world.stands(f) || r.world.undecided(f) }) {
 		r.again = append(r.again, f)
 		return
 	}
@@ -128,7 +130,7 @@ func (r *run) byHand(a agreed, findings ...journal.Finding) {
 	slices.Sort(m.Lines)
 	for _, id := range m.Lines {
 		if l := r.world.lines.get(id); l != nil {
-			m.Amount += l.Amount
+			m.Amount += r.counts(l)
 		}
 	}
 	m.ID = match.HandID(a.caseID, m.Sources, m.Lines)
@@ -190,10 +192,20 @@ func (w *world) stands(f journal.Finding) bool {
 	return !slices.ContainsFunc(f.Sources, func(id string) bool { return w.gone[id] })
 }
 
-// frozen reports whether a match never changes: people made it, or its period is closed. It does
+// undecided reports whether a row of the finding is a collection that its operator has not decided: no
+// money that a match could count.
+func (w *world) undecided(f journal.Finding) bool {
+	return slices.ContainsFunc(f.Sources, func(id string) bool { e := w.expected.get(id); return e != nil && e.Undecided })
+}
+
+// frozen reports whether a match never changes: people made it, its period is closed, or a line of it is
+// of an account that does not settle to the bank account any more. It does
 // not hold any more when one of its payments was withdrawn.
 func (w *world) frozen(f journal.Finding) bool {
 	byHand := f.Stage == string(match.StageHand)
+	if slices.ContainsFunc(f.Sources, func(id string) bool { return w.left[id] }) {
+		return true
+	}
 	return w.stands(f) && (byHand || w.closed != nil && !f.Day.After(w.closed.ToDay) && f.SourceOffset < w.closed.SourceOffset)
 }
 

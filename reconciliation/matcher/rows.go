@@ -23,6 +23,29 @@ func markOf(topic string, partition int32) string {
 	return topic + "/" + strconv.Itoa(int(partition))
 }
 
+// statements is the name of the mark of an account's statements.
+func (m *Matcher) statements(a registry.StatementAccount) string {
+	return markOf(schemas.TopicStatements, m.partition(schemas.TopicStatements, a.StatementAccountKey))
+}
+
+// ofAccount is the name of the mark that says that a run has read the lines of an account. Accounts
+// share partitions, and one may begin to settle to a bank account later: nobody has read its lines.
+func ofAccount(partition, code string) string { return partition + "/" + code }
+
+// of returns the mark of an account's statements: 0 if it was not among the accounts. Earlier releases
+// wrote marks of partitions only.
+func (m marks) of(partition, code string) int64 {
+	if at, ok := m[ofAccount(partition, code)]; ok {
+		return at
+	}
+	for name := range m {
+		if topic, rest, _ := strings.Cut(name, "/"); topic == schemas.TopicStatements && strings.Contains(rest, "/") {
+			return 0
+		}
+	}
+	return m[partition]
+}
+
 // world is what a run knows: the rows that it has read, and the findings in force that they are
 // in.
 type world struct {
@@ -32,6 +55,8 @@ type world struct {
 	lines   *table[match.Line]
 	// gone are entries of expected money that do not count any more.
 	gone map[string]bool
+	// left are lines of accounts that do not settle to the bank account any more.
+	left map[string]bool
 	// fresh are rows that no earlier run has read, and news is true if there are any.
 	fresh map[string]bool
 	news  bool
@@ -48,14 +73,14 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		expected: newTable[match.Expected](), settles: newTable[match.Line](), lines: newTable[match.Line](), gone: map[string]bool{}, fresh: map[string]bool{},
+		expected: newTable[match.Expected](), settles: newTable[match.Line](), lines: newTable[match.Line](), gone: map[string]bool{}, left: map[string]bool{}, fresh: map[string]bool{},
 		inForce: map[string]journal.Finding{}, open: map[string]journal.Finding{}, explained: map[string]journal.Finding{}, asked: map[string]bool{},
 	}
 }
 
 // has reports whether the row was read.
 func (w *world) has(id string) bool {
-	return w.expected.get(id) != nil || w.settles.get(id) != nil || w.lines.get(id) != nil || w.gone[id]
+	return w.expected.get(id) != nil || w.settles.get(id) != nil || w.lines.get(id) != nil || w.gone[id] || w.left[id]
 }
 
 // refs returns the references by which other rows name a row.
@@ -351,7 +376,7 @@ func (r *run) unreadLines(accounts []registry.StatementAccount) string {
 func (r *run) ofAccounts(accounts []registry.StatementAccount, at marks, compare string) string {
 	out := make([]string, len(accounts))
 	for i, a := range accounts {
-		out[i] = fmt.Sprintf("account = %s AND source_offset %s %d", quote(a.Code), compare, at[markOf(schemas.TopicStatements, r.partition(schemas.TopicStatements, a.StatementAccountKey))])
+		out[i] = fmt.Sprintf("account = %s AND source_offset %s %d", quote(a.Code), compare, at.of(r.statements(a), a.Code))
 	}
 	return "(" + strings.Join(out, " OR ") + ")"
 }
@@ -387,6 +412,23 @@ func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccoun
 		r.isRead(l.ID, isFresh)
 	}
 	return rows.Err()
+}
+
+// counts returns what a line of the account counts: of a bank's what arrived, less its charges, as
+// package match compares it with the lines of operators.
+func (r *run) counts(l *match.Line) int64 {
+	if r.account.Kind == registry.AccountBank {
+		return l.Net()
+	}
+	return l.Amount
+}
+
+// countsColumn is the column of statement_lines with what counts returns.
+func (r *run) countsColumn() string {
+	if r.account.Kind == registry.AccountBank {
+		return "net_amount"
+	}
+	return "amount"
 }
 
 // padded returns ids of lines with the hash as ClickHouse's hex writes it: in pairs of digits.

@@ -195,6 +195,9 @@ func (r *run) watermarks(ctx context.Context) error {
 			r.marks[markOf(topic, p)] = bounds[p].To
 		}
 	}
+	for _, a := range append([]registry.StatementAccount{r.account}, r.settling...) {
+		r.marks[ofAccount(r.statements(a), a.Code)] = r.marks[r.statements(a)]
+	}
 	ctx, cancel := context.WithTimeout(ctx, journalPatience)
 	defer cancel()
 	for {
@@ -302,6 +305,9 @@ func (r *run) read(ctx context.Context) (err error) {
 			}
 		}
 		for _, id := range missing {
+			if r.leftBehind(id) {
+				r.world.left[id] = true
+			}
 			if !r.world.has(id) {
 				return fmt.Errorf("row %s of a finding of account %s is not in ClickHouse: check the tables with `quittance rebuild journal`", id, r.account.Code)
 			}
@@ -322,6 +328,16 @@ func (r *run) read(ctx context.Context) (err error) {
 			return nil
 		}
 	}
+}
+
+// leftBehind reports whether a row is a line of an account that does not settle to the bank account any
+// more. Breaks and proposals with it end, matches stay.
+func (r *run) leftBehind(id string) bool {
+	if _, line, ok := strings.Cut(id, "/"); ok && strings.Contains(id, "#") && r.account.Kind == registry.AccountBank {
+		code, _, _ := strings.Cut(line, "/")
+		return code != r.account.Code && !slices.ContainsFunc(r.settling, func(a registry.StatementAccount) bool { return a.Code == code })
+	}
+	return false
 }
 
 // load reads the days from the horizon on, and what no earlier run has read.

@@ -62,6 +62,9 @@ type Sheet struct {
 	// OpenBreaks are those of days until To, and OpenBreaksDigest the SHA-256 of their sorted ids.
 	OpenBreaks       Count  `json:"open_breaks"`
 	OpenBreaksDigest string `json:"open_breaks_digest"`
+	// Findings is the SHA-256 of the sorted ids of the matches and explanations that count from now on,
+	// or not any more.
+	Findings string `json:"findings"`
 	// Corrections are matches and explanations of earlier closes that do not hold any more.
 	Corrections int64 `json:"corrections"`
 	// Previous is the digest of the close before; empty for the first.
@@ -136,8 +139,10 @@ type period struct {
 	offset int64
 	// amounts are those of rows, by side, and fresh the rows that the close before did not know.
 	sources, lines side
-	// matched are the matches that count from now on, or not any more.
-	matched []change
+	// matched are the matches that count from now on, or not any more, and counted the ids of these and
+	// of explanations, with the sign.
+	matched  []change
+	counted  []string
 }
 
 // side is one side of an account.
@@ -145,13 +150,14 @@ type side struct {
 	roll *Roll
 	// fresh are the amounts of rows that the close before did not know, and older those of others.
 	fresh, older map[string]int64
-	// withdrawn are payments that do not count any more since the close before, payouts rows that
-	// are no money of their own, and settled rows that a step has counted.
-	withdrawn, payouts, settled map[string]bool
+	// withdrawn are payments that do not count any more since the close before, gone those that were
+	// read and were withdrawn at any time, moneyless rows that are no money of their own (payouts,
+	// undecided collections), and settled rows that a step has counted.
+	withdrawn, gone, moneyless, settled map[string]bool
 }
 
 func newSide(roll *Roll) side {
-	return side{roll, map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	return side{roll, map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 }
 
 // period computes the sheet of a period that ends with a day, from the rows that the last run has
@@ -182,6 +188,8 @@ func (r *run) period(ctx context.Context, to string) (*period, error) {
 	}
 	p.sheet.Sources.end()
 	p.sheet.Lines.end()
+	slices.Sort(p.counted)
+	p.sheet.Findings = digestOf(slices.Compact(p.counted))
 	if p.sheet.Sources.Matched.Amount != p.sheet.Lines.Matched.Amount {
 		return nil, fmt.Errorf("the matches of account %s until %s do not add up: %d and %d", r.account.Code, to, p.sheet.Sources.Matched.Amount, p.sheet.Lines.Matched.Amount)
 	}
@@ -197,7 +205,7 @@ func (p *period) fresh(day, known string) string {
 // readFresh reads the rows that the close before did not know.
 func (p *period) readFresh(ctx context.Context) error {
 	own := []registry.StatementAccount{p.account}
-	if err := p.readLinesOf(ctx, own, "amount", "", &p.lines, p.lines.fresh); err != nil {
+	if err := p.readLinesOf(ctx, own, p.countsColumn(), "", &p.lines, p.lines.fresh); err != nil {
 		return err
 	}
 	if p.account.Kind == registry.AccountBank {
@@ -254,7 +262,7 @@ func (p *period) readLinesOf(ctx context.Context, accounts []registry.StatementA
 			return fmt.Errorf("reading the lines of a period: %w", err)
 		}
 		if row := journal.LineRow(day, id, content); payout != 0 {
-			s.payouts[row] = true
+			s.moneyless[row] = true
 		} else {
 			into[row] = sum
 		}
@@ -271,10 +279,10 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 	topics := []string{schemas.TopicEvents, schemas.TopicCases}
 	all := which == ""
 	if all {
-		which = p.fresh("local_date", p.offsets(p.before, "<", topics))
+		which = "kind != 'undecided' AND " + p.fresh("local_date", p.offsets(p.before, "<", topics))
 	}
-	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, gross FROM expected_money FINAL
-		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND kind != 'undecided' AND `+p.owned()+" AND "+p.offsets(p.run.before, "<", topics)+" AND "+which,
+	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, kind = 'undecided', gross FROM expected_money FINAL
+		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND `+p.owned()+" AND "+p.offsets(p.run.before, "<", topics)+" AND "+which,
 		p.account.AgencyID, p.account.Live, p.account.Currency)
 	if err != nil {
 		return fmt.Errorf("reading the expected money of a period: %w", err)
@@ -283,18 +291,24 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 	withdrawn := map[string]int64{}
 	for rows.Next() {
 		var day, entry string
-		var gone uint8
+		var gone, undecided uint8
 		var gross int64
-		if err := rows.Scan(&day, &entry, scanBool{&gone}, &gross); err != nil {
+		if err := rows.Scan(&day, &entry, scanBool{&gone}, scanBool{&undecided}, &gross); err != nil {
 			return fmt.Errorf("reading the expected money of a period: %w", err)
 		}
-		if id := journal.ExpectedRow(day, entry); gone != 0 {
+		switch id := journal.ExpectedRow(day, entry); {
+		case undecided != 0:
+			p.sources.moneyless[id] = true
+		case gone != 0:
 			withdrawn[id] = gross
-		} else {
+		default:
 			into[id] = gross
 		}
 	}
 	if !all {
+		for id := range withdrawn {
+			p.sources.gone[id] = true
+		}
 		return rows.Err()
 	}
 	for id, gross := range withdrawn {
@@ -313,6 +327,7 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 type change struct {
 	id             string
 	sources, lines []string
+	now, was       uint8 // in the state that counts: now, and when the close before was made
 	sign           int64
 }
 
@@ -335,51 +350,57 @@ func (p *period) changes(ctx context.Context, table, state, which string) (out [
 		return nil, fmt.Errorf("reading the findings of a period: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
-	var parts []change // of a finding
-	var now, was uint8
-	finish := func() {
-		if len(parts) == 0 {
-			return
-		}
-		day, withdrawn := "", false
-		for _, c := range parts {
-			if len(c.sources)+len(c.lines) > 0 { // a part may have only rows that were not taken
-				day = max(day, lastDay(c.sources, c.lines))
-			}
-			withdrawn = withdrawn || slices.ContainsFunc(c.sources, func(id string) bool { return p.sources.withdrawn[id] })
-		}
-		counted := was != 0 && p.closed != "" && day <= p.closed
-		holds := now != 0 && !withdrawn && day <= p.sheet.To
-		if counted && !(now != 0 && !withdrawn) {
-			p.sheet.Corrections++
-		}
-		for _, c := range parts {
-			switch {
-			case holds && !counted:
-				c.sign = 1
-			case counted && !holds:
-				c.sign = -1
-			default:
-				continue
-			}
-			out = append(out, c)
-		}
-	}
 	for rows.Next() {
 		var part uint32
 		var c change
-		var isNow, wasIt uint8
-		if err := rows.Scan(&c.id, &part, &c.sources, &c.lines, scanBool{&isNow}, scanBool{&wasIt}); err != nil {
+		if err := rows.Scan(&c.id, &part, &c.sources, &c.lines, scanBool{&c.now}, scanBool{&c.was}); err != nil {
 			return nil, fmt.Errorf("reading the findings of a period: %w", err)
 		}
-		if len(parts) > 0 && parts[0].id != c.id {
-			finish()
-			parts = nil
-		}
-		parts, now, was = append(parts, c), isNow, wasIt
+		out = append(out, c)
 	}
-	finish()
-	return out, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if err := p.readRowsOf(ctx, out); err != nil {
+		return nil, err
+	}
+	var counts []change
+	for begin, end := 0, 0; begin < len(out); begin = end {
+		for end = begin; end < len(out) && out[end].id == out[begin].id; end++ {
+		}
+		if sign := p.sign(out[begin:end]); sign != 0 {
+			p.counted = append(p.counted, fmt.Sprintf("%s %+d", out[begin].id, sign))
+			for _, c := range out[begin:end] {
+				c.sign = sign
+				counts = append(counts, c)
+			}
+		}
+	}
+	return counts, nil
+}
+
+// sign returns how the parts of a finding count: 1 from now on, -1 not any more, 0 as before.
+func (p *period) sign(parts []change) int64 {
+	day, withdrawn, before := "", false, false
+	for _, c := range parts {
+		if len(c.sources)+len(c.lines) > 0 { // a part may have only rows that were not taken
+			day = max(day, lastDay(c.sources, c.lines))
+		}
+		for _, id := range c.sources {
+			withdrawn = withdrawn || p.sources.withdrawn[id] || p.sources.gone[id]
+			before = before || p.sources.gone[id] && !p.sources.withdrawn[id]
+		}
+	}
+	holds := parts[0].now != 0 && !withdrawn
+	counted := parts[0].was != 0 && !before && p.closed != "" && day <= p.closed
+	switch {
+	case holds && !counted && day <= p.sheet.To:
+		return 1
+	case counted && !holds:
+		p.sheet.Corrections++
+		return -1
+	}
+	return 0
 }
 
 // readMatches counts the matches of the period, and those of earlier ones that do not hold any
@@ -389,7 +410,7 @@ func (p *period) readMatches(ctx context.Context) error {
 	if p.matched, err = p.changes(ctx, "matches", journal.FindingOpen, "1"); err != nil {
 		return err
 	}
-	return p.count(ctx, p.matched, func(r *Roll) *Count { return &r.Matched })
+	return p.count(p.matched, func(r *Roll) *Count { return &r.Matched })
 }
 
 // readExplanations counts what people have explained or written off.
@@ -398,18 +419,20 @@ func (p *period) readExplanations(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.count(ctx, list, func(r *Roll) *Count { return &r.Resolved })
+	return p.count(list, func(r *Roll) *Count { return &r.Resolved })
 }
 
-// count adds the rows of findings to a step of both sides.
-func (p *period) count(ctx context.Context, list []change, step func(*Roll) *Count) error {
+// readRowsOf reads the rows of findings that were not read yet.
+func (p *period) readRowsOf(ctx context.Context, list []change) error {
 	var sources, lines []string
 	for _, c := range list {
 		sources, lines = append(sources, p.sources.unknown(c.sources)...), append(lines, p.lines.unknown(c.lines)...)
 	}
-	if err := p.readOlder(ctx, unique(sources), unique(lines)); err != nil {
-		return err
-	}
+	return p.readOlder(ctx, unique(sources), unique(lines))
+}
+
+// count adds the rows of findings to a step of both sides.
+func (p *period) count(list []change, step func(*Roll) *Count) error {
 	for _, c := range list {
 		for _, of := range []struct {
 			side *side
@@ -428,7 +451,7 @@ func (s *side) unknown(ids []string) (out []string) {
 	for _, id := range ids {
 		_, fresh := s.fresh[id]
 		_, older := s.older[id]
-		if !fresh && !older && !s.payouts[id] {
+		if !fresh && !older && !s.moneyless[id] {
 			out = append(out, id)
 		}
 	}
@@ -447,7 +470,7 @@ func (s *side) count(ids []string, sign int64, to *Count) error {
 		if !fresh {
 			var older bool
 			if amount, older = s.older[id]; !older {
-				if s.payouts[id] {
+				if s.moneyless[id] {
 					continue
 				}
 				return fmt.Errorf("%w: %s", errMissing, id)
@@ -476,7 +499,7 @@ func (p *period) readOlder(ctx context.Context, sources, lines []string) error {
 		}
 		return nil
 	}
-	if err := ofLines(lines, []registry.StatementAccount{p.account}, "amount", &p.lines); err != nil {
+	if err := ofLines(lines, []registry.StatementAccount{p.account}, p.countsColumn(), &p.lines); err != nil {
 		return err
 	}
 	if p.account.Kind == registry.AccountBank {
@@ -501,9 +524,14 @@ func (p *period) readBreaks(ctx context.Context) error {
 	for _, f := range open {
 		p.sheet.OpenBreaks.add(f.Amount, 1)
 	}
-	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(maps.Keys(open)), "\n")))
-	p.sheet.OpenBreaksDigest = hex.EncodeToString(sum[:])
+	p.sheet.OpenBreaksDigest = digestOf(slices.Sorted(maps.Keys(open)))
 	return nil
+}
+
+// digestOf returns the SHA-256 of ids in hexadecimal.
+func digestOf(ids []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(ids, "\n")))
+	return hex.EncodeToString(sum[:])
 }
 
 // readStatements names the statements of the period, and refuses it while one is missing, under

@@ -10,14 +10,14 @@ CREATE OR REPLACE VIEW reconciliation_days
     expected                Int64 COMMENT 'Payments and sums given back; of a bank account, lines that settle to it',
     expected_amount         Int64 COMMENT 'Their sum, minor units',
     found                   Int64 COMMENT 'Lines of statements, payouts apart',
-    found_amount            Int64 COMMENT 'Their gross sum, minor units',
+    found_amount            Int64 COMMENT 'Their sum, minor units: gross, on a bank account less its charges',
     fee_amount              Int64 COMMENT 'What the operator kept of it, minor units',
     matched                 Int64 COMMENT 'Expected with a match',
     matched_amount          Int64 COMMENT 'Their sum, minor units',
     open_expected           Int64 COMMENT 'Expected without a match: a line may still come, or it is in open_breaks',
     open_expected_amount    Int64 COMMENT 'Their sum, minor units',
     open_found              Int64 COMMENT 'Lines without a match: they are in open_breaks',
-    open_found_amount       Int64 COMMENT 'Their gross sum, minor units',
+    open_found_amount       Int64 COMMENT 'Their sum, minor units: gross, on a bank account less its charges',
     computed_at             DateTime64(3, 'UTC') COMMENT 'When the run of the matcher computed it, UTC'
 )
 SQL SECURITY INVOKER

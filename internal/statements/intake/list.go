@@ -96,7 +96,8 @@ func query(ctx context.Context, pool *pgxpool.Pool, where string, args ...any) (
 type Coverage struct {
 	// Statements have the id, the page and the digest of each accepted one, sorted.
 	Statements []string
-	// Last is the last local day of an accepted statement; empty for none.
+	// Last is the last local day of an accepted statement, whose last page was accepted too; empty for
+	// none.
 	Last string
 	// Pending says that an import is under way or was interrupted. Quarantined are the imports in
 	// quarantine that have days until the end of the period.
@@ -114,7 +115,9 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, key registry.StatementAccoun
 	for _, l := range list {
 		switch l.State {
 		case statements.VerdictAccepted:
-			c.Last = max(c.Last, l.To)
+			if l.Last { // a page may be missing of a statement without its last one
+				c.Last = max(c.Last, l.To)
+			}
 			if l.From <= to && l.To >= from {
 				c.Statements = append(c.Statements, fmt.Sprintf("%s page %d %s", l.ID, l.Page, l.Digest))
 			}

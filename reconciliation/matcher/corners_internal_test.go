@@ -1,0 +1,212 @@
+package matcher
+
+import (
+	"testing"
+	"time"
+
+	"quittance/checkout"
+	"quittance/internal/cases"
+	"quittance/reconciliation/chain"
+	"quittance/reconciliation/match"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	"quittance/test/registries"
+)
+
+// A payment that is withdrawn before the matcher carries a match by hand out is in no match, and its
+// line is a break as before.
+func TestHandMatchOvertaken(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	paid, shown := o.now.AddDate(0, 0, -9), o.now.AddDate(0, 0, -7)
+	e := o.event(money{"", "", "", 500, paid, false})
+	e.Session.Status, e.Session.Collection.Status, e.Session.Collection.Mismatched = "failed", "undecided", true
+	e.Type, e.Detail = "collection.mismatched", map[string]string{checkout.DetailCaseID: "case_m"}
+	e.Session.Cases = []record.Case{{ID: "case_m", Kind: "mismatch", Amount: 900, Currency: "XAF", OperatorRef: "M1", OpenedAt: paid, ApprovedAt: paid}}
+	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	o.lines(o.line("mtn", shown, 900, "OTHER", "", ""))
+	o.settledRun(m)
+	line, payment := o.caseOf(match.BreakUnmatchedLine, 900), o.caseOf(match.BreakMissingLine, -900)
+	o.agree(line, cases.ResolutionMatchByHand, payment.ID)
+	e.EventID, e.Type, e.Sequence, e.OccurredAt = e.EventID+"2", "case.resolved", 4, o.now
+	e.Session.Sequence = 4
+	e.Session.Cases[0].Resolution, e.Session.Cases[0].ClosedAt = "superseded", o.now
+	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	o.runs(m, mtn)
+	for range 3 {
+		o.now = o.now.AddDate(0, 0, 1)
+		o.runs(m, mtn)
+	}
+	o.full(mtn)
+	var matches, breaks uint64
+	if err := o.conn.QueryRow(t.Context(), "SELECT count() FROM (SELECT finding_id FROM matches GROUP BY finding_id HAVING argMax(state, source_offset) = 'open')").Scan(&matches); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.conn.QueryRow(t.Context(), "SELECT count() FROM open_breaks").Scan(&breaks); err != nil {
+		t.Fatal(err)
+	}
+	if matches != 0 || breaks != 1 {
+		t.Errorf("the line is in %d matches in force and in %d breaks", matches, breaks)
+	}
+}
+
+// When an account does not settle to a bank account any more, its lines end the breaks that they are in,
+// and the bank account is run as before.
+func TestSettlesElsewhere(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	old := o.now.AddDate(0, 0, -9)
+	in := func(l *record.StatementLine, batch, kind string) *record.StatementLine {
+		l.Batch, l.Kind = batch, kind
+		return l
+	}
+	o.lines(in(o.line("mtn", old, 500, "A1", "", ""), "B-1", "payment"), in(o.line("mtn", old, 70, "A2", "", ""), "B-2", "payment"), in(o.line("banque", old, 70, "", "", ""), "B-2", "entry"))
+	o.runs(m, mtn)
+	if s := o.runs(m, bank); len(s.Breaks) != 1 || len(s.Matches) != 1 {
+		t.Fatalf("%+v", s.Changes)
+	}
+	o.full(bank)
+	o.house.Seed(t, registries.Edit(t, "grace_days: 3, settles_to: banque}", "grace_days: 3}"))
+	o.reg = o.house.Open(t).Registry
+	o.now = o.now.AddDate(0, 0, 1)
+	if s := o.runs(o.matcher(), bank); len(s.Cleared) != 1 || len(s.Superseded) != 0 {
+		t.Errorf("%+v", s.Changes)
+	}
+}
+
+// The lines of an account that begins to settle to a bank account are read, although the bank account was
+// run after them.
+func TestSettlesLater(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	o.house.Seed(t, registries.Edit(t, "grace_days: 3, settles_to: banque}", "grace_days: 3}"))
+	o.reg = o.house.Open(t).Registry
+	m := o.matcher()
+	l := o.line("mtn", o.now.AddDate(0, 0, -9), 500, "A1", "", "")
+	l.Batch = "B-1"
+	b := o.line("banque", o.now.AddDate(0, 0, -8), 77, "", "", "")
+	o.lines(l, b)
+	o.runs(m, mtn)
+	o.runs(m, bank)
+	o.full(bank)
+	o.house.Seed(t, registries.Full)
+	o.reg = o.house.Open(t).Registry
+	o.now = o.now.AddDate(0, 0, 1)
+	m = o.matcher()
+	if s := o.runs(m, bank); len(s.Breaks) != 1 {
+		t.Errorf("%+v", s.Changes)
+	}
+	o.agrees(bank)
+}
+
+// A line of the bank counts without its charge, as it is matched.
+func TestChargeOfTheBank(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	day := o.now.AddDate(0, 0, -2)
+	l, b := o.line("mtn", day, 5000, "A1", "", ""), o.line("banque", day, 4975, "", "", "")
+	l.Batch, l.Fee = "B-1", 50
+	b.Batch, b.Fee, b.Kind = "B-1", 25, "entry"
+	o.lines(l, b)
+	o.coveredOf("banque", day, day.AddDate(0, 0, 1), "accepted")
+	o.runs(m, mtn)
+	o.full(mtn)
+	o.runs(m, bank)
+	o.agrees(bank)
+	s, err := m.Sheet(t.Context(), bank, day.In(wat).Format(time.DateOnly))
+	if want := (Roll{New: Count{1, 4950}, Matched: Count{1, 4950}}); err != nil || s.Lines != want || s.Sources != want {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	o.approve(s)
+	o.full(bank)
+	if err := m.closeApproved(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.full(bank)
+	if list := o.proved(bank); len(list) != 1 {
+		t.Errorf("%d closes", len(list))
+	}
+}
+
+// A period is not covered by a statement whose last page is missing.
+func TestPageMissing(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	yesterday := o.now.AddDate(0, 0, -1)
+	o.look(m)
+	o.covered(yesterday, yesterday, "accepted")
+	o.house.Exec(t, `UPDATE statement_imports SET plan = jsonb_set(plan::jsonb, '{statements,0,last}', 'false')`)
+	o.refuses(m, yesterday, "period.statement_missing")
+}
+
+// An account that failed here and then succeeded on another instance does not count as failing.
+func TestFailingElsewhere(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m, other := o.matcher(), o.matcher()
+	o.lines(o.line("mtn", o.now.AddDate(0, 0, -1), 500, "A1", "", ""))
+	m.killed = func(s step) bool { return s == stepFenced }
+	m.runLocked(t.Context(), mtn)
+	m.killed = nil
+	if err := other.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.full(mtn)
+	for k := range m.failed {
+		m.failed[k] = m.failed[k].Add(-retryAfter)
+	}
+	if err := m.Look(t.Context()); err != nil || m.failing.Load() != 0 {
+		t.Errorf("%d accounts count as failing, %v", m.failing.Load(), err)
+	}
+}
+
+// A line of live money with the id and the content of a line of test money proves no test money.
+func TestChainModes(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	at := o.now.AddDate(0, 0, -1)
+	o.pay(money{"A1", "P1", "", 500, at, false})
+	l := o.line("mtn", at, 500, "A1", "", "")
+	live := *l
+	live.Livemode, live.ImportID, live.StatementID = true, "live-import", "live-statement"
+	o.lines(l, &live)
+	o.runs(m, mtn)
+	o.full(mtn)
+	list, err := chain.Find(t.Context(), o.conn, "P1", registries.AgencyA)
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if len(list[0].Operator) != 1 {
+		t.Errorf("test money is proved by %d lines", len(list[0].Operator))
+	}
+}
+
+// People may explain a break that has an undecided collection, which is no money.
+func TestExplainedUndecided(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	at := o.now.AddDate(0, 0, -3)
+	o.pay(money{"U1", "", "", 5000, at, true})
+	o.lines(o.line("mtn", at, 4000, "U1", "", ""))
+	o.covered(at, o.now, "accepted")
+	o.settledRun(m)
+	o.agree(o.caseOf(match.BreakAmount, -1000), cases.ResolutionExplain, "seen")
+	o.settledRun(m)
+	if s, err := o.sheet(m, o.now.AddDate(0, 0, -1)); err != nil || s.Lines.Resolved != (Count{1, 4000}) || s.Sources != (Roll{}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
