@@ -80,8 +80,10 @@
 // that ends it, so the rows below an offset never change.
 //
 // Package chain has the canonical form of a payment's chain of ids, from the due to the line of
-// the bank, the root over the rows of a closed period, and proofs that a row is one of them. It
-// is pure. Nothing closes periods yet.
+// the bank, the root over the rows of a closed period, and proofs that a row is one of them.
+// Package matcher writes the closes (table closes) with their roots, and package audit computes them
+// again from Kafka alone. For this the events of the journal have their offset, and expected_money has
+// the dues of an entry: transaction_ids, due_refs and amounts.
 //
 // # For analysts
 //

@@ -517,7 +517,8 @@ func TestExpectedMoneyRows(t *testing.T) {
 	first := journal.Expected{
 		ID: journal.ExpectedID(journal.ExpectedReceived, "s", "k"), Kind: journal.ExpectedReceived, State: journal.ExpectedMismatch, ApprovedAt: begin, LocalDate: day, OccurredAt: begin.Add(time.Minute),
 		TenantID: tenant, ApplicationID: app, Livemode: true, Channel: "CARD", OfferID: "card", Account: "acc", SessionID: "s", OrderID: "o", CollectionID: "k", OperatorRef: "op", PaymentRef: "ref",
-		NoticeRefs: []string{"AV1", "AV2"}, Reference: "wire", Reason: "amount", CaseID: "case", Currency: "XAF", Gross: 5075, Fee: 75, SourceTopic: "cases.events", SourcePartition: 2, SourceOffset: 7, Version: journal.ExpectedVersion(7),
+		NoticeRefs: []string{"AV1", "AV2"}, Reference: "wire", Reason: "amount", CaseID: "case", Currency: "XAF", Gross: 5075, Fee: 75, DueRefs: []string{"DUE-1", ""}, TransactionIDs: []string{"tx1", "tx2"}, Amounts: []int64{3000, 2000},
+		SourceTopic: "cases.events", SourcePartition: 2, SourceOffset: 7, Version: journal.ExpectedVersion(7),
 	}
 	again, withdrawn := first, first.Withdraw("superseded")
 	again.SourceOffset, again.Version = 9, journal.ExpectedVersion(9)

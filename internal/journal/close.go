@@ -2,6 +2,8 @@ package journal
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 )
@@ -28,7 +30,7 @@ type Close struct {
 	State    CloseState `ch:"state"`
 	Reason   string     `ch:"reason"`
 	CaseID   string     `ch:"case_id"`
-	// Digest is the SHA-256 of what people approved, and Previous that of the close before.
+	// Digest is the SHA-256 of what people approved, and Previous the hash of the close before (Hash).
 	Digest     string           `ch:"digest"`
 	Previous   string           `ch:"previous"`
 	Rule       uint32           `ch:"rule"`
@@ -65,6 +67,22 @@ type Close struct {
 	At              time.Time `ch:"at"`
 	SourcePartition int32     `ch:"source_partition"`
 	SourceOffset    int64     `ch:"source_offset"`
+	// ChainRoot is the root of the tree over ChainRows rows (reconciliation/chain) in the canonical
+	// form ChainVersion, which is 0 for a close without a root.
+	ChainVersion uint32 `ch:"chain_version"`
+	ChainRows    int64  `ch:"chain_rows"`
+	ChainRoot    string `ch:"chain_root"`
+	// MoneyOf says whose money arrives on the account, as MatchRun.MoneyOf, and Settling which
+	// accounts settle to it.
+	MoneyOf  []string `ch:"money_of"`
+	Settling []string `ch:"settling"`
+}
+
+// Hash returns the SHA-256, in hexadecimal, of what people approved and of the root. The next close
+// of the account keeps it as Previous, so no close can be changed without all later ones.
+func (c *Close) Hash() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "quittance-closed/1\n%s\n%d\n%d\n%s\n", c.Digest, c.ChainVersion, c.ChainRows, c.ChainRoot))
+	return hex.EncodeToString(sum[:])
 }
 
 var closeTable = tableOf[Close]("closes")

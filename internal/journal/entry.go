@@ -95,6 +95,11 @@ type Entry struct {
 	DurationMS      int64      `ch:"duration_ms"`
 	Reason          string     `ch:"reason"`
 	NextAttemptAt   *time.Time `ch:"next_attempt_at"`
+
+	// SourcePartition and SourceOffset are where an event is in checkout.events; 0 for other entries,
+	// and for those that an earlier release wrote.
+	SourcePartition int32 `ch:"source_partition"`
+	SourceOffset    int64 `ch:"source_offset"`
 }
 
 // ErrInvalidEntry is the error of an entry that the journal cannot store. Writing it

@@ -83,6 +83,12 @@ type Expected struct {
 	// Gross is what the citizen paid: the items and the fee, in minor units of Currency.
 	Gross int64 `ch:"gross"`
 	Fee   int64 `ch:"fee"`
+	// DueRefs, TransactionIDs and Amounts tell of the dues that the money pays, in the order of the
+	// session: the ERP's reference or the empty text, the transaction, and the amount without fees in
+	// minor units, negative for money given back. They are empty for money beside a payment.
+	DueRefs        []string `ch:"due_refs"`
+	TransactionIDs []string `ch:"transaction_ids"`
+	Amounts        []int64  `ch:"amounts"`
 
 	// SourceTopic is the topic of the event without the prefix of the installation.
 	SourceTopic     string `ch:"source_topic"`
@@ -106,6 +112,13 @@ func ExpectedID(kind ExpectedKind, of ...string) uuid.UUID {
 	return uuid.NewSHA1(expected, fmt.Appendf(nil, "%s/%q", kind, of))
 }
 
+// ExpectedRow returns the name of a row of expected_money in findings: its day in Africa/Brazzaville,
+// such as 2026-11-23, and the id of the entry.
+func ExpectedRow(day, entryID string) string { return day + "/" + entryID }
+
+// Row returns ExpectedRow of the row.
+func (e *Expected) Row() string { return ExpectedRow(e.LocalDate.Format(time.DateOnly), e.ID.String()) }
+
 // Withdraw returns the row after which the entry does not count any more.
 func (e Expected) Withdraw(reason string) Expected {
 	e.Withdrawn, e.Reason, e.Gross, e.Fee = true, reason, -e.Gross, -e.Fee
@@ -121,6 +134,8 @@ func (e *Expected) Validate() error {
 		return fmt.Errorf("%w: expected money %s has no kind or state", ErrInvalidEntry, e.ID)
 	case e.SourceTopic == "" || e.Version != ExpectedVersion(e.SourceOffset):
 		return fmt.Errorf("%w: expected money %s of %q at %d has the version %d", ErrInvalidEntry, e.ID, e.SourceTopic, e.SourceOffset, e.Version)
+	case len(e.DueRefs) != len(e.Amounts) || len(e.TransactionIDs) != len(e.Amounts):
+		return fmt.Errorf("%w: expected money %s has %d amounts, %d transactions and %d references of dues", ErrInvalidEntry, e.ID, len(e.Amounts), len(e.TransactionIDs), len(e.DueRefs))
 	}
 	return validTimes(e.ID.String(), &e.ApprovedAt, &e.LocalDate, &e.OccurredAt)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -69,6 +70,19 @@ func ContentOf(l *Line) uint64 {
 	sum := sha256.Sum256(b)
 	return binary.BigEndian.Uint64(sum[:])
 }
+
+// LineRow returns the name of a row of statement_lines in findings: its local day, such as 2026-11-23,
+// the id of the line and the hash of its content.
+func LineRow(day, lineID string, content uint64) string {
+	return day + "/" + lineID + "#" + strconv.FormatUint(content, 16)
+}
+
+// Row returns LineRow of the row.
+func (l *Line) Row() string { return LineRow(l.LocalDay.Format(time.DateOnly), l.ID, l.Content) }
+
+// LinePayout is the kind of a line that says that money was paid out to the bank. It is no money of its
+// own.
+const LinePayout = "payout"
 
 // InsertLines writes lines of statements as Insert writes entries, with the same errors.
 func (s *Store) InsertLines(ctx context.Context, lines []Line) error {

@@ -2,7 +2,9 @@ package chain
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -14,25 +16,66 @@ const Version = 1
 type Row struct {
 	// Entry is the id of the expected money: one collection, or one sum that was given back.
 	Entry string `json:"entry_id"`
-	// Item numbers the due in its session, from 1. 0 is an entry without dues, such as an orphan.
+	// Item numbers the due in its session, from 1. 0 is an entry beside a payment, such as an orphan.
 	Item int `json:"item"`
 	// Due is the ERP's reference of the due, if it has one.
 	Due string `json:"due,omitempty"`
 	// Session is empty for the report of no known session.
 	Session     string `json:"session_id,omitempty"`
 	OperatorRef string `json:"operator_ref,omitempty"`
-	// Transaction is that of the due: its confirmation has the same id.
+	// Transaction is that of the due.
 	Transaction string `json:"transaction_id,omitempty"`
-	// Confirmation is the id of the delivery that the agency's ERP has accepted.
+	// Confirmation is the id of the event that says that the agency's ERP has the transaction: that
+	// it accepted the confirmation, or that two people looked.
 	Confirmation string `json:"confirmation_id,omitempty"`
 	// Amount is that of the due and Gross that of the whole entry with its fee, which the
 	// operator's line shows. Minor units of Currency; negative for money given back.
 	Amount   int64  `json:"amount"`
 	Gross    int64  `json:"gross"`
 	Currency string `json:"currency"`
-	// OperatorLine and BankLine are the ids of lines of statements, such as momo/OP-2211-01.
+	// OperatorLine and BankLine are lines of statements, as findings name their rows: the day, the id
+	// with its account, and the hash of the content (journal.LineRow). Several, which only people can
+	// match, are separated by spaces.
 	OperatorLine string `json:"operator_line,omitempty"`
 	BankLine     string `json:"bank_line,omitempty"`
+}
+
+// Entry is expected money with the dues that it pays, from which its rows are made.
+type Entry struct {
+	ID, Session, OperatorRef, Currency string
+	// Gross is with the fee, in minor units.
+	Gross int64
+	// DueRefs, Transactions and Amounts are those of the dues, in the order of the session. They are
+	// empty for money beside a payment.
+	DueRefs, Transactions []string
+	Amounts               []int64
+}
+
+// Rows returns the rows of the entry: one for each due, or a single one for money without dues.
+// confirmation returns the event that confirms a transaction, or the empty text.
+func (e *Entry) Rows(confirmation func(transaction string) string, operatorLines, bankLines []string) []Row {
+	base := Row{
+		Entry: e.ID, Session: e.Session, OperatorRef: e.OperatorRef, Amount: e.Gross, Gross: e.Gross, Currency: e.Currency,
+		OperatorLine: joined(operatorLines), BankLine: joined(bankLines),
+	}
+	if len(e.Amounts) == 0 {
+		return []Row{base}
+	}
+	out := make([]Row, len(e.Amounts))
+	for i := range out {
+		out[i] = base
+		out[i].Item, out[i].Due, out[i].Transaction, out[i].Amount = i+1, e.DueRefs[i], e.Transactions[i], e.Amounts[i]
+		if e.Transactions[i] != "" {
+			out[i].Confirmation = confirmation(e.Transactions[i])
+		}
+	}
+	return out
+}
+
+func joined(lines []string) string {
+	lines = slices.Clone(lines)
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), " ")
 }
 
 // RowError says which field of a row has a wrong value.

@@ -1,8 +1,12 @@
 package matcher
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"quittance/internal/registry"
 	"quittance/reconciliation/chain"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -76,5 +80,70 @@ func TestChain(t *testing.T) {
 	}
 	if list, err := chain.Find(t.Context(), o.conn, "' OR 1 = 1 --", ""); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// The close of an operator's account proves the rows of its payments with the operator's lines, the
+// close of the bank's account with the bank's too, from Kafka alone.
+func TestCloseProved(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	paid := o.now.AddDate(0, 0, -2)
+	e := o.event(money{"A1", "P1", "", 5000, paid, false})
+	e.Session.TransactionID, e.Session.Metadata = "tx-1", map[string]string{"erp_due_ref": "DUE-1"}
+	accepted := *e
+	accepted.EventID, accepted.Type, accepted.Sequence, accepted.Detail = "evt_accepted", "confirmation.accepted", 4, map[string]string{"transaction_id": "tx-1"}
+	again := accepted
+	again.EventID, again.Type, again.Sequence = "evt_recorded", "confirmation.recorded", 5
+	o.produce(schemas.TopicEvents, registries.AgencyA, e, &accepted, &again)
+	unmatched := o.event(money{"A2", "P2", "", 3000, paid, false})
+	o.produce(schemas.TopicEvents, registries.AgencyA, unmatched)
+	first := o.line("mtn", paid, 5000, "A1", "", "")
+	first.Batch, first.Fee = "MTN-1", 50
+	entry := o.line("banque", paid, 4950, "", "", "")
+	entry.Kind, entry.Batch = "entry", "MTN-1"
+	o.lines(first, entry, o.line("mtn", paid, 77, "ODD", "", ""))
+	for _, account := range []string{"mtn", "banque"} {
+		o.coveredOf(account, paid, o.now, "accepted")
+	}
+	o.runs(m, mtn)
+	o.full(mtn)
+	tooLate := *unmatched // above the watermark of the run
+	tooLate.EventID, tooLate.Type, tooLate.Sequence, tooLate.Detail = "evt_late", "confirmation.accepted", 4, map[string]string{"transaction_id": unmatched.Session.TransactionID}
+	o.produce(schemas.TopicEvents, registries.AgencyA, &tooLate)
+	for _, key := range []registry.StatementAccountKey{mtn, bank} {
+		o.runs(m, key)
+		o.full(key) // waits for the journal
+		s, err := m.Sheet(t.Context(), key, paid.In(wat).Format(time.DateOnly))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.approve(s)
+		o.look(m)
+	}
+	for key, want := range map[registry.StatementAccountKey]int64{mtn: 2, bank: 1} {
+		list := o.proved(key)
+		if len(list) != 1 || list[0].Rows != want || list[0].ChainRows != want {
+			t.Fatalf("%s: %+v", key.Code, list)
+		}
+		book := o.book()
+		ids := book.Entries("tx-1")
+		if len(ids) != 1 || !slices.Equal(book.Entries("DUE-1"), ids) || !slices.Equal(book.Entries("P1"), ids) || len(book.Entries("nothing")) != 0 {
+			t.Fatalf("entries %q", ids)
+		}
+		proofs, err := list[0].Proofs(ids[0])
+		if err != nil || len(proofs) != 1 {
+			t.Fatalf("%+v, %v", proofs, err)
+		}
+		if late, err := list[0].Proofs(book.Entries("A2")[0]); err != nil || key == mtn && (len(late) != 1 || late[0].Row.Confirmation != "" || late[0].Row.OperatorLine != "") {
+			t.Errorf("%+v, %v", late, err)
+		}
+		row := proofs[0].Row
+		if row.Item != 1 || row.Due != "DUE-1" || row.Transaction != "tx-1" || row.Confirmation != "evt_accepted" || row.Amount != 5000 || row.OperatorRef != "A1" || row.Session != e.SessionID ||
+			!strings.HasPrefix(row.OperatorLine, paid.In(wat).Format(time.DateOnly)+"/"+first.LineID+"#") || strings.Contains(row.BankLine, "/banque/") != (key == bank) {
+			t.Errorf("%s: %+v", key.Code, row)
+		}
 	}
 }

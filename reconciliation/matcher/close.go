@@ -10,13 +10,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/reconciliation/chain"
 	"quittance/reconciliation/match"
+	"quittance/schemas"
 	"quittance/schemas/record"
 )
 
@@ -26,8 +29,8 @@ type approved struct {
 	caseID, from, to, digest string
 }
 
-// closeApproved carries out the closes that people have approved. One that fails is tried again at
-// the next look.
+// closeApproved carries out the closes that people have approved. One that fails is tried again a
+// minute later.
 func (m *Matcher) closeApproved(ctx context.Context) error {
 	list, err := m.approvedCloses(ctx)
 	if err != nil {
@@ -36,6 +39,9 @@ func (m *Matcher) closeApproved(ctx context.Context) error {
 	for _, a := range list {
 		if ctx.Err() != nil {
 			return nil
+		}
+		if m.rests(a.key) {
+			continue
 		}
 		agency, _ := m.cfg.Registry.Agency(a.key.AgencyID)
 		about := []slog.Attr{slog.String("agency", agency.Slug), slog.String("mode", registry.Mode(a.key.Live)), slog.String("account", a.key.Code), slog.String("to", a.to), slog.String("case", a.caseID)}
@@ -47,8 +53,14 @@ func (m *Matcher) closeApproved(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil || err == nil && !ran:
 		case err != nil:
+			m.failed[a.key] = time.Now()
+			m.runs.WithLabelValues(outcomeFailed).Inc()
 			m.cfg.Log.LogAttrs(ctx, slog.LevelError, "a close that people have approved failed and is tried again", append(about, slog.Any("error", err))...)
-		case closed != nil:
+		default:
+			delete(m.failed, a.key)
+			if closed == nil {
+				continue
+			}
 			m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "a close was carried out", append(about, slog.String("state", closed.State), slog.String("reason", closed.Reason))...)
 		}
 	}
@@ -125,7 +137,11 @@ func (r *run) closeRecord(ctx context.Context, a approved) (*record.Close, error
 		CloseID: closeID(a), TenantID: a.key.AgencyID, Livemode: a.key.Live, Account: a.key.Code, FromDay: a.from, ToDay: a.to, State: journal.CloseRefused,
 		CaseID: a.caseID, Digest: a.digest, Rule: match.RuleVersion, Watermarks: map[string]string{}, Currency: r.account.Currency, At: r.at,
 	}
-	s, err := r.sheet(ctx, a.to)
+	p, err := r.period(ctx, a.to)
+	var tree *chain.Tree
+	if err == nil {
+		tree, err = p.chain(ctx)
+	}
 	var refused *operation.Error
 	switch {
 	case errors.As(err, &refused):
@@ -134,6 +150,7 @@ func (r *run) closeRecord(ctx context.Context, a approved) (*record.Close, error
 	case err != nil:
 		return nil, err
 	}
+	s := p.sheet
 	digest, err := s.Digest()
 	if err != nil {
 		return nil, err
@@ -144,8 +161,13 @@ func (r *run) closeRecord(ctx context.Context, a approved) (*record.Close, error
 	}
 	rec.State, rec.Previous, rec.Statements = journal.CloseClosed, s.Previous, s.Statements
 	for at, offset := range r.before {
+		if topic, _, _ := strings.Cut(at, "/"); topic == schemas.TopicReconciliation {
+			offset = r.marks[at] // after what the last run wrote
+		}
 		rec.Watermarks[at] = strconv.FormatInt(offset, 10)
 	}
+	rec.ChainVersion, rec.ChainRows, rec.ChainRoot = chain.Version, int64(tree.Size()), tree.Root().String() //nolint:gosec // a count
+	rec.MoneyOf, rec.Settling = r.moneyOf(), r.settlingCodes()
 	rec.SourcesStart, rec.SourcesNew, rec.SourcesMatched, rec.SourcesResolved, rec.SourcesEnd = s.Sources.Start.N, s.Sources.New.N, s.Sources.Matched.N, s.Sources.Resolved.N, s.Sources.End.N
 	rec.SourcesStartAmount, rec.SourcesNewAmount, rec.SourcesMatchedAmount, rec.SourcesResolvedAmount, rec.SourcesEndAmount = s.Sources.Start.Amount, s.Sources.New.Amount, s.Sources.Matched.Amount, s.Sources.Resolved.Amount, s.Sources.End.Amount
 	rec.LinesStart, rec.LinesNew, rec.LinesMatched, rec.LinesResolved, rec.LinesEnd = s.Lines.Start.N, s.Lines.New.N, s.Lines.Matched.N, s.Lines.Resolved.N, s.Lines.End.N

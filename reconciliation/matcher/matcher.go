@@ -90,7 +90,7 @@ type Matcher struct {
 	duration prometheus.Histogram
 	failing  atomic.Int64
 	// checked are the watermarks of the last run of this process, by account, and failed when a
-	// run failed.
+	// run or a close failed.
 	checked map[registry.StatementAccountKey]marks
 	failed  map[registry.StatementAccountKey]time.Time
 	admin   *kadm.Client    // made by the first look
@@ -143,7 +143,7 @@ func New(cfg Config) (*Matcher, error) {
 		m.runs.WithLabelValues(o)
 	}
 	with.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "quittance_matcher_failing_accounts", Help: "Accounts whose last run by this process failed.",
+		Name: "quittance_matcher_failing_accounts", Help: "Accounts whose last run or close by this process failed.",
 	}, func() float64 { return float64(m.failing.Load()) })
 	return m, nil
 }
@@ -177,13 +177,20 @@ func (m *Matcher) Look(ctx context.Context) error {
 		return err
 	}
 	for _, key := range due {
-		if at, ok := m.failed[key]; ok && time.Since(at) < retryAfter || ctx.Err() != nil {
+		if m.rests(key) || ctx.Err() != nil {
 			continue
 		}
 		m.runLocked(ctx, key)
 	}
+	err = m.closeApproved(ctx)
 	m.failing.Store(int64(len(m.failed)))
-	return m.closeApproved(ctx)
+	return err
+}
+
+// rests reports whether a run or a close of the account has just failed.
+func (m *Matcher) rests(key registry.StatementAccountKey) bool {
+	at, failed := m.failed[key]
+	return failed && time.Since(at) < retryAfter
 }
 
 // runLocked runs an account unless another instance does.

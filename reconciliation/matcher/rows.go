@@ -16,16 +16,6 @@ import (
 	"quittance/schemas"
 )
 
-// ExpectedRow returns the id of a row of expected_money in findings: its day in
-// Africa/Brazzaville and the id of the entry.
-func ExpectedRow(day, entryID string) string { return day + "/" + entryID }
-
-// LineRow returns the id of a row of statement_lines in findings: its local day, the id of the
-// line and a hash of its content.
-func LineRow(day, lineID string, content uint64) string {
-	return day + "/" + lineID + "#" + strconv.FormatUint(content, 16)
-}
-
 // marks are the watermarks of a run: offsets by topic/partition.
 type marks map[string]int64
 
@@ -134,8 +124,10 @@ func list(texts []string) string {
 	return "splitByChar('\\n', " + quote(strings.Join(texts, "\n")) + ")"
 }
 
+// quote returns a text as a literal. It escapes also what clickhouse-go takes for an argument: a
+// reference of an operator may have any character.
 func quote(text string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(text) + "'"
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "?", `\x3f`, "$", `\x24`, "@", `\x40`, "{", `\x7b`).Replace(text) + "'"
 }
 
 // in returns the condition that an expression is one of the texts, which a function converts
@@ -269,7 +261,7 @@ func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 			return fmt.Errorf("reading expected money: %w", err)
 		}
 		e.Currency = one.of(e.Currency)
-		e.ID, e.Undecided = ExpectedRow(day, entry), undecided != 0
+		e.ID, e.Undecided = journal.ExpectedRow(day, entry), undecided != 0
 		r.isRead(e.ID, fresh)
 		if withdrawn != 0 {
 			r.world.gone[e.ID] = true
@@ -384,7 +376,7 @@ func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccoun
 			return fmt.Errorf("reading lines of statements: %w", err)
 		}
 		l.Account, l.Currency, kind = one.of(l.Account), one.of(l.Currency), one.of(kind)
-		l.ID, l.Kind = LineRow(day, id, content), match.Kind(kind)
+		l.ID, l.Kind = journal.LineRow(day, id, content), match.Kind(kind)
 		if l.Day, err = match.ParseDay(day); err != nil {
 			return err
 		}

@@ -165,16 +165,19 @@ func (m *Matcher) partition(topic string, k registry.StatementAccountKey) int32 
 
 // sources returns the partitions that have what a run of the account reads, by topic.
 func (r *run) sources() map[string][]int32 {
-	statements := []int32{r.partition(schemas.TopicStatements, r.account.StatementAccountKey)}
-	for _, a := range r.settling {
-		statements = append(statements, r.partition(schemas.TopicStatements, a.StatementAccountKey))
+	of := func(topic string) []int32 {
+		out := []int32{r.partition(topic, r.account.StatementAccountKey)}
+		for _, a := range r.settling {
+			out = append(out, r.partition(topic, a.StatementAccountKey))
+		}
+		slices.Sort(out)
+		return slices.Compact(out)
 	}
-	slices.Sort(statements)
 	return map[string][]int32{
 		schemas.TopicEvents:         {r.cfg.Topology.Partition(schemas.TopicEvents, r.account.AgencyID)},
 		schemas.TopicCases:          {0},
-		schemas.TopicStatements:     slices.Compact(statements),
-		schemas.TopicReconciliation: {r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey)},
+		schemas.TopicStatements:     of(schemas.TopicStatements),
+		schemas.TopicReconciliation: of(schemas.TopicReconciliation),
 	}
 }
 

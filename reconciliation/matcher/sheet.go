@@ -98,7 +98,11 @@ func (m *Matcher) Sheet(ctx context.Context, key registry.StatementAccountKey, t
 	if r.world.closed, err = r.lastClose(ctx); err != nil {
 		return nil, err
 	}
-	return r.sheet(ctx, to)
+	p, err := r.period(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	return p.sheet, nil
 }
 
 // lastClose returns the last close of the account below the watermarks; nil for none.
@@ -116,18 +120,24 @@ func (r *run) lastClose(ctx context.Context) (*journal.Close, error) {
 	return nil, nil //nolint:nilnil // the account was never closed
 }
 
+// beginning is a day before all rows.
+const beginning = "1970-01-01"
+
 // period is the work on a sheet.
 type period struct {
 	*run
 	sheet *Sheet
 	to    match.Day
-	// before are the watermarks of the close before, closed its last day (the empty text for
-	// none) and offset where it is.
+	// before are the watermarks of the close before, closed its last day (the empty text for none)
+	// and offset where it is. The period itself has the rows that the last run has read: those below
+	// the watermarks run.before.
 	before marks
 	closed string
 	offset int64
 	// amounts are those of rows, by side, and fresh the rows that the close before did not know.
 	sources, lines side
+	// matched are the matches that count from now on, or not any more.
+	matched []change
 }
 
 // side is one side of an account.
@@ -144,16 +154,16 @@ func newSide(roll *Roll) side {
 	return side{roll, map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 }
 
-// sheet computes the sheet of a period that ends with a day, from the rows that the last run has
+// period computes the sheet of a period that ends with a day, from the rows that the last run has
 // read.
-func (r *run) sheet(ctx context.Context, to string) (*Sheet, error) {
+func (r *run) period(ctx context.Context, to string) (*period, error) {
 	p := &period{run: r, before: marks{}, sheet: &Sheet{AgencyID: r.account.AgencyID, Live: r.account.Live, Account: r.account.Code, Currency: r.account.Currency, To: to, Rule: match.RuleVersion}}
 	var err error
 	if p.to, err = match.ParseDay(to); err != nil {
 		return nil, operation.Refuse("period.day_malformed", "day", nil)
 	}
 	if c := r.world.closed; c != nil {
-		p.before, p.closed, p.offset, p.sheet.Previous = c.Watermarks, c.ToDay.Format(time.DateOnly), c.SourceOffset, c.Digest
+		p.before, p.closed, p.offset, p.sheet.Previous = c.Watermarks, c.ToDay.Format(time.DateOnly), c.SourceOffset, c.Hash()
 		p.sheet.Sources.Start, p.sheet.Lines.Start = Count{c.SourcesEnd, c.SourcesEndAmount}, Count{c.LinesEnd, c.LinesEndAmount}
 	}
 	switch {
@@ -175,13 +185,13 @@ func (r *run) sheet(ctx context.Context, to string) (*Sheet, error) {
 	if p.sheet.Sources.Matched.Amount != p.sheet.Lines.Matched.Amount {
 		return nil, fmt.Errorf("the matches of account %s until %s do not add up: %d and %d", r.account.Code, to, p.sheet.Sources.Matched.Amount, p.sheet.Lines.Matched.Amount)
 	}
-	return p.sheet, nil
+	return p, nil
 }
 
 // fresh returns the condition that a row is of the period, or older and unknown to the close
 // before. known is the condition that the close before had read it.
 func (p *period) fresh(day, known string) string {
-	return fmt.Sprintf("%s <= %s AND NOT (%s <= %s AND %s)", day, quote(p.sheet.To), day, quote(p.closed), known)
+	return fmt.Sprintf("%s <= %s AND NOT (%s <= %s AND %s)", day, quote(p.sheet.To), day, quote(cmp.Or(p.closed, beginning)), known)
 }
 
 // readFresh reads the rows that the close before did not know.
@@ -226,17 +236,11 @@ func (p *period) readLinesOf(ctx context.Context, accounts []registry.StatementA
 	if len(accounts) == 0 {
 		return nil
 	}
-	var below, known []string
-	for _, a := range accounts {
-		at := markOf(schemas.TopicStatements, p.partition(schemas.TopicStatements, a.StatementAccountKey))
-		below = append(below, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), p.run.before[at]))
-		known = append(known, fmt.Sprintf("account = %s AND source_offset < %d", quote(a.Code), p.before[at]))
-	}
 	if which == "" {
-		which = "kind != 'payout' AND " + p.fresh("toString(local_day)", "("+strings.Join(known, " OR ")+")")
+		which = "kind != 'payout' AND " + p.fresh("local_day", p.ofAccounts(accounts, p.before, "<"))
 	}
 	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, `+amount+`, kind = 'payout' FROM statement_lines FINAL
-		WHERE tenant_id = ? AND livemode = ? AND (`+strings.Join(below, " OR ")+") AND "+which, p.account.AgencyID, p.account.Live)
+		WHERE tenant_id = ? AND livemode = ? AND `+p.ofAccounts(accounts, p.run.before, "<")+" AND "+which, p.account.AgencyID, p.account.Live)
 	if err != nil {
 		return fmt.Errorf("reading the lines of a period: %w", err)
 	}
@@ -249,7 +253,7 @@ func (p *period) readLinesOf(ctx context.Context, accounts []registry.StatementA
 		if err := rows.Scan(&day, &id, &content, &sum, scanBool{&payout}); err != nil {
 			return fmt.Errorf("reading the lines of a period: %w", err)
 		}
-		if row := LineRow(day, id, content); payout != 0 {
+		if row := journal.LineRow(day, id, content); payout != 0 {
 			s.payouts[row] = true
 		} else {
 			into[row] = sum
@@ -267,7 +271,7 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 	topics := []string{schemas.TopicEvents, schemas.TopicCases}
 	all := which == ""
 	if all {
-		which = p.fresh("toString(local_date)", p.offsets(p.before, "<", topics))
+		which = p.fresh("local_date", p.offsets(p.before, "<", topics))
 	}
 	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, gross FROM expected_money FINAL
 		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND kind != 'undecided' AND `+p.owned()+" AND "+p.offsets(p.run.before, "<", topics)+" AND "+which,
@@ -284,7 +288,7 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 		if err := rows.Scan(&day, &entry, scanBool{&gone}, &gross); err != nil {
 			return fmt.Errorf("reading the expected money of a period: %w", err)
 		}
-		if id := ExpectedRow(day, entry); gone != 0 {
+		if id := journal.ExpectedRow(day, entry); gone != 0 {
 			withdrawn[id] = gross
 		} else {
 			into[id] = gross
@@ -307,14 +311,18 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 
 // change is a finding that counts in the period: from now on, or not any more.
 type change struct {
+	id             string
 	sources, lines []string
 	sign           int64
 }
 
 // changes reads the findings of a table that have come into a state since the close before, or
-// left it. A withdrawn payment ends an explanation.
+// left it. A withdrawn payment ends an explanation. A finding is of the last day of all its rows,
+// also if it has parts.
 func (p *period) changes(ctx context.Context, table, state, which string) (out []change, err error) {
-	touched := fmt.Sprintf("source_offset >= %d OR day > %s OR %t", p.offset, quote(cmp.Or(p.closed, "1970-01-01")), p.closed == "")
+	closed := quote(cmp.Or(p.closed, beginning))
+	// The day of a break is its first one.
+	touched := fmt.Sprintf("source_offset >= %d OR arrayExists(row -> left(row, 10) > %s, arrayConcat(sources, lines))", p.offset, closed)
 	if len(p.sources.withdrawn) > 0 {
 		touched += " OR hasAny(sources, " + list(slices.Collect(maps.Keys(p.sources.withdrawn))) + ")"
 	}
@@ -322,46 +330,66 @@ func (p *period) changes(ctx context.Context, table, state, which string) (out [
 	mine := fmt.Sprintf("tenant_id = %s AND livemode = %t AND account = %s AND source_offset < %d", quote(p.account.AgencyID), p.account.Live, quote(p.account.Code), p.marks[at])
 	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT finding_id, part, any(sources), any(lines), argMax(state, source_offset) = ?, argMaxIf(state, source_offset, source_offset < ?) = ?
 		FROM `+table+` FINAL WHERE `+mine+" AND "+which+` AND finding_id IN (SELECT finding_id FROM `+table+" WHERE "+mine+" AND ("+touched+`))
-		GROUP BY finding_id, part`, state, p.offset, state)
+		GROUP BY finding_id, part ORDER BY finding_id, part`, state, p.offset, state)
 	if err != nil {
 		return nil, fmt.Errorf("reading the findings of a period: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
+	var parts []change // of a finding
+	var now, was uint8
+	finish := func() {
+		if len(parts) == 0 {
+			return
+		}
+		day, withdrawn := "", false
+		for _, c := range parts {
+			if len(c.sources)+len(c.lines) > 0 { // a part may have only rows that were not taken
+				day = max(day, lastDay(c.sources, c.lines))
+			}
+			withdrawn = withdrawn || slices.ContainsFunc(c.sources, func(id string) bool { return p.sources.withdrawn[id] })
+		}
+		counted := was != 0 && p.closed != "" && day <= p.closed
+		holds := now != 0 && !withdrawn && day <= p.sheet.To
+		if counted && !(now != 0 && !withdrawn) {
+			p.sheet.Corrections++
+		}
+		for _, c := range parts {
+			switch {
+			case holds && !counted:
+				c.sign = 1
+			case counted && !holds:
+				c.sign = -1
+			default:
+				continue
+			}
+			out = append(out, c)
+		}
+	}
 	for rows.Next() {
-		var id string
 		var part uint32
 		var c change
-		var now, was uint8
-		if err := rows.Scan(&id, &part, &c.sources, &c.lines, scanBool{&now}, scanBool{&was}); err != nil {
+		var isNow, wasIt uint8
+		if err := rows.Scan(&c.id, &part, &c.sources, &c.lines, scanBool{&isNow}, scanBool{&wasIt}); err != nil {
 			return nil, fmt.Errorf("reading the findings of a period: %w", err)
 		}
-		day := lastDay(c.sources, c.lines)
-		counted := was != 0 && p.closed != "" && day <= p.closed
-		holds := now != 0 && !slices.ContainsFunc(c.sources, func(id string) bool { return p.sources.withdrawn[id] })
-		switch {
-		case holds && day <= p.sheet.To && !counted:
-			c.sign = 1
-		case !holds && counted:
-			c.sign = -1
-			if part == 1 {
-				p.sheet.Corrections++
-			}
-		default:
-			continue
+		if len(parts) > 0 && parts[0].id != c.id {
+			finish()
+			parts = nil
 		}
-		out = append(out, c)
+		parts, now, was = append(parts, c), isNow, wasIt
 	}
+	finish()
 	return out, rows.Err()
 }
 
 // readMatches counts the matches of the period, and those of earlier ones that do not hold any
 // more.
 func (p *period) readMatches(ctx context.Context) error {
-	list, err := p.changes(ctx, "matches", journal.FindingOpen, "1")
-	if err != nil {
+	var err error
+	if p.matched, err = p.changes(ctx, "matches", journal.FindingOpen, "1"); err != nil {
 		return err
 	}
-	return p.count(ctx, list, func(r *Roll) *Count { return &r.Matched })
+	return p.count(ctx, p.matched, func(r *Roll) *Count { return &r.Matched })
 }
 
 // readExplanations counts what people have explained or written off.

@@ -3992,7 +3992,7 @@ type Close struct {
 	CaseID string
 	// SHA-256 of what people approved, hexadecimal
 	Digest string
-	// digest of the close before; absent for the first
+	// hash of the close before, which covers its digest and its root; absent for the first
 	Previous string
 	// version of the rules
 	Rule int32
@@ -4042,6 +4042,16 @@ type Close struct {
 	// matches and explanations of earlier closes that do not hold any more
 	Corrections int64
 	At          time.Time
+	// version of the canonical form of the chain rows; 0 for a close without a root
+	ChainVersion int32
+	// number of chain rows
+	ChainRows int64
+	// root of the tree over the chain rows, hexadecimal
+	ChainRoot string
+	// whose money arrives on the account: agency/currency/offer/merchant account or counter, sorted
+	MoneyOf []string
+	// codes of the accounts that settle to this one, sorted
+	Settling []string
 }
 
 func (r *Close) fromNative(m map[string]any) {
@@ -4085,6 +4095,11 @@ func (r *Close) fromNative(m map[string]any) {
 	r.OpenBreaksDigest = from[string](m["open_breaks_digest"])
 	r.Corrections = from[int64](m["corrections"])
 	r.At = from[time.Time](m["at"])
+	r.ChainVersion = from[int32](m["chain_version"])
+	r.ChainRows = from[int64](m["chain_rows"])
+	r.ChainRoot = fromNullable[string]("string", m["chain_root"])
+	r.MoneyOf = fromList[string](m["money_of"])
+	r.Settling = fromList[string](m["settling"])
 }
 
 func (r *Close) appendTo(b []byte) []byte {
@@ -4144,6 +4159,28 @@ func (r *Close) appendTo(b []byte) []byte {
 	b = appendString(b, r.OpenBreaksDigest)
 	b = appendLong(b, r.Corrections)
 	b = appendTime(b, r.At)
+	b = appendInt(b, r.ChainVersion)
+	b = appendLong(b, r.ChainRows)
+	if r.ChainRoot != "" {
+		b = append(b, 2)
+		b = appendString(b, r.ChainRoot)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.MoneyOf) > 0 {
+		b = appendLong(b, int64(len(r.MoneyOf)))
+		for i := range r.MoneyOf {
+			b = appendString(b, r.MoneyOf[i])
+		}
+	}
+	b = append(b, 0)
+	if len(r.Settling) > 0 {
+		b = appendLong(b, int64(len(r.Settling)))
+		for i := range r.Settling {
+			b = appendString(b, r.Settling[i])
+		}
+	}
+	b = append(b, 0)
 	return b
 }
 
@@ -4195,6 +4232,17 @@ func (r *Close) readFrom(d *reader) {
 	r.OpenBreaksDigest = d.readString()
 	r.Corrections = d.readLong()
 	r.At = d.readTime()
+	r.ChainVersion = d.readInt()
+	r.ChainRows = d.readLong()
+	if d.present() {
+		r.ChainRoot = d.readString()
+	}
+	for d.item() {
+		r.MoneyOf = append(r.MoneyOf, d.readString())
+	}
+	for d.item() {
+		r.Settling = append(r.Settling, d.readString())
+	}
 }
 
 const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"by_reference","type":"boolean"}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]},{"default":0,"name":"again","type":"int"}],"name":"Confirmation","namespace":"quittance","type":"record"}]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"cancelled_by","type":["null","string"]},{"default":[],"name":"refusals","type":{"items":{"fields":[{"name":"collection_id","type":"string"},{"name":"failure_code","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Refusal","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}`
@@ -4405,7 +4453,7 @@ func (*MatchRun) Name() string { return "quittance.MatchRun" }
 // Schema is the Avro schema with every named type expanded.
 func (*MatchRun) Schema() string { return schemaMatchRun }
 
-const schemaClose = `{"fields":[{"name":"close_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"from_day","type":"string"},{"name":"to_day","type":"string"},{"name":"state","type":"string"},{"default":null,"name":"reason","type":["null","string"]},{"name":"case_id","type":"string"},{"name":"digest","type":"string"},{"default":null,"name":"previous","type":["null","string"]},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"statements","type":{"items":"string","type":"array"}},{"name":"currency","type":"string"},{"name":"sources_start","type":"long"},{"name":"sources_start_amount","type":"long"},{"name":"sources_new","type":"long"},{"name":"sources_new_amount","type":"long"},{"name":"sources_matched","type":"long"},{"name":"sources_matched_amount","type":"long"},{"name":"sources_resolved","type":"long"},{"name":"sources_resolved_amount","type":"long"},{"name":"sources_end","type":"long"},{"name":"sources_end_amount","type":"long"},{"name":"lines_start","type":"long"},{"name":"lines_start_amount","type":"long"},{"name":"lines_new","type":"long"},{"name":"lines_new_amount","type":"long"},{"name":"lines_matched","type":"long"},{"name":"lines_matched_amount","type":"long"},{"name":"lines_resolved","type":"long"},{"name":"lines_resolved_amount","type":"long"},{"name":"lines_end","type":"long"},{"name":"lines_end_amount","type":"long"},{"name":"open_breaks","type":"long"},{"name":"open_breaks_amount","type":"long"},{"name":"open_breaks_digest","type":"string"},{"name":"corrections","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Close","namespace":"quittance","type":"record"}`
+const schemaClose = `{"fields":[{"name":"close_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"from_day","type":"string"},{"name":"to_day","type":"string"},{"name":"state","type":"string"},{"default":null,"name":"reason","type":["null","string"]},{"name":"case_id","type":"string"},{"name":"digest","type":"string"},{"default":null,"name":"previous","type":["null","string"]},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"statements","type":{"items":"string","type":"array"}},{"name":"currency","type":"string"},{"name":"sources_start","type":"long"},{"name":"sources_start_amount","type":"long"},{"name":"sources_new","type":"long"},{"name":"sources_new_amount","type":"long"},{"name":"sources_matched","type":"long"},{"name":"sources_matched_amount","type":"long"},{"name":"sources_resolved","type":"long"},{"name":"sources_resolved_amount","type":"long"},{"name":"sources_end","type":"long"},{"name":"sources_end_amount","type":"long"},{"name":"lines_start","type":"long"},{"name":"lines_start_amount","type":"long"},{"name":"lines_new","type":"long"},{"name":"lines_new_amount","type":"long"},{"name":"lines_matched","type":"long"},{"name":"lines_matched_amount","type":"long"},{"name":"lines_resolved","type":"long"},{"name":"lines_resolved_amount","type":"long"},{"name":"lines_end","type":"long"},{"name":"lines_end_amount","type":"long"},{"name":"open_breaks","type":"long"},{"name":"open_breaks_amount","type":"long"},{"name":"open_breaks_digest","type":"string"},{"name":"corrections","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"chain_version","type":"int"},{"default":0,"name":"chain_rows","type":"long"},{"default":null,"name":"chain_root","type":["null","string"]},{"default":[],"name":"money_of","type":{"items":"string","type":"array"}},{"default":[],"name":"settling","type":{"items":"string","type":"array"}}],"name":"Close","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Close) Name() string { return "quittance.Close" }

@@ -36,14 +36,14 @@ func TestExpectedMoneyAddsUpToReceipts(t *testing.T) {
 		rows := map[uuid.UUID]journal.Expected{}
 		for _, e := range p.Events {
 			r := mapping.FromEvent(e)
-			money, err := fromMoney(r)
+			money, err := journal.ReceiptsOf(r)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, m := range money {
 				receipts[purse{m.TenantID, m.Account, m.Currency, m.Livemode}] += m.TotalAmount
 			}
-			list, err := toExpect(r)
+			list, err := journal.ExpectedOf(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,6 +51,13 @@ func TestExpectedMoneyAddsUpToReceipts(t *testing.T) {
 				x.SourceTopic, x.Version = "checkout.events", journal.ExpectedVersion(0)
 				if err := x.Validate(); err != nil {
 					t.Fatal(err)
+				}
+				dues := x.Fee
+				for _, amount := range x.Amounts {
+					dues += amount
+				}
+				if pays := x.State == journal.ExpectedCompleted || x.State == journal.ExpectedLate; len(x.Amounts) > 0 && dues != x.Gross || pays && len(x.Amounts) == 0 {
+					t.Fatalf("%s: dues of %d in %+v", e.Type, x.Amounts, x)
 				}
 				before, there := rows[x.ID]
 				switch {

@@ -149,10 +149,13 @@ func (j *Journal) decode(r *kgo.Record) (out item, err error) {
 			return out, err
 		}
 		out.entry = new(fromEvent(&e))
-		if out.receipts, err = fromMoney(&e); err != nil {
+		if topic == schemas.TopicEvents { // an event of cases.events may be written twice
+			out.entry.SourcePartition, out.entry.SourceOffset = r.Partition, r.Offset
+		}
+		if out.receipts, err = journal.ReceiptsOf(&e); err != nil {
 			return out, err
 		}
-		if out.expected, err = toExpect(&e); err != nil {
+		if out.expected, err = journal.ExpectedOf(&e); err != nil {
 			return out, err
 		}
 		for i := range out.expected {

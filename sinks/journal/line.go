@@ -27,28 +27,11 @@ func (j *Journal) fromStatements(r *kgo.Record) (*journal.Line, error) {
 	if err := j.cfg.Codec.Decode(r.Value, &l); err != nil {
 		return nil, err
 	}
-	return fromLine(&l, r)
-}
-
-// fromLine returns the row of a line.
-func fromLine(l *record.StatementLine, r *kgo.Record) (*journal.Line, error) {
-	day, err := dayOf(l.Day)
-	if err != nil {
-		return nil, err
-	}
 	partition, offset, err := sourceOf(r)
 	if err != nil {
 		return nil, err
 	}
-	out := &journal.Line{
-		ID: l.LineID, LocalDay: day, At: optional(l.At), TenantID: l.TenantID, Livemode: l.Livemode, Account: l.Account, StatementID: l.StatementID, ImportID: l.ImportID, ImportedAt: l.ImportedAt,
-		Number: uint64(l.Number), Occurrence: uint32(l.Occurrence), SourceLine: uint32(l.SourceLine), SourceColumn: uint32(l.SourceColumn), //nolint:gosec // counts
-		Kind: l.Kind, Currency: l.Currency, Amount: l.Amount, FeeAmount: l.Fee, NetAmount: l.Amount - l.Fee, Reversal: l.Reversal,
-		OperatorRef: l.OperatorRef, PaymentRef: l.PaymentRef, NoticeRef: l.NoticeRef, Batch: l.Batch, DetailsUnused: uint32(l.DetailsUnused), //nolint:gosec // a count
-		SourcePartition: partition, SourceOffset: offset, Version: journal.ExpectedVersion(offset),
-	}
-	out.Content = journal.ContentOf(out)
-	return out, nil
+	return journal.LineOf(&l, partition, offset)
 }
 
 // sourceOf returns where a record stands in its topic. A poison record names the original.

@@ -161,6 +161,18 @@ func TestCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	agencies, sample := 1, 40
+	if os.Getenv("QUITTANCE_CRASH") == "full" {
+		agencies, sample = len(s.Ledgers), 1000
+	}
+	statements, books, err := w.reconcile(ctx, people, size.seed, begun, agencies, sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrongly, err := w.falseMatches(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	unexpected := 0
 	for _, p := range s.Fleet {
 		unexpected += int(p.Unexpected.Load())
@@ -194,6 +206,13 @@ func TestCrash(t *testing.T) {
 			{"restores of PostgreSQL", int(c.restores.Load())},
 			{"refunds that staff requested", len(people.requested)},
 			{"resolutions that staff agreed on", people.proposed},
+			{"closes of accounts", statements.closes},
+			{"  proposed again", books.again},
+			{"imports of statements killed", books.imports},
+			{"  programs killed meanwhile", int(books.kills.Load())},
+			{"payments on the statements", statements.payments},
+			{"  sampled and proved from Kafka", statements.proved},
+			{"false matches", wrongly},
 			{"processes that ended by themselves", unexpected},
 			{"poison records", poison},
 			{"unexpected answers", l.surprised},
@@ -207,8 +226,11 @@ func TestCrash(t *testing.T) {
 	if poison > 0 {
 		t.Errorf("%d records are in the poison topics, want none", poison)
 	}
-	for _, what := range l.surprises {
+	for _, what := range slices.Concat(l.surprises, statements.wrong) {
 		t.Error(what)
+	}
+	if statements.closes < 2*agencies || statements.proved == 0 || wrongly > 0 || books.imports == 0 || books.kills.Load() == 0 {
+		t.Errorf("%d closes of %d agencies, %d payments proved, %d false matches, %d imports and %d programs killed", statements.closes, agencies, statements.proved, wrongly, books.imports, books.kills.Load())
 	}
 	// A run with little load or few kills proves nothing.
 	if acknowledged, want := len(l.creations), l.started/2; acknowledged < want || acknowledged == 0 {

@@ -10,7 +10,14 @@
 // once, makes the processors' group rebalance for a while, and replaces the data of
 // PostgreSQL by an older backup. When nothing is under way any more, it compares the log,
 // the processors' state, Postgres and ClickHouse with the answers and messages that
-// clients, the operator, receivers and ERPs got. The last lines of the report are
+// clients, the operator, receivers and ERPs got.
+//
+// Then the days of the load end. The operator's and the bank's statements are imported, people confirm
+// the payouts and close the accounts, while imports and the programs that the statements pass through
+// are killed. The closes must hold: their sums add up, and package audit computes the same roots from
+// Kafka alone. Of the payments so many are sampled (40 of one agency, or 1,000 of all in a full run), and each must be proved
+// by both closes, with the operator's line that has its reference and with the bank's line. The last
+// lines of the report are
 //
 //	carts=N late=N items=N accepted=N receipts=N; amount of sessions=X items=X ERPs=X ClickHouse=X read_model=X
 //	lost=0 doubled=0 gaps=0 diverged=0 blocked=0 commands=N kills=K

@@ -121,6 +121,13 @@ func (p *staff) resolve(ctx context.Context, c cases.Case) {
 		p.load.surprise("a case of kind %s: %+v", c.Kind, c)
 		return
 	}
+	if refusal, refused := errors.AsType[*operation.Error](p.agree(ctx, request)); refused {
+		p.refusals[refusal.Code]++
+	}
+}
+
+// agree proposes a resolution as one person and approves it as the other, if it needs two.
+func (p *staff) agree(ctx context.Context, request cases.Request) error {
 	detail, err := p.cases.Propose(ctx, p.people[0], request, time.Now())
 	refusal, refused := errors.AsType[*operation.Error](err)
 	switch {
@@ -128,15 +135,12 @@ func (p *staff) resolve(ctx context.Context, c cases.Case) {
 		p.proposed++
 	case refused && refusal.Code == "case.proposal_waits":
 		// The approval failed while PostgreSQL was away, or the sink carries it out now.
-		detail, err = p.cases.Show(ctx, &p.people[1].Staff, c.ID, time.Now())
+		detail, err = p.cases.Show(ctx, &p.people[1].Staff, request.CaseID, time.Now())
 	}
 	if n := len(detail.Proposals); err == nil && n > 0 && detail.Proposals[n-1].State == cases.ProposalOpen {
-		_, err = p.cases.Approve(ctx, p.people[1], c.ID, n, time.Now())
-		refusal, refused = errors.AsType[*operation.Error](err)
+		_, err = p.cases.Approve(ctx, p.people[1], request.CaseID, n, time.Now())
 	}
-	if refused {
-		p.refusals[refusal.Code]++
-	}
+	return err
 }
 
 // unfinished returns how many proposals wait for the processor and how many cases staff has

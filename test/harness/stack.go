@@ -64,6 +64,7 @@ type Stack struct {
 	Counters   []Counter
 	Partners   []Partner
 	Portals    []Application // of the agencies, in their order; without keys
+	Ledgers    []Application // agencies with the accounts mtn and banque; without ids and keys
 	Keys       *secret.Keys  // of the installation
 	Reference  *secret.ReferenceKey
 
@@ -229,7 +230,7 @@ func (s *Stack) ApplicationsAndPortals() string { return s.registry(0, true) }
 
 // ApplicationsAndPartners returns the registry of Applications, in which each agency also
 // has applications with a pair of cash-in credentials, whose payments are made by mobile
-// money, and a citizen portal.
+// money, a citizen portal, and accounts whose statements are reconciled.
 func (s *Stack) ApplicationsAndPartners() string { return s.registry(partnersPerAgency, true) }
 
 // registry returns the registry with so many partners in each agency.
@@ -250,6 +251,10 @@ func (s *Stack) registry(partners int, portals bool) string {
 `, tenant, slug, a, simulatorInFile, slug, a, clerkKey(a, 0), clerkKey(a, 1))
 		if portals {
 			s.portal(&b, tenant, slug, a)
+		}
+		if partners > 0 {
+			s.Ledgers = append(s.Ledgers, Application{Tenant: tenant, Slug: slug})
+			b.WriteString(ledgers)
 		}
 		b.WriteString("    applications:\n")
 		for i := range AppsPerAgency + 1 {
@@ -279,6 +284,13 @@ func (s *Stack) registry(partners int, portals bool) string {
 	}
 	return b.String()
 }
+
+// ledgers are the accounts of an agency whose statements the simulators write.
+const ledgers = `    accounts:
+      test:
+        - {code: mtn, kind: operator, offer: momo, number: "46733123454", profile: mtn, cutoff: "17:00", settles_to: banque}
+        - {code: banque, kind: bank, iban: CG39 3001 1000 1010 1345 1300 019, profile: camt.053, batch_pattern: '\bMTN-\d{8}\b'}
+`
 
 // portal adds the citizen portal of an agency to the registry, with an endpoint.
 func (s *Stack) portal(b *strings.Builder, tenant, slug string, n int) {
@@ -337,7 +349,7 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	}
 	for n := range of.Sinks {
 		instance := strconv.Itoa(n)
-		for _, sink := range []string{"collect", "webhook", "cashin", "erp", "readmodel", "journal", "schedule", "cases", "notify"} {
+		for _, sink := range []string{"collect", "webhook", "cashin", "erp", "readmodel", "journal", "schedule", "cases", "match", "notify"} {
 			if sink == "notify" && s.secure == nil {
 				continue // no suite but that of rights sends messages
 			}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,16 +14,32 @@ import (
 )
 
 func chainCommand() Command {
-	var agency string
+	var agency, mode string
+	var verify bool
 	return Command{
-		Use: "chain TERM", Short: "Show a sum of money from the due to the line of the bank, with what proves each step", JSON: "the chains",
+		Use: "chain TERM", Short: "Show a sum of money from the due to the line of the bank, with what proves each step", JSON: "the chains, or with --verify the proofs",
 		Long: `Show a sum of money from the due to the line of the bank, with what proves each step: the record in Kafka as topic/partition@offset, the match, and the period with which it was closed.
 
-TERM is a due, an order, a session, a payment or notice reference, a transaction, an operator's reference, or a line of a statement as the breaks name it. At most 20 chains are shown.`,
+TERM is a due, an order, a session, a payment or notice reference, a transaction, an operator's reference, or a line of a statement as the breaks name it. At most 20 chains are shown.
+
+--verify asks Kafka alone. It computes each close of the agency again that can have the money, compares the root with the record of the close, and shows the rows of the money with their proofs, which anybody can check with the root (RFC 6962). TERM is then no line. It reads all that Kafka has of the agency, and ends with code 1 unless a close that holds has the money.`,
 		Missing:  "say what to look for: {usage}, for instance a payment reference or an operator's reference",
-		Examples: []string{"chain 6214534488655905", "chain MP261123.1001.A1 --agency impots --json"},
+		Examples: []string{"chain 6214534488655905", "chain MP261123.1001.A1 --agency impots --json", "chain 6214534488655905 --verify --agency impots --mode live"},
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			f.StringVar(&agency, "agency", "", "money of this agency, by slug or id")
+			takesMode(f, &mode)
+			f.BoolVar(&verify, "verify", false, "compute the closes again from Kafka, and prove that they have the money; needs --agency and --mode")
+		},
+		Check: func(m *Meta) error {
+			switch {
+			case verify && agency == "":
+				return usage("say whose closes: --agency SLUG_OR_ID")
+			case verify:
+				return errors.Join(needsMode(mode), quiet(m))
+			case mode != "":
+				return usage("--mode is for --verify: leave it out")
+			}
+			return nil
 		},
 		Operate: func(ctx context.Context, m *Meta) error {
 			tenant := ""
@@ -36,6 +53,9 @@ TERM is a due, an order, a session, a payment or notice reference, a transaction
 					return err
 				}
 				tenant = a.ID
+			}
+			if verify {
+				return m.verify(ctx, tenant, mode == registry.Mode(true), m.args[0])
 			}
 			conn, err := m.openJournal(ctx)
 			if err != nil {

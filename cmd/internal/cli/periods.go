@@ -21,7 +21,7 @@ import (
 func periodsCommand() Command {
 	return Command{
 		Use: "periods", Short: "Close periods of the accounts whose statements are reconciled, and see what was closed",
-		Commands: []Command{closePeriod(), listPeriods()},
+		Commands: []Command{closePeriod(), listPeriods(), verifyPeriods()},
 	}
 }
 

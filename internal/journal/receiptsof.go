@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/internal/journal"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 )
 
-// fromMoney returns the receipts of an event that moves money; none for the others. An event
-// that lacks what a receipt needs is an error that wraps journal.ErrInvalidEntry.
-func fromMoney(r *record.Event) ([]journal.Receipt, error) {
+// ReceiptsOf returns the receipts of an event that moves money; none for the others. An event
+// that lacks what a receipt needs is an error that wraps ErrInvalidEntry.
+func ReceiptsOf(r *record.Event) ([]Receipt, error) {
 	switch checkout.EventType(r.Type) {
 	case checkout.EventCompleted, checkout.EventLatePayment, checkout.EventReversed:
 	case checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned, checkout.EventCaseOpened, checkout.EventCaseResolved:
@@ -27,50 +26,50 @@ func fromMoney(r *record.Event) ([]journal.Receipt, error) {
 		if e.Session.Late {
 			return fromHonour(e)
 		}
-		return ofItems(e, journal.MovementCompleted, 1)
+		return ofItems(e, MovementCompleted, 1)
 	case checkout.EventLatePayment:
-		return ofItems(e, journal.MovementLate, 1)
+		return ofItems(e, MovementLate, 1)
 	case checkout.EventReversed:
-		return ofItems(e, journal.MovementReversal, -1)
+		return ofItems(e, MovementReversal, -1)
 	case checkout.EventCollectionMismatched:
 		if !c.Reported() {
 			return nil, nil
 		}
-		return ofCollection(e, c, journal.MovementMismatch, 1), nil
+		return ofCollection(e, c, MovementMismatch, 1), nil
 	case checkout.EventCollectionOrphaned, checkout.EventCaseOpened:
 		// Money of no known session may be reported several times. The opening of its case is
 		// one event.
 		if !c.Reported() || (e.Session.ID == "") != (e.Type == checkout.EventCaseOpened) {
 			return nil, nil
 		}
-		return ofCollection(e, c, journal.MovementOrphan, 1), nil
+		return ofCollection(e, c, MovementOrphan, 1), nil
 	default: // case.resolved
 		if !c.TakesBack() {
 			return nil, nil
 		}
-		return ofCollection(e, c, journal.MovementReversal, -1), nil
+		return ofCollection(e, c, MovementReversal, -1), nil
 	}
 }
 
 // fromHonour returns the receipts of a session that a case completed after its end. Late money
 // has its receipts since it arrived. A mismatch was a sum of the whole collection, and now
 // pays the items: it is taken off, and they are added. What is left has an event of its own.
-func fromHonour(e checkout.Event) ([]journal.Receipt, error) {
+func fromHonour(e checkout.Event) ([]Receipt, error) {
 	c, ok := e.Session.Case(e.Detail[checkout.DetailCaseID])
 	if !ok || c.Kind != checkout.CaseMismatch {
 		return nil, nil
 	}
-	items, err := ofItems(e, journal.MovementLate, 1)
+	items, err := ofItems(e, MovementLate, 1)
 	if err != nil {
 		return nil, err
 	}
-	return append(ofCollection(e, c, journal.MovementMismatch, -1), items...), nil
+	return append(ofCollection(e, c, MovementMismatch, -1), items...), nil
 }
 
 // receiptOf returns what all receipts of an event have.
-func receiptOf(e checkout.Event, movement journal.Movement) journal.Receipt {
+func receiptOf(e checkout.Event, movement Movement) Receipt {
 	s := e.Session
-	return journal.Receipt{
+	return Receipt{
 		Movement: movement, OccurredAt: e.OccurredAt, LocalDate: localDate(e.OccurredAt),
 		TenantID: s.TenantID, ApplicationID: s.ApplicationID, Livemode: s.Live, Mode: string(s.Mode),
 		SessionID: e.SessionID, OrderID: s.OrderID, PaymentRef: s.PaymentRef,
@@ -78,25 +77,25 @@ func receiptOf(e checkout.Event, movement journal.Movement) journal.Receipt {
 }
 
 // ofItems returns a receipt for each item of the session.
-func ofItems(e checkout.Event, movement journal.Movement, sign int64) ([]journal.Receipt, error) {
+func ofItems(e checkout.Event, movement Movement, sign int64) ([]Receipt, error) {
 	s, c := e.Session, e.Session.Collection
 	if s.ID == "" || c == nil {
-		return nil, fmt.Errorf("%w: %s %s has no collection", journal.ErrInvalidEntry, e.Type, e.ID)
+		return nil, fmt.Errorf("%w: %s %s has no collection", ErrInvalidEntry, e.Type, e.ID)
 	}
 	base := receiptOf(e, movement)
 	base.ApprovedOn = localDate(firstTime(c.ApprovedAt, c.DecidedAt, e.OccurredAt))
 	base.Account, base.Channel, base.OfferID, base.Currency = c.Account, string(c.Channel), c.OfferID, c.Currency
 	base.CollectionID, base.OperatorRef = c.ID, c.OperatorRef
 	base.CaseID, base.RecordedBy = e.Detail[checkout.DetailCaseID], e.Detail[checkout.DetailBy]
-	if movement == journal.MovementReversal {
+	if movement == MovementReversal {
 		base.Reason, base.Reference = string(s.ReversalReason), s.ReversalRef
 	}
 	items := s.Dues()
-	out := make([]journal.Receipt, len(items))
+	out := make([]Receipt, len(items))
 	for i, item := range items {
 		r := base
 		r.Item = uint16(i + 1)
-		r.ID = journal.ReceiptID(e.ID, r.Item)
+		r.ID = ReceiptID(e.ID, r.Item)
 		r.ERPDueRef, r.TransactionID, r.NoticeRef = item.ERPDueRef, item.TransactionID, item.NoticeRef
 		r.ServiceCode, r.ServiceLabel = item.ServiceCode, item.ServiceLabel
 		r.Amount, r.FeeAmount, r.TotalAmount = sign*item.Amount, sign*item.Fee, sign*(item.Amount+item.Fee)
@@ -107,11 +106,11 @@ func ofItems(e checkout.Event, movement journal.Movement, sign int64) ([]journal
 
 // ofCollection returns the receipt of money that was reported beside the session's own
 // payment.
-func ofCollection(e checkout.Event, c checkout.Case, movement journal.Movement, sign int64) []journal.Receipt {
+func ofCollection(e checkout.Event, c checkout.Case, movement Movement, sign int64) []Receipt {
 	r := receiptOf(e, movement)
-	r.ID = journal.ReceiptID(e.ID, 0)
-	if movement == journal.MovementOrphan && e.Detail[checkout.DetailEventID] != "" {
-		r.ID = journal.ReceiptID(e.Detail[checkout.DetailEventID], 0) // as earlier releases derived it
+	r.ID = ReceiptID(e.ID, 0)
+	if movement == MovementOrphan && e.Detail[checkout.DetailEventID] != "" {
+		r.ID = ReceiptID(e.Detail[checkout.DetailEventID], 0) // as earlier releases derived it
 	}
 	r.ApprovedOn = localDate(firstTime(c.ApprovedAt, c.OpenedAt, e.OccurredAt))
 	if e.Session.ID == "" {
@@ -128,10 +127,10 @@ func ofCollection(e checkout.Event, c checkout.Case, movement journal.Movement, 
 	r.CollectionID, r.OperatorRef = c.CollectionID, c.OperatorRef
 	r.Amount, r.TotalAmount = sign*c.Amount, sign*c.Amount
 	r.CaseID, r.Reason, r.RecordedBy = c.ID, c.Reason, c.By
-	if movement == journal.MovementReversal {
+	if movement == MovementReversal {
 		r.Reason, r.Reference, r.RecordedBy = reasons[c.Resolution], c.Reference, c.ClosedBy
 	}
-	return []journal.Receipt{r}
+	return []Receipt{r}
 }
 
 // reasons are the reasons of reversals by the resolution of their case.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/internal/journal"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 )
@@ -17,11 +16,11 @@ const (
 	withdrawnDecided    = "decided"    // the operator decided an undecided collection
 )
 
-// toExpect returns the expected money of an event, without its position; none for events that
+// ExpectedOf returns the expected money of an event, without its position; none for events that
 // change none. Honouring moves no money and adds nothing: late money is expected since it
 // arrived, a mismatch with the amount that was reported, which includes the surplus. An event
-// that lacks what a row needs is an error that wraps journal.ErrInvalidEntry.
-func toExpect(r *record.Event) ([]journal.Expected, error) {
+// that lacks what a row needs is an error that wraps ErrInvalidEntry.
+func ExpectedOf(r *record.Event) ([]Expected, error) {
 	switch checkout.EventType(r.Type) {
 	case checkout.EventCompleted, checkout.EventLatePayment, checkout.EventReversed,
 		checkout.EventFailed, checkout.EventExpired, checkout.EventCancelled, checkout.EventCollectionRefused,
@@ -36,12 +35,12 @@ func toExpect(r *record.Event) ([]journal.Expected, error) {
 		if s.Late {
 			return nil, nil
 		}
-		return expectSession(e, journal.ExpectedReceived, journal.ExpectedCompleted)
+		return expectSession(e, ExpectedReceived, ExpectedCompleted)
 	case checkout.EventLatePayment:
-		received, err := expectSession(e, journal.ExpectedReceived, journal.ExpectedLate)
+		received, err := expectSession(e, ExpectedReceived, ExpectedLate)
 		return append(decided(e), received...), err
 	case checkout.EventReversed:
-		return expectSession(e, journal.ExpectedGivenBack, journal.ExpectedReversed)
+		return expectSession(e, ExpectedGivenBack, ExpectedReversed)
 	case checkout.EventFailed, checkout.EventExpired, checkout.EventCancelled:
 		return undecided(e), nil
 	case checkout.EventCollectionRefused:
@@ -50,38 +49,39 @@ func toExpect(r *record.Event) ([]journal.Expected, error) {
 		if !c.Reported() {
 			return nil, nil
 		}
-		return append(decided(e), expectCase(e, c, journal.ExpectedReceived, journal.ExpectedMismatch)), nil
+		return append(decided(e), expectCase(e, c, ExpectedReceived, ExpectedMismatch)), nil
 	case checkout.EventCollectionOrphaned, checkout.EventCaseOpened:
 		// As with receipts: the opening of its case counts a report of no known session once.
 		if !c.Reported() || c.Surplus() || (s.ID == "") != (e.Type == checkout.EventCaseOpened) {
 			return nil, nil
 		}
-		return []journal.Expected{expectCase(e, c, journal.ExpectedReceived, journal.ExpectedOrphan)}, nil
+		return []Expected{expectCase(e, c, ExpectedReceived, ExpectedOrphan)}, nil
 	default: // case.resolved
 		switch {
 		case !c.TakesBack():
 			return nil, nil
 		case c.Resolution == checkout.ResolutionSuperseded:
-			return []journal.Expected{expectCase(e, c, journal.ExpectedReceived, stateOf(c)).Withdraw(withdrawnSuperseded)}, nil
+			return []Expected{expectCase(e, c, ExpectedReceived, stateOf(c)).Withdraw(withdrawnSuperseded)}, nil
 		}
-		return []journal.Expected{expectCase(e, c, journal.ExpectedGivenBack, journal.ExpectedReversed)}, nil
+		return []Expected{expectCase(e, c, ExpectedGivenBack, ExpectedReversed)}, nil
 	}
 }
 
 // stateOf returns the state of the money that a report of a case tells of.
-func stateOf(c checkout.Case) journal.ExpectedState {
+func stateOf(c checkout.Case) ExpectedState {
 	if c.Kind == checkout.CaseMismatch {
-		return journal.ExpectedMismatch
+		return ExpectedMismatch
 	}
-	return journal.ExpectedOrphan
+	return ExpectedOrphan
 }
 
 // expectedOf returns what all expected money of an event has.
-func expectedOf(e checkout.Event, kind journal.ExpectedKind, state journal.ExpectedState, approved time.Time) journal.Expected {
+func expectedOf(e checkout.Event, kind ExpectedKind, state ExpectedState, approved time.Time) Expected {
 	s := e.Session
-	out := journal.Expected{
+	out := Expected{
 		Kind: kind, State: state, OccurredAt: e.OccurredAt, ApprovedAt: approved, LocalDate: localDate(approved),
-		TenantID: s.TenantID, ApplicationID: s.ApplicationID, Livemode: s.Live, SessionID: s.ID, OrderID: s.OrderID, PaymentRef: s.PaymentRef, NoticeRefs: []string{},
+		TenantID: s.TenantID, ApplicationID: s.ApplicationID, Livemode: s.Live, SessionID: s.ID, OrderID: s.OrderID, PaymentRef: s.PaymentRef,
+		NoticeRefs: []string{}, DueRefs: []string{}, TransactionIDs: []string{}, Amounts: []int64{},
 	}
 	if s.ID == "" {
 		out.Livemode, _ = strconv.ParseBool(e.Detail[checkout.DetailLive]) // our own text
@@ -96,9 +96,9 @@ func expectedOf(e checkout.Event, kind journal.ExpectedKind, state journal.Expec
 }
 
 // expectCollection returns an entry of the session's own collection.
-func expectCollection(e checkout.Event, kind journal.ExpectedKind, state journal.ExpectedState, approved time.Time) journal.Expected {
+func expectCollection(e checkout.Event, kind ExpectedKind, state ExpectedState, approved time.Time) Expected {
 	out, c := expectedOf(e, kind, state, approved), e.Session.Collection
-	out.ID = journal.ExpectedID(kind, e.Session.ID, c.ID)
+	out.ID = ExpectedID(kind, e.Session.ID, c.ID)
 	out.Account, out.Channel, out.OfferID, out.Currency = c.Account, string(c.Channel), c.OfferID, c.Currency
 	out.CollectionID, out.OperatorRef = c.ID, c.OperatorRef
 	out.Gross, out.Fee = c.Amount, c.Fee
@@ -107,32 +107,37 @@ func expectCollection(e checkout.Event, kind journal.ExpectedKind, state journal
 
 // expectSession returns the entry of the money that completed the session, that came late for
 // it, or that was given back.
-func expectSession(e checkout.Event, kind journal.ExpectedKind, state journal.ExpectedState) ([]journal.Expected, error) {
+func expectSession(e checkout.Event, kind ExpectedKind, state ExpectedState) ([]Expected, error) {
 	s, c := e.Session, e.Session.Collection
 	if s.ID == "" || c == nil {
-		return nil, fmt.Errorf("%w: %s %s has no collection", journal.ErrInvalidEntry, e.Type, e.ID)
+		return nil, fmt.Errorf("%w: %s %s has no collection", ErrInvalidEntry, e.Type, e.ID)
 	}
 	approved := firstTime(c.ApprovedAt, c.DecidedAt, e.OccurredAt)
-	if kind == journal.ExpectedGivenBack {
+	if kind == ExpectedGivenBack {
 		approved = e.OccurredAt
 	}
 	out := expectCollection(e, kind, state, approved)
 	out.CaseID = e.Detail[checkout.DetailCaseID]
-	if kind == journal.ExpectedGivenBack {
+	sign := int64(1)
+	if kind == ExpectedGivenBack {
+		sign = -1
 		out.Gross, out.Fee = -out.Gross, -out.Fee
 		out.Reason, out.Reference = string(s.ReversalReason), s.ReversalRef
 	}
-	return []journal.Expected{out}, nil
+	for _, due := range s.Dues() {
+		out.DueRefs, out.TransactionIDs, out.Amounts = append(out.DueRefs, due.ERPDueRef), append(out.TransactionIDs, due.TransactionID), append(out.Amounts, sign*due.Amount)
+	}
+	return []Expected{out}, nil
 }
 
 // expectCase returns the entry of money that was reported beside the session's own payment.
-func expectCase(e checkout.Event, c checkout.Case, kind journal.ExpectedKind, state journal.ExpectedState) journal.Expected {
+func expectCase(e checkout.Event, c checkout.Case, kind ExpectedKind, state ExpectedState) Expected {
 	approved := firstTime(c.ApprovedAt, c.OpenedAt, e.OccurredAt)
-	if kind == journal.ExpectedGivenBack {
+	if kind == ExpectedGivenBack {
 		approved = e.OccurredAt
 	}
 	out := expectedOf(e, kind, state, approved)
-	out.ID = journal.ExpectedID(kind, c.ID)
+	out.ID = ExpectedID(kind, c.ID)
 	own := e.Session.Collection
 	switch {
 	case c.Kind == checkout.CaseMismatch && own != nil:
@@ -142,7 +147,7 @@ func expectCase(e checkout.Event, c checkout.Case, kind journal.ExpectedKind, st
 	}
 	out.Account, out.Currency, out.Gross = c.Account, c.Currency, c.Amount
 	out.CollectionID, out.OperatorRef, out.CaseID, out.Reason = c.CollectionID, c.OperatorRef, c.ID, c.Reason
-	if kind == journal.ExpectedGivenBack {
+	if kind == ExpectedGivenBack {
 		out.Gross, out.Reason, out.Reference = -c.Amount, reasons[c.Resolution], c.Reference
 	}
 	return out
@@ -150,22 +155,22 @@ func expectCase(e checkout.Event, c checkout.Case, kind journal.ExpectedKind, st
 
 // undecided returns the entry of a collection that was not decided when its session ended.
 // A mismatch is an entry already, and cash is decided by a clerk alone.
-func undecided(e checkout.Event) []journal.Expected {
+func undecided(e checkout.Event) []Expected {
 	c := e.Session.Collection
 	if c == nil || c.Status != checkout.CollectionUndecided || c.Mismatched || c.Channel == checkout.ChannelCash {
 		return nil
 	}
-	return []journal.Expected{expectCollection(e, journal.ExpectedUndecided, journal.ExpectedOpen, c.RequestedAt)}
+	return []Expected{expectCollection(e, ExpectedUndecided, ExpectedOpen, c.RequestedAt)}
 }
 
 // decided returns the row that withdraws the entry of the session's undecided collection. A
 // mismatch before the session's end left no entry, and one after it withdrew it. A collection
 // that was refused before has no entry either; the event does not tell, and the row changes
 // nothing.
-func decided(e checkout.Event) []journal.Expected {
+func decided(e checkout.Event) []Expected {
 	c := e.Session.Collection
 	if c == nil || !e.Session.Ended() || c.Channel == checkout.ChannelCash || c.Mismatched != (e.Type == checkout.EventCollectionMismatched) {
 		return nil
 	}
-	return []journal.Expected{expectCollection(e, journal.ExpectedUndecided, journal.ExpectedOpen, c.RequestedAt).Withdraw(withdrawnDecided)}
+	return []Expected{expectCollection(e, ExpectedUndecided, ExpectedOpen, c.RequestedAt).Withdraw(withdrawnDecided)}
 }
