@@ -57,19 +57,12 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (out Migrated, err e
 		return out, err
 	}
 	adm := kadm.NewClient(cl)
+	if out.Created, err = c.create(ctx, cl, missing); err != nil {
+		return out, err
+	}
 	created := map[string]bool{}
-	for _, t := range missing {
-		name := c.Prefix + t.Name
-		_, err := adm.CreateTopic(ctx, t.Partitions, cmp.Or(c.Replication, -1), pointers(settings(t, int(c.Replication))), name)
-		switch {
-		case errors.Is(err, kerr.TopicAlreadyExists): // another process migrates, too
-			continue
-		case errors.Is(err, kerr.InvalidReplicationFactor):
-			return out, fmt.Errorf("creating topic %s with %d replicas: %w: %w", name, c.Replication, ErrReplication, err)
-		case err != nil:
-			return out, fmt.Errorf("creating topic %s: %w", name, c.denied(err, kmsg.ACLOperationCreate, kmsg.ACLResourceTypeTopic, name))
-		}
-		out.Created, created[name] = append(out.Created, name), true
+	for _, name := range out.Created {
+		created[name] = true
 	}
 	check := func() error {
 		if _, err := Load(ctx, c, cl); err != nil {
@@ -87,6 +80,45 @@ func Migrate(ctx context.Context, c Config, cl *kgo.Client) (out Migrated, err e
 	}
 	err = out.configure(ctx, c, cl, created)
 	return out, err
+}
+
+// create creates topics with one request, which the broker answers after one change of its
+// metadata, and returns the full names of those that it has created.
+func (c Config) create(ctx context.Context, cl *kgo.Client, topics []schemas.Topic) (created []string, err error) {
+	if len(topics) == 0 {
+		return nil, nil
+	}
+	request := kmsg.NewCreateTopicsRequest()
+	request.TimeoutMillis = 15_000
+	for _, t := range topics {
+		one := kmsg.NewCreateTopicsRequestTopic()
+		one.Topic, one.NumPartitions, one.ReplicationFactor = c.Prefix+t.Name, t.Partitions, cmp.Or(c.Replication, -1)
+		values := pointers(settings(t, int(c.Replication)))
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			setting := kmsg.NewCreateTopicsRequestTopicConfig()
+			setting.Name, setting.Value = key, values[key]
+			one.Configs = append(one.Configs, setting)
+		}
+		request.Topics = append(request.Topics, one)
+	}
+	answer, err := request.RequestWith(ctx, cl)
+	if err != nil {
+		return nil, fmt.Errorf("creating topics: %w", err)
+	}
+	for _, t := range answer.Topics {
+		reason := kerr.ErrorForCode(t.ErrorCode)
+		switch {
+		case errors.Is(reason, kerr.TopicAlreadyExists): // another process migrates, too
+		case reason == nil:
+			created = append(created, t.Topic)
+		case err != nil: // the first one is told
+		case errors.Is(reason, kerr.InvalidReplicationFactor):
+			err = fmt.Errorf("creating topic %s with %d replicas: %w: %w", t.Topic, c.Replication, ErrReplication, reason)
+		default:
+			err = fmt.Errorf("creating topic %s: %w", t.Topic, c.denied(reason, kmsg.ACLOperationCreate, kmsg.ACLResourceTypeTopic, t.Topic))
+		}
+	}
+	return created, err
 }
 
 // missing returns the topics that do not exist, with the number of partitions that each

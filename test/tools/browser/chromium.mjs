@@ -13,8 +13,9 @@ export function required(name) {
 }
 
 // Chromium spends a quarter of the cost of a page on processes and documents kept ready for
-// the next page. It applies only the last list of features, so this list repeats the
-// features of Playwright's list that matter here.
+// the next page, on a process for drawing, and on optimizing scripts that run once. It applies
+// only the last list of features, so this list repeats the features of Playwright's list that
+// matter here.
 const spared = [
   'RenderDocument', 'SpareRendererForSitePerProcess',
   'AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades', 'HttpsFirstBalancedModeAutoEnable',
@@ -30,7 +31,8 @@ export function launch({ lean = true } = {}) {
     timeout: 180_000, // for a busy machine
     args: [
       '--disable-background-networking', '--disable-component-update', '--disable-sync', '--process-per-site',
-      ...shell ? ['--disable-gpu'] : [], ...lean && !shell ? ['--in-process-gpu', `--disable-features=${spared}`] : [],
+      ...shell ? ['--disable-gpu'] : [],
+      ...lean ? ['--in-process-gpu', `--disable-features=${spared}`, '--js-flags=--no-opt,--no-maglev'] : [],
     ],
     // Chromium's own sandbox does not work for root.
     chromiumSandbox: process.getuid() !== 0,
