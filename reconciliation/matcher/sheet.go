@@ -141,8 +141,8 @@ type period struct {
 	sources, lines side
 	// matched are the matches that count from now on, or not any more, and counted the ids of these and
 	// of explanations, with the sign.
-	matched  []change
-	counted  []string
+	matched []change
+	counted []string
 }
 
 // side is one side of an account.
