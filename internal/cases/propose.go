@@ -88,7 +88,11 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err := req.checkOthers(ctx, tx, by, c); err != nil {
 			return err
 		}
-		if c.oneApproves(req.Resolution, below) {
+		cash, err := ofCash(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+		if !cash && c.oneApproves(req.Resolution, below) {
 			if err := approve(ctx, tx, by, c, number, now); err != nil {
 				return err
 			}
@@ -190,7 +194,25 @@ func mayResolve(ctx context.Context, tx pgx.Tx, by By, c Case) error {
 	if slices.ContainsFunc(c.Clerks, func(code string) bool { return staff[by.Staff.ID].IsClerk(c.AgencyID, code) }) {
 		return operation.Refuse("case.own_cash", "", nil)
 	}
-	return nil
+	if !staff[by.Staff.ID].AnyClerk(c.AgencyID) {
+		return nil
+	}
+	cash, err := ofCash(ctx, tx, c)
+	if err == nil && cash {
+		err = operation.Refuse("case.own_cash", "", nil)
+	}
+	return err
+}
+
+// ofCash reports whether a case of the matcher is about an account of the counters. It does not name
+// the clerks who took the cash, so no clerk of the agency resolves it, and nobody alone.
+func ofCash(ctx context.Context, tx pgx.Tx, c Case) (cash bool, err error) {
+	if c.Evidence[EvidenceLedger] == "" {
+		return false, nil
+	}
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM statement_accounts WHERE agency_id::text = $1 AND live = $2 AND code = $3 AND kind = 'cash')`,
+		c.AgencyID, c.Mode == mode(true), c.Evidence[EvidenceLedger]).Scan(&cash)
+	return cash, err
 }
 
 // nextNumber returns the number of a new proposal. A proposal that has lapsed makes room.

@@ -83,6 +83,11 @@ func (s Staff) IsClerk(agencyID, code string) bool {
 	return slices.Contains(s.Clerks, agencyID+"/"+code)
 }
 
+// AnyClerk reports whether the person is a clerk of an agency.
+func (s Staff) AnyClerk(agencyID string) bool {
+	return slices.ContainsFunc(s.Clerks, func(c string) bool { return strings.HasPrefix(c, agencyID+"/") })
+}
+
 // Actor returns the person as the actor of an operation that came from a place.
 func (s Staff) Actor(origin string) operation.Actor {
 	return operation.Actor{Kind: operation.ActorPerson, Name: s.ID, Origin: origin}

@@ -335,9 +335,11 @@ type change struct {
 // left it. A withdrawn payment ends an explanation. A finding is of the last day of all its rows,
 // also if it has parts.
 func (p *period) changes(ctx context.Context, table, state, which string) (out []change, err error) {
-	closed := quote(cmp.Or(p.closed, beginning))
-	// The day of a break is its first one.
-	touched := fmt.Sprintf("source_offset >= %d OR arrayExists(row -> left(row, 10) > %s, arrayConcat(sources, lines))", p.offset, closed)
+	last := "day"
+	if table == "breaks" { // whose day is the first one
+		last = "arrayMax(arrayMap(row -> left(row, 10), arrayConcat(sources, lines, [''])))"
+	}
+	touched := fmt.Sprintf("source_offset >= %d OR %s > %s", p.offset, last, quote(cmp.Or(p.closed, beginning)))
 	if len(p.sources.withdrawn) > 0 {
 		touched += " OR hasAny(sources, " + list(slices.Collect(maps.Keys(p.sources.withdrawn))) + ")"
 	}

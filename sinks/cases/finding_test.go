@@ -1,6 +1,7 @@
 package cases_test
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/cases"
+	"quittance/internal/identity"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/schemas"
@@ -19,7 +21,7 @@ import (
 // finding writes a record of the matcher.
 func (w *world) finding(t *testing.T, f record.Finding) {
 	t.Helper()
-	f.TenantID, f.Account, f.Currency, f.Part, f.Parts, f.Rule = registries.AgencyA, "mtn", "XAF", 1, 1, 1
+	f.TenantID, f.Account, f.Currency, f.Part, f.Parts, f.Rule = registries.AgencyA, cmp.Or(f.Account, "mtn"), "XAF", 1, 1, 1
 	f.RunID, f.Day, f.Hop, f.Stage, f.At = "run", "2026-11-20", journal.HopReceipt, "none", w.Now()
 	if f.Type == "" {
 		f.Type = journal.FindingBreak
@@ -185,5 +187,37 @@ func TestMatchByHand(t *testing.T) {
 	w.within(t, "the end of the other break", func() bool { return w.show(t, payment).State() == cases.StateClosed })
 	if d := w.show(t, payment); d.Resolution != cases.ResolutionMatchByHand || d.ClosedBy != cases.Matcher {
 		t.Errorf("%+v", d)
+	}
+}
+
+// A clerk of the agency resolves nothing about an account of the counters, and nobody does it alone: a
+// break does not name who took the cash.
+func TestBreakOfCash(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runs(t, w)
+	w.Exec(t, `UPDATE staff SET revoked_at = now()`)
+	m, err := identity.AddStaff(t.Context(), w.Pool, registries.Actor, "", identity.StaffRequest{Name: "Clerk", Agency: "impots", Clerks: []string{"impots/c01"}}, registries.Epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := record.Finding{
+		FindingID: "brk_cash", CaseID: cases.OfFinding("brk_cash", "run"), State: journal.FindingOpen, Kind: "missing_line", Reason: "no line fits within the days of grace", Amount: -4000,
+		Account: "guichets", Sources: []string{"2026-11-20/brk_cash"},
+	}
+	w.finding(t, f)
+	w.within(t, "the case", func() bool { return w.show(t, f.CaseID).ID != "" })
+	w.Exec(t, `UPDATE agencies SET single_approval_below = 5000`)
+	request := cases.Request{CaseID: f.CaseID, Resolution: "write_off", Reference: "x", Reason: "lost"}
+	_, err = w.store.Propose(t.Context(), cases.By{Staff: m.Staff}, request, w.Now())
+	if refused := (*operation.Error)(nil); !errors.As(err, &refused) || refused.Code != "case.own_cash" {
+		t.Errorf("a clerk: %v", err)
+	}
+	other, err := identity.AddStaff(t.Context(), w.Pool, registries.Actor, "", identity.StaffRequest{Name: "Member", Agency: "impots"}, registries.Epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := w.store.Propose(t.Context(), cases.By{Staff: other.Staff}, request, w.Now()); err != nil || d.Proposals[0].State != cases.ProposalOpen {
+		t.Errorf("another person alone: %+v, %v", d.Proposals, err)
 	}
 }

@@ -86,14 +86,21 @@ func (w *witness) reconcile(ctx context.Context, people *staff, seed uint64, beg
 	return b, c, nil
 }
 
+// cutoff is the hour of the accounts' cut-off: what is paid later is paid out on the next day.
+const cutoff = 17
+
 // nextDays moves the service's clock until all days of the load are over and its payouts are at the
-// bank. It returns the days of the statements.
+// bank. It returns the days of the statements: from the first payment to the last payout. A later
+// statement of the operator would have no line, and so say nothing of its day.
 func (c *clerkOfBooks) nextDays(ctx context.Context, begun time.Time) (days []string, err error) {
 	wat := time.FixedZone("WAT", 3600)
-	for at := begun.In(wat); at.Before(time.Now().Add(48 * time.Hour)); at = at.AddDate(0, 0, 1) {
+	last := time.Now().In(wat)
+	if last.Hour() >= cutoff {
+		last = last.AddDate(0, 0, 1)
+	}
+	for at := begun.In(wat); at.Format(time.DateOnly) <= last.Format(time.DateOnly); at = at.AddDate(0, 0, 1) {
 		days = append(days, at.Format(time.DateOnly))
 	}
-	days = days[:len(days)-1]
 	_, err = c.simulator(ctx, http.MethodPost, "/control/clock", `{"advance": "48h"}`)
 	return days, err
 }

@@ -146,7 +146,7 @@ var words = map[string]func(operation.Args) string{
 	"case.no_proposal":            filled("the case has no proposal that waits; `quittance cases propose` makes one"),
 	"case.not_paid":               filled("the session is not completed, or its money was given back already; there is nothing to refund"),
 	"case.nothing_to_match":       filled("the break has rows on one side only; name the cases of the other breaks, separated by commas: `quittance cases list --kind break --state open` shows them"),
-	"case.own_cash":               filled("the key in QUITTANCE_STAFF_KEY is of a person who took or gave back this cash as a clerk; two other people resolve the case"),
+	"case.own_cash":               filled("the key in QUITTANCE_STAFF_KEY is of a person who took or gave back this cash as a clerk, or, for an account of the counters, who is a clerk of the agency; two other people resolve the case"),
 	"case.proposal_over":          filled("proposal {number} is {state} and cannot be approved; make a new one with `quittance cases propose`"),
 	"case.proposal_unknown":       filled("the case has {most} proposals, numbered from 1; `quittance cases show` lists them"),
 	"case.proposal_waits":         filled("proposal {number} ({resolution}, by {proposer}) is {state}; end an open one with `quittance cases reject` before you make another"),
