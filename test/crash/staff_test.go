@@ -30,7 +30,7 @@ type staff struct {
 	tried       map[string]int  // proposals about late payments, by case
 	requested   map[string]bool // sessions for which a refund was requested
 	outstanding atomic.Int64    // completed sessions for which it is not requested yet
-	proposed    int
+	proposed    atomic.Int64
 	refusals    map[string]int // of the service, by code
 }
 
@@ -132,7 +132,7 @@ func (p *staff) agree(ctx context.Context, request cases.Request) error {
 	refusal, refused := errors.AsType[*operation.Error](err)
 	switch {
 	case err == nil:
-		p.proposed++
+		p.proposed.Add(1)
 	case refused && refusal.Code == "case.proposal_waits":
 		// The approval failed while PostgreSQL was away, or the sink carries it out now.
 		detail, err = p.cases.Show(ctx, &p.people[1].Staff, request.CaseID, time.Now())

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"quittance/checkout"
 	"quittance/dev/bench/measure"
@@ -30,8 +31,12 @@ import (
 	"quittance/test/harness"
 )
 
-// statementsWithin bounds the imports and closes of all agencies.
-const statementsWithin = 6 * time.Minute
+// statementsWithin bounds the imports and closes of all agencies, of which atOnce are worked on at the
+// same time.
+const (
+	statementsWithin = 8 * time.Minute
+	atOnce           = 4
+)
 
 // clerkOfBooks imports the statements of the load's days, and closes these days, while the programs
 // that do the work are killed. An import is killed too, and repeated.
@@ -42,8 +47,8 @@ type clerkOfBooks struct {
 	dir    string
 
 	kills   atomic.Int64 // of roles
-	imports int          // that were killed
-	again   int          // closes that were proposed again
+	imports atomic.Int64 // that were killed
+	again   atomic.Int64 // closes that were proposed again
 }
 
 // books are what the statements say.
@@ -65,11 +70,12 @@ func (w *witness) reconcile(ctx context.Context, people *staff, seed uint64, beg
 	killing, stop := context.WithCancel(ctx)
 	var killer sync.WaitGroup
 	killer.Go(func() { c.kill(killing) })
+	g, working := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
 	for _, agency := range of {
-		if err = c.close(ctx, agency, days); err != nil {
-			break
-		}
+		g.Go(func() error { return c.close(working, agency, days) })
 	}
+	err = g.Wait()
 	stop()
 	killer.Wait()
 	for _, p := range w.stack.Fleet {
@@ -101,8 +107,15 @@ func (c *clerkOfBooks) nextDays(ctx context.Context, begun time.Time) (days []st
 	for at := begun.In(wat); at.Format(time.DateOnly) <= last.Format(time.DateOnly); at = at.AddDate(0, 0, 1) {
 		days = append(days, at.Format(time.DateOnly))
 	}
-	_, err = c.simulator(ctx, http.MethodPost, "/control/clock", `{"advance": "48h"}`)
-	return days, err
+	if _, err = c.simulator(ctx, http.MethodPost, "/control/clock", `{"advance": "48h"}`); err != nil {
+		return nil, err
+	}
+	// The simulators follow the clock. Until then they refuse the statement of a day that has not begun.
+	next := last.AddDate(0, 0, 1).Format(time.DateOnly)
+	return days, c.patiently(ctx, func() error {
+		_, err := c.simulator(ctx, http.MethodGet, "/control/statements/mtn?"+url.Values{"agency": {c.w.stack.Ledgers[0].Slug}, "day": {next}}.Encode(), "")
+		return err
+	})
 }
 
 func (c *clerkOfBooks) simulator(ctx context.Context, method, path, body string) ([]byte, error) {
@@ -113,6 +126,10 @@ func (c *clerkOfBooks) simulator(ctx context.Context, method, path, body string)
 	return c.w.do(req)
 }
 
+// slower is how much longer each pause between two kills is than the one before. On a busy machine a
+// program needs many seconds until it works, so the work ends only if the kills become rare.
+const slower = 1.3
+
 // kill kills one of the programs that the statements pass through, again and again.
 func (c *clerkOfBooks) kill(ctx context.Context) {
 	random := rand.New(rand.NewPCG(c.seed, 7))
@@ -122,7 +139,7 @@ func (c *clerkOfBooks) kill(ctx context.Context) {
 		role, _, _ := strings.Cut(p.Name, "-")
 		return !slices.Contains([]string{"match", "journal", "cases"}, role)
 	})
-	for measure.Pause(ctx, 1200*time.Millisecond) {
+	for pause := 1.0; measure.Pause(ctx, time.Duration(pause*float64(time.Second))); pause *= slower {
 		victim := among[random.IntN(len(among))]
 		wait := time.Duration(random.Int64N(int64(time.Second)))
 		if victim.Kill() {
@@ -189,7 +206,7 @@ func (c *clerkOfBooks) take(ctx context.Context, agency harness.Application, acc
 		return err
 	}
 	args := []string{"statements", "import", "--agency", agency.Slug, "--mode", "test", "--account", account, file}
-	random := rand.New(rand.NewPCG(c.seed, uint64(c.imports)))
+	random := rand.New(rand.NewPCG(c.seed, uint64(c.imports.Load())))
 	for try := range 3 {
 		dying, cancel := context.WithTimeout(ctx, time.Duration(random.Int64N(int64(250*time.Millisecond)*int64(try+1))))
 		err := c.people.program.Run(dying, args...)
@@ -197,7 +214,7 @@ func (c *clerkOfBooks) take(ctx context.Context, agency harness.Application, acc
 		if err == nil {
 			return nil
 		}
-		c.imports++
+		c.imports.Add(1)
 	}
 	return c.patiently(ctx, func() error { return c.people.program.Run(ctx, args...) })
 }
@@ -221,14 +238,14 @@ func (c *clerkOfBooks) closeUntil(ctx context.Context, agency harness.Applicatio
 	for {
 		if err := c.patiently(ctx, func() error {
 			err := c.people.program.Run(ctx, "periods", "close", "--agency", agency.Slug, "--mode", "test", "--account", account, "--day", day, "--reason", "crash test")
-			if open, listed := c.openCloses(ctx); listed == nil && len(open) > 0 {
+			if open, listed := c.openCloses(ctx, agency); listed == nil && len(open) > 0 {
 				return nil // its answer may have been lost
 			}
 			return err
 		}); err != nil {
 			return fmt.Errorf("closing %s of %s: %w", account, agency.Slug, err)
 		}
-		open, err := c.openCloses(ctx)
+		open, err := c.openCloses(ctx, agency)
 		if err != nil {
 			return err
 		}
@@ -250,13 +267,13 @@ func (c *clerkOfBooks) closeUntil(ctx context.Context, agency harness.Applicatio
 			case state == "closed":
 				return nil
 			}
-			c.again++
+			c.again.Add(1)
 		}
 	}
 }
 
-func (c *clerkOfBooks) openCloses(ctx context.Context) ([]cases.Case, error) {
-	return c.people.cases.List(ctx, nil, cases.Filter{State: cases.StateOpen, Kind: cases.KindClose})
+func (c *clerkOfBooks) openCloses(ctx context.Context, agency harness.Application) ([]cases.Case, error) {
+	return c.people.cases.List(ctx, nil, cases.Filter{State: cases.StateOpen, Kind: cases.KindClose, AgencyID: agency.Tenant})
 }
 
 // carriedOut waits for the record of a close, and returns its state.
