@@ -529,15 +529,12 @@ class Citizen {
   // page changes by itself, without one the citizen follows « Vérifier ».
   async changed(tab) {
     this.awaited = 'a page other than the waiting one';
+    const other = async () => !(await this.read(tab)).live;
     do {
-      const place = this.place(tab);
-      if (!this.row.script) {
-        await this.until(tab, () => place.locator('#live').count().then((n) => n === 0));
-        continue;
-      }
-      await place.waitForSelector('main:not(:has(#live)) h1');
-      await place.waitForLoadState('domcontentloaded');
-    } while (await this.recovered(tab) && await this.place(tab).locator('#live').count());
+      if (!this.row.script) await this.until(tab, other);
+      else await this.place(tab).waitForSelector('main:not(:has(#live)) h1');
+      await this.recovered(tab);
+    } while (!await other());
   }
 
   // becomes waits until a page that may not be live shows another one.
@@ -546,14 +543,10 @@ class Citizen {
     this.awaited = `a page other than « ${title} »`;
     const other = async () => (await this.read(tab)).title !== title;
     do {
-      const place = this.place(tab);
-      if (!this.row.script || !await place.locator('#live').count()) {
-        await this.until(tab, other);
-        continue;
-      }
-      await place.waitForFunction((was) => document.querySelector('h1')?.textContent.replace(/\s+/gu, ' ').trim() !== was, title);
-      await place.waitForLoadState('domcontentloaded');
-    } while (await this.recovered(tab) && !await other());
+      if (!this.row.script || !(await this.read(tab)).live) await this.until(tab, other);
+      else await this.place(tab).waitForFunction((was) => document.querySelector('h1')?.textContent.replace(/\s+/gu, ' ').trim() !== was, title);
+      await this.recovered(tab);
+    } while (!await other());
   }
 
   async until(tab, done) {
@@ -598,7 +591,7 @@ class Citizen {
     return shown;
   }
 
-  // read reads a page. It reads again if the page changes by itself at that moment.
+  // read reads a page. It reads again if the page is loading or changes by itself at that moment.
   async read(tab) {
     for (const end = Date.now() + patience; ; await moment(100)) {
       try {
@@ -682,8 +675,10 @@ class Framed extends Citizen {
   }
 }
 
-// read runs in the page.
+// read runs in the page. It throws if the page is not all there yet: without a script a page that
+// loads itself again has, for a moment, a heading and nothing below it.
 function read() {
+  if (document.readyState === 'loading') throw new Error('the page is loading');
   const clean = (e) => e ? e.textContent.replace(/\s+/gu, ' ').trim() : '';
   const all = (what) => [...document.querySelectorAll(what)];
   const one = (what) => document.querySelector(what);
@@ -702,7 +697,7 @@ function read() {
     offers: all('[name=offer][type=radio], button[name=offer]').map((e) => e.value),
     links: all('main a').map((a) => a.getAttribute('href')),
     forms: all('form').map((f) => f.getAttribute('action').replace(/\?.*/, '').replace(/.*\//, '')),
-    test: !!one('.test'),
+    test: !!one('.test'), live: !!one('#live'),
   };
 }
 
