@@ -3,6 +3,7 @@ package journal
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -118,6 +119,12 @@ func ExpectedRow(day, entryID string) string { return day + "/" + entryID }
 
 // Row returns ExpectedRow of the row.
 func (e *Expected) Row() string { return ExpectedRow(e.LocalDate.Format(time.DateOnly), e.ID.String()) }
+
+// MoneyOf returns the name of whose money it is, as in MatchRun.MoneyOf and Close.MoneyOf: agency,
+// currency, offer and merchant account or counter. The last part may have slashes.
+func MoneyOf(tenantID, currency, offerID, account string) string {
+	return strings.Join([]string{tenantID, currency, offerID, account}, "/")
+}
 
 // Withdraw returns the row after which the entry does not count any more.
 func (e Expected) Withdraw(reason string) Expected {

@@ -17,7 +17,7 @@ type Close struct {
 	journal.Close
 	Root chain.Hash
 	Rows int64
-	// Faults say what the record does not hold of what was computed; empty for a close that holds.
+	// Faults say where the record differs from what was computed; empty for a close that holds.
 	Faults []string
 	// Unproved is true for a close without a root, of a release before there were roots.
 	Unproved bool
@@ -26,8 +26,10 @@ type Close struct {
 	rows map[string][]chain.Row // by entry
 }
 
-// CloseTopic is the topic that closes are in.
-const CloseTopic = schemas.TopicReconciliation
+// Evidence returns where the record of the close is.
+func (c *Close) Evidence() chain.Evidence {
+	return chain.Evidence{Topic: schemas.TopicReconciliation, Partition: c.SourcePartition, Offset: c.SourceOffset}
+}
 
 // Holds reports whether the close has a root, and Kafka has the rows under it.
 func (c *Close) Holds() bool { return !c.Unproved && len(c.Faults) == 0 }
@@ -75,6 +77,19 @@ func (b *Book) Closes(account string) ([]Close, error) {
 			closed.Faults = append(closed.Faults, fmt.Sprintf("it follows a close with the hash %s, the one before has %s", cmp.Or(c.Previous, "none"), out[len(out)-1].Hash()))
 		}
 		out = append(out, closed)
+	}
+	return out, nil
+}
+
+// All computes the closes of all accounts again, by account and in their order.
+func (b *Book) All() ([]Close, error) {
+	var out []Close
+	for _, account := range b.Accounts() {
+		closes, err := b.Closes(account)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, closes...)
 	}
 	return out, nil
 }

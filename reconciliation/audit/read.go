@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -43,7 +42,7 @@ type entry struct {
 // line is a line of a statement.
 type line struct{ row, day, account string }
 
-// fact is a record that changes what is known. Exactly one of the pointers and confirmed is set.
+// fact is what a record changes. Beside the offset one field is set.
 type fact struct {
 	offset    int64
 	entry     *entry
@@ -156,7 +155,7 @@ func (b *Book) expect(topic string, r *kgo.Record, x *journal.Expected) {
 	if e == nil {
 		e = &entry{
 			Entry: chain.Entry{ID: x.ID.String(), Session: x.SessionID, OperatorRef: x.OperatorRef, Currency: x.Currency, Gross: x.Gross, DueRefs: x.DueRefs, Transactions: x.TransactionIDs, Amounts: x.Amounts},
-			row:   id, day: x.LocalDate.Format(time.DateOnly), money: strings.Join([]string{x.TenantID, x.Currency, x.OfferID, x.Account}, "/"),
+			row:   id, day: x.LocalDate.Format(time.DateOnly), money: journal.MoneyOf(x.TenantID, x.Currency, x.OfferID, x.Account),
 			order: x.OrderID, payment: x.PaymentRef, collection: x.CollectionID, notices: x.NoticeRefs,
 		}
 		b.entries[id] = e

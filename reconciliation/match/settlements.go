@@ -67,9 +67,9 @@ func (in Settlements) Run() (Result, error) {
 	return board.finish(), nil
 }
 
-// shortest is the part of a batch by which a payout without a batch id may differ from it, and still be
-// taken for its payout: a tenth.
-const shortest = 10
+// tolerance says how much a payout without a batch id may differ from a batch and still be taken for its
+// payout: one part in so many of the batch.
+const tolerance = 10
 
 // short makes a break of a batch and a line of the bank that name no batch of each other, if each is the
 // only one near the other and their amounts differ by a tenth at most. So a payout that is a franc short
@@ -85,7 +85,7 @@ func (b *board) short(late Day) {
 			source := &b.sources[s]
 			off := target.amount - source.amount
 			if b.free(s) && !source.undecided && source.currency == target.currency && source.day <= target.day && target.day-source.day <= late &&
-				source.amount > 0 && max(off, -off) <= source.amount/shortest {
+				source.amount > 0 && max(off, -off) <= source.amount/tolerance {
 				g.join(t, s)
 			}
 		}

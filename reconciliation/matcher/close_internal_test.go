@@ -328,11 +328,7 @@ func TestCloseCorrected(t *testing.T) {
 	o.journal()
 	m := o.matcher()
 	paid := o.now.AddDate(0, 0, -2)
-	e := o.event(money{"", "", "", 500, paid, false})
-	e.Session.Status, e.Session.Collection.Status, e.Session.Collection.Mismatched = "failed", "undecided", true
-	e.Type, e.Detail = "collection.mismatched", map[string]string{checkout.DetailCaseID: "case_m"}
-	e.Session.Cases = []record.Case{{ID: "case_m", Kind: "mismatch", Amount: 900, Currency: "XAF", OperatorRef: "M1", OpenedAt: paid, ApprovedAt: paid}}
-	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	superseded := o.mismatch(paid)
 	o.pay(money{"A1", "P1", "", 300, paid, false})
 	o.lines(o.line("mtn", paid, 900, "M1", "", ""), o.line("mtn", paid, 300, "A1", "", ""))
 	o.covered(paid, o.now, "accepted")
@@ -346,10 +342,7 @@ func TestCloseCorrected(t *testing.T) {
 	o.holds(paid)
 
 	o.lines(o.line("mtn", paid, 300, "A1", "", "")) // after the close
-	e.EventID, e.Type, e.Sequence, e.OccurredAt = e.EventID+"2", "case.resolved", 4, o.now
-	e.Session.Sequence = 4
-	e.Session.Cases[0].Resolution, e.Session.Cases[0].ClosedAt = "superseded", o.now
-	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	superseded()
 	if s := o.runs(m, mtn); len(s.Superseded) != 1 || len(s.Breaks) != 2 {
 		t.Fatalf("%+v", s.Changes)
 	}

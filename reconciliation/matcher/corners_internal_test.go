@@ -4,11 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/reconciliation/chain"
 	"quittance/reconciliation/match"
-	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/test/registries"
 )
@@ -21,19 +19,12 @@ func TestHandMatchOvertaken(t *testing.T) {
 	o.journal()
 	m := o.matcher()
 	paid, shown := o.now.AddDate(0, 0, -9), o.now.AddDate(0, 0, -7)
-	e := o.event(money{"", "", "", 500, paid, false})
-	e.Session.Status, e.Session.Collection.Status, e.Session.Collection.Mismatched = "failed", "undecided", true
-	e.Type, e.Detail = "collection.mismatched", map[string]string{checkout.DetailCaseID: "case_m"}
-	e.Session.Cases = []record.Case{{ID: "case_m", Kind: "mismatch", Amount: 900, Currency: "XAF", OperatorRef: "M1", OpenedAt: paid, ApprovedAt: paid}}
-	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	superseded := o.mismatch(paid)
 	o.lines(o.line("mtn", shown, 900, "OTHER", "", ""))
 	o.settledRun(m)
 	line, payment := o.caseOf(match.BreakUnmatchedLine, 900), o.caseOf(match.BreakMissingLine, -900)
 	o.agree(line, cases.ResolutionMatchByHand, payment.ID)
-	e.EventID, e.Type, e.Sequence, e.OccurredAt = e.EventID+"2", "case.resolved", 4, o.now
-	e.Session.Sequence = 4
-	e.Session.Cases[0].Resolution, e.Session.Cases[0].ClosedAt = "superseded", o.now
-	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	superseded()
 	o.runs(m, mtn)
 	for range 3 {
 		o.now = o.now.AddDate(0, 0, 1)

@@ -76,10 +76,8 @@ func (p *period) behind(ctx context.Context, touched map[string]bool, proofs map
 	var others []string // lines of the same matches
 	for _, a := range p.settling {
 		found := map[string]journal.Finding{}
-		of := *p.run
-		of.account = a
 		// The day of a match is the latest of its rows. The list of all lines would take longer.
-		if err := of.findings(ctx, "matches", journal.FindingOpen, "day >= "+quote(first), found); err != nil {
+		if err := p.findingsIn(ctx, a.StatementAccountKey, "matches", journal.FindingOpen, "day >= "+quote(first), found); err != nil {
 			return err
 		}
 		for _, f := range found {

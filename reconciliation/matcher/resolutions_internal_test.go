@@ -137,6 +137,24 @@ func TestAgreementOvertaken(t *testing.T) {
 	}
 }
 
+// mismatch writes the report of a payment of 900 with the operator's reference M1, which does not fit
+// its session. superseded withdraws it: the operator replaces its report.
+func (o *office) mismatch(paid time.Time) (superseded func()) {
+	o.t.Helper()
+	e := o.event(money{"", "", "", 500, paid, false})
+	e.Session.Status, e.Session.Collection.Status, e.Session.Collection.Mismatched = "failed", "undecided", true
+	e.Type, e.Detail = "collection.mismatched", map[string]string{checkout.DetailCaseID: "case_m"}
+	e.Session.Cases = []record.Case{{ID: "case_m", Kind: "mismatch", Amount: 900, Currency: "XAF", OperatorRef: "M1", OpenedAt: paid, ApprovedAt: paid}}
+	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	return func() {
+		o.t.Helper()
+		e.EventID, e.Type, e.Sequence, e.OccurredAt = e.EventID+"2", "case.resolved", 4, o.now
+		e.Session.Sequence = 4
+		e.Session.Cases[0].Resolution, e.Session.Cases[0].ClosedAt = "superseded", o.now
+		o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	}
+}
+
 // A payment that people have matched and that is withdrawn later frees the other rows.
 func TestAgreementWithdrawn(t *testing.T) {
 	t.Parallel()
@@ -144,11 +162,7 @@ func TestAgreementWithdrawn(t *testing.T) {
 	o.journal()
 	m := o.matcher()
 	paid, shown := o.now.AddDate(0, 0, -9), o.now.AddDate(0, 0, -7)
-	e := o.event(money{"", "", "", 500, paid, false})
-	e.Session.Status, e.Session.Collection.Status, e.Session.Collection.Mismatched = "failed", "undecided", true
-	e.Type, e.Detail = "collection.mismatched", map[string]string{checkout.DetailCaseID: "case_m"}
-	e.Session.Cases = []record.Case{{ID: "case_m", Kind: "mismatch", Amount: 900, Currency: "XAF", OperatorRef: "M1", OpenedAt: paid, ApprovedAt: paid}}
-	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	superseded := o.mismatch(paid)
 	o.lines(o.line("mtn", shown, 900, "OTHER", "", ""))
 	o.settledRun(m)
 	line, payment := o.caseOf(match.BreakUnmatchedLine, 900), o.caseOf(match.BreakMissingLine, -900)
@@ -158,10 +172,7 @@ func TestAgreementWithdrawn(t *testing.T) {
 	}
 	o.now = o.now.AddDate(0, 0, 45)
 	o.settledRun(m)
-	e.EventID, e.Type, e.Sequence, e.OccurredAt = e.EventID+"2", "case.resolved", 4, o.now
-	e.Session.Sequence = 4
-	e.Session.Cases[0].Resolution, e.Session.Cases[0].ClosedAt = "superseded", o.now
-	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	superseded()
 	if s := o.settledRun(m); len(s.Superseded) != 1 || len(s.Breaks) != 1 || s.Breaks[0].Kind != match.BreakUnmatchedLine {
 		t.Fatalf("%+v", s)
 	}

@@ -28,6 +28,11 @@ func (m *Matcher) statements(a registry.StatementAccount) string {
 	return markOf(schemas.TopicStatements, m.partition(schemas.TopicStatements, a.StatementAccountKey))
 }
 
+// reconciliation is the name of the mark of an account's findings.
+func (m *Matcher) reconciliation(k registry.StatementAccountKey) string {
+	return markOf(schemas.TopicReconciliation, m.partition(schemas.TopicReconciliation, k))
+}
+
 // ofAccount is the name of the mark that says that a run has read the lines of an account. Accounts
 // share partitions, and one may begin to settle to a bank account later: nobody has read its lines.
 func ofAccount(partition, code string) string { return partition + "/" + code }
@@ -149,8 +154,8 @@ func list(texts []string) string {
 	return "splitByChar('\\n', " + quote(strings.Join(texts, "\n")) + ")"
 }
 
-// quote returns a text as a literal. It escapes also what clickhouse-go takes for an argument: a
-// reference of an operator may have any character.
+// quote returns a text as a literal. It also escapes what clickhouse-go may take for a parameter, such
+// as {a:String}, which it does inside of a literal too. A reference of an operator may have any text.
 func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "?", `\x3f`, "$", `\x24`, "@", `\x40`, "{", `\x7b`).Replace(text) + "'"
 }
@@ -196,7 +201,7 @@ func (r *run) pairs(ctx context.Context) ([]pair, error) {
 func (r *run) moneyOf() []string {
 	out := make([]string, len(r.whose))
 	for i, p := range r.whose {
-		out[i] = strings.Join([]string{p.tenant, r.account.Currency, p.offer, p.account}, "/") // the last part may have slashes
+		out[i] = journal.MoneyOf(p.tenant, r.account.Currency, p.offer, p.account)
 	}
 	slices.Sort(out)
 	return out
@@ -463,14 +468,18 @@ func (r *run) offsets(at marks, compare string, topics []string) string {
 	return "(" + strings.Join(out, " OR ") + ")"
 }
 
-// findings reads the findings of a table that have a state and fulfil a condition.
+// findings reads the account's findings of a table that have a state and fulfil a condition.
 func (r *run) findings(ctx context.Context, table string, state journal.FindingState, which string, into map[string]journal.Finding) error {
-	at := markOf(schemas.TopicReconciliation, r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey))
+	return r.findingsIn(ctx, r.account.StatementAccountKey, table, state, which, into)
+}
+
+// findingsIn reads findings of an account of which the run has the mark.
+func (r *run) findingsIn(ctx context.Context, of registry.StatementAccountKey, table string, state journal.FindingState, which string, into map[string]journal.Finding) error {
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT finding_id, part, any(toString(type)), any(toString(hop)), any(toString(stage)), any(toString(kind)), any(toString(reason)), any(toString(action)), any(key), toString(any(day)), any(toString(currency)), any(amount),
 			any(sources), any(lines), any(not_taken), any(rule), argMax(case_id, source_offset), toString(argMax(resolution, source_offset)), max(source_offset)
 		FROM `+table+` FINAL
 		WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? AND `+which+`
-		GROUP BY finding_id, part HAVING argMax(state, source_offset) = ? ORDER BY finding_id, part`, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[at], state)
+		GROUP BY finding_id, part HAVING argMax(state, source_offset) = ? ORDER BY finding_id, part`, of.AgencyID, of.Live, of.Code, r.marks[r.reconciliation(of)], state)
 	if err != nil {
 		return fmt.Errorf("reading findings: %w", err)
 	}

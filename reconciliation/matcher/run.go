@@ -247,7 +247,7 @@ func (r *run) behind(ctx context.Context, adm *kadm.Client) (bool, error) {
 
 // last reads the last run of the account.
 func (r *run) last(ctx context.Context) error {
-	at := markOf(schemas.TopicReconciliation, r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey))
+	at := r.reconciliation(r.account.StatementAccountKey)
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT watermarks, toString(horizon), toString(today) FROM match_runs FINAL
 		WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? ORDER BY source_offset DESC LIMIT 1`, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[at])
 	if err != nil {

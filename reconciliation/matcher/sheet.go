@@ -110,7 +110,7 @@ func (m *Matcher) Sheet(ctx context.Context, key registry.StatementAccountKey, t
 
 // lastClose returns the last close of the account below the watermarks; nil for none.
 func (r *run) lastClose(ctx context.Context) (*journal.Close, error) {
-	at := markOf(schemas.TopicReconciliation, r.partition(schemas.TopicReconciliation, r.account.StatementAccountKey))
+	at := r.reconciliation(r.account.StatementAccountKey)
 	list, err := journal.NewStore(r.cfg.ClickHouse).Closes(querying(ctx), journal.CloseFilter{TenantID: r.account.AgencyID, Live: &r.account.Live, Account: r.account.Code})
 	if err != nil {
 		return nil, err
@@ -343,7 +343,7 @@ func (p *period) changes(ctx context.Context, table, state, which string) (out [
 	if len(p.sources.withdrawn) > 0 {
 		touched += " OR hasAny(sources, " + list(slices.Collect(maps.Keys(p.sources.withdrawn))) + ")"
 	}
-	at := markOf(schemas.TopicReconciliation, p.partition(schemas.TopicReconciliation, p.account.StatementAccountKey))
+	at := p.reconciliation(p.account.StatementAccountKey)
 	mine := fmt.Sprintf("tenant_id = %s AND livemode = %t AND account = %s AND source_offset < %d", quote(p.account.AgencyID), p.account.Live, quote(p.account.Code), p.marks[at])
 	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT finding_id, part, any(sources), any(lines), argMax(state, source_offset) = ?, argMaxIf(state, source_offset, source_offset < ?) = ?
 		FROM `+table+` FINAL WHERE `+mine+" AND "+which+` AND finding_id IN (SELECT finding_id FROM `+table+" WHERE "+mine+" AND ("+touched+`))

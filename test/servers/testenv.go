@@ -253,7 +253,8 @@ var (
 )
 
 // Folder returns the temporary folder of this process's servers, the same at every call. It
-// is in memory if there is enough of it. Other users may enter it. It is removed after this process ends, also after a kill.
+// is in memory if there is enough of it. Other users may enter it. It is removed after this
+// process ends, also after a kill.
 var Folder = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp(dataFolder(), "quittance-testenv-")
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/reconciliation/audit"
@@ -24,16 +23,7 @@ func (m *Meta) withBook(ctx context.Context, tenant string, live bool, do func(*
 	if err := m.Need("kafka", "schema-registry"); err != nil {
 		return err
 	}
-	cl, err := m.KafkaConfig().Client()
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	topology, err := kafka.Load(ctx, m.KafkaConfig(), cl)
-	if err != nil {
-		return err
-	}
-	codec, err := m.OpenSchemas(ctx, false)
+	topology, codec, err := m.openTopics(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,7 +39,7 @@ func verifiedClose(c audit.Close) object {
 	return object{
 		"account", c.Account, "from", c.FromDay.Format(time.DateOnly), "to", c.ToDay.Format(time.DateOnly), "close_id", c.ID, "root", orNone(c.ChainRoot), "rows", c.ChainRows,
 		"hash", c.Hash(), "previous", orNone(c.Previous), "holds", c.Holds(), "faults", append([]string{}, c.Faults...),
-		"evidence", fmt.Sprintf("%s/%d@%d", audit.CloseTopic, c.SourcePartition, c.SourceOffset),
+		"evidence", c.Evidence().String(),
 	}
 }
 
@@ -74,25 +64,23 @@ type proved struct {
 func proofs(book *audit.Book, entries []string) (list []proved, all bool, err error) {
 	in := map[string]bool{}
 	all = true
-	for _, account := range book.Accounts() {
-		closes, err := book.Closes(account)
-		if err != nil {
-			return nil, false, err
+	closes, err := book.All()
+	if err != nil {
+		return nil, false, err
+	}
+	for _, c := range closes {
+		of := proved{Close: c}
+		for _, entry := range entries {
+			some, err := c.Proofs(entry)
+			if err != nil {
+				return nil, false, err
+			}
+			of.proofs = append(of.proofs, some...)
+			in[entry] = in[entry] || len(some) > 0 && c.Holds()
 		}
-		for _, c := range closes {
-			of := proved{Close: c}
-			for _, entry := range entries {
-				some, err := c.Proofs(entry)
-				if err != nil {
-					return nil, false, err
-				}
-				of.proofs = append(of.proofs, some...)
-				in[entry] = in[entry] || len(some) > 0 && c.Holds()
-			}
-			if len(of.proofs) > 0 {
-				list = append(list, of)
-				all = all && len(c.Faults) == 0
-			}
+		if len(of.proofs) > 0 {
+			list = append(list, of)
+			all = all && len(c.Faults) == 0
 		}
 	}
 	for _, entry := range entries {
@@ -121,8 +109,7 @@ func (m *Meta) verify(ctx context.Context, tenant string, live bool, term string
 				if i > 0 {
 					p.say("")
 				}
-				p.say("Account %s, %s to %s: the close %s. Root %s over %d rows, %s/%d@%d", c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), holds(c.Close), orDash(c.ChainRoot), c.ChainRows,
-					audit.CloseTopic, c.SourcePartition, c.SourceOffset)
+				p.say("Account %s, %s to %s: the close %s. Root %s over %d rows, %s", c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), holds(c.Close), orDash(c.ChainRoot), c.ChainRows, c.Evidence())
 				var rows [][]any
 				for _, f := range c.proofs {
 					r := f.Row
@@ -161,29 +148,23 @@ func verifyPeriods() Command {
 			return errors.Join(needsMode(mode), quiet(m))
 		},
 		Operate: func(ctx context.Context, m *Meta) error {
-			s, err := registry.Read(ctx, m.pool)
+			tenant, err := m.agencyID(ctx, agency)
 			if err != nil {
 				return err
 			}
-			a, err := s.FindAgency(agency)
-			if err != nil {
-				return err
-			}
-			return m.withBook(ctx, a.ID, mode == registry.Mode(true), func(book *audit.Book) error {
+			return m.withBook(ctx, tenant, mode == registry.Mode(true), func(book *audit.Book) error {
+				closes, err := book.All()
+				if err != nil {
+					return err
+				}
 				var rows [][]any
 				list, all := []object{}, true
-				for _, account := range book.Accounts() {
-					closes, err := book.Closes(account)
-					if err != nil {
-						return err
-					}
-					for _, c := range closes {
-						all = all && len(c.Faults) == 0
-						list = append(list, verifiedClose(c))
-						rows = append(rows, []any{c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), c.ChainRows, orDash(c.ChainRoot), holds(c)})
-					}
+				for _, c := range closes {
+					all = all && len(c.Faults) == 0
+					list = append(list, verifiedClose(c))
+					rows = append(rows, []any{c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), c.ChainRows, orDash(c.ChainRoot), holds(c)})
 				}
-				err := m.show(list, func(p *page) { p.table("No period is closed.", "ACCOUNT,FROM,TO,ROWS,ROOT,RESULT", rows) })
+				err = m.show(list, func(p *page) { p.table("No period is closed.", "ACCOUNT,FROM,TO,ROWS,ROOT,RESULT", rows) })
 				if err == nil && !all {
 					err = errUnproved
 				}

@@ -42,17 +42,9 @@ TERM is a due, an order, a session, a payment or notice reference, a transaction
 			return nil
 		},
 		Operate: func(ctx context.Context, m *Meta) error {
-			tenant := ""
-			if agency != "" {
-				s, err := registry.Read(ctx, m.pool)
-				if err != nil {
-					return err
-				}
-				a, err := s.FindAgency(agency)
-				if err != nil {
-					return err
-				}
-				tenant = a.ID
+			tenant, err := m.agencyID(ctx, agency)
+			if err != nil {
+				return err
 			}
 			if verify {
 				return m.verify(ctx, tenant, mode == registry.Mode(true), m.args[0])

@@ -158,6 +158,34 @@ func (m *Meta) openJournal(ctx context.Context) (clickhouse.Conn, error) {
 	return conn, nil
 }
 
+// openTopics reads how the topics are partitioned, and the schemas of their records.
+func (m *Meta) openTopics(ctx context.Context) (*kafka.Topology, *schemas.Codec, error) {
+	cl, err := m.KafkaConfig().Client()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer cl.Close()
+	topology, err := kafka.Load(ctx, m.KafkaConfig(), cl)
+	if err != nil {
+		return nil, nil, err
+	}
+	codec, err := m.OpenSchemas(ctx, false)
+	return topology, codec, err
+}
+
+// agencyID returns the id of an agency by its slug or id, and the empty text for the empty text.
+func (m *Meta) agencyID(ctx context.Context, which string) (string, error) {
+	if which == "" {
+		return "", nil
+	}
+	s, err := registry.Read(ctx, m.pool)
+	if err != nil {
+		return "", err
+	}
+	a, err := s.FindAgency(which)
+	return a.ID, err
+}
+
 // journalPatience is how long a caller waits for ClickHouse.
 const journalPatience = 5 * time.Second
 
@@ -175,15 +203,7 @@ func (m *Meta) withReader(ctx context.Context, do func(ctx context.Context, r *r
 	if r.log, err = m.Logger(m.Err); err != nil {
 		return err
 	}
-	cl, err := m.KafkaConfig().Client()
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	if r.topology, err = kafka.Load(ctx, m.KafkaConfig(), cl); err != nil {
-		return err
-	}
-	if r.codec, err = m.OpenSchemas(ctx, false); err != nil {
+	if r.topology, r.codec, err = m.openTopics(ctx); err != nil {
 		return err
 	}
 	if r.sessions, err = sessions.New(sessions.Config{Pool: m.pool, Kafka: m.KafkaConfig(), Topology: r.topology, Codec: r.codec, Log: r.log}); err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/statements"
 	"quittance/internal/statements/intake"
@@ -112,16 +111,7 @@ func (m *Meta) importFile(ctx context.Context, a registry.StatementAccount) (r i
 	if err != nil {
 		return r, err
 	}
-	cl, err := m.KafkaConfig().Client()
-	if err != nil {
-		return r, err
-	}
-	defer cl.Close()
-	topology, err := kafka.Load(ctx, m.KafkaConfig(), cl)
-	if err != nil {
-		return r, err
-	}
-	codec, err := m.OpenSchemas(ctx, false)
+	topology, codec, err := m.openTopics(ctx)
 	if err != nil {
 		return r, err
 	}
