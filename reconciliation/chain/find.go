@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,14 +28,20 @@ func (e Evidence) String() string { return fmt.Sprintf("%s/%d@%d", e.Topic, e.Pa
 // Chain is what is known of one sum of money: what was due, the payment, what the ERP confirmed,
 // and the lines of statements that prove it.
 type Chain struct {
-	// Money is nil for a line that proves no payment.
+	// Money is nil for the chain of a line that proves no payment, and for that of a break.
 	Money *Money `json:"money"`
 	Items []Item `json:"items"`
+	// Line is the line asked for, if it proves no payment, such as a line of the bank. Settles are
+	// the lines of other accounts that it pays, at most 20 of the SettlesInAll.
+	Line         *Line  `json:"line"`
+	Settles      []Line `json:"settles"`
+	SettlesInAll int    `json:"settles_in_all"`
 	// Operator are lines of the operator's, the acquirer's or the counters' account, Bank those of
 	// the bank's.
 	Operator []Line `json:"operator_lines"`
 	Bank     []Line `json:"bank_lines"`
-	// Breaks are the open breaks and proposals that the money and its lines are in.
+	// Breaks are the open breaks and proposals that the money and its lines are in, or the break asked
+	// for.
 	Breaks []Break `json:"breaks"`
 }
 
@@ -102,33 +109,63 @@ type Line struct {
 	Closed string `json:"closed"`
 }
 
-// Break is an open break or proposal.
-type Break struct {
-	Account string `json:"account"`
-	Type    string `json:"type"`
-	Kind    string `json:"kind"`
-	Reason  string `json:"reason"`
-	Amount  int64  `json:"amount"`
-	CaseID  string `json:"case_id"`
-	// Lines are lines of statements in it, Sources the ids of its other rows.
-	Lines   []Line   `json:"lines"`
-	Sources []string `json:"sources"`
+// Net is what an account that settles the line must pay for it, in minor units: the amount less the
+// fee. Nothing is paid for the operator's own line of a payout.
+func (l Line) Net() int64 {
+	if l.Kind == "payout" {
+		return 0
+	}
+	return l.Amount - l.Fee
 }
 
-// Find returns the chains of a term: a due, an order, a session, a payment or notice reference, a
-// transaction, an operator's reference, or a line or a row as findings name it. It returns at most
-// 20. tenantID selects an agency; all when it is empty.
-func Find(ctx context.Context, conn driver.Conn, term, tenantID string) ([]Chain, error) {
-	f := finder{conn, tenantID}
+// Break is a break or a proposal.
+type Break struct {
+	FindingID string `json:"finding_id"`
+	Account   string `json:"account"`
+	Type      string `json:"type"`
+	State     string `json:"state"`
+	Kind      string `json:"kind"`
+	Reason    string `json:"reason"`
+	Day       string `json:"day"`
+	Amount    int64  `json:"amount"`
+	Currency  string `json:"currency"`
+	CaseID    string `json:"case_id"`
+	// Lines are lines of the account's statements in it, Sources the names of its other rows.
+	Lines   []Line   `json:"lines"`
+	Sources []string `json:"sources"`
+	// ExpectedMoney and ExpectedLines are the sources, read: payments, or lines of the accounts that
+	// settle to this one. At most 20 of each; only of a chain without Money.
+	ExpectedMoney []Money `json:"expected_money,omitempty"`
+	ExpectedLines []Line  `json:"expected_lines,omitempty"`
+}
+
+// Query says which chains to find. Term is a due, an order, a session, a payment or notice reference, a
+// transaction, an operator's reference, a batch, a line or a row as findings name it, a finding, or the
+// case of a break. TenantID selects an agency, all when it is empty; Live a mode, both when it is nil.
+type Query struct {
+	Term, TenantID string
+	Live           *bool
+}
+
+// Find returns the chains of a term, at most 20.
+func Find(ctx context.Context, conn driver.Conn, q Query) ([]Chain, error) {
+	f := finder{conn, q}
+	of, err := f.breaks(ctx, "finding_id = ? OR case_id = ?", "true", q.Term, q.Term)
+	if err != nil {
+		return nil, err
+	}
+	if len(of) > 0 {
+		return f.ofBreaks(ctx, of)
+	}
 	money, err := f.money(ctx, `session_id = ? OR payment_ref = ? OR operator_ref = ? OR order_id = ? OR collection_id = ? OR has(notice_refs, ?)
 		OR concat(toString(local_date), '/', toString(entry_id)) = ? OR toString(entry_id) = ?
-		OR session_id IN (SELECT session_id FROM receipt_rows WHERE session_id != '' AND (erp_due_ref = ? OR transaction_id = ?))`, slices.Repeat([]any{term}, 10)...)
+		OR session_id IN (SELECT session_id FROM receipt_rows WHERE session_id != '' AND (erp_due_ref = ? OR transaction_id = ?))`, slices.Repeat([]any{q.Term}, 10)...)
 	if err != nil {
 		return nil, err
 	}
 	var lines []Line
 	if len(money) == 0 {
-		if money, lines, err = f.ofLines(ctx, term); err != nil {
+		if money, lines, err = f.ofLines(ctx, q.Term); err != nil {
 			return nil, err
 		}
 	}
@@ -140,13 +177,9 @@ func Find(ctx context.Context, conn driver.Conn, term, tenantID string) ([]Chain
 		}
 		out = append(out, c)
 	}
-	for _, l := range lines {
-		c := Chain{Operator: []Line{l}}
-		of := owner{l.TenantID, l.Live}
-		if c.Bank, err = f.proofs(ctx, of, []string{l.Row}); err != nil {
-			return nil, err
-		}
-		if c.Breaks, err = f.breaks(ctx, of, []string{l.Row}); err != nil {
+	for i := range lines {
+		c := Chain{Line: &lines[i]}
+		if err := f.followLine(ctx, &c); err != nil {
 			return nil, err
 		}
 		out = append(out, c)
@@ -154,10 +187,58 @@ func Find(ctx context.Context, conn driver.Conn, term, tenantID string) ([]Chain
 	return out, nil
 }
 
+// ofBreaks returns a chain for each break, with the rows of both sides.
+func (f *finder) ofBreaks(ctx context.Context, list []found) ([]Chain, error) {
+	var out []Chain
+	for _, b := range list {
+		if err := f.sides(ctx, &b); err != nil {
+			return nil, err
+		}
+		out = append(out, Chain{Breaks: []Break{b.Break}})
+	}
+	return out, nil
+}
+
+// sides reads the sources of a break.
+func (f *finder) sides(ctx context.Context, b *found) (err error) {
+	var money, lines []string
+	for _, id := range b.Sources {
+		if ofLine(id) {
+			lines = append(lines, id)
+		} else {
+			money = append(money, id)
+		}
+	}
+	if len(money) > 0 {
+		if b.ExpectedMoney, err = f.money(ctx, owned+" AND has(?, concat(toString(local_date), '/', toString(entry_id)))", b.of.args(money)...); err != nil {
+			return err
+		}
+	}
+	if len(lines) > 0 {
+		b.ExpectedLines, err = f.lines(ctx, owned+" AND has(?, "+lineRow+")", b.of.args(lines)...)
+	}
+	return err
+}
+
+// ofLine reports whether a name of a row is that of a line of a statement: it ends with the digest of
+// its content.
+func ofLine(row string) bool { return strings.Contains(row, "#") }
+
 // finder reads chains.
 type finder struct {
-	conn     driver.Conn
-	tenantID string
+	conn driver.Conn
+	Query
+}
+
+// mine is the condition that a row may be shown, whose arguments are f.args.
+const mine = "(? = '' OR tenant_id = ?) AND has(?, toString(livemode))"
+
+func (f *finder) args(more ...any) []any {
+	modes := []string{"true", "false"}
+	if f.Live != nil {
+		modes = []string{strconv.FormatBool(*f.Live)}
+	}
+	return append([]any{f.TenantID, f.TenantID, modes}, more...)
 }
 
 // owner is whose rows belong to a chain. Rows of test and live money, and of several agencies, may have
@@ -179,8 +260,8 @@ func (f *finder) money(ctx context.Context, which string, args ...any) (out []Mo
 	rows, err := f.conn.Query(ctx, `SELECT concat(toString(local_date), '/', toString(entry_id)), toString(any(kind)), toString(any(state)), max(withdrawn), toString(tenant_id), livemode, any(session_id), any(order_id), any(payment_ref), any(notice_refs),
 			any(operator_ref), toString(any(offer_id)), any(approved_at), argMin(gross, withdrawn), argMin(fee, withdrawn), toString(any(currency)), toString(argMin(source_topic, withdrawn)), argMin(source_partition, withdrawn), argMin(source_offset, withdrawn),
 			toString(entry_id), any(collection_id)
-		FROM expected_money FINAL WHERE (? = '' OR tenant_id = ?) AND (`+which+`) GROUP BY tenant_id, livemode, local_date, entry_id ORDER BY min(approved_at), entry_id LIMIT ?`,
-		append(append([]any{f.tenantID, f.tenantID}, args...), most)...)
+		FROM expected_money FINAL WHERE `+mine+` AND (`+which+`) GROUP BY tenant_id, livemode, local_date, entry_id ORDER BY min(approved_at), entry_id LIMIT ?`,
+		f.args(append(args, most)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the money of a chain: %w", err)
 	}
@@ -199,7 +280,8 @@ func (f *finder) money(ctx context.Context, which string, args ...any) (out []Mo
 // ofLines finds lines by a term. It returns the money that they prove, and the lines that prove
 // none.
 func (f *finder) ofLines(ctx context.Context, term string) (money []Money, alone []Line, err error) {
-	found, err := f.lines(ctx, `line_id = ? OR operator_ref = ? OR payment_ref = ? OR notice_ref = ? OR batch = ? OR concat(toString(account), '/', line_id) = ? OR `+lineRow+` = ?`, slices.Repeat([]any{term}, 7)...)
+	found, err := f.lines(ctx, `line_id = ? OR operator_ref = ? OR payment_ref = ? OR notice_ref = ? OR batch = ? OR concat(toString(account), '/', line_id) = ? OR `+lineRow+` = ?
+		OR `+lineRow+` IN (SELECT arrayJoin(lines) FROM matches WHERE finding_id = ?)`, slices.Repeat([]any{term}, 8)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -211,7 +293,7 @@ func (f *finder) ofLines(ctx context.Context, term string) (money []Money, alone
 		}
 		var entries []string
 		for _, id := range sources {
-			if !seen[id] && !strings.Contains(id, "#") { // a line of an operator has a hash
+			if !seen[id] && !ofLine(id) {
 				entries = append(entries, id)
 			}
 			seen[id] = true
@@ -242,7 +324,7 @@ func (f *finder) sources(ctx context.Context, of owner, row string) (out []strin
 // lines reads lines that fulfil a condition.
 func (f *finder) lines(ctx context.Context, which string, args ...any) (out []Line, err error) {
 	rows, err := f.conn.Query(ctx, `SELECT `+lineRow+`, toString(tenant_id), livemode, toString(account), toString(local_day), toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, batch, statement_id, import_id, source_line, source_partition, source_offset
-		FROM statement_lines FINAL WHERE (? = '' OR tenant_id = ?) AND (`+which+`) ORDER BY local_day, line_id LIMIT ?`, append(append([]any{f.tenantID, f.tenantID}, args...), most)...)
+		FROM statement_lines FINAL WHERE `+mine+` AND (`+which+`) ORDER BY local_day, line_id LIMIT ?`, f.args(append(args, most)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the lines of a chain: %w", err)
 	}
@@ -262,7 +344,7 @@ func (f *finder) follow(ctx context.Context, c *Chain) (err error) {
 	if c.Items, err = f.items(ctx, c.Money); err != nil {
 		return err
 	}
-	of := owner{cmp.Or(c.Money.TenantID, f.tenantID), c.Money.Live}
+	of := owner{cmp.Or(c.Money.TenantID, f.TenantID), c.Money.Live}
 	if c.Operator, err = f.proofs(ctx, of, []string{c.Money.Row}); err != nil {
 		return err
 	}
@@ -276,7 +358,35 @@ func (f *finder) follow(ctx context.Context, c *Chain) (err error) {
 	for _, l := range c.Bank {
 		all = append(all, l.Row)
 	}
-	c.Breaks, err = f.breaks(ctx, of, all)
+	open, err := f.openBreaks(ctx, of, all)
+	for _, b := range open {
+		c.Breaks = append(c.Breaks, b.Break)
+	}
+	return err
+}
+
+// followLine reads what a line that proves no payment is compared with.
+func (f *finder) followLine(ctx context.Context, c *Chain) (err error) {
+	of := owner{c.Line.TenantID, c.Line.Live}
+	if c.Bank, err = f.proofs(ctx, of, []string{c.Line.Row}); err != nil {
+		return err
+	}
+	settles, err := f.sources(ctx, of, c.Line.Row)
+	if err != nil {
+		return err
+	}
+	if c.SettlesInAll = len(settles); len(settles) > 0 {
+		if c.Settles, err = f.lines(ctx, owned+" AND has(?, "+lineRow+")", of.args(settles)...); err != nil {
+			return err
+		}
+	}
+	open, err := f.openBreaks(ctx, of, []string{c.Line.Row})
+	for _, b := range open {
+		if err = f.sides(ctx, &b); err != nil {
+			return err
+		}
+		c.Breaks = append(c.Breaks, b.Break)
+	}
 	return err
 }
 
@@ -344,21 +454,34 @@ func (f *finder) proofs(ctx context.Context, of owner, names []string) (out []Li
 	return out, rows.Err()
 }
 
-// breaks returns the open breaks and proposals that have one of the rows.
-func (f *finder) breaks(ctx context.Context, of owner, names []string) (out []Break, err error) {
-	rows, err := f.conn.Query(ctx, `SELECT toString(any(account)), toString(any(type)), toString(any(kind)), toString(argMax(reason, source_offset)), any(amount), argMax(case_id, source_offset), groupUniqArrayArray(lines), groupUniqArrayArray(sources)
-		FROM breaks WHERE `+owned+` AND (hasAny(sources, ?) OR hasAny(lines, ?)) GROUP BY tenant_id, livemode, account, finding_id HAVING argMax(state, source_offset) = 'open' ORDER BY finding_id`, of.args(names, names)...)
+// found is a break with whose it is.
+type found struct {
+	Break
+	of owner
+}
+
+// openBreaks returns the open breaks and proposals that have one of the rows.
+func (f *finder) openBreaks(ctx context.Context, of owner, names []string) (out []found, err error) {
+	return f.breaks(ctx, owned+" AND (hasAny(sources, ?) OR hasAny(lines, ?))", "argMax(state, source_offset) = 'open'", of.args(names, names)...)
+}
+
+// breaks returns the breaks and proposals of which rows fulfil a condition and all together another,
+// with their last state.
+func (f *finder) breaks(ctx context.Context, which, having string, args ...any) (out []found, err error) {
+	rows, err := f.conn.Query(ctx, `SELECT finding_id, toString(tenant_id), livemode, toString(account), toString(any(type)), toString(argMax(state, source_offset)), toString(any(kind)), toString(argMax(reason, source_offset)),
+			toString(any(day)), any(amount), toString(any(currency)), argMax(case_id, source_offset), groupUniqArrayArray(lines), groupUniqArrayArray(sources)
+		FROM breaks WHERE `+mine+` AND (`+which+`) GROUP BY tenant_id, livemode, account, finding_id HAVING `+having+` ORDER BY finding_id LIMIT ?`, f.args(append(args, most)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the breaks of a chain: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var b Break
+		var b found
 		var lines []string
-		if err := rows.Scan(&b.Account, &b.Type, &b.Kind, &b.Reason, &b.Amount, &b.CaseID, &lines, &b.Sources); err != nil {
+		if err := rows.Scan(&b.FindingID, &b.of.tenant, &b.of.live, &b.Account, &b.Type, &b.State, &b.Kind, &b.Reason, &b.Day, &b.Amount, &b.Currency, &b.CaseID, &lines, &b.Sources); err != nil {
 			return nil, fmt.Errorf("reading the breaks of a chain: %w", err)
 		}
-		if b.Lines, err = f.lines(ctx, owned+" AND has(?, "+lineRow+")", of.args(lines)...); err != nil {
+		if b.Lines, err = f.lines(ctx, owned+" AND has(?, "+lineRow+")", b.of.args(lines)...); err != nil {
 			return nil, err
 		}
 		slices.Sort(b.Sources)

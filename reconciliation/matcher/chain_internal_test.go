@@ -8,6 +8,7 @@ import (
 
 	"quittance/internal/registry"
 	"quittance/reconciliation/chain"
+	"quittance/reconciliation/match"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/test/registries"
@@ -49,7 +50,7 @@ func TestChain(t *testing.T) {
 	o.full(mtn)
 	o.full(bank)
 	for _, term := range []string{"DUE-1", "ORDER-1", "tx-1", "P1", "AV1", "A1", e.SessionID, e.Session.Collection.ID, first.LineID, "mtn/" + first.LineID} {
-		list, err := chain.Find(t.Context(), o.conn, term, registries.AgencyA)
+		list, err := chain.Find(t.Context(), o.conn, chain.Query{Term: term, TenantID: registries.AgencyA})
 		if err != nil || len(list) != 1 || list[0].Money == nil {
 			t.Errorf("%s: %+v, %v", term, list, err)
 			continue
@@ -65,21 +66,92 @@ func TestChain(t *testing.T) {
 		case len(c.Bank) != 1 || c.Bank[0].Amount != 7920 || c.Bank[0].Account != "banque" || c.Bank[0].Closed != "" || c.Bank[0].Evidence.Topic != schemas.TopicStatements || len(c.Breaks) != 0:
 			t.Errorf("%s: %+v %+v", term, c.Bank, c.Breaks)
 		}
-		if found, err := chain.Find(t.Context(), o.conn, c.Operator[0].Row, ""); err != nil || len(found) != 1 || found[0].Money.Row != c.Money.Row {
+		if found, err := chain.Find(t.Context(), o.conn, chain.Query{Term: c.Operator[0].Row}); err != nil || len(found) != 1 || found[0].Money.Row != c.Money.Row {
 			t.Errorf("%s: %+v, %v", c.Operator[0].Row, found, err)
 		}
 	}
-	if list, err := chain.Find(t.Context(), o.conn, "ODD", ""); err != nil || len(list) != 1 || list[0].Money != nil || len(list[0].Operator) != 1 || len(list[0].Breaks) != 1 || list[0].Breaks[0].CaseID == "" || len(list[0].Breaks[0].Lines) != 1 {
+	if list, err := chain.Find(t.Context(), o.conn, chain.Query{Term: "ODD"}); err != nil || len(list) != 1 || list[0].Money != nil || list[0].Line == nil || len(list[0].Breaks) != 1 || list[0].Breaks[0].CaseID == "" || len(list[0].Breaks[0].Lines) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, err := chain.Find(t.Context(), o.conn, "MTN-1", ""); err != nil || len(list) != 3 {
+	if list, err := chain.Find(t.Context(), o.conn, chain.Query{Term: "MTN-1"}); err != nil || len(list) != 3 {
 		t.Errorf("%d chains of a batch, %v", len(list), err)
 	}
-	if list, err := chain.Find(t.Context(), o.conn, "P1", registries.AgencyB); err != nil || len(list) != 0 {
+	if list, err := chain.Find(t.Context(), o.conn, chain.Query{Term: "P1", TenantID: registries.AgencyB}); err != nil || len(list) != 0 {
 		t.Errorf("another agency finds %+v, %v", list, err)
 	}
-	if list, err := chain.Find(t.Context(), o.conn, "' OR 1 = 1 --", ""); err != nil || len(list) != 0 {
+	if list, err := chain.Find(t.Context(), o.conn, chain.Query{Term: "' OR 1 = 1 --"}); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// A break is found by its case and its id, with the rows of both sides and what each counts; a line of
+// the bank with the lines that it pays. So a difference at the bank leads to the payments in two steps.
+func TestChainOfBreak(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	paid := o.now.AddDate(0, 0, -4)
+	o.pay(money{"A1", "P1", "", 5000, paid, false}, money{"A2", "P2", "", 3000, paid, false}, money{"A3", "P3", "", 700, paid, false})
+	of := func(account, ref, kind, batch string, amount, fee int64) *record.StatementLine {
+		l := o.line(account, paid, amount, ref, "", "")
+		l.Kind, l.Batch, l.Fee = kind, batch, fee
+		return l
+	}
+	o.lines(of("mtn", "A1", "payment", "MTN-1", 5000, 50), of("mtn", "A2", "payment", "MTN-1", 3000, 30), of("mtn", "OUT", "payout", "MTN-1", -7920, 0), of("banque", "", "entry", "MTN-1", 7845, 0),
+		of("mtn", "A3", "payment", "MTN-2", 700, 7), of("banque", "", "entry", "MTN-2", 693, 0))
+	o.covered(paid, o.now, "accepted")
+	o.look(m)
+	s := o.runs(m, bank)
+	if len(s.Breaks) != 1 || len(s.Matches) != 1 {
+		t.Fatalf("%+v", s.Changes)
+	}
+	o.full(mtn)
+	o.full(bank)
+	find := func(term string, live *bool) []chain.Chain {
+		t.Helper()
+		list, err := chain.Find(t.Context(), o.conn, chain.Query{Term: term, TenantID: registries.AgencyA, Live: live})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	caseID := o.caseOf(match.BreakAmount, -75).ID
+	var finding string
+	for _, term := range []string{caseID, s.Breaks[0].ID} {
+		list := find(term, nil)
+		if len(list) != 1 || list[0].Money != nil || len(list[0].Breaks) != 1 {
+			t.Fatalf("%s: %+v", term, list)
+		}
+		b := list[0].Breaks[0]
+		var expected int64
+		for _, l := range b.ExpectedLines {
+			expected += l.Net()
+		}
+		if b.CaseID != caseID || b.State != "open" || b.Currency != "XAF" || b.Amount != -75 || len(b.Lines) != 1 || len(b.ExpectedLines) != 3 || len(b.ExpectedMoney) != 0 || b.Lines[0].Amount-expected != b.Amount {
+			t.Errorf("%s: %+v", term, b)
+		}
+		finding = b.Lines[0].Row
+	}
+	if list := find(finding, nil); len(list) != 1 || list[0].Line == nil || list[0].Line.Amount != 7845 || len(list[0].Breaks) != 1 || len(list[0].Breaks[0].ExpectedLines) != 3 || list[0].SettlesInAll != 0 {
+		t.Errorf("the line of the bank: %+v", list)
+	}
+	// A batch leads to the payments of the operator's lines, and to the line of the bank.
+	list := find("MTN-2", nil)
+	if len(list) != 2 || list[0].Money == nil || list[1].Line == nil || list[1].Line.Account != "banque" || list[1].SettlesInAll != 1 || len(list[1].Settles) != 1 || list[1].Settles[0].Net() != 693 {
+		t.Errorf("a batch that was paid: %+v", list)
+	}
+	if list := find(s.Matches[0].ID, nil); len(list) != 1 || list[0].Line == nil || list[0].Line.Amount != 693 {
+		t.Errorf("a match: %+v", list)
+	}
+	if list := find(caseID, new(!bank.Live)); len(list) != 0 {
+		t.Errorf("the other mode has %+v", list)
+	}
+	if list := find("P1", new(bank.Live)); len(list) != 1 || len(list[0].Breaks) != 1 || list[0].Breaks[0].ExpectedLines != nil {
+		t.Errorf("a payment behind the break: %+v", list)
+	}
+	if list := find("P1", new(!bank.Live)); len(list) != 0 {
+		t.Errorf("the other mode has %+v", list)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestChainModes(t *testing.T) {
 	o.lines(l, &live)
 	o.runs(m, mtn)
 	o.full(mtn)
-	list, err := chain.Find(t.Context(), o.conn, "P1", registries.AgencyA)
+	list, err := chain.Find(t.Context(), o.conn, chain.Query{Term: "P1", TenantID: registries.AgencyA})
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}

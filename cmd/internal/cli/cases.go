@@ -237,6 +237,9 @@ func (p *page) nextStep(d cases.Detail) {
 		case cases.ProposalCarriedOut, cases.ProposalRefused, cases.ProposalRejected, cases.ProposalLapsed, cases.ProposalVoid:
 		}
 	}
+	if d.Kind == cases.KindBreak || d.Kind == cases.KindProposal {
+		p.say("\n`quittance chain %s` shows its rows with their amounts and what proves them.", d.ID)
+	}
 	p.say("\n`quittance cases propose %s RESOLUTION` proposes one of: %s.", d.ID, strings.Join(texts(cases.Allowed(d.Kind)), ", "))
 }
 

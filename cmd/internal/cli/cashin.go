@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/internal/cashin"
+	"quittance/internal/registry"
 )
 
 func cashinCommand() Command {
@@ -18,7 +19,7 @@ func cashinCommand() Command {
 // pairJSON is a pair of credentials as --json prints it.
 func pairJSON(e cashin.Entry) object {
 	return object{
-		"id", e.ID, "application_id", e.ApplicationID, "application_name", e.Application, "agency", e.Agency, "mode", modeOf(e.Live), "state", pairState(e),
+		"id", e.ID, "application_id", e.ApplicationID, "application_name", e.Application, "agency", e.Agency, "mode", registry.Mode(e.Live), "state", pairState(e),
 		"created_at", e.CreatedAt, "revoked_at", e.RevokedAt,
 	}
 }
@@ -36,7 +37,7 @@ func mintedPairJSON(m cashin.Minted) object {
 
 // mintedPair adds a new pair with its secrets. No other output shows them.
 func (p *page) mintedPair(m cashin.Minted) {
-	p.say("New credentials of %s (%s), %s mode. They are shown once and stored nowhere:\n\n  apiKey     %s\n  secretKey  %s\n", m.Application, m.Agency, modeOf(m.Live), m.APIKey.Reveal(), m.SecretKey.Reveal())
+	p.say("New credentials of %s (%s), %s mode. They are shown once and stored nowhere:\n\n  apiKey     %s\n  secretKey  %s\n", m.Application, m.Agency, registry.Mode(m.Live), m.APIKey.Reveal(), m.SecretKey.Reveal())
 	if m.Inactive {
 		p.say("The application is not active: the credentials open nothing until it is.")
 	}
@@ -96,7 +97,7 @@ func revokePair() Command {
 				return err
 			}
 			return m.show(pairJSON(e), func(p *page) {
-				p.say("The credentials of %s (%s), %s mode, and all their tokens open nothing from now on.", e.Application, e.Agency, modeOf(e.Live))
+				p.say("The credentials of %s (%s), %s mode, and all their tokens open nothing from now on.", e.Application, e.Agency, registry.Mode(e.Live))
 			})
 		},
 	}
@@ -116,7 +117,7 @@ func listPairs() Command {
 					if e.Inactive {
 						state += ", application not active"
 					}
-					return []any{e.ID, e.Application + " (" + e.Agency + ")", modeOf(e.Live), moment(e.CreatedAt), state}
+					return []any{e.ID, e.Application + " (" + e.Agency + ")", registry.Mode(e.Live), moment(e.CreatedAt), state}
 				}))
 			})
 		},

@@ -12,6 +12,7 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/money"
 	"quittance/internal/cashin"
+	"quittance/internal/registry"
 	"quittance/internal/report"
 )
 
@@ -87,7 +88,7 @@ func usageJSON(r cashin.UsageReport) object {
 		"since", r.Since,
 		"applications", mapped(r.Applications, func(a cashin.ApplicationUsage) object {
 			return object{
-				"application_id", a.ApplicationID, "application_name", a.Application, "agency", a.Agency, "mode", modeOf(a.Live), "credentials_in_force", a.InForce, "active", !a.Inactive,
+				"application_id", a.ApplicationID, "application_name", a.Application, "agency", a.Agency, "mode", registry.Mode(a.Live), "credentials_in_force", a.InForce, "active", !a.Inactive,
 				"calls", a.Calls.Calls, "refused", a.Refused, "failed", a.Failed, "first_call_at", a.FirstAt, "last_call_at", a.LastAt,
 				"days", mapped(a.Days, func(d cashin.UsageDay) object {
 					return object{"day", d.Day, "route", d.Route, "calls", d.Calls.Calls, "refused", d.Refused, "failed", d.Failed}
@@ -96,7 +97,7 @@ func usageJSON(r cashin.UsageReport) object {
 		}),
 		"reversals", mapped(r.Reversals, func(v cashin.Reversal) object {
 			return object{
-				"session_id", v.SessionID, "application_id", v.ApplicationID, "application_name", v.Application, "agency", v.Agency, "mode", modeOf(v.Live),
+				"session_id", v.SessionID, "application_id", v.ApplicationID, "application_name", v.Application, "agency", v.Agency, "mode", registry.Mode(v.Live),
 				"number", v.Number, "external_number", v.ExternalNumber, "amount", v.Amount, "currency", money.Default, "reason", v.Reason, "reversed_at", v.ReversedAt,
 			}
 		}),
@@ -111,7 +112,7 @@ func usageTable(r cashin.UsageReport) report.Table {
 	}
 	for _, a := range r.Applications {
 		for _, d := range a.Days {
-			t.Rows = append(t.Rows, []any{a.Agency, a.ApplicationID, a.Application, modeOf(a.Live), d.Day, d.Route, d.Calls.Calls, d.Refused, d.Failed})
+			t.Rows = append(t.Rows, []any{a.Agency, a.ApplicationID, a.Application, registry.Mode(a.Live), d.Day, d.Route, d.Calls.Calls, d.Refused, d.Failed})
 		}
 	}
 	return t
@@ -136,7 +137,7 @@ func (u *cashinUsage) page(p *page, r cashin.UsageReport) {
 				if a.Inactive {
 					state += ", application not active"
 				}
-				return []any{whose(a), modeOf(a.Live), a.Calls.Calls, share(a.Refused, a.Calls.Calls), share(a.Failed, a.Calls.Calls), momentOr(a.FirstAt, "never"), momentOr(a.LastAt, "never"), state}
+				return []any{whose(a), registry.Mode(a.Live), a.Calls.Calls, share(a.Refused, a.Calls.Calls), share(a.Failed, a.Calls.Calls), momentOr(a.FirstAt, "never"), momentOr(a.LastAt, "never"), state}
 			}))
 		}
 	}
@@ -145,7 +146,7 @@ func (u *cashinUsage) page(p *page, r cashin.UsageReport) {
 	}
 	p.say("\nGiven back since %s. check-status still says completed and no unsigned webhook told the partner; tell them:\n", r.Since)
 	p.table("", "NUMBER,EXTERNAL NUMBER,APPLICATION,MODE,AMOUNT,GIVEN BACK,REASON,SESSION", mapped(r.Reversals, func(v cashin.Reversal) []any {
-		return []any{v.Number, v.ExternalNumber, v.Application + " (" + v.Agency + ")", modeOf(v.Live), decimal(v.Amount, money.Default), moment(v.ReversedAt), v.Reason, v.SessionID}
+		return []any{v.Number, v.ExternalNumber, v.Application + " (" + v.Agency + ")", registry.Mode(v.Live), decimal(v.Amount, money.Default), moment(v.ReversedAt), v.Reason, v.SessionID}
 	}))
 }
 
@@ -171,7 +172,7 @@ func (p *page) callsBy(title string, r cashin.UsageReport, group func(cashin.Usa
 		}
 		for _, g := range slices.Sorted(maps.Keys(sums)) {
 			c := sums[g]
-			rows = append(rows, []any{whose(a), modeOf(a.Live), g, c.Calls, share(c.Refused, c.Calls), share(c.Failed, c.Calls)})
+			rows = append(rows, []any{whose(a), registry.Mode(a.Live), g, c.Calls, share(c.Refused, c.Calls), share(c.Failed, c.Calls)})
 		}
 	}
 	p.table("nobody called", "APPLICATION,MODE,"+title+",CALLS,REFUSED,FAILED", rows)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,11 +21,11 @@ func chainCommand() Command {
 		Use: "chain TERM", Short: "Show a sum of money from the due to the line of the bank, with what proves each step", JSON: "the chains, or with --verify the proofs",
 		Long: `Show a sum of money from the due to the line of the bank, with what proves each step: the record in Kafka as topic/partition@offset, the match, and the period with which it was closed.
 
-TERM is a due, an order, a session, a payment or notice reference, a transaction, an operator's reference, or a line of a statement as the breaks name it. At most 20 chains are shown.
+TERM is a due, an order, a session, a payment or notice reference, a transaction, an operator's reference, a batch, a line of a statement as the breaks name it, or a break: its id or its case. A break is shown with the rows of both sides and what each counts. At most 20 chains are shown, and at most 20 rows of each side.
 
 --verify asks Kafka alone. It computes each close of the agency again that can have the money, compares the root with the record of the close, and shows the rows of the money with their proofs, which anybody can check with the root (RFC 6962). TERM is then no line. It reads all that Kafka has of the agency, and ends with code 1 unless a close that holds has the money.`,
 		Missing:  "say what to look for: {usage}, for instance a payment reference or an operator's reference",
-		Examples: []string{"chain 6214534488655905", "chain MP261123.1001.A1 --agency impots --json", "chain 6214534488655905 --verify --agency impots --mode live"},
+		Examples: []string{"chain 6214534488655905", "chain MP261123.1001.A1 --agency impots --json", "chain case_u0f7qos9bf7eo2tnlcjotbuuafnrphi7", "chain 6214534488655905 --verify --agency impots --mode live"},
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			f.StringVar(&agency, "agency", "", "money of this agency, by slug or id")
 			takesMode(f, &mode)
@@ -36,8 +37,6 @@ TERM is a due, an order, a session, a payment or notice reference, a transaction
 				return usage("say whose closes: --agency SLUG_OR_ID")
 			case verify:
 				return errors.Join(needsMode(mode), quiet(m))
-			case mode != "":
-				return usage("--mode is for --verify: leave it out")
 			}
 			return nil
 		},
@@ -54,7 +53,11 @@ TERM is a due, an order, a session, a payment or notice reference, a transaction
 				return err
 			}
 			defer func() { _ = conn.Close() }()
-			list, err := chain.Find(ctx, conn, m.args[0], tenant)
+			q := chain.Query{Term: m.args[0], TenantID: tenant}
+			if mode != "" {
+				q.Live = new(mode == registry.Mode(true))
+			}
+			list, err := chain.Find(ctx, conn, q)
 			if err != nil {
 				return err
 			}
@@ -96,35 +99,74 @@ func (p *page) chain(c chain.Chain) {
 			rows = append(rows, []any{"confirmation", orDash(i.Transaction), decimal(i.Amount, m.Currency), said, orDash(i.ConfirmedBy)})
 		}
 	}
-	for _, of := range []struct {
-		step  string
-		lines []chain.Line
-	}{{"operator's line", c.Operator}, {"bank's line", c.Bank}} {
-		for _, l := range of.lines {
-			rows = append(rows, []any{of.step, l.Row, decimal(l.Amount, l.Currency), fmt.Sprintf("account %s, statement %s, line %d of its file", l.Account, l.StatementID, l.FileLine), l.Evidence.String()})
-			if l.Match != "" {
-				closed := "the period is open"
-				if l.Closed != "" {
-					closed = "closed with the period until " + l.Closed
-				}
-				rows = append(rows, []any{"  match", l.Match, "", fmt.Sprintf("by %s %s, %s", l.Stage, l.Key, closed), l.MatchEvidence.String()})
-			}
+	rows = append(rows, proofsOf("operator's line", c.Operator)...)
+	if l := c.Line; l != nil {
+		rows = append(rows, lineRow("line", *l, l.Amount))
+		for _, of := range c.Settles {
+			rows = append(rows, settledRow("  pays", of))
 		}
+		rows = append(rows, restRow("  pays", c.SettlesInAll-len(c.Settles))...)
 	}
+	rows = append(rows, proofsOf("bank's line", c.Bank)...)
 	for _, b := range c.Breaks {
-		currency := ""
-		if c.Money != nil {
-			currency = c.Money.Currency
-		} else if len(c.Operator) > 0 {
-			currency = c.Operator[0].Currency
+		rows = append(rows, []any{b.State + " " + b.Type, cmp.Or(b.CaseID, b.FindingID), decimal(b.Amount, b.Currency), fmt.Sprintf("account %s: %s, %s", b.Account, orDash(b.Kind), b.Reason), "-"})
+		for _, m := range b.ExpectedMoney {
+			rows = append(rows, []any{"  expected", m.Row, decimal(m.Gross, m.Currency), fmt.Sprintf("payment %s, %s, operator's reference %s", orDash(m.PaymentRef), moment(m.ApprovedAt), orDash(m.OperatorRef)), m.Evidence.String()})
 		}
-		rows = append(rows, []any{"open " + b.Type, orDash(b.CaseID), decimal(b.Amount, currency), fmt.Sprintf("account %s: %s, %s", b.Account, b.Kind, b.Reason), "-"})
+		for _, l := range b.ExpectedLines {
+			rows = append(rows, settledRow("  expected", l))
+		}
+		if shown := len(b.ExpectedMoney) + len(b.ExpectedLines); shown > 0 {
+			rows = append(rows, restRow("  expected", len(b.Sources)-shown)...)
+		}
 		for _, l := range b.Lines {
-			rows = append(rows, []any{"  its line", l.Row, decimal(l.Amount, l.Currency), fmt.Sprintf("statement %s, line %d of its file", l.StatementID, l.FileLine), l.Evidence.String()})
+			if c.Line == nil || l.Row != c.Line.Row {
+				rows = append(rows, lineRow("  found", l, l.Amount))
+			}
 		}
 	}
 	p.table("", "STEP,NAME,AMOUNT,WHAT,EVIDENCE", rows)
 	if m := c.Money; m != nil {
 		p.say("Session %s, order %s, expected row %s, %s", orDash(m.SessionID), orDash(m.OrderID), m.Row, m.ApprovedAt.UTC().Format(time.DateOnly))
 	}
+}
+
+// proofsOf returns rows for lines with their matches.
+func proofsOf(step string, lines []chain.Line) (rows [][]any) {
+	for _, l := range lines {
+		rows = append(rows, lineRow(step, l, l.Amount))
+		if l.Match != "" {
+			closed := "the period is open"
+			if l.Closed != "" {
+				closed = "closed with the period until " + l.Closed
+			}
+			rows = append(rows, []any{"  match", l.Match, "", fmt.Sprintf("by %s %s, %s", l.Stage, l.Key, closed), l.MatchEvidence.String()})
+		}
+	}
+	return rows
+}
+
+// lineRow returns a row for a line that counts with an amount.
+func lineRow(step string, l chain.Line, amount int64) []any {
+	return []any{step, l.Row, decimal(amount, l.Currency), fmt.Sprintf("account %s, statement %s, line %d of its file", l.Account, l.StatementID, l.FileLine), l.Evidence.String()}
+}
+
+// settledRow returns a row for a line that another account pays.
+func settledRow(step string, l chain.Line) []any {
+	row := lineRow(step, l, l.Net())
+	switch {
+	case l.Kind == "payout":
+		row[3] = fmt.Sprintf("the operator says that it paid %s; %s", decimal(-l.Amount, l.Currency), row[3])
+	case l.Fee != 0:
+		row[3] = fmt.Sprintf("%s less the fee %s; %s", decimal(l.Amount, l.Currency), decimal(l.Fee, l.Currency), row[3])
+	}
+	return row
+}
+
+// restRow returns a row that says how many rows are not shown, if there are any.
+func restRow(step string, n int) [][]any {
+	if n <= 0 {
+		return nil
+	}
+	return [][]any{{step, fmt.Sprintf("and %d more", n), "", "", ""}}
 }

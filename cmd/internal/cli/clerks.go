@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/internal/identity"
+	"quittance/internal/registry"
 )
 
 func clerks() Command {
@@ -22,7 +23,7 @@ func clerkJSON(c identity.ClerkEntry) object {
 		"payment_limit", c.PaymentLimit, "day_limit", c.DayLimit,
 		"keys", mapped(c.Keys, func(k identity.Key) object {
 			return object{
-				"id", k.ID, "mode", modeOf(k.Live), "created_at", k.CreatedAt, "last_used_at", k.LastUsedAt, "revoked_at", k.RevokedAt,
+				"id", k.ID, "mode", registry.Mode(k.Live), "created_at", k.CreatedAt, "last_used_at", k.LastUsedAt, "revoked_at", k.RevokedAt,
 			}
 		}),
 	}
@@ -50,7 +51,7 @@ func addClerk() Command {
 			}
 			return m.show(append(clerkJSON(k.ClerkEntry), "secret", k.Secret.Reveal()), func(p *page) { // of the last key
 				p.say("New key %s of %s (%s, %s), %s mode. It is shown once and stored nowhere:\n\n  %s\n",
-					k.Key.ID, k.Ref(), k.Name, k.Counter, modeOf(k.Key.Live), k.Secret.Reveal())
+					k.Key.ID, k.Ref(), k.Name, k.Counter, registry.Mode(k.Key.Live), k.Secret.Reveal())
 				if !k.Active {
 					p.say("The clerk is not active: the key opens nothing until the registry file says active: true.")
 				}
@@ -123,7 +124,7 @@ func listClerks() Command {
 						case !c.Active:
 							state = "clerk not active"
 						}
-						rows = append(rows, []any{c.Ref(), c.Name, c.Counter, limit(c.PaymentLimit), limit(c.DayLimit), k.ID, modeOf(k.Live), momentOr(k.LastUsedAt, "never"), state})
+						rows = append(rows, []any{c.Ref(), c.Name, c.Counter, limit(c.PaymentLimit), limit(c.DayLimit), k.ID, registry.Mode(k.Live), momentOr(k.LastUsedAt, "never"), state})
 					}
 				}
 				p.table("there are no clerks yet; add one with `quittance clerks add`", "CLERK,NAME,COUNTER,A PAYMENT,A DAY,KEY,MODE,LAST USED,STATE", rows)
@@ -153,7 +154,7 @@ func revokeClerk() Command {
 					p.say("Nothing to revoke: %s has no such key in force.", c.Ref())
 				}
 				for _, k := range ended {
-					p.say("Key %s of %s, %s mode, is revoked: it opens nothing from now on.", k.ID, c.Ref(), modeOf(k.Live))
+					p.say("Key %s of %s, %s mode, is revoked: it opens nothing from now on.", k.ID, c.Ref(), registry.Mode(k.Live))
 				}
 			})
 		},
@@ -176,9 +177,9 @@ func (m *Meta) revokeClerkKeys(ctx context.Context, which, mode string, yes bool
 				continue
 			}
 			clerk, named = c, true
-			if k.InForce(m.now) && (mode == "" || mode == modeOf(k.Live)) {
+			if k.InForce(m.now) && (mode == "" || mode == registry.Mode(k.Live)) {
 				keys = append(keys, k)
-				plan = append(plan, fmt.Sprintf("  %s, %s mode, last used %s", k.ID, modeOf(k.Live), momentOr(k.LastUsedAt, "never")))
+				plan = append(plan, fmt.Sprintf("  %s, %s mode, last used %s", k.ID, registry.Mode(k.Live), momentOr(k.LastUsedAt, "never")))
 			}
 		}
 	}

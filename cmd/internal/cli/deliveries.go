@@ -34,7 +34,7 @@ func deliveryJSON(d deliveries.Delivery, to destinations) object {
 	e := to.of(d)
 	return object{
 		"id", d.ID, "kind", d.Kind, "endpoint", e.Name, "owner?", e.Owner, "url?", e.URL, "event_id", d.EventID, "event", d.Event,
-		"application_id", d.ApplicationID, "tenant_id", d.TenantID, "session_id", d.SessionID, "mode", modeOf(d.Live),
+		"application_id", d.ApplicationID, "tenant_id", d.TenantID, "session_id", d.SessionID, "mode", registry.Mode(d.Live),
 		"occurred_at", d.OccurredAt, "state", d.State, "attempts", d.Attempts, "first_attempt_at", d.FirstAttemptAt,
 		"last_outcome_at", d.LastOutcomeAt, "next_attempt_at", d.NextAttemptAt, "http_status", orNull(d.HTTPStatus), "reason?", d.Reason,
 	}

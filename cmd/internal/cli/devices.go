@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/internal/identity"
+	"quittance/internal/registry"
 )
 
 func listDevices() Command {
@@ -25,7 +26,7 @@ func listDevices() Command {
 					if d.Wrong >= identity.MaxWrongPINs {
 						state = "PIN used up"
 					}
-					rows = append(rows, []any{d.Clerk, modeOf(d.Live), d.ID, moment(d.CreatedAt), moment(d.LastUsedAt), fmt.Sprintf("%d of %d", d.Wrong, identity.MaxWrongPINs), state})
+					rows = append(rows, []any{d.Clerk, registry.Mode(d.Live), d.ID, moment(d.CreatedAt), moment(d.LastUsedAt), fmt.Sprintf("%d of %d", d.Wrong, identity.MaxWrongPINs), state})
 				}
 				p.table("no clerk signs in with a PIN; clerks choose one on the page of the counter", "CLERK,MODE,DEVICE,REMEMBERED,LAST USED,WRONG PINS,STATE", rows)
 			})
@@ -36,7 +37,7 @@ func listDevices() Command {
 // deviceJSON is a device as --json prints it.
 func deviceJSON(d identity.Device) object {
 	return object{
-		"id", d.ID, "clerk", d.Clerk, "mode", modeOf(d.Live), "wrong_pins", d.Wrong, "created_at", d.CreatedAt, "last_used_at", d.LastUsedAt,
+		"id", d.ID, "clerk", d.Clerk, "mode", registry.Mode(d.Live), "wrong_pins", d.Wrong, "created_at", d.CreatedAt, "last_used_at", d.LastUsedAt,
 	}
 }
 
@@ -55,7 +56,7 @@ func forgetDevices() Command {
 			var plan []string
 			for _, d := range all {
 				if d.Clerk == m.args[0] {
-					plan = append(plan, fmt.Sprintf("  %s, %s mode, last used %s", d.ID, modeOf(d.Live), moment(d.LastUsedAt)))
+					plan = append(plan, fmt.Sprintf("  %s, %s mode, last used %s", d.ID, registry.Mode(d.Live), moment(d.LastUsedAt)))
 				}
 			}
 			if len(plan) > 1 {
@@ -72,7 +73,7 @@ func forgetDevices() Command {
 					p.say("Nothing to forget: no device knows %s. All sessions of the clerk have ended.", m.args[0])
 				}
 				for _, d := range devices {
-					p.say("Device %s has forgotten %s, %s mode: its PIN opens nothing, and all sessions of the clerk have ended.", d.ID, d.Clerk, modeOf(d.Live))
+					p.say("Device %s has forgotten %s, %s mode: its PIN opens nothing, and all sessions of the clerk have ended.", d.ID, d.Clerk, registry.Mode(d.Live))
 				}
 			})
 		},

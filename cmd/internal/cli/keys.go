@@ -29,7 +29,7 @@ func keyJSON(k identity.KeyEntry, now time.Time) object {
 	}
 	return object{
 		"id", k.ID, "scope", scope, "application_id?", k.ApplicationID, "application_name?", k.Application, "agencies", k.Agencies,
-		"mode", modeOf(k.Live), "state", k.State(now), "reads_per_minute", k.ReadsPerMinute,
+		"mode", registry.Mode(k.Live), "state", k.State(now), "reads_per_minute", k.ReadsPerMinute,
 		"created_at", k.CreatedAt, "last_used_at", k.LastUsedAt, "ends_at", k.EndsAt, "revoked_at", k.RevokedAt,
 	}
 }
@@ -86,7 +86,7 @@ func listKeys() Command {
 			list := mapped(entries, func(k identity.KeyEntry) object { return keyJSON(k, m.now) })
 			return m.show(list, func(p *page) {
 				p.table("there are no keys yet; make one with `quittance keys create`", "ID,OWNER,MODE,CREATED,LAST USED,STATE", mapped(entries, func(k identity.KeyEntry) []any {
-					return []any{k.ID, k.Owner(), modeOf(k.Live), moment(k.CreatedAt), momentOr(k.LastUsedAt, "never"), stateOf(k, m.now)}
+					return []any{k.ID, k.Owner(), registry.Mode(k.Live), moment(k.CreatedAt), momentOr(k.LastUsedAt, "never"), stateOf(k, m.now)}
 				}))
 			})
 		},
@@ -107,7 +107,7 @@ func revokeKey() Command {
 				if !changed {
 					what = "was revoked before, at " + moment(k.RevokedAt) + "."
 				}
-				p.say("Key %s of %s, %s mode, %s", k.ID, k.Owner(), modeOf(k.Live), what)
+				p.say("Key %s of %s, %s mode, %s", k.ID, k.Owner(), registry.Mode(k.Live), what)
 			})
 		},
 	}
@@ -159,7 +159,7 @@ func (m *Meta) agreeToWithdraw(ctx context.Context, yes bool, agencies []string)
 	var plan []string
 	for _, k := range rotation {
 		if k.InForce(m.now) {
-			plan = append(plan, fmt.Sprintf("  %s, %s mode, %s", k.ID, modeOf(k.Live), stateOf(k, m.now)))
+			plan = append(plan, fmt.Sprintf("  %s, %s mode, %s", k.ID, registry.Mode(k.Live), stateOf(k, m.now)))
 		}
 	}
 	if len(plan) < 2 {
@@ -197,7 +197,7 @@ func regrantKey(c Command, flag string, withdraws bool, do func(context.Context,
 		}
 		return m.show(mapped(keys, func(k identity.KeyEntry) object { return keyJSON(k, m.now) }), func(p *page) {
 			for _, k := range keys {
-				p.say("Key %s, %s mode, %s, acts for: %s.", k.ID, modeOf(k.Live), stateOf(k, m.now), strings.Join(k.Agencies, ", "))
+				p.say("Key %s, %s mode, %s, acts for: %s.", k.ID, registry.Mode(k.Live), stateOf(k, m.now), strings.Join(k.Agencies, ", "))
 			}
 			if !changed {
 				p.say("Nothing changed: that was so before.")
@@ -209,7 +209,7 @@ func regrantKey(c Command, flag string, withdraws bool, do func(context.Context,
 
 // minted adds a new key with its secret. No other output shows the secret.
 func (p *page) minted(k identity.MintedKey) {
-	p.say("New key %s of %s, %s mode. Its secret is shown once and stored nowhere:\n\n  %s\n", k.ID, k.Owner(), modeOf(k.Live), k.Secret.Reveal())
+	p.say("New key %s of %s, %s mode. Its secret is shown once and stored nowhere:\n\n  %s\n", k.ID, k.Owner(), registry.Mode(k.Live), k.Secret.Reveal())
 	if k.Inactive {
 		p.say("The application is not active: the key opens nothing until it is.")
 	}

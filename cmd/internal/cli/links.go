@@ -158,10 +158,10 @@ func endLinks(c Command, end func(ctx context.Context, o office, ref string) (ci
 				return err
 			}
 			return m.show(object{
-				"agency", o.agency.Slug, "mode", modeOf(o.live), "subject_ref", subjects[0], "code?", r.Code, "links_ended", r.Links, "contacts_ended", r.Contacts,
+				"agency", o.agency.Slug, "mode", registry.Mode(o.live), "subject_ref", subjects[0], "code?", r.Code, "links_ended", r.Links, "contacts_ended", r.Contacts,
 			}, func(p *page) {
 				if r.Code != "" {
-					p.say("New link code of %s (%s mode):\n\n  %s\n", subjects[0], modeOf(o.live), r.Code)
+					p.say("New link code of %s (%s mode):\n\n  %s\n", subjects[0], registry.Mode(o.live), r.Code)
 				}
 				p.say("The old code has ended, with %d links and %d verified contacts.", r.Links, r.Contacts)
 			})
@@ -274,7 +274,7 @@ func importLinks() Command {
 					return err
 				}
 				return m.show(object{
-					"agency", o.agency.Slug, "mode", modeOf(o.live), "contacts", len(contacts), "new", done.New,
+					"agency", o.agency.Slug, "mode", registry.Mode(o.live), "contacts", len(contacts), "new", done.New,
 					"skipped_revoked", done.Revoked, "skipped_removed", done.Removed, "revived", done.Revived,
 				}, func(p *page) { sayImported(p, o, len(contacts), done) })
 			})
@@ -284,7 +284,7 @@ func importLinks() Command {
 
 func sayImported(p *page, o office, contacts int, done citizens.Imported) {
 	skipped := done.Revoked + done.Removed
-	p.say("Imported %d contacts for %s (%s mode), of which %d are new.", int64(contacts)-skipped, o.agency.Slug, modeOf(o.live), done.New)
+	p.say("Imported %d contacts for %s (%s mode), of which %d are new.", int64(contacts)-skipped, o.agency.Slug, registry.Mode(o.live), done.New)
 	if done.Revived > 0 {
 		p.say("%d of them had been revoked or removed, and link again.", done.Revived)
 	}

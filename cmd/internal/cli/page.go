@@ -169,11 +169,4 @@ func momentOr(t time.Time, none string) string {
 	return moment(t)
 }
 
-func modeOf(live bool) string {
-	if live {
-		return "live"
-	}
-	return "test"
-}
-
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

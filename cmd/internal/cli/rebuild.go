@@ -14,6 +14,7 @@ import (
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/journal"
+	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/internal/tally"
 	sinkjournal "quittance/sinks/journal"
@@ -192,7 +193,7 @@ func (m *Meta) showRebuilt(what string, all []sums, done []counted) error {
 	for _, s := range all {
 		lines := make([]object, len(s.line))
 		for i, l := range s.line {
-			lines[i] = object{"mode", modeOf(l.Live), "currency", l.Currency, strings.ToLower(s.by), l.Status, "kafka", countJSON(l.Source), what, countJSON(l.Copy)}
+			lines[i] = object{"mode", registry.Mode(l.Live), "currency", l.Currency, strings.ToLower(s.by), l.Status, "kafka", countJSON(l.Source), what, countJSON(l.Copy)}
 		}
 		j = append(j, strings.ReplaceAll(s.name, " ", "_"), lines)
 	}
@@ -225,7 +226,7 @@ func (s sums) rows() [][]any {
 		if l.Source.Sessions+l.Copy.Sessions > 0 {
 			sessions = sides(l.Source.Sessions, l.Copy.Sessions)
 		}
-		rows[i] = []any{modeOf(l.Live), orDash(l.Currency), orDash(l.Status), sessions, sides(l.Source.Events, l.Copy.Events), sides(l.Source.Amount, l.Copy.Amount), mark}
+		rows[i] = []any{registry.Mode(l.Live), orDash(l.Currency), orDash(l.Status), sessions, sides(l.Source.Events, l.Copy.Events), sides(l.Source.Amount, l.Copy.Amount), mark}
 	}
 	return rows
 }

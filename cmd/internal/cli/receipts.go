@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/internal/receipts"
+	"quittance/internal/registry"
 )
 
 func receiptsCommand() Command {
@@ -22,7 +23,7 @@ func receiptKeysCommand() Command {
 // receiptKeyJSON is a key of receipts as --json prints it, without its private part.
 func (m *Meta) receiptKeyJSON(e receipts.Entry) object {
 	return object{
-		"kid", e.ID, "mode", modeOf(e.Live), "state", string(e.State(m.now)), "signs_from", e.From, "signs_until", e.Until, "created_at", e.CreatedAt, "revoked_at", e.RevokedAt,
+		"kid", e.ID, "mode", registry.Mode(e.Live), "state", string(e.State(m.now)), "signs_from", e.From, "signs_until", e.Until, "created_at", e.CreatedAt, "revoked_at", e.RevokedAt,
 	}
 }
 
@@ -55,7 +56,7 @@ func rotateReceiptKeys() Command {
 			}
 			return m.show(mapped(made, m.receiptKeyJSON), func(p *page) {
 				for _, e := range made {
-					p.say("Key %s is in /.well-known/jwks.json now. It signs %s receipts of payments from %s on.", e.ID, modeOf(e.Live), since(e))
+					p.say("Key %s is in /.well-known/jwks.json now. It signs %s receipts of payments from %s on.", e.ID, registry.Mode(e.Live), since(e))
 				}
 			})
 		},
@@ -72,7 +73,7 @@ func listReceiptKeys() Command {
 			}
 			return m.show(mapped(entries, m.receiptKeyJSON), func(p *page) {
 				p.table("there are no keys yet; the ingress makes the first ones when it starts, or `quittance receipts keys rotate` does", "KID,MODE,STATE,SIGNS PAYMENTS FROM,UNTIL,REVOKED", mapped(entries, func(e receipts.Entry) []any {
-					return []any{e.ID, modeOf(e.Live), string(e.State(m.now)), since(e), momentOr(e.Until, ""), momentOr(e.RevokedAt, "")}
+					return []any{e.ID, registry.Mode(e.Live), string(e.State(m.now)), since(e), momentOr(e.Until, ""), momentOr(e.RevokedAt, "")}
 				}))
 			})
 		},
@@ -100,7 +101,7 @@ func revokeReceiptKey() Command {
 				}
 				p.say("Key %s is revoked and leaves /.well-known/jwks.json within minutes. Receipts that it signed are checked with the network only: every claim is compared with the record.", revoked.ID)
 				if next != nil {
-					p.say("Key %s signs %s receipts of payments from %s on.", next.ID, modeOf(next.Live), since(*next))
+					p.say("Key %s signs %s receipts of payments from %s on.", next.ID, registry.Mode(next.Live), since(*next))
 				}
 			})
 		},

@@ -17,6 +17,7 @@ import (
 
 	"quittance/internal/clickhouse"
 	"quittance/internal/operation"
+	"quittance/internal/registry"
 	"quittance/internal/report"
 	"quittance/reconciliation"
 )
@@ -52,7 +53,7 @@ func reportCommand() Command {
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			f.StringVar(&r.month, "month", "", "the month, such as 2026-11, in Brazzaville")
 			f.StringVar(&r.agency, "agency", "", "slug or id of an agency; all agencies and money of none when empty")
-			r.mode = modeOf(true)
+			r.mode = registry.Mode(true)
 			takesMode(f, &r.mode)
 			f.Lookup("mode").Usage = "test or live payments"
 			r.format = formatTable
@@ -102,7 +103,7 @@ func (r *reportRequest) run(ctx context.Context, m *Meta) error {
 	if err := reconciliation.Check(ctx, conn); err != nil {
 		return err
 	}
-	p := report.Params{Month: r.at, Live: r.mode == modeOf(true)}
+	p := report.Params{Month: r.at, Live: r.mode == registry.Mode(true)}
 	if p.Agency, err = agencySlug(ctx, conn, r.agency); err != nil {
 		return err
 	}
@@ -163,7 +164,11 @@ func (r *reportRequest) write(out io.Writer, t report.Table) error {
 	}
 	var p page
 	titles := mapped(t.Columns, func(c report.Column) string { return strings.ToUpper(strings.ReplaceAll(c.Title(), "_", " ")) })
-	p.table(fmt.Sprintf("there is nothing to report for %s", r.month), strings.Join(titles, ","), mapped(t.Rows, func(row []any) []any {
+	nothing := fmt.Sprintf("there is nothing to report for %s of %s payments", r.month, r.mode)
+	if r.mode == registry.Mode(true) {
+		nothing += "; --mode test is for those of test keys"
+	}
+	p.table(nothing, strings.Join(titles, ","), mapped(t.Rows, func(row []any) []any {
 		cells := make([]any, len(row))
 		for i := range row {
 			cells[i] = orDash(t.Text(row, i))

@@ -49,7 +49,7 @@ func (v view) paymentJSON(p support.Payment) object {
 	}
 	return object{
 		"id", s.ID, "verdict", p.Verdict(), "answer", v.answer(p), "order_id", s.OrderID, "agency", v.agency(s.TenantID), "tenant_id", s.TenantID,
-		"application", v.application(s.ApplicationID), "application_id", s.ApplicationID, "mode", modeOf(s.Live),
+		"application", v.application(s.ApplicationID), "application_id", s.ApplicationID, "mode", registry.Mode(s.Live),
 		"status", s.Status, "paid", s.Paid(), "late", s.Late, "amount", s.Amount, "currency", s.Currency,
 		"payment_ref", s.PaymentRef, "notice_id", s.NoticeID, "notice_ref", s.NoticeRef, "transaction_id", s.TransactionID, "service_code?", s.ServiceCode,
 		"created_at", s.CreatedAt, "expires_at", s.ExpiresAt, "ended_at", s.EndedAt, "failure_code?", s.FailureCode,
@@ -93,7 +93,7 @@ func (v view) endpoint(id string) string {
 func (v view) found(p *page, f support.Found) {
 	for i, one := range f.Payments {
 		p.say("%s%s of order %s: %s, %s, %s mode, created %s", strings.Repeat("\n", min(i, 1)), decimal(one.Amount, one.Currency), one.OrderID,
-			v.agency(one.TenantID), v.application(one.ApplicationID), modeOf(one.Live), moment(one.CreatedAt))
+			v.agency(one.TenantID), v.application(one.ApplicationID), registry.Mode(one.Live), moment(one.CreatedAt))
 		p.say("  %s", one.ID)
 		for _, line := range v.sentences(one) {
 			p.say("  %s", line)
@@ -128,7 +128,7 @@ func (v view) page(p *page, all support.Page) {
 	p.facts([][2]string{
 		{"Session", s.ID},
 		{"Order", s.OrderID},
-		{"Of", v.agency(s.TenantID) + ", " + v.application(s.ApplicationID) + ", " + modeOf(s.Live) + " mode"},
+		{"Of", v.agency(s.TenantID) + ", " + v.application(s.ApplicationID) + ", " + registry.Mode(s.Live) + " mode"},
 		{"Amount", decimal(s.Amount, s.Currency)},
 		{"Status", string(s.Status)},
 		{"Service", s.ServiceCode},

@@ -15,6 +15,7 @@ import (
 	"quittance/internal/form"
 	"quittance/internal/operation"
 	"quittance/internal/receipts"
+	"quittance/internal/registry"
 )
 
 // words has the texts for the codes of refused operations.
@@ -228,7 +229,7 @@ func filled(text string) func(operation.Args) string {
 				return moment(value)
 			case []string:
 				if name == "{keys}" {
-					return fmt.Sprintf("%d %s keys (%s)", len(value), modeOf(args["live"] == true), strings.Join(value, ", "))
+					return fmt.Sprintf("%d %s keys (%s)", len(value), registry.Mode(args["live"] == true), strings.Join(value, ", "))
 				}
 				return some(value)
 			default:
