@@ -128,12 +128,12 @@ WHERE a.agency_id = @agency_id AND a.live = @live AND a.offer = @offer;
 
 -- name: UpsertStatementAccount :exec
 INSERT INTO statement_accounts (agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes,
-    grace_days, settles_to, batch_pattern, columns)
+    grace_days, settles_to, batch_pattern, columns, keep_years)
 VALUES (@agency_id, @live, @code, @kind, sqlc.narg('offer'), @fingerprint, @iban, @number, @currency, @profile, @zone, @cutoff_minutes,
-    @grace_days, sqlc.narg('settles_to'), @batch_pattern, sqlc.narg('columns'))
+    @grace_days, sqlc.narg('settles_to'), @batch_pattern, sqlc.narg('columns'), @keep_years)
 ON CONFLICT (agency_id, live, code) DO UPDATE SET fingerprint = excluded.fingerprint, iban = excluded.iban, number = excluded.number,
     profile = excluded.profile, cutoff_minutes = excluded.cutoff_minutes, grace_days = excluded.grace_days,
-    settles_to = excluded.settles_to, batch_pattern = excluded.batch_pattern, columns = excluded.columns;
+    settles_to = excluded.settles_to, batch_pattern = excluded.batch_pattern, columns = excluded.columns, keep_years = excluded.keep_years;
 
 -- name: DemoteIntegrators :exec
 UPDATE applications SET integrator = false WHERE integrator AND id = ANY(@ids::uuid[]);

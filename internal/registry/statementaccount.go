@@ -56,6 +56,8 @@ const (
 	DefaultGraceDays = 2
 	MaxGraceDays     = 31
 	MaxBatchPattern  = 200
+	DefaultKeepYears = 10
+	MaxKeepYears     = 100
 )
 
 // StatementAccountKey names an account whose statements are reconciled.
@@ -84,6 +86,8 @@ type StatementAccount struct {
 	Cutoff time.Duration
 	// GraceDays is how many days a line may be late.
 	GraceDays int
+	// KeepYears is how many years after its import the file of a statement is kept.
+	KeepYears int
 	// SettlesTo is the code of the bank account that gets the payouts; empty for none.
 	SettlesTo string
 	// BatchPattern finds a settlement batch id in the texts of a bank; empty for none.
@@ -126,7 +130,7 @@ func (l *loader) statementAccounts(q *db.Queries) {
 		a := StatementAccount{
 			StatementAccountKey: StatementAccountKey{r.AgencyID, r.Live, r.Code}, Kind: AccountKind(r.Kind), Offer: value(r.Offer), Fingerprint: r.Fingerprint,
 			IBAN: r.Iban, Number: r.Number, Currency: r.Currency, Profile: r.Profile, Zone: r.Zone, Cutoff: time.Duration(r.CutoffMinutes) * time.Minute,
-			GraceDays: int(r.GraceDays), SettlesTo: value(r.SettlesTo), BatchPattern: r.BatchPattern,
+			GraceDays: int(r.GraceDays), KeepYears: int(r.KeepYears), SettlesTo: value(r.SettlesTo), BatchPattern: r.BatchPattern,
 		}
 		if r.Columns != nil {
 			a.Columns = &statements.Layout{Name: statements.ProfileCSV}
@@ -153,7 +157,7 @@ func (t *Tx) PutStatementAccount(ctx context.Context, a StatementAccount) error 
 	return t.q.UpsertStatementAccount(ctx, db.UpsertStatementAccountParams{
 		AgencyID: a.AgencyID, Live: a.Live, Code: a.Code, Kind: string(a.Kind), Offer: optional(a.Offer), Fingerprint: a.Fingerprint,
 		Iban: a.IBAN, Number: a.Number, Currency: a.Currency, Profile: a.Profile, Zone: a.Zone, CutoffMinutes: int64(a.Cutoff / time.Minute),
-		GraceDays: int64(a.GraceDays), SettlesTo: optional(a.SettlesTo), BatchPattern: a.BatchPattern, Columns: columns,
+		GraceDays: int64(a.GraceDays), KeepYears: int64(a.KeepYears), SettlesTo: optional(a.SettlesTo), BatchPattern: a.BatchPattern, Columns: columns,
 	})
 }
 

@@ -293,6 +293,35 @@ func TestDays(t *testing.T) {
 	}
 }
 
+// An operator abroad writes local times without an offset. An hour that its clock repeats or skips has no
+// single instant, but the day of the line is certain, and no line is refused for it.
+func TestHourOfClockChange(t *testing.T) {
+	t.Parallel()
+	paris, err := time.LoadLocation("Europe/Paris")
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout := statements.Layout{
+		Name: statements.ProfileCSV, Separators: ";", Width: 4, ID: []int{1}, OperatorRef: 1, Time: 2, TimeFormats: []string{"02/01/2006 15:04"}, Amount: 3, Decimal: ",", Currency: 4,
+	}
+	a := statements.Account{Code: "abroad", Currency: "XAF", Profile: statements.ProfileCSV, Zone: paris, Columns: &layout}
+	for _, test := range []struct{ at, day, from, to string }{
+		{"25/10/2026 01:59", "2026-10-25", "2026-10-24T23:59:00Z", "2026-10-24T23:59:00Z"},
+		{"25/10/2026 02:30", "2026-10-25", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"}, // twice
+		{"25/10/2026 03:00", "2026-10-25", "2026-10-25T02:00:00Z", "2026-10-25T02:00:00Z"},
+		{"29/03/2026 02:30", "2026-03-29", "2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"}, // never
+	} {
+		file, lines := read(t, []byte("L1;"+test.at+";700;XAF\n"), a)
+		if file.Refused() || len(lines) != 1 {
+			t.Errorf("%s: %v", test.at, file.Faults)
+			continue
+		}
+		if got := lines[0].At.Format(time.RFC3339); lines[0].Day != test.day || got < test.from || got > test.to {
+			t.Errorf("%s: day %s, time %s", test.at, lines[0].Day, got)
+		}
+	}
+}
+
 // A statement follows the last accepted one of its account, or a fault says why not.
 func TestFollow(t *testing.T) {
 	t.Parallel()

@@ -128,6 +128,34 @@ func TestOperatingDeliveries(t *testing.T) {
 	o.Control(t, "erp/impots", `{"reset": true}`)
 }
 
+// readsOriginal reads the file of an import, which another person approves.
+func (o deliveryOperator) readsOriginal(t *testing.T, importID, begins string) {
+	t.Helper()
+	awa, ben := caseOperator(o).as(t, "Awa Reader", "impots"), caseOperator(o).as(t, "Ben Reader", "impots")
+	o.Refused(t, "set QUITTANCE_STAFF_KEY", "statements", "original", "request", importID, "--reason", "r")
+	awa.Refused(t, "--reason: must be 1 to 500 printable characters", "statements", "original", "request", importID)
+	var request struct {
+		ID string `json:"request_id"`
+	}
+	awa.JSON(t, &request, "statements", "original", "request", importID, "--reason", "line 2 is disputed")
+	out := filepath.Join(t.TempDir(), "original.csv")
+	awa.Misused(t, "--out FILE", "statements", "original", "save", request.ID)
+	awa.Refused(t, "another person must approve it first", "statements", "original", "save", request.ID, "--out", out)
+	awa.Refused(t, "whoever requested the file cannot approve it", "statements", "original", "approve", request.ID)
+	o.Says(t, "line 2 is disputed", "statements", "original", "list", "--agency", "impots")
+	ben.Says(t, "Awa Reader can read the file", "statements", "original", "approve", request.ID)
+	ben.Refused(t, "no request of this id", "statements", "original", "save", request.ID, "--out", out)
+	awa.Says(t, "delete it when you have read it", "statements", "original", "save", request.ID, "--out", out)
+	awa.Refused(t, "file exists", "statements", "original", "save", request.ID, "--out", out)
+	text, err := os.ReadFile(out)
+	if err != nil || !strings.HasPrefix(string(text), begins) {
+		t.Errorf("the file begins with %.80q, %v", text, err)
+	}
+	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
 // importsStatements imports statements of the demo registry's accounts. Their lines come to the
 // journal; the same file again changes nothing; a faulty one is refused with all its faults.
 func (o deliveryOperator) importsStatements(t *testing.T) {
@@ -161,6 +189,7 @@ func (o deliveryOperator) importsStatements(t *testing.T) {
 	}
 	o.Says(t, "5000 XAF", "statements", "list", "--agency", "impots", "--account", "mtn")
 	o.Says(t, "SHA-256", "statements", "show", done.ImportID)
+	o.readsOriginal(t, done.ImportID, head)
 	o.FailsJSON(t, &done, append(account, bad)...)
 	if done.State != "refused" || len(done.Faults) != 2 || done.Faults[0].Line != 2 || done.Faults[1].Line != 3 || done.Faults[0].Column != 13 {
 		t.Errorf("a faulty file: %+v", done)

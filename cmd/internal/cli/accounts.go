@@ -20,7 +20,7 @@ func accountJSON(e registry.StatementAccountEntry) object {
 	return object{
 		"agency", e.Agency, "agency_id", e.AgencyID, "mode", registry.Mode(e.Live), "code", e.Code, "kind", e.Kind, "offer", orNone(e.Offer),
 		"fingerprint", orNone(e.Fingerprint), "iban", orNone(e.IBAN), "number", orNone(e.Number), "currency", e.Currency, "profile", e.Profile,
-		"zone", e.Zone, "cutoff", e.CutoffText(), "grace_days", e.GraceDays, "settles_to", orNone(e.SettlesTo), "batch_pattern", orNone(e.BatchPattern),
+		"zone", e.Zone, "cutoff", e.CutoffText(), "grace_days", e.GraceDays, "keep_years", e.KeepYears, "settles_to", orNone(e.SettlesTo), "batch_pattern", orNone(e.BatchPattern),
 		"columns", e.Columns,
 	}
 }

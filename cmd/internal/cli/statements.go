@@ -19,7 +19,7 @@ import (
 func statementsCommand() Command {
 	return Command{
 		Use: "statements", Short: "Import the statements of operators, acquirers, banks and counters, and see what was imported",
-		Commands: []Command{importStatement(), listStatements(), showStatement(), dismissStatement()},
+		Commands: []Command{importStatement(), listStatements(), showStatement(), dismissStatement(), originals()},
 	}
 }
 

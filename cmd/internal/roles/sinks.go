@@ -15,6 +15,7 @@ import (
 	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
+	"quittance/internal/statements/intake"
 	"quittance/reconciliation/matcher"
 	sinkcases "quittance/sinks/cases"
 	"quittance/sinks/cashin"
@@ -142,7 +143,8 @@ func (b *Base) cases() error {
 // sweepEvery is the pause between two deletions of old keys of personal data.
 const sweepEvery = time.Hour
 
-// sweepPersonalData deletes the keys of personal data that no event deletes.
+// sweepPersonalData deletes the keys of personal data that no event deletes, and the files of statements
+// that are old enough.
 func (b *Base) sweepPersonalData(ctx context.Context) error {
 	for {
 		n, err := personal.Sweep(ctx, b.Pool, b.Now())
@@ -151,6 +153,13 @@ func (b *Base) sweepPersonalData(ctx context.Context) error {
 			b.Log.LogAttrs(ctx, slog.LevelWarn, "old keys of personal data are not deleted", slog.Any("error", err))
 		case n > 0:
 			b.Log.LogAttrs(ctx, slog.LevelInfo, "deleted old keys of personal data", slog.Int64("keys", n))
+		}
+		n, err = intake.SweepOriginals(ctx, b.Pool, b.Now())
+		switch {
+		case err != nil && ctx.Err() == nil:
+			b.Log.LogAttrs(ctx, slog.LevelWarn, "old files of statements are not deleted", slog.Any("error", err))
+		case n > 0:
+			b.Log.LogAttrs(ctx, slog.LevelInfo, "deleted old files of statements", slog.Int64("files", n))
 		}
 		if !consume.Sleep(ctx, sweepEvery) {
 			return nil

@@ -29,7 +29,7 @@ var (
 func (o object) statementAccount(agencyID string, live bool) statementAccount {
 	a := registry.StatementAccount{
 		StatementAccountKey: registry.StatementAccountKey{AgencyID: agencyID, Live: live, Code: o.slug("code")},
-		Kind:                registry.AccountKind(o.text("kind", true)), Currency: money.Default, Zone: registry.DefaultZone, GraceDays: registry.DefaultGraceDays,
+		Kind:                registry.AccountKind(o.text("kind", true)), Currency: money.Default, Zone: registry.DefaultZone, GraceDays: registry.DefaultGraceDays, KeepYears: registry.DefaultKeepYears,
 	}
 	if a.Kind != "" && !slices.Contains(registry.AccountKinds, a.Kind) {
 		o.fault("kind", "enum", "must be operator (mobile money), acquirer (cards), bank or cash (deposit slips of the counters)")
@@ -110,6 +110,9 @@ func (o object) daysOf(a *registry.StatementAccount) {
 	}
 	if grace := o.Integer("grace_days", 0, registry.MaxGraceDays); grace != nil {
 		a.GraceDays = int(*grace)
+	}
+	if years := o.Integer("keep_years", 1, registry.MaxKeepYears); years != nil {
+		a.KeepYears = int(*years)
 	}
 }
 

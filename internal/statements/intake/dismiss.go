@@ -41,12 +41,8 @@ func Dismiss(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin,
 		case state != string(statements.VerdictQuarantined):
 			return operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": state})
 		}
-		staff, err := identity.LockStaff(ctx, tx, by.ID)
-		if err != nil {
+		if err := inForce(ctx, tx, by); err != nil {
 			return err
-		}
-		if !staff[by.ID].InForce() {
-			return operation.Refuse("staff.revoked", "", operation.Args{"name": by.Name})
 		}
 		if _, err := tx.Exec(ctx, `UPDATE statement_imports SET state = $2, dismissed_at = $3, dismissed_by = $4, dismissed_reason = $5 WHERE id = $1`, id, stateDismissed, now, by.Name, reason); err != nil {
 			return err

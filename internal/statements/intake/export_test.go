@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -28,5 +29,7 @@ func (s *Store) SetPatience(d time.Duration) { s.patience = d }
 
 // Original returns a stored file.
 func (s *Store) Original(ctx context.Context, id string) ([]byte, error) {
-	return s.original(ctx, uuid.MustParse(id))
+	var file bytes.Buffer
+	err := writeOriginal(ctx, s.cfg.Pool, s.cfg.Keys, uuid.MustParse(id), &file)
+	return file.Bytes(), err
 }

@@ -348,11 +348,8 @@ func TestFenced(t *testing.T) {
 func (o *office) dismiss(importID string) {
 	o.t.Helper()
 	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
-	m, err := identity.AddStaff(o.t.Context(), o.Pool, registries.Actor, "", identity.StaffRequest{Name: "Own", Agency: "impots"}, now)
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	own, other := m.Staff, m.Staff
+	own := o.person("Own", "impots")
+	other := own
 	other.AgencyID = registries.AgencyB
 	for _, c := range []struct {
 		by         identity.Staff
@@ -454,6 +451,30 @@ func TestBankStatements(t *testing.T) {
 	if r := o.imports(s, "banque", testdata(t, "bad-doctype.xml"), statements.VerdictRefused); r.ImportID != "" || len(r.Faults) == 0 {
 		t.Errorf("%+v", r)
 	}
+}
+
+// A bank's entries without ids have no names of their own: a statement that covers a day of an accepted one
+// again would count its money twice. It is refused, and the next one is accepted.
+func TestOverlapWithoutIDs(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	of := func(id, day string, opening, amount int) string {
+		balance := func(code string, amount int) string {
+			return fmt.Sprintf(`<Bal><Tp><CdOrPrtry><Cd>%s</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">%d</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>%s</Dt></Dt></Bal>`, code, amount, day)
+		}
+		return fmt.Sprintf(`<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><GrpHdr/><Stmt><Id>%s</Id><Acct><Id><IBAN>CG3930011000101013451300019</IBAN></Id></Acct>%s%s`+
+			`<Ntry><Amt Ccy="XAF">%d</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>%s</Dt></BookgDt></Ntry></Stmt></BkToCstmrStmt></Document>`,
+			id, balance("OPBD", opening), balance("CLBD", opening+amount), amount, day)
+	}
+	o.imports(s, "banque", of("S1", "2026-11-20", 0, 700), statements.VerdictAccepted)
+	r := o.imports(s, "banque", of("S2", "2026-11-20", 700, 700), statements.VerdictRefused)
+	if len(r.Faults) != 1 || r.Faults[0].Kind != statements.FaultOverlap || r.ImportID != "" {
+		t.Errorf("%+v", r)
+	}
+	o.expect(1, 1)
+	o.imports(s, "banque", of("S2", "2026-11-21", 700, 700), statements.VerdictAccepted)
+	o.expect(2, 2)
 }
 
 func TestKafkaAway(t *testing.T) {

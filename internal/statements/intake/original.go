@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/aes"
@@ -11,11 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/personal"
+	"quittance/internal/secret"
 )
 
 // Originals are the sealed keys of the files, for `secrets reseal`.
@@ -90,38 +92,70 @@ func partNonce(number uint32, last bool) (nonce, bound []byte) {
 // ErrOriginal says that a stored file is damaged or has no key here.
 var ErrOriginal = errors.New("the stored original cannot be read")
 
-// original returns a stored file.
-func (s *Store) original(ctx context.Context, id uuid.UUID) ([]byte, error) {
+// writeOriginal writes a stored file to w. What was written is the file only if the error is nil.
+func writeOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, id uuid.UUID, w io.Writer) error {
 	var sealed []byte
-	if err := s.cfg.Pool.QueryRow(ctx, `SELECT sealed FROM statement_originals WHERE id = $1`, id).Scan(&sealed); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOriginal, err)
+	if err := pool.QueryRow(ctx, `SELECT sealed FROM statement_originals WHERE id = $1`, id).Scan(&sealed); err != nil {
+		return fmt.Errorf("%w: %w", ErrOriginal, err)
 	}
-	key, err := s.cfg.Keys.Open(Originals.Label, sealed, id[:])
+	key, err := keys.Open(Originals.Label, sealed, id[:])
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOriginal, err)
+		return fmt.Errorf("%w: %w", ErrOriginal, err)
 	}
 	gcm, err := partCipher(key)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rows, err := s.cfg.Pool.Query(ctx, `SELECT content FROM statement_original_parts WHERE id = $1 ORDER BY part`, id)
+	in, out := io.Pipe()
+	go func() { _ = out.CloseWithError(writeParts(ctx, pool, gcm, id, out)) }()
+	defer func() { _ = in.Close() }() // ends the goroutine after an error
+	zip, err := gzip.NewReader(in)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("%w: %w", ErrOriginal, err)
 	}
-	parts, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if _, err := io.Copy(w, zip); err != nil { //nolint:gosec // no bomb: the parts are authenticated, so it is what was compressed here
+		return fmt.Errorf("%w: %w", ErrOriginal, err)
+	}
+	_, err = io.Copy(io.Discard, in) // parts after the end of the compressed file are checked too
+	return err
+}
+
+// writeParts writes the compressed file. It reads a part ahead, to know which one is the last.
+func writeParts(ctx context.Context, pool *pgxpool.Pool, gcm cipher.AEAD, id uuid.UUID, w io.Writer) error {
+	rows, err := pool.Query(ctx, `SELECT content FROM statement_original_parts WHERE id = $1 ORDER BY part`, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var zipped []byte
-	for i, part := range parts {
-		nonce, bound := partNonce(uint32(i), i == len(parts)-1)
-		if zipped, err = gcm.Open(zipped, nonce, part, bound); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrOriginal, err)
+	defer rows.Close()
+	more := rows.Next()
+	for number := uint32(0); more; number++ {
+		var part []byte
+		if err := rows.Scan(&part); err != nil {
+			return err
+		}
+		more = rows.Next()
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		nonce, bound := partNonce(number, !more)
+		plain, err := gcm.Open(nil, nonce, part, bound)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrOriginal, err)
+		}
+		if _, err := w.Write(plain); err != nil {
+			return err
 		}
 	}
-	zip, err := gzip.NewReader(bytes.NewReader(zipped))
+	return rows.Err()
+}
+
+// SweepOriginals deletes the files whose account does not keep them any longer. Their imports and lines
+// stay. It returns how many it deleted.
+func SweepOriginals(ctx context.Context, pool *pgxpool.Pool, now time.Time) (deleted int64, err error) {
+	tag, err := pool.Exec(ctx, `DELETE FROM statement_originals o USING statement_imports i, statement_accounts a
+		WHERE o.id = i.id AND i.state <> 'pending' AND a.agency_id = i.agency_id AND a.live = i.live AND a.code = i.code AND i.imported_at < $1::timestamptz - make_interval(years => a.keep_years)`, now)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOriginal, err)
+		return 0, fmt.Errorf("deleting files of statements: %w", err)
 	}
-	return io.ReadAll(zip)
+	return tag.RowsAffected(), nil
 }

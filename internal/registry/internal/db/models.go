@@ -130,6 +130,7 @@ type StatementAccount struct {
 	SettlesTo     *string
 	BatchPattern  string
 	Columns       []byte
+	KeepYears     int64
 }
 
 type WebhookEndpoint struct {

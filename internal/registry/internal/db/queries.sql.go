@@ -823,7 +823,7 @@ func (q *Queries) SingleApprovalBelow(ctx context.Context, id string) (int64, er
 }
 
 const statementAccounts = `-- name: StatementAccounts :many
-SELECT agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes, grace_days, settles_to, batch_pattern, columns FROM statement_accounts ORDER BY agency_id, live, code
+SELECT agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes, grace_days, settles_to, batch_pattern, columns, keep_years FROM statement_accounts ORDER BY agency_id, live, code
 `
 
 func (q *Queries) StatementAccounts(ctx context.Context) ([]StatementAccount, error) {
@@ -852,6 +852,7 @@ func (q *Queries) StatementAccounts(ctx context.Context) ([]StatementAccount, er
 			&i.SettlesTo,
 			&i.BatchPattern,
 			&i.Columns,
+			&i.KeepYears,
 		); err != nil {
 			return nil, err
 		}
@@ -1192,12 +1193,12 @@ func (q *Queries) UpsertServiceMapping(ctx context.Context, arg UpsertServiceMap
 
 const upsertStatementAccount = `-- name: UpsertStatementAccount :exec
 INSERT INTO statement_accounts (agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes,
-    grace_days, settles_to, batch_pattern, columns)
+    grace_days, settles_to, batch_pattern, columns, keep_years)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-    $13, $14, $15, $16)
+    $13, $14, $15, $16, $17)
 ON CONFLICT (agency_id, live, code) DO UPDATE SET fingerprint = excluded.fingerprint, iban = excluded.iban, number = excluded.number,
     profile = excluded.profile, cutoff_minutes = excluded.cutoff_minutes, grace_days = excluded.grace_days,
-    settles_to = excluded.settles_to, batch_pattern = excluded.batch_pattern, columns = excluded.columns
+    settles_to = excluded.settles_to, batch_pattern = excluded.batch_pattern, columns = excluded.columns, keep_years = excluded.keep_years
 `
 
 type UpsertStatementAccountParams struct {
@@ -1217,6 +1218,7 @@ type UpsertStatementAccountParams struct {
 	SettlesTo     *string
 	BatchPattern  string
 	Columns       []byte
+	KeepYears     int64
 }
 
 func (q *Queries) UpsertStatementAccount(ctx context.Context, arg UpsertStatementAccountParams) error {
@@ -1237,6 +1239,7 @@ func (q *Queries) UpsertStatementAccount(ctx context.Context, arg UpsertStatemen
 		arg.SettlesTo,
 		arg.BatchPattern,
 		arg.Columns,
+		arg.KeepYears,
 	)
 	return err
 }

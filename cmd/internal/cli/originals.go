@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quittance/internal/registry"
+	"quittance/internal/statements/intake"
+)
+
+func originals() Command {
+	return Command{
+		Use: "original", Short: "Read the file of an import as it came; two people agree to it, because it has names and numbers of payers",
+		Commands: []Command{requestOriginal(), approveOriginal(), saveOriginal(), listOriginals()},
+	}
+}
+
+const whichRequest = "say which request: {usage}, its id; `quittance statements original list` shows them"
+
+func requestJSON(r intake.OriginalRequest, agency string) object {
+	return object{
+		"request_id", r.ID, "import_id", r.ImportID, "agency", agency, "mode", registry.Mode(r.Live), "account", r.Code, "reason", r.Reason,
+		"requested_by", r.RequestedBy, "requested_at", r.RequestedAt, "approved_by", orNone(r.ApprovedBy), "until", r.Until(),
+	}
+}
+
+// showRequest shows a request and what comes next.
+func (m *Meta) showRequest(ctx context.Context, r intake.OriginalRequest, next string) error {
+	s, err := registry.Read(ctx, m.pool)
+	if err != nil {
+		return err
+	}
+	return m.show(requestJSON(r, s.Agencies[r.AgencyID].Slug), func(p *page) { p.say("%s", next) })
+}
+
+func requestOriginal() Command {
+	var reason string
+	return Command{
+		Use: "request IMPORT", Short: "Request to read the file of an import; another person approves it within a day", JSON: "the request",
+		Missing:  "say which import: {usage}, its id; `quittance statements list` shows them",
+		Examples: []string{`statements original request 019ab3c0-0000-7000-8000-000000000000 --reason "MTN disputes line 7"`},
+		Flags:    func(f *pflag.FlagSet, _ *Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
+		Operate: func(ctx context.Context, m *Meta) error {
+			by, err := m.person(ctx)
+			if err != nil {
+				return err
+			}
+			r, err := intake.RequestOriginal(ctx, m.pool, by.Staff, by.Origin, m.args[0], reason, m.now)
+			if err != nil {
+				return err
+			}
+			return m.showRequest(ctx, r, fmt.Sprintf("Request %s waits until %s. Another person approves it with `quittance statements original approve %[1]s`.", r.ID, moment(r.Until())))
+		},
+	}
+}
+
+func approveOriginal() Command {
+	return Command{
+		Use: "approve REQUEST", Short: "Approve that another person reads the file of an import", JSON: "the request", Missing: whichRequest,
+		Examples: []string{"statements original approve 019ab3c0-0000-7000-8000-000000000000"},
+		Operate: func(ctx context.Context, m *Meta) error {
+			by, err := m.person(ctx)
+			if err != nil {
+				return err
+			}
+			r, err := intake.ApproveOriginal(ctx, m.pool, by.Staff, by.Origin, m.args[0], m.now)
+			if err != nil {
+				return err
+			}
+			return m.showRequest(ctx, r, fmt.Sprintf("%s can read the file of import %s until %s, with `quittance statements original save %s --out FILE`.", r.RequestedBy, r.ImportID, moment(r.Until()), r.ID))
+		},
+	}
+}
+
+func saveOriginal() Command {
+	var out string
+	return Command{
+		Use: "save REQUEST", Short: "Save the file of an approved request; only who requested it can, for a day", JSON: "the file's name", Missing: whichRequest,
+		Examples: []string{"statements original save 019ab3c0-0000-7000-8000-000000000000 --out mtn-2026-11-20.csv"},
+		Flags: func(f *pflag.FlagSet, _ *Meta) {
+			f.StringVar(&out, "out", "", "the new file; only its owner can read it")
+		},
+		Check: func(*Meta) error {
+			if out == "" {
+				return usage("say where to: --out FILE")
+			}
+			return nil
+		},
+		Operate: func(ctx context.Context, m *Meta) error {
+			by, err := m.person(ctx)
+			if err != nil {
+				return err
+			}
+			keys, err := m.OpenKeys()
+			if err != nil {
+				return err
+			}
+			err = newFile(out, func(w *bufio.Writer) error {
+				return intake.ReadOriginal(ctx, m.pool, keys, by.Staff, by.Origin, m.args[0], m.now, w)
+			})
+			if err != nil {
+				return err
+			}
+			return m.show(object{"file", out}, func(p *page) {
+				p.say("Saved to %s. It has names and numbers of payers: delete it when you have read it.", out)
+			})
+		},
+	}
+}
+
+// newFile makes a file that only its owner can read, with what write writes. It exists with its name
+// only if all was written. It replaces no file.
+func newFile(name string, write func(*bufio.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), ".quittance-*") // with mode 0600
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	w := bufio.NewWriter(f)
+	if err := errors.Join(write(w), w.Flush(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), name); err != nil { // fails if there is such a file
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
+}
+
+func listOriginals() Command {
+	var agency string
+	return Command{
+		Use: "list", Short: "List the requests that wait for approval, and those whose file can be read", JSON: "the list", Args: cobra.NoArgs,
+		Examples: []string{"statements original list", "statements original list --agency impots --json"},
+		Flags:    func(f *pflag.FlagSet, _ *Meta) { f.StringVar(&agency, "agency", "", "of this agency, by slug or id") },
+		Operate: func(ctx context.Context, m *Meta) error {
+			tenant, err := m.agencyID(ctx, agency)
+			if err != nil {
+				return err
+			}
+			s, err := registry.Read(ctx, m.pool)
+			if err != nil {
+				return err
+			}
+			list, err := intake.OriginalRequests(ctx, m.pool, tenant, m.now)
+			if err != nil {
+				return err
+			}
+			return m.show(mapped(list, func(r intake.OriginalRequest) object { return requestJSON(r, s.Agencies[r.AgencyID].Slug) }), func(p *page) {
+				p.table("no request waits, and no file can be read", "REQUEST,AGENCY,MODE,ACCOUNT,IMPORT,REASON,REQUESTED BY,APPROVED BY,UNTIL", mapped(list, func(r intake.OriginalRequest) []any {
+					return []any{r.ID, s.Agencies[r.AgencyID].Slug, registry.Mode(r.Live), r.Code, r.ImportID, r.Reason, r.RequestedBy, orDash(r.ApprovedBy), r.Until().Format(time.RFC3339)}
+				}))
+			})
+		},
+	}
+}

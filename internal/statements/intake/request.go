@@ -1,0 +1,220 @@
+package intake
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/form"
+	"quittance/internal/identity"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+)
+
+// requestLife is how long a request waits for its approval, and how long its requester may read the file
+// after that.
+const requestLife = 24 * time.Hour
+
+// OriginalRequest is a person's request to read the file of an import. The file has names and numbers of
+// payers, so another person must approve it.
+type OriginalRequest struct {
+	ID, ImportID string
+	registry.StatementAccountKey
+	Reason string
+	// RequestedBy and ApprovedBy are names of staff; ApprovedBy is empty before the approval.
+	RequestedBy, ApprovedBy string
+	RequestedAt, ApprovedAt time.Time // UTC; ApprovedAt is zero before the approval
+
+	requester string // id
+	digest    string
+}
+
+// Until is when the request ends: it cannot be approved any more, or the file cannot be read any more.
+func (r OriginalRequest) Until() time.Time {
+	if r.ApprovedBy != "" {
+		return r.ApprovedAt.Add(requestLife)
+	}
+	return r.RequestedAt.Add(requestLife)
+}
+
+// RequestOriginal makes a request of a person for the file of an import. The error is an
+// *operation.Error with the field id or reason for bad input.
+func RequestOriginal(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, importID, reason string, now time.Time) (OriginalRequest, error) {
+	var r OriginalRequest
+	id, err := uuid.Parse(importID)
+	if err != nil {
+		return r, operation.Refuse("statement.unknown", "id", nil)
+	}
+	if !form.IsLine(reason, maxReason) {
+		return r, operation.Refuse("statement.reason_malformed", "reason", operation.Args{"most": maxReason})
+	}
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		var agency string
+		var kept bool
+		err := tx.QueryRow(ctx, `SELECT agency_id::text, EXISTS (SELECT FROM statement_originals o WHERE o.id = i.id) FROM statement_imports i WHERE id = $1 AND state <> 'pending'`, id).Scan(&agency, &kept)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows), err == nil && !by.ActsFor(agency):
+			return operation.Refuse("statement.unknown", "id", nil)
+		case err != nil:
+			return err
+		case !kept:
+			return operation.Refuse("statement.original_deleted", "id", nil)
+		}
+		if err := inForce(ctx, tx, by); err != nil {
+			return err
+		}
+		request := uuid.Must(uuid.NewV7())
+		if _, err := tx.Exec(ctx, `INSERT INTO statement_original_requests (id, import_id, reason, requested_by, requested_at) VALUES ($1, $2, $3, $4, $5)`, request, id, reason, by.ID, now); err != nil {
+			return err
+		}
+		if r, err = oneRequest(ctx, tx, request.String(), ""); err != nil {
+			return err
+		}
+		return r.record(ctx, tx, by.Actor(origin), now, "statements.original.request")
+	})
+	if err != nil {
+		return r, fmt.Errorf("requesting the file of an import: %w", err)
+	}
+	return r, nil
+}
+
+// ApproveOriginal approves a request, by another person than the requester. From then on the requester
+// can read the file for a day. The error is an *operation.Error if that is not possible.
+func ApproveOriginal(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, requestID string, now time.Time) (OriginalRequest, error) {
+	var r OriginalRequest
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) {
+		r, err = oneRequest(ctx, tx, requestID, " FOR UPDATE OF r")
+		switch {
+		case err != nil:
+			return err
+		case !by.ActsFor(r.AgencyID):
+			return operation.Refuse("statement.request_unknown", "id", nil)
+		case r.ApprovedBy != "":
+			return operation.Refuse("statement.request_approved", "id", operation.Args{"name": r.ApprovedBy})
+		case now.After(r.Until()):
+			return operation.Refuse("statement.request_over", "id", nil)
+		case r.requester == by.ID:
+			return operation.Refuse("statement.second_person", "", nil)
+		}
+		if err := inForce(ctx, tx, by); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `UPDATE statement_original_requests SET approved_by = $2, approved_at = $3 WHERE id = $1`, r.ID, by.ID, now); err != nil {
+			return err
+		}
+		if r, err = oneRequest(ctx, tx, requestID, ""); err != nil {
+			return err
+		}
+		return r.record(ctx, tx, by.Actor(origin), now, "statements.original.approve")
+	})
+	if err != nil {
+		return r, fmt.Errorf("approving a request for a file: %w", err)
+	}
+	return r, nil
+}
+
+// ReadOriginal writes the file of an approved request to w, for the person who requested it. Each
+// reading is in the audit table before the first byte is written. What was written is the file only if
+// the error is nil. The error is an *operation.Error if the person may not read it, and wraps ErrOriginal
+// if the stored file is damaged.
+func ReadOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, requestID string, now time.Time, w io.Writer) error {
+	var r OriginalRequest
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) {
+		r, err = oneRequest(ctx, tx, requestID, "")
+		switch {
+		case err != nil:
+			return err
+		case r.requester != by.ID:
+			return operation.Refuse("statement.request_unknown", "id", nil)
+		case r.ApprovedBy == "":
+			return operation.Refuse("statement.request_waits", "id", operation.Args{"request": r.ID})
+		case now.After(r.Until()):
+			return operation.Refuse("statement.request_over", "id", nil)
+		}
+		if err := inForce(ctx, tx, by); err != nil {
+			return err
+		}
+		return r.record(ctx, tx, by.Actor(origin), now, "statements.original.read")
+	})
+	if err != nil {
+		return fmt.Errorf("reading the file of an import: %w", err)
+	}
+	sum := sha256.New()
+	if err := writeOriginal(ctx, pool, keys, uuid.MustParse(r.ImportID), io.MultiWriter(w, sum)); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != r.digest {
+		return fmt.Errorf("%w: its SHA-256 is not that of the file that was imported", ErrOriginal)
+	}
+	return nil
+}
+
+// OriginalRequests returns the requests that wait or whose file can be read, the oldest first. agencyID
+// selects an agency; all when it is empty.
+func OriginalRequests(ctx context.Context, pool *pgxpool.Pool, agencyID string, now time.Time) ([]OriginalRequest, error) {
+	return requests(ctx, pool, `($1 = '' OR i.agency_id::text = $1) AND coalesce(r.approved_at, r.requested_at) >= $2 ORDER BY r.requested_at, r.id`, agencyID, now.Add(-requestLife))
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// oneRequest reads a request by its id.
+func oneRequest(ctx context.Context, tx pgx.Tx, id, lock string) (OriginalRequest, error) {
+	parsed, err := uuid.Parse(id)
+	if err != nil {
+		return OriginalRequest{}, operation.Refuse("statement.request_unknown", "id", nil)
+	}
+	list, err := requests(ctx, tx, "r.id = $1"+lock, parsed)
+	if err == nil && len(list) == 0 {
+		err = operation.Refuse("statement.request_unknown", "id", nil)
+	}
+	if err != nil {
+		return OriginalRequest{}, err
+	}
+	return list[0], nil
+}
+
+func requests(ctx context.Context, from querier, where string, args ...any) ([]OriginalRequest, error) {
+	rows, err := from.Query(ctx, `SELECT r.id::text, r.import_id::text, i.agency_id::text, i.live, i.code, r.reason, s.name, coalesce(a.name, ''), r.requested_at, coalesce(r.approved_at, 'epoch'), s.id::text, i.digest
+		FROM statement_original_requests r JOIN statement_imports i ON i.id = r.import_id JOIN staff s ON s.id = r.requested_by LEFT JOIN staff a ON a.id = r.approved_by WHERE `+where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("reading requests for files: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r OriginalRequest, err error) {
+		err = row.Scan(&r.ID, &r.ImportID, &r.AgencyID, &r.Live, &r.Code, &r.Reason, &r.RequestedBy, &r.ApprovedBy, &r.RequestedAt, &r.ApprovedAt, &r.requester, &r.digest)
+		if r.RequestedAt = r.RequestedAt.UTC(); r.ApprovedBy == "" {
+			r.ApprovedAt = time.Time{}
+		} else {
+			r.ApprovedAt = r.ApprovedAt.UTC()
+		}
+		return r, err
+	})
+}
+
+// record writes an operation of the request to the audit table.
+func (r OriginalRequest) record(ctx context.Context, tx pgx.Tx, actor operation.Actor, now time.Time, action string) error {
+	return operation.Record(ctx, tx, actor, now, operation.Entry{Action: action, Subject: r.ImportID, Detail: map[string]any{"agency_id": r.AgencyID, "account": r.Code, "request": r.ID, "reason": r.Reason}})
+}
+
+// inForce refuses a person who was revoked. A revocation waits for the end of the transaction.
+func inForce(ctx context.Context, tx pgx.Tx, by identity.Staff) error {
+	staff, err := identity.LockStaff(ctx, tx, by.ID)
+	if err != nil {
+		return err
+	}
+	if !staff[by.ID].InForce() {
+		return operation.Refuse("staff.revoked", "", operation.Args{"name": by.Name})
+	}
+	return nil
+}
