@@ -141,6 +141,7 @@ func TestAnalystSeesOneAgency(t *testing.T) {
 		return all, others
 	}
 	objects := slices.Concat(analysts.Tables(), analysts.Views())
+	objects[slices.Index(objects, "chain")] = "chain(from = '1970-01-01', until = '2100-01-01')"
 	for _, object := range objects {
 		if all, others := seen(conn, object); others == 0 || all < 2*others {
 			t.Errorf("without policies %s has %d rows, %d of the other agency", object, all, others)

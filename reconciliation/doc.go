@@ -97,6 +97,7 @@
 //	cases       one row an operator case: kind, money, age, resolution and who agreed on it
 //	agencies    one row an agency: its id, slug and present name
 //	open_breaks          one row a break or proposal in force
+//	chain(from, until)   one row a payment: its dues, what the ERP accepted, the lines that prove it
 //	reconciliation_days  one row an account and day: expected, found, open
 //
 // For example, the takings of each agency on a day:

@@ -30,7 +30,7 @@ func Tables() []string {
 
 // Views returns the views, by name. They read Tables only.
 func Views() []string {
-	return []string{"agencies", "cases", "deliveries", "open_breaks", "payments", "receipts", "reconciliation_days", "sessions"}
+	return []string{"agencies", "cases", "chain", "deliveries", "open_breaks", "payments", "receipts", "reconciliation_days", "sessions"}
 }
 
 // Filter returns the condition on the rows of an agency.

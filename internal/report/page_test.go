@@ -131,20 +131,34 @@ func sql(t *testing.T, name string) string {
 	return ""
 }
 
-// columns returns the description of a view as Markdown.
+// declared is a column in the statement that creates a view.
+var declared = regexp.MustCompile("`(\\w+)` ([^`]+?) COMMENT '((?:[^'\\\\]|\\\\.)*)'")
+
+// columns returns the description of a view as Markdown. ClickHouse has no list of the columns of a view
+// with parameters.
 func (g guide) columns(t *testing.T, conn driver.Conn, view string) string {
 	t.Helper()
 	var about string
 	if err := conn.QueryRow(t.Context(), "SELECT comment FROM system.tables WHERE database = currentDatabase() AND name = ?", view).Scan(&about); err != nil {
 		t.Fatalf("the view %s: %v", view, err)
 	}
-	var list []struct {
+	type column struct {
 		Name    string `ch:"name"`
 		Type    string `ch:"type"`
 		Comment string `ch:"comment"`
 	}
+	var list []column
 	if err := conn.Select(t.Context(), &list, "SELECT name, type, comment FROM system.columns WHERE database = currentDatabase() AND table = ? ORDER BY position", view); err != nil {
 		t.Fatalf("the columns of %s: %v", view, err)
+	}
+	if list == nil { // it has parameters
+		var statement string
+		if err := conn.QueryRow(t.Context(), "SELECT create_table_query FROM system.tables WHERE database = currentDatabase() AND name = ?", view).Scan(&statement); err != nil {
+			t.Fatalf("the view %s: %v", view, err)
+		}
+		for _, m := range declared.FindAllStringSubmatch(statement, -1) {
+			list = append(list, column{m[1], m[2], strings.ReplaceAll(m[3], `\'`, "'")})
+		}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\n| %s |\n|---|---|---|\n", strings.TrimSuffix(g.translated(strings.TrimSuffix(about, ".")+"."), "."), g.heads)

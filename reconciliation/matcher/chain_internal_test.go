@@ -1,6 +1,8 @@
 package matcher
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +71,28 @@ func TestChain(t *testing.T) {
 		if found, err := chain.Find(t.Context(), o.conn, chain.Query{Term: c.Operator[0].Row}); err != nil || len(found) != 1 || found[0].Money.Row != c.Money.Row {
 			t.Errorf("%s: %+v, %v", c.Operator[0].Row, found, err)
 		}
+	}
+	// The view has the same of all payments of the days.
+	day := paid.In(wat).Format(time.DateOnly)
+	rows, err := o.conn.Query(t.Context(), "SELECT payment_ref, gross, dues, confirmed, account, stage, toString(closed_until), bank_account, bank_key, toString(bank_closed_until), line, bank_line, length(case_ids) FROM chain(from = toDate(?), until = toDate(?)) WHERE tenant_id = ? ORDER BY payment_ref", day, day, registries.AgencyA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for rows.Next() {
+		var ref, account, stage, closed, at, key, bankClosed, line, bankLine string
+		var gross int64
+		var dues []string
+		var confirmed []bool
+		var disputed uint64
+		if err := rows.Scan(&ref, &gross, &dues, &confirmed, &account, &stage, &closed, &at, &key, &bankClosed, &line, &bankLine, &disputed); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(ref, " ", gross, " ", dues, confirmed, " ", account, " ", stage, " ", closed, " ", at, " ", key, " ", bankClosed, " ", strings.Contains(line, first.LineID), " ", strings.Contains(bankLine, entry.LineID), " ", disputed))
+	}
+	want := []string{"P1 5000 [DUE-1] [true] mtn operator_ref " + s.To + " banque MTN-1 1970-01-01 true true 0", "P2 3000 [] [false] mtn operator_ref " + s.To + " banque MTN-1 1970-01-01 false true 0"}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the view: %q, %v; want %q", got, err, want)
 	}
 	if list, err := chain.Find(t.Context(), o.conn, chain.Query{Term: "ODD"}); err != nil || len(list) != 1 || list[0].Money != nil || list[0].Line == nil || len(list[0].Breaks) != 1 || list[0].Breaks[0].CaseID == "" || len(list[0].Breaks[0].Lines) != 1 {
 		t.Errorf("%+v, %v", list, err)
