@@ -17,8 +17,9 @@ type world struct {
 	account string
 	// next is the first fact that was not taken, by topic/partition.
 	next map[string]int
-	// fresh and lines are of days that are not closed. The period that has their day counts them.
-	fresh []*entry
+	// fresh and lines are of days that are not closed. The period that has their day counts them. Those of
+	// money that is not the account's wait by whose it is: a registry file may give it to the account later.
+	fresh map[string][]*entry
 	lines []*line
 	known map[string]bool // lines that were taken, which overlapping statements repeat
 	gone  map[*entry]bool
@@ -44,7 +45,7 @@ type found struct {
 
 func newWorld(b *Book, account string) *world {
 	return &world{
-		Book: b, account: account, next: map[string]int{}, known: map[string]bool{}, gone: map[*entry]bool{}, confirmed: map[string]string{},
+		Book: b, account: account, next: map[string]int{}, fresh: map[string][]*entry{}, known: map[string]bool{}, gone: map[*entry]bool{}, confirmed: map[string]string{},
 		matches: map[string]*found{}, changed: map[string]bool{}, counts: map[string]*found{}, proves: map[string]*found{},
 	}
 }
@@ -79,7 +80,7 @@ func (w *world) close(c *journal.Close) (Close, error) {
 func (w *world) take(f *fact) {
 	switch {
 	case f.entry != nil:
-		w.fresh = append(w.fresh, f.entry)
+		w.fresh[f.entry.money] = append(w.fresh[f.entry.money], f.entry)
 	case f.withdrawn != nil:
 		w.gone[f.withdrawn] = true
 	case f.line != nil:
@@ -130,14 +131,16 @@ func (w *world) takeFinding(f *record.Finding) {
 
 // rows returns the rows of a close, by the id of their entry.
 func (w *world) rows(c *journal.Close) map[string][]chain.Row {
-	to, money, settling := c.ToDay.Format(time.DateOnly), set(c.MoneyOf), set(c.Settling)
+	to, settling := c.ToDay.Format(time.DateOnly), set(c.Settling)
 	touched := map[string]bool{} // entries, or of a bank account lines
-	w.fresh = slices.DeleteFunc(w.fresh, func(e *entry) bool {
-		if e.day <= to && money[e.money] {
-			touched[e.row] = true
-		}
-		return e.day <= to
-	})
+	for _, money := range c.MoneyOf {
+		w.fresh[money] = slices.DeleteFunc(w.fresh[money], func(e *entry) bool {
+			if e.day <= to {
+				touched[e.row] = true
+			}
+			return e.day <= to
+		})
+	}
 	w.lines = slices.DeleteFunc(w.lines, func(l *line) bool { // an account may begin to settle later
 		if l.day <= to && settling[l.account] {
 			touched[l.row] = true

@@ -125,7 +125,7 @@ func (m *Matcher) close(ctx context.Context, a approved) (*record.Close, error) 
 	if err := r.last(ctx); err != nil {
 		return nil, err
 	}
-	if r.world.closed, err = r.lastClose(ctx); err != nil {
+	if err := r.readCloses(ctx); err != nil {
 		return nil, err
 	}
 	rec, err := r.closeRecord(ctx, a)
@@ -171,7 +171,7 @@ func (r *run) closeRecord(ctx context.Context, a approved) (*record.Close, error
 		rec.Watermarks[at] = strconv.FormatInt(offset, 10)
 	}
 	rec.ChainVersion, rec.ChainRows, rec.ChainRoot = chain.Version, int64(tree.Size()), tree.Root().String() //nolint:gosec // a count
-	rec.MoneyOf, rec.Settling = r.moneyOf(), r.settlingCodes()
+	rec.MoneyOf, rec.Settling = r.names(), r.settlingCodes()
 	rec.SourcesStart, rec.SourcesNew, rec.SourcesMatched, rec.SourcesResolved, rec.SourcesEnd = s.Sources.Start.N, s.Sources.New.N, s.Sources.Matched.N, s.Sources.Resolved.N, s.Sources.End.N
 	rec.SourcesStartAmount, rec.SourcesNewAmount, rec.SourcesMatchedAmount, rec.SourcesResolvedAmount, rec.SourcesEndAmount = s.Sources.Start.Amount, s.Sources.New.Amount, s.Sources.Matched.Amount, s.Sources.Resolved.Amount, s.Sources.End.Amount
 	rec.LinesStart, rec.LinesNew, rec.LinesMatched, rec.LinesResolved, rec.LinesEnd = s.Lines.Start.N, s.Lines.New.N, s.Lines.Matched.N, s.Lines.Resolved.N, s.Lines.End.N

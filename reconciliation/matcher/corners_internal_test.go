@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"quittance/internal/cases"
+	"quittance/internal/registry"
 	"quittance/reconciliation/chain"
 	"quittance/reconciliation/match"
+	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/test/registries"
 )
@@ -93,6 +95,56 @@ func TestSettlesLater(t *testing.T) {
 		t.Errorf("%+v", s.Changes)
 	}
 	o.agrees(bank)
+}
+
+// Payments of a merchant account that a corrected registry file gives to an account are read, although
+// runs and a close of the account were after them: the next close counts them.
+func TestMoneyLater(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	old := registry.StatementAccountKey{AgencyID: registries.AgencyA, Code: "mtn-old"}
+	paid := o.now.AddDate(0, 0, -9)
+	e := o.event(money{"A2", "P2", "", 700, paid, false})
+	e.Session.Collection.Account = "abcdabcdabcdabcd"
+	o.produce(schemas.TopicEvents, registries.AgencyA, e)
+	o.lines(o.line("mtn-old", paid, 700, "A2", "", ""))
+	o.coveredOf("mtn-old", paid, paid, "accepted")
+	closed := func(day time.Time, sources, lines Roll) {
+		t.Helper()
+		s, err := m.Sheet(t.Context(), old, day.In(wat).Format(time.DateOnly))
+		if err != nil || s.Sources != sources || s.Lines != lines {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		o.approve(s)
+		o.full(old)
+		if err := m.closeApproved(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		o.full(old)
+		o.proved(old)
+	}
+	if s := o.runs(m, old); len(s.Breaks) != 1 {
+		t.Fatalf("%+v", s.Changes)
+	}
+	o.full(old)
+	closed(paid, Roll{}, Roll{New: Count{1, 700}, End: Count{1, 700}})
+
+	o.house.Seed(t, registries.Edit(t, "fingerprint: 0123456789abcdef", "fingerprint: abcdabcdabcdabcd"))
+	o.reg = o.house.Open(t).Registry
+	o.now = o.now.AddDate(0, 0, 1)
+	m = o.matcher()
+	if s := o.runs(m, old); len(s.Matches) != 1 || len(s.Cleared) != 1 {
+		t.Fatalf("%+v", s.Changes)
+	}
+	o.full(old) // the sums of the closed day stay
+	next := paid.AddDate(0, 0, 1)
+	o.coveredOf("mtn-old", next, next, "accepted")
+	closed(next, Roll{New: Count{1, 700}, Matched: Count{1, 700}}, Roll{Start: Count{1, 700}, Matched: Count{1, 700}})
+	if s := o.runs(m, old); len(s.Matches)+len(s.Breaks)+len(s.Cleared) != 0 {
+		t.Errorf("a run with nothing new: %+v", s.Changes)
+	}
 }
 
 // A line of the bank counts without its charge, as it is matched.

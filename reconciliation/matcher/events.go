@@ -45,7 +45,7 @@ func (r *run) records(c match.Changes, totals []*record.DayTotal, horizon match.
 		yield(&record.MatchRun{
 			RunID: r.id, TenantID: r.account.AgencyID, Livemode: r.account.Live, Account: r.account.Code, Today: r.today.String(), Horizon: horizon.String(), Rule: match.RuleVersion,
 			Watermarks: watermarks, Rows: int64(rows), Matches: int64(len(c.Matches)), Proposals: int64(len(c.Proposals)), Breaks: int64(len(c.Breaks)),
-			Ended: int64(len(c.Superseded) + len(c.Withdrawn) + len(c.Cleared)), MoneyOf: r.moneyOf(), At: r.at,
+			Ended: int64(len(c.Superseded) + len(c.Withdrawn) + len(c.Cleared)), MoneyOf: r.names(), At: r.at,
 		})
 	}
 }

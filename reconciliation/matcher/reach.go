@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"quittance/internal/registry"
-	"quittance/schemas"
 )
 
 // Rows of the history are found in two steps. The first reads only the columns of references, of
@@ -81,7 +80,7 @@ func (r *run) freshRefs() (query string, args []any) {
 		parts, args = append(parts, "SELECT DISTINCT batch AS ref FROM statement_lines WHERE "+of+" AND "+r.unreadLines(r.settling)+" AND ref != ''"), append(args, more...)
 	case r.account.Kind != registry.AccountBank && len(r.whose) > 0:
 		of, more := r.ofExpected()
-		parts = append(parts, "SELECT arrayJoin(arrayConcat([operator_ref, payment_ref], notice_refs)) AS ref FROM expected_money WHERE "+of+" AND "+r.unread(schemas.TopicEvents, schemas.TopicCases)+" AND ref != ''")
+		parts = append(parts, "SELECT arrayJoin(arrayConcat([operator_ref, payment_ref], notice_refs)) AS ref FROM expected_money WHERE "+of+" AND "+r.unreadMoney()+" AND ref != ''")
 		args = append(args, more...)
 	}
 	return strings.Join(parts, " UNION ALL "), args
@@ -117,7 +116,7 @@ func (r *run) foundExpected(ctx context.Context, refs string, args []any) error 
 	of, more := r.ofExpected()
 	in := " IN (" + refs + ")"
 	ids, err := r.older(ctx, `SELECT DISTINCT concat(toString(local_date), '/', toString(entry_id)) FROM expected_money
-		WHERE `+of+" AND local_date < "+quote(r.firstDate().String())+" AND NOT "+r.unread(schemas.TopicEvents, schemas.TopicCases)+
+		WHERE `+of+" AND local_date < "+quote(r.firstDate().String())+" AND NOT "+r.unreadMoney()+
 		" AND (operator_ref"+in+" OR payment_ref"+in+" OR arrayExists(ref -> ref"+in+", notice_refs))", slices.Concat(more, args, args, args))
 	if err != nil {
 		return err

@@ -72,6 +72,8 @@ type world struct {
 	explained map[string]journal.Finding
 	// closed is the last close of the account; nil for none.
 	closed *journal.Close
+	// closes are all of them, in their order.
+	closes []journal.Close
 	// asked are references that were looked up.
 	asked map[string]bool
 }
@@ -197,14 +199,87 @@ func (r *run) pairs(ctx context.Context) ([]pair, error) {
 	return out, rows.Err()
 }
 
-// moneyOf returns whose money arrives on the account of the run, for the record of the run.
-func (r *run) moneyOf() []string {
+// nameOf is whose money a pair's is, as the records of runs and closes name it.
+func (r *run) nameOf(p pair) string {
+	return journal.MoneyOf(p.tenant, r.account.Currency, p.offer, p.account)
+}
+
+// names returns whose money arrives on the account of the run, for its record.
+func (r *run) names() []string {
 	out := make([]string, len(r.whose))
 	for i, p := range r.whose {
-		out[i] = journal.MoneyOf(p.tenant, r.account.Currency, p.offer, p.account)
+		out[i] = r.nameOf(p)
 	}
 	slices.Sort(out)
 	return out
+}
+
+// knownMoney is the money of some pairs that a run or a close knew: the rows below its watermarks, of a
+// close those of days until its last one.
+type knownMoney struct {
+	pairs []pair
+	at    marks
+	until string // empty for a run
+}
+
+// knownBy divides the money of the account by the last run or close that had it. list has these, from the
+// latest to the earliest, with whose money each had. A registry file may give a merchant account to a
+// statement account later: then nobody has read its older payments, and their knownMoney has no marks.
+func (r *run) knownBy(list []knownMoney, had []map[string]bool) []knownMoney {
+	rest := slices.Clone(r.whose)
+	var out []knownMoney
+	for i, k := range list {
+		k.pairs = nil
+		rest = slices.DeleteFunc(rest, func(p pair) bool {
+			if had[i][r.nameOf(p)] {
+				k.pairs = append(k.pairs, p)
+				return true
+			}
+			return false
+		})
+		if len(k.pairs) > 0 {
+			out = append(out, k)
+		}
+	}
+	if len(rest) > 0 {
+		out = append(out, knownMoney{pairs: rest, at: marks{}})
+	}
+	return out
+}
+
+func setOf(names []string) map[string]bool {
+	out := make(map[string]bool, len(names))
+	for _, n := range names {
+		out[n] = true
+	}
+	return out
+}
+
+// readBefore finds out of which money earlier runs have read what. In nearly all cases the last run had
+// all of it.
+func (r *run) readBefore(ctx context.Context) error {
+	list, had := []knownMoney{{at: r.before}}, []map[string]bool{setOf(r.moneyOf)}
+	r.known = r.knownBy(list, had)
+	if r.first || !slices.ContainsFunc(r.known, func(k knownMoney) bool { return len(k.at) == 0 }) {
+		return nil
+	}
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT watermarks, money_of FROM match_runs FINAL
+		WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? AND hasAny(money_of, ?) ORDER BY source_offset DESC`,
+		r.account.AgencyID, r.account.Live, r.account.Code, r.marks[r.reconciliation(r.account.StatementAccountKey)], r.names())
+	if err != nil {
+		return fmt.Errorf("reading earlier runs: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var at map[string]int64
+		var names []string
+		if err := rows.Scan(&at, &names); err != nil {
+			return fmt.Errorf("reading earlier runs: %w", err)
+		}
+		list, had = append(list, knownMoney{at: at}), append(had, setOf(names))
+	}
+	r.known = r.knownBy(list, had)
+	return rows.Err()
 }
 
 // arrives reports whether money arrives on the account of the run. A report of no known session
@@ -231,7 +306,7 @@ func (r *run) readExpected(ctx context.Context) error {
 		return nil
 	}
 	// A query for each, because ClickHouse uses no index for their union.
-	from, unread := quote(r.firstDate().String()), r.unread(schemas.TopicEvents, schemas.TopicCases)
+	from, unread := quote(r.firstDate().String()), r.unreadMoney()
 	for _, which := range []string{
 		"local_date >= " + from, "local_date < " + from + " AND kind = 'undecided'", "local_date < " + from + " AND kind != 'undecided' AND " + unread,
 	} {
@@ -256,7 +331,7 @@ func (r *run) readExpectedByID(ctx context.Context, ids []string) error {
 	if len(r.whose) == 0 {
 		return nil
 	}
-	unread := r.unread(schemas.TopicEvents, schemas.TopicCases)
+	unread := r.unreadMoney()
 	for _, ids := range chunks(ids) {
 		days, entries := dates(ids)
 		if err := r.scanExpected(ctx, unread, in("local_date", "toDate", days)+" AND "+in("entry_id", "toUUID", entries)); err != nil {
@@ -304,9 +379,12 @@ func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 }
 
 // owned returns the condition that money arrives on the account of the run.
-func (r *run) owned() string {
-	owners := make([]string, len(r.whose))
-	for i, p := range r.whose {
+func (r *run) owned() string { return ownedBy(r.whose) }
+
+// ownedBy returns the condition that money is that of pairs.
+func ownedBy(pairs []pair) string {
+	owners := make([]string, len(pairs))
+	for i, p := range pairs {
 		owners[i] = "(" + quote(p.tenant) + "," + quote(p.offer) + "," + quote(p.account) + ")"
 	}
 	return "(toString(tenant_id), toString(offer_id), toString(account)) IN (" + strings.Join(owners, ",") + ")"
@@ -452,8 +530,20 @@ func padded(lines []string) []string {
 // below returns the condition that a row was made of a record below the watermarks.
 func (r *run) below(topics ...string) string { return r.offsets(r.marks, "<", topics) }
 
-// unread returns the condition that no earlier run has read a row.
-func (r *run) unread(topics ...string) string { return r.offsets(r.before, ">=", topics) }
+// moneyTopics are the topics that expected money comes from.
+var moneyTopics = []string{schemas.TopicEvents, schemas.TopicCases}
+
+// unreadMoney returns the condition that no earlier run has read a row of expected money of the account.
+func (r *run) unreadMoney() string {
+	if len(r.known) == 1 { // the usual case, for which ClickHouse has an index
+		return r.offsets(r.known[0].at, ">=", moneyTopics)
+	}
+	out := make([]string, len(r.known))
+	for i, k := range r.known {
+		out[i] = "(" + ownedBy(k.pairs) + " AND " + r.offsets(k.at, ">=", moneyTopics) + ")"
+	}
+	return "(" + strings.Join(out, " OR ") + ")"
+}
 
 func (r *run) offsets(at marks, compare string, topics []string) string {
 	var out []string

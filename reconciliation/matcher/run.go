@@ -54,6 +54,10 @@ type run struct {
 	first   bool
 	lastDay match.Day
 	whose   []pair
+	// known says of which money of the account earlier runs have read what, and moneyOf whose money
+	// the last run expected.
+	known   []knownMoney
+	moneyOf []string
 	world   *world
 	// agreed are the records of what people agreed on, and again the breaks about which they
 	// decide once more.
@@ -90,7 +94,7 @@ func (m *Matcher) Account(ctx context.Context, key registry.StatementAccountKey)
 	if err := r.last(ctx); err != nil {
 		return Summary{}, err
 	}
-	if r.world.closed, err = r.lastClose(ctx); err != nil {
+	if err := r.readCloses(ctx); err != nil {
 		return Summary{}, err
 	}
 	if err := r.read(ctx); err != nil {
@@ -248,7 +252,7 @@ func (r *run) behind(ctx context.Context, adm *kadm.Client) (bool, error) {
 // last reads the last run of the account.
 func (r *run) last(ctx context.Context) error {
 	at := r.reconciliation(r.account.StatementAccountKey)
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT watermarks, toString(horizon), toString(today) FROM match_runs FINAL
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT watermarks, toString(horizon), toString(today), money_of FROM match_runs FINAL
 		WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? ORDER BY source_offset DESC LIMIT 1`, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[at])
 	if err != nil {
 		return fmt.Errorf("reading the last run: %w", err)
@@ -259,7 +263,7 @@ func (r *run) last(ctx context.Context) error {
 		r.first = false
 		var before map[string]int64
 		var horizon, today string
-		if err := rows.Scan(&before, &horizon, &today); err != nil {
+		if err := rows.Scan(&before, &horizon, &today, &r.moneyOf); err != nil {
 			return fmt.Errorf("reading the last run: %w", err)
 		}
 		r.before = before
@@ -277,6 +281,9 @@ func (r *run) last(ctx context.Context) error {
 // these (package match, "Which rows a run needs").
 func (r *run) read(ctx context.Context) (err error) {
 	if r.whose, err = r.pairs(ctx); err != nil {
+		return err
+	}
+	if err := r.readBefore(ctx); err != nil {
 		return err
 	}
 	if err := r.load(ctx); err != nil {

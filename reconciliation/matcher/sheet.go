@@ -20,7 +20,6 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/statements/intake"
 	"quittance/reconciliation/match"
-	"quittance/schemas"
 )
 
 // Count is a number of rows and their sum in minor units.
@@ -98,7 +97,7 @@ func (m *Matcher) Sheet(ctx context.Context, key registry.StatementAccountKey, t
 	if err := r.last(ctx); err != nil {
 		return nil, err
 	}
-	if r.world.closed, err = r.lastClose(ctx); err != nil {
+	if err := r.readCloses(ctx); err != nil {
 		return nil, err
 	}
 	p, err := r.period(ctx, to)
@@ -108,19 +107,18 @@ func (m *Matcher) Sheet(ctx context.Context, key registry.StatementAccountKey, t
 	return p.sheet, nil
 }
 
-// lastClose returns the last close of the account below the watermarks; nil for none.
-func (r *run) lastClose(ctx context.Context) (*journal.Close, error) {
+// readCloses reads the closes of the account below the watermarks.
+func (r *run) readCloses(ctx context.Context) error {
 	at := r.reconciliation(r.account.StatementAccountKey)
 	list, err := journal.NewStore(r.cfg.ClickHouse).Closes(querying(ctx), journal.CloseFilter{TenantID: r.account.AgencyID, Live: &r.account.Live, Account: r.account.Code})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, c := range slices.Backward(list) {
-		if c.State == journal.CloseClosed && c.SourceOffset < r.marks[at] {
-			return &c, nil
-		}
+	r.world.closes = slices.DeleteFunc(list, func(c journal.Close) bool { return c.State != journal.CloseClosed || c.SourceOffset >= r.marks[at] })
+	if n := len(r.world.closes); n > 0 {
+		r.world.closed = &r.world.closes[n-1]
 	}
-	return nil, nil //nolint:nilnil // the account was never closed
+	return nil
 }
 
 // beginning is a day before all rows.
@@ -213,10 +211,12 @@ func (p *period) readFresh(ctx context.Context) error {
 			return err
 		}
 	} else {
-		var err error
-		if p.whose, err = p.pairs(ctx); err != nil {
+		all, err := p.pairs(ctx)
+		if err != nil {
 			return err
 		}
+		had := setOf(p.moneyOf) // what the last run did not expect is of a later period
+		p.whose = slices.DeleteFunc(all, func(of pair) bool { return !had[p.nameOf(of)] })
 		if err := p.readExpectedOf(ctx, "", p.sources.fresh); err != nil {
 			return err
 		}
@@ -276,13 +276,12 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 	if len(p.whose) == 0 {
 		return nil
 	}
-	topics := []string{schemas.TopicEvents, schemas.TopicCases}
 	all := which == ""
 	if all {
-		which = "kind != 'undecided' AND " + p.fresh("local_date", p.offsets(p.before, "<", topics))
+		which = "kind != 'undecided' AND " + p.fresh("local_date", p.knownMoney())
 	}
 	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_date), toString(entry_id), withdrawn, kind = 'undecided', gross FROM expected_money FINAL
-		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND `+p.owned()+" AND "+p.offsets(p.run.before, "<", topics)+" AND "+which,
+		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND `+p.owned()+" AND "+p.offsets(p.run.before, "<", moneyTopics)+" AND "+which,
 		p.account.AgencyID, p.account.Live, p.account.Currency)
 	if err != nil {
 		return fmt.Errorf("reading the expected money of a period: %w", err)
@@ -321,6 +320,27 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 		}
 	}
 	return rows.Err()
+}
+
+// knownMoney returns the condition that an earlier close knew a row of expected money: the last one that had
+// its pair.
+func (p *period) knownMoney() string {
+	var list []knownMoney
+	var had []map[string]bool
+	for _, c := range slices.Backward(p.world.closes) {
+		list, had = append(list, knownMoney{at: c.Watermarks, until: c.ToDay.Format(time.DateOnly)}), append(had, setOf(c.MoneyOf))
+	}
+	known := p.knownBy(list, had)
+	if len(known) == 1 && (known[0].until == p.closed || p.closed == "") {
+		return p.offsets(known[0].at, "<", moneyTopics)
+	}
+	out := []string{"false"}
+	for _, k := range known {
+		if k.until != "" {
+			out = append(out, "("+ownedBy(k.pairs)+" AND local_date <= "+quote(k.until)+" AND "+p.offsets(k.at, "<", moneyTopics)+")")
+		}
+	}
+	return "(" + strings.Join(out, " OR ") + ")"
 }
 
 // change is a finding that counts in the period: from now on, or not any more.
