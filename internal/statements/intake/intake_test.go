@@ -124,14 +124,21 @@ func (o *office) committed() (lines []*record.StatementLine, heads []*record.Sta
 	return lines, heads, text.String()
 }
 
+// readable returns what committed does, once it has some number of lines: a transaction is visible some
+// milliseconds after the broker has confirmed its end.
+func (o *office) readable(n int) (lines []*record.StatementLine, heads []*record.Statement, raw string) {
+	o.t.Helper()
+	lines, heads, raw = o.committed()
+	for until := time.Now().Add(5 * time.Second); len(lines) < n && time.Now().Before(until); lines, heads, raw = o.committed() {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return lines, heads, raw
+}
+
 // expect checks that readers see each line once.
 func (o *office) expect(lines, heads int) {
 	o.t.Helper()
-	got, statements, _ := o.committed()
-	// A transaction is visible some milliseconds after the broker has confirmed its end.
-	for until := time.Now().Add(5 * time.Second); len(got) < lines && time.Now().Before(until); got, statements, _ = o.committed() {
-		time.Sleep(20 * time.Millisecond)
-	}
+	got, statements, _ := o.readable(lines)
 	seen := map[string]bool{}
 	for _, l := range got {
 		if seen[l.Account+" "+l.LineID] {
@@ -410,7 +417,7 @@ func TestOrder(t *testing.T) {
 	// A file that overlaps another by half. Its lines have ids, so that they are recognised.
 	o.imports(s, "airtel", airtel(1, 2), statements.VerdictAccepted)
 	o.imports(s, "airtel", airtel(2, 3), statements.VerdictAccepted)
-	lines, _, _ := o.committed()
+	lines, _, _ := o.readable(13) // nine of the other account, and two of each of these files
 	ids := map[string]bool{}
 	for _, l := range lines {
 		if l.Account == "airtel" {
@@ -431,7 +438,7 @@ func TestBankStatements(t *testing.T) {
 	if len(r.Statements) != 2 || r.Lines == 0 {
 		t.Fatalf("%+v", r)
 	}
-	lines, heads, _ := o.committed()
+	lines, heads, _ := o.readable(r.Lines)
 	if len(heads) != 2 || len(lines) != r.Lines {
 		t.Errorf("%d lines of %d statements", len(lines), len(heads))
 	}
