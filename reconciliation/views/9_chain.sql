@@ -89,7 +89,6 @@ WITH
             GROUP BY p
             HAVING argMax(m.state, m.source_offset) = 'open'
         )
-        WHERE row IN (SELECT line FROM proved)
     ),
     -- Open breaks, a row for each row in them.
     disputed AS
