@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -103,7 +103,7 @@ func saveOriginal() Command {
 			if err != nil {
 				return err
 			}
-			err = newFile(out, func(w *bufio.Writer) error {
+			err = newFile(out, func(w io.Writer) error {
 				return intake.ReadOriginal(ctx, m.pool, keys, by.Staff, by.Origin, m.args[0], m.now, w)
 			})
 			if err != nil {
@@ -118,14 +118,13 @@ func saveOriginal() Command {
 
 // newFile makes a file that only its owner can read, with what write writes. It exists with its name
 // only if all was written. It replaces no file.
-func newFile(name string, write func(*bufio.Writer) error) (err error) {
+func newFile(name string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), ".quittance-*") // with mode 0600
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	w := bufio.NewWriter(f)
-	if err := errors.Join(write(w), w.Flush(), f.Close()); err != nil {
+	if err := errors.Join(write(f), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Link(f.Name(), name); err != nil { // fails if there is such a file
