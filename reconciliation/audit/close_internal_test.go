@@ -168,6 +168,24 @@ func TestWhatACloseCovers(t *testing.T) {
 	}
 }
 
+// A close of a release before there were roots does not say whose money it had. The next one has none of the
+// money that it knew.
+func TestAfterUnprovedClose(t *testing.T) {
+	t.Parallel()
+	s := newStory()
+	known := s.money(1, 1, false)
+	first := &journal.Close{ID: "mtn1", TenantID: tenant, Account: "mtn", ToDay: dayOf(1), State: journal.CloseClosed, Digest: "digest1", SourceOffset: s.at(finds).Offset, Watermarks: map[string]int64{events: s.n}}
+	s.closes = append(s.closes, first)
+	fresh := s.money(2, 2, false)
+	c := s.close(t, "mtn", 2)
+	if got := s.rowsOf(t, c, known); len(got) != 0 {
+		t.Errorf("the close before knew %+v", got)
+	}
+	if got := s.rowsOf(t, c, fresh); len(got) != 2 {
+		t.Errorf("new money: %+v", got)
+	}
+}
+
 // Whatever is changed in Kafka after a close shows.
 func TestForged(t *testing.T) {
 	t.Parallel()

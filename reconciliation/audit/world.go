@@ -133,7 +133,11 @@ func (w *world) takeFinding(f *record.Finding) {
 func (w *world) rows(c *journal.Close) map[string][]chain.Row {
 	to, settling := c.ToDay.Format(time.DateOnly), set(c.Settling)
 	touched := map[string]bool{} // entries, or of a bank account lines
-	for _, money := range c.MoneyOf {
+	whose := c.MoneyOf
+	if c.ChainVersion == 0 { // it does not say whose money it had: all until its last day was known
+		whose = slices.Collect(maps.Keys(w.fresh))
+	}
+	for _, money := range whose {
 		w.fresh[money] = slices.DeleteFunc(w.fresh[money], func(e *entry) bool {
 			if e.day <= to {
 				touched[e.row] = true

@@ -1,10 +1,12 @@
 package matcher
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"quittance/internal/cases"
+	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/reconciliation/chain"
 	"quittance/reconciliation/match"
@@ -144,6 +146,47 @@ func TestMoneyLater(t *testing.T) {
 	closed(next, Roll{New: Count{1, 700}, Matched: Count{1, 700}}, Roll{Start: Count{1, 700}, Matched: Count{1, 700}})
 	if s := o.runs(m, old); len(s.Matches)+len(s.Breaks)+len(s.Cleared) != 0 {
 		t.Errorf("a run with nothing new: %+v", s.Changes)
+	}
+}
+
+// The money of a pair is known by the last close that had it. A close without a root, and a run before
+// version 2 of the rules, do not say whose money they had: they knew all of it.
+func TestKnownMoney(t *testing.T) {
+	t.Parallel()
+	a, b := pair{"A", "momo", "a"}, pair{"A", "momo", "b"}
+	r := &run{account: registry.StatementAccount{Currency: "XAF"}, whose: []pair{a, b}, marks: marks{"checkout.events/0": 99}}
+	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	closeOf := func(n int, version uint32, names ...string) journal.Close {
+		return journal.Close{Watermarks: marks{"checkout.events/0": int64(10 * n)}, ToDay: day.AddDate(0, 0, n), ChainVersion: version, MoneyOf: names}
+	}
+	below := func(n int) string {
+		return fmt.Sprintf("(source_topic = 'checkout.events' AND source_partition = 0 AND source_offset < %d)", n)
+	}
+	for _, c := range []struct {
+		what   string
+		closes []journal.Close
+		want   string
+	}{
+		{"a close that does not say", []journal.Close{closeOf(1, 0)}, below(10)},
+		{"a close of both", []journal.Close{closeOf(1, chain.Version, r.nameOf(a), r.nameOf(b))}, below(10)},
+		{"none", nil, below(0)},
+		{"one of another's money", []journal.Close{closeOf(1, chain.Version, "x")}, "(false)"},
+		{"one of one", []journal.Close{closeOf(1, 0), closeOf(2, chain.Version, r.nameOf(a))}, "(false OR (" + ownedBy([]pair{a}) + " AND local_date <= '2026-11-03' AND " + below(20) + ") OR (" +
+			ownedBy([]pair{b}) + " AND local_date <= '2026-11-02' AND " + below(10) + "))"},
+	} {
+		r.world = newWorld()
+		r.world.closes = c.closes
+		p := &period{run: r}
+		if last := r.world.closed(); last != nil {
+			p.closed = last.ToDay.Format(time.DateOnly)
+		}
+		if got := p.knownMoney(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+	r.lastMoney = knownMoney{all: true, at: marks{"checkout.events/0": 7}}
+	if known := r.knownBy([]knownMoney{r.lastMoney}); len(known) != 1 || len(known[0].pairs) != 2 || known[0].at["checkout.events/0"] != 7 {
+		t.Errorf("a run that does not say: %+v", known)
 	}
 }
 

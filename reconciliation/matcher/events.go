@@ -158,8 +158,8 @@ func (r *run) totals(ctx context.Context, result match.Result) ([]*record.DayTot
 	for id := range r.world.all() {
 		days[id[:len(time.DateOnly)]] = true
 	}
-	if r.world.closed != nil { // the sums of closed days stay
-		to := r.world.closed.ToDay.Format(time.DateOnly)
+	if c := r.world.closed(); c != nil { // the sums of closed days stay
+		to := c.ToDay.Format(time.DateOnly)
 		maps.DeleteFunc(days, func(day string, _ bool) bool { return day <= to })
 	}
 	if len(days) == 0 {

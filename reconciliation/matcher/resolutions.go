@@ -206,7 +206,8 @@ func (w *world) frozen(f journal.Finding) bool {
 	if slices.ContainsFunc(f.Sources, func(id string) bool { return w.left[id] }) {
 		return true
 	}
-	return w.stands(f) && (byHand || w.closed != nil && !f.Day.After(w.closed.ToDay) && f.SourceOffset < w.closed.SourceOffset)
+	last := w.closed()
+	return w.stands(f) && (byHand || last != nil && !f.Day.After(last.ToDay) && f.SourceOffset < last.SourceOffset)
 }
 
 // settled returns the rows that people have matched or explained, or whose match is closed.

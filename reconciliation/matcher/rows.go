@@ -70,9 +70,7 @@ type world struct {
 	open    map[string]journal.Finding
 	// explained are breaks and proposals that people have explained or written off.
 	explained map[string]journal.Finding
-	// closed is the last close of the account; nil for none.
-	closed *journal.Close
-	// closes are all of them, in their order.
+	// closes are those of the account, in their order.
 	closes []journal.Close
 	// asked are references that were looked up.
 	asked map[string]bool
@@ -83,6 +81,14 @@ func newWorld() *world {
 		expected: newTable[match.Expected](), settles: newTable[match.Line](), lines: newTable[match.Line](), gone: map[string]bool{}, left: map[string]bool{}, fresh: map[string]bool{},
 		inForce: map[string]journal.Finding{}, open: map[string]journal.Finding{}, explained: map[string]journal.Finding{}, asked: map[string]bool{},
 	}
+}
+
+// closed returns the last close of the account; nil for none.
+func (w *world) closed() *journal.Close {
+	if n := len(w.closes); n > 0 {
+		return &w.closes[n-1]
+	}
+	return nil
 }
 
 // has reports whether the row was read.
@@ -214,28 +220,33 @@ func (r *run) names() []string {
 	return out
 }
 
-// knownMoney is the money of some pairs that a run or a close knew: the rows below its watermarks, of a
-// close those of days until its last one.
+// knownMoney is the expected money that a run or a close knew: the rows below its watermarks, of a close
+// those of days until its last one.
 type knownMoney struct {
-	pairs []pair
+	names []string // whose money it had
+	// all is true for one that does not say whose it had, of an earlier release: all that arrives now.
+	all   bool
 	at    marks
 	until string // empty for a run
+	// pairs are those of the account of which it is the last one that had them.
+	pairs []pair
 }
 
+func (k knownMoney) had(name string) bool { return k.all || slices.Contains(k.names, name) }
+
 // knownBy divides the money of the account by the last run or close that had it. list has these, from the
-// latest to the earliest, with whose money each had. A registry file may give a merchant account to a
-// statement account later: then nobody has read its older payments, and their knownMoney has no marks.
-func (r *run) knownBy(list []knownMoney, had []map[string]bool) []knownMoney {
+// latest to the earliest. A registry file may give a merchant account to a statement account later: then
+// nobody has read its older payments, and their knownMoney has no marks.
+func (r *run) knownBy(list []knownMoney) []knownMoney {
 	rest := slices.Clone(r.whose)
 	var out []knownMoney
-	for i, k := range list {
-		k.pairs = nil
+	for _, k := range list {
 		rest = slices.DeleteFunc(rest, func(p pair) bool {
-			if had[i][r.nameOf(p)] {
+			had := k.had(r.nameOf(p))
+			if had {
 				k.pairs = append(k.pairs, p)
-				return true
 			}
-			return false
+			return had
 		})
 		if len(k.pairs) > 0 {
 			out = append(out, k)
@@ -247,19 +258,11 @@ func (r *run) knownBy(list []knownMoney, had []map[string]bool) []knownMoney {
 	return out
 }
 
-func setOf(names []string) map[string]bool {
-	out := make(map[string]bool, len(names))
-	for _, n := range names {
-		out[n] = true
-	}
-	return out
-}
-
-// readBefore finds out of which money earlier runs have read what. In nearly all cases the last run had
-// all of it.
+// readBefore reads of which money earlier runs have read what. In nearly all cases the last run had all of
+// it.
 func (r *run) readBefore(ctx context.Context) error {
-	list, had := []knownMoney{{at: r.before}}, []map[string]bool{setOf(r.moneyOf)}
-	r.known = r.knownBy(list, had)
+	list := []knownMoney{r.lastMoney}
+	r.known = r.knownBy(list)
 	if r.first || !slices.ContainsFunc(r.known, func(k knownMoney) bool { return len(k.at) == 0 }) {
 		return nil
 	}
@@ -276,9 +279,9 @@ func (r *run) readBefore(ctx context.Context) error {
 		if err := rows.Scan(&at, &names); err != nil {
 			return fmt.Errorf("reading earlier runs: %w", err)
 		}
-		list, had = append(list, knownMoney{at: at}), append(had, setOf(names))
+		list = append(list, knownMoney{names: names, at: at})
 	}
-	r.known = r.knownBy(list, had)
+	r.known = r.knownBy(list)
 	return rows.Err()
 }
 

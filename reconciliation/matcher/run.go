@@ -54,11 +54,11 @@ type run struct {
 	first   bool
 	lastDay match.Day
 	whose   []pair
-	// known says of which money of the account earlier runs have read what, and moneyOf whose money
-	// the last run expected.
-	known   []knownMoney
-	moneyOf []string
-	world   *world
+	// known is the money of the account by the last run that has read it, and lastMoney what the last run
+	// has read.
+	known     []knownMoney
+	lastMoney knownMoney
+	world     *world
 	// agreed are the records of what people agreed on, and again the breaks about which they
 	// decide once more.
 	agreed []*record.Finding
@@ -249,10 +249,13 @@ func (r *run) behind(ctx context.Context, adm *kadm.Client) (bool, error) {
 	return false, nil
 }
 
+// firstToSayWhose is the version of the rules from which every run says whose money it expected.
+const firstToSayWhose = 2
+
 // last reads the last run of the account.
 func (r *run) last(ctx context.Context) error {
 	at := r.reconciliation(r.account.StatementAccountKey)
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT watermarks, toString(horizon), toString(today), money_of FROM match_runs FINAL
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT watermarks, toString(horizon), toString(today), money_of, rule FROM match_runs FINAL
 		WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? ORDER BY source_offset DESC LIMIT 1`, r.account.AgencyID, r.account.Live, r.account.Code, r.marks[at])
 	if err != nil {
 		return fmt.Errorf("reading the last run: %w", err)
@@ -263,10 +266,13 @@ func (r *run) last(ctx context.Context) error {
 		r.first = false
 		var before map[string]int64
 		var horizon, today string
-		if err := rows.Scan(&before, &horizon, &today, &r.moneyOf); err != nil {
+		var names []string
+		var rule uint32
+		if err := rows.Scan(&before, &horizon, &today, &names, &rule); err != nil {
 			return fmt.Errorf("reading the last run: %w", err)
 		}
 		r.before = before
+		r.lastMoney = knownMoney{names: names, all: rule < firstToSayWhose, at: before}
 		if r.horizon, err = match.ParseDay(horizon); err != nil {
 			return err
 		}

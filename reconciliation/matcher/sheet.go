@@ -115,9 +115,6 @@ func (r *run) readCloses(ctx context.Context) error {
 		return err
 	}
 	r.world.closes = slices.DeleteFunc(list, func(c journal.Close) bool { return c.State != journal.CloseClosed || c.SourceOffset >= r.marks[at] })
-	if n := len(r.world.closes); n > 0 {
-		r.world.closed = &r.world.closes[n-1]
-	}
 	return nil
 }
 
@@ -166,7 +163,7 @@ func (r *run) period(ctx context.Context, to string) (*period, error) {
 	if p.to, err = match.ParseDay(to); err != nil {
 		return nil, operation.Refuse("period.day_malformed", "day", nil)
 	}
-	if c := r.world.closed; c != nil {
+	if c := r.world.closed(); c != nil {
 		p.before, p.closed, p.offset, p.sheet.Previous = c.Watermarks, c.ToDay.Format(time.DateOnly), c.SourceOffset, c.Hash()
 		p.sheet.Sources.Start, p.sheet.Lines.Start = Count{c.SourcesEnd, c.SourcesEndAmount}, Count{c.LinesEnd, c.LinesEndAmount}
 	}
@@ -215,8 +212,8 @@ func (p *period) readFresh(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		had := setOf(p.moneyOf) // what the last run did not expect is of a later period
-		p.whose = slices.DeleteFunc(all, func(of pair) bool { return !had[p.nameOf(of)] })
+		// What the last run did not expect is of a later period.
+		p.whose = slices.DeleteFunc(all, func(of pair) bool { return !p.lastMoney.had(p.nameOf(of)) })
 		if err := p.readExpectedOf(ctx, "", p.sources.fresh); err != nil {
 			return err
 		}
@@ -326,11 +323,10 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 // its pair.
 func (p *period) knownMoney() string {
 	var list []knownMoney
-	var had []map[string]bool
 	for _, c := range slices.Backward(p.world.closes) {
-		list, had = append(list, knownMoney{at: c.Watermarks, until: c.ToDay.Format(time.DateOnly)}), append(had, setOf(c.MoneyOf))
+		list = append(list, knownMoney{names: c.MoneyOf, all: c.ChainVersion == 0, at: c.Watermarks, until: c.ToDay.Format(time.DateOnly)})
 	}
-	known := p.knownBy(list, had)
+	known := p.knownBy(list)
 	if len(known) == 1 && (known[0].until == p.closed || p.closed == "") {
 		return p.offsets(known[0].at, "<", moneyTopics)
 	}
