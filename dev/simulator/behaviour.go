@@ -24,6 +24,7 @@ type conduct struct {
 	retryAfter string        // Retry-After of the answer
 	refuse     int           // status for confirmations alone
 	refuseCode string
+	report     string   // which delivery reports follow an accepted SMS
 	away       bool     // breaks the connection
 	misbehave  []string // of an ERP: some of misbehaviours
 }

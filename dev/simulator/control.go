@@ -29,7 +29,7 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 	for name, g := range s.gateways {
 		r.Post("/"+name, s.controlGateway(g))
 	}
-	r.Post("/sms", s.controlLetters(s.sms.behaviour.set, http.StatusBadRequest, map[string][]string{"refuse": {smsRefusePermanent, smsRefuseTemporary, smsRefuseUnknown}}))
+	r.Post("/sms", s.controlLetters(s.sms.behaviour.set, http.StatusBadRequest, map[string][]string{"refuse": {smsRefusePermanent, smsRefuseTemporary, smsRefuseUnknown}, "report": smsReports}))
 	r.Post("/mail", s.controlLetters(s.mail.behaviour.set, http.StatusBadRequest, map[string][]string{"at": {mailAtRecipient, mailAtData}}))
 	r.Post("/clock", s.controlClock)
 	r.Get("/statements", s.controlStatements)

@@ -90,6 +90,7 @@ WEBHOOK INBOXES                                /inbox/{name}
 SMS AND E-MAIL                                 /inbox/sms, /inbox/mail
   POST /sms/infobip/sms/3/messages
   POST /sms/mtn/v3/sms/messages/sms/outbound
+  POST /sms/mtn/v3/sms/messages/sms/subscription
   SMTP on a port of its own: with up and simulate it is the ninth after the first
 
   curl '{base}/inbox/sms'                      (a browser gets a page)
@@ -99,12 +100,17 @@ SMS AND E-MAIL                                 /inbox/sms, /inbox/mail
   curl -X POST {base}/control/sms -d '{"refuse": "permanent"}'
   curl -X POST {base}/control/sms -d '{"refuse": "temporary", "times": 1}'
   curl -X POST {base}/control/sms -d '{"hang": true}'
+  curl -X POST {base}/control/sms -d '{"report": "undelivered", "times": 1}'
   curl -X POST {base}/control/mail -d '{"status": 451, "at": "rcpt", "times": 1}'
   curl -X POST {base}/control/mail -d '{"status": 550, "at": "data"}'
   curl -X POST {base}/control/mail -d '{"delay": "20s"}'
   curl -X POST {base}/control/mail -d '{"reset": true}'
 
   "hang" and "delay" take the message first: the sender does not know it.
+  Delivery reports follow an SMS that asks for them. "report" chooses which:
+  delivered (the default), undelivered (no such number), absent (phone off),
+  twice, disordered (a failure after "delivered"), stranger (of a message that
+  was never sent), early (before the answer) or none.
 
 THE CLOCK of the whole service
   curl -X POST {base}/control/clock -d '{"advance": "24h"}'

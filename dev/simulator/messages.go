@@ -119,6 +119,10 @@ func (s *Simulator) controlLetters(set func(conduct), low int, texts map[string]
 			if !strings.Contains(" "+strings.Join(values, " ")+" ", " "+text+" ") {
 				f.fail(name, fmt.Sprintf("%q is not known", text), expect)
 			}
+			if name == "report" {
+				c.report = text
+				continue
+			}
 			c.refuseCode = text
 		}
 		if !f.accepted(w) {

@@ -165,6 +165,7 @@ type Simulator struct {
 	mail      *letterbox[email]
 	// smsGateway has the tokens of MTN's SMS API.
 	smsGateway *gateway
+	receipts   receiptAddresses
 	stopping   chan struct{} // closed when Run ends, which ends hanging answers
 }
 

@@ -47,6 +47,7 @@ func (s *Simulator) smsRoutes(r chi.Router) {
 	r.Get("/infobip/account/1/balance", s.infobipBalance)
 	r.Post("/mtn/v1/oauth/access_token/accesstoken", s.mtnSMSToken)
 	r.Post("/mtn/v3/sms/messages/sms/outbound", s.mtnSMSSend)
+	r.Post("/mtn/v3/sms/messages/sms/subscription", s.mtnSMSSubscribe)
 }
 
 // keep keeps an accepted SMS.
@@ -82,6 +83,11 @@ type infobipSent struct {
 		Content struct {
 			Text string `json:"text"`
 		} `json:"content"`
+		Webhooks struct {
+			Delivery struct {
+				URL string `json:"url"`
+			} `json:"delivery"`
+		} `json:"webhooks"`
 	} `json:"messages"`
 }
 
@@ -123,7 +129,8 @@ func (s *Simulator) infobipSend(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var in infobipSent
-	if json.Unmarshal(body, &in) != nil || !isJSON(r) || len(in.Messages) != 1 || len(in.Messages[0].Destinations) != 1 || in.Messages[0].Content.Text == "" || in.Messages[0].Sender == "" {
+	if json.Unmarshal(body, &in) != nil || !isJSON(r) || len(in.Messages) != 1 || len(in.Messages[0].Destinations) != 1 || in.Messages[0].Content.Text == "" || in.Messages[0].Sender == "" ||
+		in.Messages[0].Webhooks.Delivery.URL != "" && !isAbsoluteURL(in.Messages[0].Webhooks.Delivery.URL) {
 		infobipRefuse(w, http.StatusBadRequest, "BAD_REQUEST")
 		return
 	}
@@ -144,6 +151,7 @@ func (s *Simulator) infobipSend(w http.ResponseWriter, r *http.Request) {
 		refused(52, "REJECTED_DESTINATION", true)
 	default:
 		s.keepSMS(sms{To: to.To, Text: m.Content.Text, From: m.Sender, Provider: smsInfobip, MessageID: to.MessageID})
+		s.reportSMS(r.Context(), smsReport{provider: smsInfobip, url: m.Webhooks.Delivery.URL, messageID: to.MessageID, which: now.report, body: infobipReport(to.To, s.cfg.Now())})
 	}
 	if s.smsAnswer(w, r, now) {
 		writeJSON(w, http.StatusOK, map[string]any{"bulkId": uuid.NewString(), "messages": []any{out}})
@@ -177,16 +185,26 @@ type mtnSMS struct {
 	Message            string   `json:"message"`
 	ClientCorrelatorID string   `json:"clientCorrelatorId"`
 	ServiceCode        string   `json:"serviceCode"`
+	// RequestDeliveryReceipt asks for a report to the address of the service code.
+	RequestDeliveryReceipt bool `json:"requestDeliveryReceipt"`
 }
 
 // mtnCorrelatorLimit is the greatest length of clientCorrelatorId.
 const mtnCorrelatorLimit = 36
 
+// mtnSMSAuthorized reports whether the caller has a token, or refuses it.
+func (s *Simulator) mtnSMSAuthorized(w http.ResponseWriter, r *http.Request) bool {
+	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	_, granted := s.smsGateway.granted(bearer, s.cfg.Now())
+	if !granted {
+		mtnSMSRefuse(w, http.StatusUnauthorized, "4010")
+	}
+	return granted
+}
+
 // mtnSMSSend is POST /v3/sms/messages/sms/outbound.
 func (s *Simulator) mtnSMSSend(w http.ResponseWriter, r *http.Request) {
-	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if _, granted := s.smsGateway.granted(bearer, s.cfg.Now()); !granted {
-		mtnSMSRefuse(w, http.StatusUnauthorized, "4010")
+	if !s.mtnSMSAuthorized(w, r) {
 		return
 	}
 	body, ok := readBody(w, r, maxOperatorBody)
@@ -214,6 +232,9 @@ func (s *Simulator) mtnSMSSend(w http.ResponseWriter, r *http.Request) {
 		code = "3001"
 	default:
 		s.keepSMS(sms{To: in.ReceiverAddress[0], Text: in.Message, From: in.SenderAddress, Provider: smsMTN, MessageID: in.ClientCorrelatorID})
+		if in.RequestDeliveryReceipt {
+			s.reportSMS(r.Context(), smsReport{provider: smsMTN, url: s.receipts.of(in.ServiceCode), messageID: in.ClientCorrelatorID, which: now.report, body: mtnSMSReport})
+		}
 	}
 	if s.smsAnswer(w, r, now) {
 		writeJSON(w, http.StatusOK, map[string]any{"statusCode": code, "statusMessage": "", "transactionId": uuid.NewString(), "data": map[string]string{"status": status}})

@@ -22,6 +22,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/web"
 	"quittance/internal/connector"
+	"quittance/internal/secret"
 )
 
 const (
@@ -48,7 +49,7 @@ type Config struct {
 	// HonoursLate reports whether the policy of the session's agency honours late payments.
 	// It is called for an approval with the operator's date. Nil means that no agency does.
 	HonoursLate func(ctx context.Context, sessionID string) bool
-	Verifier    connector.Verifier
+	Verifier    secret.Verifier
 	Sender      Sender
 	// Gate admits the calls about a session.
 	Gate *web.Gate
@@ -146,6 +147,19 @@ const (
 	outcomeElsewhere = "other_network"
 )
 
+// errTooLarge says that a body has more than maxBody bytes.
+var errTooLarge = fmt.Errorf("the body is larger than %d bytes", maxBody)
+
+// readBody reads the body of a report. An error besides errTooLarge says that the caller is gone.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, errTooLarge
+	}
+	return body, err
+}
+
 func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	c, known := h.cfg.Connectors[chi.URLParam(r, "operator")]
@@ -170,10 +184,9 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var tooLarge *http.MaxBytesError
+	body, err := readBody(w, r)
 	switch {
-	case errors.As(err, &tooLarge):
+	case errors.Is(err, errTooLarge):
 		h.answer(w, c, outcomeTooLarge, http.StatusRequestEntityTooLarge)
 		return
 	case err != nil:

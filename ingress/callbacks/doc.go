@@ -35,4 +35,20 @@
 //
 // The processor compares amounts, because it knows the collection. The address is a
 // secret and the body has a phone number: neither may be logged.
+//
+// # Messages
+//
+// Messages receives the delivery reports of providers of SMS:
+//
+//	POST /callbacks/messages/{provider}/{message_id}/{mac}    on this message
+//	POST /callbacks/messages/{provider}/{mac}                 on any, for a provider that takes one address
+//
+// The address is the proof (notify.ReportURL): providers do not sign. A forged report could
+// stop messages besides codes to a number at most.
+//
+//	reports recorded, also those that say nothing new         200
+//	unreadable body, with the reason                          400
+//	unknown provider, wrong MAC, or no message of ours        404, without a difference
+//	body over 64 KiB                                          413
+//	Postgres away                                             503: the provider reports again
 package callbacks

@@ -58,6 +58,12 @@ func destinationOf(mac func(string) [32]byte, a address) string {
 	return string(a.channel) + "_" + hex.EncodeToString(sum[:16])
 }
 
+// channelOf returns the channel of a destination.
+func channelOf(destinationID string) provider.Channel {
+	channel, _, _ := strings.Cut(destinationID, "_")
+	return provider.Channel(channel)
+}
+
 // uri returns the masked address as operators see it.
 func uri(channel provider.Channel, masked string) string {
 	if channel == provider.ChannelEmail {

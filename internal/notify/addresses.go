@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/provider"
@@ -18,8 +19,8 @@ const (
 	PerDay  = 10
 )
 
-// unknownAtMost is the number of answers in a row that an address reaches nobody after which
-// it gets nothing but codes: a mailbox that does not exist says so at once, a number may be
+// unknownAtMost is the number of answers or reports in a row that an address reaches nobody
+// after which it gets nothing but codes: a mailbox that does not exist says so at once, a number may be
 // between two SIM cards.
 var unknownAtMost = map[provider.Channel]int{provider.ChannelEmail: 1, provider.ChannelSMS: 3}
 
@@ -65,34 +66,62 @@ func (a *Addresses) Admit(ctx context.Context, destinationID string, now time.Ti
 	return out, nil
 }
 
-// Sent records that the destination got a message that is no code.
-func (a *Addresses) Sent(ctx context.Context, destinationID string, now time.Time) error {
+// Sent records that the provider has accepted a message to the destination that is no code.
+// Where a report follows, the answers in a row stand until it comes: the acceptance does not
+// say that the number has a subscriber.
+func (a *Addresses) Sent(ctx context.Context, destinationID string, reportFollows bool, now time.Time) error {
 	return a.write(ctx, `
 		INSERT INTO message_addresses AS a (destination_id, sent, changed_at) VALUES ($1, ARRAY[$2::timestamptz], $2)
-		ON CONFLICT (destination_id) DO UPDATE SET unknown = 0, changed_at = $2,
+		ON CONFLICT (destination_id) DO UPDATE SET unknown = CASE WHEN $3 THEN a.unknown ELSE 0 END, changed_at = $2,
 			sent = (SELECT coalesce(array_agg(at ORDER BY at), '{}') FROM (SELECT at FROM unnest(a.sent || $2::timestamptz) at WHERE at > $2::timestamptz - interval '1 day') day)`,
-		destinationID, now)
+		destinationID, now, reportFollows)
 }
 
 // Unknown records the provider's answer that the address reaches nobody.
 func (a *Addresses) Unknown(ctx context.Context, channel provider.Channel, destinationID string, now time.Time) error {
-	return a.write(ctx, `
+	return a.within(ctx, func(ctx context.Context) error { return countUnknown(ctx, a.pool, channel, destinationID, now) })
+}
+
+// countUnknown counts an answer or a report that the address reaches nobody.
+func countUnknown(ctx context.Context, q executor, channel provider.Channel, destinationID string, now time.Time) error {
+	_, err := q.Exec(ctx, `
 		INSERT INTO message_addresses AS a (destination_id, unknown, suppressed_at, changed_at)
 		VALUES ($1, 1, CASE WHEN 1 >= $3::integer THEN $2::timestamptz END, $2)
 		ON CONFLICT (destination_id) DO UPDATE SET unknown = a.unknown + 1, changed_at = $2,
 			suppressed_at = CASE WHEN a.unknown + 1 >= $3::integer THEN coalesce(a.suppressed_at, $2) ELSE a.suppressed_at END`,
 		destinationID, now, unknownAtMost[channel])
+	return err
+}
+
+// endUnknown ends the answers and reports in a row, because a message to the address was
+// delivered. A suppression stays, and its count with it: only a code that was entered ends it,
+// because the number may be somebody else's by now.
+func endUnknown(ctx context.Context, q executor, destinationID string, now time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE message_addresses SET unknown = 0, changed_at = $2 WHERE destination_id = $1 AND unknown > 0 AND suppressed_at IS NULL`, destinationID, now)
+	return err
 }
 
 // reached records that somebody has the address: a code that it got was entered.
 func (a *Addresses) reached(ctx context.Context, destinationID string, now time.Time) error {
-	return a.write(ctx, `UPDATE message_addresses SET unknown = 0, suppressed_at = NULL, changed_at = $2 WHERE destination_id = $1 AND unknown > 0`, destinationID, now)
+	return a.write(ctx, `UPDATE message_addresses SET unknown = 0, suppressed_at = NULL, changed_at = $2 WHERE destination_id = $1 AND (unknown > 0 OR suppressed_at IS NOT NULL)`, destinationID, now)
+}
+
+// executor is a pool or a transaction.
+type executor interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 func (a *Addresses) write(ctx context.Context, sql string, args ...any) error {
+	return a.within(ctx, func(ctx context.Context) error {
+		_, err := a.pool.Exec(ctx, sql, args...)
+		return err
+	})
+}
+
+func (a *Addresses) within(ctx context.Context, write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	if _, err := a.pool.Exec(ctx, sql, args...); err != nil {
+	if err := write(ctx); err != nil {
 		return fmt.Errorf("recording what an address got: %w", err)
 	}
 	return nil

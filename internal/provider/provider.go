@@ -38,6 +38,9 @@ type Message struct {
 	// NotAfter is the time after which the message is worthless; zero for none. A provider
 	// that can is told to drop it then.
 	NotAfter time.Time
+	// ReportURL is where the provider reports what becomes of the message, if it is a
+	// Reporter; empty for no report. It is a secret: whoever knows it can report.
+	ReportURL string
 }
 
 // Attachment is a file of an e-mail.

@@ -27,6 +27,9 @@ type Registration struct {
 	// New makes the provider of an installation. Its error names the part of the address
 	// that is wrong.
 	New func(Settings) (Provider, error)
+	// Reports reads the body of the provider's call with delivery reports: at least one.
+	// Errors wrap ErrReport. Nil for a provider that does not report.
+	Reports func(body []byte) ([]Report, error)
 }
 
 // Settings are an installation's settings of one provider.
@@ -116,6 +119,15 @@ func (s *Settings) IsLoopback() bool {
 
 // Table is the registrations of providers.
 type Table []Registration
+
+// Reporting returns the registration of a provider that reports, by its name.
+func (t Table) Reporting(name string) (Registration, bool) {
+	i := slices.IndexFunc(t, func(r Registration) bool { return r.Name == name && r.Reports != nil })
+	if i < 0 {
+		return Registration{}, false
+	}
+	return t[i], true
+}
 
 // Forms describes the addresses of a channel's providers.
 func (t Table) Forms(channel Channel) string {

@@ -17,6 +17,7 @@ import (
 	"quittance/internal/connector"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
+	"quittance/internal/secret"
 	"quittance/schemas"
 )
 
@@ -40,7 +41,7 @@ type Config struct {
 	// that no agency does.
 	HonoursLate func(tenantID string) bool
 	// Signer signs callback addresses.
-	Signer connector.Signer
+	Signer secret.Signer
 	// PublicURL is the address under which operators call back.
 	PublicURL string
 	// Sealer seals the redirects in operators' answers.

@@ -3,9 +3,13 @@
 //
 // A destination is one address of one channel, as a keyed hash. Each destination gets one
 // message at a time. A message that the provider has accepted is recorded as delivered and is
-// never sent again. What happens without an acceptance is the kind's policy: see
-// notify.Kind. A message of a kind with Once is recorded before its call; when a worker dies
-// between the call and the outcome, the next one gives the message up.
+// never sent again, nor is one that the provider reports as delivered. What happens without an
+// acceptance is the kind's policy: see notify.Kind. A message of a kind with Once is recorded
+// before its call; when a worker dies between the call and the outcome, the next one gives the
+// message up.
+//
+// A message to a provider.Reporter has a row of notify.Reports before its call, and the address
+// for the provider's reports, which ingress/callbacks receives.
 package notify
 
 import (
@@ -117,6 +121,10 @@ type Config struct {
 	Templates *notify.Templates
 	Sends     *notify.Sends
 	Addresses *notify.Addresses
+	Reports   *notify.Reports
+	// ReportURL returns the address for the reports of a provider on a message:
+	// notify.ReportURL.
+	ReportURL func(providerName, messageID string) string
 	// Papers makes the receipts that e-mails have.
 	Papers Papers
 	// Session returns a session as the read model has it. The error wraps sessions.ErrNotFound
@@ -134,12 +142,13 @@ type Policy struct {
 	cfg      Config
 	messages *prometheus.CounterVec
 	segments *prometheus.CounterVec
+	silent   *prometheus.CounterVec
 }
 
 // NewPolicy makes the policy of the worker.
 func NewPolicy(cfg Config) (*Policy, error) {
-	if cfg.Codec == nil || cfg.Personal == nil || cfg.Templates == nil || cfg.Sends == nil || cfg.Addresses == nil || cfg.Session == nil || cfg.Papers == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("messages: Codec, Personal, Templates, Sends, Addresses, Papers, Session, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Personal == nil || cfg.Templates == nil || cfg.Sends == nil || cfg.Addresses == nil || cfg.Reports == nil || cfg.ReportURL == nil || cfg.Session == nil || cfg.Papers == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("messages: Codec, Personal, Templates, Sends, Addresses, Reports, ReportURL, Papers, Session, Now, Log and Metrics are required")
 	}
 	cfg.Providers = maps.Clone(cfg.Providers)
 	with := promauto.With(cfg.Metrics)
@@ -151,6 +160,14 @@ func NewPolicy(cfg Config) (*Policy, error) {
 		segments: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_messages_segments_total", Help: "Segments of the SMS that providers have accepted, by kind.",
 		}, []string{"kind"}),
+		silent: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_messages_unreported_total", Help: "Messages on which their provider has not reported for three days.",
+		}, []string{"provider"}),
+	}
+	for _, carrier := range cfg.Providers {
+		if reports(carrier) {
+			p.silent.WithLabelValues(carrier.Name())
+		}
 	}
 	for _, k := range notify.Kinds() {
 		for _, c := range k.Channels {
@@ -163,13 +180,24 @@ func NewPolicy(cfg Config) (*Policy, error) {
 	return p, nil
 }
 
-// Run deletes old rows of Sends and Addresses until ctx ends.
+// reports reports whether the provider is set up to report on messages.
+func reports(p provider.Provider) bool {
+	r, ok := p.(provider.Reporter)
+	return ok && r.Reports()
+}
+
+// Run deletes old rows of Sends, Addresses and Reports, and gives up waiting for reports, until
+// ctx ends.
 func (p *Policy) Run(ctx context.Context) error {
 	for {
 		_, err := p.cfg.Sends.Sweep(ctx, p.cfg.Now())
 		_, swept := p.cfg.Addresses.Sweep(ctx, p.cfg.Now())
-		if err = errors.Join(err, swept); err != nil && ctx.Err() == nil {
-			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "old rows of messages are not deleted", slog.Any("error", err))
+		unreported, given := p.cfg.Reports.Sweep(ctx, p.cfg.Now())
+		for name, n := range unreported {
+			p.silent.WithLabelValues(name).Add(float64(n))
+		}
+		if err = errors.Join(err, swept, given); err != nil && ctx.Err() == nil {
+			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "old rows of messages are not swept", slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():
@@ -224,6 +252,16 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 	if carrier == nil {
 		return call.Result{Fault: faultNoProvider}, 0
 	}
+	reporting := reports(carrier)
+	if reporting {
+		// A worker may have ended between the call and its outcome.
+		switch done, err := p.cfg.Reports.Done(ctx, m.MessageID); {
+		case err != nil:
+			return call.Result{Fault: p.database(ctx, err)}, 0
+		case done:
+			return call.Result{Status: 200}, 0
+		}
+	}
 	private, err := p.cfg.Personal.Message(ctx, m.MessageID, m.Sealed)
 	if err != nil {
 		fault := p.unopened(ctx, m, err)
@@ -247,26 +285,35 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 			return call.Result{Fault: fault}, 0
 		}
 	}
+	if reporting {
+		// The report may come before the provider's answer.
+		if err := p.cfg.Reports.Begin(ctx, m.MessageID, m.DestinationID, carrier.Name(), now); err != nil {
+			return call.Result{Fault: p.database(ctx, err)}, 0
+		}
+	}
 	if kind.Once {
 		// After this line nobody sends the message again, unless it is definitely refused.
 		switch may, err := p.cfg.Sends.Begin(ctx, m.MessageID, kind, now); {
 		case err != nil:
 			return call.Result{Fault: p.database(ctx, err)}, 0
 		case !may:
+			if reporting { // there is no call
+				p.note(ctx, m, p.cfg.Reports.Refused(context.WithoutCancel(ctx), m.MessageID, false, now))
+			}
 			return call.Result{Fault: faultNotAgain}, 0
 		}
 	}
-	err = carrier.Send(ctx, provider.Message{ID: m.MessageID, To: private.To, Subject: text.Subject, Text: text.Body, Attachments: files, At: m.OccurredAt, NotAfter: m.NotAfter})
+	out := provider.Message{ID: m.MessageID, To: private.To, Subject: text.Subject, Text: text.Body, Attachments: files, At: m.OccurredAt, NotAfter: m.NotAfter}
+	if reporting {
+		out.ReportURL = p.cfg.ReportURL(carrier.Name(), m.MessageID)
+	}
+	err = carrier.Send(ctx, out)
 	if err == nil {
-		if !kind.Once {
-			p.note(ctx, m, p.cfg.Addresses.Sent(context.WithoutCancel(ctx), m.DestinationID, p.cfg.Now()))
-		}
+		p.accepted(ctx, m, kind, reporting)
 		return call.Result{Status: 200}, text.Segments
 	}
 	e := provider.Of(err)
-	if e.Unknown {
-		p.note(ctx, m, p.cfg.Addresses.Unknown(context.WithoutCancel(ctx), channel, m.DestinationID, p.cfg.Now()))
-	}
+	p.refused(ctx, m, e, reporting)
 	if kind.Once && e.Fault.Definite() {
 		if err := p.cfg.Sends.Refused(context.WithoutCancel(ctx), m.MessageID, p.cfg.Now()); err != nil {
 			p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a refused message is not sent again", slog.String("message_id", m.MessageID), slog.Any("error", err))
@@ -276,6 +323,29 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 		return call.Result{Fault: call.FaultInterrupted}, 0
 	}
 	return call.Result{Fault: string(e.Fault), Detail: e.Code, RetryAfter: e.RetryAfter}, 0
+}
+
+// accepted records that the provider has accepted the message.
+func (p *Policy) accepted(ctx context.Context, m *record.Message, kind notify.Kind, reporting bool) {
+	ctx, now := context.WithoutCancel(ctx), p.cfg.Now()
+	if reporting {
+		p.note(ctx, m, p.cfg.Reports.Accepted(ctx, m.MessageID, now))
+	}
+	if !kind.Once {
+		p.note(ctx, m, p.cfg.Addresses.Sent(ctx, m.DestinationID, reporting, now))
+	}
+}
+
+// refused records what an answer other than an acceptance says of the message's address, and
+// of the reports to await.
+func (p *Policy) refused(ctx context.Context, m *record.Message, e *provider.Error, reporting bool) {
+	ctx, now := context.WithoutCancel(ctx), p.cfg.Now()
+	switch {
+	case reporting && e.Fault.Definite():
+		p.note(ctx, m, p.cfg.Reports.Refused(ctx, m.MessageID, e.Unknown, now))
+	case e.Unknown:
+		p.note(ctx, m, p.cfg.Addresses.Unknown(ctx, provider.Channel(m.Channel), m.DestinationID, now))
+	}
 }
 
 // receipts returns the files of a message about a payment: in an e-mail the receipt of each due.
@@ -341,11 +411,11 @@ func (p *Policy) admit(ctx context.Context, m *record.Message, kind notify.Kind,
 	return "", 0
 }
 
-// note logs that what an address got is not recorded: its limits are then too generous by one
-// message.
+// note logs that the result of a call is not recorded: the limits of the address are then too
+// generous by one message, and a worker that reads the message again sends it again.
 func (p *Policy) note(ctx context.Context, m *record.Message, err error) {
 	if err != nil {
-		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a message does not count at its address", slog.String("message_id", m.MessageID), slog.Any("error", err))
+		p.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the result of a call is not recorded", slog.String("message_id", m.MessageID), slog.Any("error", err))
 	}
 }
 

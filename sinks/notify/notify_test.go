@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
 	"quittance/dev/simulator"
+	"quittance/ingress/callbacks"
 	"quittance/internal/deliveries"
 	"quittance/internal/erp"
 	messages "quittance/internal/notify"
@@ -52,6 +55,12 @@ type world struct {
 	store     *deliveries.Store
 	providers map[provider.Channel]provider.Provider
 	log       *logs
+	// edge is the address at which providers report, with its metrics; reports is what they
+	// reported, and metrics are those of the last config.
+	edge        string
+	edgeMetrics *prometheus.Registry
+	reports     *messages.Reports
+	metrics     *prometheus.Registry
 }
 
 // logs keeps everything that is logged.
@@ -96,9 +105,27 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(w.sender.Close)
 	w.store = deliveries.NewStore(w.Pool, deliveries.Kinds{notify.Registration()})
+	w.receive(log)
 	w.open(provider.ChannelSMS, w.sim.Infobip(), 2*time.Second)
 	w.open(provider.ChannelEmail, "smtp+plain://"+w.sim.Mail(simulator.MailServer{})+"?from=no-reply@pay.example", 2*time.Second)
 	return w
+}
+
+// receive starts the part of the edge that receives delivery reports.
+func (w *world) receive(log *slog.Logger) {
+	w.t.Helper()
+	w.reports, w.edgeMetrics = messages.NewReports(w.Pool), prometheus.NewRegistry()
+	part, err := callbacks.NewMessages(callbacks.MessagesConfig{
+		Providers: all.Providers(), Reports: w.reports, Verifier: w.keys, Now: w.Now, Log: log, Metrics: w.edgeMetrics,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r := chi.NewRouter()
+	part.Routes(r)
+	server := httptest.NewServer(r)
+	w.t.Cleanup(server.Close)
+	w.edge = server.URL
 }
 
 func (w *world) open(channel provider.Channel, address string, timeout time.Duration) {
@@ -121,8 +148,10 @@ func (w *world) config() delivery.WorkerConfig {
 		w.t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.metrics = prometheus.NewRegistry()
 	policy, err := notify.NewPolicy(notify.Config{
-		Codec: w.Codec, Personal: w.personal, Templates: texts, Sends: messages.NewSends(w.Pool), Addresses: messages.NewAddresses(w.Pool), Papers: w.papers(), Session: w.stored, Providers: w.providers, Now: w.Now, Log: log, Metrics: prometheus.NewRegistry(),
+		Reports: w.reports, ReportURL: func(name, id string) string { return messages.ReportURL(w.keys, w.edge, name, id) },
+		Codec: w.Codec, Personal: w.personal, Templates: texts, Sends: messages.NewSends(w.Pool), Addresses: messages.NewAddresses(w.Pool), Papers: w.papers(), Session: w.stored, Providers: w.providers, Now: w.Now, Log: log, Metrics: w.metrics,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -326,7 +355,7 @@ func (w *world) resubmits() {
 	id = w.code("for good", "333333")
 	w.await(id, deliveries.StateExhausted, "refused:EC_REJECTED_NETWORK")
 
-	w.sim.Control("sms", `{"hang":true,"times":1}`)
+	w.sim.Control("sms", `{"hang":true,"report":"none","times":1}`)
 	timedOut := w.code("timed out", "444444")
 	w.await(timedOut, deliveries.StateExhausted, "unknown:timeout")
 
@@ -444,6 +473,9 @@ func TestKilledBetweenSendAndRecord(t *testing.T) {
 	w.providers[provider.ChannelSMS] = whole
 	deliverytest.Start(t, deliverytest.Worker(t, w.config()))
 	w.await(id, deliveries.StateExhausted, "not_sent_again")
+	if n := w.count(`SELECT count(*) FROM message_reports WHERE message_id = $1`, id); n > 0 {
+		t.Error("a report on a call that was not made is awaited")
+	}
 	next := w.code("next", "121212")
 	w.await(next, deliveries.StateDelivered, "")
 	if got := w.sim.Inbox(provider.ChannelSMS); len(got) != 2 {

@@ -61,6 +61,63 @@ func TestMessagesInTheInbox(t *testing.T) {
 	}
 }
 
+// The simulated provider reports that an SMS was delivered. Operators see it, with the message.
+func TestDeliveryReportOfAnSMS(t *testing.T) {
+	t.Parallel()
+	up := harness.Shared(t)
+	sender := messagesOf(t, up)
+	id := notify.MessageID(notify.SignInCode, provider.ChannelSMS, uuid.NewString())
+	err := sender.Send(t.Context(), notify.Message{
+		ID: id, Kind: notify.SignInCode, Channel: provider.ChannelSMS, To: "06 600 00 72", Variables: map[string]string{notify.VariableCode: "135246"}, At: time.Now().UTC(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := harness.Operator{Up: up}
+	type delivery struct {
+		ID     string
+		Report struct {
+			State      string
+			SentAt     time.Time `json:"sent_at"`
+			ReportedAt time.Time `json:"reported_at"`
+		}
+	}
+	var list []delivery
+	harness.Eventually(t, "the message is reported as delivered", func() error {
+		o.JSON(t, &list, "deliveries", "list", "--event-id", id)
+		if len(list) == 1 && list[0].Report.State == "delivered" && !list[0].Report.SentAt.IsZero() && !list[0].Report.ReportedAt.IsZero() {
+			return nil
+		}
+		return fmt.Errorf("it is %+v", list)
+	})
+	var one delivery
+	if o.JSON(t, &one, "deliveries", "show", list[0].ID); one != list[0] {
+		t.Errorf("show has %+v, list %+v", one, list[0])
+	}
+	o.Says(t, "REPORT", "deliveries", "list", "--event-id", id)
+	o.Says(t, "delivered, ", "deliveries", "show", list[0].ID)
+	if n := up.Metric(t, `quittance_message_reports_total{outcome="delivered",provider="infobip"}`); n < 1 {
+		t.Errorf("the metric counts %v reports", n)
+	}
+
+	// The address for all reports of MTN, as an operator gives it to MTN.
+	keys, _ := keysOf(t, up)
+	var address struct{ Provider, URL string }
+	o.JSON(t, &address, "deliveries", "report-url", "mtnsms", "--callback-url", up.URL(harness.AtService, ""))
+	if want := notify.ReportURL(keys, up.URL(harness.AtService, ""), "mtnsms", ""); address.Provider != "mtnsms" || address.URL != want {
+		t.Errorf("the address is %+v, want %s", address, want)
+	}
+	body := `{"clientCorrelatorId":"` + id + `","deliveryStatus":"DELIVERED"}`
+	if a := up.Call(t, http.MethodPost, address.URL, body); a.Status != http.StatusNotFound {
+		t.Errorf("a report of MTN on a message that Infobip has: %d", a.Status)
+	}
+	if a := up.Call(t, http.MethodPost, address.URL, "{}"); a.Status != http.StatusBadRequest || !strings.Contains(string(a.Body), "clientCorrelatorId") {
+		t.Errorf("a bad report: %d %s", a.Status, a.Body)
+	}
+	o.Misused(t, "infobip, mtnsms", "deliveries", "report-url", "smtp", "--callback-url", "https://pay.example")
+	o.Misused(t, "--callback-url", "deliveries", "report-url", "mtnsms")
+}
+
 func inbox(t *testing.T, up *harness.Up, box, accept string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, up.URL(harness.AtSimulators, "/inbox/"+box), http.NoBody)

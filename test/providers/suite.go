@@ -30,6 +30,8 @@ type Subject struct {
 	Text string
 	// Start starts a simulator of the test's own.
 	Start func(t *testing.T) World
+	// NamesUnknown is true for a provider whose reports say that a number has no subscriber.
+	NamesUnknown bool
 }
 
 // World is a running simulator.
@@ -43,6 +45,13 @@ type World struct {
 	// Temporary, Permanent and Silent make the simulator refuse the next message for now,
 	// refuse it for good, or accept it and never answer.
 	Temporary, Permanent, Silent func()
+	// Report chooses which delivery reports follow the next accepted message: "delivered",
+	// "undelivered" (no such number), "absent" (phone off), "twice", "disordered" (a failure
+	// after "delivered"), "stranger" (of a message that was never sent), "early" (before the
+	// answer) or "none". Nil where the provider does not report.
+	Report func(which string)
+	// Subscribe registers the address for all reports; nil where each message has its own.
+	Subscribe func(url string)
 }
 
 // waits is the time-out of calls in this suite.
@@ -56,6 +65,7 @@ func Run(t *testing.T, s Subject) {
 	t.Run("without a connection nothing is sent", func(t *testing.T) { s.nobody(t) })
 	t.Run("wrong credentials are named", func(t *testing.T) { s.credentials(t) })
 	t.Run("settings are checked", func(t *testing.T) { s.settings(t) })
+	t.Run("delivery reports are read", func(t *testing.T) { s.reports(t) })
 }
 
 // open makes the provider.

@@ -139,6 +139,46 @@ func (s *Simulator) MTN() string {
 	return "mtnsms+http://" + strings.TrimPrefix(s.URL, "http://") + "/sms/mtn?client_id=" + User + "&sender=Quittance"
 }
 
+// MTNReporting returns the address of the simulated SMS API of MTN, which has an address for
+// delivery reports.
+func (s *Simulator) MTNReporting() string { return s.MTN() + "&receipts=true" }
+
+// SubscribeMTN registers an address for the delivery reports of MTN, as an operator of the
+// service does.
+func (s *Simulator) SubscribeMTN(address string) {
+	s.t.Helper()
+	call := func(path, contentType, body, token string) (out struct {
+		AccessToken string `json:"access_token"`
+		StatusCode  string `json:"statusCode"`
+	},
+	) {
+		r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.URL+"/sms/mtn"+path, strings.NewReader(body))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", contentType)
+		r.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || resp.StatusCode != http.StatusOK {
+			s.t.Fatalf("%s: %d, %v", path, resp.StatusCode, err)
+		}
+		return out
+	}
+	granted := call("/v1/oauth/access_token/accesstoken?grant_type=client_credentials", "application/x-www-form-urlencoded",
+		url.Values{"client_id": {User}, "client_secret": {Secret}}.Encode(), "")
+	body, err := json.Marshal(map[string]string{"serviceCode": "Quittance", "callbackUrl": address, "deliveryReportUrl": address, "targetSystem": "quittance"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if a := call("/v3/sms/messages/sms/subscription", "application/json", string(body), granted.AccessToken); a.StatusCode != "0000" {
+		s.t.Fatalf("the subscription is refused: %s", a.StatusCode)
+	}
+}
+
 // SMS returns the world of a provider of SMS.
 func (s *Simulator) SMS(address string) World {
 	return World{
@@ -149,6 +189,7 @@ func (s *Simulator) SMS(address string) World {
 		Temporary: func() { s.Control("sms", `{"refuse":"temporary","times":1}`) },
 		Permanent: func() { s.Control("sms", `{"refuse":"permanent","times":1}`) },
 		Silent:    func() { s.Control("sms", `{"hang":true,"times":1}`) },
+		Report:    func(which string) { s.Control("sms", `{"report":"`+which+`","times":1}`) },
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 func deliveriesCommand() Command {
 	return Command{
 		Use: "deliveries", Short: "Show webhooks, ERP confirmations and messages to people, and send them again",
-		Commands: []Command{listDeliveries(), showDelivery(), retryDeliveries()},
+		Commands: []Command{listDeliveries(), showDelivery(), retryDeliveries(), reportURL()},
 	}
 }
 
@@ -132,13 +132,17 @@ func listDeliveries() Command {
 			more := len(found) > f.Limit
 			found = found[:min(f.Limit, len(found))]
 			to := destinationsOf(dir)
-			list := mapped(found, func(d deliveries.Delivery) object { return deliveryJSON(d, to) })
+			reported, err := m.reported(ctx, found...)
+			if err != nil {
+				return err
+			}
+			list := mapped(found, func(d deliveries.Delivery) object { return append(deliveryJSON(d, to), reported.json(d)...) })
 			return m.show(list, func(p *page) {
 				none := "no delivery is like that"
 				if reflect.DeepEqual(filter, deliveries.Filter{Limit: filter.Limit}) {
 					none = "there are no deliveries yet: an event becomes one for each endpoint that takes it, see `quittance endpoints list`"
 				}
-				p.deliveries(none, found, to)
+				p.deliveries(none, found, to, reported)
 				if more {
 					p.say("there are more: the same with --after %s", found[len(found)-1].ID)
 				}
@@ -251,13 +255,22 @@ func span(since, until string, now time.Time) (from, to time.Time, err error) {
 }
 
 // deliveries adds a table of deliveries, or the line none when there are none.
-func (p *page) deliveries(none string, list []deliveries.Delivery, to destinations) {
-	p.table(none, "ID,OCCURRED,EVENT,STATE,CALLS,LAST ANSWER,NEXT CALL,ENDPOINT,OWNER,URL", mapped(list, func(d deliveries.Delivery) []any {
+// Where providers report on some of them, it has their reports.
+func (p *page) deliveries(none string, list []deliveries.Delivery, to destinations, reported reports) {
+	columns := "ID,OCCURRED,EVENT,STATE,CALLS,LAST ANSWER,NEXT CALL,ENDPOINT,OWNER,URL"
+	if len(reported) > 0 {
+		columns += ",REPORT"
+	}
+	p.table(none, columns, mapped(list, func(d deliveries.Delivery) []any {
 		e := to.of(d)
-		return []any{
+		row := []any{
 			d.ID, moment(d.OccurredAt), d.Event, d.State, d.Attempts, answerText(d.HTTPStatus, d.Reason), momentOr(d.NextAttemptAt, "-"),
 			e.Name, orDash(e.Owner), orDash(e.URL),
 		}
+		if len(reported) > 0 {
+			row = append(row, orDash(reported.text(d)))
+		}
+		return row
 	}))
 }
 
@@ -286,14 +299,18 @@ func showDelivery() Command {
 				return err
 			}
 			to := destinationsOf(dir)
-			j := append(deliveryJSON(d, to), "calls?", mapped(calls, callJSON))
-			return m.show(j, func(p *page) { p.delivery(d, to.of(d), calls) })
+			reported, err := m.reported(ctx, d)
+			if err != nil {
+				return err
+			}
+			j := append(append(deliveryJSON(d, to), reported.json(d)...), "calls?", mapped(calls, callJSON))
+			return m.show(j, func(p *page) { p.delivery(d, to.of(d), calls, reported) })
 		},
 	}
 }
 
 // delivery adds a delivery and its calls.
-func (p *page) delivery(d deliveries.Delivery, to deliveries.Entry, calls []deliveries.Attempt) {
+func (p *page) delivery(d deliveries.Delivery, to deliveries.Entry, calls []deliveries.Attempt, reported reports) {
 	p.facts([][2]string{
 		{"ID", d.ID},
 		{"To", to.Name},
@@ -305,6 +322,7 @@ func (p *page) delivery(d deliveries.Delivery, to deliveries.Entry, calls []deli
 		{"State", d.State},
 		{"Next call", momentOr(d.NextAttemptAt, "")},
 		{"Last outcome", answerText(d.HTTPStatus, d.Reason) + ", " + moment(d.LastOutcomeAt)},
+		{"Report", reported.textWithTime(d)},
 	})
 	if slices.Contains(deliveries.Retryable, d.State) && d.Sendable {
 		p.say("`quittance deliveries retry %s` sends it now.", d.ID)

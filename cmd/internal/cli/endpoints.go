@@ -236,7 +236,7 @@ func (p *page) endpoint(d destination, latest []deliveries.Delivery, now time.Ti
 	again("exhausted", st.Exhausted)
 	if len(latest) > 0 {
 		p.say("\nNewest deliveries:")
-		p.deliveries("", latest, destinations{d.ID: d.Entry})
+		p.deliveries("", latest, destinations{d.ID: d.Entry}, nil)
 	}
 }
 

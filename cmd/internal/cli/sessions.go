@@ -11,6 +11,7 @@ import (
 
 	"quittance/internal/cases"
 	"quittance/internal/clickhouse"
+	"quittance/internal/deliveries"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
@@ -41,6 +42,13 @@ func findSessions() Command {
 					return sessionError(err)
 				}
 				v := view{dir: dir, to: destinationsOf(dir)}
+				var sent []deliveries.Delivery
+				for _, one := range found.Payments {
+					sent = append(sent, one.Deliveries...)
+				}
+				if v.reported, err = m.reported(ctx, sent...); err != nil {
+					return err
+				}
 				if len(found.Payments) == 1 && len(found.Cases) == 0 && !m.asJSON {
 					whole, err := d.Page(ctx, found.Payments[0].ID)
 					if err != nil {
@@ -86,6 +94,9 @@ func showSession() Command {
 					return sessionError(err)
 				}
 				v := view{dir: dir, to: destinationsOf(dir)}
+				if v.reported, err = m.reported(ctx, whole.Deliveries...); err != nil {
+					return err
+				}
 				return m.show(v.pageJSON(whole), func(p *page) { v.page(p, whole) })
 			})
 		},

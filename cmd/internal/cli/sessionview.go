@@ -19,6 +19,8 @@ import (
 type view struct {
 	dir registry.Directory
 	to  destinations
+	// reported are the reports on the messages among the deliveries.
+	reported reports
 }
 
 // agency returns the slug of an agency.
@@ -54,7 +56,7 @@ func (v view) paymentJSON(p support.Payment) object {
 		"payment_ref", s.PaymentRef, "notice_id", s.NoticeID, "notice_ref", s.NoticeRef, "transaction_id", s.TransactionID, "service_code?", s.ServiceCode,
 		"created_at", s.CreatedAt, "expires_at", s.ExpiresAt, "ended_at", s.EndedAt, "failure_code?", s.FailureCode,
 		"reversed_at", s.ReversedAt, "reversal_reason?", s.ReversalReason, "reversal_ref?", s.ReversalRef, "confirmation?", s.Confirmation.Status,
-		"collection", collection, "deliveries", mapped(p.Deliveries, func(d deliveries.Delivery) object { return deliveryJSON(d, v.to) }),
+		"collection", collection, "deliveries", mapped(p.Deliveries, func(d deliveries.Delivery) object { return append(deliveryJSON(d, v.to), v.reported.json(d)...) }),
 	}
 }
 
@@ -141,7 +143,7 @@ func (v view) page(p *page, all support.Page) {
 	}, v.collection(s))
 	if len(all.Deliveries) > 0 {
 		p.say("\nDeliveries:")
-		p.deliveries("", all.Deliveries, v.to)
+		p.deliveries("", all.Deliveries, v.to, v.reported)
 	}
 	if len(all.Cases) > 0 {
 		p.say("\nCases:")

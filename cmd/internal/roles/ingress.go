@@ -22,6 +22,8 @@ import (
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/commands"
+	"quittance/internal/notify"
+	"quittance/internal/provider/all"
 	"quittance/internal/quota"
 	readmodel "quittance/internal/sessions"
 	"quittance/internal/tills"
@@ -100,6 +102,12 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
+	delivered, err := callbacks.NewMessages(callbacks.MessagesConfig{
+		Providers: all.Providers(), Reports: notify.NewReports(b.Pool), Verifier: b.Keys, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+	if err != nil {
+		return err
+	}
 	cash, err := tills.New(tills.Config{Pool: b.Pool, ReadModel: sessions, Now: b.Now})
 	if err != nil {
 		return err
@@ -138,7 +146,7 @@ func (b *Base) ingress() error {
 	// A page that frames a session may also ask for its completion token.
 	api.Routes(r.With(hosted.CrossOrigin))
 	sdk.Routes(r)
-	for _, part := range []interface{ Routes(chi.Router) }{hosted, reports, counters, partners, taxpayers, portal, papers, manual} {
+	for _, part := range []interface{ Routes(chi.Router) }{hosted, reports, delivered, counters, partners, taxpayers, portal, papers, manual} {
 		part.Routes(r)
 	}
 	return b.Serve("ingress", b.Listen, http.Handler(r), Limits{Connections: b.MaxConnections, Write: writeTimeout})

@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,6 +116,10 @@ func (b *Base) notify() error {
 	if err := b.checkPublicURL("checkout-url", b.CheckoutURL); err != nil {
 		return err
 	}
+	callbacks := cmp.Or(b.CallbackURL, b.CheckoutURL)
+	if err := b.checkPublicURL("callback-url", callbacks); err != nil {
+		return err
+	}
 	texts, err := messages.NewTemplates(b.CheckoutURL)
 	if err != nil {
 		return fmt.Errorf("--checkout-url: %w", err)
@@ -135,7 +140,10 @@ func (b *Base) notify() error {
 	read := sessions.NewStore(b.Pool)
 	stored := func(ctx context.Context, id string) (checkout.Session, error) { return read.Stored(ctx, b.Codec, id) }
 	policy, err := notify.NewPolicy(notify.Config{
-		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool), Addresses: messages.NewAddresses(b.Pool), Papers: maker, Session: stored, Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool), Addresses: messages.NewAddresses(b.Pool), Reports: messages.NewReports(b.Pool), Papers: maker, Session: stored, Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		ReportURL: func(providerName, messageID string) string {
+			return messages.ReportURL(b.Keys, callbacks, providerName, messageID)
+		},
 	})
 	if err != nil {
 		return err

@@ -111,7 +111,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	case KindIngress:
 		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
 		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens, https")
-		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators reach /callbacks; the checkout URL when empty")
+		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators and providers of SMS reach /callbacks; the checkout URL when empty")
 		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count and operators are known")
 		f.IntVar(&s.MaxConnections, "max-connections", DefaultMaxConnections, "open connections at the same time; further ones wait")
 		f.Float64Var(&s.KeylessPerClient, "keyless-per-client", DefaultKeylessPerClient, "calls of pages and operators' reports that one client may make in a second; a client is an IPv4 address or a /64 of IPv6")
@@ -124,7 +124,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		if s.Developer() {
 			service = "http://127.0.0.1:8080"
 		}
-		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators reach /callbacks, https (sink collect)")
+		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators and providers of SMS reach /callbacks, https (sink collect; sink notify, where it is the checkout URL when empty)")
 		f.StringVar(&s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
 		s.signInFlag(f, " (sink readmodel)")
 		s.ProviderFlags(f)

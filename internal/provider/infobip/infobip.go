@@ -3,6 +3,12 @@
 // Infobip answers 200 also when it rejects the message. The answer has a status for each
 // message, and an error where there was one; its field permanent says whether the same
 // message can be accepted later. Public descriptions: https://www.infobip.com/docs/api.
+//
+// Delivery reports come to the address that the message names (webhooks.delivery.url), as
+// results with the same status and error ("Receive outbound SMS message report"). Infobip may
+// put several results into one call. Not confirmed with an account: how often Infobip calls
+// again after an answer other than 2xx, and whether it also reports on messages that its
+// answer rejected.
 package infobip
 
 import (
@@ -24,7 +30,7 @@ const Name = "infobip"
 var Registration = provider.Registration{
 	Name: Name, Channel: provider.ChannelSMS, Schemes: []string{Name + "+http"},
 	Form: "infobip://HOST?sender=NAME (HOST is the base URL of the account; the secret is the API key)",
-	New:  func(s provider.Settings) (provider.Provider, error) { return New(s) },
+	New:  func(s provider.Settings) (provider.Provider, error) { return New(s) }, Reports: readReports,
 }
 
 // Infobip sends SMS. Safe for concurrent use.
@@ -56,6 +62,9 @@ func New(s provider.Settings) (*Infobip, error) {
 // Name returns the provider's short name.
 func (*Infobip) Name() string { return Name }
 
+// Reports is true: each message names the address of its reports.
+func (*Infobip) Reports() bool { return true }
+
 type (
 	request struct {
 		Messages []message `json:"messages"`
@@ -65,6 +74,7 @@ type (
 		Destinations []destination `json:"destinations"`
 		Content      content       `json:"content"`
 		Options      *options      `json:"options,omitempty"`
+		Webhooks     *webhooks     `json:"webhooks,omitempty"`
 	}
 	destination struct {
 		To        string `json:"to"`
@@ -72,6 +82,13 @@ type (
 	}
 	content struct {
 		Text string `json:"text"`
+	}
+	webhooks struct {
+		Delivery    delivery `json:"delivery"`
+		ContentType string   `json:"contentType"`
+	}
+	delivery struct {
+		URL string `json:"url"`
 	}
 	options struct {
 		ValidityPeriod validity `json:"validityPeriod"`
@@ -112,6 +129,8 @@ const (
 	groupPending   = 1
 	groupDelivered = 3
 	groupExpired   = 4
+	// groupHandset is a group of errors: those of the phone or its subscription.
+	groupHandset = 1
 )
 
 const doing = "sending an SMS by Infobip"
@@ -121,6 +140,9 @@ func (i *Infobip) Send(ctx context.Context, m provider.Message) error {
 	out := message{Sender: i.sender, Destinations: []destination{{To: m.To, MessageID: m.ID}}, Content: content{Text: m.Text}}
 	if !m.NotAfter.IsZero() {
 		out.Options = &options{ValidityPeriod: validity{Amount: max(1, int(m.NotAfter.Sub(i.now())/time.Minute)), TimeUnit: "MINUTES"}}
+	}
+	if m.ReportURL != "" {
+		out.Webhooks = &webhooks{Delivery: delivery{URL: m.ReportURL}, ContentType: "application/json"}
 	}
 	body, err := json.Marshal(request{Messages: []message{out}})
 	if err != nil {
@@ -153,7 +175,7 @@ func judge(s status, e *fault) error {
 	case s.GroupID == groupExpired:
 		out.Fault = provider.FaultBusy
 	}
-	out.Unknown = out.Fault == provider.FaultRefused && (out.Code == "EC_UNKNOWN_SUBSCRIBER" || out.Code == "EC_UNIDENTIFIED_SUBSCRIBER")
+	out.Unknown = out.Fault == provider.FaultRefused && unreachable(e, out.Code)
 	if out.Code == "" {
 		out.Code = fmt.Sprintf("group_%d", s.GroupID)
 	}

@@ -18,6 +18,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	providers.Run(t, providers.Subject{
 		Registration: infobip.Registration, To: "242066000001", Text: "123456 est votre code : à é è ù £ € {}\n@pay.example #123456",
+		NamesUnknown: true,
 		Start: func(t *testing.T) providers.World {
 			s := providers.NewSimulator(t)
 			return s.SMS(s.Infobip())
@@ -92,4 +93,45 @@ func TestProductionIsHTTPS(t *testing.T) {
 func settings(t *testing.T, address string) provider.Settings {
 	t.Helper()
 	return providers.Settings(t, address, "key")
+}
+
+// What counts is the group of the status, and for a failure the error. A number that nobody has,
+// or that may not receive SMS, is told from a phone that is off.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	undelivered := func(code string, unknown bool) provider.Report {
+		return provider.Report{State: provider.ReportUndelivered, Code: code, Unknown: unknown}
+	}
+	for _, row := range []struct {
+		status, fault string
+		want          provider.Report
+	}{
+		{`{"groupId":0,"name":"ACCEPTED"}`, ``, provider.Report{State: provider.ReportPending}},
+		{`{"groupId":1,"name":"PENDING_ENROUTE"}`, ``, provider.Report{State: provider.ReportPending}},
+		{`{"groupId":77,"name":"NEW"}`, ``, provider.Report{State: provider.ReportPending}},
+		{`{"groupId":3,"name":"DELIVERED_TO_OPERATOR"}`, ``, provider.Report{State: provider.ReportPending}},
+		{`{"groupId":3,"name":"DELIVERED_TO_HANDSET"}`, `{"groupId":0,"name":"NO_ERROR","permanent":false}`, provider.Report{State: provider.ReportDelivered}},
+		{`{"groupId":2,"name":"UNDELIVERABLE_NOT_DELIVERED"}`, ``, undelivered("UNDELIVERABLE_NOT_DELIVERED", false)},
+		{`{"groupId":5,"name":"REJECTED_NETWORK"}`, `{"groupId":0,"name":"NO_ERROR","permanent":false}`, undelivered("REJECTED_NETWORK", false)},
+		{`{"groupId":2,"name":"X"}`, `{"groupId":1,"name":"EC_UNKNOWN_SUBSCRIBER","permanent":true}`, undelivered("EC_UNKNOWN_SUBSCRIBER", true)},
+		{`{"groupId":2,"name":"X"}`, `{"groupId":1,"name":"EC_TELESERVICE_NOT_PROVISIONED","permanent":true}`, undelivered("EC_TELESERVICE_NOT_PROVISIONED", true)},
+		{`{"groupId":5,"name":"X"}`, `{"groupId":2,"name":"EC_BLACKLISTED_DESTINATIONADDRESS","permanent":true}`, undelivered("EC_BLACKLISTED_DESTINATIONADDRESS", true)},
+		{`{"groupId":4,"name":"EXPIRED_EXPIRED"}`, `{"groupId":1,"name":"EC_ABSENT_SUBSCRIBER","permanent":false}`, undelivered("EC_ABSENT_SUBSCRIBER", false)},
+		{`{"groupId":2,"name":"X"}`, `{"groupId":1,"name":"EC_UNIDENTIFIED_SUBSCRIBER","permanent":false}`, undelivered("EC_UNIDENTIFIED_SUBSCRIBER", false)},
+		{`{"groupId":5,"name":"X"}`, `{"groupId":2,"name":"EC_BLACKLISTED_SENDERADDRESS","permanent":true}`, undelivered("EC_BLACKLISTED_SENDERADDRESS", false)},
+		{`{"groupId":2,"name":"Number 242066000001 is off"}`, `{"groupId":1,"name":"242066000001"}`, undelivered("", false)},
+	} {
+		body := `{"results":[{"messageId":"m","to":"242066000001","status":` + row.status
+		if row.fault != "" {
+			body += `,"error":` + row.fault
+		}
+		row.want.MessageID = "m"
+		if got, err := infobip.Registration.Reports([]byte(body + "}]}")); err != nil || len(got) != 1 || got[0] != row.want {
+			t.Errorf("%s %s: %+v, %v; want %+v", row.status, row.fault, got, err, row.want)
+		}
+	}
+	two, err := infobip.Registration.Reports([]byte(`{"results":[{"messageId":"a","status":{"groupId":3}},{"messageId":"b","status":{"groupId":4}}]}`))
+	if err != nil || len(two) != 2 || two[0].State != provider.ReportDelivered || two[1].MessageID != "b" {
+		t.Errorf("two results: %+v, %v", two, err)
+	}
 }

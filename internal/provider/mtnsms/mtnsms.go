@@ -3,6 +3,13 @@
 // A token for the application comes first (client credentials, 60 minutes). The message has
 // our id as clientCorrelatorId. An answer 200 has a statusCode of MTN's own: 0000 means that
 // the message is accepted. Public description: https://developers.mtn.com, "SMS V3".
+//
+// MTN reports on messages with requestDeliveryReceipt, to one address for a service code. It
+// is registered once (POST /v3/sms/messages/sms/subscription, deliveryReportUrl), not with
+// each message. Nothing here registers it, because the description does not say what the
+// required targetSystem is. The setting receipts=true says that it is registered. All of
+// this, and the body of a report, is as others have copied it from MTN's description; none
+// of it is confirmed with an account.
 package mtnsms
 
 import (
@@ -23,8 +30,8 @@ const Name = "mtnsms"
 // Registration is the registration of MTN.
 var Registration = provider.Registration{
 	Name: Name, Channel: provider.ChannelSMS, Schemes: []string{Name + "+http"},
-	Form: "mtnsms://api.mtn.com?client_id=ID&sender=NAME&service_code=CODE (the secret is the client secret; without service_code it is the sender)",
-	New:  func(s provider.Settings) (provider.Provider, error) { return New(s) },
+	Form: "mtnsms://api.mtn.com?client_id=ID&sender=NAME&service_code=CODE&receipts=true (the secret is the client secret; without service_code it is the sender; receipts=true when MTN has the address for delivery reports)",
+	New:  func(s provider.Settings) (provider.Provider, error) { return New(s) }, Reports: readReports,
 }
 
 // MTN sends SMS. Safe for concurrent use.
@@ -32,12 +39,15 @@ type MTN struct {
 	base                *connector.Base[provider.Account]
 	account             provider.Account
 	sender, serviceCode string
+	receipts            bool
 }
 
 // New makes the provider of an installation.
 func New(s provider.Settings) (*MTN, error) {
 	base, err := s.BaseURL()
 	m := &MTN{sender: s.Text("sender"), serviceCode: s.Text("service_code"), account: provider.Account{BaseURL: connector.BaseURL(base), User: s.Text("client_id"), Key: s.Secret.Reveal()}}
+	receipts := s.Text("receipts")
+	m.receipts = receipts == "true"
 	err = errors.Join(err, s.Unknown())
 	switch {
 	case err != nil:
@@ -46,6 +56,8 @@ func New(s provider.Settings) (*MTN, error) {
 		return nil, errors.New("client_id: is missing; it is the consumer key of the application at MTN")
 	case m.sender == "" && m.serviceCode == "":
 		return nil, errors.New("sender: is missing; it is the name that phones show, as agreed with MTN (or give service_code)")
+	case receipts != "" && receipts != "true" && receipts != "false":
+		return nil, errors.New("receipts: must be true or false; true when MTN has the address for delivery reports")
 	case s.Secret.Empty():
 		return nil, errors.New("the secret is missing: the consumer secret of the application at MTN")
 	}
@@ -65,12 +77,17 @@ func New(s provider.Settings) (*MTN, error) {
 // Name returns the provider's short name.
 func (*MTN) Name() string { return Name }
 
+// Reports is true when MTN has the address for delivery reports (receipts=true).
+func (m *MTN) Reports() bool { return m.receipts }
+
 type request struct {
 	SenderAddress      string   `json:"senderAddress,omitempty"`
 	ReceiverAddress    []string `json:"receiverAddress"`
 	Message            string   `json:"message"`
 	ClientCorrelatorID string   `json:"clientCorrelatorId"`
 	ServiceCode        string   `json:"serviceCode"`
+	// RequestDeliveryReceipt is false when it is missing.
+	RequestDeliveryReceipt bool `json:"requestDeliveryReceipt,omitempty"`
 }
 
 type answer struct {
@@ -92,6 +109,7 @@ const doing = "sending an SMS by MTN"
 func (m *MTN) Send(ctx context.Context, msg provider.Message) error {
 	body, err := json.Marshal(request{
 		SenderAddress: m.sender, ReceiverAddress: []string{msg.To}, Message: msg.Text, ClientCorrelatorID: msg.ID, ServiceCode: m.serviceCode,
+		RequestDeliveryReceipt: m.receipts && msg.ReportURL != "",
 	})
 	if err != nil {
 		return &provider.Error{Doing: doing, Fault: provider.FaultRefused, Code: "unencodable"}

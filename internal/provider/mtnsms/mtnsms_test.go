@@ -19,7 +19,9 @@ func TestConformance(t *testing.T) {
 		Registration: mtnsms.Registration, To: "242066000001", Text: "123456 est votre code : à é è ù £ € {}\n@pay.example #123456",
 		Start: func(t *testing.T) providers.World {
 			s := providers.NewSimulator(t)
-			return s.SMS(s.MTN())
+			w := s.SMS(s.MTNReporting())
+			w.Subscribe = s.SubscribeMTN
+			return w
 		},
 	})
 }
@@ -89,5 +91,41 @@ func TestAnswers(t *testing.T) {
 	ended, status, body = true, http.StatusOK, `{"statusCode":"0000"}`
 	if err := send(); err != nil || tokens != 2 {
 		t.Errorf("after the end of a token: %v, %d tokens", err, tokens)
+	}
+}
+
+// A status that is not known says nothing. No status says that a number reaches nobody, because
+// MTN gives no reason.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[string]provider.Report{
+		"DELIVERED":   {State: provider.ReportDelivered},
+		"ENROUTE":     {State: provider.ReportPending},
+		"SOMETHING":   {State: provider.ReportPending},
+		"UNDELIVERED": {State: provider.ReportUndelivered, Code: "UNDELIVERED"},
+		"EXPIRED":     {State: provider.ReportUndelivered, Code: "EXPIRED"},
+		"REJECTED":    {State: provider.ReportUndelivered, Code: "REJECTED"},
+		"DELETED":     {State: provider.ReportUndelivered, Code: "DELETED"},
+	} {
+		want.MessageID = "m"
+		got, err := mtnsms.Registration.Reports([]byte(`{"clientCorrelatorId":"m","deliveryStatus":"` + status + `","details":"242066000001"}`))
+		if err != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %+v, %v; want %+v", status, got, err, want)
+		}
+	}
+}
+
+// Without receipts=true nobody has told MTN where to report: no receipt is asked for.
+func TestReceiptsAreSetUp(t *testing.T) {
+	t.Parallel()
+	s := providers.NewSimulator(t)
+	for setting, want := range map[string]bool{"": false, "&receipts=false": false, "&receipts=true": true} {
+		p, err := mtnsms.New(providers.Settings(t, s.MTN()+setting, providers.Secret))
+		if err != nil || p.Reports() != want {
+			t.Errorf("%q: %v, reports %v", setting, err, !want)
+		}
+	}
+	if _, err := mtnsms.New(providers.Settings(t, s.MTN()+"&receipts=perhaps", providers.Secret)); err == nil || !strings.Contains(err.Error(), "receipts") {
+		t.Errorf("receipts=perhaps: %v", err)
 	}
 }
