@@ -176,6 +176,16 @@ func TestForgeries(t *testing.T) {
 	}
 	header := `{"alg":"EdDSA","kid":"` + kid + `","typ":"quittance+jwt"}`
 	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	// A test receipt under the kid of the live key.
+	testClaims, err := receipts.NewClaims(host, "impots", paid(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testToken, err := h.test.Sign(testClaims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	swapped := parts[0] + "." + strings.SplitN(testToken, ".", 2)[1]
 	for name, c := range map[string]struct {
 		token string
 		want  error
@@ -190,6 +200,7 @@ func TestForgeries(t *testing.T) {
 		"alg HS256, public key":   {mac(live.Public, `{"alg":"HS256","kid":"`+kid+`","typ":"quittance+jwt"}`), receipts.ErrForged},
 		"alg EdDSA, public MAC":   {mac(live.Public, header), receipts.ErrForged},
 		"alg HS256, no kid":       {mac(live.Public, `{"alg":"HS256","typ":"quittance+jwt"}`), receipts.ErrNotOurs},
+		"a test receipt as a live":  {swapped, receipts.ErrForged},
 		"kid swapped to test":     {head(`{"alg":"EdDSA","kid":"` + testKey.ID + `","typ":"quittance+jwt"}`), receipts.ErrForged},
 		"kid unknown":             {head(`{"alg":"EdDSA","kid":"live-AAAAAAAA","typ":"quittance+jwt"}`), receipts.ErrUnknownKey},
 		"kid unknown, alg none":   {head(`{"alg":"none","kid":"live-AAAAAAAA","typ":"quittance+jwt"}`), receipts.ErrNotOurs},
