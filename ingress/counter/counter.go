@@ -90,6 +90,7 @@ type Config struct {
 	Registry   Registry
 	Identities Identities
 	Tills      Tills
+	Papers     Papers
 	Reads      Reads
 	// Unknown has the limit MaxUnknown.
 	Unknown Unknown
@@ -119,7 +120,7 @@ type Counter struct {
 
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
-	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Dues == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Tills == nil || cfg.Reads == nil || cfg.Unknown == nil || cfg.Keys == nil ||
+	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Dues == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Tills == nil || cfg.Papers == nil || cfg.Reads == nil || cfg.Unknown == nil || cfg.Keys == nil ||
 		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}

@@ -44,6 +44,9 @@
 // A clerk can choose a PIN for the device (identity.RememberDevice). The browser then has the
 // id of the device in a second sealed cookie, and the clerk signs in with code and PIN.
 //
+// The page of a payment leads to its receipt, the paper that citizens have elsewhere, without
+// the payer's name.
+//
 // The list of the day and the report of a till print with a button, whose script is the only
 // one of the page.
 //
@@ -54,6 +57,7 @@
 //	page.go      the page: addresses, sign-in, forms; scan.go reads references
 //	pin.go       the page: devices and PINs
 //	day.go       the page: the list of the day
+//	paper.go     the page: the receipt as a file
 //	till.go      the page: tills (internal/tills)
 //	view.go      the page: what it shows; words.go has its texts
 package counter

@@ -52,6 +52,7 @@ func (c *Counter) pages(r chi.Router) {
 		c.visit(w, r).See("till/" + chi.URLParam(r, fieldTill))
 	})
 	r.Get("/{payment_ref:[0-9]+}", c.signedIn(visit.show))
+	r.Get("/{payment_ref:[0-9]+}/"+pathReceipt, c.signedIn(visit.receiptPDF))
 	// The address of a form, opened again, leads to the payment's page.
 	r.Get("/{payment_ref:[0-9]+}/{step}", func(w http.ResponseWriter, r *http.Request) {
 		c.visit(w, r).See(chi.URLParam(r, fieldRef))

@@ -3,6 +3,7 @@ package counter_test
 import (
 	"context"
 	"errors"
+	"html"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -85,6 +86,47 @@ func TestClerkTakesCash(t *testing.T) {
 	second.post("/reverse").want(http.StatusUnprocessableEntity, "Give the reason")
 	second.post("/reverse", "reason", "wrong case").want(http.StatusOK, "Payment reversed", "given back by c02 on 21 November 2026, 10:00").lacks("/reverse\"")
 	b.get("/counter/"+s.PaymentRef).want(http.StatusOK, "Paiement restitué", "rendues par c02")
+}
+
+// The clerk gives the citizen the receipt as a file. Another clerk of the agency has the same, a
+// clerk of another agency nothing, and it says what became of the payment.
+func TestClerkHasReceipt(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(func(s *checkout.Session) {
+		s.Customer = &checkout.Customer{Name: "Élise Mbemba"}
+		s.TransactionID, s.NoticeRef = "019ab1c2-0000-7abc-8def-0123456789ab", "AV20260000012345"
+	})
+	path := "/counter/" + s.PaymentRef + "/receipt.pdf"
+	b := w.signedIn(c01)
+	b.post("/look-up", "payment_ref", s.PaymentRef).want(http.StatusOK, "Recevoir les espèces").lacks("receipt.pdf")
+	b.get(path).want(http.StatusOK, "Recevoir les espèces") // not paid: the payment's page
+	b.post("/take").want(http.StatusOK, "Reçu vérifiable à remettre au citoyen (PDF)")
+	link := regexp.MustCompile(`href="(/counter/[0-9]+/receipt\.pdf[^"]*)"`).FindStringSubmatch(b.html)
+	if link == nil {
+		t.Fatalf("no link to the receipt:\n%s", b.html)
+	}
+	file := func(b *browser, at string) string {
+		t.Helper()
+		b.get(at)
+		if b.status != http.StatusOK || b.answer.Get("Content-Type") != "application/pdf" || b.answer.Get("Cache-Control") != "no-store" || !strings.HasPrefix(b.answer.Get("Content-Disposition"), "attachment; filename=\"recu-") || !strings.HasPrefix(b.html, "%PDF-") {
+			t.Fatalf("%s: %d %v", at, b.status, b.answer)
+		}
+		return b.html
+	}
+	first := file(b, html.UnescapeString(link[1]))
+	second := w.signedIn(c02)
+	if file(second, path) != first {
+		t.Error("another clerk has another receipt")
+	}
+	w.signedIn(d01).get(path).lacks("%PDF-")
+	w.browse().get(path).want(http.StatusOK, "Clé du guichet") // nobody is signed in
+	b.get(path+"?due=018f0000-0000-7000-8000-000000000009").want(http.StatusOK, "Reçu de paiement en espèces")
+
+	second.get("/counter/"+s.PaymentRef).post("/reverse", "reason", "wrong case").want(http.StatusOK, "Paiement restitué", "Reçu vérifiable")
+	if file(second, path) == first {
+		t.Error("the receipt does not say that the cash was given back")
+	}
 }
 
 func TestClerkGivesUp(t *testing.T) {

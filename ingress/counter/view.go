@@ -31,6 +31,7 @@ type view struct {
 	Clerk, Receipt, PaidAt string
 	Reversed               string
 	Notices                []string
+	Papers                 []paperLink
 	InWords, Place         string
 
 	// PINKnown: the device is remembered, for somebody or for this clerk.
@@ -80,6 +81,7 @@ func (out *view) receipt(v visit, s checkout.Session, today bool) {
 	c := s.Collection
 	out.CollectionID, out.Receipt, out.Notices = c.ID, c.OperatorRef, s.NoticeRefs()
 	out.Clerk, out.Place = v.clerk(c.Clerk), c.Account
+	out.Papers = v.papers(s)
 	out.Script = v.ScriptPath()
 	out.PaidAt = page.Date(v.Lang, c.DecidedAt)
 	out.Late, out.Mine = !s.Paid() && s.ReversedAt.IsZero(), c.Clerk == v.desk.Code

@@ -25,9 +25,9 @@ type words struct {
 	GiveUp                                                                       string
 	CancelledMeanwhile                                                           string
 
-	ReceiptTitle, Already, LateTitle, LateText, ReversedTitle, PaidAt, Clerk, DeskReceipt, Print, Next string
-	ReversedText                                                                                       string // clerk, date
-	ReverseTitle, ReverseOwn, ReverseText, ReasonLabel, ReasonHint, Reverse                            string
+	ReceiptTitle, Already, LateTitle, LateText, ReversedTitle, PaidAt, Clerk, DeskReceipt, Print, Paper, NoPaper, Next string
+	ReversedText                                                                                                       string // clerk, date
+	ReverseTitle, ReverseOwn, ReverseText, ReasonLabel, ReasonHint, Reverse                                            string
 
 	CaseTitle, CaseText            string
 	StandsTitle                    string
@@ -65,7 +65,9 @@ var french = words{
 	ReceiptTitle:       "Reçu de paiement en espèces", LateTitle: "Espèces enregistrées après la fin du paiement",
 	Already:       "Ces espèces ont déjà été reçues\u00a0: n’en acceptez pas d’autres.",
 	LateText:      "Le paiement avait pris fin entre-temps. Les espèces sont enregistrées et l’administration en est informée\u00a0: elle décidera. Remettez ce reçu au citoyen.",
-	ReversedTitle: "Paiement restitué", PaidAt: "Reçu le", Clerk: "Guichet", DeskReceipt: "Numéro du reçu", Print: "Pour imprimer ce reçu, utilisez l’impression du navigateur.", Next: "Paiement suivant",
+	ReversedTitle: "Paiement restitué", PaidAt: "Reçu le", Clerk: "Guichet", DeskReceipt: "Numéro du reçu", Print: "Pour imprimer ce reçu, utilisez l’impression du navigateur.",
+	Paper: "Reçu vérifiable à remettre au citoyen (PDF)", NoPaper: "Le reçu ne peut pas être établi pour le moment. Le paiement est enregistré\u00a0: réessayez dans un instant.",
+	Next:         "Paiement suivant",
 	ReversedText: "Les espèces ont été rendues par %s le %s. L’administration en est informée.",
 	ReverseTitle: "Restituer les espèces", ReverseOwn: "Une erreur\u202f? Seul un autre agent peut, le jour même, enregistrer la restitution. Les espèces sortent de la caisse de cet agent et y sont comptées.",
 	ReverseText: "Les espèces sortent de votre caisse et y sont comptées, et non dans celle de l’agent qui les a encaissées.",
@@ -132,7 +134,9 @@ var english = words{
 	ReceiptTitle:       "Receipt for cash", LateTitle: "Cash recorded after the payment had ended",
 	Already:       "This cash has been taken already: take no more.",
 	LateText:      "The payment had ended meanwhile. The cash is on record and the agency is told: it will decide. Give this receipt to the citizen.",
-	ReversedTitle: "Payment reversed", PaidAt: "Received on", Clerk: "Counter", DeskReceipt: "Receipt number", Print: "To print this receipt, use the browser’s print function.", Next: "Next payment",
+	ReversedTitle: "Payment reversed", PaidAt: "Received on", Clerk: "Counter", DeskReceipt: "Receipt number", Print: "To print this receipt, use the browser’s print function.",
+	Paper: "Receipt for the citizen, with a code to check it (PDF)", NoPaper: "The receipt cannot be made right now. The payment is on record: try again in a moment.",
+	Next:         "Next payment",
 	ReversedText: "The cash was given back by %s on %s. The agency is told.",
 	ReverseTitle: "Give the cash back", ReverseOwn: "A mistake? Only another clerk can confirm the reversal, today and at their own counter. The cash comes from that clerk’s till and counts there.",
 	ReverseText: "The cash comes from your till and counts there, not in the till of the clerk who took it.",

@@ -30,7 +30,10 @@ import (
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
 	"quittance/internal/identity"
+	"quittance/internal/papers"
+	"quittance/internal/personal"
 	"quittance/internal/quota"
+	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	registryfile "quittance/internal/registry/file"
 	"quittance/internal/secret"
@@ -86,6 +89,7 @@ type world struct {
 	pool     *pgxpool.Pool
 	log      *bytes.Buffer
 
+	receipts *receipts.Store
 	refs     *checkout.References
 	commands []checkout.Command
 	lost     int // number of answers to lose; their commands are carried out
@@ -238,6 +242,9 @@ func serve(t *testing.T, change ...func(*counter.Config)) *world {
 	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(file), registryfile.Options{Keys: keys, Developer: true, Now: w.Now}); err != nil {
 		t.Fatal(err)
 	}
+	if err := receipts.EnsureKeys(t.Context(), pool, keys, registries.Actor, w.Now()); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		for _, r := range w.Requests {
 			if r.Session.Collection.Channel == checkout.ChannelCash {
@@ -254,6 +261,11 @@ func serve(t *testing.T, change ...func(*counter.Config)) *world {
 	w.url = w.instance()
 	return w
 }
+
+// configuration is the registry, with an account for every offer.
+type configuration struct{ *registry.Registry }
+
+func (configuration) Configured(string, bool, string, string) bool { return true }
 
 // start starts an instance of the counter and returns its address.
 func (w *world) start(keys *secret.Keys, change []func(*counter.Config)) string {
@@ -278,8 +290,20 @@ func (w *world) start(keys *secret.Keys, change []func(*counter.Config)) string 
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.receipts, err = receipts.NewStore(receipts.StoreConfig{Pool: w.pool, Keys: keys, PublicURL: "https://pay.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	contacts, err := personal.New(personal.Config{Pool: w.pool, Keys: keys, Now: w.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	maker, err := papers.NewMaker(papers.Config{Registry: configuration{agencies}, Contacts: contacts, Dues: w.erp, Tokens: w.receipts, Base: "https://pay.example", Now: w.Now, Log: servers.Logger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg := counter.Config{
-		Commands: w, Sessions: w, Dues: w.erp, Registry: agencies, Identities: clerks, Tills: cash, Reads: reads, Keys: keys, Unknown: &quota.Unknown{Postgres: w.pool, Now: w.Now, Most: counter.MaxUnknown}, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
+		Commands: w, Sessions: w, Dues: w.erp, Registry: agencies, Identities: clerks, Tills: cash, Papers: maker, Reads: reads, Keys: keys, Unknown: &quota.Unknown{Postgres: w.pool, Now: w.Now, Most: counter.MaxUnknown}, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {

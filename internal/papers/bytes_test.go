@@ -26,7 +26,7 @@ func TestGolden(t *testing.T) {
 	for name, want := range map[string]string{
 		"receipt-fr":       "8524a2fb040bec24c69521bd86a29389b7861dfe8b76e78763ac8c1e45753edb",
 		"receipt-reversed": "f7cde558f838a114482bfb4a22f97792d51b91903d63c244cd2867693f7de930",
-		"notice-fr":        "5987c6e2214a21095b9bee6b0f7553d53af8cc42faeb647e6e92f7cc04e5f5d7",
+		"notice-fr":        "bec65657c83ab9a21398d6ca74ad444c59b088194713327f9d48706c66af6aec",
 	} {
 		if sum := fmt.Sprintf("%x", sha256.Sum256(got[name])); sum != want {
 			t.Errorf("%s has the sum %s, want %s", name, sum, want)

@@ -37,7 +37,7 @@ func (s *sheet) reference(n document.Notice, qr code) {
 	column := textWidth - side - 2*border - 6
 	top := s.y
 	s.code(qr, pageWidth-margin-border-side, top+border, side)
-	s.rows(margin, column, labels, n.Facts)
+	s.rows(margin, column, labels, 3, n.Facts)
 	s.y += 3
 	s.y += s.text(margin, s.y, column, style{size: 9.5, colour: grey}, n.PaymentRefLabel)
 	s.y += s.text(margin, s.y, column, style{size: 22, bold: true, colour: black}, n.PaymentRef) + 1
@@ -67,7 +67,7 @@ func (s *sheet) dues(n document.Notice) {
 	s.room(8)
 	s.line()
 	s.y += 1.5
-	s.rows(margin, textWidth, 70, []document.Row{n.Total})
+	s.rows(margin, textWidth, 70, 3, []document.Row{n.Total})
 	s.y += 3
 }
 
@@ -87,7 +87,7 @@ func (s *sheet) ways(n document.Notice) {
 	if len(n.Ways) == 0 {
 		return
 	}
-	const fee, total = 32.0, 42.0
+	const fee, total = 32.0, 50.0 // the largest amount fits
 	first := textWidth - fee - total
 	columns := func(w document.Way, t style) float64 {
 		right := t
@@ -123,5 +123,5 @@ func (s *sheet) stub(n document.Notice, qr code) {
 	s.y += s.text(margin, s.y, textWidth-side, style{size: 11, bold: true, colour: accent, lines: 1}, n.StubText) + 1
 	border := side / float64(len(qr.modules)) * quiet
 	s.code(qr, pageWidth-margin-border-side, s.y+border-4, side)
-	s.rows(margin, textWidth-side-2*border-4, labels, n.Stub)
+	s.rows(margin, textWidth-side-2*border-4, labels, 1, n.Stub) // the part is whole or worth nothing
 }

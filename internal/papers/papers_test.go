@@ -190,6 +190,7 @@ func samples(t testing.TB) map[string][]byte {
 	}
 	many.Session.Live = false
 	out["notice-many"] = notice(t, money.French, many)
+	out["notice-hostile"] = notice(t, money.French, hostileSlip(t))
 	return out
 }
 
@@ -200,12 +201,29 @@ func hostile(t testing.TB) document.Payment {
 	p.Session.Items[0].Label = strings.Repeat("Cotisation exceptionnelle ", 40)
 	p.Session.Items[0].ServiceLabel = "\x00\x1b[31m<script>alert(1)</script>\n\nВторой (\\) \ufeff"
 	p.Session.Items[0].Amount, p.Session.Items[0].Outstanding = 1<<53-1, 1<<53
-	p.Session.Items[0].Fee = 0
+	p.Session.Items[0].Fee = 1 // the total is 2^53
 	p.Issuer = document.Issuer{Title: "Quittance du Trésor public", Mention: "Délivrée en application de l’article 412 du code général des impôts. " + strings.Repeat("Mention très longue. ", 30), Accountant: "Le trésorier-payeur général de Brazzaville"}
 	p.Session.CitizenID, p.Session.OrderID = "", strings.Repeat("DOSSIER-", 25)
 	p.Session.Collection.Channel, p.Session.Collection.OfferID = checkout.ChannelCash, checkout.OfferCashAgency
 	p.Counter, p.Clerk = "Guichet 3, Moungali", "A. Okemba"
 	return p
+}
+
+// arabic is a name with marks that turn the direction of writing, and with emoji.
+const arabic = "محمد عبد الله \u202eevil\u202c \u200f\u2067🎉👨‍👩‍👧\u2069"
+
+// hostileSlip is a slip whose texts and amounts have everything that could break a layout.
+func hostileSlip(t testing.TB) document.Slip {
+	in := slip(t)
+	in.Agency.Name = arabic + " Direction " + strings.Repeat("générale ", 60)
+	in.Agency.Address, in.Agency.Hours = strings.Repeat("Avenue ", 80), strings.Repeat("W", 500)
+	in.Taxpayer = document.MaskName(arabic + strings.Repeat("W", 500))
+	in.Session.Items[0].Label, in.Session.Items[0].ServiceLabel = arabic+" Taxe", strings.Repeat("W", 500)
+	in.Session.Items[0].Amount, in.Session.Items[0].Outstanding = 1<<53-30_001, 1<<53
+	in.Session.Items[1].Label = strings.Repeat("Régularisation ", 40)
+	in.Session.Amount = 1<<53 - 1
+	in.Session.Offers[0].Fee = 1
+	return in
 }
 
 // QUITTANCE_PAPERS names a folder into which the samples are written, to look at them.

@@ -80,13 +80,14 @@ func TestReaders(t *testing.T) {
 		"receipt-fr": {"Reçu de paiement", "252 500 FCFA", "deux cent cinquante-deux mille cinq cents francs CFA", "Mbemba Ngouabi, Élise", "23 novembre 2026 à 10:30", "MTN Mobile Money", "4821 9033 4455 6672", "…4711"},
 		"receipt-en": {"Payment receipt", "two hundred and fifty-two thousand five hundred CFA francs"},
 		// The whole name of another script is one gap; marks that turn the text are gone.
-		"receipt-hostile":  {"[…] evil […] Ɓoŋgo Ndɛ́mbɛ́ Nguyễn Thị Hằng", "[31m<script>alert(1)</script> […] (\\)", "9 007 199 254 740 991 FCFA", "neuf billiards", "Quittance du Trésor public", "Guichet 3", "[…] remplace"},
+		"receipt-hostile":  {"[…] evil […] Ɓoŋgo Ndɛ́mbɛ́ Nguyễn Thị Hằng", "[31m<script>alert(1)</script> […] (\\)", "9 007 199 254 740 991 FCFA", "9 007 199 254 740 992 FCFA", "neuf billiards", "Quittance du Trésor public", "Guichet 3", "[…] remplace"},
 		"receipt-reversed": {"ANNULÉE", "Opération annulée le 24 novembre 2026 à 12:30", "Duplicata"},
 		"receipt-test":     {"TEST", "sans valeur", "Enregistrement en cours"},
 		"receipt-cent":     {"0,01 €", "zéro euro et un centime"},
 		"notice-fr":        {"Avis de paiement", "4821 9033 4455 6672", "Ceci n’est pas un reçu.", "Minimum 10 000 FCFA", "Échéance 1er décembre 2026", "282 500 FCFA", "Partie à remettre au guichet"},
 		"notice-en":        {"Payment notice", "This is not a receipt."},
 		"notice-many":      {"TEST"}, // its first page
+		"notice-hostile":   {"[…] evil […]", "1 FCFA 9 007 199 254 740 992 FCFA", "[…] evil […] Taxe", "9 007 199 254 740 991 FCFA", "9 007 199 254 740 992 FCFA", "4821 9033 4455 6672", "[…] remplace"},
 	}
 	byJSQR := 0
 	for line := range bytes.Lines(out) {

@@ -35,7 +35,7 @@ func ReceiptPDF(r document.Receipt, address string) ([]byte, error) {
 		}
 		s.line()
 		s.y += 2.5
-		s.rows(margin, textWidth, labels, rows)
+		s.rows(margin, textWidth, labels, 3, rows)
 		s.y += 2
 	}
 	s.check(r, qr)

@@ -278,11 +278,11 @@ func (s *sheet) note(text string, c colour) {
 	s.y += height + 2
 }
 
-// rows writes labels and values.
-func (s *sheet) rows(x, width, labels float64, rows []document.Row) {
+// rows writes labels and values, each on at most a number of lines.
+func (s *sheet) rows(x, width, labels float64, most int, rows []document.Row) {
 	for _, r := range rows {
-		value := style{size: 10, colour: black, lines: 3, bold: r.Sum || r.Reference, right: r.Money}
-		label := style{size: 9.5, colour: grey, lines: 3, bold: r.Sum}
+		value := style{size: 10, colour: black, lines: most, bold: r.Sum || r.Reference, right: r.Money}
+		label := style{size: 9.5, colour: grey, lines: most, bold: r.Sum}
 		if r.Sum {
 			label.colour = black
 		}

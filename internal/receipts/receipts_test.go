@@ -176,38 +176,49 @@ func TestForgeries(t *testing.T) {
 	}
 	header := `{"alg":"EdDSA","kid":"` + kid + `","typ":"quittance+jwt"}`
 	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	// A test receipt under the kid of the live key.
+	testClaims, err := receipts.NewClaims(host, "impots", paid(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testToken, err := h.test.Sign(testClaims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	swapped := parts[0] + "." + strings.SplitN(testToken, ".", 2)[1]
 	for name, c := range map[string]struct {
 		token string
 		want  error
 	}{
-		"another amount":          {parts[0] + "." + encode(strings.Replace(string(claims), `"a":250000`, `"a":950000`, 1)) + "." + parts[2], receipts.ErrForged},
-		"another signature":       {signedBy(stranger, header, string(claims)), receipts.ErrForged},
-		"signature cut":           {token[:len(token)-4], receipts.ErrForged},
-		"unused bits set":         {token[:len(token)-1] + "B", receipts.ErrForged},
-		"no signature":            {parts[0] + "." + parts[1] + ".", receipts.ErrForged},
-		"alg none":                {encode(`{"alg":"none","kid":"`+kid+`","typ":"quittance+jwt"}`) + "." + parts[1] + ".", receipts.ErrForged},
-		"alg None":                {head(`{"alg":"None","kid":"` + kid + `","typ":"quittance+jwt"}`), receipts.ErrForged},
-		"alg HS256, public key":   {mac(live.Public, `{"alg":"HS256","kid":"`+kid+`","typ":"quittance+jwt"}`), receipts.ErrForged},
-		"alg EdDSA, public MAC":   {mac(live.Public, header), receipts.ErrForged},
-		"alg HS256, no kid":       {mac(live.Public, `{"alg":"HS256","typ":"quittance+jwt"}`), receipts.ErrNotOurs},
-		"kid swapped to test":     {head(`{"alg":"EdDSA","kid":"` + testKey.ID + `","typ":"quittance+jwt"}`), receipts.ErrForged},
-		"kid unknown":             {head(`{"alg":"EdDSA","kid":"live-AAAAAAAA","typ":"quittance+jwt"}`), receipts.ErrUnknownKey},
-		"kid unknown, alg none":   {head(`{"alg":"none","kid":"live-AAAAAAAA","typ":"quittance+jwt"}`), receipts.ErrNotOurs},
-		"kid twice":               {head(`{"alg":"EdDSA","kid":"x","kid":"` + kid + `","typ":"quittance+jwt"}`), receipts.ErrForged},
-		"key in the header":       {signedBy(stranger, `{"alg":"EdDSA","jwk":{"kty":"OKP"},"kid":"`+kid+`","typ":"quittance+jwt"}`, string(claims)), receipts.ErrForged},
-		"crit":                    {signedBy(private, `{"alg":"EdDSA","b64":false,"crit":["b64"],"kid":"`+kid+`","typ":"quittance+jwt"}`, string(claims)), receipts.ErrForged},
-		"typ JWT":                 {signedBy(private, `{"alg":"EdDSA","kid":"`+kid+`","typ":"JWT"}`, string(claims)), receipts.ErrForged},
-		"header with a space":     {signedBy(private, `{"alg":"EdDSA", "kid":"`+kid+`","typ":"quittance+jwt"}`, string(claims)), receipts.ErrForged},
-		"another service":         {signedBy(private, header, strings.Replace(string(claims), host, "ailleurs.example.cg", 1)), receipts.ErrNotOurs},
-		"later version":           {signedBy(private, header, strings.Replace(string(claims), `"v":1`, `"v":2`, 1)), receipts.ErrVersion},
-		"claims that are no JSON": {signedBy(private, header, "x"), receipts.ErrForged},
-		"before the key signed":   {signedBy(private, header, strings.ReplaceAll(string(claims), "1795426215", "1595426215")), receipts.ErrForged},
-		"padding":                 {token + "==", receipts.ErrForged},
-		"empty":                   {"", receipts.ErrNotOurs},
-		"four parts":              {token + ".x", receipts.ErrNotOurs},
-		"a line break":            {parts[0] + ".\n" + parts[1] + "." + parts[2], receipts.ErrForged},
-		"a megabyte":              {strings.Repeat("a", 1<<20) + "." + parts[1] + "." + parts[2], receipts.ErrNotOurs},
-		"a web address":           {"https://example.org/", receipts.ErrNotOurs},
+		"another amount":           {parts[0] + "." + encode(strings.Replace(string(claims), `"a":250000`, `"a":950000`, 1)) + "." + parts[2], receipts.ErrForged},
+		"another signature":        {signedBy(stranger, header, string(claims)), receipts.ErrForged},
+		"signature cut":            {token[:len(token)-4], receipts.ErrForged},
+		"unused bits set":          {token[:len(token)-1] + "B", receipts.ErrForged},
+		"no signature":             {parts[0] + "." + parts[1] + ".", receipts.ErrForged},
+		"alg none":                 {encode(`{"alg":"none","kid":"`+kid+`","typ":"quittance+jwt"}`) + "." + parts[1] + ".", receipts.ErrForged},
+		"alg None":                 {head(`{"alg":"None","kid":"` + kid + `","typ":"quittance+jwt"}`), receipts.ErrForged},
+		"alg HS256, public key":    {mac(live.Public, `{"alg":"HS256","kid":"`+kid+`","typ":"quittance+jwt"}`), receipts.ErrForged},
+		"alg EdDSA, public MAC":    {mac(live.Public, header), receipts.ErrForged},
+		"alg HS256, no kid":        {mac(live.Public, `{"alg":"HS256","typ":"quittance+jwt"}`), receipts.ErrNotOurs},
+		"a test receipt as a live": {swapped, receipts.ErrForged},
+		"kid swapped to test":      {head(`{"alg":"EdDSA","kid":"` + testKey.ID + `","typ":"quittance+jwt"}`), receipts.ErrForged},
+		"kid unknown":              {head(`{"alg":"EdDSA","kid":"live-AAAAAAAA","typ":"quittance+jwt"}`), receipts.ErrUnknownKey},
+		"kid unknown, alg none":    {head(`{"alg":"none","kid":"live-AAAAAAAA","typ":"quittance+jwt"}`), receipts.ErrNotOurs},
+		"kid twice":                {head(`{"alg":"EdDSA","kid":"x","kid":"` + kid + `","typ":"quittance+jwt"}`), receipts.ErrForged},
+		"key in the header":        {signedBy(stranger, `{"alg":"EdDSA","jwk":{"kty":"OKP"},"kid":"`+kid+`","typ":"quittance+jwt"}`, string(claims)), receipts.ErrForged},
+		"crit":                     {signedBy(private, `{"alg":"EdDSA","b64":false,"crit":["b64"],"kid":"`+kid+`","typ":"quittance+jwt"}`, string(claims)), receipts.ErrForged},
+		"typ JWT":                  {signedBy(private, `{"alg":"EdDSA","kid":"`+kid+`","typ":"JWT"}`, string(claims)), receipts.ErrForged},
+		"header with a space":      {signedBy(private, `{"alg":"EdDSA", "kid":"`+kid+`","typ":"quittance+jwt"}`, string(claims)), receipts.ErrForged},
+		"another service":          {signedBy(private, header, strings.Replace(string(claims), host, "ailleurs.example.cg", 1)), receipts.ErrNotOurs},
+		"later version":            {signedBy(private, header, strings.Replace(string(claims), `"v":1`, `"v":2`, 1)), receipts.ErrVersion},
+		"claims that are no JSON":  {signedBy(private, header, "x"), receipts.ErrForged},
+		"before the key signed":    {signedBy(private, header, strings.ReplaceAll(string(claims), "1795426215", "1595426215")), receipts.ErrForged},
+		"padding":                  {token + "==", receipts.ErrForged},
+		"empty":                    {"", receipts.ErrNotOurs},
+		"four parts":               {token + ".x", receipts.ErrNotOurs},
+		"a line break":             {parts[0] + ".\n" + parts[1] + "." + parts[2], receipts.ErrForged},
+		"a megabyte":               {strings.Repeat("a", 1<<20) + "." + parts[1] + "." + parts[2], receipts.ErrNotOurs},
+		"a web address":            {"https://example.org/", receipts.ErrNotOurs},
 	} {
 		if got, err := h.keys.Verify(host, c.token); !errors.Is(err, c.want) {
 			t.Errorf("%s: %+v, %v, want %v", name, got, err, c.want)

@@ -26,7 +26,7 @@ func TestVerdicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	reversedAt := paidAt.Add(24 * time.Hour).Truncate(time.Second)
-	other := c
+	other, claims := c, c
 	other.Amount++
 	record := func(r receipts.Record, ok bool) receipts.Records {
 		return func(context.Context, string) (receipts.Record, bool, error) { return r, ok, nil }
@@ -56,6 +56,27 @@ func TestVerdicts(t *testing.T) {
 		got, err := c.keys.Check(t.Context(), host, c.token, now, c.records)
 		if err != nil || got.Verdict != c.want || !got.At.Equal(c.at) || (got.Claims == receipts.Claims{}) != (c.want == receipts.VerdictNone) {
 			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	// A clock that is a year off changes only what the service says of the time of the check.
+	for _, clock := range []time.Time{now.AddDate(-1, 0, 0), now.AddDate(1, 0, 0)} {
+		for name, c := range map[string]struct {
+			keys     receipts.Keys
+			token    string
+			reversed time.Time
+			want     receipts.Verdict
+			at       time.Time
+		}{
+			"paid":        {h.keys, token, time.Time{}, receipts.VerdictAuthentic, clock},
+			"reversed":    {h.keys, token, reversedAt, receipts.VerdictReversed, reversedAt},
+			"revoked key": {revoked, token, time.Time{}, receipts.VerdictAuthentic, clock},
+			"forged":      {h.keys, forged, time.Time{}, receipts.VerdictNone, time.Time{}},
+			"test":        {h.keys, testToken, time.Time{}, receipts.VerdictTest, time.Time{}},
+		} {
+			got, err := c.keys.Check(t.Context(), host, c.token, clock, record(receipts.Record{Claims: claims, Live: true, ReversedAt: c.reversed}, true))
+			if err != nil || got.Verdict != c.want || !got.At.Equal(c.at) {
+				t.Errorf("%s, the clock is at %s: %+v, %v", name, clock, got, err)
+			}
 		}
 	}
 	away := errors.New("away")

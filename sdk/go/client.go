@@ -155,11 +155,60 @@ func (c *Client) VerifyCompletion(ctx context.Context, v CompletionVerify) (Comp
 	return out, err
 }
 
+// Language is that of a paper; the zero value is French.
+type Language string
+
+// Languages of papers.
+const (
+	LanguageFrench  Language = "fr"
+	LanguageEnglish Language = "en"
+)
+
+// Notice returns the payment notice of an open hosted session as PDF/A-2b. A session without
+// one is the problem checkout.no_notice. Ask for it again instead of keeping it: fees and the
+// agency's contact may change.
+func (c *Client) Notice(ctx context.Context, id string, lang Language) ([]byte, error) {
+	return c.file(ctx, id, "notice", url.Values{"lang": {string(lang)}})
+}
+
+// Receipts returns the signed tokens of the receipts of a completed session, one for each due.
+// Before that it is the problem checkout.not_completed.
+func (c *Client) Receipts(ctx context.Context, id string) (Receipts, error) {
+	var out Receipts
+	_, err := c.call(ctx, http.MethodGet, "/"+url.PathEscape(id)+"/receipt", nil, nil, &out)
+	return out, err
+}
+
+// ReceiptPDF returns the receipt of a due of a completed session as PDF/A-2b. The same payment
+// in the same state has the same bytes. transactionID may be empty if the session has one due.
+func (c *Client) ReceiptPDF(ctx context.Context, id, transactionID string, lang Language) ([]byte, error) {
+	return c.file(ctx, id, "receipt", url.Values{"lang": {string(lang)}, "transaction_id": {transactionID}})
+}
+
+// file returns a paper of a session. Empty values of q are left out.
+func (c *Client) file(ctx context.Context, id, paper string, q url.Values) ([]byte, error) {
+	for name := range q {
+		if q.Get(name) == "" {
+			q.Del(name)
+		}
+	}
+	path := "/" + url.PathEscape(id) + "/" + paper
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	var out []byte
+	_, err := c.call(ctx, http.MethodGet, path, nil, nil, &out)
+	return out, err
+}
+
+// typePDF is the type of a paper.
+const typePDF = "application/pdf"
+
 // longestAnswer is the most bytes of an answer that are read: a page has 100 sessions.
 const longestAnswer = 4 << 20
 
-// call sends a request until it is answered, and decodes the answer. It returns the number
-// of attempts.
+// call sends a request until it is answered, and decodes the answer; if out is a *[]byte, the
+// answer is a PDF. It returns the number of attempts.
 func (c *Client) call(ctx context.Context, method, path string, in any, header http.Header, out any) (attempts int, err error) {
 	var body []byte
 	if in != nil {
@@ -205,7 +254,12 @@ func (c *Client) attempt(ctx context.Context, method, path string, body []byte, 
 		r.Header[name] = values
 	}
 	r.Header.Set("Authorization", "Bearer "+c.key)
-	r.Header.Set("Accept", "application/json, application/problem+json")
+	accepted := "application/json"
+	file, wantsFile := out.(*[]byte)
+	if wantsFile {
+		accepted = typePDF
+	}
+	r.Header.Set("Accept", accepted+", application/problem+json")
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -217,6 +271,13 @@ func (c *Client) attempt(ctx context.Context, method, path string, body []byte, 
 	text, err := io.ReadAll(io.LimitReader(resp.Body, longestAnswer))
 	if err != nil {
 		return 0, fmt.Errorf("quittance: reading the answer: %w", err)
+	}
+	if resp.StatusCode/100 == 2 && wantsFile {
+		if kind := resp.Header.Get("Content-Type"); kind != typePDF {
+			return -1, fmt.Errorf("quittance: the answer is %q, not a PDF", kind)
+		}
+		*file = text
+		return 0, nil
 	}
 	if resp.StatusCode/100 == 2 {
 		if err := json.Unmarshal(text, out); err != nil {

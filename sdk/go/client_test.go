@@ -210,6 +210,37 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// Papers are files, receipts also signed tokens. A paper is asked for again as anything else, and
+// what is no PDF is never returned as one.
+func TestPapers(t *testing.T) {
+	t.Parallel()
+	pdf := "%PDF-1.7\n\xff"
+	s, c := service(t, says(503, busy, "Retry-After", "1"), says(200, pdf, "Content-Type", "application/pdf"), says(200, pdf, "Content-Type", "application/pdf"),
+		says(200, `{"items":[{"transaction_id":"x","notice_ref":"AV1","token":"a.b.c","url":"https://pay.example/q#a.b.c"}]}`), says(200, "<html>", "Content-Type", "text/html"), says(409, ended))
+	if got, err := c.Notice(t.Context(), "chs_1", ""); err != nil || string(got) != pdf {
+		t.Errorf("%q %v", got, err)
+	}
+	if got, err := c.ReceiptPDF(t.Context(), "chs_1", "x", quittance.LanguageEnglish); err != nil || string(got) != pdf {
+		t.Errorf("%q %v", got, err)
+	}
+	if got, err := c.Receipts(t.Context(), "chs_1"); err != nil || len(got.Items) != 1 || got.Items[0].Token != "a.b.c" || got.Items[0].NoticeRef != "AV1" {
+		t.Errorf("%+v %v", got, err)
+	}
+	if got, err := c.Notice(t.Context(), "chs_1", ""); err == nil || got != nil {
+		t.Errorf("a page: %q %v", got, err)
+	}
+	var p *quittance.Problem
+	if _, err := c.ReceiptPDF(t.Context(), "chs_1", "", ""); !errors.As(err, &p) || p.Status != http.StatusConflict || p.Code == "" {
+		t.Errorf("refused: %v", err)
+	}
+	const at, file, data = "/api/v1/checkout/sessions/chs_1/", "application/pdf, application/problem+json", "application/json, application/problem+json"
+	for i, want := range [][2]string{{"notice", file}, {"notice", file}, {"receipt?lang=en&transaction_id=x", file}, {"receipt", data}, {"notice", file}, {"receipt", file}} {
+		if r := s.requests[i]; r.URL.RequestURI() != at+want[0] || r.Header.Get("Accept") != want[1] {
+			t.Errorf("request %d: %s, Accept %s, want %v", i, r.URL.RequestURI(), r.Header.Get("Accept"), want)
+		}
+	}
+}
+
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]quittance.Config{

@@ -68,6 +68,16 @@ func TestService(t *testing.T) {
 		t.Errorf("an unknown token: %v", err)
 	}
 
+	if paper, err := c.Notice(t.Context(), s.ID, quittance.LanguageEnglish); err != nil || !strings.HasPrefix(string(paper), "%PDF-") {
+		t.Errorf("the notice: %d bytes, %v", len(paper), err)
+	}
+	if _, err := c.ReceiptPDF(t.Context(), s.ID, "", ""); !errors.As(err, &p) || p.Code != quittance.ProblemCodeCheckoutNotCompleted {
+		t.Errorf("the receipt of an open session: %v", err)
+	}
+	if _, err := c.Receipts(t.Context(), s.ID); !errors.As(err, &p) || p.Code != quittance.ProblemCodeCheckoutNotCompleted {
+		t.Errorf("the receipts of an open session: %v", err)
+	}
+
 	transport.lost.Store(false)
 	if got, err := c.CancelSession(t.Context(), s.ID); err != nil || got.Status != quittance.SessionStatusCancelled {
 		t.Errorf("after a lost answer: %+v %v", got, err)

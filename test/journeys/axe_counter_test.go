@@ -21,6 +21,7 @@ import (
 	"quittance/internal/erp"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
+	"quittance/internal/papers"
 	keyquota "quittance/internal/quota"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -190,6 +191,10 @@ func (b *backroom) EndClerkSession(context.Context, string) error {
 		return errors.New("no Postgres")
 	}
 	return nil
+}
+
+func (b *backroom) Receipt(context.Context, papers.Request) (papers.Receipt, error) {
+	return papers.Receipt{}, errors.New("no page shows it")
 }
 
 func (b *backroom) ApplicationsOf(string) []string { return nil }
@@ -406,7 +411,7 @@ func (g *gallery) counter(t *testing.T) {
 	t.Helper()
 	b := &backroom{now: galleryTime}
 	desks, err := counter.New(counter.Config{
-		Commands: b, Sessions: b, Dues: b, Registry: b, Identities: b, Tills: b, Reads: b, Unknown: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
+		Commands: b, Sessions: b, Dues: b, Registry: b, Identities: b, Tills: b, Papers: b, Reads: b, Unknown: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
 		Now: func() time.Time { return b.now }, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

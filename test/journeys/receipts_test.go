@@ -124,6 +124,12 @@ func (h *treasury) Reversals(_ context.Context, live bool, from, until time.Time
 // pay records a payment and returns its transaction and its token.
 func (h *treasury) pay(t *testing.T, live bool, at, reversed time.Time) (id, token string) {
 	t.Helper()
+	return h.payWith(t, live, at, reversed, func(*checkout.Session) {})
+}
+
+// payWith is pay for a session with a change.
+func (h *treasury) payWith(t *testing.T, live bool, at, reversed time.Time, change func(*checkout.Session)) (id, token string) {
+	t.Helper()
 	id = uuid.Must(uuid.NewV7()).String()
 	s := checkout.Session{
 		ID: "chs_1", TenantID: taxes, Live: live, Amount: 250_000, Currency: "XAF", CitizenID: "1", Status: checkout.StatusCompleted, EndedAt: at, PaymentRef: "4821903344556672", ReversedAt: reversed,
@@ -132,6 +138,7 @@ func (h *treasury) pay(t *testing.T, live bool, at, reversed time.Time) (id, tok
 		}},
 		Collection: &checkout.Collection{OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Amount: 252_500, Fee: 2_500, DecidedAt: at},
 	}
+	change(&s)
 	token, _, err := h.current().Issue(t.Context(), "impots", s, id)
 	if err != nil {
 		t.Fatal(err)
@@ -168,6 +175,13 @@ func (h *treasury) tokens(t *testing.T) (out map[string]string, later string) {
 	_, out["before"] = h.pay(t, true, receiptPaidAt, reversedAt)
 	_, out["test"] = h.pay(t, false, receiptPaidAt, time.Time{})
 	later, out["later"] = h.pay(t, true, receiptPaidAt.Add(time.Minute), time.Time{})
+	_, out["cent"] = h.payWith(t, true, receiptPaidAt, time.Time{}, func(s *checkout.Session) {
+		s.Currency, s.Items[0].Amount, s.Items[0].Outstanding = "EUR", 1, 1
+	})
+	_, out["largest"] = h.payWith(t, true, receiptPaidAt, time.Time{}, func(s *checkout.Session) {
+		s.Items[0].Amount, s.Items[0].Outstanding = 1<<53-1, 1<<53-1
+		s.Items[0].ServiceLabel = "<img src=x onerror=alert(1)> \u202eمحمد 🎉"
+	})
 	// Somebody has the private part of the live key, and signs a payment that was not made.
 	transaction, stolen := h.pay(t, true, receiptPaidAt, time.Time{})
 	delete(h.paid, transaction)
@@ -302,7 +316,7 @@ func TestReceiptsWithJOSELibraries(t *testing.T) {
 				Claims map[string]any
 				Test   bool
 			}
-			known := slices.Contains([]string{"paid", "before", "later", "test", "stolen"}, token)
+			known := slices.Contains([]string{"paid", "before", "later", "test", "stolen", "cent", "largest"}, token)
 			if (err == nil) != known || known && (json.Unmarshal(out, &got) != nil || got.Test != (token == "test") || got.Claims["pr"] != "4821903344556672") {
 				t.Errorf("%s, %s: %s, %v", name, token, out, err)
 			}

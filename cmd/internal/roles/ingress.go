@@ -113,7 +113,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	counters, err := counter.New(counter.Config{
-		Commands: h, Sessions: sessions, Dues: dues, Registry: b.Registry, Identities: b.Identities, Tills: cash, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
+		Commands: h, Sessions: sessions, Dues: dues, Registry: b.Registry, Identities: b.Identities, Tills: cash, Papers: maker, Reads: reads, Keys: b.Keys, PublicURL: checkoutURL,
 		Unknown: &quota.Unknown{Postgres: b.Pool, Now: b.Now, Most: counter.MaxUnknown},
 		Now:     b.Now, Log: b.Log, Metrics: b.Metrics,
 	})

@@ -26,7 +26,8 @@ const (
 
 // parseLogo returns the picture that pages show for the logo of a registry file, which is
 // a picture in base64: a PNG of at most maxLogo bytes. Nothing else of the picture
-// remains, so a page never shows bytes that somebody else has made.
+// remains, so a page never shows bytes that somebody else has made. An SVG is refused: no
+// library draws it as its maker sees it (DESIGN.md of internal/papers).
 func parseLogo(text string) ([]byte, error) {
 	text = strings.Map(func(r rune) rune {
 		if r == ' ' || r == '\n' || r == '\r' || r == '\t' {
@@ -41,8 +42,8 @@ func parseLogo(text string) ([]byte, error) {
 	if err != nil {
 		return nil, errors.New("must be the bytes of a PNG, JPEG or GIF picture in base64, as `base64 logo.png` prints them")
 	}
-	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) {
-		return nil, errors.New("is an SVG or another text, which can hold scripts: give a PNG, JPEG or GIF picture")
+	if text := bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\ufeff"))); bytes.HasPrefix(text, []byte("<")) || bytes.HasPrefix(raw, []byte("\x1f\x8b")) {
+		return nil, errors.New("is an SVG or another text, which can hold scripts and which programs draw differently: save the drawing as a PNG picture of 500 pixels, and give that")
 	}
 	size, kind, err := image.DecodeConfig(bytes.NewReader(raw))
 	if err != nil {

@@ -110,17 +110,23 @@ func TestLogoIsRefused(t *testing.T) {
 		picture []byte
 		says    string
 	}{
-		"svg":             {[]byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`), "is an SVG"},
-		"svg with a head": {[]byte("\n<?xml version=\"1.0\"?><svg/>"), "is an SVG"},
-		"html":            {[]byte("<!DOCTYPE html>"), "is an SVG or another text"},
-		"text":            {[]byte("a logo"), "is not a PNG, JPEG or GIF picture"},
-		"webp":            {[]byte("RIFF\x10\x00\x00\x00WEBPVP8 "), "is not a PNG, JPEG or GIF picture"},
-		"torn":            {good[:len(good)/2], "is a damaged PNG picture"},
-		"10,000 pixels":   {claiming(good, 10_000, 10_000), "has 10000 × 10000 pixels: at most 2000 × 2000"},
-		"a bomb":          {bomb(good), "is a damaged PNG picture"},
-		"too many pixels": {claiming(good, 50_000, 50_000), "has 50000 × 50000 pixels: at most 2000 × 2000"},
-		"too high":        {claiming(good, 1, 2001), "has 1 × 2001 pixels"},
-		"too large":       {append(good, make([]byte, 128<<10)...), "at most 128 KiB"},
+		"svg": {[]byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`), "is an SVG"},
+		"svg with a head and a mark of its encoding": {[]byte("\ufeff<?xml version=\"1.0\"?><svg/>"), "save the drawing as a PNG picture"},
+		"svg with an entity bomb":                    {[]byte(`<!DOCTYPE svg [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><svg>&b;</svg>`), "is an SVG"},
+		"svg that loads from another site":           {[]byte(`<svg xmlns:xlink="http://www.w3.org/1999/xlink"><image xlink:href="https://example.org/x.png"/></svg>`), "is an SVG"},
+		"compressed svg":                             {[]byte("\x1f\x8b\x08\x00"), "is an SVG"},
+		"svg in UTF-16":                              {[]byte("\xff\xfe<\x00s\x00v\x00g\x00"), "is not a PNG, JPEG or GIF picture"},
+		"svg behind a PNG's first bytes":             {append([]byte("\x89PNG\r\n\x1a\n"), "<svg><script>alert(1)</script></svg>"...), "is not a PNG, JPEG or GIF picture"},
+		"svg with a head":                            {[]byte("\n<?xml version=\"1.0\"?><svg/>"), "is an SVG"},
+		"html":                                       {[]byte("<!DOCTYPE html>"), "is an SVG or another text"},
+		"text":                                       {[]byte("a logo"), "is not a PNG, JPEG or GIF picture"},
+		"webp":                                       {[]byte("RIFF\x10\x00\x00\x00WEBPVP8 "), "is not a PNG, JPEG or GIF picture"},
+		"torn":                                       {good[:len(good)/2], "is a damaged PNG picture"},
+		"10,000 pixels":                              {claiming(good, 10_000, 10_000), "has 10000 × 10000 pixels: at most 2000 × 2000"},
+		"a bomb":                                     {bomb(good), "is a damaged PNG picture"},
+		"too many pixels":                            {claiming(good, 50_000, 50_000), "has 50000 × 50000 pixels: at most 2000 × 2000"},
+		"too high":                                   {claiming(good, 1, 2001), "has 1 × 2001 pixels"},
+		"too large":                                  {append(good, make([]byte, 128<<10)...), "at most 128 KiB"},
 	} {
 		refused(t, h, name, logoField(c.picture), c.says)
 	}

@@ -9,6 +9,8 @@ export type SessionStatus = Schemas['SessionStatus'];
 export type SessionFilter = NonNullable<operations['listSessions']['parameters']['query']>;
 export type CompletionVerify = Schemas['CompletionVerify'];
 export type Completion = Schemas['Completion'];
+export type Receipts = Schemas['Receipts'];
+export type Receipt = Schemas['Receipt'];
 export type Problem = Schemas['Problem'];
 export type ProblemCode = Schemas['ProblemCode'];
 export type FailureCode = Schemas['FailureCode'];
@@ -47,6 +49,16 @@ export interface CreateOptions extends CallOptions {
   idempotencyKey?: string;
 }
 
+export interface PaperOptions extends CallOptions {
+  /** The language of the paper; French if absent. */
+  lang?: components['parameters']['PaperLanguage'];
+}
+
+export interface ReceiptOptions extends PaperOptions {
+  /** The due whose receipt is asked for. Required if the session has several. */
+  transactionId?: string;
+}
+
 /** The client. A call is repeated when no answer came, or one that asks for it (429, 502, 503, 504). */
 export class Quittance {
   constructor(config: Config);
@@ -60,6 +72,12 @@ export class Quittance {
   cancelSession(id: string, options?: CallOptions): Promise<Session>;
   /** Name `order_id`, the order of the visitor's case: the token comes from the visitor's browser. */
   verifyCompletion(verification: CompletionVerify, options?: CallOptions): Promise<Completion>;
+  /** The payment notice of an open hosted session, as PDF/A-2b. Ask for it again instead of keeping it: fees may change. */
+  getNotice(id: string, options?: PaperOptions): Promise<Uint8Array>;
+  /** The signed tokens of the receipts of a completed session, one for each due. */
+  getReceipts(id: string, options?: CallOptions): Promise<Receipts>;
+  /** The receipt of a due as PDF/A-2b. The same payment in the same state has the same bytes. */
+  getReceiptPDF(id: string, options?: ReceiptOptions): Promise<Uint8Array>;
 }
 
 /** Verifies webhooks (Standard Webhooks 1.0). */

@@ -5,6 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const repeated = new Set([429, 502, 503, 504]);
 // How far the time of a webhook may be from now, in seconds.
 const tolerance = 300;
+// The type of a paper.
+const typePDF = 'application/pdf';
 // The fewest bytes of a webhook secret, as Standard Webhooks has it. Whoever guesses a short
 // one can sign webhooks.
 const shortestSecret = 24;
@@ -87,11 +89,29 @@ export class Quittance {
     return (await this.#call('POST', '/verify-completion', { body: verification, signal })).data;
   }
 
-  // Sends a request until it is answered. With caught it returns the error.
-  async #call(method, path, { body, headers, signal, caught = false }) {
+  async getNotice(id, { lang, signal } = {}) {
+    return this.#paper(id, 'notice', { lang }, signal);
+  }
+
+  async getReceipts(id, { signal } = {}) {
+    return (await this.#call('GET', `/${encodeURIComponent(id)}/receipt`, { signal })).data;
+  }
+
+  async getReceiptPDF(id, { transactionId, lang, signal } = {}) {
+    return this.#paper(id, 'receipt', { lang, transaction_id: transactionId }, signal);
+  }
+
+  async #paper(id, name, asked, signal) {
+    const query = new URLSearchParams(Object.entries(asked).filter(([, value]) => value)).toString();
+    return (await this.#call('GET', `/${encodeURIComponent(id)}/${name}${query && `?${query}`}`, { signal, file: true })).data;
+  }
+
+  // Sends a request until it is answered. With caught it returns the error. With file the answer
+  // is the bytes of a PDF.
+  async #call(method, path, { body, headers, signal, caught = false, file = false }) {
     const text = body === undefined ? undefined : JSON.stringify(body);
     for (let attempts = 1; ; attempts++) {
-      const { data, error, wait } = await this.#attempt(method, path, text, headers, signal);
+      const { data, error, wait } = await this.#attempt(method, path, text, headers, signal, file);
       if (!error) return { data, attempts };
       const pause = wait || Math.min(250 * 2 ** Math.min(attempts, 10), this.#longestWait) * (0.5 + Math.random() / 2);
       if (wait === undefined || attempts >= this.#attempts || pause > this.#longestWait) {
@@ -104,8 +124,8 @@ export class Quittance {
 
   // Sends a request once. wait is undefined if there must be no other attempt, and 0 if the
   // answer names none.
-  async #attempt(method, path, body, headers, signal) {
-    let answer, text;
+  async #attempt(method, path, body, headers, signal, file) {
+    let answer, bytes;
     try {
       const limit = AbortSignal.timeout(this.#timeout);
       answer = await this.#fetch(this.#base + path, {
@@ -114,19 +134,20 @@ export class Quittance {
         headers: {
           ...headers,
           Authorization: `Bearer ${this.#key}`,
-          Accept: 'application/json, application/problem+json',
+          Accept: `${file ? typePDF : 'application/json'}, application/problem+json`,
           ...(body !== undefined && { 'Content-Type': 'application/json' }),
         },
         // The API never redirects: a redirect would take the key to another address.
         redirect: 'manual',
         signal: signal ? AbortSignal.any([signal, limit]) : limit,
       });
-      text = await answer.text();
+      bytes = new Uint8Array(await answer.arrayBuffer());
     } catch (cause) {
       if (signal?.aborted) throw signal.reason;
       return { error: new QuittanceError(`no answer from ${new URL(this.#base).host}`, { cause }), wait: 0 };
     }
-    const data = parsed(text);
+    if (answer.ok && file && answer.headers.get('content-type') === typePDF) return { data: bytes };
+    const data = file && answer.ok ? undefined : parsed(new TextDecoder().decode(bytes));
     if (answer.ok) {
       if (data) return { data };
       return { error: new QuittanceError(`the answer ${answer.status} is not of this API`) };

@@ -109,6 +109,23 @@ test('requests', async (t) => {
   ]);
 });
 
+test('papers', async (t) => {
+  const pdf = Buffer.from('%PDF-1.7\n\xff', 'latin1');
+  const file = (res) => res.writeHead(200, { 'Content-Type': 'application/pdf' }).end(pdf);
+  const receipts = { items: [{ transaction_id: 'x', notice_ref: 'AV1', token: 'a.b.c', url: 'https://pay.example/q#a.b.c' }] };
+  const { requests, client } = await service(t, says(503, busy, { 'Retry-After': '1' }), file, file, says(200, receipts), says(200, '{}', { 'Content-Type': 'application/json' }), says(409, ended));
+  assert.deepEqual(Buffer.from(await client.getNotice('chs_1')), pdf);
+  assert.deepEqual(Buffer.from(await client.getReceiptPDF('chs_1', { transactionId: 'x', lang: 'en' })), pdf);
+  assert.deepEqual(await client.getReceipts('chs_1'), receipts);
+  await assert.rejects(client.getNotice('chs_1'), { name: 'QuittanceError', message: /not of this API/ });
+  await assert.rejects(client.getReceiptPDF('chs_1'), { code: 'checkout.session_ended' });
+  const at = '/api/v1/checkout/sessions/chs_1/';
+  assert.deepEqual(requests.map((r) => `${r.url} ${r.headers.accept.split(',')[0]}`), [
+    `${at}notice application/pdf`, `${at}notice application/pdf`, `${at}receipt?lang=en&transaction_id=x application/pdf`, `${at}receipt application/json`,
+    `${at}notice application/pdf`, `${at}receipt application/pdf`,
+  ]);
+});
+
 test('configuration', () => {
   for (const [config, message] of [
     [undefined, /^url must be an address/],

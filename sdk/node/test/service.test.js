@@ -52,6 +52,11 @@ test('a running service', { skip: url ? false : 'QUITTANCE_URL names no running 
   await assert.rejects(client.getSession('chs_unknown'), { code: 'checkout.session_not_found' });
   await assert.rejects(client.verifyCompletion({ completion_token: 'cpt_unknown', order_id: order }), { code: 'checkout.completion_token_not_found' });
 
+  const notice = Buffer.from(await client.getNotice(session.id, { lang: 'en' }));
+  assert.equal(notice.subarray(0, 5).toString(), '%PDF-');
+  await assert.rejects(client.getReceiptPDF(session.id), { code: 'checkout.not_completed' });
+  await assert.rejects(client.getReceipts(session.id), { code: 'checkout.not_completed' });
+
   lose = true;
   assert.equal((await client.cancelSession(session.id)).status, 'cancelled'); // its first answer is lost
   await assert.rejects(client.cancelSession(session.id), { code: 'checkout.session_ended' });

@@ -7,6 +7,9 @@ export async function right(): Promise<string> {
   const session = await client.createSession({ order_id: 'o', amount: 5000 });
   await client.createSession({ order_id: 'o', amount: 5000, currency: 'EUR', mode: null, metadata: { case: '4' } }, { idempotencyKey: 'k' });
   await client.listSessions({ order_id: 'o', page: 2 });
+  const paper: Uint8Array = await client.getNotice(session.id, { lang: 'en' });
+  const [first] = (await client.getReceipts(session.id)).items;
+  if (first && paper.length > 0) await client.getReceiptPDF(session.id, { transactionId: first.transaction_id });
   try {
     await client.cancelSession(session.id);
   } catch (err) {

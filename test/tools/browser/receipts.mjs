@@ -80,6 +80,12 @@ await runCases(1, {
     await says(tab, tokens.test, 'test', 'Reçu de TEST, sans valeur');
     for (const name of forgeries()) await says(tab, tokens[name], 'none', 'Ce n’est pas un reçu de ce service');
     await says(tab, tokens.stolen, 'none');
+    // The smallest and the largest amount, and a service whose name is no markup.
+    await says(tab, tokens.cent, 'authentic', ' 0,01 €');
+    await says(tab, tokens.cent, 'authentic', '€0.01', '/q?lang=en');
+    const largest = await says(tab, tokens.largest, 'authentic', '9 007 199 254 740 991 FCFA');
+    if (!largest.includes('<img src=x onerror=alert(1)> ') || !largest.includes('محمد 🎉')) throw new Error(`the service is shown as ${largest}`);
+    if (await tab.$('main img')) throw new Error('the name of a service became a picture');
     // The form, and a receipt after another on the same page.
     await tab.fill('#receipt', `${task.base}/q#${tokens.before}`);
     await tab.click('form button');
@@ -102,6 +108,8 @@ await runCases(1, {
       await says(tab, tokens.later, 'unconfirmed');
       await says(tab, tokens.test, 'test');
       await says(tab, tokens.unknown, 'unknown_key', 'Clé inconnue hors ligne : connectez-vous');
+      await says(tab, tokens.cent, 'unconfirmed', ' 0,01 €');
+      await says(tab, tokens.largest, 'unconfirmed', '9 007 199 254 740 991 FCFA');
       for (const name of forgeries()) await says(tab, tokens[name], 'none');
     });
     // The payment is reversed: with network at once, without network once the list came.
@@ -118,8 +126,12 @@ await runCases(1, {
     for (const years of [-1, 1]) {
       const { context, tab } = await visitor({ init: `{ const D = Date, off = ${years} * 365 * 864e5; Date = class extends D { constructor(...a) { a.length ? super(...a) : super(D.now() + off); } static now() { return D.now() + off; } }; }` });
       await says(tab, tokens.paid, 'authentic', `le ${task.day}`);
+      await says(tab, tokens.before, 'reversed', 'Paiement annulé le 24 novembre 2026 à 10:30');
       await ready(tab);
-      await offline(context, () => says(tab, tokens.paid, 'unconfirmed', `liste du ${task.day}`));
+      await offline(context, async () => {
+        await says(tab, tokens.paid, 'unconfirmed', `liste du ${task.day}`);
+        await says(tab, tokens.before, 'reversed', 'Paiement annulé le 24 novembre 2026 à 10:30');
+      });
       await context.close();
     }
   },
@@ -141,12 +153,13 @@ await runCases(1, {
     const { context, tab } = await visitor({ script: false });
     for (const [token, text] of [
       [tokens.paid, 'Authentique, vérifiée en ligne'], [tokens.before, 'Paiement annulé le'], [tokens.test, 'Reçu de TEST, sans valeur'],
-      [tokens['forged signature'], 'Ce n’est pas un reçu de ce service'], ['', 'À corriger'],
+      [tokens.cent, '0,01 €'], [tokens.largest, '9 007 199 254 740 991 FCFA'], [tokens.largest, '<img src=x onerror=alert(1)>'],
+      [tokens.stolen, 'Ce n’est pas un reçu de ce service'], ...forgeries().map((name) => [tokens[name], 'Ce n’est pas un reçu de ce service']), ['', 'À corriger'],
     ]) {
       await tab.goto(`${task.base}/q#${token}`);
       await tab.fill('#receipt', token && `${task.base}/q#${token}`);
       await Promise.all([tab.waitForNavigation(), tab.click('form button')]);
-      const shown = await tab.innerText('main');
+      const shown = (await tab.innerText('main')).replace(/\s+/gu, ' ');
       if (!shown.includes(text)) throw new Error(`${text} is missing: ${shown}`);
     }
     await context.close();
