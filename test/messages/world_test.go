@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,6 +119,7 @@ func (w *world) roles() {
 	all := []*program.Process{
 		process("simulate", "simulate", "--port", strconv.Itoa(ports[0])),
 		process("ingress", "ingress", "--listen", program.Local(ports[0]), "--checkout-url", edge, "--callback-url", edge),
+		process("processor", "processor", "--store", filepath.Join(w.Dir, "store")), // an ingress without one is not ready
 		process("schedule", "sink", "schedule"), process("readmodel", "sink", "readmodel"),
 	}
 	for n := range 2 {
