@@ -303,6 +303,12 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 			return call.Result{Fault: faultNotAgain}, 0
 		}
 	}
+	if !m.NotAfter.IsZero() && !p.cfg.Now().Before(m.NotAfter) { // Postgres was slow
+		if reporting { // there is no call
+			p.note(ctx, m, p.cfg.Reports.Refused(context.WithoutCancel(ctx), m.MessageID, false, now))
+		}
+		return call.Result{Fault: faultExpired}, 0
+	}
 	out := provider.Message{ID: m.MessageID, To: private.To, Subject: text.Subject, Text: text.Body, Attachments: files, At: m.OccurredAt, NotAfter: m.NotAfter}
 	if reporting {
 		out.ReportURL = p.cfg.ReportURL(carrier.Name(), m.MessageID)

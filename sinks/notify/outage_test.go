@@ -9,6 +9,7 @@ import (
 	"quittance/internal/deliveries"
 	messages "quittance/internal/notify"
 	"quittance/internal/provider"
+	"quittance/schemas"
 	deliverytest "quittance/test/deliveries"
 )
 
@@ -125,5 +126,46 @@ func TestTimesOutAfterItSent(t *testing.T) {
 	w.await(id, deliveries.StateDelivered, "")
 	if got := w.received(); len(got) != 2 || got[0].ID != id || got[1].ID != id {
 		t.Errorf("arrived: %+v, want the same message twice", got)
+	}
+}
+
+// A code whose record waits for a slow Postgres until its life is over is not sent.
+func TestCodeLapsesWhilePostgresIsSlow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.code("slow", "303030")
+	records := w.Records(t, schemas.TopicMessages)
+	planned, err := messages.Plan(w.Codec, records[len(records)-1].Value)
+	if err != nil || len(planned) != 1 {
+		t.Fatal(planned, err)
+	}
+	slow, err := w.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := slow.Exec(t.Context(), `LOCK TABLE message_sends IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	policy, reason := w.config().Policy, make(chan string)
+	go func() {
+		r := policy.Send(t.Context(), &planned[0])
+		reason <- r.Reason()
+	}()
+	deliverytest.Eventually(t, "the record of the call waits", func() bool {
+		return w.count(`SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'message_sends'::regclass`) > 0
+	})
+	w.Advance(messages.SignInCode.Life)
+	if err := slow.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-reason; got != "expired" {
+		t.Errorf("the attempt ends with %q", got)
+	}
+	if got := w.received(); len(got) > 0 {
+		t.Errorf("arrived after its life: %+v", got)
+	}
+	if n := w.count(`SELECT count(*) FROM message_reports WHERE message_id = $1`, id); n > 0 {
+		t.Error("a report on a call that was not made is awaited")
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"quittance/checkout"
 	"quittance/dev/bench"
 	"quittance/dev/bench/installation"
+	"quittance/dev/bench/measure"
 	"quittance/dev/clock"
 	"quittance/dev/stack"
 	"quittance/dev/stack/program"
@@ -337,7 +338,10 @@ func (w *world) ids() (out []string) {
 // a later time.
 func (w *world) quiet(what string) {
 	w.t.Helper()
-	ids := w.ids()
+	ids, begun := w.ids(), time.Now()
+	defer func() {
+		w.t.Logf("%s: %d messages, quiet after %v", what, len(ids), measure.Rounded(time.Since(begun)))
+	}()
 	w.until("everything is done that can be done now: "+what, func() bool {
 		return w.count(`SELECT count(*) FROM deliveries WHERE event_id = ANY($1) AND (state IN ('delivered', 'exhausted') OR state = 'waiting' AND next_attempt_at > $2)`,
 			ids, w.clock.Now()) == len(ids)
