@@ -248,12 +248,16 @@ func (w *world) killedBetweenRecordAndOutcome() {
 // killedUntilCodesAreWorthless keeps codes from the workers for longer than their life.
 func (w *world) killedUntilCodesAreWorthless() {
 	w.kill(w.workers...)
+	before := len(w.asked)
 	for range 3 {
 		phone, email := w.person()
 		w.ask(notify.SignInCode, provider.ChannelSMS, phone, "expired")
 		w.ask(notify.SignInCode, provider.ChannelEmail, email, "expired")
 	}
 	w.forward(notify.SignInCode.Life + time.Second)
+	for i := range w.asked[before:] {
+		w.asked[before+i].held = true
+	}
 	w.start(w.workers...)
 	w.quiet("codes that are worthless")
 }
