@@ -170,6 +170,14 @@ test/crash: deps/test ## kill processes under load for a minute, then count lost
 		go test -count=1 -v -timeout 20m -run '^TestCrash$$' ./test/crash; \
 		status=$$?; cat $(DEPS)/crash-report.txt 2>/dev/null; exit $$status
 
+# The test of messages starts servers of its own, because it stops them.
+.PHONY: test/messages
+test/messages: deps/test ## kill the sink of messages and take their providers away for days, then count lost and doubled messages
+	@rm -f $(DEPS)/messages-report.txt
+	@QUITTANCE_MESSAGES=full QUITTANCE_MESSAGES_REPORT=$(CURDIR)/$(DEPS)/messages-report.txt \
+		go test -count=1 -v -timeout 30m -run '^TestMessages$$' ./test/messages >$(DEPS)/messages-output.txt 2>&1; \
+		status=$$?; cat $(DEPS)/messages-report.txt 2>/dev/null; [ $$status -eq 0 ] || cat $(DEPS)/messages-output.txt; exit $$status
+
 .PHONY: test/contract
 test/contract: deps/test ## check each statement of the contract's ministry and cash-in sections on the running service
 	@rm -f $(DEPS)/contract-report.txt

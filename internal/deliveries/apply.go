@@ -87,7 +87,7 @@ func (s *Store) fold(outcomes []*record.Attempt) []*change {
 			}
 		case outcome == OutcomeDeferred:
 			switch a.Reason {
-			case ReasonMailboxFull, ReasonRateLimited, ReasonRetried, ReasonOrderUnknown: // the destination itself is not at fault
+			case ReasonMailboxFull, ReasonRateLimited, ReasonRetried, ReasonOrderUnknown, ReasonLimited: // the destination itself is not at fault
 			case ReasonSuspended: // suspended_at decides; the suspension may have ended
 			default:
 				c.hold = &a.NextAttemptAt

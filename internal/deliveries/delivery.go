@@ -47,6 +47,9 @@ const (
 	ReasonOrderUnknown = "order_unknown"
 	// ReasonRetried: staff asked for one more call, which is due at once.
 	ReasonRetried = "retried"
+	// ReasonLimited: the address of a message has had as many as it may get for now. Messages
+	// to it that the limits do not bind are sent meanwhile.
+	ReasonLimited = "limited"
 )
 
 // ReasonRecorded is the reason of a Delivered outcome without a call: staff recorded that

@@ -102,9 +102,10 @@ func (r *Reports) Begin(ctx context.Context, messageID, destinationID, providerN
 		messageID, destinationID, providerName, now)
 }
 
-// Accepted records that the provider has accepted the message.
+// Accepted records that the provider has accepted the message. The time of the first acceptance
+// stays.
 func (r *Reports) Accepted(ctx context.Context, messageID string, now time.Time) error {
-	return r.write(ctx, "recording that a message was accepted", `UPDATE message_reports SET accepted_at = $2 WHERE message_id = $1`, messageID, now)
+	return r.write(ctx, "recording that a message was accepted", `UPDATE message_reports SET accepted_at = coalesce(accepted_at, $2) WHERE message_id = $1`, messageID, now)
 }
 
 func (r *Reports) write(ctx context.Context, doing, sql string, args ...any) error {

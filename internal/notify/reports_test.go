@@ -167,6 +167,15 @@ func TestReportsSayWhatIsDone(t *testing.T) {
 	if err := d.reports.Accepted(t.Context(), accepted, d.now); err != nil {
 		t.Fatal(err)
 	}
+	first := d.now
+	d.now = d.now.Add(time.Hour)
+	if err := d.reports.Accepted(t.Context(), accepted, d.now); err != nil { // an outcome that came late
+		t.Fatal(err)
+	}
+	var at time.Time
+	if err := d.pool.QueryRow(t.Context(), `SELECT accepted_at FROM message_reports WHERE message_id = $1`, accepted).Scan(&at); err != nil || !at.Equal(first) {
+		t.Errorf("accepted at %v, want the first time, %v: %v", at, first, err)
+	}
 	d.apply(early, delivered)
 	d.apply(lost, phoneOff)
 	if !done(accepted) || !done(early) || done(lost) {

@@ -12,7 +12,8 @@ import (
 // Verdict is a policy's judgement of one call.
 type Verdict struct {
 	Outcome deliveries.Outcome
-	// NextAttemptAt is set with OutcomeFailed.
+	// NextAttemptAt is set with OutcomeFailed, and with OutcomeDeferred: no call was made, and
+	// the attempt is not counted.
 	NextAttemptAt time.Time
 	// Unhealthy is true when the destination is at fault, not the delivery. The breaker
 	// counts such calls as failures.

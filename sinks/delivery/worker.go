@@ -357,8 +357,12 @@ func (w *Worker) call(m *mailbox, j *job) {
 		Delivery: d, Outcome: string(v.Outcome), At: at, DurationMs: r.Duration.Milliseconds(),
 		HTTPStatus: int32(r.Status), Reason: r.Reason(), Answer: r.Answer, NextAttemptAt: v.NextAttemptAt, OwnAddress: v.OwnAddress, //nolint:gosec // a status
 	}
-	w.count.attempts.WithLabelValues(string(v.Outcome)).Inc()
-	exemplar.Observe(w.count.duration, r.Duration.Seconds(), exemplar.DeliveryID, d.DeliveryID)
+	if v.Outcome == deliveries.OutcomeDeferred {
+		w.count.deferred.WithLabelValues(a.Reason).Inc()
+	} else {
+		w.count.attempts.WithLabelValues(string(v.Outcome)).Inc()
+		exemplar.Observe(w.count.duration, r.Duration.Seconds(), exemplar.DeliveryID, d.DeliveryID)
+	}
 	if v.Outcome == deliveries.OutcomeDelivered {
 		exemplar.Observe(w.count.latency, now.Sub(d.OccurredAt).Seconds(), exemplar.DeliveryID, d.DeliveryID)
 	}

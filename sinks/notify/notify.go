@@ -69,19 +69,19 @@ func (directory) Destination(id string) (deliveries.Destination, bool) {
 // Faults of messages besides those of providers. They are reasons of outcomes and labels of
 // metrics.
 const (
-	faultExpired    = "expired"        // worthless by now: not sent
-	faultNotAgain   = "not_sent_again" // it may be sent only once, and it was or may have been
-	faultNoProvider = "no_provider"    // the installation has no provider of the channel
-	faultErased     = "erased"         // its personal data is erased
-	faultDatabase   = "database"       // Postgres is away
-	faultLocked     = "locked"         // this process lacks the master key
-	faultUnusable   = "unusable"       // the record, its kind or its text is not usable
-	faultLimited    = "limited"        // its address has had as many messages as it may get
-	faultSuppressed = "suppressed"     // its address reached nobody
-	faultReversed   = "reversed"       // the money of its payment was given back meanwhile
-	outcomeAccepted = "accepted"       // by the provider; an outcome and no fault
-	faultInterrupt  = "interrupted"    // at shutdown; the result is unknown
-	faultBehind     = "behind"         // the read model does not have the payment yet
+	faultExpired    = "expired"                // worthless by now: not sent
+	faultNotAgain   = "not_sent_again"         // it may be sent only once, and it was or may have been
+	faultNoProvider = "no_provider"            // the installation has no provider of the channel
+	faultErased     = "erased"                 // its personal data is erased
+	faultDatabase   = "database"               // Postgres is away
+	faultLocked     = "locked"                 // this process lacks the master key
+	faultUnusable   = "unusable"               // the record, its kind or its text is not usable
+	faultLimited    = deliveries.ReasonLimited // its address has had as many messages as it may get
+	faultSuppressed = "suppressed"             // its address reached nobody
+	faultReversed   = "reversed"               // the money of its payment was given back meanwhile
+	outcomeAccepted = "accepted"               // by the provider; an outcome and no fault
+	faultInterrupt  = "interrupted"            // at shutdown; the result is unknown
+	faultBehind     = "behind"                 // the read model does not have the payment yet
 	behindPause     = 50 * time.Millisecond
 	behindTries     = 40               // with behindPause
 	retryDatabase   = 5 * time.Second  // until Postgres is back, for a message of a kind with Once
@@ -303,6 +303,12 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 			return call.Result{Fault: faultNotAgain}, 0
 		}
 	}
+	if !m.NotAfter.IsZero() && !p.cfg.Now().Before(m.NotAfter) { // Postgres was slow
+		if reporting { // there is no call
+			p.note(ctx, m, p.cfg.Reports.Refused(context.WithoutCancel(ctx), m.MessageID, false, now))
+		}
+		return call.Result{Fault: faultExpired}, 0
+	}
 	out := provider.Message{ID: m.MessageID, To: private.To, Subject: text.Subject, Text: text.Body, Attachments: files, At: m.OccurredAt, NotAfter: m.NotAfter}
 	if reporting {
 		out.ReportURL = p.cfg.ReportURL(carrier.Name(), m.MessageID)
@@ -485,9 +491,9 @@ func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) deliver
 	case !known || p.cfg.Codec.Decode(d.Body, &m) != nil:
 		return exhausted
 	case r.Fault == faultLimited && kind.Money:
-		// Kind.Retries are for failures. They do not bound the wait for the address's limits.
+		// Kind.Retries are for failures. The wait for the address's limits uses none of them up.
 		if next := now.Add(r.RetryAfter); next.Before(m.NotAfter) {
-			return delivery.Verdict{Outcome: deliveries.OutcomeFailed, NextAttemptAt: next}
+			return delivery.Verdict{Outcome: deliveries.OutcomeDeferred, NextAttemptAt: next}
 		}
 	case own(r.Fault):
 		delay := retryConfig
