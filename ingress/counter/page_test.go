@@ -13,8 +13,12 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/checkout/money"
 	"quittance/ingress/counter"
 	"quittance/internal/identity"
+	"quittance/internal/papers"
+	"quittance/internal/personal"
+	"quittance/test/registries"
 )
 
 // awayable counts the requests for sessions and can refuse them, as when Postgres does not
@@ -126,6 +130,35 @@ func TestClerkHasReceipt(t *testing.T) {
 	second.get("/counter/"+s.PaymentRef).post("/reverse", "reason", "wrong case").want(http.StatusOK, "Paiement restitué", "Reçu vérifiable")
 	if file(second, path) == first {
 		t.Error("the receipt does not say that the cash was given back")
+	}
+}
+
+// After an erasure on request the receipt of cash says that it is a duplicate, although nothing in
+// the session tells that there was contact data.
+func TestReceiptAfterErasure(t *testing.T) {
+	t.Parallel()
+	w := serve(t)
+	s := w.create(func(s *checkout.Session) {
+		s.TransactionID, s.NoticeRef = "019ab1c2-0000-7abc-8def-0123456789ab", "AV20260000012345"
+	})
+	b := w.signedIn(c01)
+	b.post("/look-up", "payment_ref", s.PaymentRef).post("/take").want(http.StatusOK, "Reçu vérifiable")
+	duplicate := func() bool {
+		t.Helper()
+		r, err := w.papers.Receipt(t.Context(), papers.Request{Session: w.Session(s.ID), Language: money.French})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(strings.Join(r.Notes, "\n"), "Duplicata")
+	}
+	if duplicate() {
+		t.Error("a receipt is a duplicate before an erasure")
+	}
+	if result, err := w.contacts.Erase(t.Context(), w, s.ID, personal.Request{Actor: registries.Actor, At: w.Now(), By: "session", Reason: "D-1"}); err != nil || result != personal.ResultErased {
+		t.Fatalf("%s, %v", result, err)
+	}
+	if !duplicate() {
+		t.Error("after the erasure the receipt is no duplicate")
 	}
 }
 

@@ -90,6 +90,8 @@ type world struct {
 	log      *bytes.Buffer
 
 	receipts *receipts.Store
+	contacts *personal.Store
+	papers   *papers.Maker
 	refs     *checkout.References
 	commands []checkout.Command
 	lost     int // number of answers to lose; their commands are carried out
@@ -298,10 +300,12 @@ func (w *world) start(keys *secret.Keys, change []func(*counter.Config)) string 
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.contacts = contacts
 	maker, err := papers.NewMaker(papers.Config{Registry: configuration{agencies}, Contacts: contacts, Dues: w.erp, Tokens: w.receipts, Base: "https://pay.example", Now: w.Now, Log: servers.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.papers = maker
 	cfg := counter.Config{
 		Commands: w, Sessions: w, Dues: w.erp, Registry: agencies, Identities: clerks, Tills: cash, Papers: maker, Reads: reads, Keys: keys, Unknown: &quota.Unknown{Postgres: w.pool, Now: w.Now, Most: counter.MaxUnknown}, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),

@@ -31,6 +31,8 @@ type Registry interface {
 // Contacts opens contact data: personal.Store.
 type Contacts interface {
 	Customer(ctx context.Context, sessionID string, sealed []byte) (checkout.Customer, error)
+	// Erased reports whether personal data of the session was erased on request.
+	Erased(ctx context.Context, sessionID string) (bool, error)
 }
 
 // Dues asks the agencies' ERPs what somebody owes: erp.Dues.
@@ -174,13 +176,16 @@ func (m *Maker) agency(id string) document.Agency {
 }
 
 // customer returns the session's contact data; the zero value if there is none. erased is true
-// if there was some, as far as anything tells.
+// if personal data was erased.
 func (m *Maker) customer(ctx context.Context, s checkout.Session) (c checkout.Customer, erased bool, err error) {
 	switch {
 	case s.Customer != nil:
 		return *s.Customer, false, nil
-	case len(s.CustomerSealed) == 0:
+	case len(s.CustomerSealed) == 0 && (contactErased(s) || !s.Ended()):
 		return checkout.Customer{}, contactErased(s), nil
+	case len(s.CustomerSealed) == 0: // there was none, or an erasure left no trace in the session
+		erased, err = m.cfg.Contacts.Erased(ctx, s.ID)
+		return checkout.Customer{}, erased, err
 	}
 	c, err = m.cfg.Contacts.Customer(ctx, s.ContactID(), s.CustomerSealed)
 	if errors.Is(err, personal.ErrErased) {

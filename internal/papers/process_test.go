@@ -34,7 +34,7 @@ func TestOtherProcess(t *testing.T) {
 		"Auckland": {"TZ=Pacific/Auckland", "LANG=ar_EG.UTF-8", "LC_ALL=tr_TR.UTF-8", "GOMAXPROCS=7", "GOGC=5", "HOME=" + t.TempDir(), "USER=other"},
 	} {
 		file := filepath.Join(t.TempDir(), "sums")
-		c := exec.CommandContext(t.Context(), program, "-test.run=^TestOtherProcess$") //nolint:gosec // this program
+		c := exec.CommandContext(t.Context(), program, "-test.run=^TestOtherProcess$")
 		c.Dir, c.Env = t.TempDir(), append(environment, sumsFile+"="+file)
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, out)

@@ -183,6 +183,19 @@ func (s *Store) Erase(ctx context.Context, processor Processor, sessionID string
 	return s.deleteKeys(ctx, []string{sessionID, a.Session.ContactID()}, q, nil, without) // the keys may not be adopted yet
 }
 
+// Erased reports whether Erase removed personal data of a session on request.
+func (s *Store) Erased(ctx context.Context, sessionID string) (erased bool, err error) {
+	err = s.cfg.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM audit WHERE subject = $1 AND action = $2 AND detail->>'result' = $3)`,
+		sessionID, actionErase, string(ResultErased)).Scan(&erased)
+	if err != nil {
+		return false, fmt.Errorf("reading whether personal data was erased: %w", err)
+	}
+	return erased, nil
+}
+
+// actionErase is the action of an erasure in the audit table.
+const actionErase = "personal.erase"
+
 // deleteKeys deletes the data keys of the ids, those made before a time if it is not nil, and records who
 // asked, for the first id. Without such a key the result is another one; if it is
 // ResultUnknown, nothing is recorded.
@@ -203,7 +216,7 @@ func (s *Store) deleteKeys(ctx context.Context, ids []string, q Request, before 
 		if q.Reason != "" {
 			detail["reason"] = q.Reason
 		}
-		return operation.Record(ctx, tx, q.Actor, q.At, operation.Entry{Action: "personal.erase", Subject: ids[0], Detail: detail})
+		return operation.Record(ctx, tx, q.Actor, q.At, operation.Entry{Action: actionErase, Subject: ids[0], Detail: detail})
 	})
 	if err != nil {
 		return "", err

@@ -21,17 +21,18 @@ func (g *gallery) receipts(t *testing.T) {
 	for _, lang := range []string{"fr", "en"} {
 		name := func(state string) string { return "receipts" + state + "-" + lang }
 		g.tours = append(g.tours, tour{
-			{name: name(""), path: "/q?lang=" + lang, widths: auditWidths},
-			{name: name(".scanned"), run: `location.hash = "x.y.z"`, until: "#verdict[data-verdict]", widths: pictureWidths},
+			{name: name(""), path: "/q?lang=" + lang, widths: auditWidths, pictured: true},
+			{name: name(".scanned"), run: `location.hash = "x.y.z"`, until: "#verdict[data-verdict]", widths: pictureWidths, pictured: true},
 		})
-		for state, token := range map[string]string{".authentic": tokens["paid"], ".reversed": tokens["before"], ".test": tokens["test"], ".false": "x", ".faulty": ""} {
+		for _, c := range [][2]string{{".authentic", tokens["paid"]}, {".reversed", tokens["before"]}, {".test", tokens["test"]}, {".largest", tokens["largest"]}, {".false", "x"}, {".faulty", ""}} {
+			state, token := c[0], c[1]
 			status := http.StatusOK
 			if token == "" {
 				status = http.StatusUnprocessableEntity
 			}
 			form := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/q", strings.NewReader(url.Values{"lang": {lang}, "receipt": {token}}.Encode()))
 			form.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			g.tours = append(g.tours, tour{{name: name(state), widths: pictureWidths, page: pageOf(answerTo(t, r, form, status))}})
+			g.tours = append(g.tours, tour{{name: name(state), widths: pictureWidths, pictured: true, page: pageOf(answerTo(t, r, form, status))}})
 		}
 	}
 }

@@ -160,6 +160,7 @@ var screensParts = []struct{ prefix, title, about string }{
 		"`none` no means of payment, `card` and `cash` an offer other than mobile money, `compact` the page in an integrator's frame, `print` the page on paper, `large` with text of twice its size, `other` the number of another operator, `dead-end` a session without a cancel_url, `forced` the page in the colours that the reader's system forces."},
 	{"counter", "The clerk's desk", "`ingress/counter`, where citizens pay in cash. The words after `counter` are the page and its variant."},
 	{"portal", "The citizen portal", "`ingress/citizen`, where people see what they owe and pay it. The words after `portal` are the page and its variant."},
+	{"receipts", "The page that checks receipts", "`ingress/verify` at `/q`, where anybody checks a receipt, also without network. The word after the dot is what it says."},
 	{"shop", "The demo shop", "`dev/shop`, an integrator's site with the checkout in its page."},
 	{"bank", "The simulated bank", "`dev/simulator`, to which developer mode sends citizens who pay by card."},
 }

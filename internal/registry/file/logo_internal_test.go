@@ -25,7 +25,7 @@ func pngOf(t *testing.T, width, height uint32, bits byte, zeros int, before ...[
 }
 
 func chunk(name string, data []byte) []byte {
-	out := append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), name+string(data)...) //nolint:gosec // short
+	out := append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), name+string(data)...)
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
 }
 
