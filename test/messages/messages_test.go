@@ -56,7 +56,7 @@ func TestMessages(t *testing.T) {
 	t.Parallel()
 	size := sizeFromEnvironment(t)
 	t.Logf("seed %d", size.seed)
-	chance := rand.New(rand.NewPCG(size.seed, 0)) //nolint:gosec // the moments of kills
+	chance := rand.New(rand.NewPCG(size.seed, 0))
 	begun := time.Now()
 	w := newWorld(t)
 	t.Logf("ready after %v", measure.Rounded(time.Since(begun)))
@@ -89,7 +89,7 @@ func publish(t *testing.T, report string) {
 	t.Helper()
 	t.Logf("\n%s", report)
 	if file := os.Getenv("QUITTANCE_MESSAGES_REPORT"); file != "" {
-		if err := os.WriteFile(file, []byte(report+"\n"), 0o644); err != nil { //nolint:gosec // a report
+		if err := os.WriteFile(file, []byte(report+"\n"), 0o644); err != nil {
 			t.Error(err)
 		}
 	}
