@@ -245,22 +245,22 @@ func (p *Policy) send(ctx context.Context, d *record.Delivery) call.Result {
 // attempt sends the message unless something forbids it.
 func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kind) (r call.Result, segments int) {
 	channel, now := provider.Channel(m.Channel), p.cfg.Now()
+	carrier := p.cfg.Providers[channel]
+	reporting := carrier != nil && reports(carrier)
 	if !m.NotAfter.IsZero() && !now.Before(m.NotAfter) {
+		if done, err := p.done(ctx, m, reporting); err == nil && done {
+			return call.Result{Status: 200}, 0
+		}
 		return call.Result{Fault: faultExpired}, 0
 	}
-	carrier := p.cfg.Providers[channel]
 	if carrier == nil {
 		return call.Result{Fault: faultNoProvider}, 0
 	}
-	reporting := reports(carrier)
-	if reporting {
-		// A worker may have ended between the call and its outcome.
-		switch done, err := p.cfg.Reports.Done(ctx, m.MessageID); {
-		case err != nil:
-			return call.Result{Fault: p.database(ctx, err)}, 0
-		case done:
-			return call.Result{Status: 200}, 0
-		}
+	switch done, err := p.done(ctx, m, reporting); {
+	case err != nil:
+		return call.Result{Fault: p.database(ctx, err)}, 0
+	case done:
+		return call.Result{Status: 200}, 0
 	}
 	private, err := p.cfg.Personal.Message(ctx, m.MessageID, m.Sealed)
 	if err != nil {
@@ -329,6 +329,15 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 		return call.Result{Fault: call.FaultInterrupted}, 0
 	}
 	return call.Result{Fault: string(e.Fault), Detail: e.Code, RetryAfter: e.RetryAfter}, 0
+}
+
+// done reports whether the provider has the message already: a worker may have ended between the
+// record of the acceptance and the outcome.
+func (p *Policy) done(ctx context.Context, m *record.Message, reporting bool) (bool, error) {
+	if !reporting {
+		return false, nil
+	}
+	return p.cfg.Reports.Done(ctx, m.MessageID)
 }
 
 // accepted records that the provider has accepted the message.

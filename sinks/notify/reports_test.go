@@ -200,6 +200,11 @@ func TestAcceptedIsNotSentAgain(t *testing.T) {
 			t.Errorf("attempt %d: %s", n+1, r.Reason())
 		}
 	}
+	// Its life is over when the next worker reads it: it was called expired, as if it had not been sent.
+	w.Advance(messages.Reversed.Life)
+	if r := w.config().Policy.Send(t.Context(), &d); r.Fault != "" || r.Status != 200 {
+		t.Errorf("after its life: %s", r.Reason())
+	}
 	if got := w.received(); len(got) != 1 {
 		t.Errorf("%d SMS arrived, want 1", len(got))
 	}
