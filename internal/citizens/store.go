@@ -43,7 +43,7 @@ var ErrBusy = errors.New("too many sign-ins are under way")
 
 // Store holds the accounts. It is safe for concurrent use.
 type Store struct {
-	cfg                               Config
+	cfg                                         Config
 	addresses, codes, linkCodes, seen, reminded func(string) [sha256.Size]byte
 
 	slots     *semaphore.Weighted // of sign-ins under way

@@ -175,7 +175,9 @@ func dayOf(t time.Time) day {
 func (d day) at(since time.Duration) time.Time { return d.midnight.Add(since) }
 
 // makes reports whether reminders may be made at a moment of the day.
-func (d day) makes(t time.Time) bool { return !t.Before(d.at(remindFrom)) && t.Before(d.at(remindMake)) }
+func (d day) makes(t time.Time) bool {
+	return !t.Before(d.at(remindFrom)) && t.Before(d.at(remindMake))
+}
 
 // next is the first moment of reminders after the day. Brazzaville has no summer time.
 func (d day) next() time.Time { return d.at(24*time.Hour + remindFrom) }

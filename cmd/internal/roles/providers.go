@@ -172,11 +172,10 @@ func (b *Base) remind() error {
 	if err != nil {
 		return err
 	}
-	reader, err := sessions.New(sessions.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
+	reader, err := b.sessionReader()
 	if err != nil {
 		return err
 	}
-	b.Run("read model", reader.Run)
 	agency := func(id string) (string, bool) {
 		a, ok := b.Registry.Agency(id)
 		portal, has := b.Registry.PortalOf(id)
