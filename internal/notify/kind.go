@@ -125,8 +125,8 @@ var DueReminder = Kind{
 	Name: "due_reminder", Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
 	Variables: []string{VariableCount, VariableAmount, VariableDate, VariableAgency}, InEmail: []string{VariableDues},
 	Samples: map[string]string{
-		VariableCount: "1", VariableAmount: "9 007 199 254 740 991 FCFA", VariableDate: "30/11/2026", VariableAgency: "Direction generale des impots",
-		VariableDues: "- Contribution de la patente : 9 007 199 254 740 991 FCFA, à payer au plus tard le 30/11/2026\n  Direction generale des impots et des domaines, référence ***1001",
+		VariableCount: "1", VariableAmount: "9 007 199 254 740 991 FCFA", VariableDate: "30 September 2026", VariableAgency: "Direction generale des impots...",
+		VariableDues: "- Contribution de la patente : 9 007 199 254 740 991 FCFA, à payer au plus tard le 30 September 2026\n  Direction generale des impots..., référence ***1001",
 	},
 	OneSegment: true, Life: 4 * time.Hour, Retries: []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 2 * time.Hour},
 }

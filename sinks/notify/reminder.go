@@ -55,7 +55,7 @@ const (
 const (
 	listedDues  = 20 // in an e-mail
 	listedText  = 80 // characters of a label or an agency
-	agencyInSMS = 30 // characters of an agency
+	agencyInSMS = 32 // characters of an agency
 )
 
 // RemindersConfig configures Reminders. Fields without a default are required.
@@ -99,7 +99,7 @@ type Reminders struct {
 	waits  prometheus.Gauge
 
 	mu sync.Mutex
-	// rests are the ERPs that did not answer, by agency, until when by the machine's clock.
+	// rests are the ERPs that did not answer, by agency, and until when they are not asked.
 	rests map[string]time.Time
 }
 
@@ -377,7 +377,7 @@ func (r *Reminders) resting(agencyID string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	until, is := r.rests[agencyID]
-	if is && !time.Now().Before(until) {
+	if is && !r.cfg.Now().Before(until) {
 		delete(r.rests, agencyID)
 		is = false
 	}
@@ -387,7 +387,7 @@ func (r *Reminders) resting(agencyID string) bool {
 func (r *Reminders) rest(agencyID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rests[agencyID] = time.Now().Add(erpRests)
+	r.rests[agencyID] = r.cfg.Now().Add(erpRests)
 }
 
 // message returns the message of dues to an account. They are sorted by their dates.
