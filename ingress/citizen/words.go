@@ -182,9 +182,9 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	PasskeyNotAdded: "La clé d’accès n’a pas été ajoutée. Vous pouvez réessayer.", PasskeyKnown: "Cet appareil a déjà une clé d’accès de votre compte.",
 	PasskeysFull: "Un compte a au plus dix clés d’accès, et dix ajouts par jour. Retirez-en une, ou réessayez demain.",
 	Reminders:    "Rappels", RemindersTitle: "Rappels avant la date limite",
-	RemindersText:  "Vous pouvez recevoir un message sept jours avant la date limite d’un paiement, puis la veille, entre 8 heures et 20 heures. Avant chaque message, l’administration est interrogée : ce qui est payé, ou en cours de paiement, n’est pas rappelé.",
-	RemindersShown: "Le message indique la date limite et le montant, ou le nombre de paiements. Il ne contient ni votre nom ni votre référence complète. Un rappel est une aide : sans message, la date limite reste la même.",
-	RemindersLabel: "Comment voulez-vous être prévenu ?", NoReminders: "Aucun rappel", BySMS: "Par SMS au %s", ByEmail: "Par courrier électronique à %s",
+	RemindersText:  "Vous pouvez recevoir un message sept jours avant la date limite d’un paiement, puis la veille, entre 8\u00a0heures et 20\u00a0heures. Avant chaque message, le montant est demandé à l’administration. Vous ne recevez pas de rappel pour ce qui est payé ou en cours de paiement.",
+	RemindersShown: "Le message indique la date limite et le montant, ou le nombre de paiements. Il ne contient ni votre nom ni votre référence complète. Un rappel est une aide\u00a0: sans message, la date limite reste la même.",
+	RemindersLabel: "Recevoir des rappels", NoReminders: "Aucun rappel", BySMS: "Par SMS au %s", ByEmail: "Par courrier électronique à %s",
 	SaveReminders: "Enregistrer", RemindersMissing: "Choisissez l’une des réponses proposées.",
 	RemindersEnd: "Vous pouvez changer d’avis à tout moment sur cette page. Les rappels prennent fin aussi lorsque vous retirez la référence, lorsque votre compte est effacé, et lorsque vous n’avez plus entré de code reçu à cette adresse depuis 90 jours.",
 }
@@ -271,7 +271,7 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	Reminders:    "Reminders", RemindersTitle: "Reminders before the due date",
 	RemindersText:  "You can get a message seven days before the due date of a payment, and again the day before, between 8 a.m. and 8 p.m. The agency is asked before each message: you are not reminded of what is paid or being paid.",
 	RemindersShown: "The message has the due date and the amount, or the number of payments. It has neither your name nor your whole reference. A reminder is a help: without a message the due date stays the same.",
-	RemindersLabel: "How do you want to be reminded?", NoReminders: "No reminders", BySMS: "By SMS to %s", ByEmail: "By e-mail to %s",
+	RemindersLabel: "Get reminders", NoReminders: "No reminders", BySMS: "By SMS to %s", ByEmail: "By e-mail to %s",
 	SaveReminders: "Save", RemindersMissing: "Choose one of the answers.",
 	RemindersEnd: "You can change your choice on this page at any time. Reminders also end when you remove the reference, when your account is erased, and when you have not entered a code that was sent to this address for 90 days.",
 }

@@ -72,15 +72,20 @@ func (s *Store) ChooseReminders(ctx context.Context, citizenID string, kind cont
 				return err
 			}
 		} else {
-			tag, err := tx.Exec(ctx, `
-				INSERT INTO citizen_reminders (citizen_id, address_id, chosen_at, next_at) SELECT $1, id, $4, $4 FROM (`+reminderAddresses+`) a WHERE kind = $3
-				ON CONFLICT (citizen_id) DO UPDATE SET address_id = excluded.address_id, chosen_at = excluded.chosen_at, next_at = excluded.next_at`,
-				citizenID, now.Add(-proveAgainAfter), string(kind), now)
+			var address uuid.UUID
+			err := tx.QueryRow(ctx, `SELECT id FROM (`+reminderAddresses+`) a WHERE kind = $3`, citizenID, now.Add(-proveAgainAfter), string(kind)).Scan(&address)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return ErrNoAddress
+			}
 			if err != nil {
 				return err
 			}
-			if tag.RowsAffected() == 0 {
-				return ErrNoAddress
+			tag, err := tx.Exec(ctx, `
+				INSERT INTO citizen_reminders AS r (citizen_id, address_id, chosen_at, next_at) VALUES ($1, $2, $3, $3)
+				ON CONFLICT (citizen_id) DO UPDATE SET address_id = excluded.address_id, chosen_at = excluded.chosen_at, next_at = excluded.next_at WHERE r.address_id <> excluded.address_id`,
+				citizenID, address, now)
+			if err != nil || tag.RowsAffected() == 0 { // it is chosen already
+				return err
 			}
 		}
 		// A message that may be on its way to the address of before is not made again for another.
@@ -120,7 +125,8 @@ type Reminded struct {
 
 // Remind takes the accounts with reminders that are to be looked at, those that wait longest
 // first, at most the given number, with a lease. The caller ends each lease with Rest; after
-// its end another call takes the account again. live is the mode of the links.
+// its end another call takes the account again. live is the mode of the links. With an error about
+// accounts whose addresses do not open, it returns the others.
 func (s *Store) Remind(ctx context.Context, live bool, most int, lease time.Duration) ([]Reminded, error) {
 	now := s.cfg.Now().UTC()
 	rows, _ := s.cfg.Pool.Query(ctx, `
@@ -133,11 +139,15 @@ func (s *Store) Remind(ctx context.Context, live bool, most int, lease time.Dura
 	var r Reminded
 	var kind, locale string
 	var sealed []byte
+	var closed []error
 	_, err := pgx.ForEachRow(rows, []any{&r.CitizenID, &locale, &r.address, &kind, &sealed, &r.Until}, func() (err error) {
 		r.Locale = money.Language(locale)
-		r.Address, err = s.openAddress(contact.Kind(kind), r.address, sealed)
+		if r.Address, err = s.openAddress(contact.Kind(kind), r.address, sealed); err != nil {
+			closed = append(closed, err)
+			return nil
+		}
 		out = append(out, r)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, failed("taking reminders", err)
@@ -152,7 +162,7 @@ func (s *Store) Remind(ctx context.Context, live bool, most int, lease time.Dura
 			return nil, failed("reading the links of a citizen", err)
 		}
 	}
-	return out, nil
+	return out, failed("taking reminders", errors.Join(closed...))
 }
 
 // Rest ends the lease of an account, which is looked at again at next. It changes nothing when

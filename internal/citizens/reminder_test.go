@@ -93,6 +93,10 @@ func TestRemindersAreChosen(t *testing.T) {
 	}
 	o.choose(c, contact.Phone)
 	r := o.one()
+	o.choose(c, contact.Phone)
+	if len(o.remind()) != 0 {
+		t.Error("the same choice makes the account be looked at again")
+	}
 	if r.CitizenID != c.ID || r.Address != phone(t, 1) || r.Locale != "fr" || len(r.Links) != 1 || r.Links[0].ID != link.ID || r.Links[0].Subject != taxes {
 		t.Errorf("%+v", r)
 	}

@@ -220,15 +220,12 @@ func (r *Reminders) round(ctx context.Context) (looked int, err error) {
 	}
 	r.waits.Set(min(wait, now.Sub(today.at(remindFrom))).Seconds())
 	accounts, err := r.cfg.Accounts.Remind(ctx, r.cfg.Live, remindAtOnce, remindLease)
-	if err != nil {
-		return 0, err
-	}
 	var wg sync.WaitGroup
 	for _, account := range accounts {
 		wg.Go(func() { r.look(ctx, account, today) })
 	}
 	wg.Wait()
-	return len(accounts), nil
+	return len(accounts), err
 }
 
 // look looks at an account, and says when it is looked at again.
