@@ -151,6 +151,30 @@ func (s Session) DueState(due Item) DueState {
 	return DuePayable
 }
 
+// DueStateOf returns what sessions of an agency make of a due, of which an ERP's list that was asked
+// for at pulled states an outstanding amount. It is for display: the processor decides by the claim.
+func DueStateOf(sessions []Session, erpDueRef string, pulled time.Time, outstanding int64) DueState {
+	state := DuePayable
+	for _, s := range sessions {
+		for _, due := range s.Dues() {
+			if due.ERPDueRef != erpDueRef {
+				continue
+			}
+			switch s.DueState(due) {
+			case DueRecording:
+				return DueRecording
+			case DueInPayment:
+				state = DueInPayment
+			case DuePayable:
+			}
+		}
+	}
+	if !AcceptedPayments(sessions, erpDueRef, pulled).Shown(pulled, outstanding) {
+		return DueRecording
+	}
+	return state
+}
+
 // holdsClaims reports whether the case is about money that may become a payment of the
 // session's dues. A surplus is no such money.
 func (c Case) holdsClaims() bool {

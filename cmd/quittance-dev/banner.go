@@ -184,7 +184,7 @@ func (u *installation) banner(ctx context.Context, base *roles.Base, out io.Writ
 // portal prints how to sign in to the citizen portal, and the link codes of the subjects that the
 // simulated ERPs have.
 func (u *installation) portal(ctx context.Context, base *roles.Base, line func(string, ...any)) error {
-	subjects := []string{"TP-1001", "TP-1002", "TP-1003", "TP-1004", "TP-1005"}
+	subjects := []string{"TP-1001", "TP-1002", "TP-1003", "TP-1004", "TP-1005", "TP-1006"}
 	for _, agency := range base.Registry.Agencies() {
 		if portal, ok := base.Registry.PortalOf(agency.ID); !ok || !portal.Active {
 			continue

@@ -93,6 +93,11 @@ func standardDues(now time.Time) map[string][]json.RawMessage {
 		"TP-1005": {
 			standardDue("TP-1005-A", "Visa, délivrance à l’étranger", 10_000, 10_000, nil, map[string]any{"currency": "EUR"}),
 		},
+		// What citizens are reminded of: a week and a day before the due date.
+		"TP-1006": {
+			standardDue("TP-1006-A", "Contribution de la patente, deuxième acompte", 35_000, 35_000, "4711", map[string]any{"due_date": day(7)}),
+			standardDue("TP-1006-B", "Taxe sur les locaux loués, novembre", 12_500, 12_500, "4712", map[string]any{"due_date": day(1)}),
+		},
 	}
 }
 

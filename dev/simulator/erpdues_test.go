@@ -43,6 +43,7 @@ func TestStandardSubjects(t *testing.T) {
 			"TP-1003": "",
 			"TP-1004": "TP-1004-A 4000 XAF 4711; TP-1004-C 6000 XAF 4712 from 1000; refused TP-1004-B minimum_amount_minor;",
 			"TP-1005": "TP-1005-A 10000 EUR ;",
+			"TP-1006": "TP-1006-A 35000 XAF 4711; TP-1006-B 12500 XAF 4712;",
 			"TP-9999": "",
 		} {
 			dues, refused, err := w.dues(subject)

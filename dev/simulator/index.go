@@ -59,7 +59,8 @@ AN AGENCY'S ERP                                /erp/{agency}
   POST /erp/{agency}/payment-confirmations
 
   Dues from the start: TP-1001 (whole, partial, overdue), TP-1002 (mapped and
-  unmapped lines), TP-1003 (none), TP-1004 (a broken one), TP-1005 (EUR).
+  unmapped lines), TP-1003 (none), TP-1004 (a broken one), TP-1005 (EUR),
+  TP-1006 (due in a week and tomorrow, for reminders).
   Confirmations are taken off their balances.
 
   curl '{base}/control/erp/impots'

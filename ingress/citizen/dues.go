@@ -221,7 +221,7 @@ func (s *Service) listOf(ctx context.Context, who Visitor, answers []answered) (
 		for _, d := range a.Dues {
 			due := Due{Link: a.link, Due: d, Overdue: d.Overdue(now)}
 			of := claimed[a.link.Agency.ID][d.Ref]
-			due.settle(of, checkout.AcceptedPayments(sessionsOf(of), d.Ref, a.from()), who.ID, a.from())
+			due.settle(of, who.ID, a.from())
 			list.Dues = append(list.Dues, due)
 		}
 		for _, r := range a.Refused {
@@ -269,33 +269,22 @@ func sessionsOf(claims []claim) []checkout.Session {
 	return out
 }
 
-// settle sets what the sessions that claim the due, or have paid it, make of it. accepted are
-// its payments that the ERP has accepted. It is for display: the processor decides about a
-// checkout.
-func (d *Due) settle(claims []claim, accepted checkout.Claim, citizenID string, pulledAt time.Time) {
-	d.State, d.Replaceable = Payable, true
+// settle sets what the sessions that claim the due, or have paid it, make of it.
+func (d *Due) settle(claims []claim, citizenID string, pulledAt time.Time) {
 	if d.Paid() {
-		d.State, d.Replaceable = Paid, false
+		d.State = Paid
 		return
 	}
+	d.State = PaymentState(checkout.DueStateOf(sessionsOf(claims), d.Ref, pulledAt, d.Outstanding))
+	d.Replaceable = d.State == InPayment
 	for _, c := range claims {
-		switch state := c.session.DueState(c.item); {
-		case state == checkout.DueRecording:
-			d.State, d.Replaceable = Recording, false
-		case state != checkout.DueInPayment:
-		default:
-			if d.State == Payable {
-				d.State = InPayment
-			}
-			open := c.session.Portal() && c.session.Status == checkout.StatusOpen
-			d.Replaceable = d.Replaceable && open && c.session.Collection == nil
-			if open && c.session.CitizenID == citizenID {
-				d.Own = &c.session
-			}
+		if c.session.DueState(c.item) != checkout.DueInPayment {
+			continue
+		}
+		open := c.session.Portal() && c.session.Status == checkout.StatusOpen
+		d.Replaceable = d.Replaceable && open && c.session.Collection == nil
+		if open && c.session.CitizenID == citizenID {
+			d.Own = &c.session
 		}
 	}
-	if !accepted.Shown(pulledAt, d.Outstanding) {
-		d.State = Recording
-	}
-	d.Replaceable = d.Replaceable && d.State == InPayment
 }

@@ -34,9 +34,11 @@ const (
 	fieldAmount  = "amount-" // and the position of the due
 	fieldKey     = "key"
 	fieldReplace = "replace"
+	// fieldReminders is how a citizen wants reminders.
+	fieldReminders = "reminders"
 	// fieldKeep has what a person typed whose session ended meanwhile, or fieldBack.
 	fieldKeep = "keep"
-	// fieldBack is the page to which somebody comes back who has signed in: security.
+	// fieldBack is the page to which somebody comes back who has signed in: security or reminders.
 	fieldBack = "back"
 	// fieldPerson is whose form it is: what one person typed is not shown to the next one who
 	// signs in in the browser.
@@ -79,6 +81,7 @@ func (p *Portal) Routes(r chi.Router) {
 		r.Get("/", p.signedIn(visit.showDues))
 		r.Get("/references", p.signedIn(func(v visit) { v.showReferences(http.StatusOK, nil) }))
 		r.Get("/payments", p.signedIn(visit.showPayments))
+		r.Get("/reminders", p.signedIn(func(v visit) { v.showReminders(http.StatusOK, "") }))
 		r.Get("/security", p.signedIn(visit.showSecurity))
 		r.Get("/security/again", p.signedIn(func(v visit) { v.signInAgain(http.StatusOK) }))
 	}, func(r chi.Router) {
@@ -90,6 +93,7 @@ func (p *Portal) Routes(r chi.Router) {
 		r.Post("/references/{id}/remove", p.signedIn(visit.removeReference))
 		r.Post("/references/{id}/renew", p.signedIn(visit.askRenewal))
 		r.Post("/resume", p.signedIn(visit.resume))
+		r.Post("/reminders", p.signedIn(visit.chooseReminders))
 		r.Post("/security/later", p.open(visit.noPasskeyNow))
 		r.Post("/security/sign-out", p.signedIn(visit.signOutEverywhere))
 		r.Post("/security/passkeys/{id}/remove", p.signedIn(visit.removePasskey))
@@ -164,8 +168,11 @@ func (p *Portal) signedIn(do func(visit)) http.HandlerFunc {
 // kept returns what a form had that may be shown again when its person signs in next in this
 // browser: no codes.
 func kept(path string, form url.Values) string {
-	if strings.HasPrefix(path, PortalPrefix+"/security") {
+	switch {
+	case strings.HasPrefix(path, PortalPrefix+"/security"):
 		return backToSecurity
+	case path == PortalPrefix+"/reminders":
+		return backToReminders
 	}
 	if form.Get(fieldPerson) == "" {
 		return ""
@@ -196,12 +203,14 @@ func (v visit) person() string {
 type view struct {
 	web.View
 	W *words
-	// Here is the page's place in the navigation: dues, references, payments or security.
+	// Here is the page's place in the navigation: dues, references, payments, reminders or security.
 	Here string
 	// Passkey is what the page's script needs; nil on a page without one.
 	Passkey *passkeyView
 	// Security is what the page of passkeys shows.
 	Security *securityView
+	// Reminders is what the page of reminders shows.
+	Reminders *remindersView
 	// Address is what a person signs in with, Keep what their form had before.
 	Address, Keep string
 	// Person is whose forms the page has.
@@ -361,8 +370,12 @@ func (v visit) afterSignIn(session secret.Text, first bool) {
 		v.unavailable("reading a citizen's session", err)
 		return
 	}
-	if keep.Encode() == backToSecurity {
+	switch keep.Encode() {
+	case backToSecurity:
 		v.See("security")
+		return
+	case backToReminders:
+		v.See("reminders")
 		return
 	}
 	if keep.Get(fieldPerson) != v.person() {

@@ -23,6 +23,9 @@ const (
 	donePasskeyAdded   = "passkey-added"
 	donePasskeyRemoved = "passkey-removed"
 	doneEverywhere     = "signed-out-everywhere"
+
+	doneReminders      = "reminders"
+	doneRemindersEnded = "reminders-ended"
 )
 
 // linkView is a reference that the account sees.

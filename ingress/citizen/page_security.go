@@ -9,8 +9,11 @@ import (
 	"quittance/checkout/page"
 )
 
-// backToSecurity is the fieldKeep of somebody who comes back to the page of passkeys.
-const backToSecurity = fieldBack + "=security"
+// The fieldKeep of somebody who comes back to the page of passkeys, or of reminders.
+const (
+	backToSecurity  = fieldBack + "=security"
+	backToReminders = fieldBack + "=reminders"
+)
 
 // passkeyView is what a page's script for passkeys needs.
 type passkeyView struct {

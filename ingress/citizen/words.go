@@ -81,6 +81,12 @@ type words struct {
 	PasskeyUnused, PasskeyUnknown string // faults of the script
 	PasskeyNotAdded, PasskeyKnown string
 	PasskeysFull                  string
+	Reminders, RemindersTitle     string
+	RemindersText, RemindersShown string
+	RemindersLabel, NoReminders   string
+	BySMS, ByEmail                string // address
+	SaveReminders, RemindersEnd   string
+	RemindersMissing              string
 }
 
 // Say puts texts into one of the words.
@@ -111,6 +117,8 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 		donePasskeyAdded:   "La clé d’accès est ajoutée. Un message vous le confirme.",
 		donePasskeyRemoved: "La clé d’accès est retirée, et vos sessions sur d’autres appareils sont terminées. Un message vous le confirme.",
 		doneEverywhere:     "Vous êtes déconnecté partout.",
+		doneReminders:      "Votre choix est enregistré. Vous recevrez des rappels.",
+		doneRemindersEnded: "Votre choix est enregistré. Vous ne recevrez plus de rappels.",
 	},
 	SignInTitle: "Voir et payer ce que vous devez", SignInText: "Entrez votre numéro ou votre adresse\u00a0: vous recevrez un code. Il n’y a pas de mot de passe.",
 	AddressLabel: "Numéro de téléphone ou adresse électronique", AddressHint: "Un mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse électronique.",
@@ -173,6 +181,12 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	PasskeyUnused: "La clé d’accès n’a pas été utilisée. Réessayez, ou demandez un code.", PasskeyUnknown: "Cette clé d’accès n’ouvre aucun compte\u00a0: elle a peut-être été retirée. Demandez un code.",
 	PasskeyNotAdded: "La clé d’accès n’a pas été ajoutée. Vous pouvez réessayer.", PasskeyKnown: "Cet appareil a déjà une clé d’accès de votre compte.",
 	PasskeysFull: "Un compte a au plus dix clés d’accès, et dix ajouts par jour. Retirez-en une, ou réessayez demain.",
+	Reminders:    "Rappels", RemindersTitle: "Rappels avant la date limite",
+	RemindersText:  "Vous pouvez recevoir un message sept jours avant la date limite d’un paiement, puis la veille, entre 8\u00a0heures et 20\u00a0heures. Avant chaque message, le montant est demandé à l’administration. Vous ne recevez pas de rappel pour ce qui est payé ou en cours de paiement.",
+	RemindersShown: "Le message indique la date limite et le montant, ou le nombre de paiements. Il ne contient ni votre nom ni votre référence complète. Un rappel est une aide\u00a0: sans message, la date limite reste la même.",
+	RemindersLabel: "Recevoir des rappels", NoReminders: "Aucun rappel", BySMS: "Par SMS au %s", ByEmail: "Par courrier électronique à %s",
+	SaveReminders: "Enregistrer", RemindersMissing: "Choisissez l’une des réponses proposées.",
+	RemindersEnd: "Vous pouvez changer d’avis à tout moment sur cette page. Les rappels prennent fin aussi lorsque vous retirez la référence, lorsque votre compte est effacé, et lorsque vous n’avez plus entré de code reçu à cette adresse depuis 90 jours.",
 }
 
 var english = words{ //nolint:gosec // texts about passkeys, no credentials
@@ -190,6 +204,8 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 		donePasskeyAdded:   "The passkey is added. A message confirms it.",
 		donePasskeyRemoved: "The passkey is removed, and your sessions on other devices have ended. A message confirms it.",
 		doneEverywhere:     "You are signed out everywhere.",
+		doneReminders:      "Your choice is saved. You will get reminders.",
+		doneRemindersEnded: "Your choice is saved. You will get no more reminders.",
 	},
 	SignInTitle: "See and pay what you owe", SignInText: "Enter your number or address: you will get a code. There is no password.",
 	AddressLabel: "Phone number or e-mail address", AddressHint: "A mobile number of Congo, for example 06\u00a0612\u00a034\u00a056, or an e-mail address.",
@@ -252,6 +268,12 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	PasskeyUnused: "The passkey was not used. Try again, or ask for a code.", PasskeyUnknown: "This passkey opens no account: it may have been removed. Ask for a code.",
 	PasskeyNotAdded: "The passkey was not added. You can try again.", PasskeyKnown: "This device already has a passkey of your account.",
 	PasskeysFull: "An account has at most ten passkeys, and adds at most ten a day. Remove one, or try again tomorrow.",
+	Reminders:    "Reminders", RemindersTitle: "Reminders before the due date",
+	RemindersText:  "You can get a message seven days before the due date of a payment, and again the day before, between 8 a.m. and 8 p.m. The agency is asked before each message: you are not reminded of what is paid or being paid.",
+	RemindersShown: "The message has the due date and the amount, or the number of payments. It has neither your name nor your whole reference. A reminder is a help: without a message the due date stays the same.",
+	RemindersLabel: "Get reminders", NoReminders: "No reminders", BySMS: "By SMS to %s", ByEmail: "By e-mail to %s",
+	SaveReminders: "Save", RemindersMissing: "Choose one of the answers.",
+	RemindersEnd: "You can change your choice on this page at any time. Reminders also end when you remove the reference, when your account is erased, and when you have not entered a code that was sent to this address for 90 days.",
 }
 
 var texts = language.Table[*words]{money.French: &french, money.English: &english}

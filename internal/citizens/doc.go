@@ -10,6 +10,7 @@
 //	Import ─────────┘                an agency has verified a contact; it links at sign-in
 //	Renew, Revoke                    an agency ends the code and the links of a subject
 //	Holders, CoHolders, AskRenewal   who else is linked; a holder asks for a new code
+//	ChooseReminders ─► Remind ─► Write, Wrote, Rest   reminders of dues, made by sinks/notify
 //	Tell                             holders are told of a new link, by internal/notify
 //
 // One way leads in and up: whether an address has an account changes nothing before its code

@@ -111,6 +111,9 @@ func link(ctx context.Context, tx pgx.Tx, citizenID string, subject Subject, pro
 	if err == nil && made {
 		err = noticeNewLink(ctx, tx, citizenID, subject, now)
 	}
+	if err == nil && made {
+		err = remindSoon(ctx, tx, citizenID, now)
+	}
 	return l, made, err
 }
 

@@ -43,8 +43,8 @@ var ErrBusy = errors.New("too many sign-ins are under way")
 
 // Store holds the accounts. It is safe for concurrent use.
 type Store struct {
-	cfg                               Config
-	addresses, codes, linkCodes, seen func(string) [sha256.Size]byte
+	cfg                                         Config
+	addresses, codes, linkCodes, seen, reminded func(string) [sha256.Size]byte
 
 	slots     *semaphore.Weighted // of sign-ins under way
 	reference reference
@@ -60,7 +60,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	return &Store{
 		cfg: cfg, addresses: cfg.Reference.MAC("citizen address"), codes: cfg.Reference.MAC("citizen sign-in code"), linkCodes: cfg.Reference.MAC("citizen link code"),
-		seen: cfg.Reference.MAC("citizen seen dues"), slots: semaphore.NewWeighted(int64(max(2, cfg.Pool.Config().MaxConns/signInShare))),
+		seen: cfg.Reference.MAC("citizen seen dues"), reminded: cfg.Reference.MAC("citizen reminders"), slots: semaphore.NewWeighted(int64(max(2, cfg.Pool.Config().MaxConns/signInShare))),
 	}, nil
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // Sweep deletes what no limit and no session needs any more, links that nobody has used for
-// 24 months, and verified contacts of that age that were not revoked. It needs no keys.
+// 24 months, and verified contacts of that age that were not revoked. It ends the reminders of
+// accounts whose address was not proven for 90 days. It needs no keys.
 func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	now = now.UTC()
 	batch := &pgx.Batch{}
@@ -23,6 +24,8 @@ func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	batch.Queue(`DELETE FROM subject_contacts WHERE imported_at < $1 AND revoked_at IS NULL`, now.AddDate(0, -contactMonths, 0))
 	batch.Queue(`DELETE FROM passkey_challenges WHERE at <= $1`, now.Add(-ChallengeLifetime))
 	batch.Queue(`DELETE FROM citizen_notices WHERE at < $1`, now.Add(-noticeLife))
+	batch.Queue(endReminders, now.Add(-proveAgainAfter))
+	batch.Queue(`DELETE FROM citizen_reminded WHERE at < $1`, now.AddDate(0, -remindedMonths, 0))
 	return failed("deleting what citizens do not need any more", pool.SendBatch(ctx, batch).Close())
 }
 

@@ -22,6 +22,9 @@ type Kind struct {
 	// each, with which the texts are checked.
 	Variables []string
 	Samples   map[string]string
+	// InEmail are further variables, which only e-mails have. Their samples are in Samples.
+	// A value may have several lines, and up to 8000 bytes.
+	InEmail []string
 	// OneSegment promises that its SMS fits into one segment.
 	OneSegment bool
 	// Life is the time from the message's own after which it is worthless: it is never sent
@@ -113,6 +116,21 @@ var (
 	Refunded = aboutMoney("payment_refunded")
 )
 
+// DueReminder is the kind of reminders before the due date of dues (documents.md,
+// "Notifications"), which citizens choose in the portal. Its variables are the number of dues,
+// "count"; their sum, "amount"; the first due date, "date"; and the short name of the agency,
+// "agency". An e-mail has the list of "dues". A reminder is worth nothing after some hours,
+// because the dues may be paid meanwhile, and never outside the day: see Message.NotAfter.
+var DueReminder = Kind{
+	Name: "due_reminder", Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
+	Variables: []string{VariableCount, VariableAmount, VariableDate, VariableAgency}, InEmail: []string{VariableDues},
+	Samples: map[string]string{
+		VariableCount: "1", VariableAmount: "9 007 199 254 740 991 FCFA", VariableDate: "30 September 2026", VariableAgency: "Direction generale des impots...",
+		VariableDues: "- Contribution de la patente : 9 007 199 254 740 991 FCFA, à payer au plus tard le 30 September 2026\n  Direction generale des impots..., référence ***1001",
+	},
+	OneSegment: true, Life: 4 * time.Hour, Retries: []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 2 * time.Hour},
+}
+
 // The variables of the kinds. An amount has its currency; a date is that of Brazzaville.
 const (
 	VariableCode      = "code"
@@ -122,11 +140,13 @@ const (
 	VariableDate      = "date"
 	VariableReference = "reference"
 	VariableSession   = "session"
+	VariableCount     = "count"
+	VariableDues      = "dues"
 )
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
 func Kinds() []Kind {
-	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, Refunded}
+	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, Refunded, DueReminder}
 }
 
 // KindOf finds a kind by its name.
@@ -137,6 +157,14 @@ func KindOf(name string) (Kind, bool) {
 		return Kind{}, false
 	}
 	return kinds[i], true
+}
+
+// variables returns the variables that a message of a channel must give.
+func (k Kind) variables(channel provider.Channel) []string {
+	if channel == provider.ChannelEmail {
+		return slices.Concat(k.Variables, k.InEmail)
+	}
+	return k.Variables
 }
 
 // Template returns the name and version of the kind's texts.

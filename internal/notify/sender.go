@@ -41,10 +41,16 @@ type Message struct {
 	Live                bool
 	// At is the time of the cause, UTC. The message's life begins then.
 	At time.Time
+	// NotAfter ends the message's life before that of its kind; zero: it does not.
+	NotAfter time.Time
 }
 
-// maxVariable is the greatest length of a variable, in bytes.
-const maxVariable = 800
+// maxVariable is the greatest length of a variable, in bytes, and maxInEmail that of one of
+// Kind.InEmail.
+const (
+	maxVariable = 800
+	maxInEmail  = 8000
+)
 
 // MessageID returns the id of a message: that of its kind, its channel, and what it is about,
 // for example the id of a sign-in. The same arguments always give the same id.
@@ -119,6 +125,9 @@ func (s *Sender) Send(ctx context.Context, m Message) error {
 	if m.Kind.Life > 0 {
 		r.NotAfter = m.At.Add(m.Kind.Life)
 	}
+	if !m.NotAfter.IsZero() && (r.NotAfter.IsZero() || m.NotAfter.Before(r.NotAfter)) {
+		r.NotAfter = m.NotAfter
+	}
 	value, err := s.cfg.Codec.Encode(r)
 	if err != nil {
 		return fmt.Errorf("sending a message: %w", err)
@@ -160,20 +169,24 @@ func (m *Message) check() (address, error) {
 	if m.At.IsZero() {
 		return address{}, &FieldError{"At", "is required: the time of the cause"}
 	}
-	for _, name := range m.Kind.Variables {
-		value := m.Variables[name]
+	variables := m.Kind.variables(m.Channel)
+	for _, name := range variables {
+		value, most := m.Variables[name], maxVariable
+		if slices.Contains(m.Kind.InEmail, name) {
+			most = maxInEmail
+		}
 		switch {
 		case strings.TrimSpace(value) == "":
 			return address{}, &FieldError{"Variables." + name, "is required for " + m.Kind.Name}
-		case len(value) > maxVariable:
-			return address{}, &FieldError{"Variables." + name, fmt.Sprintf("must be at most %d bytes", maxVariable)}
+		case len(value) > most:
+			return address{}, &FieldError{"Variables." + name, fmt.Sprintf("must be at most %d bytes", most)}
 		case link.MatchString(value):
 			return address{}, &FieldError{"Variables." + name, "must have no link: messages lead to the service's own address only"}
 		}
 	}
 	for name := range m.Variables {
-		if !slices.Contains(m.Kind.Variables, name) {
-			return address{}, &FieldError{"Variables." + name, "is no variable of " + m.Kind.Name}
+		if !slices.Contains(variables, name) {
+			return address{}, &FieldError{"Variables." + name, "is no variable of " + m.Kind.Name + " by " + string(m.Channel)}
 		}
 	}
 	return readAddress(m.Channel, m.To)

@@ -63,6 +63,7 @@ func TestSenderRefuses(t *testing.T) {
 		{"Variables.code", func(m *notify.Message) { m.Variables = map[string]string{"code": "https://evil.example"} }},
 		{"Variables.code", func(m *notify.Message) { m.Variables = map[string]string{"code": strings.Repeat("1", 1000)} }},
 		{"Variables.name", func(m *notify.Message) { m.Variables["name"] = "x" }},
+		{"Variables.dues", func(m *notify.Message) { m.Kind, m.Variables = notify.DueReminder, notify.DueReminder.Samples }}, // of e-mails only
 		{"To", func(m *notify.Message) { m.To = "" }},
 		{"To", func(m *notify.Message) { m.To = "+33 6 12 34 56 78" }},
 		{"To", func(m *notify.Message) { m.To = "22 281 00 00" }},

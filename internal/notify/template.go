@@ -80,6 +80,10 @@ func file(name string, channel provider.Channel, locale string) string {
 // link is what phones and mail programs make a link of.
 var link = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>"]*`)
 
+// WithoutLinks returns a text of somebody else, such as the label of a due, in which links are
+// replaced by an ellipsis: Send refuses variables with links.
+func WithoutLinks(text string) string { return link.ReplaceAllString(text, "…") }
+
 // afterHost is what may follow the service's address in a link: a path, or the end of the
 // sentence.
 var afterHost = regexp.MustCompile(`^(?:[/?#].*|[.,;:!)]*)$`)

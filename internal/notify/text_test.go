@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +32,9 @@ func TestTexts(t *testing.T) {
 				}
 				seen[text.Body] = locale
 				for name, value := range kind.Samples {
+					if channel == provider.ChannelSMS && slices.Contains(kind.InEmail, name) {
+						continue
+					}
 					if !strings.Contains(text.Body, value) {
 						t.Errorf("%s by %s in %s does not say the %s", kind.Name, channel, locale, name)
 					}

@@ -203,7 +203,7 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"citizen_addresses.hash": true, "sign_in_codes.address": true, "sign_in_codes.browser": true, "sign_in_codes.mac": true, "sign_in_requests.address": true,
 		"sign_in_requests.prefix": true, "sign_in_failures.address": true,
 		"sign_in_requests.known": true, "sign_in_codes.known": true, "sign_in_failures.known": true, "known_browsers.key": true, "known_browsers.address": true, "citizen_sessions.token": true, "subject_contacts.address": true,
-		"citizen_passkeys.id": true, "citizen_seen.token": true, "citizen_seen.subject": true, "citizen_seen.macs": true, "passkey_challenges.browser": true,
+		"citizen_passkeys.id": true, "citizen_seen.token": true, "citizen_seen.subject": true, "citizen_seen.macs": true, "citizen_reminded.due": true, "passkey_challenges.browser": true,
 	}
 	for _, table := range tables {
 		known[table.Table] = true

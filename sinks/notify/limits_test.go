@@ -43,6 +43,7 @@ func (w *world) limits(to string) {
 	waits := w.tell(messages.Reversed, provider.ChannelEmail, to, "waits")
 	w.await(waits, deliveries.StateWaiting, "limited")
 	w.await(w.tell(messages.NewPasskey, provider.ChannelEmail, to, "lapses"), deliveries.StateExhausted, "limited")
+	w.await(w.tell(messages.DueReminder, provider.ChannelEmail, to, "lapses"), deliveries.StateExhausted, "limited")
 	w.await(w.send(provider.ChannelEmail, to, "a code", "121212"), deliveries.StateDelivered, "")
 	w.await(w.tell(messages.Reversed, provider.ChannelEmail, "idle@example.org", "other"), deliveries.StateDelivered, "")
 	w.Advance(time.Hour + time.Minute)

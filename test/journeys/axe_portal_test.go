@@ -256,6 +256,10 @@ func portalRows() []portalRow {
 		{name: "payments", pictured: true, townHall: townHall{payments: []checkout.Session{paid, reversed}, total: 60}, path: "/payments?page=2"},
 		{name: "payments.none", path: "/payments"},
 
+		{name: "reminders", pictured: true, path: "/reminders?done=reminders"},
+		{name: "reminders.none", who: "new", path: "/reminders"},
+		{name: "reminders.faulty", who: "new", path: "/reminders", form: url.Values{"reminders": {"letter"}}, status: wrong},
+
 		{name: "security", pictured: true, who: "keyed", path: "/security?done=passkey-added", passkey: "used", revealed: true},
 		{name: "security.none", pictured: true, who: "new", path: "/security"},
 		{name: "signin.passkey", pictured: true, who: "nobody", passkey: "used", revealed: true},
@@ -304,6 +308,9 @@ func (g *gallery) portal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := accounts.ChooseReminders(t.Context(), people[""].id, contact.Phone); err != nil {
+		t.Fatal(err)
 	}
 	keyed := people["keyed"].id
 	for n, used := range []int{-3, 0} {

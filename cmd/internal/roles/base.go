@@ -30,6 +30,7 @@ import (
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/sessions"
 	"quittance/reconciliation"
 	"quittance/schemas"
 )
@@ -56,6 +57,7 @@ type Base struct {
 
 	processor *commands.Checkout // after commands
 	dues      *erp.Dues          // after Dues
+	sessions  *sessions.Reader   // after sessionReader
 	messages  *notify.Sender     // after Messages
 	receipts  *receipts.Store    // after receiptKeys
 

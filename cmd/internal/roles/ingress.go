@@ -161,12 +161,21 @@ func (b *Base) readModel() (*readmodel.References, *readmodel.Reader, error) {
 		return nil, nil, err
 	}
 	b.Run("references", refs.Run)
-	sessions, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
-	if err != nil {
-		return nil, nil, err
+	sessions, err := b.sessionReader()
+	return refs, sessions, err
+}
+
+// sessionReader starts the reads of sessions, which all roles of the process share.
+func (b *Base) sessionReader() (*readmodel.Reader, error) {
+	if b.sessions != nil {
+		return b.sessions, nil
 	}
-	b.Run("read model", sessions.Run)
-	return refs, sessions, nil
+	r, err := readmodel.New(readmodel.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
+	if err == nil {
+		b.sessions = r
+		b.Run("read model", r.Run)
+	}
+	return r, err
 }
 
 // router returns a router with what all parts of the ingress share.

@@ -152,7 +152,38 @@ func (b *Base) notify() error {
 	if err := b.announce(); err != nil {
 		return err
 	}
+	if err := b.remind(); err != nil {
+		return err
+	}
 	return b.deliver(notify.Kind, policy)
+}
+
+// remind reminds citizens who have chosen it of their dues.
+func (b *Base) remind() error {
+	accounts, err := b.citizenStore()
+	if err != nil {
+		return err
+	}
+	sender, err := b.Messages()
+	if err != nil {
+		return err
+	}
+	dues, err := b.Dues()
+	if err != nil {
+		return err
+	}
+	reader, err := b.sessionReader()
+	if err != nil {
+		return err
+	}
+	agency := func(id string) (string, bool) {
+		a, ok := b.Registry.Agency(id)
+		portal, has := b.Registry.PortalOf(id)
+		return a.Name, ok && has && portal.Active
+	}
+	return add(b, "reminders", notify.NewReminders, notify.RemindersConfig{
+		Accounts: accounts, Sender: sender, Dues: dues, Sessions: reader, Agency: agency, Live: !b.Developer(), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
 }
 
 // announce makes the messages about the money of sessions.
