@@ -31,8 +31,9 @@ type Kind struct {
 	// between the call and its record. It is made again only after a definite refusal. It
 	// needs a Life of at most a day. Otherwise a message is sent at least once.
 	Once bool
-	// Money makes a message wait when its address has had as many messages as it may get.
-	// Without it such a message lapses. Neither holds for a kind with Once.
+	// Money makes a message wait when its address has had as many messages as it may get:
+	// those about money, and digests of staff. Without it such a message lapses. Neither holds
+	// for a kind with Once.
 	Money bool
 	// OfPayment makes a message lapse when the money of its session was given back meanwhile.
 	OfPayment bool
@@ -113,6 +114,20 @@ var (
 	Refunded = aboutMoney("payment_refunded")
 )
 
+// StaffDigest is the kind of e-mails that tell a member of staff what waits for a person
+// (internal/digests). Each topic has the number of its items and a list, a line an item; "0" and
+// "-" for none. "date" is the beginning of the window. A digest waits at the limits of its
+// address, because what it says is not said again for a day.
+var StaffDigest = Kind{
+	Name: "staff_digest", Version: 1, Channels: []provider.Channel{provider.ChannelEmail},
+	Variables: []string{VariableDate, VariableCases, VariableCaseList, VariableERPs, VariableERPList, VariableOperators, VariableOperatorList},
+	Samples: map[string]string{
+		VariableDate: "30/11/2026 15:30", VariableCases: "12", VariableCaseList: "case_0000000000000000000000000000000000000000 (late_payment, impots)\n+ 11",
+		VariableERPs: "1", VariableERPList: "impots/live (30/11/2026 15:02)", VariableOperators: "1", VariableOperatorList: "mtn/live (30/11/2026 15:02)",
+	},
+	Life: 24 * time.Hour, Money: true, Retries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
+}
+
 // The variables of the kinds. An amount has its currency; a date is that of Brazzaville.
 const (
 	VariableCode      = "code"
@@ -122,11 +137,18 @@ const (
 	VariableDate      = "date"
 	VariableReference = "reference"
 	VariableSession   = "session"
+	// Of StaffDigest.
+	VariableCases        = "cases"
+	VariableCaseList     = "case_list"
+	VariableERPs         = "erps"
+	VariableERPList      = "erp_list"
+	VariableOperators    = "operators"
+	VariableOperatorList = "operator_list"
 )
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
 func Kinds() []Kind {
-	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, Refunded}
+	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, Refunded, StaffDigest}
 }
 
 // KindOf finds a kind by its name.
