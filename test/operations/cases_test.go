@@ -123,7 +123,7 @@ func (o caseOperator) digest(t *testing.T, caseID string) {
 	o.Advance(t, 15*time.Minute)
 	harness.Eventually(t, "the digest is sent", func() error {
 		a := o.Call(t, http.MethodGet, o.URL(harness.AtSimulators, "/inbox/mail"), "")
-		for _, want := range []string{"jean.mabiala@example.org", "Cases to approve: 1", caseID, "quittance cases approve CASE"} {
+		for _, want := range []string{"jean.mabiala@example.org", "cases to approve: 1", caseID, "quittance cases approve CASE"} {
 			if !strings.Contains(string(a.Body), want) {
 				return fmt.Errorf("no letter has %q: %s", want, a.Body)
 			}
