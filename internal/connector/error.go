@@ -35,6 +35,10 @@ const (
 	FaultMalformed FaultKind = "malformed"
 )
 
+// DoingOpenPayer is Error.Doing when the payer's number cannot be opened: the operator is not
+// called.
+const DoingOpenPayer = "opening the payer's number"
+
 // Error says that a call gave no outcome. The call may be tried again. An Error is never
 // a refusal.
 type Error struct {

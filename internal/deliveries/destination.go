@@ -152,3 +152,21 @@ func (s *Store) Resume(ctx context.Context, actor operation.Actor, kind Kind, id
 	})
 	return was, due, err
 }
+
+// Failing is a destination that does not accept what is sent to it.
+type Failing struct {
+	DestinationID string
+	// Since is the time of the first failure after the last success.
+	Since time.Time
+}
+
+// Failing returns the destinations of a kind with a failure since their last success and a
+// delivery that is tried again, sorted by id. A delivery that waits for an operator says nothing
+// of its destination.
+func (s *Store) Failing(ctx context.Context, kind Kind) ([]Failing, error) {
+	return collect[Failing](ctx, s.pool, "reading failing destinations", `
+		SELECT destination_id, failing_since FROM delivery_destinations x
+		WHERE kind = $1 AND failing_since IS NOT NULL
+			AND EXISTS (SELECT FROM deliveries d WHERE d.kind = x.kind AND d.destination_id = x.destination_id AND d.state = 'waiting')
+		ORDER BY 1`, kind)
+}

@@ -75,8 +75,9 @@ type snapshot struct {
 	digests  map[string]registry.Digest // by key id
 	byAge    []Key                      // oldest first
 	clerks   map[clerkID]Clerk
-	staff    []Staff               // oldest first
-	cash     map[cashDesk][]string // names of the counters of active clerks with a key in force; each once, sorted
+	staff    []Staff                 // oldest first
+	contacts map[string]StaffContact // by id of staff
+	cash     map[cashDesk][]string   // names of the counters of active clerks with a key in force; each once, sorted
 }
 
 // clerkID names a clerk. The zero value names none.
@@ -109,7 +110,7 @@ func Open(ctx context.Context, cfg Config) (*Identities, error) {
 func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot, error) {
 	s := &snapshot{
 		registry: reg, keys: map[registry.Digest]Key{}, digests: map[string]registry.Digest{},
-		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{},
+		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{}, contacts: map[string]StaffContact{},
 	}
 	clerks, err := q.Clerks(ctx)
 	if err != nil {
@@ -124,6 +125,13 @@ func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot
 	}
 	for _, r := range staff {
 		s.staff = append(s.staff, toStaff(r))
+	}
+	contacts, err := q.StaffContacts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading addresses of staff: %w", err)
+	}
+	for _, r := range contacts {
+		s.contacts[r.StaffID] = toStaffContact(r)
 	}
 	keys, err := q.Keys(ctx)
 	if err != nil {

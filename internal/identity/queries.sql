@@ -21,6 +21,18 @@ UPDATE staff SET revoked_at = @revoked_at WHERE id = @id;
 -- name: LockStaff :many
 SELECT * FROM staff WHERE id = ANY(@ids::uuid[]) ORDER BY id FOR SHARE;
 
+-- name: StaffContacts :many
+SELECT * FROM staff_contacts ORDER BY staff_id;
+
+-- name: InsertStaffContact :exec
+INSERT INTO staff_contacts (id, staff_id, sealed, masked, locale, set_at) VALUES (@id, @staff_id, @sealed, @masked, @locale, @set_at);
+
+-- name: UpdateStaffLocale :exec
+UPDATE staff_contacts SET locale = @locale WHERE staff_id = @staff_id;
+
+-- name: DeleteStaffContact :exec
+DELETE FROM staff_contacts WHERE staff_id = @staff_id;
+
 -- name: InsertKey :exec
 INSERT INTO api_keys (id, hash, application_id, clerk_agency_id, clerk_code, staff_id, live, agencies, withdrawn, reads_per_minute, created_at, replaces)
 VALUES (@id, @hash, sqlc.narg('application_id'), sqlc.narg('clerk_agency_id'), sqlc.narg('clerk_code'), sqlc.narg('staff_id'), @live, @agencies, @withdrawn,

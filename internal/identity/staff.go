@@ -98,6 +98,8 @@ type StaffEntry struct {
 	Staff
 	Agency string   // slug; empty for operations
 	Known  []string // the person's clerks as AGENCY/CODE
+	// Contact is where the person gets digests; the zero value for none.
+	Contact StaffContact
 }
 
 // Group names those who decide about the person.
@@ -121,6 +123,8 @@ type StaffRequest struct {
 	Agency string // by id or slug; empty for operations
 	// Clerks are what the person is called at counters, as AGENCY/CODE.
 	Clerks []string
+	// Contact is where the person gets digests. The zero value is none.
+	Contact StaffContactRequest
 }
 
 // ListStaff lists all staff, the oldest first.
@@ -166,7 +170,7 @@ func LockStaff(ctx context.Context, tx pgx.Tx, ids ...string) (map[string]Staff,
 // in force, the key is valid at once and by is empty. After that by is the key of the
 // member who proposes the new one, whose own key is valid when another member has called
 // ApproveStaff. now is the time of the service's clock. A refusal is an *operation.Error
-// with the field name, agency, clerk or staff-key. After an error nothing has changed.
+// with the field name, agency, clerk, email, language or staff-key. After an error nothing has changed.
 func AddStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, by string, req StaffRequest, now time.Time) (MintedStaff, error) {
 	var minted MintedStaff
 	err := change(ctx, pool, now, func(t *Tx) error {
@@ -196,6 +200,11 @@ func AddStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, by
 			ProposedBy: given(m.ProposedBy), ApprovedAt: unlessZero(m.ApprovedAt),
 		}); err != nil {
 			return fmt.Errorf("storing the member of staff: %w", err)
+		}
+		if req.Contact.Email != "" || req.Contact.Language != "" {
+			if err := t.setContact(ctx, m, req.Contact); err != nil {
+				return err
+			}
 		}
 		k, err := t.mint(ctx, Key{Live: true, StaffID: m.ID})
 		if err != nil {
@@ -277,8 +286,8 @@ func ApproveStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor
 	return approved, nil
 }
 
-// RevokeStaff ends a member of staff and all keys of the person, permanently. The person's
-// proposals lapse. One who was revoked before stays so, and changed is false. named is the
+// RevokeStaff ends a member of staff and all keys of the person, permanently, and removes the
+// person's address. The person's proposals lapse. One who was revoked before stays so, and changed is false. named is the
 // id or the name. now is the time of the service's clock. A refusal is an *operation.Error.
 // After an error nothing has changed.
 func RevokeStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, named string, now time.Time) (revoked StaffEntry, changed bool, err error) {
@@ -292,6 +301,9 @@ func RevokeStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor,
 			return nil
 		}
 		if err := t.q.RevokeStaff(ctx, db.RevokeStaffParams{ID: m.ID, RevokedAt: &now}); err != nil {
+			return fmt.Errorf("revoking %s: %w", m.ID, err)
+		}
+		if err := t.q.DeleteStaffContact(ctx, m.ID); err != nil {
 			return fmt.Errorf("revoking %s: %w", m.ID, err)
 		}
 		for _, k := range t.byAge {
@@ -383,7 +395,7 @@ func (t *Tx) clerksOf(named []string) ([]string, error) {
 }
 
 func (s *snapshot) staffEntry(m Staff) StaffEntry {
-	e := StaffEntry{Staff: m, Agency: s.registry.Agencies[m.AgencyID].Slug, Known: []string{}}
+	e := StaffEntry{Staff: m, Agency: s.registry.Agencies[m.AgencyID].Slug, Known: []string{}, Contact: s.contacts[m.ID]}
 	for _, ref := range m.Clerks {
 		agency, code, _ := strings.Cut(ref, "/")
 		e.Known = append(e.Known, s.registry.Agencies[agency].Slug+"/"+code)

@@ -34,8 +34,13 @@ type Kind struct {
 	// between the call and its record. It is made again only after a definite refusal. It
 	// needs a Life of at most a day. Otherwise a message is sent at least once.
 	Once bool
-	// Money makes a message wait when its address has had as many messages as it may get.
-	// Without it such a message lapses. Neither holds for a kind with Once.
+	// Single makes a message that its provider has accepted final, also when Kafka has the
+	// message twice. It needs a Life of at most a day. A call whose result nobody knows is made
+	// again.
+	Single bool
+	// Money makes a message wait when its address has had as many messages as it may get:
+	// those about money, and digests of staff. Without it such a message lapses. Neither holds
+	// for a kind with Once.
 	Money bool
 	// OfPayment makes a message lapse when the money of its session was given back meanwhile.
 	OfPayment bool
@@ -131,6 +136,20 @@ var DueReminder = Kind{
 	OneSegment: true, Life: 4 * time.Hour, Retries: []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 2 * time.Hour},
 }
 
+// StaffDigest is the kind of e-mails that tell a member of staff what waits for a person
+// (internal/digests). Each topic has the number of its items and a list, a line an item; "0" and
+// "-" for none. "date" is the beginning of the window. A digest waits at the limits of its
+// address, because what it says is not said again for a day.
+var StaffDigest = Kind{
+	Name: "staff_digest", Version: 1, Channels: []provider.Channel{provider.ChannelEmail},
+	Variables: []string{VariableDate, VariableCases, VariableCaseList, VariableERPs, VariableERPList, VariableOperators, VariableOperatorList},
+	Samples: map[string]string{
+		VariableDate: "30/11/2026 15:30", VariableCases: "12", VariableCaseList: "case_0000000000000000000000000000000000000000 (late_payment, impots)\n+ 11",
+		VariableERPs: "1", VariableERPList: "impots/live (30/11/2026 15:02)", VariableOperators: "1", VariableOperatorList: "mtn/live (30/11/2026 15:02)",
+	},
+	Life: 24 * time.Hour, Single: true, Money: true, Retries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
+}
+
 // The variables of the kinds. An amount has its currency; a date is that of Brazzaville.
 const (
 	VariableCode      = "code"
@@ -142,11 +161,18 @@ const (
 	VariableSession   = "session"
 	VariableCount     = "count"
 	VariableDues      = "dues"
+	// Of StaffDigest.
+	VariableCases        = "cases"
+	VariableCaseList     = "case_list"
+	VariableERPs         = "erps"
+	VariableERPList      = "erp_list"
+	VariableOperators    = "operators"
+	VariableOperatorList = "operator_list"
 )
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
 func Kinds() []Kind {
-	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, Refunded, DueReminder}
+	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, Refunded, DueReminder, StaffDigest}
 }
 
 // KindOf finds a kind by its name.
@@ -170,7 +196,7 @@ func (k Kind) variables(channel provider.Channel) []string {
 // Template returns the name and version of the kind's texts.
 func (k Kind) Template() string { return k.Name + "." + strconv.Itoa(k.Version) }
 
-// maxLifeOnce is the greatest Life of a kind with Once: Sends forgets messages after it.
+// maxLifeOnce is the greatest Life of a kind with Once or Single: Sends forgets messages after it.
 const maxLifeOnce = 24 * time.Hour
 
 // validate returns an error if the kind cannot keep its promises.
@@ -179,8 +205,8 @@ func (k Kind) validate() error {
 	if k.Name == "" || k.Version < 1 || len(k.Channels) == 0 {
 		errs = append(errs, errors.New("the fields Name, Version and Channels are required"))
 	}
-	if k.Once && (k.Life <= 0 || k.Life > maxLifeOnce) {
-		errs = append(errs, fmt.Errorf("a kind with Once needs a Life of at most %v", maxLifeOnce))
+	if (k.Once || k.Single) && (k.Life <= 0 || k.Life > maxLifeOnce) {
+		errs = append(errs, fmt.Errorf("a kind with Once or Single needs a Life of at most %v", maxLifeOnce))
 	}
 	for _, v := range k.Variables {
 		if k.Samples[v] == "" {

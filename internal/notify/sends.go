@@ -8,8 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Sends remembers, before a provider is called, that a message is being sent, so that it is
-// sent at most once. Safe for concurrent use.
+// Sends remembers, before a provider is called, that a message of a kind with Once is being sent,
+// so that it is sent at most once; and that a message of a kind with Single was accepted. Safe for
+// concurrent use.
 type Sends struct{ pool *pgxpool.Pool }
 
 // NewSends makes Sends over the pool, which the caller closes.
@@ -43,6 +44,27 @@ func (s *Sends) Refused(ctx context.Context, messageID string, now time.Time) er
 		return fmt.Errorf("recording that a message was refused: %w", err)
 	}
 	return nil
+}
+
+// Accepted records that the provider has accepted a message of a kind with Single.
+func (s *Sends) Accepted(ctx context.Context, messageID string, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	if _, err := s.pool.Exec(ctx, `INSERT INTO message_sends (message_id, first_at, sends) VALUES ($1, $2, 1) ON CONFLICT DO NOTHING`, messageID, now); err != nil {
+		return fmt.Errorf("recording that a message was accepted: %w", err)
+	}
+	return nil
+}
+
+// Done reports whether the provider has accepted a message of a kind with Single. The sink sends
+// one message at a time to a destination, so the answer holds until Accepted.
+func (s *Sends) Done(ctx context.Context, messageID string) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM message_sends WHERE message_id = $1)`, messageID).Scan(&done); err != nil {
+		return false, fmt.Errorf("asking whether a message was accepted: %w", err)
+	}
+	return done, nil
 }
 
 // Sweep deletes what is older than the longest life of such a message.

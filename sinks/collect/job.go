@@ -319,7 +319,7 @@ func (j *job) open() (err error) {
 		return nil
 	}
 	if j.payer, err = j.sink.cfg.Payer(j.calls, q.SessionID, q.PayerSealed); err != nil {
-		return &connector.Error{Doing: "opening the payer's number", Fault: connector.FaultNetwork, Err: err}
+		return &connector.Error{Doing: connector.DoingOpenPayer, Fault: connector.FaultNetwork, Err: err}
 	}
 	return nil
 }

@@ -13,6 +13,9 @@
 //
 // A message to a provider.Reporter has a row of notify.Reports before its call, and the address
 // for the provider's reports, which ingress/callbacks receives.
+//
+// Two parts make messages: the Announcer, of what became of the money of sessions, and the
+// Digester, of what waits for staff (internal/digests).
 package notify
 
 import (
@@ -265,6 +268,14 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 	case done:
 		return call.Result{Status: 200}, 0
 	}
+	if kind.Single {
+		switch done, err := p.cfg.Sends.Done(ctx, m.MessageID); {
+		case err != nil:
+			return call.Result{Fault: p.database(ctx, err)}, 0
+		case done:
+			return call.Result{Status: 200}, 0
+		}
+	}
 	private, err := p.cfg.Personal.Message(ctx, m.MessageID, m.Sealed)
 	if err != nil {
 		fault := p.unopened(ctx, m, err)
@@ -348,6 +359,9 @@ func (p *Policy) accepted(ctx context.Context, m *record.Message, kind notify.Ki
 	ctx, now := context.WithoutCancel(ctx), p.cfg.Now()
 	if reporting {
 		p.note(ctx, m, p.cfg.Reports.Accepted(ctx, m.MessageID, now))
+	}
+	if kind.Single {
+		p.note(ctx, m, p.cfg.Sends.Accepted(ctx, m.MessageID, now))
 	}
 	if !kind.Once {
 		p.note(ctx, m, p.cfg.Addresses.Sent(ctx, m.DestinationID, reporting, now))

@@ -74,7 +74,7 @@ func New(t testing.TB, s Servers) *Bench {
 	adm := kadm.NewClient(b.Client)
 	for topic, partitions := range map[string]int32{
 		schemas.TopicWebhooks: 2, schemas.TopicWebhooksDeliveries: 4, schemas.TopicConfirmations: 2,
-		schemas.TopicERPDeliveries: 2, schemas.TopicPartners: 2, schemas.TopicPartnersDeliveries: 2, schemas.TopicMessages: 2, schemas.TopicMessagesDeliveries: 2, schemas.TopicAttempts: 2, schemas.TopicPoisonDeliveries: 1, schemas.TopicEvents: 2,
+		schemas.TopicERPDeliveries: 2, schemas.TopicPartners: 2, schemas.TopicPartnersDeliveries: 2, schemas.TopicMessages: 2, schemas.TopicMessagesDeliveries: 2, schemas.TopicAttempts: 2, schemas.TopicPoisonDeliveries: 1, schemas.TopicEvents: 2, schemas.TopicCalls: 2,
 	} {
 		if _, err := adm.CreateTopic(ctx, partitions, 1, nil, b.Kafka.Prefix+topic); err != nil {
 			t.Fatalf("creating %s: %v", topic, err)

@@ -85,6 +85,7 @@ func TestOperatorCases(t *testing.T) {
 	mireille.Says(t, "refund", "cases", "propose", opened.ID, "refund", "--reason", "wrong taxpayer", "--reference", "wire 7")
 	mireille.Says(t, "withdrawn", "cases", "reject", opened.ID, "--reason", "withdrawn")
 	mireille.Says(t, "--proposal 2", "cases", "propose", opened.ID, "refund", "--reason", "wrong taxpayer", "--reference", "wire 8")
+	o.digest(t, opened.ID)
 	jean.Refused(t, "say which", "cases", "approve", opened.ID)
 	jean.Says(t, "wire 8", "cases", "approve", opened.ID, "--proposal", "2")
 	o.Create(t, "returned")
@@ -101,6 +102,36 @@ func TestOperatorCases(t *testing.T) {
 	o.Says(t, "is revoked", "staff", "revoke", "jean mabiala")
 	jean.Refused(t, "is revoked", "cases", "list")
 	o.onStatement(t, late, paid)
+}
+
+// digest gives Jean an address, to which a digest comes that names a case.
+func (o caseOperator) digest(t *testing.T, caseID string) {
+	t.Helper()
+	o.Refused(t, "--email: must be an e-mail address", "staff", "address", "Jean Mabiala", "--email", "jean.mabiala")
+	o.Refused(t, "--email: Jean Mabiala has no address yet", "staff", "address", "Jean Mabiala", "--language", "en")
+	o.Misused(t, "say what to change", "staff", "address", "Jean Mabiala")
+	o.Misused(t, "--language", "staff", "address", "Jean Mabiala", "--language", "ln")
+	for _, said := range []string{
+		o.Says(t, "in fr", "staff", "address", "Jean Mabiala", "--email", "jean.mabiala@example.org"),
+		o.Says(t, "in en", "staff", "address", "Jean Mabiala", "--language", "en"),
+		o.Says(t, "@example.org", "staff", "list"),
+	} {
+		if strings.Contains(said, "jean.mabiala@") {
+			t.Errorf("the address is not masked: %s", said)
+		}
+	}
+	o.Advance(t, 15*time.Minute)
+	harness.Eventually(t, "the digest is sent", func() error {
+		a := o.Call(t, http.MethodGet, o.URL(harness.AtSimulators, "/inbox/mail"), "")
+		for _, want := range []string{"jean.mabiala@example.org", "cases to approve: 1", caseID, "quittance cases approve CASE"} {
+			if !strings.Contains(string(a.Body), want) {
+				return fmt.Errorf("no letter has %q: %s", want, a.Body)
+			}
+		}
+		return nil
+	})
+	o.Says(t, "is removed", "staff", "address", "Jean Mabiala", "--remove")
+	o.Says(t, "has no address", "staff", "address", "Jean Mabiala", "--remove")
 }
 
 // onStatement checks that the operator's statement has the money that the service expects of

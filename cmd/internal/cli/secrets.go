@@ -12,6 +12,7 @@ import (
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/citizens"
+	"quittance/internal/identity"
 	"quittance/internal/personal"
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
@@ -55,7 +56,7 @@ func reseal() Command {
 }
 
 // sealedTables are the tables of personal data and of keys beside the registry's secrets.
-var sealedTables = []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, receipts.SealedKeys, intake.Originals}
+var sealedTables = []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, identity.SealedContacts, receipts.SealedKeys, intake.Originals}
 
 // resealBatch is the number of values in a transaction.
 const resealBatch = 500

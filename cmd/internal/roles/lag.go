@@ -51,7 +51,7 @@ func consumptions(role string) []consumption {
 	case string(erp.Kind):
 		return append(of(erp.Kind), consumption{erp.ReporterGroup, []string{schemas.TopicAttempts}})
 	case string(notify.Kind):
-		return append(of(notify.Kind), consumption{notify.AnnouncerGroup, []string{schemas.TopicEvents}})
+		return append(of(notify.Kind), consumption{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, consumption{notify.DigesterGroup, []string{schemas.TopicCalls}})
 	case "schedule":
 		return []consumption{{schedule.Group, []string{schemas.TopicAttempts}}}
 	case "cases":

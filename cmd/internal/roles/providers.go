@@ -13,14 +13,19 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/money"
+	"quittance/internal/cases"
 	"quittance/internal/citizens"
 	"quittance/internal/clock"
+	"quittance/internal/deliveries"
+	"quittance/internal/digests"
+	"quittance/internal/identity"
 	messages "quittance/internal/notify"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/provider/all"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/sinks/erp"
 	"quittance/sinks/notify"
 )
 
@@ -155,6 +160,9 @@ func (b *Base) notify() error {
 	if err := b.remind(); err != nil {
 		return err
 	}
+	if err := b.digest(); err != nil {
+		return err
+	}
 	return b.deliver(notify.Kind, policy)
 }
 
@@ -184,6 +192,27 @@ func (b *Base) remind() error {
 	return add(b, "reminders", notify.NewReminders, notify.RemindersConfig{
 		Accounts: accounts, Sender: sender, Dues: dues, Sessions: reader, Agency: agency, Live: !b.Developer(), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
+}
+
+// digest tells staff what waits for them.
+func (b *Base) digest() error {
+	sender, err := b.Messages()
+	if err != nil {
+		return err
+	}
+	status := deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry))
+	d, err := notify.NewDigester(notify.DigesterConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Digests: digests.NewStore(b.Pool), Awaiting: cases.NewStore(b.Pool).AwaitingApproval,
+		Staff:       func(ctx context.Context) ([]identity.StaffEntry, error) { return identity.ListStaff(ctx, b.Pool) },
+		FailingERPs: func(ctx context.Context) ([]deliveries.Failing, error) { return status.Failing(ctx, erp.Kind) },
+		Registry:    b.Registry, Keys: b.Keys, Sender: sender, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
+	if err != nil {
+		return err
+	}
+	b.Run("digests of staff", d.Run)
+	b.Run("answers of operators", d.RunCalls)
+	return nil
 }
 
 // announce makes the messages about the money of sessions.

@@ -62,3 +62,12 @@ type Staff struct {
 	ApprovedAt *time.Time
 	RevokedAt  *time.Time
 }
+
+type StaffContact struct {
+	ID      string
+	StaffID string
+	Sealed  []byte
+	Masked  string
+	Locale  string
+	SetAt   time.Time
+}

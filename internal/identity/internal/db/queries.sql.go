@@ -118,6 +118,15 @@ func (q *Queries) Clerks(ctx context.Context) ([]Clerk, error) {
 	return items, nil
 }
 
+const deleteStaffContact = `-- name: DeleteStaffContact :exec
+DELETE FROM staff_contacts WHERE staff_id = $1
+`
+
+func (q *Queries) DeleteStaffContact(ctx context.Context, staffID string) error {
+	_, err := q.db.Exec(ctx, deleteStaffContact, staffID)
+	return err
+}
+
 const deviceKnown = `-- name: DeviceKnown :one
 SELECT EXISTS (SELECT 1 FROM clerk_devices WHERE device_id = $1 AND clerk_code = $2 AND last_used_at > $3)
 `
@@ -336,6 +345,31 @@ func (q *Queries) InsertStaff(ctx context.Context, arg InsertStaffParams) error 
 	return err
 }
 
+const insertStaffContact = `-- name: InsertStaffContact :exec
+INSERT INTO staff_contacts (id, staff_id, sealed, masked, locale, set_at) VALUES ($1, $2, $3, $4, $5, $6)
+`
+
+type InsertStaffContactParams struct {
+	ID      string
+	StaffID string
+	Sealed  []byte
+	Masked  string
+	Locale  string
+	SetAt   time.Time
+}
+
+func (q *Queries) InsertStaffContact(ctx context.Context, arg InsertStaffContactParams) error {
+	_, err := q.db.Exec(ctx, insertStaffContact,
+		arg.ID,
+		arg.StaffID,
+		arg.Sealed,
+		arg.Masked,
+		arg.Locale,
+		arg.SetAt,
+	)
+	return err
+}
+
 const keepNewestClerkSessions = `-- name: KeepNewestClerkSessions :exec
 DELETE FROM clerk_sessions s WHERE s.key_id = $1 AND s.id NOT IN (
     SELECT n.id FROM clerk_sessions n WHERE n.key_id = $1 ORDER BY n.begun_at DESC, n.id DESC LIMIT $2)
@@ -538,6 +572,37 @@ func (q *Queries) Staff(ctx context.Context) ([]Staff, error) {
 	return items, nil
 }
 
+const staffContacts = `-- name: StaffContacts :many
+SELECT id, staff_id, sealed, masked, locale, set_at FROM staff_contacts ORDER BY staff_id
+`
+
+func (q *Queries) StaffContacts(ctx context.Context) ([]StaffContact, error) {
+	rows, err := q.db.Query(ctx, staffContacts)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StaffContact
+	for rows.Next() {
+		var i StaffContact
+		if err := rows.Scan(
+			&i.ID,
+			&i.StaffID,
+			&i.Sealed,
+			&i.Masked,
+			&i.Locale,
+			&i.SetAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const tryPIN = `-- name: TryPIN :one
 UPDATE clerk_devices SET wrong = wrong + 1
 WHERE device_id = $1 AND clerk_code = $2 AND wrong < $3 AND last_used_at > $4
@@ -599,6 +664,20 @@ func (q *Queries) UpdateGrant(ctx context.Context, arg UpdateGrantParams) error 
 		arg.ReadsPerMinute,
 		arg.ID,
 	)
+	return err
+}
+
+const updateStaffLocale = `-- name: UpdateStaffLocale :exec
+UPDATE staff_contacts SET locale = $1 WHERE staff_id = $2
+`
+
+type UpdateStaffLocaleParams struct {
+	Locale  string
+	StaffID string
+}
+
+func (q *Queries) UpdateStaffLocale(ctx context.Context, arg UpdateStaffLocaleParams) error {
+	_, err := q.db.Exec(ctx, updateStaffLocale, arg.Locale, arg.StaffID)
 	return err
 }
 

@@ -1,0 +1,140 @@
+package digests
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// awayAfter is the time between the first and the last call without an answer after which an
+	// operator is away.
+	awayAfter = 5 * time.Minute
+	// awayUntil is the age of the last call without an answer after which nothing is known.
+	awayUntil = time.Hour
+)
+
+// Call is a call of an operator that was made.
+type Call struct {
+	Operator string
+	Live     bool
+	AgencyID string
+	At       time.Time // its beginning
+	// Answered is true when the operator has answered, whatever it said.
+	Answered bool
+}
+
+// Outage is an operator that does not answer.
+type Outage struct {
+	Operator string
+	Live     bool
+	// Since is the first call without an answer after the last answer.
+	Since time.Time
+	// AgencyIDs are the agencies whose calls had no answer since then.
+	AgencyIDs []string
+}
+
+// operatorMode names a row of operator_answers.
+type operatorMode struct {
+	operator string
+	live     bool
+}
+
+// answers is a row of operator_answers.
+type answers struct {
+	answered, since, failed time.Time
+	agencies                []string
+}
+
+// note adds a call. Calls may come in any order and more than once.
+func (a *answers) note(c Call) {
+	switch {
+	case c.Answered && c.At.After(a.answered):
+		a.answered = c.At
+		if !a.failed.After(c.At) {
+			a.since, a.failed, a.agencies = time.Time{}, time.Time{}, nil
+		} else if !a.since.After(c.At) {
+			a.since = a.failed // the first one after the answer is not known
+		}
+	case !c.Answered && c.At.After(a.answered):
+		if a.since.IsZero() || c.At.Before(a.since) {
+			a.since = c.At
+		}
+		if c.At.After(a.failed) {
+			a.failed = c.At
+		}
+		if !slices.Contains(a.agencies, c.AgencyID) {
+			a.agencies = append(a.agencies, c.AgencyID)
+		}
+	}
+}
+
+// Note records calls. It may be given a call again.
+func (s *Store) Note(ctx context.Context, calls []Call) error {
+	by := map[operatorMode][]Call{}
+	for _, c := range calls {
+		k := operatorMode{c.Operator, c.Live}
+		by[k] = append(by[k], c)
+	}
+	// The order prevents a deadlock between two instances.
+	order := slices.SortedFunc(maps.Keys(by), func(a, b operatorMode) int {
+		return cmp.Or(cmp.Compare(a.operator, b.operator), cmp.Compare(fmt.Sprint(a.live), fmt.Sprint(b.live)))
+	})
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		for _, k := range order {
+			if err := noteOperator(ctx, tx, k, by[k]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("recording answers of operators: %w", err)
+	}
+	return nil
+}
+
+func noteOperator(ctx context.Context, tx pgx.Tx, k operatorMode, calls []Call) error {
+	if _, err := tx.Exec(ctx, `INSERT INTO operator_answers (operator, live) VALUES ($1, $2) ON CONFLICT DO NOTHING`, k.operator, k.live); err != nil {
+		return err
+	}
+	var a answers
+	err := tx.QueryRow(ctx, `SELECT coalesce(answered_at, '0001-01-01Z'), coalesce(failing_since, '0001-01-01Z'), coalesce(failed_at, '0001-01-01Z'), agencies
+		FROM operator_answers WHERE operator = $1 AND live = $2 FOR UPDATE`, k.operator, k.live).Scan(&a.answered, &a.since, &a.failed, &a.agencies)
+	if err != nil {
+		return err
+	}
+	for _, c := range calls {
+		a.note(c)
+	}
+	_, err = tx.Exec(ctx, `UPDATE operator_answers SET answered_at = $3, failing_since = $4, failed_at = $5, agencies = $6 WHERE operator = $1 AND live = $2`,
+		k.operator, k.live, unlessZero(a.answered), unlessZero(a.since), unlessZero(a.failed), append([]string{}, a.agencies...))
+	return err
+}
+
+func unlessZero(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Outages returns the operators that are away: calls over at least five minutes had no answer,
+// and the last one was made within the last hour. Sorted by operator.
+func (s *Store) Outages(ctx context.Context, now time.Time) ([]Outage, error) {
+	rows, _ := s.pool.Query(ctx, `SELECT operator, live, failing_since, agencies FROM operator_answers
+		WHERE failed_at - failing_since >= $1 AND failed_at > $2 ORDER BY operator, live`, awayAfter, now.Add(-awayUntil)) // the rows carry its error
+	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Outage])
+	if err != nil {
+		return nil, fmt.Errorf("reading which operators are away: %w", err)
+	}
+	for i := range out {
+		out[i].Since = out[i].Since.UTC()
+	}
+	return out, nil
+}

@@ -1,0 +1,329 @@
+package notify_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/checkout"
+	"quittance/checkout/money"
+	"quittance/internal/cases"
+	"quittance/internal/deliveries"
+	"quittance/internal/digests"
+	"quittance/internal/erp"
+	"quittance/internal/identity"
+	messages "quittance/internal/notify"
+	"quittance/internal/provider"
+	"quittance/schemas"
+	"quittance/schemas/record"
+	sinkerp "quittance/sinks/erp"
+	"quittance/sinks/notify"
+	deliverytest "quittance/test/deliveries"
+	"quittance/test/registries"
+)
+
+// office is a world with a registry, and staff who have addresses.
+type office struct {
+	*world
+	registries.House
+	instance registries.Instance
+	cases    *cases.Store
+	// jean and mireille are of the agency, op is of operations.
+	jean, mireille, op identity.MintedStaff
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	w := newWorld(t)
+	o := &office{world: w, House: registries.House{DSN: w.Bench.DSN, Pool: w.Bench.Pool, Keys: w.keys}, cases: cases.NewStore(w.Bench.Pool)}
+	o.Seed(t, registries.Full)
+	o.instance = o.Open(t)
+	o.jean, o.mireille, o.op = o.staff("Jean", "impots", money.French), o.staff("Mireille", "impots", money.English), o.staff("Op", "", money.French)
+	if _, err := identity.AddStaff(t.Context(), o.House.Pool, registries.Actor, "", identity.StaffRequest{Name: "Silent"}, w.Now()); err != nil {
+		t.Fatal(err) // of operations, without an address
+	}
+	return o
+}
+
+func (o *office) staff(name, agency string, language money.Language) identity.MintedStaff {
+	o.t.Helper()
+	m, err := identity.AddStaff(o.t.Context(), o.House.Pool, registries.Actor, "", identity.StaffRequest{
+		Name: name, Agency: agency, Contact: identity.StaffContactRequest{Email: strings.ToLower(name) + "@example.org", Language: language, Keys: o.keys},
+	}, o.Now())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return m
+}
+
+// digester makes an instance of the digester.
+func (o *office) digester(sender notify.DigestSender) *notify.Digester {
+	o.t.Helper()
+	d, err := notify.NewDigester(notify.DigesterConfig{
+		Kafka: o.Kafka, Codec: o.Codec, Digests: digests.NewStore(o.House.Pool), Awaiting: o.cases.AwaitingApproval,
+		Staff:       func(ctx context.Context) ([]identity.StaffEntry, error) { return identity.ListStaff(ctx, o.House.Pool) },
+		FailingERPs: func(ctx context.Context) ([]deliveries.Failing, error) { return o.Store.Failing(ctx, sinkerp.Kind) },
+		Registry:    o.instance.Registry, Keys: o.keys, Sender: sender, Now: o.Now,
+		Log: slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return d
+}
+
+// calls is the part of a digester that reads calls.
+type calls struct{ *notify.Digester }
+
+func (c calls) Run(ctx context.Context) error { return c.RunCalls(ctx) }
+
+// proposed opens a case and proposes how to resolve it.
+func (o *office) proposed(id string, by identity.MintedStaff) {
+	o.t.Helper()
+	err := o.cases.Apply(o.t.Context(), []cases.Case{{
+		Case:      checkout.Case{ID: id, Kind: checkout.CaseLatePayment, CollectionID: "c", Amount: 987654, Currency: "XAF", OpenedAt: o.Now()},
+		InSession: true, Sequence: 4, SessionID: "chs_" + id, AgencyID: registries.AgencyA, ApplicationID: registries.AppA, OrderID: "order-" + id, Mode: "live",
+		Clerks: []string{}, Evidence: map[string]string{},
+	}}, nil)
+	if err == nil {
+		_, err = o.cases.Propose(o.t.Context(), cases.By{Staff: by.Staff, Origin: "desk"}, cases.Request{CaseID: id, Resolution: checkout.ResolutionRefund, Reference: "wire 7", Reason: "paid twice"}, o.Now())
+	}
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// erpFails records that an ERP has not accepted a confirmation for a time. With an outcome of
+// its own an operator decides about the confirmation, and the ERP is well.
+func (o *office) erpFails(agencyID string, live bool, since time.Duration, outcome deliveries.Outcome) {
+	o.t.Helper()
+	a := &record.Attempt{
+		Delivery: record.Delivery{
+			DeliveryID: "dlv_" + erp.ID(agencyID, live), Kind: string(sinkerp.Kind), DestinationID: erp.ID(agencyID, live), EventID: "tx-" + erp.ID(agencyID, live), Event: "confirmation",
+			TenantID: agencyID, SessionID: "chs_x", Livemode: live, OccurredAt: o.Now().Add(-since), Attempt: 1, Body: []byte("{}"),
+		},
+		Outcome: string(outcome), At: o.Now().Add(-since), HTTPStatus: 503, Reason: "http_503",
+	}
+	if outcome == deliveries.OutcomeFailed {
+		a.NextAttemptAt = o.Now().Add(time.Hour)
+	}
+	if err := o.Store.Apply(o.t.Context(), []*record.Attempt{a}, nil); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// called writes calls of an operator to Kafka: their outcome by their age.
+func (o *office) called(operator, agencyID string, outcomes map[time.Duration]string) {
+	o.t.Helper()
+	var out []*kgo.Record
+	for age, outcome := range outcomes {
+		value, err := o.Codec.Encode(&record.Call{
+			Kind: "enquire", CollectionID: "c-" + age.String(), SessionID: "chs_x", ApplicationID: registries.AppA, TenantID: agencyID, Livemode: true, OfferID: checkout.OfferMomo,
+			Operator: operator, Amount: 5, Currency: "XAF", Enquiry: 1, At: o.Now().Add(-age), DurationMs: 20_000, Outcome: outcome, Fault: "enquiring: " + outcome,
+		})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		out = append(out, &kgo.Record{Topic: o.Kafka.Prefix + schemas.TopicCalls, Key: []byte("c-" + age.String()), Value: value})
+	}
+	o.publish(out...)
+}
+
+// letters returns the e-mails that a person got, by the beginning of the address.
+func (o *office) letters(to string) (texts []string) {
+	o.t.Helper()
+	for _, l := range o.sim.Inbox(provider.ChannelEmail) {
+		if l.To == to+"@example.org" {
+			texts = append(texts, l.Subject+"\n"+plain(l.Text))
+		}
+	}
+	return texts
+}
+
+// arrive waits until people have so many letters, and until nothing waits.
+func (o *office) arrive(want map[string]int) {
+	o.t.Helper()
+	for to, n := range want {
+		deliverytest.Eventually(o.t, to+" has "+strconv.Itoa(n)+" letters", func() bool { return len(o.letters(to)) >= n })
+	}
+	deliverytest.Eventually(o.t, "nothing waits", func() bool {
+		return o.count(`SELECT count(*) FROM digests WHERE sent_at IS NULL`) == 0 && o.count(`SELECT count(*) FROM deliveries WHERE kind = 'notify' AND state <> 'delivered'`) == 0
+	})
+	for to, n := range want {
+		if got := o.letters(to); len(got) != n {
+			o.t.Errorf("%s has %d letters: %q", to, len(got), got)
+		}
+	}
+}
+
+func has(t *testing.T, text string, want, hidden []string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is not in %q", w, text)
+		}
+	}
+	for _, h := range hidden {
+		if strings.Contains(text, h) {
+			t.Errorf("%q is in %q", h, text)
+		}
+	}
+}
+
+// Two instances tell each member of staff once what waits for the person, in the person's
+// language: not the own proposals, not the ERPs of others. A later digest has only what is new.
+// No topic, row or log has an address.
+func TestStaffDigests(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.start()
+	instances := []*notify.Digester{o.digester(o.sender), o.digester(o.sender)}
+	deliverytest.Start(t, calls{instances[0]}, calls{instances[1]})
+	o.proposed("case_first", o.jean)
+	o.erpFails(registries.AgencyA, true, 20*time.Minute, deliveries.OutcomeFailed)
+	o.erpFails(registries.AgencyA, false, 20*time.Minute, deliveries.OutcomeNeedsOperator) // a confirmation that it refused
+	o.erpFails(registries.AgencyB, true, 20*time.Minute, deliveries.OutcomeFailed)         // the registry has no such ERP
+	o.called("mtn", registries.AgencyA, map[time.Duration]string{9 * time.Minute: "pending", 8 * time.Minute: "timeout", time.Minute: "server"})
+	o.called("card", registries.AgencyB, map[time.Duration]string{8 * time.Minute: "network", time.Minute: "network"})
+	o.called("airtel", registries.AgencyA, map[time.Duration]string{8 * time.Minute: "timeout", 2 * time.Minute: "timeout", time.Minute: "refused", 7 * time.Hour: "timeout"})
+	deliverytest.Eventually(t, "the calls are recorded", func() bool {
+		return o.count(`SELECT count(*) FROM operator_answers WHERE failed_at - failing_since > interval '5 minutes'`) == 2 &&
+			o.count(`SELECT count(*) FROM operator_answers WHERE operator = 'airtel' AND failing_since IS NULL AND answered_at IS NOT NULL`) == 1
+	})
+	stop := deliverytest.Start(t, instances[0], instances[1])
+	o.arrive(map[string]int{"jean": 1, "mireille": 1, "op": 1})
+	amounts := []string{"987", "order-", "chs_", "http", "airtel", "impots/test", "Mabiala"}
+	has(t, o.letters("jean")[0], []string{"systèmes des administrations indisponibles : 1, opérateurs indisponibles : 1", "impots/live - ", "mtn/live - ", "quittance deliveries list --kind erp"},
+		append(amounts, "case_first", "quittance cases", "card/live"))
+	has(t, o.letters("mireille")[0], []string{"Quittance – cases to approve: 1, agencies’ systems away: 1, operators away: 1", "case_first (late_payment, impots) - ", "quittance cases approve CASE", "impots/live", "mtn/live"},
+		append(amounts, "Bonjour", "card/live"))
+	has(t, o.letters("op")[0], []string{"dossiers à approuver : 1, systèmes des administrations indisponibles : 1, opérateurs indisponibles : 2", "case_first", "impots/live", "mtn/live", "card/live"}, amounts)
+
+	o.Advance(digests.Every)
+	o.proposed("case_second", o.mireille)
+	o.Advance(digests.Every)
+	o.arrive(map[string]int{"jean": 2, "mireille": 1, "op": 2})
+	for _, to := range []string{"jean", "op"} {
+		has(t, o.letters(to)[1], []string{"dossiers à approuver : 1\n", "case_second"}, append(amounts, "case_first", "impots/live", "mtn/live", "indisponibles"))
+	}
+	// After a day what is still there is said again. The calls without an answer are old by then.
+	o.Advance(24 * time.Hour)
+	o.arrive(map[string]int{"jean": 3, "mireille": 2, "op": 3})
+	has(t, o.letters("op")[2], []string{"dossiers à approuver : 2, systèmes des administrations indisponibles : 1\n", "case_first", "case_second", "impots/live"}, append(amounts, "mtn/live"))
+	has(t, o.letters("jean")[2], []string{"case_second", "impots/live"}, []string{"case_first"})
+	stop()
+
+	var ids []string
+	for _, r := range o.Records(t, schemas.TopicMessages) {
+		var m record.Message
+		if err := o.Codec.Decode(r.Value, &m); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, m.MessageID)
+		for _, hidden := range []string{"jean@", "mireille@", "op@", "case_first"} {
+			if bytes.Contains(r.Value, []byte(hidden)) {
+				t.Errorf("a record has %q in plain", hidden)
+			}
+		}
+	}
+	if slices.Sort(ids); len(ids) != 8 || len(slices.Compact(ids)) != 8 {
+		t.Errorf("two instances wrote %d messages", len(ids))
+	}
+	for _, hidden := range []string{"jean@", "mireille@", "op@"} {
+		if strings.Contains(o.log.String(), hidden) || o.count(`SELECT count(*) FROM deliveries d WHERE d::text LIKE '%' || $1 || '%'`, hidden) > 0 {
+			t.Errorf("a log or a row has %q", hidden)
+		}
+	}
+}
+
+// ending is a sender whose process ends when Kafka has the message.
+type ending struct {
+	notify.DigestSender
+	died chan struct{}
+}
+
+func (d ending) Send(ctx context.Context, m messages.Message) error {
+	if err := d.DigestSender.Send(ctx, m); err != nil {
+		return err
+	}
+	select {
+	case d.died <- struct{}{}:
+	default:
+	}
+	return errors.New("the process ends")
+}
+
+// An instance ends when Kafka has the message and before Postgres has the record of it. The next
+// one sends the same message, which the person gets once. An address that bounced gets nothing
+// until it is given again.
+func TestStaffDigestsAfterFaults(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.proposed("case_first", o.jean)
+	sender := ending{o.sender, make(chan struct{}, 1)}
+	stop := deliverytest.Start(t, o.digester(sender))
+	<-sender.died
+	stop()
+	if n := o.count(`SELECT count(*) FROM digests WHERE sent_at IS NULL`); n != 2 {
+		t.Fatalf("%d digests wait", n)
+	}
+	o.start()
+	deliverytest.Start(t, o.digester(o.sender))
+	o.arrive(map[string]int{"mireille": 1, "op": 1, "jean": 0})
+	if n := len(o.Records(t, schemas.TopicMessages)); n < 3 {
+		t.Errorf("%d messages: the test sees nothing", n)
+	}
+
+	o.sim.Control("mail", `{"status":550,"times":1}`)
+	if _, _, err := identity.RemoveStaffContact(t.Context(), o.House.Pool, registries.Actor, "Op", o.Now()); err != nil {
+		t.Fatal(err)
+	}
+	o.proposed("case_second", o.mireille) // Jean and operations may approve it
+	o.Advance(digests.Every)
+	deliverytest.Eventually(t, "the letter bounces", func() bool {
+		return o.count(`SELECT count(*) FROM deliveries WHERE state = 'exhausted' AND reason LIKE 'refused%'`) == 1
+	})
+	o.proposed("case_third", o.mireille)
+	o.Advance(digests.Every)
+	deliverytest.Eventually(t, "the address is suppressed", func() bool {
+		return o.count(`SELECT count(*) FROM deliveries WHERE state = 'exhausted' AND reason = 'suppressed'`) == 1
+	})
+	if _, err := identity.SetStaffContact(t.Context(), o.House.Pool, registries.Actor, "Jean", identity.StaffContactRequest{Email: "jean@example.org", Keys: o.keys}, o.Now()); err != nil {
+		t.Fatal(err)
+	}
+	o.proposed("case_fourth", o.mireille)
+	o.Advance(digests.Every)
+	deliverytest.Eventually(t, "the address gets digests again", func() bool { return len(o.letters("jean")) == 1 })
+	has(t, o.letters("jean")[0], []string{"dossiers à approuver : 1\n", "case_fourth"}, []string{"case_third"})
+	if got := o.letters("op"); len(got) != 1 {
+		t.Errorf("after the removal of the address: %q", got)
+	}
+}
+
+// A digest that Kafka has twice is sent once, also when its delivery is planned again while the
+// sink runs. Before, the person got it twice.
+func TestStaffDigestTwiceInKafka(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start()
+	const to = "jean@example.org"
+	for range 2 {
+		w.await(w.tell(messages.StaffDigest, provider.ChannelEmail, to, "window"), deliveries.StateDelivered, "")
+	}
+	w.await(w.tell(messages.StaffDigest, provider.ChannelEmail, to, "next window"), deliveries.StateDelivered, "")
+	if letters := w.sim.Inbox(provider.ChannelEmail); len(letters) != 2 {
+		t.Errorf("%d letters", len(letters))
+	}
+	if n := len(w.Records(t, schemas.TopicMessagesDeliveries)); n != 3 {
+		t.Errorf("%d deliveries are planned: the test sees nothing", n)
+	}
+}
