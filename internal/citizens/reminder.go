@@ -246,7 +246,7 @@ func (s *Store) Write(ctx context.Context, r Reminded, dues []ReminderDue) (mess
 				known[key] = remindedRow{sent: true} // once in a list
 				fresh = append(fresh, i)
 				sum.Write(macs[i])
-				sum.Write([]byte{byte(d.Stage)})
+				sum.Write([]byte(strconv.Itoa(int(d.Stage))))
 			case row.sent:
 			default:
 				at := slices.IndexFunc(messages, func(m ReminderMessage) bool { return m.Key == row.message })

@@ -197,11 +197,11 @@ func (d day) stageOf(due time.Time) (citizens.Stage, bool) {
 		return 0, false
 	}
 	y, m, n := d.midnight.Date()
-	switch due.Sub(time.Date(y, m, n, 0, 0, 0, 0, time.UTC)) {
-	case 7 * 24 * time.Hour, 6 * 24 * time.Hour:
-		return citizens.StageWeek, true
-	case 24 * time.Hour, 0:
-		return citizens.StageDay, true
+	left := due.Sub(time.Date(y, m, n, 0, 0, 0, 0, time.UTC)).Hours() / 24
+	for _, stage := range []citizens.Stage{citizens.StageWeek, citizens.StageDay} {
+		if days := float64(stage); left == days || left == days-1 {
+			return stage, true
+		}
 	}
 	return 0, false
 }
