@@ -8,8 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Sends remembers, before a provider is called, that a message is being sent, so that it is
-// sent at most once. Safe for concurrent use.
+// Sends remembers which messages are not sent again. A message of a kind with Once has a row before
+// its provider is called, so that it is sent at most once. Another message has a row when its
+// provider has accepted it, unless the provider reports on messages (Reports). Safe for concurrent
+// use.
 type Sends struct{ pool *pgxpool.Pool }
 
 // NewSends makes Sends over the pool, which the caller closes.
@@ -43,6 +45,26 @@ func (s *Sends) Refused(ctx context.Context, messageID string, now time.Time) er
 		return fmt.Errorf("recording that a message was refused: %w", err)
 	}
 	return nil
+}
+
+// Accepted records that the provider has accepted a message of a kind without Once.
+func (s *Sends) Accepted(ctx context.Context, messageID string, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	if _, err := s.pool.Exec(ctx, `INSERT INTO message_sends (message_id, first_at, sends) VALUES ($1, $2, 1) ON CONFLICT DO NOTHING`, messageID, now); err != nil {
+		return fmt.Errorf("recording that a message was accepted: %w", err)
+	}
+	return nil
+}
+
+// Done reports whether the provider has accepted a message of a kind without Once.
+func (s *Sends) Done(ctx context.Context, messageID string) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM message_sends WHERE message_id = $1)`, messageID).Scan(&done); err != nil {
+		return false, fmt.Errorf("reading whether a message was accepted: %w", err)
+	}
+	return done, nil
 }
 
 // Sweep deletes what is older than the longest life of such a message.
