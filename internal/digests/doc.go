@@ -13,7 +13,7 @@
 //
 // A digest that is made waits in its row until Kafka has the message. An instance that ends
 // between the two leaves it to the next one, which sends the same message: its id is that of the
-// member of staff and the window, and its kind has Single, so that the person gets it once.
+// member of staff and the window, and an accepted message is not sent again.
 //
 // # What is said
 //

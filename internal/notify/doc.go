@@ -16,9 +16,8 @@
 // made for. Kind.Once chooses between the two promises that exist:
 //
 //   - At least once (the default): a call whose result nobody knows is made again. The provider
-//     gets the same id, and the person may get the message twice.
-//     With Single an accepted message is recorded (Sends), so that one that Kafka has twice is
-//     sent once. Digests of staff are like that: their sender may end between Kafka and Postgres.
+//     gets the same id, and the person may get the message twice. An acceptance is recorded
+//     (Reports, Sends), and an accepted message is not sent again, also when Kafka has it twice.
 //   - At most once (Once): the intention is written to Postgres before the call (Sends), so
 //     that a message is never sent again after a time-out or after the death of a worker. It
 //     may be lost. Sign-in codes are like that: a person asks for a new one, and two equal

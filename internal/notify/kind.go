@@ -34,10 +34,6 @@ type Kind struct {
 	// between the call and its record. It is made again only after a definite refusal. It
 	// needs a Life of at most a day. Otherwise a message is sent at least once.
 	Once bool
-	// Single makes a message that its provider has accepted final, also when Kafka has the
-	// message twice. It needs a Life of at most a day. A call whose result nobody knows is made
-	// again.
-	Single bool
 	// Money makes a message wait when its address has had as many messages as it may get:
 	// those about money, and digests of staff. Without it such a message lapses. Neither holds
 	// for a kind with Once.
@@ -147,7 +143,7 @@ var StaffDigest = Kind{
 		VariableDate: "30/11/2026 15:30", VariableCases: "12", VariableCaseList: "case_0000000000000000000000000000000000000000 (late_payment, impots)\n+ 11",
 		VariableERPs: "1", VariableERPList: "impots/live (30/11/2026 15:02)", VariableOperators: "1", VariableOperatorList: "mtn/live (30/11/2026 15:02)",
 	},
-	Life: 24 * time.Hour, Single: true, Money: true, Retries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
+	Life: 24 * time.Hour, Money: true, Retries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
 }
 
 // The variables of the kinds. An amount has its currency; a date is that of Brazzaville.
@@ -196,7 +192,7 @@ func (k Kind) variables(channel provider.Channel) []string {
 // Template returns the name and version of the kind's texts.
 func (k Kind) Template() string { return k.Name + "." + strconv.Itoa(k.Version) }
 
-// maxLifeOnce is the greatest Life of a kind with Once or Single: Sends forgets messages after it.
+// maxLifeOnce is the greatest Life of a kind with Once: Sends forgets messages after it.
 const maxLifeOnce = 24 * time.Hour
 
 // validate returns an error if the kind cannot keep its promises.
@@ -205,8 +201,8 @@ func (k Kind) validate() error {
 	if k.Name == "" || k.Version < 1 || len(k.Channels) == 0 {
 		errs = append(errs, errors.New("the fields Name, Version and Channels are required"))
 	}
-	if (k.Once || k.Single) && (k.Life <= 0 || k.Life > maxLifeOnce) {
-		errs = append(errs, fmt.Errorf("a kind with Once or Single needs a Life of at most %v", maxLifeOnce))
+	if k.Once && (k.Life <= 0 || k.Life > maxLifeOnce) {
+		errs = append(errs, fmt.Errorf("a kind with Once needs a Life of at most %v", maxLifeOnce))
 	}
 	for _, v := range k.Variables {
 		if k.Samples[v] == "" {

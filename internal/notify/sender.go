@@ -107,7 +107,7 @@ func (s *Sender) Close() { s.producer.Close() }
 
 // Send seals a message and writes it to Kafka. It returns when Kafka has acknowledged it. A
 // *FieldError says that the message is wrong. After another error the message may have been
-// sent; a second Send with the same ID does not send a message of a kind with Once or Single twice.
+// sent; a second Send with the same ID does not send an accepted message again.
 func (s *Sender) Send(ctx context.Context, m Message) error {
 	to, err := m.check()
 	if err != nil {

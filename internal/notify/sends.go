@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Sends remembers, before a provider is called, that a message of a kind with Once is being sent,
-// so that it is sent at most once; and that a message of a kind with Single was accepted. Safe for
-// concurrent use.
+// Sends remembers which messages are not sent again. A message of a kind with Once has a row before
+// its provider is called, so that it is sent at most once. Another message has a row when its
+// provider has accepted it, unless the provider reports on messages (Reports). Safe for concurrent
+// use.
 type Sends struct{ pool *pgxpool.Pool }
 
 // NewSends makes Sends over the pool, which the caller closes.
@@ -46,7 +47,7 @@ func (s *Sends) Refused(ctx context.Context, messageID string, now time.Time) er
 	return nil
 }
 
-// Accepted records that the provider has accepted a message of a kind with Single.
+// Accepted records that the provider has accepted a message of a kind without Once.
 func (s *Sends) Accepted(ctx context.Context, messageID string, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -56,13 +57,12 @@ func (s *Sends) Accepted(ctx context.Context, messageID string, now time.Time) e
 	return nil
 }
 
-// Done reports whether the provider has accepted a message of a kind with Single. The sink sends
-// one message at a time to a destination, so the answer holds until Accepted.
+// Done reports whether the provider has accepted a message of a kind without Once.
 func (s *Sends) Done(ctx context.Context, messageID string) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	if err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM message_sends WHERE message_id = $1)`, messageID).Scan(&done); err != nil {
-		return false, fmt.Errorf("asking whether a message was accepted: %w", err)
+		return false, fmt.Errorf("reading whether a message was accepted: %w", err)
 	}
 	return done, nil
 }

@@ -233,7 +233,8 @@ func (p *Policy) send(ctx context.Context, d *record.Delivery) call.Result {
 		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a message has a kind that this release does not know", slog.String("delivery_id", d.DeliveryID), slog.String("kind", m.Kind))
 		return call.Result{Fault: faultUnusable}
 	}
-	r, segments := p.attempt(ctx, &m, kind)
+	again := d.DeliveryID != deliveries.ID(Kind, m.MessageID, m.DestinationID)
+	r, segments := p.attempt(ctx, &m, kind, again)
 	outcome := r.Fault
 	if outcome == "" {
 		outcome = outcomeAccepted
@@ -248,13 +249,14 @@ func (p *Policy) send(ctx context.Context, d *record.Delivery) call.Result {
 	return r
 }
 
-// attempt sends the message unless something forbids it.
-func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kind) (r call.Result, segments int) {
+// attempt sends the message unless something forbids it. again says that an operator has asked for a
+// named redelivery.
+func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kind, again bool) (r call.Result, segments int) {
 	channel, now := provider.Channel(m.Channel), p.cfg.Now()
 	carrier := p.cfg.Providers[channel]
 	reporting := carrier != nil && reports(carrier)
 	if !m.NotAfter.IsZero() && !now.Before(m.NotAfter) {
-		if done, err := p.done(ctx, m, reporting); err == nil && done {
+		if done, err := p.done(ctx, m, kind, reporting, again); err == nil && done {
 			return call.Result{Status: 200}, 0
 		}
 		return call.Result{Fault: faultExpired}, 0
@@ -262,19 +264,11 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 	if carrier == nil {
 		return call.Result{Fault: faultNoProvider}, 0
 	}
-	switch done, err := p.done(ctx, m, reporting); {
+	switch done, err := p.done(ctx, m, kind, reporting, again); {
 	case err != nil:
 		return call.Result{Fault: p.database(ctx, err)}, 0
 	case done:
 		return call.Result{Status: 200}, 0
-	}
-	if kind.Single {
-		switch done, err := p.cfg.Sends.Done(ctx, m.MessageID); {
-		case err != nil:
-			return call.Result{Fault: p.database(ctx, err)}, 0
-		case done:
-			return call.Result{Status: 200}, 0
-		}
 	}
 	private, err := p.cfg.Personal.Message(ctx, m.MessageID, m.Sealed)
 	if err != nil {
@@ -297,6 +291,16 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 		var fault string
 		if files, fault = p.receipts(ctx, m, channel); fault != "" {
 			return call.Result{Fault: fault}, 0
+		}
+	}
+	if !kind.Once {
+		// Waiting for the payment and making its receipts takes seconds. Another worker may
+		// have had the message meanwhile, if this one has lost its partition.
+		switch done, err := p.done(ctx, m, kind, reporting, again); {
+		case err != nil:
+			return call.Result{Fault: p.database(ctx, err)}, 0
+		case done:
+			return call.Result{Status: 200}, 0
 		}
 	}
 	if reporting {
@@ -345,22 +349,27 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 	return call.Result{Fault: string(e.Fault), Detail: e.Code, RetryAfter: e.RetryAfter}, 0
 }
 
-// done reports whether the provider has the message already: a worker may have ended between the
-// record of the acceptance and the outcome.
-func (p *Policy) done(ctx context.Context, m *record.Message, reporting bool) (bool, error) {
-	if !reporting {
+// done reports whether the provider has accepted the message: a worker may have ended between this
+// record and the outcome, or another worker may have had the message too.
+func (p *Policy) done(ctx context.Context, m *record.Message, kind notify.Kind, reporting, again bool) (bool, error) {
+	switch {
+	case again && !kind.Once:
+		return false, nil
+	case reporting:
+		return p.cfg.Reports.Done(ctx, m.MessageID)
+	case kind.Once: // its row in Sends says that it may have been accepted
 		return false, nil
 	}
-	return p.cfg.Reports.Done(ctx, m.MessageID)
+	return p.cfg.Sends.Done(ctx, m.MessageID)
 }
 
 // accepted records that the provider has accepted the message.
 func (p *Policy) accepted(ctx context.Context, m *record.Message, kind notify.Kind, reporting bool) {
 	ctx, now := context.WithoutCancel(ctx), p.cfg.Now()
-	if reporting {
+	switch {
+	case reporting:
 		p.note(ctx, m, p.cfg.Reports.Accepted(ctx, m.MessageID, now))
-	}
-	if kind.Single {
+	case !kind.Once:
 		p.note(ctx, m, p.cfg.Sends.Accepted(ctx, m.MessageID, now))
 	}
 	if !kind.Once {

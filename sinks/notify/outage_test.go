@@ -6,10 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"quittance/checkout"
 	"quittance/internal/deliveries"
 	messages "quittance/internal/notify"
 	"quittance/internal/provider"
 	"quittance/schemas"
+	"quittance/sinks/notify"
 	deliverytest "quittance/test/deliveries"
 )
 
@@ -167,5 +169,63 @@ func TestCodeLapsesWhilePostgresIsSlow(t *testing.T) {
 	}
 	if n := w.count(`SELECT count(*) FROM message_reports WHERE message_id = $1`, id); n > 0 {
 		t.Error("a report on a call that was not made is awaited")
+	}
+}
+
+// Two workers had the same receipt, because the first one lost its partition while it waited for
+// the payment in the read model. The second one sent the receipt, and the first one sent it again.
+func TestAcceptedMailIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.paid("chs_two_workers", checkout.Customer{Name: "A"})
+	id := messages.MessageID(messages.Receipt, provider.ChannelEmail, s.ID)
+	w.tell(messages.Receipt, provider.ChannelEmail, "two@example.org", s.ID)
+	records := w.Records(t, schemas.TopicMessages)
+	planned, err := messages.Plan(w.Codec, records[len(records)-1].Value)
+	if err != nil || len(planned) != 1 || planned[0].EventID != id {
+		t.Fatal(planned, err)
+	}
+	// The first worker waits for a table that the test has locked: after its first question whether
+	// the message was accepted, and before its call.
+	policy, second := w.config().Policy, w.config().Policy
+	w.project(s)
+	slow, err := w.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := slow.Exec(t.Context(), `LOCK TABLE message_addresses IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan string)
+	go func() {
+		r := policy.Send(t.Context(), &planned[0])
+		first <- r.Reason()
+	}()
+	deliverytest.Eventually(t, "the first worker waits", func() bool {
+		return w.count(`SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'message_addresses'::regclass`) > 0
+	})
+	if err := messages.NewSends(w.Pool).Accepted(t.Context(), id, w.Now()); err != nil { // by the second one
+		t.Fatal(err)
+	}
+	if err := slow.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if reason := <-first; reason != "" {
+		t.Errorf("the first worker's attempt ends with %q", reason)
+	}
+	if r := second.Send(t.Context(), &planned[0]); r.Reason() != "" || r.Status != 200 {
+		t.Errorf("the attempt of a later worker ends with %q", r.Reason())
+	}
+	if n := len(w.sim.Inbox(provider.ChannelEmail)); n != 0 {
+		t.Errorf("the accepted receipt was sent %d times again", n)
+	}
+	// An operator's named redelivery is sent.
+	planned[0].DeliveryID = deliveries.RedeliveryID(notify.Kind, id, planned[0].DestinationID, "asked")
+	if r := second.Send(t.Context(), &planned[0]); r.Reason() != "" || r.Status != 200 {
+		t.Errorf("the redelivery ends with %q", r.Reason())
+	}
+	if n := len(w.sim.Inbox(provider.ChannelEmail)); n != 1 {
+		t.Errorf("%d receipts arrived, want the redelivery", n)
 	}
 }
