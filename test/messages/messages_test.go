@@ -239,13 +239,13 @@ func (w *world) killedBetweenRecordAndOutcome() {
 		ids = append(ids, w.ask(notify.Reversed, provider.ChannelSMS, phone))
 	}
 	w.until("the provider has the messages", func() bool { return w.arrived(ids) == len(ids) })
-	resume := w.stopBroker()
+	restart := w.stopBroker()
 	w.until("Postgres knows that they are accepted", func() bool {
 		return w.count(`SELECT count(*) FROM message_reports WHERE message_id = ANY($1) AND accepted_at IS NOT NULL`, ids) == len(ids)
 	})
 	w.kill(w.workers...)
 	w.control("sms", `{"reset":true}`)
-	resume()
+	restart()
 	w.start(w.workers...)
 	w.quiet("killed between record and outcome")
 }

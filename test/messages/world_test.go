@@ -398,17 +398,22 @@ func (w *world) start(workers ...*program.Process) {
 	}
 }
 
-// stopBroker stops the broker with SIGSTOP. Nobody can write to Kafka until the returned
-// function is called.
-func (w *world) stopBroker() (resume func()) {
+// stopBroker stops the broker with SIGSTOP: nobody can write to Kafka. The returned function kills
+// it and starts it again, so that it forgets the requests that it has not read.
+func (w *world) stopBroker() (restart func()) {
 	w.t.Helper()
-	pid := w.Kafka.Pid()
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+	if err := syscall.Kill(w.Kafka.Pid(), syscall.SIGSTOP); err != nil {
 		w.t.Fatal(err)
 	}
-	resume = sync.OnceFunc(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
-	w.t.Cleanup(resume)
-	return resume
+	return func() {
+		w.t.Helper()
+		if err := w.Kafka.Kill(); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := w.Kafka.Restart(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 }
 
 // findings reads everything.
