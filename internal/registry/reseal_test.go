@@ -14,6 +14,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/citizens"
 	"quittance/internal/connector/mtn"
+	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/receipts"
@@ -187,7 +188,7 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rows := range []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, receipts.SealedKeys, intake.Originals} {
+	for _, rows := range []personal.Sealed{personal.DataKeys, citizens.SealedAddresses, identity.SealedContacts, receipts.SealedKeys, intake.Originals} {
 		people, err := rows.Count(t.Context(), h.Pool)
 		if err != nil {
 			t.Fatal(err)
