@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -262,7 +263,7 @@ func (d *Digester) find(ctx context.Context) (map[string][]digests.Item, error) 
 			items = append(items, digests.Item{Topic: digests.TopicERP, Subject: erp.ID(agency.Slug, live), Since: f.Since.UTC()})
 		}
 		for _, o := range operators {
-			if !s.Operations() && !concerns(o, s.AgencyID) {
+			if !s.Operations() && !slices.Contains(o.AgencyIDs, s.AgencyID) {
 				continue
 			}
 			items = append(items, digests.Item{Topic: digests.TopicOperator, Subject: o.Operator + "/" + registry.Mode(o.Live), Since: o.Since})
@@ -272,16 +273,6 @@ func (d *Digester) find(ctx context.Context) (map[string][]digests.Item, error) 
 		}
 	}
 	return out, nil
-}
-
-// concerns reports whether calls for the agency had no answer.
-func concerns(o digests.Outage, agencyID string) bool {
-	for _, id := range o.AgencyIDs {
-		if id == agencyID {
-			return true
-		}
-	}
-	return false
 }
 
 // caseItem returns what is said of a case: its id, its kind, its agency, and that it is a test.
