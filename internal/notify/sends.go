@@ -67,7 +67,7 @@ func (s *Sends) Done(ctx context.Context, messageID string) (done bool, err erro
 	return done, nil
 }
 
-// Sweep deletes what is older than the longest life of such a message.
+// Sweep deletes rows older than two days: twice the longest Life of a kind with Once.
 func (s *Sends) Sweep(ctx context.Context, now time.Time) (deleted int64, err error) {
 	tag, err := s.pool.Exec(ctx, `DELETE FROM message_sends WHERE first_at < $1`, now.Add(-2*maxLifeOnce))
 	if err != nil {
