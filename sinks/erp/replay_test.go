@@ -9,7 +9,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/deliveries"
-	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
@@ -72,24 +71,8 @@ func TestReplayFromEvents(t *testing.T) {
 
 	adm := kadm.NewClient(b.Client)
 	topic := b.Kafka.Prefix + schemas.TopicConfirmations
-	// A group has settled a topic when no record lies behind its offset. The end marker of
-	// a transaction may.
-	settled := func(topic, group string) {
-		t.Helper()
-		deliverytest.Eventually(t, group+" has settled "+topic, func() bool {
-			open, err := kafka.Unsettled(t.Context(), adm, b.Kafka.Prefix+topic, b.Kafka.Prefix+group)
-			if err != nil {
-				t.Fatal(err)
-			}
-			records := 0
-			if err := b.Kafka.Read(t.Context(), b.Kafka.Prefix+topic, open, nil, func(*kgo.Record) (bool, error) { records++; return true, nil }); err != nil {
-				t.Fatal(err)
-			}
-			return records == 0
-		})
-	}
 	planning, sending := erp.Registration(e).Planning(), erp.Registration(e).Sending()
-	settled(planning.Topic, planning.Group)
+	b.Settled(t, planning.Topic, planning.Group)
 	stopPlanner()
 	ends, err := adm.ListEndOffsets(t.Context(), topic)
 	if err != nil {
@@ -119,12 +102,12 @@ func TestReplayFromEvents(t *testing.T) {
 	deliverytest.Eventually(t, "accepted", func() bool {
 		return b.State(t, erp.Kind, "tx-a", "agency/test") == "delivered" && b.State(t, erp.Kind, "tx-b", "agency/test") == "delivered"
 	})
-	settled(sending.Topic, sending.Group)
+	b.Settled(t, sending.Topic, sending.Group)
 	replay(false, deliveries.Replayed{Events: 4, Reversed: 1, Accepted: 2, UnderWay: 1})
 	deliverytest.Start(t, deliverytest.Planner(t, cfg))
 	deliverytest.Eventually(t, "the planner's is accepted", func() bool { return b.State(t, erp.Kind, "tx-d", "agency/test") == "delivered" })
-	settled(planning.Topic, planning.Group)
-	settled(sending.Topic, sending.Group)
+	b.Settled(t, planning.Topic, planning.Group)
+	b.Settled(t, sending.Topic, sending.Group)
 	// The daily tables of deliveries are dropped after 60 days.
 	if _, err := b.Pool.Exec(t.Context(), `DELETE FROM deliveries`); err != nil {
 		t.Fatal(err)

@@ -79,23 +79,7 @@ func TestPlannedTwiceIsSentOnce(t *testing.T) {
 	deliverytest.Eventually(t, "what was under way is accepted", func() bool {
 		return !slices.ContainsFunc(under, func(id string) bool { return state(id, "own") != "delivered" })
 	})
-	sending := b.Kafka.Prefix + schemas.TopicWebhooksDeliveries
-	deliverytest.Eventually(t, "all of the topic is settled", func() bool {
-		committed, err := adm.FetchOffsets(t.Context(), b.Kafka.Prefix+"webhook-worker")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ends, err := adm.ListEndOffsets(t.Context(), sending)
-		if err != nil {
-			t.Fatal(err)
-		}
-		settled := true
-		ends.Each(func(o kadm.ListedOffset) {
-			at, ok := committed.Lookup(sending, o.Partition)
-			settled = settled && (o.Offset == 0 || ok && at.At == o.Offset)
-		})
-		return settled
-	})
+	b.Settled(t, schemas.TopicWebhooksDeliveries, "webhook-worker")
 	for _, r := range []*deliverytest.Receiver{own, failing} {
 		for id, n := range r.Count() {
 			if n != 1 {

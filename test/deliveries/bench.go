@@ -385,3 +385,22 @@ func (b *Bench) State(t testing.TB, kind deliveries.Kind, eventID, destination s
 	}
 	return state
 }
+
+// Settled waits until a group of consumers has committed everything of a topic but, at
+// most, the end markers of transactions.
+func (b *Bench) Settled(t testing.TB, topic, group string) {
+	t.Helper()
+	adm := kadm.NewClient(b.Client)
+	topic, group = b.Kafka.Prefix+topic, b.Kafka.Prefix+group
+	Eventually(t, group+" has settled "+topic, func() bool {
+		open, err := kafka.Unsettled(t.Context(), adm, topic, group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled := true
+		if err := b.Kafka.Read(t.Context(), topic, open, nil, func(*kgo.Record) (bool, error) { settled = false; return false, nil }); err != nil {
+			t.Fatal(err)
+		}
+		return settled
+	})
+}

@@ -30,6 +30,8 @@ const patience = 180_000;
 const enough = 12; // failed journeys, after which no other begins
 const anew = 700; // a citizen without scripts loads the page again after this time, ms
 const serviceLimit = 2000; // how long the service tries before it answers with 503, ms
+// The link that asks for the state of the payment again. Links to receipts name the language too.
+const check = 'main a.button[href*="lang="]:not([href*="/receipt?"])';
 const down = ['Service momentanément indisponible', 'Service unavailable for a moment'];
 
 const browser = await launch();
@@ -324,7 +326,7 @@ const scenarios = {
   // The acquirer reports at the end of the window that the payment was abandoned.
   async abandoned(c) {
     await scenarios.undecided(c);
-    if (!await c.place(c.tab).locator('main a.button[href*="lang="]').count()) return;
+    if (!await c.place(c.tab).locator(check).count()) return;
     await c.becomes(c.tab);
     await c.look(c.tab);
   },
@@ -554,8 +556,8 @@ class Citizen {
       if (Date.now() > end) throw new Error(`not within ${patience / 1000} s`);
       await moment(anew);
       // Without a script the page reloads itself: it may have changed since done looked.
-      if (!await this.place(tab).locator('main a.button[href*="lang="]').count()) continue;
-      await this.click(tab, 'main a.button[href*="lang="]').catch(async (e) => {
+      if (!await this.place(tab).locator(check).count()) continue;
+      await this.click(tab, check).catch(async (e) => {
         if (!await done()) throw e;
       });
     }
