@@ -199,7 +199,8 @@ func TestCompletedEndsFailed(t *testing.T) {
 	if n, err := b.Store.RetryAll(t.Context(), deliverytest.Actor, cashin.Kind, "app", deliveries.StateWaiting, b.Now(), nil); err != nil || n != 0 {
 		t.Errorf("a retry of all makes %d due, %v", n, err)
 	}
-	b.Settled(t, cfg.Kind.Sending().Topic, cfg.Kind.Sending().Group) // a row is written before the offset is committed
+	// A row is written before the offset is committed, and what is not committed is under way.
+	b.Settled(t, cfg.Kind.Sending().Topic, cfg.Kind.Sending().Group)
 	if _, err := b.Pool.Exec(t.Context(), `DELETE FROM deliveries WHERE event_id = 'failed'`); err != nil { // as if its day's table was lost
 		t.Fatal(err)
 	}
