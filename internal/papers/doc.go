@@ -7,7 +7,8 @@
 // of a library changes them, and the file that somebody printed earlier stays valid, because
 // its token does. DESIGN.md lists what the bytes of a receipt depend on.
 //
-// Fonts are Noto Sans Regular and Bold (SIL Open Font License 1.1, assets/OFL.txt), reduced
-// to Latin with diacritics by assets/subset. A character that they lack, such as Arabic or an
-// emoji, is printed as […], and a line at the end of the paper says so.
+// The font is Noto Sans Regular (SIL Open Font License 1.1, assets/OFL.txt), reduced to Latin
+// with diacritics by assets/subset. Bold text is the same font with a stroke. A character that
+// the font lacks, such as Arabic or an emoji, is printed as […], and a line at the end of the
+// paper says so.
 package papers

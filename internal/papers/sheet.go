@@ -19,9 +19,6 @@ import (
 //go:embed assets/NotoSans-Regular.ttf
 var regular []byte
 
-//go:embed assets/NotoSans-Bold.ttf
-var bold []byte
-
 // srgb is the profile of the International Color Consortium, which may be embedded by
 // anybody (assets/sRGB2014.txt). PDF/A needs to know what a colour looks like.
 //
@@ -37,6 +34,13 @@ const (
 )
 
 const producer = "Quittance"
+
+// Modes of text (ISO 32000-1, 9.3.6), and the width of the stroke that makes text bold, in
+// millimetres for each point of its size.
+const (
+	fillText, fillAndStrokeText = 0, 2
+	boldStroke                  = 0.013
+)
 
 // colour is red, green and blue.
 type colour [3]int
@@ -70,7 +74,6 @@ func newSheet(lang money.Language, name, title, author string, at time.Time) *sh
 	f.SetMargins(0, 0, 0)
 	f.SetCellMargin(0)
 	f.AddUTF8FontFromBytes("sans", "", bytes.Clone(regular))
-	f.AddUTF8FontFromBytes("sans", "B", bytes.Clone(bold))
 	s := &sheet{pdf: f, lang: lang}
 	f.SetLang(string(lang))
 	title, author = s.printable(title+" "+name), s.printable(author)
@@ -153,13 +156,19 @@ type style struct {
 // leading returns the height of a line in millimetres.
 func (t style) leading() float64 { return t.size * 0.3528 * 1.32 }
 
+// use makes a style that of the texts to come. Bold letters are those of the only font with a
+// stroke around them: a second font would make each file larger and slower to write (DESIGN.md,
+// "One font").
 func (s *sheet) use(t style) {
-	weight := ""
-	if t.bold {
-		weight = "B"
-	}
-	s.pdf.SetFont("sans", weight, t.size)
+	s.pdf.SetFont("sans", "", t.size)
 	s.pdf.SetTextColor(t.colour[0], t.colour[1], t.colour[2])
+	if !t.bold {
+		s.pdf.SetTextRenderingMode(fillText)
+		return
+	}
+	s.stroke(t.colour)
+	s.pdf.SetLineWidth(t.size * boldStroke)
+	s.pdf.SetTextRenderingMode(fillAndStrokeText)
 }
 
 // text writes a text into a column whose top left corner is at x and y, and returns its

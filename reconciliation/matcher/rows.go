@@ -384,13 +384,21 @@ func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 // owned returns the condition that money arrives on the account of the run.
 func (r *run) owned() string { return ownedBy(r.whose) }
 
-// ownedBy returns the condition that money is that of pairs.
+// ownedBy returns the condition that money is that of pairs. It compares each column by itself:
+// ClickHouse then compares the few values of a column, and not those of each row.
 func ownedBy(pairs []pair) string {
-	owners := make([]string, len(pairs))
-	for i, p := range pairs {
-		owners[i] = "(" + quote(p.tenant) + "," + quote(p.offer) + "," + quote(p.account) + ")"
+	accounts := map[pair][]string{}
+	for _, p := range pairs {
+		of := pair{tenant: p.tenant, offer: p.offer}
+		accounts[of] = append(accounts[of], quote(p.account))
 	}
-	return "(toString(tenant_id), toString(offer_id), toString(account)) IN (" + strings.Join(owners, ",") + ")"
+	var out []string
+	for of, names := range accounts {
+		slices.Sort(names)
+		out = append(out, "tenant_id = "+quote(of.tenant)+" AND offer_id = "+quote(of.offer)+" AND account IN ("+strings.Join(names, ", ")+")")
+	}
+	slices.Sort(out)
+	return "(" + strings.Join(out, " OR ") + ")"
 }
 
 // scanBool reads a Bool or a UInt8, which expressions of ClickHouse return.

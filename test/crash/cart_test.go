@@ -356,16 +356,7 @@ func (l *load) payCart(ctx context.Context, f family, who *citizen, c ordered, w
 		l.pay(ctx, c.session, "06 600 00 "+what, f.n)
 		return
 	}
-	if !l.pay(ctx, c.session, "06 600 00 03", f.n) {
-		return
-	}
-	if !l.cancelCart(ctx, f, c.creation) {
-		return
-	}
-	l.approve(ctx, c.creation)
-	if ctx.Err() != nil {
-		l.abandon(c.creation)
-	}
+	l.payLate(ctx, c.creation, f.n, func() bool { return l.cancelCart(ctx, f, c.creation) })
 }
 
 // readReceipts reads the money in ClickHouse.

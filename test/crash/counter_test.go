@@ -62,27 +62,35 @@ func (l *load) clerk(ctx context.Context, key, what string, body map[string]any,
 	}
 }
 
-// approve makes the operator approve the collection of a session as soon as it has one. When
-// the load is over it leaves that to approveAbandoned: the operator may never get the
-// request, because the broker was down until its time was over.
-func (l *load) approve(ctx context.Context, c creation) {
+// payLate pays with a number whose payer decides by hand, cancels the session, and approves.
+// Whatever has no answer in time, the operator may have the collection: approveAbandoned then
+// approves it.
+func (l *load) payLate(ctx context.Context, c creation, n int, cancel func() bool) {
+	if !l.pay(ctx, c.session, "06 600 00 03", n) || !cancel() || !l.approve(ctx, c) {
+		l.abandon(c)
+	}
+}
+
+// approve makes the operator approve the collection of a session as soon as it has one, and
+// reports whether it has. It ends when the load is over: the operator may never get the request,
+// because the broker was down until its time was over.
+func (l *load) approve(ctx context.Context, c creation) bool {
 	for try := 0; ; try++ {
 		done, err := l.tryApprove(ctx, c)
 		switch {
 		case done:
-			return
+			return true
 		case err != nil && ctx.Err() == nil:
 			l.surprise("approving the collection of %s: %v", c.session, err)
-			return
+			return false
 		}
 		select {
 		case <-l.over:
-			l.abandon(c)
-			return
+			return false
 		default:
 		}
 		if !l.again(ctx, try) {
-			return
+			return false
 		}
 	}
 }

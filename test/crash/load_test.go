@@ -194,13 +194,7 @@ func (l *load) journey(ctx context.Context, n int) {
 	case "cash", "reversed":
 		l.payCash(ctx, counter, c, what == "reversed", n)
 	case "late":
-		if l.pay(ctx, c.session, "06 600 00 03", n) {
-			l.cancel(ctx, app, c.session, n, true)
-			l.approve(ctx, c)
-		}
-		if ctx.Err() != nil {
-			l.abandon(c)
-		}
+		l.payLate(ctx, c, n, func() bool { l.cancel(ctx, app, c.session, n, true); return true })
 	case "refund":
 		if l.pay(ctx, c.session, "06 600 00 01", n) {
 			l.mu.Lock()
