@@ -94,6 +94,11 @@ func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
 	return u.roles(ctx, out)
 }
 
+// poolOfAllRoles ends the address of the database. All roles share one pool here, whose default
+// size is for one role: at 50 payments a second messages waited for a connection most of their
+// time.
+const poolOfAllRoles = "&pool_max_conns=40"
+
 // parts starts broker, databases and schema registry at the same time.
 func (u *installation) parts(ctx context.Context) error {
 	u.SimulatorURL = "http://" + local(u.port+portSimulators)
@@ -116,7 +121,7 @@ func (u *installation) parts(ctx context.Context) error {
 		return fmt.Errorf("--broker %q: must be embedded, kafka, or HOST:PORT", u.broker)
 	}
 	start(ctx, u, g, "postgres", stack.StartPostgres, stack.PostgresConfig{Dir: filepath.Join(u.Data, "postgres"), Port: u.port + portPostgres, Log: u.log},
-		func(pg *stack.Postgres) { u.Postgres = pg.DSN("quittance") })
+		func(pg *stack.Postgres) { u.Postgres = pg.DSN("quittance") + poolOfAllRoles })
 	start(ctx, u, g, "clickhouse", chdb.Start, chdb.Config{Dir: filepath.Join(u.Data, "clickhouse"), Addr: local(u.port + portClickHouse), Log: u.log},
 		func(ch *chdb.Server) { u.ClickHouse = "http://" + ch.Addr() + "/quittance" })
 	start(ctx, u, g, "schema registry", stack.StartSchemaRegistry, stack.SchemaRegistryConfig{Dir: filepath.Join(u.Data, "schemas"), Port: u.port + portSchemaRegistry, Log: u.log},

@@ -24,16 +24,16 @@ var embedded embed.FS
 // undefinedTable is Postgres' code for a table that does not exist.
 const undefinedTable = "42P01"
 
-// Migrate applies to the database at dsn the migrations that this program needs.
+// Migrate applies to the database at dsn (as of Open) the migrations that this program needs.
 // Concurrent calls wait for each other (advisory lock). When a migration fails, the
 // earlier ones stay applied and the next call continues with the one that failed.
 func Migrate(ctx context.Context, dsn string) error {
-	cfg, err := pgx.ParseConfig(dsn)
+	cfg, err := pgxpool.ParseConfig(dsn) // a connection would send the pool_… settings to the server
 	if err != nil {
 		return fmt.Errorf("reading the address of Postgres: %w", err)
 	}
-	settings(cfg)
-	db := stdlib.OpenDB(*cfg)
+	settings(cfg.ConnConfig)
+	db := stdlib.OpenDB(*cfg.ConnConfig)
 	defer func() { _ = db.Close() }()
 	provider, err := provider(db)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestMigrate(t *testing.T) {
 	if pending, err := postgres.Pending(t.Context(), pool); err != nil || pending != 0 {
 		t.Errorf("after Migrate: %d pending, %v", pending, err)
 	}
-	if err := postgres.Migrate(t.Context(), dsn); err != nil {
+	if err := postgres.Migrate(t.Context(), dsn+"&pool_max_conns=20"); err != nil { // the address of a role
 		t.Errorf("again: %v", err)
 	}
 	// The program is newer than the database.
