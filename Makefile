@@ -15,9 +15,10 @@ export CGO_ENABLED := 0
 GOBUILD := go build -buildvcs=false
 
 # `go build ./cmd/quittance` uses the profile of `make pgo`. Targets that build for tests
-# and checks do not: a profile builds every package a second time.
+# and checks do not: a profile builds every package a second time. -trimpath lets clones in
+# other folders share what is compiled, and keeps the folder's name out of programs.
 PROFILE := cmd/quittance/default.pgo
-export GOFLAGS := $(GOFLAGS) -pgo=off
+export GOFLAGS := $(GOFLAGS) -pgo=off -trimpath
 
 # Flags of `make run`; an empty one means the program's default:
 # make run BROKER=kafka PORT=9000 DATA=/srv/quittance
