@@ -26,10 +26,9 @@ BROKER ?=
 PORT   ?=
 DATA   ?=
 
-# The packages of `make test`, and further flags of go test:
+# The packages of `make test` (all when empty), and further flags of go test:
 # make test PACKAGES=./checkout/... TESTFLAGS='-run Fees -v'
-# The suites that start programs take the longest, so they begin first.
-PACKAGES  ?= ./test/... ./...
+PACKAGES  ?=
 TESTFLAGS ?=
 
 .DEFAULT_GOAL := help
@@ -156,12 +155,26 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 
 # The flags save time: brokers run for seconds, the linter runs vet, and nobody debugs these
 # binaries.
-.PHONY: test
+GOTEST = go test -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS)
+
+.PHONY: test test/packages
 test: deps/test ## run all tests; it starts and stops their real servers (PACKAGES=, TESTFLAGS=)
 	@$(GOBUILD) -o $(BIN)/ ./cmd/quittance ./cmd/quittance-dev ./test/servers/testservers
 	@QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
 		QUITTANCE_TEST_QUITTANCE=$(CURDIR)/$(BIN)/quittance QUITTANCE_TEST_QUITTANCE_DEV=$(CURDIR)/$(BIN)/quittance-dev \
-		$(BIN)/testservers -up $(BIN)/quittance-dev -- go test -p 2 -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS) $(PACKAGES)
+		$(BIN)/testservers -up $(BIN)/quittance-dev -- $(MAKE) test/packages
+
+# The suites of ./test start many processes, which take CPU time as long as they run: two
+# suites at once cost twice the CPU time of one after the other. The other packages wait more
+# than they work.
+ifdef PACKAGES
+test/packages:
+	@$(GOTEST) -p 2 $(PACKAGES)
+else
+test/packages:
+	@$(GOTEST) -p 1 ./test/...; suites=$$?; \
+		$(GOTEST) -p 3 $$(go list ./... | grep -v ^quittance/test/) && exit $$suites
+endif
 
 # The crash test starts servers of its own, because it kills them.
 .PHONY: test/crash
