@@ -165,15 +165,14 @@ test: deps/test ## run all tests; it starts and stops their real servers (PACKAG
 		$(BIN)/testservers -up $(BIN)/quittance-dev -- $(MAKE) test/packages
 
 # The suites of ./test start many processes, which take CPU time as long as they run: two
-# suites at once cost twice the CPU time of one after the other. The other packages wait more
-# than they work.
+# suites at once cost up to twice the CPU time of one after the other.
 ifdef PACKAGES
 test/packages:
 	@$(GOTEST) -p 2 $(PACKAGES)
 else
 test/packages:
 	@$(GOTEST) -p 1 ./test/...; suites=$$?; \
-		$(GOTEST) -p 3 $$(go list ./... | grep -v ^quittance/test/) && exit $$suites
+		$(GOTEST) -p 2 $$(go list ./... | grep -v ^quittance/test/) && exit $$suites
 endif
 
 # The crash test starts servers of its own, because it kills them.

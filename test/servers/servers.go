@@ -22,14 +22,17 @@ type Server struct {
 	Stop func(context.Context) error
 }
 
-// StartKafka starts a real Kafka with its data in dir.
+// StartKafka starts a real Kafka with its data in dir. Nobody kills it, so a pause of a busy machine
+// must not end its session: for a moment no topic could be created.
 func StartKafka(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
 	return retry(func() (*Server, error) {
 		ports, err := stack.FreePorts(2)
 		if err != nil {
 			return nil, err
 		}
-		k, err := stack.StartKafka(ctx, stack.KafkaConfig{Dir: dir, Port: ports[0], ControllerPort: ports[1], Log: log})
+		k, err := stack.StartKafka(ctx, stack.KafkaConfig{
+			Dir: dir, Port: ports[0], ControllerPort: ports[1], Log: log, Properties: map[string]string{"broker.session.timeout.ms": "60000"},
+		})
 		if err != nil {
 			return nil, err
 		}
