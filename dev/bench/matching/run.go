@@ -58,7 +58,7 @@ type Config struct {
 const (
 	maxRun    = 60 * time.Second
 	maxMB     = 1536
-	maxGrowth = 1.3
+	maxGrowth = 1.5
 )
 
 // shortDays are the days of the short history: a run reads the last two of them as a whole, because
