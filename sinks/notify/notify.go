@@ -292,6 +292,8 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 		if files, fault = p.receipts(ctx, m, channel); fault != "" {
 			return call.Result{Fault: fault}, 0
 		}
+	}
+	if !kind.Once {
 		// Waiting for the payment and making its receipts takes seconds. Another worker may
 		// have had the message meanwhile, if this one has lost its partition.
 		switch done, err := p.done(ctx, m, kind, reporting, again); {
