@@ -63,8 +63,8 @@ func (l *load) clerk(ctx context.Context, key, what string, body map[string]any,
 }
 
 // payLate pays with a number whose payer decides by hand, cancels the session, and approves.
-// Whatever has no answer in time, the operator may have the collection: approveAbandoned then
-// approves it.
+// A step without an answer may have reached the operator: approveAbandoned approves such a
+// collection later.
 func (l *load) payLate(ctx context.Context, c creation, n int, cancel func() bool) {
 	if !l.pay(ctx, c.session, "06 600 00 03", n) || !cancel() || !l.approve(ctx, c) {
 		l.abandon(c)

@@ -114,12 +114,8 @@ type progress struct {
 	approved, unresolved  int     // proposals that wait for the processor, cases that wait for staff
 }
 
-func (p progress) quiet() bool { return p.inFlight == 0 && p.idle() }
-
-// idle reports whether the consumers have done all that can be done before the operators decide
-// the collections in flight.
-func (p progress) idle() bool {
-	return p.commandsLag == 0 && p.answersLag == 0 && p.events == p.journalled && p.sequences == p.readmodel &&
+func (p progress) quiet() bool {
+	return p.commandsLag == 0 && p.answersLag == 0 && p.inFlight == 0 && p.events == p.journalled && p.sequences == p.readmodel &&
 		p.webhooks == p.delivered && p.confirms == p.confirmed && p.notices == p.told && p.waiting == 0 &&
 		p.cases == p.rows && p.approved == 0 && p.unresolved == 0
 }
@@ -190,34 +186,15 @@ func (w *witness) progress(ctx context.Context, t *tally) (progress, error) {
 	return p, err
 }
 
-const (
-	// undecidedFor is how long settle waits for operators when all else is done.
-	undecidedFor = 10 * time.Second
-	// pastWindows is longer than the window of every collection.
-	pastWindows = 6 * time.Minute
-)
-
 // settle waits until every consumer has caught up and nothing changes. The wait is
-// bounded. An operator that failed while it was asked for money may not know of the
-// collection, which then ends with its window: when nothing else is left to do, settle moves
-// the clock behind the windows.
+// bounded.
 func (w *witness) settle(ctx context.Context, t *tally, bound time.Duration, logf func(format string, args ...any)) error {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	logged, decided, moved := time.Now(), time.Now(), false
+	logged := time.Now()
 	var last progress
 	for still := 0; ; {
 		p, err := w.progress(ctx, t)
-		if err != nil || !p.idle() || p.inFlight == 0 || p.inFlight != last.inFlight {
-			decided = time.Now()
-		}
-		if !moved && time.Since(decided) > undecidedFor {
-			moved = true
-			logf("%d collections in flight end with their windows", p.inFlight)
-			if _, err := w.control(ctx, http.MethodPost, "/control/clock", fmt.Sprintf(`{"advance": %q}`, pastWindows)); err != nil {
-				return err
-			}
-		}
 		switch {
 		case err == nil && p.quiet() && p == last:
 			still++
