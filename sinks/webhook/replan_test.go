@@ -79,7 +79,7 @@ func TestPlannedTwiceIsSentOnce(t *testing.T) {
 	deliverytest.Eventually(t, "what was under way is accepted", func() bool {
 		return !slices.ContainsFunc(under, func(id string) bool { return state(id, "own") != "delivered" })
 	})
-	b.Settled(t, schemas.TopicWebhooksDeliveries, "webhook-worker")
+	settled(t, b)
 	for _, r := range []*deliverytest.Receiver{own, failing} {
 		for id, n := range r.Count() {
 			if n != 1 {

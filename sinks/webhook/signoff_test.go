@@ -204,7 +204,7 @@ func TestKilledBetweenAnswerAndOutcome(t *testing.T) {
 
 	deliverytest.Start(t, deliverytest.Worker(t, cfg))
 	deliverytest.Eventually(t, "evt_1 is delivered", delivered("evt_1"))
-	b.Settled(t, schemas.TopicWebhooksDeliveries, "webhook-worker")
+	settled(t, b)
 	if got := own.Count(); got["evt_0"] != 1 || got["evt_1"] != 2 || got["evt_2"] != 1 {
 		t.Errorf("events came %v times, want 1, 2 and 1", got)
 	}
@@ -303,7 +303,7 @@ func TestKilledBeforeTheRequest(t *testing.T) {
 	}
 	deliverytest.Start(t, deliverytest.Worker(t, cfg))
 	deliverytest.Eventually(t, "delivered", func() bool { return b.State(t, webhook.Kind, "evt_1", "own") == "delivered" })
-	b.Settled(t, schemas.TopicWebhooksDeliveries, "webhook-worker")
+	settled(t, b)
 	if n := own.Count()["evt_1"]; n != 1 {
 		t.Errorf("it came %d times", n)
 	}
@@ -396,7 +396,7 @@ func TestCommittedOffsetStaysBelowTheUnsettled(t *testing.T) {
 	at, _ := check()
 	close(release)
 	deliverytest.Eventually(t, "everything is delivered", func() bool { _, delivered := check(); return delivered == 204 })
-	b.Settled(t, schemas.TopicWebhooksDeliveries, "webhook-worker")
+	settled(t, b)
 	if end, _ := check(); end.committed <= at.committed || end.first >= 0 {
 		t.Errorf("the group stood at %d while calls hung and at %d after them", at.committed, end.committed)
 	}
