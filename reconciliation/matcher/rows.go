@@ -184,37 +184,31 @@ func querying(ctx context.Context) context.Context {
 // pair is whose money an entry is: the offer and the merchant account.
 type pair struct{ tenant, offer, account string }
 
-// pairs returns whose money arrives on the account of the run. A query groups the money of an
-// agency by one column: ClickHouse does that with the few values of the column, and reads the
-// texts of each row when it groups by several.
+// pairs returns whose money arrives on the account of the run. It asks for the agency and for no
+// agency apart, so that each query groups by one column: to group by several, ClickHouse compares
+// the texts of every row.
 func (r *run) pairs(ctx context.Context) ([]pair, error) {
+	const of = `SELECT ?, toString(account), groupUniqArray(offer_id) FROM expected_money WHERE tenant_id = ? AND livemode = ? AND currency = ? GROUP BY account`
+	agency, live, currency := r.account.AgencyID, r.account.Live, r.account.Currency
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), of+" UNION ALL "+of, agency, agency, live, currency, "", "", live, currency)
+	if err != nil {
+		return nil, fmt.Errorf("asking whose money is expected: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
 	var out []pair
-	for _, tenant := range []string{r.account.AgencyID, ""} {
-		rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT account, groupUniqArray(offer_id) FROM expected_money
-			WHERE tenant_id = ? AND livemode = ? AND currency = ? GROUP BY account ORDER BY account`, tenant, r.account.Live, r.account.Currency)
-		if err != nil {
+	for rows.Next() {
+		var p pair
+		var offers []string
+		if err := rows.Scan(&p.tenant, &p.account, &offers); err != nil {
 			return nil, fmt.Errorf("asking whose money is expected: %w", err)
 		}
-		for rows.Next() {
-			var account string
-			var offers []string
-			if err := rows.Scan(&account, &offers); err != nil {
-				_ = rows.Close()
-				return nil, fmt.Errorf("asking whose money is expected: %w", err)
+		for _, p.offer = range offers {
+			if r.arrives(p) {
+				out = append(out, p)
 			}
-			for _, offer := range offers {
-				if p := (pair{tenant, offer, account}); r.arrives(p) {
-					out = append(out, p)
-				}
-			}
-		}
-		err = rows.Err()
-		_ = rows.Close()
-		if err != nil {
-			return nil, fmt.Errorf("asking whose money is expected: %w", err)
 		}
 	}
-	return out, nil
+	return out, rows.Err()
 }
 
 // nameOf is whose money a pair's is, as the records of runs and closes name it.
@@ -396,8 +390,8 @@ func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 // owned returns the condition that money arrives on the account of the run.
 func (r *run) owned() string { return ownedBy(r.whose) }
 
-// ownedBy returns the condition that money is that of pairs. It compares each column by itself:
-// ClickHouse then compares the few values of a column, and not those of each row.
+// ownedBy returns the condition that money is that of pairs. It compares each column by itself,
+// because ClickHouse compares a tuple of columns with the texts of every row.
 func ownedBy(pairs []pair) string {
 	accounts := map[pair][]string{}
 	for _, p := range pairs {
