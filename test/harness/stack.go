@@ -179,7 +179,7 @@ func (s *Stack) servers(ctx context.Context, t testing.TB) {
 func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry string) {
 	t.Helper()
 	port := Ports(t, program.UpPorts-1)[0] // of the simulators
-	const mail = 8                         // what the simulated mail server's port is above it
+	mail := port + 8                       // of the simulated mail server
 	s.Simulator = "http://" + program.Local(port)
 	logs := filepath.Join(s.Dir, "output")
 	if err := os.MkdirAll(logs, 0o755); err != nil {
@@ -195,7 +195,7 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry stri
 		"QUITTANCE_LOG=info", "QUITTANCE_TOPIC_PREFIX="+Prefix,
 		"QUITTANCE_POSTGRES="+s.postgres,
 		"QUITTANCE_CLICKHOUSE=http://"+s.ClickHouse+"/"+Database, "QUITTANCE_SCHEMA_REGISTRY="+s.schemas,
-		"QUITTANCE_SIMULATOR_URL="+s.Simulator, "QUITTANCE_MAIL=smtp+plain://"+program.Local(port+mail)+"?from=no-reply@quittance.example", "QUITTANCE_DATA="+filepath.Join(s.Dir, "data"),
+		"QUITTANCE_SIMULATOR_URL="+s.Simulator, "QUITTANCE_MAIL=smtp+plain://"+program.Local(mail)+"?from=no-reply@quittance.example", "QUITTANCE_DATA="+filepath.Join(s.Dir, "data"),
 		"QUITTANCE_MASTER_KEYS="+s.Keys.Reveal(), "QUITTANCE_KEYLESS_PER_CLIENT=1000000", "QUITTANCE_KEYLESS_PER_INSTANCE=1000000", "QUITTANCE_REFERENCE_KEY="+s.Reference.Reveal(),
 	)...)
 	file := filepath.Join(s.Dir, "registry.yaml")

@@ -22,8 +22,8 @@ type Server struct {
 	Stop func(context.Context) error
 }
 
-// StartKafka starts a real Kafka with its data in dir. Nobody kills it, so a pause of a busy machine
-// must not end its session: for a moment no topic could be created.
+// StartKafka starts a real Kafka with its data in dir. The broker's session is longer than the pauses
+// of a busy machine: no topic can be created while it is over. Tests that kill a broker start their own.
 func StartKafka(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
 	return retry(func() (*Server, error) {
 		ports, err := stack.FreePorts(2)
