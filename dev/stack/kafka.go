@@ -36,7 +36,7 @@ var kafkaTemplate = template.Must(template.New("kafka.properties").Option("missi
 
 // KafkaConfig is the configuration of a single-node Apache Kafka. QUITTANCE_KAFKA_JVM, if
 // set, replaces the JVM flags of the garbage collector: a broker that runs for seconds is
-// faster without G1 and the second compiler.
+// faster without G1.
 type KafkaConfig struct {
 	// Dir holds the log and the metadata (Dir/data), the generated
 	// configuration and kafka.log. It is created when absent and formatted only
@@ -52,7 +52,7 @@ type KafkaConfig struct {
 	Libs string
 	// Properties are further properties of the broker. They replace those of the same name.
 	Properties map[string]string
-	// JVM are further flags of the JVM.
+	// JVM are further flags of the JVM. Those of QUITTANCE_KAFKA_JVM come after them and count.
 	JVM []string
 	// Log receives the steps of start and stop. Required.
 	Log *slog.Logger
@@ -206,7 +206,7 @@ func (k *Kafka) start(ctx context.Context) error {
 	}
 	begun := time.Now()
 	cmd := exec.Command(k.java, //nolint:gosec,noctx // java by the PATH; the process outlives ctx, which bounds the start alone
-		append(append(strings.Fields(cmp.Or(os.Getenv("QUITTANCE_KAFKA_JVM"), kafkaJVM)), k.cfg.JVM...),
+		append(append(slices.Clone(k.cfg.JVM), strings.Fields(cmp.Or(os.Getenv("QUITTANCE_KAFKA_JVM"), kafkaJVM))...),
 			"-Xms256m", "-Xmx768m", "-XX:+ExitOnOutOfMemoryError",
 			"-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
 			"-cp", filepath.Join(k.libs, "*"), "kafka.Kafka", k.properties())...)

@@ -12,7 +12,10 @@ func NoticePDF(n document.Notice) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSheet(n.Lang, n.Name, n.Title, n.Agency.Name, n.Date)
+	return about{n.Lang, n.Name, n.Title, n.Agency.Name, n.Date}.pdf(func(s *sheet) { s.notice(n, qr) })
+}
+
+func (s *sheet) notice(n document.Notice, qr code) {
 	s.onPage = func() { s.mark(n.Mark) }
 	s.page()
 	s.head(n.Agency, n.Title)
@@ -27,7 +30,6 @@ func NoticePDF(n document.Notice) ([]byte, error) {
 	s.note(strings.Join(warnings, " "), black)
 	s.lacking()
 	s.stub(n, qr)
-	return s.bytes()
 }
 
 // reference writes the facts, the payment reference in large digits and its code.

@@ -11,7 +11,10 @@ func ReceiptPDF(r document.Receipt, address string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSheet(r.Lang, r.Name, r.Title, r.Agency.Name, r.Date)
+	return about{r.Lang, r.Name, r.Title, r.Agency.Name, r.Date}.pdf(func(s *sheet) { s.receipt(r, qr) })
+}
+
+func (s *sheet) receipt(r document.Receipt, qr code) {
 	s.onPage = func() { s.mark(r.Mark) }
 	s.page()
 	s.head(r.Agency, r.Title)
@@ -40,7 +43,6 @@ func ReceiptPDF(r document.Receipt, address string) ([]byte, error) {
 	}
 	s.check(r, qr)
 	s.foot(r)
-	return s.bytes()
 }
 
 // stamp writes a word in a red frame at the right of the total, at an angle.

@@ -3,21 +3,18 @@ package papers
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // fonts and the colour profile
+	_ "embed" // the colour profile
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"codeberg.org/go-pdf/fpdf" // the maintained fork of gofpdf; writes PDF without C
+	"codeberg.org/go-pdf/fpdf"
 
 	"quittance/checkout/document"
 	"quittance/checkout/money"
 )
-
-//go:embed assets/NotoSans-Regular.ttf
-var regular []byte
 
 // srgb is the profile of the International Color Consortium, which may be embedded by
 // anybody (assets/sRGB2014.txt). PDF/A needs to know what a colour looks like.
@@ -61,27 +58,50 @@ type sheet struct {
 	lang     money.Language
 	y        float64
 	replaced bool // a character was printed as […]
+	latin    bool // its font is that of Windows-1252
+	foreign  bool // latin, and a text has another character
 	// onPage draws what lies below everything else on a page.
 	onPage func()
 }
 
-func newSheet(lang money.Language, name, title, author string, at time.Time) *sheet {
+// about says what the metadata of a paper says.
+type about struct {
+	lang                money.Language
+	name, title, author string
+	at                  time.Time
+}
+
+// pdf returns the paper that draw draws. draw is called again, with the font of all characters, if a
+// text needs it (DESIGN.md, "One font").
+func (a about) pdf(draw func(*sheet)) ([]byte, error) {
+	s := newSheet(a)
+	s.useLatin()
+	draw(s)
+	if s.foreign {
+		s = newSheet(a)
+		s.useRegular()
+		draw(s)
+	}
+	return s.bytes()
+}
+
+// newSheet makes a sheet without a font.
+func newSheet(a about) *sheet {
 	f := fpdf.NewCustom(&fpdf.InitType{UnitStr: "mm", SizeStr: "A4"})
 	f.SetCatalogSort(true)
-	f.SetCreationDate(at.UTC())
-	f.SetModificationDate(at.UTC())
+	f.SetCreationDate(a.at.UTC())
+	f.SetModificationDate(a.at.UTC())
 	f.SetAutoPageBreak(false, 0)
 	f.SetMargins(0, 0, 0)
 	f.SetCellMargin(0)
-	f.AddUTF8FontFromBytes("sans", "", bytes.Clone(regular))
-	s := &sheet{pdf: f, lang: lang}
-	f.SetLang(string(lang))
-	title, author = s.printable(title+" "+name), s.printable(author)
+	s := &sheet{pdf: f, lang: a.lang}
+	f.SetLang(string(a.lang))
+	title, author := s.printable(a.title+" "+a.name), s.printable(a.author)
 	s.replaced = false
 	f.SetTitle(title, true)
 	f.SetAuthor(author, true)
 	f.SetProducer(producer, true)
-	f.SetXmpMetadata(metadata(lang, title, author, at))
+	f.SetXmpMetadata(metadata(a.lang, title, author, a.at))
 	f.AddOutputIntent(fpdf.OutputIntentType{
 		SubtypeIdent: fpdf.OutputIntent_GTS_PDFA1, OutputConditionIdentifier: "sRGB2014", Info: "sRGB2014", ICCProfile: srgb,
 	})
@@ -160,7 +180,7 @@ func (t style) leading() float64 { return t.size * 0.3528 * 1.32 }
 // stroke around them: a second font would make each file larger and slower to write (DESIGN.md,
 // "One font").
 func (s *sheet) use(t style) {
-	s.pdf.SetFont("sans", "", t.size)
+	s.pdf.SetFont(family, "", t.size)
 	s.pdf.SetTextColor(t.colour[0], t.colour[1], t.colour[2])
 	if !t.bold {
 		s.pdf.SetTextRenderingMode(fillText)
@@ -177,14 +197,14 @@ func (s *sheet) text(x, y, width float64, t style, text string) float64 {
 	lines := s.wrap(width, t, text)
 	for i, line := range lines {
 		at := x
-		switch free := width - s.pdf.GetStringWidth(line); {
+		switch free := width - s.width(line); {
 		case t.right:
 			at += free
 		case t.centre:
 			at += free / 2
 		}
 		// The base line lies below the middle of the line.
-		s.pdf.Text(at, y+float64(i)*t.leading()+t.leading()*0.76, line)
+		s.pdf.Text(at, y+float64(i)*t.leading()+t.leading()*0.76, s.encoded(line))
 	}
 	return float64(len(lines)) * t.leading()
 }
@@ -200,14 +220,14 @@ func (s *sheet) wrap(width float64, t style, text string) []string {
 	var lines []string
 	line := ""
 	for word := range strings.SplitSeq(text, " ") {
-		if longer := strings.TrimPrefix(line+" "+word, " "); s.pdf.GetStringWidth(longer) <= width {
+		if longer := strings.TrimPrefix(line+" "+word, " "); s.width(longer) <= width {
 			line = longer
 			continue
 		}
 		if line != "" {
 			lines = append(lines, line)
 		}
-		for s.pdf.GetStringWidth(word) > width {
+		for s.width(word) > width {
 			head := s.fitting(word, width)
 			lines, word = append(lines, head), word[len(head):]
 		}
@@ -217,8 +237,8 @@ func (s *sheet) wrap(width float64, t style, text string) []string {
 	if t.lines > 0 && len(lines) > t.lines {
 		lines = lines[:t.lines]
 		last := lines[t.lines-1]
-		if s.pdf.GetStringWidth(last+"…") > width {
-			last = s.fitting(last, width-s.pdf.GetStringWidth("…"))
+		if s.width(last+"…") > width {
+			last = s.fitting(last, width-s.width("…"))
 		}
 		lines[t.lines-1] = strings.TrimRight(last, " ") + "…"
 	}
@@ -229,7 +249,7 @@ func (s *sheet) wrap(width float64, t style, text string) []string {
 func (s *sheet) fitting(word string, width float64) string {
 	var total float64
 	for i, r := range word {
-		total += s.pdf.GetStringWidth(string(r))
+		total += s.width(string(r))
 		if total > width && i > 0 {
 			return word[:i]
 		}

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"quittance/checkout/language/languagetest"
-	"quittance/checkout/money"
 )
 
 func TestBothLanguagesSayEverything(t *testing.T) {
@@ -48,19 +47,23 @@ func TestPrintable(t *testing.T) {
 // the direction of writing.
 func TestLinesFit(t *testing.T) {
 	t.Parallel()
-	s := newSheet(money.French, "x", "x", "x", time.Unix(0, 0))
-	s.page()
+	regular, latin := newSheet(about{at: time.Unix(0, 0)}), newSheet(about{at: time.Unix(0, 0)})
+	regular.useRegular()
+	latin.useLatin()
+	regular.page()
+	latin.page()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[A-Za-zéèç ]{0,300}`), rapid.StringOfN(rapid.RuneFrom(nil, unicode.Latin, unicode.Arabic, unicode.Mn, unicode.Cf, unicode.Zs), 0, 200, -1)).Draw(t, "text")
 		style := style{size: rapid.Float64Range(7, 26).Draw(t, "size"), bold: rapid.Bool().Draw(t, "bold"), lines: rapid.IntRange(0, 3).Draw(t, "lines")}
 		width := rapid.Float64Range(20, textWidth).Draw(t, "width")
+		s := rapid.SampledFrom([]*sheet{regular, latin}).Draw(t, "sheet")
 		lines := s.wrap(width, style, text)
 		if style.lines > 0 && len(lines) > style.lines {
 			t.Fatalf("%d lines, want %d", len(lines), style.lines)
 		}
 		var buffer sfnt.Buffer
 		for _, line := range lines {
-			if got := s.pdf.GetStringWidth(line); got > width+0.01 {
+			if got := s.width(line); got > width+0.01 {
 				t.Fatalf("%q is %.2f mm wide, want %.2f", line, got, width)
 			}
 			for _, r := range line {

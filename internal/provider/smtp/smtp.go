@@ -50,9 +50,10 @@ const (
 
 // Server sends e-mail by one mail server. Safe for concurrent use.
 type Server struct {
-	client *gomail.Client
-	from   mail.Address
-	host   string // of message ids
+	client      *gomail.Client
+	connections connections
+	from        mail.Address
+	host        string // of message ids
 }
 
 // New makes the provider of an installation.
@@ -82,7 +83,7 @@ func New(s provider.Settings) (*Server, error) {
 		helo = "localhost"
 	}
 	port, policy := portSubmission, gomail.TLSMandatory
-	options := []gomail.Option{gomail.WithTimeout(s.Timeout), gomail.WithTLSConfig(config), gomail.WithoutNoop(), gomail.WithHELO(helo)}
+	options := []gomail.Option{gomail.WithTimeout(s.Timeout), gomail.WithTLSConfig(config), gomail.WithoutNoop(), gomail.WithoutRset(), gomail.WithHELO(helo)}
 	switch s.Address.Scheme {
 	case schemeTLS:
 		port = portTLS
@@ -104,7 +105,7 @@ func New(s provider.Settings) (*Server, error) {
 		return nil, fmt.Errorf("preparing SMTP: %w", err)
 	}
 	_, host, _ := strings.Cut(from.Address, "@")
-	return &Server{client: cl, from: *from, host: host}, nil
+	return &Server{client: cl, connections: connections{client: cl}, from: *from, host: host}, nil
 }
 
 // Name returns the provider's short name.
@@ -119,18 +120,39 @@ func (s *Server) Send(ctx context.Context, m provider.Message) error {
 	if err != nil {
 		return err
 	}
+	if c := s.connections.take(); c != nil {
+		if err := s.hand(ctx, c, msg); err == nil || !ended(err) {
+			return err
+		}
+	}
 	cl, err := s.dial(ctx, doing)
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, func() { _ = cl.Close() })()
-	err = s.client.SendWithSMTPClient(cl, msg)
-	if err != nil && !msg.IsDelivered() {
-		_ = cl.Close()
+	return s.hand(ctx, &connection{Client: cl}, msg)
+}
+
+// hand sends a message on a connection, and keeps the connection for the next one.
+func (s *Server) hand(ctx context.Context, c *connection, msg *gomail.Msg) error {
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	err := s.client.SendWithSMTPClient(c.Client, msg)
+	switch open := stop(); {
+	case err != nil && !msg.IsDelivered():
+		_ = c.Close()
 		return judge(err)
+	case err != nil || !open:
+		_ = c.Close() // the server has the message
+	default:
+		s.connections.put(c)
 	}
-	_ = s.client.CloseWithSMTPClient(cl) // the server has the message
 	return nil
+}
+
+// ended reports whether the server has ended a connection that was kept, and does not have the
+// message: there was no answer before the text, or the answer 421 (RFC 5321, 3.8).
+func ended(err error) bool {
+	var e *provider.Error
+	return errors.As(err, &e) && (e.Fault == provider.FaultNotSent || e.Code == "smtp_421")
 }
 
 // message returns the message in go-mail's form.

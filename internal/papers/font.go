@@ -1,0 +1,84 @@
+package papers
+
+import (
+	"bytes"
+	"compress/zlib"
+	_ "embed" // fonts
+	"encoding/json"
+	"sync"
+
+	"codeberg.org/go-pdf/fpdf" // the maintained fork of gofpdf; writes PDF without C
+	"golang.org/x/text/encoding/charmap"
+)
+
+// regular has Latin with all diacritics. fpdf parses it for each file, and makes and compresses
+// a font of the characters that the file uses.
+//
+//go:embed assets/NotoSans-Regular.ttf
+var regular []byte
+
+// latin has the characters of Windows-1252, which nearly every paper is content with. It is
+// embedded as it is, compressed once.
+//
+//go:embed assets/NotoSans-Latin.ttf
+var latin []byte
+
+// family is the name of either font in a sheet.
+const family = "sans"
+
+// latinFont is the font latin as fpdf takes a font of a code page: its definition (the format of
+// fpdf's makefont) and its compressed file.
+var latinFont = sync.OnceValues(func() (definition, file []byte) {
+	probe := fpdf.New("P", "mm", "A4", "")
+	probe.AddUTF8FontFromBytes(family, "", bytes.Clone(latin))
+	probe.SetFont(family, "", 1)
+	desc := probe.GetFontDesc(family, "")
+	desc.Flags = fpdf.FontFlagNonsymbolic
+	widths := make([]int, 256)
+	for b := ' '; b < 256; b++ {
+		widths[b] = probe.GetStringSymbolWidth(string(charmap.Windows1252.DecodeByte(byte(b))))
+	}
+	definition, err := json.Marshal(map[string]any{
+		"Tp": "TrueType", "Name": "QUITTA+NotoSans", "Desc": desc, "Cw": widths, "Enc": "cp1252", "File": "NotoSans-Latin.z", "OriginalSize": len(latin),
+	})
+	var b bytes.Buffer
+	w, _ := zlib.NewWriterLevel(&b, zlib.BestCompression) // the level exists
+	if _, failed := w.Write(latin); failed != nil || w.Close() != nil || err != nil || probe.Err() {
+		panic("papers: the embedded font is broken")
+	}
+	return definition, b.Bytes()
+})
+
+// useLatin gives a sheet the font of Windows-1252.
+func (s *sheet) useLatin() {
+	s.latin = true
+	definition, file := latinFont()
+	s.pdf.AddFontFromBytes(family, "", definition, file)
+}
+
+// useRegular gives a sheet the font of all characters.
+func (s *sheet) useRegular() { s.pdf.AddUTF8FontFromBytes(family, "", bytes.Clone(regular)) }
+
+// encoded returns a printable text as the font of the sheet takes it. A character that is not in
+// Windows-1252 sets s.foreign, and then the sheet is not the paper.
+func (s *sheet) encoded(text string) string {
+	if !s.latin {
+		return text
+	}
+	out := make([]byte, 0, len(text))
+	for _, r := range text {
+		if r == '\u202f' { // the narrow no-break space of an amount
+			r = '\u00a0'
+		}
+		b, ok := charmap.Windows1252.EncodeRune(r)
+		if !ok {
+			s.foreign = true
+			b = '?'
+		}
+		out = append(out, b)
+	}
+	return string(out)
+}
+
+// width returns the width of a printable text in millimetres.
+func (s *sheet) width(text string) float64 { return s.pdf.GetStringWidth(s.encoded(text)) }
