@@ -44,7 +44,7 @@ func newRelay(t *testing.T, server string) (r *relay, address string) {
 				return
 			}
 			r.accepted.Add(1)
-			to, err := net.Dial("tcp", r.server) //nolint:noctx // a test
+			to, err := net.Dial("tcp", r.server)
 			if err != nil {
 				_ = c.Close()
 				continue
