@@ -114,8 +114,8 @@ func (u *installation) parts(ctx context.Context) error {
 	case u.broker == brokerKafka:
 		start(ctx, u, g, "broker", stack.StartKafka, stack.KafkaConfig{
 			Dir: filepath.Join(u.Data, "kafka"), Port: u.port + portBroker, ControllerPort: u.port + portController, Log: u.log,
-			// The second compiler takes a third of a core for minutes, and a broker of a developer
-			// does not run for long (docs/benchmarks.md, "Receipts by e-mail").
+			// The second compiler takes more CPU time than it saves for the first minutes
+			// (docs/benchmarks.md, "Receipts by e-mail").
 			JVM: []string{"-XX:TieredStopAtLevel=1"},
 		}, func(k *stack.Kafka) { u.Kafka = k.Addr() })
 	case strings.Contains(u.broker, ":"):

@@ -52,7 +52,7 @@ type KafkaConfig struct {
 	Libs string
 	// Properties are further properties of the broker. They replace those of the same name.
 	Properties map[string]string
-	// JVM are further flags of the JVM. Those of QUITTANCE_KAFKA_JVM come after them and count.
+	// JVM are further flags of the JVM. Those of QUITTANCE_KAFKA_JVM come after them and win.
 	JVM []string
 	// Log receives the steps of start and stop. Required.
 	Log *slog.Logger

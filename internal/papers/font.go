@@ -17,8 +17,8 @@ import (
 //go:embed assets/NotoSans-Regular.ttf
 var regular []byte
 
-// latin has the characters of Windows-1252, which nearly every paper is content with. It is
-// embedded as it is, compressed once.
+// latin has the characters of Windows-1252. Nearly every paper needs no others. It is embedded as
+// it is, compressed once.
 //
 //go:embed assets/NotoSans-Latin.ttf
 var latin []byte
@@ -60,7 +60,7 @@ func (s *sheet) useLatin() {
 func (s *sheet) useRegular() { s.pdf.AddUTF8FontFromBytes(family, "", bytes.Clone(regular)) }
 
 // encoded returns a printable text as the font of the sheet takes it. A character that is not in
-// Windows-1252 sets s.foreign, and then the sheet is not the paper.
+// Windows-1252 sets s.foreign: the sheet is then discarded and drawn again.
 func (s *sheet) encoded(text string) string {
 	if !s.latin {
 		return text

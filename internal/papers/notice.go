@@ -12,7 +12,8 @@ func NoticePDF(n document.Notice) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return about{n.Lang, n.Name, n.Title, n.Agency.Name, n.Date}.pdf(func(s *sheet) { s.notice(n, qr) })
+	p := properties{lang: n.Lang, name: n.Name, title: n.Title, author: n.Agency.Name, at: n.Date}
+	return p.pdf(func(s *sheet) { s.notice(n, qr) })
 }
 
 func (s *sheet) notice(n document.Notice, qr code) {

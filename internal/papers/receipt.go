@@ -11,7 +11,8 @@ func ReceiptPDF(r document.Receipt, address string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return about{r.Lang, r.Name, r.Title, r.Agency.Name, r.Date}.pdf(func(s *sheet) { s.receipt(r, qr) })
+	p := properties{lang: r.Lang, name: r.Name, title: r.Title, author: r.Agency.Name, at: r.Date}
+	return p.pdf(func(s *sheet) { s.receipt(r, qr) })
 }
 
 func (s *sheet) receipt(r document.Receipt, qr code) {

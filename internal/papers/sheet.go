@@ -64,8 +64,8 @@ type sheet struct {
 	onPage func()
 }
 
-// about says what the metadata of a paper says.
-type about struct {
+// properties are what the metadata of a paper says.
+type properties struct {
 	lang                money.Language
 	name, title, author string
 	at                  time.Time
@@ -73,12 +73,12 @@ type about struct {
 
 // pdf returns the paper that draw draws. draw is called again, with the font of all characters, if a
 // text needs it (DESIGN.md, "One font").
-func (a about) pdf(draw func(*sheet)) ([]byte, error) {
-	s := newSheet(a)
+func (p properties) pdf(draw func(*sheet)) ([]byte, error) {
+	s := newSheet(p)
 	s.useLatin()
 	draw(s)
 	if s.foreign {
-		s = newSheet(a)
+		s = newSheet(p)
 		s.useRegular()
 		draw(s)
 	}
@@ -86,22 +86,22 @@ func (a about) pdf(draw func(*sheet)) ([]byte, error) {
 }
 
 // newSheet makes a sheet without a font.
-func newSheet(a about) *sheet {
+func newSheet(p properties) *sheet {
 	f := fpdf.NewCustom(&fpdf.InitType{UnitStr: "mm", SizeStr: "A4"})
 	f.SetCatalogSort(true)
-	f.SetCreationDate(a.at.UTC())
-	f.SetModificationDate(a.at.UTC())
+	f.SetCreationDate(p.at.UTC())
+	f.SetModificationDate(p.at.UTC())
 	f.SetAutoPageBreak(false, 0)
 	f.SetMargins(0, 0, 0)
 	f.SetCellMargin(0)
-	s := &sheet{pdf: f, lang: a.lang}
-	f.SetLang(string(a.lang))
-	title, author := s.printable(a.title+" "+a.name), s.printable(a.author)
+	s := &sheet{pdf: f, lang: p.lang}
+	f.SetLang(string(p.lang))
+	title, author := s.printable(p.title+" "+p.name), s.printable(p.author)
 	s.replaced = false
 	f.SetTitle(title, true)
 	f.SetAuthor(author, true)
 	f.SetProducer(producer, true)
-	f.SetXmpMetadata(metadata(a.lang, title, author, a.at))
+	f.SetXmpMetadata(metadata(p.lang, title, author, p.at))
 	f.AddOutputIntent(fpdf.OutputIntentType{
 		SubtypeIdent: fpdf.OutputIntent_GTS_PDFA1, OutputConditionIdentifier: "sRGB2014", Info: "sRGB2014", ICCProfile: srgb,
 	})

@@ -1,12 +1,14 @@
 package papers
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 
 	"golang.org/x/image/font/sfnt"
+	"golang.org/x/text/encoding/charmap"
 	"pgregory.net/rapid"
 
 	"quittance/checkout/language/languagetest"
@@ -47,7 +49,7 @@ func TestPrintable(t *testing.T) {
 // the direction of writing.
 func TestLinesFit(t *testing.T) {
 	t.Parallel()
-	regular, latin := newSheet(about{at: time.Unix(0, 0)}), newSheet(about{at: time.Unix(0, 0)})
+	regular, latin := newSheet(properties{at: time.Unix(0, 0)}), newSheet(properties{at: time.Unix(0, 0)})
 	regular.useRegular()
 	latin.useLatin()
 	regular.page()
@@ -73,6 +75,38 @@ func TestLinesFit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The font of Windows-1252 has all its characters, as wide as the other font has them.
+func TestLatinFont(t *testing.T) {
+	t.Parallel()
+	font, err := sfnt.Parse(latin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	regular, small := newSheet(properties{at: time.Unix(0, 0)}), newSheet(properties{at: time.Unix(0, 0)})
+	regular.useRegular()
+	small.useLatin()
+	var buffer sfnt.Buffer
+	for b := ' '; b < 256; b++ {
+		r := charmap.Windows1252.DecodeByte(byte(b))
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			continue // no character has this byte
+		}
+		glyph, err := font.GlyphIndex(&buffer, r)
+		if err != nil || glyph == 0 {
+			t.Errorf("the font lacks %U", r)
+		}
+		for _, s := range []*sheet{regular, small} {
+			s.use(style{size: 10})
+		}
+		if a, b := regular.width(string(r)), small.width(string(r)); math.Abs(a-b) > 0.001 || small.foreign {
+			t.Errorf("%U is %.3f mm wide, want %.3f", r, b, a)
+		}
+	}
+	if small.width("ŋ"); !small.foreign {
+		t.Error("a character of no byte is not noticed")
+	}
 }
 
 // The codes have the sizes that the design promises: version 3 on a notice, and half a

@@ -9,15 +9,15 @@ import (
 )
 
 // A connection that has sent a message is kept for the next one. A new one costs a server the
-// handshake of TLS and the sign-in, and us several answers to wait for.
+// handshake of TLS and the sign-in, and costs us five more round trips.
 const (
-	keepIdle     = 16               // connections that wait for a message
-	keepFor      = 10 * time.Second // a server under load closes idle ones after that time (Postfix, "stress")
-	keepMessages = 100              // many servers take no more on one connection
+	keepIdle     = 4               // connections that wait for a message; servers limit those of a client
+	keepFor      = 5 * time.Second // below the 10 s after which a server under load ends idle ones (Postfix, "stress")
+	keepMessages = 100             // many servers take no more on one connection
 	quitWithin   = 5 * time.Second
 )
 
-// connection is a connection that is signed in.
+// connection is an SMTP connection that is ready for a message.
 type connection struct {
 	*client.Client
 	messages int // that it has sent
@@ -48,16 +48,21 @@ func (p *connections) take() *connection {
 
 // put keeps a connection that has sent a message, or ends it.
 func (p *connections) put(c *connection) {
-	if c.messages++; c.messages < keepMessages {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if len(p.idle) < keepIdle {
-			c.idle = time.AfterFunc(keepFor, func() { p.remove(c); p.quit(c.Client) })
-			p.idle = append(p.idle, c)
-			return
-		}
+	c.messages++
+	if !p.keep(c) {
+		p.quit(c.Client)
 	}
-	go p.quit(c.Client)
+}
+
+func (p *connections) keep(c *connection) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.messages >= keepMessages || len(p.idle) >= keepIdle {
+		return false
+	}
+	c.idle = time.AfterFunc(keepFor, func() { p.remove(c); p.quit(c.Client) })
+	p.idle = append(p.idle, c)
+	return true
 }
 
 func (p *connections) remove(c *connection) {

@@ -23,9 +23,10 @@ type relay struct {
 	accepted atomic.Int64
 	mu       sync.Mutex
 	open     []net.Conn
-	// goodbye answers the next command of each open connection, and ends it. cut ends a
-	// connection without an answer after these bytes of the client.
+	// goodbye answers the next command of connections up to the number last, and ends them. cut
+	// ends a connection without an answer after these bytes of the client.
 	goodbye string
+	last    int64
 	cut     []byte
 }
 
@@ -43,7 +44,7 @@ func newRelay(t *testing.T, server string) (r *relay, address string) {
 			if err != nil {
 				return
 			}
-			r.accepted.Add(1)
+			number := r.accepted.Add(1)
 			to, err := net.Dial("tcp", r.server)
 			if err != nil {
 				_ = c.Close()
@@ -53,20 +54,23 @@ func newRelay(t *testing.T, server string) (r *relay, address string) {
 			r.open = append(r.open, c, to)
 			r.mu.Unlock()
 			go func() { _, _ = io.Copy(c, to); _ = c.Close() }()
-			go r.pass(c, to)
+			go r.pass(number, c, to)
 		}
 	}()
 	return r, l.Addr().String()
 }
 
 // pass passes what the client writes.
-func (r *relay) pass(c, to net.Conn) {
+func (r *relay) pass(number int64, c, to net.Conn) {
 	defer func() { _ = to.Close() }()
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := c.Read(buffer)
 		r.mu.Lock()
 		goodbye, cut := r.goodbye, r.cut
+		if number > r.last {
+			goodbye = ""
+		}
 		r.mu.Unlock()
 		switch {
 		case err != nil:
@@ -97,10 +101,10 @@ func (r *relay) end() {
 	r.open = nil
 }
 
-func (r *relay) set(goodbye string, cut []byte) {
+func (r *relay) set(goodbye string, last int64, cut []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.goodbye, r.cut = goodbye, cut
+	r.goodbye, r.last, r.cut = goodbye, last, cut
 }
 
 // A connection serves many messages. One that the server has ended meanwhile costs nothing: its
@@ -143,41 +147,48 @@ func TestConnections(t *testing.T) {
 	}
 	arrived("the server has ended the connection", 6, 2)
 
-	r.set("421 4.4.2 idle for too long\r\n", nil)
+	// By such an answer servers also say that a connection has had enough messages.
+	r.set("554 5.5.1 no more messages on this connection\r\n", 2, nil)
+	if err := send(); err != nil {
+		t.Error("after a refusal of the kept connection: ", err)
+	}
+	arrived("a refusal of the kept connection", 7, 3)
+
+	r.set("421 4.4.2 idle for too long\r\n", 100, nil)
 	var e *provider.Error
 	if err := send(); !errors.As(err, &e) || e.Code != "smtp_421" { // also on the new connection
 		t.Errorf("a server that closes: %v, want 421", err)
 	}
-	arrived("a server that closes", 6, 3)
-	r.set("", nil)
+	arrived("a server that closes", 7, 4)
+	r.set("", 0, nil)
 	if err := send(); err != nil {
 		t.Fatal(err)
 	}
-	arrived("the server is back", 7, 4)
+	arrived("the server is back", 8, 5)
 
 	s.Control("mail", `{"status":450,"at":"rcpt","times":1}`)
 	if err := send(); !errors.As(err, &e) || e.Fault != provider.FaultBusy {
 		t.Errorf("a refusal for now: %v", err)
 	}
-	arrived("a refusal for now is the message's", 7, 4)
+	arrived("a refusal for now is the message's", 8, 5)
 	if err := send(); err != nil {
 		t.Fatal(err)
 	}
-	arrived("a connection with a refusal is not kept", 8, 5)
+	arrived("a connection with a refusal is not kept", 9, 6)
 
-	r.set("", []byte("\r\n.\r\n"))
+	r.set("", 0, []byte("\r\n.\r\n"))
 	if err := send(); !errors.As(err, &e) || e.Fault != provider.FaultUnknown {
 		t.Errorf("no answer to the text: %v, want %s", err, provider.FaultUnknown)
 	}
-	r.set("", nil)
-	arrived("no answer to the text", 9, 5)
+	r.set("", 0, nil)
+	arrived("no answer to the text", 10, 6)
 
 	for range 101 {
 		if err := send(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	arrived("more messages than a connection takes", 110, 7)
+	arrived("more messages than a connection takes", 111, 8)
 
 	// At once: each message has a connection, and the connections are kept.
 	for range 2 {
@@ -193,7 +204,7 @@ func TestConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := r.accepted.Load(); n > 10 {
+	if n := r.accepted.Load(); n > 11 {
 		t.Errorf("%d connections for at most four messages at once", n)
 	}
 }

@@ -121,7 +121,8 @@ func (s *Server) Send(ctx context.Context, m provider.Message) error {
 		return err
 	}
 	if c := s.connections.take(); c != nil {
-		if err := s.hand(ctx, c, msg); err == nil || !ended(err) {
+		again, err := s.hand(ctx, c, msg)
+		if !again {
 			return err
 		}
 	}
@@ -129,30 +130,43 @@ func (s *Server) Send(ctx context.Context, m provider.Message) error {
 	if err != nil {
 		return err
 	}
-	return s.hand(ctx, &connection{Client: cl}, msg)
+	_, err = s.hand(ctx, &connection{Client: cl}, msg)
+	return err
 }
 
-// hand sends a message on a connection, and keeps the connection for the next one.
-func (s *Server) hand(ctx context.Context, c *connection, msg *gomail.Msg) error {
+// hand sends a message on a connection. On success it keeps the connection; after an error it closes
+// it. again reports that the error is the connection's: a kept one that the server has ended, or on
+// which it takes no more messages. The server does not have the message then.
+func (s *Server) hand(ctx context.Context, c *connection, msg *gomail.Msg) (again bool, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	err := s.client.SendWithSMTPClient(c.Client, msg)
+	err = s.client.SendWithSMTPClient(c.Client, msg)
 	switch open := stop(); {
 	case err != nil && !msg.IsDelivered():
 		_ = c.Close()
-		return judge(err)
+		return ofConnection(err), judge(err)
 	case err != nil || !open:
 		_ = c.Close() // the server has the message
 	default:
 		s.connections.put(c)
 	}
-	return nil
+	return false, nil
 }
 
-// ended reports whether the server has ended a connection that was kept, and does not have the
-// message: there was no answer before the text, or the answer 421 (RFC 5321, 3.8).
-func ended(err error) bool {
-	var e *provider.Error
-	return errors.As(err, &e) && (e.Fault == provider.FaultNotSent || e.Code == "smtp_421")
+// ofConnection reports whether an error before the text says nothing of the message: no answer, the
+// answer 421 (RFC 5321, 3.8), or any refusal of MAIL, with which servers also say that a connection has
+// had enough messages or is not signed in any more.
+func ofConnection(err error) bool {
+	var failed *gomail.SendError
+	if !errors.As(err, &failed) {
+		return false
+	}
+	switch failed.Reason {
+	case gomail.ErrConnCheck, gomail.ErrSMTPMailFrom:
+		return true
+	case gomail.ErrSMTPRcptTo, gomail.ErrSMTPData:
+		return failed.ErrorCode() == 0 || failed.ErrorCode() == 421
+	}
+	return false
 }
 
 // message returns the message in go-mail's form.
@@ -247,6 +261,6 @@ func (s *Server) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_ = s.client.CloseWithSMTPClient(cl)
+	s.connections.quit(cl)
 	return nil
 }
