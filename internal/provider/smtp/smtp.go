@@ -160,13 +160,9 @@ func ofConnection(err error) bool {
 	if !errors.As(err, &failed) {
 		return false
 	}
-	switch failed.Reason {
-	case gomail.ErrConnCheck, gomail.ErrSMTPMailFrom:
-		return true
-	case gomail.ErrSMTPRcptTo, gomail.ErrSMTPData:
-		return failed.ErrorCode() == 0 || failed.ErrorCode() == 421
-	}
-	return false
+	unanswered := failed.ErrorCode() == 0 || failed.ErrorCode() == 421
+	return failed.Reason == gomail.ErrConnCheck || failed.Reason == gomail.ErrSMTPMailFrom ||
+		unanswered && (failed.Reason == gomail.ErrSMTPRcptTo || failed.Reason == gomail.ErrSMTPData)
 }
 
 // message returns the message in go-mail's form.
