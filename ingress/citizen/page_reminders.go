@@ -35,7 +35,13 @@ func (v visit) showReminders(status int, fault string) {
 		v.unavailable("reading reminders", err)
 		return
 	}
+	links, err := v.p.service.linksOf(v.R.Context(), v.who.ID)
+	if err != nil {
+		v.unavailable("reading links", err)
+		return
+	}
 	out := v.view(v.w.RemindersTitle, "reminders", "reminders")
+	out.NoLinks = len(links) == 0
 	out.Reminders = &remindersView{Chosen: remindNone}
 	for _, a := range choice.Addresses {
 		option := reminderOption{remindEmail, v.w.Say(v.w.ByEmail, a.Masked())}

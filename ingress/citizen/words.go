@@ -87,6 +87,7 @@ type words struct {
 	BySMS, ByEmail                string // address
 	SaveReminders, RemindersEnd   string
 	RemindersMissing              string
+	RemindersNoRefs               string
 }
 
 // Say puts texts into one of the words.
@@ -186,7 +187,8 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	RemindersShown: "Le message indique la date limite et le montant, ou le nombre de paiements. Il ne contient ni votre nom ni votre référence complète. Un rappel est une aide\u00a0: sans message, la date limite reste la même.",
 	RemindersLabel: "Recevoir des rappels", NoReminders: "Aucun rappel", BySMS: "Par SMS au %s", ByEmail: "Par courrier électronique à %s",
 	SaveReminders: "Enregistrer", RemindersMissing: "Choisissez l’une des réponses proposées.",
-	RemindersEnd: "Vous pouvez changer d’avis à tout moment sur cette page. Les rappels prennent fin aussi lorsque vous retirez la référence, lorsque votre compte est effacé, et lorsque vous n’avez plus entré de code reçu à cette adresse depuis 90 jours.",
+	RemindersEnd:    "Vous pouvez changer d’avis à tout moment sur cette page. Les rappels prennent fin aussi lorsque vous retirez vos références, lorsque votre compte est effacé, et lorsque vous n’avez pas utilisé votre compte, ou plus entré de code reçu à cette adresse, depuis 90 jours. Les messages vont au numéro ou à l’adresse électronique avec lesquels vous vous êtes connecté.",
+	RemindersNoRefs: "Vous recevrez des rappels lorsque vous aurez ajouté une référence.",
 }
 
 var english = words{ //nolint:gosec // texts about passkeys, no credentials
@@ -273,7 +275,8 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	RemindersShown: "The message has the due date and the amount, or the number of payments. It has neither your name nor your whole reference. A reminder is a help: without a message the due date stays the same.",
 	RemindersLabel: "Get reminders", NoReminders: "No reminders", BySMS: "By SMS to %s", ByEmail: "By e-mail to %s",
 	SaveReminders: "Save", RemindersMissing: "Choose one of the answers.",
-	RemindersEnd: "You can change your choice on this page at any time. Reminders also end when you remove the reference, when your account is erased, and when you have not entered a code that was sent to this address for 90 days.",
+	RemindersEnd:    "You can change your choice on this page at any time. Reminders also end when you remove your references, when your account is erased, and when you have not used your account, or not entered a code that was sent to this address, for 90 days. Messages go to the number or e-mail address that you signed in with.",
+	RemindersNoRefs: "You will get reminders once you have added a reference.",
 }
 
 var texts = language.Table[*words]{money.French: &french, money.English: &english}

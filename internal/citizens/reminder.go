@@ -186,6 +186,15 @@ type ReminderDue struct {
 	Link  Link
 	Ref   string // erp_due_ref
 	Stage Stage
+	// From is when the stage begins, by the due date. A reminder of a day or more before that was of
+	// an earlier due date, which the ERP has postponed. A date that moves by one day is not told
+	// again: an ERP may move it every day.
+	From time.Time
+}
+
+// postponed reports whether a reminder was of an earlier due date.
+func (d ReminderDue) postponed(reminded time.Time) bool {
+	return reminded.Before(d.From.Add(-24 * time.Hour))
 }
 
 // ReminderMessage is a message to make of dues.
@@ -201,7 +210,7 @@ type ReminderMessage struct {
 var ErrLease = errors.New("the account is not this caller's any more")
 
 // Write records that an account is reminded of dues, and returns the messages to make. A due and
-// stage that has a message already is left out, now and for ever. The caller sends each message
+// stage that has a message already, of this due date, is left out, now and for ever. The caller sends each message
 // and then calls Wrote; a message of which Kafka may not have heard, because a process died in
 // between, is returned again with its Key. Dues whose link has ended are left out. The error is
 // ErrLease if the account is not the caller's any more.
@@ -242,11 +251,14 @@ func (s *Store) Write(ctx context.Context, r Reminded, dues []ReminderDue) (mess
 			}
 			row, is := known[key]
 			switch {
-			case !is:
-				known[key] = remindedRow{sent: true} // once in a list
+			case !is || d.postponed(row.at):
+				known[key] = remindedRow{sent: true, at: d.From} // once in a list
 				fresh = append(fresh, i)
 				sum.Write(macs[i])
 				sum.Write([]byte(strconv.Itoa(int(d.Stage))))
+				if is { // the message of before has this key without the date
+					sum.Write([]byte(d.From.UTC().Format(time.RFC3339)))
+				}
 			case row.sent:
 			default:
 				at := slices.IndexFunc(messages, func(m ReminderMessage) bool { return m.Key == row.message })
@@ -262,7 +274,8 @@ func (s *Store) Write(ctx context.Context, r Reminded, dues []ReminderDue) (mess
 		m := ReminderMessage{Key: hex.EncodeToString(sum.Sum(nil)[:16]), Dues: fresh}
 		messages = append(messages, m)
 		for _, i := range fresh {
-			if _, err := tx.Exec(ctx, `INSERT INTO citizen_reminded (citizen_id, due, stage, message, at) VALUES ($1, $2, $3, $4, $5)`,
+			if _, err := tx.Exec(ctx, `INSERT INTO citizen_reminded (citizen_id, due, stage, message, at) VALUES ($1, $2, $3, $4, $5)
+				ON CONFLICT (citizen_id, due, stage) DO UPDATE SET message = excluded.message, at = excluded.at, sent_at = NULL`,
 				r.CitizenID, macs[i], int(dues[i].Stage), m.Key, s.cfg.Now().UTC()); err != nil {
 				return err
 			}
@@ -291,15 +304,16 @@ type remindedKey struct {
 type remindedRow struct {
 	message string
 	sent    bool
+	at      time.Time
 }
 
 func remindedOf(ctx context.Context, tx pgx.Tx, citizenID string, macs [][]byte) (map[remindedKey]remindedRow, error) {
-	rows, _ := tx.Query(ctx, `SELECT due, stage, message, sent_at IS NOT NULL FROM citizen_reminded WHERE citizen_id = $1 AND due = ANY($2)`, citizenID, macs) // the rows return its error
+	rows, _ := tx.Query(ctx, `SELECT due, stage, message, sent_at IS NOT NULL, at FROM citizen_reminded WHERE citizen_id = $1 AND due = ANY($2)`, citizenID, macs) // the rows return its error
 	out := map[remindedKey]remindedRow{}
 	var due []byte
 	var stage int
 	var row remindedRow
-	_, err := pgx.ForEachRow(rows, []any{&due, &stage, &row.message, &row.sent}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&due, &stage, &row.message, &row.sent, &row.at}, func() error {
 		out[remindedKey{string(due), Stage(stage)}] = row
 		return nil
 	})

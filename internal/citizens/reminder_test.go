@@ -223,3 +223,42 @@ func TestRemindersPace(t *testing.T) {
 		t.Errorf("another agency: %v, %v, %v", wait, ok, err)
 	}
 }
+
+// An ERP postpones a due date of which an account was reminded. The new date is told too, once; one
+// that is only a day later is not.
+func TestPostponedDue(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	c, link := o.linked(phone(t, 1), taxes)
+	o.choose(c, contact.Phone)
+	r, due := o.one(), citizens.ReminderDue{Link: link, Ref: "A", Stage: citizens.StageWeek, From: o.cfg.Now()}
+	wrote := func(m []citizens.ReminderMessage) string {
+		t.Helper()
+		if len(m) != 1 {
+			t.Fatalf("%d messages, want one", len(m))
+		}
+		if err := o.Wrote(t.Context(), r, m[0].Key); err != nil {
+			t.Fatal(err)
+		}
+		return m[0].Key
+	}
+	first := wrote(o.write(r, due))
+	due.From = due.From.Add(24 * time.Hour)
+	o.wait(24 * time.Hour)
+	if r = o.one(); len(o.write(r, due)) != 0 {
+		t.Error("a due date that moves by a day is told again")
+	}
+	due.From = due.From.Add(7 * 24 * time.Hour)
+	o.wait(7 * 24 * time.Hour)
+	r = o.one()
+	again := o.write(r, due)
+	if made := o.write(r, due); len(again) != 1 || len(made) != 1 || made[0].Key != again[0].Key {
+		t.Fatalf("a message that may be lost is made again as %+v, want %+v", made, again)
+	}
+	if wrote(again) == first {
+		t.Error("the messages of both dates are one")
+	}
+	if len(o.write(r, due)) != 0 {
+		t.Error("a postponed due date is told twice")
+	}
+}

@@ -123,7 +123,7 @@ var (
 // "agency". An e-mail has the list of "dues". A reminder is worth nothing after some hours,
 // because the dues may be paid meanwhile, and never outside the day: see Message.NotAfter.
 var DueReminder = Kind{
-	Name: "due_reminder", Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
+	Name: "due_reminder", Version: 2, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
 	Variables: []string{VariableCount, VariableAmount, VariableDate, VariableAgency}, InEmail: []string{VariableDues},
 	Samples: map[string]string{
 		VariableCount: "1", VariableAmount: "9 007 199 254 740 991 FCFA", VariableDate: "30 September 2026", VariableAgency: "Direction generale des impots...",

@@ -90,7 +90,7 @@ type RemindersConfig struct {
 //
 // Each account is looked at once a day. What its dues are, the ERPs say at that moment: nothing
 // is kept, so nobody is reminded of what an old answer said. While an ERP is away, or a due is in
-// payment, the account is looked at again later the same day. A due and a stage is in one message of an account, ever.
+// payment, the account is looked at again later the same day. A due, its date and a stage is in one message of an account, ever.
 // Any number of instances share the work.
 type Reminders struct {
 	cfg    RemindersConfig
@@ -204,6 +204,12 @@ func (d day) stageOf(due time.Time) (citizens.Stage, bool) {
 		}
 	}
 	return 0, false
+}
+
+// begins returns when the stage of a due date begins: its first midnight in Brazzaville.
+func (d day) begins(due time.Time, stage citizens.Stage) time.Time {
+	y, m, n := due.Date()
+	return time.Date(y, m, n-int(stage), 0, 0, 0, 0, d.midnight.Location())
 }
 
 // round looks at some accounts, and returns their number.
@@ -341,7 +347,7 @@ func (r *Reminders) nearOf(ctx context.Context, link citizens.Link, today day) (
 	var refs []string
 	for _, d := range answer.Dues {
 		if stage, ok := today.stageOf(d.DueDate); ok && !d.Paid() {
-			dues = append(dues, near{citizens.ReminderDue{Link: link, Ref: d.Ref, Stage: stage}, d, agency})
+			dues = append(dues, near{citizens.ReminderDue{Link: link, Ref: d.Ref, Stage: stage, From: today.begins(d.DueDate, stage)}, d, agency})
 			refs = append(refs, d.Ref)
 		}
 	}
@@ -431,13 +437,18 @@ func listOf(lang money.Language, dues []near) string {
 			lines = append(lines, fmt.Sprintf(words.more, len(dues)-i))
 			break
 		}
-		label := cmp.Or(d.Service.Label, d.Label)
-		if label = shortened(label, listedText); label == "" {
-			label = words.unnamed
-		}
+		label := cmp.Or(shortened(d.labels(), listedText), words.unnamed)
 		lines = append(lines, fmt.Sprintf(words.line, label, amountOf(lang, d.Currency, d.Outstanding), dateOf(lang, d.DueDate), shortened(d.agency, listedText), d.Link.Subject.Masked()))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// labels returns what a due is: its service, and its own label, which tells dues of a service apart.
+func (d near) labels() string {
+	if d.Service.Label == "" || d.Service.Label == d.Label {
+		return d.Label
+	}
+	return strings.TrimSuffix(d.Service.Label+", "+d.Label, ", ")
 }
 
 // sumOf returns the sum of the dues of each currency.

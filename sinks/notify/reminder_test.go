@@ -285,7 +285,18 @@ func TestReminders(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	w.texts(provider.ChannelEmail, 3)
-	if n := w.total("quittance_reminder_dues_total", "reminded"); n != 4+5+1+1+1 {
+
+	// The ERP postpones a due of which people were reminded.
+	w.until(24*5+8, 1)
+	w.owes(taxes, map[string][2]int{"WEEK": {50_000, 7}})
+	w.again()
+	if got := w.texts(provider.ChannelSMS, 3); !strings.Contains(strings.Join(got, ""), "Rappel : 50 000 FCFA à payer au plus tard le "+w.date(7)) {
+		t.Errorf("%q", got)
+	}
+	w.texts(provider.ChannelEmail, 5) // VISA is due tomorrow
+	w.again()
+	w.texts(provider.ChannelSMS, 3)
+	if n := w.total("quittance_reminder_dues_total", "reminded"); n != 4+5+1+1+1+4 {
 		t.Errorf("%v dues are counted", n)
 	}
 	for _, hidden := range []string{"066000001", "06 600 00 01", "citoyenne", subject} {

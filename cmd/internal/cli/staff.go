@@ -133,7 +133,7 @@ func staffAddress() Command {
 		Check: func(*Meta) error {
 			switch given := req.Email != "" || req.Language != ""; {
 			case remove && given:
-				return usage("give either --remove or --email and --language")
+				return usage("give either --remove, or --email (also as QUITTANCE_EMAIL) and --language")
 			case !remove && !given:
 				return usage("say what to change: --email ADDRESS, --language fr|en, or --remove")
 			}
