@@ -283,6 +283,20 @@ func TestConfirmationCases(t *testing.T) {
 		t.Errorf("the ERP has accepted %+v", c)
 	}
 
+	// An operator that does not answer.
+	o.Says(t, "all that were called in the last hour have answered", "doctor", "collect")
+	o.Control(t, "mtn", `{"status": 503}`)
+	unanswered := o.Create(t, "operator away")
+	o.Citizen(unanswered.ID).Pay(t, "06 600 00 01")
+	harness.Eventually(t, "doctor names the operator", func() error {
+		o.Advance(t, time.Minute)
+		if found := o.Says(t, "operators", "doctor", "collect"); !strings.Contains(found, "WARNING: without an answer: mtn/test since ") {
+			return errors.New(found)
+		}
+		return nil
+	})
+	o.Control(t, "mtn", `{"reset": true}`)
+
 	// An ERP that is away opens a case after a day, which closes when it accepts.
 	o.Control(t, "erp/impots", `{"reset": true}`)
 	o.Control(t, "erp/impots", `{"status": 503}`)

@@ -18,8 +18,10 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
+	"quittance/internal/digests"
 	"quittance/internal/erp"
 	"quittance/internal/kafka"
+	"quittance/internal/registry"
 	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/sinks/webhook"
@@ -78,9 +80,33 @@ func (p Program) doctor() Command {
 			if err := m.Locate(); err != nil {
 				return err
 			}
-			return diagnose(ctx, m.Out, role, slices.Concat(m.checks(needs), m.checkSecurity(role), m.checkFailover(role)))
+			return diagnose(ctx, m.Out, role, slices.Concat(m.checks(needs), m.checkOperators(role), m.checkSecurity(role), m.checkFailover(role)))
 		},
 	}
+}
+
+// checkOperators says which operators do not answer, as the digests of staff do.
+func (m *Meta) checkOperators(role string) []Check {
+	if role != "all" && role != "collect" {
+		return nil
+	}
+	return []Check{{"operators", func(ctx context.Context) (found string, err error) {
+		err = m.withBase(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, b *roles.Base) error {
+			if err := b.OpenPostgres(); err != nil {
+				return err
+			}
+			away, err := digests.NewStore(b.Pool).Outages(ctx, b.Now())
+			if err != nil {
+				return err
+			}
+			if found = "all that were called in the last hour have answered"; len(away) > 0 {
+				names := mapped(away, func(o digests.Outage) string { return fmt.Sprintf("%s/%s since %s", o.Operator, registry.Mode(o.Live), moment(o.Since)) })
+				found = "WARNING: without an answer: " + strings.Join(names, ", ") + "; calls are repeated until the operator answers. If it is well, check the address and the secrets of the agencies' merchant accounts (`connectors` in a registry file)"
+			}
+			return nil
+		})
+		return found, err
+	}}}
 }
 
 // checkSecurity says how connections are protected, and whether this user of Kafka has the
