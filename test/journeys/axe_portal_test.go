@@ -257,7 +257,7 @@ func portalRows() []portalRow {
 		{name: "payments.none", path: "/payments"},
 
 		{name: "reminders", pictured: true, path: "/reminders?done=reminders"},
-		{name: "reminders.none", who: "new", path: "/reminders"},
+		{name: "reminders.none", pictured: true, who: "new", path: "/reminders"},
 		{name: "reminders.faulty", who: "new", path: "/reminders", form: url.Values{"reminders": {"letter"}}, status: wrong},
 
 		{name: "security", pictured: true, who: "keyed", path: "/security?done=passkey-added", passkey: "used", revealed: true},
