@@ -100,7 +100,9 @@ func (m *Meta) checkOperators(role string) []Check {
 				return err
 			}
 			if found = "all that were called in the last hour have answered"; len(away) > 0 {
-				names := mapped(away, func(o digests.Outage) string { return fmt.Sprintf("%s/%s since %s", o.Operator, registry.Mode(o.Live), moment(o.Since)) })
+				names := mapped(away, func(o digests.Outage) string {
+					return fmt.Sprintf("%s/%s since %s", o.Operator, registry.Mode(o.Live), moment(o.Since))
+				})
 				found = "WARNING: without an answer: " + strings.Join(names, ", ") + "; calls are repeated until the operator answers. If it is well, check the address and the secrets of the agencies' merchant accounts (`connectors` in a registry file)"
 			}
 			return nil
