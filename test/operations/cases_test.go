@@ -284,7 +284,7 @@ func TestConfirmationCases(t *testing.T) {
 	}
 
 	// An operator that does not answer.
-	o.Says(t, "all that were called in the last hour have answered", "doctor", "collect")
+	o.Says(t, "none is away", "doctor", "collect")
 	o.Control(t, "mtn", `{"status": 503}`)
 	unanswered := o.Create(t, "operator away")
 	o.Citizen(unanswered.ID).Pay(t, "06 600 00 01")
