@@ -164,22 +164,16 @@ test: deps/test ## run all tests; it starts and stops their real servers (PACKAG
 		QUITTANCE_TEST_QUITTANCE=$(CURDIR)/$(BIN)/quittance QUITTANCE_TEST_QUITTANCE_DEV=$(CURDIR)/$(BIN)/quittance-dev \
 		$(BIN)/testservers -up $(BIN)/quittance-dev -- $(MAKE) test/packages
 
-# The suites of ./test start many processes, which take CPU time as long as they run, and wait
-# for them: two suites at once cost up to twice the CPU time of one after the other. So one
-# suite runs at a time, and beside it one of the other packages, which use the time that it
-# waits.
-.PHONY: test/suites test/others
+# The suites of ./test start many processes, which take CPU time as long as they run: two
+# suites at once cost up to twice the CPU time of one after the other.
 ifdef PACKAGES
 test/packages:
 	@$(GOTEST) -p 2 $(PACKAGES)
 else
 test/packages:
-	@$(MAKE) -j2 test/suites test/others
+	@$(GOTEST) -p 1 ./test/...; suites=$$?; \
+		$(GOTEST) -p 2 $$(go list ./... | grep -v ^quittance/test/) && exit $$suites
 endif
-test/suites:
-	@$(GOTEST) -p 1 ./test/...
-test/others:
-	@$(GOTEST) -p 1 $$(go list ./... | grep -v ^quittance/test/)
 
 # The crash test starts servers of its own, because it kills them.
 .PHONY: test/crash
