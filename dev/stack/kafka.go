@@ -36,7 +36,7 @@ var kafkaTemplate = template.Must(template.New("kafka.properties").Option("missi
 
 // KafkaConfig is the configuration of a single-node Apache Kafka. QUITTANCE_KAFKA_JVM, if
 // set, replaces the JVM flags of the garbage collector: a broker that runs for seconds is
-// faster without G1.
+// faster without G1 and the second compiler.
 type KafkaConfig struct {
 	// Dir holds the log and the metadata (Dir/data), the generated
 	// configuration and kafka.log. It is created when absent and formatted only

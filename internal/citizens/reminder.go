@@ -210,10 +210,10 @@ type ReminderMessage struct {
 var ErrLease = errors.New("the account is not this caller's any more")
 
 // Write records that an account is reminded of dues, and returns the messages to make. A due and
-// stage that has a message already, of this due date, is left out, now and for ever. The caller sends each message
-// and then calls Wrote; a message of which Kafka may not have heard, because a process died in
-// between, is returned again with its Key. Dues whose link has ended are left out. The error is
-// ErrLease if the account is not the caller's any more.
+// stage that has a message of this due date already is left out, now and for ever. The caller
+// sends each message and then calls Wrote; a message of which Kafka may not have heard, because a
+// process died in between, is returned again with its Key. Dues whose link has ended are left out.
+// The error is ErrLease if the account is not the caller's any more.
 func (s *Store) Write(ctx context.Context, r Reminded, dues []ReminderDue) (messages []ReminderMessage, err error) {
 	if len(dues) == 0 {
 		return nil, nil
@@ -256,9 +256,7 @@ func (s *Store) Write(ctx context.Context, r Reminded, dues []ReminderDue) (mess
 				fresh = append(fresh, i)
 				sum.Write(macs[i])
 				sum.Write([]byte(strconv.Itoa(int(d.Stage))))
-				if is { // the message of before has this key without the date
-					sum.Write([]byte(d.From.UTC().Format(time.RFC3339)))
-				}
+				sum.Write([]byte(d.From.UTC().Format(time.RFC3339)))
 			case row.sent:
 			default:
 				at := slices.IndexFunc(messages, func(m ReminderMessage) bool { return m.Key == row.message })

@@ -9,6 +9,6 @@
 //
 // The font is Noto Sans Regular (SIL Open Font License 1.1, assets/OFL.txt), reduced by
 // assets/subset: to Windows-1252, and to Latin with diacritics for papers with other characters.
-// Bold text is the same font with a stroke. A character that the larger font lacks, such as Arabic or an emoji, is printed as […], and a line at the end of the
-// paper says so.
+// Bold text is the same font with a stroke. A character that the larger font lacks, such as
+// Arabic or an emoji, is printed as […], and a line at the end of the paper says so.
 package papers

@@ -90,8 +90,8 @@ type RemindersConfig struct {
 //
 // Each account is looked at once a day. What its dues are, the ERPs say at that moment: nothing
 // is kept, so nobody is reminded of what an old answer said. While an ERP is away, or a due is in
-// payment, the account is looked at again later the same day. A due, its date and a stage is in one message of an account, ever.
-// Any number of instances share the work.
+// payment, the account is looked at again later the same day. An account gets one message of a due,
+// its date and a stage, ever. Any number of instances share the work.
 type Reminders struct {
 	cfg    RemindersConfig
 	checks *prometheus.CounterVec // outcome
@@ -190,26 +190,21 @@ func (d day) again(now time.Time, pause time.Duration) time.Time {
 	return d.next()
 }
 
-// stageOf returns the stage of a due date on a day, in days before: a reminder that could not be
-// sent on its day, because the ERP was away or the choice is new, is sent on the next one, and never after the due date.
-func (d day) stageOf(due time.Time) (citizens.Stage, bool) {
+// stageOf returns the stage of a due date on a day, in days before, and the midnight at which the
+// stage began: a reminder that could not be sent on its day, because the ERP was away or the choice
+// is new, is sent on the next one, and never after the due date.
+func (d day) stageOf(due time.Time) (citizens.Stage, time.Time, bool) {
 	if due.IsZero() {
-		return 0, false
+		return 0, time.Time{}, false
 	}
 	y, m, n := d.midnight.Date()
 	left := due.Sub(time.Date(y, m, n, 0, 0, 0, 0, time.UTC)).Hours() / 24
 	for _, stage := range []citizens.Stage{citizens.StageWeek, citizens.StageDay} {
 		if days := float64(stage); left == days || left == days-1 {
-			return stage, true
+			return stage, d.midnight.AddDate(0, 0, int(left-days)), true
 		}
 	}
-	return 0, false
-}
-
-// begins returns when the stage of a due date begins: its first midnight in Brazzaville.
-func (d day) begins(due time.Time, stage citizens.Stage) time.Time {
-	y, m, n := due.Date()
-	return time.Date(y, m, n-int(stage), 0, 0, 0, 0, d.midnight.Location())
+	return 0, time.Time{}, false
 }
 
 // round looks at some accounts, and returns their number.
@@ -346,8 +341,8 @@ func (r *Reminders) nearOf(ctx context.Context, link citizens.Link, today day) (
 	}
 	var refs []string
 	for _, d := range answer.Dues {
-		if stage, ok := today.stageOf(d.DueDate); ok && !d.Paid() {
-			dues = append(dues, near{citizens.ReminderDue{Link: link, Ref: d.Ref, Stage: stage, From: today.begins(d.DueDate, stage)}, d, agency})
+		if stage, from, ok := today.stageOf(d.DueDate); ok && !d.Paid() {
+			dues = append(dues, near{citizens.ReminderDue{Link: link, Ref: d.Ref, Stage: stage, From: from}, d, agency})
 			refs = append(refs, d.Ref)
 		}
 	}
@@ -445,10 +440,8 @@ func listOf(lang money.Language, dues []near) string {
 
 // labels returns what a due is: its service, and its own label, which tells dues of a service apart.
 func (d near) labels() string {
-	if d.Service.Label == "" || d.Service.Label == d.Label {
-		return d.Label
-	}
-	return strings.TrimSuffix(d.Service.Label+", "+d.Label, ", ")
+	labels := slices.Compact([]string{d.Service.Label, d.Label})
+	return strings.Join(slices.DeleteFunc(labels, func(l string) bool { return l == "" }), ", ")
 }
 
 // sumOf returns the sum of the dues of each currency.

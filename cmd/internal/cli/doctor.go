@@ -99,7 +99,7 @@ func (m *Meta) checkOperators(role string) []Check {
 			if err != nil {
 				return err
 			}
-			if found = "none is away: none has left all calls of five minutes without an answer"; len(away) > 0 {
+			if found = "none is away, which would be five minutes of calls without an answer"; len(away) > 0 {
 				names := mapped(away, func(o digests.Outage) string {
 					return fmt.Sprintf("%s/%s since %s", o.Operator, registry.Mode(o.Live), moment(o.Since))
 				})

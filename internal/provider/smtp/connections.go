@@ -1,6 +1,7 @@
 package smtp
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -68,12 +69,7 @@ func (p *connections) keep(c *connection) bool {
 func (p *connections) remove(c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, other := range p.idle {
-		if other == c {
-			p.idle = append(p.idle[:i], p.idle[i+1:]...)
-			return
-		}
-	}
+	p.idle = slices.DeleteFunc(p.idle, func(other *connection) bool { return other == c })
 }
 
 // quit ends a connection.
