@@ -296,3 +296,41 @@ func TestExplainedUndecided(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
+
+// A finding that two queries of a run return has each of its rows once.
+func TestFindingReadTwice(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	paid := o.now.AddDate(0, 0, -9)
+	o.pay(money{"A1", "", "", 500, paid, false})
+	o.lines(o.line("mtn", paid, 500, "A1", "", ""))
+	if s := o.runs(m, mtn); len(s.Matches) != 1 {
+		t.Fatalf("%+v", s.Changes)
+	}
+	r, err := m.newRun(mtn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.fence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer r.client.Close()
+	if err := r.watermarks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := r.findings(t.Context(), "matches", journal.FindingOpen, "1", r.world.inForce); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, f := range r.world.inForce {
+		if len(f.Sources) != 1 || len(f.Lines) != 1 {
+			t.Errorf("%s has %v and %v", id, f.Sources, f.Lines)
+		}
+	}
+	if len(r.world.inForce) != 1 {
+		t.Errorf("%d matches", len(r.world.inForce))
+	}
+}

@@ -151,13 +151,47 @@ func split(f *record.Finding) []*record.Finding {
 	return parts
 }
 
-// totals returns the sums of the days that were read as a whole, and of days with rows that the
-// run has read, if they differ from the stored ones.
-func (r *run) totals(ctx context.Context, result match.Result) ([]*record.DayTotal, error) {
+// changedDays returns the days whose sums may differ from the stored ones: those that were read as a whole,
+// and those of other rows that are new, or that come into a finding or leave it.
+func (r *run) changedDays(c match.Changes) map[string]bool {
 	days := map[string]bool{}
-	for id := range r.world.all() {
-		days[id[:len(time.DateOnly)]] = true
+	of := func(lists ...[]string) {
+		for _, ids := range lists {
+			for _, id := range ids {
+				days[id[:len(time.DateOnly)]] = true
+			}
+		}
 	}
+	for id := range r.world.all() {
+		if r.inWindow(id) || r.world.fresh[id] {
+			days[id[:len(time.DateOnly)]] = true
+		}
+	}
+	for _, f := range r.endedBy(c) {
+		of(f.Sources, f.Lines)
+	}
+	for i := range c.Matches {
+		of(c.Matches[i].Sources, c.Matches[i].Lines)
+	}
+	for i := range c.Proposals {
+		of(c.Proposals[i].Sources, c.Proposals[i].Lines)
+	}
+	for i := range c.Breaks {
+		of(c.Breaks[i].Sources, c.Breaks[i].Lines)
+	}
+	for _, findings := range []map[string]journal.Finding{r.world.explained, r.world.inForce} {
+		for _, f := range findings {
+			if !r.world.stands(f) { // its other rows are free again
+				of(f.Sources, f.Lines)
+			}
+		}
+	}
+	return days
+}
+
+// totals returns the sums of the days that changed, if they differ from the stored ones.
+func (r *run) totals(ctx context.Context, result match.Result, c match.Changes) ([]*record.DayTotal, error) {
+	days := r.changedDays(c)
 	if c := r.world.closed(); c != nil { // the sums of closed days stay
 		to := c.ToDay.Format(time.DateOnly)
 		maps.DeleteFunc(days, func(day string, _ bool) bool { return day <= to })

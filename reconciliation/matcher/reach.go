@@ -130,11 +130,11 @@ func (r *run) olderLines(ctx context.Context, accounts []registry.StatementAccou
 		return nil, nil
 	}
 	of, all := r.ofLines(accounts)
-	return r.older(ctx, `SELECT DISTINCT concat(toString(local_day), '/', line_id, '#', lower(hex(content))) FROM statement_lines
+	return r.older(ctx, `SELECT DISTINCT concat(toString(local_day), '/', line_id, '#', replaceRegexpOne(lower(hex(content)), '^0', '')) FROM statement_lines
 		WHERE `+of+" AND local_day < "+quote(r.horizon.String())+" AND NOT "+r.unreadLines(accounts)+" AND "+has, append(all, args...))
 }
 
-// older returns the ids that a query returns.
+// older returns the ids that a query returns, without those of rows that were read already.
 func (r *run) older(ctx context.Context, query string, args []any) (ids []string, err error) {
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), query, args...)
 	if err != nil {
@@ -146,7 +146,9 @@ func (r *run) older(ctx context.Context, query string, args []any) (ids []string
 		if err := rows.Scan(&id); err != nil {
 			return nil, fmt.Errorf("looking up references: %w", err)
 		}
-		ids = append(ids, id)
+		if !r.world.has(id) {
+			ids = append(ids, id)
+		}
 	}
 	return ids, rows.Err()
 }

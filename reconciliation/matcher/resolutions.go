@@ -3,6 +3,7 @@ package matcher
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"quittance/checkout"
@@ -59,17 +60,25 @@ func (r *run) settle(ctx context.Context) error {
 
 // agreements reads the resolutions of cases, in order of the cases' ids.
 func (r *run) agreements(ctx context.Context, byCase map[string]string) ([]agreed, error) {
-	if len(byCase) == 0 {
-		return nil, nil
+	var out []agreed
+	for _, ids := range chunks(slices.Sorted(maps.Keys(byCase))) {
+		some, err := r.agreementsIn(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
 	}
+	return out, nil
+}
+
+// agreementsIn reads the resolutions of some cases, in order of their ids.
+func (r *run) agreementsIn(ctx context.Context, ids []string) (out []agreed, err error) {
 	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT DISTINCT case_id, detail['resolution'], detail['reference'] FROM case_rows
-		WHERE tenant_id = ? AND event = ? AND case_id IN (SELECT case_id FROM breaks WHERE tenant_id = ? AND livemode = ? AND account = ?) ORDER BY case_id`,
-		r.account.AgencyID, string(checkout.EventCaseResolved), r.account.AgencyID, r.account.Live, r.account.Code)
+		WHERE tenant_id = ? AND event = ? AND `+in("case_id", "", ids)+" ORDER BY case_id", r.account.AgencyID, string(checkout.EventCaseResolved))
 	if err != nil {
 		return nil, fmt.Errorf("reading what people agreed on: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
-	var out []agreed
 	for rows.Next() {
 		var a agreed
 		var resolution string
@@ -77,9 +86,7 @@ func (r *run) agreements(ctx context.Context, byCase map[string]string) ([]agree
 			return nil, fmt.Errorf("reading what people agreed on: %w", err)
 		}
 		a.resolution = checkout.Resolution(resolution)
-		if byCase[a.caseID] != "" {
-			out = append(out, a)
-		}
+		out = append(out, a)
 	}
 	return out, rows.Err()
 }
@@ -171,10 +178,10 @@ func (r *run) readExplained(ctx context.Context) (bool, error) {
 		which = append(which, "arrayExists(id -> id >= "+quote(r.horizon.String())+", arrayConcat(sources, lines))")
 	}
 	for _, some := range chunks(ids) {
-		which = append(which, "(hasAny(sources, "+list(some)+") OR hasAny(lines, "+list(some)+"))")
+		which = append(which, naming(some))
 	}
 	for _, one := range which {
-		if err := r.findings(ctx, "breaks", journal.FindingResolved, one, r.world.explained); err != nil {
+		if err := r.findings(ctx, "breaks", journal.FindingResolved, r.among("breaks", one), r.world.explained); err != nil {
 			return false, err
 		}
 	}

@@ -174,10 +174,17 @@ func in(expression, convert string, texts []string) string {
 	return expression + " IN (SELECT " + convert + "(arrayJoin(" + list(texts) + ")))"
 }
 
-// querying are the settings of all queries of a run.
+// naming returns the condition that a finding names one of the rows. It compares hashes: two rows with one
+// hash cost the reading of a finding that names none of them.
+func naming(ids []string) string {
+	return "arrayExists(hash -> hash IN (SELECT cityHash64(arrayJoin(" + list(ids) + "))), row_hashes)"
+}
+
+// querying are the settings of all queries of a run. A query of single rows with FINAL reads most columns
+// only of those rows with optimize_move_to_prewhere_if_final, which moves conditions of the sorting key.
 func querying(ctx context.Context) context.Context {
 	return clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{
-		"max_query_size": 1 << 27, "do_not_merge_across_partitions_select_final": 1, "use_skip_indexes_if_final": 1,
+		"max_query_size": 1 << 27, "do_not_merge_across_partitions_select_final": 1, "use_skip_indexes_if_final": 1, "optimize_move_to_prewhere_if_final": 1,
 	}))
 }
 
@@ -316,14 +323,18 @@ func (r *run) readExpected(ctx context.Context) error {
 	}
 	// A query for each, because ClickHouse uses no index for their union.
 	from, unread := quote(r.firstDate().String()), r.unreadMoney()
-	for _, which := range []string{
-		"local_date >= " + from, "local_date < " + from + " AND kind = 'undecided'", "local_date < " + from + " AND kind != 'undecided' AND " + unread,
-	} {
+	for _, which := range []string{"local_date >= " + from, "local_date < " + from + " AND " + unread} {
 		if err := r.scanExpected(ctx, unread, which); err != nil {
 			return err
 		}
 	}
-	return nil
+	of, args := r.ofExpected()
+	undecided, err := r.older(ctx, `SELECT concat(toString(local_date), '/', toString(entry_id)) FROM expected_money
+		WHERE `+of+" AND local_date < "+from+" AND kind = 'undecided' GROUP BY local_date, entry_id HAVING NOT max(withdrawn)", args)
+	if err != nil {
+		return err
+	}
+	return r.readExpectedByID(ctx, undecided)
 }
 
 // firstDate returns the first day of expected money that is read as a whole. Days of expected
@@ -575,6 +586,12 @@ func (r *run) offsets(at marks, compare string, topics []string) string {
 	return "(" + strings.Join(out, " OR ") + ")"
 }
 
+// among returns the condition that a finding of the account is one of a table that have a row that fulfils
+// a condition. It reads only the columns of that condition; the findings are then read by their key.
+func (r *run) among(table, which string) string {
+	return fmt.Sprintf("(day, finding_id) IN (SELECT day, finding_id FROM %s WHERE tenant_id = %s AND livemode = %t AND account = %s AND %s)", table, quote(r.account.AgencyID), r.account.Live, quote(r.account.Code), which)
+}
+
 // findings reads the account's findings of a table that have a state and fulfil a condition.
 func (r *run) findings(ctx context.Context, table string, state journal.FindingState, which string, into map[string]journal.Finding) error {
 	return r.findingsIn(ctx, r.account.StatementAccountKey, table, state, which, into)
@@ -591,6 +608,7 @@ func (r *run) findingsIn(ctx context.Context, of registry.StatementAccountKey, t
 		return fmt.Errorf("reading findings: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
+	parts := map[string]int{}
 	for rows.Next() {
 		var f journal.Finding
 		var day string
@@ -600,7 +618,8 @@ func (r *run) findingsIn(ctx context.Context, of registry.StatementAccountKey, t
 		if f.Day, err = time.Parse(time.DateOnly, day); err != nil {
 			return fmt.Errorf("reading findings: %w", err)
 		}
-		if first, ok := into[f.ID]; ok {
+		if parts[f.ID]++; parts[f.ID] > 1 { // an earlier query may have read the finding, too
+			first := into[f.ID]
 			f.Sources, f.Lines, f.NotTaken = append(first.Sources, f.Sources...), append(first.Lines, f.Lines...), append(first.NotTaken, f.NotTaken...)
 		}
 		into[f.ID] = f

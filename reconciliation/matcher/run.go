@@ -449,8 +449,7 @@ func (r *run) matchesOf(ctx context.Context) (bool, error) {
 	before := len(r.world.inForce)
 	for _, ids := range chunks(unique(ids)) {
 		// The day of a match is the latest of its rows.
-		which := "day >= " + quote(ids[0][:len(time.DateOnly)]) + " AND (hasAny(sources, " + list(ids) + ") OR hasAny(lines, " + list(ids) + "))"
-		if err := r.findings(ctx, "matches", journal.FindingOpen, which, r.world.inForce); err != nil {
+		if err := r.findings(ctx, "matches", journal.FindingOpen, r.among("matches", "day >= "+quote(ids[0][:len(time.DateOnly)])+" AND "+naming(ids)), r.world.inForce); err != nil {
 			return false, err
 		}
 	}
@@ -500,11 +499,11 @@ func (r *run) stored() (out match.Result) {
 
 // write writes what changed in one transaction; nothing if nothing changed.
 func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
-	totals, err := r.totals(ctx, result)
+	horizon, changes := r.horizonOf(result), match.Compare(r.stored(), result)
+	totals, err := r.totals(ctx, result, changes)
 	if err != nil {
 		return Summary{}, err
 	}
-	horizon, changes := r.horizonOf(result), match.Compare(r.stored(), result)
 	out := Summary{RunID: r.id, marks: r.marks, Rows: r.world.size(), Changes: changes, Agreed: len(r.agreed)}
 	r.world.expected, r.world.settles, r.world.lines = nil, nil, nil // for the collector: the findings name rows by their ids
 	if changes.Empty() && len(totals) == 0 && !r.world.news && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {

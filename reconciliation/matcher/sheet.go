@@ -357,7 +357,7 @@ func (p *period) changes(ctx context.Context, table, state, which string) (out [
 	}
 	touched := fmt.Sprintf("source_offset >= %d OR %s > %s", p.offset, last, quote(cmp.Or(p.closed, beginning)))
 	if len(p.sources.withdrawn) > 0 {
-		touched += " OR hasAny(sources, " + list(slices.Collect(maps.Keys(p.sources.withdrawn))) + ")"
+		touched += " OR " + naming(slices.Collect(maps.Keys(p.sources.withdrawn)))
 	}
 	at := p.reconciliation(p.account.StatementAccountKey)
 	mine := fmt.Sprintf("tenant_id = %s AND livemode = %t AND account = %s AND source_offset < %d", quote(p.account.AgencyID), p.account.Live, quote(p.account.Code), p.marks[at])

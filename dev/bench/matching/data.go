@@ -43,6 +43,13 @@ const (
 	chunk = 1_000_000
 	// bare is the share of lines without references: one in so many.
 	bare = 100
+	// again is the share of the lines that name a payment a second time: one in so many. Those of the day
+	// name payments of the history, and people have explained those of the history.
+	again = 500
+	// unclear is the share of the payments of the history that were undecided at first: one in so many.
+	unclear = 100
+	// stuck is how many payments of the history are undecided to this day.
+	stuck = 50
 )
 
 // inputs are the topics whose ends a run waits for.
@@ -56,12 +63,14 @@ type data struct {
 
 // rows are the columns from which all rows are made: the number n, its day, its offset and its
 // references. The references have no order in time, which is the worst case for indexes: the
-// factors have no divisor in common with the powers of ten, so each reference occurs once.
+// factors have no divisor in common with the powers of ten, so each reference occurs once. names is the
+// number of the payment that a line names: its own, or one of the history.
 const rows = `
 	SELECT number AS n, toDate('%[1]s') - %[2]d + least(intDiv(number, %[3]d), %[2]d) AS day, least(intDiv(number, %[3]d), %[2]d) AS d,
 		d = %[2]d AS is_today, if(is_today, %[4]d, d) AS offset,
 		leftPad(toString(n * 38196601127 %% 100000000000), 11, '0') AS operator_ref, leftPad(toString(n * 94906265621 %% 10000000000000000), 16, '0') AS payment_ref,
 		is_today AND n %% %[5]d = 0 AS bare,
+		if(is_today AND n %% %[8]d = 1, n * 7919 %% %[9]d, n) AS names, leftPad(toString(names * 38196601127 %% 100000000000), 11, '0') AS line_ref,
 		(1 + n %% 20) * 500 AS amount, toDateTime64(toDateTime(day, 'Africa/Brazzaville') + n %% 86400, 3, 'UTC') AS at,
 		reinterpretAsUUID(sipHash128(n)) AS entry, concat('` + accountCode + `/', operator_ref) AS line, cityHash64(n) AS content
 	FROM numbers(%[6]d, %[7]d)`
@@ -76,8 +85,28 @@ const (
 	insertLines = `INSERT INTO statement_lines (line_id, content, local_day, at, tenant_id, livemode, account, statement_id, import_id, imported_at, number, occurrence, source_line, source_column,
 			kind, currency, amount, fee_amount, net_amount, reversal, operator_ref, payment_ref, source_partition, source_offset, version)
 		SELECT line, content, day, at, '` + agencyID + `', false, '` + accountCode + `', toString(day), toString(day), at, n, 1, 1, 1,
-			'payment', 'XAF', amount, 0, amount, false, if(bare, '', operator_ref), if(bare, '', payment_ref), %[2]d, offset, 1
+			'payment', 'XAF', amount, 0, amount, false, if(bare, '', line_ref), if(bare OR names != n, '', payment_ref), %[2]d, offset, 1
 		FROM (%[1]s)` + settings
+	// insertUnclear makes the entries of payments that were undecided, and withdraws all but those that are.
+	insertUnclear = `INSERT INTO expected_money (entry_id, withdrawn, kind, state, approved_at, local_date, occurred_at, tenant_id, application_id, livemode, channel, offer_id, account,
+			session_id, order_id, collection_id, operator_ref, payment_ref, currency, gross, fee, reason, source_topic, source_partition, source_offset, version)
+		SELECT reinterpretAsUUID(sipHash128(n, 2)), withdrawn, 'undecided', 'undecided', at, day, at, '` + agencyID + `', 'app', false, 'CASH', 'cash_agency', '` + counter + `',
+			concat('chs_u', toString(n)), concat('DOSSIER-U', toString(n)), toString(reinterpretAsUUID(sipHash128(n, 3))), '', concat('U', payment_ref), 'XAF', if(withdrawn, -amount, amount), 0, if(withdrawn, 'decided', ''), '` + schemas.TopicEvents + `', %[2]d, offset, 1
+		FROM (%[1]s) ARRAY JOIN [false, true] AS withdrawn WHERE NOT is_today AND n %% %[3]d = 0 AND NOT (withdrawn AND n %% %[4]d = 0)` + settings
+	// insertAgain makes lines of the history that name a payment a second time, insertBreaks their breaks, and
+	// insertCases the cases in which people have explained these.
+	insertAgain = `INSERT INTO statement_lines (line_id, content, local_day, at, tenant_id, livemode, account, statement_id, import_id, imported_at, number, occurrence, source_line, source_column,
+			kind, currency, amount, fee_amount, net_amount, reversal, operator_ref, payment_ref, source_partition, source_offset, version)
+		SELECT concat(line, '~2'), content, day, at, '` + agencyID + `', false, '` + accountCode + `', toString(day), toString(day), at, n, 2, 1, 1,
+			'payment', 'XAF', amount, 0, amount, false, operator_ref, payment_ref, %[2]d, offset, 1
+		FROM (%[1]s) WHERE NOT is_today AND n %% %[5]d = 1` + settings
+	insertBreaks = `INSERT INTO breaks (finding_id, state, type, hop, stage, kind, reason, action, key, day, tenant_id, livemode, account, currency, amount, lines, part, parts, rule, run_id, case_id, resolution, at, source_partition, source_offset)
+		SELECT concat('brk_', lower(hex(sipHash128(n)))), if(ended, 'resolved', 'open'), 'break', 'receipt', 'operator_ref', 'duplicate_line', 'the line repeats another one', 'explain', operator_ref, day, '` + agencyID + `', false,
+			'` + accountCode + `', 'XAF', amount, [concat(toString(day), '/', line, '~2#', replaceRegexpOne(lower(hex(content)), '^0', ''))], 1, 1, 1, toString(day), concat('case_', toString(n)), if(ended, 'explain', ''), at, %[2]d, offset + ended
+		FROM (%[1]s) ARRAY JOIN [false, true] AS ended WHERE NOT is_today AND n %% %[5]d = 1` + settings
+	insertCases = `INSERT INTO case_rows (case_id, entry_id, occurred_at, event, tenant_id, application_id, livemode, session_id, order_id, operator_ref, currency, total_amount, detail)
+		SELECT concat('case_', toString(n)), concat(event, toString(n)), at, event, '` + agencyID + `', '', false, '', '', '', 'XAF', amount, map('case_kind', 'break', 'resolution', 'explain', 'by', 'bench')
+		FROM (%[1]s) ARRAY JOIN ['case.opened', 'case.resolved'] AS event WHERE NOT is_today AND n %% %[5]d = 1` + settings
 	// insertMatches makes the matches of the history with the ids that package match gives them.
 	insertMatches = `INSERT INTO matches (finding_id, state, type, hop, stage, key, day, tenant_id, livemode, account, currency, amount, sources, lines, part, parts, rule, run_id, at, source_partition, source_offset)
 		WITH [concat(toString(day), '/', toString(entry)), concat(toString(day), '/', line, '#', replaceRegexpOne(lower(hex(content)), '^0', ''))] AS ids,
@@ -88,7 +117,7 @@ const (
 	settings = ` SETTINGS max_threads = 2, max_insert_threads = 1, max_block_size = 65536, min_insert_block_size_rows = 500000`
 )
 
-// fill makes a history of days with daily rows each, all matched, and lines of today, which
+// fill makes a history of days with daily rows each, all matched or explained, and lines of today, which
 // are not, and waits for the merges.
 func (d *data) fill(ctx context.Context, topology *kafka.Topology, s day) error {
 	if s.days > fresh {
@@ -98,16 +127,20 @@ func (d *data) fill(ctx context.Context, topology *kafka.Topology, s day) error 
 	history := s.days * s.daily
 	for at := 0; at < history+s.lines; at += chunk {
 		n := min(chunk, history+s.lines-at)
-		from := fmt.Sprintf(rows, d.today.Format(time.DateOnly), s.days, s.daily, fresh, bare, at, n)
+		from := fmt.Sprintf(rows, d.today.Format(time.DateOnly), s.days, s.daily, fresh, bare, at, n, again, max(1, history))
 		for _, table := range []struct {
 			insert    string
 			partition int32
 		}{
 			{insertExpected, topology.Partition(schemas.TopicEvents, agencyID)},
 			{insertLines, topology.Partition(schemas.TopicStatements, key)},
+			{insertUnclear, topology.Partition(schemas.TopicEvents, agencyID)},
+			{insertAgain, topology.Partition(schemas.TopicStatements, key)},
+			{insertBreaks, topology.Partition(schemas.TopicReconciliation, key)},
+			{insertCases, 0},
 			{insertMatches, topology.Partition(schemas.TopicReconciliation, key)},
 		} {
-			if err := d.conn.Exec(ctx, fmt.Sprintf(table.insert, from, table.partition)); err != nil {
+			if err := d.conn.Exec(ctx, fmt.Sprintf(table.insert, from, table.partition, unclear, unclear*max(1, history/unclear/stuck), again)); err != nil {
 				return fmt.Errorf("making rows: %w", err)
 			}
 		}

@@ -1,0 +1,3 @@
+-- As in 0032, for breaks and proposals.
+ALTER TABLE breaks
+    ADD COLUMN IF NOT EXISTS row_hashes Array(UInt64) MATERIALIZED arrayMap(id -> cityHash64(id), arrayConcat(sources, lines)) COMMENT 'cityHash64 of the ids of its sources and lines' CODEC(LZ4)
