@@ -96,6 +96,7 @@ type Matcher struct {
 	admin            *kadm.Client    // made by the first look
 	killed           func(step) bool // for tests
 	pause            time.Duration   // journalPause
+	few              int             // fewRows
 }
 
 // step is a step of a run, after which the process may die.
@@ -130,7 +131,7 @@ func New(cfg Config) (*Matcher, error) {
 	}
 	with := promauto.With(cfg.Metrics)
 	m := &Matcher{
-		cfg: cfg, checked: map[registry.StatementAccountKey]marks{}, failed: map[registry.StatementAccountKey]time.Time{}, unclosed: map[registry.StatementAccountKey]time.Time{}, pause: journalPause,
+		cfg: cfg, checked: map[registry.StatementAccountKey]marks{}, failed: map[registry.StatementAccountKey]time.Time{}, unclosed: map[registry.StatementAccountKey]time.Time{}, pause: journalPause, few: fewRows,
 		runs: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_matcher_runs_total", Help: "Runs of the matcher over an account, by outcome.",
 		}, []string{"outcome"}),

@@ -320,6 +320,9 @@ func TestRunsEqualOneRun(t *testing.T) {
 			o := newOffice(t)
 			o.journal()
 			m := o.matcher()
+			if seed == 1 {
+				m.few = 0 // look references up as a run with many rows does
+			}
 			random := rand.New(rand.NewPCG(seed, 7))
 			begin := o.now
 			ref := func(prefix string, day int) string {

@@ -14,6 +14,10 @@ import (
 // count. The second reads the rows that were found, by their ids. So the history costs a few bytes
 // for each row, and FINAL merges only days of rows that were found.
 
+// fewRows is how many new rows a run has at most whose references it looks up as a list, which ClickHouse
+// has an index for.
+const fewRows = 250
+
 // reach reads the older rows that share a reference with rows that are new, open, or older than
 // the days that were read as a whole. A waiting or matched row of those days needs no look-up: a
 // row that came later and shares its reference is looked up itself. It reports whether there were
@@ -22,14 +26,14 @@ func (r *run) reach(ctx context.Context) (bool, error) {
 	if r.first {
 		return false, nil // all rows are read
 	}
-	if !r.reachedFresh {
+	if !r.reachedFresh && r.world.news > r.few {
 		r.reachedFresh = true
 		query, args := r.freshRefs()
-		return true, r.found(ctx, query, args)
+		return true, r.found(ctx, query, args, "1")
 	}
 	refs := r.reachable()
 	for _, some := range chunks(refs) {
-		if err := r.found(ctx, "SELECT arrayJoin("+list(some)+") AS ref", nil); err != nil {
+		if err := r.found(ctx, "SELECT arrayJoin("+list(some)+") AS ref", nil, hint("ref_hashes", some)); err != nil {
 			return false, err
 		}
 	}
@@ -37,7 +41,7 @@ func (r *run) reach(ctx context.Context) (bool, error) {
 }
 
 // reachable returns the references that were not looked up yet of rows that are open or older
-// than the days that were read as a whole.
+// than the days that were read as a whole, and of new ones if they are few.
 func (r *run) reachable() (refs []string) {
 	ask := func(id string) {
 		for _, ref := range r.world.refs(id) {
@@ -66,6 +70,11 @@ func (r *run) reachable() (refs []string) {
 			ask(id)
 		}
 	}
+	if r.world.news <= r.few {
+		for _, id := range r.world.fewNews {
+			ask(id)
+		}
+	}
 	return refs
 }
 
@@ -86,13 +95,14 @@ func (r *run) freshRefs() (query string, args []any) {
 	return strings.Join(parts, " UNION ALL "), args
 }
 
-// found reads the older rows that have one of the references that a query returns. It compares
-// hashes. Two references with one hash cost the reading of a row that nothing matches.
-func (r *run) found(ctx context.Context, refs string, args []any) error {
+// found reads the older rows that have one of the references that a query returns; hint is the condition
+// for their index. It compares hashes. Two references with one hash cost the reading of a row that nothing
+// matches.
+func (r *run) found(ctx context.Context, refs string, args []any, hint string) error {
 	hashes := " IN (SELECT cityHash64(ref) FROM (" + refs + "))"
-	has := "arrayExists(hash -> hash" + hashes + ", ref_hashes)"
+	has := hint + " AND arrayExists(hash -> hash" + hashes + ", ref_hashes)"
 	if r.account.Kind == registry.AccountBank {
-		ids, err := r.olderLines(ctx, r.settling, "batch != '' AND cityHash64(batch)"+hashes, args)
+		ids, err := r.olderLines(ctx, r.settling, hint+" AND batch != '' AND cityHash64(batch)"+hashes, args)
 		if err != nil {
 			return err
 		}

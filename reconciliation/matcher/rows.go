@@ -62,9 +62,11 @@ type world struct {
 	gone map[string]bool
 	// left are lines of accounts that do not settle to the bank account any more.
 	left map[string]bool
-	// fresh are rows that no earlier run has read, and news is true if there are any.
-	fresh map[string]bool
-	news  bool
+	// news is how many rows no earlier run has read. fewNews are the first of them, and fresh those of
+	// days that are not read as a whole.
+	news    int
+	fewNews []string
+	fresh   map[string]bool
 	// inForce are matches by id. open are all proposals and breaks of the account.
 	inForce map[string]journal.Finding
 	open    map[string]journal.Finding
@@ -177,7 +179,19 @@ func in(expression, convert string, texts []string) string {
 // naming returns the condition that a finding names one of the rows. It compares hashes: two rows with one
 // hash cost the reading of a finding that names none of them.
 func naming(ids []string) string {
-	return "arrayExists(hash -> hash IN (SELECT cityHash64(arrayJoin(" + list(ids) + "))), row_hashes)"
+	return hint("row_hashes", ids) + " AND arrayExists(hash -> hash IN (SELECT cityHash64(arrayJoin(" + list(ids) + "))), row_hashes)"
+}
+
+// maxHint is how many texts hint has at most. The bloom filter finds nearly all granules for more.
+const maxHint = 500
+
+// hint returns a condition that is always true, by which ClickHouse leaves out granules whose column of
+// hashes has none of the texts. It is for the skip index alone: to evaluate hasAny takes longer than a set.
+func hint(column string, texts []string) string {
+	if len(texts) > maxHint {
+		return "1"
+	}
+	return "indexHint(hasAny(" + column + ", arrayMap(text -> cityHash64(text), " + list(texts) + ")))"
 }
 
 // querying are the settings of all queries of a run. A query of single rows with FINAL reads most columns
@@ -389,7 +403,9 @@ func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 		e.ID, e.Undecided = journal.ExpectedRow(day, entry), undecided != 0
 		r.isRead(e.ID, fresh)
 		if withdrawn != 0 {
-			r.world.gone[e.ID] = true
+			if r.world.gone[e.ID] = true; fresh != 0 {
+				r.world.news += r.few + 1 // the world does not have its references
+			}
 			r.world.expected.remove(e.ID)
 		} else if !r.world.gone[e.ID] {
 			r.world.expected.put(e.ID, e)

@@ -410,7 +410,9 @@ func (r *run) isRead(id string, fresh uint8) {
 	if fresh == 0 {
 		return
 	}
-	r.world.news = true
+	if r.world.news++; r.world.news <= r.few {
+		r.world.fewNews = append(r.world.fewNews, id)
+	}
 	if !r.inWindow(id) { // the others are read as a whole
 		r.world.fresh[id] = true
 	}
@@ -506,7 +508,7 @@ func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
 	}
 	out := Summary{RunID: r.id, marks: r.marks, Rows: r.world.size(), Changes: changes, Agreed: len(r.agreed)}
 	r.world.expected, r.world.settles, r.world.lines = nil, nil, nil // for the collector: the findings name rows by their ids
-	if changes.Empty() && len(totals) == 0 && !r.world.news && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {
+	if changes.Empty() && len(totals) == 0 && r.world.news == 0 && len(r.agreed)+len(r.again) == 0 && r.lastDay == r.today && !r.first {
 		return out, nil
 	}
 	if err := r.commit(ctx, r.records(changes, totals, horizon, out.Rows)); err != nil {

@@ -8,14 +8,11 @@
 // before its call; when a worker dies between the call and the outcome, the next one gives the
 // message up.
 //
-// Two parts make messages: the Announcer about the money of sessions, and Reminders about dues
-// near their date.
-//
 // A message to a provider.Reporter has a row of notify.Reports before its call, and the address
 // for the provider's reports, which ingress/callbacks receives.
 //
-// Two parts make messages: the Announcer, of what became of the money of sessions, and the
-// Digester, of what waits for staff (internal/digests).
+// Three parts make messages: the Announcer about what became of the money of sessions, Reminders
+// about dues near their date, and the Digester about what waits for staff (internal/digests).
 package notify
 
 import (

@@ -45,7 +45,7 @@ const (
 	bare = 100
 	// again is the share of the lines that name a payment a second time: one in so many. Those of the day
 	// name payments of the history, and people have explained those of the history.
-	again = 500
+	again = 1000
 	// unclear is the share of the payments of the history that were undecided at first: one in so many.
 	unclear = 100
 	// stuck is how many payments of the history are undecided to this day.

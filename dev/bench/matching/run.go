@@ -12,6 +12,7 @@
 package matching
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -69,6 +71,9 @@ const shortDays = 3
 // quietDay is how many lines the days before the large one have: it measures one day.
 const quietDay = 1000
 
+// pairs is how often the days after the short and the long history are measured.
+const pairs = 3
+
 // within bounds a run.
 const within = 10 * time.Minute
 
@@ -112,7 +117,9 @@ func check(large result, growth float64) error {
 
 // Run starts an installation, makes the rows, measures and writes a line for each scenario to
 // out. The last line has the growth: the CPU time of a day after a long history divided by that
-// after a short one, which other programs on the machine change less than the time. It returns an error when a bar is missed.
+// after a short one, which other programs on the machine change less than the time. The two days are
+// measured by turns, because the speed of a machine changes; their lines are those of the runs with the
+// median CPU time, and the growth is the median of the pairs. It returns an error when a bar is missed.
 func Run(ctx context.Context, cfg Config, out io.Writer) (err error) {
 	in, err := installation.Open(ctx, installation.Config{Broker: cfg.Broker, Program: cfg.Program, Log: cfg.Log})
 	if err != nil {
@@ -122,35 +129,85 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (err error) {
 	if err := in.Seed(ctx, registryFile); err != nil {
 		return err
 	}
-	var results []result
-	for _, s := range []day{
-		{"large", shortDays, min(cfg.Daily, quietDay), cfg.Lines}, {"short", shortDays, cfg.Daily, cfg.Daily}, {"long", cfg.Days, cfg.Daily, cfg.Daily},
-	} {
-		cfg.Log.Info("making rows", slog.String("scenario", s.name), slog.Int("days", s.days), slog.Int("daily", s.daily), slog.Int("lines", s.lines))
-		r, err := cfg.scenario(ctx, in, s)
-		if err != nil {
-			return fmt.Errorf("scenario %s: %w", s.name, err)
-		}
-		if _, err := fmt.Fprintln(out, r); err != nil {
-			return fmt.Errorf("writing the report: %w", err)
-		}
-		results = append(results, r)
+	large, err := cfg.scenario(ctx, in, day{"large", shortDays, min(cfg.Daily, quietDay), cfg.Lines}, out)
+	if err != nil {
+		return err
 	}
-	growth := results[2].cpu.Seconds() / results[1].cpu.Seconds()
-	if _, err := fmt.Fprintf(out, "match growth=%.2f history_rows=%d\n", growth, 2*cfg.Days*cfg.Daily); err != nil {
-		return fmt.Errorf("writing the report: %w", err)
+	short, err := cfg.prepare(ctx, in, day{"short", shortDays, cfg.Daily, cfg.Daily})
+	if err != nil {
+		return err
 	}
-	return check(results[0], growth)
+	long, err := cfg.prepare(ctx, in, day{"long", cfg.Days, cfg.Daily, cfg.Daily})
+	if err != nil {
+		return err
+	}
+	growth, err := cfg.pairs(ctx, in, short, long, out)
+	if err != nil {
+		return err
+	}
+	return check(large, growth)
 }
 
-// scenario makes the rows of a scenario in an engine of its own, and measures in a new process of
-// the engine, which holds nothing of the inserts.
-func (c Config) scenario(ctx context.Context, in *installation.Installation, s day) (r result, err error) {
-	folder := filepath.Join(in.Dir, "clickhouse-"+s.name)
+// scenario makes the rows of a day, measures it once and writes its line.
+func (c Config) scenario(ctx context.Context, in *installation.Installation, s day, out io.Writer) (result, error) {
+	p, err := c.prepare(ctx, in, s)
+	if err != nil {
+		return result{}, err
+	}
+	r, err := c.measure(ctx, in, p)
+	if err != nil {
+		return r, err
+	}
+	return r, errors.Join(report(out, r.String()), os.RemoveAll(p.folder))
+}
+
+// pairs measures two days by turns, writes their lines and returns the growth.
+func (c Config) pairs(ctx context.Context, in *installation.Installation, short, long prepared, out io.Writer) (growth float64, err error) {
+	var shorts, longs []result
+	var ratios []float64
+	for range pairs {
+		s, err := c.measure(ctx, in, short)
+		if err != nil {
+			return 0, err
+		}
+		l, err := c.measure(ctx, in, long)
+		if err != nil {
+			return 0, err
+		}
+		shorts, longs, ratios = append(shorts, s), append(longs, l), append(ratios, l.cpu.Seconds()/s.cpu.Seconds())
+	}
+	for _, all := range [][]result{shorts, longs} {
+		slices.SortFunc(all, func(a, b result) int { return cmp.Compare(a.cpu, b.cpu) })
+		if err := report(out, all[pairs/2].String()); err != nil {
+			return 0, err
+		}
+	}
+	slices.Sort(ratios)
+	growth = ratios[pairs/2]
+	return growth, report(out, fmt.Sprintf("match growth=%.2f pairs=%.2f history_rows=%d", growth, ratios, 2*c.Days*c.Daily))
+}
+
+func report(out io.Writer, line string) error {
+	if _, err := fmt.Fprintln(out, line); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// prepared is a day whose rows are in the folder of an engine.
+type prepared struct {
+	day
+	folder string
+}
+
+// prepare makes the rows of a day in an engine of its own.
+func (c Config) prepare(ctx context.Context, in *installation.Installation, s day) (prepared, error) {
+	c.Log.Info("making rows", slog.String("scenario", s.name), slog.Int("days", s.days), slog.Int("daily", s.daily), slog.Int("lines", s.lines))
+	p := prepared{s, filepath.Join(in.Dir, "clickhouse-"+s.name)}
 	zone := time.FixedZone("Africa/Brazzaville", 3600)
 	now := time.Now().In(zone)
 	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
-	err = engine(ctx, folder, func(ctx context.Context, conn clickhouse.Conn, _ *chdb.Server) error {
+	err := engine(ctx, p.folder, func(ctx context.Context, conn clickhouse.Conn, _ *chdb.Server) error {
 		if err := reconciliation.Migrate(ctx, conn); err != nil {
 			return err
 		}
@@ -158,15 +215,21 @@ func (c Config) scenario(ctx context.Context, in *installation.Installation, s d
 		return d.fill(ctx, in.Topology, s)
 	})
 	if err != nil {
-		return r, err
+		return p, fmt.Errorf("making the rows of scenario %s: %w", s.name, err)
 	}
+	return p, nil
+}
+
+// measure runs the role in a new process of the engine, which holds nothing of the inserts. What the run
+// writes stays in Kafka: the next measurement of the day does the same again.
+func (c Config) measure(ctx context.Context, in *installation.Installation, p prepared) (r result, err error) {
 	if err := advance(ctx, in, c.JournalGroup); err != nil {
 		return r, err
 	}
-	r = result{lines: s.lines, days: s.days}
-	var values [][]byte
-	err = engine(ctx, folder, func(ctx context.Context, conn clickhouse.Conn, server *chdb.Server) (err error) {
-		if values, err = c.run(ctx, in, server, s, &r); err != nil {
+	r = result{lines: p.lines, days: p.days}
+	err = engine(ctx, p.folder, func(ctx context.Context, conn clickhouse.Conn, server *chdb.Server) error {
+		values, err := c.run(ctx, in, server, p.day, &r)
+		if err != nil {
 			return err
 		}
 		if r.engine, err = measure.PeakMB(server.PID()); err != nil {
@@ -175,7 +238,10 @@ func (c Config) scenario(ctx context.Context, in *installation.Installation, s d
 		r.raw, err = raw(ctx, in, conn, values)
 		return err
 	})
-	return r, errors.Join(err, os.RemoveAll(folder))
+	if err != nil {
+		return r, fmt.Errorf("measuring scenario %s: %w", p.name, err)
+	}
+	return r, nil
 }
 
 // engine starts an engine on the folder and calls do.

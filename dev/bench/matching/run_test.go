@@ -30,7 +30,7 @@ func TestRun(t *testing.T) {
 	line := func(lines, days int) string {
 		return fmt.Sprintf(`match lines=%d history_days=%d seconds=\d+\.\d cpu_seconds=\d+\.\d peak_mb=[1-9]\d+ clickhouse_mb=[1-9]\d+ raw_seconds=\d+\.\d ratio=\S+\n`, lines, days)
 	}
-	want := "^" + line(1000, 3) + line(200, 3) + line(200, 5) + `match growth=\d+\.\d\d history_rows=2000\n$`
+	want := "^" + line(1000, 3) + line(200, 3) + line(200, 5) + `match growth=\d+\.\d\d pairs=\[\S+ \S+ \S+\] history_rows=2000\n$`
 	if !regexp.MustCompile(want).MatchString(out.String()) {
 		t.Errorf("it prints\n%s%v", out.String(), err)
 	}
