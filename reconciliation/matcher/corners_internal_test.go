@@ -334,3 +334,37 @@ func TestFindingReadTwice(t *testing.T) {
 		t.Errorf("%d matches", len(r.world.inForce))
 	}
 }
+
+// A line that names a payment of long ago, which has its line, is decided with these, whether the run looks
+// its reference up as a list or by a query.
+func TestRepeatedReference(t *testing.T) {
+	t.Parallel()
+	for name, few := range map[string]int{"list": fewRows, "query": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			o.journal()
+			m := o.matcher()
+			m.few = few
+			old := o.now.AddDate(0, 0, -60)
+			for i := range 5 {
+				ref := fmt.Sprint("A", i)
+				o.pay(money{ref, "P" + ref, "", 500, old, false})
+				o.lines(o.line("mtn", old, 500, ref, "P"+ref, ""))
+			}
+			if s := o.runs(m, mtn); len(s.Matches) != 5 {
+				t.Fatalf("%+v", s.Changes)
+			}
+			o.agrees(mtn)
+			for i, line := range []*record.StatementLine{o.line("mtn", o.now, 500, "A1", "", ""), o.line("mtn", o.now, 500, "NEW", "PA4", ""), o.line("mtn", o.now, 500, "OTHER", "", "")} {
+				o.now = o.now.AddDate(0, 0, 1)
+				o.lines(line)
+				s := o.runs(m, mtn)
+				o.agrees(mtn)
+				if rows := []int{3, 6, 7}[i]; len(s.Breaks) != 1 || s.Rows != rows { // a break stays, with its rows
+					t.Errorf("line %d: the run read %d rows and found %+v", i, s.Rows, s.Changes)
+				}
+			}
+		})
+	}
+}
