@@ -77,6 +77,10 @@ func LineRow(day, lineID string, content uint64) string {
 	return day + "/" + lineID + "#" + strconv.FormatUint(content, 16)
 }
 
+// LineRowSQL is LineRow as an expression of the columns of statement_lines. ClickHouse's hex writes pairs of
+// digits, LineRow writes no leading zero.
+const LineRowSQL = "concat(toString(local_day), '/', line_id, '#', substring(lower(hex(content)), 1 + startsWith(hex(content), '0')))"
+
 // Row returns LineRow of the row.
 func (l *Line) Row() string { return LineRow(l.LocalDay.Format(time.DateOnly), l.ID, l.Content) }
 

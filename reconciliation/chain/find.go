@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"quittance/internal/journal"
 )
 
 // most is how many chains Find returns.
@@ -215,7 +217,7 @@ func (f *finder) sides(ctx context.Context, b *found) (err error) {
 		}
 	}
 	if len(lines) > 0 {
-		b.ExpectedLines, err = f.lines(ctx, owned+" AND has(?, "+lineRow+")", b.of.args(lines)...)
+		b.ExpectedLines, err = f.lines(ctx, owned+" AND has(?, "+journal.LineRowSQL+")", b.of.args(lines)...)
 	}
 	return err
 }
@@ -253,8 +255,6 @@ const owned = "(? = '' OR tenant_id = ?) AND livemode = ?"
 
 func (o owner) args(more ...any) []any { return append([]any{o.tenant, o.tenant, o.live}, more...) }
 
-const lineRow = `concat(toString(local_day), '/', line_id, '#', lower(trim(LEADING '0' FROM hex(content))))`
-
 // money reads expected money that fulfils a condition.
 func (f *finder) money(ctx context.Context, which string, args ...any) (out []Money, err error) {
 	rows, err := f.conn.Query(ctx, `SELECT concat(toString(local_date), '/', toString(entry_id)), toString(any(kind)), toString(any(state)), max(withdrawn), toString(tenant_id), livemode, any(session_id), any(order_id), any(payment_ref), any(notice_refs),
@@ -280,8 +280,8 @@ func (f *finder) money(ctx context.Context, which string, args ...any) (out []Mo
 // ofLines finds lines by a term. It returns the money that they prove, and the lines that prove
 // none.
 func (f *finder) ofLines(ctx context.Context, term string) (money []Money, alone []Line, err error) {
-	found, err := f.lines(ctx, `line_id = ? OR operator_ref = ? OR payment_ref = ? OR notice_ref = ? OR batch = ? OR concat(toString(account), '/', line_id) = ? OR `+lineRow+` = ?
-		OR `+lineRow+` IN (SELECT arrayJoin(lines) FROM matches WHERE finding_id = ?)`, slices.Repeat([]any{term}, 8)...)
+	found, err := f.lines(ctx, `line_id = ? OR operator_ref = ? OR payment_ref = ? OR notice_ref = ? OR batch = ? OR concat(toString(account), '/', line_id) = ? OR `+journal.LineRowSQL+` = ?
+		OR `+journal.LineRowSQL+` IN (SELECT arrayJoin(lines) FROM matches WHERE finding_id = ?)`, slices.Repeat([]any{term}, 8)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -323,7 +323,7 @@ func (f *finder) sources(ctx context.Context, of owner, row string) (out []strin
 
 // lines reads lines that fulfil a condition.
 func (f *finder) lines(ctx context.Context, which string, args ...any) (out []Line, err error) {
-	rows, err := f.conn.Query(ctx, `SELECT `+lineRow+`, toString(tenant_id), livemode, toString(account), toString(local_day), toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, batch, statement_id, import_id, source_line, source_partition, source_offset
+	rows, err := f.conn.Query(ctx, `SELECT `+journal.LineRowSQL+`, toString(tenant_id), livemode, toString(account), toString(local_day), toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, batch, statement_id, import_id, source_line, source_partition, source_offset
 		FROM statement_lines FINAL WHERE `+mine+` AND (`+which+`) ORDER BY local_day, line_id LIMIT ?`, f.args(append(args, most)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the lines of a chain: %w", err)
@@ -376,7 +376,7 @@ func (f *finder) followLine(ctx context.Context, c *Chain) (err error) {
 		return err
 	}
 	if c.SettlesInAll = len(settles); len(settles) > 0 {
-		if c.Settles, err = f.lines(ctx, owned+" AND has(?, "+lineRow+")", of.args(settles)...); err != nil {
+		if c.Settles, err = f.lines(ctx, owned+" AND has(?, "+journal.LineRowSQL+")", of.args(settles)...); err != nil {
 			return err
 		}
 	}
@@ -442,7 +442,7 @@ func (f *finder) proofs(ctx context.Context, of owner, names []string) (out []Li
 		if closes == 0 {
 			m.Closed = ""
 		}
-		lines, err := f.lines(ctx, owned+" AND has(?, "+lineRow+")", of.args(ids)...)
+		lines, err := f.lines(ctx, owned+" AND has(?, "+journal.LineRowSQL+")", of.args(ids)...)
 		if err != nil {
 			return nil, err
 		}
@@ -481,7 +481,7 @@ func (f *finder) breaks(ctx context.Context, which, having string, args ...any) 
 		if err := rows.Scan(&b.FindingID, &b.of.tenant, &b.of.live, &b.Account, &b.Type, &b.State, &b.Kind, &b.Reason, &b.Day, &b.Amount, &b.Currency, &b.CaseID, &lines, &b.Sources); err != nil {
 			return nil, fmt.Errorf("reading the breaks of a chain: %w", err)
 		}
-		if b.Lines, err = f.lines(ctx, owned+" AND has(?, "+lineRow+")", b.of.args(lines)...); err != nil {
+		if b.Lines, err = f.lines(ctx, owned+" AND has(?, "+journal.LineRowSQL+")", b.of.args(lines)...); err != nil {
 			return nil, err
 		}
 		slices.Sort(b.Sources)

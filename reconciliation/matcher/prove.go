@@ -111,7 +111,7 @@ func (p *period) behind(ctx context.Context, touched map[string]bool, proofs map
 func (p *period) settledBefore(ctx context.Context, lines []string, proofs map[string][]string) error {
 	for _, some := range chunks(lines) {
 		found := map[string]journal.Finding{}
-		which := "day <= " + quote(p.sheet.To) + " AND finding_id IN (SELECT finding_id FROM matches WHERE tenant_id = " + quote(p.account.AgencyID) + " AND " + naming(some) + ")"
+		which := "day <= " + quote(p.sheet.To) + " AND " + p.among("matches", naming(some))
 		if err := p.findings(ctx, "matches", journal.FindingOpen, which, found); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"quittance/internal/journal"
 	"quittance/internal/registry"
 )
 
@@ -140,7 +141,7 @@ func (r *run) olderLines(ctx context.Context, accounts []registry.StatementAccou
 		return nil, nil
 	}
 	of, all := r.ofLines(accounts)
-	return r.older(ctx, `SELECT DISTINCT concat(toString(local_day), '/', line_id, '#', replaceRegexpOne(lower(hex(content)), '^0', '')) FROM statement_lines
+	return r.older(ctx, "SELECT DISTINCT "+journal.LineRowSQL+` FROM statement_lines
 		WHERE `+of+" AND local_day < "+quote(r.horizon.String())+" AND NOT "+r.unreadLines(accounts)+" AND "+has, append(all, args...))
 }
 

@@ -403,8 +403,9 @@ func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 		e.ID, e.Undecided = journal.ExpectedRow(day, entry), undecided != 0
 		r.isRead(e.ID, fresh)
 		if withdrawn != 0 {
-			if r.world.gone[e.ID] = true; fresh != 0 {
-				r.world.news += r.few + 1 // the world does not have its references
+			r.world.gone[e.ID] = true
+			if fresh != 0 { // only a query knows its references: the world does not have a row that is gone
+				r.world.news += r.few + 1
 			}
 			r.world.expected.remove(e.ID)
 		} else if !r.world.gone[e.ID] {
@@ -475,18 +476,22 @@ func (r *run) readLinesByID(ctx context.Context, accounts []registry.StatementAc
 	}
 	unread := r.unreadLines(accounts)
 	for _, ids := range chunks(ids) {
-		days, lines := dates(ids)
-		names := make([]string, len(lines))
-		for i, l := range lines {
-			names[i] = l[:strings.LastIndexByte(l, '#')]
-		}
-		// The sorting key has the day and the id of the line.
-		which := in("local_day", "toDate", days) + " AND " + in("line_id", "", names) + " AND " + in("concat(line_id, '#', lower(hex(content)))", "", padded(lines))
-		if err := r.scanLines(ctx, accounts, into, unread, which); err != nil {
+		if err := r.scanLines(ctx, accounts, into, unread, linesByID(ids)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// linesByID returns the condition that a line is one of those with the ids. The sorting key has the day and
+// the id of the line.
+func linesByID(ids []string) string {
+	days, lines := dates(ids)
+	names := make([]string, len(lines))
+	for i, l := range lines {
+		names[i] = l[:strings.LastIndexByte(l, '#')]
+	}
+	return in("local_day", "toDate", days) + " AND " + in("line_id", "", names) + " AND " + in(journal.LineRowSQL, "", ids)
 }
 
 // ofLines returns the condition of lines of accounts that are below the watermarks, and its
@@ -556,19 +561,6 @@ func (r *run) countsColumn() string {
 		return "net_amount"
 	}
 	return "amount"
-}
-
-// padded returns ids of lines with the hash as ClickHouse's hex writes it: in pairs of digits.
-func padded(lines []string) []string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		at := strings.LastIndexByte(l, '#')
-		if hash := l[at+1:]; len(hash)%2 == 1 {
-			l = l[:at+1] + "0" + hash
-		}
-		out[i] = l
-	}
-	return out
 }
 
 // below returns the condition that a row was made of a record below the watermarks.

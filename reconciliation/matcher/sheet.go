@@ -509,9 +509,7 @@ func (s *side) count(ids []string, sign int64, to *Count) error {
 func (p *period) readOlder(ctx context.Context, sources, lines []string) error {
 	ofLines := func(ids []string, accounts []registry.StatementAccount, amount string, s *side) error {
 		for _, some := range chunks(ids) {
-			days, rest := dates(some)
-			which := in("local_day", "toDate", days) + " AND " + in("concat(line_id, '#', lower(hex(content)))", "", padded(rest))
-			if err := p.readLinesOf(ctx, accounts, amount, which, s, s.older); err != nil {
+			if err := p.readLinesOf(ctx, accounts, amount, linesByID(some), s, s.older); err != nil {
 				return err
 			}
 		}

@@ -71,8 +71,8 @@ const shortDays = 3
 // quietDay is how many lines the days before the large one have: it measures one day.
 const quietDay = 1000
 
-// pairs is how often the days after the short and the long history are measured.
-const pairs = 3
+// turns is how often the days after the short and the long history are measured.
+const turns = 3
 
 // within bounds a run.
 const within = 10 * time.Minute
@@ -165,7 +165,7 @@ func (c Config) scenario(ctx context.Context, in *installation.Installation, s d
 func (c Config) pairs(ctx context.Context, in *installation.Installation, short, long prepared, out io.Writer) (growth float64, err error) {
 	var shorts, longs []result
 	var ratios []float64
-	for range pairs {
+	for range turns {
 		s, err := c.measure(ctx, in, short)
 		if err != nil {
 			return 0, err
@@ -178,15 +178,16 @@ func (c Config) pairs(ctx context.Context, in *installation.Installation, short,
 	}
 	for _, all := range [][]result{shorts, longs} {
 		slices.SortFunc(all, func(a, b result) int { return cmp.Compare(a.cpu, b.cpu) })
-		if err := report(out, all[pairs/2].String()); err != nil {
+		if err := report(out, all[turns/2].String()); err != nil {
 			return 0, err
 		}
 	}
 	slices.Sort(ratios)
-	growth = ratios[pairs/2]
+	growth = ratios[turns/2]
 	return growth, report(out, fmt.Sprintf("match growth=%.2f pairs=%.2f history_rows=%d", growth, ratios, 2*c.Days*c.Daily))
 }
 
+// report writes a line.
 func report(out io.Writer, line string) error {
 	if _, err := fmt.Fprintln(out, line); err != nil {
 		return fmt.Errorf("writing the report: %w", err)
