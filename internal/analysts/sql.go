@@ -21,7 +21,7 @@ const PolicyOfAll = "quittance_all"
 const policyPrefix = "analyst_"
 
 // Tables returns the tables with rows of agencies, by name. Each has the column tenant_id.
-// schema_migrations has none and is not among them.
+// schema_migrations and rewrites have none and are not among them.
 func Tables() []string {
 	return []string{
 		"breaks", "case_rows", "closes", "day_totals", "expected_money", "journal", "match_runs", "matches", "names", "receipt_rows", "statement_lines",

@@ -336,16 +336,16 @@ func TestFindingReadTwice(t *testing.T) {
 }
 
 // A line that names a payment of long ago, which has its line, is decided with these, whether the run looks
-// its reference up as a list or by a query.
+// all its references up, those that the memory has, or these by a query; also with a new process.
 func TestRepeatedReference(t *testing.T) {
 	t.Parallel()
-	for name, few := range map[string]int{"list": fewRows, "query": 0} {
+	for name, limits := range map[string][2]int{"list": {fewRefs, manyRefs}, "memory": {0, manyRefs}, "new process": {0, manyRefs}, "query": {0, 0}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
 			o.journal()
 			m := o.matcher()
-			m.few = few
+			m.few, m.many = limits[0], limits[1]
 			old := o.now.AddDate(0, 0, -60)
 			for i := range 5 {
 				ref := fmt.Sprint("A", i)
@@ -359,6 +359,10 @@ func TestRepeatedReference(t *testing.T) {
 			for i, line := range []*record.StatementLine{o.line("mtn", o.now, 500, "A1", "", ""), o.line("mtn", o.now, 500, "NEW", "PA4", ""), o.line("mtn", o.now, 500, "OTHER", "", "")} {
 				o.now = o.now.AddDate(0, 0, 1)
 				o.lines(line)
+				if name == "new process" {
+					m = o.matcher()
+					m.few = 0
+				}
 				s := o.runs(m, mtn)
 				o.agrees(mtn)
 				if rows := []int{3, 6, 7}[i]; len(s.Breaks) != 1 || s.Rows != rows { // a break stays, with its rows

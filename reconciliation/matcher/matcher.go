@@ -31,6 +31,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +67,7 @@ const (
 	retryAfter = time.Minute
 )
 
-// Config configures a Matcher. All fields but Every are required.
+// Config configures a Matcher. All fields but Every and Kept are required.
 type Config struct {
 	Kafka      kafka.Config
 	Topology   *kafka.Topology
@@ -77,7 +78,9 @@ type Config struct {
 	// JournalGroup is the consumer group of the sink journal, without the prefix.
 	JournalGroup string
 	// Every is the time between two looks for accounts to run; 5 s when zero.
-	Every   time.Duration
+	Every time.Duration
+	// Kept is told after each run how many bytes the matcher keeps for later runs.
+	Kept    func(bytes int64)
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -96,7 +99,12 @@ type Matcher struct {
 	admin            *kadm.Client    // made by the first look
 	killed           func(step) bool // for tests
 	pause            time.Duration   // journalPause
-	few              int             // fewRows
+	few, many        int             // fewRefs, manyRefs
+	// memories are those of the last runs of this process, and remembered is how many bytes their filters
+	// have. remembering guards them.
+	memories    map[registry.StatementAccountKey]*memory
+	remembered  atomic.Int64
+	remembering sync.Mutex
 }
 
 // step is a step of a run, after which the process may die.
@@ -131,7 +139,8 @@ func New(cfg Config) (*Matcher, error) {
 	}
 	with := promauto.With(cfg.Metrics)
 	m := &Matcher{
-		cfg: cfg, checked: map[registry.StatementAccountKey]marks{}, failed: map[registry.StatementAccountKey]time.Time{}, unclosed: map[registry.StatementAccountKey]time.Time{}, pause: journalPause, few: fewRows,
+		cfg: cfg, checked: map[registry.StatementAccountKey]marks{}, failed: map[registry.StatementAccountKey]time.Time{}, unclosed: map[registry.StatementAccountKey]time.Time{}, pause: journalPause,
+		few: fewRefs, many: manyRefs, memories: map[registry.StatementAccountKey]*memory{},
 		runs: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_matcher_runs_total", Help: "Runs of the matcher over an account, by outcome.",
 		}, []string{"outcome"}),
@@ -146,6 +155,9 @@ func New(cfg Config) (*Matcher, error) {
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quittance_matcher_failing_accounts", Help: "Accounts whose last run or close by this process failed.",
 	}, func() float64 { return float64(m.failing.Load()) })
+	with.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quittance_matcher_memory_bytes", Help: "Size of the filters of references that this process keeps of the accounts' histories.",
+	}, func() float64 { return float64(m.remembered.Load()) })
 	return m, nil
 }
 

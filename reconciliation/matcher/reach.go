@@ -15,9 +15,13 @@ import (
 // count. The second reads the rows that were found, by their ids. So the history costs a few bytes
 // for each row, and FINAL merges only days of rows that were found.
 
-// fewRows is how many new rows a run has at most whose references it looks up as a list, which ClickHouse
-// has an index for.
-const fewRows = 250
+const (
+	// fewRefs is how many references of new rows a run has at most that it looks up without asking the
+	// memory which of them the history may have.
+	fewRefs = 500
+	// manyRefs is how many references are looked up as a list, which ClickHouse has an index for.
+	manyRefs = 500
+)
 
 // reach reads the older rows that share a reference with rows that are new, open, or older than
 // the days that were read as a whole. A waiting or matched row of those days needs no look-up: a
@@ -27,28 +31,51 @@ func (r *run) reach(ctx context.Context) (bool, error) {
 	if r.first {
 		return false, nil // all rows are read
 	}
-	if !r.reachedFresh && r.world.news > r.few {
-		r.reachedFresh = true
-		query, args := r.freshRefs()
+	refs, err := r.newRefs(ctx)
+	if err != nil {
+		return false, err
+	}
+	if len(refs) > r.many {
+		query, args := r.unreadRefs()
 		return true, r.found(ctx, query, args, "1")
 	}
-	refs := r.reachable()
-	for _, some := range chunks(refs) {
-		if err := r.found(ctx, "SELECT arrayJoin("+list(some)+") AS ref", nil, hint("ref_hashes", some)); err != nil {
+	refs = append(refs, r.reachable()...)
+	for some := range slices.Chunk(refs, maxHashes) {
+		if err := r.found(ctx, "SELECT arrayJoin("+hashes(some)+")", nil, hint("ref_hashes", some)); err != nil {
 			return false, err
 		}
 	}
 	return len(refs) > 0, nil
 }
 
-// reachable returns the references that were not looked up yet of rows that are open or older
-// than the days that were read as a whole, and of new ones if they are few.
-func (r *run) reachable() (refs []string) {
+// newRefs returns the hashes of the references of new rows that the history may have, of rows that were
+// read since it was last called.
+func (r *run) newRefs(ctx context.Context) ([]uint64, error) {
+	slices.Sort(r.world.newRefs)
+	refs := slices.Compact(r.world.newRefs)
+	r.world.newRefs = nil
+	if len(refs) > r.few {
+		if err := r.learnRefs(ctx); err != nil {
+			return nil, err
+		}
+		refs = slices.DeleteFunc(refs, func(hash uint64) bool { return !r.memory.refs.has(hash) })
+	}
+	if len(refs) <= r.many {
+		for _, hash := range refs {
+			r.world.askedRefs[hash] = true
+		}
+	}
+	return refs, nil
+}
+
+// reachable returns the hashes of references that were not looked up yet of rows that are open or older
+// than the days that were read as a whole. Those of new rows are looked up by newRefs.
+func (r *run) reachable() (refs []uint64) {
 	ask := func(id string) {
 		for _, ref := range r.world.refs(id) {
-			if !r.world.asked[ref] {
-				r.world.asked[ref] = true
-				refs = append(refs, ref)
+			if hash := hashOf(ref); !r.world.askedRefs[hash] {
+				r.world.askedRefs[hash] = true
+				refs = append(refs, hash)
 			}
 		}
 	}
@@ -71,39 +98,32 @@ func (r *run) reachable() (refs []string) {
 			ask(id)
 		}
 	}
-	if r.world.news <= r.few {
-		for _, id := range r.world.fewNews {
-			ask(id)
-		}
-	}
 	return refs
 }
 
-// freshRefs returns a query of the references of the rows that no earlier run has read. ClickHouse
-// has them: sending a million of them back would take longer than the look-up.
-func (r *run) freshRefs() (query string, args []any) {
-	of, args := r.ofLines([]registry.StatementAccount{r.account})
-	parts := []string{"SELECT arrayJoin([operator_ref, payment_ref, notice_ref, batch]) AS ref FROM statement_lines WHERE " + of + " AND " + r.unreadLines([]registry.StatementAccount{r.account}) + " AND ref != ''"}
+// unreadRefs returns a query of the hashes of references of the rows that no earlier run has read. ClickHouse
+// has them: to send a million of them back would take longer than the look-up.
+func (r *run) unreadRefs() (query string, args []any) {
+	own := []registry.StatementAccount{r.account}
+	of, args := r.ofLines(own)
+	parts := []string{"SELECT arrayJoin(ref_hashes) FROM statement_lines WHERE " + of + " AND " + r.unreadLines(own)}
 	switch {
 	case r.account.Kind == registry.AccountBank && len(r.settling) > 0:
 		of, more := r.ofLines(r.settling)
-		parts, args = append(parts, "SELECT DISTINCT batch AS ref FROM statement_lines WHERE "+of+" AND "+r.unreadLines(r.settling)+" AND ref != ''"), append(args, more...)
+		parts, args = append(parts, "SELECT DISTINCT cityHash64(batch) FROM statement_lines WHERE "+of+" AND "+r.unreadLines(r.settling)+" AND batch != ''"), append(args, more...)
 	case r.account.Kind != registry.AccountBank && len(r.whose) > 0:
 		of, more := r.ofExpected()
-		parts = append(parts, "SELECT arrayJoin(arrayConcat([operator_ref, payment_ref], notice_refs)) AS ref FROM expected_money WHERE "+of+" AND "+r.unreadMoney()+" AND ref != ''")
-		args = append(args, more...)
+		parts, args = append(parts, "SELECT arrayJoin(ref_hashes) FROM expected_money WHERE "+of+" AND "+r.unreadMoney()), append(args, more...)
 	}
 	return strings.Join(parts, " UNION ALL "), args
 }
 
-// found reads the older rows that have one of the references that a query returns; hint is the condition
-// for their index. It compares hashes. Two references with one hash cost the reading of a row that nothing
-// matches.
-func (r *run) found(ctx context.Context, refs string, args []any, hint string) error {
-	hashes := " IN (SELECT cityHash64(ref) FROM (" + refs + "))"
-	has := hint + " AND arrayExists(hash -> hash" + hashes + ", ref_hashes)"
+// found reads the older rows that have one of the references whose hashes a query returns; hint is the
+// condition for their index. Two references with one hash cost the reading of a row that nothing matches.
+func (r *run) found(ctx context.Context, query string, args []any, hint string) error {
+	has := hint + " AND arrayExists(hash -> hash IN (" + query + "), ref_hashes)"
 	if r.account.Kind == registry.AccountBank {
-		ids, err := r.olderLines(ctx, r.settling, hint+" AND batch != '' AND cityHash64(batch)"+hashes, args)
+		ids, err := r.olderLines(ctx, r.settling, hint+" AND batch != '' AND cityHash64(batch) IN ("+query+")", args)
 		if err != nil {
 			return err
 		}

@@ -1,14 +1,17 @@
 package matcher
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/go-faster/city"
 
 	"quittance/internal/journal"
 	"quittance/internal/registry"
@@ -62,10 +65,10 @@ type world struct {
 	gone map[string]bool
 	// left are lines of accounts that do not settle to the bank account any more.
 	left map[string]bool
-	// news is how many rows no earlier run has read. fewNews are the first of them, and fresh those of
-	// days that are not read as a whole.
+	// news is how many rows no earlier run has read, newRefs the hashes of their references, and fresh those
+	// of days that are not read as a whole.
 	news    int
-	fewNews []string
+	newRefs []uint64
 	fresh   map[string]bool
 	// inForce are matches by id. open are all proposals and breaks of the account.
 	inForce map[string]journal.Finding
@@ -74,14 +77,15 @@ type world struct {
 	explained map[string]journal.Finding
 	// closes are those of the account, in their order.
 	closes []journal.Close
-	// asked are references that were looked up.
-	asked map[string]bool
+	// askedRefs are hashes of references that were looked up, and asked rows whose findings were.
+	askedRefs map[uint64]bool
+	asked     map[string]bool
 }
 
 func newWorld() *world {
 	return &world{
 		expected: newTable[match.Expected](), settles: newTable[match.Line](), lines: newTable[match.Line](), gone: map[string]bool{}, left: map[string]bool{}, fresh: map[string]bool{},
-		inForce: map[string]journal.Finding{}, open: map[string]journal.Finding{}, explained: map[string]journal.Finding{}, asked: map[string]bool{},
+		inForce: map[string]journal.Finding{}, open: map[string]journal.Finding{}, explained: map[string]journal.Finding{}, askedRefs: map[uint64]bool{}, asked: map[string]bool{},
 	}
 }
 
@@ -107,10 +111,12 @@ func (w *world) refs(id string) []string {
 		return batchOf(l)
 	}
 	if l := w.lines.get(id); l != nil {
-		return append(l.Refs(), batchOf(l)...)
+		return refsOf(l)
 	}
 	return nil
 }
+
+func refsOf(l *match.Line) []string { return append(l.Refs(), batchOf(l)...) }
 
 func batchOf(l *match.Line) []string {
 	if l.Batch == "" {
@@ -133,6 +139,9 @@ func (w *world) matched() map[string]bool {
 // maxList is how many bytes of texts a query has at most. The development engine takes queries of
 // a megabyte.
 const maxList = 200_000
+
+// maxHashes is how many hashes are about as long.
+const maxHashes = maxList / 20
 
 // chunks splits texts into lists that a query takes.
 func chunks(texts []string) (out [][]string) {
@@ -176,22 +185,38 @@ func in(expression, convert string, texts []string) string {
 	return expression + " IN (SELECT " + convert + "(arrayJoin(" + list(texts) + ")))"
 }
 
+// hashOf returns what ClickHouse's cityHash64 returns for a text.
+func hashOf(text string) uint64 { return city.CH64([]byte(text)) }
+
+// hashes is a list as an expression.
+func hashes(all []uint64) string {
+	texts := make([]string, len(all))
+	for i, hash := range all {
+		texts[i] = strconv.FormatUint(hash, 10)
+	}
+	return "arrayMap(text -> toUInt64(text), " + list(texts) + ")"
+}
+
 // naming returns the condition that a finding names one of the rows. It compares hashes: two rows with one
 // hash cost the reading of a finding that names none of them.
 func naming(ids []string) string {
-	return hint("row_hashes", ids) + " AND arrayExists(hash -> hash IN (SELECT cityHash64(arrayJoin(" + list(ids) + "))), row_hashes)"
+	all := make([]uint64, len(ids))
+	for i, id := range ids {
+		all[i] = hashOf(id)
+	}
+	return hint("row_hashes", all) + " AND arrayExists(hash -> hash IN (SELECT arrayJoin(" + hashes(all) + ")), row_hashes)"
 }
 
-// maxHint is how many texts hint has at most. The bloom filter finds nearly all granules for more.
+// maxHint is how many hashes hint has at most. The bloom filter finds nearly all granules for more.
 const maxHint = 500
 
 // hint returns a condition that is always true, by which ClickHouse leaves out granules whose column of
-// hashes has none of the texts. It is for the skip index alone: to evaluate hasAny takes longer than a set.
-func hint(column string, texts []string) string {
-	if len(texts) > maxHint {
+// hashes has none of a list. It is for the skip index alone: to evaluate hasAny takes longer than a set.
+func hint(column string, all []uint64) string {
+	if len(all) > maxHint {
 		return "1"
 	}
-	return "indexHint(hasAny(" + column + ", arrayMap(text -> cityHash64(text), " + list(texts) + ")))"
+	return "indexHint(hasAny(" + column + ", " + hashes(all) + "))"
 }
 
 // querying are the settings of all queries of a run. A query of single rows with FINAL reads most columns
@@ -205,31 +230,13 @@ func querying(ctx context.Context) context.Context {
 // pair is whose money an entry is: the offer and the merchant account.
 type pair struct{ tenant, offer, account string }
 
-// pairs returns whose money arrives on the account of the run. It asks for the agency and for no
-// agency apart, so that each query groups by one column: to group by several, ClickHouse compares
-// the texts of every row.
-func (r *run) pairs(ctx context.Context) ([]pair, error) {
-	const of = `SELECT ?, toString(account), groupUniqArray(offer_id) FROM expected_money WHERE tenant_id = ? AND livemode = ? AND currency = ? GROUP BY account`
-	agency, live, currency := r.account.AgencyID, r.account.Live, r.account.Currency
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), of+" UNION ALL "+of, agency, agency, live, currency, "", "", live, currency)
-	if err != nil {
-		return nil, fmt.Errorf("asking whose money is expected: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
-	var out []pair
-	for rows.Next() {
-		var p pair
-		var offers []string
-		if err := rows.Scan(&p.tenant, &p.account, &offers); err != nil {
-			return nil, fmt.Errorf("asking whose money is expected: %w", err)
-		}
-		for _, p.offer = range offers {
-			if r.arrives(p) {
-				out = append(out, p)
-			}
-		}
-	}
-	return out, rows.Err()
+// arriving returns whose money of the memory arrives on the account of the run.
+func (r *run) arriving() []pair {
+	out := slices.DeleteFunc(slices.Collect(maps.Keys(r.memory.pairs)), func(p pair) bool { return !r.arrives(p) })
+	slices.SortFunc(out, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.offer, b.offer), cmp.Compare(a.account, b.account))
+	})
+	return out
 }
 
 // nameOf is whose money a pair's is, as the records of runs and closes name it.
@@ -342,12 +349,13 @@ func (r *run) readExpected(ctx context.Context) error {
 			return err
 		}
 	}
-	of, args := r.ofExpected()
-	undecided, err := r.older(ctx, `SELECT concat(toString(local_date), '/', toString(entry_id)) FROM expected_money
-		WHERE `+of+" AND local_date < "+from+" AND kind = 'undecided' GROUP BY local_date, entry_id HAVING NOT max(withdrawn)", args)
-	if err != nil {
-		return err
+	var undecided []string
+	for id := range r.memory.undecided {
+		if id[:len(time.DateOnly)] < r.firstDate().String() && !r.world.has(id) {
+			undecided = append(undecided, id)
+		}
 	}
+	slices.Sort(undecided)
 	return r.readExpectedByID(ctx, undecided)
 }
 
@@ -401,12 +409,11 @@ func (r *run) scanExpected(ctx context.Context, unread, which string) error {
 		}
 		e.Currency = one.of(e.Currency)
 		e.ID, e.Undecided = journal.ExpectedRow(day, entry), undecided != 0
-		r.isRead(e.ID, fresh)
+		if fresh != 0 {
+			r.isNew(e.ID, e.Refs())
+		}
 		if withdrawn != 0 {
 			r.world.gone[e.ID] = true
-			if fresh != 0 { // only a query knows its references: the world does not have a row that is gone
-				r.world.news += r.few + 1
-			}
 			r.world.expected.remove(e.ID)
 		} else if !r.world.gone[e.ID] {
 			r.world.expected.put(e.ID, e)
@@ -484,14 +491,15 @@ func (r *run) readLinesByID(ctx context.Context, accounts []registry.StatementAc
 }
 
 // linesByID returns the condition that a line is one of those with the ids. The sorting key has the day and
-// the id of the line.
+// the id of the line: a set of both finds the granules of the lines, two sets those of every day.
 func linesByID(ids []string) string {
-	days, lines := dates(ids)
-	names := make([]string, len(lines))
-	for i, l := range lines {
-		names[i] = l[:strings.LastIndexByte(l, '#')]
+	days, lines := make([]string, len(ids)), make([]string, len(ids))
+	for i, id := range ids {
+		day, line, _ := strings.Cut(id, "/")
+		days[i], lines[i] = day, line[:strings.LastIndexByte(line, '#')]
 	}
-	return in("local_day", "toDate", days) + " AND " + in("line_id", "", names) + " AND " + in(journal.LineRowSQL, "", ids)
+	return "(local_day, line_id) IN (SELECT toDate(day), line FROM (SELECT " + list(days) + " AS days, " + list(lines) + " AS lines) ARRAY JOIN days AS day, lines AS line) AND " +
+		in(journal.LineRowSQL, "", ids)
 }
 
 // ofLines returns the condition of lines of accounts that are below the watermarks, and its
@@ -541,7 +549,12 @@ func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccoun
 			l.At = *at
 		}
 		into.put(l.ID, l)
-		r.isRead(l.ID, isFresh)
+		switch {
+		case isFresh != 0 && into == r.world.settles:
+			r.isNew(l.ID, batchOf(&l))
+		case isFresh != 0:
+			r.isNew(l.ID, refsOf(&l))
+		}
 	}
 	return rows.Err()
 }

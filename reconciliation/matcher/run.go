@@ -65,8 +65,8 @@ type run struct {
 	again  []journal.Finding
 	// horizonText is horizon as rows begin with it, once it was needed.
 	horizonText string
-	// reachedFresh is true when the references of new rows were looked up.
-	reachedFresh bool
+	// memory is what the process keeps of the account, while the run has it.
+	memory *memory
 }
 
 // ErrBehind says that the sink journal has not stored what Kafka has.
@@ -285,10 +285,15 @@ func (r *run) last(ctx context.Context) error {
 
 // read reads the new and the open rows, and the matched ones that a reference reaches from
 // these (package match, "Which rows a run needs").
-func (r *run) read(ctx context.Context) (err error) {
-	if r.whose, err = r.pairs(ctx); err != nil {
+func (r *run) read(ctx context.Context) error {
+	if err := r.recall(ctx); err != nil {
 		return err
 	}
+	defer r.keep()
+	if err := r.learn(ctx); err != nil {
+		return err
+	}
+	r.whose = r.arriving()
 	if err := r.readBefore(ctx); err != nil {
 		return err
 	}
@@ -405,16 +410,17 @@ func (w *world) size() int {
 	return len(w.expected.rows) + len(w.settles.rows) + len(w.lines.rows) + len(w.gone)
 }
 
-// isRead notes a row that was read.
-func (r *run) isRead(id string, fresh uint8) {
-	if fresh == 0 {
-		return
-	}
-	if r.world.news++; r.world.news <= r.few {
-		r.world.fewNews = append(r.world.fewNews, id)
-	}
+// isNew notes a row that no earlier run has read, and the references by which older rows are looked up.
+func (r *run) isNew(id string, refs []string) {
+	r.world.news++
 	if !r.inWindow(id) { // the others are read as a whole
 		r.world.fresh[id] = true
+	}
+	if r.first {
+		return // all rows are read
+	}
+	for _, ref := range refs {
+		r.world.newRefs = append(r.world.newRefs, hashOf(ref))
 	}
 }
 

@@ -208,12 +208,12 @@ func (p *period) readFresh(ctx context.Context) error {
 			return err
 		}
 	} else {
-		all, err := p.pairs(ctx)
-		if err != nil {
+		p.memory = newMemory(0) // of this sheet alone: its watermarks are no run's
+		if err := p.learnPairs(ctx, "1"); err != nil {
 			return err
 		}
 		// What the last run did not expect is of a later period.
-		p.whose = slices.DeleteFunc(all, func(of pair) bool { return !p.lastMoney.had(p.nameOf(of)) })
+		p.whose = slices.DeleteFunc(p.arriving(), func(of pair) bool { return !p.lastMoney.had(p.nameOf(of)) })
 		if err := p.readExpectedOf(ctx, "", p.sources.fresh); err != nil {
 			return err
 		}

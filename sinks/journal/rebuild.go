@@ -51,6 +51,14 @@ func (r Rebuilt) Equal() bool {
 // replaces the earlier one. Therefore it may run beside the sink, may be interrupted, and
 // may be repeated. now is the service's time.
 func (j *Journal) Rebuild(ctx context.Context, now time.Time, progress kafka.Progress) (out Rebuilt, err error) {
+	err = j.cfg.Store.Rewriting(ctx, "rebuild", func() error {
+		out, err = j.rebuild(ctx, now, progress)
+		return err
+	})
+	return out, err
+}
+
+func (j *Journal) rebuild(ctx context.Context, now time.Time, progress kafka.Progress) (out Rebuilt, err error) {
 	cl, err := j.cfg.Kafka.Client()
 	if err != nil {
 		return out, err

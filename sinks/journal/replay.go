@@ -24,9 +24,16 @@ type Replayed struct {
 // topic is checkout.events, cases.events, deliveries.attempts, collections.calls,
 // reconciliation.statements, reconciliation.events or this sink's poison topic.
 func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
-	out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, dryRun, progress, func(r *kgo.Record) ([]item, error) {
-		i, err := j.decode(r)
-		return []item{i}, err
-	}, j.write)
+	replay := func() error {
+		out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, dryRun, progress, func(r *kgo.Record) ([]item, error) {
+			i, err := j.decode(r)
+			return []item{i}, err
+		}, j.write)
+		return err
+	}
+	if dryRun {
+		return out, replay()
+	}
+	err = j.cfg.Store.Rewriting(ctx, "replay", replay)
 	return out, err
 }

@@ -193,7 +193,7 @@ func (b *Base) match() error {
 		return err
 	}
 	return add(b, "match", matcher.New, matcher.Config{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool, Registry: b.Registry, JournalGroup: sinkjournal.Group, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool, Registry: b.Registry, JournalGroup: sinkjournal.Group, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
 	})
 }
 

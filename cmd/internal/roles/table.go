@@ -2,6 +2,7 @@ package roles
 
 import (
 	"math"
+	"os"
 	"runtime/debug"
 	"slices"
 )
@@ -76,10 +77,18 @@ func (r Role) Start(b *Base) error {
 // CPU time. Processors keep the default, because their block cache is in the heap.
 const gcPercent = 400
 
-// matchMemory is the size of the heap near which the sink match collects garbage more often. A
-// day of a million lines needs about a gigabyte, and twice that without a limit. A larger day
-// takes what it needs.
+// matchMemory is the size of the heap near which the sink match collects garbage more often, without
+// what it keeps for later runs. A day of a million lines needs about a gigabyte, and twice that without
+// a limit. A larger day takes what it needs.
 const matchMemory = 1300 << 20
+
+// keepMatch raises the limit of the sink match by what it keeps for later runs, unless GOMEMLIMIT sets the
+// limit or the process has other roles.
+func keepMatch(bytes int64) {
+	if os.Getenv("GOMEMLIMIT") == "" && debug.SetMemoryLimit(-1) != math.MaxInt64 {
+		debug.SetMemoryLimit(matchMemory + bytes)
+	}
+}
 
 // TuneProcess sets the garbage collector for a process that runs this role alone. GOGC and
 // GOMEMLIMIT win.

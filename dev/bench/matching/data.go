@@ -179,8 +179,8 @@ func (d *data) ran(ctx context.Context, topology *kafka.Topology, partition int3
 	return journal.NewStore(d.conn).InsertMatchRuns(ctx, []journal.MatchRun{run})
 }
 
-// advance makes the topics as long as the rows say, and commits all of them for the group of the
-// sink journal: the matcher waits for nobody.
+// advance makes the topics as long as the rows say, longer than they were, and commits all of them for the
+// group of the sink journal: the matcher waits for nobody and sees a new statement.
 func advance(ctx context.Context, in *installation.Installation, group string) error {
 	cl, err := in.KafkaConfig().Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
@@ -197,10 +197,11 @@ func advance(ctx context.Context, in *installation.Installation, group string) e
 		}
 		var records []*kgo.Record
 		for p, span := range bounds {
-			for range max(0, fresh+1-span.To) {
+			end := max(span.To, fresh) + 1
+			for range end - span.To {
 				records = append(records, &kgo.Record{Topic: name, Partition: p, Value: []byte("bench")})
 			}
-			commit.AddOffset(name, p, max(span.To, fresh+1), -1)
+			commit.AddOffset(name, p, end, -1)
 		}
 		if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
 			return fmt.Errorf("making records: %w", err)

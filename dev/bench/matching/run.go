@@ -61,7 +61,7 @@ type Config struct {
 const (
 	maxRun    = 60 * time.Second
 	maxMB     = 1536
-	maxGrowth = 1.5
+	maxGrowth = 1.4
 )
 
 // shortDays are the days of the short history: a run reads the last two of them as a whole, because
@@ -71,11 +71,17 @@ const shortDays = 3
 // quietDay is how many lines the days before the large one have: it measures one day.
 const quietDay = 1000
 
-// turns is how often the days after the short and the long history are measured.
-const turns = 3
+// turnsOfDays is how often the days after a history are measured.
+const turnsOfDays = 3
 
 // within bounds a run.
 const within = 10 * time.Minute
+
+// Metrics of the role: how many runs succeeded, and their time.
+const (
+	runsMetric    = "quittance_matcher_run_duration_seconds_count"
+	secondsMetric = "quittance_matcher_run_duration_seconds_sum"
+)
 
 // day is an account whose last day is matched.
 type day struct {
@@ -83,10 +89,12 @@ type day struct {
 	days, daily, lines int
 }
 
-// result is what a scenario gave.
+// result is what a run gave.
 type result struct {
 	lines, days int
-	took, raw   time.Duration
+	// first is true for the first run of a process, which reads of the history what later ones have in memory.
+	first     bool
+	took, raw time.Duration
 	// cpu is the CPU time of the role's process and of ClickHouse's during the run.
 	cpu time.Duration
 	// mb is the greatest memory of the role's process, and engine that of ClickHouse's.
@@ -94,7 +102,7 @@ type result struct {
 }
 
 func (r result) String() string {
-	return fmt.Sprintf("match lines=%d history_days=%d seconds=%.1f cpu_seconds=%.1f peak_mb=%d clickhouse_mb=%d raw_seconds=%.1f ratio=%.1f", r.lines, r.days, r.took.Seconds(), r.cpu.Seconds(), r.mb, r.engine, r.raw.Seconds(), r.ratio())
+	return fmt.Sprintf("match lines=%d history_days=%d first=%t seconds=%.1f cpu_seconds=%.1f peak_mb=%d clickhouse_mb=%d raw_seconds=%.1f ratio=%.1f", r.lines, r.days, r.first, r.took.Seconds(), r.cpu.Seconds(), r.mb, r.engine, r.raw.Seconds(), r.ratio())
 }
 
 // ratio is the time of the run divided by that of its rows and records alone.
@@ -117,9 +125,11 @@ func check(large result, growth float64) error {
 
 // Run starts an installation, makes the rows, measures and writes a line for each scenario to
 // out. The last line has the growth: the CPU time of a day after a long history divided by that
-// after a short one, which other programs on the machine change less than the time. The two days are
-// measured by turns, because the speed of a machine changes; their lines are those of the runs with the
-// median CPU time, and the growth is the median of the pairs. It returns an error when a bar is missed.
+// after a short one, which other programs on the machine change less than the time, and doubled, the same
+// for half of the long history. The days are measured by turns, because the speed of a machine changes;
+// their lines are those of the runs with the median CPU time, and the growth is the median of the turns. A
+// process has the first day's history not in memory, so its second run counts. It returns an error when a
+// bar is missed.
 func Run(ctx context.Context, cfg Config, out io.Writer) (err error) {
 	in, err := installation.Open(ctx, installation.Config{Broker: cfg.Broker, Program: cfg.Program, Log: cfg.Log})
 	if err != nil {
@@ -133,58 +143,81 @@ func Run(ctx context.Context, cfg Config, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	short, err := cfg.prepare(ctx, in, day{"short", shortDays, cfg.Daily, cfg.Daily})
-	if err != nil {
-		return err
+	var days []prepared
+	for name, length := range []int{shortDays, cfg.Days / 2, cfg.Days} {
+		p, err := cfg.prepare(ctx, in, day{fmt.Sprint("day-", name), length, cfg.Daily, cfg.Daily})
+		if err != nil {
+			return err
+		}
+		days = append(days, p)
 	}
-	long, err := cfg.prepare(ctx, in, day{"long", cfg.Days, cfg.Daily, cfg.Daily})
-	if err != nil {
-		return err
-	}
-	growth, err := cfg.pairs(ctx, in, short, long, out)
+	growth, err := cfg.turns(ctx, in, days, out)
 	if err != nil {
 		return err
 	}
 	return check(large, growth)
 }
 
-// scenario makes the rows of a day, measures it once and writes its line.
+// scenario makes the rows of a day, measures one run and writes its line.
 func (c Config) scenario(ctx context.Context, in *installation.Installation, s day, out io.Writer) (result, error) {
 	p, err := c.prepare(ctx, in, s)
 	if err != nil {
 		return result{}, err
 	}
-	r, err := c.measure(ctx, in, p)
+	r, err := c.measure(ctx, in, p, 1)
 	if err != nil {
-		return r, err
+		return result{}, err
 	}
-	return r, errors.Join(report(out, r.String()), os.RemoveAll(p.folder))
+	return r[0], errors.Join(report(out, r[0].String()), os.RemoveAll(p.folder))
 }
 
-// pairs measures two days by turns, writes their lines and returns the growth.
-func (c Config) pairs(ctx context.Context, in *installation.Installation, short, long prepared, out io.Writer) (growth float64, err error) {
-	var shorts, longs []result
-	var ratios []float64
-	for range turns {
-		s, err := c.measure(ctx, in, short)
-		if err != nil {
-			return 0, err
-		}
-		l, err := c.measure(ctx, in, long)
-		if err != nil {
-			return 0, err
-		}
-		shorts, longs, ratios = append(shorts, s), append(longs, l), append(ratios, l.cpu.Seconds()/s.cpu.Seconds())
+// turns measures days after histories of growing length by turns, the first and the second run of a process
+// each, and writes their lines. It returns the growth of the second run from the first to the last history.
+func (c Config) turns(ctx context.Context, in *installation.Installation, days []prepared, out io.Writer) (float64, error) {
+	all := [2][][]result{} // by run, day and turn
+	for i := range all {
+		all[i] = make([][]result, len(days))
 	}
-	for _, all := range [][]result{shorts, longs} {
-		slices.SortFunc(all, func(a, b result) int { return cmp.Compare(a.cpu, b.cpu) })
-		if err := report(out, all[turns/2].String()); err != nil {
+	for range turnsOfDays {
+		for d, p := range days {
+			runs, err := c.measure(ctx, in, p, len(all))
+			if err != nil {
+				return 0, err
+			}
+			for i, r := range runs {
+				all[i][d] = append(all[i][d], r)
+			}
+		}
+	}
+	for i, results := range all {
+		last := results[len(days)-1]
+		grown, doubled := growth(results[0], last), growth(results[len(days)-2], last)
+		for _, of := range results {
+			if err := report(out, median(of).String()); err != nil {
+				return 0, err
+			}
+		}
+		if err := report(out, fmt.Sprintf("match first=%t growth=%.2f doubled=%.2f history_rows=%d", i == 0, grown, doubled, 2*c.Days*c.Daily)); err != nil {
 			return 0, err
 		}
+	}
+	return growth(all[1][0], all[1][len(days)-1]), nil
+}
+
+// growth is the median of the CPU time of runs divided by that of others in the same turn.
+func growth(from, to []result) float64 {
+	ratios := make([]float64, len(from))
+	for i := range ratios {
+		ratios[i] = to[i].cpu.Seconds() / from[i].cpu.Seconds()
 	}
 	slices.Sort(ratios)
-	growth = ratios[turns/2]
-	return growth, report(out, fmt.Sprintf("match growth=%.2f pairs=%.2f history_rows=%d", growth, ratios, 2*c.Days*c.Daily))
+	return ratios[len(ratios)/2]
+}
+
+// median returns the run with the median CPU time.
+func median(of []result) result {
+	sorted := slices.SortedFunc(slices.Values(of), func(a, b result) int { return cmp.Compare(a.cpu, b.cpu) })
+	return sorted[len(sorted)/2]
 }
 
 // report writes a line.
@@ -221,28 +254,38 @@ func (c Config) prepare(ctx context.Context, in *installation.Installation, s da
 	return p, nil
 }
 
-// measure runs the role in a new process of the engine, which holds nothing of the inserts. What the run
-// writes stays in Kafka: the next measurement of the day does the same again.
-func (c Config) measure(ctx context.Context, in *installation.Installation, p prepared) (r result, err error) {
+// measure runs the role in a new process of the engine, which holds nothing of the inserts, so many times in
+// one process of the role. What a run writes stays in Kafka: the next one does the same again.
+func (c Config) measure(ctx context.Context, in *installation.Installation, p prepared, runs int) (out []result, err error) {
 	if err := advance(ctx, in, c.JournalGroup); err != nil {
-		return r, err
+		return nil, err
 	}
-	r = result{lines: p.lines, days: p.days}
 	err = engine(ctx, p.folder, func(ctx context.Context, conn clickhouse.Conn, server *chdb.Server) error {
-		values, err := c.run(ctx, in, server, p.day, &r)
+		role, err := in.Process("match-"+p.name, "sink", "match", "--clickhouse", "http://"+server.Addr()+"/default?read_timeout=5m&max_threads=2")
 		if err != nil {
 			return err
 		}
-		if r.engine, err = measure.PeakMB(server.PID()); err != nil {
-			return err
+		defer role.Signal(syscall.SIGKILL) // before it looks again
+		for n := range runs {
+			r := result{lines: p.lines, days: p.days, first: n == 0}
+			values, err := c.run(ctx, in, server, role, p.day, &r)
+			if err != nil {
+				return err
+			}
+			if r.engine, err = measure.PeakMB(server.PID()); err != nil {
+				return err
+			}
+			if r.raw, err = raw(ctx, in, conn, values); err != nil {
+				return err
+			}
+			out = append(out, r)
 		}
-		r.raw, err = raw(ctx, in, conn, values)
-		return err
+		return nil
 	})
 	if err != nil {
-		return r, fmt.Errorf("measuring scenario %s: %w", p.name, err)
+		return nil, fmt.Errorf("measuring scenario %s: %w", p.name, err)
 	}
-	return r, nil
+	return out, nil
 }
 
 // engine starts an engine on the folder and calls do.
@@ -260,50 +303,63 @@ func engine(ctx context.Context, folder string, do func(context.Context, clickho
 	return do(ctx, conn, server)
 }
 
-// run runs the role until it has matched the account, and returns the values of the records that
-// it has written.
-func (c Config) run(ctx context.Context, in *installation.Installation, server *chdb.Server, s day, r *result) ([][]byte, error) {
+// run starts the role, or for a further run makes the topics longer, waits until it has matched the account,
+// and returns the values of the records that it has written.
+func (c Config) run(ctx context.Context, in *installation.Installation, server *chdb.Server, role *program.Process, s day, r *result) ([][]byte, error) {
 	before, err := bounds(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	p, err := in.Process("match-"+s.name, "sink", "match", "--clickhouse", "http://"+server.Addr()+"/default?read_timeout=5m&max_threads=2")
-	if err != nil {
-		return nil, err
-	}
 	engineBefore, _ := measure.CPU(server.PID())
-	if err := in.Start(ctx, p); err != nil {
-		return nil, err
+	var roleBefore time.Duration
+	var runsBefore, secondsBefore float64
+	if r.first {
+		if err := in.Start(ctx, role); err != nil {
+			return nil, err
+		}
+	} else {
+		roleBefore, _ = measure.CPU(role.Pid())
+		if runsBefore, err = role.Metric(ctx, runsMetric); err != nil {
+			return nil, err
+		}
+		if secondsBefore, err = role.Metric(ctx, secondsMetric); err != nil {
+			return nil, err
+		}
+		if err := advance(ctx, in, c.JournalGroup); err != nil {
+			return nil, err
+		}
+		if before, err = bounds(ctx, in); err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
-		written, err := p.Metric(ctx, `quittance_matcher_run_duration_seconds_count`)
+		runs, err := role.Metric(ctx, runsMetric)
 		if err != nil {
 			return nil, err
 		}
-		if written > 0 {
+		if runs > runsBefore {
 			break
 		}
-		if failing, err := p.Metric(ctx, "quittance_matcher_failing_accounts"); err != nil || failing > 0 {
-			return nil, errors.Join(err, fmt.Errorf("the run failed:\n%s", program.Tail(p.LogFile(), 4<<10)))
+		if failing, err := role.Metric(ctx, "quittance_matcher_failing_accounts"); err != nil || failing > 0 {
+			return nil, errors.Join(err, fmt.Errorf("the run failed:\n%s", program.Tail(role.LogFile(), 4<<10)))
 		}
 		if !measure.Pause(ctx, 100*time.Millisecond) {
 			return nil, ctx.Err()
 		}
 	}
-	seconds, err := p.Metric(ctx, "quittance_matcher_run_duration_seconds_sum")
+	seconds, err := role.Metric(ctx, secondsMetric)
 	if err != nil {
 		return nil, err
 	}
-	r.took = time.Duration(seconds * float64(time.Second))
-	if r.mb, err = measure.PeakMB(p.Pid()); err != nil {
+	r.took = time.Duration((seconds - secondsBefore) * float64(time.Second))
+	if r.mb, err = measure.PeakMB(role.Pid()); err != nil {
 		return nil, err
 	}
-	role, _ := measure.CPU(p.Pid())
+	roleAfter, _ := measure.CPU(role.Pid())
 	engineAfter, _ := measure.CPU(server.PID())
-	r.cpu = role + engineAfter - engineBefore
-	p.Signal(syscall.SIGKILL) // before it looks again
+	r.cpu = roleAfter - roleBefore + engineAfter - engineBefore
 	after, err := bounds(ctx, in)
 	if err != nil {
 		return nil, err

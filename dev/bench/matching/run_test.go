@@ -26,11 +26,15 @@ func TestRun(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	err := Run(t.Context(), Config{Program: program, Lines: 1000, Daily: 200, Days: 5, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
-	line := func(lines, days int) string {
-		return fmt.Sprintf(`match lines=%d history_days=%d seconds=\d+\.\d cpu_seconds=\d+\.\d peak_mb=[1-9]\d+ clickhouse_mb=[1-9]\d+ raw_seconds=\d+\.\d ratio=\S+\n`, lines, days)
+	err := Run(t.Context(), Config{Program: program, Lines: 1000, Daily: 200, Days: 8, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
+	line := func(lines, days int, first bool) string {
+		return fmt.Sprintf(`match lines=%d history_days=%d first=%t seconds=\d+\.\d cpu_seconds=\d+\.\d peak_mb=[1-9]\d+ clickhouse_mb=[1-9]\d+ raw_seconds=\d+\.\d ratio=\S+\n`, lines, days, first)
 	}
-	want := "^" + line(1000, 3) + line(200, 3) + line(200, 5) + `match growth=\d+\.\d\d pairs=\[\S+ \S+ \S+\] history_rows=2000\n$`
+	want := "^" + line(1000, 3, true)
+	for _, first := range []bool{true, false} {
+		want += line(200, 3, first) + line(200, 4, first) + line(200, 8, first) + fmt.Sprintf(`match first=%t growth=\d+\.\d\d doubled=\d+\.\d\d history_rows=3200\n`, first)
+	}
+	want += "$"
 	if !regexp.MustCompile(want).MatchString(out.String()) {
 		t.Errorf("it prints\n%s%v", out.String(), err)
 	}

@@ -1,0 +1,274 @@
+package matcher
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/parquet-go/parquet-go/bloom"
+
+	"quittance/internal/registry"
+)
+
+// memory is what a process keeps of the rows of an account, so that its next run reads only what was added
+// since, and not some columns of the whole history. It may have more than there is, which costs the reading
+// of a few rows, but never less.
+type memory struct {
+	// rewrites is how often rows of earlier records were written again, which may be below the watermarks.
+	rewrites uint64
+	// at are the watermarks below which pairs and undecided have all rows.
+	at marks
+	// pairs is whose money there is, of the agency and of no known agency.
+	pairs map[pair]bool
+	// undecided are the ids of collections that their operator has not decided.
+	undecided map[string]bool
+	refs      references
+}
+
+// references are the hashes of the references of rows that runs have read.
+type references struct {
+	// filters are Bloom filters, each with room for twice as many hashes as the one before: they may have a
+	// hash that was not added.
+	filters []filter
+	// at are the watermarks below which they have the lines of accounts, by their codes, and the money of
+	// pairs.
+	at       marks
+	accounts map[string]bool
+	pairs    map[pair]bool
+}
+
+type filter struct {
+	bits       bloom.SplitBlockFilter
+	size, room int
+}
+
+const (
+	// firstRoom is how many hashes the first filter has room for.
+	firstRoom = 1 << 16
+	// bitsPerHash is the size of a filter. Nearly every reference is added twice, for a payment and for its
+	// line: a full filter then has one of 10,000 hashes that were not added.
+	bitsPerHash = 20
+)
+
+// add adds hashes, each as eight bytes, the lowest first.
+func (f *references) add(hashes []byte) {
+	n := len(hashes) / 8
+	last := len(f.filters) - 1
+	if last < 0 || f.filters[last].size+n > f.filters[last].room {
+		room := firstRoom
+		if last >= 0 {
+			room = 2 * f.filters[last].room
+		}
+		room = max(room, n)
+		f.filters = append(f.filters, filter{bits: make(bloom.SplitBlockFilter, bloom.NumSplitBlocksOf(int64(room), bitsPerHash)), room: room})
+		last++
+	}
+	f.filters[last].size += n
+	for ; len(hashes) >= 8; hashes = hashes[8:] {
+		f.filters[last].bits.Insert(binary.LittleEndian.Uint64(hashes))
+	}
+}
+
+// has reports whether a hash may have been added.
+func (f *references) has(hash uint64) bool {
+	return slices.ContainsFunc(f.filters, func(f filter) bool { return f.bits.Check(hash) })
+}
+
+// recall takes the memory of the account. Another run of this process over the account, before keep, begins
+// without.
+func (r *run) recall(ctx context.Context) error {
+	var rewrites uint64
+	if err := r.cfg.ClickHouse.QueryRow(ctx, "SELECT count() FROM rewrites").Scan(&rewrites); err != nil {
+		return fmt.Errorf("asking whether the journal was written again: %w", err)
+	}
+	r.remembering.Lock()
+	r.memory = r.memories[r.account.StatementAccountKey]
+	delete(r.memories, r.account.StatementAccountKey)
+	r.remembering.Unlock()
+	if r.memory == nil || r.memory.rewrites != rewrites || !r.memory.at.within(r.marks) || !r.memory.refs.at.within(r.marks) {
+		r.memory = newMemory(rewrites)
+	}
+	return nil
+}
+
+// keep leaves the memory to the next run of the account.
+func (r *run) keep() {
+	r.remembering.Lock()
+	defer r.remembering.Unlock()
+	r.memories[r.account.StatementAccountKey] = r.memory
+	size := int64(0)
+	for _, m := range r.memories {
+		for _, f := range m.refs.filters {
+			size += int64(len(f.bits)) * bloom.BlockSize
+		}
+	}
+	r.remembered.Store(size)
+	if r.cfg.Kept != nil {
+		r.cfg.Kept(size)
+	}
+}
+
+func newMemory(rewrites uint64) *memory {
+	return &memory{rewrites: rewrites, pairs: map[pair]bool{}, undecided: map[string]bool{}, refs: references{accounts: map[string]bool{}, pairs: map[pair]bool{}}}
+}
+
+// within reports whether no mark of a partition is above that of other marks. The partitions of another
+// account, which settles no more, may be missing there.
+func (m marks) within(other marks) bool {
+	for name, at := range m {
+		if end, ok := other[name]; ok && at > end {
+			return false
+		}
+	}
+	return true
+}
+
+// learn adds to the memory whose money there is, and which collections are undecided, of the rows below the
+// watermarks.
+func (r *run) learn(ctx context.Context) error {
+	added := r.below(moneyTopics...) + " AND " + r.offsets(r.memory.at, ">=", moneyTopics)
+	if err := r.learnPairs(ctx, added); err != nil {
+		return err
+	}
+	if err := r.learnUndecided(ctx, added); err != nil {
+		return fmt.Errorf("asking for undecided collections: %w", err)
+	}
+	r.memory.at = maps.Clone(r.marks)
+	return nil
+}
+
+// learnPairs adds to the memory whose money fulfils a condition. It asks for the agency and for no agency
+// apart, so that each query groups by one column: to group by several, ClickHouse compares the texts of every
+// row.
+func (r *run) learnPairs(ctx context.Context, which string) error {
+	of := "SELECT ?, toString(account), groupUniqArray(offer_id) FROM expected_money WHERE tenant_id = ? AND livemode = ? AND currency = ? AND " + which + " GROUP BY account"
+	agency, live, currency := r.account.AgencyID, r.account.Live, r.account.Currency
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), of+" UNION ALL "+of, agency, agency, live, currency, "", "", live, currency)
+	if err != nil {
+		return fmt.Errorf("asking whose money is expected: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var p pair
+		var offers []string
+		if err := rows.Scan(&p.tenant, &p.account, &offers); err != nil {
+			return fmt.Errorf("asking whose money is expected: %w", err)
+		}
+		for _, p.offer = range offers {
+			r.memory.pairs[p] = true
+		}
+	}
+	return rows.Err()
+}
+
+func (r *run) learnUndecided(ctx context.Context, added string) error {
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT concat(toString(local_date), '/', toString(entry_id)), max(withdrawn) FROM expected_money
+		WHERE tenant_id IN (?, '') AND livemode = ? AND currency = ? AND kind = 'undecided' AND `+added+" GROUP BY local_date, entry_id", r.account.AgencyID, r.account.Live, r.account.Currency)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id string
+		var withdrawn uint8
+		if err := rows.Scan(&id, scanBool{&withdrawn}); err != nil {
+			return err
+		}
+		if withdrawn != 0 {
+			delete(r.memory.undecided, id)
+		} else {
+			r.memory.undecided[id] = true
+		}
+	}
+	return rows.Err()
+}
+
+// learnRefs adds to the memory the references of the rows that earlier runs have read: of accounts and money
+// that it has, those of rows that were added since; of others, those of all.
+func (r *run) learnRefs(ctx context.Context) error {
+	if err := r.learnLines(ctx, "ref_hashes", "1", r.account); err != nil {
+		return err
+	}
+	if r.account.Kind == registry.AccountBank {
+		if err := r.learnLines(ctx, "[cityHash64(batch)]", "batch != ''", r.settling...); err != nil {
+			return err
+		}
+	} else if err := r.learnMoney(ctx); err != nil {
+		return err
+	}
+	r.memory.refs.at = maps.Clone(r.before)
+	return nil
+}
+
+func (r *run) learnLines(ctx context.Context, hashes, which string, accounts ...registry.StatementAccount) error {
+	refs := &r.memory.refs
+	had, others := parted(accounts, func(a registry.StatementAccount) bool { return refs.accounts[a.Code] })
+	for _, part := range []struct {
+		accounts []registry.StatementAccount
+		at       marks
+	}{{had, refs.at}, {others, marks{}}} {
+		if len(part.accounts) == 0 {
+			continue
+		}
+		if err := r.learnHashes(ctx, hashes, "statement_lines", which+" AND "+r.ofAccounts(part.accounts, r.before, "<")+" AND "+r.ofAccounts(part.accounts, part.at, ">=")); err != nil {
+			return err
+		}
+	}
+	for _, a := range others {
+		refs.accounts[a.Code] = true
+	}
+	return nil
+}
+
+func (r *run) learnMoney(ctx context.Context) error {
+	refs := &r.memory.refs
+	had, others := parted(r.whose, func(p pair) bool { return refs.pairs[p] })
+	for _, part := range []struct {
+		pairs []pair
+		at    marks
+	}{{had, refs.at}, {others, marks{}}} {
+		if len(part.pairs) == 0 {
+			continue
+		}
+		if err := r.learnHashes(ctx, "ref_hashes", "expected_money", ownedBy(part.pairs)+" AND "+r.offsets(r.before, "<", moneyTopics)+" AND "+r.offsets(part.at, ">=", moneyTopics)); err != nil {
+			return err
+		}
+	}
+	for _, p := range others {
+		refs.pairs[p] = true
+	}
+	return nil
+}
+
+// parted divides a list into what fulfils a condition and the rest.
+func parted[T any](all []T, is func(T) bool) (yes, no []T) {
+	for _, one := range all {
+		if is(one) {
+			yes = append(yes, one)
+		} else {
+			no = append(no, one)
+		}
+	}
+	return yes, no
+}
+
+// learnHashes adds the hashes of the agency's rows of a table that fulfil a condition, month by month: a
+// single list of all would be copied as it grows.
+func (r *run) learnHashes(ctx context.Context, hashes, table, which string) error {
+	const agency = " WHERE tenant_id IN (?, '') AND livemode = ? AND "
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), "SELECT reinterpretAsString(groupArrayArray("+hashes+")) FROM "+table+agency+which+" GROUP BY _partition_id", r.account.AgencyID, r.account.Live)
+	if err != nil {
+		return fmt.Errorf("reading references: %w", err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var hashes []byte
+		if err := rows.Scan(&hashes); err != nil {
+			return fmt.Errorf("reading references: %w", err)
+		}
+		r.memory.refs.add(hashes)
+	}
+	return rows.Err()
+}
