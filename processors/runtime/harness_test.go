@@ -164,17 +164,9 @@ func newWorldAt(t testing.TB, addr string, partitions int32) *world {
 	}
 	w.cl, w.adm = cl, kadm.NewClient(cl)
 	compact := "compact"
-	w.create(partitions, nil, w.input, w.events)
-	w.create(partitions, map[string]*string{"cleanup.policy": &compact}, w.state)
-	w.create(1, nil, w.poison)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if _, err := w.adm.DeleteTopics(ctx, w.input, w.events, w.state, w.poison); err != nil {
-			t.Logf("deleting topics: %v", err)
-		}
-		cl.Close()
-	})
+	servers.CreateTopics(t, w.adm, "", map[string]int32{w.input: partitions, w.events: partitions, w.poison: 1})
+	servers.CreateTopic(t, w.adm, w.state, partitions, map[string]*string{"cleanup.policy": &compact})
+	t.Cleanup(cl.Close)
 	return w
 }
 

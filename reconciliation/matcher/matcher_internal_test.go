@@ -68,9 +68,7 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(o.cl.Close)
-	for name, n := range sizes {
-		servers.CreateTopic(t, kadm.NewClient(o.cl), o.kafka.Prefix+name, n, nil)
-	}
+	servers.CreateTopics(t, kadm.NewClient(o.cl), o.kafka.Prefix, sizes)
 	if o.topo, err = kafka.Load(t.Context(), o.kafka, o.cl); err != nil {
 		t.Fatal(err)
 	}

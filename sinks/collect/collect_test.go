@@ -88,13 +88,6 @@ func newWorld(t *testing.T, configure ...func(*simulator.Config)) *world {
 	if w.topology, err = kafka.Load(ctx, w.kafka, w.client); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		var names []string
-		for _, topic := range schemas.Topics() {
-			names = append(names, w.topology.Name(topic.Name))
-		}
-		_, _ = kadm.NewClient(w.client).DeleteTopics(context.WithoutCancel(ctx), names...)
-	})
 	registry, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
@@ -172,7 +171,6 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = kadm.NewClient(client).DeleteTopics(t.Context(), topology.Name(schemas.TopicCommands), topology.Name(schemas.TopicCalls))
 	keys := secret.GenerateKeys()
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{t: t, metrics: prometheus.NewRegistry()}

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +32,7 @@ import (
 	"quittance/sinks/erp"
 	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
+	"quittance/test/servers"
 )
 
 // Patience bounds every wait of a test, also on a busy machine.
@@ -71,28 +71,9 @@ func New(t testing.TB, s Servers) *Bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Client.Close)
-	adm := kadm.NewClient(b.Client)
-	for topic, partitions := range map[string]int32{
+	servers.CreateTopics(t, kadm.NewClient(b.Client), b.Kafka.Prefix, map[string]int32{
 		schemas.TopicWebhooks: 2, schemas.TopicWebhooksDeliveries: 4, schemas.TopicConfirmations: 2,
 		schemas.TopicERPDeliveries: 2, schemas.TopicPartners: 2, schemas.TopicPartnersDeliveries: 2, schemas.TopicMessages: 2, schemas.TopicMessagesDeliveries: 2, schemas.TopicAttempts: 2, schemas.TopicPoisonDeliveries: 1, schemas.TopicEvents: 2, schemas.TopicCalls: 2,
-	} {
-		if _, err := adm.CreateTopic(ctx, partitions, 1, nil, b.Kafka.Prefix+topic); err != nil {
-			t.Fatalf("creating %s: %v", topic, err)
-		}
-		if err := kafka.AwaitTopics(ctx, adm, b.Kafka.Prefix+topic); err != nil {
-			t.Fatalf("creating %s: %v", topic, err)
-		}
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), Patience)
-		defer cancel()
-		if topics, err := adm.ListTopics(ctx); err == nil {
-			for _, name := range topics.Names() {
-				if strings.HasPrefix(name, b.Kafka.Prefix) {
-					_, _ = adm.DeleteTopic(ctx, name)
-				}
-			}
-		}
 	})
 	if err := postgres.Migrate(ctx, b.DSN); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	topics "quittance/internal/kafka"
 	migrations "quittance/internal/postgres"
@@ -162,21 +165,74 @@ func Database(t testing.TB) (dsn string, pool *pgxpool.Pool) {
 // records. configs may be nil.
 func CreateTopic(t testing.TB, adm *kadm.Client, topic string, partitions int32, configs map[string]*string) {
 	t.Helper()
+	createTopics(t, adm, partitions, configs, topic)
+}
+
+// CreateTopics creates the topics of an installation, which begin with its prefix, with their numbers of
+// partitions, and waits as CreateTopic does. It sends few requests: see Prefix.
+func CreateTopics(t testing.TB, adm *kadm.Client, prefix string, topics map[string]int32) {
+	t.Helper()
+	of := map[int32][]string{}
+	for topic, partitions := range topics {
+		of[partitions] = append(of[partitions], prefix+topic)
+	}
+	for partitions, names := range of {
+		createTopics(t, adm, partitions, nil, names...)
+	}
+}
+
+func createTopics(t testing.TB, adm *kadm.Client, partitions int32, configs map[string]*string, names ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := adm.CreateTopic(ctx, partitions, 1, configs, topic); err != nil {
-		t.Fatalf("creating %s: %v", topic, err)
+	created, err := adm.CreateTopics(ctx, partitions, 1, configs, names...)
+	if err == nil {
+		err = created.Error()
 	}
-	if err := topics.AwaitTopics(ctx, adm, topic); err != nil {
-		t.Fatalf("creating %s: %v", topic, err)
+	if err == nil {
+		err = topics.AwaitTopics(ctx, adm, names...)
+	}
+	if err != nil {
+		t.Fatalf("creating %s: %v", strings.Join(names, ", "), err)
 	}
 }
 
 // Prefix returns a unique prefix, such as "t4kzq2m7x.", for the names of topics, groups,
-// transactional ids and subjects.
+// transactional ids and subjects. Topics that the shared Kafka has under the prefix are deleted when
+// the test ends: whenever a topic is created or deleted, a broker looks at all partitions that it has.
 func Prefix(t testing.TB) string {
 	t.Helper()
-	return "t" + token() + "."
+	prefix := "t" + token() + "."
+	t.Cleanup(func() {
+		if addr := kafka.known(); addr != "" {
+			deleteTopics(t, addr, prefix)
+		}
+	})
+	return prefix
+}
+
+// deleteTopics deletes the topics under a prefix with one request. Nothing depends on it.
+func deleteTopics(t testing.TB, addr, prefix string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		t.Logf("deleting topics: %v", err)
+		return
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	found, err := adm.ListTopics(ctx)
+	if err == nil {
+		names := slices.DeleteFunc(found.Names(), func(name string) bool { return !strings.HasPrefix(name, prefix) })
+		if len(names) > 0 {
+			_, err = adm.DeleteTopics(ctx, names...)
+		}
+	}
+	if err != nil {
+		t.Logf("deleting topics: %v", err)
+	}
 }
 
 // Dir returns an empty folder that other users may enter. It is removed when the test
@@ -284,6 +340,13 @@ func (l *lazy) addr(t testing.TB) string {
 		t.Fatalf("servers: %s is not set, and starting %s: %v", l.env, l.name, l.err)
 	}
 	return l.started
+}
+
+// known returns the address of the server; empty if no test of this package has asked for it.
+func (l *lazy) known() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return cmp.Or(os.Getenv(l.env), l.started)
 }
 
 func (l *lazy) startNow(ctx context.Context) (string, error) {
