@@ -46,7 +46,7 @@ type filter struct {
 
 const (
 	// firstRoom is how many hashes the first filter has room for.
-	firstRoom = 1 << 16
+	firstRoom = 1 << 18
 	// bitsPerHash is the size of a filter. Nearly every reference is added twice, for a payment and for its
 	// line: a full filter then has one of 10,000 hashes that were not added.
 	bitsPerHash = 20
@@ -54,20 +54,19 @@ const (
 
 // add adds hashes, each as eight bytes, the lowest first.
 func (f *references) add(hashes []byte) {
-	n := len(hashes) / 8
-	last := len(f.filters) - 1
-	if last < 0 || f.filters[last].size+n > f.filters[last].room {
-		room := firstRoom
-		if last >= 0 {
-			room = 2 * f.filters[last].room
+	for len(hashes) >= 8 {
+		last := len(f.filters) - 1
+		if last < 0 || f.filters[last].size == f.filters[last].room {
+			room := firstRoom << len(f.filters)
+			f.filters = append(f.filters, filter{bits: make(bloom.SplitBlockFilter, bloom.NumSplitBlocksOf(int64(room), bitsPerHash)), room: room})
+			last++
 		}
-		room = max(room, n)
-		f.filters = append(f.filters, filter{bits: make(bloom.SplitBlockFilter, bloom.NumSplitBlocksOf(int64(room), bitsPerHash)), room: room})
-		last++
-	}
-	f.filters[last].size += n
-	for ; len(hashes) >= 8; hashes = hashes[8:] {
-		f.filters[last].bits.Insert(binary.LittleEndian.Uint64(hashes))
+		n := min(len(hashes)/8, f.filters[last].room-f.filters[last].size)
+		for i := range n {
+			f.filters[last].bits.Insert(binary.LittleEndian.Uint64(hashes[8*i:]))
+		}
+		f.filters[last].size += n
+		hashes = hashes[8*n:]
 	}
 }
 

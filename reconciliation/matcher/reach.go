@@ -10,17 +10,18 @@ import (
 	"quittance/internal/registry"
 )
 
-// Rows of the history are found in two steps. The first reads only the columns of references, of
-// rows before the days that are read as a whole, without FINAL: it may find a row that does not
-// count. The second reads the rows that were found, by their ids. So the history costs a few bytes
-// for each row, and FINAL merges only days of rows that were found.
+// Rows of the history are found in three steps. The memory tells which references the history may have. Then
+// only the columns of references are read, of rows before the days that are read as a whole, without FINAL: it
+// may find a row that does not count. Then the rows that were found are read by their ids, so that FINAL merges
+// only these.
 
 const (
 	// fewRefs is how many references of new rows a run has at most that it looks up without asking the
 	// memory which of them the history may have.
-	fewRefs = 500
-	// manyRefs is how many references are looked up as a list, which ClickHouse has an index for.
-	manyRefs = 500
+	fewRefs = maxHint
+	// manyRefs is how many references of new rows are looked up as a list. More are looked up by a query,
+	// which reads the references of the whole history.
+	manyRefs = maxHint
 )
 
 // reach reads the older rows that share a reference with rows that are new, open, or older than
