@@ -13,7 +13,6 @@ import (
 
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
-	"quittance/internal/kafka"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
 	"quittance/sinks/schedule"
@@ -53,15 +52,7 @@ func TestKindIsARegistration(t *testing.T) {
 	b := bench(t)
 	k := &notices{}
 	kind := deliveries.Registration{Kind: "notice", Notifications: "notices", Deliveries: "notices.deliveries", Directory: k}
-	adm := kadm.NewClient(b.Client)
-	for _, topic := range []string{kind.Notifications, kind.Deliveries} {
-		if _, err := adm.CreateTopic(t.Context(), 1, 1, nil, b.Kafka.Prefix+topic); err != nil {
-			t.Fatal(err)
-		}
-		if err := kafka.AwaitTopics(t.Context(), adm, b.Kafka.Prefix+topic); err != nil {
-			t.Fatal(err)
-		}
-	}
+	servers.CreateTopics(t, kadm.NewClient(b.Client), b.Kafka.Prefix, map[string]int32{kind.Notifications: 1, kind.Deliveries: 1})
 	store := deliveries.NewStore(b.Pool, deliveries.Kinds{kind})
 	s, err := schedule.New(schedule.Config{
 		Kafka: b.Kafka, Codec: b.Codec, Deliveries: store, Now: b.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), Poll: 50 * time.Millisecond,

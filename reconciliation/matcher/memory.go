@@ -75,8 +75,8 @@ func (f *references) has(hash uint64) bool {
 	return slices.ContainsFunc(f.filters, func(f filter) bool { return f.bits.Check(hash) })
 }
 
-// recall takes the memory of the account. Another run of this process over the account, before keep, begins
-// without.
+// recall takes the memory of the account, so that no other run has it until keep. A run that finds none begins
+// with an empty one.
 func (r *run) recall(ctx context.Context) error {
 	var rewrites uint64
 	if err := r.cfg.ClickHouse.QueryRow(ctx, "SELECT count() FROM rewrites").Scan(&rewrites); err != nil {

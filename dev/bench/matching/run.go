@@ -127,9 +127,9 @@ func check(large result, growth float64) error {
 // out. The last line has the growth: the CPU time of a day after a long history divided by that
 // after a short one, which other programs on the machine change less than the time, and doubled, the same
 // for half of the long history. The days are measured by turns, because the speed of a machine changes;
-// their lines are those of the runs with the median CPU time, and the growth is the median of the turns. A
-// process has the first day's history not in memory, so its second run counts. It returns an error when a
-// bar is missed.
+// their lines are those of the runs with the median CPU time, and the growth is the median of the turns. The
+// second run of a process counts: the first one also reads the history into memory. It returns an error when
+// a bar is missed.
 func Run(ctx context.Context, cfg Config, out io.Writer) (err error) {
 	in, err := installation.Open(ctx, installation.Config{Broker: cfg.Broker, Program: cfg.Program, Log: cfg.Log})
 	if err != nil {
