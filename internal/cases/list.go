@@ -200,3 +200,14 @@ func (s *Store) CountApproved(ctx context.Context) (n int64, oldest time.Time, e
 	}
 	return n, value(at), nil
 }
+
+// NotClosed returns the ids of a list whose cases are not closed. One whose record the sink cases has not read
+// yet is not closed.
+func (s *Store) NotClosed(ctx context.Context, ids []string) ([]string, error) {
+	rows, _ := s.pool.Query(ctx, `SELECT id FROM unnest($1::text[]) AS id WHERE NOT EXISTS (SELECT FROM cases c WHERE c.id = id.id AND c.resolution IS NOT NULL)`, ids)
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("asking whether cases are closed: %w", err)
+	}
+	return out, nil
+}

@@ -8,7 +8,8 @@
 //
 //	1  take the account's transactional id at Kafka: an earlier run cannot write any more
 //	2  take the ends of the partitions that have its payments, statements and findings
-//	3  wait until the sink journal has written to ClickHouse what is below
+//	3  wait until the sink journal has written to ClickHouse what is below; end if it has set
+//	   aside some of that
 //	4  read the rows below: new ones, open ones, and what shares a reference with them
 //	5  match, and compare with the findings in force
 //	6  write what changed, the sums of the days and the run, in one transaction

@@ -186,7 +186,7 @@ func (r *run) sources() map[string][]int32 {
 }
 
 // watermarks sets the ends of the partitions that the run reads, and waits until the sink
-// journal has written what is below.
+// journal has written what is below. It refuses if the sink has set aside some of that.
 func (r *run) watermarks(ctx context.Context) error {
 	adm := kadm.NewClient(r.client)
 	r.marks = marks{}
@@ -212,7 +212,7 @@ func (r *run) watermarks(ctx context.Context) error {
 		case err != nil:
 			return err
 		case !behind:
-			return nil
+			return r.complete(ctx, adm)
 		}
 		select {
 		case <-ctx.Done():

@@ -77,7 +77,7 @@ func clientRights() map[string][]kafka.Right {
 		"cases":              slices.Concat(consumes("cases"), commander, write(schemas.TopicCases, schemas.TopicPoisonCases)),
 		"readmodel":          slices.Concat(consumes("readmodel"), write(schemas.TopicPoisonReadmodel)),
 		"journal":            slices.Concat(consumes("journal"), write(schemas.TopicPoisonJournal)),
-		"match": slices.Concat(describeGroups("journal"), read(schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation), write(schemas.TopicReconciliation),
+		"match": slices.Concat(describeGroups("journal"), read(schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicPoisonJournal), write(schemas.TopicReconciliation),
 			transact(matcher.TransactionalIDs)),
 		ClientMigrate: topics(kmsg.ACLOperationCreate, allTopics()...),
 		ClientOperator: slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal),
