@@ -71,6 +71,9 @@ func startSimulators(b *roles.Base, port int, clerks [][]string) error {
 		Statements: func() []simulator.StatementAccount { return statementAccounts(b) },
 		AdvanceClock: func(ctx context.Context, d time.Duration) (time.Time, error) {
 			ahead, err := clock.Advance(ctx, b.Pool, d)
+			if err == nil {
+				clock.Reached(ctx)
+			}
 			return machine.Now().Add(ahead), err
 		},
 	})

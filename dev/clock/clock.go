@@ -139,6 +139,15 @@ func (c *Clock) read(ctx context.Context) error {
 	}
 }
 
+// Reached waits until every follower that can read Postgres has an offset that was set before the call, or
+// ctx ends.
+func Reached(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(interval + 100*time.Millisecond):
+	}
+}
+
 // Advance moves the clock of every follower forward by d, rounded down to a
 // millisecond, and returns the whole offset. Errors are ErrAdvance and those of
 // Postgres.

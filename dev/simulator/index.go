@@ -76,6 +76,8 @@ AN AGENCY'S ERP                                /erp/{agency}
   curl -X POST {base}/control/erp/impots -d '{"reset": true}'
   curl -X DELETE {base}/control/erp/impots
 
+  "reset" also brings the dues of the start back.
+
 WEBHOOK INBOXES                                /inbox/{name}
   curl '{base}/inbox/guichet'
   curl '{base}/inbox/guichet?after=17&limit=100'
@@ -115,6 +117,8 @@ SMS AND E-MAIL                                 /inbox/sms, /inbox/mail
 
 THE CLOCK of the whole service
   curl -X POST {base}/control/clock -d '{"advance": "24h"}'
+
+  The answer comes when all processes have the new time.
 
 A call to /control that sets status, delay, times or the like describes the
 whole behaviour from then on; "times" limits it to the next so many requests,

@@ -133,7 +133,7 @@ func NewReminders(cfg RemindersConfig) (*Reminders, error) {
 			Name: "quittance_reminder_checks_total", Help: "Accounts with reminders that were looked at, by outcome: done, incomplete (an ERP is away or a due is in payment; later again), paced, lost, failed.",
 		}, []string{"outcome"}),
 		dues: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_reminder_dues_total", Help: "Dues of accounts with reminders that were near their date, by outcome: reminded, in_payment, recording (paid here), unreachable.",
+			Name: "quittance_reminder_dues_total", Help: "Dues of accounts with reminders that were near their date, by outcome: reminded, in_payment, recording (paid here), unreachable (the message was refused).",
 		}, []string{"outcome"}),
 		waits: with.NewGauge(prometheus.GaugeOpts{
 			Name: "quittance_reminders_wait_seconds", Help: "How long the account with reminders waits that was to be looked at first; 0 outside the hours of reminders. Every instance reports the same.",
