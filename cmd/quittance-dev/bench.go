@@ -109,10 +109,11 @@ func benchReports() cli.Command {
 func benchMatch() cli.Command {
 	b := matching.Config{JournalGroup: sinkjournal.Group}
 	return benchCommand("match", "Measure runs of `sink match`: a large day, and a day after a short and a long history",
-		[]string{"bench match", "bench match --lines 100000 --daily 10000 --days 30"}, &b.Broker, func(f *pflag.FlagSet) {
+		[]string{"bench match", "bench match --lines 1000 --days 30 --reach 15"}, &b.Broker, func(f *pflag.FlagSet) {
 			countVar(f, &b.Lines, "lines", 1_000_000, "lines of the large day, and as many payments")
 			countVar(f, &b.Daily, "daily", 100_000, "lines of each day of the history and of the day after it")
 			countVar(f, &b.Days, "days", 90, "days of the long history")
+			countVar(f, &b.Reach, "reach", 30, "how many days back the payments are that lines name a second time")
 		}, func(ctx context.Context, m *cli.Meta) error {
 			b.Log = m.Log
 			return matching.Run(ctx, b, m.Out)

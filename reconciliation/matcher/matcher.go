@@ -101,7 +101,7 @@ type Matcher struct {
 	killed           func(step) bool // for tests
 	pause            time.Duration   // journalPause
 	few, many        int             // fewRefs, manyRefs
-	// memories are those of the last runs of this process, and remembered is how many bytes their filters
+	// memories are those of the last runs of this process, and remembered is how many bytes their references
 	// have. remembering guards them.
 	memories    map[registry.StatementAccountKey]*memory
 	remembered  atomic.Int64
@@ -157,7 +157,7 @@ func New(cfg Config) (*Matcher, error) {
 		Name: "quittance_matcher_failing_accounts", Help: "Accounts whose last run or close by this process failed.",
 	}, func() float64 { return float64(m.failing.Load()) })
 	with.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "quittance_matcher_memory_bytes", Help: "Size of the filters of references that this process keeps of the accounts' histories.",
+		Name: "quittance_matcher_memory_bytes", Help: "Size of the references that this process keeps of the accounts' histories.",
 	}, func() float64 { return float64(m.remembered.Load()) })
 	return m, nil
 }

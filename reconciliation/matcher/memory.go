@@ -7,9 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/parquet-go/parquet-go/bloom"
-
 	"quittance/internal/registry"
+	"quittance/reconciliation/match"
 )
 
 // memory is what a process keeps of the rows of an account, so that its next run reads only what was added
@@ -27,11 +26,11 @@ type memory struct {
 	refs      references
 }
 
-// references are the hashes of the references of rows that runs have read.
+// references are the hashes of the references of rows that runs have read, with the days of the rows.
 type references struct {
-	// filters are Bloom filters, each with room for twice as many hashes as the one before: they may have a
-	// hash that was not added.
-	filters []filter
+	// months are entries by the month of their day, such as 202603, sorted and each once. An entry is the upper
+	// 48 bits of a hash and, below, the day as ClickHouse counts them, since 1970.
+	months map[uint32][]uint64
 	// at are the watermarks below which they have the lines of accounts, by their codes, and the money of
 	// pairs.
 	at       marks
@@ -39,40 +38,68 @@ type references struct {
 	pairs    map[pair]bool
 }
 
-type filter struct {
-	bits       bloom.SplitBlockFilter
-	size, room int
-}
+// dayMask is the part of an entry that is its day.
+const dayMask = 1<<16 - 1
 
-const (
-	// firstRoom is how many hashes the first filter has room for.
-	firstRoom = 1 << 18
-	// bitsPerHash is the size of a filter. Nearly every reference is added twice, for a payment and for its
-	// line: a full filter then has one of 10,000 hashes that were not added.
-	bitsPerHash = 20
-)
-
-// add adds hashes, each as eight bytes, the lowest first.
-func (f *references) add(hashes []byte) {
-	for len(hashes) >= 8 {
-		last := len(f.filters) - 1
-		if last < 0 || f.filters[last].size == f.filters[last].room {
-			room := firstRoom << len(f.filters)
-			f.filters = append(f.filters, filter{bits: make(bloom.SplitBlockFilter, bloom.NumSplitBlocksOf(int64(room), bitsPerHash)), room: room})
-			last++
-		}
-		n := min(len(hashes)/8, f.filters[last].room-f.filters[last].size)
-		for i := range n {
-			f.filters[last].bits.Insert(binary.LittleEndian.Uint64(hashes[8*i:]))
-		}
-		f.filters[last].size += n
-		hashes = hashes[8*n:]
+// add adds entries of a month. It changes their order, and does not keep the list.
+func (f *references) add(month uint32, entries []uint64) {
+	if len(entries) > 0 {
+		slices.Sort(entries)
+		f.months[month] = merged(f.months[month], slices.Compact(entries))
 	}
 }
 
-// has reports whether a hash may have been added.
-func (f *references) has(hash uint64) bool {
-	return slices.ContainsFunc(f.filters, func(f filter) bool { return f.bits.Check(hash) })
+// merged returns the entries of two sorted lists, each once.
+func merged(a, b []uint64) []uint64 {
+	out := make([]uint64, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch least := min(a[0], b[0]); {
+		case a[0] > least:
+			out, b = append(out, least), b[1:]
+		case b[0] > least:
+			out, a = append(out, least), a[1:]
+		default:
+			out, a, b = append(out, least), a[1:], b[1:]
+		}
+	}
+	out = append(append(out, a...), b...)
+	if len(out) < cap(out)/8*7 { // a line mostly has the references of its payment
+		out = slices.Clone(out)
+	}
+	return out
+}
+
+// known returns the hashes of a sorted list that have entries, and the days of these.
+func (f *references) known(hashes []uint64) (known []uint64, days map[match.Day]bool) {
+	is, days := make([]bool, len(hashes)), map[match.Day]bool{}
+	for _, entries := range f.months {
+		for i, hash := range hashes {
+			entries = entries[leap(entries, hash&^dayMask):]
+			for _, entry := range entries {
+				if entry&^dayMask != hash&^dayMask {
+					break
+				}
+				is[i], days[match.Day(entry&dayMask)] = true, true
+			}
+		}
+	}
+	for i, hash := range hashes {
+		if is[i] {
+			known = append(known, hash)
+		}
+	}
+	return known, days
+}
+
+// leap returns where the first entry of a sorted list is that is not below another. It is fast if that is near
+// the beginning.
+func leap(entries []uint64, least uint64) int {
+	from, to := 0, 1
+	for to < len(entries) && entries[to] < least {
+		from, to = to, 2*to
+	}
+	at, _ := slices.BinarySearch(entries[from:min(to, len(entries))], least)
+	return from + at
 }
 
 // recall takes the memory of the account, so that no other run has it until keep. A run that finds none begins
@@ -99,8 +126,8 @@ func (r *run) keep() {
 	r.memories[r.account.StatementAccountKey] = r.memory
 	size := int64(0)
 	for _, m := range r.memories {
-		for _, f := range m.refs.filters {
-			size += int64(len(f.bits)) * bloom.BlockSize
+		for _, entries := range m.refs.months {
+			size += int64(cap(entries)) * 8
 		}
 	}
 	r.remembered.Store(size)
@@ -110,7 +137,7 @@ func (r *run) keep() {
 }
 
 func newMemory(rewrites uint64) *memory {
-	return &memory{rewrites: rewrites, pairs: map[pair]bool{}, undecided: map[string]bool{}, refs: references{accounts: map[string]bool{}, pairs: map[pair]bool{}}}
+	return &memory{rewrites: rewrites, pairs: map[pair]bool{}, undecided: map[string]bool{}, refs: references{months: map[uint32][]uint64{}, accounts: map[string]bool{}, pairs: map[pair]bool{}}}
 }
 
 // within reports whether no mark of a partition is above that of other marks. The partitions of another
@@ -211,7 +238,7 @@ func (r *run) learnLines(ctx context.Context, hashes, which string, accounts ...
 		if len(part.accounts) == 0 {
 			continue
 		}
-		if err := r.learnHashes(ctx, hashes, "statement_lines", which+" AND "+r.ofAccounts(part.accounts, r.before, "<")+" AND "+r.ofAccounts(part.accounts, part.at, ">=")); err != nil {
+		if err := r.learnHashes(ctx, hashes, "local_day", "statement_lines", which+" AND "+r.ofAccounts(part.accounts, r.before, "<")+" AND "+r.ofAccounts(part.accounts, part.at, ">=")); err != nil {
 			return err
 		}
 	}
@@ -231,7 +258,7 @@ func (r *run) learnMoney(ctx context.Context) error {
 		if len(part.pairs) == 0 {
 			continue
 		}
-		if err := r.learnHashes(ctx, "ref_hashes", "expected_money", ownedBy(part.pairs)+" AND "+r.offsets(r.before, "<", moneyTopics)+" AND "+r.offsets(part.at, ">=", moneyTopics)); err != nil {
+		if err := r.learnHashes(ctx, "ref_hashes", "local_date", "expected_money", ownedBy(part.pairs)+" AND "+r.offsets(r.before, "<", moneyTopics)+" AND "+r.offsets(part.at, ">=", moneyTopics)); err != nil {
 			return err
 		}
 	}
@@ -253,21 +280,30 @@ func parted[T any](all []T, is func(T) bool) (yes, no []T) {
 	return yes, no
 }
 
-// learnHashes adds the hashes of the agency's rows of a table that fulfil a condition, month by month: a
-// single list of all would be copied as it grows.
-func (r *run) learnHashes(ctx context.Context, hashes, table, which string) error {
-	const agency = " WHERE tenant_id IN (?, '') AND livemode = ? AND "
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), "SELECT reinterpretAsString(groupArrayArray("+hashes+")) FROM "+table+agency+which+" GROUP BY _partition_id", r.account.AgencyID, r.account.Live)
+// learnHashes adds the entries of the agency's rows of a table that fulfil a condition, month by month: a single
+// list of all would be copied as it grows, and to group by days takes three times as long.
+func (r *run) learnHashes(ctx context.Context, hashes, day, table, which string) error {
+	entries := fmt.Sprintf("arrayMap(hash -> bitOr(bitAnd(hash, %d), toUInt64(toUInt16(%s))), %s)", ^uint64(dayMask), day, hashes)
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), "SELECT toYYYYMM(any("+day+")), reinterpretAsString(groupArrayArray("+entries+")) FROM "+table+" WHERE tenant_id IN (?, '') AND livemode = ? AND "+which+" GROUP BY _partition_id",
+		r.account.AgencyID, r.account.Live)
 	if err != nil {
 		return fmt.Errorf("reading references: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
-		var hashes []byte
-		if err := rows.Scan(&hashes); err != nil {
+		var month uint32
+		var read []byte
+		if err := rows.Scan(&month, &read); err != nil {
 			return fmt.Errorf("reading references: %w", err)
 		}
-		r.memory.refs.add(hashes)
+		entries := make([]uint64, len(read)/8)
+		for i := range entries {
+			entries[i] = binary.LittleEndian.Uint64(read[8*i:])
+		}
+		r.memory.refs.add(month, entries)
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("reading references: %w", err)
+	}
+	return nil
 }

@@ -2,8 +2,10 @@ package matcher
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
+	"quittance/reconciliation/match"
 	"quittance/schemas"
 	sink "quittance/sinks/journal"
 	"quittance/test/registries"
@@ -43,35 +46,76 @@ func TestHashOf(t *testing.T) {
 	}
 }
 
-// A filter has every hash that was added, also after it became too small, and few others.
+// entryOf is an entry as ClickHouse makes it.
+func entryOf(hash uint64, day match.Day) uint64 { return hash&^dayMask | uint64(day) }
+
+// The references have every hash that was added, with its days, and no others.
 func TestReferences(t *testing.T) {
 	t.Parallel()
-	var refs references
-	hash := func(n int) uint64 { return hashOf(fmt.Sprint("ref ", n)) }
-	if refs.has(hash(0)) {
-		t.Error("an empty filter has a hash")
+	refs := references{months: map[uint32][]uint64{}}
+	const all, days = 100_000, 90
+	hashes := make([]uint64, 2*all) // those after the first half are not added
+	on := make([]match.Day, all)
+	for n := range hashes {
+		hashes[n] = hashOf(fmt.Sprint("ref ", n))
 	}
-	const all = 5 * firstRoom
-	for begin := 0; begin < all; { // in pieces that do not fit into one filter, too
-		var some []byte
-		for end := min(all, 3*begin+firstRoom/3); begin < end; begin++ {
-			some = binary.LittleEndian.AppendUint64(some, hash(begin))
+	if known, at := refs.known(hashes); len(known)+len(at) != 0 {
+		t.Error("empty references have a hash")
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for begin := 0; begin < all; {
+		byMonth := map[uint32][]uint64{}
+		for end := min(all, begin+1+random.IntN(all/5)); begin < end; begin++ {
+			on[begin] = match.Day(20_000 + random.IntN(days))
+			month := uint32(on[begin] / 30)
+			byMonth[month] = append(byMonth[month], entryOf(hashes[begin], on[begin]))
+			if begin%3 == 0 { // its line
+				byMonth[month] = append(byMonth[month], byMonth[month][len(byMonth[month])-1])
+			}
 		}
-		refs.add(some)
-	}
-	for n := range all {
-		if !refs.has(hash(n)) {
-			t.Fatalf("hash %d is lost", n)
+		for month, entries := range byMonth {
+			refs.add(month, entries)
 		}
 	}
-	others := 0
-	for n := range all {
-		if refs.has(hash(2*all + n)) {
-			others++
+	size := 0
+	for month, entries := range refs.months {
+		size += len(entries)
+		if !slices.IsSorted(entries) || cap(entries) > 2*len(entries) {
+			t.Errorf("%d: %d of %d, sorted %t", month, len(entries), cap(entries), slices.IsSorted(entries))
 		}
 	}
-	if others > all/200 || len(refs.filters) != 3 {
-		t.Errorf("%d of %d others in %d filters", others, all, len(refs.filters))
+	if size != all {
+		t.Errorf("%d entries of %d", size, all)
+	}
+	for _, asked := range []int{1, 300, len(hashes)} {
+		var some, want []uint64
+		wantDays := map[match.Day]bool{}
+		for _, n := range random.Perm(len(hashes))[:asked] {
+			if some = append(some, hashes[n]); n < all {
+				want, wantDays[on[n]] = append(want, hashes[n]), true
+			}
+		}
+		slices.Sort(some)
+		slices.Sort(want)
+		if known, at := refs.known(some); !slices.Equal(known, want) || !maps.Equal(at, wantDays) {
+			t.Errorf("of %d: %d of %d, days %d of %d", asked, len(known), len(want), len(at), len(wantDays))
+		}
+	}
+}
+
+// A hash that is on several days has all of them, and those of the ends of a list are found.
+func TestReferenceOfSeveralDays(t *testing.T) {
+	t.Parallel()
+	refs := references{months: map[uint32][]uint64{}}
+	least, most := uint64(0x1ffff), ^uint64(0)
+	refs.add(202601, []uint64{entryOf(most, 20_457), entryOf(least, 20_454), entryOf(least, 20_455)})
+	refs.add(202602, []uint64{entryOf(least, 20_490)})
+	known, days := refs.known([]uint64{1, least, 1 << 40, most})
+	if want := []uint64{least, most}; !slices.Equal(known, want) {
+		t.Errorf("%x, want %x", known, want)
+	}
+	if want := map[match.Day]bool{20_454: true, 20_455: true, 20_457: true, 20_490: true}; !maps.Equal(days, want) {
+		t.Errorf("%v, want %v", days, want)
 	}
 }
 

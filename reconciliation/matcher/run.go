@@ -65,8 +65,10 @@ type run struct {
 	again  []journal.Finding
 	// horizonText is horizon as rows begin with it, once it was needed.
 	horizonText string
-	// memory is what the process keeps of the account, while the run has it.
-	memory *memory
+	// memory is what the process keeps of the account, while the run has it. asksMemory is true when its
+	// references are up to date, because the run has many.
+	memory     *memory
+	asksMemory bool
 }
 
 // ErrBehind says that the sink journal has not stored what Kafka has.

@@ -44,7 +44,8 @@ const (
 	// bare is the share of lines without references: one in so many.
 	bare = 100
 	// again is the share of the lines that name a payment a second time: one in so many. Those of the day
-	// name payments of the history, and people have explained those of the history.
+	// name payments of the last days of the history (Config.Reach), and people have explained those of the
+	// history.
 	again = 1000
 	// unclear is the share of the payments of the history that were undecided at first: one in so many.
 	unclear = 100
@@ -59,6 +60,7 @@ var inputs = []string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicStat
 type data struct {
 	conn  clickhouse.Conn
 	today time.Time // midnight UTC of the account's local day
+	reach int       // Config.Reach
 }
 
 // rows are the columns from which all rows are made: the number n, its day, its offset and its
@@ -70,7 +72,7 @@ const rows = `
 		d = %[2]d AS is_today, if(is_today, %[4]d, d) AS offset,
 		leftPad(toString(n * 38196601127 %% 100000000000), 11, '0') AS operator_ref, leftPad(toString(n * 94906265621 %% 10000000000000000), 16, '0') AS payment_ref,
 		is_today AND n %% %[5]d = 0 AS bare,
-		if(is_today AND n %% %[8]d = 1, n * 7919 %% %[9]d, n) AS names, leftPad(toString(names * 38196601127 %% 100000000000), 11, '0') AS line_ref,
+		if(is_today AND n %% %[8]d = 1, %[9]d - 1 - n * 7919 %% %[10]d, n) AS names, leftPad(toString(names * 38196601127 %% 100000000000), 11, '0') AS line_ref,
 		(1 + n %% 20) * 500 AS amount, toDateTime64(toDateTime(day, 'Africa/Brazzaville') + n %% 86400, 3, 'UTC') AS at,
 		reinterpretAsUUID(sipHash128(n)) AS entry, concat('` + accountCode + `/', operator_ref) AS line, cityHash64(n) AS content
 	FROM numbers(%[6]d, %[7]d)`
@@ -127,7 +129,7 @@ func (d *data) fill(ctx context.Context, topology *kafka.Topology, s day) error 
 	history := s.days * s.daily
 	for at := 0; at < history+s.lines; at += chunk {
 		n := min(chunk, history+s.lines-at)
-		from := fmt.Sprintf(rows, d.today.Format(time.DateOnly), s.days, s.daily, fresh, bare, at, n, again, max(1, history))
+		from := fmt.Sprintf(rows, d.today.Format(time.DateOnly), s.days, s.daily, fresh, bare, at, n, again, max(1, history), max(1, min(s.days, d.reach)*s.daily))
 		for _, table := range []struct {
 			insert    string
 			partition int32

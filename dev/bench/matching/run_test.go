@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	err := Run(t.Context(), Config{Program: program, Lines: 1000, Daily: 200, Days: 8, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
+	err := Run(t.Context(), Config{Program: program, Lines: 1000, Daily: 200, Days: 8, Reach: 5, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
 	line := func(lines, days int, first bool) string {
 		return fmt.Sprintf(`match lines=%d history_days=%d first=%t seconds=\d+\.\d cpu_seconds=\d+\.\d peak_mb=[1-9]\d+ clickhouse_mb=[1-9]\d+ raw_seconds=\d+\.\d ratio=\S+\n`, lines, days, first)
 	}
@@ -42,10 +42,10 @@ func TestRun(t *testing.T) {
 
 func TestBars(t *testing.T) {
 	t.Parallel()
-	if err := check(result{took: maxRun, mb: maxMB}, maxGrowth); err != nil {
+	if err := check(result{took: maxRun, mb: maxMB}, growths{maxGrowth, maxDoubled}); err != nil {
 		t.Error(err)
 	}
-	if err := check(result{took: maxRun + time.Second, mb: maxMB + 1}, maxGrowth+0.1); err == nil || strings.Count(err.Error(), "\n") != 2 {
-		t.Errorf("three bars are missed: %v", err)
+	if err := check(result{took: maxRun + time.Second, mb: maxMB + 1}, growths{maxGrowth + 0.1, maxDoubled + 0.1}); err == nil || strings.Count(err.Error(), "\n") != 3 {
+		t.Errorf("four bars are missed: %v", err)
 	}
 }
