@@ -245,12 +245,12 @@ bench/delivery: deps/test ## measure deliveries, also beside faulty endpoints, a
 	@exec $(BIN)/quittance-dev bench delivery
 
 .PHONY: bench/letters
-bench/letters: deps ## pay 50 times a second for two minutes, and measure when each receipt is at the mail server
+bench/letters: deps $(DEPS)/.kafka ## pay 50 times a second for two minutes, and measure when each receipt is at the mail server
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev bench letters
 
 .PHONY: bench/match
-bench/match: deps ## match a day of a million lines, and a day after a short and a long history
+bench/match: deps $(DEPS)/.kafka ## match a day of a million lines, and a day after a short and a long history
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev bench match
 

@@ -180,7 +180,10 @@ func screensIndex(names []string, taken map[string]bool) string {
 			}
 			fmt.Fprintf(&b, "| `%s` |", name)
 			for _, lang := range money.Languages {
-				fmt.Fprintf(&b, " ![%s, %s](%s) |", name, lang, picture(name+"-"+string(lang), pictureWidths[0]))
+				if narrow := picture(name+"-"+string(lang), pictureWidths[0]); taken[narrow] {
+					fmt.Fprintf(&b, " ![%s, %s](%s)", name, lang, narrow)
+				}
+				b.WriteString(" |")
 			}
 			for _, lang := range money.Languages {
 				if wide := picture(name+"-"+string(lang), pictureWidths[1]); taken[wide] {

@@ -43,6 +43,36 @@ func TestACLsDocument(t *testing.T) {
 	}
 }
 
+// The lists of roles in README and runbook have every role that they must have.
+func TestRolesInDocuments(t *testing.T) {
+	t.Parallel()
+	line := func(file, begin string) string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for text := range strings.Lines(string(b)) {
+			if strings.HasPrefix(strings.TrimSpace(text), begin) {
+				return text
+			}
+		}
+		t.Fatalf("%s has no line that begins with %q", file, begin)
+		return ""
+	}
+	users := strings.Fields(line("../../../deploy/monitoring/README.md", "for role in "))
+	for _, c := range roles.KafkaClients() {
+		if !slices.Contains(users, c.Name) && !slices.Contains(users, c.Name+";") {
+			t.Errorf("the runbook makes no user %s at Kafka", c.Name)
+		}
+	}
+	rotated, _, _ := strings.Cut(line("../../../README.md", "2. Restart every role that has master keys: "), ". From now on")
+	for _, r := range roles.Table() {
+		if has := strings.Contains(rotated, "`"+r.Name+"`"); has != slices.Contains(r.Needs, roles.NeedMasterKeys) {
+			t.Errorf("README restarts %s after a rotation: %t", r.Name, has)
+		}
+	}
+}
+
 // Only these write commands: whoever writes one says that money arrived.
 func TestFewWriteCommands(t *testing.T) {
 	t.Parallel()

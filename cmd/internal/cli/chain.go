@@ -127,7 +127,7 @@ func (p *page) chain(c chain.Chain) {
 	}
 	p.table("", "STEP,NAME,AMOUNT,WHAT,EVIDENCE", rows)
 	if m := c.Money; m != nil {
-		p.say("Session %s, order %s, expected row %s, %s", orDash(m.SessionID), orDash(m.OrderID), m.Row, m.ApprovedAt.UTC().Format(time.DateOnly))
+		p.say("Session %s, order %s, expected row %s, %s, %s", orDash(m.SessionID), orDash(m.OrderID), m.Row, m.ApprovedAt.UTC().Format(time.DateOnly), registry.Mode(m.Live))
 	}
 }
 

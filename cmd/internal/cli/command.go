@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -247,10 +248,16 @@ func (p Program) noun(noun *cobra.Command, commands []Command) *cobra.Command {
 	return noun
 }
 
+// developing are the commands that only quittance-dev has.
+var developing = []string{"up", "simulate", "listen", "bench"}
+
 // unknownCommand returns an error that suggests commands with a similar name.
 func unknownCommand(cmd *cobra.Command, typed string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	text := fmt.Sprintf("unknown command %q for %q", typed, cmd.CommandPath())
+	if !cmd.HasParent() && slices.Contains(developing, typed) {
+		return usage("%s; it is a command of quittance-dev", text)
+	}
 	if like := cmd.SuggestionsFor(typed); len(like) > 0 {
 		return usage("%s; did you mean %s?", text, strings.Join(like, " or "))
 	}

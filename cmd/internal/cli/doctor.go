@@ -464,7 +464,7 @@ func outstandingText(o deliveries.Outstanding) string {
 	what := fmt.Sprintf("transaction %s of %s, completed at %s", o.TransactionID, erp.ID(o.Agency, o.Live), moment(o.CompletedAt))
 	switch {
 	case o.DeliveryID == "":
-		return what + ": no attempt is on record; if it was completed before the agency had an ERP, `quittance replay checkout.events --to erp` sends it"
+		return what + ": no attempt is on record; if it was completed before the agency had an ERP, `quittance replay checkout.events --to erp --since TIME` sends it"
 	case o.Parked():
 		return fmt.Sprintf("%s: needs an operator (%s); when that is mended, `quittance deliveries retry %s` sends it", what, o.Reason, o.DeliveryID)
 	case !o.NextAttemptAt.IsZero():

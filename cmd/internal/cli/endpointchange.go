@@ -75,7 +75,7 @@ func addEndpoint() Command {
 				}
 				p.say("%s %s of %s, modes %s. Its signing secret is shown once:\n\n  %s\n", what, added.Endpoint.ID, added.Endpoint.Owner(),
 					strings.Join(added.Endpoint.Modes(), ", "), added.Secret.Reveal())
-				p.say("Events from before can be sent with `quittance replay webhooks`.")
+				p.say("Events from before can be sent with `quittance replay webhooks --to webhook --endpoint %s --since TIME`.", added.Endpoint.ID)
 			}, "secret", added.Secret.Reveal(), "restored", added.Restored)
 			if err != nil || !added.Restored {
 				return err

@@ -115,10 +115,14 @@ func erase() Command {
 			default:
 				what = "the citizen's account of this address, if there is one"
 			}
+			accounts, err := m.accountsOf(e, keys)
+			if err != nil {
+				return err
+			}
 			if err := m.agree(yes, fmt.Sprintf(erasePlan, what)); err != nil {
 				return err
 			}
-			account, err := m.eraseAccount(ctx, e, keys)
+			account, err := accounts(ctx)
 			if err != nil {
 				return err
 			}
@@ -127,25 +131,27 @@ func erase() Command {
 	}
 }
 
-// eraseAccount erases the account that the address opens. It returns what was done; empty if
-// no address is given.
-func (m *Meta) eraseAccount(ctx context.Context, e erasure, keys *secret.Keys) (personal.Result, error) {
+// accountsOf returns a function that erases the account that the address opens, and returns what was done; empty
+// if no address is given.
+func (m *Meta) accountsOf(e erasure, keys *secret.Keys) (func(context.Context) (personal.Result, error), error) {
 	address, ok := e.account()
 	if !ok {
-		return "", nil
+		return func(context.Context) (personal.Result, error) { return "", nil }, nil
 	}
 	reference, err := m.OpenReferenceKey()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	store, err := citizens.New(citizens.Config{Pool: m.pool, Keys: keys, Reference: reference, Now: func() time.Time { return m.now }})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if erased, err := store.Erase(ctx, operator(), address, e.reason); err != nil || erased {
-		return personal.ResultErased, err
-	}
-	return personal.ResultNothing, nil
+	return func(ctx context.Context) (personal.Result, error) {
+		if erased, err := store.Erase(ctx, operator(), address, e.reason); err != nil || erased {
+			return personal.ResultErased, err
+		}
+		return personal.ResultNothing, nil
+	}, nil
 }
 
 // eraseAll erases sessions and prints what was done. Sessions that are not erased are an

@@ -35,7 +35,10 @@ func setHelp(root *cobra.Command) {
 		_, err := fmt.Fprint(cmd.OutOrStdout(), usageText(cmd))
 		return err
 	})
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
+			return usage("%v; `%s --help` shows the flags", err, cmd.CommandPath())
+		}
 		if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) {
 			switch bad.GetFlag().Value.Type() {
 			case "int", "int16", "int32", "float64":

@@ -267,7 +267,7 @@ func (m *Meta) completeReferenceKey(known int64, made bool) (key *secret.Referen
 		}
 	}
 	if !made {
-		return key, "A new reference key. Set it as QUITTANCE_REFERENCE_KEY of every role. It never changes: keep it as safe as the backups of the database.", nil
+		return key, "A new reference key. Set it as QUITTANCE_REFERENCE_KEY of ingress and of sink notify, and where links and erase are typed. It never changes: keep it as safe as the backups of the database.", nil
 	}
 	keys, err := m.OpenKeys()
 	if err != nil {
@@ -276,7 +276,7 @@ func (m *Meta) completeReferenceKey(known int64, made bool) (key *secret.Referen
 	for _, former := range keys.FormerPermutations() {
 		if sessions.KeyFingerprint(former) == known {
 			return key.Carrying(former), "The reference key of this installation. It carries the permutation with which earlier releases have made reference numbers, so that none is made again. " +
-				"Set it as QUITTANCE_REFERENCE_KEY of every role in place of another one. It never changes: keep it as safe as the backups of the database.", nil
+				"Set it as QUITTANCE_REFERENCE_KEY of ingress and of sink notify, and where links and erase are typed, in place of another one. It never changes: keep it as safe as the backups of the database.", nil
 		}
 	}
 	return nil, "", errors.New("this installation has made reference numbers with a key that is neither QUITTANCE_REFERENCE_KEY nor from the master keys: " +

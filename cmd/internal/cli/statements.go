@@ -29,7 +29,7 @@ type accountFlags struct{ agency, mode, code string }
 func (a *accountFlags) declare(f *pflag.FlagSet) {
 	f.StringVar(&a.agency, "agency", "", "the agency, by its slug or id")
 	takesMode(f, &a.mode)
-	f.StringVar(&a.code, "account", "", "the account, by its code; `quittance accounts list` shows them")
+	f.StringVar(&a.code, "account", "", "the `code` of the account; quittance accounts list shows them")
 }
 
 func (a *accountFlags) check() error {

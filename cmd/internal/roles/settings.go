@@ -381,7 +381,7 @@ func (s *Settings) OpenReferenceKey() (*secret.ReferenceKey, error) {
 	text := s.ReferenceKey
 	if text == "" {
 		if !s.PlainSecrets {
-			return nil, errors.New("QUITTANCE_REFERENCE_KEY is not set: make it with `quittance secrets reference-key` and set it, the same for every role; it never changes, so keep it as safe as the backups of the database")
+			return nil, errors.New("QUITTANCE_REFERENCE_KEY is not set: make it with `quittance secrets reference-key` and set it, the same for ingress, sink notify, links and erase; it never changes, so keep it as safe as the backups of the database")
 		}
 		var err error
 		if text, err = s.developerSecret("reference.key", s.newReferenceKey); err != nil {
