@@ -18,6 +18,9 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
+	// pingTimeout is how long a connection that was idle may take to answer before it is closed: that of a server
+	// that is gone without a word never answers.
+	pingTimeout = 3 * time.Second
 	// statementTimeout bounds each statement of a role. Migrations have no limit.
 	statementTimeout = "30s"
 	// idleTimeout ends a transaction that its process left idle, so that its locks do
@@ -43,6 +46,7 @@ func Open(ctx context.Context, dsn string) (*Pool, error) {
 	cfg.MaxConns = max(cfg.MaxConns, 8) // the default is the number of cores, which is too few for calls that wait
 	cfg.MaxConnLifetimeJitter = cmp.Or(cfg.MaxConnLifetimeJitter, 5*time.Minute)
 	cfg.HealthCheckPeriod = 15 * time.Second
+	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
 	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
 		return nil

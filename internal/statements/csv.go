@@ -3,6 +3,7 @@ package statements
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -371,9 +372,27 @@ func (t *table) when(l *Line) {
 	t.wrong(FaultField, t.Time, "The time is not in the profile's format.", fmt.Sprintf("The format is %q; a spreadsheet may have changed it.", t.TimeFormats[0]))
 }
 
+// grouped reports whether each separator of thousands in an amount stands before three digits, and none after the
+// decimal separator. In an amount with the separators of another country, such as 5000.00 where a point groups,
+// to leave them out would multiply it by 100.
+func grouped(text, separators, decimal string) bool {
+	whole, fraction, _ := strings.Cut(text, decimal)
+	parts := strings.FieldsFunc(strings.TrimLeft(whole, "+-"), func(r rune) bool { return strings.ContainsRune(separators, r) })
+	for i, part := range parts {
+		if i == 0 && len(parts) > 1 && len(part) > 3 || i > 0 && len(part) != 3 {
+			return false
+		}
+	}
+	return separators == "" || !strings.ContainsAny(fraction, separators)
+}
+
 // number parses an amount of a column as the file writes it.
 func (t *table) number(column int) (value int64, ok bool) {
 	text := t.cell(column)
+	if !grouped(text, t.Group, cmp.Or(t.Decimal, ".")) {
+		t.wrong(FaultAmount, column, fmt.Sprintf("The amount has a separator of thousands that is not before three digits; the profile's decimal separator is %q.", cmp.Or(t.Decimal, ".")), mendColumns)
+		return 0, false
+	}
 	for _, separator := range t.Group {
 		text = strings.ReplaceAll(text, string(separator), "")
 	}

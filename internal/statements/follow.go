@@ -74,8 +74,11 @@ func Follow(last Mark, s *Statement, earlier *[sha256.Size]byte) (Verdict, Mark,
 	if last.Balanced && s.Balanced && s.Opening != last.Closing {
 		faults = append(faults, fault(FaultBalance, fmt.Sprintf("The opening balance %d is not the last closing balance %d, in minor units.", s.Opening, last.Closing), "Import the statements between them first.")...)
 	}
-	if faults != nil {
+	switch {
+	case faults != nil:
 		return VerdictRefused, last, faults
+	case s.ID == "": // a file without booked rows says nothing of the account
+		return VerdictAccepted, last, nil
 	}
 	return VerdictAccepted, Mark{ID: s.ID, Sequence: s.Sequence, Page: s.Page, Last: s.Last, Digest: s.Digest, To: max(last.To, s.To), Balanced: s.Balanced, Closing: s.Closing}, nil
 }

@@ -322,6 +322,57 @@ func TestHourOfClockChange(t *testing.T) {
 	}
 }
 
+// An amount with the separators of another country is refused: to leave them out would multiply it.
+func TestSeparatorsOfAmounts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		decimal, group, amount string
+		want                   int64 // 0 is refused
+	}{
+		{",", " .", "5000", 5000},
+		{",", " .", "5 000", 5000},
+		{",", " .", "5.000,00", 5000},
+		{",", " .", "12.345.678", 12345678},
+		{",", " .", "5000.00", 0},
+		{",", " .", "5.00", 0},
+		{",", " .", "5000.000", 0},
+		{",", " .", "5.000.00", 0},
+		{",", " .", "5000,0.0", 0},
+		{".", ",", "5,000.00", 5000},
+		{".", ",", "5000.00", 5000},
+		{".", ",", "5000,00", 0},
+		{".", ",", "50,00", 0},
+		{",", "", "5000,00", 5000},
+		{",", "", "5000.00", 0},
+	} {
+		layout := statements.Layout{
+			Name: statements.ProfileCSV, Separators: ";", Width: 4, ID: []int{1}, OperatorRef: 1, Time: 2, TimeFormats: []string{"2006-01-02"}, Amount: 3, Decimal: test.decimal, Group: test.group, Currency: 4,
+		}
+		a := statements.Account{Code: "x", Currency: "XAF", Profile: statements.ProfileCSV, Zone: time.UTC, Columns: &layout}
+		file, lines := read(t, []byte("L1;2026-11-20;"+test.amount+";XAF\n"), a)
+		if refused := test.want == 0; file.Refused() != refused || !refused && (len(lines) != 1 || lines[0].Amount != test.want) {
+			t.Errorf("%s with decimals after %q and groups of %q: %+v %v", test.amount, test.decimal, test.group, lines, file.Faults)
+		}
+	}
+}
+
+// A phone number in a column of identifiers is not kept, however it is written.
+func TestPhoneInIdentifier(t *testing.T) {
+	t.Parallel()
+	layout := statements.Layout{
+		Name: statements.ProfileCSV, Separators: ";", Width: 5, ID: []int{1}, OperatorRef: 1, Time: 2, TimeFormats: []string{"2006-01-02"}, Amount: 3, Decimal: ",", Currency: 4, Batch: 5,
+	}
+	a := statements.Account{Code: "x", Currency: "XAF", Profile: statements.ProfileCSV, Zone: time.UTC, Columns: &layout}
+	for batch, kept := range map[string]bool{
+		"B-20261120": true, "LOT_066": true, "066000001": false, "06_600_00_01": false, "06-600-00-01": false, "PAY-06-600-00-01": false, "PAY066000001": false, "242.06.600.00.01": false,
+	} {
+		file, lines := read(t, []byte("L1;2026-11-20;500;XAF;"+batch+"\n"), a)
+		if len(lines) == 1 && (lines[0].Batch != "") != kept || kept && len(lines) != 1 {
+			t.Errorf("%s: %+v %v", batch, lines, file.Faults)
+		}
+	}
+}
+
 // A statement follows the last accepted one of its account, or a fault says why not.
 func TestFollow(t *testing.T) {
 	t.Parallel()
@@ -364,6 +415,11 @@ func TestFollow(t *testing.T) {
 	} {
 		_, _, faults := statements.Follow(mark, test.s, nil)
 		check(t, test.name, faults, test.want)
+	}
+	empty := of("", 0, 1, true, "", "", 0, 0)
+	empty.Balanced, empty.Positional = false, false
+	if verdict, after, _ := statements.Follow(mark, empty, nil); verdict != statements.VerdictAccepted || after != mark {
+		t.Errorf("a file without rows: %s, %+v", verdict, after)
 	}
 	again := of("S1", 7, 2, true, "2026-12-30", "2026-12-31", 50, 80)
 	other := [sha256.Size]byte{1}

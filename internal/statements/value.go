@@ -140,13 +140,15 @@ func token(text string) string {
 	if !tokenPattern.MatchString(text) || !strings.ContainsAny(text, "0123456789") || text == "NOTPROVIDED" {
 		return ""
 	}
-	for digits := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < '0' || r > '9' }) {
+	for digits := range strings.FieldsFuncSeq(separators.Replace(text), func(r rune) bool { return r < '0' || r > '9' }) {
 		if phonePattern.MatchString(digits) {
 			return ""
 		}
 	}
-	if phonePattern.MatchString(separators.Replace(text)) {
-		return ""
+	for digits := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < '0' || r > '9' }) {
+		if phonePattern.MatchString(digits) {
+			return ""
+		}
 	}
 	return text
 }
@@ -154,7 +156,7 @@ func token(text string) string {
 var (
 	tokenPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]{0,63}$`)
 	phonePattern = regexp.MustCompile(`^(00)?(242)?0[4-6]\d{7}$`)
-	separators   = strings.NewReplacer(".", "", "-", "", "/", "", ":", "")
+	separators   = strings.NewReplacer(".", "", "-", "", "/", "", ":", "", "_", "")
 )
 
 // decode returns a cell in UTF-8. A cell that is not UTF-8 is Windows-1252, which includes

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
@@ -44,6 +45,36 @@ func TestHandMatchOvertaken(t *testing.T) {
 	}
 	if matches != 0 || breaks != 1 {
 		t.Errorf("the line is in %d matches in force and in %d breaks", matches, breaks)
+	}
+}
+
+// A proposal that people have confirmed, and whose payment is withdrawn before the matcher carries that out, ends,
+// and its line is a break.
+func TestConfirmedProposalOvertaken(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	paid := o.now.AddDate(0, 0, -9)
+	superseded := o.mismatch(paid)
+	o.lines(o.line("mtn", paid, 900, "", "", ""))
+	s := o.settledRun(m)
+	if len(s.Proposals) != 1 {
+		t.Fatalf("%+v", s.Changes)
+	}
+	var id, day string
+	if err := o.conn.QueryRow(t.Context(), `SELECT case_id, toString(day) FROM open_breaks WHERE finding_id = ?`, s.Proposals[0].ID).Scan(&id, &day); err != nil {
+		t.Fatal(err)
+	}
+	superseded()
+	o.agree(cases.Case{
+		Case:     checkout.Case{ID: id, Kind: cases.KindProposal, Amount: 900, Currency: "XAF", OpenedAt: o.now},
+		AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceFinding: s.Proposals[0].ID, cases.EvidenceLedger: "mtn", cases.EvidenceDay: day},
+	}, cases.ResolutionMatch, "")
+	o.runs(m, mtn)
+	o.agrees(mtn)
+	if n := o.open(); n != 1 {
+		t.Errorf("%d breaks and proposals are open", n)
 	}
 }
 

@@ -97,7 +97,7 @@ func (r *run) endedBy(c match.Changes) []*record.Finding {
 			out = append(out, r.ended(end.from[id], end.state))
 		}
 	}
-	return append(out, r.reopened(c.Cleared)...)
+	return append(out, r.reopened(slices.Concat(c.Cleared, c.Withdrawn))...)
 }
 
 // finding returns the record of a new match, or one that a proposal or a break completes.

@@ -154,7 +154,7 @@ func New(cfg Config) (*Matcher, error) {
 		m.runs.WithLabelValues(o)
 	}
 	with.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "quittance_matcher_failing_accounts", Help: "Accounts whose last run or close by this process failed.",
+		Name: "quittance_matcher_failing_accounts", Help: "Accounts whose last run or close by this process failed; at least 1 while it cannot look for accounts.",
 	}, func() float64 { return float64(m.failing.Load()) })
 	with.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quittance_matcher_memory_bytes", Help: "Size of the references that this process keeps of the accounts' histories.",
@@ -188,6 +188,7 @@ func (m *Matcher) Run(ctx context.Context) error {
 func (m *Matcher) Look(ctx context.Context) error {
 	due, err := m.due(ctx)
 	if err != nil {
+		m.failing.Store(max(1, m.failing.Load()))
 		return err
 	}
 	for key := range m.failed { // another instance has succeeded, or the account is gone
@@ -200,12 +201,17 @@ func (m *Matcher) Look(ctx context.Context) error {
 			continue
 		}
 		m.runLocked(ctx, key)
+		m.countFailing()
 	}
 	err = m.closeApproved(ctx)
+	m.countFailing()
+	return err
+}
+
+func (m *Matcher) countFailing() {
 	failing := maps.Clone(m.failed)
 	maps.Copy(failing, m.unclosed)
 	m.failing.Store(int64(len(failing)))
-	return err
 }
 
 // rests reports whether a run or a close of the account has just failed.

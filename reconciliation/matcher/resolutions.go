@@ -147,11 +147,11 @@ func (r *run) byHand(a agreed, findings ...journal.Finding) {
 	r.world.inForce[m.ID] = journal.Finding{ID: m.ID, Type: journal.FindingMatch, Stage: f.Stage, Sources: m.Sources, Lines: m.Lines}
 }
 
-// reopened returns the records that end breaks whose resolution could not be carried out, and open
-// them again with a new case.
-func (r *run) reopened(cleared []string) (out []*record.Finding) {
+// reopened returns the records that end findings whose resolution could not be carried out, and open
+// them again with a new case, unless the run ends them.
+func (r *run) reopened(ended []string) (out []*record.Finding) {
 	for _, f := range r.again {
-		if slices.Contains(cleared, f.ID) {
+		if slices.Contains(ended, f.ID) {
 			continue
 		}
 		again := r.ended(f, journal.FindingOpen)

@@ -23,6 +23,7 @@ import (
 	"quittance/internal/notify"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -154,6 +155,9 @@ func newsOf(e checkout.Event) news {
 			n.at = s.Collection.DecidedAt
 		}
 	case checkout.EventReversed:
+		if e.Detail[checkout.DetailWasCompleted] != "true" { // money of a case, whose own event tells it
+			return news{}
+		}
 		n.kind, n.amount = notify.Reversed, s.Collection.Amount
 	case checkout.EventCaseResolved:
 		c := e.Case()
@@ -176,7 +180,7 @@ func (a *Announcer) announce(ctx context.Context, read []news, _ []consume.Move)
 		if n.event.ID == "" {
 			continue
 		}
-		if !a.cfg.Now().Before(n.at.Add(n.kind.Life)) {
+		if !a.cfg.Now().Before(n.event.OccurredAt.Add(n.kind.Life)) { // money that people honour may have come long before
 			a.announced.WithLabelValues(announceStale).Inc()
 			continue
 		}
@@ -253,7 +257,7 @@ func (a *Announcer) addresses(ctx context.Context, s checkout.Session) (out []co
 	switch {
 	case errors.Is(err, personal.ErrErased):
 		return nil, announceErased, nil
-	case errors.Is(err, personal.ErrMalformed):
+	case errors.Is(err, personal.ErrMalformed), errors.Is(err, secret.ErrSealed):
 		a.cfg.Log.LogAttrs(ctx, slog.LevelError, "the contact data of a session does not open", slog.String("session_id", s.ID), slog.Any("error", err))
 		return nil, announceUnreachable, nil
 	case err != nil:

@@ -131,29 +131,33 @@ func TestAnnouncements(t *testing.T) {
 	late.Status = checkout.StatusExpired
 	late.Cases = []checkout.Case{{ID: "case1", Kind: checkout.CaseLatePayment, CollectionID: "c", Amount: 5075, Currency: "XAF", Resolution: checkout.ResolutionRefund}}
 
+	honoured := w.paid("chs_honoured", checkout.Customer{Email: "honore@example.org"}) // two days after the money came
+	honoured.Late = true
+
 	stale := w.event(checkout.EventCompleted, w.paid("chs_stale", payer), nil)
 	w.Advance(49 * time.Hour)
 	records := []*kgo.Record{
 		stale, w.event(checkout.EventCreated, whole, nil), w.event(checkout.EventCompleted, whole, nil), w.event(checkout.EventCompleted, abroad, nil),
 		w.event(checkout.EventCompleted, nameOnly, nil), w.event(checkout.EventCompleted, erased, nil), w.event(checkout.EventCompleted, partner, nil),
-		w.event(checkout.EventCompleted, test, nil), w.event(checkout.EventCompleted, citizen, nil), w.event(checkout.EventReversed, reversed, nil),
+		w.event(checkout.EventCompleted, test, nil), w.event(checkout.EventCompleted, citizen, nil), w.event(checkout.EventReversed, reversed, map[string]string{checkout.DetailWasCompleted: "true"}),
+		w.event(checkout.EventReversed, late, map[string]string{checkout.DetailWasCompleted: "false"}), w.event(checkout.EventCompleted, honoured, nil),
 		w.event(checkout.EventCaseResolved, late, map[string]string{checkout.DetailCaseID: "case1", checkout.DetailResolution: "refund"}),
 		{Topic: w.Kafka.Prefix + schemas.TopicEvents, Value: []byte("no event")},
 	}
 	a, metrics := w.announcer()
 	w.publish(append(records, records...)...)
-	w.project(whole, abroad, nameOnly, test, citizen, reversed)
+	w.project(whole, abroad, nameOnly, test, citizen, reversed, honoured)
 	w.start()
 	deliverytest.Start(t, a)
 	want := map[string]string{
 		"payeuse@example.org": "Reçu de votre paiement", "essai@example.org": "TEST – Reçu de votre paiement", "compte@example.org": "Receipt of your payment",
-		"annule@example.org": "Paiement annulé", "tard@example.org": "Somme rendue",
+		"annule@example.org": "Paiement annulé", "tard@example.org": "Somme rendue", "honore@example.org": "Reçu de votre paiement",
 	}
 	deliverytest.Eventually(t, "all messages are delivered", func() bool {
 		return w.count(`SELECT count(*) FROM deliveries WHERE state = $1`, deliveries.StateDelivered) == len(want)+1
 	})
 	deliverytest.Eventually(t, "all events are announced", func() bool {
-		return count(t, metrics, "made") == 12 && count(t, metrics, "nobody") == 2 && count(t, metrics, "erased") == 2 && count(t, metrics, "unreachable") == 2 && count(t, metrics, "stale") == 2
+		return count(t, metrics, "made") == 14 && count(t, metrics, "nobody") == 2 && count(t, metrics, "erased") == 2 && count(t, metrics, "unreachable") == 2 && count(t, metrics, "stale") == 2
 	})
 	letters := w.sim.Inbox(provider.ChannelEmail)
 	if len(letters) != len(want) {
@@ -211,7 +215,7 @@ func (w *world) files() {
 		t.Fatal(err)
 	}
 	for _, l := range letters {
-		receipt := l.To == "payeuse@example.org" || l.To == "essai@example.org" || l.To == "compte@example.org"
+		receipt := l.To == "payeuse@example.org" || l.To == "essai@example.org" || l.To == "compte@example.org" || l.To == "honore@example.org"
 		if receipt != (len(l.Attachments) == 1) {
 			t.Errorf("a letter has the files %+v", l.Attachments)
 			continue
