@@ -67,7 +67,10 @@ type Replayed struct {
 	Parked    int64 // need an operator or are exhausted: a retry or a recovery sends them
 	// Superseded are not sent, because a later event of their payment was accepted.
 	Superseded int64
-	UnderWay   int64 // are planned and not settled
+	// Forgotten happened so long ago that nobody knows any more whether they were accepted. They are sent with a
+	// Redelivery only.
+	Forgotten int64
+	UnderWay  int64 // are planned and not settled
 	// Unreadable is the number of records that cannot be decoded.
 	Unreadable int64
 }
@@ -224,7 +227,7 @@ func (r *replay) add(ctx context.Context, planned []record.Delivery) error {
 func (r *replay) flush(ctx context.Context) error {
 	batch := r.batch
 	r.batch = nil
-	missing, accepted, err := r.sort(ctx, batch)
+	missing, accepted, err := r.sort(ctx, batch, day(r.Now().AddDate(0, 0, -keepDays)))
 	if err != nil {
 		return err
 	}
@@ -233,7 +236,7 @@ func (r *replay) flush(ctx context.Context) error {
 			accepted[i].DeliveryID = RedeliveryID(r.kind.Kind, accepted[i].EventID, accepted[i].DestinationID, r.Redelivery)
 		}
 		var again []record.Delivery
-		if again, accepted, err = r.sort(ctx, accepted); err != nil {
+		if again, accepted, err = r.sort(ctx, accepted, time.Time{}); err != nil {
 			return err
 		}
 		missing = append(missing, again...)
@@ -275,8 +278,8 @@ func (r *replay) withoutSuperseded(ctx context.Context, batch []record.Delivery)
 }
 
 // sort returns the deliveries that are missing and those that were accepted. It counts
-// the others.
-func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, accepted []record.Delivery, err error) {
+// the others. Of events before known there may be no row any more: those of closed deliveries are gone.
+func (r *replay) sort(ctx context.Context, batch []record.Delivery, known time.Time) (missing, accepted []record.Delivery, err error) {
 	if len(batch) == 0 {
 		return nil, nil, nil
 	}
@@ -297,9 +300,12 @@ func (r *replay) sort(ctx context.Context, batch []record.Delivery) (missing, ac
 	for _, d := range batch {
 		switch states[d.DeliveryID] {
 		case "":
-			if before[d.EventID] {
+			switch forgotten := !r.kind.Confirms && d.OccurredAt.Before(known); { // acceptedBefore knows all confirmations
+			case before[d.EventID] || forgotten && r.Redelivery != "":
 				accepted = append(accepted, d)
-			} else {
+			case forgotten:
+				r.replayed.Forgotten++
+			default:
 				missing = append(missing, d)
 			}
 		case StateDelivered:

@@ -134,3 +134,45 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 		t.Errorf("without a schedule: %+v, %v", got, err)
 	}
 }
+
+// Rows of accepted deliveries are kept for 60 days. A replay of older events does not take them for missing:
+// only a named redelivery sends them again.
+func TestReplayOfForgottenDeliveries(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	r := deliverytest.NewReceiver(t, eventID)
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "one", URL: r.URL})
+	cfg := config(t, b, e)
+	deliverytest.Start(t, b.Schedule(t))
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), deliverytest.Worker(t, cfg))
+	begun := time.Now()
+	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", ids("a", 5))...)
+	store := deliveries.NewStore(b.Pool, deliveries.Kinds{webhook.Registration(e)})
+	replay := func(redelivery string, days int) (deliveries.Replayed, error) {
+		return store.Replay(t.Context(), deliverytest.Actor, deliveries.Replay{
+			Kafka: b.Kafka, Codec: b.Codec, Kind: webhook.Kind, Since: begun, Until: time.Now().Add(time.Second), Now: func() time.Time { return b.Now().AddDate(0, 0, days) },
+			Redelivery: redelivery, Only: "one", DryRun: true,
+		})
+	}
+	deliverytest.Eventually(t, "all are accepted", func() bool {
+		got, err := replay("", 70)
+		return err == nil && got == deliveries.Replayed{Events: 5, Accepted: 5}
+	})
+	if _, err := b.Pool.Exec(t.Context(), `DELETE FROM deliveries`); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		redelivery string
+		days       int
+		want       deliveries.Replayed
+	}{
+		{"", 70, deliveries.Replayed{Events: 5, Forgotten: 5}},
+		{"", 50, deliveries.Replayed{Events: 5, Made: 5}},
+		{"lost", 70, deliveries.Replayed{Events: 5, Made: 5}},
+	} {
+		if got, err := replay(test.redelivery, test.days); err != nil || got != test.want {
+			t.Errorf("after %d days, redelivery %q: %+v, %v; want %+v", test.days, test.redelivery, got, err, test.want)
+		}
+	}
+}
