@@ -155,7 +155,7 @@ func newsOf(e checkout.Event) news {
 			n.at = s.Collection.DecidedAt
 		}
 	case checkout.EventReversed:
-		if e.Detail[checkout.DetailWasCompleted] != "true" { // money of a case, whose own event tells it
+		if e.Detail[checkout.DetailWasCompleted] == "false" { // money of a case, whose own event tells it
 			return news{}
 		}
 		n.kind, n.amount = notify.Reversed, s.Collection.Amount
