@@ -113,7 +113,7 @@ func (r Facts) mark(to string) statements.Mark {
 
 // plan is what the acceptance of an import writes to Postgres.
 type plan struct {
-	// Mark is the last statement of the file, and To the last day that is covered after it.
+	// Mark is the last statement of the account, and To the last day that is covered after it.
 	Mark       Facts           `json:"mark"`
 	To         string          `json:"to"`
 	Statements []Facts         `json:"statements"`
@@ -344,10 +344,14 @@ func (i *attempt) earlier(ctx context.Context, tx pgx.Tx, s *statements.Statemen
 
 // planned returns what acceptance writes.
 func (i *attempt) planned(last ledgerMark) plan {
-	p := plan{To: last.To, Actor: i.Actor}
+	p := plan{Mark: last.Last, To: last.To, Actor: i.Actor}
 	for _, s := range i.out.Statements {
-		if s.State == statements.VerdictAccepted {
-			p.Statements, p.Mark, p.To = append(p.Statements, s.Facts), s.Facts, max(p.To, s.To)
+		if s.State != statements.VerdictAccepted {
+			continue
+		}
+		p.Statements = append(p.Statements, s.Facts)
+		if s.ID != "" { // as statements.Follow: one without booked rows says nothing of the account
+			p.Mark, p.To = s.Facts, max(p.To, s.To)
 		}
 	}
 	return p

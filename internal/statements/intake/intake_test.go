@@ -460,6 +460,22 @@ func TestBankStatements(t *testing.T) {
 	}
 }
 
+// A file without booked rows is accepted, a second one changes nothing, and the account keeps what it knows of the statement
+// before: a gap after it is refused.
+func TestFileWithoutRows(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	o.imports(s, "mtn", mtn(1), statements.VerdictAccepted)
+	o.imports(s, "mtn", mtnHead, statements.VerdictAccepted)
+	pending := mtnHead + "31000000099,,Pending,Payment,2026-02-02 10:00:00,1000,10,XAF,242060000001,,3000\n"
+	o.imports(s, "mtn", pending, statements.VerdictUnchanged)
+	if r := o.imports(s, "mtn", mtn(3), statements.VerdictRefused); len(r.Faults) != 1 || r.Faults[0].Kind != statements.FaultBalance {
+		t.Errorf("a day is missing: %v", r.Faults)
+	}
+	o.imports(s, "mtn", mtn(2), statements.VerdictAccepted)
+}
+
 // A bank's entries without ids have no names of their own: a statement that covers a day of an accepted one
 // again would count its money twice. It is refused, and the next one is accepted.
 func TestOverlapWithoutIDs(t *testing.T) {
