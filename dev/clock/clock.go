@@ -139,8 +139,7 @@ func (c *Clock) read(ctx context.Context) error {
 	}
 }
 
-// Reached waits until every follower that can read Postgres has an offset that was set before the call, or
-// ctx ends.
+// Reached waits until every follower that can read Postgres has read the offset after the call, or ctx ends.
 func Reached(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -15,9 +15,12 @@ const (
 	perDestination = 2                      // deliveries on the topic at once, as a multiple of the destination's cap
 	destinations   = 200                    // per claim
 	lineWait       = 200 * time.Millisecond // between two claims of one destination
-	keepDays       = 60                     // for which closed deliveries are kept and can be sent again
 	holdFor        = 30 * 24 * time.Hour    // for which deliveries to a suspended destination wait
 )
+
+// KeepDays is the number of days for which closed deliveries are kept and can be sent again. After them
+// nobody knows whether a webhook was accepted.
+const KeepDays = 60
 
 // Claim leases due deliveries and returns them as they go on their topic, in a new
 // round. It passes over destinations that are suspended or on hold. At most twice a
@@ -147,7 +150,7 @@ func (s *Store) Tidy(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, d := range days {
-		if d.Before(day(now.AddDate(0, 0, -keepDays))) {
+		if d.Before(day(now.AddDate(0, 0, -KeepDays))) {
 			if err := s.dropDay(ctx, suffix(d)); err != nil {
 				return err
 			}

@@ -77,7 +77,7 @@ func find(ctx context.Context, q querier, id string) (Delivery, error) {
 	case err != nil:
 		return Delivery{}, err
 	case len(found) == 0:
-		return Delivery{}, operation.Refuse(CodeUnknown, "id", operation.Args{"days": keepDays})
+		return Delivery{}, operation.Refuse(CodeUnknown, "id", operation.Args{"days": KeepDays})
 	}
 	return found[0], nil
 }

@@ -227,7 +227,7 @@ func (r *replay) add(ctx context.Context, planned []record.Delivery) error {
 func (r *replay) flush(ctx context.Context) error {
 	batch := r.batch
 	r.batch = nil
-	missing, accepted, err := r.sort(ctx, batch, day(r.Now().AddDate(0, 0, -keepDays)))
+	missing, accepted, err := r.sort(ctx, batch, day(r.Now().AddDate(0, 0, -KeepDays)))
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,8 @@ func (r *replay) sort(ctx context.Context, batch []record.Delivery, known time.T
 	for _, d := range batch {
 		switch states[d.DeliveryID] {
 		case "":
-			switch forgotten := !r.kind.Confirms && d.OccurredAt.Before(known); { // acceptedBefore knows all confirmations
+			// acceptedBefore knows of all confirmations, also of those without a row.
+			switch forgotten := !r.kind.Confirms && d.OccurredAt.Before(known); {
 			case before[d.EventID] || forgotten && r.Redelivery != "":
 				accepted = append(accepted, d)
 			case forgotten:

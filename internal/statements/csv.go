@@ -373,8 +373,8 @@ func (t *table) when(l *Line) {
 }
 
 // grouped reports whether each separator of thousands in an amount stands before three digits, and none after the
-// decimal separator. In an amount with the separators of another country, such as 5000.00 where a point groups,
-// to leave them out would multiply it by 100.
+// decimal separator. An amount may have the separators of another country, such as 5000.00 where a point separates
+// thousands: without the check it is read as 500000.
 func grouped(text, separators, decimal string) bool {
 	whole, fraction, _ := strings.Cut(text, decimal)
 	parts := strings.FieldsFunc(strings.TrimLeft(whole, "+-"), func(r rune) bool { return strings.ContainsRune(separators, r) })
@@ -389,8 +389,8 @@ func grouped(text, separators, decimal string) bool {
 // number parses an amount of a column as the file writes it.
 func (t *table) number(column int) (value int64, ok bool) {
 	text := t.cell(column)
-	if !grouped(text, t.Group, cmp.Or(t.Decimal, ".")) {
-		t.wrong(FaultAmount, column, fmt.Sprintf("The amount has a separator of thousands that is not before three digits; the profile's decimal separator is %q.", cmp.Or(t.Decimal, ".")), mendColumns)
+	if decimal := cmp.Or(t.Decimal, "."); !grouped(text, t.Group, decimal) {
+		t.wrong(FaultAmount, column, fmt.Sprintf("The amount has a separator of thousands that is not before three digits; the profile's decimal separator is %q.", decimal), mendColumns)
 		return 0, false
 	}
 	for _, separator := range t.Group {

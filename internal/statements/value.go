@@ -140,14 +140,11 @@ func token(text string) string {
 	if !tokenPattern.MatchString(text) || !strings.ContainsAny(text, "0123456789") || text == "NOTPROVIDED" {
 		return ""
 	}
-	for digits := range strings.FieldsFuncSeq(separators.Replace(text), func(r rune) bool { return r < '0' || r > '9' }) {
-		if phonePattern.MatchString(digits) {
-			return ""
-		}
-	}
-	for digits := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < '0' || r > '9' }) {
-		if phonePattern.MatchString(digits) {
-			return ""
+	for _, written := range []string{text, separators.Replace(text)} {
+		for digits := range strings.FieldsFuncSeq(written, func(r rune) bool { return r < '0' || r > '9' }) {
+			if phonePattern.MatchString(digits) {
+				return ""
+			}
 		}
 	}
 	return text

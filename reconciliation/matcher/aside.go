@@ -22,7 +22,7 @@ import (
 // rows of it. The run would take the record for read, and no later run would look for its rows.
 var ErrSetAside = errors.New("the sink journal has set aside a record that the run needs, and the case of that record is open")
 
-// complete returns an ErrSetAside while the sink journal has set aside a record below the watermarks whose
+// complete returns ErrSetAside while the sink journal has set aside a record below the watermarks whose
 // case nobody has closed. The caller has waited for the sink, which writes a record to its poison topic before
 // it passes it.
 func (r *run) complete(ctx context.Context, adm *kadm.Client) error {

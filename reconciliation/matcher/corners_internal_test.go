@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
@@ -62,15 +61,9 @@ func TestConfirmedProposalOvertaken(t *testing.T) {
 	if len(s.Proposals) != 1 {
 		t.Fatalf("%+v", s.Changes)
 	}
-	var id, day string
-	if err := o.conn.QueryRow(t.Context(), `SELECT case_id, toString(day) FROM open_breaks WHERE finding_id = ?`, s.Proposals[0].ID).Scan(&id, &day); err != nil {
-		t.Fatal(err)
-	}
+	proposed := o.openCase(cases.KindProposal, 900, "finding_id = ?", s.Proposals[0].ID)
 	superseded()
-	o.agree(cases.Case{
-		Case:     checkout.Case{ID: id, Kind: cases.KindProposal, Amount: 900, Currency: "XAF", OpenedAt: o.now},
-		AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceFinding: s.Proposals[0].ID, cases.EvidenceLedger: "mtn", cases.EvidenceDay: day},
-	}, cases.ResolutionMatch, "")
+	o.agree(proposed, cases.ResolutionMatch, "")
 	o.runs(m, mtn)
 	o.agrees(mtn)
 	if n := o.open(); n != 1 {

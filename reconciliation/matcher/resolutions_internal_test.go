@@ -20,12 +20,18 @@ import (
 func (o *office) caseOf(kind match.BreakKind, amount int64) cases.Case {
 	o.t.Helper()
 	o.full(mtn) // waits for the journal
+	return o.openCase(cases.KindBreak, amount, "kind = ? AND amount = ?", string(kind), amount)
+}
+
+// openCase returns the case of the row of open_breaks that a condition finds.
+func (o *office) openCase(kind checkout.CaseKind, amount int64, where string, args ...any) cases.Case {
+	o.t.Helper()
 	var id, finding, day string
-	if err := o.conn.QueryRow(o.t.Context(), `SELECT case_id, finding_id, toString(day) FROM open_breaks WHERE kind = ? AND amount = ?`, string(kind), amount).Scan(&id, &finding, &day); err != nil {
-		o.t.Fatalf("%s %d: %v", kind, amount, err)
+	if err := o.conn.QueryRow(o.t.Context(), `SELECT case_id, finding_id, toString(day) FROM open_breaks WHERE `+where, args...).Scan(&id, &finding, &day); err != nil {
+		o.t.Fatalf("%s %v: %v", where, args, err)
 	}
 	return cases.Case{
-		Case:     checkout.Case{ID: id, Kind: cases.KindBreak, Amount: amount, Currency: "XAF", OpenedAt: o.now},
+		Case:     checkout.Case{ID: id, Kind: kind, Amount: amount, Currency: "XAF", OpenedAt: o.now},
 		AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceFinding: finding, cases.EvidenceLedger: "mtn", cases.EvidenceDay: day},
 	}
 }

@@ -115,14 +115,14 @@ func erase() Command {
 			default:
 				what = "the citizen's account of this address, if there is one"
 			}
-			accounts, err := m.accountsOf(e, keys)
+			accounts, err := m.accountsFor(e, keys)
 			if err != nil {
 				return err
 			}
 			if err := m.agree(yes, fmt.Sprintf(erasePlan, what)); err != nil {
 				return err
 			}
-			account, err := accounts(ctx)
+			account, err := eraseAccount(ctx, accounts, e)
 			if err != nil {
 				return err
 			}
@@ -131,27 +131,28 @@ func erase() Command {
 	}
 }
 
-// accountsOf returns a function that erases the account that the address opens, and returns what was done; empty
-// if no address is given.
-func (m *Meta) accountsOf(e erasure, keys *secret.Keys) (func(context.Context) (personal.Result, error), error) {
-	address, ok := e.account()
-	if !ok {
-		return func(context.Context) (personal.Result, error) { return "", nil }, nil
+// accountsFor opens the store of citizens' accounts; nil if no address is given.
+func (m *Meta) accountsFor(e erasure, keys *secret.Keys) (*citizens.Store, error) {
+	if _, ok := e.account(); !ok {
+		return nil, nil
 	}
 	reference, err := m.OpenReferenceKey()
 	if err != nil {
 		return nil, err
 	}
-	store, err := citizens.New(citizens.Config{Pool: m.pool, Keys: keys, Reference: reference, Now: func() time.Time { return m.now }})
-	if err != nil {
-		return nil, err
+	return citizens.New(citizens.Config{Pool: m.pool, Keys: keys, Reference: reference, Now: func() time.Time { return m.now }})
+}
+
+// eraseAccount erases the account that the address opens. It is empty if no address is given.
+func eraseAccount(ctx context.Context, accounts *citizens.Store, e erasure) (personal.Result, error) {
+	if accounts == nil {
+		return "", nil
 	}
-	return func(ctx context.Context) (personal.Result, error) {
-		if erased, err := store.Erase(ctx, operator(), address, e.reason); err != nil || erased {
-			return personal.ResultErased, err
-		}
-		return personal.ResultNothing, nil
-	}, nil
+	address, _ := e.account()
+	if erased, err := accounts.Erase(ctx, operator(), address, e.reason); err != nil || erased {
+		return personal.ResultErased, err
+	}
+	return personal.ResultNothing, nil
 }
 
 // eraseAll erases sessions and prints what was done. Sessions that are not erased are an

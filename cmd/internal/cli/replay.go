@@ -234,7 +234,7 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		{"scheduled", got.Scheduled, "wait for their next attempt and stay as they are"},
 		{"parked", got.Parked, "need an operator or are exhausted; `quittance endpoints recover` or `quittance deliveries retry` sends them"},
 		{"superseded", got.Superseded, "are older than an accepted webhook of the same payment and are not sent"},
-		{"forgotten", got.Forgotten, "are of events of more than 60 days ago: nobody knows any more whether they were accepted; only --redelivery sends them"},
+		{"forgotten", got.Forgotten, fmt.Sprintf("are of events of more than %d days ago: nobody knows any more whether they were accepted; only --redelivery sends them", deliveries.KeepDays)},
 		{"under_way", got.UnderWay, "are being sent"},
 		{"unreadable", got.Unreadable, "cannot be decoded"},
 	}, err

@@ -21,7 +21,7 @@ import (
 // words has the texts for the codes of refused operations.
 var words = map[string]func(operation.Args) string{
 	deliveries.CodeUnknown:        filled("no delivery has this id: either it was not attempted yet, or its event is more than {days} days old; `quittance deliveries list` shows the others"),
-	deliveries.CodeAccepted:       filled("was accepted at {at}; an accepted webhook is sent again by `quittance replay webhooks --to webhook --endpoint ENDPOINT --redelivery NAME --since TIME`, an accepted confirmation never"),
+	deliveries.CodeAccepted:       filled("was accepted at {at}; `quittance replay TOPIC --to SINK --endpoint ENDPOINT --redelivery NAME --since TIME` sends it again, unless it is a confirmation to an ERP"),
 	deliveries.CodeSuperseded:     filled("the partner has accepted a later webhook of the same payment, so this older one is never sent again"),
 	deliveries.CodeBodyGone:       filled("the body of the delivery is no longer kept; `quittance replay TOPIC --to SINK --since TIME` makes it again"),
 	deliveries.CodeStateUnknown:   filled("no delivery has this state; the states are: {states}"),
