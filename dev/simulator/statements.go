@@ -26,6 +26,8 @@ type StatementAccount struct {
 	// Zone has the account's days, and Cutoff is the local time at which the next payout begins.
 	Zone   *time.Location
 	Cutoff time.Duration
+	// PayoutDelay is the time from the cut-off to the payout.
+	PayoutDelay time.Duration
 	// SettlesTo is the code of the bank account of the same agency that gets the payouts.
 	SettlesTo string
 }
@@ -121,6 +123,7 @@ func (s *Simulator) settled(a StatementAccount, now time.Time) ([]movement, erro
 	}
 	all = append(all, s.faults.reversals(a, all)...)
 	sortMovements(all)
+	var payouts []movement
 	for begun := 0; begun < len(all); {
 		day := a.payoutDay(all[begun].at)
 		end := begun
@@ -129,13 +132,14 @@ func (s *Simulator) settled(a StatementAccount, now time.Time) ([]movement, erro
 			all[end].batch = batchNames[a.Profile] + "-" + day.Format("20060102")
 			sum += all[end].net()
 		}
-		if at := a.payoutAt(day); sum != 0 && !at.After(now) {
+		if at := a.cutoffOf(day).Add(a.PayoutDelay); sum != 0 && !at.After(now) {
 			payout := movement{id: "PAY" + day.Format("20060102"), kind: movementPayout, at: at, amount: -sum, batch: all[begun].batch}
-			all = slices.Insert(all, end, payout)
-			end++
+			payouts = append(payouts, payout)
 		}
 		begun = end
 	}
+	all = append(all, payouts...)
+	sortMovements(all)
 	return all, nil
 }
 
@@ -204,16 +208,16 @@ func (a *StatementAccount) day(at time.Time) time.Time {
 // payoutDay returns the day whose payout has a movement.
 func (a *StatementAccount) payoutDay(at time.Time) time.Time {
 	day := a.day(at)
-	if a.Cutoff > 0 && !at.Before(a.payoutAt(day)) {
+	if !at.Before(a.cutoffOf(day)) {
 		return day.AddDate(0, 0, 1)
 	}
 	return day
 }
 
-// payoutAt returns when the operator pays out on a day: at the cut-off, or else at its end.
-func (a *StatementAccount) payoutAt(day time.Time) time.Time {
+// cutoffOf returns the cut-off of a day; midnight ends the day.
+func (a *StatementAccount) cutoffOf(day time.Time) time.Time {
 	if a.Cutoff == 0 {
-		return day.AddDate(0, 0, 1).Add(-time.Second)
+		return day.AddDate(0, 0, 1)
 	}
 	return time.Date(day.Year(), day.Month(), day.Day(), int(a.Cutoff.Hours()), int(a.Cutoff.Minutes())%60, 0, 0, a.Zone)
 }

@@ -47,11 +47,13 @@ type purse struct {
 	n        int64
 	total    int64 // that the desk's next look-up finds
 	expected map[string][]match.Expected
+	rules    match.Rules // of the paying accounts
 }
 
-func newPurse(t *testing.T) *purse {
+// newPurse takes the accounts of the simulators' configuration, or their own ones for nil.
+func newPurse(t *testing.T, of []simulator.StatementAccount) *purse {
 	t.Helper()
-	p := &purse{expected: map[string][]match.Expected{}}
+	p := &purse{expected: map[string][]match.Expected{}, rules: accountRules}
 	var err error
 	if p.refs, err = checkout.NewReferences(make([]byte, 32)); err != nil {
 		t.Fatal(err)
@@ -60,7 +62,13 @@ func newPurse(t *testing.T) *purse {
 		_ = json.NewEncoder(w).Encode(map[string]any{"collection_id": uuid.NewString(), "total": p.total, "currency": "XAF", "reserved_until": p.clock.Now().Add(10 * time.Minute)})
 	}))
 	t.Cleanup(desk.Close)
-	p.world = newWorld(t, func(c *simulator.Config) { c.Counter, c.Clerks = desk.URL, [][]string{{"ck_test_1", "ck_test_2"}} })
+	p.world = newWorld(t, func(c *simulator.Config) {
+		c.Counter, c.Clerks = desk.URL, [][]string{{"ck_test_1", "ck_test_2"}}
+		if of != nil {
+			c.Statements = func() []simulator.StatementAccount { return of }
+			p.rules.Cutoff = of[0].Cutoff
+		}
+	})
 	return p
 }
 
@@ -128,9 +136,9 @@ func (p *purse) at(day int, clock string) {
 
 // twoDays pays before and after the cut-off and around midnight, each amount once. The first
 // amount of an account is 10,000 and 100 for each account before it.
-func twoDays(t *testing.T) *purse {
+func twoDays(t *testing.T, of ...simulator.StatementAccount) *purse {
 	t.Helper()
-	p := newPurse(t)
+	p := newPurse(t, of)
 	for i, when := range []struct {
 		day   int
 		clock string
@@ -182,7 +190,7 @@ func (p *purse) read(account string) (lines []match.Line, faults []statements.Fa
 		for i := range file.Statements {
 			if s := &file.Statements[i]; s.Lines > 0 {
 				var more []statements.Fault
-				if _, mark, more = statements.Follow(mark, s, nil); more != nil {
+				if _, mark, more = statements.Follow(mark, s, p.seen(account, day, mark, s)); more != nil {
 					faults = append(faults, more[0].Kind)
 				}
 			}
@@ -191,10 +199,21 @@ func (p *purse) read(account string) (lines []match.Line, faults []statements.Fa
 	return lines, faults
 }
 
+// seen says what a file has of the account's last statement, as an import finds it.
+func (p *purse) seen(account, day string, mark statements.Mark, s *statements.Statement) (seen statements.Seen) {
+	p.t.Helper()
+	o := statements.NewOverlap(mark, s.Opening)
+	if _, err := statements.Read(strings.NewReader(p.file(account, day)), accounts[account], o.Take); err != nil {
+		p.t.Fatal(err)
+	}
+	o.Put(&seen)
+	return seen
+}
+
 // receipts matches the money of an account.
 func (p *purse) receipts(account string, lines []match.Line) match.Result {
 	p.t.Helper()
-	result, err := match.Receipts{Account: account, Rules: accountRules, Today: match.DayOf(p.clock.Now(), wat) + 10, Expected: p.expected[account], Lines: lines}.Run()
+	result, err := match.Receipts{Account: account, Rules: p.rules, Today: match.DayOf(p.clock.Now(), wat) + 10, Expected: p.expected[account], Lines: lines}.Run()
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -208,7 +227,7 @@ func (p *purse) settlements() match.Result {
 	for _, account := range paying {
 		lines, _ := p.read(account)
 		in.Lines = append(in.Lines, lines...)
-		in.Cutoffs[account] = accountRules
+		in.Cutoffs[account] = p.rules
 	}
 	in.Bank, _ = p.read("banque")
 	result, err := in.Run()
@@ -256,6 +275,29 @@ func TestStatementsProveThePayments(t *testing.T) {
 		}
 	}
 	p.valid(t)
+}
+
+// Operators do not pay at the very cut-off. The payouts of MTN, whose statements name no batch, are found by their cut-off window
+// all the same.
+func TestPayoutsAfterTheCutoff(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]struct{ cutoff, delay time.Duration }{
+		"five minutes after midnight": {0, 5 * time.Minute}, "a second before midnight": {0, -time.Second}, "on the next morning": {17 * time.Hour, 16 * time.Hour}, "at once": {17 * time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			account := func(code, profile, number string) simulator.StatementAccount {
+				return simulator.StatementAccount{Code: code, Profile: profile, Number: number, Currency: "XAF", Zone: wat, Cutoff: of.cutoff, PayoutDelay: of.delay, SettlesTo: "banque"}
+			}
+			bank := account("banque", "camt.053", "")
+			bank.IBAN, bank.SettlesTo = "CG3930011000101013451300019", ""
+			p := twoDays(t, account("mtn", "mtn", "46733123454"), account("airtel", "airtel", "MER-042"), account("cartes", "card-settlement", ""), account("guichets", "cash-slip", ""), bank)
+			r := p.settlements()
+			if len(r.Matches) != 6 || len(r.Proposals) != 2 || len(r.Breaks)+len(r.Waiting) != 0 {
+				t.Errorf("%d matches, %d proposals, %q, %v", len(r.Matches), len(r.Proposals), found(r), r.Waiting)
+			}
+		})
+	}
 }
 
 // valid checks the bank's files against the ISO schema.
@@ -325,7 +367,11 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 	}{nil, []string{"fee -100 of 1 lines and mtn 01"}}
 	for account, rows := range all {
 		for kind, want := range rows {
-			p.fault(account, fmt.Sprintf(`{"fault": %q, "day": "2026-09-30"}`, kind))
+			day := days[0]
+			if kind == "overlap" {
+				day = days[1] // there is a day before it
+			}
+			p.fault(account, fmt.Sprintf(`{"fault": %q, "day": %q}`, kind, day))
 			lines, faults := p.read(account)
 			r := p.receipts(account, lines)
 			if got := found(r); !slices.Equal(got, want.breaks) || !slices.Equal(faults, want.faults) {
@@ -408,7 +454,7 @@ func TestStatementsInUTC(t *testing.T) {
 // Cash that was given back the same day is a line of its own, and the slip's sum is without it.
 func TestStatementOfCashGivenBack(t *testing.T) {
 	t.Parallel()
-	p := newPurse(t)
+	p := newPurse(t, nil)
 	p.at(0, "10:00")
 	p.pay("guichets", 5000)
 	p.pay("guichets", 7000)
@@ -431,7 +477,7 @@ func TestStatementOfCashGivenBack(t *testing.T) {
 // Faulty requests name the field and the mend, and change nothing.
 func TestStatementsRefuse(t *testing.T) {
 	t.Parallel()
-	p := newPurse(t)
+	p := newPurse(t, nil)
 	p.at(0, "10:00")
 	p.pay("mtn", 5000)
 	for name, row := range map[string]struct {

@@ -495,7 +495,7 @@ func (t *table) close() error {
 		t.fault(FaultSummary, t.last, "", "The row of totals is missing.", "Fetch the file again: it may be truncated.")
 	}
 	if t.s.From != "" {
-		t.s.ID = t.s.From + ".." + t.s.To
+		t.s.ID, t.s.Dated = t.s.From+".."+t.s.To, true
 	}
 	if t.file.refusals > 0 {
 		t.s.Balanced = false // the rows tell the faults

@@ -16,9 +16,10 @@ type Mark struct {
 	Digest   [sha256.Size]byte
 	// To is the last local day that accepted statements cover.
 	To string
-	// Balanced and Closing are those of the last accepted statement.
+	// Balanced and Closing are those of the last accepted statement, and Tail is the id of its last line.
 	Balanced bool
 	Closing  int64
+	Tail     string
 }
 
 // Verdict says what to do with a file.
@@ -35,22 +36,37 @@ const (
 // Verdicts lists all verdicts.
 var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, VerdictRefused}
 
-// Follow compares a statement with the last accepted one. earlier is the digest of the
-// accepted statement and page of the same id, if there is one. A marked copy with the same
-// content is unchanged; the same id with other content is quarantined, marked or not. A
-// statement that does not continue the last one is refused. Days that are covered already
-// refuse a statement whose lines have no ids of their own, because their lines would count
-// twice; lines with ids are recognised. Follow returns the mark after an
-// accepted statement.
-func Follow(last Mark, s *Statement, earlier *[sha256.Size]byte) (Verdict, Mark, []Fault) {
+// Follow compares a statement with the last accepted one, and returns the mark after an accepted statement.
+//
+// A statement of the same id and content is unchanged. The same id with other content is quarantined, marked as a copy or
+// not, until a person releases it. A statement that does not continue the last one is refused. Days that are covered
+// already refuse a statement whose lines have no ids of their own, because their lines would count twice.
+//
+// Dated statements have lines with ids, which are recognised, and their id says no more than their days: an operator's file
+// that was exported too early or cut off comes again with more lines. Such a statement is quarantined only if it lacks lines of
+// the earlier one or has another opening balance; it takes the place of the account's last statement if that was the earlier
+// one. A statement of other days that begins on a covered day need not begin with the last closing balance, but has to pass
+// through it after the same line. If all its days are covered and it does not have that line, it adds what it has to these days,
+// and the account's last statement stays the last.
+func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	fault := func(kind FaultKind, detail, mend string) []Fault {
 		return []Fault{{Kind: kind, Position: s.Source, Detail: detail, Mend: mend}}
 	}
-	if earlier != nil {
-		if *earlier == s.Digest {
-			return VerdictUnchanged, last, nil
+	switch {
+	case seen.Same:
+		return VerdictUnchanged, last, nil
+	case seen.Earlier && seen.Released:
+		if s.ID == last.ID && s.Page == last.Page {
+			return VerdictAccepted, s.mark(last), nil
 		}
-		return VerdictQuarantined, last, fault(FaultChanged, "A statement with this id was accepted with other content.", "Compare both and ask who sent them which one is right.")
+		return VerdictAccepted, last, nil
+	case seen.Earlier && (!s.Dated || seen.Missing != 0):
+		return VerdictQuarantined, last, fault(FaultChanged, "A statement with this id was accepted with other content."+missing(s, seen), "Compare both and ask who sent them which one is right.")
+	}
+	replaces := seen.Earlier && s.ID == last.ID
+	if replaces && last.Balanced && s.Balanced && s.Opening != seen.Opening && !seen.Tail {
+		return VerdictQuarantined, last, fault(FaultChanged, fmt.Sprintf("A statement with this id was accepted with the opening balance %d instead of %d, in minor units.", seen.Opening, s.Opening),
+			"Compare both and ask who sent them which one is right.")
 	}
 	var faults []Fault
 	first := last.ID == ""
@@ -71,16 +87,38 @@ func Follow(last Mark, s *Statement, earlier *[sha256.Size]byte) (Verdict, Mark,
 	if s.Positional && !first && !next && !continued && last.To != "" && s.From != "" && s.From <= last.To {
 		faults = append(faults, fault(FaultOverlap, fmt.Sprintf("The statement begins on %s, but accepted statements cover all days until %s.", s.From, last.To), "Import a statement that begins on the day after.")...)
 	}
-	if last.Balanced && s.Balanced && s.Opening != last.Closing {
+	again := s.Dated && !first && s.From != "" && s.From <= last.To
+	follows := !last.Balanced || !s.Balanced || s.Opening == last.Closing || replaces || again && seen.Tail
+	inside := again && s.To <= last.To && !seen.Tail && !replaces && !(follows && s.From == last.To)
+	if !follows && !inside {
 		faults = append(faults, fault(FaultBalance, fmt.Sprintf("The opening balance %d is not the last closing balance %d, in minor units.", s.Opening, last.Closing), "Import the statements between them first.")...)
 	}
 	switch {
 	case faults != nil:
 		return VerdictRefused, last, faults
-	case s.ID == "": // a file without booked rows says nothing of the account
+	case s.ID == "", inside: // a file without booked rows says nothing of the account
 		return VerdictAccepted, last, nil
 	}
-	return VerdictAccepted, Mark{ID: s.ID, Sequence: s.Sequence, Page: s.Page, Last: s.Last, Digest: s.Digest, To: max(last.To, s.To), Balanced: s.Balanced, Closing: s.Closing}, nil
+	return VerdictAccepted, s.mark(last), nil
+}
+
+// mark is the account's mark after the statement.
+func (s *Statement) mark(last Mark) Mark {
+	return Mark{
+		ID: s.ID, Sequence: s.Sequence, Page: s.Page, Last: s.Last, Digest: s.Digest, To: max(last.To, s.To),
+		Balanced: s.Balanced, Closing: s.Closing, Tail: s.Tail,
+	}
+}
+
+// missing says what a dated statement lacks of the earlier one.
+func missing(s *Statement, seen Seen) string {
+	switch {
+	case !s.Dated:
+		return ""
+	case seen.Missing < 0:
+		return " The accepted file cannot be read any more to compare the lines."
+	}
+	return fmt.Sprintf(" The accepted one has %d lines that this file lacks or has with other content, such as %s.", seen.Missing, seen.Example)
 }
 
 // Year is the year of the statement's last day. Banks that number statements within a year

@@ -206,6 +206,7 @@ func (r *reading) line(s *Statement, l *Line, id string) error {
 	if l.Day > s.To {
 		s.To = l.Day
 	}
+	s.Tail = l.ID
 	r.digest(l)
 	if r.visit == nil {
 		return nil

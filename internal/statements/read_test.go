@@ -382,7 +382,7 @@ func TestFollow(t *testing.T) {
 			Digest: sha256.Sum256([]byte(id + from)), Positional: true,
 		}
 	}
-	verdict, mark, faults := statements.Follow(statements.Mark{}, of("S1", 7, 1, false, "2026-12-30", "2026-12-30", 0, 50), nil)
+	verdict, mark, faults := statements.Follow(statements.Mark{}, of("S1", 7, 1, false, "2026-12-30", "2026-12-30", 0, 50), statements.Seen{})
 	if verdict != statements.VerdictAccepted || faults != nil {
 		t.Fatal(verdict, faults)
 	}
@@ -395,10 +395,10 @@ func TestFollow(t *testing.T) {
 		{"a page later", of("S1", 7, 3, true, "2026-12-30", "2026-12-31", 50, 80), []statements.FaultKind{statements.FaultSequence}},
 		{"another statement before the last page", of("S2", 8, 1, true, "2027-01-01", "2027-01-01", 50, 80), []statements.FaultKind{statements.FaultSequence}},
 	} {
-		_, _, faults := statements.Follow(mark, test.s, nil)
+		_, _, faults := statements.Follow(mark, test.s, statements.Seen{})
 		check(t, test.name, faults, test.want)
 	}
-	_, mark, _ = statements.Follow(mark, of("S1", 7, 2, true, "2026-12-30", "2026-12-31", 50, 80), nil)
+	_, mark, _ = statements.Follow(mark, of("S1", 7, 2, true, "2026-12-30", "2026-12-31", 50, 80), statements.Seen{})
 	for _, test := range []struct {
 		name string
 		s    *statements.Statement
@@ -413,20 +413,19 @@ func TestFollow(t *testing.T) {
 		{"a second one of the day", of("S2", 8, 1, true, "2026-12-31", "2026-12-31", 80, 90), nil},
 		{"a second page first", of("S2", 8, 2, true, "2027-01-02", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultSequence}},
 	} {
-		_, _, faults := statements.Follow(mark, test.s, nil)
+		_, _, faults := statements.Follow(mark, test.s, statements.Seen{})
 		check(t, test.name, faults, test.want)
 	}
 	empty := of("", 0, 1, true, "", "", 0, 0)
 	empty.Balanced, empty.Positional = false, false
-	if verdict, after, _ := statements.Follow(mark, empty, nil); verdict != statements.VerdictAccepted || after != mark {
+	if verdict, after, _ := statements.Follow(mark, empty, statements.Seen{}); verdict != statements.VerdictAccepted || after != mark {
 		t.Errorf("a file without rows: %s, %+v", verdict, after)
 	}
 	again := of("S1", 7, 2, true, "2026-12-30", "2026-12-31", 50, 80)
-	other := [sha256.Size]byte{1}
-	if verdict, after, _ := statements.Follow(mark, again, &again.Digest); verdict != statements.VerdictUnchanged || after != mark {
+	if verdict, after, _ := statements.Follow(mark, again, statements.Seen{Earlier: true, Same: true}); verdict != statements.VerdictUnchanged || after != mark {
 		t.Errorf("the same content: %s", verdict)
 	}
-	if verdict, after, _ := statements.Follow(mark, again, &other); verdict != statements.VerdictQuarantined || after != mark {
+	if verdict, after, _ := statements.Follow(mark, again, statements.Seen{Earlier: true}); verdict != statements.VerdictQuarantined || after != mark {
 		t.Errorf("other content: %s", verdict)
 	}
 }

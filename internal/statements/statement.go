@@ -71,8 +71,9 @@ func (f *File) Refused() bool { return f.refusals > 0 }
 
 // Statement is one statement, or one page of one.
 type Statement struct {
-	// ID is the bank's id. For delimited text it is the first and the last local day.
-	ID string
+	// ID is the bank's id. For delimited text it is the first and the last local day, and Dated is true.
+	ID    string
+	Dated bool
 	// Sequence is the bank's number of the statement; 0 if it gives none.
 	Sequence int64
 	// Page counts from 1, and Last marks the last page. A statement without pages is page 1
@@ -90,6 +91,8 @@ type Statement struct {
 	// Lines is how many lines count, Net the sum of their Net.
 	Lines int
 	Net   int64
+	// Tail is the id of the last line.
+	Tail string
 	// Positional means that a line has its id from its position, because the bank gives none.
 	Positional bool
 	// Digest is the SHA-256 of the statement's content as read: its balances and lines. Two

@@ -290,11 +290,14 @@ func (b *board) unfitKind(sources, targets, others []int32, byTarget map[int32]n
 			return BreakAmount, "the currencies differ", ActionExplain
 		}
 		if source.unequal && source.amount == line.amount {
-			return BreakAmount, "the operator's payout is not the sum of its lines", ActionExplain
+			return BreakAmount, reasonUnequal, ActionExplain
 		}
 	}
 	return BreakAmount, "the amounts differ", ActionExplain
 }
+
+// reasonUnequal is why a payout of the right amount is no match.
+const reasonUnequal = "the operator's payout is not the sum of its lines"
 
 // breaks notes a break.
 func (b *board) breaks(kind BreakKind, stage Stage, reason string, action Action, sources, targets, others []int32) {

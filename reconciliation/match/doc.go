@@ -13,6 +13,9 @@
 //	day       amount and local day                                  proposal
 //	window    amount and cut-off window, without a batch id         proposal
 //
+// The payouts on an operator's own statement take part in batch and window: their sum must be that of the lines. Without a
+// batch id, a payout is put into the window or windows whose sum it is, or else into the last one that had ended.
+//
 // What no stage takes is a break, or waits for its line until the days of grace are over.
 //
 // # Rules

@@ -7,7 +7,7 @@ import (
 
 // RuleVersion numbers the rules of this package. Every result has it. A change of what
 // matches is a new version.
-const RuleVersion = 2
+const RuleVersion = 3
 
 // Day is a calendar day, counted from 1970-01-01.
 type Day int32

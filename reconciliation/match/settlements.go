@@ -1,8 +1,9 @@
 package match
 
 import (
+	"cmp"
+	"maps"
 	"slices"
-	"strconv"
 )
 
 // Settlements is a run over the lines of a bank account and of the accounts that settle to
@@ -24,8 +25,26 @@ type Settlements struct {
 type batch struct {
 	source
 	ref    string
+	filled bool  // there are lines that are no payouts
 	payout int64 // what the operator's own payout lines say
 	paid   bool  // there is such a line
+	// settled says that these are payouts of lines that are settled for good: nothing is left to match.
+	settled bool
+}
+
+// unpaid is what the operator's payouts leave of the lines.
+func (b *batch) unpaid() int64 { return b.amount + b.payout }
+
+func (b *batch) add(l *Line, day Day) {
+	b.rows = append(b.rows, l.ID)
+	b.day = max(b.day, day)
+	if l.Kind == KindPayout {
+		b.paid = true
+		b.payout += l.Net()
+	} else {
+		b.filled = true
+		b.amount += l.Net()
+	}
 }
 
 // Run matches each batch with a line of the bank. Lines without a batch id are gathered by
@@ -46,9 +65,12 @@ func (in Settlements) Run() (Result, error) {
 	batches := in.batches(lines)
 	sources := make([]source, len(batches))
 	byRef := newIndex(len(batches))
-	for i, b := range batches {
-		b.unequal = b.paid && b.payout != -b.amount
+	for _, b := range batches {
 		slices.Sort(b.rows)
+	}
+	slices.SortFunc(batches, func(a, b *batch) int { return cmp.Compare(a.rows[0], b.rows[0]) })
+	for i, b := range batches {
+		b.unequal = b.paid && b.unpaid() != 0 && !b.settled
 		sources[i] = b.source
 		byRef.add(b.ref, int32(i))
 	}
@@ -91,13 +113,19 @@ func (b *board) short(late Day) {
 		}
 	}
 	g.each(func(sources, targets []int32) {
-		if len(sources) == 1 && len(targets) == 1 {
-			b.breaks(BreakAmount, StageWindow, "the payout differs from the lines of its cut-off window", ActionExplain, sources, targets, nil)
+		if len(sources) != 1 || len(targets) != 1 {
+			return
 		}
+		reason := "the payout differs from the lines of its cut-off window"
+		if source := b.sources[sources[0]]; source.unequal && source.amount == b.targets[targets[0]].amount {
+			reason = reasonUnequal
+		}
+		b.breaks(BreakAmount, StageWindow, reason, ActionExplain, sources, targets, nil)
 	})
 }
 
-// cancelled takes the batches whose lines cancel each other out: no bank pays nothing.
+// cancelled takes the batches whose lines cancel each other out, because no bank pays nothing, and payouts of lines that are
+// settled for good.
 func (b *board) cancelled() {
 	for s := range b.sources {
 		source := &b.sources[s]
@@ -115,39 +143,50 @@ func (b *board) cancelled() {
 // after its batch is closed is a batch of its own.
 func (in *Settlements) batches(lines []*Line) []*batch {
 	type key struct {
-		account, ref, currency string
-		closed                 bool
+		ledger
+		ref string
 	}
 	byKey := map[key]*batch{}
+	byLedger := map[ledger]*windows{}
 	var out []*batch
 	for _, l := range lines {
 		rules, ok := in.Cutoffs[l.Account]
 		if !ok {
 			rules = in.Rules
 		}
-		k := key{l.Account, "batch/" + l.Batch, l.Currency, l.Closed}
-		day := rules.dayOf(l)
+		of := ledger{l.Account, l.Currency, l.Closed}
 		if l.Batch == "" {
-			day = rules.window(l)
-			if l.Kind == KindPayout {
-				day = rules.dayOf(l) // the payout of the window that ends on its day
+			w := byLedger[of]
+			if w == nil {
+				w = &windows{ledger: of, rules: rules, byDay: map[Day]*batch{}}
+				byLedger[of] = w
 			}
-			k.ref = "window/" + strconv.Itoa(int(day))
+			if l.Kind == KindPayout {
+				w.payouts = append(w.payouts, l)
+			} else {
+				day := rules.window(l)
+				w.of(day).add(l, day)
+			}
+			continue
 		}
+		k := key{of, l.Batch}
 		b := byKey[k]
 		if b == nil {
-			b = &batch{ref: l.Batch, source: source{currency: l.Currency, day: day, closed: l.Closed}}
+			b = &batch{ref: l.Batch, source: source{currency: l.Currency, closed: l.Closed}}
 			byKey[k] = b
 			out = append(out, b)
 		}
-		b.rows = append(b.rows, l.ID)
-		b.day = max(b.day, day)
-		if l.Kind == KindPayout {
-			b.paid = true
-			b.payout += l.Net()
-		} else {
-			b.amount += l.Net()
+		b.add(l, rules.dayOf(l))
+	}
+	for k, b := range byKey {
+		k.closed = true
+		if whole := byKey[k]; whole != nil && !b.closed && !b.filled {
+			b.settled = whole.unpaid() == -b.payout
 		}
+	}
+	for _, w := range byLedger {
+		w.pay()
+		out = slices.AppendSeq(out, maps.Values(w.byDay))
 	}
 	return out
 }

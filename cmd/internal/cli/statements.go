@@ -19,7 +19,7 @@ import (
 func statementsCommand() Command {
 	return Command{
 		Use: "statements", Short: "Import the statements of operators, acquirers, banks and counters, and see what was imported",
-		Commands: []Command{importStatement(), listStatements(), showStatement(), dismissStatement(), originals()},
+		Commands: []Command{importStatement(), listStatements(), showStatement(), decideOnStatement(dismissal), decideOnStatement(release), originals()},
 	}
 }
 
@@ -63,6 +63,7 @@ func importStatement() Command {
 accepted     its lines are written
 unchanged    the same statement was accepted before; nothing was done
 quarantined  a statement of this id was accepted with other content; the file is kept, and a person compares both
+             (an operator's file of the same days that only adds lines is accepted)
 refused      the file has faults, all of which are shown with line and column; nothing was stored
 
 The last two end with code 1. An import that was interrupted may be repeated: it completes, or says that the file is unchanged.`,
@@ -220,24 +221,41 @@ func listStatements() Command {
 	}
 }
 
-func dismissStatement() Command {
+// quarantineExit is a way out of quarantine.
+type quarantineExit struct {
+	verb, short string
+	decision    intake.Decision
+	reason      string // an example
+	said        string
+}
+
+var (
+	dismissal = quarantineExit{
+		"dismiss", "End the quarantine of a file: the accepted statement was right, and nothing of the file counts",
+		intake.Dismissed, "MTN confirmed the first file on 2026-11-23", "Import %s is dismissed. The file is kept; the accepted statement stands.",
+	}
+	release = quarantineExit{
+		"release", "Release a file from quarantine: it is right, and it is accepted when it is imported again",
+		intake.Released, "MTN corrected line 7 on 2026-11-23", "Import %s is released. Import its file again: it is accepted, and lines that differ from the accepted statement become breaks.",
+	}
+)
+
+func decideOnStatement(exit quarantineExit) Command {
 	var reason string
 	return Command{
-		Use: "dismiss IMPORT", Short: "End the quarantine of a file: the accepted statement was right, and nothing of the file counts", JSON: "the import's id",
+		Use: exit.verb + " IMPORT", Short: exit.short, JSON: "the import's id and state",
 		Missing:  "say which import: {usage}, the id of a file in quarantine; `quittance statements list` shows them",
-		Examples: []string{`statements dismiss 019ab3c0-0000-7000-8000-000000000000 --reason "MTN confirmed the first file on 2026-11-23"`},
+		Examples: []string{fmt.Sprintf("statements %s 019ab3c0-0000-7000-8000-000000000000 --reason %q", exit.verb, exit.reason)},
 		Flags:    func(f *pflag.FlagSet, _ *Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
 		Operate: func(ctx context.Context, m *Meta) error {
 			by, err := m.person(ctx)
 			if err != nil {
 				return err
 			}
-			if err := intake.Dismiss(ctx, m.pool, by.Staff, by.Origin, m.args[0], reason, m.now); err != nil {
+			if err := intake.Decide(ctx, m.pool, by.Staff, by.Origin, m.args[0], exit.decision, reason, m.now); err != nil {
 				return err
 			}
-			return m.show(object{"import_id", m.args[0], "state", "dismissed"}, func(p *page) {
-				p.say("Import %s is dismissed. The file is kept; the accepted statement stands.", m.args[0])
-			})
+			return m.show(object{"import_id", m.args[0], "state", string(exit.decision)}, func(p *page) { p.say(exit.said, m.args[0]) })
 		},
 	}
 }

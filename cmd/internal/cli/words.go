@@ -142,7 +142,7 @@ var words = map[string]func(operation.Args) string{
 	"period.import_pending":       filled("an import of a statement is under way or was interrupted; run `quittance statements import` with its file again"),
 	"period.not_matched":          filled("the matcher has not run since the end of the period: check that `quittance sink match` and `quittance sink journal` run, and try again after a minute"),
 	"period.not_over":             filled("the period must end before today, which is {today} on the account"),
-	"period.quarantined":          filled("the statement of import {import} is in quarantine; compare it with the accepted one (`quittance statements show {import}`); if that one is right, `quittance statements dismiss {import} --reason TEXT`"),
+	"period.quarantined":          filled("the statement of import {import} is in quarantine; compare it with the accepted one (`quittance statements show {import}`); if that one is right, `quittance statements dismiss {import} --reason TEXT`; if this file is, `quittance statements release {import} --reason TEXT` and import it again"),
 	"period.rebuild_needed":       filled("an earlier release wrote rows of the period without their dues; run `quittance rebuild journal`, then propose the close again"),
 	"period.statement_missing":    filled("no statement shows {day}; import it with `quittance statements import`. If the operator had none that day, a later statement must be imported and what is expected of that day be explained"),
 	"case.close_waits":            filled("a close of the account until {to}, proposed by {proposer}, waits in case {case}; approve it with `quittance cases approve {case}`, or end it with `quittance cases reject {case} --reason TEXT`"),

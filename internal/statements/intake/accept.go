@@ -135,12 +135,12 @@ func (i *attempt) settle(ctx context.Context, tx pgx.Tx, w *writer, u *unsettled
 }
 
 // accept writes the file to Kafka and then to the ledger.
-func (i *attempt) accept(ctx context.Context, tx pgx.Tx, w *writer, last ledgerMark) error {
+func (i *attempt) accept(ctx context.Context, tx pgx.Tx, w *writer) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return err
 	}
-	p := i.planned(last)
+	p := i.planned()
 	// The pending row commits before the Kafka transaction begins, on a connection of its own,
 	// because tx holds the ledger until the end.
 	if err := pgx.BeginFunc(ctx, i.cfg.Pool, func(tx pgx.Tx) error { return i.put(ctx, tx, id, "pending", p, w.partition, w.end) }); err != nil {
@@ -185,8 +185,13 @@ func (i *attempt) abort(ctx context.Context, w *writer, id uuid.UUID) error {
 	return err
 }
 
-// finish makes a pending import accepted. It changes nothing if another process has done so.
+// finish makes a pending import accepted. It changes nothing if another process has done so. A file that was in quarantine
+// leaves it: its row and its original are those of the accepted import now.
 func (i *attempt) finish(ctx context.Context, tx pgx.Tx, id uuid.UUID, p plan) error {
+	if _, err := tx.Exec(ctx, `DELETE FROM statement_imports q USING statement_imports p WHERE p.id = $1 AND p.state = 'pending'
+		AND (q.agency_id, q.live, q.code, q.digest) = (p.agency_id, p.live, p.code, p.digest) AND q.state IN ('quarantined', 'released')`, id); err != nil {
+		return fmt.Errorf("ending the quarantine: %w", err)
+	}
 	changed, err := tx.Exec(ctx, `UPDATE statement_imports SET state = 'accepted' WHERE id = $1 AND state = 'pending'`, id)
 	if err != nil {
 		return fmt.Errorf("accepting the import: %w", err)

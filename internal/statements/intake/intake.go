@@ -94,19 +94,20 @@ type Facts struct {
 	Lines    int    `json:"lines"`
 	Net      int64  `json:"net"`
 	Digest   string `json:"digest"`
+	Tail     string `json:"tail,omitempty"` // id of the last line
 }
 
 func factsOf(s *statements.Statement, currency string) Facts {
 	return Facts{
 		ID: s.ID, Page: s.Page, Sequence: s.Sequence, Last: s.Last, From: s.From, To: s.To, Balanced: s.Balanced, Opening: s.Opening, Closing: s.Closing,
-		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]),
+		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail,
 	}
 }
 
 // mark returns the statement as the last accepted one of its account. to is the last day that
 // was covered before.
 func (r Facts) mark(to string) statements.Mark {
-	m := statements.Mark{ID: r.ID, Sequence: r.Sequence, Page: r.Page, Last: r.Last, To: max(to, r.To), Balanced: r.Balanced, Closing: r.Closing}
+	m := statements.Mark{ID: r.ID, Sequence: r.Sequence, Page: r.Page, Last: r.Last, To: max(to, r.To), Balanced: r.Balanced, Closing: r.Closing, Tail: r.Tail}
 	_, _ = hex.Decode(m.Digest[:], []byte(r.Digest)) // factsOf wrote it
 	return m
 }
@@ -185,6 +186,10 @@ type attempt struct {
 	file   *statements.File
 	digest string
 	out    Result
+	// next is the account's last statement after the file, if the file is accepted.
+	next ledgerMark
+	// released says that a person has released the file from quarantine.
+	released bool
 }
 
 // verdict sets the state of the file and of all its statements.
@@ -242,7 +247,7 @@ func (i *attempt) locked(ctx context.Context) (again bool, err error) {
 		}
 		return true, tx.Commit(ctx)
 	}
-	return false, i.accept(ctx, tx, w, last)
+	return false, i.accept(ctx, tx, w)
 }
 
 // ledger locks the account and returns its last accepted statement.
@@ -271,7 +276,7 @@ func (i *attempt) known(ctx context.Context, tx pgx.Tx) (bool, error) {
 		return false, nil
 	}
 	switch {
-	case err == nil && state == stateDismissed:
+	case err == nil && Decision(state) == Dismissed:
 		i.out.ImportID = id.String()
 		i.verdict(statements.VerdictRefused)
 		i.out.Faults = append(i.out.Faults, statements.Fault{
@@ -281,7 +286,8 @@ func (i *attempt) known(ctx context.Context, tx pgx.Tx) (bool, error) {
 		})
 		return true, nil
 	case err != nil || state != "accepted":
-		return false, err // a quarantined file is judged again
+		i.released = Decision(state) == Released
+		return false, err // a file in quarantine is judged again
 	}
 	i.out.ImportID = id.String()
 	i.verdict(statements.VerdictUnchanged)
@@ -294,15 +300,19 @@ func (i *attempt) decide(ctx context.Context, tx pgx.Tx, last ledgerMark) error 
 	if last.Last.ID != "" {
 		mark = last.Last.mark(last.To)
 	}
-	seen := map[string]string{} // digests of this file
+	i.next = last
+	before := map[string]string{} // digests of the statements of this file that were looked at
 	worst := map[statements.Verdict]bool{}
 	for n := range i.file.Statements {
 		s, out := &i.file.Statements[n], &i.out.Statements[n]
-		earlier, err := i.earlier(ctx, tx, s, seen)
+		seen, err := i.seen(ctx, tx, mark, s, before)
 		if err != nil {
 			return err
 		}
-		verdict, next, faults := statements.Follow(mark, s, earlier)
+		verdict, next, faults := statements.Follow(mark, s, seen)
+		if verdict == statements.VerdictAccepted && next != mark {
+			i.next = ledgerMark{out.Facts, next.To}
+		}
 		out.State, i.out.Faults = verdict, append(i.out.Faults, faults...)
 		worst[verdict] = true
 		if mark = next; verdict == statements.VerdictRefused {
@@ -321,37 +331,12 @@ func (i *attempt) decide(ctx context.Context, tx pgx.Tx, last ledgerMark) error 
 	return nil
 }
 
-// earlier returns the digest of an accepted statement of the same id and page; nil if there
-// is none.
-func (i *attempt) earlier(ctx context.Context, tx pgx.Tx, s *statements.Statement, seen map[string]string) (*[32]byte, error) {
-	name := fmt.Sprintf("%s/%d", s.ID, s.Page)
-	text, ok := seen[name]
-	seen[name] = hex.EncodeToString(s.Digest[:])
-	if !ok {
-		err := tx.QueryRow(ctx, `SELECT digest FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND statement_id = $4 AND page = $5`,
-			append(i.account(), s.ID, s.Page)...).Scan(&text)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil, nil //nolint:nilnil // Follow takes nil for none
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	var digest [32]byte
-	_, err := hex.Decode(digest[:], []byte(text))
-	return &digest, err
-}
-
 // planned returns what acceptance writes.
-func (i *attempt) planned(last ledgerMark) plan {
-	p := plan{Mark: last.Last, To: last.To, Actor: i.Actor}
+func (i *attempt) planned() plan {
+	p := plan{Mark: i.next.Last, To: i.next.To, Actor: i.Actor}
 	for _, s := range i.out.Statements {
-		if s.State != statements.VerdictAccepted {
-			continue
-		}
-		p.Statements = append(p.Statements, s.Facts)
-		if s.ID != "" { // as statements.Follow: one without booked rows says nothing of the account
-			p.Mark, p.To = s.Facts, max(p.To, s.To)
+		if s.State == statements.VerdictAccepted {
+			p.Statements = append(p.Statements, s.Facts)
 		}
 	}
 	return p
@@ -380,7 +365,7 @@ func (i *attempt) quarantine(ctx context.Context, tx pgx.Tx) error {
 	if err != nil {
 		return err
 	}
-	err = tx.QueryRow(ctx, `SELECT id FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND digest = $4 AND state = 'quarantined'`,
+	err = tx.QueryRow(ctx, `SELECT id FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND digest = $4 AND state IN ('quarantined', 'released')`,
 		append(i.account(), i.digest)...).Scan(&id)
 	if i.out.ImportID = id.String(); !errors.Is(err, pgx.ErrNoRows) {
 		return err // it is stored already

@@ -369,7 +369,7 @@ func (o *office) dismiss(importID string) {
 		{own, importID, "the first one is right", ""},
 		{own, importID, "again", "statement.not_quarantined"},
 	} {
-		err := intake.Dismiss(o.t.Context(), o.Pool, c.by, "desk", c.id, c.reason, now)
+		err := intake.Decide(o.t.Context(), o.Pool, c.by, "desk", c.id, intake.Dismissed, c.reason, now)
 		var refused *operation.Error
 		if (err != nil) != (c.want != "") || errors.As(err, &refused) && refused.Code != c.want {
 			o.t.Errorf("%s %q %q: %v, want %s", c.by.Name, c.id, c.reason, err, c.want)
@@ -426,6 +426,121 @@ func TestOrder(t *testing.T) {
 	}
 	if len(ids) != 3 {
 		t.Errorf("lines of both: %v", ids)
+	}
+}
+
+// row is a row of an operator's file: the day, its number in the day, and what it adds to the balance.
+type row struct{ day, n, net int }
+
+// exported is an operator's file with a running balance.
+func exported(opening int, rows ...row) string {
+	var b strings.Builder
+	b.WriteString(mtnHead)
+	for _, r := range rows {
+		opening += r.net
+		fmt.Fprintf(&b, "310000%05d,,Successful,Payment,2026-02-%02d 08:0%d:00,%d,10,XAF,MABIALA,46733123454,%d\n", r.day*10+r.n, r.day, r.n, r.net+10, opening)
+	}
+	return b.String()
+}
+
+// An operator's file that was cut off or exported too early comes again with more lines, and a file overlaps another by half.
+// The lines are recognised, the balance goes on, and a gap is still refused.
+func TestExportedAgain(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	one, two, three := row{1, 0, 300}, row{1, 1, 200}, row{1, 2, 100}
+	next, after := exported(600, row{2, 0, 50}, row{2, 1, 60}, row{2, 2, 70}), exported(780, row{3, 0, 20})
+	o.imports(s, "mtn", exported(0, one), statements.VerdictAccepted) // the export of the morning
+	if r := o.imports(s, "mtn", next, statements.VerdictRefused); r.Faults[0].Kind != statements.FaultBalance {
+		t.Errorf("a gap: %+v", r.Faults)
+	}
+	o.imports(s, "mtn", exported(0, one, two, three), statements.VerdictAccepted)
+	o.imports(s, "mtn", strings.ReplaceAll(exported(0, one), "MABIALA", "NGOMA"), statements.VerdictUnchanged) // a version before the last
+	r := o.imports(s, "mtn", exported(0, one, two), statements.VerdictQuarantined)                             // cut off
+	if want := "The accepted one has 1 lines that this file lacks or has with other content, such as mtn/31000000012."; len(r.Faults) != 1 || !strings.HasSuffix(r.Faults[0].Detail, want) {
+		t.Errorf("a line is missing: %+v", r.Faults)
+	}
+	o.imports(s, "mtn", exported(300, two, three, row{2, 0, 50}), statements.VerdictAccepted) // from noon to noon
+	r = o.imports(s, "mtn", exported(580, row{1, 7, 70}, row{2, 1, 60}, row{2, 2, 70}, row{3, 0, 20}), statements.VerdictRefused)
+	if len(r.Faults) != 1 || r.Faults[0].Kind != statements.FaultBalance { // the last closing balance, but not after the last line
+		t.Errorf("a line between: %+v", r.Faults)
+	}
+	o.imports(s, "mtn", next, statements.VerdictAccepted)                                       // the last statement and more of its last day
+	o.imports(s, "mtn", exported(300, two, three, row{1, 3, 9}), statements.VerdictQuarantined) // the earlier one's first line is missing
+	o.imports(s, "mtn", exported(0, one, two, row{1, 5, 9}, three), statements.VerdictAccepted) // a line that was booked late; the balance of the account is not this one
+	o.imports(s, "mtn", after, statements.VerdictAccepted)
+
+	lines, _, _ := o.readable(17)
+	contents := map[string]bool{}
+	for _, l := range lines {
+		contents[fmt.Sprint(l.LineID, l.Day, l.Amount, l.Fee)] = true
+	}
+	if len(contents) != 8 {
+		t.Errorf("%d lines of 8: %v", len(contents), contents)
+	}
+}
+
+// A row that the operator books late before the last row of the day changes the balances after it, not the lines.
+func TestBookedLate(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	one, two := row{1, 0, 300}, row{1, 1, 200}
+	o.imports(s, "mtn", exported(0, one, two), statements.VerdictAccepted)
+	if r := o.imports(s, "mtn", exported(7, one, two, row{1, 2, 9}), statements.VerdictQuarantined); !strings.Contains(r.Faults[0].Detail, "opening balance 0 instead of 7") {
+		t.Errorf("another opening balance: %+v", r.Faults)
+	}
+	o.imports(s, "mtn", exported(0, one, row{1, 5, 9}, two), statements.VerdictAccepted)
+	o.imports(s, "mtn", exported(509, row{2, 0, 1}), statements.VerdictAccepted)
+	o.Exec(t, `UPDATE statement_originals SET sealed = 'damaged'`)
+	if r := o.imports(s, "mtn", exported(509, row{2, 0, 1}, row{2, 1, 5}), statements.VerdictQuarantined); !strings.Contains(r.Faults[0].Detail, "cannot be read any more") {
+		t.Errorf("the accepted file is damaged: %+v", r.Faults)
+	}
+}
+
+// The operator changes a line of an accepted day: the file waits in quarantine, and the next day does not follow. A person
+// releases the file; imported again, it counts, also if the process dies in between.
+func TestReleased(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	changed, next := exported(0, row{1, 0, 400}, row{1, 1, 200}), exported(600, row{2, 0, 50})
+	o.imports(s, "mtn", exported(0, row{1, 0, 300}, row{1, 1, 200}), statements.VerdictAccepted)
+	q := o.imports(s, "mtn", changed, statements.VerdictQuarantined)
+	o.imports(s, "mtn", next, statements.VerdictRefused)
+	now, by := registries.Epoch.AddDate(0, 0, 1), o.person("Own", "impots")
+	for _, c := range []struct{ id, reason, want string }{
+		{"x", "r", "statement.unknown"}, {q.ImportID, "", "statement.reason_malformed"}, {q.ImportID, "the operator corrected line 2", ""}, {q.ImportID, "again", "statement.not_quarantined"},
+	} {
+		err := intake.Decide(t.Context(), o.Pool, by, "desk", c.id, intake.Released, c.reason, now)
+		var refused *operation.Error
+		if (err != nil) != (c.want != "") || errors.As(err, &refused) && refused.Code != c.want {
+			t.Errorf("%q %q: %v, want %s", c.id, c.reason, err, c.want)
+		}
+	}
+	key := o.request("mtn", "").Account.StatementAccountKey
+	if c, err := intake.Cover(t.Context(), o.Pool, key, "2026-02-01", "2026-02-28"); err != nil || !slices.Equal(c.Quarantined, []string{q.ImportID}) {
+		t.Errorf("released, not imported again: %+v %v", c, err)
+	}
+	dying := o.store()
+	dying.Kill(func(at string) bool { return at == intake.StepCommitted })
+	if _, err := dying.Import(t.Context(), o.request("mtn", changed)); !errors.Is(err, intake.ErrKilled) {
+		t.Fatal(err)
+	}
+	o.imports(s, "mtn", changed, statements.VerdictUnchanged)
+	o.imports(s, "mtn", next, statements.VerdictAccepted)
+	list, err := intake.List(t.Context(), o.Pool, intake.Filter{})
+	if err != nil || len(list) != 3 || slices.ContainsFunc(list, func(l intake.Listed) bool { return l.State != statements.VerdictAccepted }) {
+		t.Errorf("%+v %v", list, err)
+	}
+	c, err := intake.Cover(t.Context(), o.Pool, key, "2026-02-01", "2026-02-28")
+	if err != nil || len(c.Quarantined) != 0 || c.Pending || len(c.Statements) != 3 {
+		t.Errorf("%+v %v", c, err)
+	}
+	lines, _, _ := o.readable(5)
+	if len(lines) != 5 {
+		t.Errorf("%d lines", len(lines))
 	}
 }
 

@@ -24,7 +24,8 @@ type Filter struct {
 	Code     string
 }
 
-// Listed is a stored statement: accepted, or of a file that is in quarantine or was dismissed.
+// Listed is a stored statement: accepted, or of a file that is in quarantine, was released from it or dismissed. State is
+// accepted, quarantined, released or dismissed.
 type Listed struct {
 	Facts
 	registry.StatementAccountKey
@@ -100,7 +101,7 @@ type Coverage struct {
 	// none.
 	Last string
 	// Pending says that an import is under way or was interrupted. Quarantined are the imports in
-	// quarantine that have days until the end of the period.
+	// quarantine, or released and not imported again, that have days until the end of the period.
 	Pending     bool
 	Quarantined []string
 }
@@ -121,11 +122,11 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, key registry.StatementAccoun
 			if l.From <= to && l.To >= from {
 				c.Statements = append(c.Statements, fmt.Sprintf("%s page %d %s", l.ID, l.Page, l.Digest))
 			}
-		case statements.VerdictQuarantined:
+		case statements.VerdictQuarantined, statements.Verdict(Released):
 			if l.From <= to && !slices.Contains(c.Quarantined, l.ImportID) {
 				c.Quarantined = append(c.Quarantined, l.ImportID)
 			}
-		case statements.VerdictUnchanged, statements.VerdictRefused, stateDismissed: // nothing of it counts
+		case statements.VerdictUnchanged, statements.VerdictRefused, statements.Verdict(Dismissed): // nothing of it counts
 		default:
 			c.Pending = true
 		}

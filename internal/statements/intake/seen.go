@@ -1,0 +1,69 @@
+package intake
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"quittance/internal/statements"
+)
+
+// seen returns what is known of accepted statements for a statement of the file. last is the account's last statement before
+// it, and before has the digests of the file's statements before it, to which it adds this one.
+func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *statements.Statement, before map[string]string) (seen statements.Seen, err error) {
+	name, digest := fmt.Sprintf("%s/%d", s.ID, s.Page), hex.EncodeToString(s.Digest[:])
+	earlier, inFile := before[name]
+	before[name] = digest
+	var importID uuid.UUID
+	if !inFile {
+		// Of several versions of a dated statement, the one with the same content, or else the last one.
+		err = tx.QueryRow(ctx, `SELECT digest, import_id, opening FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND statement_id = $4 AND page = $5
+			ORDER BY digest = $6 DESC, import_id DESC LIMIT 1`, append(i.account(), s.ID, s.Page, digest)...).Scan(&earlier, &importID, &seen.Opening)
+	}
+	switch {
+	case err == nil:
+		seen.Earlier, seen.Same = true, earlier == digest
+	case !errors.Is(err, pgx.ErrNoRows):
+		return seen, fmt.Errorf("looking for an earlier statement: %w", err)
+	}
+	seen.Released = i.released
+	if seen.Same || !s.Dated || s.From > last.To {
+		return seen, nil
+	}
+	return seen, i.overlap(ctx, last, s, importID, &seen)
+}
+
+// overlap reads the file again, and the file of the earlier statement if there is one, and compares their lines.
+func (i *attempt) overlap(ctx context.Context, last statements.Mark, s *statements.Statement, earlier uuid.UUID, seen *statements.Seen) error {
+	o := statements.NewOverlap(last, s.Opening)
+	readable := true
+	if seen.Earlier {
+		in, out := io.Pipe()
+		go func() { _ = out.CloseWithError(writeOriginal(ctx, i.cfg.Pool, i.cfg.Keys, earlier, out)) }()
+		file, err := statements.Read(in, i.reader, o.Expect)
+		_ = in.Close() // ends the goroutine after an error
+		if err != nil && !errors.Is(err, ErrOriginal) {
+			return fmt.Errorf("reading the accepted file: %w", err)
+		}
+		readable = err == nil && !file.Refused() // by today's profile of the account
+	}
+	if _, err := i.File.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("reading the file: %w", err)
+	}
+	file, err := statements.Read(i.File, i.reader, o.Take)
+	switch {
+	case err != nil:
+		return err
+	case file.Digest != i.file.Digest:
+		return ErrFileChanged
+	}
+	if o.Put(seen); !readable {
+		seen.Missing = -1
+	}
+	return nil
+}

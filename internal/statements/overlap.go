@@ -1,0 +1,67 @@
+package statements
+
+import "hash/maphash"
+
+// Seen is what is known of the accepted statements when a file comes.
+type Seen struct {
+	// Earlier says that a statement of the same id and page was accepted, and Same that it had the same content.
+	Earlier, Same bool
+	// Missing is how many of the earlier statement's lines the file lacks or has with other content; below 0 it is
+	// not known. Example is the id of one of them. As Opening and Tail, they matter for dated statements only.
+	Missing int
+	Example string
+	// Opening is the opening balance of the earlier statement.
+	Opening int64
+	// Tail says that the file has the last line of the account's last statement, and that its balance after this line is the
+	// closing balance of that statement.
+	Tail bool
+	// Released says that a person has released the file from quarantine.
+	Released bool
+}
+
+// Overlap finds in a file with a dated statement what was accepted before. Give Expect the lines of the earlier statement of the
+// same id, if there is one, and then Take those of the file, in their order.
+type Overlap struct {
+	last    Mark
+	balance int64
+	tail    bool
+	seed    maphash.Seed
+	rest    map[uint64]string // ids of expected lines, by the hash of their content
+}
+
+// NewOverlap compares with the account's last statement. opening is the opening balance of the file.
+func NewOverlap(last Mark, opening int64) *Overlap {
+	return &Overlap{last: last, balance: opening, seed: maphash.MakeSeed(), rest: map[uint64]string{}}
+}
+
+// Expect takes a line of the earlier statement.
+func (o *Overlap) Expect(l *Line) error {
+	o.rest[o.content(l)] = l.ID
+	return nil
+}
+
+// Take takes a line of the file.
+func (o *Overlap) Take(l *Line) error {
+	delete(o.rest, o.content(l))
+	o.balance += l.Net()
+	// Ledgers of earlier versions do not have the last line: any line with this balance counts.
+	o.tail = o.tail || o.last.Balanced && o.balance == o.last.Closing && (o.last.Tail == "" || o.last.Tail == l.ID)
+	return nil
+}
+
+// Put writes what was found.
+func (o *Overlap) Put(s *Seen) {
+	s.Tail, s.Missing = o.tail, len(o.rest)
+	for _, id := range o.rest {
+		if s.Example == "" || id < s.Example {
+			s.Example = id
+		}
+	}
+}
+
+// content hashes what a line says, without its place.
+func (o *Overlap) content(l *Line) uint64 {
+	said := *l
+	said.Source, said.Statement, said.Number = Position{}, "", 0
+	return maphash.Comparable(o.seed, said)
+}
