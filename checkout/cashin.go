@@ -55,17 +55,18 @@ const (
 )
 
 // PaymentStatus returns the status of a payment. It stays completed after a reversal. A
-// reservation at a counter is a collection in progress.
+// reservation at a counter is a collection in progress. An open payment without one has failed
+// if a payment by its reference was refused.
 func (s Session) PaymentStatus() PaymentStatus {
 	switch s.Status {
 	case StatusOpen:
 		switch {
-		case s.Collection == nil:
-			return PaymentCreated
-		case s.Collection.Status == CollectionRefused:
+		case s.Collection != nil:
+			return PaymentPending
+		case len(s.Refusals) > 0:
 			return PaymentFailed
 		}
-		return PaymentPending
+		return PaymentCreated
 	case StatusCompleted:
 		return PaymentCompleted
 	case StatusCancelled:

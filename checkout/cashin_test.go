@@ -146,6 +146,18 @@ func TestPaymentStatus(t *testing.T) { // contract, "Deprecated cash-in payment 
 		"window is over": {func(w *world) { w.collect("a"); w.advance(window) }, checkout.PaymentFailed},
 		"cancelled":      {func(w *world) { w.cancel("a") }, checkout.PaymentCancelled},
 		"expired":        {func(w *world) { w.advance(24 * time.Hour) }, checkout.PaymentFailed},
+		"refused by reference, still open": {func(w *world) {
+			w.byReference("a", "stranger")
+			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
+			if w.initCheckout("b", "case-1"); w.sessions["b"].ID == "" {
+				w.t.Error("init-checkout updates a payment that has failed")
+			}
+		}, checkout.PaymentFailed},
+		"refused by reference, and collecting again": {func(w *world) {
+			w.byReference("a", "stranger")
+			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
+			w.collect("a")
+		}, checkout.PaymentPending},
 		"given back": {func(w *world) {
 			w.collect("a")
 			w.outcome("a", approved())

@@ -17,9 +17,11 @@ import (
 	"quittance/internal/registry"
 )
 
+// Lengths in characters. The reference of a match by hand names other cases, 50 at least.
 const (
 	maxReason    = 500
 	maxReference = 200
+	maxMatched   = 2000
 )
 
 // By is the person who acts, and the machine or address that the person uses.
@@ -147,7 +149,10 @@ func (req Request) checkOthers(ctx context.Context, tx pgx.Tx, by By, c Case) er
 }
 
 func (req Request) check(c Case) error {
-	allowed := Allowed(c.Kind)
+	allowed, most := Allowed(c.Kind), maxReference
+	if req.Resolution == ResolutionMatchByHand {
+		most = maxMatched
+	}
 	switch {
 	case !slices.Contains(allowed, req.Resolution):
 		return operation.Refuse("case.resolution_not_allowed", "resolution", operation.Args{"kind": c.Kind, "allowed": names(allowed)})
@@ -155,8 +160,8 @@ func (req Request) check(c Case) error {
 		return operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
 	case req.Reference == "" && needsReference(c.Kind, req.Resolution):
 		return operation.Refuse("case.reference_missing", "reference", operation.Args{"resolution": req.Resolution})
-	case req.Reference != "" && !form.IsLine(req.Reference, maxReference):
-		return operation.Refuse("case.reference_malformed", "reference", operation.Args{"most": maxReference})
+	case req.Reference != "" && !form.IsLine(req.Reference, most):
+		return operation.Refuse("case.reference_malformed", "reference", operation.Args{"most": most})
 	}
 	return nil
 }

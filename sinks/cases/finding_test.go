@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -156,6 +157,7 @@ func TestMatchByHand(t *testing.T) {
 	for reference, want := range map[string]string{
 		"": "case.nothing_to_match", other: "case.sums_differ", line: "case.no_break_to_match", payment + ", " + payment: "case.no_break_to_match",
 		late: "case.no_break_to_match", "case_none": "case.no_break_to_match", payment + " " + other: "case.sums_differ",
+		strings.Repeat(payment+",", 50): "case.no_break_to_match", strings.Repeat(payment+",", 60): "case.reference_malformed",
 	} {
 		_, err := w.store.Propose(t.Context(), w.one, cases.Request{CaseID: line, Resolution: cases.ResolutionMatchByHand, Reference: reference, Reason: "r"}, w.Now())
 		if refusal(err) != want {

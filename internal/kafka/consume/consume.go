@@ -118,10 +118,26 @@ func New(cfg Config) (*Consumer, error) {
 	return &Consumer{cfg: cfg, positions: map[partition]int64{}, claims: map[partition]*claim{}, ends: map[partition]*end{}, working: map[*kgo.Record]struct{}{}}, nil
 }
 
-// Produce writes records and waits for the acknowledgement of all replicas. Only the
-// callbacks of Batch and Each may call it.
+// Produce writes records and waits for the acknowledgement of all replicas, at most until the
+// context ends. After an error some of the records may be there all the same, and may still be
+// written. Only the callbacks of Batch and Each may call it.
 func (c *Consumer) Produce(ctx context.Context, records ...*kgo.Record) error {
-	return c.client.ProduceSync(ctx, records...).FirstErr()
+	// ProduceSync waits, whatever its context, for a record that may already be on its way, as the producer is
+	// idempotent: for as long as the partition has no leader.
+	acknowledged := make(chan error, len(records))
+	for _, r := range records {
+		c.client.TryProduce(ctx, r, func(_ *kgo.Record, err error) { acknowledged <- err })
+	}
+	var first error
+	for range records {
+		select {
+		case err := <-acknowledged:
+			first = cmp.Or(first, err)
+		case <-ctx.Done():
+			return cmp.Or(first, ctx.Err())
+		}
+	}
+	return first
 }
 
 // Ends returns the end offsets of a topic (full name) by partition. Only the callbacks of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -711,6 +712,64 @@ func TestEachIsBounded(t *testing.T) {
 	w.within("doing all", func() bool { return done.Load() == 40 })
 	if n := most.Load(); n > 8 {
 		t.Errorf("%d at once", n)
+	}
+}
+
+// frozen are connections whose answers stay away once ice is closed.
+type frozen struct {
+	net.Conn
+	ice, thaw chan struct{}
+}
+
+func (f *frozen) Read(b []byte) (int, error) {
+	n, err := f.Conn.Read(b)
+	select {
+	case <-f.ice:
+		<-f.thaw
+	default:
+	}
+	return n, err
+}
+
+// While the broker has a record and does not answer, Produce waits until its context ends, and no longer.
+func TestProduceEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.produce(0, "one", "two")
+	ice, thaw := make(chan struct{}), make(chan struct{})
+	m := w.consumer(func(cfg *consume.Config) {
+		cfg.AtOnce = 1
+		cfg.Options = append(cfg.Options, kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, host)
+			return &frozen{conn, ice, thaw}, err
+		}))
+	})
+	failed := make(chan error, 2)
+	w.starts(func(ctx context.Context) error {
+		return consume.Each(ctx, m.Consumer, decode, func(ctx, _ context.Context, text string) bool {
+			if text == "two" {
+				close(ice) // the producer's connection is there since "one"
+			}
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			failed <- m.Produce(ctx, &kgo.Record{Topic: w.kafka.Prefix + "poison", Value: []byte(text)})
+			return true
+		})
+	})
+	next := func() error {
+		select {
+		case err := <-failed:
+			return err
+		case <-time.After(patience):
+			close(thaw)
+			t.Fatalf("Produce waits for the broker for %s", patience)
+			return nil
+		}
+	}
+	one, two := next(), next()
+	close(thaw)
+	if one != nil || !errors.Is(two, context.DeadlineExceeded) {
+		t.Errorf("%v, then %v", one, two)
 	}
 }
 
