@@ -64,6 +64,7 @@ func Open(ctx context.Context, dsn string) (*Pool, error) {
 
 func settings(cfg *pgx.ConnConfig) {
 	cfg.ConnectTimeout = cmp.Or(cfg.ConnectTimeout, connectTimeout)
+	cfg.DialFunc = dial
 	setDefault(cfg, "application_name", "quittance")
 	cfg.RuntimeParams["timezone"] = "UTC"
 }

@@ -362,7 +362,7 @@ func (t *table) when(l *Line) {
 		if year := at.Year(); year < 2000 || year > 2199 {
 			break
 		}
-		if !strings.Contains(format, "15") { // a day without a time
+		if !hasClock(format) {
 			l.Day = at.Format(time.DateOnly)
 			return
 		}
@@ -370,6 +370,12 @@ func (t *table) when(l *Line) {
 		return
 	}
 	t.wrong(FaultField, t.Time, "The time is not in the profile's format.", fmt.Sprintf("The format is %q; a spreadsheet may have changed it.", t.TimeFormats[0]))
+}
+
+// hasClock reports whether a format of package time has an hour.
+func hasClock(format string) bool {
+	day := time.Date(2006, 1, 2, 0, 0, 0, 0, time.UTC)
+	return day.Format(format) != day.Add(13*time.Hour).Format(format)
 }
 
 // grouped reports whether each separator of thousands in an amount stands before three digits, and none after the

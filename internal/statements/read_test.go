@@ -322,6 +322,23 @@ func TestHourOfClockChange(t *testing.T) {
 	}
 }
 
+// The times of a 12-hour clock are times, and a day without a time has none.
+func TestClocks(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ format, at, want string }{
+		{"02/01/2006 03:04:05 PM", "20/11/2026 11:30:00 PM", "2026-11-20T22:30:00Z"},
+		{"02/01/2006 3PM", "20/11/2026 1PM", "2026-11-20T12:00:00Z"},
+		{"02/01/2006 15:04", "20/11/2026 00:30", "2026-11-19T23:30:00Z"},
+		{"02/01/2006", "20/11/2026", "0001-01-01T00:00:00Z"},
+	} {
+		layout := statements.Layout{Name: statements.ProfileCSV, Separators: ";", Width: 4, ID: []int{1}, OperatorRef: 1, Time: 2, TimeFormats: []string{test.format}, Amount: 3, Decimal: ",", Currency: 4}
+		file, lines := read(t, []byte("L1;"+test.at+";700;XAF\n"), statements.Account{Code: "own", Currency: "XAF", Profile: statements.ProfileCSV, Columns: &layout})
+		if len(lines) != 1 || lines[0].At.Format(time.RFC3339) != test.want || lines[0].Day != "2026-11-20" {
+			t.Errorf("%s: %+v %v", test.at, lines, file.Faults)
+		}
+	}
+}
+
 // An amount with the separators of another country is refused: to leave them out would multiply it.
 func TestSeparatorsOfAmounts(t *testing.T) {
 	t.Parallel()

@@ -50,6 +50,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 		debug.SetGCPercent(400)
 	}
 	root := p.root()
+	completion(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -96,6 +97,22 @@ func (p Program) root() *cobra.Command {
 	}
 	add("", version())
 	return root
+}
+
+// completion adds the command that writes completions for shells. By itself it takes an unknown shell for no error.
+func completion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(cmd, args[0])
+		}
+		return usage("say for which shell; `%s --help` shows them", cmd.CommandPath())
+	}
 }
 
 const (
