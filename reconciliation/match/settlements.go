@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Settlements is a run over the lines of a bank account and of the accounts that settle to
@@ -25,15 +26,19 @@ type Settlements struct {
 type batch struct {
 	source
 	ref    string
-	filled bool  // there are lines that are no payouts
-	payout int64 // what the operator's own payout lines say
-	paid   bool  // there is such a line
+	filled bool      // there are lines that are no payouts
+	last   time.Time // of these lines; zero if they have no times
+	payout int64     // what the operator's own payout lines say
+	paid   bool      // there is such a line
 	// settled says that these are payouts of lines that are settled for good: nothing is left to match.
 	settled bool
 }
 
 // unpaid is what the operator's payouts leave of the lines.
 func (b *batch) unpaid() int64 { return b.amount + b.payout }
+
+// after reports whether a line came after a payout.
+func (b *batch) after(p *Line) bool { return !p.At.IsZero() && b.last.After(p.At) }
 
 func (b *batch) add(l *Line, day Day) {
 	b.rows = append(b.rows, l.ID)
@@ -44,6 +49,9 @@ func (b *batch) add(l *Line, day Day) {
 	} else {
 		b.filled = true
 		b.amount += l.Net()
+		if l.At.After(b.last) {
+			b.last = l.At
+		}
 	}
 }
 
@@ -186,7 +194,7 @@ func (in *Settlements) batches(lines []*Line) []*batch {
 	}
 	for _, w := range byLedger {
 		w.pay()
-		out = slices.AppendSeq(out, maps.Values(w.byDay))
+		out = slices.AppendSeq(append(out, w.alone...), maps.Values(w.byDay))
 	}
 	return out
 }

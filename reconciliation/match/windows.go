@@ -18,6 +18,8 @@ type windows struct {
 	rules   Rules
 	byDay   map[Day]*batch
 	payouts []*Line
+	days    []Day    // of windows whose lines do not cancel each other out, sorted
+	alone   []*batch // of payouts that belong to no window
 }
 
 // of returns the window of a day.
@@ -32,89 +34,150 @@ func (w *windows) of(day Day) *batch {
 
 // pay puts each payout of the operator into the window that it pays. The statement does not say which: operators pay at the
 // cut-off, minutes before or after it, on the next morning, or on Monday for the days since Friday. So first come the payouts
-// whose amount is exactly that of a window, or of several one after the other, and then the others.
+// whose amount, or whose sum of one day, is exactly that of a window, or whose amount is that of several windows one after the
+// other; and then the others.
 func (w *windows) pay() {
+	for day, b := range w.byDay {
+		if b.amount != 0 {
+			w.days = append(w.days, day)
+		}
+	}
+	slices.Sort(w.days)
 	slices.SortFunc(w.payouts, func(a, b *Line) int {
 		return cmp.Or(cmp.Compare(w.rules.dayOf(a), w.rules.dayOf(b)), a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 	})
-	for _, p := range slices.DeleteFunc(w.payouts, w.exactly) {
+	var left []*Line
+	for begin := 0; begin < len(w.payouts); {
+		end := begin + 1
+		for end < len(w.payouts) && w.rules.dayOf(w.payouts[end]) == w.rules.dayOf(w.payouts[begin]) {
+			end++
+		}
+		ofDay := w.payouts[begin:end]
+		if begin = end; len(ofDay) > 1 && w.parts(ofDay) {
+			continue
+		}
+		for _, p := range ofDay {
+			if !w.exactly(p) {
+				left = append(left, p)
+			}
+		}
+	}
+	for _, p := range left {
 		w.nearly(p)
 	}
 }
 
-// nearly puts a payout into a window around its time although its sum is another one: a window with more money left, or
-// without a payout, or else any, or one of its own.
-func (w *windows) nearly(p *Line) {
-	into := func(takes func(*batch) bool) bool {
-		for _, day := range w.near(p)[:2] {
-			if b := w.byDay[day]; b != nil && b.filled && takes(b) {
-				b.add(p, day)
-				return true
-			}
-		}
-		return false
+// parts puts the payouts of a day into the one window that had ended and whose sum they are together.
+func (w *windows) parts(payouts []*Line) bool {
+	var paid int64
+	for _, p := range payouts {
+		paid -= p.Net()
 	}
-	switch {
-	case into(func(b *batch) bool { return b.unpaid() >= -p.Net() }):
-	case into(func(b *batch) bool { return !b.paid }):
-	case into(func(*batch) bool { return true }):
-	default:
-		w.of(w.rules.dayOf(p)).add(p, w.rules.dayOf(p))
-	}
-}
-
-// exactly puts a payout into the unpaid windows whose sum it is. Several become one.
-func (w *windows) exactly(p *Line) bool {
-	ends := w.near(p)
-	for length := range ends {
-		for _, end := range ends {
-			days, sum := w.unpaid(end, length+1)
-			if len(days) != length+1 || sum != -p.Net() {
-				continue
+	ended, _ := w.around(payouts[0])
+	for _, run := range w.runs(payouts[0], ended) {
+		if len(run) == 1 && w.byDay[run[0]].amount == paid {
+			for _, p := range payouts {
+				w.byDay[run[0]].add(p, w.rules.dayOf(p))
 			}
-			into := w.byDay[end]
-			for _, day := range days[1:] {
-				b := w.byDay[day]
-				into.rows, into.amount = append(into.rows, b.rows...), into.amount+b.amount
-				delete(w.byDay, day)
-			}
-			into.add(p, end)
 			return true
 		}
 	}
 	return false
 }
 
-// unpaid returns up to count days of windows that have lines and no payout, from a day back, with their sum. A
-// window with a payout ends the search, and so does the number of days of grace.
-func (w *windows) unpaid(end Day, count int) (days []Day, sum int64) {
-	for day := end; day >= end-w.rules.Grace && len(days) < count; day-- {
-		b := w.byDay[day]
-		switch {
-		case b == nil || !b.filled:
-			if day == end {
-				return nil, 0
-			}
-		case b.paid:
-			return days, sum
-		default:
-			days, sum = append(days, day), sum+b.amount
+// exactly puts a payout into the unpaid windows whose sum it is: into those that had ended, or else into the one whose cut-off
+// comes next.
+func (w *windows) exactly(p *Line) bool {
+	ended, next := w.around(p)
+	for _, run := range append(w.runs(p, ended), w.runs(p, next)...) {
+		if w.sum(run) == -p.Net() {
+			w.join(run, p)
+			return true
 		}
 	}
-	return days, sum
+	return false
 }
 
-// near returns the days of the windows that a payout may pay, the likeliest first: the last window that had ended, the other one
-// around its time, and those before as far as the days of grace go. There are two at least.
-func (w *windows) near(p *Line) []Day {
+// nearly puts a payout of another sum into the windows whose sum is the nearest one, if the difference is tolerable, or else
+// into a window around its time that is not paid in full. A window that is paid in full stays as it is.
+func (w *windows) nearly(p *Line) {
+	ended, next := w.around(p)
+	var best []Day
+	var least int64
+	for _, run := range append(w.runs(p, ended), w.runs(p, next)...) {
+		sum := w.sum(run)
+		off := max(sum+p.Net(), -sum-p.Net())
+		if off <= sum/tolerance && (best == nil || off < least) {
+			best, least = run, off
+		}
+	}
+	if best != nil {
+		w.join(best, p)
+		return
+	}
+	for _, takes := range []func(*batch) bool{
+		func(b *batch) bool { return b.unpaid() > -p.Net() }, // a part of it
+		func(b *batch) bool { return !b.paid },
+	} {
+		for _, day := range []Day{ended, next} {
+			if b := w.byDay[day]; b != nil && b.amount != 0 && b.unpaid() != 0 && !b.after(p) && takes(b) {
+				b.add(p, w.rules.dayOf(p))
+				return
+			}
+		}
+	}
+	own := &batch{source: source{currency: w.currency, closed: w.closed}}
+	own.add(p, w.rules.dayOf(p))
+	w.alone = append(w.alone, own)
+}
+
+// join makes one batch of windows and a payout.
+func (w *windows) join(run []Day, p *Line) {
+	into := w.byDay[run[0]]
+	for _, day := range run[1:] {
+		b := w.byDay[day]
+		into.rows, into.amount = append(into.rows, b.rows...), into.amount+b.amount
+		delete(w.byDay, day)
+	}
+	into.add(p, w.rules.dayOf(p))
+}
+
+func (w *windows) sum(run []Day) (sum int64) {
+	for _, day := range run {
+		sum += w.byDay[day].amount
+	}
+	return sum
+}
+
+// runs returns the unpaid windows up to a day, and those one after the other, by their days with the newest first. Shorter runs come
+// first, and of these the newer ones. They go back from the newest window by the days of grace, and none has a line after
+// the payout.
+func (w *windows) runs(p *Line, from Day) (runs [][]Day) {
+	last, found := slices.BinarySearch(w.days, from)
+	if !found {
+		last--
+	}
+	for first := last; first >= 0 && w.days[first] >= w.days[last]-w.rules.Grace; first-- {
+		var run []Day
+		for at := first; at >= 0 && w.days[at] >= w.days[last]-w.rules.Grace; at-- {
+			b := w.byDay[w.days[at]]
+			if b == nil || b.paid || b.after(p) { // nil is joined to another one, which is paid
+				break
+			}
+			run = append(run, w.days[at])
+			runs = append(runs, slices.Clone(run))
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b []Day) int { return cmp.Compare(len(a), len(b)) })
+	return runs
+}
+
+// around returns the last window that had ended when a payout was made, and the next one: that whose cut-off came then, or for a
+// payout after the cut-off of its day, and one without a time, no other one.
+func (w *windows) around(p *Line) (ended, next Day) {
 	day := w.rules.dayOf(p)
-	ended, other := day, day-1
-	if !p.At.IsZero() && w.rules.window(p) == day { // before the cut-off of its day
-		ended, other = day-1, day
+	if !p.At.IsZero() && w.rules.window(p) == day {
+		return day - 1, day
 	}
-	days := []Day{ended, other}
-	for d := day - 2; d >= day-w.rules.Grace; d-- {
-		days = append(days, d)
-	}
-	return days
+	return day, day
 }

@@ -21,7 +21,7 @@ type payday struct {
 
 func newPayday(t interface{ Fatal(args ...any) }, cutoff time.Duration) *payday {
 	p := &payday{t: t, rules: match.Rules{Zone: wat, Cutoff: cutoff, Grace: 3}}
-	p.Account, p.Rules, p.Cutoffs = "bank", match.Rules{Zone: wat, Grace: 3}, map[string]match.Rules{"op": p.rules}
+	p.Account, p.Rules, p.Cutoffs = "bank", match.Rules{Zone: wat, Grace: 3}, map[string]match.Rules{}
 	return p
 }
 
@@ -50,6 +50,7 @@ func (p *payday) bank(id string, at time.Time, amount int64) {
 }
 
 func (p *payday) run(today string) match.Result {
+	p.Cutoffs["op"] = p.rules
 	p.Today = match.DayOf(p.at(today+" 12:00:00"), wat)
 	r, err := p.Run()
 	if err != nil {
@@ -132,6 +133,51 @@ func TestPayouts(t *testing.T) {
 			p.line("p2", p.at("21 00:05:00"), -700).Kind = match.KindPayout
 			p.Lines[1].Batch, p.Lines[2].Batch = "B", "B"
 		}, "waiting p1; waiting p2"},
+		{"in two parts, of which one is the sum of the running window", 17 * time.Hour, func(p *payday) {
+			p.line("a", p.at("20 10:00:00"), 700)
+			p.line("b", p.at("20 18:00:00"), 300)
+			p.line("p1", p.at("21 09:00:00"), -400).Kind = match.KindPayout
+			p.line("p2", p.at("21 09:01:00"), -300).Kind = match.KindPayout
+			p.bank("k", p.at("21 09:00:00"), 700)
+		}, "match? a+p1+p2=k; waiting b"},
+		{"on Monday for Friday alone, with less grace", 17 * time.Hour, func(p *payday) {
+			p.rules.Grace, p.Rules.Grace = 2, 2
+			p.line("a", p.at("20 10:00:00"), 700)
+			p.line("m", p.at("23 10:00:00"), 300)
+			p.payout("1", p.at("23 09:00:00"), 700)
+			p.payout("2", p.at("23 17:00:00"), 300)
+		}, "match? a+p1=k1; match? m+p2=k2"},
+		{"on the day after, without grace", 0, func(p *payday) {
+			p.rules.Grace, p.Rules.Grace = 0, 0
+			p.line("a", p.at("20 10:00:00"), 700)
+			p.payout("1", p.at("21 00:05:00"), 700)
+		}, "match? a+p1=k1"},
+		{"on Monday for three days, a franc short", 17 * time.Hour, func(p *payday) {
+			p.line("a", p.at("20 10:00:00"), 700)
+			p.line("b", p.at("20 18:00:00"), 300)
+			p.line("c", p.at("22 10:00:00"), 90)
+			p.payout("1", p.at("23 09:00:00"), 1089)
+		}, "amount! a+b+c+p1=k1"},
+		{"of no window, beside one that is paid", 0, func(p *payday) {
+			p.line("c", p.at("20 10:00:00"), 310)
+			p.payout("3", p.at("21 00:05:00"), 310)
+			p.payout("x", p.at("21 08:00:00"), 777)
+		}, "match? c+p3=k3; unmatched_line! =kx; waiting px"},
+		{"of a window before the first statement", 0, func(p *payday) {
+			p.line("p0", p.at("20 00:05:00"), -900).Kind = match.KindPayout
+			p.line("a", p.at("20 10:00:00"), 700)
+			p.payout("1", p.at("21 00:05:00"), 700)
+		}, "match? a+p1=k1; waiting p0"},
+		{"before the line of its sum", 17 * time.Hour, func(p *payday) {
+			p.line("b", p.at("21 12:00:00"), 690)
+			p.line("p1", p.at("21 09:00:00"), -690).Kind = match.KindPayout
+			p.payout("2", p.at("21 17:00:00"), 690)
+		}, "match? b+p2=k2; waiting p1"},
+		{"beside lines that cancel each other out", 0, func(p *payday) {
+			p.line("a", p.at("20 10:00:00"), 100)
+			p.line("r", p.at("20 11:00:00"), -100)
+			p.payout("1", p.at("21 00:05:00"), 700)
+		}, "batch a+r=; unmatched_line! =k1; waiting p1"},
 		{"without lines", 0, func(p *payday) { p.payout("1", p.at("21 00:05:00"), 700) }, "unmatched_line! =k1; waiting p1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
