@@ -3,6 +3,7 @@ package statements
 import (
 	"crypto/sha256"
 	"fmt"
+	"time"
 )
 
 // Mark is the last accepted statement of an account, as its row in the database keeps it.
@@ -16,10 +17,11 @@ type Mark struct {
 	Digest   [sha256.Size]byte
 	// To is the last local day that accepted statements cover.
 	To string
-	// Balanced and Closing are those of the last accepted statement, and Tail is the id of its last line.
+	// Balanced, Closing, Tail and TailAt are those of the last accepted statement.
 	Balanced bool
 	Closing  int64
 	Tail     string
+	TailAt   time.Time
 }
 
 // Verdict says what to do with a file.
@@ -40,33 +42,31 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 //
 // A statement of the same id and content is unchanged. The same id with other content is quarantined, marked as a copy or
 // not, until a person releases it. A statement that does not continue the last one is refused. Days that are covered
-// already refuse a statement whose lines have no ids of their own, because their lines would count twice.
+// already refuse a statement whose lines have no ids of their own, because their lines would count twice; a person cannot release it
+// either.
 //
 // Dated statements have lines with ids, which are recognised, and their id says no more than their days: an operator's file
 // that was exported too early or cut off comes again with more lines. Such a statement is quarantined only if it lacks lines of
-// the earlier one or has another opening balance; it takes the place of the account's last statement if that was the earlier
-// one. A statement of other days that begins on a covered day need not begin with the last closing balance, but has to pass
-// through it after the same line. If all its days are covered and it does not have that line, it adds what it has to these days,
-// and the account's last statement stays the last.
+// the earlier one or has another opening balance. If the earlier one was the account's last statement, it takes its place.
+//
+// A dated statement of other days that begins on a covered day need not begin with the last closing balance, but has to pass
+// through it after the last line. It may begin with it on the last covered day, after the last line.
 func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	fault := func(kind FaultKind, detail, mend string) []Fault {
 		return []Fault{{Kind: kind, Position: s.Source, Detail: detail, Mend: mend}}
 	}
-	switch {
-	case seen.Same:
-		return VerdictUnchanged, last, nil
-	case seen.Earlier && seen.Released:
-		if s.ID == last.ID && s.Page == last.Page {
+	balanced := last.Balanced && s.Balanced
+	if seen.Earlier {
+		changed, mend := s.changed(seen, balanced)
+		switch {
+		case seen.Same:
+			return VerdictUnchanged, last, nil
+		case changed != "" && (!seen.Released || s.Positional):
+			return VerdictQuarantined, last, fault(FaultChanged, changed, mend)
+		case s.ID == last.ID && s.Page == last.Page:
 			return VerdictAccepted, s.mark(last), nil
 		}
 		return VerdictAccepted, last, nil
-	case seen.Earlier && (!s.Dated || seen.Missing != 0):
-		return VerdictQuarantined, last, fault(FaultChanged, "A statement with this id was accepted with other content."+missing(s, seen), "Compare both and ask who sent them which one is right.")
-	}
-	replaces := seen.Earlier && s.ID == last.ID
-	if replaces && last.Balanced && s.Balanced && s.Opening != seen.Opening && !seen.Tail {
-		return VerdictQuarantined, last, fault(FaultChanged, fmt.Sprintf("A statement with this id was accepted with the opening balance %d instead of %d, in minor units.", seen.Opening, s.Opening),
-			"Compare both and ask who sent them which one is right.")
 	}
 	var faults []Fault
 	first := last.ID == ""
@@ -88,37 +88,47 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 		faults = append(faults, fault(FaultOverlap, fmt.Sprintf("The statement begins on %s, but accepted statements cover all days until %s.", s.From, last.To), "Import a statement that begins on the day after.")...)
 	}
 	again := s.Dated && !first && s.From != "" && s.From <= last.To
-	follows := !last.Balanced || !s.Balanced || s.Opening == last.Closing || replaces || again && seen.Tail
-	inside := again && s.To <= last.To && !seen.Tail && !replaces && !(follows && s.From == last.To)
-	if !follows && !inside {
+	switch {
+	case !balanced, again && seen.Tail:
+	case s.Opening != last.Closing:
 		faults = append(faults, fault(FaultBalance, fmt.Sprintf("The opening balance %d is not the last closing balance %d, in minor units.", s.Opening, last.Closing), "Import the statements between them first.")...)
+	case again && (s.From < last.To || seen.Before):
+		faults = append(faults, fault(FaultOverlap, fmt.Sprintf("The statement begins on %s, and accepted statements cover all days until %s. It lacks their last line, %s, with the balance %d after it, in minor units.", s.From, last.To, last.Tail, last.Closing),
+			"Import a file of whole days, from a day on that the last statement has.")...)
 	}
 	switch {
 	case faults != nil:
 		return VerdictRefused, last, faults
-	case s.ID == "", inside: // a file without booked rows says nothing of the account
+	case s.ID == "": // a file without booked rows says nothing of the account
 		return VerdictAccepted, last, nil
 	}
 	return VerdictAccepted, s.mark(last), nil
+}
+
+// changed says how a statement differs from the earlier one of its id, and what to do; empty if it may take its place.
+func (s *Statement) changed(seen Seen, balanced bool) (detail, mend string) {
+	detail, mend = "A statement with this id was accepted with other content.", "Compare both and ask who sent them which one is right."
+	switch {
+	case s.Positional && seen.Released:
+		return detail + " Its lines have no ids of their own, so that they would count twice; it cannot be released.", "Dismiss it, and ask the bank for a statement of the difference."
+	case !s.Dated:
+		return detail, mend
+	case seen.Missing < 0:
+		return detail + " The accepted file cannot be read any more to compare the lines.", mend
+	case seen.Missing > 0:
+		return detail + fmt.Sprintf(" The accepted one has %d lines that this file lacks or has with other content, such as %s.", seen.Missing, seen.Example), mend
+	case balanced && s.Opening != seen.Opening:
+		return detail + fmt.Sprintf(" Its opening balance was %d instead of %d, in minor units.", seen.Opening, s.Opening), mend
+	}
+	return "", ""
 }
 
 // mark is the account's mark after the statement.
 func (s *Statement) mark(last Mark) Mark {
 	return Mark{
 		ID: s.ID, Sequence: s.Sequence, Page: s.Page, Last: s.Last, Digest: s.Digest, To: max(last.To, s.To),
-		Balanced: s.Balanced, Closing: s.Closing, Tail: s.Tail,
+		Balanced: s.Balanced, Closing: s.Closing, Tail: s.Tail, TailAt: s.TailAt,
 	}
-}
-
-// missing says what a dated statement lacks of the earlier one.
-func missing(s *Statement, seen Seen) string {
-	switch {
-	case !s.Dated:
-		return ""
-	case seen.Missing < 0:
-		return " The accepted file cannot be read any more to compare the lines."
-	}
-	return fmt.Sprintf(" The accepted one has %d lines that this file lacks or has with other content, such as %s.", seen.Missing, seen.Example)
 }
 
 // Year is the year of the statement's last day. Banks that number statements within a year

@@ -4,10 +4,10 @@ import "hash/maphash"
 
 // Seen is what is known of the accepted statements when a file comes.
 type Seen struct {
-	// Earlier says that a statement of the same id and page was accepted, and Same that it had the same content.
+	// Earlier says that a statement of the same id and page was accepted, and Same that one had the same content.
 	Earlier, Same bool
 	// Missing is how many of the earlier statement's lines the file lacks or has with other content; below 0 it is
-	// not known. Example is the id of one of them. As Opening and Tail, they matter for dated statements only.
+	// not known. Example is the id of one of them. They, and all below but Released, matter for dated statements only.
 	Missing int
 	Example string
 	// Opening is the opening balance of the earlier statement.
@@ -15,6 +15,8 @@ type Seen struct {
 	// Tail says that the file has the last line of the account's last statement, and that its balance after this line is the
 	// closing balance of that statement.
 	Tail bool
+	// Before says that the file begins before the time of that line.
+	Before bool
 	// Released says that a person has released the file from quarantine.
 	Released bool
 }
@@ -24,7 +26,9 @@ type Seen struct {
 type Overlap struct {
 	last    Mark
 	balance int64
+	begun   bool
 	tail    bool
+	before  bool
 	seed    maphash.Seed
 	rest    map[uint64]string // ids of expected lines, by the hash of their content
 }
@@ -43,15 +47,17 @@ func (o *Overlap) Expect(l *Line) error {
 // Take takes a line of the file.
 func (o *Overlap) Take(l *Line) error {
 	delete(o.rest, o.content(l))
+	if !o.begun {
+		o.begun, o.before = true, !l.At.IsZero() && l.At.Before(o.last.TailAt)
+	}
 	o.balance += l.Net()
-	// Ledgers of earlier versions do not have the last line: any line with this balance counts.
-	o.tail = o.tail || o.last.Balanced && o.balance == o.last.Closing && (o.last.Tail == "" || o.last.Tail == l.ID)
+	o.tail = o.tail || o.last.Balanced && o.balance == o.last.Closing && o.last.Tail == l.unique()
 	return nil
 }
 
 // Put writes what was found.
 func (o *Overlap) Put(s *Seen) {
-	s.Tail, s.Missing = o.tail, len(o.rest)
+	s.Tail, s.Before, s.Missing = o.tail, o.before, len(o.rest)
 	for _, id := range o.rest {
 		if s.Example == "" || id < s.Example {
 			s.Example = id

@@ -192,7 +192,7 @@ func (r *reading) line(s *Statement, l *Line, id string) error {
 	key := [16]byte(sum[:16])
 	if r.seen[key]++; r.seen[key] > 1 {
 		l.Occurrence = int(r.seen[key])
-		l.ID += "~" + strconv.Itoa(l.Occurrence)
+		l.ID += repetition(l.Occurrence)
 		r.fault(FaultDuplicateLine, l.Source, "", "The file has the id of this line already.", "The line is imported as a repetition and becomes a break; ask who sent the file which line is wrong.")
 	}
 	var ok bool
@@ -206,7 +206,7 @@ func (r *reading) line(s *Statement, l *Line, id string) error {
 	if l.Day > s.To {
 		s.To = l.Day
 	}
-	s.Tail = l.ID
+	s.Tail, s.TailAt = l.unique(), l.At
 	r.digest(l)
 	if r.visit == nil {
 		return nil

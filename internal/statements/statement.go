@@ -3,6 +3,7 @@ package statements
 import (
 	"crypto/sha256"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -91,8 +92,9 @@ type Statement struct {
 	// Lines is how many lines count, Net the sum of their Net.
 	Lines int
 	Net   int64
-	// Tail is the id of the last line.
-	Tail string
+	// Tail is the id of the last line, without the number of a repetition, and TailAt its time; zero if it has none.
+	Tail   string
+	TailAt time.Time
 	// Positional means that a line has its id from its position, because the bank gives none.
 	Positional bool
 	// Digest is the SHA-256 of the statement's content as read: its balances and lines. Two
@@ -163,6 +165,16 @@ type Line struct {
 	// not the entry.
 	DetailsUnused int `json:"details_unused,omitempty"`
 }
+
+// unique is the id of the line without the number of a repetition.
+func (l *Line) unique() string {
+	if l.Occurrence > 1 {
+		return strings.TrimSuffix(l.ID, repetition(l.Occurrence))
+	}
+	return l.ID
+}
+
+func repetition(occurrence int) string { return "~" + strconv.Itoa(occurrence) }
 
 // Net is what the line adds to the balance.
 func (l *Line) Net() int64 { return l.Amount - l.Fee }

@@ -235,8 +235,8 @@ var (
 		intake.Dismissed, "MTN confirmed the first file on 2026-11-23", "Import %s is dismissed. The file is kept; the accepted statement stands.",
 	}
 	release = quarantineExit{
-		"release", "Release a file from quarantine: it is right, and it is accepted when it is imported again",
-		intake.Released, "MTN corrected line 7 on 2026-11-23", "Import %s is released. Import its file again: it is accepted, and lines that differ from the accepted statement become breaks.",
+		"release", "Release a file from quarantine: it is right, and it is accepted when it is imported again; or make an earlier version the last statement again",
+		intake.Released, "MTN corrected line 7 on 2026-11-23", "Import %s is released. If its file was in quarantine, import it again: it is accepted, and lines that differ from the accepted statement become breaks.",
 	}
 )
 

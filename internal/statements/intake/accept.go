@@ -186,11 +186,17 @@ func (i *attempt) abort(ctx context.Context, w *writer, id uuid.UUID) error {
 }
 
 // finish makes a pending import accepted. It changes nothing if another process has done so. A file that was in quarantine
-// leaves it: its row and its original are those of the accepted import now.
+// leaves it: its row and its original are those of the accepted import now, also for those who asked to read it.
 func (i *attempt) finish(ctx context.Context, tx pgx.Tx, id uuid.UUID, p plan) error {
-	if _, err := tx.Exec(ctx, `DELETE FROM statement_imports q USING statement_imports p WHERE p.id = $1 AND p.state = 'pending'
-		AND (q.agency_id, q.live, q.code, q.digest) = (p.agency_id, p.live, p.code, p.digest) AND q.state IN ('quarantined', 'released')`, id); err != nil {
-		return fmt.Errorf("ending the quarantine: %w", err)
+	const inQuarantine = `FROM statement_imports q, statement_imports p WHERE p.id = $1 AND p.state = 'pending'
+		AND (q.agency_id, q.live, q.code, q.digest) = (p.agency_id, p.live, p.code, p.digest) AND q.state IN ('quarantined', 'released')`
+	for _, statement := range []string{
+		`UPDATE statement_original_requests SET import_id = $1 WHERE import_id IN (SELECT q.id ` + inQuarantine + `)`,
+		`DELETE FROM statement_imports WHERE id IN (SELECT q.id ` + inQuarantine + `)`,
+	} {
+		if _, err := tx.Exec(ctx, statement, id); err != nil {
+			return fmt.Errorf("ending the quarantine: %w", err)
+		}
 	}
 	changed, err := tx.Exec(ctx, `UPDATE statement_imports SET state = 'accepted' WHERE id = $1 AND state = 'pending'`, id)
 	if err != nil {

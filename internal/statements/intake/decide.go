@@ -2,8 +2,10 @@ package intake
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,14 +27,14 @@ const (
 	Dismissed Decision = "dismissed"
 	// Released means that the file is right. Imported again, it is accepted beside the accepted statement of its id, and the
 	// lines of both count: a line that both have with other content is a break, and one that only the accepted statement has
-	// stays.
+	// stays. Of an accepted file it means that its statement is the account's last one again, after another version of it.
 	Released Decision = "released"
 )
 
 // actions are the decisions in the audit table.
 var actions = map[Decision]string{Dismissed: "statements.dismiss", Released: "statements.release"}
 
-// Decide ends the quarantine of a file. The file is kept. origin is the machine of the person. now is the time
+// Decide ends the quarantine of a file. The file is kept. One that was released may be dismissed until it is imported again. origin is the machine of the person. now is the time
 // of the service's clock. A refusal is an *operation.Error with the field id or reason.
 func Decide(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, importID string, decision Decision, reason string, now time.Time) error {
 	id, err := uuid.Parse(importID)
@@ -50,14 +52,20 @@ func Decide(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, 
 			return operation.Refuse("statement.unknown", "id", nil)
 		case err != nil:
 			return err
-		case state != string(statements.VerdictQuarantined):
-			return operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": state})
 		}
 		if err := inForce(ctx, tx, by); err != nil {
 			return err
 		}
 		column := string(decision)
-		if _, err := tx.Exec(ctx, `UPDATE statement_imports SET state = $2, `+column+`_at = $3, `+column+`_by = $4, `+column+`_reason = $5 WHERE id = $1`, id, decision, now, by.Name, reason); err != nil {
+		switch {
+		case state == string(statements.VerdictQuarantined), state == string(Released) && decision == Dismissed:
+			_, err = tx.Exec(ctx, `UPDATE statement_imports SET state = $2, `+column+`_at = $3, `+column+`_by = $4, `+column+`_reason = $5 WHERE id = $1`, id, decision, now, by.Name, reason)
+		case state == string(statements.VerdictAccepted) && decision == Released:
+			err = restore(ctx, tx, id)
+		default:
+			err = operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": state})
+		}
+		if err != nil {
 			return err
 		}
 		return operation.Record(ctx, tx, by.Actor(origin), now, operation.Entry{Action: actions[decision], Subject: importID, Detail: map[string]any{"agency_id": agency, "account": code, "reason": reason}})
@@ -66,6 +74,38 @@ func Decide(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, 
 		return fmt.Errorf("deciding on a file in quarantine: %w", err)
 	}
 	return nil
+}
+
+// restore makes the statement of an accepted import the account's last one again, after another version of it. Its lines are
+// written already.
+func restore(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
+	var mark, facts []byte
+	if err := tx.QueryRow(ctx, `SELECT l.mark, i.plan -> 'statements' FROM statement_ledgers l JOIN statement_imports i USING (agency_id, live, code) WHERE i.id = $1 FOR UPDATE OF l`, id).Scan(&mark, &facts); err != nil {
+		return err
+	}
+	var last ledgerMark
+	var list []Facts
+	if err := errors.Join(json.Unmarshal(mark, &last), json.Unmarshal(facts, &list)); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(f Facts) bool {
+		return f.ID == last.Last.ID && f.Page == last.Last.Page && f.Digest != last.Last.Digest
+	})
+	if i < 0 {
+		return operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": statements.VerdictAccepted})
+	}
+	last.Last = list[i]
+	mark, err := json.Marshal(last)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE statement_ledgers l SET mark = $2 FROM statement_imports i WHERE i.id = $1 AND (l.agency_id, l.live, l.code) = (i.agency_id, i.live, i.code)`, id, mark); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `INSERT INTO statements (agency_id, live, code, import_id, position, statement_id, page, sequence, last, from_day, to_day, balanced, opening, closing, currency, lines, net, digest)
+		SELECT agency_id, live, code, import_id, position, statement_id, page, sequence, last, from_day, to_day, balanced, opening, closing, currency, lines, net, digest
+		FROM statements WHERE import_id = $1 AND position = $2 LIMIT 1`, id, i+1)
+	return err
 }
 
 // maxReason is the longest reason.

@@ -94,20 +94,22 @@ type Facts struct {
 	Lines    int    `json:"lines"`
 	Net      int64  `json:"net"`
 	Digest   string `json:"digest"`
-	Tail     string `json:"tail,omitempty"` // id of the last line
+	// Tail is the id of the last line, without the number of a repetition, and TailAt its time.
+	Tail   string    `json:"tail,omitempty"`
+	TailAt time.Time `json:"tail_at,omitzero"`
 }
 
 func factsOf(s *statements.Statement, currency string) Facts {
 	return Facts{
 		ID: s.ID, Page: s.Page, Sequence: s.Sequence, Last: s.Last, From: s.From, To: s.To, Balanced: s.Balanced, Opening: s.Opening, Closing: s.Closing,
-		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail,
+		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail, TailAt: s.TailAt,
 	}
 }
 
 // mark returns the statement as the last accepted one of its account. to is the last day that
 // was covered before.
 func (r Facts) mark(to string) statements.Mark {
-	m := statements.Mark{ID: r.ID, Sequence: r.Sequence, Page: r.Page, Last: r.Last, To: max(to, r.To), Balanced: r.Balanced, Closing: r.Closing, Tail: r.Tail}
+	m := statements.Mark{ID: r.ID, Sequence: r.Sequence, Page: r.Page, Last: r.Last, To: max(to, r.To), Balanced: r.Balanced, Closing: r.Closing, Tail: r.Tail, TailAt: r.TailAt}
 	_, _ = hex.Decode(m.Digest[:], []byte(r.Digest)) // factsOf wrote it
 	return m
 }
@@ -252,6 +254,10 @@ func (i *attempt) locked(ctx context.Context) (again bool, err error) {
 
 // ledger locks the account and returns its last accepted statement.
 func (i *attempt) ledger(ctx context.Context, tx pgx.Tx) (last ledgerMark, err error) {
+	// While the transaction holds the ledger it waits for Kafka, and for files that are read.
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", transactionTimeout.Milliseconds())); err != nil {
+		return last, fmt.Errorf("opening the ledger: %w", err)
+	}
 	if _, err := tx.Exec(ctx, `INSERT INTO statement_ledgers (agency_id, live, code) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, i.account()...); err != nil {
 		return last, fmt.Errorf("opening the ledger: %w", err)
 	}
@@ -270,8 +276,8 @@ func (i *attempt) known(ctx context.Context, tx pgx.Tx) (bool, error) {
 	var id uuid.UUID
 	var state string
 	var by *string
-	err := tx.QueryRow(ctx, `SELECT id, state, dismissed_by FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND digest = $4 AND state <> 'pending'`,
-		append(i.account(), i.digest)...).Scan(&id, &state, &by)
+	err := tx.QueryRow(ctx, `SELECT id, state, dismissed_by FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND digest = $4 AND state <> 'pending'
+		ORDER BY state = 'accepted' DESC, id DESC LIMIT 1`, append(i.account(), i.digest)...).Scan(&id, &state, &by)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}

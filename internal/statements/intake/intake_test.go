@@ -33,6 +33,7 @@ type office struct {
 	kafka kafka.Config
 	codec *schemas.Codec
 	topo  *kafka.Topology
+	clerk identity.Staff // of decides
 }
 
 func newOffice(t *testing.T) *office {
@@ -438,7 +439,11 @@ func exported(opening int, rows ...row) string {
 	b.WriteString(mtnHead)
 	for _, r := range rows {
 		opening += r.net
-		fmt.Fprintf(&b, "310000%05d,,Successful,Payment,2026-02-%02d 08:0%d:00,%d,10,XAF,MABIALA,46733123454,%d\n", r.day*10+r.n, r.day, r.n, r.net+10, opening)
+		kind := "Payment"
+		if r.net < 0 {
+			kind = "Refund"
+		}
+		fmt.Fprintf(&b, "310000%05d,,Successful,%s,2026-02-%02d 08:0%d:00,%d,10,XAF,MABIALA,46733123454,%d\n", r.day*10+r.n, kind, r.day, r.n, r.net+10, opening)
 	}
 	return b.String()
 }
@@ -481,6 +486,34 @@ func TestExportedAgain(t *testing.T) {
 	}
 }
 
+// An account that is paid out every day has the balance 0 every day: neither a gap nor lines under new ids pass for what follows.
+func TestBalanceOfZero(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	renamed := func(text string) string { return strings.ReplaceAll(text, "310000", "990000") }
+	in, out, later, back := row{2, 0, 500}, row{2, 1, -500}, row{2, 6, 300}, row{2, 7, -300}
+	o.imports(s, "mtn", exported(0, row{1, 0, 200}, row{1, 1, -200}, in, out), statements.VerdictAccepted)
+	for name, c := range map[string]struct {
+		text string
+		want statements.FaultKind
+	}{
+		"a gap on the last day":                    {exported(500, row{2, 5, -500}), statements.FaultBalance},
+		"a part of an earlier day":                 {exported(200, row{1, 1, -200}), statements.FaultBalance},
+		"the last day and the next, under new ids": {renamed(exported(0, in, out, row{3, 0, 70})), statements.FaultOverlap},
+		"all days under new ids":                   {renamed(exported(0, row{1, 0, 200}, row{1, 1, -200}, in, out, row{3, 0, 70})), statements.FaultOverlap},
+		"earlier days under new ids":               {renamed(exported(0, row{1, 0, 200}, row{1, 1, -200})), statements.FaultOverlap},
+	} {
+		if r := o.imports(s, "mtn", c.text, statements.VerdictRefused); len(r.Faults) != 1 || r.Faults[0].Kind != c.want {
+			t.Errorf("%s: %+v", name, r.Faults)
+		}
+	}
+	o.imports(s, "mtn", exported(0, later, back), statements.VerdictAccepted) // the rest of the day, without what was exported before
+	o.imports(s, "mtn", exported(0, row{3, 0, 70}), statements.VerdictAccepted)
+	// Another opening balance of a day that is not the last one.
+	o.imports(s, "mtn", exported(7, later, back, row{2, 8, 9}), statements.VerdictQuarantined)
+}
+
 // A row that the operator books late before the last row of the day changes the balances after it, not the lines.
 func TestBookedLate(t *testing.T) {
 	t.Parallel()
@@ -488,7 +521,7 @@ func TestBookedLate(t *testing.T) {
 	s := o.store()
 	one, two := row{1, 0, 300}, row{1, 1, 200}
 	o.imports(s, "mtn", exported(0, one, two), statements.VerdictAccepted)
-	if r := o.imports(s, "mtn", exported(7, one, two, row{1, 2, 9}), statements.VerdictQuarantined); !strings.Contains(r.Faults[0].Detail, "opening balance 0 instead of 7") {
+	if r := o.imports(s, "mtn", exported(7, one, two, row{1, 2, 9}), statements.VerdictQuarantined); !strings.Contains(r.Faults[0].Detail, "opening balance was 0 instead of 7") {
 		t.Errorf("another opening balance: %+v", r.Faults)
 	}
 	o.imports(s, "mtn", exported(0, one, row{1, 5, 9}, two), statements.VerdictAccepted)
@@ -499,8 +532,31 @@ func TestBookedLate(t *testing.T) {
 	}
 }
 
+// decides decides about an import, and expects a code of refusal.
+func (o *office) decides(id string, d intake.Decision, reason, want string) {
+	o.t.Helper()
+	if o.clerk.ID == "" {
+		o.clerk = o.person("Clerk", "impots")
+	}
+	err := intake.Decide(o.t.Context(), o.Pool, o.clerk, "desk", id, d, reason, registries.Epoch)
+	var refused *operation.Error
+	if (err != nil) != (want != "") || err != nil && (!errors.As(err, &refused) || refused.Code != want) {
+		o.t.Errorf("%s %q %q: %v, want %q", d, id, reason, err, want)
+	}
+}
+
+// covers returns the coverage of the account mtn.
+func (o *office) covers() intake.Coverage {
+	o.t.Helper()
+	c, err := intake.Cover(o.t.Context(), o.Pool, o.request("mtn", "").Account.StatementAccountKey, "2026-02-01", "2026-02-28")
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return c
+}
+
 // The operator changes a line of an accepted day: the file waits in quarantine, and the next day does not follow. A person
-// releases the file; imported again, it counts, also if the process dies in between.
+// releases the file; imported again, it counts, also if the process dies in between and somebody dismisses the file meanwhile.
 func TestReleased(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -509,39 +565,86 @@ func TestReleased(t *testing.T) {
 	o.imports(s, "mtn", exported(0, row{1, 0, 300}, row{1, 1, 200}), statements.VerdictAccepted)
 	q := o.imports(s, "mtn", changed, statements.VerdictQuarantined)
 	o.imports(s, "mtn", next, statements.VerdictRefused)
-	now, by := registries.Epoch.AddDate(0, 0, 1), o.person("Own", "impots")
-	for _, c := range []struct{ id, reason, want string }{
-		{"x", "r", "statement.unknown"}, {q.ImportID, "", "statement.reason_malformed"}, {q.ImportID, "the operator corrected line 2", ""}, {q.ImportID, "again", "statement.not_quarantined"},
-	} {
-		err := intake.Decide(t.Context(), o.Pool, by, "desk", c.id, intake.Released, c.reason, now)
-		var refused *operation.Error
-		if (err != nil) != (c.want != "") || errors.As(err, &refused) && refused.Code != c.want {
-			t.Errorf("%q %q: %v, want %s", c.id, c.reason, err, c.want)
-		}
-	}
-	key := o.request("mtn", "").Account.StatementAccountKey
-	if c, err := intake.Cover(t.Context(), o.Pool, key, "2026-02-01", "2026-02-28"); err != nil || !slices.Equal(c.Quarantined, []string{q.ImportID}) {
-		t.Errorf("released, not imported again: %+v %v", c, err)
+	o.decides("x", intake.Released, "r", "statement.unknown")
+	o.decides(q.ImportID, intake.Released, "", "statement.reason_malformed")
+	o.decides(q.ImportID, intake.Released, "the operator corrected line 2", "")
+	o.decides(q.ImportID, intake.Released, "again", "statement.not_quarantined")
+	if c := o.covers(); !slices.Equal(c.Quarantined, []string{q.ImportID}) {
+		t.Errorf("released, not imported again: %+v", c)
 	}
 	dying := o.store()
 	dying.Kill(func(at string) bool { return at == intake.StepCommitted })
 	if _, err := dying.Import(t.Context(), o.request("mtn", changed)); !errors.Is(err, intake.ErrKilled) {
 		t.Fatal(err)
 	}
+	o.decides(q.ImportID, intake.Dismissed, "released by mistake", "")
 	o.imports(s, "mtn", changed, statements.VerdictUnchanged)
 	o.imports(s, "mtn", next, statements.VerdictAccepted)
-	list, err := intake.List(t.Context(), o.Pool, intake.Filter{})
-	if err != nil || len(list) != 3 || slices.ContainsFunc(list, func(l intake.Listed) bool { return l.State != statements.VerdictAccepted }) {
-		t.Errorf("%+v %v", list, err)
+	if c := o.covers(); len(c.Quarantined) != 0 || c.Pending || len(c.Statements) != 3 {
+		t.Errorf("%+v", c)
 	}
-	c, err := intake.Cover(t.Context(), o.Pool, key, "2026-02-01", "2026-02-28")
-	if err != nil || len(c.Quarantined) != 0 || c.Pending || len(c.Statements) != 3 {
-		t.Errorf("%+v %v", c, err)
-	}
-	lines, _, _ := o.readable(5)
-	if len(lines) != 5 {
+	if lines, _, _ := o.readable(5); len(lines) != 5 {
 		t.Errorf("%d lines", len(lines))
 	}
+}
+
+// A file that was released by mistake is dismissed, and a statement that is right again after another version of it is the
+// account's last one again.
+func TestReleasedByMistake(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	right, wrong := exported(0, row{1, 0, 300}, row{1, 1, 200}), exported(0, row{1, 0, 400}, row{1, 1, 200})
+	first := o.imports(s, "mtn", right, statements.VerdictAccepted)
+	q := o.imports(s, "mtn", wrong, statements.VerdictQuarantined)
+	o.decides(first.ImportID, intake.Released, "it is the last one", "statement.not_quarantined")
+	o.decides(q.ImportID, intake.Released, "by mistake", "")
+	o.decides(q.ImportID, intake.Dismissed, "by mistake", "")
+	o.imports(s, "mtn", wrong, statements.VerdictRefused)
+
+	late := exported(0, row{1, 0, 300}, row{1, 1, 200}, row{1, 2, 9})
+	second := o.imports(s, "mtn", late, statements.VerdictAccepted)
+	o.imports(s, "mtn", right, statements.VerdictUnchanged)
+	o.imports(s, "mtn", exported(500, row{2, 0, 50}), statements.VerdictRefused)
+	o.decides(first.ImportID, intake.Dismissed, "not in quarantine", "statement.not_quarantined")
+	o.decides(first.ImportID, intake.Released, "the operator withdrew the last line", "")
+	o.decides(first.ImportID, intake.Released, "again", "statement.not_quarantined")
+	o.imports(s, "mtn", late, statements.VerdictUnchanged)
+	o.decides(second.ImportID, intake.Released, "and back", "")
+	o.decides(first.ImportID, intake.Released, "and again", "")
+	o.imports(s, "mtn", exported(500, row{2, 0, 50}), statements.VerdictAccepted)
+	o.decides(second.ImportID, intake.Released, "too late", "statement.not_quarantined")
+}
+
+// bankOf is a bank's statement of a day with entries that have no ids.
+func bankOf(id, day string, opening int, amounts ...int) string {
+	balance := func(code string, amount int) string {
+		return fmt.Sprintf(`<Bal><Tp><CdOrPrtry><Cd>%s</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">%d</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>%s</Dt></Dt></Bal>`, code, amount, day)
+	}
+	closing, entries := opening, ""
+	for _, amount := range amounts {
+		closing += amount
+		entries += fmt.Sprintf(`<Ntry><Amt Ccy="XAF">%d</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>%s</Dt></BookgDt></Ntry>`, amount, day)
+	}
+	return fmt.Sprintf(`<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><GrpHdr/><Stmt><Id>%s</Id><Acct><Id><IBAN>CG3930011000101013451300019</IBAN></Id></Acct>%s%s%s</Stmt></BkToCstmrStmt></Document>`,
+		id, balance("OPBD", opening), balance("CLBD", closing), entries)
+}
+
+// A statement whose lines have no ids stays in quarantine: released, its lines would count twice.
+func TestReleasedWithoutIDs(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	changed := bankOf("S1", "2026-11-20", 0, 400, 300)
+	o.imports(s, "banque", bankOf("S1", "2026-11-20", 0, 300, 400), statements.VerdictAccepted)
+	q := o.imports(s, "banque", changed, statements.VerdictQuarantined)
+	o.decides(q.ImportID, intake.Released, "the order is another one", "")
+	if r := o.imports(s, "banque", changed, statements.VerdictQuarantined); r.ImportID != q.ImportID || !strings.Contains(r.Faults[0].Detail, "it cannot be released") {
+		t.Errorf("%+v", r)
+	}
+	o.decides(q.ImportID, intake.Dismissed, "the first one is right", "")
+	o.imports(s, "banque", changed, statements.VerdictRefused)
+	o.expect(2, 1)
 }
 
 func TestBankStatements(t *testing.T) {
@@ -597,21 +700,13 @@ func TestOverlapWithoutIDs(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	s := o.store()
-	of := func(id, day string, opening, amount int) string {
-		balance := func(code string, amount int) string {
-			return fmt.Sprintf(`<Bal><Tp><CdOrPrtry><Cd>%s</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">%d</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>%s</Dt></Dt></Bal>`, code, amount, day)
-		}
-		return fmt.Sprintf(`<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><GrpHdr/><Stmt><Id>%s</Id><Acct><Id><IBAN>CG3930011000101013451300019</IBAN></Id></Acct>%s%s`+
-			`<Ntry><Amt Ccy="XAF">%d</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>%s</Dt></BookgDt></Ntry></Stmt></BkToCstmrStmt></Document>`,
-			id, balance("OPBD", opening), balance("CLBD", opening+amount), amount, day)
-	}
-	o.imports(s, "banque", of("S1", "2026-11-20", 0, 700), statements.VerdictAccepted)
-	r := o.imports(s, "banque", of("S2", "2026-11-20", 700, 700), statements.VerdictRefused)
+	o.imports(s, "banque", bankOf("S1", "2026-11-20", 0, 700), statements.VerdictAccepted)
+	r := o.imports(s, "banque", bankOf("S2", "2026-11-20", 700, 700), statements.VerdictRefused)
 	if len(r.Faults) != 1 || r.Faults[0].Kind != statements.FaultOverlap || r.ImportID != "" {
 		t.Errorf("%+v", r)
 	}
 	o.expect(1, 1)
-	o.imports(s, "banque", of("S2", "2026-11-21", 700, 700), statements.VerdictAccepted)
+	o.imports(s, "banque", bankOf("S2", "2026-11-21", 700, 700), statements.VerdictAccepted)
 	o.expect(2, 2)
 }
 

@@ -92,15 +92,30 @@ func partNonce(number uint32, last bool) (nonce, bound []byte) {
 // ErrOriginal says that a stored file is damaged or has no key here.
 var ErrOriginal = errors.New("the stored original cannot be read")
 
+// errReading says that the database did not give a stored file. It may be there.
+var errReading = errors.New("reading a stored original")
+
+// unreadable returns ErrOriginal for an error that says something of the stored file.
+func unreadable(err error) error {
+	if errors.Is(err, errReading) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrOriginal, err)
+}
+
 // writeOriginal writes a stored file to w. What was written is the file only if the error is nil.
 func writeOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, id uuid.UUID, w io.Writer) error {
 	var sealed []byte
-	if err := pool.QueryRow(ctx, `SELECT sealed FROM statement_originals WHERE id = $1`, id).Scan(&sealed); err != nil {
-		return fmt.Errorf("%w: %w", ErrOriginal, err)
+	err := pool.QueryRow(ctx, `SELECT sealed FROM statement_originals WHERE id = $1`, id).Scan(&sealed)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return unreadable(err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", errReading, err)
 	}
 	key, err := keys.Open(Originals.Label, sealed, id[:])
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrOriginal, err)
+		return unreadable(err)
 	}
 	gcm, err := partCipher(key)
 	if err != nil {
@@ -111,33 +126,32 @@ func writeOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, i
 	defer func() { _ = in.Close() }() // ends the goroutine after an error
 	zip, err := gzip.NewReader(in)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrOriginal, err)
+		return unreadable(err)
 	}
 	if _, err := io.Copy(w, zip); err != nil { //nolint:gosec // no bomb: the parts are authenticated, so it is what was compressed here
-		return fmt.Errorf("%w: %w", ErrOriginal, err)
+		return unreadable(err)
 	}
 	_, err = io.Copy(io.Discard, in) // parts after the end of the compressed file are checked too
 	return err
 }
 
-// writeParts writes the compressed file. It reads a part ahead, to know which one is the last.
+// writeParts writes the compressed file. It reads a part at a time, so that no query waits for the reader, and a part ahead, to
+// know which one is the last.
 func writeParts(ctx context.Context, pool *pgxpool.Pool, gcm cipher.AEAD, id uuid.UUID, w io.Writer) error {
-	rows, err := pool.Query(ctx, `SELECT content FROM statement_original_parts WHERE id = $1 ORDER BY part`, id)
-	if err != nil {
-		return err
+	read := func(number uint32) (part []byte, err error) {
+		err = pool.QueryRow(ctx, `SELECT content FROM statement_original_parts WHERE id = $1 AND part = $2`, id, number).Scan(&part)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil, nil
+		}
+		return part, err
 	}
-	defer rows.Close()
-	more := rows.Next()
-	for number := uint32(0); more; number++ {
-		var part []byte
-		if err := rows.Scan(&part); err != nil {
-			return err
+	part, err := read(0)
+	for number := uint32(0); err == nil && part != nil; number++ {
+		var next []byte
+		if next, err = read(number + 1); err != nil {
+			break
 		}
-		more = rows.Next()
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		nonce, bound := partNonce(number, !more)
+		nonce, bound := partNonce(number, next == nil)
 		plain, err := gcm.Open(nil, nonce, part, bound)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrOriginal, err)
@@ -145,8 +159,12 @@ func writeParts(ctx context.Context, pool *pgxpool.Pool, gcm cipher.AEAD, id uui
 		if _, err := w.Write(plain); err != nil {
 			return err
 		}
+		part = next
 	}
-	return rows.Err()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errReading, err)
+	}
+	return nil
 }
 
 // SweepOriginals deletes the files whose account does not keep them any longer. Their imports and lines

@@ -17,20 +17,17 @@ import (
 // it, and before has the digests of the file's statements before it, to which it adds this one.
 func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *statements.Statement, before map[string]string) (seen statements.Seen, err error) {
 	name, digest := fmt.Sprintf("%s/%d", s.ID, s.Page), hex.EncodeToString(s.Digest[:])
-	earlier, inFile := before[name]
-	before[name] = digest
+	var earlier string
 	var importID uuid.UUID
-	if !inFile {
-		// Of several versions of a dated statement, the one with the same content, or else the last one.
-		err = tx.QueryRow(ctx, `SELECT digest, import_id, opening FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND statement_id = $4 AND page = $5
-			ORDER BY digest = $6 DESC, import_id DESC LIMIT 1`, append(i.account(), s.ID, s.Page, digest)...).Scan(&earlier, &importID, &seen.Opening)
-	}
-	switch {
-	case err == nil:
-		seen.Earlier, seen.Same = true, earlier == digest
-	case !errors.Is(err, pgx.ErrNoRows):
+	// Of several versions of a dated statement, one with the same content, or else the last one.
+	err = tx.QueryRow(ctx, `SELECT digest, import_id, opening FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND statement_id = $4 AND page = $5
+		ORDER BY digest = $6 DESC, number DESC LIMIT 1`, append(i.account(), s.ID, s.Page, digest)...).Scan(&earlier, &importID, &seen.Opening)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return seen, fmt.Errorf("looking for an earlier statement: %w", err)
 	}
+	inFile, repeated := before[name]
+	before[name] = digest
+	seen.Earlier, seen.Same = err == nil || repeated, err == nil && earlier == digest || repeated && inFile == digest
 	seen.Released = i.released
 	if seen.Same || !s.Dated || s.From > last.To {
 		return seen, nil
