@@ -114,14 +114,17 @@ type Config struct {
 	CheckoutURL string
 	// Stopping ends when the instance stops. Waits for operators end then.
 	Stopping context.Context //nolint:containedctx // the life of the instance, not of a call
-	Now      func() time.Time
-	Log      *slog.Logger
-	Metrics  prometheus.Registerer
+	// PerClient is how many calls a second of one client are looked at, with credentials or without.
+	PerClient float64
+	Now       func() time.Time
+	Log       *slog.Logger
+	Metrics   prometheus.Registerer
 }
 
 // API answers the surface. Safe for concurrent use.
 type API struct {
 	cfg     Config
+	clients *web.Clients // all calls
 	guesses *web.Clients // calls with wrong credentials
 	words   *prometheus.CounterVec
 	full    prometheus.Counter
@@ -132,12 +135,12 @@ func New(cfg Config) (*API, error) {
 	switch {
 	case cfg.Commands == nil || cfg.Credentials == nil || cfg.Configuration == nil || cfg.Quotas == nil || cfg.Usage == nil || cfg.References == nil || cfg.Personal == nil:
 		return nil, errors.New("cash-in: Commands, Credentials, Configuration, Quotas, Usage, References and Personal are required")
-	case cfg.Expect == nil || cfg.Payers == nil || cfg.Resolver == nil || cfg.Partition == nil || cfg.CheckoutURL == "" || cfg.Stopping == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil:
-		return nil, errors.New("cash-in: Expect, Payers, Resolver, Partition, CheckoutURL, Stopping, Now, Log and Metrics are required")
+	case cfg.Expect == nil || cfg.Payers == nil || cfg.Resolver == nil || cfg.Partition == nil || cfg.CheckoutURL == "" || cfg.Stopping == nil || cfg.PerClient <= 0 || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil:
+		return nil, errors.New("cash-in: Expect, Payers, Resolver, Partition, CheckoutURL, Stopping, PerClient, Now, Log and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
 	a := &API{
-		cfg: cfg, guesses: web.NewClients(fewCalls/time.Minute.Seconds(), time.Minute),
+		cfg: cfg, clients: web.NewClients(cfg.PerClient, clientBurst), guesses: web.NewClients(fewCalls/time.Minute.Seconds(), time.Minute),
 		words: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_cashin_words_total", Help: "What operators said in time about payments of partners/payments: accepted, refused, not_sent, none.",
 		}, []string{"word"}),
@@ -150,6 +153,9 @@ func New(cfg Config) (*API, error) {
 	}
 	return a, nil
 }
+
+// clientBurst lets the programs behind one address call together.
+const clientBurst = 10 * time.Second
 
 // Limits of calls in a minute, by access and route (contract, "Limits").
 const (
@@ -256,7 +262,11 @@ func (a *API) outermost(rt route, do func(call) error) http.HandlerFunc {
 				write(w, status, internal())
 			}
 		}()
-		if err := do(c); err != nil {
+		err := error(tooMany(time.Second))
+		if a.clients.Allow(r) { // before the call costs a query: also unknown tokens are looked up
+			err = do(c)
+		}
+		if err != nil {
 			status = a.fail(w, r, err)
 		}
 	}

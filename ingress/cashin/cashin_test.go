@@ -617,6 +617,45 @@ func TestReturnOrigins(t *testing.T) {
 	}
 }
 
+// A client is limited before its calls cost a query, whether its credentials are right, wrong or made up.
+func TestClientsAreLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	token := w.token(w.pair)
+	w.perClient = 0.3 // three at once
+	w.server = w.serve()
+	for range 3 {
+		wantRefusal(t, w.send(http.MethodGet, "/api/partners/payment-gateways", "oat_"+strings.Repeat("x", 43), ""), http.StatusUnauthorized, "E_UNAUTHORIZED_ACCESS")
+	}
+	queries := w.house.Pool.Stat().AcquireCount()
+	for _, of := range []string{token, "oat_" + strings.Repeat("x", 43)} {
+		r := w.send(http.MethodGet, "/api/partners/payment-gateways", of, "")
+		wantRefusal(t, r, http.StatusTooManyRequests, "E_TOO_MANY_REQUESTS")
+		if r.header.Get("Retry-After") != "1" || r.header.Get("Sunset") == "" {
+			t.Errorf("%v", r.header)
+		}
+	}
+	if n := w.house.Pool.Stat().AcquireCount(); n != queries {
+		t.Errorf("%d queries", n-queries)
+	}
+}
+
+// A refused form costs little: numbers are short, and no name is resolved for it.
+func TestRefusedFormsAreCheap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	token := w.token(w.pair)
+	w.names = map[string][]netip.Addr{}
+	priced := func(price string) string {
+		return with(initial, "items", "["+with(item, "price", price)+"]")
+	}
+	wantFaults(t, w.init("/api", token, priced(strings.Repeat("9", 41))), "items.0.price range")
+	if r := w.init("/api", token, priced(strings.Repeat("9", 40))); r.status != http.StatusOK {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	wantFaults(t, w.init("/api", token, with(with(initial, "amount", "0"), "merchant", `{"webhookUrl":"https://`+panicking+`/"}`)), "amount range")
+}
+
 // A webhook's address is public. Names are resolved, and checked again at each call.
 func TestWebhookAddresses(t *testing.T) {
 	t.Parallel()

@@ -229,6 +229,9 @@ func (o object) items() []byte {
 	return bytes.TrimSpace(text.Bytes())
 }
 
+// longestNumber is how many characters a number has at most. Prices and quantities are kept and told as they were sent.
+const longestNumber = 40
+
 // number returns a required number that is not negative.
 func (o object) number(field string) json.Number {
 	v, ok := o.take(field, true)
@@ -238,6 +241,10 @@ func (o object) number(field string) json.Number {
 	n, ok := v.(json.Number)
 	if !ok {
 		o.fault(field, ruleType, "must be a number")
+		return ""
+	}
+	if len(n) > longestNumber {
+		o.fault(field, ruleRange, fmt.Sprintf("must have at most %d characters", longestNumber))
 		return ""
 	}
 	// A number that is too large for a float is infinite, with its sign.

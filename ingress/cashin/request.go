@@ -121,7 +121,8 @@ func originOf(s string) (origin string, ok bool) {
 const resolvePatience = time.Second
 
 // webhookURL reads merchant.webhookUrl. A name that cannot be resolved is accepted: the
-// address is checked again before each call.
+// address is checked again before each call. The name of a form that is refused anyway is not resolved, because it
+// does not count against a quota.
 func (a *API) webhookURL(ctx context.Context, o object, live bool) string {
 	s := o.text("webhookUrl", false, 1, longestURL)
 	if s == "" {
@@ -129,7 +130,7 @@ func (a *API) webhookURL(ctx context.Context, o object, live bool) string {
 	}
 	rule := a.webhooks(live)
 	u, err := rule.Check(s)
-	if err == nil && !(rule.Loopback && u.Scheme == "http" && net.ParseIP(u.Hostname()) != nil) {
+	if err == nil && len(o.faults.list) == 0 && !(rule.Loopback && u.Scheme == "http" && net.ParseIP(u.Hostname()) != nil) {
 		err = a.checkResolved(ctx, rule, u.Hostname())
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package cashin_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,15 +54,17 @@ type world struct {
 	server    *httptest.Server
 	stop      context.CancelFunc
 
-	mu       sync.Mutex
-	app      registry.Application
-	off      map[string]bool // offers without an account
-	names    map[string][]netip.Addr
-	said     checkout.Code // by the operator; empty: nothing
-	patience time.Duration // of the last command
-	asked    error         // of the processor
-	asks     int           // commands
-	numbers  int64
+	mu    sync.Mutex
+	app   registry.Application
+	off   map[string]bool // offers without an account
+	names map[string][]netip.Addr
+	// perClient is how many calls a second of a client serve admits.
+	perClient float64
+	said      checkout.Code // by the operator; empty: nothing
+	patience  time.Duration // of the last command
+	asked     error         // of the processor
+	asks      int           // commands
+	numbers   int64
 }
 
 var start = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
@@ -121,7 +124,7 @@ func (w *world) serve() *httptest.Server {
 		Commands: w, Expect: func() cashin.Expectation { return &word{w} }, Credentials: store, Configuration: w, Quotas: quotas, Usage: w.usage, References: w, Personal: w.personal,
 		Payers:   map[string]cashin.Payer{checkout.OfferMomo: prefixes{"06"}, checkout.OfferMomoB: prefixes{"05", "04"}},
 		Webhooks: address.Rule{}, Resolver: w, IDs: checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids")), Partition: func(string) int32 { return 1 },
-		CheckoutURL: "https://pay.example", Stopping: stopping, Now: w.watch.Now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
+		CheckoutURL: "https://pay.example", Stopping: stopping, PerClient: cmp.Or(w.perClient, 1000), Now: w.watch.Now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -265,6 +265,7 @@ func (v visit) unavailable(doing string, err error) {
 func (v visit) refused(doing string, err error) {
 	switch r := RefusalOf(err); {
 	case r.RetryAfter > 0:
+		v.RetryAfter(r.RetryAfter)
 		v.explain(http.StatusTooManyRequests, v.w.DownTitle, v.w.TooMany)
 	default:
 		v.unavailable(doing, err)

@@ -60,6 +60,10 @@ type cartState struct {
 
 // showCart answers with the cart of the form, as the ERP states its dues now.
 func (v visit) showCart(status int, state cartState) {
+	if v.Unread == http.StatusRequestEntityTooLarge || len(v.Form[fieldDue]) > MaxItems {
+		v.explain(http.StatusUnprocessableEntity, v.w.CartRefused, v.w.Say(v.w.TooManyDues, itoa(MaxItems)))
+		return
+	}
 	list, err := v.p.service.Dues(v.R.Context(), v.who, DuesRequest{Shown: true})
 	if err != nil {
 		v.unavailable("reading dues", err)

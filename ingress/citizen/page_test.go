@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -175,6 +176,9 @@ func TestPortal(t *testing.T) {
 		t.Fatalf("%d dues can be chosen, want 3", n)
 	}
 	b.page(http.MethodPost, "/portal/cart", url.Values{}).want(t, 422, "Vous n’avez rien choisi")
+	for _, n := range []int{21, 400} { // the second form is larger than what is read
+		b.page(http.MethodPost, "/portal/cart", url.Values{"due": slices.Repeat(dues.choices()[:1], n)}).want(t, 422, "Un paiement a au plus 20 éléments")
+	}
 	cart := b.page(http.MethodPost, "/portal/cart", url.Values{"due": {dues.choices()[0], dues.choices()[2]}}).want(t, 200, "Vérifiez votre choix", "De 10"+narrow+"000"+narrow+"FCFA")
 	form = cart.form(t, "/portal/checkout")
 	partial := ""

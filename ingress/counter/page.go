@@ -256,6 +256,7 @@ func (v visit) own(s checkout.Session) bool {
 // refuse goes back to the desk and says why.
 func (v visit) refuse(err error, ref string) {
 	r := asRefusal(err)
+	v.RetryAfter(r.after())
 	v.showDesk(r.status(), ref, r)
 }
 
@@ -334,6 +335,7 @@ func (v visit) take() {
 	case errors.As(err, &r) && slices.Contains([]string{codeUnavailable, codeGuessed, string(checkout.CodeRateLimited)}, r.code):
 		out := v.view(v.w.UnsureTitle)
 		out.Ref, out.CollectionID, out.TotalMinor, out.Receipt = ref, id, total, receipt
+		v.RetryAfter(r.after())
 		v.Write(r.status(), "unsure", out)
 	default:
 		v.refuse(err, ref)

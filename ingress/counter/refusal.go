@@ -49,13 +49,18 @@ func asRefusal(err error) *refusal {
 // status is the HTTP status of the refusal.
 func (r *refusal) status() int { return problem.New(r.code).Status }
 
+// after is the time until the request can succeed, 0 if it is not known.
+func (r *refusal) after() time.Duration {
+	if r.quota != nil {
+		return max(r.quota.Reset, r.until)
+	}
+	return r.until
+}
+
 // problem is the refusal for desk software, which shows the detail to its clerk.
 func (r *refusal) problem(now time.Time) *problem.Problem {
 	p := problem.New(r.code)
-	if p.Quota = r.quota; r.quota != nil {
-		p.RetryAfter = max(p.RetryAfter, r.quota.Reset)
-	}
-	p.RetryAfter = max(p.RetryAfter, r.until)
+	p.Quota, p.RetryAfter = r.quota, max(p.RetryAfter, r.after())
 	switch r.code {
 	case codeUnavailable:
 		return p.Saying("The service cannot answer in time. The cash may be on record: repeat the same call with the same collection_id; it counts once.")

@@ -99,7 +99,7 @@ func (a *API) created(answer checkout.Answer, quota *problem.Quota) (api.CreateS
 		text := string(plain)
 		clientSecret = &text
 	}
-	s.Status = checkout.StatusOpen // a replay repeats the first answer
+	s.Status, s.ReversedAt = checkout.StatusOpen, time.Time{} // a replay repeats the first answer
 	out := api.CreateSession201JSONResponse{Body: toSession(s, a.cfg.CheckoutURL)}
 	out.Body.ClientSecret = clientSecret
 	out.Headers.Location = Prefix + "/checkout/sessions/" + s.ID

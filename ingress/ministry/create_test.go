@@ -99,3 +99,14 @@ agencies:
 	want(a, cards, true, "EUR", "card CARD 30, ") // configured or not
 	want(a, every, true, "XAF", "momo MOBILE_MONEY 10, cash_agency CASH 0, ")
 }
+
+// A replay is the first answer again, also after a payment that was given back.
+func TestReplayAfterAReversal(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
+	s := checkout.Session{ID: "chs_1", Status: checkout.StatusCompleted, CreatedAt: at, EndedAt: at, ReversedAt: at}
+	out, err := (&API{}).created(checkout.Answer{Session: &s, Replayed: true}, nil)
+	if err != nil || out.Body.Status != "open" || out.Body.Paid || out.Body.ReversedAt != nil {
+		t.Errorf("%+v %v", out.Body, err)
+	}
+}

@@ -149,6 +149,7 @@ func (a *API) Routes(r chi.Router) {
 		api.ChiServerOptions{BaseRouter: h.With(a.guard), ErrorHandlerFunc: a.fail},
 	)
 	h.Get(pathVerify, methodNotAllowed) // otherwise the last part would be a session's id
+	r.Handle(Prefix, h)                 // else the deprecated surface would answer it
 	r.Handle(Prefix+"/*", h)
 	r.Handle(pathToken, h)
 }

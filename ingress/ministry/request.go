@@ -181,6 +181,9 @@ func (f fields) metadata(field string) map[string]string {
 		}
 		for _, key := range keys {
 			value, _ := in.Take(key, false)
+			if len(keys) > 20 {
+				continue // a body may have thousands
+			}
 			v, ok := value.(string)
 			switch n := utf8.RuneCountInString(key); {
 			case n == 0 || n > 64:

@@ -95,6 +95,17 @@ func TestCreateFieldRules(t *testing.T) { // contract, "Session create request f
 			t.Errorf("%s: faults %q, want %q", body, got, c.want)
 		}
 	}
+	// What a large body costs is bounded.
+	strange := strings.Builder{}
+	for n := range 5000 {
+		fmt.Fprintf(&strange, `,"%d":1`, n)
+	}
+	if got := faultsOf(t, `{"order_id":"o","amount":1,"metadata":{`+strange.String()[1:]+`}}`, false); !slices.Equal(got, []string{"metadata:size"}) {
+		t.Errorf("metadata of 5,000 keys: %d faults", len(got))
+	}
+	if got := faultsOf(t, `{"order_id":"o","amount":1`+strange.String()+`}`, false); len(got) != 100 {
+		t.Errorf("5,000 unknown fields: %d faults", len(got))
+	}
 	if got := faultsOf(t, `{"order_id":"o","amount":1,"cancel_url":"http://example.org"}`, true); !slices.Equal(got, []string{"cancel_url:url"}) {
 		t.Errorf("http with a live key: %v", got)
 	}

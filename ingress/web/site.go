@@ -151,7 +151,8 @@ func (s *Site) setHeaders(h http.Header) {
 	h.Set("X-Robots-Tag", "noindex, nofollow")
 }
 
-// write answers with a page. The status 503 or 429 invites the browser to come again.
+// write answers with a page. The status 503 or 429 invites the browser to come again, after the Retry-After that is set or
+// else in a moment.
 func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, name string, page pageView) {
 	var b bytes.Buffer
 	err := fmt.Errorf("there is no template %s", name)
@@ -172,7 +173,7 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, name st
 		}
 		w.Header().Set("Content-Security-Policy", allowed)
 	}
-	if status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests {
+	if (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", "5")
 	}
 	w.WriteHeader(status)

@@ -1,8 +1,11 @@
 package web
 
 import (
+	"math"
 	"net/http"
 	"net/url"
+	"strconv"
+	"time"
 
 	"quittance/checkout/money"
 	"quittance/internal/form"
@@ -13,15 +16,23 @@ type Visit struct {
 	W    http.ResponseWriter
 	R    *http.Request
 	Lang money.Language
-	// Form is the form of a POST, else empty. See ReadForm.
-	Form url.Values
-	site *Site
+	// Form is the form of a POST, else empty. Unread is the status to answer if it cannot be read, else 0. See ReadForm.
+	Form   url.Values
+	Unread int
+	site   *Site
 }
 
 // Visit reads the language and the form of a request.
 func (s *Site) Visit(w http.ResponseWriter, r *http.Request) Visit {
-	form, _ := ReadForm(w, r) // an unreadable form is an empty one: its handler asks for the fields
-	return Visit{W: w, R: r, Lang: Language(r, form), Form: form, site: s}
+	form, unread := ReadForm(w, r) // an unreadable form is an empty one: its handler asks for the fields
+	return Visit{W: w, R: r, Lang: Language(r, form), Form: form, Unread: unread, site: s}
+}
+
+// RetryAfter says when a page that is refused may be asked for again. A time that is not positive says nothing.
+func (v Visit) RetryAfter(d time.Duration) {
+	if d > 0 {
+		v.W.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Seconds()))))
+	}
 }
 
 // URL returns the address of a page of the site, in the visit's language. The path is

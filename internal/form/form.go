@@ -41,8 +41,12 @@ type Form struct {
 	prefix string
 	fields map[string]any
 	faults []Fault
-	known  []string
+	known  []string        // in the order of taking
+	taken  map[string]bool // the same
 }
+
+// mostUnknown is how many unknown fields are told. A body may have thousands.
+const mostUnknown = 100
 
 // Of returns the form of an object that Decode read.
 func Of(fields map[string]any) *Form { return OfWhole("this request", fields) }
@@ -78,7 +82,13 @@ func (f *Form) Faulty(field string) bool {
 
 // Take returns a field's value as Decode read it, and whether there is one.
 func (f *Form) Take(field string, required bool) (any, bool) {
-	f.known = append(f.known, field)
+	if !f.taken[field] {
+		if f.taken == nil {
+			f.taken = map[string]bool{}
+		}
+		f.taken[field] = true
+		f.known = append(f.known, field)
+	}
 	value := f.fields[field]
 	if value == nil {
 		if required {
@@ -289,16 +299,16 @@ func (f *Form) Texts(field string, check func(string) error) []string {
 func (f *Form) Names() []string { return slices.Sorted(maps.Keys(f.fields)) }
 
 // Faults ends the form after every field was taken. It returns the faults of the taken
-// fields in the order of taking, then those of the unknown fields.
+// fields in the order of taking, then those of the first 100 unknown fields.
 func (f *Form) Faults() []Fault {
 	var unknown []string
 	for name := range f.fields {
-		if !slices.Contains(f.known, name) {
+		if !f.taken[name] {
 			unknown = append(unknown, name)
 		}
 	}
 	slices.Sort(unknown)
-	for _, name := range unknown {
+	for _, name := range unknown[:min(len(unknown), mostUnknown)] {
 		f.Fault(name, "unknown", "is not a field of "+f.whole+"; the fields are "+strings.Join(f.known, ", "))
 	}
 	return f.faults

@@ -314,7 +314,9 @@ var cashinStatements = []cashinStatement{
 	{"an unknown path under /api: 404 E_ROUTE_NOT_FOUND; the ministry API has none of the headers", func(t *testing.T, c *cashin) {
 		s := shop{c: &cashin{c.contract, "/api", c.next}}
 		s.wrong(t, s.get(t, "/nothing"), 404, "E_ROUTE_NOT_FOUND")
-		equal(t, "Deprecation", c.Call(t, http.MethodGet, c.URL(harness.AtService, "/api/v1/nothing"), "").Header.Get("Deprecation"), "")
+		for _, path := range []string{"/api/v1", "/api/v1/nothing"} {
+			equal(t, "Deprecation of "+path, c.Call(t, http.MethodGet, c.URL(harness.AtService, path), "").Header.Get("Deprecation"), "")
+		}
 	}},
 	{"GET /checkout/sessions?order_id= finds the payments of an externalNumber", func(t *testing.T, c *cashin) {
 		s := c.open(t, 2)

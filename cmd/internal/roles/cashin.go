@@ -40,7 +40,7 @@ func (b *Base) cashinSurface(h *commands.Checkout, refs *readmodel.References, q
 		Commands: h, Expect: func() surface.Expectation { return h.Expect() }, Credentials: credentials, Configuration: partners{b.configuration()}, Quotas: quotas, Usage: usage, References: refs,
 		Personal: b.Personal, Payers: payers, Webhooks: address.Rule{Loopback: b.Loopback}, Resolver: net.DefaultResolver, IDs: ids, CheckoutURL: checkoutURL,
 		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
-		Stopping:  b.ctx, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Stopping:  b.ctx, PerClient: b.KeylessPerClient, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
 
