@@ -211,3 +211,14 @@ func (s *Store) NotClosed(ctx context.Context, ids []string) ([]string, error) {
 	}
 	return out, nil
 }
+
+// OpenPoison returns the open cases of records that consumers have set aside in a poison topic, whose name is without the
+// prefix. The topic may not have the records any more.
+func (s *Store) OpenPoison(ctx context.Context, topic string) ([]Case, error) {
+	rows, _ := s.pool.Query(ctx, `SELECT `+read+` FROM cases WHERE kind = $1 AND resolution IS NULL AND evidence ->> $2 = $3`, KindPoison, EvidencePoisonTopic, topic)
+	list, err := pgx.CollectRows(rows, toCase)
+	if err != nil {
+		return nil, fmt.Errorf("reading the open cases of %s: %w", topic, err)
+	}
+	return list, nil
+}

@@ -24,27 +24,44 @@ var ErrSetAside = errors.New("the sink journal has set aside a record that the r
 
 // complete returns ErrSetAside while the sink journal has set aside a record below the watermarks whose
 // case nobody has closed. The caller has waited for the sink, which writes a record to its poison topic before
-// it passes it.
+// it passes it. The topic forgets records after a while; the cases do not say whose they were, so that such a record stops the
+// accounts of all agencies whose records share its partition.
 func (r *run) complete(ctx context.Context, adm *kadm.Client) error {
 	topic := r.cfg.Kafka.Prefix + schemas.TopicPoisonJournal
 	spans, err := kafka.Bounds(ctx, adm, topic)
 	if err != nil {
 		return err
 	}
-	sources, at := r.sources(), map[string]string{} // positions of records, by case
+	sources, at, seen := r.sources(), map[string]string{}, map[string]bool{} // positions of records, by case
+	need := func(name string, c cases.Case) {
+		if r.reads(name, sources[name], c.Evidence) {
+			at[c.ID] = strings.Join([]string{name, c.Evidence[cases.EvidencePartition], c.Evidence[cases.EvidenceOffset]}, "/")
+		}
+	}
 	if err := r.cfg.Kafka.Read(ctx, topic, spans, nil, func(rec *kgo.Record) (bool, error) {
 		name, c := strings.TrimPrefix(consume.Origin(rec), r.cfg.Kafka.Prefix), cases.ReadPoison(schemas.TopicPoisonJournal, rec)
-		if agency, _, _ := strings.Cut(string(rec.Key), "/"); !r.ofAnother(agency) && r.reads(name, sources[name], c.Evidence) {
-			at[c.ID] = strings.Join([]string{name, c.Evidence[cases.EvidencePartition], c.Evidence[cases.EvidenceOffset]}, "/")
+		seen[c.ID] = true
+		if agency, _, _ := strings.Cut(string(rec.Key), "/"); !r.ofAnother(agency) {
+			need(name, c)
 		}
 		return true, nil
 	}); err != nil {
 		return fmt.Errorf("reading %s: %w", topic, err)
 	}
+	store := cases.NewStore(r.cfg.Pool)
+	left, err := store.OpenPoison(ctx, schemas.TopicPoisonJournal)
+	if err != nil {
+		return err
+	}
+	for _, c := range left {
+		if !seen[c.ID] {
+			need(strings.TrimPrefix(c.Evidence[cases.EvidenceTopic], r.cfg.Kafka.Prefix), c)
+		}
+	}
 	if len(at) == 0 {
 		return nil
 	}
-	open, err := cases.NewStore(r.cfg.Pool).NotClosed(ctx, slices.Collect(maps.Keys(at)))
+	open, err := store.NotClosed(ctx, slices.Collect(maps.Keys(at)))
 	if err != nil || len(open) == 0 {
 		return err
 	}

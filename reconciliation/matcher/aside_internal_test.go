@@ -2,6 +2,7 @@ package matcher
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,4 +73,21 @@ func TestRecordSetAside(t *testing.T) {
 		}
 		o.agrees(mtn)
 	}
+	// The case is open for longer than the topic keeps the record.
+	forgotten := cases.ReadPoison(schemas.TopicPoisonJournal, &kgo.Record{Timestamp: o.now, Headers: []kgo.RecordHeader{
+		schemas.Header(schemas.HeaderTopic, o.kafka.Prefix+schemas.TopicStatements), schemas.Header(schemas.HeaderPartition, strconv.Itoa(int(o.topo.Partition(schemas.TopicStatements, keyOf(mtn))))),
+		schemas.Header(schemas.HeaderOffset, "0"), schemas.Header(schemas.HeaderError, "undecodable"),
+	}})
+	store := cases.NewStore(o.house.Pool)
+	if err := store.Apply(t.Context(), []cases.Case{forgotten}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Account(t.Context(), mtn); !errors.Is(err, ErrSetAside) {
+		t.Fatalf("the record is forgotten, and its case is open: %v", err)
+	}
+	forgotten.Sequence, forgotten.Resolution, forgotten.ClosedBy, forgotten.ClosedAt = 1, checkout.ResolutionAcknowledge, "stf_1", o.now
+	if err := store.Apply(t.Context(), []cases.Case{forgotten}, nil); err != nil {
+		t.Fatal(err)
+	}
+	o.runs(m, mtn)
 }
