@@ -15,8 +15,8 @@ type Mark struct {
 	Page     int
 	Last     bool
 	Digest   [sha256.Size]byte
-	// To is the last local day that accepted statements cover.
-	To string
+	// From is the first local day of the last accepted statement, and To the last one that accepted statements cover.
+	From, To string
 	// Balanced, Closing, Tail and TailAt are those of the last accepted statement.
 	Balanced bool
 	Closing  int64
@@ -50,7 +50,9 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 // the earlier one or has another opening balance. If the earlier one was the account's last statement, it takes its place.
 //
 // A dated statement of other days that begins on a covered day need not begin with the last closing balance, but has to pass
-// through it after the last line. It may begin with it on the last covered day, after the last line.
+// through it after the last line. It may begin with it on the last covered day, after the last line. Otherwise it is quarantined:
+// the operator may have corrected these days. If a person releases it, it takes the place of the account's last statement,
+// unless it ends before the days of that one.
 func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	fault := func(kind FaultKind, detail, mend string) []Fault {
 		return []Fault{{Kind: kind, Position: s.Source, Detail: detail, Mend: mend}}
@@ -63,7 +65,7 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 			return VerdictUnchanged, last, nil
 		case changed != "" && (!seen.Released || s.Positional):
 			return VerdictQuarantined, last, fault(FaultChanged, changed, mend)
-		case s.ID == last.ID && s.Page == last.Page:
+		case s.ID == last.ID && s.Page == last.Page, seen.Tail: // in its place, or with it and more
 			return VerdictAccepted, s.mark(last), nil
 		}
 		return VerdictAccepted, last, nil
@@ -90,11 +92,15 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	again := s.Dated && !first && s.From != "" && s.From <= last.To
 	switch {
 	case !balanced, again && seen.Tail:
+	case again && seen.Released:
+		if s.To < last.From {
+			return VerdictAccepted, last, nil
+		}
+	case again && (s.Opening != last.Closing || s.From < last.To || seen.Before):
+		return VerdictQuarantined, last, fault(FaultOverlap, fmt.Sprintf("The statement begins on %s, and accepted statements cover all days until %s. It lacks their last line, %s, with the balance %d after it, in minor units.", s.From, last.To, last.Tail, last.Closing),
+			"Import a file of whole days, from a day on that the last statement has, or first the statements between them. If the operator corrected these days, ask which file is right.")
 	case s.Opening != last.Closing:
 		faults = append(faults, fault(FaultBalance, fmt.Sprintf("The opening balance %d is not the last closing balance %d, in minor units.", s.Opening, last.Closing), "Import the statements between them first.")...)
-	case again && (s.From < last.To || seen.Before):
-		faults = append(faults, fault(FaultOverlap, fmt.Sprintf("The statement begins on %s, and accepted statements cover all days until %s. It lacks their last line, %s, with the balance %d after it, in minor units.", s.From, last.To, last.Tail, last.Closing),
-			"Import a file of whole days, from a day on that the last statement has.")...)
 	}
 	switch {
 	case faults != nil:
@@ -126,7 +132,7 @@ func (s *Statement) changed(seen Seen, balanced bool) (detail, mend string) {
 // mark is the account's mark after the statement.
 func (s *Statement) mark(last Mark) Mark {
 	return Mark{
-		ID: s.ID, Sequence: s.Sequence, Page: s.Page, Last: s.Last, Digest: s.Digest, To: max(last.To, s.To),
+		ID: s.ID, Sequence: s.Sequence, Page: s.Page, Last: s.Last, Digest: s.Digest, From: s.From, To: max(last.To, s.To),
 		Balanced: s.Balanced, Closing: s.Closing, Tail: s.Tail, TailAt: s.TailAt,
 	}
 }

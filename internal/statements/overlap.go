@@ -1,6 +1,9 @@
 package statements
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"time"
+)
 
 // Seen is what is known of the accepted statements when a file comes.
 type Seen struct {
@@ -15,11 +18,15 @@ type Seen struct {
 	// Tail says that the file has the last line of the account's last statement, and that its balance after this line is the
 	// closing balance of that statement.
 	Tail bool
-	// Before says that the file begins before the time of that line.
+	// Before says that the file begins well before the time of that line.
 	Before bool
 	// Released says that a person has released the file from quarantine.
 	Released bool
 }
+
+// lateRow is how long before the row before it a row may have its time: an operator writes rows in the order of their booking
+// with the times at which payers began.
+const lateRow = 30 * time.Minute
 
 // Overlap finds in a file with a dated statement what was accepted before. Give Expect the lines of the earlier statement of the
 // same id, if there is one, and then Take those of the file, in their order.
@@ -48,7 +55,7 @@ func (o *Overlap) Expect(l *Line) error {
 func (o *Overlap) Take(l *Line) error {
 	delete(o.rest, o.content(l))
 	if !o.begun {
-		o.begun, o.before = true, !l.At.IsZero() && l.At.Before(o.last.TailAt)
+		o.begun, o.before = true, !l.At.IsZero() && l.At.Before(o.last.TailAt.Add(-lateRow))
 	}
 	o.balance += l.Net()
 	o.tail = o.tail || o.last.Balanced && o.balance == o.last.Closing && o.last.Tail == l.unique()

@@ -14,7 +14,7 @@
 //	window    amount and cut-off window, without a batch id         proposal
 //
 // The payouts on an operator's own statement take part in batch and window: their sum must be that of the lines. Without a
-// batch id, a payout is put into the window or windows whose sum it is, or else into the last one that had ended.
+// batch id, a payout is put into the window or windows whose sum it is, or else those with the nearest sum, or one around its time.
 //
 // What no stage takes is a break, or waits for its line until the days of grace are over.
 //

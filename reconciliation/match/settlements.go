@@ -26,19 +26,18 @@ type Settlements struct {
 type batch struct {
 	source
 	ref    string
-	filled bool      // there are lines that are no payouts
-	last   time.Time // of these lines; zero if they have no times
-	payout int64     // what the operator's own payout lines say
-	paid   bool      // there is such a line
+	filled bool // there are lines that are no payouts
+	// first and last are the times of these lines; zero if they have none.
+	first, last time.Time
+	payout      int64 // what the operator's own payout lines say
+	paid        bool  // there is such a line
+	joined      bool  // it is a part of another one
 	// settled says that these are payouts of lines that are settled for good: nothing is left to match.
 	settled bool
 }
 
 // unpaid is what the operator's payouts leave of the lines.
 func (b *batch) unpaid() int64 { return b.amount + b.payout }
-
-// after reports whether a line came after a payout.
-func (b *batch) after(p *Line) bool { return !p.At.IsZero() && b.last.After(p.At) }
 
 func (b *batch) add(l *Line, day Day) {
 	b.rows = append(b.rows, l.ID)
@@ -51,6 +50,9 @@ func (b *batch) add(l *Line, day Day) {
 		b.amount += l.Net()
 		if l.At.After(b.last) {
 			b.last = l.At
+		}
+		if b.first.IsZero() || l.At.Before(b.first) {
+			b.first = l.At
 		}
 	}
 }

@@ -3,6 +3,7 @@ package match
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // ledger is an account in a currency, and whether its lines are settled for good.
@@ -18,8 +19,13 @@ type windows struct {
 	rules   Rules
 	byDay   map[Day]*batch
 	payouts []*Line
-	days    []Day    // of windows whose lines do not cancel each other out, sorted
+	list    []window // whose lines do not cancel each other out, sorted
 	alone   []*batch // of payouts that belong to no window
+}
+
+type window struct {
+	day Day
+	*batch
 }
 
 // of returns the window of a day.
@@ -39,10 +45,10 @@ func (w *windows) of(day Day) *batch {
 func (w *windows) pay() {
 	for day, b := range w.byDay {
 		if b.amount != 0 {
-			w.days = append(w.days, day)
+			w.list = append(w.list, window{day, b})
 		}
 	}
-	slices.Sort(w.days)
+	slices.SortFunc(w.list, func(a, b window) int { return cmp.Compare(a.day, b.day) })
 	slices.SortFunc(w.payouts, func(a, b *Line) int {
 		return cmp.Or(cmp.Compare(w.rules.dayOf(a), w.rules.dayOf(b)), a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 	})
@@ -67,60 +73,74 @@ func (w *windows) pay() {
 	}
 }
 
-// parts puts the payouts of a day into the one window that had ended and whose sum they are together.
+// parts puts the payouts of a day into the one unpaid window whose sum they are together.
 func (w *windows) parts(payouts []*Line) bool {
 	var paid int64
 	for _, p := range payouts {
 		paid -= p.Net()
 	}
-	ended, _ := w.around(payouts[0])
-	for _, run := range w.runs(payouts[0], ended) {
-		if len(run) == 1 && w.byDay[run[0]].amount == paid {
-			for _, p := range payouts {
-				w.byDay[run[0]].add(p, w.rules.dayOf(p))
+	last := payouts[len(payouts)-1]
+	for _, from := range w.around(last) {
+		for i := range w.reach(from) {
+			if b := w.list[i].batch; !b.paid && !b.joined && !w.past(b.last, last) && b.amount == paid {
+				for _, p := range payouts {
+					b.add(p, w.rules.dayOf(p))
+				}
+				return true
 			}
+		}
+	}
+	return false
+}
+
+// exactly puts a payout into the unpaid windows whose sum it is, the fewest and newest ones: into those that had ended, or else
+// into those up to the one whose cut-off comes next.
+func (w *windows) exactly(p *Line) bool {
+	for _, from := range w.around(p) {
+		var best run
+		w.runs(from, func(b *batch) bool { return !w.past(b.last, p) }, func(r run) {
+			if r.sum == -p.Net() && (best.windows == 0 || r.windows < best.windows) {
+				best = r
+			}
+		})
+		if best.windows > 0 {
+			w.join(best, p)
 			return true
 		}
 	}
 	return false
 }
 
-// exactly puts a payout into the unpaid windows whose sum it is: into those that had ended, or else into the one whose cut-off
-// comes next.
-func (w *windows) exactly(p *Line) bool {
-	ended, next := w.around(p)
-	for _, run := range append(w.runs(p, ended), w.runs(p, next)...) {
-		if w.sum(run) == -p.Net() {
-			w.join(run, p)
-			return true
-		}
-	}
-	return false
-}
+// severally is as tolerance, for a payout of several windows.
+const severally = 100
 
 // nearly puts a payout of another sum into the windows whose sum is the nearest one, if the difference is tolerable, or else
-// into a window around its time that is not paid in full. A window that is paid in full stays as it is.
+// into a window around its time that is not paid in full, or else into none. A window that is paid in full stays as it is.
 func (w *windows) nearly(p *Line) {
-	ended, next := w.around(p)
-	var best []Day
+	begun := func(b *batch) bool { return !w.past(b.first, p) }
+	var best run
 	var least int64
-	for _, run := range append(w.runs(p, ended), w.runs(p, next)...) {
-		sum := w.sum(run)
-		off := max(sum+p.Net(), -sum-p.Net())
-		if off <= sum/tolerance && (best == nil || off < least) {
-			best, least = run, off
-		}
+	for _, from := range w.around(p) {
+		w.runs(from, begun, func(r run) {
+			off, most := max(r.sum+p.Net(), -r.sum-p.Net()), r.sum/tolerance
+			if r.windows > 1 {
+				most = r.sum / severally
+			}
+			if off <= most && (best.windows == 0 || off < least) {
+				best, least = r, off
+			}
+		})
 	}
-	if best != nil {
+	if best.windows > 0 {
 		w.join(best, p)
 		return
 	}
 	for _, takes := range []func(*batch) bool{
-		func(b *batch) bool { return b.unpaid() > -p.Net() }, // a part of it
+		func(b *batch) bool { return b.unpaid() >= -p.Net() }, // a part of it
 		func(b *batch) bool { return !b.paid },
 	} {
-		for _, day := range []Day{ended, next} {
-			if b := w.byDay[day]; b != nil && b.amount != 0 && b.unpaid() != 0 && !b.after(p) && takes(b) {
+		for _, day := range w.around(p) {
+			if b := w.byDay[day]; b != nil && b.amount != 0 && b.unpaid() != 0 && begun(b) && takes(b) {
 				b.add(p, w.rules.dayOf(p))
 				return
 			}
@@ -131,53 +151,76 @@ func (w *windows) nearly(p *Line) {
 	w.alone = append(w.alone, own)
 }
 
-// join makes one batch of windows and a payout.
-func (w *windows) join(run []Day, p *Line) {
-	into := w.byDay[run[0]]
-	for _, day := range run[1:] {
-		b := w.byDay[day]
-		into.rows, into.amount = append(into.rows, b.rows...), into.amount+b.amount
-		delete(w.byDay, day)
+// run is some unpaid windows one after the other, the newest of which is the place in the list, with their sum.
+type run struct {
+	newest, windows int
+	sum             int64
+}
+
+// runs calls each with the runs of unpaid windows that can take a payout, within the reach from a day back.
+func (w *windows) runs(from Day, takes func(*batch) bool, each func(run)) {
+	for newest := range w.reach(from) {
+		r := run{newest: newest}
+		for i := range w.reach(w.list[newest].day) {
+			if b := w.list[i].batch; b.joined || b.paid || !takes(b) {
+				break
+			}
+			r.windows, r.sum = r.windows+1, r.sum+w.list[i].amount
+			each(r)
+		}
+	}
+}
+
+// weekend is how many days back the last window with lines may be at least.
+const weekend = 3
+
+// reach yields the places of the windows from a day back, the newest first: from the newest one by the days of grace.
+func (w *windows) reach(from Day) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		newest, found := slices.BinarySearchFunc(w.list, from, func(a window, day Day) int { return cmp.Compare(a.day, day) })
+		if !found {
+			newest--
+		}
+		if newest < 0 || from-w.list[newest].day > max(w.rules.Grace, weekend) {
+			return
+		}
+		for i := newest; i >= 0 && w.list[i].day >= w.list[newest].day-w.rules.Grace; i-- {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// join makes one batch of the windows of a run and a payout.
+func (w *windows) join(r run, p *Line) {
+	into := w.list[r.newest].batch
+	for i := r.newest - 1; i > r.newest-r.windows; i-- {
+		b := w.list[i].batch
+		into.rows, into.amount, b.joined = append(into.rows, b.rows...), into.amount+b.amount, true
+		delete(w.byDay, w.list[i].day)
 	}
 	into.add(p, w.rules.dayOf(p))
 }
 
-func (w *windows) sum(run []Day) (sum int64) {
-	for _, day := range run {
-		sum += w.byDay[day].amount
-	}
-	return sum
-}
-
-// runs returns the unpaid windows up to a day, and those one after the other, by their days with the newest first. Shorter runs come
-// first, and of these the newer ones. They go back from the newest window by the days of grace, and none has a line after
-// the payout.
-func (w *windows) runs(p *Line, from Day) (runs [][]Day) {
-	last, found := slices.BinarySearch(w.days, from)
-	if !found {
-		last--
-	}
-	for first := last; first >= 0 && w.days[first] >= w.days[last]-w.rules.Grace; first-- {
-		var run []Day
-		for at := first; at >= 0 && w.days[at] >= w.days[last]-w.rules.Grace; at-- {
-			b := w.byDay[w.days[at]]
-			if b == nil || b.paid || b.after(p) { // nil is joined to another one, which is paid
-				break
-			}
-			run = append(run, w.days[at])
-			runs = append(runs, slices.Clone(run))
-		}
-	}
-	slices.SortStableFunc(runs, func(a, b []Day) int { return cmp.Compare(len(a), len(b)) })
-	return runs
-}
-
-// around returns the last window that had ended when a payout was made, and the next one: that whose cut-off came then, or for a
-// payout after the cut-off of its day, and one without a time, no other one.
-func (w *windows) around(p *Line) (ended, next Day) {
+// around returns the days of the last window that had ended when a payout was made, and of the one whose cut-off came next. For a
+// payout after the cut-off of its day, and for one without a time, they are its day and the day before.
+func (w *windows) around(p *Line) [2]Day {
 	day := w.rules.dayOf(p)
-	if !p.At.IsZero() && w.rules.window(p) == day {
-		return day - 1, day
+	if w.timed(p) && w.rules.window(p) == day {
+		return [2]Day{day - 1, day}
 	}
-	return day, day
+	return [2]Day{day, day - 1}
 }
+
+// timed reports whether a payout has a time. Statements that have only the day of a payout write midnight.
+func (w *windows) timed(p *Line) bool {
+	if p.At.IsZero() {
+		return false
+	}
+	hour, minute, second := p.At.In(w.rules.Zone).Clock()
+	return hour+minute+second > 0
+}
+
+// past reports whether a time, of a line, is after a payout.
+func (w *windows) past(at time.Time, p *Line) bool { return w.timed(p) && at.After(p.At) }

@@ -140,6 +140,57 @@ func TestPayouts(t *testing.T) {
 			p.line("p2", p.at("21 09:01:00"), -300).Kind = match.KindPayout
 			p.bank("k", p.at("21 09:00:00"), 700)
 		}, "match? a+p1+p2=k; waiting b"},
+		{"in two parts, seconds before the cut-off", 0, func(p *payday) {
+			p.line("a", p.at("20 10:00:00"), 700)
+			p.line("p1", p.at("20 23:59:58"), -400).Kind = match.KindPayout
+			p.line("p2", p.at("20 23:59:59"), -300).Kind = match.KindPayout
+			p.bank("k", p.at("20 23:59:59"), 700)
+		}, "match? a+p1+p2=k"},
+		{"in two parts on two days", 17 * time.Hour, func(p *payday) {
+			p.line("a", p.at("20 10:00:00"), 700)
+			p.line("p1", p.at("20 18:00:00"), -400).Kind = match.KindPayout
+			p.line("p2", p.at("21 09:00:00"), -300).Kind = match.KindPayout
+			p.bank("k", p.at("21 09:00:00"), 700)
+		}, "match? a+p1+p2=k"},
+		{"in two parts, beside one of the next window", 17 * time.Hour, func(p *payday) {
+			p.line("a", p.at("20 10:00:00"), 700)
+			p.line("b", p.at("21 10:00:00"), 500)
+			p.line("p1", p.at("21 09:00:00"), -400).Kind = match.KindPayout
+			p.line("p2", p.at("21 09:01:00"), -300).Kind = match.KindPayout
+			p.bank("k", p.at("21 09:00:00"), 700)
+			p.payout("3", p.at("21 17:05:00"), 500)
+		}, "match? a+p1+p2=k; match? b+p3=k3"},
+		{"twice a day, what came until then", 0, func(p *payday) {
+			p.line("a", p.at("20 10:00:00"), 400)
+			p.line("b", p.at("20 15:00:00"), 300)
+			p.line("p1", p.at("20 12:00:00"), -400).Kind = match.KindPayout
+			p.line("p2", p.at("20 23:59:00"), -300).Kind = match.KindPayout
+			p.bank("k", p.at("20 23:59:00"), 700)
+		}, "match? a+b+p1+p2=k"},
+		{"on days that are written as midnight", 17 * time.Hour, func(p *payday) {
+			p.line("a", p.at("20 10:00:00"), 700)
+			p.line("b", p.at("21 10:00:00"), 300)
+			p.payout("1", p.at("20 00:00:00"), 700)
+			p.payout("2", p.at("21 00:00:00"), 300)
+		}, "match? a+p1=k1; match? b+p2=k2"},
+		{"two minutes before the last line", 17 * time.Hour, func(p *payday) {
+			p.line("a", p.at("20 10:00:00"), 700)
+			p.line("b", p.at("20 16:59:00"), 10)
+			p.line("c", p.at("21 10:00:00"), 300)
+			p.payout("1", p.at("20 16:58:00"), 700)
+			p.payout("2", p.at("21 16:58:00"), 300)
+		}, "amount! a+b+p1=k1; match? c+p2=k2"},
+		{"near the sum of two that the bank paid", 17 * time.Hour, func(p *payday) {
+			p.line("a", p.at("20 10:00:00"), 1000)
+			p.line("b", p.at("21 10:00:00"), 700)
+			p.bank("k1", p.at("20 17:00:00"), 1000)
+			p.bank("k2", p.at("21 17:00:00"), 700)
+			p.line("px", p.at("21 23:00:00"), -1600).Kind = match.KindPayout
+		}, "amount! b+px=k2; match? a=k1"},
+		{"near an old window", 17 * time.Hour, func(p *payday) {
+			p.line("old", p.at("10 10:00:00"), 700)
+			p.line("px", p.at("21 09:00:00"), -690).Kind = match.KindPayout
+		}, "missing_line! old=; waiting px"},
 		{"on Monday for Friday alone, with less grace", 17 * time.Hour, func(p *payday) {
 			p.rules.Grace, p.Rules.Grace = 2, 2
 			p.line("a", p.at("20 10:00:00"), 700)

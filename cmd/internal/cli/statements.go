@@ -62,8 +62,8 @@ func importStatement() Command {
 
 accepted     its lines are written
 unchanged    the same statement was accepted before; nothing was done
-quarantined  a statement of this id was accepted with other content; the file is kept, and a person compares both
-             (an operator's file of the same days that only adds lines is accepted)
+quarantined  it contradicts an accepted statement of the same id or days; the file is kept, and a person compares both
+             (an operator's file that only adds lines is accepted)
 refused      the file has faults, all of which are shown with line and column; nothing was stored
 
 The last two end with code 1. An import that was interrupted may be repeated: it completes, or says that the file is unchanged.`,
@@ -90,7 +90,7 @@ The last two end with code 1. An import that was interrupted may be repeated: it
 			case statements.VerdictRefused:
 				return fmt.Errorf("%s is refused: %d faults; nothing was stored", m.args[0], len(r.Faults)+r.More)
 			case statements.VerdictQuarantined:
-				return fmt.Errorf("%s is quarantined as %s: a statement of this id was accepted with other content", m.args[0], r.ImportID)
+				return fmt.Errorf("%s is quarantined as %s: it contradicts an accepted statement", m.args[0], r.ImportID)
 			case statements.VerdictAccepted, statements.VerdictUnchanged:
 			}
 			return nil

@@ -62,7 +62,7 @@ type Request struct {
 type Result struct {
 	State statements.Verdict
 	// ImportID is empty unless the file is stored: accepted, quarantined, or accepted earlier
-	// with the same bytes.
+	// with the same content.
 	ImportID   string
 	Statements []Statement
 	// Lines is how many lines of the file count as money, and Skipped how many entries do not, by reason.
@@ -109,7 +109,7 @@ func factsOf(s *statements.Statement, currency string) Facts {
 // mark returns the statement as the last accepted one of its account. to is the last day that
 // was covered before.
 func (r Facts) mark(to string) statements.Mark {
-	m := statements.Mark{ID: r.ID, Sequence: r.Sequence, Page: r.Page, Last: r.Last, To: max(to, r.To), Balanced: r.Balanced, Closing: r.Closing, Tail: r.Tail, TailAt: r.TailAt}
+	m := statements.Mark{ID: r.ID, From: r.From, Sequence: r.Sequence, Page: r.Page, Last: r.Last, To: max(to, r.To), Balanced: r.Balanced, Closing: r.Closing, Tail: r.Tail, TailAt: r.TailAt}
 	_, _ = hex.Decode(m.Digest[:], []byte(r.Digest)) // factsOf wrote it
 	return m
 }
@@ -190,6 +190,8 @@ type attempt struct {
 	out    Result
 	// next is the account's last statement after the file, if the file is accepted.
 	next ledgerMark
+	// same is the import of a statement with the same content.
+	same string
 	// released says that a person has released the file from quarantine.
 	released bool
 }
@@ -330,6 +332,9 @@ func (i *attempt) decide(ctx context.Context, tx pgx.Tx, last ledgerMark) error 
 			i.out.State = v
 			break
 		}
+	}
+	if i.out.State == statements.VerdictUnchanged {
+		i.out.ImportID = i.same
 	}
 	if i.out.State == statements.VerdictRefused || i.out.State == statements.VerdictQuarantined {
 		i.verdict(i.out.State) // whole or not at all

@@ -443,7 +443,7 @@ func exported(opening int, rows ...row) string {
 		if r.net < 0 {
 			kind = "Refund"
 		}
-		fmt.Fprintf(&b, "310000%05d,,Successful,%s,2026-02-%02d 08:0%d:00,%d,10,XAF,MABIALA,46733123454,%d\n", r.day*10+r.n, kind, r.day, r.n, r.net+10, opening)
+		fmt.Fprintf(&b, "310000%05d,,Successful,%s,2026-02-%02d %02d:00:00,%d,10,XAF,MABIALA,46733123454,%d\n", r.day*10+r.n, kind, r.day, 8+r.n, r.net+10, opening)
 	}
 	return b.String()
 }
@@ -467,8 +467,8 @@ func TestExportedAgain(t *testing.T) {
 		t.Errorf("a line is missing: %+v", r.Faults)
 	}
 	o.imports(s, "mtn", exported(300, two, three, row{2, 0, 50}), statements.VerdictAccepted) // from noon to noon
-	r = o.imports(s, "mtn", exported(580, row{1, 7, 70}, row{2, 1, 60}, row{2, 2, 70}, row{3, 0, 20}), statements.VerdictRefused)
-	if len(r.Faults) != 1 || r.Faults[0].Kind != statements.FaultBalance { // the last closing balance, but not after the last line
+	r = o.imports(s, "mtn", exported(580, row{1, 7, 70}, row{2, 1, 60}, row{2, 2, 70}, row{3, 0, 20}), statements.VerdictQuarantined)
+	if len(r.Faults) != 1 || r.Faults[0].Kind != statements.FaultOverlap { // the last closing balance, but not after the last line
 		t.Errorf("a line between: %+v", r.Faults)
 	}
 	o.imports(s, "mtn", next, statements.VerdictAccepted)                                       // the last statement and more of its last day
@@ -494,17 +494,14 @@ func TestBalanceOfZero(t *testing.T) {
 	renamed := func(text string) string { return strings.ReplaceAll(text, "310000", "990000") }
 	in, out, later, back := row{2, 0, 500}, row{2, 1, -500}, row{2, 6, 300}, row{2, 7, -300}
 	o.imports(s, "mtn", exported(0, row{1, 0, 200}, row{1, 1, -200}, in, out), statements.VerdictAccepted)
-	for name, c := range map[string]struct {
-		text string
-		want statements.FaultKind
-	}{
-		"a gap on the last day":                    {exported(500, row{2, 5, -500}), statements.FaultBalance},
-		"a part of an earlier day":                 {exported(200, row{1, 1, -200}), statements.FaultBalance},
-		"the last day and the next, under new ids": {renamed(exported(0, in, out, row{3, 0, 70})), statements.FaultOverlap},
-		"all days under new ids":                   {renamed(exported(0, row{1, 0, 200}, row{1, 1, -200}, in, out, row{3, 0, 70})), statements.FaultOverlap},
-		"earlier days under new ids":               {renamed(exported(0, row{1, 0, 200}, row{1, 1, -200})), statements.FaultOverlap},
+	for name, text := range map[string]string{
+		"a gap on the last day":                    exported(500, row{2, 5, -500}),
+		"a part of an earlier day":                 exported(200, row{1, 1, -200}),
+		"the last day and the next, under new ids": renamed(exported(0, in, out, row{3, 0, 70})),
+		"all days under new ids":                   renamed(exported(0, row{1, 0, 200}, row{1, 1, -200}, in, out, row{3, 0, 70})),
+		"earlier days under new ids":               renamed(exported(0, row{1, 0, 200}, row{1, 1, -200})),
 	} {
-		if r := o.imports(s, "mtn", c.text, statements.VerdictRefused); len(r.Faults) != 1 || r.Faults[0].Kind != c.want {
+		if r := o.imports(s, "mtn", text, statements.VerdictQuarantined); len(r.Faults) != 1 || r.Faults[0].Kind != statements.FaultOverlap {
 			t.Errorf("%s: %+v", name, r.Faults)
 		}
 	}
@@ -585,6 +582,40 @@ func TestReleased(t *testing.T) {
 	}
 	if lines, _, _ := o.readable(5); len(lines) != 5 {
 		t.Errorf("%d lines", len(lines))
+	}
+}
+
+// The operator withdraws the only line of the last day: the file has other days, and takes the place of the last statement
+// when a person releases it. One of days before the last statement does not.
+func TestReleasedOfOtherDays(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	before, corrected, next := exported(7, row{1, 0, 3}), exported(10, row{2, 0, 300}), exported(310, row{4, 0, 50})
+	o.imports(s, "mtn", exported(10, row{2, 0, 300}, row{3, 0, 200}), statements.VerdictAccepted)
+	q := o.imports(s, "mtn", corrected, statements.VerdictQuarantined)
+	o.imports(s, "mtn", next, statements.VerdictRefused)
+	o.decides(q.ImportID, intake.Released, "the operator withdrew the last line", "")
+	o.imports(s, "mtn", corrected, statements.VerdictAccepted)
+	o.imports(s, "mtn", next, statements.VerdictAccepted)
+	q = o.imports(s, "mtn", before, statements.VerdictQuarantined)
+	o.decides(q.ImportID, intake.Released, "it was missing", "")
+	o.imports(s, "mtn", before, statements.VerdictAccepted)
+	o.imports(s, "mtn", exported(360, row{5, 0, 50}), statements.VerdictAccepted)
+}
+
+// The whole file of some days, after a part of the last one was imported by itself.
+func TestWholeAfterParts(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	one, two, three, four := row{1, 0, 300}, row{2, 0, 200}, row{2, 1, 10}, row{2, 2, 20}
+	first := o.imports(s, "mtn", exported(0, one, two), statements.VerdictAccepted)
+	o.imports(s, "mtn", exported(500, three), statements.VerdictAccepted)
+	o.imports(s, "mtn", exported(0, one, two, three, four), statements.VerdictAccepted)
+	o.imports(s, "mtn", exported(530, row{3, 0, 50}), statements.VerdictAccepted)
+	if again := o.imports(s, "mtn", strings.ReplaceAll(exported(0, one, two), "MABIALA", "NGOMA"), statements.VerdictUnchanged); again.ImportID != first.ImportID {
+		t.Errorf("the same content is import %q, not %q", again.ImportID, first.ImportID)
 	}
 }
 

@@ -28,6 +28,9 @@ func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *
 	inFile, repeated := before[name]
 	before[name] = digest
 	seen.Earlier, seen.Same = err == nil || repeated, err == nil && earlier == digest || repeated && inFile == digest
+	if seen.Same && !repeated {
+		i.same = importID.String()
+	}
 	seen.Released = i.released
 	if seen.Same || !s.Dated || s.From > last.To {
 		return seen, nil
