@@ -47,7 +47,8 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 //
 // Dated statements have lines with ids, which are recognised, and their id says no more than their days: an operator's file
 // that was exported too early or cut off comes again with more lines. Such a statement is quarantined only if it lacks lines of
-// the earlier one or has another opening balance. If the earlier one was the account's last statement, it takes its place.
+// the earlier one or has another opening balance. If the earlier one was the account's last statement, it takes its place. The rest
+// of a day, without any line of the earlier one, follows it if it begins after its last line, with its closing balance.
 //
 // A dated statement of other days that begins on a covered day need not begin with the last closing balance, but has to pass
 // through it after the last line. It may begin with it on the last covered day, after the last line. Otherwise it is quarantined:
@@ -59,7 +60,7 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	}
 	balanced := last.Balanced && s.Balanced
 	if seen.Earlier {
-		changed, mend := s.changed(seen, balanced)
+		changed, mend := s.changed(seen, last)
 		switch {
 		case seen.Same:
 			return VerdictUnchanged, last, nil
@@ -96,8 +97,12 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 		if s.To < last.From {
 			return VerdictAccepted, last, nil
 		}
-	case again && (s.Opening != last.Closing || s.From < last.To || seen.Before):
-		return VerdictQuarantined, last, fault(FaultOverlap, fmt.Sprintf("The statement begins on %s, and accepted statements cover all days until %s. It lacks their last line, %s, with the balance %d after it, in minor units.", s.From, last.To, last.Tail, last.Closing),
+	case again && (s.Opening != last.Closing || s.From < last.To || seen.Begins < 0):
+		line := "their last line"
+		if last.Tail != "" {
+			line += " " + last.Tail
+		}
+		return VerdictQuarantined, last, fault(FaultOverlap, fmt.Sprintf("The statement begins on %s, and accepted statements cover all days until %s. It lacks %s with the balance %d after it, in minor units.", s.From, last.To, line, last.Closing),
 			"Import a file of whole days, from a day on that the last statement has, or first the statements between them. If the operator corrected these days, ask which file is right.")
 	case s.Opening != last.Closing:
 		faults = append(faults, fault(FaultBalance, fmt.Sprintf("The opening balance %d is not the last closing balance %d, in minor units.", s.Opening, last.Closing), "Import the statements between them first.")...)
@@ -112,7 +117,8 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 }
 
 // changed says how a statement differs from the earlier one of its id, and what to do; empty if it may take its place.
-func (s *Statement) changed(seen Seen, balanced bool) (detail, mend string) {
+func (s *Statement) changed(seen Seen, last Mark) (detail, mend string) {
+	balanced := last.Balanced && s.Balanced
 	detail, mend = "A statement with this id was accepted with other content.", "Compare both and ask who sent them which one is right."
 	switch {
 	case s.Positional && seen.Released:
@@ -121,9 +127,11 @@ func (s *Statement) changed(seen Seen, balanced bool) (detail, mend string) {
 		return detail, mend
 	case seen.Missing < 0:
 		return detail + " The accepted file cannot be read any more to compare the lines.", mend
+	case s.ID == last.ID && seen.Missing == seen.Lines && seen.Begins > 0 && (!balanced || s.Opening == last.Closing): // the rest of the day
+		return "", ""
 	case seen.Missing > 0:
 		return detail + fmt.Sprintf(" The accepted one has %d lines that this file lacks or has with other content, such as %s.", seen.Missing, seen.Example), mend
-	case balanced && s.Opening != seen.Opening:
+	case balanced && s.Opening != seen.Opening && !seen.Tail:
 		return detail + fmt.Sprintf(" Its opening balance was %d instead of %d, in minor units.", seen.Opening, s.Opening), mend
 	}
 	return "", ""

@@ -9,17 +9,17 @@ import (
 type Seen struct {
 	// Earlier says that a statement of the same id and page was accepted, and Same that one had the same content.
 	Earlier, Same bool
-	// Missing is how many of the earlier statement's lines the file lacks or has with other content; below 0 it is
+	// Missing is how many of the Lines of the earlier statement the file lacks or has with other content; below 0 it is
 	// not known. Example is the id of one of them. They, and all below but Released, matter for dated statements only.
-	Missing int
-	Example string
+	Missing, Lines int
+	Example        string
 	// Opening is the opening balance of the earlier statement.
 	Opening int64
 	// Tail says that the file has the last line of the account's last statement, and that its balance after this line is the
 	// closing balance of that statement.
 	Tail bool
-	// Before says that the file begins well before the time of that line.
-	Before bool
+	// Begins is -1 if the file begins well before the time of that line, 1 if it does not, and 0 if a time is not known.
+	Begins int
 	// Released says that a person has released the file from quarantine.
 	Released bool
 }
@@ -34,8 +34,9 @@ type Overlap struct {
 	last    Mark
 	balance int64
 	begun   bool
+	begins  int
 	tail    bool
-	before  bool
+	lines   int
 	seed    maphash.Seed
 	rest    map[uint64]string // ids of expected lines, by the hash of their content
 }
@@ -47,6 +48,7 @@ func NewOverlap(last Mark, opening int64) *Overlap {
 
 // Expect takes a line of the earlier statement.
 func (o *Overlap) Expect(l *Line) error {
+	o.lines++
 	o.rest[o.content(l)] = l.ID
 	return nil
 }
@@ -54,9 +56,14 @@ func (o *Overlap) Expect(l *Line) error {
 // Take takes a line of the file.
 func (o *Overlap) Take(l *Line) error {
 	delete(o.rest, o.content(l))
-	if !o.begun {
-		o.begun, o.before = true, !l.At.IsZero() && l.At.Before(o.last.TailAt.Add(-lateRow))
+	switch {
+	case o.begun, l.At.IsZero(), o.last.TailAt.IsZero():
+	case l.At.Before(o.last.TailAt.Add(-lateRow)):
+		o.begins = -1
+	default:
+		o.begins = 1
 	}
+	o.begun = true
 	o.balance += l.Net()
 	o.tail = o.tail || o.last.Balanced && o.balance == o.last.Closing && o.last.Tail == l.unique()
 	return nil
@@ -64,7 +71,7 @@ func (o *Overlap) Take(l *Line) error {
 
 // Put writes what was found.
 func (o *Overlap) Put(s *Seen) {
-	s.Tail, s.Before, s.Missing = o.tail, o.before, len(o.rest)
+	s.Tail, s.Begins, s.Lines, s.Missing = o.tail, o.begins, o.lines, len(o.rest)
 	for _, id := range o.rest {
 		if s.Example == "" || id < s.Example {
 			s.Example = id

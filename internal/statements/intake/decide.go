@@ -34,8 +34,8 @@ const (
 // actions are the decisions in the audit table.
 var actions = map[Decision]string{Dismissed: "statements.dismiss", Released: "statements.release"}
 
-// Decide ends the quarantine of a file. The file is kept. One that was released may be dismissed until it is imported again. origin is the machine of the person. now is the time
-// of the service's clock. A refusal is an *operation.Error with the field id or reason.
+// Decide ends the quarantine of a file. The file is kept. One that was released may be dismissed until it is imported again.
+// origin is the machine of the person. now is the time of the service's clock. A refusal is an *operation.Error with the field id or reason.
 func Decide(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, importID string, decision Decision, reason string, now time.Time) error {
 	id, err := uuid.Parse(importID)
 	if err != nil {

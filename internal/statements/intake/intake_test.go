@@ -604,6 +604,29 @@ func TestReleasedOfOtherDays(t *testing.T) {
 	o.imports(s, "mtn", exported(360, row{5, 0, 50}), statements.VerdictAccepted)
 }
 
+// Files of the morning and of the afternoon of a day have one id, and follow each other. The whole day comes after them. A day whose
+// lines have new ids does not pass for an afternoon, also of an account without balances.
+func TestHalfDays(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	one, two, three := row{1, 0, 300}, row{1, 4, 200}, row{1, 8, 100}
+	o.imports(s, "mtn", exported(0, one), statements.VerdictAccepted)
+	o.imports(s, "mtn", exported(310, two), statements.VerdictQuarantined)
+	o.imports(s, "mtn", exported(300, two), statements.VerdictAccepted)
+	o.imports(s, "mtn", exported(500, three), statements.VerdictAccepted)
+	o.imports(s, "mtn", strings.ReplaceAll(exported(0, one, two, three), "310000", "990000"), statements.VerdictQuarantined)
+	o.imports(s, "mtn", exported(0, one, two, three, row{1, 9, 5}), statements.VerdictAccepted)
+	o.imports(s, "mtn", exported(605, row{2, 0, 50}), statements.VerdictAccepted)
+
+	of := func(id, at string) string {
+		return "Transaction ID;Reference;Service;Status;Date;Amount;Charges;Currency;Payer;Merchant;Settlement\n" + id + ";;Collection;Transaction Success;01/02/2026 " + at + ";500;5;XAF;NGOMA;MER-042;\n"
+	}
+	o.imports(s, "airtel", of("A1", "09:00"), statements.VerdictAccepted)
+	o.imports(s, "airtel", of("A2", "15:00"), statements.VerdictAccepted)
+	o.imports(s, "airtel", of("B1", "09:00"), statements.VerdictQuarantined)
+}
+
 // The whole file of some days, after a part of the last one was imported by itself.
 func TestWholeAfterParts(t *testing.T) {
 	t.Parallel()
