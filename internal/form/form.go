@@ -38,6 +38,7 @@ func (e *FaultsError) Error() string { return fmt.Sprintf("%d fields at fault", 
 // that is null counts as absent; one at fault is returned as its zero value.
 type Form struct {
 	whole  string
+	file   bool // elements of lists are named items[0], not items.0
 	prefix string
 	fields map[string]any
 	faults []Fault
@@ -49,11 +50,14 @@ type Form struct {
 const mostUnknown = 100
 
 // Of returns the form of an object that Decode read.
-func Of(fields map[string]any) *Form { return OfWhole("this request", fields) }
+func Of(fields map[string]any) *Form { return &Form{whole: "this request", fields: fields} }
 
-// OfWhole returns the form of an object with values as Decode reads them. whole names
-// the object in the message of a fault.
-func OfWhole(whole string, fields map[string]any) *Form { return &Form{whole: whole, fields: fields} }
+// OfWhole returns the form of an object of a file, with values as Decode reads them. whole names
+// the object in the message of a fault. Elements of its lists are named agencies[0], and those of a request items.0
+// (decisions § 2).
+func OfWhole(whole string, fields map[string]any) *Form {
+	return &Form{whole: whole, file: true, fields: fields}
+}
 
 // Read returns the form of a JSON object. The error is a *MalformedError.
 func Read(body []byte) (*Form, error) {
@@ -253,7 +257,7 @@ func (f *Form) object(field string, value any, read func(*Form)) {
 		f.Fault(field, "type", "must be an object")
 		return
 	}
-	inner := &Form{whole: f.whole, prefix: f.prefix + field + ".", fields: fields}
+	inner := &Form{whole: f.whole, file: f.file, prefix: f.prefix + field + ".", fields: fields}
 	read(inner)
 	f.faults = append(f.faults, inner.Faults()...)
 }
@@ -262,8 +266,12 @@ func (f *Form) object(field string, value any, read func(*Form)) {
 // fault. It reports whether there is a list.
 func (f *Form) List(field string, each func(element string, value any)) bool {
 	list, ok := take[[]any](f, field, false, "must be a list")
+	name := "%s.%d"
+	if f.file {
+		name = "%s[%d]"
+	}
 	for i, v := range list {
-		each(fmt.Sprintf("%s[%d]", field, i), v)
+		each(fmt.Sprintf(name, field, i), v)
 	}
 	return ok
 }
