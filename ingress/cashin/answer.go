@@ -103,7 +103,7 @@ func write(w http.ResponseWriter, status int, body any) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	if e, ok := body.(*refusal); ok && e.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((e.retryAfter+time.Second-1)/time.Second)))
+		h.Set("Retry-After", strconv.Itoa(problem.Seconds(e.retryAfter)))
 	}
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)

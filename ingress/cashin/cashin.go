@@ -140,7 +140,7 @@ func New(cfg Config) (*API, error) {
 	}
 	with := promauto.With(cfg.Metrics)
 	a := &API{
-		cfg: cfg, clients: web.NewClients(cfg.PerClient, clientBurst), guesses: web.NewClients(fewCalls/time.Minute.Seconds(), time.Minute),
+		cfg: cfg, clients: web.NewClients(cfg.PerClient, web.ClientBurst), guesses: web.NewClients(fewCalls/time.Minute.Seconds(), time.Minute),
 		words: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_cashin_words_total", Help: "What operators said in time about payments of partners/payments: accepted, refused, not_sent, none.",
 		}, []string{"word"}),
@@ -153,9 +153,6 @@ func New(cfg Config) (*API, error) {
 	}
 	return a, nil
 }
-
-// clientBurst lets the programs behind one address call together.
-const clientBurst = 10 * time.Second
 
 // Limits of calls in a minute, by access and route (contract, "Limits").
 const (

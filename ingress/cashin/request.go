@@ -121,8 +121,8 @@ func originOf(s string) (origin string, ok bool) {
 const resolvePatience = time.Second
 
 // webhookURL reads merchant.webhookUrl. A name that cannot be resolved is accepted: the
-// address is checked again before each call. The name of a form that is refused anyway is not resolved, because it
-// does not count against a quota.
+// address is checked again before each call. The name of a form that is refused anyway is not resolved, because such a
+// call does not count against a quota.
 func (a *API) webhookURL(ctx context.Context, o object, live bool) string {
 	s := o.text("webhookUrl", false, 1, longestURL)
 	if s == "" {

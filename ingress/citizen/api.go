@@ -29,9 +29,6 @@ var openAPI []byte
 // OpenAPI returns the description of the API, OpenAPI 3.1 in YAML.
 func OpenAPI() []byte { return openAPI }
 
-// clientBurst lets several people behind one address call together.
-const clientBurst = 10 * time.Second
-
 // API answers the citizen API. Its router must have the middleware web.ClientAddress. Safe
 // for concurrent use.
 type API struct {
@@ -45,7 +42,7 @@ func NewAPI(s *Service, perClient float64) (*API, error) {
 	if !(perClient > 0) {
 		return nil, errors.New("citizen: a client must be allowed more than 0 calls a second")
 	}
-	return &API{service: s, clients: web.NewClients(perClient, clientBurst)}, nil
+	return &API{service: s, clients: web.NewClients(perClient, web.ClientBurst)}, nil
 }
 
 // call is a request to an operation. who is zero where nobody needs to be signed in.

@@ -72,7 +72,7 @@ func NewPortal(s *Service, perClient float64) (*Portal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Portal{service: s, site: site, clients: web.NewClients(perClient, clientBurst)}, nil
+	return &Portal{service: s, site: site, clients: web.NewClients(perClient, web.ClientBurst)}, nil
 }
 
 // Routes adds the pages to the router of the whole edge.

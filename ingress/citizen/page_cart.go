@@ -246,8 +246,6 @@ func (v visit) cartFaults(faults []form.Fault) (out []form.Fault) {
 		switch {
 		case field == "amount_minor":
 			out = append(out, form.Fault{Field: fieldAmount + position})
-		case f.Rule == "size":
-			out = append(out, form.Fault{Message: v.w.Say(v.w.TooManyDues, itoa(MaxItems))})
 		case f.Rule == "one_currency":
 			out = append(out, form.Fault{Message: v.w.OneCurrency})
 		case f.Rule == "one_agency":

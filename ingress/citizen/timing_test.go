@@ -41,7 +41,7 @@ func permutation(a, b []time.Duration) (difference time.Duration, p float64) {
 // indistinguishable fails if the two samples of measure differ by more than chance and by more than a
 // network hides, and differ again in two other samples. One comparison alone would find a difference in
 // one of a thousand runs in which there is none. It prints what it found.
-func indistinguishable(t *testing.T, what string, measure func() (a, b []time.Duration)) {
+func indistinguishable(t *testing.T, what string, measure func(*testing.T) (a, b []time.Duration)) {
 	t.Helper()
 	const alpha = 0.001
 	apart := func(a, b []time.Duration) (difference time.Duration, p float64, apart bool) {
@@ -49,7 +49,7 @@ func indistinguishable(t *testing.T, what string, measure func() (a, b []time.Du
 		return difference, p, p < alpha && difference > max(300*time.Microsecond, median(b)/10)
 	}
 	compare := func() (a, b []time.Duration, found bool) {
-		a, b = measure()
+		a, b = measure(t)
 		difference, p, found := apart(a, b)
 		t.Logf("%s: medians %v and %v of %d each, difference %v, p = %.4f (permutation test, 2000 rounds)", what, median(a), median(b), len(a), difference, p)
 		return a, b, found
@@ -98,7 +98,7 @@ func mailbox(t *testing.T, n int) contact.Address {
 // The answer time of a sign-in does not tell whether an address has an account.
 func TestTimeOfKnownAndUnknownAddresses(t *testing.T) {
 	t.Parallel()
-	indistinguishable(t, "sign-in of known and unknown addresses", func() (a, b []time.Duration) { return timesOfAddresses(t) })
+	indistinguishable(t, "sign-in of known and unknown addresses", timesOfAddresses)
 }
 
 func timesOfAddresses(t *testing.T) (known, unknown []time.Duration) {
@@ -130,7 +130,7 @@ func timesOfAddresses(t *testing.T) (known, unknown []time.Duration) {
 // The answer time of a wrong link code does not tell whether a reference exists.
 func TestTimeOfKnownAndUnknownReferences(t *testing.T) {
 	t.Parallel()
-	indistinguishable(t, "wrong link codes of known and unknown references", func() (a, b []time.Duration) { return timesOfReferences(t) })
+	indistinguishable(t, "wrong link codes of known and unknown references", timesOfReferences)
 }
 
 func timesOfReferences(t *testing.T) (known, unknown []time.Duration) {

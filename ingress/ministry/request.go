@@ -178,12 +178,10 @@ func (f fields) metadata(field string) map[string]string {
 		keys := in.Names()
 		if len(keys) > 20 {
 			f.Fault(field, "size", "must have at most 20 keys")
+			return // a body may have thousands
 		}
 		for _, key := range keys {
 			value, _ := in.Take(key, false)
-			if len(keys) > 20 {
-				continue // a body may have thousands
-			}
 			v, ok := value.(string)
 			switch n := utf8.RuneCountInString(key); {
 			case n == 0 || n > 64:

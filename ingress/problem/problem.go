@@ -93,7 +93,7 @@ func (q Quota) Policy() string { return `"` + q.Name + `";q=` + strconv.Itoa(q.L
 
 // State is the value of the header RateLimit.
 func (q Quota) State() string {
-	return `"` + q.Name + `";r=` + strconv.Itoa(q.Remaining) + ";t=" + strconv.Itoa(seconds(q.Reset))
+	return `"` + q.Name + `";r=` + strconv.Itoa(q.Remaining) + ";t=" + strconv.Itoa(Seconds(q.Reset))
 }
 
 // Write sets both headers. A nil quota sets none.
@@ -104,7 +104,8 @@ func (q *Quota) Write(h http.Header) {
 	}
 }
 
-func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+// Seconds returns a time in whole seconds, rounded up, as headers have it (RFC 9110, Retry-After).
+func Seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // Document is a problem as it is written (RFC 9457), with the extensions of
 // decisions § 2.
@@ -138,7 +139,7 @@ func Write(w http.ResponseWriter, r *http.Request, p *Problem) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
 	if p.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(seconds(p.RetryAfter)))
+		h.Set("Retry-After", strconv.Itoa(Seconds(p.RetryAfter)))
 	}
 	p.Quota.Write(h)
 	if p.Replayed {

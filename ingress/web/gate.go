@@ -44,9 +44,10 @@ func NewRate(perSecond float64, burst time.Duration) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), int(math.Max(1, math.Ceil(perSecond*burst.Seconds()))))
 }
 
+// ClientBurst is the burst of Clients that lets many phones, or programs, behind one address call together.
+const ClientBurst = 10 * time.Second
+
 const (
-	// clientBurst lets many phones behind one address open their pages together.
-	clientBurst = 10 * time.Second
 	// instanceBurst is short: what it lets through waits for Kafka and Postgres.
 	instanceBurst = 2 * time.Second
 	// unprovenShare is the part of an instance's rate for ids without a MAC, so that made-up
@@ -89,7 +90,7 @@ func NewGate(cfg GateConfig) (*Gate, error) {
 		return nil, errors.New("calls without a key: a client and an instance must be allowed more than 0 a second")
 	}
 	g := &Gate{
-		ids: cfg.IDs, clients: NewClients(cfg.PerClient, clientBurst), instance: NewRate(cfg.PerInstance, instanceBurst),
+		ids: cfg.IDs, clients: NewClients(cfg.PerClient, ClientBurst), instance: NewRate(cfg.PerInstance, instanceBurst),
 		unproven: NewRate(cfg.PerInstance/unprovenShare, instanceBurst),
 		after:    time.Duration(float64(time.Second) / min(cfg.PerClient, cfg.PerInstance/unprovenShare, 1)),
 		refused: promauto.With(cfg.Metrics).NewCounterVec(prometheus.CounterOpts{

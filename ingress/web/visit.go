@@ -1,13 +1,13 @@
 package web
 
 import (
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
 	"quittance/checkout/money"
+	"quittance/ingress/problem"
 	"quittance/internal/form"
 )
 
@@ -31,7 +31,7 @@ func (s *Site) Visit(w http.ResponseWriter, r *http.Request) Visit {
 // RetryAfter says when a page that is refused may be asked for again. A time that is not positive says nothing.
 func (v Visit) RetryAfter(d time.Duration) {
 	if d > 0 {
-		v.W.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(d.Seconds()))))
+		v.W.Header().Set("Retry-After", strconv.Itoa(problem.Seconds(d)))
 	}
 }
 

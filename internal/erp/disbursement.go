@@ -94,9 +94,5 @@ func parseBeneficiary(f *form.Form) Beneficiary {
 	return b
 }
 
-// ignoreOthers takes all further fields: they are the ERP's own.
-func ignoreOthers(f *form.Form) {
-	for _, name := range f.Names() {
-		f.Take(name, false)
-	}
-}
+// ignoreOthers makes no field unknown: further ones are the ERP's own.
+func ignoreOthers(f *form.Form) { f.Names() }

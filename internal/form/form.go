@@ -37,13 +37,13 @@ func (e *FaultsError) Error() string { return fmt.Sprintf("%d fields at fault", 
 // Form takes fields out of an object and collects what is wrong with them. A field
 // that is null counts as absent; one at fault is returned as its zero value.
 type Form struct {
-	whole  string
-	file   bool // elements of lists are named items[0], not items.0
-	prefix string
-	fields map[string]any
-	faults []Fault
-	known  []string        // in the order of taking
-	taken  map[string]bool // the same
+	whole    string
+	brackets bool // elements of lists are named items[0], not items.0
+	prefix   string
+	fields   map[string]any
+	faults   []Fault
+	known    []string
+	chosen   bool // the caller chooses the names: none is unknown
 }
 
 // mostUnknown is how many unknown fields are told. A body may have thousands.
@@ -52,11 +52,11 @@ const mostUnknown = 100
 // Of returns the form of an object that Decode read.
 func Of(fields map[string]any) *Form { return &Form{whole: "this request", fields: fields} }
 
-// OfWhole returns the form of an object of a file, with values as Decode reads them. whole names
+// OfWhole returns the form of an object that is no request, with values as Decode reads them. whole names
 // the object in the message of a fault. Elements of its lists are named agencies[0], and those of a request items.0
 // (decisions § 2).
 func OfWhole(whole string, fields map[string]any) *Form {
-	return &Form{whole: whole, file: true, fields: fields}
+	return &Form{whole: whole, brackets: true, fields: fields}
 }
 
 // Read returns the form of a JSON object. The error is a *MalformedError.
@@ -86,13 +86,7 @@ func (f *Form) Faulty(field string) bool {
 
 // Take returns a field's value as Decode read it, and whether there is one.
 func (f *Form) Take(field string, required bool) (any, bool) {
-	if !f.taken[field] {
-		if f.taken == nil {
-			f.taken = map[string]bool{}
-		}
-		f.taken[field] = true
-		f.known = append(f.known, field)
-	}
+	f.known = append(f.known, field)
 	value := f.fields[field]
 	if value == nil {
 		if required {
@@ -257,7 +251,7 @@ func (f *Form) object(field string, value any, read func(*Form)) {
 		f.Fault(field, "type", "must be an object")
 		return
 	}
-	inner := &Form{whole: f.whole, file: f.file, prefix: f.prefix + field + ".", fields: fields}
+	inner := &Form{whole: f.whole, brackets: f.brackets, prefix: f.prefix + field + ".", fields: fields}
 	read(inner)
 	f.faults = append(f.faults, inner.Faults()...)
 }
@@ -267,7 +261,7 @@ func (f *Form) object(field string, value any, read func(*Form)) {
 func (f *Form) List(field string, each func(element string, value any)) bool {
 	list, ok := take[[]any](f, field, false, "must be a list")
 	name := "%s.%d"
-	if f.file {
+	if f.brackets {
 		name = "%s[%d]"
 	}
 	for i, v := range list {
@@ -303,15 +297,18 @@ func (f *Form) Texts(field string, check func(string) error) []string {
 }
 
 // Names returns the names of the object's fields, sorted. It is for objects whose names
-// the caller chooses.
-func (f *Form) Names() []string { return slices.Sorted(maps.Keys(f.fields)) }
+// the caller chooses: none of them is unknown then.
+func (f *Form) Names() []string {
+	f.chosen = true
+	return slices.Sorted(maps.Keys(f.fields))
+}
 
 // Faults ends the form after every field was taken. It returns the faults of the taken
 // fields in the order of taking, then those of the first 100 unknown fields.
 func (f *Form) Faults() []Fault {
 	var unknown []string
 	for name := range f.fields {
-		if !f.taken[name] {
+		if !f.chosen && !slices.Contains(f.known, name) {
 			unknown = append(unknown, name)
 		}
 	}

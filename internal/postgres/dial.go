@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// aliveWithin is how long the server's machine may be silent before its connections end: the kernel asks an idle connection, and
-// one that waits for an answer, and it gives up data that nobody acknowledges. Without it a machine that vanished holds up
-// queries for a quarter of an hour.
+// aliveWithin is how long the server's machine may be silent. Then the kernel ends the connection, because the machine answers no
+// keep-alive probe or does not acknowledge what was sent. Without this a query to a machine that has vanished waits for a
+// quarter of an hour.
 const aliveWithin = 30 * time.Second
 
 var dialer = net.Dialer{

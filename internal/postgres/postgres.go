@@ -19,7 +19,7 @@ import (
 const (
 	connectTimeout = 5 * time.Second
 	// pingTimeout is how long a connection that was idle may take to answer before it is used. Then it is
-	// closed: if the server's machine has vanished, nothing else ends it for minutes.
+	// closed, so that a query does not wait for aliveWithin on a machine that has vanished.
 	pingTimeout = 3 * time.Second
 	// statementTimeout bounds each statement of a role. Migrations have no limit.
 	statementTimeout = "30s"

@@ -86,7 +86,7 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	case last.Sequence > 0 && s.Sequence > 0 && s.Sequence != last.Sequence+1 && (s.Sequence != 1 || s.Year() == last.Year()):
 		faults = append(faults, fault(FaultSequence, fmt.Sprintf("Number %d follows number %d.", s.Sequence, last.Sequence), "Import the statements in their order; ask the bank for a missing one.")...)
 	}
-	continued := last.Balanced && s.Balanced && s.Opening == last.Closing && s.Sequence > 0 && s.Sequence == last.Sequence+1
+	continued := balanced && s.Opening == last.Closing && s.Sequence > 0 && s.Sequence == last.Sequence+1
 	if s.Positional && !first && !next && !continued && last.To != "" && s.From != "" && s.From <= last.To {
 		faults = append(faults, fault(FaultOverlap, fmt.Sprintf("The statement begins on %s, but accepted statements cover all days until %s.", s.From, last.To), "Import a statement that begins on the day after.")...)
 	}

@@ -39,9 +39,14 @@ func (p *payday) line(id string, at time.Time, amount int64) *match.Line {
 	return &p.Lines[len(p.Lines)-1]
 }
 
+// paid is a payout of the operator.
+func (p *payday) paid(id string, at time.Time, amount int64) {
+	p.line(id, at, -amount).Kind = match.KindPayout
+}
+
 // payout is a payout of the operator, and half an hour later the entry of the bank.
 func (p *payday) payout(id string, at time.Time, amount int64) {
-	p.line("p"+id, at, -amount).Kind = match.KindPayout
+	p.paid("p"+id, at, amount)
 	p.bank("k"+id, at, amount)
 }
 
@@ -104,8 +109,8 @@ func TestPayouts(t *testing.T) {
 		{"in two parts", 17 * time.Hour, func(p *payday) {
 			p.line("a", p.at("20 10:00:00"), 700)
 			p.line("b", p.at("20 18:00:00"), 310)
-			p.line("p1", p.at("21 09:00:00"), -400).Kind = match.KindPayout
-			p.line("p2", p.at("21 09:01:00"), -300).Kind = match.KindPayout
+			p.paid("p1", p.at("21 09:00:00"), 400)
+			p.paid("p2", p.at("21 09:01:00"), 300)
 			p.bank("k", p.at("21 09:00:00"), 700)
 		}, "match? a+p1+p2=k; waiting b"},
 		{"less than its lines, after midnight", 0, func(p *payday) {
@@ -129,42 +134,42 @@ func TestPayouts(t *testing.T) {
 		{"twice for lines that are settled", 0, func(p *payday) {
 			l := p.line("a", p.at("20 10:00:00"), 700)
 			l.Closed, l.Batch = true, "B"
-			p.line("p1", p.at("21 00:05:00"), -700).Kind = match.KindPayout
-			p.line("p2", p.at("21 00:05:00"), -700).Kind = match.KindPayout
+			p.paid("p1", p.at("21 00:05:00"), 700)
+			p.paid("p2", p.at("21 00:05:00"), 700)
 			p.Lines[1].Batch, p.Lines[2].Batch = "B", "B"
 		}, "waiting p1; waiting p2"},
 		{"in two parts, of which one is the sum of the running window", 17 * time.Hour, func(p *payday) {
 			p.line("a", p.at("20 10:00:00"), 700)
 			p.line("b", p.at("20 18:00:00"), 300)
-			p.line("p1", p.at("21 09:00:00"), -400).Kind = match.KindPayout
-			p.line("p2", p.at("21 09:01:00"), -300).Kind = match.KindPayout
+			p.paid("p1", p.at("21 09:00:00"), 400)
+			p.paid("p2", p.at("21 09:01:00"), 300)
 			p.bank("k", p.at("21 09:00:00"), 700)
 		}, "match? a+p1+p2=k; waiting b"},
 		{"in two parts, seconds before the cut-off", 0, func(p *payday) {
 			p.line("a", p.at("20 10:00:00"), 700)
-			p.line("p1", p.at("20 23:59:58"), -400).Kind = match.KindPayout
-			p.line("p2", p.at("20 23:59:59"), -300).Kind = match.KindPayout
+			p.paid("p1", p.at("20 23:59:58"), 400)
+			p.paid("p2", p.at("20 23:59:59"), 300)
 			p.bank("k", p.at("20 23:59:59"), 700)
 		}, "match? a+p1+p2=k"},
 		{"in two parts on two days", 17 * time.Hour, func(p *payday) {
 			p.line("a", p.at("20 10:00:00"), 700)
-			p.line("p1", p.at("20 18:00:00"), -400).Kind = match.KindPayout
-			p.line("p2", p.at("21 09:00:00"), -300).Kind = match.KindPayout
+			p.paid("p1", p.at("20 18:00:00"), 400)
+			p.paid("p2", p.at("21 09:00:00"), 300)
 			p.bank("k", p.at("21 09:00:00"), 700)
 		}, "match? a+p1+p2=k"},
 		{"in two parts, beside one of the next window", 17 * time.Hour, func(p *payday) {
 			p.line("a", p.at("20 10:00:00"), 700)
 			p.line("b", p.at("21 10:00:00"), 500)
-			p.line("p1", p.at("21 09:00:00"), -400).Kind = match.KindPayout
-			p.line("p2", p.at("21 09:01:00"), -300).Kind = match.KindPayout
+			p.paid("p1", p.at("21 09:00:00"), 400)
+			p.paid("p2", p.at("21 09:01:00"), 300)
 			p.bank("k", p.at("21 09:00:00"), 700)
 			p.payout("3", p.at("21 17:05:00"), 500)
 		}, "match? a+p1+p2=k; match? b+p3=k3"},
 		{"twice a day, what came until then", 0, func(p *payday) {
 			p.line("a", p.at("20 10:00:00"), 400)
 			p.line("b", p.at("20 15:00:00"), 300)
-			p.line("p1", p.at("20 12:00:00"), -400).Kind = match.KindPayout
-			p.line("p2", p.at("20 23:59:00"), -300).Kind = match.KindPayout
+			p.paid("p1", p.at("20 12:00:00"), 400)
+			p.paid("p2", p.at("20 23:59:00"), 300)
 			p.bank("k", p.at("20 23:59:00"), 700)
 		}, "match? a+b+p1+p2=k"},
 		{"on days that are written as midnight", 17 * time.Hour, func(p *payday) {
@@ -185,11 +190,11 @@ func TestPayouts(t *testing.T) {
 			p.line("b", p.at("21 10:00:00"), 700)
 			p.bank("k1", p.at("20 17:00:00"), 1000)
 			p.bank("k2", p.at("21 17:00:00"), 700)
-			p.line("px", p.at("21 23:00:00"), -1600).Kind = match.KindPayout
+			p.paid("px", p.at("21 23:00:00"), 1600)
 		}, "amount! b+px=k2; match? a=k1"},
 		{"near an old window", 17 * time.Hour, func(p *payday) {
 			p.line("old", p.at("10 10:00:00"), 700)
-			p.line("px", p.at("21 09:00:00"), -690).Kind = match.KindPayout
+			p.paid("px", p.at("21 09:00:00"), 690)
 		}, "missing_line! old=; waiting px"},
 		{"on Monday for Friday alone, with less grace", 17 * time.Hour, func(p *payday) {
 			p.rules.Grace, p.Rules.Grace = 2, 2
@@ -215,13 +220,13 @@ func TestPayouts(t *testing.T) {
 			p.payout("x", p.at("21 08:00:00"), 777)
 		}, "match? c+p3=k3; unmatched_line! =kx; waiting px"},
 		{"of a window before the first statement", 0, func(p *payday) {
-			p.line("p0", p.at("20 00:05:00"), -900).Kind = match.KindPayout
+			p.paid("p0", p.at("20 00:05:00"), 900)
 			p.line("a", p.at("20 10:00:00"), 700)
 			p.payout("1", p.at("21 00:05:00"), 700)
 		}, "match? a+p1=k1; waiting p0"},
 		{"before the line of its sum", 17 * time.Hour, func(p *payday) {
 			p.line("b", p.at("21 12:00:00"), 690)
-			p.line("p1", p.at("21 09:00:00"), -690).Kind = match.KindPayout
+			p.paid("p1", p.at("21 09:00:00"), 690)
 			p.payout("2", p.at("21 17:00:00"), 690)
 		}, "match? b+p2=k2; waiting p1"},
 		{"beside lines that cancel each other out", 0, func(p *payday) {
@@ -247,7 +252,7 @@ func TestPayoutIsNotTheSum(t *testing.T) {
 	t.Parallel()
 	p := newPayday(t, 0)
 	p.line("a", p.at("20 10:00:00"), 700)
-	p.line("p", p.at("21 00:05:00"), -690).Kind = match.KindPayout
+	p.paid("p", p.at("21 00:05:00"), 690)
 	p.bank("k", p.at("21 00:05:00"), 700)
 	r := p.run("22")
 	if len(r.Breaks) != 1 || r.Breaks[0].Kind != match.BreakAmount || r.Breaks[0].Reason != "the operator's payout is not the sum of its lines" {

@@ -122,8 +122,8 @@ func New(cfg Config) (*Consumer, error) {
 // context ends. After an error some of the records may be there all the same, and may still be
 // written. Only the callbacks of Batch and Each may call it.
 func (c *Consumer) Produce(ctx context.Context, records ...*kgo.Record) error {
-	// ProduceSync waits, whatever its context, for a record that may already be on its way, as the producer is
-	// idempotent: for as long as the partition has no leader.
+	// ProduceSync does not end with its context while the broker may have the record: it waits for the answer, which does not
+	// come while the partition has no leader.
 	acknowledged := make(chan error, len(records))
 	for _, r := range records {
 		c.client.TryProduce(ctx, r, func(_ *kgo.Record, err error) { acknowledged <- err })

@@ -355,27 +355,14 @@ func TestFenced(t *testing.T) {
 // dismiss ends the quarantine of an import, once, by a person of its agency.
 func (o *office) dismiss(importID string) {
 	o.t.Helper()
-	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	own := o.person("Own", "impots")
 	other := own
 	other.AgencyID = registries.AgencyB
-	for _, c := range []struct {
-		by         identity.Staff
-		id, reason string
-		want       string
-	}{
-		{other, importID, "r", "statement.unknown"},
-		{own, "x", "r", "statement.unknown"},
-		{own, importID, "", "statement.reason_malformed"},
-		{own, importID, "the first one is right", ""},
-		{own, importID, "again", "statement.not_quarantined"},
-	} {
-		err := intake.Decide(o.t.Context(), o.Pool, c.by, "desk", c.id, intake.Dismissed, c.reason, now)
-		var refused *operation.Error
-		if (err != nil) != (c.want != "") || errors.As(err, &refused) && refused.Code != c.want {
-			o.t.Errorf("%s %q %q: %v, want %s", c.by.Name, c.id, c.reason, err, c.want)
-		}
-	}
+	o.decidesAs(other, importID, intake.Dismissed, "r", "statement.unknown")
+	o.decidesAs(own, "x", intake.Dismissed, "r", "statement.unknown")
+	o.decidesAs(own, importID, intake.Dismissed, "", "statement.reason_malformed")
+	o.decidesAs(own, importID, intake.Dismissed, "the first one is right", "")
+	o.decidesAs(own, importID, intake.Dismissed, "again", "statement.not_quarantined")
 }
 
 func TestOrder(t *testing.T) {
@@ -535,7 +522,12 @@ func (o *office) decides(id string, d intake.Decision, reason, want string) {
 	if o.clerk.ID == "" {
 		o.clerk = o.person("Clerk", "impots")
 	}
-	err := intake.Decide(o.t.Context(), o.Pool, o.clerk, "desk", id, d, reason, registries.Epoch)
+	o.decidesAs(o.clerk, id, d, reason, want)
+}
+
+func (o *office) decidesAs(by identity.Staff, id string, d intake.Decision, reason, want string) {
+	o.t.Helper()
+	err := intake.Decide(o.t.Context(), o.Pool, by, "desk", id, d, reason, registries.Epoch)
 	var refused *operation.Error
 	if (err != nil) != (want != "") || err != nil && (!errors.As(err, &refused) || refused.Code != want) {
 		o.t.Errorf("%s %q %q: %v, want %q", d, id, reason, err, want)
