@@ -43,7 +43,7 @@ help: ## list the targets
 
 .PHONY: deps deps/test
 deps: $(DEPS)/.go $(DEPS)/.chdb $(DEPS)/.postgres ## fetch what `make run` needs: Go modules, ClickHouse's engine, PostgreSQL
-deps/test: deps $(DEPS)/.kafka $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.camt $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(DEPS)/.papers $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, readers of PDFs, linters
+deps/test: deps $(DEPS)/.kafka-archive $(DEPS)/.browser $(DEPS)/.schemathesis $(DEPS)/.standardwebhooks $(DEPS)/.camt $(DEPS)/.proxy $(DEPS)/.prometheus $(DEPS)/.clients $(DEPS)/.clients-node $(DEPS)/.papers $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) $(BIN)/gofumpt-$(GOFUMPT_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) ## fetch also what tests and lint need: Kafka, Java, Chromium, nginx, Caddy, Prometheus, generators of clients, readers of PDFs, linters
 
 $(DEPS) $(BIN):
 	@mkdir -p $@
@@ -70,6 +70,11 @@ $(DEPS)/.kafka: deploy/kafka/pom.xml | $(DEPS)
 	@echo "fetching Kafka's jars (45 MB)" >&2
 	@mkdir -p $(DEPS)/kafka
 	@dev/tools/kafka-jars $(DEPS)/kafka/libs
+	@touch $@
+
+# Tests start about 30 brokers, each with half the CPU time by this archive.
+$(DEPS)/.kafka-archive: $(DEPS)/.kafka $(DEPS)/.go
+	@go run ./dev/stack/archivekafka $(DEPS)/kafka/libs
 	@touch $@
 
 # Chromium without a window needs half the time. Without it tests use the other Chromium.

@@ -32,16 +32,12 @@ func ptr(t time.Time) *time.Time { return &t }
 // migrated returns a migrated database for one test.
 func migrated(t *testing.T) driver.Conn {
 	t.Helper()
-	conn := connect(t)
-	if err := reconciliation.Migrate(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
-	return conn
+	addr, database := servers.Journal(t)
+	return connect(t, addr, database)
 }
 
-func connect(t *testing.T) driver.Conn {
+func connect(t *testing.T, addr, database string) driver.Conn {
 	t.Helper()
-	addr, database := servers.ClickHouse(t)
 	conn, err := clickhouse.Open(t.Context(), "http://"+addr+"/"+database)
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +126,8 @@ func want(t *testing.T, got []string, want ...string) {
 
 func TestMigrate(t *testing.T) {
 	t.Parallel()
-	conn := connect(t)
+	addr, database := servers.ClickHouse(t)
+	conn := connect(t, addr, database)
 	if err := reconciliation.Check(t.Context(), conn); !errors.Is(err, reconciliation.ErrPending) || !strings.Contains(err.Error(), "0001_journal") {
 		t.Errorf("before: %v", err)
 	}

@@ -107,7 +107,7 @@ func benchReports() cli.Command {
 }
 
 func benchMatch() cli.Command {
-	b := matching.Config{JournalGroup: sinkjournal.Group}
+	b := matching.Config{JournalGroup: sinkjournal.Group, Turns: 3}
 	return benchCommand("match", "Measure runs of `sink match`: a large day, and a day after a short and a long history",
 		[]string{"bench match", "bench match --lines 1000 --days 30 --reach 15"}, &b.Broker, func(f *pflag.FlagSet) {
 			countVar(f, &b.Lines, "lines", 1_000_000, "lines of the large day, and as many payments")

@@ -184,8 +184,8 @@ func (k *Kafka) format(ctx context.Context) error {
 	}
 	// The command line would take an id that begins with '-' as a flag.
 	id[0] &= 0x7f
-	cmd := exec.CommandContext(ctx, k.java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(k.libs, "*"), //nolint:gosec // java by the PATH
-		"kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", k.properties())
+	cmd := exec.CommandContext(ctx, k.java, append(append([]string{"-Xmx256m", "-XX:TieredStopAtLevel=1"}, k.classes()...), //nolint:gosec // java by the PATH
+		"kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", k.properties())...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("formatting %s: %w: %s", k.dataDir(), err, strings.TrimSpace(string(out)))
 	}
@@ -205,11 +205,11 @@ func (k *Kafka) start(ctx context.Context) error {
 		}
 	}
 	begun := time.Now()
-	cmd := exec.Command(k.java, //nolint:gosec,noctx // java by the PATH; the process outlives ctx, which bounds the start alone
-		append(append(slices.Clone(k.cfg.JVM), strings.Fields(cmp.Or(os.Getenv("QUITTANCE_KAFKA_JVM"), kafkaJVM))...),
-			"-Xms256m", "-Xmx768m", "-XX:+ExitOnOutOfMemoryError",
-			"-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
-			"-cp", filepath.Join(k.libs, "*"), "kafka.Kafka", k.properties())...)
+	flags := append(slices.Clone(k.cfg.JVM), strings.Fields(cmp.Or(os.Getenv("QUITTANCE_KAFKA_JVM"), kafkaJVM))...)
+	flags = append(flags, "-Xms256m", "-Xmx768m", "-XX:+ExitOnOutOfMemoryError",
+		"-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
+	flags = append(flags, k.classes()...)
+	cmd := exec.Command(k.java, append(flags, "kafka.Kafka", k.properties())...) //nolint:gosec,noctx // java by the PATH; the process outlives ctx, which bounds the start alone
 	cmd.Dir = k.cfg.Dir
 	// A broker whose owner has ended must free its ports at once. Its log survives a
 	// SIGKILL.

@@ -28,7 +28,6 @@ import (
 	"quittance/internal/sessions"
 	"quittance/processors/runtime"
 	"quittance/processors/session"
-	"quittance/reconciliation"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -87,14 +86,11 @@ func install(t *testing.T) *installation {
 	if i.codec, err = schemas.NewCodec(t.Context(), registry, true); err != nil {
 		t.Fatal(err)
 	}
-	addr, database := servers.ClickHouse(t)
+	addr, database := servers.Journal(t)
 	if i.journal, err = clickhouse.Open(t.Context(), "http://"+addr+"/"+database); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = i.journal.Close() })
-	if err := reconciliation.Migrate(t.Context(), i.journal); err != nil {
-		t.Fatal(err)
-	}
 	if i.ask, err = commands.New(t.Context(), commands.Config[checkout.Command, checkout.Answer]{
 		Kafka: i.kafka, Topology: i.topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(i.codec, i.topology), Timeout: patience,
 		Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),

@@ -16,7 +16,6 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
 	"quittance/internal/report"
-	"quittance/reconciliation"
 	"quittance/test/servers"
 )
 
@@ -40,15 +39,12 @@ const (
 // migrated returns a migrated database.
 func migrated(t *testing.T) driver.Conn {
 	t.Helper()
-	addr, database := servers.ClickHouse(t)
+	addr, database := servers.Journal(t)
 	conn, err := clickhouse.Open(t.Context(), "http://"+addr+"/"+database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := reconciliation.Migrate(t.Context(), conn); err != nil {
-		t.Fatal(err)
-	}
 	return conn
 }
 

@@ -20,7 +20,6 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
-	"quittance/reconciliation"
 	"quittance/reconciliation/match"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -79,14 +78,11 @@ func newOffice(t *testing.T) *office {
 	if o.codec, err = schemas.NewCodec(t.Context(), client, true); err != nil {
 		t.Fatal(err)
 	}
-	addr, database := servers.ClickHouse(t)
+	addr, database := servers.Journal(t)
 	if o.conn, err = clickhouse.Open(t.Context(), "http://"+addr+"/"+database); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = o.conn.Close() })
-	if err := reconciliation.Migrate(t.Context(), o.conn); err != nil {
-		t.Fatal(err)
-	}
 	return o
 }
 

@@ -39,7 +39,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	addr, database := servers.ClickHouse(t)
+	addr, database := servers.Journal(t)
 	return newWorldAt(t, "http://"+addr+"/"+database)
 }
 
@@ -57,9 +57,6 @@ func newWorldAt(t *testing.T, address string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.conn.Close() })
-	if err := reconciliation.Migrate(t.Context(), w.conn); err != nil {
-		t.Fatal(err)
-	}
 	if w.cl, err = w.kafka.Client(); err != nil {
 		t.Fatal(err)
 	}
@@ -540,6 +537,9 @@ func TestClickHouseAway(t *testing.T) {
 	server := start("")
 	addr := server.Addr()
 	w := newWorldAt(t, "http://"+addr+"/default?dial_timeout=500ms")
+	if err := reconciliation.Migrate(t.Context(), w.conn); err != nil {
+		t.Fatal(err)
+	}
 	reg, _ := w.run(w.conn)
 	w.produce(0, 50)
 	eventually(t, "everything committed", w.committed)

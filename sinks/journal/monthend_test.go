@@ -154,7 +154,7 @@ type monthWorld struct {
 }
 
 func newMonth(t *testing.T) monthWorld {
-	addr, database := servers.ClickHouse(t)
+	addr, database := servers.Journal(t)
 	w := monthWorld{newWorldAt(t, "http://"+addr+"/"+database), "http://" + addr + "/?database=" + database}
 	l := ledger{processor.New(t, on(10, 1))}
 	l.month()

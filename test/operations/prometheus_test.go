@@ -45,6 +45,8 @@ func promtool(t *testing.T, dir, stdin string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), prometheusTool(t, "promtool"), args...)
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(stdin)
+	// Its unit tests fill a database each. Collecting less garbage saves a third of the CPU time.
+	cmd.Env = append(os.Environ(), "GOGC=800")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
@@ -56,7 +58,7 @@ func promtool(t *testing.T, dir, stdin string, args ...string) (string, error) {
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	rules, tests := read(t, "alerts.yaml"), read(t, "alerts_test.yaml")
-	check := func(rules []byte, args ...string) (string, error) {
+	check := func(rules, tests []byte, args ...string) (string, error) {
 		dir := servers.Dir(t)
 		for name, text := range map[string][]byte{"alerts.yaml": rules, "alerts_test.yaml": tests} {
 			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
@@ -66,7 +68,7 @@ func TestAlertRules(t *testing.T) {
 		return promtool(t, dir, "", args...)
 	}
 	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
-		if out, err := check(rules, args...); err != nil {
+		if out, err := check(rules, tests, args...); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
 	}
@@ -79,11 +81,11 @@ func TestAlertRules(t *testing.T) {
 		return []byte(strings.Replace(string(rules), from, to, 1))
 	}
 	for from, to := range map[string]string{"max(quittance_erp_confirmations_oldest": "max((quittance_erp_confirmations_oldest", "{{ $labels.kind }}": "{{ $labels.kind | shout }}"} {
-		if out, err := check(changed(from, to), "check", "rules", "alerts.yaml"); err == nil {
+		if out, err := check(changed(from, to), tests, "check", "rules", "alerts.yaml"); err == nil {
 			t.Errorf("promtool accepts %s:\n%s", to, out)
 		}
 	}
-	// All changes at once: a run of the tests takes seconds.
+	// All changes at once, and only the tests of these rules: a run of all takes seconds.
 	faulty := string(rules)
 	changes := map[string]struct{ from, to string }{
 		"QuittanceJournalBehind":     {"quittance_journal_lag_seconds) > 900", "quittance_journal_lag_seconds) > 800"},
@@ -96,7 +98,20 @@ func TestAlertRules(t *testing.T) {
 	for _, change := range changes {
 		faulty = strings.Replace(faulty, change.from, change.to, 1)
 	}
-	out, err := check([]byte(faulty), "test", "rules", "alerts_test.yaml")
+	var some map[string]any
+	if err := yaml.Unmarshal(tests, &some); err != nil {
+		t.Fatal(err)
+	}
+	all, _ := some["tests"].([]any)
+	some["tests"] = slices.DeleteFunc(all, func(test any) bool {
+		name := strings.Fields(test.(map[string]any)["name"].(string)) // "… of ALERT" or "ALERT …"
+		return !slices.ContainsFunc(name, func(word string) bool { _, ok := changes[word]; return ok })
+	})
+	ofChanged, err := yaml.Marshal(some)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := check([]byte(faulty), ofChanged, "test", "rules", "alerts_test.yaml")
 	for alert := range changes {
 		if err == nil || !strings.Contains(out, alert) {
 			t.Errorf("promtool does not notice that %s has changed: %v\n%s", alert, err, out)

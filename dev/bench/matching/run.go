@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,8 @@ type Config struct {
 	Days int
 	// Reach is how many days back the payments are that lines name a second time.
 	Reach int
+	// Turns is how often the days after a history are measured.
+	Turns int
 	// JournalGroup is the consumer group of the sink journal, without the prefix.
 	JournalGroup string
 	// Log receives progress.
@@ -73,9 +76,6 @@ const shortDays = 3
 
 // quietDay is how many lines the days before the large one have: it measures one day.
 const quietDay = 1000
-
-// turnsOfDays is how often the days after a history are measured.
-const turnsOfDays = 3
 
 // within bounds a run.
 const within = 10 * time.Minute
@@ -184,7 +184,7 @@ func (c Config) turns(ctx context.Context, in *installation.Installation, days [
 	for i := range all {
 		all[i] = make([][]result, len(days))
 	}
-	for range turnsOfDays {
+	for range c.Turns {
 		for d, p := range days {
 			runs, err := c.measure(ctx, in, p, len(all))
 			if err != nil {
@@ -370,9 +370,15 @@ func (c Config) run(ctx context.Context, in *installation.Installation, server *
 	roleAfter, _ := measure.CPU(role.Pid())
 	engineAfter, _ := measure.CPU(server.PID())
 	r.cpu = roleAfter - roleBefore + engineAfter - engineBefore
-	after, err := bounds(ctx, in)
-	if err != nil {
-		return nil, err
+	// The records of a run become readable together, shortly after its end.
+	after := before
+	for maps.Equal(after, before) {
+		if !measure.Pause(ctx, 20*time.Millisecond) {
+			return nil, ctx.Err()
+		}
+		if after, err = bounds(ctx, in); err != nil {
+			return nil, err
+		}
 	}
 	return c.written(ctx, in, before, after, s)
 }

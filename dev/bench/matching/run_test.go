@@ -26,7 +26,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	err := Run(t.Context(), Config{Program: program, Lines: 1000, Daily: 200, Days: 8, Reach: 5, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
+	err := Run(t.Context(), Config{Program: program, Lines: 1000, Daily: 200, Days: 8, Reach: 5, Turns: 1, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
 	line := func(lines, days int, first bool) string {
 		return fmt.Sprintf(`match lines=%d history_days=%d first=%t seconds=\d+\.\d cpu_seconds=\d+\.\d peak_mb=[1-9]\d+ clickhouse_mb=[1-9]\d+ raw_seconds=\d+\.\d ratio=\S+\n`, lines, days, first)
 	}
