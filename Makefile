@@ -158,9 +158,9 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 	@$(GOBUILD) -o $(BIN)/quittance-dev ./cmd/quittance-dev
 	@exec $(BIN)/quittance-dev up $(if $(BROKER),--broker $(BROKER)) $(if $(PORT),--port $(PORT)) $(if $(DATA),--data $(DATA))
 
-# The flags save time: brokers run for seconds, the linter runs vet, and nobody debugs these
-# binaries.
-GOTEST = go test -vet=off -ldflags=-w -timeout 40m $(TESTFLAGS)
+# The flags save time: brokers run for seconds, the linter runs vet, nobody debugs these
+# binaries, and tests wait most of their time, so four of a package run at once.
+GOTEST = go test -vet=off -ldflags=-w -timeout 40m -p 2 -parallel 4 $(TESTFLAGS)
 
 .PHONY: test test/packages
 test: deps/test ## run all tests; it starts and stops their real servers (PACKAGES=, TESTFLAGS=)
@@ -169,16 +169,10 @@ test: deps/test ## run all tests; it starts and stops their real servers (PACKAG
 		QUITTANCE_TEST_QUITTANCE=$(CURDIR)/$(BIN)/quittance QUITTANCE_TEST_QUITTANCE_DEV=$(CURDIR)/$(BIN)/quittance-dev \
 		$(BIN)/testservers -up $(BIN)/quittance-dev -- $(MAKE) test/packages
 
-# The suites of ./test start many processes, which take CPU time as long as they run: two
-# suites at once cost up to twice the CPU time of one after the other.
-ifdef PACKAGES
+# The longest packages come first: one that begins last would run alone.
+LONGEST := test/journeys test/contract test/operations reconciliation/matcher test/crash test/delivery
 test/packages:
-	@$(GOTEST) -p 2 $(PACKAGES)
-else
-test/packages:
-	@$(GOTEST) -p 1 ./test/...; suites=$$?; \
-		$(GOTEST) -p 2 $$(go list ./... | grep -v ^quittance/test/) && exit $$suites
-endif
+	@$(GOTEST) $(or $(PACKAGES),$(addprefix ./,$(LONGEST)) $$(go list ./... | grep -v -x -F $(addprefix -e quittance/,$(LONGEST))))
 
 # The crash test starts servers of its own, because it kills them.
 .PHONY: test/crash
@@ -206,6 +200,10 @@ test/contract: deps/test ## check each statement of the contract's ministry and 
 .PHONY: test/clients
 test/clients: deps/test ## generate clients from the served OpenAPI file with six generators and use them; run the tests of sdk/go and sdk/node
 	@go test -count=1 -v -timeout 10m -run '^(TestGeneratedClients|TestBackEndSDKs|TestNodeSDKTypes)$$' ./test/contract
+
+.PHONY: test/journeys
+test/journeys: deps/test ## pay in a browser with every outcome on every way
+	@QUITTANCE_JOURNEYS=. go test -count=1 -timeout 30m -run '^TestJourneys$$' ./test/journeys
 
 .PHONY: test/linearizability
 test/linearizability: deps/test ## check 200 histories of concurrent requests, with kills, against the model, and that it rejects a broken build

@@ -1,6 +1,6 @@
 // Package journeys pays in a real browser. TestJourneys is one table of journeys: on the
 // hosted page with a script and without, and in the demo shop's frame. Then it searches
-// the log for secrets. QUITTANCE_JOURNEYS=PATTERN selects journeys by name. The last output
+// the log for secrets. QUITTANCE_JOURNEYS=PATTERN selects journeys by name, see there. The last output
 // of the package is a list of the failed journeys.
 //
 // TestPagesForEverybody audits every page in every state with axe. TestSDKInBrowser tests
