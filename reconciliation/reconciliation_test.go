@@ -32,7 +32,7 @@ func ptr(t time.Time) *time.Time { return &t }
 // migrated returns a migrated database for one test.
 func migrated(t *testing.T) driver.Conn {
 	t.Helper()
-	addr, database := servers.Journal(t)
+	addr, database := journaltest.Migrated(t)
 	return connect(t, addr, database)
 }
 

@@ -43,7 +43,7 @@ func ArchiveKafka(ctx context.Context, libs string) (err error) {
 		return err
 	}
 	if err := os.Rename(unfinished, path); err != nil {
-		return fmt.Errorf("Java has written no archive: %w", err)
+		return fmt.Errorf("naming the archive that Java wrote: %w", err)
 	}
 	return nil
 }

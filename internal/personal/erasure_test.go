@@ -33,6 +33,7 @@ import (
 	"quittance/schemas/record"
 	sinkjournal "quittance/sinks/journal"
 	"quittance/sinks/readmodel"
+	journaltest "quittance/test/journal"
 	"quittance/test/registries"
 	"quittance/test/servers"
 )
@@ -86,7 +87,7 @@ func install(t *testing.T) *installation {
 	if i.codec, err = schemas.NewCodec(t.Context(), registry, true); err != nil {
 		t.Fatal(err)
 	}
-	addr, database := servers.Journal(t)
+	addr, database := journaltest.Migrated(t)
 	if i.journal, err = clickhouse.Open(t.Context(), "http://"+addr+"/"+database); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
 	"quittance/internal/report"
-	"quittance/test/servers"
+	journaltest "quittance/test/journal"
 )
 
 var update = flag.Bool("update", false, "write the tables and the reports of docs/analysts*.md anew")
@@ -39,7 +39,7 @@ const (
 // migrated returns a migrated database.
 func migrated(t *testing.T) driver.Conn {
 	t.Helper()
-	addr, database := servers.Journal(t)
+	addr, database := journaltest.Migrated(t)
 	conn, err := clickhouse.Open(t.Context(), "http://"+addr+"/"+database)
 	if err != nil {
 		t.Fatal(err)

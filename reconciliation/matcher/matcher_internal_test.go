@@ -24,6 +24,7 @@ import (
 	"quittance/schemas"
 	"quittance/schemas/record"
 	sink "quittance/sinks/journal"
+	journaltest "quittance/test/journal"
 	"quittance/test/registries"
 	"quittance/test/servers"
 )
@@ -78,7 +79,7 @@ func newOffice(t *testing.T) *office {
 	if o.codec, err = schemas.NewCodec(t.Context(), client, true); err != nil {
 		t.Fatal(err)
 	}
-	addr, database := servers.Journal(t)
+	addr, database := journaltest.Migrated(t)
 	if o.conn, err = clickhouse.Open(t.Context(), "http://"+addr+"/"+database); err != nil {
 		t.Fatal(err)
 	}

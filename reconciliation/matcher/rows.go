@@ -620,11 +620,13 @@ func (r *run) findings(ctx context.Context, table string, state journal.FindingS
 
 // findingsIn reads findings of an account of which the run has the mark.
 func (r *run) findingsIn(ctx context.Context, of registry.StatementAccountKey, table string, state journal.FindingState, which string, into map[string]journal.Finding) error {
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT finding_id, part, any(toString(type)), any(toString(hop)), any(toString(stage)), any(toString(kind)), any(toString(reason)), any(toString(action)), any(key), toString(any(day)), any(toString(currency)), any(amount),
-			any(sources), any(lines), any(not_taken), any(rule), argMax(case_id, source_offset), toString(argMax(resolution, source_offset)), max(source_offset)
-		FROM `+table+` FINAL
-		WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? AND `+which+`
-		GROUP BY finding_id, part HAVING argMax(state, source_offset) = ? ORDER BY finding_id, part`, of.AgencyID, of.Live, of.Code, r.marks[r.reconciliation(of)], state)
+	// The last row of a finding tells its state. An aggregate function for each column would take longer.
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT finding_id, part, toString(type), toString(hop), toString(stage), toString(kind), toString(reason), toString(action), key, toString(day), toString(currency), amount,
+			sources, lines, not_taken, rule, case_id, toString(resolution), source_offset
+		FROM (SELECT * FROM `+table+` FINAL
+			WHERE tenant_id = ? AND livemode = ? AND account = ? AND source_offset < ? AND `+which+`
+			ORDER BY source_offset DESC LIMIT 1 BY finding_id, part)
+		WHERE state = ? ORDER BY finding_id, part`, of.AgencyID, of.Live, of.Code, r.marks[r.reconciliation(of)], state)
 	if err != nil {
 		return fmt.Errorf("reading findings: %w", err)
 	}

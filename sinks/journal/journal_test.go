@@ -39,7 +39,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	addr, database := servers.Journal(t)
+	addr, database := journaltest.Migrated(t)
 	return newWorldAt(t, "http://"+addr+"/"+database)
 }
 

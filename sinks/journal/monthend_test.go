@@ -27,8 +27,8 @@ import (
 	"quittance/internal/report"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	journaltest "quittance/test/journal"
 	"quittance/test/processor"
-	"quittance/test/servers"
 )
 
 const (
@@ -154,7 +154,7 @@ type monthWorld struct {
 }
 
 func newMonth(t *testing.T) monthWorld {
-	addr, database := servers.Journal(t)
+	addr, database := journaltest.Migrated(t)
 	w := monthWorld{newWorldAt(t, "http://"+addr+"/"+database), "http://" + addr + "/?database=" + database}
 	l := ledger{processor.New(t, on(10, 1))}
 	l.month()

@@ -1,5 +1,5 @@
-// Package journaltest asks the reconciliation journal what the tests of its writers
-// assert.
+// Package journaltest makes migrated databases for tests of the reconciliation journal, and
+// asks the journal what the tests of its writers assert.
 package journaltest
 
 import (
