@@ -62,7 +62,7 @@ $(DEPS)/.chdb: dev/stack/chdb/npm/package-lock.json | $(DEPS)
 
 # The module in go.mod determines the version.
 $(DEPS)/.postgres: $(DEPS)/.go
-	@go run ./dev/stack/fetchpostgres $(DEPS)/postgres
+	@go run ./dev/stack/prepare postgres $(DEPS)/postgres
 	@touch $@
 
 $(DEPS)/.kafka: deploy/kafka/pom.xml | $(DEPS)
@@ -72,9 +72,9 @@ $(DEPS)/.kafka: deploy/kafka/pom.xml | $(DEPS)
 	@dev/tools/kafka-jars $(DEPS)/kafka/libs
 	@touch $@
 
-# Tests start about 30 brokers, each with half the CPU time by this archive.
+# Tests start about 30 brokers. With this archive the start of each takes half the CPU time.
 $(DEPS)/.kafka-archive: $(DEPS)/.kafka $(DEPS)/.go
-	@go run ./dev/stack/archivekafka $(DEPS)/kafka/libs || echo "going on without the archive of Kafka's classes: brokers start slower" >&2
+	@go run ./dev/stack/prepare kafka $(DEPS)/kafka/libs || echo "going on without the archive of Kafka's classes: brokers start slower" >&2
 	@touch $@
 
 # Chromium without a window needs half the time. Without it tests use the other Chromium.

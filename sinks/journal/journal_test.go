@@ -43,6 +43,7 @@ func newWorld(t *testing.T) *world {
 	return newWorldAt(t, "http://"+addr+"/"+database)
 }
 
+// newWorldAt returns a world with the database at address, which the caller migrates.
 func newWorldAt(t *testing.T, address string) *world {
 	t.Helper()
 	w := &world{t: t, kafka: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t)}}

@@ -25,7 +25,7 @@ type visitor struct {
 	portal   bool     // a session of the citizen portal
 	change   string   // of its due, in JSON, for the scenario dueChanges
 	hosted   bool     // not in a frame: the row is about tabs, the way back, or an error page
-	way      int      // the way of an outcome of an offer, if only one is played
+	only     string   // the only way, unless QUITTANCE_JOURNEYS is set; empty for all ways
 
 	pages    string // in order; a page shown again counts once; x? may be missing
 	noScript string // pages without a script, if they differ

@@ -54,7 +54,7 @@ type Config struct {
 	Days int
 	// Reach is how many days back the payments are that lines name a second time.
 	Reach int
-	// Turns is how often the days after a history are measured.
+	// Turns is how often the days after a history are measured, at least once.
 	Turns int
 	// JournalGroup is the consumer group of the sink journal, without the prefix.
 	JournalGroup string
