@@ -588,7 +588,12 @@ class Citizen {
   async look(tab) {
     await this.recovered(tab);
     const after = this.pressed ? Date.now() - this.pressed : 0;
-    const shown = { tab: this.tabs.indexOf(tab), after, ...await this.read(tab) };
+    let page = await this.read(tab);
+    // The browser moves the focus to the summary of errors when it draws the page, after it is loaded.
+    for (const end = Date.now() + 5000; page.errors.length && !page.focus && Date.now() < end; await moment(30)) {
+      page = await this.read(tab);
+    }
+    const shown = { tab: this.tabs.indexOf(tab), after, ...page };
     this.seen.push(shown);
     return shown;
   }
