@@ -36,6 +36,9 @@ type Create struct {
 	Log *slog.Logger
 }
 
+// grow is long enough: after it the resident memory of ingress stays the same.
+const grow = 20 * time.Second
+
 // Run starts the installation, measures, writes the report to out and ends what it
 // started.
 func (c *Create) Run(ctx context.Context, out io.Writer) (err error) {
@@ -54,7 +57,7 @@ func (c *Create) Run(ctx context.Context, out io.Writer) (err error) {
 	}
 	cfg := Config{
 		Kafka: in.KafkaConfig(), Topology: in.Topology, Ingress: s.ingress[0], Keys: keys,
-		Length: time.Duration(c.Seconds * float64(time.Second)), Rounds: c.Rounds, Log: c.Log,
+		Length: time.Duration(c.Seconds * float64(time.Second)), Rounds: c.Rounds, Grow: grow, Log: c.Log,
 		Transactions: s.transactions,
 	}
 	if in.Kafka != nil {

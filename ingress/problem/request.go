@@ -1,9 +1,9 @@
 package problem
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"slices"
@@ -24,7 +24,9 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return nil, New("generic.unsupported_media_type")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0), MaxBody)) + bytes.MinRead) // one allocation when the length is known
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -32,7 +34,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, New("generic.malformed_json").Saying("The body could not be read to its end: send it again.")
 	}
-	return body, nil
+	return body.Bytes(), nil
 }
 
 // Malformed returns the problem of a body that form.Decode could not read.

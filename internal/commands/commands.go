@@ -181,8 +181,9 @@ func (c *Client[C, A]) AskWithin(ctx context.Context, cmd C, patience time.Durat
 	if err != nil {
 		return answer, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	// A timer costs less than a context with a deadline, which registers with its parent.
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	failed := make(chan error, 1)
 	c.produce(ctx, rec, func(err error) {
 		if err != nil {
@@ -201,10 +202,13 @@ func (c *Client[C, A]) AskWithin(ctx context.Context, cmd C, patience time.Durat
 	case err := <-failed:
 		c.asked.WithLabelValues(outcomeUnavailable).Inc()
 		return answer, fmt.Errorf("sending a command: %w: %w", ErrUnavailable, err)
+	case <-timer.C:
+		err = context.DeadlineExceeded
 	case <-ctx.Done():
-		c.asked.WithLabelValues(outcomeUnavailable).Inc()
-		return answer, fmt.Errorf("awaiting a reply: %w: %w", ErrUnavailable, ctx.Err())
+		err = ctx.Err()
 	}
+	c.asked.WithLabelValues(outcomeUnavailable).Inc()
+	return answer, fmt.Errorf("awaiting a reply: %w: %w", ErrUnavailable, err)
 }
 
 // Expected is an address at which this instance waits for one further answer, besides that
