@@ -159,8 +159,9 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 	@exec $(BIN)/quittance-dev up $(if $(BROKER),--broker $(BROKER)) $(if $(PORT),--port $(PORT)) $(if $(DATA),--data $(DATA))
 
 # The flags save time: brokers run for seconds, the linter runs vet, nobody debugs these
-# binaries, and tests wait most of their time, so four of a package run at once.
-GOTEST = go test -vet=off -ldflags=-w -timeout 40m -p 2 -parallel 4 $(TESTFLAGS)
+# binaries, tests wait most of their time, so four of a package run at once, and garbage is
+# collected late, in the linker too.
+GOTEST = GOGC=400 go test -vet=off -ldflags=-w -timeout 40m -p 2 -parallel 4 $(TESTFLAGS)
 
 .PHONY: test test/packages
 test: deps/test ## run all tests; it starts and stops their real servers (PACKAGES=, TESTFLAGS=)
@@ -204,6 +205,10 @@ test/clients: deps/test ## generate clients from the served OpenAPI file with si
 .PHONY: test/journeys
 test/journeys: deps/test ## pay in a browser with every outcome on every way
 	@QUITTANCE_JOURNEYS=. go test -count=1 -timeout 30m -run '^TestJourneys$$' ./test/journeys
+
+.PHONY: test/pages
+test/pages: deps/test ## audit every page with axe in both languages at the smallest and the largest width
+	@QUITTANCE_PAGES=full go test -count=1 -timeout 30m -run '^TestPagesForEverybody$$' ./test/journeys
 
 .PHONY: test/linearizability
 test/linearizability: deps/test ## check 200 histories of concurrent requests, with kills, against the model, and that it rejects a broken build
