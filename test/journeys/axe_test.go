@@ -242,8 +242,8 @@ type audit struct {
 // Every page that citizens and clerks see is audited in every state, in both languages and
 // at every width, and with text of twice its size at the smallest width; so is the
 // documentation. axe finds no fault at the smallest and the largest width (see
-// gallery.rules), no page scrolls sideways, every target of citizens and clerks is at least 44 px wide and high, and no
-// amount or reference breaks inside.
+// gallery.rules), no page scrolls sideways, every target of citizens and clerks is at least
+// 44 px wide and high, and no amount or reference breaks inside.
 func TestPagesForEverybody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")

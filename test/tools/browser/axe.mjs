@@ -8,8 +8,8 @@
 // a path is what the page before becomes when a selector is pressed (press), a script is
 // run (run), and a selector is visible (until). media is print, forced (colours), large (text of
 // twice its size) or empty.
-// A view without widths is passed without an audit. axe examines it at the widths in rules. With shots, a folder, the script takes
-// pictures instead: <name>-<width>.png.
+// A view without widths is passed without an audit. axe examines a view at the widths in
+// rules. With shots, a folder, the script takes pictures instead: <name>-<width>.png.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch, limited, moment, task, tell, watch } from './chromium.mjs';
