@@ -206,10 +206,6 @@ test/clients: deps/test ## generate clients from the served OpenAPI file with si
 test/journeys: deps/test ## pay in a browser with every outcome on every way
 	@QUITTANCE_JOURNEYS=. go test -count=1 -timeout 30m -run '^TestJourneys$$' ./test/journeys
 
-.PHONY: test/pages
-test/pages: deps/test ## audit every page with axe in both languages at the smallest and the largest width
-	@QUITTANCE_PAGES=full go test -count=1 -timeout 30m -run '^TestPagesForEverybody$$' ./test/journeys
-
 .PHONY: test/linearizability
 test/linearizability: deps/test ## check 200 histories of concurrent requests, with kills, against the model, and that it rejects a broken build
 	@rm -f $(DEPS)/linearizability-report.txt

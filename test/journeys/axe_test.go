@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -130,26 +129,8 @@ func newGallery(t *testing.T) *gallery {
 	return g
 }
 
-// rules returns the widths at which axe examines a view: the smallest and the largest. Its
-// cost is the first run in a document, so an English view has none if there is a French one,
-// unless QUITTANCE_PAGES is full.
-func (g *gallery) rules() func(view) []int {
-	named := map[string]bool{}
-	for _, v := range slices.Concat(g.tours...) {
-		named[v.name] = true
-	}
-	return func(v view) []int {
-		name, english := strings.CutSuffix(v.name, "-en")
-		if len(v.widths) == 0 || english && named[name+"-fr"] && os.Getenv("QUITTANCE_PAGES") != "full" {
-			return nil
-		}
-		return []int{v.widths[0], v.widths[len(v.widths)-1]}
-	}
-}
-
 // task returns the task of axe.mjs: all tours, at the widths that only returns.
 func (g *gallery) task(only func(view) []int) map[string]any {
-	rules := g.rules()
 	var tours [][]map[string]any
 	for _, tour := range g.tours {
 		var views []map[string]any
@@ -158,7 +139,7 @@ func (g *gallery) task(only func(view) []int) map[string]any {
 			widths := only(v)
 			seen = seen || len(widths) > 0
 			views = append(views, map[string]any{
-				"name": v.name, "path": v.path, "widths": append([]int{}, widths...), "rules": append([]int{}, rules(v)...), "press": v.press, "run": v.run, "until": v.until, "media": v.media,
+				"name": v.name, "path": v.path, "widths": append([]int{}, widths...), "press": v.press, "run": v.run, "until": v.until, "media": v.media,
 			})
 		}
 		if seen {
@@ -241,9 +222,9 @@ type audit struct {
 
 // Every page that citizens and clerks see is audited in every state, in both languages and
 // at every width, and with text of twice its size at the smallest width; so is the
-// documentation. axe finds no fault at the smallest and the largest width (see
-// gallery.rules), no page scrolls sideways, every target of citizens and clerks is at least
-// 44 px wide and high, and no amount or reference breaks inside.
+// documentation. axe finds no fault at the smallest and the largest width, no page scrolls
+// sideways, every target of citizens and clerks is at least 44 px wide and high, and no
+// amount or reference breaks inside.
 func TestPagesForEverybody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")

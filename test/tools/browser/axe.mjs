@@ -8,8 +8,8 @@
 // a path is what the page before becomes when a selector is pressed (press), a script is
 // run (run), and a selector is visible (until). media is print, forced (colours), large (text of
 // twice its size) or empty.
-// A view without widths is passed without an audit. axe examines a view at the widths in
-// rules. With shots, a folder, the script takes pictures instead: <name>-<width>.png.
+// A view without widths is passed without an audit. With shots, a folder, the script takes
+// pictures instead: <name>-<width>.png.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launch, limited, moment, task, tell, watch } from './chromium.mjs';
@@ -19,19 +19,18 @@ const patience = 180_000; // for the pages of frames on a busy machine, ms
 const axe = readFileSync(join(task.modules, 'node_modules/axe-core/axe.min.js'), 'utf8');
 const browser = await launch({ lean: !task.shots }); // pictures show what citizens see
 
-const tabs = {};
-async function tabOf(worker, examined) {
-  const key = `${worker} ${examined}`;
-  if (!tabs[key]) {
+const tabs = [];
+async function tabOf(worker) {
+  if (!tabs[worker]) {
     const context = await browser.newContext({ locale: 'fr-CG', ignoreHTTPSErrors: true });
     context.setDefaultTimeout(90_000);
-    if (examined) await context.addInitScript(axe); // also in frames; twice as fast as adding it later
-    tabs[key] = await context.newPage();
+    await context.addInitScript(axe); // also in frames; twice as fast as adding it later
+    tabs[worker] = await context.newPage();
     // The page's clock stands still, so that a picture is the same each time.
-    if (task.shots) await tabs[key].addInitScript(() => { performance.now = () => 0; });
-    watch(tabs[key], task.origins, (fault) => tell({ page: tabs[key].showing, fault }));
+    if (task.shots) await tabs[worker].addInitScript(() => { performance.now = () => 0; });
+    watch(tabs[worker], task.origins, (fault) => tell({ page: tabs[worker].showing, fault }));
   }
-  return tabs[key];
+  return tabs[worker];
 }
 
 async function reach(tab, { name, path, widths, press, run, until, media }) {
@@ -53,10 +52,12 @@ async function resize(tab, width) {
   tab.width = width || tab.width;
 }
 
-// audit examines a page: its layout at each width, and what axe finds at some.
-async function audit(tab, { name, rules }, width) {
+// audit examines a page. axe runs at the smallest and the largest width of a view; between
+// them only the layout is examined.
+async function audit(tab, { name, widths }, width) {
+  const rules = width === widths.at(0) || width === widths.at(-1);
   for (const until = Date.now() + patience; ;) {
-    const found = await tab.evaluate(examine, rules.includes(width));
+    const found = await tab.evaluate(examine, rules);
     if (found) return tell({ page: name, width, ...found });
     if (Date.now() > until) throw new Error(`${name} at ${width} px: a frame has no page, or its page does not answer axe`);
     await moment(20);
@@ -136,7 +137,7 @@ async function examine(rules) {
 
 try {
   await limited(atOnce, task.tours, async (tour, worker) => {
-    const tab = await tabOf(worker, !task.shots && tour.some(({ rules }) => rules.length));
+    const tab = await tabOf(worker);
     for (const view of tour) {
       await reach(tab, view);
       for (const width of view.widths) {
