@@ -88,7 +88,7 @@ func TestGroupSessionChangesNothing(t *testing.T) {
 func TestLag(t *testing.T) {
 	t.Parallel()
 	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t)}
-	topic, group := cfg.Prefix+"in", cfg.Prefix+"group"
+	topic, empty, group := cfg.Prefix+"in", cfg.Prefix+"empty", cfg.Prefix+"group"
 	cl, err := cfg.Producer()
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +96,7 @@ func TestLag(t *testing.T) {
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
 	servers.CreateTopic(t, adm, topic, 2, nil)
+	servers.CreateTopic(t, adm, empty, 1, nil)
 	for n := range 10 {
 		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Partition: int32(n % 2), Value: []byte("x")}).FirstErr(); err != nil {
 			t.Fatal(err)
@@ -103,8 +104,9 @@ func TestLag(t *testing.T) {
 	}
 	lag := func(want int64) {
 		t.Helper()
-		if got, err := kafka.Lag(t.Context(), adm, topic, group); err != nil || got != want {
-			t.Errorf("lag %d, %v, want %d", got, err, want)
+		got, err := kafka.Lag(t.Context(), adm, group, topic, empty)
+		if err != nil || got[topic] != want || got[empty] != 0 || len(got) != 2 {
+			t.Errorf("lag %v, %v, want %d and 0", got, err, want)
 		}
 	}
 	lag(10)

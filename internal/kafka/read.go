@@ -2,12 +2,10 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -94,12 +92,9 @@ func (c Config) ReadAll(ctx context.Context, topic string, each func(*kgo.Record
 // Unsettled returns the spans of a topic that a group has not processed yet: from its
 // committed offset, or from the start of the topic, to the end of the topic.
 func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[int32]Span, error) {
-	committed, err := adm.FetchOffsets(ctx, group)
-	if err == nil {
-		err = committed.Error()
-	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // the group has never read
-		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
+	committed, err := committedOffsets(ctx, adm, group)
+	if err != nil {
+		return nil, err
 	}
 	spans, err := Bounds(ctx, adm, topic)
 	if err != nil {

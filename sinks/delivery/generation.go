@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ import (
 )
 
 const (
-	fetchWait  = 500 * time.Millisecond
+	fetchWait  = 5 * time.Second // without a record; a record ends the wait at once
 	fetchBytes = 4 << 20
 	askAtOnce  = 500                   // deliveries in one question to Postgres
 	askAfter   = 20 * time.Millisecond // without another record, fewer are asked about
@@ -39,11 +40,12 @@ func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) 
 			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "joining the group", slog.String("group", w.group), slog.Any("error", err))
 			continue // kafka-go backs off
 		}
-		trackers := map[int]*consume.Watermark{}
+		trackers, moved := map[int]*consume.Watermark{}, make(chan struct{}, 1)
 		assigned := gen.Assignments[w.topic]
 		var readers sync.WaitGroup
 		for _, a := range assigned {
 			t := consume.NewWatermark(max(a.Offset, 0))
+			t.Moved = func(int64, int32) { signal(moved) }
 			trackers[a.ID] = t
 			readers.Add(1)
 			gen.Start(func(gctx context.Context) {
@@ -53,17 +55,25 @@ func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) 
 			})
 		}
 		w.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "partitions assigned", slog.String("topic", w.topic), slog.Int("partitions", len(assigned)), slog.Int("generation", int(gen.ID)))
-		gen.Start(func(gctx context.Context) { w.commit(gctx, gen, trackers, &readers) })
+		gen.Start(func(gctx context.Context) { w.commit(gctx, gen, trackers, moved, &readers) })
 	}
 }
 
-// commit commits the low watermarks during the generation. When the generation ends,
-// calls under way get some time to finish. Then commit commits the offsets that they
-// have settled and releases the trackers: the outcome of a later answer is recorded,
-// but settles no offset.
-func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers map[int]*consume.Watermark, readers *sync.WaitGroup) {
+// signal puts a value into a channel with a capacity of one, if it is empty.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// commit commits the low watermarks during the generation, a moment after one has moved.
+// When the generation ends, calls under way get some time to finish. Then commit commits
+// the offsets that they have settled and releases the trackers: the outcome of a later
+// answer is recorded, but settles no offset.
+func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers map[int]*consume.Watermark, moved chan struct{}, readers *sync.WaitGroup) {
 	committed := map[int]int64{}
-	commit := func() {
+	commit := func() (ok bool) {
 		offsets := map[int]int64{}
 		for p, t := range trackers {
 			if low, ok := t.Next(); ok && low > committed[p] {
@@ -71,22 +81,33 @@ func (w *Worker) commit(ctx context.Context, gen *kafkago.Generation, trackers m
 			}
 		}
 		if len(offsets) == 0 {
-			return
+			return true
 		}
 		// No lock is needed: the broker refuses a commit of an older generation.
 		if err := gen.CommitOffsets(map[string]map[int]int64{w.topic: offsets}); err != nil {
 			w.cfg.Log.LogAttrs(context.Background(), slog.LevelWarn, "committing offsets", slog.String("topic", w.topic), slog.Any("error", err))
-			return
+			return false
 		}
 		for p, low := range offsets {
 			committed[p] = low
 		}
+		return true
 	}
 	for _, a := range gen.Assignments[w.topic] {
 		committed[a.ID] = a.Offset
 	}
-	for consume.Sleep(ctx, commitEvery) {
-		commit()
+	signal(moved) // the first commit tells others that the group reads
+	for {
+		select {
+		case <-moved:
+		case <-ctx.Done():
+		}
+		if !consume.Sleep(ctx, commitEvery) {
+			break
+		}
+		if !commit() {
+			signal(moved)
+		}
 	}
 	for _, t := range trackers {
 		t.Stop()
@@ -145,7 +166,7 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 		return
 	}
 	reader := kafkago.NewReader(kafkago.ReaderConfig{
-		Brokers: w.cfg.Kafka.Brokers, Dialer: w.cfg.Kafka.Security.Dialer(), Topic: w.topic, Partition: a.ID, MinBytes: 1, MaxBytes: fetchBytes, MaxWait: fetchWait,
+		Brokers: w.cfg.Kafka.Brokers, Dialer: w.dialer(ctx), Topic: w.topic, Partition: a.ID, MinBytes: 1, MaxBytes: fetchBytes, MaxWait: fetchWait,
 		QueueCapacity: askAtOnce, ReadLagInterval: -1, ReadBackoffMin: 20 * time.Millisecond, ReadBackoffMax: retryEvery,
 	})
 	defer func() { _ = reader.Close() }()
@@ -193,6 +214,21 @@ func (w *Worker) consume(ctx context.Context, a kafkago.PartitionAssignment, t *
 			w.acceptOld(ctx, &old, &caughtUp)
 		}
 	}
+}
+
+// dialer returns a dialer whose connections are closed when ctx ends. Otherwise the reader
+// would wait for the answer to its last fetch, and the next generation with it.
+func (w *Worker) dialer(ctx context.Context) *kafkago.Dialer {
+	dialer := w.cfg.Kafka.Security.Dialer()
+	dial := dialer.DialFunc
+	dialer.DialFunc = func(dialing context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(dialing, network, address)
+		if err == nil {
+			context.AfterFunc(ctx, func() { _ = conn.Close() })
+		}
+		return conn, err
+	}
+	return dialer
 }
 
 // arrival is a delivery that was read and not yet accepted.

@@ -502,6 +502,27 @@ func TestStopsWithACallUnderWay(t *testing.T) {
 	}
 }
 
+// A worker whose fetches wait for records at the broker stops at once, so that another
+// worker can take over its partitions.
+func TestStopsWhileFetching(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	own := deliverytest.NewReceiver(t, eventID)
+	e := newEndpoints()
+	e.add("app", registry.WebhookEndpoint{ID: "own", URL: own.URL})
+	cfg := config(t, b, e)
+	deliverytest.Start(t, deliverytest.Planner(t, cfg), b.Schedule(t))
+	stop := deliverytest.Start(t, deliverytest.Worker(t, cfg))
+	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_1", "app"))
+	deliverytest.Eventually(t, "delivered", func() bool { return len(own.Got()) == 1 })
+	settled(t, b)
+	begun := time.Now()
+	stop()
+	if took := time.Since(begun); took > 3*time.Second { // the broker answers a fetch without records after 5 s
+		t.Errorf("stopped after %v", took)
+	}
+}
+
 // settled waits until the group has committed the ends of its partitions.
 func settled(t testing.TB, b *deliverytest.Bench) {
 	t.Helper()

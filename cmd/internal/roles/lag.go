@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -127,12 +128,16 @@ func (l *lags) read(ctx context.Context, c kafka.Config, of []consumption) error
 	ctx, cancel := context.WithTimeout(ctx, lagWithin)
 	defer cancel()
 	for _, one := range of {
-		for _, topic := range one.topics {
-			n, err := kafka.Lag(ctx, l.adm, c.Prefix+topic, c.Prefix+one.group)
-			if err != nil {
-				return err
-			}
-			l.gauge.WithLabelValues(one.group, topic).Set(float64(n))
+		topics := make([]string, len(one.topics))
+		for i, topic := range one.topics {
+			topics[i] = c.Prefix + topic
+		}
+		lag, err := kafka.Lag(ctx, l.adm, c.Prefix+one.group, topics...)
+		if err != nil {
+			return err
+		}
+		for topic, n := range lag {
+			l.gauge.WithLabelValues(one.group, strings.TrimPrefix(topic, c.Prefix)).Set(float64(n))
 		}
 	}
 	return nil

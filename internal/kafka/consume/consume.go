@@ -182,7 +182,7 @@ func (c *Consumer) open(ctx context.Context, options ...kgo.Opt) error {
 	}
 	options = append(options,
 		kgo.ConsumerGroup(c.cfg.Kafka.Prefix+c.cfg.Group), kgo.ConsumeTopics(topics...),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		// Without a committed offset, or if the offset does not exist, begin at the start:
 		// consumers tolerate repeated records but no missing ones.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),

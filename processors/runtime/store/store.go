@@ -176,6 +176,10 @@ func open(cfg Config, fs vfs.FS, dir string) (s *Store, reason string, err error
 			Enabled: true, MinimumSize: 256, MaxBlobReferenceDepth: 10, RewriteMinimumAge: 5 * time.Minute, TargetGarbageRatio: 0.3,
 		}
 	}
+	// One compaction runs at a time, so a waiting one can begin when another has ended. The
+	// default scheduler also asks ten times a second, in each partition.
+	opts.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
+	opts.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	db, err := pebble.Open(dir, opts)
 	if err != nil {
 		return nil, "", fmt.Errorf("opening the local store: %w", err)
