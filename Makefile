@@ -159,9 +159,9 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 	@exec $(BIN)/quittance-dev up $(if $(BROKER),--broker $(BROKER)) $(if $(PORT),--port $(PORT)) $(if $(DATA),--data $(DATA))
 
 # The flags save time: brokers run for seconds, the linter runs vet, nobody debugs these
-# binaries, tests wait most of their time, so four of a package run at once, and garbage is
-# collected late, in the linker too.
-GOTEST = GOGC=400 go test -vet=off -ldflags=-w -timeout 40m -p 2 -parallel 4 $(TESTFLAGS)
+# binaries, tests wait much of their time, so three packages with four tests each run at once,
+# and garbage is collected late, in the linker too.
+GOTEST = GOGC=400 go test -vet=off -ldflags='-w -s' -timeout 40m -p 3 -parallel 4 $(TESTFLAGS)
 
 .PHONY: test test/packages
 test: deps/test ## run all tests; it starts and stops their real servers (PACKAGES=, TESTFLAGS=)

@@ -81,7 +81,7 @@ func TestMutantsAreCaught(t *testing.T) {
 				t.Fatal(err)
 			}
 			binary := filepath.Join(dir, "mutant.test")
-			if out, err := run([]string{"CGO_ENABLED=0"}, "go", "test", "-c", "-vet=off", "-ldflags=-w", "-overlay", overlay, "-o", binary, "."); err != nil {
+			if out, err := run([]string{"CGO_ENABLED=0"}, "go", "test", "-c", "-vet=off", "-ldflags=-w -s", "-overlay", overlay, "-o", binary, "."); err != nil {
 				t.Fatalf("the mutant does not compile: %v\n%s", err, out)
 			}
 			var tops []string

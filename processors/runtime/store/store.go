@@ -176,8 +176,9 @@ func open(cfg Config, fs vfs.FS, dir string) (s *Store, reason string, err error
 			Enabled: true, MinimumSize: 256, MaxBlobReferenceDepth: 10, RewriteMinimumAge: 5 * time.Minute, TargetGarbageRatio: 0.3,
 		}
 	}
-	// One compaction runs at a time, so a waiting one can begin when another has ended. The
-	// default scheduler also asks ten times a second, in each partition.
+	// One compaction runs at a time, so a waiting one begins when that has ended. Pebble's
+	// default scheduler also looks for it ten times a second, in each partition; the one
+	// that Pebble names after its tests does not.
 	opts.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
 	opts.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	db, err := pebble.Open(dir, opts)
