@@ -223,12 +223,25 @@ func (w *Worker) dialer(ctx context.Context) *kafkago.Dialer {
 	dial := dialer.DialFunc
 	dialer.DialFunc = func(dialing context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(dialing, network, address)
-		if err == nil {
-			context.AfterFunc(ctx, func() { _ = conn.Close() })
+		if err != nil {
+			return nil, err
 		}
-		return conn, err
+		return &bound{conn, context.AfterFunc(ctx, func() { _ = conn.Close() })}, nil
 	}
 	return dialer
+}
+
+// bound is a connection that is closed when a context ends. The context forgets it when it
+// is closed before.
+type bound struct {
+	net.Conn
+	forget func() bool
+}
+
+// Close implements net.Conn.
+func (b *bound) Close() error {
+	b.forget()
+	return b.Conn.Close()
 }
 
 // arrival is a delivery that was read and not yet accepted.
