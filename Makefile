@@ -170,10 +170,13 @@ test: deps/test ## run all tests; it starts and stops their real servers (PACKAG
 		QUITTANCE_TEST_QUITTANCE=$(CURDIR)/$(BIN)/quittance QUITTANCE_TEST_QUITTANCE_DEV=$(CURDIR)/$(BIN)/quittance-dev \
 		$(BIN)/testservers -up $(BIN)/quittance-dev -- $(MAKE) test/packages
 
-# The longest packages come first: one that begins last would run alone.
-LONGEST := test/journeys test/contract test/operations reconciliation/matcher test/crash test/delivery
+# go test begins packages in the order of its arguments. The suites need most of the CPU time,
+# the longest comes first, and packages that wait more are put between them.
+SUITES := test/journeys test/contract test/operations reconciliation/matcher test/crash test/delivery test/linear test/messages test/mutants
 test/packages:
-	@$(GOTEST) $(or $(PACKAGES),$(addprefix ./,$(LONGEST)) $$(go list ./... | grep -v -x -F $(addprefix -e quittance/,$(LONGEST))))
+	@$(GOTEST) $(or $(PACKAGES),$$(go list ./... | awk -v suites="$(SUITES)" '\
+		BEGIN { n = split(suites, suite); for (i in suite) { suite[i] = "quittance/" suite[i]; known[suite[i]] } print suite[1] "\n" suite[2]; i = 2 } \
+		!($$1 in known) { print; if (++others % 16 == 0 && i < n) print suite[++i] }'))
 
 # The crash test starts servers of its own, because it kills them.
 .PHONY: test/crash

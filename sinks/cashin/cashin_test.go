@@ -200,6 +200,7 @@ func TestCompletedEndsFailed(t *testing.T) {
 		t.Errorf("a retry of all makes %d due, %v", n, err)
 	}
 	// A row is written before the offset is committed, and what is not committed is under way.
+	b.Settled(t, cfg.Kind.Planning().Topic, cfg.Kind.Planning().Group)
 	b.Settled(t, cfg.Kind.Sending().Topic, cfg.Kind.Sending().Group)
 	if _, err := b.Pool.Exec(t.Context(), `DELETE FROM deliveries WHERE event_id = 'failed'`); err != nil { // as if its day's table was lost
 		t.Fatal(err)
