@@ -178,7 +178,7 @@ func open(cfg Config, fs vfs.FS, dir string) (s *Store, reason string, err error
 	}
 	// One compaction runs at a time, so a waiting one begins when that has ended. Pebble's
 	// default scheduler also looks for it ten times a second, in each partition; the one
-	// that Pebble names after its tests does not.
+	// that Pebble names after its tests does not. Whoever allows more takes the default again.
 	opts.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
 	opts.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
 	db, err := pebble.Open(dir, opts)
