@@ -170,8 +170,9 @@ test: deps/test ## run all tests; it starts and stops their real servers (PACKAG
 		QUITTANCE_TEST_QUITTANCE=$(CURDIR)/$(BIN)/quittance QUITTANCE_TEST_QUITTANCE_DEV=$(CURDIR)/$(BIN)/quittance-dev \
 		$(BIN)/testservers -up $(BIN)/quittance-dev -- $(MAKE) test/packages
 
-# go test begins packages in the order of its arguments. The suites need most of the CPU time,
-# the longest comes first, and packages that wait more are put between them.
+# go test begins packages in the order of its arguments. The suites need most of the CPU time
+# and the other packages wait more, so the list has two suites first, and one more after every
+# 16 other packages. The longest suites come first.
 SUITES := test/journeys test/contract test/operations reconciliation/matcher test/crash test/delivery test/linear test/messages test/mutants
 test/packages:
 	@$(GOTEST) $(or $(PACKAGES),$$(go list ./... | awk -v suites="$(SUITES)" '\

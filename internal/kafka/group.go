@@ -69,45 +69,16 @@ func GroupSession(ctx context.Context, c Config, group string) (time.Duration, e
 // Markers of transactions count: a group that does not read them has a lag of one in a
 // partition that ends with a marker. The names are full.
 func Lag(ctx context.Context, adm *kadm.Client, group string, topics ...string) (map[string]int64, error) {
-	committed, err := committedOffsets(ctx, adm, group)
+	open, err := unsettled(ctx, adm, group, topics...)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := adm.ListCommittedOffsets(ctx, topics...)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("asking for the ends of the topics of %s: %w", group, err)
-	}
-	starts, err := adm.ListStartOffsets(ctx, topics...)
-	if err == nil {
-		err = starts.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("asking for the starts of the topics of %s: %w", group, err)
-	}
 	lag := map[string]int64{}
-	starts.Each(func(start kadm.ListedOffset) {
-		end, _ := ends.Lookup(start.Topic, start.Partition)
-		from := start.Offset
-		if at, ok := committed.Lookup(start.Topic, start.Partition); ok {
-			from = max(from, at.At)
+	for _, topic := range topics {
+		lag[topic] = 0
+		for _, s := range open[topic] {
+			lag[topic] += s.To - s.From
 		}
-		lag[start.Topic] += max(0, end.Offset-from)
-	})
+	}
 	return lag, nil
-}
-
-// committedOffsets returns the offsets that a group has committed. A group that has never
-// read has none.
-func committedOffsets(ctx context.Context, adm *kadm.Client, group string) (kadm.OffsetResponses, error) {
-	committed, err := adm.FetchOffsets(ctx, group)
-	if err == nil {
-		err = committed.Error()
-	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
-	}
-	return committed, nil
 }

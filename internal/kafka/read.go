@@ -2,10 +2,13 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -92,40 +95,73 @@ func (c Config) ReadAll(ctx context.Context, topic string, each func(*kgo.Record
 // Unsettled returns the spans of a topic that a group has not processed yet: from its
 // committed offset, or from the start of the topic, to the end of the topic.
 func Unsettled(ctx context.Context, adm *kadm.Client, topic, group string) (map[int32]Span, error) {
-	committed, err := committedOffsets(ctx, adm, group)
+	open, err := unsettled(ctx, adm, group, topic)
 	if err != nil {
 		return nil, err
 	}
-	spans, err := Bounds(ctx, adm, topic)
+	return open[topic], nil
+}
+
+// unsettled is Unsettled for several topics, by topic.
+func unsettled(ctx context.Context, adm *kadm.Client, group string, topics ...string) (map[string]map[int32]Span, error) {
+	committed, err := adm.FetchOffsets(ctx, group)
+	if err == nil {
+		err = committed.Error()
+	}
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // the group has never read
+		return nil, fmt.Errorf("asking for the offsets of %s: %w", group, err)
+	}
+	open, err := bounds(ctx, adm, topics...)
 	if err != nil {
 		return nil, err
 	}
-	for p, s := range spans {
-		if at, ok := committed.Lookup(topic, p); ok {
-			s.From = max(s.From, at.At)
-		}
-		if spans[p] = s; s.From >= s.To {
-			delete(spans, p)
+	for topic, spans := range open {
+		for p, s := range spans {
+			if at, ok := committed.Lookup(topic, p); ok {
+				s.From = max(s.From, at.At)
+			}
+			if spans[p] = s; s.From >= s.To {
+				delete(spans, p)
+			}
 		}
 	}
-	return spans, nil
+	return open, nil
 }
 
 // Bounds returns the span of each partition, from the first to the last stable offset.
 func Bounds(ctx context.Context, adm *kadm.Client, topic string) (map[int32]Span, error) {
-	ends, err := Offsets(adm.ListCommittedOffsets(ctx, topic))
+	of, err := bounds(ctx, adm, topic)
 	if err != nil {
-		return nil, fmt.Errorf("asking for the end of %s: %w", topic, err)
+		return nil, err
 	}
-	starts, err := Offsets(adm.ListStartOffsets(ctx, topic))
+	return of[topic], nil
+}
+
+// bounds is Bounds for several topics, by topic.
+func bounds(ctx context.Context, adm *kadm.Client, topics ...string) (map[string]map[int32]Span, error) {
+	ends, err := adm.ListCommittedOffsets(ctx, topics...)
+	if err == nil {
+		err = ends.Error()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("asking for the start of %s: %w", topic, err)
+		return nil, fmt.Errorf("asking for the ends of %s: %w", strings.Join(topics, ", "), err)
 	}
-	spans := map[int32]Span{}
-	for p, from := range starts {
-		spans[p] = Span{From: from, To: ends[p]}
+	starts, err := adm.ListStartOffsets(ctx, topics...)
+	if err == nil {
+		err = starts.Error()
 	}
-	return spans, nil
+	if err != nil {
+		return nil, fmt.Errorf("asking for the starts of %s: %w", strings.Join(topics, ", "), err)
+	}
+	of := map[string]map[int32]Span{}
+	for _, topic := range topics {
+		of[topic] = map[int32]Span{}
+	}
+	starts.Each(func(start kadm.ListedOffset) {
+		end, _ := ends.Lookup(start.Topic, start.Partition)
+		of[start.Topic][start.Partition] = Span{From: start.Offset, To: end.Offset}
+	})
+	return of, nil
 }
 
 // Read calls each for the committed records of spans, in order within a partition. If each

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -136,8 +135,8 @@ func (l *lags) read(ctx context.Context, c kafka.Config, of []consumption) error
 		if err != nil {
 			return err
 		}
-		for topic, n := range lag {
-			l.gauge.WithLabelValues(one.group, strings.TrimPrefix(topic, c.Prefix)).Set(float64(n))
+		for i, topic := range one.topics {
+			l.gauge.WithLabelValues(one.group, topic).Set(float64(lag[topics[i]]))
 		}
 	}
 	return nil
