@@ -23,6 +23,9 @@ const (
 	shutdownTimeout = 8 * time.Second
 	// maxPollRecords is the most records of one transaction.
 	maxPollRecords = 500
+	// fetchWait is how long a fetch waits for records. A partition that is restored during a
+	// fetch waits for the end of that fetch.
+	fetchWait = 500 * time.Millisecond
 )
 
 // Config is what a Runtime needs. Name, Brokers, Group, TransactionalID, the three

@@ -257,6 +257,25 @@ func TestRestartAfterGracefulStopRestoresNothing(t *testing.T) {
 	w.sound()
 }
 
+// A partition is restored while a fetch of another waits for records. Its commands do not
+// wait for long: the client fetches it with the next request.
+func TestRestoreDuringAFetch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	former := w.other("former").put(0, "k", count{seq: 5})
+	i := w.start("a")
+	w.send(1, "k", "c1")
+	w.eventually("partition 1", func() bool { return i.calls("c1") == 1 })
+	former.end(kgo.TryAbort)
+	i.ready()
+	begun := time.Now()
+	w.send(0, "k", "c2")
+	w.eventually("partition 0", func() bool { return i.calls("c2") == 1 })
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("the command waited for %v", took)
+	}
+}
+
 // An operator removes damaged local stores. It is refused while the instance runs. The next
 // start restores the state from the changelog.
 func TestRemoveStores(t *testing.T) {

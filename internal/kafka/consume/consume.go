@@ -28,6 +28,9 @@ const (
 	firstPause     = 100 * time.Millisecond
 	commitEvery    = 500 * time.Millisecond
 	commitTimeout  = 2 * time.Second
+	// fetchWait is how long a fetch waits for records. A partition that is assigned during a
+	// fetch waits for the end of that fetch. Shorter waits cost more requests at rest.
+	fetchWait = 500 * time.Millisecond
 )
 
 // ErrRefused says that a record cannot be applied and that a retry gives the same result.
@@ -182,7 +185,7 @@ func (c *Consumer) open(ctx context.Context, options ...kgo.Opt) error {
 	}
 	options = append(options,
 		kgo.ConsumerGroup(c.cfg.Kafka.Prefix+c.cfg.Group), kgo.ConsumeTopics(topics...),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(fetchWait),
 		// Without a committed offset, or if the offset does not exist, begin at the start:
 		// consumers tolerate repeated records but no missing ones.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),

@@ -384,6 +384,35 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
+// A member waits in a fetch of its partitions when it receives that of another member. The
+// records of the new partition do not wait for long: the client fetches it with the next
+// request.
+func TestTakeoverDuringAFetch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	start := func() (assigned chan int32, stop func()) {
+		assigned = make(chan int32, 10*partitions)
+		return assigned, w.batches(w.consumer(func(cfg *consume.Config) {
+			w.stored(cfg)
+			cfg.Assigned = func(_ string, partition int32) { assigned <- partition }
+		}))
+	}
+	survivor, _ := start()
+	for range partitions {
+		<-survivor
+	}
+	other, stop := start()
+	<-other
+	stop()
+	taken := <-survivor
+	begun := time.Now()
+	w.produce(taken, "a record")
+	w.within("applying", func() bool { return len(w.noun.has()) == 1 })
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("the record waited for %v", took)
+	}
+}
+
 // A member stops during a write, and the write fails. The next member applies the same
 // records.
 func TestRestartInMidBatch(t *testing.T) {
