@@ -258,7 +258,7 @@ func TestRestartAfterGracefulStopRestoresNothing(t *testing.T) {
 }
 
 // A partition is restored while a fetch of another waits for records. Its commands do not
-// wait for long: the client fetches it with the next request.
+// wait for long, although the client fetches it only with the next request.
 func TestRestoreDuringAFetch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

@@ -22,7 +22,10 @@ import (
 )
 
 const (
-	fetchWait  = 5 * time.Second // without a record; a record ends the wait at once
+	// fetchWait is how long a fetch without records waits; a record ends the wait at once. It
+	// can be long, because each partition has fetches of its own, and none waits for that of
+	// another.
+	fetchWait  = 5 * time.Second
 	fetchBytes = 4 << 20
 	askAtOnce  = 500                   // deliveries in one question to Postgres
 	askAfter   = 20 * time.Millisecond // without another record, fewer are asked about

@@ -384,9 +384,9 @@ func TestRebalance(t *testing.T) {
 	}
 }
 
-// A member waits in a fetch of its partitions when it receives that of another member. The
-// records of the new partition do not wait for long: the client fetches it with the next
-// request.
+// A member waits in a fetch of its partitions when it receives a partition of another member.
+// The records of the new partition do not wait for long, although the client fetches it only
+// with the next request.
 func TestTakeoverDuringAFetch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
