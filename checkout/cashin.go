@@ -3,6 +3,8 @@ package checkout
 import (
 	"fmt"
 	"strconv"
+
+	"quittance/money/localtime"
 )
 
 // CashinKind is the call of the deprecated cash-in surface that made a payment.
@@ -228,7 +230,7 @@ func (out *Decision) putExternal(k ExternalKey, e External) { put(&out.Externals
 // number takes the next number of the month in which the command was stamped. ok is false
 // when the month has none left.
 func (d *decider) number(s Session) (number string, ok bool) {
-	k := MonthKey{s.ApplicationID, s.Live, LocalTime(d.cmd.At).Format("0601")}
+	k := MonthKey{s.ApplicationID, s.Live, localtime.In(d.cmd.At).Format("0601")}
 	n := d.view.Month(k) + 1 // a decision takes one number
 	if n > MaxNumber {
 		return "", false

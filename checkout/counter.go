@@ -3,6 +3,8 @@ package checkout
 import (
 	"slices"
 	"time"
+
+	"quittance/money/localtime"
 )
 
 // Cash at an agency's counter is also a collection. A clerk decides it by commands, not
@@ -100,7 +102,7 @@ func (s Session) cashOffer(total int64) (Offer, bool) {
 // counts the whole day.
 func (d *decider) till(s Session, clerk string, total int64, l Limits) (Till, Code) {
 	t := d.view.Till(s.till(clerk))
-	if today := LocalDay(d.cmd.At); today > t.Day {
+	if today := localtime.Day(d.cmd.At); today > t.Day {
 		t = Till{Day: today}
 	}
 	t.Taken += total
@@ -236,7 +238,7 @@ func returnable(takenBy, by string, taken, now time.Time) Code {
 	switch {
 	case takenBy == by:
 		return CodeSecondPerson
-	case !SameDay(taken, now):
+	case !localtime.SameDay(taken, now):
 		return CodeReversalLate
 	}
 	return CodeOK

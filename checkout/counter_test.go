@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quittance/checkout"
+	"quittance/money/localtime"
 )
 
 const (
@@ -526,7 +527,7 @@ func TestRandomCounters(t *testing.T) {
 					}
 					taken[do.CollectionID] = id
 					if !said && do.By == "c02" {
-						sums[checkout.LocalTime(w.now).Format(time.DateOnly)] += do.Total
+						sums[localtime.In(w.now).Format(time.DateOnly)] += do.Total
 					}
 				case checkout.CodeDayLimit:
 					if limited.Day == 0 || do.By != "c02" || said || w.sessions[id].Sequence != before.Sequence {

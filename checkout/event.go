@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // EventType is the type of an event.

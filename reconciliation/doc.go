@@ -67,7 +67,7 @@
 // # Matching
 //
 // The table statement_lines has a row (journal.Line) for each line of an accepted statement,
-// from the topic reconciliation.statements, which internal/statements/intake writes. Its key
+// from the topic reconciliation.statements, which internal/intake writes. Its key
 // has the line's id and a hash of its content. Of several records of a key, from overlapping
 // statements, the one with the lowest offset stays. So the rows below an offset never change:
 // whoever reads up to a watermark finds the same rows in each run. A line that comes again with

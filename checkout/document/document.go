@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // Agency is what a paper shows of the agency that is paid. Only Name is required.

@@ -10,7 +10,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/document"
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 var paidAt = time.Date(2026, 11, 1, 9, 30, 0, 0, time.UTC)

@@ -3,7 +3,7 @@ package document
 import (
 	"testing"
 
-	"quittance/checkout/language/languagetest"
+	"quittance/money/language/languagetest"
 )
 
 func TestBothLanguagesSayEverything(t *testing.T) {

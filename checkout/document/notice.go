@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/money"
 )
 
 // Slip is what a notice is made of.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/money"
 )
 
 // Issuer is what an agency writes on its receipts. Empty fields mean the default.

@@ -1,8 +1,8 @@
 package document
 
 import (
-	"quittance/checkout/language"
-	"quittance/checkout/money"
+	"quittance/money"
+	"quittance/money/language"
 )
 
 type receiptWords struct {

@@ -18,8 +18,8 @@ import (
 
 	"github.com/andybalholm/brotli"
 
-	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/money"
 )
 
 // failureCodes are those of contract decisions § 6, verbatim.

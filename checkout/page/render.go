@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // ErrView is wrapped by the errors of [Renderer.Render] for a View that must not be

@@ -3,7 +3,7 @@ package page
 import (
 	"time"
 
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // Names of the form fields that the page makes itself. The caller's fields, in

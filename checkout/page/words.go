@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"quittance/checkout"
-	"quittance/checkout/language"
-	"quittance/checkout/money"
+	"quittance/money"
+	"quittance/money/language"
+	"quittance/money/localtime"
 )
 
 // words are all texts of the page in one language. A field's comment says what the
@@ -436,7 +436,7 @@ var definite = map[string]bool{
 
 // Clock formats the time of day in Brazzaville: 15:32.
 func Clock(t time.Time) string {
-	return checkout.LocalTime(t).Format("15:04")
+	return localtime.In(t).Format("15:04")
 }
 
 // Date formats date and time of day in Brazzaville: 1er novembre 2026 à 15:32.
@@ -449,7 +449,7 @@ func Date(lang money.Language, t time.Time) string {
 
 // Day formats the date in Brazzaville: 1er novembre 2026.
 func Day(lang money.Language, t time.Time) string {
-	t = checkout.LocalTime(t)
+	t = localtime.In(t)
 	day := fmt.Sprint(t.Day())
 	if t.Day() == 1 && lang != money.English {
 		day = "1er"

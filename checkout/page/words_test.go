@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"quittance/checkout/language/languagetest"
+	"quittance/money/language/languagetest"
 )
 
 // Both languages have every text, with the same verbs of package fmt.

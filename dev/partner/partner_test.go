@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"quittance/checkout/language"
-	"quittance/checkout/language/languagetest"
-	"quittance/checkout/money"
+	"quittance/money"
+	"quittance/money/language"
+	"quittance/money/language/languagetest"
 	"quittance/test/servers"
 )
 

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout/language"
-	"quittance/checkout/language/languagetest"
-	checkoutmoney "quittance/checkout/money"
+	checkoutmoney "quittance/money"
+	"quittance/money/language"
+	"quittance/money/language/languagetest"
 )
 
 // The tests in test/journeys cover payments, with the whole service and a browser.

@@ -16,7 +16,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 const (

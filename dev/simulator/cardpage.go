@@ -14,7 +14,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // maxCardForm bounds the form that a browser sends.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // statementView is an account in the JSON of GET /control/statements.

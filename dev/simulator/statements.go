@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // StatementAccount is an account of which the simulators write statements.

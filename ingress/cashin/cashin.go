@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/address"
@@ -23,6 +22,7 @@ import (
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 // Asker sends a command and awaits its answer: internal/commands.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/registry"
+	"quittance/money"
 )
 
 // currency of the whole surface.

@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/ingress/cashin"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
@@ -31,6 +30,7 @@ import (
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/money"
 	"quittance/test/processor"
 	"quittance/test/registries"
 	"quittance/test/servers"

@@ -3,7 +3,7 @@ package citizen
 import (
 	"testing"
 
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // Citizens type an amount as the pages write it, in both languages.

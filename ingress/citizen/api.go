@@ -10,13 +10,13 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"quittance/checkout/money"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/erp"
 	"quittance/internal/form"
+	"quittance/money"
 )
 
 // Prefix is the path of the API. Paths below it that do not exist are answered with problem

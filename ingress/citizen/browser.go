@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"quittance/checkout/money"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 // The names of the cookies. Over https they begin with __Host-, which only https may set.

@@ -17,13 +17,13 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
 	"quittance/internal/contact"
 	"quittance/internal/erp"
 	"quittance/internal/form"
 	"quittance/internal/registry"
+	"quittance/money"
 )
 
 // MaxItems is how many dues a cart has at most.

@@ -14,6 +14,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/citizens"
 	"quittance/internal/erp"
+	"quittance/money/localtime"
 )
 
 // DuesRequest selects links of the account. Empty fields select all.
@@ -215,7 +216,7 @@ func (s *Service) listOf(ctx context.Context, who Visitor, answers []answered) (
 		}
 		claimed[agencyID] = claimsOf(sessions)
 	}
-	now := checkout.LocalTime(s.cfg.Now())
+	now := localtime.In(s.cfg.Now())
 	for _, a := range answers {
 		list.Sources = append(list.Sources, Source{Link: a.link, Status: a.Status, AsOf: a.AsOf})
 		for _, d := range a.Dues {

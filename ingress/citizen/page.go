@@ -13,11 +13,11 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"quittance/checkout/money"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/contact"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 // PortalPrefix is where citizens find the portal's pages.

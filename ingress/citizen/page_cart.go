@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"quittance/checkout/money"
 	"quittance/internal/form"
+	"quittance/money"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/ingress/web"
 	"quittance/internal/erp"
+	"quittance/money"
 )
 
 // groupView is what is owed at one agency.

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/citizens"
 	"quittance/internal/erp"
 	"quittance/internal/notify"
@@ -21,6 +20,7 @@ import (
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
+	"quittance/money"
 )
 
 // Messages sends messages to people: notify.Sender.

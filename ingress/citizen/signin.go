@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/uuid"
 
-	"quittance/checkout/money"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/notify"
 	"quittance/internal/provider"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 // clientRetry is the RetryAfter of a client that has asked for too many codes. Its limit is

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout/money"
 	"quittance/ingress/citizen"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/operation"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 func median(d []time.Duration) time.Duration {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"quittance/checkout/language"
-	"quittance/checkout/money"
 	"quittance/internal/form"
+	"quittance/money"
+	"quittance/money/language"
 )
 
 // words are all texts of the portal's pages in one language. A field's comment says what the

@@ -34,7 +34,7 @@ import (
 	"quittance/internal/provider"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
-	registryfile "quittance/internal/registry/file"
+	registryfile "quittance/internal/registryfile"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/test/processor"

@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/internal/sessions"
+	"quittance/money"
+	"quittance/money/localtime"
 )
 
 // Parameters of the list of a day.
@@ -95,7 +96,7 @@ func (v visit) showDay() {
 		return
 	}
 	day, err := v.c.cfg.Sessions.Cash(v.R.Context(), sessions.CashFilter{
-		AgencyID: v.desk.AgencyID, Live: v.desk.Live, Clerk: v.desk.Code, Day: checkout.LocalDay(now), Search: storable(search), Page: at, PageSize: perPage,
+		AgencyID: v.desk.AgencyID, Live: v.desk.Live, Clerk: v.desk.Code, Day: localtime.Day(now), Search: storable(search), Page: at, PageSize: perPage,
 	})
 	if err != nil {
 		v.unavailable("listing the cash of a day", err, v.w.NothingDone)

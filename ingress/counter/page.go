@@ -19,6 +19,7 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/form"
 	"quittance/internal/identity"
+	"quittance/money/localtime"
 )
 
 // pagePrefix is where clerks find the page.
@@ -286,7 +287,7 @@ func (v visit) showSession(status int, s checkout.Session, field, message, typed
 	switch {
 	case c != nil && isTaken(s, c.ID):
 		name, form, out = "receipt", fieldReason, v.view(v.w.ReceiptTitle)
-		out.receipt(v, s, checkout.SameDay(c.DecidedAt, now))
+		out.receipt(v, s, localtime.SameDay(c.DecidedAt, now))
 		if c.Clerk != v.desk.Code || now.Sub(c.DecidedAt) > justTaken {
 			out.Already = v.w.Already
 		}

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/ingress/counter"
 	"quittance/internal/identity"
 	"quittance/internal/papers"
 	"quittance/internal/personal"
+	"quittance/money"
 	"quittance/test/registries"
 )
 

@@ -10,9 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/connector"
 	"quittance/internal/form"
+	"quittance/money"
 	"quittance/test/connectors"
 )
 

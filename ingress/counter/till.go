@@ -12,11 +12,11 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/internal/operation"
 	"quittance/internal/sessions"
 	"quittance/internal/tills"
+	"quittance/money"
 )
 
 // Tills hold the cash of clerks between an opening and a closing: internal/tills. Their

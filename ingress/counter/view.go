@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/ingress/web"
+	"quittance/money"
 )
 
 // view is what a page shows.

@@ -2,8 +2,8 @@ package counter
 
 import (
 	"quittance/checkout"
-	"quittance/checkout/language"
-	"quittance/checkout/money"
+	"quittance/money"
+	"quittance/money/language"
 )
 
 // words are all texts of the page in one language. A field's comment says what the

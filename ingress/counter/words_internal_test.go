@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout"
-	"quittance/checkout/language/languagetest"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/money"
+	"quittance/money/language/languagetest"
+	"quittance/money/localtime"
 )
 
 // Both languages have every text, with the same verbs.
@@ -37,7 +37,7 @@ func TestDatesAreBrazzavilles(t *testing.T) {
 	if fr, en := page.Date(money.French, at), page.Date(money.English, at); fr != "1er novembre 2026 à 00:05" || en != "1 November 2026, 00:05" {
 		t.Errorf("%q, %q", fr, en)
 	}
-	if checkout.SameDay(at, at.Add(-10*time.Minute)) || !checkout.SameDay(at, at.Add(23*time.Hour)) {
+	if localtime.SameDay(at, at.Add(-10*time.Minute)) || !localtime.SameDay(at, at.Add(23*time.Hour)) {
 		t.Error("the day does not change at midnight in Brazzaville")
 	}
 	if got := digits(" 1234\u00a05678-9012.3456\u202f"); got != "1234567890123456" {

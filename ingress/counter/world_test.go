@@ -35,10 +35,11 @@ import (
 	"quittance/internal/quota"
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
-	registryfile "quittance/internal/registry/file"
+	registryfile "quittance/internal/registryfile"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/internal/tills"
+	"quittance/money/localtime"
 	"quittance/test/erps"
 	"quittance/test/processor"
 	"quittance/test/registries"
@@ -117,7 +118,7 @@ func (w *world) Cash(_ context.Context, f sessions.CashFilter) (day sessions.Cas
 	defer w.Unlock()
 	for _, s := range w.Sessions {
 		for _, m := range s.Cash() {
-			if m.AgencyID != f.AgencyID || m.Live != f.Live || m.Clerk != f.Clerk || checkout.LocalDay(m.At) != f.Day {
+			if m.AgencyID != f.AgencyID || m.Live != f.Live || m.Clerk != f.Clerk || localtime.Day(m.At) != f.Day {
 				continue
 			}
 			sum := &day.Taken
@@ -150,7 +151,7 @@ func (w *world) Transact(ctx context.Context, _ string, do func(context.Context,
 		for _, m := range all {
 			if _, err := tx.Exec(ctx, `INSERT INTO cash_movements (session_id, collection_id, kind, agency_id, livemode, clerk, at, day, amount, payment_ref, notice_refs, service_label, counter, receipt)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, '', $11, $12, $13) ON CONFLICT DO NOTHING`,
-				m.SessionID, m.CollectionID, string(m.Kind), m.AgencyID, m.Live, m.Clerk, m.At, checkout.LocalDay(m.At), m.Amount, m.PaymentRef, m.ServiceLabel, m.Counter, m.Receipt); err != nil {
+				m.SessionID, m.CollectionID, string(m.Kind), m.AgencyID, m.Live, m.Clerk, m.At, localtime.Day(m.At), m.Amount, m.PaymentRef, m.ServiceLabel, m.Counter, m.Receipt); err != nil {
 				return err
 			}
 		}

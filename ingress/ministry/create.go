@@ -13,13 +13,13 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
+	"quittance/money"
 )
 
 // secretLabel separates the seals of client_secrets from other seals.

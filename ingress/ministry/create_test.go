@@ -9,7 +9,7 @@ import (
 	"quittance/internal/connector/all"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
-	"quittance/internal/registry/file"
+	"quittance/internal/registryfile"
 	"quittance/internal/secret"
 	"quittance/test/registries"
 	"quittance/test/servers"
@@ -32,7 +32,7 @@ func TestOffersTakeTheCurrency(t *testing.T) {
 	// configured returns the API with this test account and without a live account.
 	configured := func(account string) *API {
 		t.Helper()
-		_, err := file.Apply(t.Context(), pool, registries.Actor, fmt.Appendf(nil, `
+		_, err := registryfile.Apply(t.Context(), pool, registries.Actor, fmt.Appendf(nil, `
 agencies:
   - id: %s
     slug: impots
@@ -42,7 +42,7 @@ agencies:
     applications:
       - {id: %s, name: Cartes, offers: [card]}
       - {id: %s, name: Tout, offers: [momo, card, cash_agency]}
-`, agency, account, cards, every), file.Options{Keys: keys, Developer: true, Operators: all.Operators(), Now: now})
+`, agency, account, cards, every), registryfile.Options{Keys: keys, Developer: true, Operators: all.Operators(), Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/document"
-	"quittance/checkout/money"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
@@ -25,6 +24,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/money"
 )
 
 // Asker sends a command and awaits its answer: internal/commands.

@@ -8,11 +8,11 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/document"
-	"quittance/checkout/money"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
 	"quittance/internal/form"
 	"quittance/internal/papers"
+	"quittance/money"
 )
 
 // GetSessionNotice answers GET /checkout/sessions/{id}/notice.

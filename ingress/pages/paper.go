@@ -10,9 +10,9 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/document"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/internal/papers"
+	"quittance/money"
 )
 
 // Names of papers in addresses.

@@ -14,13 +14,13 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/connector"
 	"quittance/internal/erp"
 	"quittance/internal/personal"
+	"quittance/money"
 )
 
 // maxPhone is how many characters the page's field takes.

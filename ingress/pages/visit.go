@@ -15,12 +15,12 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/ingress/problem"
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/sessions"
+	"quittance/money"
 )
 
 // Names of form fields and query parameters, besides those of package page.

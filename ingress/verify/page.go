@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"strings"
 
-	"quittance/checkout/money"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/receipts"
+	"quittance/money"
 )
 
 // fieldReceipt names the token in the form, alone or in the address of its code.

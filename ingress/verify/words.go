@@ -4,10 +4,10 @@ import (
 	"strings"
 	"time"
 
-	"quittance/checkout/language"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/internal/receipts"
+	"quittance/money"
+	"quittance/money/language"
 )
 
 // words are the texts of the page. A sentence has {day} and {clock} for its time.

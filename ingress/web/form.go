@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/money"
 )
 
 // maxForm is the size of the largest form that is read, in bytes. It is more than any

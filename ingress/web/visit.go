@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"quittance/checkout/money"
 	"quittance/ingress/problem"
 	"quittance/internal/form"
+	"quittance/money"
 )
 
 // Visit is one request of a browser to a Site.

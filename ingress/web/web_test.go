@@ -15,10 +15,10 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"quittance/checkout/language"
-	"quittance/checkout/money"
 	"quittance/ingress/web"
 	"quittance/internal/secret"
+	"quittance/money"
+	"quittance/money/language"
 )
 
 // A page of a portal: a template, its texts, a handler.

@@ -1,8 +1,8 @@
 package web
 
 import (
-	"quittance/checkout/language"
-	"quittance/checkout/money"
+	"quittance/money"
+	"quittance/money/language"
 )
 
 // Words are the texts of the layout in one language.

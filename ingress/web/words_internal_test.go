@@ -3,7 +3,7 @@ package web
 import (
 	"testing"
 
-	"quittance/checkout/language/languagetest"
+	"quittance/money/language/languagetest"
 )
 
 func TestLayoutHasEveryText(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"quittance/internal/analysts"
 	chouse "quittance/internal/clickhouse"
 	"quittance/internal/operation"
-	"quittance/internal/registry/file"
+	"quittance/internal/registryfile"
 	"quittance/internal/secret"
 	"quittance/reconciliation"
 	"quittance/test/servers"
@@ -167,7 +167,7 @@ func installation(t *testing.T) (*pgxpool.Pool, driver.Conn) {
 func database(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	_, pool := servers.Database(t)
-	if _, err := file.Apply(t.Context(), pool, actor, []byte(agencies), file.Options{Keys: secret.GenerateKeys(), Now: func() time.Time { return now }}); err != nil {
+	if _, err := registryfile.Apply(t.Context(), pool, actor, []byte(agencies), registryfile.Options{Keys: secret.GenerateKeys(), Now: func() time.Time { return now }}); err != nil {
 		t.Fatal(err)
 	}
 	return pool

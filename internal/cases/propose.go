@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/money"
 )
 
 // Lengths in characters. The reference of a match by hand names other cases, 50 at least.

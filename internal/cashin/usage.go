@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"quittance/money/localtime"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-
-	"quittance/checkout"
 )
 
 // DefaultUsageInterval is how often an instance writes the calls that it has counted.
@@ -95,7 +95,7 @@ func (u *Usage) Count(p Principal, route string, status int, at time.Time) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.add(usageKey{p.ApplicationID, p.Live, checkout.LocalDay(at), route}, one)
+	u.add(usageKey{p.ApplicationID, p.Live, localtime.Day(at), route}, one)
 }
 
 func (u *Usage) add(k usageKey, t usageTally) { u.tallies[k] = u.tallies[k].plus(t) }

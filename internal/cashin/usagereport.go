@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quittance/checkout"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/money/localtime"
 )
 
 // UsageFilter selects what a UsageReport has.
@@ -79,7 +79,7 @@ type UsageReport struct {
 // ReadUsage makes a report of the calls since the local day of a time. The error is an
 // *operation.Error with the field agency for an unknown agency.
 func ReadUsage(ctx context.Context, pool *pgxpool.Pool, f UsageFilter) (out UsageReport, err error) {
-	out.Since = checkout.LocalDay(f.Since)
+	out.Since = localtime.Day(f.Since)
 	err = registry.View(ctx, pool, "", func(tx pgx.Tx, s *registry.Snapshot) error {
 		agencyID, err := findAgency(s, f.Agency)
 		if err != nil {

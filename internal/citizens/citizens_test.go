@@ -15,12 +15,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
-	"quittance/checkout/money"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/operation"
 	"quittance/internal/postgres"
 	"quittance/internal/secret"
+	"quittance/money"
 	"quittance/test/servers"
 )
 

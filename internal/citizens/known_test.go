@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"quittance/checkout/money"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 // known signs in and returns the cookie of the browser.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"quittance/checkout/money"
 	"quittance/internal/citizens"
 	"quittance/internal/operation"
 	"quittance/internal/postgres"
+	"quittance/money"
 )
 
 func (o *office) prove(c citizens.Citizen, subject citizens.Subject) citizens.Proof {

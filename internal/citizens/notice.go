@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout/money"
 	"quittance/internal/contact"
+	"quittance/money"
 )
 
 // NoticeKind says what a Notice is about.

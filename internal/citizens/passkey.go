@@ -14,9 +14,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout/money"
 	"quittance/internal/operation"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 const (

@@ -12,9 +12,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout/money"
 	"quittance/internal/contact"
 	"quittance/internal/operation"
+	"quittance/money"
 )
 
 // remindedMonths is after how many months Sweep forgets that an account was reminded of a due.

@@ -11,9 +11,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout/money"
 	"quittance/internal/contact"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 // A session ends SessionIdle after its last use, and SessionLifetime after its sign-in.

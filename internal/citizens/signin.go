@@ -15,10 +15,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout/money"
 	"quittance/internal/contact"
 	"quittance/internal/personal"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 // CodeLifetime is how long a code can be entered. A message with it is worthless afterwards.

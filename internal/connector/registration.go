@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"quittance/checkout/money"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 // Registration is one operator as the service knows it. The package of a connector

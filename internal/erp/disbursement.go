@@ -1,8 +1,8 @@
 package erp
 
 import (
-	"quittance/checkout/money"
 	"quittance/internal/form"
+	"quittance/money"
 )
 
 // Limits of a disbursement line (decisions § 10, ISO 20022 where that has one).

@@ -5,9 +5,9 @@ import (
 	"time"
 	"unicode"
 
-	"quittance/checkout/money"
 	"quittance/internal/form"
 	"quittance/internal/registry"
+	"quittance/money"
 )
 
 const (

@@ -9,11 +9,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quittance/checkout/money"
 	"quittance/internal/contact"
 	"quittance/internal/identity/internal/db"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
+	"quittance/money"
 )
 
 // SealedContacts are the addresses of staff, for `secrets reseal`.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout/money"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/secret"
+	"quittance/money"
 	"quittance/test/registries"
 )
 

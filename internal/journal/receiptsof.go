@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/money/localtime"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 )
@@ -153,6 +154,6 @@ func firstTime(times ...time.Time) time.Time {
 // localDate returns the day of a time in Africa/Brazzaville, at midnight UTC, as ClickHouse
 // stores dates.
 func localDate(t time.Time) time.Time {
-	y, m, d := checkout.LocalTime(t).Date()
+	y, m, d := localtime.In(t).Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 }

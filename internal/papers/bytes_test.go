@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"quittance/checkout/document"
-	"quittance/checkout/money"
 	"quittance/internal/papers"
+	"quittance/money"
 )
 
 // The bytes of a paper depend on nothing but its arguments. The sums were taken on one

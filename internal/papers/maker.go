@@ -10,11 +10,11 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/document"
-	"quittance/checkout/money"
 	"quittance/internal/erp"
 	"quittance/internal/personal"
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
+	"quittance/money"
 )
 
 // duesPatience is how long a notice waits for what the agency's ERP says of its dues beyond

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	"quittance/checkout/document"
-	"quittance/checkout/language"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/money"
+	"quittance/money/language"
 )
 
 //go:embed templates

@@ -16,9 +16,9 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/document"
-	"quittance/checkout/money"
 	"quittance/internal/papers"
 	"quittance/internal/receipts"
+	"quittance/money"
 )
 
 const host = "paiement.example.cg"

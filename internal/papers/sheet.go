@@ -13,7 +13,7 @@ import (
 	"codeberg.org/go-pdf/fpdf"
 
 	"quittance/checkout/document"
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // srgb is the profile of the International Color Consortium, which may be embedded by

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/text/unicode/norm"
 
-	"quittance/checkout/language"
-	"quittance/checkout/money"
+	"quittance/money"
+	"quittance/money/language"
 )
 
 type words struct{ Lacking string }

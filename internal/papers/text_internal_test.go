@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"pgregory.net/rapid"
 
-	"quittance/checkout/language/languagetest"
+	"quittance/money/language/languagetest"
 )
 
 func TestBothLanguagesSayEverything(t *testing.T) {

@@ -26,8 +26,8 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/personal"
 	"quittance/internal/sessions"
+	processor "quittance/processors/checkout"
 	"quittance/processors/runtime"
-	"quittance/processors/session"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -125,7 +125,7 @@ func (i *installation) process() (stop func()) {
 	r, err := runtime.New(runtime.Config{
 		Name: "checkout", Brokers: i.kafka.Brokers, Group: i.kafka.Prefix + "processor", TransactionalID: i.kafka.Prefix + "checkout-0",
 		InputTopic: i.topology.Name(schemas.TopicCommands), StateTopic: i.topology.Name(schemas.TopicState), PoisonTopic: i.topology.Name(schemas.TopicPoisonCommands),
-		Processor: session.New(i.codec, i.topology), StoreDir: i.stores, Now: func() time.Time { return i.now }, Log: servers.Logger(i.t), Metrics: prometheus.NewRegistry(),
+		Processor: processor.New(i.codec, i.topology), StoreDir: i.stores, Now: func() time.Time { return i.now }, Log: servers.Logger(i.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		i.t.Fatal(err)

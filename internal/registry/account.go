@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/connector"
-	"quittance/internal/registry/internal/db"
+	"quittance/internal/registry/db"
+	"quittance/money"
 )
 
 // labelConnector is the label of sealed accounts (internal/secret).

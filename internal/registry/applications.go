@@ -14,7 +14,7 @@ import (
 
 	"quittance/internal/form"
 	"quittance/internal/operation"
-	"quittance/internal/registry/internal/db"
+	"quittance/internal/registry/db"
 )
 
 // ApplicationEntry is an application as operators see it.

@@ -2,7 +2,7 @@
 // catalogue, fees, ERP and merchant accounts; integrators' applications with their
 // webhook endpoints; and the platform.
 //
-// Postgres stores the registry. Package registry/file applies registry files to it.
+// Postgres stores the registry. Package registryfile applies registry files to it.
 // A Registry keeps all of it in memory and follows changes within a second. While
 // Postgres is away the Registry keeps its last snapshot, so that sessions can still be
 // created. The nouns are plain values. Their slices and pointers belong to the snapshot

@@ -12,7 +12,7 @@ import (
 
 	"quittance/internal/address"
 	"quittance/internal/operation"
-	"quittance/internal/registry/internal/db"
+	"quittance/internal/registry/db"
 	"quittance/internal/secret"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"quittance/internal/form"
 	"quittance/internal/operation"
-	"quittance/internal/registry/internal/db"
+	"quittance/internal/registry/db"
 	"quittance/internal/secret"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"quittance/internal/form"
 	"quittance/internal/operation"
-	"quittance/internal/registry/internal/db"
+	"quittance/internal/registry/db"
 )
 
 // MaxERPCode is the longest revenue_line_code in characters (contract, "Limits").

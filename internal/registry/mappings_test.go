@@ -9,7 +9,7 @@ import (
 
 	"quittance/internal/connector/all"
 	"quittance/internal/registry"
-	"quittance/internal/registry/file"
+	"quittance/internal/registryfile"
 	"quittance/test/registries"
 )
 
@@ -88,7 +88,7 @@ func TestMappings(t *testing.T) {
 			t.Errorf("no note says %q: %q", want, report.Notes)
 		}
 	}
-	_, err := file.Apply(ctx, h.Pool, registries.Actor, []byte(text), file.Options{
+	_, err := registryfile.Apply(ctx, h.Pool, registries.Actor, []byte(text), registryfile.Options{
 		Keys: h.Keys, Developer: true, Operators: all.Operators(), Overrule: true, Now: func() time.Time { return now },
 	})
 	if got := listed(); err != nil || got != "4711=patente 4712=foncier default=patente" {

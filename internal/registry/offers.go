@@ -2,7 +2,7 @@ package registry
 
 import (
 	"quittance/checkout"
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // PricedOffers returns the offers of the application that takes accepts, each with the fee of

@@ -17,10 +17,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/connector"
-	"quittance/internal/registry/internal/db"
+	"quittance/internal/registry/db"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/operation"
-	"quittance/internal/registry/internal/db"
+	"quittance/internal/registry/db"
 	"quittance/internal/secret"
 )
 

@@ -15,12 +15,12 @@ import (
 	"quittance/internal/citizens"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/identity"
+	"quittance/internal/intake"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
-	"quittance/internal/statements/intake"
 	"quittance/test/registries"
 )
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"quittance/checkout/money"
 	"quittance/internal/form"
 	"quittance/internal/operation"
-	"quittance/internal/registry/internal/db"
+	"quittance/internal/registry/db"
 	"quittance/internal/secret"
+	"quittance/money"
 )
 
 // Labels of sealed values (internal/secret).

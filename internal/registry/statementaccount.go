@@ -17,7 +17,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/operation"
-	"quittance/internal/registry/internal/db"
+	"quittance/internal/registry/db"
 	"quittance/internal/statements"
 )
 

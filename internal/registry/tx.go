@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/form"
-	"quittance/internal/registry/internal/db"
+	"quittance/internal/registry/db"
 	"quittance/internal/secret"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // The reports' SQL.

@@ -32,7 +32,7 @@ func Sealed(ctx context.Context, cfg kafka.Config, topology *kafka.Topology, cod
 	}
 	needs := map[string]need{} // by session; the last record of a session counts
 	_, err := cfg.ReadAll(ctx, topology.Name(schemas.TopicState), func(r *kgo.Record) error {
-		id, ok := strings.CutPrefix(string(r.Key), "s\x00") // processors/session: the key of a session
+		id, ok := strings.CutPrefix(string(r.Key), "s\x00") // processors/checkout: the key of a session
 		if !ok {
 			return nil
 		}

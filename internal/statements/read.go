@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // MaxLines bounds the lines of a file, and with them the memory for their ids.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
+	"quittance/money"
 )
 
 // parseAmount reads a decimal with a point into minor units. why says what is wrong.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/journal"
+	"quittance/money"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 )

@@ -15,6 +15,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/form"
 	"quittance/internal/operation"
+	"quittance/money/localtime"
 )
 
 // MaxAmount is the largest opening and the largest count, in minor units.
@@ -335,9 +336,9 @@ func (s *Tills) firstDay(ctx context.Context, tx pgx.Tx, who Who) (string, error
 	var first *time.Time
 	err := tx.QueryRow(ctx, `SELECT min(opened_at) FROM tills WHERE agency_id = $1 AND livemode = $2 AND clerk_code = $3`, who.AgencyID, who.Live, who.Clerk).Scan(&first)
 	if first == nil {
-		return checkout.LocalDay(s.cfg.Now()), err
+		return localtime.Day(s.cfg.Now()), err
 	}
-	return checkout.LocalDay(*first), err
+	return localtime.Day(*first), err
 }
 
 // Uncounted returns what a clerk took and gave back that no till counts yet. The next closing

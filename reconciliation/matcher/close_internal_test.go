@@ -14,10 +14,10 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/cases"
+	"quittance/internal/intake"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
-	"quittance/internal/statements/intake"
 	"quittance/reconciliation/audit"
 	"quittance/schemas"
 	"quittance/schemas/mapping"

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/internal/intake"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
-	"quittance/internal/statements/intake"
 	"quittance/reconciliation/match"
 )
 

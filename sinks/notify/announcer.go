@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/internal/contact"
 	"quittance/internal/kafka"
@@ -24,6 +23,8 @@ import (
 	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/secret"
+	"quittance/money"
+	"quittance/money/localtime"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -234,7 +235,7 @@ func (a *Announcer) message(n news, to contact.Address, lang money.Language) not
 		Kind: n.kind, Channel: provider.ChannelEmail, To: to.Text(), Locale: string(lang), AgencyID: s.TenantID, SessionID: s.ID, Live: s.Live, At: n.event.OccurredAt,
 		Variables: map[string]string{
 			notify.VariableAgency: agency, notify.VariableAmount: amount, notify.VariableReference: page.GroupReference(s.PaymentRef),
-			notify.VariableDate: checkout.LocalTime(n.at).Format("02/01/2006 15:04"),
+			notify.VariableDate: localtime.In(n.at).Format("02/01/2006 15:04"),
 		},
 	}
 	if to.Kind == contact.Phone {

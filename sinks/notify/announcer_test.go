@@ -15,11 +15,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/deliveries"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/sessions"
+	"quittance/money"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/sinks/notify"

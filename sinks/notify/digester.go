@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/connector"
 	"quittance/internal/deliveries"
@@ -26,6 +25,7 @@ import (
 	"quittance/internal/notify"
 	"quittance/internal/provider"
 	"quittance/internal/registry"
+	"quittance/money/localtime"
 	"quittance/schemas"
 	"quittance/schemas/record"
 )
@@ -377,4 +377,4 @@ func listed(items []digests.Item, topic digests.Topic) (n int, list string) {
 }
 
 // localMinute returns a time in Brazzaville.
-func localMinute(t time.Time) string { return checkout.LocalTime(t).Format("02/01/2006 15:04") }
+func localMinute(t time.Time) string { return localtime.In(t).Format("02/01/2006 15:04") }

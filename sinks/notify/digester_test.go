@@ -15,7 +15,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	"quittance/internal/digests"
@@ -23,6 +22,7 @@ import (
 	"quittance/internal/identity"
 	messages "quittance/internal/notify"
 	"quittance/internal/provider"
+	"quittance/money"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	sinkerp "quittance/sinks/erp"

@@ -28,7 +28,6 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/document"
-	"quittance/checkout/money"
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
 	"quittance/internal/kafka/consume"
@@ -38,6 +37,7 @@ import (
 	"quittance/internal/provider"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/money"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"

@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
@@ -24,6 +23,8 @@ import (
 	"quittance/internal/kafka/consume"
 	"quittance/internal/notify"
 	"quittance/internal/provider"
+	"quittance/money"
+	"quittance/money/localtime"
 )
 
 // The hours of Brazzaville at which reminders are sent. None is made in the last half hour, so
@@ -168,7 +169,7 @@ func (r *Reminders) Run(ctx context.Context) error {
 type day struct{ midnight time.Time }
 
 func dayOf(t time.Time) day {
-	t = checkout.LocalTime(t)
+	t = localtime.In(t)
 	return day{time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/deliveries"
@@ -25,6 +24,8 @@ import (
 	"quittance/internal/provider"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/money"
+	"quittance/money/localtime"
 	"quittance/schemas"
 	"quittance/sinks/notify"
 	deliverytest "quittance/test/deliveries"
@@ -78,7 +79,7 @@ func newTown(t *testing.T) *town {
 // until moves the clock to an hour of today in Brazzaville, or of a later day from 24 on.
 func (w *town) until(hour, minute int) {
 	w.t.Helper()
-	now := checkout.LocalTime(w.Now())
+	now := localtime.In(w.Now())
 	d := time.Date(now.Year(), now.Month(), now.Day(), hour, minute, 0, 0, now.Location()).Sub(now)
 	if d < 0 {
 		w.t.Fatalf("the clock is past %d:%02d", hour, minute)
@@ -156,7 +157,7 @@ func (w *town) owes(agencyID string, dues map[string][2]int) {
 	for ref, d := range dues {
 		list = append(list, map[string]any{
 			"erp_due_ref": ref, "label": "Patente " + ref + " www.evil.example", "amount_minor": d[0], "outstanding_minor": d[0], "original_minor": 9_007_199_254_740_991, "currency": "XAF",
-			"allow_partial": false, "due_date": checkout.LocalTime(w.Now()).AddDate(0, 0, d[1]).Format(time.DateOnly),
+			"allow_partial": false, "due_date": localtime.In(w.Now()).AddDate(0, 0, d[1]).Format(time.DateOnly),
 		})
 	}
 	body, err := json.Marshal(map[string]any{"dues": map[string]any{subject: list}})
@@ -167,7 +168,7 @@ func (w *town) owes(agencyID string, dues map[string][2]int) {
 }
 
 func (w *town) date(days int) string {
-	return checkout.LocalTime(w.Now()).AddDate(0, 0, days).Format("02/01/2006")
+	return localtime.In(w.Now()).AddDate(0, 0, days).Format("02/01/2006")
 }
 
 // rested waits until nothing is to be looked at for a while.
@@ -252,7 +253,7 @@ func TestReminders(t *testing.T) {
 	}
 	for _, letter := range w.texts(provider.ChannelEmail, 2) {
 		if strings.Contains(letter, "Hello") {
-			for _, want := range []string{"TEST – Reminder: payment due by " + checkout.LocalTime(w.Now()).AddDate(0, 0, 7).Format("2 January 2006") + " – Douanes", "Patente VISA …: FCFA 4,000", "reference ***1001", host + "/portal/reminders"} {
+			for _, want := range []string{"TEST – Reminder: payment due by " + localtime.In(w.Now()).AddDate(0, 0, 7).Format("2 January 2006") + " – Douanes", "Patente VISA …: FCFA 4,000", "reference ***1001", host + "/portal/reminders"} {
 				if !strings.Contains(strings.ReplaceAll(letter, "\u00a0", " "), want) {
 					t.Errorf("the English letter does not say %q: %q", want, letter)
 				}

@@ -17,7 +17,7 @@ import (
 	"quittance/internal/form"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
-	"quittance/internal/registry/file"
+	"quittance/internal/registryfile"
 	"quittance/internal/secret"
 	"quittance/test/connectors"
 	"quittance/test/registries"
@@ -202,7 +202,7 @@ func TestFifthOperatorInTheRegistry(t *testing.T) {
 	base := connectors.Serve(t, &connectors.Faults{}, playFifth(t))
 	keys, table := secret.GenerateKeys(), connector.Table{fifth}
 	text := fmt.Sprintf("agencies: [{id: %s, slug: impots, name: Impôts, connectors: {test: {momo: {base_url: %q, till: till-7, pass: the-pass}}}}]", agency, string(base))
-	if _, err := file.Apply(t.Context(), pool, registries.Actor, []byte(text), file.Options{Keys: keys, Developer: true, Operators: table}); err != nil {
+	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(text), registryfile.Options{Keys: keys, Developer: true, Operators: table}); err != nil {
 		t.Fatal(err)
 	}
 	known, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: servers.Logger(t), Now: time.Now, Operators: table})
@@ -223,8 +223,8 @@ func TestFifthOperatorInTheRegistry(t *testing.T) {
 	}
 
 	var faults *form.FaultsError
-	_, err = file.Apply(t.Context(), pool, registries.Actor, []byte("agencies: [{id: "+agency+", slug: impots, name: Impôts, connectors: {test: {momo: {base_url: \"http://127.0.0.1:9\", api_user: u}}}}]"),
-		file.Options{Keys: keys, Developer: true, Operators: table})
+	_, err = registryfile.Apply(t.Context(), pool, registries.Actor, []byte("agencies: [{id: "+agency+", slug: impots, name: Impôts, connectors: {test: {momo: {base_url: \"http://127.0.0.1:9\", api_user: u}}}}]"),
+		registryfile.Options{Keys: keys, Developer: true, Operators: table})
 	if !errors.As(err, &faults) || len(faults.Faults) != 3 {
 		t.Errorf("an account of another operator's fields: %v", err)
 	}

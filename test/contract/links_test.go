@@ -14,11 +14,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"quittance/checkout/money"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/postgres"
 	"quittance/internal/secret"
+	"quittance/money"
 	"quittance/test/harness"
 )
 

@@ -12,12 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/citizens"
 	"quittance/internal/commands"
 	"quittance/internal/contact"
 	"quittance/internal/kafka"
 	"quittance/internal/secret"
+	"quittance/money"
 	"quittance/schemas"
 	"quittance/test/harness"
 )

@@ -25,8 +25,8 @@ import (
 	"quittance/checkout"
 	"quittance/internal/commands"
 	"quittance/internal/kafka"
+	processor "quittance/processors/checkout"
 	"quittance/processors/runtime"
-	"quittance/processors/session"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/test/servers"
@@ -118,7 +118,7 @@ func (p *pair) process(ctx context.Context, dir string, log *slog.Logger) error 
 	metrics := prometheus.NewRegistry()
 	group, ctx := errgroup.WithContext(ctx)
 	for family, processor := range map[schemas.Family]runtime.Processor{
-		schemas.Checkout: session.New(p.codec, p.topology), abacusFamily: abacus{p.topology, abacusFamily},
+		schemas.Checkout: processor.New(p.codec, p.topology), abacusFamily: abacus{p.topology, abacusFamily},
 	} {
 		r, err := runtime.New(runtime.Config{
 			Name: family.Processor, Brokers: p.kafka.Brokers, Group: p.kafka.Prefix + family.Processor, TransactionalID: p.kafka.Prefix + family.Processor + "-0",

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"quittance/checkout/money"
 	"quittance/dev/simulator"
+	"quittance/money"
 	"quittance/test/servers"
 )
 

@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/ingress/counter"
 	"quittance/internal/erp"
 	"quittance/internal/identity"
@@ -26,6 +25,7 @@ import (
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/internal/tills"
+	"quittance/money"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )

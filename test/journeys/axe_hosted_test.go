@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/money"
 )
 
 // look is a variant of the pages of some states.

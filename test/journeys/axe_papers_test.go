@@ -10,9 +10,9 @@ import (
 
 	"quittance/checkout"
 	"quittance/checkout/document"
-	"quittance/checkout/money"
 	"quittance/internal/papers"
 	"quittance/internal/receipts"
+	"quittance/money"
 )
 
 // paperAgency is who the papers are of.

@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/ingress/citizen"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
@@ -32,6 +31,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/money"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )

@@ -17,9 +17,9 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"quittance/checkout/money"
 	"quittance/checkout/page"
 	"quittance/dev/shop"
+	"quittance/money"
 	"quittance/sdk"
 	"quittance/test/servers"
 )

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout/money"
 	"quittance/checkout/page"
+	"quittance/money"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )

@@ -14,11 +14,11 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
-	"quittance/checkout/money"
 	"quittance/dev/bench/measure"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/secret"
+	"quittance/money"
 	"quittance/test/harness"
 )
 

@@ -17,7 +17,7 @@ import (
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
-	"quittance/internal/registry/file"
+	"quittance/internal/registryfile"
 	"quittance/internal/secret"
 	"quittance/test/servers"
 )
@@ -148,13 +148,13 @@ func SetUp(t *testing.T) House {
 }
 
 // TrySeed applies a registry file in developer mode, at Epoch.
-func (h House) TrySeed(t *testing.T, text string) (file.Report, error) {
+func (h House) TrySeed(t *testing.T, text string) (registryfile.Report, error) {
 	t.Helper()
-	return file.Apply(t.Context(), h.Pool, Actor, []byte(text), file.Options{Keys: h.Keys, Developer: true, Operators: all.Operators(), Now: func() time.Time { return Epoch }})
+	return registryfile.Apply(t.Context(), h.Pool, Actor, []byte(text), registryfile.Options{Keys: h.Keys, Developer: true, Operators: all.Operators(), Now: func() time.Time { return Epoch }})
 }
 
 // Seed applies a registry file that has no faults.
-func (h House) Seed(t *testing.T, text string) file.Report {
+func (h House) Seed(t *testing.T, text string) registryfile.Report {
 	t.Helper()
 	report, err := h.TrySeed(t, text)
 	if err != nil {

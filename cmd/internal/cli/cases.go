@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/cases"
 	"quittance/internal/commands"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
+	"quittance/money"
 	"quittance/schemas"
 )
 

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/cashin"
 	"quittance/internal/registry"
 	"quittance/internal/report"
+	"quittance/money"
+	"quittance/money/localtime"
 )
 
 // The lines of a table of usage.
@@ -68,7 +68,7 @@ func (u *cashinUsage) show(ctx context.Context, m *Meta) error {
 	case since.After(m.now):
 		return usage("--since: must not be in the future")
 	case since.IsZero():
-		local := checkout.LocalTime(m.now)
+		local := localtime.In(m.now)
 		since = local.AddDate(0, 0, 1-local.Day())
 	}
 	r, err := cashin.ReadUsage(ctx, m.pool, cashin.UsageFilter{Agency: u.agency, Since: since})

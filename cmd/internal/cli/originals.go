@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"quittance/internal/intake"
 	"quittance/internal/registry"
-	"quittance/internal/statements/intake"
 )
 
 func originals() Command {

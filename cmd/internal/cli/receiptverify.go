@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"quittance/checkout/money"
 	checkoutpage "quittance/checkout/page"
 	"quittance/ingress/verify"
 	"quittance/internal/receipts"
+	"quittance/money"
 )
 
 // maxReceiptAnswer is the size of the largest file or answer that is read.

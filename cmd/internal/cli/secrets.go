@@ -13,12 +13,12 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/citizens"
 	"quittance/internal/identity"
+	"quittance/internal/intake"
 	"quittance/internal/personal"
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
-	"quittance/internal/statements/intake"
 )
 
 func secrets() Command {

@@ -10,7 +10,7 @@ import (
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/connector/all"
-	"quittance/internal/registry/file"
+	"quittance/internal/registryfile"
 )
 
 func seed() Command {
@@ -42,16 +42,16 @@ func seed() Command {
 }
 
 // reportJSON is a report with its secrets. No other output shows them.
-func reportJSON(r file.Report) object {
+func reportJSON(r registryfile.Report) object {
 	return object{
 		"Agencies", r.Agencies, "Applications", r.Applications, "Services", r.Services, "Keys", r.Keys, "Endpoints", r.Endpoints,
 		"Clerks", r.Clerks, "Accounts", r.Accounts, "Changed", r.Changed, "Notes", r.Notes,
-		"Minted", mapped(r.Minted, func(m file.Minted) object { return object{"Path", m.Path, "Secret", m.Secret.Reveal()} }),
+		"Minted", mapped(r.Minted, func(m registryfile.Minted) object { return object{"Path", m.Path, "Secret", m.Secret.Reveal()} }),
 	}
 }
 
-// Seed applies a registry file to the installation. overrule is that of file.Options.
-func Seed(ctx context.Context, s roles.Settings, path string, overrule bool) (report file.Report, err error) {
+// Seed applies a registry file to the installation. overrule is that of registryfile.Options.
+func Seed(ctx context.Context, s roles.Settings, path string, overrule bool) (report registryfile.Report, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return report, fmt.Errorf("reading the registry file: %w", err)
@@ -69,7 +69,7 @@ func Seed(ctx context.Context, s roles.Settings, path string, overrule bool) (re
 	if err != nil {
 		return report, err
 	}
-	report, err = file.Apply(ctx, pool, operator(), text, file.Options{Keys: keys, Developer: s.PlainSecrets, Operators: all.Operators(), Overrule: overrule, Now: func() time.Time { return now }})
+	report, err = registryfile.Apply(ctx, pool, operator(), text, registryfile.Options{Keys: keys, Developer: s.PlainSecrets, Operators: all.Operators(), Overrule: overrule, Now: func() time.Time { return now }})
 	if err != nil {
 		return report, fmt.Errorf("%s: %w", path, fileFaults(err))
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"quittance/checkout/money"
 	"quittance/internal/identity"
+	"quittance/money"
 )
 
 // staffKeyVariable is the environment variable with the key of the person who acts. No flag

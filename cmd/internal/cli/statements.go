@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"quittance/internal/intake"
 	"quittance/internal/registry"
 	"quittance/internal/statements"
-	"quittance/internal/statements/intake"
 )
 
 func statementsCommand() Command {

@@ -7,13 +7,13 @@ import (
 
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
+	processor "quittance/processors/checkout"
 	"quittance/processors/runtime"
-	"quittance/processors/session"
 	"quittance/schemas"
 )
 
 func (b *Base) checkout() error {
-	return b.process(schemas.Checkout, session.New(b.Codec, b.Topology))
+	return b.process(schemas.Checkout, processor.New(b.Codec, b.Topology))
 }
 
 // StoreFolder returns the folder of the local stores of an instance of a processor.

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/cases"
 	"quittance/internal/citizens"
 	"quittance/internal/clock"
@@ -25,6 +24,7 @@ import (
 	"quittance/internal/provider/all"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/money"
 	"quittance/sinks/erp"
 	"quittance/sinks/notify"
 )

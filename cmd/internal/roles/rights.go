@@ -11,9 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"quittance/internal/deliveries"
+	"quittance/internal/intake"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
-	"quittance/internal/statements/intake"
 	"quittance/reconciliation/matcher"
 	"quittance/schemas"
 	"quittance/sinks/cashin"

@@ -91,8 +91,8 @@ import (
 	"net/url"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/connector"
+	"quittance/money"
 )
 
 // Operator is the operator's short name.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/connector"
+	"quittance/money"
 )
 
 // transaction is the body of POST /v1/transactions.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/dev/simulator"
 	"quittance/internal/connector"
 	"quittance/internal/connector/mtn"
+	"quittance/money"
 	"quittance/test/connectors"
 )
 

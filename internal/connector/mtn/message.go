@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"quittance/checkout"
-	"quittance/checkout/money"
 	"quittance/internal/connector"
+	"quittance/money"
 )
 
 // requestToPay is the body of POST /collection/v1_0/requesttopay.
