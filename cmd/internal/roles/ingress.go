@@ -77,7 +77,7 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	connectors, err := b.connectors()
+	operators, connectors, err := b.connectors()
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (b *Base) ingress() error {
 		return err
 	}
 	reports, err := callbacks.New(callbacks.Config{
-		Sender: h, Gate: gate, Verifier: b.Keys, Connectors: byOperator(connectors), Merchant: b.merchantOfReport(sessions), HonoursLate: b.honoursLate(sessions),
+		Sender: h, Gate: gate, Verifier: b.Keys, Connectors: operators, Merchant: b.merchantOfReport(sessions), HonoursLate: b.honoursLate(sessions),
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
