@@ -34,15 +34,6 @@ type Collector struct {
 	New func(Config) (Connector, error)
 }
 
-// accounts lists the types of the operator's accounts: one for each capability, because
-// operators give other credentials for each purpose.
-func (r Registration) accounts() (types []AccountType) {
-	if r.Collector != nil {
-		types = append(types, r.Collector.Account)
-	}
-	return types
-}
-
 // Table is the operators of a service, and which of them each offer names.
 type Table struct {
 	Operators []Registration
@@ -69,17 +60,20 @@ func (t Table) Collecting(offer string) (Registration, bool) {
 	return r, ok && r.Collector != nil
 }
 
-// Together reports whether the money of two offers arrives on the same merchant account,
+// SameMerchant reports whether the money of two offers arrives on the same merchant account,
 // because it is one offer or because one operator serves both.
-func (t Table) Together(offer, other string) bool {
+func (t Table) SameMerchant(offer, other string) bool {
 	return offer == other || t.Offers[offer] != "" && t.Offers[offer] == t.Offers[other]
 }
 
 // Accounts lists the types of the accounts that an agency can have, in the order of the
-// operators.
+// operators: one for each capability, because operators give other credentials for each
+// purpose.
 func (t Table) Accounts() (types []AccountType) {
 	for _, r := range t.Operators {
-		types = append(types, r.accounts()...)
+		if r.Collector != nil {
+			types = append(types, r.Collector.Account)
+		}
 	}
 	return types
 }

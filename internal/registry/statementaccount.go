@@ -212,7 +212,7 @@ func (r *Registry) StatementAccountOf(agencyID string, live bool, offer, currenc
 	var present StatementAccount
 	for _, a := range r.StatementAccounts(agencyID, live) {
 		switch {
-		case !r.cfg.Operators.Together(a.Offer, offer) || a.Currency != currency:
+		case !r.cfg.Operators.SameMerchant(a.Offer, offer) || a.Currency != currency:
 		case a.Fingerprint == "":
 			present = a
 		case a.Fingerprint == fingerprint:
