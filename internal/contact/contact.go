@@ -49,11 +49,11 @@ func Parse(kind Kind, text string) (Address, error) {
 // ParsePhone returns the address of a Congolese mobile (04, 05 or 06) in any usual spelling.
 // The error is an *operation.Error of the field phone, without the text.
 func ParsePhone(text string) (Address, error) {
-	national, ok := NationalNumber(text)
-	if !ok || national[:2] != "04" && national[:2] != "05" && national[:2] != "06" {
+	number, err := MobileOf(text, "04", "05", "06")
+	if err != nil {
 		return Address{}, operation.Refuse("citizen.phone_invalid", "phone", nil)
 	}
-	return Address{Phone, national}, nil
+	return Address{Phone, number[len(countryCode):]}, nil
 }
 
 // domains are names of the DNS. A name in other letters becomes its ASCII form.
