@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/processors/entry"
 )
 
 // everyKind is a decision that writes one entry of each kind.
 func everyKind() checkout.Decision {
-	at := func(hours int) time.Time { return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC).Add(time.Duration(hours) * time.Hour) }
+	at := func(hours int) time.Time {
+		return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC).Add(time.Duration(hours) * time.Hour)
+	}
 	return checkout.Decision{
 		Sessions: map[string]checkout.Session{"chs_1": {
 			ID: "chs_1", ApplicationID: "app", TenantID: "agency", Live: true, OrderID: "order", Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted,
@@ -56,7 +59,11 @@ func everyKind() checkout.Decision {
 func TestGoldenEntries(t *testing.T) {
 	t.Parallel()
 	tx := &entries{state: map[string][]byte{}}
-	write(t, newProcessor(t), tx, everyKind())
+	state := entry.NewState(tx, newProcessor(t).codec)
+	write(state, everyKind())
+	if err := state.Err(); err != nil {
+		t.Fatal(err)
+	}
 	var lines []string
 	for _, put := range tx.puts {
 		deadline := "never"
@@ -72,15 +79,5 @@ func TestGoldenEntries(t *testing.T) {
 	}
 	if got := strings.Join(lines, ""); got != string(golden) {
 		t.Errorf("entries are\n%s\nwant\n%s", got, golden)
-	}
-}
-
-// write carries out a decision.
-func write(t *testing.T, p *Processor, tx *entries, d checkout.Decision) {
-	t.Helper()
-	w := &writer{p: p, tx: tx}
-	w.entries(d)
-	if w.err != nil {
-		t.Fatal(w.err)
 	}
 }
