@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -79,5 +80,34 @@ func TestGoldenEntries(t *testing.T) {
 	}
 	if got := strings.Join(lines, ""); got != string(golden) {
 		t.Errorf("entries are\n%s\nwant\n%s", got, golden)
+	}
+	v, want := view{state}, everyKind()
+	readBack(t, "session", only(v.Session), want.Sessions)
+	readBack(t, "order", v.Order, want.Orders)
+	readBack(t, "idempotency", only(v.Idempotency), want.Idempotency)
+	readBack(t, "quota", v.Quota, want.Quotas)
+	readBack(t, "token", only(v.Token), want.Tokens)
+	readBack(t, "tokens", v.Tokens, want.TokenLists)
+	readBack(t, "till", v.Till, want.Tills)
+	readBack(t, "month", v.Month, want.Months)
+	readBack(t, "number", v.Numbered, want.Numbers)
+	readBack(t, "external", v.External, want.Externals)
+	readBack(t, "claim", v.Claim, want.Claims)
+}
+
+// readBack compares what a view reads with what was written.
+func readBack[K comparable, V any](t *testing.T, kind string, read func(K) V, want map[K]V) {
+	t.Helper()
+	for k, v := range want {
+		if got := read(k); !reflect.DeepEqual(got, v) {
+			t.Errorf("%s %v is\n%+v\nwant\n%+v", kind, k, got, v)
+		}
+	}
+}
+
+func only[K, V any](read func(K) (V, bool)) func(K) V {
+	return func(k K) V {
+		v, _ := read(k)
+		return v
 	}
 }
