@@ -239,7 +239,8 @@ func (o *once[T]) open(open func() (T, error)) (T, error) {
 func (b *Base) commands() (*commands.Checkout, error) {
 	return b.opened.commands.open(func() (*commands.Checkout, error) {
 		h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
-			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
+			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout,
+			Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
 		})
 		if err == nil {
 			b.Run("commands", h.Run)

@@ -28,6 +28,7 @@ func (b *Base) cases() error {
 	}
 	b.close = append(b.close, cl.Close)
 	return add(b, "cases", sinkcases.New, sinkcases.Config{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool), Processor: processor, Events: cases.NewEvents(cl, b.Topology, b.Codec), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool), Processor: processor,
+		Events: cases.NewEvents(cl, b.Topology, b.Codec), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

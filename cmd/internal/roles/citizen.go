@@ -28,7 +28,8 @@ func citizenSurface(e *edge, at Host) (Surface, error) {
 		return Surface{}, err
 	}
 	service, err := citizen.NewService(citizen.Config{
-		Citizens: accounts, Messages: messages, Registry: portals{e.configuration()}, Dues: e.dues, Sessions: e.reader, Commands: e.processor, References: refs, IDs: e.ids, Partition: e.partition,
+		Citizens: accounts, Messages: messages, Registry: portals{e.configuration()}, Dues: e.dues,
+		Sessions: e.reader, Commands: e.processor, References: refs, IDs: e.ids, Partition: e.partition,
 		Personal: e.Personal, Quotas: e.reads, Live: !e.Developer(), PublicURL: at.URL, Now: e.Now, Log: e.Log, Metrics: e.Metrics,
 	})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 
 func collectRole() Role {
 	return Role{
-		Kind: KindSink, Name: "collect", Short: "asks operators for payers' money", Needs: []Need{NeedPostgres, NeedMasterKeys, NeedOperators},
+		Kind: KindSink, Name: "collect", Short: "asks operators for payers' money",
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedOperators},
 		Access: Access{
 			Groups: []Group{{collect.Group, []string{schemas.TopicCollections}}},
 			Writes: []string{schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections},
@@ -28,7 +29,9 @@ func (b *Base) collect() error {
 		return err
 	}
 	return add(b, "collect", collect.New, collect.Config{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Account: b.configuration().AccountOfCollection, Payer: b.Personal.Payer, HonoursLate: b.configuration().HonoursLate, Connectors: connectors, Signer: b.Keys,
-		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Sealer: b.Keys, CheckoutURL: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Account: b.configuration().AccountOfCollection,
+		Payer: b.Personal.Payer, HonoursLate: b.configuration().HonoursLate, Connectors: connectors, Signer: b.Keys,
+		PublicURL: strings.TrimSuffix(b.CallbackURL, "/"), Sealer: b.Keys,
+		CheckoutURL: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

@@ -13,7 +13,8 @@ func counterSurface(e *edge, at Host) (Surface, error) {
 		return Surface{}, err
 	}
 	c, err := counter.New(counter.Config{
-		Commands: e.processor, Sessions: e.reader, Dues: e.dues, Registry: e.Registry, Identities: e.Identities, Tills: cash, Papers: e.maker, Reads: e.reads, Keys: e.Keys, PublicURL: at.URL,
+		Commands: e.processor, Sessions: e.reader, Dues: e.dues, Registry: e.Registry,
+		Identities: e.Identities, Tills: cash, Papers: e.maker, Reads: e.reads, Keys: e.Keys, PublicURL: at.URL,
 		Unknown: &quota.Unknown{Postgres: e.Pool, Now: e.Now, Most: counter.MaxUnknown},
 		Now:     e.Now, Log: e.Log, Metrics: e.Metrics,
 	})

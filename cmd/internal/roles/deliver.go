@@ -47,7 +47,9 @@ func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
 		return err
 	}
 	b.close = append(b.close, cl.Close)
-	err = add(b, string(name)+" planner", delivery.NewPlanner, delivery.PlannerConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Log: b.Log, Metrics: b.Metrics})
+	err = add(b, string(name)+" planner", delivery.NewPlanner, delivery.PlannerConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Log: b.Log, Metrics: b.Metrics,
+	})
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,8 @@ func erpRole() Role {
 	return deliveryRole(erp.Kind, Role{
 		Short: "confirms payments to the agencies' ERPs", Needs: []Need{NeedERPs},
 		Access: Access{
-			Groups: []Group{{erp.ReporterGroup, []string{schemas.TopicAttempts}}}, Reads: []string{schemas.TopicReplies}, Writes: []string{schemas.TopicCommands},
+			Groups: []Group{{erp.ReporterGroup, []string{schemas.TopicAttempts}}},
+			Reads:  []string{schemas.TopicReplies}, Writes: []string{schemas.TopicCommands},
 		},
 		Run: (*Base).erp,
 	})
@@ -26,7 +27,9 @@ func (b *Base) erp() error {
 	if err != nil {
 		return err
 	}
-	err = add(b, "erp reporter", erp.NewReporter, erp.ReporterConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Processor: processor, Now: b.Now, Log: b.Log, Metrics: b.Metrics})
+	err = add(b, "erp reporter", erp.NewReporter, erp.ReporterConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Processor: processor, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	})
 	if err != nil {
 		return err
 	}

@@ -17,11 +17,13 @@ func ingressRole() Role {
 		Kind: KindIngress, Name: "ingress", Short: "the HTTP edge: ministry API, checkout pages, operators' callbacks",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedReferenceKey, NeedChannels},
 		Access: Access{
-			Reads: []string{schemas.TopicReplies, schemas.TopicReferences}, Writes: []string{schemas.TopicCommands, schemas.TopicReferences, schemas.TopicMessages},
+			Reads:  []string{schemas.TopicReplies, schemas.TopicReferences},
+			Writes: []string{schemas.TopicCommands, schemas.TopicReferences, schemas.TopicMessages},
 		},
 		Host: publicHost,
 		Surfaces: []opener{
-			ministrySurface, sdkSurface, pagesSurface, reportsSurface, messagesSurface, counterSurface, cashinSurface, citizenSurface, verifySurface, docsSurface,
+			ministrySurface, sdkSurface, pagesSurface, reportsSurface, messagesSurface, counterSurface, cashinSurface,
+			citizenSurface, verifySurface, docsSurface,
 		},
 		GCPercent: gcPercent, Run: (*Base).ingress,
 	}
@@ -40,7 +42,10 @@ func publicHost(b *Base) (Host, error) {
 	if err := b.checkPublicURL("checkout-url", b.CheckoutURL); err != nil {
 		return Host{}, err
 	}
-	return Host{Name: "ingress", Listen: b.Listen, URL: strings.TrimSuffix(b.CheckoutURL, "/"), Limits: Limits{Connections: b.MaxConnections, Write: writeTimeout}}, nil
+	return Host{
+		Name: "ingress", Listen: b.Listen, URL: strings.TrimSuffix(b.CheckoutURL, "/"),
+		Limits: Limits{Connections: b.MaxConnections, Write: writeTimeout},
+	}, nil
 }
 
 // ingress starts what the ingress does besides its surfaces.

@@ -12,7 +12,8 @@ import (
 
 func matchRole() Role {
 	return Role{
-		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements", Needs: []Need{NeedPostgres, NeedMasterKeys, NeedClickHouse},
+		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedClickHouse},
 		Access: Access{
 			Reads:  []string{schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicPoisonJournal},
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{journal.Group}, Transacts: matcher.TransactionalIDs,
@@ -40,6 +41,7 @@ func (b *Base) match() error {
 		return err
 	}
 	return add(b, "match", matcher.New, matcher.Config{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool, Registry: b.Registry, JournalGroup: journal.Group, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool,
+		Registry: b.Registry, JournalGroup: journal.Group, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
 	})
 }

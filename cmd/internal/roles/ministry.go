@@ -17,7 +17,8 @@ func ministrySurface(e *edge, at Host) (Surface, error) {
 		return Surface{}, err
 	}
 	api, err := ministry.New(ministry.Config{
-		Commands: e.processor, Registry: e.configuration(), Identities: e.Identities, Sessions: e.reader, Reads: e.reads, References: refs, Keys: e.Keys, Personal: e.Personal, Papers: e.maker,
+		Commands: e.processor, Registry: e.configuration(), Identities: e.Identities, Sessions: e.reader,
+		Reads: e.reads, References: refs, Keys: e.Keys, Personal: e.Personal, Papers: e.maker,
 		IDs: e.ids, Gate: e.gate, CheckoutURL: at.URL, Now: e.Now, Log: e.Log, Partition: e.partition,
 	})
 	// A page that frames a session may also ask for its completion token.

@@ -62,7 +62,9 @@ func (b *Base) notify() error {
 	read := sessions.NewStore(b.Pool)
 	stored := func(ctx context.Context, id string) (checkout.Session, error) { return read.Stored(ctx, b.Codec, id) }
 	policy, err := notify.NewPolicy(notify.Config{
-		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool), Addresses: messages.NewAddresses(b.Pool), Reports: messages.NewReports(b.Pool), Papers: maker, Session: stored, Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool),
+		Addresses: messages.NewAddresses(b.Pool), Reports: messages.NewReports(b.Pool), Papers: maker,
+		Session: stored, Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 		ReportURL: func(providerName, messageID string) string {
 			return messages.ReportURL(b.Keys, callbacks, providerName, messageID)
 		},
@@ -98,7 +100,8 @@ func (b *Base) remind(accounts *citizens.Store, sender *messages.Sender) error {
 		return a.Name, ok && has && portal.Active
 	}
 	return add(b, "reminders", notify.NewReminders, notify.RemindersConfig{
-		Accounts: accounts, Sender: sender, Dues: dues, Sessions: reader, Agency: agency, Live: !b.Developer(), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Accounts: accounts, Sender: sender, Dues: dues, Sessions: reader, Agency: agency,
+		Live: !b.Developer(), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
 
@@ -126,7 +129,8 @@ func (b *Base) announce(accounts *citizens.Store, sender *messages.Sender) error
 		return a.Name, ok
 	}
 	return add(b, "announcer", notify.NewAnnouncer, notify.AnnouncerConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Contacts: contacts{b.Personal, accounts}, Sender: sender, Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Contacts: contacts{b.Personal, accounts}, Sender: sender,
+		Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
 
@@ -144,7 +148,10 @@ func (c contacts) Language(ctx context.Context, citizenID string) (money.Languag
 // and reference key.
 func (b *Base) Messages() (*messages.Sender, error) {
 	return b.opened.messages.open(func() (*messages.Sender, error) {
-		s, err := messages.NewSender(messages.SenderConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Personal: b.Personal, Addresses: messages.NewAddresses(b.Pool), Reference: b.References, Metrics: b.Metrics})
+		s, err := messages.NewSender(messages.SenderConfig{
+			Kafka: b.KafkaConfig(), Codec: b.Codec, Personal: b.Personal, Addresses: messages.NewAddresses(b.Pool),
+			Reference: b.References, Metrics: b.Metrics,
+		})
 		if err == nil {
 			b.close = append(b.close, s.Close)
 		}

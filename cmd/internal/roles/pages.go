@@ -19,8 +19,9 @@ func (e *edge) hostedPages(at Host) (*pages.Pages, error) {
 		live := watch.New(watch.Config{Sessions: e.reader, Log: e.Log, Metrics: e.Metrics})
 		e.Run("live status", live.Run)
 		return pages.New(pages.Config{
-			Commands: e.processor, Sessions: e.reader, Live: live, Dues: e.dues, Agencies: e.configuration(), MobileMoney: mobileMoney(e.operators),
-			Gate: e.gate, Opener: e.Keys, Personal: e.Personal, Papers: e.maker, FrameScript: sdk.Frame(), Keys: e.Keys, PublicURL: at.URL,
+			Commands: e.processor, Sessions: e.reader, Live: live, Dues: e.dues, Agencies: e.configuration(),
+			MobileMoney: mobileMoney(e.operators), Gate: e.gate, Opener: e.Keys, Personal: e.Personal, Papers: e.maker,
+			FrameScript: sdk.Frame(), Keys: e.Keys, PublicURL: at.URL,
 			Lookups: &quota.Lookups{Postgres: e.Pool, Now: e.Now, PerClient: pages.LookupsPerClient, Unknown: pages.UnknownLookups},
 			Now:     e.Now, Log: e.Log, Metrics: e.Metrics,
 		})

@@ -35,9 +35,11 @@ func cashinSurface(e *edge, at Host) (Surface, error) {
 		}
 	}
 	api, err := surface.New(surface.Config{
-		Commands: e.processor, Expect: func() surface.Expectation { return e.processor.Expect() }, Credentials: credentials, Configuration: partners{e.configuration()}, Quotas: e.reads, Usage: usage, References: refs,
-		Personal: e.Personal, Payers: payers, Webhooks: address.Rule{Loopback: e.Loopback}, Resolver: net.DefaultResolver, IDs: e.ids, CheckoutURL: at.URL, Partition: e.partition,
-		Stopping: e.ctx, PerClient: e.KeylessPerClient, Now: e.Now, Log: e.Log, Metrics: e.Metrics,
+		Commands: e.processor, Expect: func() surface.Expectation { return e.processor.Expect() }, Credentials: credentials,
+		Configuration: partners{e.configuration()}, Quotas: e.reads, Usage: usage, References: refs, Personal: e.Personal,
+		Payers: payers, Webhooks: address.Rule{Loopback: e.Loopback}, Resolver: net.DefaultResolver, IDs: e.ids,
+		CheckoutURL: at.URL, Partition: e.partition, Stopping: e.ctx, PerClient: e.KeylessPerClient,
+		Now: e.Now, Log: e.Log, Metrics: e.Metrics,
 	})
 	return Surface{at, api.Routes}, err
 }

@@ -30,7 +30,9 @@ func (b *Base) readmodel() error {
 	if err := b.watchCitizens(); err != nil {
 		return err
 	}
-	return add(b, "readmodel", readmodel.New, readmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log, Metrics: b.Metrics})
+	return add(b, "readmodel", readmodel.New, readmodel.Config{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log, Metrics: b.Metrics,
+	})
 }
 
 // sweepEvery is the pause between two deletions of old keys of personal data.

@@ -49,12 +49,14 @@ type Access struct {
 
 // rights returns the least rights for the access, and those of every client.
 func (a Access) rights() []kafka.Right {
-	out := slices.Concat(CommonRights(), topics(kmsg.ACLOperationRead, a.Reads...), topics(kmsg.ACLOperationWrite, a.Writes...), groups(kmsg.ACLOperationDescribe, a.Describes...))
+	out := slices.Concat(CommonRights(), topics(kmsg.ACLOperationRead, a.Reads...), topics(kmsg.ACLOperationWrite, a.Writes...),
+		groups(kmsg.ACLOperationDescribe, a.Describes...))
 	for _, g := range a.Groups {
-		out = append(out, slices.Concat(groups(kmsg.ACLOperationRead, g.Name), topics(kmsg.ACLOperationRead, g.Topics...))...)
+		out = slices.Concat(out, groups(kmsg.ACLOperationRead, g.Name), topics(kmsg.ACLOperationRead, g.Topics...))
 	}
 	if a.Transacts != "" {
-		out = append(out, kafka.Right{Resource: kafka.Resource{Type: kmsg.ACLResourceTypeTransactionalId, Name: a.Transacts, Prefixed: true}, Operation: kmsg.ACLOperationWrite})
+		ids := kafka.Resource{Type: kmsg.ACLResourceTypeTransactionalId, Name: a.Transacts, Prefixed: true}
+		out = append(out, kafka.Right{Resource: ids, Operation: kmsg.ACLOperationWrite})
 	}
 	return sorted(out)
 }
@@ -66,7 +68,8 @@ func KafkaClients() []KafkaClient {
 	for _, r := range Table() {
 		out = append(out, KafkaClient{r.Name, r.Short, r.rights()})
 	}
-	migrate := slices.Concat(CommonRights(), topics(kmsg.ACLOperationCreate, allTopics()...), topics(kmsg.ACLOperationAlterConfigs, allTopics()...))
+	migrate := slices.Concat(CommonRights(),
+		topics(kmsg.ACLOperationCreate, allTopics()...), topics(kmsg.ACLOperationAlterConfigs, allTopics()...))
 	return append(out,
 		KafkaClient{ClientMigrate, "`quittance migrate`, which creates and configures topics", sorted(migrate)},
 		KafkaClient{ClientOperator, "the other commands: doctor, sessions, cases, statements, replay, rebuild, erase, secrets", operatorAccess().rights()})
@@ -76,7 +79,8 @@ func KafkaClients() []KafkaClient {
 func operatorAccess() Access {
 	notifications, sent, groups := deliveryTopics()
 	reads := slices.Concat(notifications, sent, []string{
-		schemas.TopicReplies, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation,
+		schemas.TopicReplies, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases,
+		schemas.TopicStatements, schemas.TopicReconciliation,
 		schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal,
 	})
 	for _, p := range OfKind(KindProcessor) {

@@ -22,6 +22,7 @@ func scheduleRole() Role {
 
 func (b *Base) schedule() error {
 	return add(b, "schedule", schedule.New, schedule.Config{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Deliveries: deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry)), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Deliveries: deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry)),
+		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

@@ -92,7 +92,8 @@ func (b *Base) openEdge() (*edge, error) {
 func (e *edge) references() (*readmodel.References, error) {
 	return e.leases.open(func() (*readmodel.References, error) {
 		refs, err := readmodel.NewReferences(e.ctx, readmodel.ReferencesConfig{
-			Postgres: e.Pool, Kafka: e.KafkaConfig(), Topology: e.Topology, Codec: e.Codec, Key: e.References.Permutation(), Now: e.Now, Log: e.Log,
+			Postgres: e.Pool, Kafka: e.KafkaConfig(), Topology: e.Topology, Codec: e.Codec,
+			Key: e.References.Permutation(), Now: e.Now, Log: e.Log,
 		})
 		if err == nil {
 			e.Run("references", refs.Run)

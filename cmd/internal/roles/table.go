@@ -56,7 +56,8 @@ type Role struct {
 // Table returns all roles. The first processor is the default one.
 func Table() []Role {
 	return []Role{
-		ingressRole(), checkoutRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(), scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(),
+		ingressRole(), checkoutRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
+		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(),
 	}
 }
 
