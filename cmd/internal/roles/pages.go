@@ -20,7 +20,7 @@ func (e *edge) hostedPages(at Host) (*pages.Pages, error) {
 		e.Run("live status", live.Run)
 		return pages.New(pages.Config{
 			Commands: e.processor, Sessions: e.reader, Live: live, Dues: e.dues, Agencies: e.configuration(),
-			MobileMoney: mobileMoney(e.operators), Gate: e.gate, Opener: e.Keys, Personal: e.Personal, Papers: e.maker,
+			MobileMoney: mobileMoney(e.offers), Gate: e.gate, Opener: e.Keys, Personal: e.Personal, Papers: e.maker,
 			FrameScript: sdk.Frame(), Keys: e.Keys, PublicURL: at.URL,
 			Lookups: &quota.Lookups{Postgres: e.Pool, Now: e.Now, PerClient: pages.LookupsPerClient, Unknown: pages.UnknownLookups},
 			Now:     e.Now, Log: e.Log, Metrics: e.Metrics,

@@ -29,7 +29,7 @@ func cashinSurface(e *edge, at Host) (Surface, error) {
 	// The last calls are answered while the instance drains.
 	e.close = append(e.close, func() { usage.Flush(context.WithoutCancel(e.ctx)) })
 	payers := map[string]surface.Payer{}
-	for offer, c := range e.operators {
+	for offer, c := range e.offers {
 		if reader, ok := c.(connector.PayerReader); ok {
 			payers[offer] = reader
 		}

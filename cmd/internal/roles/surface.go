@@ -50,7 +50,7 @@ type edge struct {
 	dues      *erp.Dues
 	receipts  *receipts.Store
 	maker     *papers.Maker
-	operators map[string]connector.Connector // by offer
+	offers    map[string]connector.Connector // by offer
 	measure   func(http.Handler) http.Handler
 
 	leases once[*readmodel.References] // after references
@@ -83,7 +83,7 @@ func (b *Base) openEdge() (*edge, error) {
 		if e.maker, err = b.papers(); err != nil {
 			return nil, err
 		}
-		e.operators, err = b.connectors()
+		e.offers, err = b.connectors()
 		return e, err
 	})
 }
