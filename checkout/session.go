@@ -241,6 +241,15 @@ func (c *Collection) Final() bool {
 // Paid is true only for a completed session whose money was not given back.
 func (s Session) Paid() bool { return s.Status == StatusCompleted && s.ReversedAt.IsZero() }
 
+// PaidAt returns when a completed session was paid, in UTC. A payment that arrived after the
+// session's end was paid when the operator's answer was known.
+func (s Session) PaidAt() time.Time {
+	if s.Late && s.Collection != nil {
+		return s.Collection.DecidedAt
+	}
+	return s.EndedAt
+}
+
 // Ended reports whether the status is terminal.
 func (s Session) Ended() bool { return s.Status != StatusOpen }
 

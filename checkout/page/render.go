@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"quittance/money"
+	"quittance/money/language"
 )
 
 // ErrView is wrapped by the errors of [Renderer.Render] for a View that must not be
@@ -211,7 +212,7 @@ func (r *Renderer) content(v View) content {
 		c.Embed, c.Journey, c.TryAgain = v.Embed, r.journey.Path, w.Errors[ErrorTryAgain]
 	}
 	if v.State == StateReference {
-		c.Action, c.Typed, c.Example = v.Action, v.Typed, GroupReference("4821093377150264")
+		c.Action, c.Typed, c.Example = v.Action, v.Typed, language.GroupReference("4821093377150264")
 		c.faults(v)
 	}
 	if !v.State.about() {
@@ -226,7 +227,7 @@ func (r *Renderer) content(v View) content {
 		c.Description = ""
 		c.Items = append(c.Items, item{it.Label, v.Currency.Format(v.Lang, it.Amount)})
 	}
-	c.Reference = GroupReference(v.PaymentRef)
+	c.Reference = language.GroupReference(v.PaymentRef)
 	c.OfferLabel = cmp.Or(v.OfferLabel, w.Offers[v.Offer])
 	c.DueText = v.Currency.Format(v.Lang, v.Due)
 	c.FeeText = v.Currency.Format(v.Lang, v.Fee)
@@ -260,7 +261,7 @@ func (r *Renderer) content(v View) content {
 		c.Counters = strings.Join(v.Counters, ", ")
 		c.refresh(v)
 		if !v.ExpiresAt.IsZero() {
-			c.PayBefore = fmt.Sprintf(w.CashUntil, Date(v.Lang, v.ExpiresAt))
+			c.PayBefore = fmt.Sprintf(w.CashUntil, language.Date(v.Lang, v.ExpiresAt))
 		}
 	case StateCancel:
 		c.CancelAction, c.BackURL = v.CancelAction, v.BackURL
@@ -270,7 +271,7 @@ func (r *Renderer) content(v View) content {
 	case StateCompleted:
 		c.Payer, c.Receipt = masked(v.Payer), v.Receipt
 		if !v.Receipt.PaidAt.IsZero() {
-			c.PaidAt = Date(v.Lang, v.Receipt.PaidAt)
+			c.PaidAt = language.Date(v.Lang, v.Receipt.PaidAt)
 		}
 	case StateFailed:
 		c.Failure, c.Doubt = w.failure(v.FailureCode), !definite[v.FailureCode]
@@ -396,7 +397,7 @@ func (c *content) wait(v View) {
 		return
 	}
 	c.Left = int64(left / time.Second)
-	c.Until = fmt.Sprintf(c.W.WaitUntil, Clock(v.WindowEnds))
+	c.Until = fmt.Sprintf(c.W.WaitUntil, language.Clock(v.WindowEnds))
 	c.Clock = c.W.WaitClockOne
 	// Rounded up, so that no citizen hurries without need. Less than a minute has its own
 	// text.

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"quittance/money"
 	"quittance/money/language"
-	"quittance/money/localtime"
 )
 
 // words are all texts of the page in one language. A field's comment says what the
@@ -108,8 +106,6 @@ type words struct {
 	WaitStatuses, WaitOvers, Undecided map[Kind]string
 	Errors                             map[ErrorCode]string
 	Failures                           map[string]string // by failure code
-
-	months [12]string
 }
 
 // No-break spaces before the French double punctuation are escaped, because they are
@@ -263,7 +259,6 @@ var french = words{
 		"card.authentication_failed":   "La banque n’a pas pu vérifier votre identité.",
 		"card.abandoned":               "Le paiement par carte a été abandonné avant la fin.",
 	},
-	months: [12]string{"janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre", "novembre", "décembre"},
 }
 
 var english = words{
@@ -415,7 +410,6 @@ var english = words{
 		"card.authentication_failed":   "The bank could not verify your identity.",
 		"card.abandoned":               "The card payment was abandoned before its end.",
 	},
-	months: [12]string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
 }
 
 var texts = language.Table[*words]{money.French: &french, money.English: &english}
@@ -434,45 +428,9 @@ var definite = map[string]bool{
 	"collect.payee_unavailable": true, "card.declined": true, "card.authentication_failed": true, "card.abandoned": true,
 }
 
-// Clock formats the time of day in Brazzaville: 15:32.
-func Clock(t time.Time) string {
-	return localtime.In(t).Format("15:04")
-}
-
-// Date formats date and time of day in Brazzaville: 1er novembre 2026 à 15:32.
-func Date(lang money.Language, t time.Time) string {
-	if lang == money.English {
-		return Day(lang, t) + ", " + Clock(t)
-	}
-	return Day(lang, t) + " à " + Clock(t)
-}
-
-// Day formats the date in Brazzaville: 1er novembre 2026.
-func Day(lang money.Language, t time.Time) string {
-	t = localtime.In(t)
-	day := fmt.Sprint(t.Day())
-	if t.Day() == 1 && lang != money.English {
-		day = "1er"
-	}
-	return fmt.Sprintf("%s %s %d", day, texts.In(lang).months[t.Month()-1], t.Year())
-}
-
 // OfferName returns the name of an offer, such as "MTN Mobile Money"; empty for an unknown
 // one.
 func OfferName(lang money.Language, offer string) string { return texts.In(lang).Offers[offer] }
-
-// GroupReference formats a reference for reading aloud: in groups of four digits, with
-// no-break spaces.
-func GroupReference(ref string) string {
-	var b strings.Builder
-	for i, r := range ref {
-		if i > 0 && i%4 == 0 {
-			b.WriteRune('\u00a0')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
 
 // Negotiate returns the language of a page: the language asked for by name, as in
 // ?lang=en, if it is one of the two; else English, if the Accept-Language header

@@ -23,6 +23,7 @@ import (
 	"quittance/dev/simulator"
 	"quittance/internal/statements"
 	"quittance/reconciliation/match"
+	"quittance/statement"
 )
 
 var wat = time.FixedZone("WAT", 3600)
@@ -170,11 +171,11 @@ func (p *purse) read(account string) (lines []match.Line, faults []statements.Fa
 	for _, day := range days {
 		var of []match.Line
 		file, err := statements.Read(strings.NewReader(p.file(account, day)), accounts[account], func(l *statements.Line) error {
-			booked, err := match.ParseDay(l.Day)
-			of = append(of, match.Line{
-				ID: l.ID, Account: l.Account, At: l.At, Day: booked, Kind: match.Kind(l.Kind), Amount: l.Amount, Fee: l.Fee, Currency: l.Currency,
+			booked, err := statement.ParseDay(l.Day)
+			of = append(of, match.Line{Line: statement.Line{
+				ID: l.ID, Account: l.Account, At: l.At, Day: booked, Kind: statement.Kind(l.Kind), Amount: l.Amount, Fee: l.Fee, Currency: l.Currency,
 				OperatorRef: l.OperatorRef, PaymentRef: l.PaymentRef, NoticeRef: l.NoticeRef, Batch: l.Batch, Reversal: l.Reversal,
-			})
+			}})
 			return err
 		})
 		if err != nil {
@@ -213,7 +214,7 @@ func (p *purse) seen(account, day string, mark statements.Mark, s *statements.St
 // receipts matches the money of an account.
 func (p *purse) receipts(account string, lines []match.Line) match.Result {
 	p.t.Helper()
-	result, err := match.Receipts{Account: account, Rules: p.rules, Today: match.DayOf(p.clock.Now(), wat) + 10, Expected: p.expected[account], Lines: lines}.Run()
+	result, err := match.Receipts{Account: account, Rules: p.rules, Today: statement.DayOf(p.clock.Now(), wat) + 10, Expected: p.expected[account], Lines: lines}.Run()
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -223,7 +224,7 @@ func (p *purse) receipts(account string, lines []match.Line) match.Result {
 // settlements matches the payouts and the slips with the bank's entries.
 func (p *purse) settlements() match.Result {
 	p.t.Helper()
-	in := match.Settlements{Account: "banque", Rules: match.Rules{Zone: wat, Grace: 2}, Today: match.DayOf(p.clock.Now(), wat) + 10, Cutoffs: map[string]match.Rules{}}
+	in := match.Settlements{Account: "banque", Rules: match.Rules{Zone: wat, Grace: 2}, Today: statement.DayOf(p.clock.Now(), wat) + 10, Cutoffs: map[string]match.Rules{}}
 	for _, account := range paying {
 		lines, _ := p.read(account)
 		in.Lines = append(in.Lines, lines...)

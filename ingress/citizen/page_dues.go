@@ -6,13 +6,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/page"
 	"quittance/ingress/web"
 	"quittance/internal/erp"
 	"quittance/money"
+	"quittance/money/language"
 )
 
 // groupView is what is owed at one agency.
@@ -113,7 +112,7 @@ func (v visit) unavailableSource(s Source) string {
 	if s.AsOf.IsZero() {
 		return v.w.Say(v.w.SourceNever, s.Link.SubjectRef)
 	}
-	return v.w.Say(v.w.SourceAway, s.Link.SubjectRef, page.Date(v.Lang, s.AsOf))
+	return v.w.Say(v.w.SourceAway, s.Link.SubjectRef, language.Date(v.Lang, s.AsOf))
 }
 
 func (v visit) refusedDue(r RefusedDue) refusedView {
@@ -149,7 +148,7 @@ func (v visit) dueView(d Due) dueView {
 	}
 	out.Before, out.Shown = v.w.Owed, out.Outstanding
 	if !d.DueDate.IsZero() {
-		out.Date = page.Day(v.Lang, d.DueDate)
+		out.Date = language.Day(v.Lang, d.DueDate)
 	}
 	switch d.State {
 	case Payable:
@@ -206,8 +205,8 @@ func (v visit) showPayments() {
 			paid = p.Collection.Amount
 		}
 		row := paymentView{
-			Agency: p.Agency.Name, Date: page.Date(v.Lang, paidAt(p.Session)), Amount: v.format(p.Currency, paid),
-			URL: v.p.service.CheckoutURL(p.Session) + "?lang=" + string(v.Lang), Ref: page.GroupReference(p.PaymentRef), Reversed: !p.ReversedAt.IsZero(),
+			Agency: p.Agency.Name, Date: language.Date(v.Lang, p.PaidAt()), Amount: v.format(p.Currency, paid),
+			URL: v.p.service.CheckoutURL(p.Session) + "?lang=" + string(v.Lang), Ref: language.GroupReference(p.PaymentRef), Reversed: !p.ReversedAt.IsZero(),
 		}
 		if p.Collection != nil && p.Collection.Fee > 0 {
 			row.Fee = v.format(p.Currency, p.Collection.Fee)
@@ -231,13 +230,6 @@ func (v visit) showPayments() {
 		out.Earlier = v.URL("payments", queryPage, itoa(number+1))
 	}
 	v.Write(200, "payments", out)
-}
-
-func paidAt(s checkout.Session) time.Time {
-	if s.Late && s.Collection != nil {
-		return s.Collection.DecidedAt
-	}
-	return s.EndedAt
 }
 
 func itemLabel(item checkout.Item) string {

@@ -5,12 +5,12 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"quittance/checkout/page"
 	"quittance/ingress/web"
 	"quittance/internal/citizens"
 	"quittance/internal/erp"
 	"quittance/internal/form"
 	audit "quittance/internal/operation"
+	"quittance/money/language"
 )
 
 // The values of queryDone.
@@ -49,7 +49,7 @@ func (v visit) showReferences(status int, faults []form.Fault) {
 			v.unavailable("reading the holders of a reference", err)
 			return
 		}
-		row := linkView{ID: l.ID, Agency: l.Agency.Name, Subject: l.SubjectRef, Since: page.Day(v.Lang, l.CreatedAt)}
+		row := linkView{ID: l.ID, Agency: l.Agency.Name, Subject: l.SubjectRef, Since: language.Day(v.Lang, l.CreatedAt)}
 		for _, h := range others {
 			row.Others = append(row.Others, h.Addresses...)
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"quittance/checkout/page"
+	"quittance/money/language"
 )
 
 // The fieldKeep of somebody who comes back to the page of passkeys, or of reminders.
@@ -65,7 +65,7 @@ func (v visit) showSecurity() {
 	out := v.view(v.w.Security, "security", "security")
 	out.Security = &securityView{}
 	for _, p := range all.List {
-		out.Security.Passkeys = append(out.Security.Passkeys, passkeyRow{ID: p.ID, Added: page.Day(v.Lang, p.CreatedAt), Used: page.Day(v.Lang, p.UsedAt), Synced: p.Synced})
+		out.Security.Passkeys = append(out.Security.Passkeys, passkeyRow{ID: p.ID, Added: language.Day(v.Lang, p.CreatedAt), Used: language.Day(v.Lang, p.UsedAt), Synced: p.Synced})
 	}
 	v.usesPasskeys(out)
 	v.Write(http.StatusOK, "security", out)

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"quittance/checkout"
-	"quittance/checkout/page"
 	"quittance/internal/sessions"
 	"quittance/money"
+	"quittance/money/language"
 	"quittance/money/localtime"
 )
 
@@ -104,7 +104,7 @@ func (v visit) showDay() {
 	}
 	out := v.viewAt("day", v.w.Day.Title)
 	out.Script = v.ScriptPath()
-	out.Stands = fmt.Sprintf(v.w.Day.At, page.Date(v.Lang, now))
+	out.Stands = fmt.Sprintf(v.w.Day.At, language.Date(v.Lang, now))
 	out.Sums = []sum{
 		{fmt.Sprintf(v.w.Day.Taken, day.Taken.Count), v.xaf(day.Taken.Amount)},
 		{fmt.Sprintf(v.w.Day.Returned, day.Returned.Count), v.xaf(-day.Returned.Amount)},
@@ -129,7 +129,7 @@ func (v visit) showDay() {
 // movement describes a movement of cash.
 func (v visit) movement(e sessions.CashEntry) movement {
 	m := movement{
-		Time: page.Clock(e.At), Ref: e.PaymentRef, RefText: page.GroupReference(e.PaymentRef), Service: e.ServiceLabel, Amount: v.xaf(e.Amount),
+		Time: language.Clock(e.At), Ref: e.PaymentRef, RefText: language.GroupReference(e.PaymentRef), Service: e.ServiceLabel, Amount: v.xaf(e.Amount),
 	}
 	if e.Receipt != "" {
 		m.Receipt = fmt.Sprintf(v.w.Day.Receipt, e.Receipt)

@@ -14,11 +14,11 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/checkout"
-	"quittance/checkout/page"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/form"
 	"quittance/internal/identity"
+	"quittance/money/language"
 	"quittance/money/localtime"
 )
 
@@ -293,7 +293,7 @@ func (v visit) showSession(status int, s checkout.Session, field, message, typed
 		}
 	case held(s, now) && c.Clerk == v.desk.Code:
 		name, form, out = "review", fieldReceipt, v.view(v.w.ReviewTitle)
-		out.Until = fmt.Sprintf(v.w.HeldUntil, page.Clock(c.WindowEndsAt))
+		out.Until = fmt.Sprintf(v.w.HeldUntil, language.Clock(c.WindowEndsAt))
 		out.CollectionID, out.TotalMinor, out.Ended = c.ID, c.Amount, s.Ended()
 	default:
 		out = v.view(v.w.StandsTitle)

@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
+	"quittance/document"
 	"quittance/internal/papers"
 )
 

@@ -12,11 +12,11 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/checkout"
-	"quittance/checkout/page"
 	"quittance/internal/operation"
 	"quittance/internal/sessions"
 	"quittance/internal/tills"
 	"quittance/money"
+	"quittance/money/language"
 )
 
 // Tills hold the cash of clerks between an opening and a closing: internal/tills. Their
@@ -153,7 +153,7 @@ func (v visit) writeTill(status int, field, message string, typed map[string]str
 	out := v.viewAt("till", v.w.Till.Title)
 	if open {
 		out.Till.ID = current.ID
-		out.Till.IsOpen = fmt.Sprintf(v.w.Till.IsOpen, current.Number, page.Date(v.Lang, current.OpenedAt), v.xaf(current.Opening))
+		out.Till.IsOpen = fmt.Sprintf(v.w.Till.IsOpen, current.Number, language.Date(v.Lang, current.OpenedAt), v.xaf(current.Opening))
 	}
 	if taken.Count+returned.Count > 0 {
 		out.Till.Uncounted = fmt.Sprintf(v.w.Till.Uncounted, v.xaf(taken.Amount-returned.Amount), taken.Count, returned.Count)
@@ -175,7 +175,7 @@ func (v visit) addFault(out *view, field, message string, typed map[string]strin
 
 func (v visit) tillLines(all []tills.Till) (out []tillLine) {
 	for _, t := range all {
-		line := tillLine{ID: t.ID, Text: fmt.Sprintf(v.w.Till.Line, t.Number, t.Clerk, page.Date(v.Lang, t.ClosedAt)), State: v.w.Till.Waiting, Difference: v.signed(t.Difference())}
+		line := tillLine{ID: t.ID, Text: fmt.Sprintf(v.w.Till.Line, t.Number, t.Clerk, language.Date(v.Lang, t.ClosedAt)), State: v.w.Till.Waiting, Difference: v.signed(t.Difference())}
 		if t.Signed() {
 			line.State = fmt.Sprintf(v.w.Till.SignedBy, t.SignedBy)
 		}
@@ -317,8 +317,8 @@ func (v visit) writeReport(status int, t tills.Till, movements []tills.Movement,
 			{v.w.Clerk, out.Clerk},
 			{v.w.Day.Place, t.Counter},
 			{w.Number, strconv.FormatInt(t.Number, 10)},
-			{w.OpenedAt, page.Date(v.Lang, t.OpenedAt)},
-			{w.ClosedAt, page.Date(v.Lang, t.ClosedAt)},
+			{w.OpenedAt, language.Date(v.Lang, t.OpenedAt)},
+			{w.ClosedAt, language.Date(v.Lang, t.ClosedAt)},
 			{w.Opening, v.xaf(t.Opening)},
 			{fmt.Sprintf(v.w.Day.Taken, t.Taken.Count), v.xaf(t.Taken.Amount)},
 			{fmt.Sprintf(v.w.Day.Returned, t.Returned.Count), v.xaf(-t.Returned.Amount)},
@@ -329,7 +329,7 @@ func (v visit) writeReport(status int, t tills.Till, movements []tills.Movement,
 	currency, _ := money.Lookup(money.Default)
 	out.Till.InWords, _ = currency.Words(v.Lang, t.Counted)
 	if t.Signed() {
-		out.Till.Signed = fmt.Sprintf(w.Signed, v.clerk(t.SignedBy), page.Date(v.Lang, t.SignedAt))
+		out.Till.Signed = fmt.Sprintf(w.Signed, v.clerk(t.SignedBy), language.Date(v.Lang, t.SignedAt))
 	}
 	out.Stands = t.Note
 	for _, m := range movements {

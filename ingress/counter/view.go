@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"quittance/checkout"
-	"quittance/checkout/page"
 	"quittance/ingress/web"
 	"quittance/money"
+	"quittance/money/language"
 )
 
 // view is what a page shows.
@@ -61,7 +61,7 @@ func (v visit) view(title string) *view {
 
 // about fills in what is paid.
 func (out *view) about(v visit, s checkout.Session) {
-	out.Ref, out.RefText = s.PaymentRef, page.GroupReference(s.PaymentRef)
+	out.Ref, out.RefText = s.PaymentRef, language.GroupReference(s.PaymentRef)
 	out.Service, out.Subject = s.ServiceLabel, s.Description
 	currency, ok := money.Lookup(s.Currency)
 	if !ok {
@@ -83,11 +83,11 @@ func (out *view) receipt(v visit, s checkout.Session, today bool) {
 	out.Clerk, out.Place = v.clerk(c.Clerk), c.Account
 	out.Papers = v.papers(s)
 	out.Script = v.ScriptPath()
-	out.PaidAt = page.Date(v.Lang, c.DecidedAt)
+	out.PaidAt = language.Date(v.Lang, c.DecidedAt)
 	out.Late, out.Mine = !s.Paid() && s.ReversedAt.IsZero(), c.Clerk == v.desk.Code
 	out.CanReverse = c.ReversedBy == "" && today
 	if c.ReversedBy != "" {
-		out.Reversed = fmt.Sprintf(v.w.ReversedText, c.ReversedBy, page.Date(v.Lang, c.ReversedAt))
+		out.Reversed = fmt.Sprintf(v.w.ReversedText, c.ReversedBy, language.Date(v.Lang, c.ReversedAt))
 	}
 }
 
@@ -113,7 +113,7 @@ func (v visit) refusal(r *refusal) string {
 }
 
 func (v visit) heldBy(s checkout.Session) string {
-	return fmt.Sprintf(v.w.HeldBy, s.Collection.Clerk, page.Clock(s.Collection.WindowEndsAt))
+	return fmt.Sprintf(v.w.HeldBy, s.Collection.Clerk, language.Clock(s.Collection.WindowEndsAt))
 }
 
 // stands describes a payment for which this clerk cannot take cash now.

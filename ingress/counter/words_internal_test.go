@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout/page"
 	"quittance/money"
+	"quittance/money/language"
 	"quittance/money/language/languagetest"
 	"quittance/money/localtime"
 )
@@ -24,7 +24,7 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 	}
 	for _, lang := range money.Languages {
 		for month := time.January; month <= time.December; month++ {
-			if name := page.Date(lang, time.Date(2026, month, 2, 12, 0, 0, 0, time.UTC)); strings.Contains(name, "2  ") || !strings.Contains(name, " 2026") {
+			if name := language.Date(lang, time.Date(2026, month, 2, 12, 0, 0, 0, time.UTC)); strings.Contains(name, "2  ") || !strings.Contains(name, " 2026") {
 				t.Errorf("a month has no name: %q", name)
 			}
 		}
@@ -34,7 +34,7 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 func TestDatesAreBrazzavilles(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 10, 31, 23, 5, 0, 0, time.UTC)
-	if fr, en := page.Date(money.French, at), page.Date(money.English, at); fr != "1er novembre 2026 à 00:05" || en != "1 November 2026, 00:05" {
+	if fr, en := language.Date(money.French, at), language.Date(money.English, at); fr != "1er novembre 2026 à 00:05" || en != "1 November 2026, 00:05" {
 		t.Errorf("%q, %q", fr, en)
 	}
 	if localtime.SameDay(at, at.Add(-10*time.Minute)) || !localtime.SameDay(at, at.Add(23*time.Hour)) {

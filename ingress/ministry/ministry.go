@@ -13,7 +13,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
+	"quittance/document"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"

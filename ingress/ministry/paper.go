@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
+	"quittance/document"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
 	"quittance/internal/form"

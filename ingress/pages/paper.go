@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
 	"quittance/checkout/page"
+	"quittance/document"
 	"quittance/internal/papers"
 	"quittance/money"
 )

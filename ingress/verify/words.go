@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"quittance/checkout/page"
 	"quittance/internal/receipts"
 	"quittance/money"
 	"quittance/money/language"
@@ -99,7 +98,7 @@ func Sentence(lang money.Language, r receipts.Result) string {
 		}
 		return text
 	}
-	return strings.NewReplacer("{day}", page.Day(lang, r.At), "{clock}", page.Clock(r.At)).Replace(text)
+	return strings.NewReplacer("{day}", language.Day(lang, r.At), "{clock}", language.Clock(r.At)).Replace(text)
 }
 
 // row is a claim as the page shows it. Whole values never break over two lines.
@@ -117,7 +116,7 @@ func (w *words) rows(lang money.Language, c receipts.Claims) []row {
 		if currency, ok := money.Lookup(c.Currency); ok {
 			amount = currency.Format(lang, c.Amount)
 		}
-		paid = page.Day(lang, time.Unix(c.PaidAt, 0)) + ", " + page.Clock(time.Unix(c.PaidAt, 0))
+		paid = language.Day(lang, time.Unix(c.PaidAt, 0)) + ", " + language.Clock(time.Unix(c.PaidAt, 0))
 	}
 	if c.Subject != "" {
 		subject = "…" + c.Subject
@@ -135,7 +134,7 @@ func (w *words) rows(lang money.Language, c receipts.Claims) []row {
 		{Claim: "s", Value: c.Service},
 		{Claim: "pd", Value: paid},
 		{Claim: "ch", Value: channel},
-		{Claim: "pr", Value: page.GroupReference(c.PaymentRef), Whole: true},
+		{Claim: "pr", Value: language.GroupReference(c.PaymentRef), Whole: true},
 		{Claim: "n", Value: c.NoticeRef, Whole: true},
 		{Claim: "sr", Value: subject},
 		{Claim: "pt", Value: partial},

@@ -84,10 +84,6 @@ const LineRowSQL = "concat(toString(local_day), '/', line_id, '#', substring(low
 // Row returns LineRow of the row.
 func (l *Line) Row() string { return LineRow(l.LocalDay.Format(time.DateOnly), l.ID, l.Content) }
 
-// LinePayout is the kind of a line that says that money was paid out to the bank. It is no money of its
-// own.
-const LinePayout = "payout"
-
 // InsertLines writes lines of statements as Insert writes entries, with the same errors.
 func (s *Store) InsertLines(ctx context.Context, lines []Line) error {
 	return insert(ctx, s.conn, lineTable, lines)

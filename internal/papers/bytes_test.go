@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"quittance/checkout/document"
 	"quittance/internal/papers"
 	"quittance/money"
 )
@@ -51,7 +50,7 @@ func TestGolden(t *testing.T) {
 // the first measurement. Both are measured by turns and the best turn of each counts, so a slow or a
 // busy machine makes both slower.
 func TestCost(t *testing.T) {
-	r, err := document.NewReceipt(money.French, payment(t))
+	r, err := payment(t).receipt(money.French)
 	if err != nil {
 		t.Fatal(err)
 	}

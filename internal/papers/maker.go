@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
+	"quittance/checkout/paper"
+	"quittance/document"
 	"quittance/internal/erp"
 	"quittance/internal/personal"
 	"quittance/internal/receipts"
@@ -89,9 +90,9 @@ func (m *Maker) Notice(ctx context.Context, lang money.Language, s checkout.Sess
 	if err != nil { // the end of the subject's reference names the taxpayer, too
 		m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "opening contact data for a notice", slog.Any("error", err))
 	}
-	return document.NewNotice(lang, document.Slip{
-		Session: s, Agency: m.agency(s.TenantID), Taxpayer: document.MaskName(customer.Name), Dues: m.dues(ctx, s), Base: m.cfg.Base,
-	})
+	return document.NewNotice(lang, paper.Slip(lang, s, document.Slip{
+		Agency: m.agency(s.TenantID), Taxpayer: document.MaskName(customer.Name), Dues: m.dues(ctx, s), Base: m.cfg.Base,
+	}))
 }
 
 // Request asks for the receipt of a due.
@@ -137,14 +138,10 @@ func (m *Maker) Receipt(ctx context.Context, q Request) (Receipt, error) {
 		s, customer = byReference(s), checkout.Customer{}
 	}
 	a, _ := m.cfg.Registry.Agency(s.TenantID)
-	p := document.Payment{
-		Session: s, TransactionID: due.TransactionID, Agency: m.agency(s.TenantID), Payer: customer.Name, Erased: erased, CheckAddress: m.cfg.Tokens.CheckAddress(),
+	r, err := document.NewReceipt(q.Language, paper.Payment(q.Language, s, due.TransactionID, document.Payment{
+		Agency: m.agency(s.TenantID), Payer: customer.Name, Erased: erased, CheckAddress: m.cfg.Tokens.CheckAddress(),
 		Issuer: document.Issuer{Title: a.Receipt.Title, Mention: a.Receipt.Mention, Accountant: a.Receipt.Accountant},
-	}
-	if c := s.Collection; c != nil && c.Channel == checkout.ChannelCash {
-		p.Counter, p.Clerk = c.Account, c.Clerk
-	}
-	r, err := document.NewReceipt(q.Language, p)
+	}))
 	return Receipt{Receipt: r, Token: token, Address: address}, err
 }
 

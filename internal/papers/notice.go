@@ -3,7 +3,7 @@ package papers
 import (
 	"strings"
 
-	"quittance/checkout/document"
+	"quittance/document"
 )
 
 // NoticePDF returns the PDF of a payment notice.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"quittance/checkout/document"
 	"quittance/checkout/page"
+	"quittance/document"
 	"quittance/money"
 	"quittance/money/language"
 )

@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
+	"quittance/checkout/paper"
+	"quittance/document"
 	"quittance/internal/papers"
 	"quittance/internal/receipts"
 	"quittance/money"
@@ -86,8 +87,18 @@ func session() checkout.Session {
 	}
 }
 
-func payment(t testing.TB) document.Payment {
-	return document.Payment{Session: session(), Agency: agency(t), Payer: "Mbemba Ngouabi, Élise", CheckAddress: host + "/q"}
+// paid is a session with what its receipt says beyond it.
+type paid struct {
+	document.Payment
+	Session checkout.Session
+}
+
+func (p paid) receipt(lang money.Language) (document.Receipt, error) {
+	return document.NewReceipt(lang, paper.Payment(lang, p.Session, "", p.Payment))
+}
+
+func payment(t testing.TB) paid {
+	return paid{document.Payment{Agency: agency(t), Payer: "Mbemba Ngouabi, Élise", CheckAddress: host + "/q"}, session()}
 }
 
 // address signs the claims of the payment as the service does.
@@ -117,9 +128,9 @@ func address(t testing.TB, s checkout.Session) string {
 	return receipts.Address("https://"+host, token)
 }
 
-func receipt(t testing.TB, lang money.Language, p document.Payment) []byte {
+func receipt(t testing.TB, lang money.Language, p paid) []byte {
 	t.Helper()
-	r, err := document.NewReceipt(lang, p)
+	r, err := p.receipt(lang)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,21 +141,31 @@ func receipt(t testing.TB, lang money.Language, p document.Payment) []byte {
 	return pdf
 }
 
-func slip(t testing.TB) document.Slip {
+// open is a session with what its notice says beyond it.
+type open struct {
+	document.Slip
+	Session checkout.Session
+}
+
+func (o open) notice(lang money.Language) (document.Notice, error) {
+	return document.NewNotice(lang, paper.Slip(lang, o.Session, o.Slip))
+}
+
+func slip(t testing.TB) open {
 	s := session()
 	s.Status, s.EndedAt, s.Collection = checkout.StatusOpen, time.Time{}, nil
 	second := s.Items[0]
 	second.Label, second.NoticeRef, second.Amount, second.Outstanding = "Patente 2026, boutique du marché Total", "AV20260000067890", 30_000, 120_000
 	s.Items, s.Amount = append(s.Items, second), 280_000
-	return document.Slip{
-		Session: s, Agency: agency(t), Base: "https://" + host,
+	return open{Session: s, Slip: document.Slip{
+		Agency: agency(t), Base: "https://" + host,
 		Dues: []document.Due{{Original: 250_000, DueOn: time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)}, {Original: 150_000, AllowPartial: true, Minimum: 10_000}},
-	}
+	}}
 }
 
-func notice(t testing.TB, lang money.Language, in document.Slip) []byte {
+func notice(t testing.TB, lang money.Language, in open) []byte {
 	t.Helper()
-	n, err := document.NewNotice(lang, in)
+	n, err := in.notice(lang)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +216,7 @@ func samples(t testing.TB) map[string][]byte {
 }
 
 // hostile is a payment whose texts have everything that could break a layout.
-func hostile(t testing.TB) document.Payment {
+func hostile(t testing.TB) paid {
 	p := payment(t)
 	p.Payer = "محمد عبد الله \u202eevil\u202c 🎉👨‍👩‍👧 Ɓoŋgo Ndɛ́mbɛ́ Nguyễn Thị Hằng " + strings.Repeat("W", 200) + strings.Repeat(" né\u0301\u0301\u0301\u0301e", 60)
 	p.Session.Items[0].Label = strings.Repeat("Cotisation exceptionnelle ", 40)
@@ -205,7 +226,7 @@ func hostile(t testing.TB) document.Payment {
 	p.Issuer = document.Issuer{Title: "Quittance du Trésor public", Mention: "Délivrée en application de l’article 412 du code général des impôts. " + strings.Repeat("Mention très longue. ", 30), Accountant: "Le trésorier-payeur général de Brazzaville"}
 	p.Session.CitizenID, p.Session.OrderID = "", strings.Repeat("DOSSIER-", 25)
 	p.Session.Collection.Channel, p.Session.Collection.OfferID = checkout.ChannelCash, checkout.OfferCashAgency
-	p.Counter, p.Clerk = "Guichet 3, Moungali", "A. Okemba"
+	p.Session.Collection.Account, p.Session.Collection.Clerk = "Guichet 3, Moungali", "A. Okemba"
 	return p
 }
 
@@ -213,7 +234,7 @@ func hostile(t testing.TB) document.Payment {
 const arabic = "محمد عبد الله \u202eevil\u202c \u200f\u2067🎉👨‍👩‍👧\u2069"
 
 // hostileSlip is a slip whose texts and amounts have everything that could break a layout.
-func hostileSlip(t testing.TB) document.Slip {
+func hostileSlip(t testing.TB) open {
 	in := slip(t)
 	in.Agency.Name = arabic + " Direction " + strings.Repeat("générale ", 60)
 	in.Agency.Address, in.Agency.Hours = strings.Repeat("Avenue ", 80), strings.Repeat("W", 500)
@@ -243,7 +264,7 @@ func TestSamples(t *testing.T) {
 }
 
 func BenchmarkReceipt(b *testing.B) {
-	r, err := document.NewReceipt(money.French, payment(b))
+	r, err := payment(b).receipt(money.French)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -256,7 +277,7 @@ func BenchmarkReceipt(b *testing.B) {
 }
 
 func BenchmarkNotice(b *testing.B) {
-	n, err := document.NewNotice(money.French, slip(b))
+	n, err := slip(b).notice(money.French)
 	if err != nil {
 		b.Fatal(err)
 	}

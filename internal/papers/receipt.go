@@ -1,8 +1,6 @@
 package papers
 
-import (
-	"quittance/checkout/document"
-)
+import "quittance/document"
 
 // ReceiptPDF returns the PDF of a receipt. address is what its QR code holds, see
 // receipts.Address.

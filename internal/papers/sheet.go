@@ -12,7 +12,7 @@ import (
 
 	"codeberg.org/go-pdf/fpdf"
 
-	"quittance/checkout/document"
+	"quittance/document"
 	"quittance/money"
 )
 

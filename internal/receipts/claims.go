@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
+	"quittance/document"
 )
 
 // Version is the version of the claims.
@@ -54,7 +54,7 @@ func NewClaims(host, agency string, s checkout.Session, transactionID string) (C
 	if !ok {
 		return Claims{}, ErrUnpaid
 	}
-	at := document.PaidAt(s).Unix()
+	at := s.PaidAt().Unix()
 	c := Claims{
 		Version: Version, Issuer: host, ID: id, IssuedAt: at, PaidAt: at,
 		NoticeRef: due.NoticeRef, PaymentRef: s.PaymentRef, Agency: agency, Service: shortened(due.ServiceLabel),

@@ -12,6 +12,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/statements"
 	"quittance/money"
+	"quittance/statement"
 )
 
 // statementAccount is an account whose statements are reconciled.
@@ -188,11 +189,11 @@ func (o object) columns() *statements.Layout {
 		l.FeeNegative = *negative
 	}
 	o.Object("types", func(f *form.Form) {
-		l.Types = map[string]statements.Kind{}
+		l.Types = map[string]statement.Kind{}
 		for _, word := range f.Names() {
 			value, _ := f.Take(word, true)
 			kind, _ := value.(string)
-			l.Types[word] = statements.Kind(kind)
+			l.Types[word] = statement.Kind(kind)
 		}
 	})
 	return l

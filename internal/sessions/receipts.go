@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
 )
 
 // paidIn returns what the columns transactions, paid_at and reversed_at of a session have.
@@ -19,7 +18,7 @@ func paidIn(s checkout.Session) (transactions []string, paidAt, reversedAt *time
 	for _, due := range s.Dues() {
 		transactions = append(transactions, storable(due.TransactionID))
 	}
-	return transactions, optional(document.PaidAt(s)), optional(s.ReversedAt)
+	return transactions, optional(s.PaidAt()), optional(s.ReversedAt)
 }
 
 // ByTransaction returns the completed session of a transaction, for those who check a receipt.

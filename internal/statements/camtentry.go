@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quittance/statement"
 )
 
 // The structs below hold the few elements of a message that are read. Versions 02 and 08
@@ -264,7 +266,7 @@ func (c *camtReader) entry(start xml.StartElement) error {
 		return nil
 	}
 	l := Line{
-		Source: at, Kind: KindEntry, Currency: c.currency.Code(), Amount: amount,
+		Source: at, Kind: statement.KindEntry, Currency: c.currency.Code(), Amount: amount,
 		Reversal: e.Reversal == "true" || e.Reversal == "1",
 	}
 	if !c.day(&l, e.Booked) && !c.day(&l, e.Value) {
@@ -328,7 +330,7 @@ func (c *camtReader) lines(e *camtEntry, l Line) error {
 	if rest == 0 {
 		return nil
 	}
-	l.Kind, l.Amount = KindCharge, rest
+	l.Kind, l.Amount = statement.KindCharge, rest
 	return c.line(c.s, &l, id+"#charges")
 }
 

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quittance/statement"
 )
 
 // Layout declares the columns of delimited text by their position, from 1; 0 is absent. In
@@ -54,7 +56,7 @@ type Layout struct {
 	NotBooked []string `json:"not_booked,omitempty"`
 	// Types maps the words of the column Type to kinds. Any other word is a fault. Without a
 	// column a row is a payment, or a refund if its amount is negative.
-	Types map[string]Kind `json:"types,omitempty"`
+	Types map[string]statement.Kind `json:"types,omitempty"`
 	// TimeFormats are layouts of package time. A time without an offset is in Zone, or in the
 	// account's time zone if Zone is nil.
 	TimeFormats []string       `json:"time_formats"`
@@ -90,7 +92,7 @@ func (d *Layout) Validate() error {
 	need(d.Status == 0 || len(d.Booked) > 0, "booked must have a status")
 	need(d.Type == 0 || len(d.Types) > 0, "types must have a word")
 	for word, kind := range d.Types {
-		need(slices.Contains(Kinds, kind), fmt.Sprintf("types: the kind of %q must be one of %v", word, Kinds))
+		need(slices.Contains(statement.Kinds, kind), fmt.Sprintf("types: the kind of %q must be one of %v", word, statement.Kinds))
 	}
 	used := map[int]bool{}
 	for _, column := range append(slices.Clone(d.ID), d.OperatorRef, d.Reference, d.Status, d.Type, d.Time, d.Amount, d.Fee, d.Net, d.Currency, d.Account, d.Batch, d.Balance, d.Counterparty, d.TrailerCount) {
@@ -290,7 +292,7 @@ func (t *table) next() error {
 
 // money reads a row that counts.
 func (t *table) money() (l Line, id string) {
-	l = Line{Source: t.at(1), Kind: KindPayment, Currency: t.currency.Code()}
+	l = Line{Source: t.at(1), Kind: statement.KindPayment, Currency: t.currency.Code()}
 	if t.Type > 0 {
 		word, known := t.cell(t.Type), false
 		for w, kind := range t.Types {
@@ -302,7 +304,7 @@ func (t *table) money() (l Line, id string) {
 			t.wrong(FaultField, t.Type, "The type is unknown.", "Ask for the account's profile to be extended by it.")
 		}
 	}
-	l.Reversal = l.Kind == KindReversal
+	l.Reversal = l.Kind == statement.KindReversal
 	id = t.identity(&l)
 	t.when(&l)
 	t.amounts(&l)
@@ -421,16 +423,16 @@ func (t *table) amounts(l *Line) {
 	if !ok {
 		return
 	}
-	if l.Kind == KindEntry {
+	if l.Kind == statement.KindEntry {
 		l.Amount = amount // the sign is the file's
 	} else if t.Type == 0 && amount < 0 {
-		l.Kind, l.Amount = KindRefund, amount
+		l.Kind, l.Amount = statement.KindRefund, amount
 	} else {
-		if amount < 0 && l.Kind.incoming() {
+		if amount < 0 && l.Kind.Incoming() {
 			t.wrong(FaultAmount, t.Amount, "A payment has a negative amount.", "Ask for the account's profile to map its type to a refund or a reversal.")
 			return
 		}
-		if l.Amount = max(amount, -amount); !l.Kind.incoming() {
+		if l.Amount = max(amount, -amount); !l.Kind.Incoming() {
 			l.Amount = -l.Amount
 		}
 	}

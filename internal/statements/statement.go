@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quittance/statement"
 )
 
 // Account is what a reader must know of the account that a file is imported for.
@@ -103,25 +105,6 @@ type Statement struct {
 	Source Position
 }
 
-// Kind says what a line is.
-type Kind string
-
-// Kinds of lines. A bank's lines are entries.
-const (
-	KindPayment  Kind = "payment"  // money received
-	KindRefund   Kind = "refund"   // money given back by us
-	KindReversal Kind = "reversal" // money taken back by the operator
-	KindPayout   Kind = "payout"   // money paid out to the bank account
-	KindCharge   Kind = "charge"   // fees and charges that belong to no payment
-	KindEntry    Kind = "entry"    // an entry of a bank account
-)
-
-// Kinds lists all kinds.
-var Kinds = []Kind{KindPayment, KindRefund, KindReversal, KindPayout, KindCharge, KindEntry}
-
-// incoming reports whether the kind raises the balance.
-func (k Kind) incoming() bool { return k == KindPayment }
-
 // Position is a place in a file, counted from 1. A column counts bytes.
 type Position struct {
 	Line   int `json:"line"`
@@ -140,9 +123,9 @@ type Line struct {
 	// Number is the line's position in its statement, from 1.
 	Number int `json:"number"`
 	// Occurrence is 1, or more for a line whose id the file has already had.
-	Occurrence int      `json:"occurrence"`
-	Source     Position `json:"source"`
-	Kind       Kind     `json:"kind"`
+	Occurrence int            `json:"occurrence"`
+	Source     Position       `json:"source"`
+	Kind       statement.Kind `json:"kind"`
 	// At is the time in UTC; zero if the file gives only a day.
 	At time.Time `json:"at,omitzero"`
 	// Day is the account's local day of the booking.

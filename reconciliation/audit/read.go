@@ -15,6 +15,7 @@ import (
 	"quittance/reconciliation/chain"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/statement"
 )
 
 // Source is where a Book is read from. All fields are required.
@@ -186,7 +187,7 @@ func (b *Book) statement(codec *schemas.Codec, r *kgo.Record) error {
 	if err != nil {
 		return err
 	}
-	if l.TenantID == b.tenant && l.Livemode == b.live && l.Kind != journal.LinePayout {
+	if l.TenantID == b.tenant && l.Livemode == b.live && statement.Kind(l.Kind).Money() {
 		b.add(schemas.TopicStatements, r, fact{line: &line{row: row.Row(), day: l.Day, account: l.Account}})
 	}
 	return nil

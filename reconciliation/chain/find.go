@@ -12,6 +12,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"quittance/internal/journal"
+	"quittance/statement"
 )
 
 // most is how many chains Find returns.
@@ -85,22 +86,22 @@ type Item struct {
 
 // Line is a line of a statement, with the match that proves the money before it.
 type Line struct {
-	Row         string   `json:"row"` // as findings name it
-	TenantID    string   `json:"tenant_id"`
-	Live        bool     `json:"livemode"`
-	Account     string   `json:"account"`
-	Day         string   `json:"day"`
-	Kind        string   `json:"kind"`
-	Amount      int64    `json:"amount"`
-	Fee         int64    `json:"fee"`
-	Currency    string   `json:"currency"`
-	OperatorRef string   `json:"operator_ref"`
-	PaymentRef  string   `json:"payment_ref"`
-	Batch       string   `json:"batch"`
-	StatementID string   `json:"statement_id"`
-	ImportID    string   `json:"import_id"`
-	FileLine    uint32   `json:"file_line"`
-	Evidence    Evidence `json:"evidence"`
+	Row         string         `json:"row"` // as findings name it
+	TenantID    string         `json:"tenant_id"`
+	Live        bool           `json:"livemode"`
+	Account     string         `json:"account"`
+	Day         string         `json:"day"`
+	Kind        statement.Kind `json:"kind"`
+	Amount      int64          `json:"amount"`
+	Fee         int64          `json:"fee"`
+	Currency    string         `json:"currency"`
+	OperatorRef string         `json:"operator_ref"`
+	PaymentRef  string         `json:"payment_ref"`
+	Batch       string         `json:"batch"`
+	StatementID string         `json:"statement_id"`
+	ImportID    string         `json:"import_id"`
+	FileLine    uint32         `json:"file_line"`
+	Evidence    Evidence       `json:"evidence"`
 	// Match is empty for a line that no match in force has.
 	Match         string    `json:"match_id"`
 	Stage         string    `json:"stage"`
@@ -114,7 +115,7 @@ type Line struct {
 // Net is what an account that settles the line must pay for it, in minor units: the amount less the
 // fee. Nothing is paid for the operator's own line of a payout.
 func (l Line) Net() int64 {
-	if l.Kind == "payout" {
+	if !l.Kind.Money() {
 		return 0
 	}
 	return l.Amount - l.Fee
@@ -331,7 +332,7 @@ func (f *finder) lines(ctx context.Context, which string, args ...any) (out []Li
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		l := Line{Evidence: Evidence{Topic: "reconciliation.statements"}}
-		if err := rows.Scan(&l.Row, &l.TenantID, &l.Live, &l.Account, &l.Day, &l.Kind, &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.Batch, &l.StatementID, &l.ImportID, &l.FileLine, &l.Evidence.Partition, &l.Evidence.Offset); err != nil {
+		if err := rows.Scan(&l.Row, &l.TenantID, &l.Live, &l.Account, &l.Day, (*string)(&l.Kind), &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.Batch, &l.StatementID, &l.ImportID, &l.FileLine, &l.Evidence.Partition, &l.Evidence.Offset); err != nil {
 			return nil, fmt.Errorf("reading the lines of a chain: %w", err)
 		}
 		out = append(out, l)

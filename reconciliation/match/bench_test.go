@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"quittance/reconciliation/match"
+	"quittance/statement"
 )
 
 var rows = flag.Int("rows", 1_000_000, "lines of the benchmark, all of one account and day")
@@ -19,7 +20,7 @@ var rows = flag.Int("rows", 1_000_000, "lines of the benchmark, all of one accou
 //
 // It prints the greatest memory that the process has ever had, its rows included.
 func BenchmarkDay(b *testing.B) {
-	d, err := match.ParseDay("2026-11-20")
+	d, err := statement.ParseDay("2026-11-20")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -29,10 +30,10 @@ func BenchmarkDay(b *testing.B) {
 		in.Expected = append(in.Expected, match.Expected{
 			ID: fmt.Sprintf("col_%032d", i), At: noon(d), Amount: fees[i%len(fees)], Currency: "XAF", OperatorRef: fmt.Sprintf("%011d", i), PaymentRef: fmt.Sprintf("%016d", i),
 		})
-		l := match.Line{
-			ID: fmt.Sprintf("mtn-1/%011d", i), Day: d, Kind: match.KindPayment, Amount: fees[i%len(fees)], Currency: "XAF",
+		l := match.Line{Line: statement.Line{
+			ID: fmt.Sprintf("mtn-1/%011d", i), Day: d, Kind: statement.KindPayment, Amount: fees[i%len(fees)], Currency: "XAF",
 			OperatorRef: fmt.Sprintf("%011d", i), PaymentRef: fmt.Sprintf("%016d", i),
-		}
+		}}
 		if i%100 == 0 {
 			l.OperatorRef, l.PaymentRef = "", "" // a hundredth without references, in large groups
 		}

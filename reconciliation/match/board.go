@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"quittance/statement"
 )
 
 // ErrConflict says that two rows with different content have the same id.
@@ -14,7 +16,7 @@ type source struct {
 	rows      []string // sorted ids
 	currency  string
 	amount    int64
-	day       Day
+	day       statement.Day
 	undecided bool
 	closed    bool
 	unequal   bool // its own operator says another sum
@@ -26,7 +28,7 @@ type target struct {
 	amount   int64
 	fee      int64
 	currency string
-	day      Day
+	day      statement.Day
 	reversal bool // undoes an earlier line
 	charge   bool
 	pairable bool // may be found by amount and day
@@ -78,7 +80,7 @@ func (x *index) find(ref string) []int32 {
 type board struct {
 	account string
 	rules   *Rules
-	today   Day
+	today   statement.Day
 	sources []source
 	targets []target
 
@@ -90,7 +92,7 @@ type board struct {
 	ids    []string // a slab for the lists of matches
 }
 
-func newBoard(account string, rules *Rules, today Day, sources []source, targets []target) *board {
+func newBoard(account string, rules *Rules, today statement.Day, sources []source, targets []target) *board {
 	return &board{
 		account: account, rules: rules, today: today, sources: sources, targets: targets,
 		taken: make([]bool, len(sources)), done: make([]bool, len(targets)), named: make([]bool, len(targets)),
@@ -303,7 +305,7 @@ const reasonUnequal = "the operator's payout is not the sum of its lines"
 func (b *board) breaks(kind BreakKind, stage Stage, reason string, action Action, sources, targets, others []int32) {
 	out := Break{Kind: kind, Stage: stage, Reason: reason, Action: action, Rule: RuleVersion}
 	first := true
-	seen := func(day Day, currency string) {
+	seen := func(day statement.Day, currency string) {
 		if first || day < out.Day {
 			out.Day = day
 		}
@@ -338,12 +340,12 @@ func (b *board) breaks(kind BreakKind, stage Stage, reason string, action Action
 type money struct {
 	amount   int64
 	currency string
-	day      Day
+	day      statement.Day
 }
 
 // near decides about what has no reference: the sources and lines of the same amount whose
 // days are at most late days apart. A pair is a proposal.
-func (b *board) near(stage Stage, late Day) {
+func (b *board) near(stage Stage, late statement.Day) {
 	byMoney := map[money][]int32{}
 	for s := range int32(len(b.sources)) { //nolint:gosec // bounded by the rows
 		if source := &b.sources[s]; b.free(s) && !source.undecided && !source.unequal {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quittance/reconciliation/match"
+	"quittance/statement"
 )
 
 // book is what a caller stores between daily runs: all rows, their references, and the
@@ -49,7 +50,7 @@ type fataler interface{ Fatal(args ...any) }
 
 // run does a daily run: over the new and the open rows, and the matched ones that share
 // references with these.
-func (b *book) run(t fataler, today match.Day, expected []match.Expected, lines []match.Line) {
+func (b *book) run(t fataler, today statement.Day, expected []match.Expected, lines []match.Line) {
 	for _, e := range expected {
 		b.expected[e.ID] = e
 	}
@@ -138,10 +139,10 @@ func (b *book) apply(c match.Changes) {
 }
 
 // close closes a period: its matches never change again.
-func (b *book) close(last match.Day) {
+func (b *book) close(last statement.Day) {
 	for _, m := range b.matches {
 		e, l := b.expected[m.Sources[0]], b.lines[m.Lines[0]]
-		if match.DayOf(e.At, wat) <= last && l.Day <= last {
+		if statement.DayOf(e.At, wat) <= last && l.Day <= last {
 			e.Closed, l.Closed = true, true
 			b.expected[e.ID], b.lines[l.ID] = e, l
 		}
@@ -158,7 +159,7 @@ func TestDailyRunsEqualOneRun(t *testing.T) {
 		today := from
 		var again []match.Line
 		for n := range rapid.IntRange(1, 5).Draw(t, "days") {
-			today = from + match.Day(n)
+			today = from + statement.Day(n)
 			expected, lines := world(t, today)
 			for i := range expected {
 				expected[i].ID = fmt.Sprint(n, expected[i].ID)
@@ -203,13 +204,13 @@ func TestDailyCostDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	from := day(t, "2026-11-01")
 	b, before := newBook(), 0
-	for n := range match.Day(30) {
+	for n := range statement.Day(30) {
 		var expected []match.Expected
 		var lines []match.Line
 		for i := range 20 {
 			ref := fmt.Sprint(n, "-", i)
 			expected = append(expected, match.Expected{ID: "e" + ref, At: noon(from + n), Amount: 100, Currency: "XAF", OperatorRef: ref})
-			lines = append(lines, match.Line{ID: "l" + ref, Day: from + n, Amount: 100, Currency: "XAF", OperatorRef: ref})
+			lines = append(lines, match.Line{Line: statement.Line{ID: "l" + ref, Day: from + n, Amount: 100, Currency: "XAF", OperatorRef: ref}})
 		}
 		b.run(t, from+n, expected, lines)
 		if b.rows-before != 40 {

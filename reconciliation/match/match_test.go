@@ -12,13 +12,14 @@ import (
 	"pgregory.net/rapid"
 
 	"quittance/reconciliation/match"
+	"quittance/statement"
 )
 
 var wat = time.FixedZone("WAT", 3600)
 
-func day(t *testing.T, text string) match.Day {
+func day(t *testing.T, text string) statement.Day {
 	t.Helper()
-	d, err := match.ParseDay(text)
+	d, err := statement.ParseDay(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func day(t *testing.T, text string) match.Day {
 }
 
 // noon of a day.
-func noon(d match.Day) time.Time { return time.Unix(int64(d)*86400+11*3600, 0).UTC() }
+func noon(d statement.Day) time.Time { return time.Unix(int64(d)*86400+11*3600, 0).UTC() }
 
 var rules = match.Rules{Zone: wat, Grace: 2, Cutoff: 18 * time.Hour}
 
@@ -40,7 +41,7 @@ type row struct {
 }
 
 // run matches rows of one day, and returns what becomes of them in a short form.
-func run(t *testing.T, today match.Day, expected []match.Expected, lines []match.Line) (match.Result, string) {
+func run(t *testing.T, today statement.Day, expected []match.Expected, lines []match.Line) (match.Result, string) {
 	t.Helper()
 	r, err := match.Receipts{Account: "a", Rules: rules, Today: today, Expected: expected, Lines: lines}.Run()
 	if err != nil {
@@ -104,7 +105,7 @@ func TestStages(t *testing.T) {
 			}
 			var lines []match.Line
 			for _, r := range test.lines {
-				lines = append(lines, match.Line{ID: r.id, At: noon(d), Kind: match.KindPayment, Amount: r.amount, Currency: "XAF", OperatorRef: r.operator, PaymentRef: r.own})
+				lines = append(lines, match.Line{Line: statement.Line{ID: r.id, At: noon(d), Kind: statement.KindPayment, Amount: r.amount, Currency: "XAF", OperatorRef: r.operator, PaymentRef: r.own}})
 			}
 			if _, got := run(t, d+3, expected, lines); got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
@@ -118,10 +119,10 @@ func TestDetails(t *testing.T) {
 	t.Parallel()
 	d := day(t, "2026-11-20")
 	e := match.Expected{ID: "e", At: noon(d), Amount: 1000, Currency: "XAF", OperatorRef: "A", PaymentRef: "P", NoticeRefs: []string{"N1", "N2"}}
-	l := match.Line{ID: "l", Day: d, Kind: match.KindPayment, Amount: 1000, Currency: "XAF", OperatorRef: "A"}
+	l := match.Line{Line: statement.Line{ID: "l", Day: d, Kind: statement.KindPayment, Amount: 1000, Currency: "XAF", OperatorRef: "A"}}
 	for name, test := range map[string]struct {
 		change func(*match.Expected, *match.Line)
-		today  match.Day
+		today  statement.Day
 		want   string
 	}{
 		"net for gross":          {func(_ *match.Expected, l *match.Line) { l.Amount, l.Fee = 990, 10 }, d, "fee! e=l"},
@@ -131,8 +132,8 @@ func TestDetails(t *testing.T) {
 		"undecided, no line":     {func(e *match.Expected, l *match.Line) { e.Undecided, l.OperatorRef = true, "" }, d + 9, "unmatched_line! =l; waiting e"},
 		"in the days of grace":   {func(_ *match.Expected, l *match.Line) { l.OperatorRef, l.Amount = "", 1 }, d + 2, "unmatched_line! =l; waiting e"},
 		"after them":             {func(_ *match.Expected, l *match.Line) { l.OperatorRef, l.Amount = "", 1 }, d + 3, "missing_line! e=; unmatched_line! =l"},
-		"a charge":               {func(_ *match.Expected, l *match.Line) { l.OperatorRef, l.Kind = "", match.KindCharge }, d, "fee! =l; waiting e"},
-		"a payout takes no part": {func(_ *match.Expected, l *match.Line) { l.Kind = match.KindPayout }, d, "waiting e"},
+		"a charge":               {func(_ *match.Expected, l *match.Line) { l.OperatorRef, l.Kind = "", statement.KindCharge }, d, "fee! =l; waiting e"},
+		"a payout takes no part": {func(_ *match.Expected, l *match.Line) { l.Kind = statement.KindPayout }, d, "waiting e"},
 		"a closed receipt":       {func(e *match.Expected, _ *match.Line) { e.Closed = true }, d, "duplicate_line! =l"},
 		"a closed line":          {func(_ *match.Expected, l *match.Line) { l.Closed = true }, d, "waiting e"},
 	} {
@@ -145,14 +146,14 @@ func TestDetails(t *testing.T) {
 			}
 		})
 	}
-	r, _ := run(t, d, []match.Expected{e}, []match.Line{l, {ID: "r", Day: d, Amount: -1000, Currency: "XAF", OperatorRef: "A", Reversal: true}})
+	r, _ := run(t, d, []match.Expected{e}, []match.Line{l, {Line: statement.Line{ID: "r", Day: d, Amount: -1000, Currency: "XAF", OperatorRef: "A", Reversal: true}}})
 	if len(r.Breaks) != 1 || r.Breaks[0].Action != match.ActionRefund || !slices.Equal(r.Breaks[0].NotTaken, []string{"e"}) || r.Breaks[0].Difference != -1000 {
 		t.Errorf("%+v", r.Breaks)
 	}
 	if m := r.Matches[0]; m.Key != "A" || m.Rule != match.RuleVersion || m.Amount != 1000 || m.ID == "" {
 		t.Errorf("%+v", m)
 	}
-	if _, err := (match.Receipts{Rules: rules, Lines: []match.Line{l, {ID: "l"}}}).Run(); !errors.Is(err, match.ErrConflict) {
+	if _, err := (match.Receipts{Rules: rules, Lines: []match.Line{l, {Line: statement.Line{ID: "l"}}}}).Run(); !errors.Is(err, match.ErrConflict) {
 		t.Errorf("two lines with one id: %v", err)
 	}
 }
@@ -165,10 +166,10 @@ func TestDaysAreLocal(t *testing.T) {
 	at := time.Date(2026, 11, 20, 23, 30, 0, 0, time.UTC)
 	expected := []match.Expected{{ID: "e", At: at, Amount: 100, Currency: "XAF"}}
 	for want, line := range map[string]match.Line{
-		"match? e=l":                     {ID: "l", Day: d},
-		"unmatched_line! =l; waiting e":  {ID: "l", Day: d - 1},
-		"match? e=l ":                    {ID: "l", At: at.Add(20 * time.Minute)},
-		"unmatched_line! =l; waiting e ": {ID: "l", At: at.Add(-time.Hour)},
+		"match? e=l":                     {Line: statement.Line{ID: "l", Day: d}},
+		"unmatched_line! =l; waiting e":  {Line: statement.Line{ID: "l", Day: d - 1}},
+		"match? e=l ":                    {Line: statement.Line{ID: "l", At: at.Add(20 * time.Minute)}},
+		"unmatched_line! =l; waiting e ": {Line: statement.Line{ID: "l", At: at.Add(-time.Hour)}},
 	} {
 		line.Amount, line.Currency = 100, "XAF"
 		if _, got := run(t, d, expected, []match.Line{line}); got != strings.TrimSpace(want) {
@@ -187,14 +188,14 @@ func TestDaysAreLocal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := match.DayOf(when, paris).String(); got != want {
+		if got := statement.DayOf(when, paris).String(); got != want {
 			t.Errorf("%s is %s in Paris, want %s", at, got, want)
 		}
 	}
 }
 
 // world draws rows of few references, amounts and days, so that they collide.
-func world(t *rapid.T, at match.Day) ([]match.Expected, []match.Line) {
+func world(t *rapid.T, at statement.Day) ([]match.Expected, []match.Line) {
 	ref := func(prefix string) string {
 		if n := rapid.IntRange(0, 6).Draw(t, prefix); n > 0 {
 			return prefix + fmt.Sprint(n)
@@ -202,7 +203,7 @@ func world(t *rapid.T, at match.Day) ([]match.Expected, []match.Line) {
 		return ""
 	}
 	amount := func() int64 { return rapid.SampledFrom([]int64{100, 100, 250, -100}).Draw(t, "amount") }
-	when := func() match.Day { return at + match.Day(rapid.IntRange(0, 3).Draw(t, "day")) }
+	when := func() statement.Day { return at + statement.Day(rapid.IntRange(0, 3).Draw(t, "day")) }
 	expected := make([]match.Expected, rapid.IntRange(0, 8).Draw(t, "expected"))
 	for i := range expected {
 		expected[i] = match.Expected{ID: fmt.Sprint("e", i), At: noon(when()), Amount: amount(), Currency: "XAF", OperatorRef: ref("A"), PaymentRef: ref("P"), Undecided: rapid.IntRange(0, 9).Draw(t, "undecided") == 0}
@@ -212,7 +213,7 @@ func world(t *rapid.T, at match.Day) ([]match.Expected, []match.Line) {
 	}
 	lines := make([]match.Line, rapid.IntRange(0, 10).Draw(t, "lines"))
 	for i := range lines {
-		lines[i] = match.Line{ID: fmt.Sprint("l", i), Day: when(), Amount: amount(), Currency: "XAF", OperatorRef: ref("A"), PaymentRef: ref("P"), NoticeRef: ref("N"), Kind: match.KindPayment, Reversal: rapid.IntRange(0, 9).Draw(t, "reversal") == 0}
+		lines[i] = match.Line{Line: statement.Line{ID: fmt.Sprint("l", i), Day: when(), Amount: amount(), Currency: "XAF", OperatorRef: ref("A"), PaymentRef: ref("P"), NoticeRef: ref("N"), Kind: statement.KindPayment, Reversal: rapid.IntRange(0, 9).Draw(t, "reversal") == 0}}
 	}
 	return expected, lines
 }
@@ -225,7 +226,7 @@ func TestProperties(t *testing.T) {
 	from := day(t, "2026-11-20")
 	rapid.Check(t, func(t *rapid.T) {
 		expected, lines := world(t, from)
-		today := from + match.Day(rapid.IntRange(0, 6).Draw(t, "today"))
+		today := from + statement.Day(rapid.IntRange(0, 6).Draw(t, "today"))
 		in := match.Receipts{Account: "a", Rules: rules, Today: today, Expected: expected, Lines: lines}
 		r, err := in.Run()
 		if err != nil {
@@ -402,7 +403,7 @@ func defined(expected []match.Expected, lines []match.Line) string {
 	for e := range expected {
 		for l := range lines {
 			same := func(i, j int) bool {
-				return expected[i].Amount == lines[j].Amount && match.DayOf(expected[i].At, wat) == lines[j].Day && !taken[i] && !named[j] && !expected[i].Undecided && !lines[j].Reversal
+				return expected[i].Amount == lines[j].Amount && statement.DayOf(expected[i].At, wat) == lines[j].Day && !taken[i] && !named[j] && !expected[i].Undecided && !lines[j].Reversal
 			}
 			if !same(e, l) {
 				continue

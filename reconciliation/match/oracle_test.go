@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"quittance/reconciliation/match"
+	"quittance/statement"
 )
 
 var payments = flag.Int("payments", 200_000, "payments of the simulated month")
@@ -18,7 +19,7 @@ var payments = flag.Int("payments", 200_000, "payments of the simulated month")
 // planted fault must become.
 type oracle struct {
 	random   *rand.Rand
-	from     match.Day
+	from     statement.Day
 	accounts []string
 	expected map[string][]match.Expected
 	lines    map[string][]match.Line
@@ -56,7 +57,7 @@ var faults = []fault{
 	}},
 	{"reversal", func(_ *oracle, _ *match.Expected, l match.Line) ([]match.Line, string) {
 		back := l
-		back.ID, back.Amount, back.Kind, back.Reversal = l.ID+"-back", -l.Amount, match.KindReversal, true
+		back.ID, back.Amount, back.Kind, back.Reversal = l.ID+"-back", -l.Amount, statement.KindReversal, true
 		return []match.Line{l, back}, "reversed_line! =" + back.ID
 	}},
 	{"foreign line", func(_ *oracle, _ *match.Expected, l match.Line) ([]match.Line, string) {
@@ -65,7 +66,7 @@ var faults = []fault{
 		return []match.Line{l, foreign}, "unmatched_line! =" + foreign.ID
 	}},
 	{"charge", func(_ *oracle, _ *match.Expected, l match.Line) ([]match.Line, string) {
-		charge := match.Line{ID: l.ID + "-charge", Day: l.Day, Kind: match.KindCharge, Amount: -500, Currency: "XAF"}
+		charge := match.Line{Line: statement.Line{ID: l.ID + "-charge", Day: l.Day, Kind: statement.KindCharge, Amount: -500, Currency: "XAF"}}
 		return []match.Line{l, charge}, "fee! =" + charge.ID
 	}},
 	{"paid twice", func(_ *oracle, _ *match.Expected, l match.Line) ([]match.Line, string) {
@@ -98,10 +99,10 @@ var faults = []fault{
 // payment simulates one payment and its line, with a fault for one in 250.
 func (o *oracle) payment(i int) {
 	account := o.accounts[o.random.IntN(len(o.accounts))]
-	d := o.from + match.Day(o.random.IntN(30))
+	d := o.from + statement.Day(o.random.IntN(30))
 	fee := fees[o.random.IntN(len(fees))]
 	e := match.Expected{ID: fmt.Sprint("e", i), At: noon(d), Amount: fee, Currency: "XAF", OperatorRef: fmt.Sprint(account, i), PaymentRef: fmt.Sprintf("P%015d", i)}
-	l := match.Line{ID: fmt.Sprint("l", i), Day: d, Kind: match.KindPayment, Amount: fee, Fee: fee / 100, Currency: "XAF", OperatorRef: e.OperatorRef, PaymentRef: e.PaymentRef}
+	l := match.Line{Line: statement.Line{ID: fmt.Sprint("l", i), Day: d, Kind: statement.KindPayment, Amount: fee, Fee: fee / 100, Currency: "XAF", OperatorRef: e.OperatorRef, PaymentRef: e.PaymentRef}}
 	lines := []match.Line{l}
 	if i%250 == 0 {
 		f := faults[i/250%len(faults)]
@@ -121,7 +122,7 @@ func (o *oracle) swap(account string) {
 	n := len(e)
 	for i := range 2 {
 		e = append(e, match.Expected{ID: fmt.Sprint("x", account, i), At: noon(o.from), Amount: 5000, Currency: "XAF", OperatorRef: fmt.Sprint(account, "x", i), PaymentRef: fmt.Sprint("PX", account, i)})
-		l = append(l, match.Line{ID: fmt.Sprint("y", account, i), Day: o.from, Kind: match.KindPayment, Amount: 5000, Currency: "XAF", OperatorRef: fmt.Sprint(account, "x", i), PaymentRef: fmt.Sprint("PX", account, 1-i)})
+		l = append(l, match.Line{Line: statement.Line{ID: fmt.Sprint("y", account, i), Day: o.from, Kind: statement.KindPayment, Amount: 5000, Currency: "XAF", OperatorRef: fmt.Sprint(account, "x", i), PaymentRef: fmt.Sprint("PX", account, 1-i)}})
 	}
 	o.planted[fmt.Sprintf("unmatched_line! %s+%s=%s+%s", e[n].ID, e[n+1].ID, l[len(l)-2].ID, l[len(l)-1].ID)] = "swapped references"
 	o.expected[account], o.lines[account] = e, l
@@ -130,8 +131,8 @@ func (o *oracle) swap(account string) {
 // settle simulates the payouts of an account to the bank, one for each day, and plants faults
 // in some.
 func (o *oracle) settle(account string) (lines, bank []match.Line) {
-	sums := map[match.Day]int64{}
-	ids := map[match.Day][]string{}
+	sums := map[statement.Day]int64{}
+	ids := map[statement.Day][]string{}
 	seen := map[string]bool{}
 	for _, l := range o.lines[account] {
 		if seen[l.ID] {
@@ -146,7 +147,7 @@ func (o *oracle) settle(account string) (lines, bank []match.Line) {
 	for d, sum := range sums {
 		slices.Sort(ids[d])
 		batch := strings.Join(ids[d], "+")
-		l := match.Line{ID: fmt.Sprint("bank/", account, "/", d), Day: d + 1, Kind: match.KindEntry, Amount: sum, Currency: "XAF", Batch: fmt.Sprint(account, "/", d)}
+		l := match.Line{Line: statement.Line{ID: fmt.Sprint("bank/", account, "/", d), Day: d + 1, Kind: statement.KindEntry, Amount: sum, Currency: "XAF", Batch: fmt.Sprint(account, "/", d)}}
 		o.truth[l.ID] = batch
 		switch d - o.from {
 		case 3: // one franc short

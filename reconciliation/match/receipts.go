@@ -1,13 +1,17 @@
 package match
 
-import "slices"
+import (
+	"slices"
+
+	"quittance/statement"
+)
 
 // Receipts is a run over the money and the lines of one operator's, acquirer's or cash
 // account.
 type Receipts struct {
 	Account  string
 	Rules    Rules
-	Today    Day
+	Today    statement.Day
 	Expected []Expected
 	Lines    []Line
 }
@@ -23,13 +27,13 @@ func (in Receipts) Run() (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	lines = slices.DeleteFunc(lines, func(l *Line) bool { return l.Closed || l.Kind == KindPayout })
+	lines = slices.DeleteFunc(lines, func(l *Line) bool { return l.Closed || !l.Kind.Money() })
 	sources := make([]source, len(expected))
 	ids := make([]string, len(expected))
 	byOperator, byOwn := newIndex(len(expected)), newIndex(len(expected))
 	for i, e := range expected {
 		ids[i] = e.ID
-		sources[i] = source{rows: ids[i : i+1 : i+1], amount: e.Amount, currency: e.Currency, day: DayOf(e.At, in.Rules.Zone), undecided: e.Undecided, closed: e.Closed}
+		sources[i] = source{rows: ids[i : i+1 : i+1], amount: e.Amount, currency: e.Currency, day: statement.DayOf(e.At, in.Rules.Zone), undecided: e.Undecided, closed: e.Closed}
 		byOperator.add(e.OperatorRef, int32(i))
 		byOwn.add(e.PaymentRef, int32(i))
 		for _, ref := range e.NoticeRefs {
@@ -40,7 +44,7 @@ func (in Receipts) Run() (Result, error) {
 	for i, l := range lines {
 		targets[i] = target{
 			id: l.ID, amount: l.Amount, fee: l.Fee, currency: l.Currency, day: in.Rules.dayOf(l),
-			reversal: l.Reversal || l.Kind == KindReversal, charge: l.Kind == KindCharge, pairable: l.Kind != KindCharge && !l.Reversal,
+			reversal: l.Reversal || l.Kind == statement.KindReversal, charge: l.Kind == statement.KindCharge, pairable: l.Kind != statement.KindCharge && !l.Reversal,
 		}
 	}
 	b := newBoard(in.Account, &in.Rules, in.Today, sources, targets)

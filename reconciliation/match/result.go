@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
+
+	"quittance/statement"
 )
 
 // Stage is the rule that made a result.
@@ -88,7 +90,7 @@ type Break struct {
 	// Reason says in a few words what is wrong.
 	Reason string
 	// Day is the earliest local day of the rows.
-	Day Day
+	Day statement.Day
 	// Difference is the sum of the lines less that of the sources.
 	Difference int64
 	Currency   string

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
+
+	"quittance/statement"
 )
 
 // Settlements is a run over the lines of a bank account and of the accounts that settle to
@@ -13,7 +14,7 @@ type Settlements struct {
 	// Account is the bank account.
 	Account string
 	Rules   Rules
-	Today   Day
+	Today   statement.Day
 	// Lines are those of the operators, acquirers and cash desks that settle to the account.
 	Lines []Line
 	// Cutoffs has the rules of their accounts; those of an account that is absent are Rules.
@@ -25,36 +26,17 @@ type Settlements struct {
 // batch are the lines that one payout settles.
 type batch struct {
 	source
+	statement.Batch
 	ref    string
-	filled bool // there are lines that are no payouts
-	// first and last are the times of these lines; zero if they have none.
-	first, last time.Time
-	payout      int64 // what the operator's own payout lines say
-	paid        bool  // there is such a line
-	joined      bool  // it is a part of another one
+	joined bool // it is a part of another one
 	// settled says that these are payouts of lines that are settled for good: nothing is left to match.
 	settled bool
 }
 
-// unpaid is what the operator's payouts leave of the lines.
-func (b *batch) unpaid() int64 { return b.amount + b.payout }
-
-func (b *batch) add(l *Line, day Day) {
+func (b *batch) add(l *Line, day statement.Day) {
 	b.rows = append(b.rows, l.ID)
 	b.day = max(b.day, day)
-	if l.Kind == KindPayout {
-		b.paid = true
-		b.payout += l.Net()
-	} else {
-		b.filled = true
-		b.amount += l.Net()
-		if l.At.After(b.last) {
-			b.last = l.At
-		}
-		if b.first.IsZero() || l.At.Before(b.first) {
-			b.first = l.At
-		}
-	}
+	b.Add(&l.Line)
 }
 
 // Run matches each batch with a line of the bank. Lines without a batch id are gathered by
@@ -80,13 +62,13 @@ func (in Settlements) Run() (Result, error) {
 	}
 	slices.SortFunc(batches, func(a, b *batch) int { return cmp.Compare(a.rows[0], b.rows[0]) })
 	for i, b := range batches {
-		b.unequal = b.paid && b.unpaid() != 0 && !b.settled
+		b.amount, b.unequal = b.Amount, b.Paid && b.Unpaid() != 0 && !b.settled
 		sources[i] = b.source
 		byRef.add(b.ref, int32(i))
 	}
 	targets := make([]target, len(bank))
 	for i, l := range bank {
-		targets[i] = target{id: l.ID, amount: l.Net(), currency: l.Currency, day: in.Rules.dayOf(l), reversal: l.Reversal, charge: l.Kind == KindCharge, pairable: !l.Reversal}
+		targets[i] = target{id: l.ID, amount: l.Net(), currency: l.Currency, day: in.Rules.dayOf(l), reversal: l.Reversal, charge: l.Kind == statement.KindCharge, pairable: !l.Reversal}
 	}
 	board := newBoard(in.Account, &in.Rules, in.Today, sources, targets)
 	board.cancelled()
@@ -106,7 +88,7 @@ const tolerance = 10
 // short makes a break of a batch and a line of the bank that name no batch of each other, if each is the
 // only one near the other and their amounts differ by a tenth at most. So a payout that is a franc short
 // shows the difference and both sides, and not two sums that people must find and compare.
-func (b *board) short(late Day) {
+func (b *board) short(late statement.Day) {
 	g := newGroups(b)
 	for t := range int32(len(b.targets)) { //nolint:gosec // bounded by the rows
 		target := &b.targets[t]
@@ -168,10 +150,10 @@ func (in *Settlements) batches(lines []*Line) []*batch {
 		if l.Batch == "" {
 			w := byLedger[of]
 			if w == nil {
-				w = &windows{ledger: of, rules: rules, byDay: map[Day]*batch{}}
+				w = &windows{ledger: of, rules: rules, byDay: map[statement.Day]*batch{}}
 				byLedger[of] = w
 			}
-			if l.Kind == KindPayout {
+			if !l.Kind.Money() {
 				w.payouts = append(w.payouts, l)
 			} else {
 				day := rules.window(l)
@@ -190,8 +172,8 @@ func (in *Settlements) batches(lines []*Line) []*batch {
 	}
 	for k, b := range byKey {
 		k.closed = true
-		if whole := byKey[k]; whole != nil && !b.closed && !b.filled {
-			b.settled = whole.unpaid() == -b.payout
+		if whole := byKey[k]; whole != nil && !b.closed && !b.Filled {
+			b.settled = whole.Unpaid() == -b.Payout
 		}
 	}
 	for _, w := range byLedger {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quittance/reconciliation/match"
+	"quittance/statement"
 )
 
 // A batch is proved by a bank line of exactly its gross amounts less its fees.
@@ -20,14 +21,14 @@ func TestSettlements(t *testing.T) {
 		return at
 	}
 	line := func(id, batch string, amount, fee int64) match.Line {
-		return match.Line{ID: id, Account: "op", At: at("12:00"), Kind: match.KindPayment, Amount: amount, Fee: fee, Currency: "XAF", Batch: batch}
+		return match.Line{Line: statement.Line{ID: id, Account: "op", At: at("12:00"), Kind: statement.KindPayment, Amount: amount, Fee: fee, Currency: "XAF", Batch: batch}}
 	}
 	bank := func(id, batch string, amount int64) match.Line {
-		return match.Line{ID: id, Account: "bank", Day: d + 1, Kind: match.KindEntry, Amount: amount, Currency: "XAF", Batch: batch}
+		return match.Line{Line: statement.Line{ID: id, Account: "bank", Day: d + 1, Kind: statement.KindEntry, Amount: amount, Currency: "XAF", Batch: batch}}
 	}
 	payout := func(id, batch string, amount int64) match.Line {
 		l := line(id, batch, amount, 0)
-		l.Kind, l.At = match.KindPayout, at("18:00")
+		l.Kind, l.At = statement.KindPayout, at("18:00")
 		return l
 	}
 	late := line("z", "", 700, 0)
@@ -82,7 +83,7 @@ func TestEqualAmounts(t *testing.T) {
 	var lines []match.Line
 	for i := range 10_000 {
 		expected = append(expected, match.Expected{ID: fmt.Sprint("e", i), At: noon(d), Amount: 5000, Currency: "XAF", OperatorRef: fmt.Sprint("A", i)})
-		lines = append(lines, match.Line{ID: fmt.Sprint("l", i), Day: d, Amount: 5000, Currency: "XAF"})
+		lines = append(lines, match.Line{Line: statement.Line{ID: fmt.Sprint("l", i), Day: d, Amount: 5000, Currency: "XAF"}})
 	}
 	r, _ := run(t, d, expected, lines)
 	if len(r.Matches)+len(r.Proposals) != 0 || len(r.Breaks) != 1 || len(r.Breaks[0].Lines) != 10_000 || len(r.Breaks[0].Sources) != 10_000 {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"quittance/statement"
 )
 
 // ledger is an account in a currency, and whether its lines are settled for good.
@@ -17,19 +19,19 @@ type ledger struct {
 type windows struct {
 	ledger
 	rules   Rules
-	byDay   map[Day]*batch
+	byDay   map[statement.Day]*batch
 	payouts []*Line
 	list    []window // whose lines do not cancel each other out, sorted
 	alone   []*batch // of payouts that belong to no window
 }
 
 type window struct {
-	day Day
+	day statement.Day
 	*batch
 }
 
 // of returns the window of a day.
-func (w *windows) of(day Day) *batch {
+func (w *windows) of(day statement.Day) *batch {
 	b := w.byDay[day]
 	if b == nil {
 		b = &batch{source: source{currency: w.currency, day: day, closed: w.closed}}
@@ -44,7 +46,7 @@ func (w *windows) of(day Day) *batch {
 // other; and then the others.
 func (w *windows) pay() {
 	for day, b := range w.byDay {
-		if b.amount != 0 {
+		if b.Amount != 0 {
 			w.list = append(w.list, window{day, b})
 		}
 	}
@@ -82,7 +84,7 @@ func (w *windows) parts(payouts []*Line) bool {
 	last := payouts[len(payouts)-1]
 	for _, from := range w.around(last) {
 		for i := range w.reach(from) {
-			if b := w.list[i].batch; !b.paid && !b.joined && !w.past(b.last, last) && b.amount == paid {
+			if b := w.list[i].batch; !b.Paid && !b.joined && !w.past(b.Last, last) && b.Amount == paid {
 				for _, p := range payouts {
 					b.add(p, w.rules.dayOf(p))
 				}
@@ -98,7 +100,7 @@ func (w *windows) parts(payouts []*Line) bool {
 func (w *windows) exactly(p *Line) bool {
 	for _, from := range w.around(p) {
 		var best run
-		w.runs(from, func(b *batch) bool { return !w.past(b.last, p) }, func(r run) {
+		w.runs(from, func(b *batch) bool { return !w.past(b.Last, p) }, func(r run) {
 			if r.sum == -p.Net() && (best.windows == 0 || r.windows < best.windows) {
 				best = r
 			}
@@ -117,7 +119,7 @@ const severally = 100
 // nearly puts a payout of another sum into the windows whose sum is the nearest one, if the difference is tolerable, or else
 // into a window around its time that is not paid in full, or else into none. A window that is paid in full stays as it is.
 func (w *windows) nearly(p *Line) {
-	begun := func(b *batch) bool { return !w.past(b.first, p) }
+	begun := func(b *batch) bool { return !w.past(b.First, p) }
 	var best run
 	var least int64
 	for _, from := range w.around(p) {
@@ -136,11 +138,11 @@ func (w *windows) nearly(p *Line) {
 		return
 	}
 	for _, takes := range []func(*batch) bool{
-		func(b *batch) bool { return b.unpaid() >= -p.Net() }, // a part of it
-		func(b *batch) bool { return !b.paid },
+		func(b *batch) bool { return b.Unpaid() >= -p.Net() }, // a part of it
+		func(b *batch) bool { return !b.Paid },
 	} {
 		for _, day := range w.around(p) {
-			if b := w.byDay[day]; b != nil && b.amount != 0 && b.unpaid() != 0 && begun(b) && takes(b) {
+			if b := w.byDay[day]; b != nil && b.Amount != 0 && b.Unpaid() != 0 && begun(b) && takes(b) {
 				b.add(p, w.rules.dayOf(p))
 				return
 			}
@@ -158,14 +160,14 @@ type run struct {
 }
 
 // runs calls each with the runs of unpaid windows that can take a payout, within the reach from a day back.
-func (w *windows) runs(from Day, takes func(*batch) bool, each func(run)) {
+func (w *windows) runs(from statement.Day, takes func(*batch) bool, each func(run)) {
 	for newest := range w.reach(from) {
 		r := run{newest: newest}
 		for i := range w.reach(w.list[newest].day) {
-			if b := w.list[i].batch; b.joined || b.paid || !takes(b) {
+			if b := w.list[i].batch; b.joined || b.Paid || !takes(b) {
 				break
 			}
-			r.windows, r.sum = r.windows+1, r.sum+w.list[i].amount
+			r.windows, r.sum = r.windows+1, r.sum+w.list[i].Amount
 			each(r)
 		}
 	}
@@ -175,9 +177,9 @@ func (w *windows) runs(from Day, takes func(*batch) bool, each func(run)) {
 const weekend = 3
 
 // reach yields the places of the windows from a day back, the newest first: from the newest one by the days of grace.
-func (w *windows) reach(from Day) func(yield func(int) bool) {
+func (w *windows) reach(from statement.Day) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
-		newest, found := slices.BinarySearchFunc(w.list, from, func(a window, day Day) int { return cmp.Compare(a.day, day) })
+		newest, found := slices.BinarySearchFunc(w.list, from, func(a window, day statement.Day) int { return cmp.Compare(a.day, day) })
 		if !found {
 			newest--
 		}
@@ -197,7 +199,7 @@ func (w *windows) join(r run, p *Line) {
 	into := w.list[r.newest].batch
 	for i := r.newest - 1; i > r.newest-r.windows; i-- {
 		b := w.list[i].batch
-		into.rows, into.amount, b.joined = append(into.rows, b.rows...), into.amount+b.amount, true
+		into.rows, into.Amount, b.joined = append(into.rows, b.rows...), into.Amount+b.Amount, true
 		delete(w.byDay, w.list[i].day)
 	}
 	into.add(p, w.rules.dayOf(p))
@@ -205,12 +207,12 @@ func (w *windows) join(r run, p *Line) {
 
 // around returns the days of the last window that had ended when a payout was made, and of the one whose cut-off came next. For a
 // payout after the cut-off of its day, and for one without a time, they are its day and the day before.
-func (w *windows) around(p *Line) [2]Day {
+func (w *windows) around(p *Line) [2]statement.Day {
 	day := w.rules.dayOf(p)
 	if w.timed(p) && w.rules.window(p) == day {
-		return [2]Day{day - 1, day}
+		return [2]statement.Day{day - 1, day}
 	}
-	return [2]Day{day, day - 1}
+	return [2]statement.Day{day, day - 1}
 }
 
 // timed reports whether a payout has a time. Statements that have only the day of a payout write midnight.

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quittance/reconciliation/match"
+	"quittance/statement"
 )
 
 // payday are lines without batch ids of an operator and a bank from Friday 2026-11-20 on.
@@ -35,13 +36,13 @@ func (p *payday) at(text string) time.Time {
 }
 
 func (p *payday) line(id string, at time.Time, amount int64) *match.Line {
-	p.Lines = append(p.Lines, match.Line{ID: id, Account: "op", At: at, Kind: match.KindPayment, Amount: amount, Currency: "XAF"})
+	p.Lines = append(p.Lines, match.Line{Line: statement.Line{ID: id, Account: "op", At: at, Kind: statement.KindPayment, Amount: amount, Currency: "XAF"}})
 	return &p.Lines[len(p.Lines)-1]
 }
 
 // paid is a payout of the operator.
 func (p *payday) paid(id string, at time.Time, amount int64) {
-	p.line(id, at, -amount).Kind = match.KindPayout
+	p.line(id, at, -amount).Kind = statement.KindPayout
 }
 
 // payout is a payout of the operator, and half an hour later the entry of the bank.
@@ -51,12 +52,12 @@ func (p *payday) payout(id string, at time.Time, amount int64) {
 }
 
 func (p *payday) bank(id string, at time.Time, amount int64) {
-	p.Bank = append(p.Bank, match.Line{ID: id, Account: "bank", At: at.Add(30 * time.Minute), Kind: match.KindEntry, Amount: amount, Currency: "XAF"})
+	p.Bank = append(p.Bank, match.Line{Line: statement.Line{ID: id, Account: "bank", At: at.Add(30 * time.Minute), Kind: statement.KindEntry, Amount: amount, Currency: "XAF"}})
 }
 
 func (p *payday) run(today string) match.Result {
 	p.Cutoffs["op"] = p.rules
-	p.Today = match.DayOf(p.at(today+" 12:00:00"), wat)
+	p.Today = statement.DayOf(p.at(today+" 12:00:00"), wat)
 	r, err := p.Run()
 	if err != nil {
 		p.t.Fatal(err)
@@ -96,7 +97,7 @@ func TestPayouts(t *testing.T) {
 			p.line("b", p.at("20 18:00:00"), 300)
 			p.payout("1", p.at("21 00:00:00"), 700)
 			l := &p.Lines[len(p.Lines)-1]
-			l.At, l.Day = time.Time{}, match.DayOf(p.at("21 00:00:00"), wat)
+			l.At, l.Day = time.Time{}, statement.DayOf(p.at("21 00:00:00"), wat)
 		}, "match? a+p1=k1; waiting b"},
 		{"on Monday for three days", 17 * time.Hour, func(p *payday) {
 			p.line("a", p.at("20 10:00:00"), 700)

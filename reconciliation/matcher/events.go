@@ -16,6 +16,7 @@ import (
 	"quittance/reconciliation/match"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/statement"
 )
 
 // partSize is how many rows a record of a finding has at most: Kafka takes a record of a
@@ -24,7 +25,7 @@ const partSize = 5000
 
 // records returns the records of a run, in order: what ended, what is new, the sums of days, and
 // the run. It makes each when it is asked for: a million of them need half a gigabyte.
-func (r *run) records(c match.Changes, totals []*record.DayTotal, horizon match.Day, rows int) iter.Seq[record.Record] {
+func (r *run) records(c match.Changes, totals []*record.DayTotal, horizon statement.Day, rows int) iter.Seq[record.Record] {
 	return func(yield func(record.Record) bool) {
 		for f := range r.findingsOf(c) {
 			for _, part := range split(f) {
@@ -249,12 +250,12 @@ func (r *run) stillOpen(result match.Result, sums map[string]*record.DayTotal) {
 		}
 	}
 	for id, l := range settles.others() {
-		if l.Kind != match.KindPayout {
+		if l.Kind.Money() {
 			source(id, l.Net())
 		}
 	}
 	for id, l := range lines.others() {
-		if t := sums[id[:len(time.DateOnly)]]; t != nil && l.Kind != match.KindPayout {
+		if t := sums[id[:len(time.DateOnly)]]; t != nil && l.Kind.Money() {
 			t.OpenLines++
 			t.OpenLinesAmount += r.counts(l)
 		}
@@ -283,7 +284,7 @@ func (r *run) sum(ctx context.Context, sums map[string]*record.DayTotal) error {
 	lines := func(accounts []registry.StatementAccount, amount string) (string, []any) {
 		of, args := r.ofLines(accounts)
 		return `SELECT toString(local_day) AS day, toInt64(count()), sum(` + amount + `), sum(fee_amount) FROM statement_lines FINAL
-			WHERE kind != 'payout' AND ` + of + " AND " + in("local_day", "toDate", days) + " GROUP BY day", args
+			WHERE ` + moneyLine + " AND " + of + " AND " + in("local_day", "toDate", days) + " GROUP BY day", args
 	}
 	query, args := lines([]registry.StatementAccount{r.account}, r.countsColumn())
 	if err := each(query, args, func(t *record.DayTotal, count, amount, fee int64) {

@@ -44,8 +44,8 @@ import (
 
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
-	"quittance/reconciliation/match"
 	"quittance/schemas"
+	"quittance/statement"
 )
 
 // TransactionalIDs is the beginning of the transactional ids of runs, for the rights at the
@@ -309,7 +309,7 @@ func (m *Matcher) due(ctx context.Context) ([]registry.StatementAccountKey, erro
 					return nil, err
 				}
 				last, ok := ran[a.StatementAccountKey]
-				is := !ok || agreed[a.StatementAccountKey] || last.today < match.DayOf(now, zone)
+				is := !ok || agreed[a.StatementAccountKey] || last.today < statement.DayOf(now, zone)
 				for _, from := range accounts {
 					if from.Code == a.Code || from.SettlesTo == a.Code {
 						p := m.partition(schemas.TopicStatements, from.StatementAccountKey)
@@ -331,7 +331,7 @@ func (m *Matcher) due(ctx context.Context) ([]registry.StatementAccountKey, erro
 
 // ranLast is the last run of an account.
 type ranLast struct {
-	today match.Day
+	today statement.Day
 	marks marks
 }
 
@@ -351,7 +351,7 @@ func (m *Matcher) ran(ctx context.Context) (map[registry.StatementAccountKey]ran
 			return nil, fmt.Errorf("reading the last runs: %w", err)
 		}
 		last := ranLast{marks: maps.Clone(watermarks)}
-		if last.today, err = match.ParseDay(today); err != nil {
+		if last.today, err = statement.ParseDay(today); err != nil {
 			return nil, err
 		}
 		out[k] = last

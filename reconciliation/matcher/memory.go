@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"quittance/internal/registry"
-	"quittance/reconciliation/match"
+	"quittance/statement"
 )
 
 // memory is what a process keeps of the rows of an account, so that its next run reads only what was added
@@ -70,8 +70,8 @@ func merged(a, b []uint64) []uint64 {
 }
 
 // known returns the hashes of a sorted list that have entries, and the days of these.
-func (f *references) known(hashes []uint64) (known []uint64, days map[match.Day]bool) {
-	is, days := make([]bool, len(hashes)), map[match.Day]bool{}
+func (f *references) known(hashes []uint64) (known []uint64, days map[statement.Day]bool) {
+	is, days := make([]bool, len(hashes)), map[statement.Day]bool{}
 	for _, entries := range f.months {
 		for i, hash := range hashes {
 			entries = entries[leap(entries, hash&^dayMask):]
@@ -79,7 +79,7 @@ func (f *references) known(hashes []uint64) (known []uint64, days map[match.Day]
 				if entry&^dayMask != hash&^dayMask {
 					break
 				}
-				is[i], days[match.Day(entry&dayMask)] = true, true
+				is[i], days[statement.Day(entry&dayMask)] = true, true
 			}
 		}
 	}

@@ -15,9 +15,9 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
-	"quittance/reconciliation/match"
 	"quittance/schemas"
 	sink "quittance/sinks/journal"
+	"quittance/statement"
 	"quittance/test/registries"
 	"quittance/test/servers"
 )
@@ -47,7 +47,7 @@ func TestHashOf(t *testing.T) {
 }
 
 // entryOf is an entry as ClickHouse makes it.
-func entryOf(hash uint64, day match.Day) uint64 { return hash&^dayMask | uint64(day) }
+func entryOf(hash uint64, day statement.Day) uint64 { return hash&^dayMask | uint64(day) }
 
 // The references have every hash that was added, with its days, and no others.
 func TestReferences(t *testing.T) {
@@ -55,7 +55,7 @@ func TestReferences(t *testing.T) {
 	refs := references{months: map[uint32][]uint64{}}
 	const all, days = 100_000, 90
 	hashes := make([]uint64, 2*all) // those after the first half are not added
-	on := make([]match.Day, all)
+	on := make([]statement.Day, all)
 	for n := range hashes {
 		hashes[n] = hashOf(fmt.Sprint("ref ", n))
 	}
@@ -66,7 +66,7 @@ func TestReferences(t *testing.T) {
 	for begin := 0; begin < all; {
 		byMonth := map[uint32][]uint64{}
 		for end := min(all, begin+1+random.IntN(all/5)); begin < end; begin++ {
-			on[begin] = match.Day(20_000 + random.IntN(days))
+			on[begin] = statement.Day(20_000 + random.IntN(days))
 			month := uint32(on[begin] / 30)
 			byMonth[month] = append(byMonth[month], entryOf(hashes[begin], on[begin]))
 			if begin%3 == 0 { // its line
@@ -89,7 +89,7 @@ func TestReferences(t *testing.T) {
 	}
 	for _, asked := range []int{1, 300, len(hashes)} {
 		var some, want []uint64
-		wantDays := map[match.Day]bool{}
+		wantDays := map[statement.Day]bool{}
 		for _, n := range random.Perm(len(hashes))[:asked] {
 			if some = append(some, hashes[n]); n < all {
 				want, wantDays[on[n]] = append(want, hashes[n]), true
@@ -114,7 +114,7 @@ func TestReferenceOfSeveralDays(t *testing.T) {
 	if want := []uint64{least, most}; !slices.Equal(known, want) {
 		t.Errorf("%x, want %x", known, want)
 	}
-	if want := map[match.Day]bool{20_454: true, 20_455: true, 20_457: true, 20_490: true}; !maps.Equal(days, want) {
+	if want := map[statement.Day]bool{20_454: true, 20_455: true, 20_457: true, 20_490: true}; !maps.Equal(days, want) {
 		t.Errorf("%v, want %v", days, want)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/reconciliation/chain"
-	"quittance/reconciliation/match"
 	"quittance/schemas"
+	"quittance/statement"
 )
 
 // hops are the lines that prove an entry of expected money.
@@ -194,7 +194,7 @@ func (p *period) confirmations(ctx context.Context, entries map[string]*chain.En
 	if len(out) == 0 {
 		return out, nil
 	}
-	day, err := match.ParseDay(first)
+	day, err := statement.ParseDay(first)
 	if err != nil {
 		return nil, err
 	}

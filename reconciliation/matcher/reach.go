@@ -9,7 +9,7 @@ import (
 
 	"quittance/internal/journal"
 	"quittance/internal/registry"
-	"quittance/reconciliation/match"
+	"quittance/statement"
 )
 
 // Rows of the history are found in three steps. The memory tells which references the history has, and on which
@@ -64,9 +64,9 @@ func (r *run) reach(ctx context.Context) (bool, error) {
 
 // inHistory returns the hashes of references that the history has, and the days of their rows: all of them,
 // and no days, of a run that does not ask the memory.
-func (r *run) inHistory(refs []uint64) ([]uint64, map[match.Day]bool) {
+func (r *run) inHistory(refs []uint64) ([]uint64, map[statement.Day]bool) {
 	if !r.asksMemory {
-		return refs, map[match.Day]bool{}
+		return refs, map[statement.Day]bool{}
 	}
 	slices.Sort(refs)
 	return r.memory.refs.known(refs)
@@ -125,7 +125,7 @@ func (r *run) unreadRefs() (query string, args []any) {
 // found reads the older rows of days, or of all if there are none, that have one of the references whose hashes
 // a query returns; hint is the condition for their index. Two references with one hash cost the reading of a row
 // that nothing matches.
-func (r *run) found(ctx context.Context, query string, args []any, hint string, days map[match.Day]bool) error {
+func (r *run) found(ctx context.Context, query string, args []any, hint string, days map[statement.Day]bool) error {
 	has := hint + " AND arrayExists(hash -> hash IN (" + query + "), ref_hashes)"
 	if r.account.Kind == registry.AccountBank {
 		ids, err := r.olderLines(ctx, r.settling, days, hint+" AND batch != '' AND cityHash64(batch) IN ("+query+")", args)
@@ -147,7 +147,7 @@ func (r *run) found(ctx context.Context, query string, args []any, hint string, 
 }
 
 // foundExpected reads the older expected money of days that fulfils a condition.
-func (r *run) foundExpected(ctx context.Context, days map[match.Day]bool, has string, args []any) error {
+func (r *run) foundExpected(ctx context.Context, days map[statement.Day]bool, has string, args []any) error {
 	if len(r.whose) == 0 {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (r *run) foundExpected(ctx context.Context, days map[match.Day]bool, has st
 }
 
 // ofDays returns the rest of a condition, that a column has one of the days; the empty text for none.
-func ofDays(column string, days map[match.Day]bool) string {
+func ofDays(column string, days map[statement.Day]bool) string {
 	if len(days) == 0 {
 		return ""
 	}
@@ -174,7 +174,7 @@ func ofDays(column string, days map[match.Day]bool) string {
 }
 
 // olderLines returns the ids of older lines of accounts, of days, that fulfil a condition.
-func (r *run) olderLines(ctx context.Context, accounts []registry.StatementAccount, days map[match.Day]bool, has string, args []any) ([]string, error) {
+func (r *run) olderLines(ctx context.Context, accounts []registry.StatementAccount, days map[statement.Day]bool, has string, args []any) ([]string, error) {
 	if len(accounts) == 0 {
 		return nil, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/reconciliation/match"
 	"quittance/schemas"
+	"quittance/statement"
 )
 
 // marks are the watermarks of a run: offsets by topic/partition.
@@ -361,7 +362,7 @@ func (r *run) readExpected(ctx context.Context) error {
 
 // firstDate returns the first day of expected money that is read as a whole. Days of expected
 // money are those of Africa/Brazzaville; the account's may end later.
-func (r *run) firstDate() match.Day {
+func (r *run) firstDate() statement.Day {
 	if r.account.Zone == registry.DefaultZone {
 		return r.horizon
 	}
@@ -521,6 +522,17 @@ func (r *run) ofAccounts(accounts []registry.StatementAccount, at marks, compare
 	return "(" + strings.Join(out, " OR ") + ")"
 }
 
+// moneyLine is the condition of the columns of statement_lines that a line is money of its own.
+var moneyLine = func() string {
+	var without []string
+	for _, kind := range statement.Kinds {
+		if !kind.Money() {
+			without = append(without, quote(string(kind)))
+		}
+	}
+	return "kind NOT IN (" + strings.Join(without, ", ") + ")"
+}()
+
 // scanLines reads lines that fulfil a condition.
 func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccount, into *table[match.Line], unread, which string) error {
 	of, args := r.ofLines(accounts)
@@ -541,8 +553,8 @@ func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccoun
 			return fmt.Errorf("reading lines of statements: %w", err)
 		}
 		l.Account, l.Currency, kind = one.of(l.Account), one.of(l.Currency), one.of(kind)
-		l.ID, l.Kind = journal.LineRow(day, id, content), match.Kind(kind)
-		if l.Day, err = match.ParseDay(day); err != nil {
+		l.ID, l.Kind = journal.LineRow(day, id, content), statement.Kind(kind)
+		if l.Day, err = statement.ParseDay(day); err != nil {
 			return err
 		}
 		if at != nil {

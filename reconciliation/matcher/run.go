@@ -20,6 +20,7 @@ import (
 	"quittance/reconciliation/match"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/statement"
 )
 
 // Summary is what a run did.
@@ -42,7 +43,7 @@ type run struct {
 	// settling are the accounts that settle to a bank account.
 	settling []registry.StatementAccount
 	rules    match.Rules
-	today    match.Day
+	today    statement.Day
 	id       string
 	at       time.Time
 	client   *kgo.Client
@@ -50,9 +51,9 @@ type run struct {
 	// before are the watermarks of the last run, and horizon its earliest waiting day. first
 	// is true when there was none.
 	before  marks
-	horizon match.Day
+	horizon statement.Day
 	first   bool
-	lastDay match.Day
+	lastDay statement.Day
 	whose   []pair
 	// known is the money of the account by the last run that has read it, and lastMoney what the last run
 	// has read.
@@ -128,8 +129,8 @@ func (m *Matcher) newRun(key registry.StatementAccountKey) (*run, error) {
 	}
 	now := m.cfg.Now().UTC()
 	r := &run{
-		Matcher: m, account: account, id: id.String(), at: now, today: match.DayOf(now, zone), world: newWorld(),
-		rules: match.Rules{Zone: zone, Cutoff: account.Cutoff, Grace: match.Day(account.GraceDays)}, //nolint:gosec // at most 31
+		Matcher: m, account: account, id: id.String(), at: now, today: statement.DayOf(now, zone), world: newWorld(),
+		rules: match.Rules{Zone: zone, Cutoff: account.Cutoff, Grace: statement.Day(account.GraceDays)}, //nolint:gosec // at most 31
 	}
 	if account.Kind == registry.AccountBank {
 		for _, a := range m.cfg.Registry.StatementAccounts(key.AgencyID, key.Live) {
@@ -275,10 +276,10 @@ func (r *run) last(ctx context.Context) error {
 		}
 		r.before = before
 		r.lastMoney = knownMoney{names: names, all: rule < firstToSayWhose, at: before}
-		if r.horizon, err = match.ParseDay(horizon); err != nil {
+		if r.horizon, err = statement.ParseDay(horizon); err != nil {
 			return err
 		}
-		if r.lastDay, err = match.ParseDay(today); err != nil {
+		if r.lastDay, err = statement.ParseDay(today); err != nil {
 			return err
 		}
 	}
@@ -482,7 +483,7 @@ func (r *run) match() (match.Result, error) {
 			if err != nil {
 				return match.Result{}, err
 			}
-			cutoffs[a.Code] = match.Rules{Zone: zone, Cutoff: a.Cutoff, Grace: match.Day(a.GraceDays)} //nolint:gosec // at most 31
+			cutoffs[a.Code] = match.Rules{Zone: zone, Cutoff: a.Cutoff, Grace: statement.Day(a.GraceDays)} //nolint:gosec // at most 31
 		}
 		return match.Settlements{Account: r.account.Code, Rules: r.rules, Today: r.today, Lines: marked(r.world.settles, settled, closeLine), Cutoffs: cutoffs, Bank: lines}.Run()
 	}
@@ -567,13 +568,13 @@ func (r *run) abort(ctx context.Context) error {
 
 // horizonOf returns the earliest day of a source that waits for its line. Undecided
 // collections are always read.
-func (r *run) horizonOf(result match.Result) match.Day {
+func (r *run) horizonOf(result match.Result) statement.Day {
 	day := r.today
 	for _, id := range result.Waiting {
 		if e := r.world.expected.get(id); e != nil && e.Undecided {
 			continue
 		}
-		if at, err := match.ParseDay(id[:len(time.DateOnly)]); err == nil {
+		if at, err := statement.ParseDay(id[:len(time.DateOnly)]); err == nil {
 			day = min(day, at)
 		}
 	}

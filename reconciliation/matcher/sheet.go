@@ -20,6 +20,7 @@ import (
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/reconciliation/match"
+	"quittance/statement"
 )
 
 // Count is a number of rows and their sum in minor units.
@@ -125,7 +126,7 @@ const beginning = "1970-01-01"
 type period struct {
 	*run
 	sheet *Sheet
-	to    match.Day
+	to    statement.Day
 	// before are the watermarks of the close before, closed its last day (the empty text for none)
 	// and offset where it is. The period itself has the rows that the last run has read: those below
 	// the watermarks run.before.
@@ -160,7 +161,7 @@ func newSide(roll *Roll) side {
 func (r *run) period(ctx context.Context, to string) (*period, error) {
 	p := &period{run: r, before: marks{}, sheet: &Sheet{AgencyID: r.account.AgencyID, Live: r.account.Live, Account: r.account.Code, Currency: r.account.Currency, To: to, Rule: match.RuleVersion}}
 	var err error
-	if p.to, err = match.ParseDay(to); err != nil {
+	if p.to, err = statement.ParseDay(to); err != nil {
 		return nil, operation.Refuse("period.day_malformed", "day", nil)
 	}
 	if c := r.world.closed(); c != nil {
@@ -226,7 +227,7 @@ func (p *period) readFresh(ctx context.Context) error {
 		}
 	}
 	if p.closed != "" {
-		day, err := match.ParseDay(p.closed)
+		day, err := statement.ParseDay(p.closed)
 		if err != nil {
 			return err
 		}
@@ -242,9 +243,9 @@ func (p *period) readLinesOf(ctx context.Context, accounts []registry.StatementA
 		return nil
 	}
 	if which == "" {
-		which = "kind != 'payout' AND " + p.fresh("local_day", p.ofAccounts(accounts, p.before, "<"))
+		which = moneyLine + " AND " + p.fresh("local_day", p.ofAccounts(accounts, p.before, "<"))
 	}
-	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, `+amount+`, kind = 'payout' FROM statement_lines FINAL
+	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, `+amount+`, `+moneyLine+` FROM statement_lines FINAL
 		WHERE tenant_id = ? AND livemode = ? AND `+p.ofAccounts(accounts, p.run.before, "<")+" AND "+which, p.account.AgencyID, p.account.Live)
 	if err != nil {
 		return fmt.Errorf("reading the lines of a period: %w", err)
@@ -254,11 +255,11 @@ func (p *period) readLinesOf(ctx context.Context, accounts []registry.StatementA
 		var day, id string
 		var content uint64
 		var sum int64
-		var payout uint8
-		if err := rows.Scan(&day, &id, &content, &sum, scanBool{&payout}); err != nil {
+		var money uint8
+		if err := rows.Scan(&day, &id, &content, &sum, scanBool{&money}); err != nil {
 			return fmt.Errorf("reading the lines of a period: %w", err)
 		}
-		if row := journal.LineRow(day, id, content); payout != 0 {
+		if row := journal.LineRow(day, id, content); money == 0 {
 			s.moneyless[row] = true
 		} else {
 			into[row] = sum

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quittance/checkout"
-	"quittance/checkout/page"
 	"quittance/internal/contact"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
@@ -24,6 +23,7 @@ import (
 	"quittance/internal/provider"
 	"quittance/internal/secret"
 	"quittance/money"
+	"quittance/money/language"
 	"quittance/money/localtime"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -234,7 +234,7 @@ func (a *Announcer) message(n news, to contact.Address, lang money.Language) not
 	m := notify.Message{
 		Kind: n.kind, Channel: provider.ChannelEmail, To: to.Text(), Locale: string(lang), AgencyID: s.TenantID, SessionID: s.ID, Live: s.Live, At: n.event.OccurredAt,
 		Variables: map[string]string{
-			notify.VariableAgency: agency, notify.VariableAmount: amount, notify.VariableReference: page.GroupReference(s.PaymentRef),
+			notify.VariableAgency: agency, notify.VariableAmount: amount, notify.VariableReference: language.GroupReference(s.PaymentRef),
 			notify.VariableDate: localtime.In(n.at).Format("02/01/2006 15:04"),
 		},
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
+	"quittance/document"
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
 	"quittance/internal/kafka/consume"

@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
-	"quittance/checkout/page"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/erp"
@@ -24,6 +23,7 @@ import (
 	"quittance/internal/notify"
 	"quittance/internal/provider"
 	"quittance/money"
+	"quittance/money/language"
 	"quittance/money/localtime"
 )
 
@@ -473,7 +473,7 @@ func amountOf(lang money.Language, currency string, minor int64) string {
 // two ways.
 func dateOf(lang money.Language, due time.Time) string {
 	if lang == money.English {
-		return page.Day(lang, due)
+		return language.Day(lang, due)
 	}
 	return due.Format("02/01/2006")
 }

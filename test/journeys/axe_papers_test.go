@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
+	"quittance/checkout/paper"
+	"quittance/document"
 	"quittance/internal/papers"
 	"quittance/internal/receipts"
 	"quittance/money"
@@ -45,10 +46,10 @@ func paperNotice(t *testing.T, lang money.Language, change func(*checkout.Sessio
 	t.Helper()
 	s := paperSession()
 	change(&s)
-	n, err := document.NewNotice(lang, document.Slip{
-		Session: s, Agency: paperAgency(), Taxpayer: document.MaskName("Élise Mbemba"), Base: "https://pay.example",
+	n, err := document.NewNotice(lang, paper.Slip(lang, s, document.Slip{
+		Agency: paperAgency(), Taxpayer: document.MaskName("Élise Mbemba"), Base: "https://pay.example",
 		Dues: []document.Due{{Original: 250_000, DueOn: galleryTime}, {Original: 150_000, AllowPartial: true, Minimum: 10_000}},
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,20 +112,26 @@ func (g *gallery) papers(t *testing.T, script string) {
 	}
 }
 
+// paidPaper is a session with what its receipt says beyond it.
+type paidPaper struct {
+	document.Payment
+	Session checkout.Session
+}
+
 // paperReceipts are the looks of receipts.
 var paperReceipts = []struct {
 	name     string
 	widths   []int
 	french   bool
 	pictured bool
-	change   func(*document.Payment)
+	change   func(*paidPaper)
 }{
-	{"receipt", auditWidths, false, true, func(p *document.Payment) { p.Session.Live = true }},
-	{"receipt.reversed", pictureWidths, true, true, func(p *document.Payment) {
+	{"receipt", auditWidths, false, true, func(p *paidPaper) { p.Session.Live = true }},
+	{"receipt.reversed", pictureWidths, true, true, func(p *paidPaper) {
 		p.Session.ReversedAt, p.Erased = galleryTime.Add(48*time.Hour), true
 		p.Session.Items[0].Confirmation.Status = checkout.ConfirmationAwaited
 	}},
-	{"receipt.long", []int{320}, true, false, func(p *document.Payment) {
+	{"receipt.long", []int{320}, true, false, func(p *paidPaper) {
 		p.Payer = "\u202eمحمد عبد الله 🎉 " + strings.Repeat("W", 500)
 		longest(&p.Session)
 		p.Issuer = document.Issuer{Title: strings.Repeat("W", 80), Mention: strings.Repeat("Article ", 30), Accountant: strings.Repeat("W", 120)}
@@ -132,18 +139,18 @@ var paperReceipts = []struct {
 }
 
 // paperReceipt is the receipt of a payment, with the address of its token.
-func paperReceipt(t *testing.T, lang money.Language, change func(*document.Payment)) (document.Receipt, string) {
+func paperReceipt(t *testing.T, lang money.Language, change func(*paidPaper)) (document.Receipt, string) {
 	t.Helper()
-	p := document.Payment{
-		Session: paperSession(), Agency: paperAgency(), Payer: "Mbemba Ngouabi, Élise", CheckAddress: "pay.example/q",
+	p := paidPaper{Session: paperSession(), Payment: document.Payment{
+		Agency: paperAgency(), Payer: "Mbemba Ngouabi, Élise", CheckAddress: "pay.example/q",
 		Issuer: document.Issuer{Title: "Quittance", Mention: "Délivrée en application de l’article 412 du code général des impôts.", Accountant: "Le receveur principal des impôts"},
-	}
+	}}
 	p.Session.Status, p.Session.EndedAt = checkout.StatusCompleted, galleryTime
 	p.Session.Items = p.Session.Items[:1]
 	p.Session.Items[0].Fee = 2_500
 	p.Session.Collection = &checkout.Collection{OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Amount: 252_500, Fee: 2_500, OperatorRef: "23503452", DecidedAt: galleryTime}
 	change(&p)
-	r, err := document.NewReceipt(lang, p)
+	r, err := document.NewReceipt(lang, paper.Payment(lang, p.Session, "", p.Payment))
 	if err != nil {
 		t.Fatal(err)
 	}

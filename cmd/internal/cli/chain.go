@@ -12,6 +12,7 @@ import (
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/reconciliation/chain"
+	"quittance/statement"
 )
 
 func chainCommand() Command {
@@ -155,7 +156,7 @@ func lineRow(step string, l chain.Line, amount int64) []any {
 func settledRow(step string, l chain.Line) []any {
 	row := lineRow(step, l, l.Net())
 	switch {
-	case l.Kind == "payout":
+	case l.Kind == statement.KindPayout:
 		row[3] = fmt.Sprintf("the operator says that it paid %s; %s", decimal(-l.Amount, l.Currency), row[3])
 	case l.Fee != 0:
 		row[3] = fmt.Sprintf("%s less the fee %s; %s", decimal(l.Amount, l.Currency), decimal(l.Fee, l.Currency), row[3])

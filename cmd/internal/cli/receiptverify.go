@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	checkoutpage "quittance/checkout/page"
 	"quittance/ingress/verify"
 	"quittance/internal/receipts"
 	"quittance/money"
+	"quittance/money/language"
 )
 
 // maxReceiptAnswer is the size of the largest file or answer that is read.
@@ -230,7 +230,7 @@ func (m *Meta) showReceipt(r receipts.Result) error {
 			amount = currency.Format(money.English, c.Amount)
 		}
 		transaction, _ := c.TransactionID()
-		p.say("%s to %s (%s), paid on %s by %s; payment reference %s, notice %s, transaction %s", amount, c.Agency, c.Service, checkoutpage.Date(money.English, c.Paid()), c.Channel, c.PaymentRef, c.NoticeRef, transaction)
+		p.say("%s to %s (%s), paid on %s by %s; payment reference %s, notice %s, transaction %s", amount, c.Agency, c.Service, language.Date(money.English, c.Paid()), c.Channel, c.PaymentRef, c.NoticeRef, transaction)
 	})
 	if err == nil && r.Verdict != receipts.VerdictAuthentic && r.Verdict != receipts.VerdictUnconfirmed {
 		err = errors.New("the receipt proves no payment")

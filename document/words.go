@@ -40,7 +40,7 @@ type noticeWords struct {
 	Title, TestNote, Agency, NoticeRef, Issued, Valid, Taxpayer, Order string
 	Total, PaymentRef, QR, Way, Fee, ToPay                             string
 	NoReceipt, OtherNumber, UpToDate, StubText, Cut, File              string
-	How                                                                map[string]string
+	How                                                                map[Means]string
 	Labels                                                             Labels
 }
 
@@ -51,10 +51,10 @@ var noticeTexts = language.Table[noticeWords]{
 		Total: "Total à payer, hors frais", PaymentRef: "Référence de paiement", QR: "Pour payer par téléphone, scannez ce code ou ouvrez", Way: "Moyen de paiement", Fee: "Frais", ToPay: "Total à payer",
 		NoReceipt: "Ceci n’est pas un reçu.", OtherNumber: "Ne payez à aucun autre numéro.", UpToDate: "Le montant à jour s’affiche au paiement.",
 		StubText: "Partie à remettre au guichet", Cut: "À découper", File: "avis",
-		How: map[string]string{
-			"MOBILE_MONEY": "Scannez le code, saisissez votre numéro, puis confirmez avec votre code secret sur votre téléphone.",
-			"CARD":         "Scannez le code, puis saisissez votre carte sur la page sécurisée de la banque.",
-			"CASH":         "Présentez cet avis à un guichet de l’administration. L’agent vous remet un reçu.",
+		How: map[Means]string{
+			MeansMobileMoney: "Scannez le code, saisissez votre numéro, puis confirmez avec votre code secret sur votre téléphone.",
+			MeansCard:        "Scannez le code, puis saisissez votre carte sur la page sécurisée de la banque.",
+			MeansCash:        "Présentez cet avis à un guichet de l’administration. L’agent vous remet un reçu.",
 		},
 		Labels: Labels{Original: "Montant initial", Outstanding: "Reste dû", Minimum: "Minimum", DueOn: "Échéance", ToPay: "À payer", Lines: "Sommes dues", How: "Comment payer"},
 	},
@@ -64,10 +64,10 @@ var noticeTexts = language.Table[noticeWords]{
 		Total: "Total to pay, without fees", PaymentRef: "Payment reference", QR: "To pay by phone, scan this code or open", Way: "Way to pay", Fee: "Fee", ToPay: "Total to pay",
 		NoReceipt: "This is not a receipt.", OtherNumber: "Do not pay to any other number.", UpToDate: "The amount of the day is shown when you pay.",
 		StubText: "Part for the counter", Cut: "Cut here", File: "notice",
-		How: map[string]string{
-			"MOBILE_MONEY": "Scan the code, enter your number, then confirm with your secret code on your phone.",
-			"CARD":         "Scan the code, then enter your card on the bank’s secure page.",
-			"CASH":         "Show this notice at a counter of the agency. The clerk gives you a receipt.",
+		How: map[Means]string{
+			MeansMobileMoney: "Scan the code, enter your number, then confirm with your secret code on your phone.",
+			MeansCard:        "Scan the code, then enter your card on the bank’s secure page.",
+			MeansCash:        "Show this notice at a counter of the agency. The clerk gives you a receipt.",
 		},
 		Labels: Labels{Original: "Original amount", Outstanding: "Still owed", Minimum: "Minimum", DueOn: "Due on", ToPay: "To pay", Lines: "Amounts owed", How: "How to pay"},
 	},

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"quittance/checkout"
-	"quittance/checkout/page"
 	"quittance/money"
+	"quittance/money/language"
 )
 
 // Issuer is what an agency writes on its receipts. Empty fields mean the default.
@@ -16,12 +15,31 @@ type Issuer struct {
 	Accountant string // the public accountant who gives the receipt
 }
 
-// Payment is what a receipt is made of.
+// Payment is what a receipt is made of: the payment of one due. Amounts are in minor units of
+// Currency. Empty texts are unknown and are not shown.
 type Payment struct {
-	Session       checkout.Session
-	TransactionID string // of the due
-	Agency        Agency
-	Issuer        Issuer
+	Agency Agency
+	Issuer Issuer
+	Test   bool
+	// PaidAt is zero for a due that is not paid. ReversedAt is zero unless the money was given
+	// back.
+	PaidAt, ReversedAt time.Time
+	Amount, Fee        int64
+	Currency           string
+	// Means is how it was paid, such as MTN Mobile Money, in the language of the receipt.
+	Means string
+
+	TransactionID, NoticeRef, PaymentRef, OperatorRef string
+
+	Service string
+	Label   string // what was paid
+	Order   string // number of the case at the agency
+	// SubjectRef is the reference of who owed the due. The receipt has its end.
+	SubjectRef string
+	// Partial is true if a part of the due stayed owed.
+	Partial bool
+	// Unrecorded is true until the agency's ERP has accepted the payment that it is told of.
+	Unrecorded bool
 	// Payer is the name that the payer gave; empty if none was given or it was erased.
 	Payer string
 	// Erased is true after the payer's contact data was erased. The receipt is then a
@@ -60,100 +78,89 @@ type Receipt struct {
 	Date time.Time
 }
 
-// NewReceipt returns the receipt of a due. Any language but English is French. The errors
+// NewReceipt returns the receipt of a payment. Any language but English is French. The errors
 // are ErrUnpaid and ErrIncomplete.
 func NewReceipt(lang money.Language, p Payment) (Receipt, error) {
-	s := p.Session
-	due, ok := s.Due(p.TransactionID)
-	if !ok || s.Status != checkout.StatusCompleted || s.Collection == nil {
+	if p.PaidAt.IsZero() {
 		return Receipt{}, ErrUnpaid
 	}
-	amounts, err := newAmounts(lang, s.Currency, p.Agency)
+	amounts, err := newAmounts(lang, p.Currency, p.Agency)
 	if err != nil {
 		return Receipt{}, err
 	}
 	w := receiptTexts.In(lang)
-	total := due.Amount + due.Fee
+	total := p.Amount + p.Fee
 	r := Receipt{
-		Lang: lang, Title: cmp.Or(p.Issuer.Title, w.Title), Mention: p.Issuer.Mention, Agency: p.Agency, Test: !s.Live,
+		Lang: lang, Title: cmp.Or(p.Issuer.Title, w.Title), Mention: p.Issuer.Mention, Agency: p.Agency, Test: p.Test,
 		Total: amounts.of(total), Accountant: Row{Label: w.Accountant, Value: p.Issuer.Accountant},
-		CheckTitle: w.CheckTitle, Check: w.Check + " " + p.CheckAddress, Footer: w.Transaction + " " + due.TransactionID, Name: w.File + "-" + due.NoticeRef, Date: PaidAt(s),
+		CheckTitle: w.CheckTitle, Check: w.Check + " " + p.CheckAddress, Footer: w.Transaction + " " + p.TransactionID,
+		Name: w.File + "-" + p.NoticeRef, Date: p.PaidAt,
 	}
 	if words, ok := amounts.currency.Words(lang, total); ok {
 		r.InWords = w.InWords + " " + words
 	}
-	r.marks(w, p, due)
-	r.facts(w, p, due)
+	r.marks(w, p)
+	r.facts(w, p)
 	r.Money = []Row{
-		{Label: w.Due, Value: amounts.of(due.Amount), Money: true},
-		{Label: w.Fee, Value: amounts.of(due.Fee), Money: true},
+		{Label: w.Due, Value: amounts.of(p.Amount), Money: true},
+		{Label: w.Fee, Value: amounts.of(p.Fee), Money: true},
 		{Label: w.Total, Value: r.Total, Money: true, Sum: true},
 	}
-	r.proof(w, p, due)
+	r.proof(w, p)
 	return r, nil
 }
 
 // marks sets what the reader must know before anything else.
-func (r *Receipt) marks(w receiptWords, p Payment, due checkout.Item) {
-	s := p.Session
-	if !s.ReversedAt.IsZero() {
+func (r *Receipt) marks(w receiptWords, p Payment) {
+	if !p.ReversedAt.IsZero() {
 		r.Stamp = w.Reversed
-		r.Notes = append(r.Notes, w.ReversedOn+" "+page.Date(r.Lang, s.ReversedAt)+w.ReversedEnd)
+		r.Notes = append(r.Notes, w.ReversedOn+" "+language.Date(r.Lang, p.ReversedAt)+w.ReversedEnd)
 	}
 	if r.Test {
 		r.Mark = w.Test
 		r.Notes = append(r.Notes, w.TestNote)
 	}
-	switch due.Confirmation.Status {
-	case checkout.ConfirmationAwaited, checkout.ConfirmationRefused:
+	if p.Unrecorded {
 		r.Notes = append(r.Notes, w.Recording)
-	case checkout.ConfirmationAccepted, checkout.ConfirmationRecorded:
-	default: // no ERP is awaited
 	}
 	if p.Erased {
 		r.Notes = append(r.Notes, w.Duplicate)
 	}
 }
 
-func (r *Receipt) facts(w receiptWords, p Payment, due checkout.Item) {
+func (r *Receipt) facts(w receiptWords, p Payment) {
 	add := func(label, value string) {
 		if value != "" {
 			r.Facts = append(r.Facts, Row{Label: label, Value: value})
 		}
 	}
-	s := p.Session
 	if !p.Erased {
 		add(w.Payer, p.Payer)
 	}
-	add(w.Service, due.ServiceLabel)
-	if label := cmp.Or(due.Label, s.Description); label != due.ServiceLabel {
-		add(w.Label, label)
+	add(w.Service, p.Service)
+	if p.Label != p.Service {
+		add(w.Label, p.Label)
 	}
-	if !s.Portal() && s.Cashin == nil {
-		add(w.Order, s.OrderID)
-	}
-	if end := SubjectEnd(due.SubjectRef); end != "" {
+	add(w.Order, p.Order)
+	if end := SubjectEnd(p.SubjectRef); end != "" {
 		add(w.Subject, "…"+end)
 	}
-	if due.Partial() {
+	if p.Partial {
 		add(w.Part, w.PartText)
 	}
 }
 
-func (r *Receipt) proof(w receiptWords, p Payment, due checkout.Item) {
+func (r *Receipt) proof(w receiptWords, p Payment) {
 	add := func(label, value string, reference bool) {
 		if value != "" {
 			r.Proof = append(r.Proof, Row{Label: label, Value: value, Reference: reference})
 		}
 	}
-	s := p.Session
-	add(w.PaidAt, page.Date(r.Lang, PaidAt(s)), false)
-	add(w.Channel, page.OfferName(r.Lang, s.Collection.OfferID), false)
-	add(w.Operator, s.Collection.OperatorRef, true)
-	if s.Collection.Channel == checkout.ChannelCash {
-		add(w.Counter, p.Counter, false)
-		add(w.Clerk, p.Clerk, false)
-	}
-	add(w.PaymentRef, page.GroupReference(s.PaymentRef), true)
-	add(w.NoticeRef, due.NoticeRef, true)
+	add(w.PaidAt, language.Date(r.Lang, p.PaidAt), false)
+	add(w.Channel, p.Means, false)
+	add(w.Operator, p.OperatorRef, true)
+	add(w.Counter, p.Counter, false)
+	add(w.Clerk, p.Clerk, false)
+	add(w.PaymentRef, language.GroupReference(p.PaymentRef), true)
+	add(w.NoticeRef, p.NoticeRef, true)
 }

@@ -3,11 +3,9 @@ package document
 import (
 	"errors"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"quittance/checkout"
 	"quittance/money"
 )
 
@@ -43,24 +41,15 @@ type Row struct {
 
 // Errors of this package, for errors.Is.
 var (
-	// ErrUnpaid: a receipt of a session that did not complete, or of a due it does not have.
+	// ErrUnpaid: a receipt of a due that is not paid, or that does not exist.
 	ErrUnpaid = errors.New("a receipt needs a paid due")
-	// ErrEnded: a notice of a session that can be paid no more.
+	// ErrEnded: a notice of what can be paid no more.
 	ErrEnded = errors.New("a notice needs an open session")
-	// ErrFramed: a notice of a session in an integrator's frame, which nobody pays elsewhere.
+	// ErrFramed: a notice of what is paid in an integrator's frame and nowhere else.
 	ErrFramed = errors.New("a notice needs a hosted session")
-	// ErrIncomplete: the agency has no name, or the currency is unknown.
-	ErrIncomplete = errors.New("a paper needs the name of the agency and a listed currency")
+	// ErrIncomplete: the agency has no name, the currency is unknown, or a notice has no due.
+	ErrIncomplete = errors.New("a paper needs the name of the agency, a listed currency and a due")
 )
-
-// PaidAt returns when a completed session was paid, in UTC. A payment that arrived after the
-// session's end was paid when the operator's answer was known.
-func PaidAt(s checkout.Session) time.Time {
-	if s.Late && s.Collection != nil {
-		return s.Collection.DecidedAt
-	}
-	return s.EndedAt
-}
 
 // subjectShown is the number of characters that are shown of who owes a due, if the
 // reference has at least twice as many.

@@ -1,4 +1,4 @@
-package document_test
+package paper_test
 
 import (
 	"errors"
@@ -9,16 +9,32 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/checkout/document"
+	"quittance/checkout/paper"
+	"quittance/document"
 	"quittance/money"
 )
 
 var paidAt = time.Date(2026, 11, 1, 9, 30, 0, 0, time.UTC)
 
+// payment is a session with what its receipt says beyond it.
+type payment struct {
+	document.Payment
+	Session       checkout.Session
+	TransactionID string
+}
+
+func (p payment) receipt(lang money.Language) (document.Receipt, error) {
+	return document.NewReceipt(lang, paper.Payment(lang, p.Session, p.TransactionID, p.Payment))
+}
+
+func notice(lang money.Language, s checkout.Session, slip document.Slip) (document.Notice, error) {
+	return document.NewNotice(lang, paper.Slip(lang, s, slip))
+}
+
 // paid is a completed ministry session that the operator took money for.
-func paid() document.Payment {
-	return document.Payment{
-		Agency: document.Agency{Name: "Direction générale des impôts"}, Payer: "Élise Mbemba", CheckAddress: "paiement.example.cg/q",
+func paid() payment {
+	return payment{
+		Payment: document.Payment{Agency: document.Agency{Name: "Direction générale des impôts"}, Payer: "Élise Mbemba", CheckAddress: "paiement.example.cg/q"},
 		Session: checkout.Session{
 			Live: true, Status: checkout.StatusCompleted, OrderID: "DOSSIER-7", Amount: 5_000, Currency: "XAF", ServiceLabel: "Vignette", Description: "Véhicule 123 AB 4",
 			TransactionID: "019ab1c2-0000-7abc-8def-0123456789ab", NoticeRef: "AV20260000012345", PaymentRef: "4821903344556672", EndedAt: paidAt,
@@ -38,9 +54,9 @@ func text(t *testing.T, paper any, err error) string {
 	return strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(fmt.Sprintf("%+v", paper))
 }
 
-func receipt(t *testing.T, lang money.Language, p document.Payment) (string, document.Receipt) {
+func receipt(t *testing.T, lang money.Language, p payment) (string, document.Receipt) {
 	t.Helper()
-	r, err := document.NewReceipt(lang, p)
+	r, err := p.receipt(lang)
 	return text(t, r, err), r
 }
 
@@ -71,29 +87,30 @@ func TestReceipt(t *testing.T) {
 func TestStatesOfReceipts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change      func(*document.Payment)
+		change      func(*payment)
 		says, lacks []string
 	}{
-		"reversed": {func(p *document.Payment) { p.Session.ReversedAt = paidAt.Add(48 * time.Hour) }, []string{"ANNULÉE", "annulée le 3 novembre 2026", "ne vaut plus preuve"}, nil},
-		"test":     {func(p *document.Payment) { p.Session.Live = false }, []string{"TEST", "sans valeur"}, nil},
-		"awaited":  {func(p *document.Payment) { p.Session.Confirmation.Status = checkout.ConfirmationAwaited }, []string{"Enregistrement en cours"}, nil},
-		"refused":  {func(p *document.Payment) { p.Session.Confirmation.Status = checkout.ConfirmationRefused }, []string{"Enregistrement en cours"}, nil},
-		"accepted": {func(p *document.Payment) { p.Session.Confirmation.Status = checkout.ConfirmationAccepted }, nil, []string{"Enregistrement"}},
-		"recorded": {func(p *document.Payment) { p.Session.Confirmation.Status = checkout.ConfirmationRecorded }, nil, []string{"Enregistrement"}},
-		"erased":   {func(p *document.Payment) { p.Erased = true }, []string{"Duplicata"}, []string{"Élise"}},
-		"issuer": {func(p *document.Payment) {
+		"reversed": {func(p *payment) { p.Session.ReversedAt = paidAt.Add(48 * time.Hour) }, []string{"ANNULÉE", "annulée le 3 novembre 2026", "ne vaut plus preuve"}, nil},
+		"test":     {func(p *payment) { p.Session.Live = false }, []string{"TEST", "sans valeur"}, nil},
+		"awaited":  {func(p *payment) { p.Session.Confirmation.Status = checkout.ConfirmationAwaited }, []string{"Enregistrement en cours"}, nil},
+		"refused":  {func(p *payment) { p.Session.Confirmation.Status = checkout.ConfirmationRefused }, []string{"Enregistrement en cours"}, nil},
+		"accepted": {func(p *payment) { p.Session.Confirmation.Status = checkout.ConfirmationAccepted }, nil, []string{"Enregistrement"}},
+		"recorded": {func(p *payment) { p.Session.Confirmation.Status = checkout.ConfirmationRecorded }, nil, []string{"Enregistrement"}},
+		"erased":   {func(p *payment) { p.Erased = true }, []string{"Duplicata"}, []string{"Élise"}},
+		"issuer": {func(p *payment) {
 			p.Issuer = document.Issuer{Title: "Quittance", Mention: "Article 412", Accountant: "Le trésorier-payeur"}
 		}, []string{"Quittance", "Article 412", "Le trésorier-payeur"}, []string{"Reçu de paiement"}},
-		"cash": {func(p *document.Payment) {
-			p.Session.Collection.Channel, p.Session.Collection.OfferID, p.Counter, p.Clerk = checkout.ChannelCash, checkout.OfferCashAgency, "Guichet 3", "A. Okemba"
+		"cash": {func(p *payment) {
+			p.Session.Collection.Channel, p.Session.Collection.OfferID = checkout.ChannelCash, checkout.OfferCashAgency
+			p.Session.Collection.Account, p.Session.Collection.Clerk = "Guichet 3", "A. Okemba"
 		}, []string{"Espèces au guichet", "Guichet 3", "A. Okemba"}, nil},
-		"mobile money with a clerk": {func(p *document.Payment) { p.Clerk = "A. Okemba" }, nil, []string{"Okemba"}},
-		"late":                      {func(p *document.Payment) { p.Session.Late = true }, []string{"10:31"}, []string{"10:30"}},
-		"portal":                    {func(p *document.Payment) { p.Session.CitizenID = "1" }, nil, []string{"DOSSIER-7"}},
-		"partial": {func(p *document.Payment) {
+		"mobile money with a clerk": {func(p *payment) { p.Session.Collection.Clerk = "A. Okemba" }, nil, []string{"Okemba"}},
+		"late":                      {func(p *payment) { p.Session.Late = true }, []string{"10:31"}, []string{"10:30"}},
+		"portal":                    {func(p *payment) { p.Session.CitizenID = "1" }, nil, []string{"DOSSIER-7"}},
+		"partial": {func(p *payment) {
 			p.Session.Items = []checkout.Item{{Label: "Patente", SubjectRef: "NIU-00004711", Amount: 5_000, Outstanding: 9_000, TransactionID: "1", NoticeRef: "AV1", Fee: 0}}
 		}, []string{"Paiement partiel", "Patente", "…4711"}, []string{"NIU"}},
-		"short reference": {func(p *document.Payment) {
+		"short reference": {func(p *payment) {
 			p.Session.Items = []checkout.Item{{Label: "Patente", SubjectRef: "TP-1001", Amount: 5_000, TransactionID: "1", NoticeRef: "AV1"}}
 		}, nil, []string{"1001"}},
 	} {
@@ -127,7 +144,7 @@ func TestReceiptsOfCart(t *testing.T) {
 		t.Errorf("receipt of the second due: %s", got)
 	}
 	p.TransactionID = "3"
-	if _, err := document.NewReceipt(money.French, p); !errors.Is(err, document.ErrUnpaid) {
+	if _, err := p.receipt(money.French); !errors.Is(err, document.ErrUnpaid) {
 		t.Errorf("a due of nobody: %v", err)
 	}
 }
@@ -138,16 +155,16 @@ func TestRefusals(t *testing.T) {
 	for _, status := range checkout.Statuses() {
 		p := paid()
 		p.Session.Status = status
-		if _, err := document.NewReceipt(money.French, p); (err == nil) != (status == checkout.StatusCompleted) {
+		if _, err := p.receipt(money.French); (err == nil) != (status == checkout.StatusCompleted) {
 			t.Errorf("receipt of a session that is %s: %v", status, err)
 		}
-		if _, err := document.NewNotice(money.French, document.Slip{Session: p.Session, Agency: p.Agency}); (err == nil) != (status == checkout.StatusOpen) {
+		if _, err := notice(money.French, p.Session, document.Slip{Agency: p.Agency}); (err == nil) != (status == checkout.StatusOpen) {
 			t.Errorf("notice of a session that is %s: %v", status, err)
 		}
 	}
 	p := paid()
 	p.Agency.Name = ""
-	if _, err := document.NewReceipt(money.French, p); !errors.Is(err, document.ErrIncomplete) {
+	if _, err := p.receipt(money.French); !errors.Is(err, document.ErrIncomplete) {
 		t.Errorf("without a payee: %v", err)
 	}
 }
@@ -158,8 +175,8 @@ func TestNotice(t *testing.T) {
 	s := paid().Session
 	s.Status, s.Collection, s.CreatedAt, s.ExpiresAt = checkout.StatusOpen, nil, paidAt, paidAt.Add(90*24*time.Hour)
 	s.Offers = []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 100}, {ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash}}
-	slip := document.Slip{Session: s, Agency: paid().Agency, Taxpayer: "É••• M•••", Base: "https://paiement.example.cg", Dues: []document.Due{{Original: 9_000, AllowPartial: true, Minimum: 1_000, DueOn: paidAt}}}
-	n, err := document.NewNotice(money.French, slip)
+	slip := document.Slip{Agency: paid().Agency, Taxpayer: "É••• M•••", Base: "https://paiement.example.cg", Dues: []document.Due{{Original: 9_000, AllowPartial: true, Minimum: 1_000, DueOn: paidAt}}}
+	n, err := notice(money.French, s, slip)
 	got := text(t, n, err)
 	for _, want := range []string{
 		"Avis de paiement", "AV20260000012345", "É••• M•••", "1er novembre 2026", "30 janvier 2027 à 10:30", "9 000 FCFA", "1 000 FCFA", "5 100 FCFA", "MTN Mobile Money", "Espèces au guichet",
@@ -174,30 +191,18 @@ func TestNotice(t *testing.T) {
 	}
 	// A whole payment has no minimum, and what is unknown is not shown.
 	slip.Dues = []document.Due{{Minimum: 1_000}}
-	n, err = document.NewNotice(money.French, slip)
+	n, err = notice(money.French, s, slip)
 	if err != nil || n.Lines[0].Minimum != "" || n.Lines[0].Original != "" || n.Lines[0].DueOn != "" {
 		t.Errorf("lines: %+v, %v", n.Lines, err)
 	}
-	slip.Session.Live = false
-	n, err = document.NewNotice(money.English, slip)
+	s.Live = false
+	n, err = notice(money.English, s, slip)
 	if err != nil || n.Warnings[0] != "TEST notice, without value: pay nothing." || !strings.Contains(n.StubText, "TEST") {
 		t.Errorf("a test notice: %+v, %v", n, err)
 	}
-	again, _ := document.NewNotice(money.English, slip)
+	again, _ := notice(money.English, s, slip)
 	if !reflect.DeepEqual(n, again) {
 		t.Error("the same notice says something else")
-	}
-}
-
-func TestMaskName(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{
-		"": "", "Élise Mbemba": "É••• M•••", "  jean-pierre  N. ": "j••• N•••", "🎉 🎉": "", "محمد عبد": "م••• ع•••", "\u202eevil": "e•••",
-		"a b c d e f": "a••• b••• c••• d•••", "<script>": "s•••", strings.Repeat("W", 500): "W•••", "\xff": "", "123": "",
-	} {
-		if got := document.MaskName(name); got != want {
-			t.Errorf("%q is masked as %q, want %q", name, got, want)
-		}
 	}
 }
 
@@ -206,7 +211,25 @@ func TestNoticeOfAFramedSession(t *testing.T) {
 	t.Parallel()
 	s := paid().Session
 	s.Status, s.Mode = checkout.StatusOpen, checkout.ModeEmbedded
-	if _, err := document.NewNotice(money.French, document.Slip{Session: s, Agency: paid().Agency}); !errors.Is(err, document.ErrFramed) {
+	if _, err := notice(money.French, s, document.Slip{Agency: paid().Agency}); !errors.Is(err, document.ErrFramed) {
 		t.Errorf("error %v, want ErrFramed", err)
+	}
+}
+
+// A notice says for every offer how to pay by it.
+func TestWaysToPay(t *testing.T) {
+	t.Parallel()
+	s := paid().Session
+	s.Status, s.Offers = checkout.StatusOpen, checkout.Offers
+	for _, lang := range money.Languages {
+		n, err := notice(lang, s, document.Slip{Agency: paid().Agency})
+		if err != nil || len(n.Ways) != len(checkout.Offers) {
+			t.Fatalf("ways %+v, %v", n.Ways, err)
+		}
+		for _, way := range n.Ways {
+			if way.Name == "" || way.How == "" {
+				t.Errorf("%s: nothing says how to pay by %+v", lang, way)
+			}
+		}
 	}
 }
