@@ -57,7 +57,7 @@ func fill(t *testing.T, conn driver.Conn, agency string) {
 	insert(t, conn, entries...)
 	r := receipt(agency, begin, 5075)
 	r.TenantID = agency
-	if err := journal.NewStore(conn).InsertReceipts(t.Context(), []journal.Receipt{r}); err != nil {
+	if err := journal.NewStore(conn).Insert(t.Context(), &r); err != nil {
 		t.Fatal(err)
 	}
 	for _, sql := range []string{

@@ -90,7 +90,7 @@ func delivery(session, id, kind string, attempt int32, outcome string, after tim
 
 func insert(t *testing.T, conn driver.Conn, entries ...journal.Entry) {
 	t.Helper()
-	if err := journal.NewStore(conn).Insert(t.Context(), entries); err != nil {
+	if err := journal.NewStore(conn).Insert(t.Context(), journal.Rows(entries)...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -352,7 +352,7 @@ func TestCasesDoNotReadTheJournal(t *testing.T) {
 	}
 	closed := event("a", 4, "case.resolved", "completed", 5000)
 	closed.Detail = map[string]string{"case_id": "case_a", "case_kind": "refund_request", "resolution": "refund"}
-	if err := journal.NewStore(conn).Insert(t.Context(), []journal.Entry{closed}); err == nil || errors.Is(err, journal.ErrRefused) {
+	if err := journal.NewStore(conn).Insert(t.Context(), &closed); err == nil || errors.Is(err, journal.ErrRefused) {
 		t.Errorf("without the table the batch ends with %v", err)
 	}
 	if err := conn.Exec(t.Context(), "RENAME TABLE elsewhere TO case_rows"); err != nil {
@@ -401,14 +401,14 @@ func TestInvalidEntriesAreRefused(t *testing.T) {
 	} {
 		bad := event("b", 1, "checkout.created", "open", 1)
 		spoil(&bad)
-		if err := journal.NewStore(conn).Insert(t.Context(), []journal.Entry{good, bad}); !errors.Is(err, journal.ErrInvalidEntry) {
+		if err := journal.NewStore(conn).Insert(t.Context(), &good, &bad); !errors.Is(err, journal.ErrInvalidEntry) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if n, err := journaltest.CountEntries(t.Context(), conn, journal.EntryTypeEvent); n != 0 || err != nil {
 		t.Errorf("%d entries, %v", n, err)
 	}
-	if err := journal.NewStore(conn).Insert(t.Context(), nil); err != nil {
+	if err := journal.NewStore(conn).Insert(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -509,7 +509,7 @@ func TestReceiptRows(t *testing.T) {
 	conn := migrated(t)
 	first, second := receipt("a", begin, 5075), receipt("b", begin.AddDate(0, 1, 0), 1075)
 	for _, batch := range [][]journal.Receipt{{first}, {second, first}, {first, second}} {
-		if err := journal.NewStore(conn).InsertReceipts(t.Context(), batch); err != nil {
+		if err := journal.NewStore(conn).Insert(t.Context(), journal.Rows(batch)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -529,7 +529,7 @@ func TestReceiptRows(t *testing.T) {
 	} {
 		bad := first
 		spoil(&bad)
-		if err := journal.NewStore(conn).InsertReceipts(t.Context(), []journal.Receipt{second, bad}); !errors.Is(err, journal.ErrInvalidEntry) {
+		if err := journal.NewStore(conn).Insert(t.Context(), &second, &bad); !errors.Is(err, journal.ErrInvalidEntry) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -552,7 +552,7 @@ func TestExpectedMoneyRows(t *testing.T) {
 	again.SourceOffset, again.Version = 9, journal.ExpectedVersion(9)
 	withdrawn.SourceOffset, withdrawn.Version = 8, journal.ExpectedVersion(8)
 	for _, batch := range [][]journal.Expected{{first}, {withdrawn, again}, {first}, {again}} {
-		if err := journal.NewStore(conn).InsertExpected(t.Context(), batch); err != nil {
+		if err := journal.NewStore(conn).Insert(t.Context(), journal.Rows(batch)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -572,7 +572,7 @@ func TestExpectedMoneyRows(t *testing.T) {
 	} {
 		bad := first
 		spoil(&bad)
-		if err := journal.NewStore(conn).InsertExpected(t.Context(), []journal.Expected{withdrawn, bad}); !errors.Is(err, journal.ErrInvalidEntry) {
+		if err := journal.NewStore(conn).Insert(t.Context(), &withdrawn, &bad); !errors.Is(err, journal.ErrInvalidEntry) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -587,7 +587,7 @@ func TestReceiptsReadLittle(t *testing.T) {
 		rows = append(rows, receipt(fmt.Sprint("s", i), begin.AddDate(0, i%4, 0), 5075))
 	}
 	for range 2 {
-		if err := journal.NewStore(conn).InsertReceipts(t.Context(), rows); err != nil {
+		if err := journal.NewStore(conn).Insert(t.Context(), journal.Rows(rows)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -625,7 +625,7 @@ func TestNamesBesideIDs(t *testing.T) {
 	late.Detail = map[string]string{"case_id": "case_a", "case_kind": "late_payment"}
 	insert(t, conn, event("a", 1, "checkout.created", "open", 5000), late, delivery("a", "dlv_1", "webhook", 1, "failed", 0))
 	paid := receipt("a", begin, 5075)
-	if err := store.InsertReceipts(t.Context(), []journal.Receipt{paid}); err != nil {
+	if err := store.Insert(t.Context(), &paid); err != nil {
 		t.Fatal(err)
 	}
 	for _, view := range []string{"sessions", "payments", "deliveries", "cases", "receipts"} {

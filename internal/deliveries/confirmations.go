@@ -21,8 +21,7 @@ func (s *Store) acceptConfirmations(ctx context.Context, tx pgx.Tx, outcomes []*
 			accepted = append(accepted, a)
 		}
 	}
-	// The read model writes the same rows. Both write them in the same order and so
-	// cannot deadlock.
+	// Complete writes the same rows. Both write them in the same order and so cannot deadlock.
 	slices.SortStableFunc(accepted, func(a, b *record.Attempt) int { return strings.Compare(a.Delivery.EventID, b.Delivery.EventID) })
 	accepted = slices.CompactFunc(accepted, func(a, b *record.Attempt) bool { return a.Delivery.EventID == b.Delivery.EventID })
 	if len(accepted) == 0 {
@@ -37,6 +36,33 @@ func (s *Store) acceptConfirmations(ctx context.Context, tx pgx.Tx, outcomes []*
 		SELECT * FROM unnest($1::text[], $2::text[], $3::bool[], $4::timestamptz[])
 		ON CONFLICT (transaction_id) DO UPDATE SET accepted_at = coalesce(c.accepted_at, excluded.accepted_at)`, byColumn(rows)...)
 	return failed("storing accepted confirmations", err)
+}
+
+// Completion is a completed payment of a due, of which the agency's ERP is to be told.
+type Completion struct {
+	TransactionID string
+	SessionID     string
+	TenantID      string
+	Live          bool
+	CompletedAt   time.Time
+	// AcceptedAt is when the ERP accepted the confirmation, as the session knows it; zero: not yet.
+	AcceptedAt time.Time
+}
+
+// Complete queues the statement that stores a completed payment. It changes nothing that is known
+// already. The caller queues completions by TransactionID in ascending order.
+func Complete(batch *pgx.Batch, c Completion) {
+	var accepted *time.Time
+	if !c.AcceptedAt.IsZero() {
+		accepted = &c.AcceptedAt
+	}
+	batch.Queue(`
+		INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at, accepted_at)
+		VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, completed_at = excluded.completed_at,
+			accepted_at = coalesce(c.accepted_at, excluded.accepted_at)
+		WHERE c.session_id IS NULL OR c.accepted_at IS NULL AND excluded.accepted_at IS NOT NULL`,
+		c.TransactionID, c.SessionID, c.TenantID, c.Live, c.CompletedAt, accepted)
 }
 
 // outstandingWhere selects the payments whose confirmation an ERP has not accepted. It

@@ -1,9 +1,6 @@
 package journal
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // caseRow is a row of case_rows: an event of an operator case, with what the view cases
 // shows. It is a part of the event's entry.
@@ -23,28 +20,25 @@ type caseRow struct {
 	Detail        map[string]string `ch:"detail"`
 }
 
-// caseRowsOf returns the rows of the entries that are events of cases. Other events may name
-// a case too, such as the checkout.completed that comes from one: they have no case_kind.
-func caseRowsOf(entries []Entry) (rows []caseRow) {
-	for i := range entries {
-		e := &entries[i]
-		if e.Type != EntryTypeEvent || e.Detail["case_id"] == "" || e.Detail["case_kind"] == "" {
-			continue
-		}
-		rows = append(rows, caseRow{
-			CaseID: e.Detail["case_id"], ID: e.ID, OccurredAt: e.OccurredAt, Event: e.Event, TenantID: e.TenantID, ApplicationID: e.ApplicationID, Livemode: e.Livemode,
-			SessionID: e.SessionID, OrderID: e.OrderID, OperatorRef: e.OperatorRef, Currency: e.Currency, TotalAmount: e.TotalAmount, Detail: e.Detail,
-		})
-	}
-	return rows
+// ofCase reports whether the entry is an event of an operator case. Other events may name a case
+// too, such as the checkout.completed that comes from one: they have no case_kind.
+func (e *Entry) ofCase() bool {
+	return e.Type == EntryTypeEvent && e.Detail["case_id"] != "" && e.Detail["case_kind"] != ""
 }
 
-// Validate returns an error that wraps ErrInvalidEntry unless the row can be written.
-func (r *caseRow) Validate() error {
-	if r.ID == "" {
-		return fmt.Errorf("%w: no id", ErrInvalidEntry)
+// caseRow returns the row of an event of a case.
+func (e *Entry) caseRow() *caseRow {
+	return &caseRow{
+		CaseID: e.Detail["case_id"], ID: e.ID, OccurredAt: e.OccurredAt, Event: e.Event,
+		TenantID: e.TenantID, ApplicationID: e.ApplicationID, Livemode: e.Livemode, SessionID: e.SessionID, OrderID: e.OrderID,
+		OperatorRef: e.OperatorRef, Currency: e.Currency, TotalAmount: e.TotalAmount, Detail: e.Detail,
 	}
-	return validTimes(r.ID, &r.OccurredAt)
 }
 
-func (r *caseRow) key() string { return r.ID }
+var caseTable = tableOf[caseRow]("case_rows")
+
+// Validate returns nil: the row is valid when its entry is.
+func (r *caseRow) Validate() error { return nil }
+
+func (r *caseRow) table() *table { return caseTable }
+func (r *caseRow) key() string   { return r.ID }

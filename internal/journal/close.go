@@ -87,11 +87,6 @@ func (c *Close) Hash() string {
 
 var closeTable = tableOf[Close]("closes")
 
-// InsertCloses writes closes as Insert writes entries, with the same errors.
-func (s *Store) InsertCloses(ctx context.Context, closes []Close) error {
-	return insert(ctx, s.conn, closeTable, closes)
-}
-
 // Validate returns an error that wraps ErrInvalidEntry unless the row can be written.
 func (c *Close) Validate() error {
 	if c.ID == "" || c.TenantID == "" || c.Account == "" || c.State == "" {
@@ -100,7 +95,8 @@ func (c *Close) Validate() error {
 	return validTimes(c.ID, &c.FromDay, &c.ToDay, &c.At)
 }
 
-func (c *Close) key() string { return c.ID }
+func (c *Close) table() *table { return closeTable }
+func (c *Close) key() string   { return c.ID }
 
 // CloseFilter selects closes. Empty fields select all.
 type CloseFilter struct {

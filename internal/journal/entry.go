@@ -125,7 +125,10 @@ func (e *Entry) Validate() error {
 	return validTimes(e.ID, &e.OccurredAt, e.CreatedAt, e.ExpiresAt, e.EndedAt, e.CompletedAt, e.NextAttemptAt)
 }
 
-func (e *Entry) key() string { return e.ID }
+var entryTable = tableOf[Entry]("journal")
+
+func (e *Entry) table() *table { return entryTable }
+func (e *Entry) key() string   { return e.ID }
 
 // validTimes checks the times of a row. Nil times are absent.
 func validTimes(id string, times ...*time.Time) error {

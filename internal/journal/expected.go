@@ -147,4 +147,7 @@ func (e *Expected) Validate() error {
 	return validTimes(e.ID.String(), &e.ApprovedAt, &e.LocalDate, &e.OccurredAt)
 }
 
-func (e *Expected) key() string { return e.ID.String() }
+var expectedTable = tableOf[Expected]("expected_money")
+
+func (e *Expected) table() *table { return expectedTable }
+func (e *Expected) key() string   { return e.ID.String() }

@@ -133,32 +133,6 @@ var (
 	runTable   = tableOf[MatchRun]("match_runs")
 )
 
-// InsertFindings writes findings as Insert writes entries, with the same errors.
-func (s *Store) InsertFindings(ctx context.Context, findings []Finding) error {
-	var matches, breaks []Finding
-	for _, f := range findings {
-		if f.Type == FindingMatch {
-			matches = append(matches, f)
-		} else {
-			breaks = append(breaks, f)
-		}
-	}
-	if err := insert(ctx, s.conn, matchTable, matches); err != nil {
-		return err
-	}
-	return insert(ctx, s.conn, breakTable, breaks)
-}
-
-// InsertDayTotals writes sums of days as Insert writes entries, with the same errors.
-func (s *Store) InsertDayTotals(ctx context.Context, totals []DayTotal) error {
-	return insert(ctx, s.conn, totalTable, totals)
-}
-
-// InsertMatchRuns writes runs of the matcher as Insert writes entries, with the same errors.
-func (s *Store) InsertMatchRuns(ctx context.Context, runs []MatchRun) error {
-	return insert(ctx, s.conn, runTable, runs)
-}
-
 // Validate returns an error that wraps ErrInvalidEntry unless the row can be written.
 func (f *Finding) Validate() error {
 	if f.ID == "" || f.Type == "" || f.State == "" || f.TenantID == "" || f.Account == "" {
@@ -182,6 +156,16 @@ func (r *MatchRun) Validate() error {
 	}
 	return validTimes(r.ID, &r.Today, &r.Horizon, &r.At)
 }
+
+func (f *Finding) table() *table {
+	if f.Type == FindingMatch {
+		return matchTable
+	}
+	return breakTable
+}
+
+func (t *DayTotal) table() *table { return totalTable }
+func (r *MatchRun) table() *table { return runTable }
 
 func (f *Finding) key() string  { return f.ID }
 func (t *DayTotal) key() string { return t.Account + " " + t.Day.Format(time.DateOnly) }

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -84,11 +83,6 @@ const LineRowSQL = "concat(toString(local_day), '/', line_id, '#', substring(low
 // Row returns LineRow of the row.
 func (l *Line) Row() string { return LineRow(l.LocalDay.Format(time.DateOnly), l.ID, l.Content) }
 
-// InsertLines writes lines of statements as Insert writes entries, with the same errors.
-func (s *Store) InsertLines(ctx context.Context, lines []Line) error {
-	return insert(ctx, s.conn, lineTable, lines)
-}
-
 // Validate returns an error that wraps ErrInvalidEntry unless the line can be written.
 func (l *Line) Validate() error {
 	switch {
@@ -104,4 +98,5 @@ func (l *Line) Validate() error {
 	return validTimes(l.ID, times...)
 }
 
-func (l *Line) key() string { return l.ID }
+func (l *Line) table() *table { return lineTable }
+func (l *Line) key() string   { return l.ID }

@@ -30,25 +30,28 @@ type Name struct {
 // that are missing in the list stay.
 func (s *Store) PutNames(ctx context.Context, names []Name) (int, error) {
 	var stored []Name
-	if err := s.conn.Select(ctx, &stored, "SELECT kind, id, tenant_id, name FROM names FINAL"); err != nil {
+	if err := s.conn.Select(ctx, &stored, "SELECT "+nameTable.columns+" FROM names FINAL"); err != nil {
 		return 0, fmt.Errorf("reading names: %w", err)
 	}
 	changed := slices.DeleteFunc(slices.Clone(names), func(n Name) bool { return slices.Contains(stored, n) })
 	if len(changed) == 0 {
 		return 0, nil
 	}
-	batch, err := s.conn.PrepareBatch(ctx, "INSERT INTO names (kind, id, tenant_id, name)")
-	if err != nil {
-		return 0, fmt.Errorf("preparing a batch of names: %w", err)
-	}
-	defer func() { _ = batch.Close() }()
-	for i := range changed {
-		if err := batch.AppendStruct(&changed[i]); err != nil {
-			return 0, fmt.Errorf("appending the name of %s %s: %w", changed[i].Kind, changed[i].ID, err)
-		}
-	}
-	if err := batch.Send(); err != nil {
+	if err := s.Insert(ctx, Rows(changed)...); err != nil {
 		return 0, fmt.Errorf("writing %d names: %w", len(changed), err)
 	}
 	return len(changed), nil
 }
+
+var nameTable = tableOf[Name]("names")
+
+// Validate returns an error that wraps ErrInvalidEntry unless the name can be written.
+func (n *Name) Validate() error {
+	if n.Kind == "" || n.ID == "" {
+		return fmt.Errorf("%w: a name without kind or id", ErrInvalidEntry)
+	}
+	return nil
+}
+
+func (n *Name) table() *table { return nameTable }
+func (n *Name) key() string   { return n.Kind + " " + n.ID }

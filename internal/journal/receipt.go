@@ -109,4 +109,7 @@ func (r *Receipt) Validate() error {
 	return validTimes(r.ID.String(), &r.OccurredAt, &r.LocalDate, &r.ApprovedOn)
 }
 
-func (r *Receipt) key() string { return r.ID.String() }
+var receiptTable = tableOf[Receipt]("receipt_rows")
+
+func (r *Receipt) table() *table { return receiptTable }
+func (r *Receipt) key() string   { return r.ID.String() }

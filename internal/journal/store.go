@@ -24,96 +24,105 @@ type Store struct{ conn driver.Conn }
 // NewStore makes a store on a migrated database. It does not close the connection.
 func NewStore(conn driver.Conn) *Store { return &Store{conn} }
 
-// Insert writes entries in one batch, and the events of operator cases among them to a table
-// of their own. An entry that is inserted again, in any batch,
-// stays one row under FINAL. An empty batch does nothing. Few big batches are faster
-// than many small ones.
-//
-// When an entry is invalid, Insert writes nothing and returns ErrInvalidEntry.
-// ErrRefused means that ClickHouse refuses an entry of the batch. For a batch of one
-// entry Insert returns it only after ClickHouse has refused the entry twice and has
-// accepted another entry in between, because a faulty server refuses everything. After
-// any other error the batch may have been written: insert it again.
-func (s *Store) Insert(ctx context.Context, entries []Entry) error {
-	if err := insert(ctx, s.conn, entryTable, entries); err != nil {
-		return err
+// Row is a row of one of the tables: a pointer to a row type of this package, such as *Entry.
+type Row interface {
+	// Validate returns an error that wraps ErrInvalidEntry unless the row can be written.
+	Validate() error
+	table() *table
+	key() string // names the row in errors
+}
+
+// Rows returns rows of one type as Insert takes them.
+func Rows[T any, P interface {
+	*T
+	Row
+}](rows []T) []Row {
+	out := make([]Row, len(rows))
+	for i := range rows {
+		out[i] = P(&rows[i])
 	}
-	return insert(ctx, s.conn, caseTable, caseRowsOf(entries))
+	return out
 }
 
-// InsertReceipts writes receipts as Insert writes entries, with the same errors.
-func (s *Store) InsertReceipts(ctx context.Context, receipts []Receipt) error {
-	return insert(ctx, s.conn, receiptTable, receipts)
-}
-
-// InsertExpected writes expected money as Insert writes entries, with the same errors.
-func (s *Store) InsertExpected(ctx context.Context, expected []Expected) error {
-	return insert(ctx, s.conn, expectedTable, expected)
+// Insert writes rows in one batch a table, the tables in the order of tables. The entries of
+// operator cases have a row in case_rows, too. A row that is inserted again, in any batch, stays
+// one row under FINAL. Without rows it does nothing. Few big batches are faster than many small
+// ones.
+//
+// When a row is invalid, Insert writes nothing and returns ErrInvalidEntry. ErrRefused means that
+// ClickHouse refuses a row of the batch. For a batch of one row Insert returns it only after
+// ClickHouse has refused the row twice and has accepted another row of the table in between,
+// because a faulty server refuses everything. After any other error the batch may have been
+// written: insert it again.
+func (s *Store) Insert(ctx context.Context, rows ...Row) error {
+	batches := make(map[*table][]Row, len(tables))
+	for _, r := range rows {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+		batches[r.table()] = append(batches[r.table()], r)
+		if e, ok := r.(*Entry); ok && e.ofCase() {
+			batches[caseTable] = append(batches[caseTable], e.caseRow())
+		}
+	}
+	for _, t := range tables {
+		if err := s.insert(ctx, t, batches[t]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // table is a table with its columns. Statements name the columns, so that a column that a
 // newer build has added gets its default.
 type table struct{ name, columns string }
 
-var (
-	entryTable    = tableOf[Entry]("journal")
-	receiptTable  = tableOf[Receipt]("receipt_rows")
-	caseTable     = tableOf[caseRow]("case_rows")
-	expectedTable = tableOf[Expected]("expected_money")
-)
+// tables are the tables of rows in the order in which Insert writes them.
+var tables = []*table{
+	entryTable, caseTable, receiptTable, expectedTable, lineTable, matchTable, breakTable, totalTable, runTable, closeTable, nameTable,
+}
 
 // tableOf returns the table of rows of type T.
-func tableOf[T any](name string) table {
+func tableOf[T any](name string) *table {
 	t := reflect.TypeFor[T]()
 	names := make([]string, t.NumField())
 	for i := range names {
 		names[i] = t.Field(i).Tag.Get("ch")
 	}
-	return table{name, strings.Join(names, ", ")}
+	return &table{name, strings.Join(names, ", ")}
 }
 
-// row is a pointer to a row of type T.
-type row[T any] interface {
-	*T
-	Validate() error
-	key() string
-}
-
-func insert[T any, P row[T]](ctx context.Context, conn driver.Conn, t table, rows []T) error {
+// insert writes the rows of a table.
+func (s *Store) insert(ctx context.Context, t *table, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	err := insertOnce[T, P](ctx, conn, t, rows)
+	err := s.insertOnce(ctx, t, rows)
 	if err == nil || errors.Is(err, ErrInvalidEntry) || !refuses(err) {
 		return err
 	}
 	if len(rows) == 1 {
 		// Inserting a row of the table again changes nothing.
-		if other := conn.Exec(ctx, "INSERT INTO "+t.name+" SELECT * FROM "+t.name+" LIMIT 1"); other != nil {
+		if other := s.conn.Exec(ctx, "INSERT INTO "+t.name+" SELECT * FROM "+t.name+" LIMIT 1"); other != nil {
 			return fmt.Errorf("%w; another row of %s is refused too: %w", err, t.name, other)
 		}
 		// Try again: the cause may be gone.
-		if err = insertOnce[T, P](ctx, conn, t, rows); err == nil || !refuses(err) {
+		if err = s.insertOnce(ctx, t, rows); err == nil || !refuses(err) {
 			return err
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrRefused, err)
 }
 
-func insertOnce[T any, P row[T]](ctx context.Context, conn driver.Conn, t table, rows []T) error {
-	for i := range rows {
-		if err := P(&rows[i]).Validate(); err != nil {
-			return err
-		}
-	}
-	batch, err := conn.PrepareBatch(ctx, "INSERT INTO "+t.name+" ("+t.columns+")")
+func (s *Store) insertOnce(ctx context.Context, t *table, rows []Row) error {
+	batch, err := s.conn.PrepareBatch(ctx, "INSERT INTO "+t.name+" ("+t.columns+")")
 	if err != nil {
 		return fmt.Errorf("preparing a batch for %s: %w", t.name, err)
 	}
 	defer func() { _ = batch.Close() }()
-	for i := range rows {
-		if err := batch.AppendStruct(&rows[i]); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrInvalidEntry, P(&rows[i]).key(), err)
+	for _, r := range rows {
+		if err := batch.AppendStruct(r); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrInvalidEntry, r.key(), err)
 		}
 	}
 	if err := batch.Send(); err != nil {

@@ -51,7 +51,7 @@ func (s *Store) TallyLines(ctx context.Context, before time.Time) (tally.Tally, 
 
 // tallyRows returns the sums of a table by a column, of the rows whose time is before another.
 // The versions of a row of these tables are in one partition.
-func (s *Store) tallyRows(ctx context.Context, t table, status, amount, at string, before time.Time) (tally.Tally, error) {
+func (s *Store) tallyRows(ctx context.Context, t *table, status, amount, at string, before time.Time) (tally.Tally, error) {
 	return s.tally(ctx, fmt.Sprintf(`SELECT livemode, currency, %[2]s, toInt64(count()), sum(%[3]s)
 		FROM %[1]s FINAL WHERE %[4]s < fromUnixTimestamp64Milli(?) GROUP BY livemode, currency, %[2]s
 		SETTINGS do_not_merge_across_partitions_select_final = 1`, t.name, status, amount, at), before)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -264,7 +265,7 @@ func fill(t *testing.T, conn driver.Conn) {
 	store := journal.NewStore(conn)
 	fillAccounts(t, store)
 	_, err := store.PutNames(t.Context(), names)
-	if err := errors.Join(err, store.Insert(t.Context(), entries), store.InsertReceipts(t.Context(), receipts)); err != nil {
+	if err := errors.Join(err, store.Insert(t.Context(), append(journal.Rows(entries), journal.Rows(receipts)...)...)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -289,7 +290,7 @@ func fillAccounts(t *testing.T, store *journal.Store) {
 			TenantID: agency, Livemode: true, OfferID: "momo", Account: "a", Currency: "XAF", SourceTopic: "checkout.events", Version: journal.ExpectedVersion(0),
 		})
 	}
-	err := errors.Join(store.InsertDayTotals(t.Context(), totals), store.InsertFindings(t.Context(), breaks), store.InsertLines(t.Context(), lines), store.InsertExpected(t.Context(), expected))
+	err := store.Insert(t.Context(), slices.Concat(journal.Rows(totals), journal.Rows(breaks), journal.Rows(lines), journal.Rows(expected))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/checkout"
+	"quittance/internal/deliveries"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/personal"
 	"quittance/schemas"
@@ -84,13 +85,10 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 			if s.Status != checkout.StatusCompleted || due.ERPDueRef == "" {
 				continue
 			}
-			batch.Queue(`
-				INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at, accepted_at)
-				VALUES ($1, $2, $3, $4, $5, $6)
-				ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, completed_at = excluded.completed_at,
-					accepted_at = coalesce(c.accepted_at, excluded.accepted_at)
-				WHERE c.session_id IS NULL OR c.accepted_at IS NULL AND excluded.accepted_at IS NOT NULL`,
-				due.TransactionID, s.ID, s.TenantID, s.Live, s.EndedAt, optional(due.Confirmation.SettledAt))
+			deliveries.Complete(batch, deliveries.Completion{
+				TransactionID: due.TransactionID, SessionID: s.ID, TenantID: s.TenantID, Live: s.Live,
+				CompletedAt: s.EndedAt, AcceptedAt: due.Confirmation.SettledAt,
+			})
 		}
 		if s.Erased {
 			erased[s.ID], erased[s.ContactID()] = true, true

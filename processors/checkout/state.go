@@ -144,7 +144,7 @@ func (v view) Tokens(sessionID string) checkout.TokenList {
 }
 func (v view) Till(k checkout.TillKey) checkout.Till { return tills.Value(v.state, k) }
 func (v view) Month(k checkout.MonthKey) int         { return months.Value(v.state, k) }
-func (v view) Numbered(k checkout.NumberKey) string { return numbers.Value(v.state, k) }
+func (v view) Numbered(k checkout.NumberKey) string  { return numbers.Value(v.state, k) }
 
 func (v view) External(k checkout.ExternalKey) checkout.External { return externals.Value(v.state, k) }
 func (v view) Claim(k checkout.ClaimKey) checkout.Claim          { return claims.Value(v.state, k) }

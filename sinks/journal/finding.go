@@ -7,44 +7,37 @@ import (
 	"quittance/schemas/record"
 )
 
-// fromReconciliation sets what a record of reconciliation.events adds to the journal.
-func (j *Journal) fromReconciliation(r *kgo.Record, out *item) error {
+// ofReconciliation returns the row of a record of reconciliation.events.
+func (j *Journal) ofReconciliation(r *kgo.Record) (rows, error) {
 	name, err := j.cfg.Codec.NameOf(r.Value)
 	if err != nil {
-		return err
-	}
-	partition, offset, err := sourceOf(r)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	switch name {
 	case (*record.DayTotal)(nil).Name():
-		var t record.DayTotal
-		if err := j.cfg.Codec.Decode(r.Value, &t); err != nil {
-			return err
-		}
-		out.total, err = journal.DayTotalOf(&t, partition, offset)
-		return err
+		return rowOf(j, r, journal.DayTotalOf)
 	case (*record.MatchRun)(nil).Name():
-		var m record.MatchRun
-		if err := j.cfg.Codec.Decode(r.Value, &m); err != nil {
-			return err
-		}
-		out.run, err = journal.MatchRunOf(&m, partition, offset)
-		return err
+		return rowOf(j, r, journal.MatchRunOf)
 	case (*record.Close)(nil).Name():
-		var c record.Close
-		if err := j.cfg.Codec.Decode(r.Value, &c); err != nil {
-			return err
-		}
-		out.close, err = journal.CloseOf(&c, partition, offset)
-		return err
+		return rowOf(j, r, journal.CloseOf)
 	default:
-		var f record.Finding
-		if err := j.cfg.Codec.Decode(r.Value, &f); err != nil {
-			return err
-		}
-		out.finding, err = journal.FindingOf(&f, partition, offset)
-		return err
+		return rowOf(j, r, journal.FindingOf)
 	}
+}
+
+// rowOf decodes a record and returns the row that of makes of it and of where it stands.
+func rowOf[R any, P interface {
+	*R
+	record.Record
+}, T journal.Row](j *Journal, r *kgo.Record, of func(P, int32, int64) (T, error)) (rows, error) {
+	var value R
+	if err := j.cfg.Codec.Decode(r.Value, P(&value)); err != nil {
+		return nil, err
+	}
+	partition, offset, err := sourceOf(r)
+	if err != nil {
+		return nil, err
+	}
+	row, err := of(&value, partition, offset)
+	return rows{row}, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,177 +127,110 @@ func (j *Journal) Run(ctx context.Context) error {
 	return consume.Batch(ctx, j.consumer, j.decode, j.insert)
 }
 
-// item is what a record adds to the journal: an entry with its receipts and expected money, a
-// line, a finding, the sums of a day, or a run. A statement adds nothing.
-type item struct {
-	entry    *journal.Entry
-	receipts []journal.Receipt
-	expected []journal.Expected
-	line     *journal.Line
-	finding  *journal.Finding
-	total    *journal.DayTotal
-	run      *journal.MatchRun
-	close    *journal.Close
+// rows are what a record adds to the journal: an entry with its receipts and expected money after
+// it, or one row of another kind. A statement adds nothing.
+type rows = []journal.Row
+
+// decode returns the rows of a record. The errors schemas.ErrUndecodable and
+// journal.ErrInvalidEntry are permanent.
+func (j *Journal) decode(r *kgo.Record) (rows, error) {
+	out, err := j.rowsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range out {
+		if err := row.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
-// decode returns the item of a record. The errors schemas.ErrUndecodable and
-// journal.ErrInvalidEntry are permanent.
-func (j *Journal) decode(r *kgo.Record) (out item, err error) {
+func (j *Journal) rowsOf(r *kgo.Record) (rows, error) {
 	switch topic := strings.TrimPrefix(r.Topic, j.cfg.Kafka.Prefix); topic {
 	case schemas.TopicEvents, schemas.TopicCases:
-		var e record.Event
-		if err := j.cfg.Codec.Decode(r.Value, &e); err != nil {
-			return out, err
-		}
-		out.entry = new(fromEvent(&e))
-		if topic == schemas.TopicEvents { // an event of cases.events may be written twice
-			out.entry.SourcePartition, out.entry.SourceOffset = r.Partition, r.Offset
-		}
-		if out.receipts, err = journal.ReceiptsOf(&e); err != nil {
-			return out, err
-		}
-		if out.expected, err = journal.ExpectedOf(&e); err != nil {
-			return out, err
-		}
-		for i := range out.expected {
-			x := &out.expected[i]
-			x.SourceTopic, x.SourcePartition, x.SourceOffset, x.Version = topic, r.Partition, r.Offset, journal.ExpectedVersion(r.Offset)
-		}
+		return j.ofEvent(topic, r)
 	case schemas.TopicCalls:
 		var c record.Call
 		if err := j.cfg.Codec.Decode(r.Value, &c); err != nil {
-			return out, err
+			return nil, err
 		}
-		out.entry = new(fromCall(&c))
+		return rows{new(fromCall(&c))}, nil
 	case schemas.TopicStatements:
-		if out.line, err = j.fromStatements(r); err != nil {
-			return out, err
-		}
+		return j.ofStatement(r)
 	case schemas.TopicReconciliation:
-		if err := j.fromReconciliation(r, &out); err != nil {
-			return out, err
-		}
+		return j.ofReconciliation(r)
 	default:
 		var a record.Attempt
 		if err := j.cfg.Codec.Decode(r.Value, &a); err != nil {
-			return out, err
+			return nil, err
 		}
-		out.entry = new(fromAttempt(&a))
+		return rows{new(fromAttempt(&a))}, nil
 	}
-	return out, out.validate()
 }
 
-func (i *item) validate() error {
-	for r := range i.receipts {
-		if err := i.receipts[r].Validate(); err != nil {
-			return err
-		}
+// ofEvent returns the entry of an event, and the receipts and the expected money of its money.
+func (j *Journal) ofEvent(topic string, r *kgo.Record) (rows, error) {
+	var e record.Event
+	if err := j.cfg.Codec.Decode(r.Value, &e); err != nil {
+		return nil, err
 	}
-	for x := range i.expected {
-		if err := i.expected[x].Validate(); err != nil {
-			return err
-		}
+	entry := fromEvent(&e)
+	if topic == schemas.TopicEvents { // an event of cases.events may be written twice
+		entry.SourcePartition, entry.SourceOffset = r.Partition, r.Offset
 	}
-	switch {
-	case i.line != nil:
-		return i.line.Validate()
-	case i.finding != nil:
-		return i.finding.Validate()
-	case i.total != nil:
-		return i.total.Validate()
-	case i.run != nil:
-		return i.run.Validate()
-	case i.close != nil:
-		return i.close.Validate()
-	case i.entry != nil:
-		return i.entry.Validate()
+	receipts, err := journal.ReceiptsOf(&e)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	expected, err := journal.ExpectedOf(&e)
+	if err != nil {
+		return nil, err
+	}
+	for i := range expected {
+		x := &expected[i]
+		x.SourceTopic, x.SourcePartition, x.SourceOffset, x.Version = topic, r.Partition, r.Offset, journal.ExpectedVersion(r.Offset)
+	}
+	return slices.Concat(rows{&entry}, journal.Rows(receipts), journal.Rows(expected)), nil
 }
 
-// insert writes items. The consumer group stores the positions.
-func (j *Journal) insert(ctx context.Context, items []item, _ []consume.Move) error {
-	if len(items) == 0 {
+// insert writes the rows of records. The consumer group stores the positions.
+func (j *Journal) insert(ctx context.Context, records []rows, _ []consume.Move) error {
+	if len(records) == 0 {
 		return nil
 	}
 	begun := time.Now()
-	if err := j.write(ctx, items); err != nil {
+	if err := j.write(ctx, records); err != nil {
 		return err
 	}
 	j.duration.Observe(time.Since(begun).Seconds())
-	j.batch.Observe(float64(len(items)))
-	for i := range items {
-		switch {
-		case items[i].entry != nil:
-			j.entries.WithLabelValues(items[i].entry.Type).Inc()
-		case items[i].line != nil:
-			j.entries.WithLabelValues(journal.EntryTypeStatement).Inc()
-		case items[i].finding != nil:
-			j.entries.WithLabelValues(journal.EntryTypeFinding).Inc()
-		}
-		for _, r := range items[i].receipts {
-			j.receipts.WithLabelValues(r.Movement).Inc()
-		}
-		for _, x := range items[i].expected {
-			j.expected.WithLabelValues(x.Kind).Inc()
+	j.batch.Observe(float64(len(records)))
+	for _, r := range records {
+		for _, row := range r {
+			j.count(row)
 		}
 	}
 	return nil
 }
 
+// count counts a row that was inserted.
+func (j *Journal) count(row journal.Row) {
+	switch row := row.(type) {
+	case *journal.Entry:
+		j.entries.WithLabelValues(row.Type).Inc()
+	case *journal.Line:
+		j.entries.WithLabelValues(journal.EntryTypeStatement).Inc()
+	case *journal.Finding:
+		j.entries.WithLabelValues(journal.EntryTypeFinding).Inc()
+	case *journal.Receipt:
+		j.receipts.WithLabelValues(row.Movement).Inc()
+	case *journal.Expected:
+		j.expected.WithLabelValues(row.Kind).Inc()
+	}
+}
+
 // write inserts into the tables. After an error, or if the process dies between two inserts,
-// the same items are written again: each table shows a row once.
-func (j *Journal) write(ctx context.Context, items []item) error {
-	var entries []journal.Entry
-	var receipts []journal.Receipt
-	var expected []journal.Expected
-	var lines []journal.Line
-	var findings []journal.Finding
-	var totals []journal.DayTotal
-	var runs []journal.MatchRun
-	var closes []journal.Close
-	for i := range items {
-		if items[i].entry != nil {
-			entries = append(entries, *items[i].entry)
-		}
-		if items[i].line != nil {
-			lines = append(lines, *items[i].line)
-		}
-		if items[i].finding != nil {
-			findings = append(findings, *items[i].finding)
-		}
-		if items[i].total != nil {
-			totals = append(totals, *items[i].total)
-		}
-		if items[i].run != nil {
-			runs = append(runs, *items[i].run)
-		}
-		if items[i].close != nil {
-			closes = append(closes, *items[i].close)
-		}
-		receipts = append(receipts, items[i].receipts...)
-		expected = append(expected, items[i].expected...)
-	}
-	if err := j.cfg.Store.Insert(ctx, entries); err != nil {
-		return err
-	}
-	if err := j.cfg.Store.InsertReceipts(ctx, receipts); err != nil {
-		return err
-	}
-	if err := j.cfg.Store.InsertExpected(ctx, expected); err != nil {
-		return err
-	}
-	if err := j.cfg.Store.InsertLines(ctx, lines); err != nil {
-		return err
-	}
-	if err := j.cfg.Store.InsertFindings(ctx, findings); err != nil {
-		return err
-	}
-	if err := j.cfg.Store.InsertDayTotals(ctx, totals); err != nil {
-		return err
-	}
-	if err := j.cfg.Store.InsertMatchRuns(ctx, runs); err != nil {
-		return err
-	}
-	return j.cfg.Store.InsertCloses(ctx, closes)
+// the same rows are written again: each table shows a row once.
+func (j *Journal) write(ctx context.Context, records []rows) error {
+	return j.cfg.Store.Insert(ctx, slices.Concat(records...)...)
 }

@@ -12,9 +12,9 @@ import (
 	"quittance/schemas/record"
 )
 
-// fromStatements returns the line of a record of reconciliation.statements; nil for a
+// ofStatement returns the line of a record of reconciliation.statements; nothing for a
 // statement, whose lines say all that the journal keeps.
-func (j *Journal) fromStatements(r *kgo.Record) (*journal.Line, error) {
+func (j *Journal) ofStatement(r *kgo.Record) (rows, error) {
 	name, err := j.cfg.Codec.NameOf(r.Value)
 	if err != nil {
 		return nil, err
@@ -23,15 +23,7 @@ func (j *Journal) fromStatements(r *kgo.Record) (*journal.Line, error) {
 		var s record.Statement
 		return nil, j.cfg.Codec.Decode(r.Value, &s)
 	}
-	var l record.StatementLine
-	if err := j.cfg.Codec.Decode(r.Value, &l); err != nil {
-		return nil, err
-	}
-	partition, offset, err := sourceOf(r)
-	if err != nil {
-		return nil, err
-	}
-	return journal.LineOf(&l, partition, offset)
+	return rowOf(j, r, journal.LineOf)
 }
 
 // sourceOf returns where a record stands in its topic. A poison record names the original.

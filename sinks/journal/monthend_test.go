@@ -239,20 +239,20 @@ func (w monthWorld) reconcile() error {
 		return journal.MatchRun{ID: fmt.Sprint("run", offset), TenantID: impots, Livemode: true, Account: "mtn", Today: today, Horizon: today, MoneyOf: moneyOf, At: today, SourceOffset: offset}
 	}
 	return errors.Join(
-		store.InsertMatchRuns(w.t.Context(), []journal.MatchRun{run(date(11, 4), 1, impots+"/EUR/momo/acc-1"), run(date(12, 2), 2, impots+"/XAF/momo/acc-1")}),
-		store.InsertDayTotals(w.t.Context(), []journal.DayTotal{
+		store.Insert(w.t.Context(), journal.Rows([]journal.MatchRun{run(date(11, 4), 1, impots+"/EUR/momo/acc-1"), run(date(12, 2), 2, impots+"/XAF/momo/acc-1")})...),
+		store.Insert(w.t.Context(), journal.Rows([]journal.DayTotal{
 			total(date(11, 5), 1, 7, true), total(date(11, 5), 2, 3, true), total(date(10, 31), 3, 3, true), total(date(12, 1), 4, 3, true), total(date(11, 5), 5, 3, false),
-		}),
-		store.InsertFindings(w.t.Context(), []journal.Finding{
+		})...),
+		store.Insert(w.t.Context(), journal.Rows([]journal.Finding{
 			found("1", "missing_line", "no line", date(11, 28), on(11, 30), -5075, one, nil), amount, ended(amount, on(12, 2)), twice, ended(twice, on(11, 12)),
 			found("4", "missing_line", "no line", date(11, 29), decemberBegin, -5075, one, nil), found("5", "unmatched_line", "no reference", date(11, 2), on(11, 3), 700, nil, another),
 			found("6", "fee", "the net", date(11, 24), on(11, 25), -50, one, another), half, rest,
-		}),
-		store.InsertLines(w.t.Context(), []journal.Line{
+		})...),
+		store.Insert(w.t.Context(), journal.Rows([]journal.Line{
 			line("1", "mtn", "payment", date(11, 5), 5075, 50, true), line("2", "mtn", "refund", date(11, 30), -1000, 0, true), line("3", "mtn", "charge", date(11, 30), -200, 0, true),
 			line("4", "mtn", "payout", date(11, 30), -3825, 0, true), line("5", "mtn", "payment", date(12, 1), 5075, 50, true), line("6", "mtn", "payment", date(11, 6), 5075, 50, false),
 			line("1", "airtel", "payment", date(11, 1), 2000, 20, true), line("1", "banque", "entry", date(11, 30), 3825, 0, true),
-		}),
+		})...),
 	)
 }
 

@@ -65,35 +65,18 @@ func (j *Journal) rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	source, money, expected, lines, findings := tally.Tally{}, tally.Tally{}, tally.Tally{}, tally.Tally{}, tally.Tally{}
-	done, seen := map[string]map[int32]int64{}, map[string]bool{}
+	sums := &sums{now: now, seen: map[string]bool{}, source: tally.Tally{}, money: tally.Tally{}, expected: tally.Tally{}, lines: tally.Tally{}, findings: tally.Tally{}}
+	done := map[string]map[int32]int64{}
 	for _, topic := range Topics() {
 		done[topic] = map[int32]int64{}
 	}
 	for pass := 1; ; pass++ {
 		for _, topic := range Topics() {
-			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, func(i *item) {
-				if i.line != nil && i.line.ImportedAt.Before(now) && !repeatedLine(seen, i.line) {
-					lines.Add(i.line.Tally())
-				}
-				if i.finding != nil && i.finding.At.Before(now) {
-					findings.Add(i.finding.Tally())
-				}
-				if i.entry == nil || i.entry.Type != journal.EntryTypeEvent || !i.entry.OccurredAt.Before(now) || repeated(seen, i.entry) {
-					return
-				}
-				source.Add(i.entry.Tally())
-				for r := range i.receipts {
-					money.Add(i.receipts[r].Tally())
-				}
-				for x := range i.expected {
-					expected.Add(i.expected[x].Tally())
-				}
-			}); err != nil {
+			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, sums.add); err != nil {
 				return out, err
 			}
 		}
-		if err := j.compare(ctx, now, &out, source, money, expected, lines, findings); err != nil {
+		if err := j.compare(ctx, &out, sums); err != nil {
 			return out, err
 		}
 		if out.Equal() || pass == rebuildPasses {
@@ -105,14 +88,53 @@ func (j *Journal) rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	}
 }
 
+// sums are the sums of what Kafka has from before now.
+type sums struct {
+	now                                      time.Time
+	seen                                     map[string]bool // what was there before (repeated, repeatedLine)
+	source, money, expected, lines, findings tally.Tally
+}
+
+// add adds the rows of a record.
+func (s *sums) add(of rows) {
+	for _, row := range of {
+		switch row := row.(type) {
+		case *journal.Line:
+			if row.ImportedAt.Before(s.now) && !repeatedLine(s.seen, row) {
+				s.lines.Add(row.Tally())
+			}
+		case *journal.Finding:
+			if row.At.Before(s.now) {
+				s.findings.Add(row.Tally())
+			}
+		case *journal.Entry:
+			if row.Type != journal.EntryTypeEvent || !row.OccurredAt.Before(s.now) || repeated(s.seen, row) {
+				return // neither does its money count
+			}
+			s.source.Add(row.Tally())
+		case *journal.Receipt:
+			s.money.Add(row.Tally())
+		case *journal.Expected:
+			s.expected.Add(row.Tally())
+		}
+	}
+}
+
 // compare sets the lines of a result to those of the sums in Kafka and in ClickHouse.
-func (j *Journal) compare(ctx context.Context, now time.Time, out *Rebuilt, source, money, expected, lines, findings tally.Tally) error {
+func (j *Journal) compare(ctx context.Context, out *Rebuilt, s *sums) error {
+	store := j.cfg.Store
 	for _, c := range []struct {
 		lines *[]tally.Line
 		kafka tally.Tally
 		read  func(context.Context, time.Time) (tally.Tally, error)
-	}{{&out.Lines, source, j.cfg.Store.Tally}, {&out.Receipts, money, j.cfg.Store.TallyReceipts}, {&out.Expected, expected, j.cfg.Store.TallyExpected}, {&out.StatementLines, lines, j.cfg.Store.TallyLines}, {&out.Findings, findings, j.cfg.Store.TallyFindings}} {
-		copied, err := c.read(ctx, now)
+	}{
+		{&out.Lines, s.source, store.Tally},
+		{&out.Receipts, s.money, store.TallyReceipts},
+		{&out.Expected, s.expected, store.TallyExpected},
+		{&out.StatementLines, s.lines, store.TallyLines},
+		{&out.Findings, s.findings, store.TallyFindings},
+	} {
+		copied, err := c.read(ctx, s.now)
 		if err != nil {
 			return err
 		}
@@ -144,7 +166,7 @@ func repeatedLine(seen map[string]bool, l *journal.Line) bool {
 }
 
 // pass writes the entries of the records of a topic that no earlier pass has read.
-func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done map[int32]int64, out *Rebuilt, progress kafka.Progress, each func(*item)) error {
+func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done map[int32]int64, out *Rebuilt, progress kafka.Progress, each func(rows)) error {
 	spans, err := kafka.Bounds(ctx, adm, j.cfg.Kafka.Prefix+topic)
 	if err != nil {
 		return err
@@ -154,13 +176,13 @@ func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done
 		spans[p] = span
 	}
 	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls, schemas.TopicStatements: &out.Statements, schemas.TopicReconciliation: &out.Reconciliation}[topic]
-	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]item, error) {
-		i, err := j.decode(r)
+	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]rows, error) {
+		out, err := j.decode(r)
 		if err != nil {
 			return nil, err
 		}
-		each(&i)
-		return []item{i}, nil
+		each(out)
+		return []rows{out}, nil
 	}, j.write)
 	*count, out.Unreadable = *count+written, out.Unreadable+unreadable
 	if err != nil {

@@ -51,7 +51,7 @@ func TestRebuild(t *testing.T) {
 	stop()
 	w.check(n)
 	old := journal.Entry{ID: "before Kafka's attempts", Type: journal.EntryTypeDelivery, OccurredAt: begin.AddDate(-1, 0, 0), TenantID: "tenant"}
-	if err := journal.NewStore(w.conn).Insert(t.Context(), []journal.Entry{old}); err != nil {
+	if err := journal.NewStore(w.conn).Insert(t.Context(), &old); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.conn.Exec(t.Context(), `ALTER TABLE journal DELETE WHERE cityHash64(entry_id) % 3 = 0 AND occurred_at > '2026-01-01' SETTINGS mutations_sync = 2`); err != nil {
@@ -105,7 +105,7 @@ func TestRebuild(t *testing.T) {
 
 	// A row that Kafka does not have shows in the sums.
 	foreign := journal.Entry{ID: "foreign", Type: journal.EntryTypeEvent, OccurredAt: begin, TenantID: "tenant", Livemode: true, Status: "completed", Currency: "XAF", Amount: 7}
-	if err := journal.NewStore(w.conn).Insert(t.Context(), []journal.Entry{foreign}); err != nil {
+	if err := journal.NewStore(w.conn).Insert(t.Context(), &foreign); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := w.rebuild(t.Context(), nil); err != nil || tally.Equal(got.Lines) {
@@ -119,7 +119,7 @@ func TestRebuild(t *testing.T) {
 		ID: journal.ReceiptID("foreign", 1), Movement: journal.MovementCompleted, OccurredAt: begin, LocalDate: begin, ApprovedOn: begin, TenantID: "tenant", Livemode: true, Currency: "XAF",
 		Amount: 7, TotalAmount: 7,
 	}
-	if err := journal.NewStore(w.conn).InsertReceipts(t.Context(), []journal.Receipt{receipt}); err != nil {
+	if err := journal.NewStore(w.conn).Insert(t.Context(), &receipt); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := w.rebuild(t.Context(), nil); err != nil || !tally.Equal(got.Lines) || tally.Equal(got.Receipts) {

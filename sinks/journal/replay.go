@@ -25,9 +25,9 @@ type Replayed struct {
 // reconciliation.statements, reconciliation.events or this sink's poison topic.
 func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
 	replay := func() error {
-		out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, dryRun, progress, func(r *kgo.Record) ([]item, error) {
-			i, err := j.decode(r)
-			return []item{i}, err
+		out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, dryRun, progress, func(r *kgo.Record) ([]rows, error) {
+			out, err := j.decode(r)
+			return []rows{out}, err
 		}, j.write)
 		return err
 	}

@@ -178,7 +178,7 @@ func (d *data) ran(ctx context.Context, topology *kafka.Topology, partition int3
 			run.Watermarks[fmt.Sprintf("%s/%d", topic, p)] = fresh
 		}
 	}
-	return journal.NewStore(d.conn).InsertMatchRuns(ctx, []journal.MatchRun{run})
+	return journal.NewStore(d.conn).Insert(ctx, &run)
 }
 
 // advance makes the topics as long as the rows say, longer than they were, and commits all of them for the
