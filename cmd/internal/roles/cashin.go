@@ -4,21 +4,19 @@ import (
 	"context"
 	"net"
 
-	"quittance/checkout"
 	surface "quittance/ingress/cashin"
 	"quittance/internal/address"
 	"quittance/internal/cashin"
 	"quittance/internal/commands"
 	"quittance/internal/connector"
+	"quittance/internal/drafts"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
-	readmodel "quittance/internal/sessions"
-	"quittance/schemas"
 	sink "quittance/sinks/cashin"
 )
 
 // cashinSurface makes the deprecated cash-in surface of an ingress.
-func (b *Base) cashinSurface(h *commands.Checkout, refs *readmodel.References, quotas *quota.Reads, ids checkout.IDs, connectors map[string]connector.Connector, checkoutURL string) (*surface.API, error) {
+func (b *Base) cashinSurface(h *commands.Checkout, drafted *drafts.Maker, quotas *quota.Reads, connectors map[string]connector.Connector, checkoutURL string) (*surface.API, error) {
 	credentials, err := cashin.New(cashin.Config{Pool: b.Pool, Now: b.Now, Demo: b.PlainSecrets})
 	if err != nil {
 		return nil, err
@@ -37,10 +35,9 @@ func (b *Base) cashinSurface(h *commands.Checkout, refs *readmodel.References, q
 		}
 	}
 	return surface.New(surface.Config{
-		Commands: h, Expect: func() surface.Expectation { return h.Expect() }, Credentials: credentials, Configuration: partners{b.configuration()}, Quotas: quotas, Usage: usage, References: refs,
-		Personal: b.Personal, Payers: payers, Webhooks: address.Rule{Loopback: b.Loopback}, Resolver: net.DefaultResolver, IDs: ids, CheckoutURL: checkoutURL,
-		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
-		Stopping:  b.ctx, PerClient: b.KeylessPerClient, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Commands: h, Expect: func() surface.Expectation { return h.Expect() }, Credentials: credentials, Configuration: partners{b.configuration()}, Quotas: quotas, Usage: usage, Drafts: drafted,
+		Personal: b.Personal, Payers: payers, Webhooks: address.Rule{Loopback: b.Loopback}, Resolver: net.DefaultResolver, CheckoutURL: checkoutURL,
+		Stopping: b.ctx, PerClient: b.KeylessPerClient, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
 

@@ -3,18 +3,16 @@ package roles
 import (
 	"context"
 
-	"quittance/checkout"
 	"quittance/ingress/citizen"
-	"quittance/internal/commands"
+	"quittance/internal/drafts"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	readmodel "quittance/internal/sessions"
-	"quittance/schemas"
 )
 
 // citizenSurface makes the citizen API of an ingress and the portal's pages. The mode of a portal is that of its
 // installation: live in quittance, test in quittance-dev.
-func (b *Base) citizenSurface(h *commands.Checkout, refs *readmodel.References, sessions *readmodel.Reader, quotas *quota.Reads, ids checkout.IDs, checkoutURL string) (*citizen.API, *citizen.Portal, error) {
+func (b *Base) citizenSurface(drafted *drafts.Maker, sessions *readmodel.Reader, quotas *quota.Reads, checkoutURL string) (*citizen.API, *citizen.Portal, error) {
 	if _, err := b.signInSMSPerHour(); err != nil {
 		return nil, nil, err
 	}
@@ -31,9 +29,8 @@ func (b *Base) citizenSurface(h *commands.Checkout, refs *readmodel.References, 
 		return nil, nil, err
 	}
 	service, err := citizen.NewService(citizen.Config{
-		Citizens: accounts, Messages: messages, Registry: portals{b.configuration()}, Dues: dues, Sessions: sessions, Commands: h, References: refs, IDs: ids,
-		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
-		Personal:  b.Personal, Quotas: quotas, Live: !b.Developer(), PublicURL: checkoutURL, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Citizens: accounts, Messages: messages, Registry: portals{b.configuration()}, Dues: dues, Sessions: sessions, Drafts: drafted,
+		Quotas: quotas, Live: !b.Developer(), PublicURL: checkoutURL, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -22,6 +22,7 @@ import (
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
 	"quittance/internal/commands"
+	"quittance/internal/drafts"
 	"quittance/internal/notify"
 	"quittance/internal/provider/all"
 	"quittance/internal/quota"
@@ -54,6 +55,13 @@ func (b *Base) ingress() error {
 		return err
 	}
 	ids := checkout.NewIDs(b.References.MAC("ids"))
+	partition := func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) }
+	drafted, err := drafts.New(drafts.Config{
+		Commands: h, References: refs, Personal: b.Personal, Keys: b.Keys, IDs: ids, Partition: partition, RequestID: problem.RequestID, Log: b.Log,
+	})
+	if err != nil {
+		return err
+	}
 	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: b.KeylessPerClient, PerInstance: b.KeylessPerInstance, Metrics: b.Metrics})
 	if err != nil {
 		return fmt.Errorf("--keyless-per-client and --keyless-per-instance: %w", err)
@@ -71,8 +79,8 @@ func (b *Base) ingress() error {
 		return err
 	}
 	api, err := ministry.New(ministry.Config{
-		Commands: h, Registry: b.configuration(), Identities: b.Identities, Sessions: sessions, Reads: reads, References: refs, Keys: b.Keys, Personal: b.Personal, Papers: maker, IDs: ids, Gate: gate, CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
-		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
+		Commands: h, Registry: b.configuration(), Identities: b.Identities, Sessions: sessions, Reads: reads, Drafts: drafted, Papers: maker, IDs: ids, Gate: gate, Partition: partition,
+		CheckoutURL: checkoutURL, Now: b.Now, Log: b.Log,
 	})
 	if err != nil {
 		return err
@@ -120,11 +128,11 @@ func (b *Base) ingress() error {
 	if err != nil {
 		return err
 	}
-	partners, err := b.cashinSurface(h, refs, reads, ids, connectors, checkoutURL)
+	partners, err := b.cashinSurface(h, drafted, reads, connectors, checkoutURL)
 	if err != nil {
 		return err
 	}
-	taxpayers, portal, err := b.citizenSurface(h, refs, sessions, reads, ids, checkoutURL)
+	taxpayers, portal, err := b.citizenSurface(drafted, sessions, reads, checkoutURL)
 	if err != nil {
 		return err
 	}
