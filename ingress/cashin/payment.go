@@ -14,7 +14,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/cashin"
 	"quittance/internal/commands"
-	"quittance/internal/connector"
+	"quittance/internal/contact"
 	"quittance/internal/registry"
 )
 
@@ -129,7 +129,7 @@ func (a *API) collect(c call, p cashin.Principal, app registry.Application, g pr
 	}}
 	if g.phone {
 		var err error
-		do.Collect.PayerMasked = connector.Mask(payer)
+		do.Collect.PayerMasked = contact.Mask(payer)
 		if do.Collect.PayerSealed, err = a.cfg.Personal.SealPayer(c.r.Context(), s.ID, payer); err != nil {
 			return err
 		}

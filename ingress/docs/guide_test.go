@@ -80,7 +80,7 @@ func examples(guide []byte) (found []string) {
 // differently, and its sections and code.
 func TestGuidesAgree(t *testing.T) {
 	t.Parallel()
-	inEnglish, inFrench := examples(guides.Analysts), examples(guides.AnalystsFrench)
+	inEnglish, inFrench := examples(slices.Concat(guides.Analysts, guides.Views)), examples(slices.Concat(guides.AnalystsFrench, guides.ViewsFrench))
 	if len(inEnglish) < 15 || !slices.Equal(inEnglish, inFrench) {
 		t.Errorf("the guides have %d and %d examples, or different ones", len(inEnglish), len(inFrench))
 		for i := range min(len(inEnglish), len(inFrench)) {

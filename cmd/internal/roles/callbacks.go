@@ -9,7 +9,7 @@ import (
 // reportsSurface takes the reports of operators about collections.
 func reportsSurface(e *edge, at Host) (Surface, error) {
 	h, err := callbacks.New(callbacks.Config{
-		Sender: e.processor, Gate: e.gate, Verifier: e.Keys, Connectors: byOperator(e.offers),
+		Sender: e.processor, Gate: e.gate, Verifier: e.Keys, Connectors: e.operators,
 		Merchant: e.merchantOfReport(e.reader), HonoursLate: e.honoursLate(e.reader),
 		Now: e.Now, Log: e.Log, Metrics: e.Metrics,
 	})

@@ -24,7 +24,7 @@ func (b *Base) collect() error {
 	if err := errors.Join(b.checkPublicURL("checkout-url", b.CheckoutURL), b.checkPublicURL("callback-url", b.CallbackURL)); err != nil {
 		return err
 	}
-	connectors, err := b.connectors()
+	_, connectors, err := b.connectors()
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ type edge struct {
 	dues      *erp.Dues
 	receipts  *receipts.Store
 	maker     *papers.Maker
+	operators map[string]connector.Connector // by operator
 	offers    map[string]connector.Connector // by offer
 	measure   func(http.Handler) http.Handler
 
@@ -84,7 +85,7 @@ func (b *Base) openEdge() (*edge, error) {
 		if e.maker, err = b.papers(); err != nil {
 			return nil, err
 		}
-		e.offers, err = b.connectors()
+		e.operators, e.offers, err = b.connectors()
 		return e, err
 	})
 }

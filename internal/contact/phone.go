@@ -1,4 +1,4 @@
-package connector
+package contact
 
 import (
 	"errors"
@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Errors of payers' numbers. They do not repeat the number.
+// Errors of numbers. They do not repeat the number.
 var (
-	// ErrPayerMalformed says that a text is not a Congolese mobile number.
-	ErrPayerMalformed = errors.New("not a mobile number")
-	// ErrPayerElsewhere says that a number belongs to another operator.
-	ErrPayerElsewhere = errors.New("a number of another operator")
+	// ErrNotMobile says that a text is not a Congolese mobile number.
+	ErrNotMobile = errors.New("not a mobile number")
+	// ErrOtherOperator says that a number belongs to another operator.
+	ErrOtherOperator = errors.New("a number of another operator")
 )
 
 const (
@@ -21,18 +21,18 @@ const (
 	nbsp           = "\u00a0"
 )
 
-// CongoPayer turns a number as people write it into digits with the country code and
-// without a plus sign: 06 600 00 01 becomes 242066000001. Congolese mobile numbers keep
-// their 0 after the country code. CongoPayer restores a missing 0, which callers of the
+// MobileOf turns a number of an operator as people write it into digits with the country
+// code and without a plus sign: 06 600 00 01 becomes 242066000001. Congolese mobile numbers
+// keep their 0 after the country code. MobileOf restores a missing 0, which callers of the
 // deprecated surface omit (contract decisions § 8). The first two digits must be one of
-// the operator's prefixes. Errors wrap ErrPayerMalformed or ErrPayerElsewhere.
-func CongoPayer(input string, prefixes ...string) (string, error) {
+// the operator's prefixes. Errors wrap ErrNotMobile or ErrOtherOperator.
+func MobileOf(input string, prefixes ...string) (string, error) {
 	national, ok := NationalNumber(input)
 	if !ok {
-		return "", fmt.Errorf("reading the payer's number: %w", ErrPayerMalformed)
+		return "", fmt.Errorf("reading the payer's number: %w", ErrNotMobile)
 	}
 	if !slices.Contains(prefixes, national[:2]) {
-		return "", fmt.Errorf("reading the payer's number: %w", ErrPayerElsewhere)
+		return "", fmt.Errorf("reading the payer's number: %w", ErrOtherOperator)
 	}
 	return countryCode + national, nil
 }
@@ -80,7 +80,7 @@ func isSeparator(r rune) bool {
 	return false
 }
 
-// Mask hides the middle of a payer's number: 242066000001 becomes
+// Mask hides the middle of a mobile number: 242066000001 becomes
 // "+242 06 ••• •• 01", with no-break spaces. It hides any other text completely.
 func Mask(msisdn string) string {
 	national, ok := NationalNumber(msisdn)
