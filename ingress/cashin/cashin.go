@@ -19,6 +19,7 @@ import (
 	"quittance/internal/address"
 	"quittance/internal/cashin"
 	"quittance/internal/commands"
+	"quittance/internal/drafts"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -65,20 +66,10 @@ type Usage interface {
 	Count(p cashin.Principal, route string, status int, at time.Time)
 }
 
-// References makes numbers: sessions.References.
-type References interface {
-	PaymentRef() (string, error)
-	NoticeRef() (string, error)
-	PaymentID() (int64, error)
-}
-
-// Personal seals and opens contact data: personal.Store.
+// Personal seals payers' numbers and opens contact data: personal.Store.
 type Personal interface {
-	SealCustomer(ctx context.Context, sessionID string, c checkout.Customer) ([]byte, error)
 	SealPayer(ctx context.Context, sessionID, payer string) ([]byte, error)
 	Customer(ctx context.Context, sessionID string, sealed []byte) (checkout.Customer, error)
-	Adopt(ctx context.Context, from, to string) error
-	Forget(ctx context.Context, sessionID string) error
 }
 
 // Payer reads a number as an operator's connector wants it.
@@ -100,16 +91,13 @@ type Config struct {
 	Configuration Configuration
 	Quotas        Quotas
 	Usage         Usage
-	References    References
+	Drafts        *drafts.Maker
 	Personal      Personal
 	// Payers are the mobile money connectors by offer.
 	Payers map[string]Payer
 	// Webhooks says which addresses webhooks may have. Test mode also allows http.
 	Webhooks address.Rule
 	Resolver Resolver
-	IDs      checkout.IDs
-	// Partition is the partition of an agency's commands.
-	Partition func(tenantID string) int32
 	// CheckoutURL is the address where citizens pay, without a slash at its end.
 	CheckoutURL string
 	// Stopping ends when the instance stops. Waits for operators end then.
@@ -133,10 +121,10 @@ type API struct {
 // New makes an API.
 func New(cfg Config) (*API, error) {
 	switch {
-	case cfg.Commands == nil || cfg.Credentials == nil || cfg.Configuration == nil || cfg.Quotas == nil || cfg.Usage == nil || cfg.References == nil || cfg.Personal == nil:
-		return nil, errors.New("cash-in: Commands, Credentials, Configuration, Quotas, Usage, References and Personal are required")
-	case cfg.Expect == nil || cfg.Payers == nil || cfg.Resolver == nil || cfg.Partition == nil || cfg.CheckoutURL == "" || cfg.Stopping == nil || cfg.PerClient <= 0 || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil:
-		return nil, errors.New("cash-in: Expect, Payers, Resolver, Partition, CheckoutURL, Stopping, PerClient, Now, Log and Metrics are required")
+	case cfg.Commands == nil || cfg.Credentials == nil || cfg.Configuration == nil || cfg.Quotas == nil || cfg.Usage == nil || cfg.Drafts == nil || cfg.Personal == nil:
+		return nil, errors.New("cash-in: Commands, Credentials, Configuration, Quotas, Usage, Drafts and Personal are required")
+	case cfg.Expect == nil || cfg.Payers == nil || cfg.Resolver == nil || cfg.CheckoutURL == "" || cfg.Stopping == nil || cfg.PerClient <= 0 || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil:
+		return nil, errors.New("cash-in: Expect, Payers, Resolver, CheckoutURL, Stopping, PerClient, Now, Log and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
 	a := &API{

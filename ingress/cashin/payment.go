@@ -2,10 +2,8 @@ package cashin
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
@@ -14,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/checkout"
-	"quittance/ingress/problem"
 	"quittance/internal/cashin"
 	"quittance/internal/commands"
 	"quittance/internal/contact"
@@ -73,16 +70,9 @@ func (a *API) initCheckout(c call) error {
 	if err != nil {
 		return err
 	}
-	answer, err := a.ask(c.r.Context(), commands.DefaultTimeout, app, p, s.ID, checkout.InitCheckout{Session: s})
+	answer, err := a.decided(a.cfg.Drafts.Create(c.r.Context(), &s, checkout.InitCheckout{Session: s}, commands.DefaultTimeout))
 	if err != nil {
 		return err
-	}
-	if made := answer.Session; made.ID != s.ID && len(s.CustomerSealed) > 0 {
-		// An update: the contact data belong to the earlier session now. If this fails, the
-		// read model does it.
-		if err := a.adopt(c.r.Context(), s.ID, made.ID); err != nil {
-			a.cfg.Log.LogAttrs(c.r.Context(), slog.LevelWarn, "keys of contact data stay with a session that was not made until the read model moves them", slog.Any("error", err))
-		}
 	}
 	write(c.w, http.StatusOK, struct {
 		PaymentID      int64  `json:"paymentId"`
@@ -91,16 +81,6 @@ func (a *API) initCheckout(c call) error {
 		RedirectURL    string `json:"redirectUrl"`
 	}{answer.Session.Cashin.PaymentID, answer.Session.OrderID, answer.Session.ID, a.cfg.CheckoutURL + "/c/" + answer.Session.ID})
 	return nil
-}
-
-// adoptWithin bounds the adoption of contact data.
-const adoptWithin = 2 * time.Second
-
-// adopt hands over the keys of contact data, also when the caller has hung up.
-func (a *API) adopt(ctx context.Context, from, to string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adoptWithin)
-	defer cancel()
-	return a.cfg.Personal.Adopt(ctx, from, to)
 }
 
 // pay answers POST /partners/payments.
@@ -162,7 +142,7 @@ func (a *API) collect(c call, p cashin.Principal, app registry.Application, g pr
 	ctx, stop := context.WithCancel(c.r.Context())
 	defer stop()
 	defer context.AfterFunc(a.cfg.Stopping, stop)()
-	answer, err := a.ask(ctx, time.Until(c.arrived.Add(wordPatience)), app, p, s.ID, do)
+	answer, err := a.decided(a.cfg.Drafts.Create(ctx, &s, do, time.Until(c.arrived.Add(wordPatience))))
 	switch {
 	case errors.Is(err, commands.ErrUnavailable):
 		a.failed(c.r, err)
@@ -207,15 +187,11 @@ func (a *API) awaitWord(c call, word Expectation) checkout.Code {
 	return answer.Code
 }
 
-// ask sends a command and awaits the answer of the processor, which must be ok. If a payment
-// was not created, its contact data are erased.
-func (a *API) ask(ctx context.Context, patience time.Duration, app registry.Application, p cashin.Principal, sessionID string, do checkout.Action) (checkout.Answer, error) {
-	answer, err := a.cfg.Commands.AskWithin(ctx, checkout.Command{
-		At: a.now(), TenantID: app.AgencyID, SessionID: sessionID, ApplicationID: app.ID, Live: p.Live, Do: do,
-	}, patience)
+// decided returns the answer of the processor, which must be ok and have a payment.
+func (a *API) decided(answer checkout.Answer, err error) (checkout.Answer, error) {
 	switch {
 	case err != nil:
-		return answer, err // the command may still be carried out, and needs its contact data
+		return answer, err
 	case answer.Code == checkout.CodeOK && answer.Session != nil && answer.Session.Cashin != nil:
 		return answer, nil
 	case answer.Code == checkout.CodeSessionNotFound:
@@ -223,43 +199,16 @@ func (a *API) ask(ctx context.Context, patience time.Duration, app registry.Appl
 	case answer.Code == checkout.CodeNumbersExhausted:
 		a.full.Inc()
 	}
-	if sessionID != "" {
-		if err := a.cfg.Personal.Forget(ctx, sessionID); err != nil {
-			a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "contact data of a refused payment stay sealed for 61 days",
-				slog.String("request_id", problem.RequestID(ctx)), slog.Any("error", err))
-		}
-	}
 	return answer, fmt.Errorf("the processor answered %s", answer.Code)
 }
 
-// draft completes the session of a request and gives it its ids and numbers.
+// draft completes the session of a request.
 func (a *API) draft(ctx context.Context, s checkout.Session, p cashin.Principal, app registry.Application) (checkout.Session, error) {
 	now := a.now()
 	s.ApplicationID, s.TenantID, s.Live = app.ID, app.AgencyID, p.Live
 	s.CreatedAt, s.ExpiresAt = now, now.Add(app.SessionLifetime)
 	_, s.ERP = a.cfg.Configuration.ERP(app.AgencyID, p.Live)
-	var random [16]byte
-	_, _ = rand.Read(random[:]) // never fails
-	s.ID = a.cfg.IDs.NewSession(now, a.cfg.Partition(app.AgencyID), random)
-	var errs [3]error
-	s.PaymentRef, errs[0] = a.cfg.References.PaymentRef()
-	s.NoticeRef, errs[1] = a.cfg.References.NoticeRef()
-	s.Cashin.PaymentID, errs[2] = a.cfg.References.PaymentID()
-	if err := errors.Join(errs[:]...); err != nil {
-		return s, err
-	}
-	for _, id := range []*string{&s.NoticeID, &s.TransactionID} {
-		u, err := uuid.NewV7()
-		if err != nil {
-			return s, fmt.Errorf("making a UUID: %w", err)
-		}
-		*id = u.String()
-	}
-	if s.Customer == nil {
-		return s, nil
-	}
-	sealed, err := a.cfg.Personal.SealCustomer(ctx, s.ID, *s.Customer)
-	s.CustomerSealed, s.Customer = sealed, nil
+	err := a.cfg.Drafts.Complete(ctx, &s)
 	return s, err
 }
 

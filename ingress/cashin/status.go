@@ -66,7 +66,9 @@ func (a *API) checkStatus(c call) error {
 	if !numberPattern.MatchString(number) {
 		number = "" // no payment has it, and it may hold what a record cannot
 	}
-	answer, err := a.ask(c.r.Context(), commands.DefaultTimeout, app, p, "", checkout.LookUp{Number: number})
+	answer, err := a.decided(a.cfg.Commands.AskWithin(c.r.Context(), checkout.Command{
+		At: a.now(), TenantID: app.AgencyID, ApplicationID: app.ID, Live: p.Live, Do: checkout.LookUp{Number: number},
+	}, commands.DefaultTimeout))
 	if err != nil {
 		return err
 	}

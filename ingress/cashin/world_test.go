@@ -26,6 +26,7 @@ import (
 	credentials "quittance/internal/cashin"
 	"quittance/internal/commands"
 	"quittance/internal/contact"
+	"quittance/internal/drafts"
 	"quittance/internal/personal"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
@@ -120,10 +121,17 @@ func (w *world) serve() *httptest.Server {
 	stopping, stop := context.WithCancel(context.Background())
 	w.stop = stop
 	w.t.Cleanup(stop)
+	drafted, err := drafts.New(drafts.Config{
+		Commands: w, References: w, Personal: w.personal, Keys: w.house.Keys, IDs: checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids")),
+		Partition: func(string) int32 { return 1 }, RequestID: problem.RequestID, Log: servers.Logger(w.t),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	api, err := cashin.New(cashin.Config{
-		Commands: w, Expect: func() cashin.Expectation { return &word{w} }, Credentials: store, Configuration: w, Quotas: quotas, Usage: w.usage, References: w, Personal: w.personal,
+		Commands: w, Expect: func() cashin.Expectation { return &word{w} }, Credentials: store, Configuration: w, Quotas: quotas, Usage: w.usage, Drafts: drafted, Personal: w.personal,
 		Payers:   map[string]cashin.Payer{checkout.OfferMomo: prefixes{"06"}, checkout.OfferMomoB: prefixes{"05", "04"}},
-		Webhooks: address.Rule{}, Resolver: w, IDs: checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids")), Partition: func(string) int32 { return 1 },
+		Webhooks: address.Rule{}, Resolver: w,
 		CheckoutURL: "https://pay.example", Stopping: stopping, PerClient: cmp.Or(w.perClient, 1000), Now: w.watch.Now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
@@ -160,7 +168,7 @@ func (x *word) Await(ctx context.Context) (checkout.Answer, bool) {
 	return checkout.Answer{Code: said}, true
 }
 
-// AskWithin implements cashin.Asker.
+// AskWithin implements cashin.Asker and drafts.Asker.
 func (w *world) AskWithin(_ context.Context, cmd checkout.Command, patience time.Duration) (checkout.Answer, error) {
 	w.mu.Lock()
 	w.patience = patience
@@ -205,7 +213,7 @@ func (w *world) Fee(_ string, channel checkout.Channel, _ string) (money.Schedul
 	return money.Schedule{RatioPPM: 15_000, Fixed: 25}, channel == checkout.ChannelMobileMoney
 }
 
-// The methods of cashin.References.
+// The methods of drafts.References.
 
 func (w *world) next() int64 {
 	w.mu.Lock()

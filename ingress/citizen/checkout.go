@@ -2,24 +2,20 @@ package citizen
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"quittance/checkout"
-	"quittance/ingress/problem"
 	"quittance/internal/commands"
 	"quittance/internal/contact"
+	"quittance/internal/drafts"
 	"quittance/internal/erp"
 	"quittance/internal/form"
 	"quittance/internal/registry"
@@ -92,7 +88,7 @@ func item(i int, field string) string { return "items." + strconv.Itoa(i) + "." 
 //   - citizen.source_unavailable, when the ERP does not tell what is owed
 //   - checkout.no_channel, idempotency.key_invalid, idempotency.key_reused, generic.rate_limited
 func (s *Service) Checkout(ctx context.Context, who Visitor, q CheckoutRequest) (Cart, error) {
-	if !validKey(q.IdempotencyKey) {
+	if !drafts.ValidKey(q.IdempotencyKey) {
 		return Cart{}, refused("idempotency.key_invalid")
 	}
 	c := &cart{CheckoutRequest: q, who: who, form: form.Of(nil)}
@@ -141,11 +137,6 @@ func (c *cart) faults(err error) ([]checkout.Fault, error) {
 		out = append(out, checkout.Fault{Code: checkout.CodeDueChanged, Field: item(i, "erp_due_ref"), Rule: "changed", Message: "the due is not what was shown"})
 	}
 	return out, nil
-}
-
-// validKey reports whether an Idempotency-Key has 1 to 255 printable ASCII characters.
-func validKey(key string) bool {
-	return key != "" && len(key) <= 255 && !slices.ContainsFunc([]byte(key), func(b byte) bool { return b < ' ' || b > '~' })
 }
 
 // choose finds the links of the items, which must be of one agency with a portal. It asks no
@@ -370,30 +361,26 @@ func (s *Service) price(c *cart, session *checkout.Session) error {
 func (s *Service) create(ctx context.Context, c *cart, session checkout.Session, faults []checkout.Fault) (Cart, error) {
 	now := s.now()
 	session.CreatedAt, session.ExpiresAt = now, now.Add(c.portal.SessionLifetime)
-	if err := s.mint(&session, now); err != nil {
-		return Cart{}, err
-	}
 	body, err := json.Marshal(c.CheckoutRequest)
 	if err != nil {
 		return Cart{}, err
 	}
 	hash := sha256.Sum256(body)
 	if len(faults) == 0 {
-		if err := s.seal(ctx, c, &session); err != nil {
+		if session.Customer, err = s.customer(ctx, c.who.ID); err != nil {
 			return Cart{}, err
 		}
 	}
-	answer, err := s.cfg.Commands.Ask(ctx, checkout.Command{
-		At: now, TenantID: c.agency.ID, SessionID: session.ID, ApplicationID: c.portal.ID, Live: s.cfg.Live,
-		Do: checkout.Create{
-			Session: session, IdempotencyKey: c.who.ID + " " + c.IdempotencyKey, BodyHash: hash[:], CreationsPerMinute: c.portal.CreationsPerMinute, Replace: c.Replace, Faults: faults,
-		},
-	})
-	if err != nil {
+	if err := s.cfg.Drafts.Complete(ctx, &session); err != nil {
 		return Cart{}, err
 	}
-	if answer.Code != checkout.CodeOK || answer.Replayed && answer.Session.ID != session.ID {
-		s.forget(ctx, session)
+	session.OrderID = session.NoticeRef
+	answer, err := s.cfg.Drafts.Create(ctx, &session, checkout.Create{
+		Session: session, IdempotencyKey: c.who.ID + " " + c.IdempotencyKey, BodyHash: hash[:],
+		CreationsPerMinute: c.portal.CreationsPerMinute, Replace: c.Replace, Faults: faults,
+	}, commands.DefaultTimeout)
+	if err != nil {
+		return Cart{}, err
 	}
 	if answer.Code != checkout.CodeOK {
 		return Cart{}, s.refusalOf(ctx, c, answer)
@@ -405,43 +392,11 @@ func (s *Service) create(ctx context.Context, c *cart, session checkout.Session,
 	return Cart{session, false}, nil
 }
 
-// mint gives the session and its items their ids and numbers.
-func (s *Service) mint(session *checkout.Session, now time.Time) (err error) {
-	var random [16]byte
-	_, _ = rand.Read(random[:]) // never fails
-	session.ID = s.cfg.IDs.NewSession(now, s.cfg.Partition(session.TenantID), random)
-	if session.PaymentRef, err = s.cfg.References.PaymentRef(); err != nil {
-		return err
-	}
-	for i := range max(1, len(session.Items)) {
-		var it checkout.Item
-		if it.NoticeRef, err = s.cfg.References.NoticeRef(); err != nil {
-			return err
-		}
-		for _, id := range []*string{&it.NoticeID, &it.TransactionID} {
-			u, err := uuid.NewV7()
-			if err != nil {
-				return fmt.Errorf("making a UUID: %w", err)
-			}
-			*id = u.String()
-		}
-		if i == 0 {
-			session.NoticeRef, session.NoticeID, session.TransactionID = it.NoticeRef, it.NoticeID, it.TransactionID
-			session.OrderID = it.NoticeRef
-		}
-		if i < len(session.Items) {
-			own := &session.Items[i]
-			own.NoticeRef, own.NoticeID, own.TransactionID = it.NoticeRef, it.NoticeID, it.TransactionID
-		}
-	}
-	return nil
-}
-
-// seal puts the account's addresses into the session, for the receipt and the payer's number.
-func (s *Service) seal(ctx context.Context, c *cart, session *checkout.Session) error {
-	addresses, err := s.cfg.Citizens.Addresses(ctx, c.who.ID)
+// customer has the account's addresses, for the receipt and the payer's number; nil without one.
+func (s *Service) customer(ctx context.Context, citizenID string) (*checkout.Customer, error) {
+	addresses, err := s.cfg.Citizens.Addresses(ctx, citizenID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var customer checkout.Customer
 	for _, a := range addresses {
@@ -453,25 +408,9 @@ func (s *Service) seal(ctx context.Context, c *cart, session *checkout.Session) 
 		}
 	}
 	if customer == (checkout.Customer{}) {
-		return nil
+		return nil, nil
 	}
-	session.CustomerSealed, err = s.cfg.Personal.SealCustomer(ctx, session.ID, customer)
-	if err != nil {
-		return fmt.Errorf("making a cart: %w: %w", commands.ErrUnavailable, err)
-	}
-	return nil
-}
-
-// forget erases the contact data of a session that was not created. If it fails, they are
-// erased by their age.
-func (s *Service) forget(ctx context.Context, session checkout.Session) {
-	if len(session.CustomerSealed) == 0 {
-		return
-	}
-	if err := s.cfg.Personal.Forget(ctx, session.ID); err != nil {
-		s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "contact data of a refused cart stay sealed for 61 days",
-			slog.String("request_id", problem.RequestID(ctx)), slog.Any("error", err))
-	}
+	return &customer, nil
 }
 
 // refusalOf is the refusal that an answer of the processor is.

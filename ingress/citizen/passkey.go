@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"quittance/internal/citizens"
+	"quittance/internal/passkeys"
 	"quittance/internal/secret"
 )
 
@@ -93,8 +94,8 @@ func (s *Service) SignOutEverywhere(ctx context.Context, session secret.Text) er
 // Other errors stay as they are.
 func passkeyRefusal(err error, invalid string) error {
 	for of, code := range map[error]string{
-		citizens.ErrPasskeyRefused: invalid, citizens.ErrSignInAgain: CodeSignInAgain, citizens.ErrTooManyPasskeys: CodePasskeysFull,
-		citizens.ErrNoPasskeys: CodePasskeysUnavailable, citizens.ErrSignedOut: CodeSignedOut,
+		passkeys.ErrRefused: invalid, citizens.ErrSignInAgain: CodeSignInAgain, citizens.ErrTooManyPasskeys: CodePasskeysFull,
+		passkeys.ErrUnavailable: CodePasskeysUnavailable, citizens.ErrSignedOut: CodeSignedOut,
 	} {
 		if errors.Is(err, of) {
 			return refused(code)

@@ -14,6 +14,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/citizens"
+	"quittance/internal/drafts"
 	"quittance/internal/erp"
 	"quittance/internal/notify"
 	"quittance/internal/provider"
@@ -42,24 +43,6 @@ type Registry interface {
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
 }
 
-// Asker sends a command and awaits its answer: internal/commands.
-type Asker interface {
-	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
-}
-
-// References makes numbers for people to read: sessions.References.
-type References interface {
-	PaymentRef() (string, error)
-	NoticeRef() (string, error)
-}
-
-// Personal seals contact data: personal.Store.
-type Personal interface {
-	SealCustomer(ctx context.Context, sessionID string, c checkout.Customer) ([]byte, error)
-	// Forget erases the contact data of a session that was not created.
-	Forget(ctx context.Context, sessionID string) error
-}
-
 // Quotas counts over all instances: internal/quota.
 type Quotas interface {
 	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
@@ -86,13 +69,8 @@ type Config struct {
 	Registry Registry
 	Dues     Dues
 	Sessions Sessions
-	Commands Asker
-	// References and IDs name new sessions. Partition is the partition of an agency.
-	References References
-	IDs        checkout.IDs
-	Partition  func(tenantID string) int32
-	Personal   Personal
-	Quotas     Quotas
+	Drafts   *drafts.Maker
+	Quotas   Quotas
 	// Live is the mode of the installation: a portal is live in quittance, and in test mode
 	// in quittance-dev.
 	Live bool
@@ -115,7 +93,7 @@ type Service struct {
 
 // NewService makes a Service.
 func NewService(cfg Config) (*Service, error) {
-	if cfg.Citizens == nil || cfg.PublicURL == "" || cfg.Partition == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+	if cfg.Citizens == nil || cfg.PublicURL == "" || cfg.Drafts == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("citizen: all fields of the configuration are required")
 	}
 	passkeys, err := citizens.NewPasskeys(cfg.Citizens, cfg.PublicURL)

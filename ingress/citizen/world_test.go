@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,6 +29,7 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/connector/all"
 	"quittance/internal/contact"
+	"quittance/internal/drafts"
 	"quittance/internal/erp"
 	"quittance/internal/notify"
 	"quittance/internal/personal"
@@ -71,7 +73,7 @@ agencies:
 var (
 	_ citizen.Messages = (*notify.Sender)(nil)
 	_ citizen.Sessions = (*sessions.Reader)(nil)
-	_ citizen.Asker    = (*commands.Checkout)(nil)
+	_ drafts.Asker     = (*commands.Checkout)(nil)
 )
 
 // configuration is the registry, with an account for each offer.
@@ -109,8 +111,8 @@ type world struct {
 
 func (w *world) wait(d time.Duration) { w.Change(func() { w.Time = w.Time.Add(d) }) }
 
-// Ask is citizen.Asker.
-func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, error) {
+// AskWithin is drafts.Asker.
+func (w *world) AskWithin(_ context.Context, cmd checkout.Command, _ time.Duration) (checkout.Answer, error) {
 	w.Lock()
 	defer w.Unlock()
 	return w.Decide(cmd), nil
@@ -144,7 +146,7 @@ func (w *world) PaidBy(_ context.Context, f sessions.CitizenFilter) (out []check
 	return out[from:min(from+f.PageSize, len(out))], total, w.blind
 }
 
-// PaymentRef and NoticeRef are citizen.References.
+// PaymentRef, NoticeRef and PaymentID are drafts.References.
 func (w *world) PaymentRef() (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,6 +163,10 @@ func (w *world) NoticeRef() (string, error) {
 	defer w.mu.Unlock()
 	w.counter++
 	return w.refs.NoticeRef(2026, w.counter), nil
+}
+
+func (*world) PaymentID() (int64, error) {
+	return 0, errors.New("no cart has a payment of the cash-in surface")
 }
 
 // control changes what the simulated ERP of an agency does.
@@ -306,10 +312,17 @@ func (w *world) start(change ...func(*citizen.Config)) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	drafted, err := drafts.New(drafts.Config{
+		Commands: w, References: w, Personal: contacts, Keys: w.keys, IDs: checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids")),
+		Partition: func(string) int32 { return 3 }, RequestID: problem.RequestID, Log: log,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	cfg := citizen.Config{
-		Citizens: w.accounts, Messages: w, Registry: configuration{agencies}, Dues: dues, Sessions: w, Commands: w, References: w,
-		IDs: checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids")), Partition: func(string) int32 { return 3 }, Personal: contacts, Quotas: quotas, PublicURL: publicURL, Now: w.Now,
-		Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
+		Citizens: w.accounts, Messages: w, Registry: configuration{agencies}, Dues: dues, Sessions: w, Drafts: drafted, Quotas: quotas, PublicURL: publicURL, Now: w.Now,
+		Log: log, Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {
 		c(&cfg)

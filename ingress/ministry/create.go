@@ -2,33 +2,24 @@ package ministry
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"fmt"
-	"log/slog"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"quittance/checkout"
 	"quittance/ingress/ministry/internal/api"
 	"quittance/ingress/problem"
 	"quittance/internal/commands"
+	"quittance/internal/drafts"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
 	"quittance/money"
 )
 
-// secretLabel separates the seals of client_secrets from other seals.
-const secretLabel = "client_secret"
-
 // CreateSession answers POST /checkout/sessions.
 func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObject) (api.CreateSessionResponseObject, error) {
 	p := callerOf(ctx).Principal
-	if !validKey(r.Params.IdempotencyKey) {
+	if !drafts.ValidKey(r.Params.IdempotencyKey) {
 		return nil, problem.New("idempotency.key_invalid")
 	}
 	q, faults, err := parseCreate(callerOf(ctx).body, p.Live)
@@ -56,20 +47,12 @@ func (a *API) CreateSession(ctx context.Context, r api.CreateSessionRequestObjec
 	if after, ok := a.flood.admit("create "+app.ID, commandsOf(app.CreationsPerMinute), now); !ok {
 		return nil, rateLimited(creations(app.CreationsPerMinute, 0, after), after)
 	}
-	if err := a.mint(&cmd.Session, now); err != nil {
+	if err := a.cfg.Drafts.Complete(ctx, &cmd.Session); err != nil {
 		return nil, err
 	}
-	if err := a.seal(ctx, &cmd.Session); err != nil {
-		return nil, err
-	}
-	answer, err := a.cfg.Commands.Ask(ctx, checkout.Command{
-		At: now, TenantID: app.AgencyID, SessionID: cmd.Session.ID, ApplicationID: app.ID, Live: p.Live, Do: cmd,
-	})
+	answer, err := a.cfg.Drafts.Create(ctx, &cmd.Session, cmd, commands.DefaultTimeout)
 	if err != nil {
 		return nil, err
-	}
-	if answer.Code != checkout.CodeOK || answer.Replayed && answer.Session.ID != cmd.Session.ID {
-		a.forget(ctx, &cmd.Session)
 	}
 	var quota *problem.Quota
 	if answer.QuotaLimit > 0 {
@@ -92,11 +75,10 @@ func (a *API) created(answer checkout.Answer, quota *problem.Quota) (api.CreateS
 	s := *answer.Session
 	var clientSecret *string
 	if len(s.ClientSecretSealed) > 0 && s.Status == checkout.StatusOpen {
-		plain, err := a.cfg.Keys.Open(secretLabel, s.ClientSecretSealed, []byte(s.ID))
+		text, err := a.cfg.Drafts.ClientSecret(s)
 		if err != nil {
-			return api.CreateSession201JSONResponse{}, fmt.Errorf("opening the client_secret of a session: %w", err)
+			return api.CreateSession201JSONResponse{}, err
 		}
-		text := string(plain)
 		clientSecret = &text
 	}
 	s.Status, s.ReversedAt = checkout.StatusOpen, time.Time{} // a replay repeats the first answer
@@ -129,12 +111,6 @@ func quotaHeaders(q *problem.Quota) (policy, state *string) {
 	}
 	p, s := q.Policy(), q.State()
 	return &p, &s
-}
-
-// validKey reports whether an Idempotency-Key has 1 to 255 printable ASCII characters.
-// net/http has removed the white space around it.
-func validKey(key string) bool {
-	return key != "" && len(key) <= 255 && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // draft completes the session of a request with what configuration says, and returns the
@@ -180,61 +156,4 @@ func (a *API) offers(app registry.Application, live bool, amount int64, code str
 		func(channel checkout.Channel) (money.Schedule, bool) {
 			return a.cfg.Registry.Fee(app.AgencyID, channel, code)
 		})
-}
-
-// seal replaces the session's contact data by their sealed form, which can be erased. A
-// session without contact data costs nothing.
-func (a *API) seal(ctx context.Context, s *checkout.Session) error {
-	if s.Customer == nil {
-		return nil
-	}
-	sealed, err := a.cfg.Personal.SealCustomer(ctx, s.ID, *s.Customer)
-	if err != nil {
-		return fmt.Errorf("creating a session: %w: %w", commands.ErrUnavailable, err)
-	}
-	s.CustomerSealed, s.Customer = sealed, nil
-	return nil
-}
-
-// forget erases the contact data of a session that was not created. If it fails, they are
-// erased by their age.
-func (a *API) forget(ctx context.Context, s *checkout.Session) {
-	if len(s.CustomerSealed) == 0 {
-		return
-	}
-	if err := a.cfg.Personal.Forget(ctx, s.ID); err != nil {
-		a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "contact data of a refused creation stay sealed for 61 days",
-			slog.String("request_id", problem.RequestID(ctx)), slog.Any("error", err))
-	}
-}
-
-// mint gives the session its ids, numbers and secret.
-func (a *API) mint(s *checkout.Session, now time.Time) error {
-	var random [16]byte
-	_, _ = rand.Read(random[:]) // never fails
-	s.ID = a.cfg.IDs.NewSession(now, a.cfg.Partition(s.TenantID), random)
-	var err error
-	if s.PaymentRef, err = a.cfg.References.PaymentRef(); err != nil {
-		return err
-	}
-	if s.NoticeRef, err = a.cfg.References.NoticeRef(); err != nil {
-		return err
-	}
-	for _, id := range []*string{&s.NoticeID, &s.TransactionID} {
-		u, err := uuid.NewV7()
-		if err != nil {
-			return fmt.Errorf("making a UUID: %w", err)
-		}
-		*id = u.String()
-	}
-	if s.Mode != checkout.ModeEmbedded {
-		return nil
-	}
-	plain := checkout.PrefixClientSecret + rand.Text() + rand.Text()
-	sum := sha256.Sum256([]byte(plain))
-	s.ClientSecretHash = sum[:]
-	if s.ClientSecretSealed, err = a.cfg.Keys.Seal(secretLabel, []byte(plain), []byte(s.ID)); err != nil {
-		return fmt.Errorf("sealing a client_secret: %w", err)
-	}
-	return nil
 }

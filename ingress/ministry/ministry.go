@@ -18,11 +18,11 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/commands"
+	"quittance/internal/drafts"
 	"quittance/internal/identity"
 	"quittance/internal/papers"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
-	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/money"
 )
@@ -63,19 +63,6 @@ type Reads interface {
 	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
 }
 
-// References makes numbers for people to read: sessions.References.
-type References interface {
-	PaymentRef() (string, error)
-	NoticeRef() (string, error)
-}
-
-// Personal seals contact data: personal.Store.
-type Personal interface {
-	SealCustomer(ctx context.Context, sessionID string, c checkout.Customer) ([]byte, error)
-	// Forget erases the contact data of a session that was not created.
-	Forget(ctx context.Context, sessionID string) error
-}
-
 // Papers makes the papers of sessions: papers.Maker.
 type Papers interface {
 	// Notice returns the notice of an open session. Errors are those of document.NewNotice.
@@ -94,16 +81,13 @@ type Config struct {
 	Identities Identities
 	Sessions   Sessions
 	Reads      Reads
-	References References
-	Keys       *secret.Keys
-	Personal   Personal
+	Drafts     *drafts.Maker
 	Papers     Papers
-	// IDs make the ids of sessions and the completion tokens.
+	// IDs recognise the ids of sessions, and make the completion tokens.
 	IDs checkout.IDs
 	// Gate admits the calls of embedded pages.
 	Gate *web.Gate
-	// Partition is the partition of an agency's commands, which its session
-	// ids carry.
+	// Partition is the partition of an agency's commands, which its session ids carry.
 	Partition func(tenantID string) int32
 	// CheckoutURL is the address where citizens pay, without a slash at its end.
 	CheckoutURL string

@@ -243,8 +243,7 @@ func (t *Tx) Add(ctx context.Context, applicationID string, live bool, apiKey, s
 		Pair:   Pair{ID: uuid.Must(uuid.NewV7()).String(), ApplicationID: applicationID, Live: live, CreatedAt: t.tx.Now},
 		apiKey: registry.DigestOf(apiKey), secretKey: registry.DigestOf(secretKey),
 	}
-	// An application that only has a pair may do nothing until it is configured.
-	_, err := t.tx.Exec(ctx, `INSERT INTO cashin_access (application_id, redirect_origins, providers) VALUES ($1, '{}', '{}') ON CONFLICT DO NOTHING`, applicationID)
+	err := t.tx.AddCashin(ctx, applicationID)
 	if err == nil {
 		_, err = t.tx.Exec(ctx, `INSERT INTO cashin_pairs (id, application_id, live, api_key_hash, secret_hash, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
 			p.ID, p.ApplicationID, p.Live, p.apiKey[:], p.secretKey[:], p.CreatedAt)

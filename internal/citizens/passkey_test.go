@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"quittance/internal/citizens"
+	"quittance/internal/passkeys"
 	"quittance/internal/secret"
 )
 
@@ -163,7 +164,7 @@ func TestPasskeys(t *testing.T) {
 	}
 	// The count of signatures is kept: a copy of the key that is behind is refused.
 	d.key.Counter = 0
-	if _, _, err := d.signIn(); !errors.Is(err, citizens.ErrPasskeyRefused) {
+	if _, _, err := d.signIn(); !errors.Is(err, passkeys.ErrRefused) {
 		t.Errorf("a copy of the key: %v", err)
 	}
 	// Only its owner removes it, shortly after signing in. Other sessions end, and the owner is told.
@@ -202,7 +203,7 @@ func TestPasskeys(t *testing.T) {
 		t.Errorf("told %v", got)
 	}
 	d.key.Counter = 40
-	if _, _, err := d.signIn(); !errors.Is(err, citizens.ErrPasskeyRefused) {
+	if _, _, err := d.signIn(); !errors.Is(err, passkeys.ErrRefused) {
 		t.Errorf("a removed passkey: %v", err)
 	}
 	var records []string
@@ -280,7 +281,7 @@ func TestPasskeyAnswersThatAreRefused(t *testing.T) {
 	other, _ := o.signIn(phone(t, 2))
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, citizens.ErrPasskeyRefused) {
+		if !errors.Is(err, passkeys.ErrRefused) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -299,7 +300,7 @@ func TestPasskeyAnswersThatAreRefused(t *testing.T) {
 	refused("another origin", register(session, session, func(d *device) { d.party.Origin = "https://pay.example.evil.example" }))
 	refused("another party", register(session, session, func(d *device) { d.party.ID = "evil.example" }))
 	refused("no verification of the user", register(session, session, func(d *device) { d.Options.UserNotVerified = true }))
-	refused("late", register(session, session, func(*device) { o.wait(citizens.ChallengeLifetime) }))
+	refused("late", register(session, session, func(*device) { o.wait(passkeys.ChallengeLifetime) }))
 	_, err := d.keys.FinishRegistration(ctx, session, []byte("{}"))
 	refused("no challenge", err)
 	d.add(session)
@@ -327,7 +328,7 @@ func TestPasskeyAnswersThatAreRefused(t *testing.T) {
 	refused("another account", finish(func(d *device) { id := uuid.New(); d.Options.UserHandle = id[:] }))
 	refused("an unknown passkey", finish(func(d *device) { d.key = newCredential() }))
 	refused("another key", finish(func(d *device) { d.key.Key = newCredential().Key }))
-	refused("late", finish(func(*device) { o.wait(citizens.ChallengeLifetime) }))
+	refused("late", finish(func(*device) { o.wait(passkeys.ChallengeLifetime) }))
 
 	// A challenge is for one browser, and used once, also by an answer that is refused.
 	one, two := secret.NewText("one"), secret.NewText("two")
@@ -348,7 +349,7 @@ func TestPasskeyAnswersThatAreRefused(t *testing.T) {
 	refused("a repeated answer", err)
 	var left int
 	d.challenge(one)
-	o.wait(citizens.ChallengeLifetime)
+	o.wait(passkeys.ChallengeLifetime)
 	if err := citizens.Sweep(ctx, o.pool, o.cfg.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -482,7 +483,7 @@ func TestPasskeysOfAddresses(t *testing.T) {
 	if err != nil || k.Available() {
 		t.Errorf("%v", err)
 	}
-	if _, err := k.BeginSignIn(t.Context(), browser); !errors.Is(err, citizens.ErrNoPasskeys) {
+	if _, err := k.BeginSignIn(t.Context(), browser); !errors.Is(err, passkeys.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
 	if _, err := citizens.NewPasskeys(o.Store, "pay.example"); err == nil {

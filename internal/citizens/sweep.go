@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/passkeys"
 )
 
 // Sweep deletes what no limit and no session needs any more, links that nobody has used for
@@ -22,7 +24,7 @@ func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	batch.Queue(`DELETE FROM citizen_sessions WHERE used_at <= $1 OR created_at <= $2`, now.Add(-SessionIdle), now.Add(-SessionLifetime))
 	batch.Queue(`DELETE FROM citizen_links WHERE used_at < $1`, now.AddDate(0, -unusedMonths, 0))
 	batch.Queue(`DELETE FROM subject_contacts WHERE imported_at < $1 AND revoked_at IS NULL`, now.AddDate(0, -contactMonths, 0))
-	batch.Queue(`DELETE FROM passkey_challenges WHERE at <= $1`, now.Add(-ChallengeLifetime))
+	passkeys.Sweep(batch, now)
 	batch.Queue(`DELETE FROM citizen_notices WHERE at < $1`, now.Add(-noticeLife))
 	batch.Queue(endReminders, now.Add(-proveAgainAfter))
 	batch.Queue(`DELETE FROM citizen_reminded WHERE at < $1`, now.AddDate(0, -remindedMonths, 0))

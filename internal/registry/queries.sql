@@ -191,6 +191,9 @@ UPDATE platform SET origins_by_command = '{}';
 -- name: ForgetEndpointCommands :exec
 UPDATE webhook_endpoints SET set_by_command = '{}' WHERE id = @id;
 
+-- name: AddCashinAccess :exec
+INSERT INTO cashin_access (application_id, redirect_origins, providers) VALUES (@application_id, '{}', '{}') ON CONFLICT DO NOTHING;
+
 -- name: UpsertCashinAccess :exec
 INSERT INTO cashin_access (application_id, redirect_origins, webhook_url, providers)
 VALUES (@application_id, @redirect_origins, @webhook_url, @providers)

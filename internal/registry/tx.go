@@ -107,6 +107,12 @@ func (t *Tx) PutERP(ctx context.Context, e ERPSettings) error {
 	})
 }
 
+// AddCashin gives an application the deprecated cash-in surface, where it may do nothing until
+// it is configured. An application that has it stays as it is.
+func (t *Tx) AddCashin(ctx context.Context, applicationID string) error {
+	return t.q.AddCashinAccess(ctx, applicationID)
+}
+
 // PutCashin stores what an application may do on the deprecated cash-in surface.
 func (t *Tx) PutCashin(ctx context.Context, applicationID string, c Cashin) error {
 	return t.q.UpsertCashinAccess(ctx, db.UpsertCashinAccessParams{

@@ -21,8 +21,10 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/citizen"
+	"quittance/ingress/problem"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
+	"quittance/internal/drafts"
 	"quittance/internal/erp"
 	"quittance/internal/form"
 	"quittance/internal/notify"
@@ -90,7 +92,7 @@ func (h *townHall) Fee(string, checkout.Channel, string) (money.Schedule, bool) 
 	return money.Schedule{}, false
 }
 
-func (h *townHall) Ask(context.Context, checkout.Command) (checkout.Answer, error) {
+func (h *townHall) AskWithin(context.Context, checkout.Command, time.Duration) (checkout.Answer, error) {
 	return checkout.Answer{Code: h.code}, nil
 }
 
@@ -98,11 +100,15 @@ func (h *townHall) PaymentRef() (string, error) { return counterReference(), nil
 
 func (h *townHall) NoticeRef() (string, error) { return "AV20260123456789", nil }
 
+func (h *townHall) PaymentID() (int64, error) { return 1, nil }
+
 func (h *townHall) SealCustomer(context.Context, string, checkout.Customer) ([]byte, error) {
 	return []byte("sealed"), nil
 }
 
 func (h *townHall) Forget(context.Context, string) error { return nil }
+
+func (h *townHall) Adopt(context.Context, string, string) error { return nil }
 
 func (h *townHall) Admit(context.Context, string, int) (keyquota.Allowance, bool, error) {
 	return keyquota.Allowance{Limit: 20, Reset: time.Minute}, true, nil
@@ -280,9 +286,15 @@ func (g *gallery) portal(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := &townHall{}
+	drafted, err := drafts.New(drafts.Config{
+		Commands: h, References: h, Personal: h, Keys: secret.GenerateKeys(), IDs: checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids")),
+		Partition: func(string) int32 { return 0 }, RequestID: problem.RequestID, Log: servers.Logger(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	service, err := citizen.NewService(citizen.Config{
-		Citizens: accounts, Messages: h, Registry: h, Dues: h, Sessions: h, Commands: h, References: h, Personal: h, Quotas: h,
-		IDs: checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids")), Partition: func(string) int32 { return 0 },
+		Citizens: accounts, Messages: h, Registry: h, Dues: h, Sessions: h, Drafts: drafted, Quotas: h,
 		PublicURL: g.base, Now: now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ func citizenSurface(e *edge, at Host) (Surface, error) {
 	if _, err := e.signInSMSPerHour(); err != nil {
 		return Surface{}, err
 	}
-	refs, err := e.references()
+	drafted, err := e.sessionDrafts()
 	if err != nil {
 		return Surface{}, err
 	}
@@ -29,8 +29,7 @@ func citizenSurface(e *edge, at Host) (Surface, error) {
 	}
 	service, err := citizen.NewService(citizen.Config{
 		Citizens: accounts, Messages: messages, Registry: portals{e.configuration()}, Dues: e.dues,
-		Sessions: e.reader, Commands: e.processor, References: refs, IDs: e.ids, Partition: e.partition,
-		Personal: e.Personal, Quotas: e.reads, Live: !e.Developer(), PublicURL: at.URL, Now: e.Now, Log: e.Log, Metrics: e.Metrics,
+		Sessions: e.reader, Drafts: drafted, Quotas: e.reads, Live: !e.Developer(), PublicURL: at.URL, Now: e.Now, Log: e.Log, Metrics: e.Metrics,
 	})
 	if err != nil {
 		return Surface{}, err

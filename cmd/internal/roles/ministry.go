@@ -8,7 +8,7 @@ import (
 
 // ministrySurface is the ministry API.
 func ministrySurface(e *edge, at Host) (Surface, error) {
-	refs, err := e.references()
+	drafted, err := e.sessionDrafts()
 	if err != nil {
 		return Surface{}, err
 	}
@@ -18,7 +18,7 @@ func ministrySurface(e *edge, at Host) (Surface, error) {
 	}
 	api, err := ministry.New(ministry.Config{
 		Commands: e.processor, Registry: e.configuration(), Identities: e.Identities, Sessions: e.reader,
-		Reads: e.reads, References: refs, Keys: e.Keys, Personal: e.Personal, Papers: e.maker,
+		Reads: e.reads, Drafts: drafted, Papers: e.maker,
 		IDs: e.ids, Gate: e.gate, CheckoutURL: at.URL, Now: e.Now, Log: e.Log, Partition: e.partition,
 	})
 	// A page that frames a session may also ask for its completion token.

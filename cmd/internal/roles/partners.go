@@ -13,7 +13,7 @@ import (
 
 // cashinSurface is the deprecated cash-in surface.
 func cashinSurface(e *edge, at Host) (Surface, error) {
-	refs, err := e.references()
+	drafted, err := e.sessionDrafts()
 	if err != nil {
 		return Surface{}, err
 	}
@@ -36,9 +36,9 @@ func cashinSurface(e *edge, at Host) (Surface, error) {
 	}
 	api, err := surface.New(surface.Config{
 		Commands: e.processor, Expect: func() surface.Expectation { return e.processor.Expect() }, Credentials: credentials,
-		Configuration: partners{e.configuration()}, Quotas: e.reads, Usage: usage, References: refs, Personal: e.Personal,
-		Payers: payers, Webhooks: address.Rule{Loopback: e.Loopback}, Resolver: net.DefaultResolver, IDs: e.ids,
-		CheckoutURL: at.URL, Partition: e.partition, Stopping: e.ctx, PerClient: e.KeylessPerClient,
+		Configuration: partners{e.configuration()}, Quotas: e.reads, Usage: usage, Drafts: drafted, Personal: e.Personal,
+		Payers: payers, Webhooks: address.Rule{Loopback: e.Loopback}, Resolver: net.DefaultResolver,
+		CheckoutURL: at.URL, Stopping: e.ctx, PerClient: e.KeylessPerClient,
 		Now: e.Now, Log: e.Log, Metrics: e.Metrics,
 	})
 	return Surface{at, api.Routes}, err

@@ -13,6 +13,7 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/connector"
+	"quittance/internal/drafts"
 	"quittance/internal/erp"
 	"quittance/internal/papers"
 	"quittance/internal/quota"
@@ -54,8 +55,8 @@ type edge struct {
 	offers    map[string]connector.Connector // by offer
 	measure   func(http.Handler) http.Handler
 
-	leases once[*readmodel.References] // after references
-	hosted once[*pages.Pages]          // after hostedPages
+	drafted once[*drafts.Maker] // after sessionDrafts
+	hosted  once[*pages.Pages]  // after hostedPages
 }
 
 // openEdge opens what the surfaces of the process share. It needs the registry and the reference key.
@@ -89,17 +90,21 @@ func (b *Base) openEdge() (*edge, error) {
 	})
 }
 
-// references starts the leases of references.
-func (e *edge) references() (*readmodel.References, error) {
-	return e.leases.open(func() (*readmodel.References, error) {
+// sessionDrafts makes what creates sessions, and starts the leases of references.
+func (e *edge) sessionDrafts() (*drafts.Maker, error) {
+	return e.drafted.open(func() (*drafts.Maker, error) {
 		refs, err := readmodel.NewReferences(e.ctx, readmodel.ReferencesConfig{
 			Postgres: e.Pool, Kafka: e.KafkaConfig(), Topology: e.Topology, Codec: e.Codec,
 			Key: e.References.Permutation(), Now: e.Now, Log: e.Log,
 		})
-		if err == nil {
-			e.Run("references", refs.Run)
+		if err != nil {
+			return nil, err
 		}
-		return refs, err
+		e.Run("references", refs.Run)
+		return drafts.New(drafts.Config{
+			Commands: e.processor, References: refs, Personal: e.Personal, Keys: e.Keys, IDs: e.ids, Partition: e.partition,
+			RequestID: problem.RequestID, Log: e.Log,
+		})
 	})
 }
 

@@ -11,6 +11,15 @@ import (
 	"time"
 )
 
+const addCashinAccess = `-- name: AddCashinAccess :exec
+INSERT INTO cashin_access (application_id, redirect_origins, providers) VALUES ($1, '{}', '{}') ON CONFLICT DO NOTHING
+`
+
+func (q *Queries) AddCashinAccess(ctx context.Context, applicationID string) error {
+	_, err := q.db.Exec(ctx, addCashinAccess, applicationID)
+	return err
+}
+
 const agencies = `-- name: Agencies :many
 SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below, logo, address, contact_phone, contact_email, contact_hours, set_by_command, mappings_by_command, receipt_title, receipt_mention, receipt_accountant FROM agencies ORDER BY id
 `
