@@ -17,7 +17,6 @@ import (
 
 // severalWriters are the tables that several packages write, and why.
 var severalWriters = map[string]string{
-	"erp_confirmations": "internal/deliveries internal/sessions", // one has the completed payments, the other what ERPs accepted
 }
 
 // writersOfAny are the packages that write tables whose names they are given, by nouns that
