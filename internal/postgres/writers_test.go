@@ -16,8 +16,7 @@ import (
 )
 
 // severalWriters are the tables that several packages write, and why.
-var severalWriters = map[string]string{
-}
+var severalWriters = map[string]string{}
 
 // writersOfAny are the packages that write tables whose names they are given, by nouns that
 // write the other columns themselves.
