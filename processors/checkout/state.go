@@ -40,8 +40,8 @@ var quotas = entry.Entry[string, checkout.Quota]{
 	Record: entry.Of(
 		func(q checkout.Quota) record.Quota {
 			return record.Quota{
-				Minute: q[0].Minute, Count: int32(q[0].Count), //nolint:gosec // at most a quota
-				OtherMinute: q[1].Minute, OtherCount: int32(q[1].Count), //nolint:gosec // at most a quota
+				Minute: q[0].Minute, Count: int32(q[0].Count),
+				OtherMinute: q[1].Minute, OtherCount: int32(q[1].Count),
 			}
 		},
 		func(r *record.Quota) checkout.Quota {
@@ -77,7 +77,7 @@ var months = entry.Entry[checkout.MonthKey, int]{
 	Letter: 'm',
 	Key:    func(k checkout.MonthKey) string { return entry.Parts(k.ApplicationID, modeOf(k.Live), k.Month) },
 	Record: entry.Of(
-		func(last int) record.MonthCounter { return record.MonthCounter{Last: int32(last)} }, //nolint:gosec // at most checkout.MaxNumber
+		func(last int) record.MonthCounter { return record.MonthCounter{Last: int32(last)} },
 		func(r *record.MonthCounter) int { return int(r.Last) },
 	),
 }
