@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout"
+	"quittance/casework"
 	"quittance/internal/identity"
 )
 
@@ -15,7 +15,7 @@ import (
 type Awaiting struct {
 	CaseID string
 	Number int // of the proposal
-	Kind   checkout.CaseKind
+	Kind   casework.Kind
 	// AgencyID and Mode are empty where the session is not known.
 	AgencyID, Mode string
 	ProposedBy     string // id of staff

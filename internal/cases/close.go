@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout"
+	"quittance/casework"
 	"quittance/internal/operation"
 )
 
@@ -30,7 +30,10 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 	now = now.UTC().Truncate(time.Millisecond)
 	sum := sha256.Sum256([]byte(strings.Join([]string{"close", req.AgencyID, mode(req.Live), req.Account, req.To, req.Digest, now.Format(time.RFC3339Nano)}, "|")))
 	c := Case{
-		Case:     checkout.Case{ID: "case_" + strings.ToLower(idEncoding.EncodeToString(sum[:20])), Kind: KindClose, Reason: "days " + req.From + " to " + req.To + " of account " + req.Account, OpenedAt: now},
+		Case: casework.Case{
+			ID: "case_" + strings.ToLower(idEncoding.EncodeToString(sum[:20])), Kind: KindClose,
+			Reason: "days " + req.From + " to " + req.To + " of account " + req.Account, OpenedAt: now,
+		},
 		AgencyID: req.AgencyID, Mode: mode(req.Live), Clerks: []string{},
 		Evidence: map[string]string{
 			EvidenceTenant: req.AgencyID, EvidenceLedger: req.Account, EvidenceFrom: req.From, EvidenceTo: req.To, EvidenceDigest: req.Digest, EvidenceSums: req.Sums,
@@ -39,7 +42,7 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 	c.Evidence[EvidenceFound] = c.Reason
 	err = s.tx(ctx, "proposing a close", func(tx pgx.Tx) error {
 		proposal := Request{CaseID: c.ID, Resolution: ResolutionClose, Reason: req.Reason}
-		if err := proposal.check(c); err != nil {
+		if _, err := proposal.check(c); err != nil {
 			return err
 		}
 		if !by.Staff.ActsFor(req.AgencyID) {

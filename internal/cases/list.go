@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout"
+	"quittance/casework"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 )
@@ -35,7 +35,7 @@ type Proposal struct {
 	CaseID     string
 	Number     int // within the case, from 1
 	State      ProposalState
-	Resolution checkout.Resolution
+	Resolution casework.Resolution
 	Reference  string
 	Reason     string
 	// ProposedBy and DecidedBy are ids of staff, Proposer and Decider their names. Whoever
@@ -68,7 +68,7 @@ func (p Proposal) lapsed(proposer identity.Staff, now time.Time) bool {
 
 // Filter selects cases. The zero value selects all.
 type Filter struct {
-	Kind     checkout.CaseKind
+	Kind     casework.Kind
 	AgencyID string
 	State    State
 	// SessionID is the session of the money; for a report of no known session, the id that
@@ -176,7 +176,7 @@ func proposals(ctx context.Context, tx pgx.Tx, id string) ([]Proposal, error) {
 
 // Count is the number of open cases of a kind.
 type Count struct {
-	Kind   checkout.CaseKind
+	Kind   casework.Kind
 	N      int64
 	Oldest time.Time
 }

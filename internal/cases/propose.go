@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/form"
 	"quittance/internal/identity"
@@ -35,24 +36,12 @@ func (b By) actor() operation.Actor { return b.Staff.Actor(b.Origin) }
 // Request proposes a resolution.
 type Request struct {
 	CaseID     string
-	Resolution checkout.Resolution
+	Resolution casework.Resolution
 	// Reference names the refund or the evidence. All resolutions but honour, retry, match and the
 	// acknowledgement of poison and of a refund request need one. Of a match by hand it names the
 	// cases of the other breaks, which a break with both sides does not need.
 	Reference string
 	Reason    string
-}
-
-// needsReference reports whether a resolution is worthless without its evidence.
-func needsReference(kind checkout.CaseKind, r checkout.Resolution) bool {
-	switch r {
-	case checkout.ResolutionHonour, checkout.ResolutionRetry, ResolutionMatch, ResolutionMatchByHand, ResolutionClose:
-		return false
-	case checkout.ResolutionAcknowledge:
-		return kind == checkout.CaseReversal
-	default:
-		return true
-	}
 }
 
 // Propose stores a proposal. Below the agency's single_approval_below it is approved at
@@ -64,7 +53,8 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err != nil {
 			return err
 		}
-		if err := req.check(c); err != nil {
+		exit, err := req.check(c)
+		if err != nil {
 			return err
 		}
 		if err := mayResolve(ctx, tx, by, c); err != nil {
@@ -94,7 +84,7 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err != nil {
 			return err
 		}
-		if !cash && c.oneApproves(req.Resolution, below) {
+		if !cash && c.oneApproves(exit, below) {
 			if err := approve(ctx, tx, by, c, number, now); err != nil {
 				return err
 			}
@@ -107,9 +97,9 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 
 // oneApproves reports whether a resolution needs no second person. The difference of a break
 // counts without its sign. One of zero says nothing of the money at stake.
-func (c Case) oneApproves(r checkout.Resolution, below int64) bool {
+func (c Case) oneApproves(exit casework.Exit, below int64) bool {
 	switch {
-	case c.Currency != money.Default || r == checkout.ResolutionRecordedByHand || r == ResolutionMatchByHand:
+	case c.Currency != money.Default || exit.NeedsTwo:
 		return false
 	case c.Kind == KindBreak && c.Amount == 0:
 		return false
@@ -148,25 +138,27 @@ func (req Request) checkOthers(ctx context.Context, tx pgx.Tx, by By, c Case) er
 	return nil
 }
 
-func (req Request) check(c Case) error {
-	allowed, most := Allowed(c.Kind), maxReference
+// check refuses a request that does not fit the case, and returns the exit that it proposes.
+func (req Request) check(c Case) (casework.Exit, error) {
+	exit, ok := Catalog().Exit(c.Kind, req.Resolution)
+	most := maxReference
 	if req.Resolution == ResolutionMatchByHand {
 		most = maxMatched
 	}
 	switch {
-	case !slices.Contains(allowed, req.Resolution):
-		return operation.Refuse("case.resolution_not_allowed", "resolution", operation.Args{"kind": c.Kind, "allowed": names(allowed)})
+	case !ok:
+		return exit, operation.Refuse("case.resolution_not_allowed", "resolution", operation.Args{"kind": c.Kind, "allowed": names(Catalog().Allowed(c.Kind))})
 	case !form.IsLine(req.Reason, maxReason):
-		return operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
-	case req.Reference == "" && needsReference(c.Kind, req.Resolution):
-		return operation.Refuse("case.reference_missing", "reference", operation.Args{"resolution": req.Resolution})
+		return exit, operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
+	case req.Reference == "" && exit.NeedsReference:
+		return exit, operation.Refuse("case.reference_missing", "reference", operation.Args{"resolution": req.Resolution})
 	case req.Reference != "" && !form.IsLine(req.Reference, most):
-		return operation.Refuse("case.reference_malformed", "reference", operation.Args{"most": most})
+		return exit, operation.Refuse("case.reference_malformed", "reference", operation.Args{"most": most})
 	}
-	return nil
+	return exit, nil
 }
 
-func names(list []checkout.Resolution) []string {
+func names(list []casework.Resolution) []string {
 	out := make([]string, len(list))
 	for i, r := range list {
 		out[i] = string(r)

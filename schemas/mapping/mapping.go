@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/schemas/payload"
 	"quittance/schemas/record"
@@ -173,12 +174,12 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 		c.Do = checkout.OpenRefundRequest{By: r.Case.By, Reason: r.Case.Reason}
 	case r.Type == CommandResolve && r.Case != nil:
 		c.Do = checkout.Resolve{
-			CaseID: r.Case.CaseID, Resolution: checkout.Resolution(r.Case.Resolution), Reference: r.Case.Reference, Reason: r.Case.Reason,
+			CaseID: r.Case.CaseID, Resolution: casework.Resolution(r.Case.Resolution), Reference: r.Case.Reference, Reason: r.Case.Reason,
 			By: r.Case.By, ApprovedBy: r.Case.ApprovedBy,
 		}
 	case r.Type == CommandNoteProposal && r.Case != nil:
 		c.Do = checkout.NoteProposal{
-			CaseID: r.Case.CaseID, Number: int(r.Case.Proposal), Step: checkout.ProposalStep(r.Case.Step), Resolution: checkout.Resolution(r.Case.Resolution),
+			CaseID: r.Case.CaseID, Number: int(r.Case.Proposal), Step: casework.DecisionState(r.Case.Step), Resolution: casework.Resolution(r.Case.Resolution),
 			Reference: r.Case.Reference, Reason: r.Case.Reason, By: r.Case.By,
 		}
 	case r.Type == CommandConfirmed && r.Confirmed != nil:
@@ -267,10 +268,12 @@ func ToSession(r *record.Session) checkout.Session {
 		s.Cases = make([]checkout.Case, len(r.Cases))
 		for i, c := range r.Cases {
 			s.Cases[i] = checkout.Case{
-				ID: c.ID, Kind: checkout.CaseKind(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
-				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: checkout.Resolution(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
-				Account: c.Account, ApprovedAt: c.ApprovedAt,
-				Proposed: int(c.Proposed), Decided: int(c.Decided), TransactionID: c.TransactionID,
+				Case: casework.Case{
+					ID: c.ID, Kind: casework.Kind(c.Kind), Amount: c.Amount, Currency: c.Currency, Reason: c.Reason, By: c.By,
+					OpenedAt: c.OpenedAt, Resolution: casework.Resolution(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy,
+					ClosedAt: c.ClosedAt, Proposed: int(c.Proposed), Decided: int(c.Decided),
+				},
+				CollectionID: c.CollectionID, OperatorRef: c.OperatorRef, Account: c.Account, ApprovedAt: c.ApprovedAt, TransactionID: c.TransactionID,
 			}
 		}
 	}
