@@ -48,7 +48,8 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 		if !by.Staff.ActsFor(req.AgencyID) {
 			return operation.Refuse("case.not_yours", "", nil)
 		}
-		if err := mayResolve(ctx, tx, by, c); err != nil {
+		me, err := mayResolve(ctx, tx, by, c)
+		if err != nil {
 			return err
 		}
 		if err := endCloses(ctx, tx, by, c, now); err != nil {
@@ -61,12 +62,9 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 		if _, err := tx.Exec(ctx, upsert, args...); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `
-			INSERT INTO case_proposals (case_id, number, state, resolution, reason, proposed_by, proposer, proposed_at) VALUES ($1, 1, 'open', $2, $3, $4, $5, $6)`,
-			c.ID, string(ResolutionClose), req.Reason, by.Staff.ID, by.Staff.Name, now); err != nil {
-			return err
-		}
-		if err := audit(ctx, tx, by, now, "case.propose", c, map[string]any{"proposal": 1, "resolution": ResolutionClose, "account": req.Account, "to": req.To, "digest": req.Digest}); err != nil {
+		p := Proposal{Number: 1, State: ProposalOpen, Resolution: ResolutionClose, Reason: req.Reason, ProposedBy: me.ID, ProposedAt: now}
+		detail := map[string]any{"account": req.Account, "to": req.To, "digest": req.Digest}
+		if err := propose(ctx, tx, c, p, p.step(by, me, now), detail); err != nil {
 			return err
 		}
 		d, err = show(ctx, tx, &by.Staff, c.ID, now)
@@ -100,7 +98,7 @@ func endCloses(ctx context.Context, tx pgx.Tx, by By, c Case, now time.Time) err
 		if _, err := tx.Exec(ctx, `UPDATE cases SET ended_as = 'withdrawn', ended_at = $2 WHERE id = $1`, e.ID, now); err != nil {
 			return err
 		}
-		if err := audit(ctx, tx, by, now, "case.withdraw", e, map[string]any{"for": c.ID}); err != nil {
+		if err := operation.Record(ctx, tx, by.actor(), now, entry("case.withdraw", e, map[string]any{"for": c.ID})); err != nil {
 			return err
 		}
 	}

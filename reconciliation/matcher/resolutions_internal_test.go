@@ -32,7 +32,7 @@ func (o *office) openCase(kind casework.Kind, amount int64, where string, args .
 		o.t.Fatalf("%s %v: %v", where, args, err)
 	}
 	return cases.Case{
-		Case: casework.Case{ID: id, Kind: kind, Amount: amount, Currency: "XAF", OpenedAt: o.now},
+		Case:     casework.Case{ID: id, Kind: kind, Amount: amount, Currency: "XAF", OpenedAt: o.now},
 		AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceFinding: finding, cases.EvidenceLedger: "mtn", cases.EvidenceDay: day},
 	}
 }
