@@ -276,7 +276,7 @@ test/budgets: deps/test ## compare with the budgets the first paint, and when 50
 		status=$$?; cat $(DEPS)/budgets-report.txt 2>/dev/null; exit $$status
 
 .PHONY: screens
-screens: deps/test ## take the pictures of docs/screens again
+screens: deps/test ## take a picture of every page, into .deps/screens, and those that documents show, into docs/screens
 	@QUITTANCE_SCREENS=write go test -count=1 -timeout 10m -run '^TestScreens$$' ./test/journeys
 
 # ---- checking ----

@@ -4,8 +4,8 @@ package docs
 
 import _ "embed"
 
-// Analysts is the guide for reports, in Markdown. Its tables of columns and its reports are
-// written by the test of package internal/report.
+// Analysts is the guide for reports, in Markdown. The test of package internal/report writes
+// its reports.
 //
 //go:embed analysts.md
 var Analysts []byte
@@ -14,6 +14,17 @@ var Analysts []byte
 //
 //go:embed analysts.fr.md
 var AnalystsFrench []byte
+
+// Views is the description of every column of every view, in Markdown. The test of package
+// internal/report writes its tables.
+//
+//go:embed views.md
+var Views []byte
+
+// ViewsFrench is Views in French. The same test writes its tables.
+//
+//go:embed views.fr.md
+var ViewsFrench []byte
 
 // Cashin is the guide for partners of the deprecated cash-in API, and for the agency that
 // moves them, in Markdown.

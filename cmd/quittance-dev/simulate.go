@@ -109,7 +109,7 @@ func inboxSecrets(b *roles.Base, inbox string) []string {
 // acquirer.
 func cardSecret(b *roles.Base, merchant string) (string, bool) {
 	for _, agency := range b.Registry.Agencies() {
-		a, _ := b.Registry.MerchantAccount(agency.ID, false, card.Registration.Offer)
+		a, _ := b.Registry.CollectingAccount(agency.ID, false, card.Operator, "")
 		if a, ok := a.Account.(card.Account); ok && a.Merchant == merchant && string(a.BaseURL) == b.SimulatorURL+"/"+card.Operator {
 			return a.Secret, a.Secret != ""
 		}

@@ -22,7 +22,7 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/address"
 	"quittance/internal/cashin"
-	"quittance/internal/connector"
+	"quittance/internal/contact"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 )
@@ -82,7 +82,7 @@ func (unresolved) LookupNetIP(context.Context, string, string) ([]netip.Addr, er
 
 type congo []string
 
-func (c congo) Payer(input string) (string, error) { return connector.CongoPayer(input, c...) }
+func (c congo) Payer(input string) (string, error) { return contact.MobileOf(input, c...) }
 
 func posted(body []byte) call {
 	r := httptest.NewRequest(http.MethodPost, "/api/init-checkout", bytes.NewReader(body))

@@ -17,7 +17,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/internal/cashin"
 	"quittance/internal/commands"
-	"quittance/internal/connector"
+	"quittance/internal/contact"
 	"quittance/internal/registry"
 )
 
@@ -149,7 +149,7 @@ func (a *API) collect(c call, p cashin.Principal, app registry.Application, g pr
 	}}
 	if g.phone {
 		var err error
-		do.Collect.PayerMasked = connector.Mask(payer)
+		do.Collect.PayerMasked = contact.Mask(payer)
 		if do.Collect.PayerSealed, err = a.cfg.Personal.SealPayer(c.r.Context(), s.ID, payer); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ import (
 	"quittance/internal/personal"
 )
 
-// contact is the customer as it was sent.
-type contact struct {
+// sentCustomer is the customer as it was sent.
+type sentCustomer struct {
 	FullName *string `json:"full_name"`
 	Address  *string `json:"address"`
 	Phone    *string `json:"phone"`
@@ -39,7 +39,7 @@ type status struct {
 	PaidAt                 *string                `json:"paidAt"`
 	Description            *string                `json:"description"`
 	Type                   *string                `json:"type"`
-	Customer               *contact               `json:"customer"`
+	Customer               *sentCustomer          `json:"customer"`
 	TransactionItems       json.RawMessage        `json:"transactionItems"`
 	PaymentGateway         *usedGateway           `json:"paymentGateway"`
 	FinancialTransactionID *string                `json:"financialTransactionId"`
@@ -91,7 +91,7 @@ func (a *API) checkStatus(c call) error {
 		case err != nil:
 			return err
 		default:
-			out.Customer = &contact{orNull(customer.Name), orNull(customer.Address), orNull(customer.Phone)}
+			out.Customer = &sentCustomer{orNull(customer.Name), orNull(customer.Address), orNull(customer.Phone)}
 		}
 	}
 	write(c.w, http.StatusOK, out)

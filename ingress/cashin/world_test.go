@@ -25,7 +25,7 @@ import (
 	"quittance/internal/address"
 	credentials "quittance/internal/cashin"
 	"quittance/internal/commands"
-	"quittance/internal/connector"
+	"quittance/internal/contact"
 	"quittance/internal/personal"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
@@ -141,7 +141,7 @@ func (w *world) serve() *httptest.Server {
 
 type prefixes []string
 
-func (p prefixes) Payer(input string) (string, error) { return connector.CongoPayer(input, p...) }
+func (p prefixes) Payer(input string) (string, error) { return contact.MobileOf(input, p...) }
 
 // word is what the operator says, or nothing.
 type word struct{ w *world }

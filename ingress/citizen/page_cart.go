@@ -69,9 +69,33 @@ func (v visit) showCart(status int, state cartState) {
 		v.unavailable("reading dues", err)
 		return
 	}
+	cart, gone, away := v.cartOf(list, state)
+	gone = gone || state.gone
+	switch {
+	case len(cart.Rows) > 0:
+	case away:
+		v.explain(http.StatusServiceUnavailable, v.w.CartRefused, v.w.CartSource)
+		return
+	case gone:
+		v.explain(http.StatusConflict, v.w.CartRefused, v.w.AllGone)
+		return
+	default:
+		v.explain(http.StatusUnprocessableEntity, v.w.CartRefused, v.w.NothingChosen)
+		return
+	}
 	out := v.view(v.w.CartTitle, "dues", "")
-	cart := &cartView{Key: uuid.NewString(), Replace: state.replace}
-	gone, away, agency := state.gone, false, ""
+	out.Cart, out.Faults = cart, append(out.Faults, v.faultsOfCart(cart, state.faults, gone, away)...)
+	if status == http.StatusOK && len(out.Faults) > 0 {
+		status = http.StatusConflict
+	}
+	v.Write(status, "cart", out)
+}
+
+// cartOf returns the cart of the form's dues of one agency. gone says that dues were left out
+// because they cannot be chosen any more, away that an ERP did not tell.
+func (v visit) cartOf(list DueList, state cartState) (cart *cartView, gone, away bool) {
+	cart = &cartView{Key: uuid.NewString(), Replace: state.replace}
+	agency := ""
 	for i, value := range v.Form[fieldDue] {
 		c, ok := parseChosen(value)
 		if !ok {
@@ -96,41 +120,32 @@ func (v visit) showCart(status int, state cartState) {
 		cart.Rows = append(cart.Rows, v.cartRow(len(cart.Rows), i, d, c, state.faults))
 		cart.Replace = cart.Replace || d.State == InPayment && d.Own != nil
 	}
-	switch {
-	case len(cart.Rows) == 0 && away:
-		v.explain(http.StatusServiceUnavailable, v.w.CartRefused, v.w.CartSource)
-		return
-	case len(cart.Rows) == 0 && gone:
-		v.explain(http.StatusConflict, v.w.CartRefused, v.w.AllGone)
-		return
-	case len(cart.Rows) == 0:
-		v.explain(http.StatusUnprocessableEntity, v.w.CartRefused, v.w.NothingChosen)
-		return
-	case gone:
-		out.Faults = append(out.Faults, form.Fault{Message: v.w.SomeGone})
+	return cart, gone, away
+}
+
+// faultsOfCart returns what the page says above a cart: what was left out, what has changed, and
+// the faults of the form.
+func (v visit) faultsOfCart(cart *cartView, faults []form.Fault, gone, away bool) (out []form.Fault) {
+	if gone {
+		out = append(out, form.Fault{Message: v.w.SomeGone})
 	}
-	if away && !slices.ContainsFunc(state.faults, func(f form.Fault) bool { return f.Message == v.w.CartSource }) {
-		out.Faults = append(out.Faults, form.Fault{Message: v.w.CartSource})
+	if away && !slices.ContainsFunc(faults, func(f form.Fault) bool { return f.Message == v.w.CartSource }) {
+		out = append(out, form.Fault{Message: v.w.CartSource})
 	}
-	changed := slices.ContainsFunc(cart.Rows, func(r cartRow) bool { return r.Was != "" })
-	if changed {
-		out.Faults = append(out.Faults, form.Fault{Message: v.w.Changed})
+	if slices.ContainsFunc(cart.Rows, func(r cartRow) bool { return r.Was != "" }) {
+		out = append(out, form.Fault{Message: v.w.Changed})
 	}
 	for _, row := range cart.Rows {
 		if row.Fault != "" {
-			out.Faults = append(out.Faults, form.Fault{Field: row.Field, Message: row.Fault})
+			out = append(out, form.Fault{Field: row.Field, Message: row.Fault})
 		}
 	}
-	for _, f := range state.faults {
+	for _, f := range faults {
 		if f.Field == "" {
-			out.Faults = append(out.Faults, f)
+			out = append(out, f)
 		}
 	}
-	if status == http.StatusOK && len(out.Faults) > 0 {
-		status = http.StatusConflict
-	}
-	out.Cart = cart
-	v.Write(status, "cart", out)
+	return out
 }
 
 // cartRow is the due at position at of the form, in row n of the cart.

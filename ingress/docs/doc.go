@@ -6,6 +6,7 @@
 //	GET /openapi.json         the same as JSON
 //	GET /docs                 the first page; /docs/NAME the others (pages.go)
 //	GET /docs/fr              the same in French, /docs/fr/NAME the others
+//	GET /docs/changelog.atom  the changelog as an Atom feed
 //	GET /docs/errors/         all error codes
 //	GET /docs/errors/{code}   the meaning of a code, its likely causes, what to do, and an
 //	                          example; the type of a problem is this address. In French
@@ -25,9 +26,9 @@
 // found by the English text. A page shows a text without French in English, and
 // TestEverythingIsInFrench names it, also after the English has changed.
 //
-// The pages for analysts are docs/analysts.md and docs/analysts.fr.md, those for vendors of
-// ERPs docs/erp.md and docs/erp.fr.md, those for checking receipts docs/receipts.md and
-// docs/receipts.fr.md (guide.go).
+// The guides are files of the folder docs in each language: analysts, views, cash-in, erp and
+// receipts. Their links lead to files of the repository, and where they are served to the pages
+// of these files (guide.go). The changelog is CHANGELOG.md (changelog.go).
 //
 // Everything is rendered once, in [New].
 package docs

@@ -69,6 +69,10 @@ func New(ministry, counter, citizen []byte) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	atom, err := newFeed(shown[english].Changelog)
+	if err != nil {
+		return nil, err
+	}
 	style, err := files.ReadFile("templates/style.css")
 	if err != nil {
 		return nil, fmt.Errorf("reading the style: %w", err)
@@ -80,6 +84,7 @@ func New(ministry, counter, citizen []byte) (*Handler, error) {
 		resources: map[string]resource{
 			"/openapi.yaml": newResource("application/yaml; charset=utf-8", ministry),
 			"/openapi.json": newResource("application/json", []byte(asJSON)),
+			feedPath:        newResource("application/atom+xml; charset=utf-8", atom),
 		},
 	}
 	if err := h.renderAll(site{style: template.CSS(style), contents: shown}); err != nil { //nolint:gosec // our own file

@@ -18,24 +18,28 @@ import (
 	"quittance/internal/receipts"
 )
 
-// The guide for analysts is a page in each language, with its sections in the navigation and
-// its examples as they are in the file.
+// The guides for analysts are pages in each language, with their sections in the navigation and
+// their examples as they are in the file.
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	h := server(t)
 	for path, guide := range map[string]struct {
-		title string
-		text  []byte
+		title    string
+		text     []byte
+		sections int
+		columns  []string
 	}{
-		"/docs/analysts":    {"Reports and analysis – Quittance API", guides.Analysts},
-		"/docs/fr/analysts": {"États et analyse – API Quittance", guides.AnalystsFrench},
+		"/docs/analysts":    {"Reports and analysis – Quittance API", guides.Analysts, 5, nil},
+		"/docs/fr/analysts": {"États et analyse – API Quittance", guides.AnalystsFrench, 5, nil},
+		"/docs/views":       {"Columns of the views – Quittance API", guides.Views, 9, []string{"approved_on", "confirmation_state", "proposed_resolution"}},
+		"/docs/fr/views":    {"Colonnes des vues – API Quittance", guides.ViewsFrench, 9, []string{"approved_on", "confirmation_state", "proposed_resolution"}},
 	} {
 		page := get(t, h, path)
 		if strings.Count(page, "<h1") != 1 || !strings.Contains(page, "<title>"+guide.title+"</title>") {
 			t.Errorf("%s has not one title", path)
 		}
 		sections := regexp.MustCompile(`(?m)^## (.*)$`).FindAllSubmatch(guide.text, -1)
-		if len(sections) < 10 {
+		if len(sections) < guide.sections {
 			t.Fatalf("the file of %s has %d sections", path, len(sections))
 		}
 		for _, m := range sections {
@@ -53,7 +57,7 @@ func TestGuide(t *testing.T) {
 		if strings.Contains(page, "<!--") || strings.Contains(page, "<pre>") || strings.Contains(page, "```") {
 			t.Errorf("%s has marks of the file, or examples that a keyboard cannot scroll", path)
 		}
-		for _, column := range []string{"approved_on", "confirmation_state", "proposed_resolution"} {
+		for _, column := range guide.columns {
 			if !strings.Contains(page, "<td><code>"+column+"</code></td>") {
 				t.Errorf("%s lacks the column %s", path, column)
 			}
@@ -76,7 +80,7 @@ func examples(guide []byte) (found []string) {
 // differently, and its sections and code.
 func TestGuidesAgree(t *testing.T) {
 	t.Parallel()
-	inEnglish, inFrench := examples(guides.Analysts), examples(guides.AnalystsFrench)
+	inEnglish, inFrench := examples(slices.Concat(guides.Analysts, guides.Views)), examples(slices.Concat(guides.AnalystsFrench, guides.ViewsFrench))
 	if len(inEnglish) < 15 || !slices.Equal(inEnglish, inFrench) {
 		t.Errorf("the guides have %d and %d examples, or different ones", len(inEnglish), len(inFrench))
 		for i := range min(len(inEnglish), len(inFrench)) {
@@ -87,8 +91,10 @@ func TestGuidesAgree(t *testing.T) {
 	}
 	for _, pattern := range []string{"(?m)^#", "(?m)^<!-- .*$", `(?m)^\| .[a-z_]+. \| .[A-Z]`, "`[^`\n]+`"} {
 		count := func(text []byte) (n int) { return len(regexp.MustCompile(pattern).FindAll(text, -1)) }
-		if in, fr := count(guides.Analysts), count(guides.AnalystsFrench); in > fr {
-			t.Errorf("the English guide has %d of %s, the French one %d", in, pattern, fr)
+		for english, french := range map[*[]byte]*[]byte{&guides.Analysts: &guides.AnalystsFrench, &guides.Views: &guides.ViewsFrench} {
+			if in, fr := count(*english), count(*french); in > fr {
+				t.Errorf("the English guide has %d of %s, the French one %d", in, pattern, fr)
+			}
 		}
 	}
 }

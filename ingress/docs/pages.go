@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"quittance"
 	"quittance/checkout"
 	guides "quittance/docs"
 	"quittance/ingress/problem"
@@ -40,7 +41,9 @@ var pages = []page{
 	{"erp", "For ERP vendors", "Pour les éditeurs d’ERP"},
 	{"receipts", "Checking receipts", "Vérifier les reçus"},
 	{"analysts", "Reports and analysis", "États et analyse"},
+	{"views", "Columns of the views", "Colonnes des vues"},
 	{"cash-in", "The deprecated cash-in API", "L’ancienne API d’encaissement (cash-in)"},
+	{"changelog", "Changelog", "Journal des modifications"},
 }
 
 // The languages of the pages.
@@ -91,12 +94,16 @@ type content struct {
 	EmbedSample string
 	// Analysts is the guide for reports.
 	Analysts template.HTML
+	// Views describes every column of every view in ClickHouse.
+	Views template.HTML
 	// Cashin is the guide to move from the deprecated cash-in API.
 	Cashin template.HTML
 	// ERP is the guide for vendors of agencies' ERPs.
 	ERP template.HTML
 	// Receipts is the guide for those who check receipts.
 	Receipts template.HTML
+	// Changelog are the releases, the newest first.
+	Changelog []release
 }
 
 // failure is a failure code with its meaning.
@@ -299,12 +306,28 @@ func newContents(ministry, counter, citizen node) (map[string]content, error) {
 	return map[string]content{english: inEnglish, french: inFrench}, nil
 }
 
+// guide is a file of the folder docs in both languages, and where its page shows it.
+type guide struct {
+	shown           *template.HTML
+	english, french []byte
+}
+
+func guidesOf(c *content) []guide {
+	return []guide{
+		{&c.Analysts, guides.Analysts, guides.AnalystsFrench},
+		{&c.Views, guides.Views, guides.ViewsFrench},
+		{&c.Cashin, guides.Cashin, guides.CashinFrench},
+		{&c.ERP, guides.ERP, guides.ERPFrench},
+		{&c.Receipts, guides.Receipts, guides.ReceiptsFrench},
+	}
+}
+
 // newContent makes the content of the pages in one language from the descriptions of the
 // APIs and the catalogue of errors. Without French texts it is English.
 func newContent(ministry, counter, citizen node, texts *guides.Phrases) (c content, err error) {
-	lang, home, analysts, cashin, erp, receipts := english, "/docs/", guides.Analysts, guides.Cashin, guides.ERP, guides.Receipts
+	lang, home := english, "/docs/"
 	if texts != nil {
-		lang, home, analysts, cashin, erp, receipts = french, "/docs/fr/", guides.AnalystsFrench, guides.CashinFrench, guides.ERPFrench, guides.ReceiptsFrench
+		lang, home = french, "/docs/fr/"
 	}
 	hrefs := map[string]string{}
 	for _, e := range codes(problem.Catalogue(problem.Ministry, problem.Counter, problem.Citizen), lang) {
@@ -331,16 +354,16 @@ func newContent(ministry, counter, citizen node, texts *guides.Phrases) (c conte
 	if c.Events, err = events(c.Reference.Webhooks); err != nil {
 		return c, err
 	}
-	if c.Analysts, err = renderGuide(analysts); err != nil {
-		return c, err
+	for _, g := range guidesOf(&c) {
+		text := g.english
+		if texts != nil {
+			text = g.french
+		}
+		if *g.shown, err = renderGuide(text); err != nil {
+			return c, err
+		}
 	}
-	if c.Cashin, err = renderGuide(cashin); err != nil {
-		return c, err
-	}
-	if c.ERP, err = renderGuide(erp); err != nil {
-		return c, err
-	}
-	if c.Receipts, err = renderGuide(receipts); err != nil {
+	if c.Changelog, err = readChangelog(quittance.Changelog); err != nil {
 		return c, err
 	}
 	if c.SDKs, err = readKits(); err != nil {

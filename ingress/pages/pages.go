@@ -80,7 +80,7 @@ type Payee struct {
 // Payer reads numbers as an operator's connector wants them.
 type Payer interface {
 	// Payer turns what a citizen typed into the operator's form of the number. Errors
-	// wrap connector.ErrPayerMalformed or connector.ErrPayerElsewhere.
+	// wrap contact.ErrNotMobile or contact.ErrOtherOperator.
 	Payer(input string) (string, error)
 }
 

@@ -9,8 +9,8 @@ import (
 	"quittance/internal/personal"
 )
 
-// contact gives the session contact data with a phone number.
-func contact(id string, s *checkout.Session, phone string) {
+// customer gives the session contact data with a phone number.
+func customer(id string, s *checkout.Session, phone string) {
 	s.CustomerSealed = []byte(id + "/" + phone)
 }
 
@@ -34,7 +34,7 @@ func TestPhoneIsFilledIn(t *testing.T) {
 		id := w.create(name, nil)
 		w.Change(func() {
 			s := w.Sessions[id]
-			contact(id, &s, c.phone)
+			customer(id, &s, c.phone)
 			w.Sessions[id], w.unsealed = s, c.err
 		})
 		b := browse(t, server).get("/c/"+id).want(200, "Votre numéro mobile money")

@@ -104,7 +104,7 @@ func TestPayingByReference(t *testing.T) {
 	id := w.create("A-1", secretive(refs[0]))
 	w.Change(func() {
 		s := w.Sessions[id]
-		contact(id, &s, "+242 06 600 00 09")
+		customer(id, &s, "+242 06 600 00 09")
 		w.Sessions[id] = s
 	})
 	page := "/p/" + refs[0]

@@ -17,7 +17,7 @@ import (
 	"quittance/checkout/page"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
-	"quittance/internal/connector"
+	"quittance/internal/contact"
 	"quittance/internal/erp"
 	"quittance/internal/personal"
 	"quittance/money"
@@ -142,7 +142,7 @@ func (st steps) pay(chosen option) {
 	}
 	switch chosen.kind() {
 	case page.KindMobileMoney:
-		do.PayerMasked = connector.Mask(payer)
+		do.PayerMasked = contact.Mask(payer)
 		if do.PayerSealed, err = st.p.cfg.Personal.SealPayer(st.r.Context(), st.id, payer); err != nil {
 			st.unavailable("sealing the payer's number", err)
 			return
@@ -337,7 +337,7 @@ func (st steps) payer(chosen option) (_ option, payer, typed string, ok bool) {
 		switch {
 		case err == nil:
 			return chosen, payer, typed, true
-		case errors.Is(err, connector.ErrPayerElsewhere):
+		case errors.Is(err, contact.ErrOtherOperator):
 			fault.Code = page.ErrorOperatorMismatch
 			if other, payer, found := st.operatorOf(typed); found {
 				if st.form.Get(fieldOperator) == other.ID {

@@ -29,6 +29,7 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/connector"
+	"quittance/internal/contact"
 	"quittance/internal/papers"
 	"quittance/internal/personal"
 	"quittance/internal/quota"
@@ -278,7 +279,7 @@ func both(s *checkout.Session) {
 // operator reads numbers with one prefix, as the connectors do.
 type operator string
 
-func (o operator) Payer(input string) (string, error) { return connector.CongoPayer(input, string(o)) }
+func (o operator) Payer(input string) (string, error) { return contact.MobileOf(input, string(o)) }
 
 // agencies has one agency with the accounts of takes, in test mode only.
 type agencies struct{ *world }

@@ -7,13 +7,13 @@
 //	/q/reversed/{kid}.json    the reversed payments among the receipts of a key, signed with it
 //
 // The token of a receipt is in the fragment of the address of its QR code, which browsers do
-// not send: checking a receipt tells the service the id of its transaction, not more. Only the
-// tokens of revoked keys are sent, because only the record proves them.
+// not send: checking a receipt tells the service the id of its transaction, not more. Only two
+// tokens are sent: those of revoked keys, because only the record proves them, and those that a
+// browser without Ed25519 cannot check itself.
 //
 // A jti is a UUID of version 7, 74 bits of which are random, and the calls without a key of a client are
 // limited, so that nobody finds payments by trying; what the answer to a hit tells is that some
 // payment was made.
 //
-// The scripts are made from script/ by `go generate ./sdk`. Browsers whose WebCrypto lacks
-// Ed25519 load @noble/ed25519 in addition.
+// The scripts are made from script/ by `go generate ./sdk`.
 package verify

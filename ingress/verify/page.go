@@ -44,7 +44,7 @@ func (v *Verify) data(lang money.Language) string {
 		currencies[c.Code()] = [2]any{c.Decimals(), c.Symbol(lang)}
 	}
 	body, err := json.Marshal(map[string]any{
-		"issuer": v.cfg.Keys.Issuer(), "lang": lang, "ed25519": ed25519Path(), "verdicts": w.Verdicts, "more": w.More,
+		"issuer": v.cfg.Keys.Issuer(), "lang": lang, "verdicts": w.Verdicts, "more": w.More, "served": w.Served, "unable": w.Unable,
 		"channels": w.Channels, "partial": w.Partial, "noList": w.NoList, "currencies": currencies,
 	})
 	if err != nil {

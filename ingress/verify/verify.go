@@ -22,6 +22,7 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/receipts"
 	"quittance/internal/sessions"
+	"quittance/money"
 )
 
 // Keys knows the keys of receipts; receipts.Store does.
@@ -92,7 +93,7 @@ const (
 //go:embed templates
 var templates embed.FS
 
-//go:embed dist/check.js dist/sw.js dist/ed25519.js
+//go:embed dist/check.js dist/sw.js
 var dist embed.FS
 
 // New makes a Verify.
@@ -121,12 +122,6 @@ func content(name string) []byte {
 	return body
 }
 
-// ed25519Path is where browsers without Ed25519 find it. It changes with the content.
-var ed25519Path = sync.OnceValue(func() string {
-	sum := sha256.Sum256(content("ed25519.js"))
-	return Prefix + "/assets/ed25519-" + hex.EncodeToString(sum[:6]) + ".js"
-})
-
 // serviceWorker returns the script with what it keeps. Its name changes with that, so that
 // browsers replace what they have.
 func (v *Verify) serviceWorker() ([]byte, error) {
@@ -141,8 +136,10 @@ func (v *Verify) serviceWorker() ([]byte, error) {
 		return nil, err
 	}
 	sum := sha256.New()
-	for _, part := range [][]byte{known, page, []byte(fmt.Sprint(texts)), []byte(ed25519Path())} {
-		_, _ = sum.Write(part)
+	_, _ = sum.Write(known)
+	_, _ = sum.Write(page)
+	for _, lang := range money.Languages {
+		_, _ = fmt.Fprintf(sum, "%+v", *texts.In(lang))
 	}
 	return fmt.Appendf(nil, "self.FILES=%s;self.NAME=\"q-page-%x\";\n%s", known, sum.Sum(nil)[:6], content("sw.js")), nil
 }
@@ -160,9 +157,6 @@ func (v *Verify) Routes(r chi.Router) {
 			h.Set("Service-Worker-Allowed", Prefix) // without it only what is below /q/
 			h.Set("X-Content-Type-Options", "nosniff")
 			_, _ = w.Write(v.worker)
-		})
-		r.Get(ed25519Path()[len(Prefix):], func(w http.ResponseWriter, _ *http.Request) {
-			web.WriteAsset(w, "text/javascript; charset=utf-8", content("ed25519.js"))
 		})
 		r.Get("/reversed/{kid}.json", v.reversed)
 		r.Get("/status/{jti}", v.status)

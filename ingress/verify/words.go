@@ -14,6 +14,9 @@ import (
 type words struct {
 	Title, Site, Label, Hint, Check, Address, Missing string
 	Verdicts, More                                    map[receipts.Verdict]string
+	// Served says that the service checked the signature because the browser cannot. Unable is
+	// the result of such a browser without network.
+	Served, Unable string
 	// NoList replaces the brackets of a sentence without a time.
 	NoList  string
 	Labels  map[string]string // by the name of the claim
@@ -44,6 +47,8 @@ var texts = language.Table[*words]{
 			receipts.VerdictUnknownKey:  "Seul le service peut vérifier ce reçu.",
 			receipts.VerdictNone:        "Le code est abîmé, ou le papier est faux.",
 		},
+		Served:  "Ce navigateur ne peut pas contrôler la signature\u00a0: le service l’a contrôlée.",
+		Unable:  "Vérification impossible hors ligne avec ce navigateur\u00a0: connectez-vous",
 		NoList:  "(aucune liste)",
 		Labels:  map[string]string{"a": "Somme due payée", "s": "Service", "t": "Administration", "pd": "Payé le", "ch": "Moyen de paiement", "pr": "Référence de paiement", "n": "Référence de l’avis", "sr": "Redevable", "pt": "Paiement partiel"},
 		Partial: "une partie restait due",
@@ -72,6 +77,8 @@ var texts = language.Table[*words]{
 			receipts.VerdictUnknownKey:  "Only the service can check this receipt.",
 			receipts.VerdictNone:        "The code is damaged, or the paper is false.",
 		},
+		Served:  "This browser cannot check the signature: the service checked it.",
+		Unable:  "This browser cannot check receipts offline: connect to the network",
 		NoList:  "(no list)",
 		Labels:  map[string]string{"a": "Amount due paid", "s": "Service", "t": "Agency", "pd": "Paid on", "ch": "Paid by", "pr": "Payment reference", "n": "Notice reference", "sr": "Owed by", "pt": "Partial payment"},
 		Partial: "a part stayed owed",

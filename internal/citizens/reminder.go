@@ -241,37 +241,13 @@ func (s *Store) Write(ctx context.Context, r Reminded, dues []ReminderDue) (mess
 		if err != nil {
 			return err
 		}
-		var fresh []int
-		sum := sha256.New()
-		sum.Write([]byte(r.CitizenID))
-		for i, d := range dues {
-			key := remindedKey{string(macs[i]), d.Stage}
-			if !links[d.Link.ID] {
-				continue
-			}
-			row, is := known[key]
-			switch {
-			case !is || d.postponed(row.at):
-				known[key] = remindedRow{sent: true, at: d.From} // once in a list
-				fresh = append(fresh, i)
-				sum.Write(macs[i])
-				sum.Write([]byte(strconv.Itoa(int(d.Stage))))
-				sum.Write([]byte(d.From.UTC().Format(time.RFC3339)))
-			case row.sent:
-			default:
-				at := slices.IndexFunc(messages, func(m ReminderMessage) bool { return m.Key == row.message })
-				if at < 0 {
-					at, messages = len(messages), append(messages, ReminderMessage{Key: row.message})
-				}
-				messages[at].Dues = append(messages[at].Dues, i)
-			}
-		}
-		if len(fresh) == 0 {
+		var m ReminderMessage
+		var fresh bool
+		if messages, m, fresh = remindedNow(r.CitizenID, dues, macs, links, known); !fresh {
 			return nil
 		}
-		m := ReminderMessage{Key: hex.EncodeToString(sum.Sum(nil)[:16]), Dues: fresh}
 		messages = append(messages, m)
-		for _, i := range fresh {
+		for _, i := range m.Dues {
 			if _, err := tx.Exec(ctx, `INSERT INTO citizen_reminded (citizen_id, due, stage, message, at) VALUES ($1, $2, $3, $4, $5)
 				ON CONFLICT (citizen_id, due, stage) DO UPDATE SET message = excluded.message, at = excluded.at, sent_at = NULL`,
 				r.CitizenID, macs[i], int(dues[i].Stage), m.Key, s.cfg.Now().UTC()); err != nil {
@@ -281,6 +257,37 @@ func (s *Store) Write(ctx context.Context, r Reminded, dues []ReminderDue) (mess
 		return nil
 	})
 	return messages, failed("recording reminders", err)
+}
+
+// remindedNow returns the messages that were recorded and of which Kafka may not have heard, and the
+// one of the dues that have no message of this due date yet; fresh is false if there are no such dues.
+func remindedNow(citizenID string, dues []ReminderDue, macs [][]byte, links map[string]bool, known map[remindedKey]remindedRow) (unsent []ReminderMessage, m ReminderMessage, fresh bool) {
+	sum := sha256.New()
+	sum.Write([]byte(citizenID))
+	for i, d := range dues {
+		key := remindedKey{string(macs[i]), d.Stage}
+		if !links[d.Link.ID] {
+			continue
+		}
+		row, is := known[key]
+		switch {
+		case !is || d.postponed(row.at):
+			known[key] = remindedRow{sent: true, at: d.From} // once in a list
+			m.Dues = append(m.Dues, i)
+			sum.Write(macs[i])
+			sum.Write([]byte(strconv.Itoa(int(d.Stage))))
+			sum.Write([]byte(d.From.UTC().Format(time.RFC3339)))
+		case row.sent:
+		default:
+			at := slices.IndexFunc(unsent, func(m ReminderMessage) bool { return m.Key == row.message })
+			if at < 0 {
+				at, unsent = len(unsent), append(unsent, ReminderMessage{Key: row.message})
+			}
+			unsent[at].Dues = append(unsent[at].Dues, i)
+		}
+	}
+	m.Key = hex.EncodeToString(sum.Sum(nil)[:16])
+	return unsent, m, len(m.Dues) > 0
 }
 
 // linksHeld returns the ids of the links of an account.

@@ -102,7 +102,7 @@ func (b *broker) answer() {
 					return
 				}
 				to := checkout.ReplyTo{CorrelationID: c.CorrelationID, Partition: c.ReplyPartition}
-				value, err := b.codec.Encode(mapping.FromAnswer(to, checkout.Answer{Code: checkout.CodeOK, Session: &checkout.Session{ID: c.SessionID}}))
+				value, err := b.codec.Encode(mapping.Reply(to, checkout.Answer{Code: checkout.CodeOK, Session: &checkout.Session{ID: c.SessionID}}))
 				if err != nil {
 					b.t.Error(err)
 				}

@@ -75,6 +75,28 @@ func fingerprint(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// AccountType is the type of the accounts that agencies have with one operator for one
+// purpose.
+type AccountType struct {
+	// Name stands for the operator and the purpose wherever accounts are kept: an agency has
+	// one account of a name in each mode. It is the key in registry files and in Postgres,
+	// and sealed fields are bound to it, so it never changes. It is unique among all
+	// operators. Accounts of an operator with one offer have the id of the offer as name.
+	Name string
+	// Read reads the operator's fields of an account.
+	Read func(base BaseURL, fields Fields) Account
+	// Simulated are the fields of the account that an agency has with the developer's
+	// simulators.
+	Simulated func(agencyID, agencySlug string) map[string]string
+}
+
+// Store reads the operator's fields of an account into the form that is stored.
+func (t AccountType) Store(fields Fields) StoredFields {
+	out := StoredFields{sealed: map[string]secret.Text{}}
+	t.Read("", recorder{fields, &out})
+	return out
+}
+
 // Fields are the fields of an account by name, without its address. The registry reads
 // them from a registry file or from Postgres.
 type Fields interface {

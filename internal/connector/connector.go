@@ -30,7 +30,7 @@ type Connector interface {
 // PayerReader is a Connector whose operator reaches payers by their number.
 type PayerReader interface {
 	// Payer turns the input of a citizen into the number in the operator's form.
-	// Errors wrap ErrPayerMalformed or ErrPayerElsewhere.
+	// Errors wrap contact.ErrNotMobile or contact.ErrOtherOperator.
 	Payer(input string) (string, error)
 }
 

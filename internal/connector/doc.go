@@ -20,9 +20,9 @@
 // # Adding an operator
 //
 // Write a package below this one that exports a Registration, and its conformance
-// test. Add its line to internal/connector/all, a row to checkout.Offers unless the
-// offer exists, the offer's name in both languages to checkout/page, its simulator to
-// dev/simulator, and the offer to the enumeration of ingress/ministry/openapi.yaml. The
-// registry, the callbacks, the collect sink and the pages need no change.
+// test. Add it to internal/connector/all, with the offers that name it: one, several, or
+// none. Add its simulator to dev/simulator. A new offer is a row of checkout.Offers; the
+// tests of that package name the other places that list offers. The registry, the
+// callbacks, the collect sink and the pages need no change.
 // test/connectors/fifth_test.go is an example in one file.
 package connector

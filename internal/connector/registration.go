@@ -3,76 +3,106 @@ package connector
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
-	"quittance/internal/secret"
 	"quittance/money"
 )
 
 // Registration is one operator as the service knows it. The package of a connector
-// exports one; internal/connector/all lists them.
+// exports one; internal/connector/all lists them. A capability that is nil is one that the
+// operator does not have.
 type Registration struct {
 	// Operator is the operator's short name, such as "mtn": a path element of
 	// callback addresses and of the simulators, and a label of metrics.
 	Operator string
-	// Offer is the id of the offer that the operator takes money for: a row of
-	// checkout.Offers, which has its channel.
-	Offer string
+	// Collector takes money from payers.
+	Collector *Collector
+}
+
+// Collector is the capability of an operator to take money from payers.
+type Collector struct {
+	// Account is the type of the accounts on which the money arrives.
+	Account AccountType
 	// USSD is the code that payers dial to see their pending payments; empty where it is
 	// unknown.
 	USSD string
-	// Account reads the operator's fields of an account.
-	Account func(base BaseURL, fields Fields) Account
 	// Takes reports whether an account takes a currency. Only the flags of the account are
 	// certain to be set. Nil: every account takes only XAF.
 	Takes func(account Account, currency money.Currency) bool
-	// Simulated are the fields of the account that an agency has with the
-	// developer's simulators.
-	Simulated func(agencyID, agencySlug string) map[string]string
 	// New makes the connector.
 	New func(Config) (Connector, error)
 }
 
-// Store reads the operator's fields of an account into the form that is stored.
-func (r Registration) Store(fields Fields) StoredFields {
-	out := StoredFields{sealed: map[string]secret.Text{}}
-	r.Account("", recorder{fields, &out})
-	return out
-}
-
-// Table is a list of operators, each with an offer of its own.
-type Table []Registration
-
-// Offer finds the operator of an offer.
-func (t Table) Offer(id string) (Registration, bool) {
-	return t.find(func(r Registration) bool { return r.Offer == id })
+// Table is the operators of a service, and which of them each offer names.
+type Table struct {
+	Operators []Registration
+	// Offers has the name of each offer's operator, by the id of the offer. An operator may
+	// serve several offers, or none; cash at a counter has no operator. The list stands here
+	// and not in checkout.Offers, because the domain decides by the channel of an offer
+	// without knowing who is asked, and because a test can have operators of its own. An
+	// offer keeps its operator: running collections name accounts of that operator.
+	Offers map[string]string
 }
 
 // Operator finds an operator by its name.
 func (t Table) Operator(name string) (Registration, bool) {
-	return t.find(func(r Registration) bool { return r.Operator == name })
+	i := slices.IndexFunc(t.Operators, func(r Registration) bool { return r.Operator == name })
+	if i < 0 {
+		return Registration{}, false
+	}
+	return t.Operators[i], true
 }
 
-func (t Table) find(is func(Registration) bool) (Registration, bool) {
-	for _, r := range t {
-		if is(r) {
-			return r, true
+// Collecting finds the operator that takes the money of an offer.
+func (t Table) Collecting(offer string) (Registration, bool) {
+	r, ok := t.Operator(t.Offers[offer])
+	return r, ok && r.Collector != nil
+}
+
+// SameMerchant reports whether the money of two offers arrives on the same merchant account,
+// because it is one offer or because one operator serves both.
+func (t Table) SameMerchant(offer, other string) bool {
+	return offer == other || t.Offers[offer] != "" && t.Offers[offer] == t.Offers[other]
+}
+
+// Accounts lists the types of the accounts that an agency can have, in the order of the
+// operators: one for each capability, because operators give other credentials for each
+// purpose.
+func (t Table) Accounts() (types []AccountType) {
+	for _, r := range t.Operators {
+		if r.Collector != nil {
+			types = append(types, r.Collector.Account)
 		}
 	}
-	return Registration{}, false
+	return types
 }
 
-// Connect makes the connector of every operator, by offer id.
+// Connect makes the connector of every operator that takes money, by the operator's name.
 func (t Table) Connect(cfg Config) (map[string]Connector, error) {
 	out := map[string]Connector{}
-	for _, r := range t {
-		c, err := r.New(cfg)
+	for _, r := range t.Operators {
+		if r.Collector == nil {
+			continue
+		}
+		c, err := r.Collector.New(cfg)
 		if err != nil {
 			return nil, err
 		}
-		out[r.Offer] = c
+		out[r.Operator] = c
 	}
 	return out, nil
+}
+
+// ByOffer returns the connectors that Connect has made by the ids of the offers.
+func (t Table) ByOffer(connectors map[string]Connector) map[string]Connector {
+	out := map[string]Connector{}
+	for offer, operator := range t.Offers {
+		if c, ok := connectors[operator]; ok {
+			out[offer] = c
+		}
+	}
+	return out
 }
 
 // Config of a connector.

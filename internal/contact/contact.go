@@ -1,7 +1,7 @@
 // Package contact reads the addresses of people: mobile numbers of Congo and e-mail addresses.
 //
 // There is one rule, so that every address with which a person can sign in is one to which a
-// provider of messages can send.
+// provider of messages can send, and a payer's number has one form for all operators.
 package contact
 
 import (
@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"quittance/internal/connector"
 	"quittance/internal/operation"
 )
 
@@ -50,11 +49,11 @@ func Parse(kind Kind, text string) (Address, error) {
 // ParsePhone returns the address of a Congolese mobile (04, 05 or 06) in any usual spelling.
 // The error is an *operation.Error of the field phone, without the text.
 func ParsePhone(text string) (Address, error) {
-	national, ok := connector.NationalNumber(text)
-	if !ok || national[:2] != "04" && national[:2] != "05" && national[:2] != "06" {
+	number, err := MobileOf(text, "04", "05", "06")
+	if err != nil {
 		return Address{}, operation.Refuse("citizen.phone_invalid", "phone", nil)
 	}
-	return Address{Phone, national}, nil
+	return Address{Phone, number[len(countryCode):]}, nil
 }
 
 // domains are names of the DNS. A name in other letters becomes its ASCII form.
@@ -87,7 +86,7 @@ func ParseEmail(text string) (Address, error) {
 // Text returns the address in full: +242 and nine digits, or an e-mail address.
 func (a Address) Text() string {
 	if a.Kind == Phone {
-		return "+242" + a.text
+		return "+" + countryCode + a.text
 	}
 	return a.text
 }
@@ -108,7 +107,7 @@ func (a Address) Prefix() string {
 // "+242 06 ••• •• 01", or "m•••@example.org".
 func (a Address) Masked() string {
 	if a.Kind == Phone {
-		return connector.Mask(a.text)
+		return Mask(a.text)
 	}
 	at := strings.LastIndexByte(a.text, '@')
 	return a.text[:1] + "•••" + a.text[at:]

@@ -100,44 +100,17 @@ type Filter struct {
 // After is refused.
 func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	const doing = "listing deliveries"
-	var where []string
-	var args []any
-	and := func(condition string, values ...any) {
-		for _, v := range values {
-			args = append(args, v)
-			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		where = append(where, condition)
+	if f.State != "" && !slices.Contains(States, f.State) {
+		return nil, operation.Refuse(CodeStateUnknown, "state", operation.Args{"states": States})
 	}
-	for column, value := range map[string]string{
-		"kind": string(f.Kind), "destination_id": f.DestinationID, "event_id": f.EventID, "event": f.Event, "tenant_id": f.TenantID,
-	} {
-		if value != "" {
-			and("d."+column+" = ?", value)
-		}
-	}
-	if f.State != "" {
-		if !slices.Contains(States, f.State) {
-			return nil, operation.Refuse(CodeStateUnknown, "state", operation.Args{"states": States})
-		}
-		and("d.state = '" + f.State + "'") // a constant, for the partial indexes
-	}
-	if f.SessionIDs != nil {
-		and("d.session_id = ANY(?)", f.SessionIDs)
-	}
-	if !f.Since.IsZero() {
-		and("d.occurred_at >= ?", f.Since)
-	}
+	where := f.where()
 	until := f.Until
-	if !until.IsZero() {
-		and("d.occurred_at < ?", until)
-	}
 	if f.After != "" {
 		last, err := find(ctx, s.pool, f.After)
 		if err != nil {
 			return nil, failed(doing, err)
 		}
-		and("(d.occurred_at, d.delivery_id) < (?, ?)", last.OccurredAt, last.ID)
+		where.and("(d.occurred_at, d.delivery_id) < (?, ?)", last.OccurredAt, last.ID)
 		if until.IsZero() || last.OccurredAt.Before(until) {
 			until = last.OccurredAt
 		}
@@ -152,9 +125,9 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 		if !until.IsZero() && on.After(until) || !f.Since.IsZero() && !on.AddDate(0, 0, 1).After(f.Since) {
 			continue
 		}
-		conditions := append([]string{fmt.Sprintf("d.occurred_on = '%s'", on.Format(time.DateOnly))}, where...)
+		parts := append([]string{fmt.Sprintf("d.occurred_on = '%s'", on.Format(time.DateOnly))}, where.texts...)
 		found, err := collect[Delivery](ctx, s.pool, doing, fmt.Sprintf(`SELECT %s FROM deliveries d WHERE %s ORDER BY d.occurred_at DESC, d.delivery_id DESC LIMIT %d`,
-			deliveryColumns, strings.Join(conditions, " AND "), f.Limit-len(out)), args...)
+			deliveryColumns, strings.Join(parts, " AND "), f.Limit-len(out)), where.args...)
 		if err != nil {
 			return nil, err
 		}
@@ -163,6 +136,46 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 		}
 	}
 	return out, nil
+}
+
+// conditions are parts of a WHERE that are joined with AND, and the arguments that they name.
+type conditions struct {
+	texts []string
+	args  []any
+}
+
+// and adds a condition; each ? in it stands for one of the values.
+func (c *conditions) and(condition string, values ...any) {
+	for _, v := range values {
+		c.args = append(c.args, v)
+		condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(c.args)), 1)
+	}
+	c.texts = append(c.texts, condition)
+}
+
+// where returns the conditions of the filter's fields, except for After.
+func (f Filter) where() *conditions {
+	c := &conditions{}
+	for column, value := range map[string]string{
+		"kind": string(f.Kind), "destination_id": f.DestinationID, "event_id": f.EventID, "event": f.Event, "tenant_id": f.TenantID,
+	} {
+		if value != "" {
+			c.and("d."+column+" = ?", value)
+		}
+	}
+	if f.State != "" {
+		c.and("d.state = '" + f.State + "'") // one of States, a constant for the partial indexes
+	}
+	if f.SessionIDs != nil {
+		c.and("d.session_id = ANY(?)", f.SessionIDs)
+	}
+	if !f.Since.IsZero() {
+		c.and("d.occurred_at >= ?", f.Since)
+	}
+	if !f.Until.IsZero() {
+		c.and("d.occurred_at < ?", f.Until)
+	}
+	return c
 }
 
 // Attempt is one call to the destination.

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/checkout"
-	"quittance/internal/connector"
+	"quittance/internal/contact"
 	"quittance/internal/secret"
 )
 
@@ -234,7 +234,7 @@ func additional(header []byte, as use, sessionID string) []byte {
 // Congolese mobile, otherwise the digits after + or 00. It is empty for a text without
 // digits.
 func Canonical(phone string) string {
-	if national, ok := connector.NationalNumber(phone); ok {
+	if national, ok := contact.NationalNumber(phone); ok {
 		return national
 	}
 	digits := strings.Map(func(r rune) rune {

@@ -16,7 +16,7 @@ import (
 // labelConnector is the label of sealed accounts (internal/secret).
 const labelConnector = "connector accounts"
 
-// MerchantAccount is an agency's merchant account with the operator of an offer.
+// MerchantAccount is an agency's merchant account with an operator.
 type MerchantAccount struct {
 	// Account has the type of the operator's connector. When Locked is set, it holds only
 	// the address and the flags.
@@ -34,15 +34,17 @@ type MerchantAccount struct {
 	Locked bool
 }
 
-// AccountKey names a merchant account.
+// AccountKey names a merchant account. Name stands for its operator and its purpose
+// (connector.AccountType). Postgres has it in the column offer, the name of which is older
+// than operators that serve several offers.
 type AccountKey struct {
 	AgencyID string
 	Live     bool
-	Offer    string
+	Name     string
 }
 
 // aad binds the sealed fields to the key of their row.
-func (k AccountKey) aad() []byte { return []byte(k.AgencyID + "/" + Mode(k.Live) + "/" + k.Offer) }
+func (k AccountKey) aad() []byte { return []byte(k.AgencyID + "/" + Mode(k.Live) + "/" + k.Name) }
 
 // StoredAccount is a merchant account as registry files and Postgres hold it.
 type StoredAccount struct {
@@ -54,8 +56,8 @@ type StoredAccount struct {
 }
 
 // of returns the account in the type of its operator's connector.
-func (a StoredAccount) of(operator connector.Registration) connector.Account {
-	return operator.Account(connector.BaseURL(a.BaseURL), a.Fields)
+func (a StoredAccount) of(t connector.AccountType) connector.Account {
+	return t.Read(connector.BaseURL(a.BaseURL), a.Fields)
 }
 
 func (l *loader) accounts(q *db.Queries) {
@@ -89,15 +91,15 @@ func (l *loader) account(r db.ConnectorAccount) StoredAccount {
 // PutAccount stores a merchant account. It writes nothing when it is the stored one, see
 // PutERP. A stored account of another fingerprint is kept among the replaced ones, because
 // undecided collections may name it.
-func (t *Tx) PutAccount(ctx context.Context, a StoredAccount, operator connector.Registration) error {
+func (t *Tx) PutAccount(ctx context.Context, a StoredAccount, of connector.AccountType) error {
 	old, ok := t.Before.Accounts[a.AccountKey]
 	if ok && !old.Locked && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) && slices.Equal(old.CallbackNetworks, a.CallbackNetworks) {
 		return nil
 	}
-	if ok && (old.Locked || !sameFingerprints(old.of(operator), a.of(operator))) {
-		err := t.q.KeepReplacedAccount(ctx, db.KeepReplacedAccountParams{AgencyID: a.AgencyID, Live: a.Live, Offer: a.Offer, ReplacedAt: t.Now})
+	if ok && (old.Locked || !sameFingerprints(old.of(of), a.of(of))) {
+		err := t.q.KeepReplacedAccount(ctx, db.KeepReplacedAccountParams{AgencyID: a.AgencyID, Live: a.Live, Offer: a.Name, ReplacedAt: t.Now})
 		if err != nil {
-			return fmt.Errorf("keeping the replaced %s account: %w", a.Offer, err)
+			return fmt.Errorf("keeping the replaced %s account: %w", a.Name, err)
 		}
 	}
 	text, err := json.Marshal(a.Fields.Reveal())
@@ -109,7 +111,7 @@ func (t *Tx) PutAccount(ctx context.Context, a StoredAccount, operator connector
 		return err
 	}
 	return t.q.UpsertConnectorAccount(ctx, db.UpsertConnectorAccountParams{
-		AgencyID: a.AgencyID, Live: a.Live, Offer: a.Offer, BaseUrl: ToStored(a.BaseURL), Sealed: sealed, Flags: a.Fields.Flags(),
+		AgencyID: a.AgencyID, Live: a.Live, Offer: a.Name, BaseUrl: ToStored(a.BaseURL), Sealed: sealed, Flags: a.Fields.Flags(),
 		CallbackNetworks: append([]netip.Prefix{}, a.CallbackNetworks...),
 	})
 }
@@ -127,41 +129,56 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustPa
 // agency has none or the offer has no operator. In developer mode an account with the
 // simulators replaces a missing test account of a known agency, never a live one.
 func (r *Registry) MerchantAccount(agencyID string, live bool, offer string) (MerchantAccount, bool) {
-	operator, ok := r.cfg.Operators.Offer(offer)
+	operator, ok := r.cfg.Operators.Collecting(offer)
 	if !ok {
 		return MerchantAccount{}, false
 	}
-	s := r.current.Load()
-	if a, ok := s.Accounts[AccountKey{agencyID, live, offer}]; ok {
-		return MerchantAccount{Account: a.of(operator), CallbackNetworks: a.CallbackNetworks, Locked: a.Locked}, true
+	return r.present(agencyID, live, operator)
+}
+
+// present returns the account of an operator that takes money.
+func (r *Registry) present(agencyID string, live bool, operator connector.Registration) (MerchantAccount, bool) {
+	s, t := r.current.Load(), operator.Collector.Account
+	if a, ok := s.Accounts[AccountKey{agencyID, live, t.Name}]; ok {
+		return MerchantAccount{Account: a.of(t), CallbackNetworks: a.CallbackNetworks, Locked: a.Locked}, true
 	}
 	agency, known := s.Agencies[agencyID]
 	if live || r.cfg.Simulators == "" || !known {
 		return MerchantAccount{}, false
 	}
 	base := connector.BaseURL(fromStored(simulatorScheme+"/"+operator.Operator, r.cfg.Simulators))
-	fields := connector.NewStoredFields(operator.Simulated(agency.ID, agency.Slug), nil)
-	return MerchantAccount{Account: operator.Account(base, fields), CallbackNetworks: loopback, Simulated: true}, true
+	fields := connector.NewStoredFields(t.Simulated(agency.ID, agency.Slug), nil)
+	return MerchantAccount{Account: t.Read(base, fields), CallbackNetworks: loopback, Simulated: true}, true
 }
 
-// AccountOfCollection returns the account that a collection names by its fingerprint: the
-// present one of the offer, or one that it replaced. An account whose address or
+// AccountOfCollection returns the account that a collection by an offer names by its
+// fingerprint, see CollectingAccount.
+func (r *Registry) AccountOfCollection(agencyID string, live bool, offer, fingerprint string) (MerchantAccount, bool) {
+	return r.CollectingAccount(agencyID, live, r.cfg.Operators.Offers[offer], fingerprint)
+}
+
+// CollectingAccount returns the account of an operator that a collection names by its
+// fingerprint: the present one, or one that it replaced. An account whose address or
 // credentials were corrected is returned as it is now. Collections of early releases name
 // none; theirs is the present one. An account that is locked cannot be found.
-func (r *Registry) AccountOfCollection(agencyID string, live bool, offer, fingerprint string) (MerchantAccount, bool) {
-	present, ok := r.MerchantAccount(agencyID, live, offer)
+func (r *Registry) CollectingAccount(agencyID string, live bool, name, fingerprint string) (MerchantAccount, bool) {
+	operator, known := r.cfg.Operators.Operator(name)
+	if !known || operator.Collector == nil {
+		return MerchantAccount{}, false
+	}
+	present, ok := r.present(agencyID, live, operator)
 	ok = ok && !present.Locked
 	if ok && (fingerprint == "" || connector.Is(present.Account, fingerprint)) {
 		return present, true
 	}
-	operator, known := r.cfg.Operators.Offer(offer)
-	if !known || fingerprint == "" {
+	if fingerprint == "" {
 		return MerchantAccount{}, false
 	}
-	replaced := r.current.Load().replaced[AccountKey{agencyID, live, offer}] // newest first
+	t := operator.Collector.Account
+	replaced := r.current.Load().replaced[AccountKey{agencyID, live, t.Name}] // newest first
 	find := func(fingerprint string) (MerchantAccount, bool) {
 		for _, a := range replaced {
-			if account := a.of(operator); !a.Locked && connector.Is(account, fingerprint) {
+			if account := a.of(t); !a.Locked && connector.Is(account, fingerprint) {
 				return MerchantAccount{Account: account, CallbackNetworks: a.CallbackNetworks, Replaced: true}, true
 			}
 		}
@@ -186,10 +203,10 @@ func (r *Registry) Takes(agencyID string, live bool, offer, currency string) boo
 	if _, offered := checkout.OfferChannel(offer); !known || !offered {
 		return false
 	}
-	operator, ok := r.cfg.Operators.Offer(offer)
-	if !ok || operator.Takes == nil {
+	operator, ok := r.cfg.Operators.Collecting(offer)
+	if !ok || operator.Collector.Takes == nil {
 		return currency == money.Default
 	}
-	a, _ := r.MerchantAccount(agencyID, live, offer)
-	return operator.Takes(a.Account, c)
+	a, _ := r.present(agencyID, live, operator)
+	return operator.Collector.Takes(a.Account, c)
 }

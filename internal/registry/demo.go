@@ -35,7 +35,7 @@ func (r *Registry) DemoSecrets() []DemoSecret {
 	for k, a := range s.Accounts {
 		for _, value := range a.Fields.Reveal() {
 			if secret.IsDemo(secret.NewText(value)) {
-				out = append(out, DemoSecret{Where: "the merchant account " + k.Offer + " of " + s.Agencies[k.AgencyID].Slug + "/" + Mode(k.Live)})
+				out = append(out, DemoSecret{Where: "the merchant account " + k.Name + " of " + s.Agencies[k.AgencyID].Slug + "/" + Mode(k.Live)})
 				break
 			}
 		}

@@ -72,7 +72,8 @@ type StatementAccountKey struct {
 type StatementAccount struct {
 	StatementAccountKey
 	Kind AccountKind
-	// Offer is that of the money that arrives; empty for a bank account.
+	// Offer is that of the money that arrives, or one of those of the same operator; empty for
+	// a bank account.
 	Offer string
 	// Fingerprint is that of a merchant account that was replaced; empty for the present one.
 	Fingerprint string
@@ -205,13 +206,13 @@ func (r *Registry) StatementAccounts(agencyID string, live bool) []StatementAcco
 }
 
 // StatementAccountOf returns the account on which the money of a collection arrives: the one
-// with the fingerprint of its merchant account, else the one for the offer's present merchant
-// account. It is false when the agency has no such account in the mode and currency.
+// with the fingerprint of its merchant account, else the one for the present merchant account
+// of the offer's operator. It is false when the agency has no such account in the mode and currency.
 func (r *Registry) StatementAccountOf(agencyID string, live bool, offer, currency, fingerprint string) (StatementAccount, bool) {
 	var present StatementAccount
 	for _, a := range r.StatementAccounts(agencyID, live) {
 		switch {
-		case a.Offer != offer || a.Currency != currency:
+		case !r.cfg.Operators.SameMerchant(a.Offer, offer) || a.Currency != currency:
 		case a.Fingerprint == "":
 			present = a
 		case a.Fingerprint == fingerprint:

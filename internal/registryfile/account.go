@@ -5,21 +5,28 @@ import (
 	"fmt"
 	"net/netip"
 
+	"quittance/internal/connector"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 )
 
+// account is a merchant account with its type.
+type account struct {
+	connector.AccountType
+	registry.StoredAccount
+}
+
 // accounts reads an agency's merchant accounts of a mode.
-func (o object) accounts(agencyID string, live bool) (out []registry.StoredAccount) {
-	for _, operator := range o.operators {
-		o.object(operator.Offer, func(in object) {
+func (o object) accounts(agencyID string, live bool) (out []account) {
+	for _, t := range o.operators.Accounts() {
+		o.object(t.Name, func(in object) {
 			if live && o.developer {
-				o.fault(operator.Offer, "developer", "is a live connector, which developer mode refuses")
+				o.fault(t.Name, "developer", "is a live connector, which developer mode refuses")
 			}
-			out = append(out, registry.StoredAccount{
-				AccountKey: registry.AccountKey{AgencyID: agencyID, Live: live, Offer: operator.Offer},
-				BaseURL:    in.backend(nil), Fields: operator.Store(accountFields{in}), CallbackNetworks: in.callbackNetworks(),
-			})
+			out = append(out, account{t, registry.StoredAccount{
+				AccountKey: registry.AccountKey{AgencyID: agencyID, Live: live, Name: t.Name},
+				BaseURL:    in.backend(nil), Fields: t.Store(accountFields{in}), CallbackNetworks: in.callbackNetworks(),
+			}})
 		})
 	}
 	return out

@@ -78,7 +78,7 @@ func Apply(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, text 
 		if len(faults) > 0 {
 			return &form.FaultsError{Faults: faults}
 		}
-		w := writer{Tx: tx, q: db.New(tx), identities: identities, pairs: pairs, operators: opts.Operators, overrule: opts.Overrule, suspended: map[string]time.Time{}}
+		w := writer{Tx: tx, q: db.New(tx), identities: identities, pairs: pairs, overrule: opts.Overrule, suspended: map[string]time.Time{}}
 		if err := w.write(ctx, contents); err != nil {
 			return err
 		}
@@ -103,7 +103,6 @@ type writer struct {
 	q          *db.Queries
 	identities *identity.Tx
 	pairs      *cashin.Tx
-	operators  connector.Table
 	overrule   bool
 	suspended  map[string]time.Time // endpoints, by the time of their suspension
 	report     Report
@@ -180,8 +179,7 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 		}
 	}
 	for _, c := range a.accounts {
-		operator, _ := w.operators.Offer(c.Offer) // the parser has found it
-		if err := w.PutAccount(ctx, c, operator); err != nil {
+		if err := w.PutAccount(ctx, c.StoredAccount, c.AccountType); err != nil {
 			return err
 		}
 	}

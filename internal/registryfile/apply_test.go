@@ -267,7 +267,7 @@ func TestEndpointWithoutSecretGetsOne(t *testing.T) {
 func TestDemoRegistry(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
-	text, err := os.ReadFile("../../../deploy/dev/registry.yaml")
+	text, err := os.ReadFile("../../deploy/dev/registry.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -423,7 +423,7 @@ func TestSeedUndoesNoRotationOfACashinPair(t *testing.T) {
 // A secret of the demo registry is refused outside developer mode by name.
 func TestDemoSecretsAreKnown(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../deploy/dev/registry.yaml")
+	text, err := os.ReadFile("../../deploy/dev/registry.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"quittance/internal/cashin"
+	"quittance/internal/connector"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
@@ -20,7 +21,7 @@ func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx, 
 	}
 	read := parser{opts.Developer, opts.Operators, tx.Now}.parse(f)
 	c := checker{
-		developer: opts.Developer, known: tx.Before, identities: identities, pairs: pairs, faults: f.Faults(),
+		developer: opts.Developer, operators: opts.Operators, known: tx.Before, identities: identities, pairs: pairs, faults: f.Faults(),
 		agencies: map[string]bool{}, slugs: map[string]string{}, serviceIDs: map[string]bool{}, applications: map[string]bool{},
 		integrators: map[string]string{}, keys: map[registry.Digest]bool{}, cashin: map[registry.Digest]bool{},
 	}
@@ -28,7 +29,7 @@ func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx, 
 	if opts.Developer {
 		for k := range tx.Before.Accounts {
 			if k.Live {
-				c.fault("", "developer", "The registry holds a live %s account of agency %s: developer mode refuses it", k.Offer, k.AgencyID)
+				c.fault("", "developer", "The registry holds a live %s account of agency %s: developer mode refuses it", k.Name, k.AgencyID)
 			}
 		}
 	}
@@ -38,6 +39,7 @@ func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx, 
 // checker compares a file with the database and its parts with each other.
 type checker struct {
 	developer  bool
+	operators  connector.Table
 	known      *registry.Snapshot
 	identities *identity.Tx
 	pairs      *cashin.Tx

@@ -45,7 +45,7 @@ type agency struct {
 	receipt             *db.SetAgencyReceiptParams
 	fees                []db.UpsertFeeParams
 	erp                 []registry.ERPSettings
-	accounts            []registry.StoredAccount
+	accounts            []account
 	statementAccounts   []statementAccount
 	applications        []application
 	portal              *portal // nil: omitted

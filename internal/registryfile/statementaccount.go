@@ -305,7 +305,7 @@ func (c *checker) settles(a statementAccount, all []registry.StatementAccount) {
 // apart checks that two accounts of an agency are not the same.
 func (c *checker) apart(a statementAccount, other registry.StatementAccount) {
 	name := other.Code + " of the mode " + registry.Mode(other.Live)
-	if a.Live == other.Live && a.Offer != "" && a.Offer == other.Offer && a.Currency == other.Currency && a.Fingerprint == other.Fingerprint {
+	if a.Live == other.Live && a.Offer != "" && c.operators.SameMerchant(a.Offer, other.Offer) && a.Currency == other.Currency && a.Fingerprint == other.Fingerprint {
 		field, mend := ".offer", "give the account of a replaced merchant account its fingerprint"
 		if a.Fingerprint != "" {
 			field, mend = ".fingerprint", "name another merchant account"

@@ -19,11 +19,13 @@ import (
 	journaltest "quittance/test/journal"
 )
 
-var update = flag.Bool("update", false, "write the tables and the reports of docs/analysts*.md anew")
+var update = flag.Bool("update", false, "write the reports of docs/analysts*.md and the tables of docs/views*.md anew")
 
-// guide is the guide for analysts in a language.
+// guide is a guide for analysts in a language.
 type guide struct {
 	path, title string
+	// about is what its parts are of: sql or columns.
+	about string
 	// heads are the titles of a table of columns.
 	heads string
 	// translated returns a comment of ClickHouse in the language.
@@ -32,8 +34,10 @@ type guide struct {
 
 // The guides.
 const (
-	page       = "../../docs/analysts.md"
-	frenchPage = "../../docs/analysts.fr.md"
+	page        = "../../docs/analysts.md"
+	frenchPage  = "../../docs/analysts.fr.md"
+	viewsPage   = "../../docs/views.md"
+	frenchViews = "../../docs/views.fr.md"
 )
 
 // migrated returns a migrated database.
@@ -64,8 +68,16 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guide{page, "Reports and analysis", "Column | Type | Meaning", func(s string) string { return s }}.check(t, conn)
-	guide{frenchPage, "États et analyse", "Colonne | Type | Signification", texts.French}.check(t, conn)
+	const heads, frenchHeads = "Column | Type | Meaning", "Colonne | Type | Signification"
+	same := func(s string) string { return s }
+	for _, g := range []guide{
+		{page, "Reports and analysis", "sql", heads, same},
+		{frenchPage, "États et analyse", "sql", frenchHeads, texts.French},
+		{viewsPage, "Columns of the views", "columns", heads, same},
+		{frenchViews, "Colonnes des vues", "columns", frenchHeads, texts.French},
+	} {
+		g.check(t, conn)
+	}
 	if err := texts.Check(); err != nil {
 		t.Errorf("docs/columns.fr.yaml: %v", err)
 	}
@@ -94,14 +106,16 @@ func (g guide) check(t *testing.T, conn driver.Conn) {
 		}
 		return fmt.Sprintf("<!-- %s: %s -->\n%s<!-- end -->\n", kind, name, body)
 	})
-	for _, r := range report.All() {
-		if !shown["sql "+r.Name] {
-			t.Errorf("%s does not show the report %s", g.path, r.Name)
+	wanted := views(t, conn)
+	if g.about == "sql" {
+		wanted = nil
+		for _, r := range report.All() {
+			wanted = append(wanted, r.Name)
 		}
 	}
-	for _, view := range views(t, conn) {
-		if !shown["columns "+view] {
-			t.Errorf("%s does not describe the view %s", g.path, view)
+	for _, name := range wanted {
+		if !shown[g.about+" "+name] {
+			t.Errorf("%s does not have the %s of %s", g.path, g.about, name)
 		}
 	}
 	if string(text) == want {

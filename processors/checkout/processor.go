@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
+	"quittance/processors/entry"
 	"quittance/processors/runtime"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -53,24 +54,23 @@ func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
 
 // transaction is the part of runtime.Tx that a decision needs.
 type transaction interface {
+	entry.Tx
 	Partition() int32
-	Get(key []byte) ([]byte, error)
-	Put(key, value []byte, deadline time.Time)
-	Delete(key []byte)
 	Emit(r *kgo.Record)
 }
 
 func (p *Processor) decide(tx transaction, cmd checkout.Command) error {
-	v := &view{tx: tx, codec: p.codec}
-	d, err := checkout.Decide(v, cmd)
+	state := entry.NewState(tx, p.codec)
+	d, err := checkout.Decide(view{state}, cmd)
 	if err != nil {
 		return runtime.Poison(err)
 	}
-	if v.err != nil {
-		return v.err
+	if err := state.Err(); err != nil {
+		return err
 	}
+	write(state, d)
 	w := &writer{p: p, tx: tx}
-	w.entries(d)
+	w.fail(state.Err())
 	for _, e := range d.Events {
 		w.event(e)
 	}
@@ -81,63 +81,24 @@ func (p *Processor) decide(tx transaction, cmd checkout.Command) error {
 		if _, ok := cmd.Do.(checkout.Create); ok && d.Answer.Code == checkout.CodeOK && !d.Answer.Replayed {
 			d.Answer.Session = nil // the sender has it already
 		}
-		w.emitTo(schemas.TopicReplies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, mapping.FromAnswer(*cmd.ReplyTo, *d.Answer))
+		w.emitTo(schemas.TopicReplies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, mapping.Reply(*cmd.ReplyTo, *d.Answer))
 	}
 	return w.err
 }
 
-// Deadline returns when an entry of the state needs a tick. writer.entries passes the same
-// times to the transaction.
+// Deadline returns when an entry of the state needs a tick.
 func (p *Processor) Deadline(key, value []byte) time.Time {
-	switch kindOf(key) {
-	case kindSession:
-		var r record.Session
-		if p.codec.Decode(value, &r) != nil {
-			return time.Unix(0, 0) // the immediate tick reports the error
-		}
-		at, _ := mapping.ToSession(&r).Deadline()
-		return at
-	case kindIdempotency:
-		var r record.Idempotency
-		if p.codec.Decode(value, &r) == nil {
-			return r.ForgetAt
-		}
-	case kindToken:
-		var r record.Token
-		if p.codec.Decode(value, &r) == nil {
-			return r.ForgetAt
-		}
-	case kindTokenList:
-		var r record.TokenList
-		if p.codec.Decode(value, &r) == nil {
-			return r.ForgetAt
-		}
-	case kindClaim:
-		var r record.Claim
-		if p.codec.Decode(value, &r) == nil {
-			return checkout.Claim(r).ForgetAt()
-		}
-	case kindOrder, kindQuota, kindTill, kindMonth, kindNumber, kindExternal:
-		// Never removed: paid orders and the numbers of payments are kept, and an application
-		// or a clerk has one entry.
-	}
-	return time.Time{}
+	return kinds.Deadline(p.codec, key, value)
 }
 
-// Tick decides a session at the time now. It deletes expired idempotency keys, tokens and
-// lists of tokens.
+// Tick decides a session at the time now, and deletes an entry that is forgotten.
 func (p *Processor) Tick(tx *runtime.Tx, key []byte, now time.Time) error {
-	switch kindOf(key) {
-	case kindSession:
-		return p.decide(tx, checkout.Command{At: now.UTC().Truncate(time.Millisecond), SessionID: sessionOf(key), Do: checkout.Tick{}})
-	case kindIdempotency, kindToken, kindTokenList, kindClaim:
-		tx.Delete(key)
-	case kindOrder, kindQuota, kindTill, kindMonth, kindNumber, kindExternal:
-	}
-	return nil
+	return kinds.Tick(tx, key, func(_ byte, id string) error { // sessions alone wake
+		return p.decide(tx, checkout.Command{At: now.UTC().Truncate(time.Millisecond), SessionID: id, Do: checkout.Tick{}})
+	})
 }
 
-// writer writes a decision as records. It keeps the first error.
+// writer writes the records of a decision. It keeps the first error.
 type writer struct {
 	p   *Processor
 	tx  transaction
@@ -150,12 +111,6 @@ func (w *writer) encode(r record.Record) []byte {
 	return b
 }
 
-func (w *writer) put(key []byte, r record.Record, deadline time.Time) {
-	if b := w.encode(r); b != nil {
-		w.tx.Put(key, b, deadline)
-	}
-}
-
 func (w *writer) emit(topic, key string, r record.Record) {
 	w.emitTo(topic, w.p.topology.Partition(topic, key), key, r)
 }
@@ -163,62 +118,6 @@ func (w *writer) emit(topic, key string, r record.Record) {
 func (w *writer) emitTo(topic string, partition int32, key string, r record.Record) {
 	if b := w.encode(r); b != nil {
 		w.tx.Emit(&kgo.Record{Topic: w.p.topology.Name(topic), Partition: partition, Key: []byte(key), Value: b})
-	}
-}
-
-func (w *writer) entries(d checkout.Decision) {
-	for id, s := range d.Sessions {
-		r := mapping.FromSession(s)
-		at, _ := s.Deadline()
-		w.put(sessionKey(id), &r, at)
-	}
-	for k, o := range d.Orders {
-		w.put(orderKey(k), (*record.Order)(&o), time.Time{})
-	}
-	for k, i := range d.Idempotency {
-		w.put(idempotencyKey(k), &record.Idempotency{
-			BodyHash: i.BodyHash, Code: string(i.Code), SessionID: i.SessionID, Faults: mapping.FromFaults(i.Faults), ForgetAt: i.ForgetAt,
-		}, i.ForgetAt)
-	}
-	for id, q := range d.Quotas {
-		w.put(quotaKey(id), &record.Quota{
-			Minute: q[0].Minute, Count: int32(q[0].Count), OtherMinute: q[1].Minute, OtherCount: int32(q[1].Count), //nolint:gosec // at most a quota
-		}, time.Time{})
-	}
-	for hash, t := range d.Tokens {
-		w.put(tokenKey(hash), (*record.Token)(&t), t.ForgetAt)
-	}
-	for id, l := range d.TokenLists {
-		w.put(tokenListKey(id), (*record.TokenList)(&l), l.ForgetAt)
-	}
-	for k, t := range d.Tills {
-		w.put(tillKey(k), (*record.Till)(&t), time.Time{})
-	}
-	w.payments(d)
-	for _, hash := range d.ForgottenTokens {
-		w.tx.Delete(tokenKey(hash))
-	}
-}
-
-// payments writes the entries of the deprecated cash-in surface.
-func (w *writer) payments(d checkout.Decision) {
-	for k, last := range d.Months {
-		w.put(monthKey(k), &record.MonthCounter{Last: int32(last)}, time.Time{}) //nolint:gosec // at most checkout.MaxNumber
-	}
-	for k, id := range d.Numbers {
-		w.put(numberKey(k), &record.NumberedPayment{SessionID: id}, time.Time{})
-	}
-	for k, c := range d.Claims {
-		if c.Empty() {
-			w.tx.Delete(claimKey(k))
-			continue
-		}
-		w.put(claimKey(k), (*record.Claim)(&c), c.ForgetAt())
-	}
-	for k, e := range d.Externals {
-		w.put(externalKey(k), &record.ExternalNumber{
-			InitSessionID: e.InitSessionID, Open: int32(e.Open), Paid: int32(e.Paid), Undecided: int32(e.Undecided), Late: int32(e.Late), Ask: e.Ask, //nolint:gosec // counts of payments
-		}, time.Time{})
 	}
 }
 

@@ -1,78 +1,111 @@
 package checkout
 
 import (
-	"strings"
+	"time"
 
 	"quittance/checkout"
-	"quittance/schemas"
+	"quittance/processors/entry"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 )
 
-// kind is the first byte of a state key: the kind of the entry.
-type kind byte
+// kinds are the kinds of entries in checkout.state. Paid orders and the numbers of payments are
+// kept for ever; of quotas, tills and months an application or a clerk has one entry each.
+var kinds = entry.NewKinds(&sessions, &orders, &idempotency, &quotas, &tokens, &tokenLists, &tills, &months, &numbers, &externals, &claims)
 
-// The kinds of entries in checkout.state. Never change one: existing entries use them.
-const (
-	kindSession     kind = 's'
-	kindOrder       kind = 'o'
-	kindIdempotency kind = 'i'
-	kindQuota       kind = 'q'
-	kindToken       kind = 't'
-	kindTokenList   kind = 'l'
-	kindTill        kind = 'c'
-	kindMonth       kind = 'm'
-	kindNumber      kind = 'n'
-	kindExternal    kind = 'e'
-	kindClaim       kind = 'd'
-)
-
-func kindOf(key []byte) kind {
-	if len(key) == 0 {
-		return 0
-	}
-	return kind(key[0])
+var sessions = entry.Entry[string, checkout.Session]{
+	Letter: 's',
+	Key:    entry.Text,
+	Record: entry.Of(mapping.FromSession, mapping.ToSession),
+	WakeAt: func(s checkout.Session) time.Time { at, _ := s.Deadline(); return at },
 }
 
-// stateKey joins a kind and the parts of a key with zero bytes. Only the last part may
-// contain a zero byte.
-func stateKey(k kind, parts ...string) []byte {
-	return append([]byte{byte(k), 0}, strings.Join(parts, "\x00")...)
+var orders = entry.Entry[checkout.OrderKey, checkout.Order]{
+	Letter: 'o',
+	Key:    func(k checkout.OrderKey) string { return entry.Parts(k.ApplicationID, modeOf(k.Live), k.OrderID) },
+	Record: entry.Of(mapping.FromOrder, mapping.ToOrder),
 }
 
-func sessionKey(id string) []byte { return stateKey(kindSession, id) }
-func sessionOf(key []byte) string { return string(key[2:]) }
-func quotaKey(id string) []byte   { return stateKey(kindQuota, id) }
-func tokenKey(hash string) []byte { return stateKey(kindToken, hash) }
-
-func tokenListKey(sessionID string) []byte { return stateKey(kindTokenList, sessionID) }
-
-func tillKey(k checkout.TillKey) []byte {
-	return stateKey(kindTill, k.AgencyID, modeOf(k.Live), k.Clerk)
+var idempotency = entry.Entry[checkout.IdempotencyKey, checkout.Idempotency]{
+	Letter:   'i',
+	Key:      func(k checkout.IdempotencyKey) string { return entry.Parts(k.ApplicationID, modeOf(k.Live), k.Key) },
+	Record:   entry.Of(mapping.FromIdempotency, mapping.ToIdempotency),
+	ForgetAt: func(i checkout.Idempotency) time.Time { return i.ForgetAt },
 }
 
-func monthKey(k checkout.MonthKey) []byte {
-	return stateKey(kindMonth, k.ApplicationID, modeOf(k.Live), k.Month)
+// quotas by application.
+var quotas = entry.Entry[string, checkout.Quota]{
+	Letter: 'q',
+	Key:    entry.Text,
+	Record: entry.Of(
+		func(q checkout.Quota) record.Quota {
+			return record.Quota{
+				Minute: q[0].Minute, Count: int32(q[0].Count), //nolint:gosec // at most a quota
+				OtherMinute: q[1].Minute, OtherCount: int32(q[1].Count), //nolint:gosec // at most a quota
+			}
+		},
+		func(r *record.Quota) checkout.Quota {
+			return checkout.Quota{{Minute: r.Minute, Count: int(r.Count)}, {Minute: r.OtherMinute, Count: int(r.OtherCount)}}
+		},
+	),
 }
 
-func numberKey(k checkout.NumberKey) []byte {
-	return stateKey(kindNumber, k.ApplicationID, modeOf(k.Live), k.Number)
+// tokens by hash.
+var tokens = entry.Entry[string, checkout.Token]{
+	Letter:   't',
+	Key:      entry.Text,
+	Record:   entry.Of(mapping.FromToken, mapping.ToToken),
+	ForgetAt: func(t checkout.Token) time.Time { return t.ForgetAt },
 }
 
-func externalKey(k checkout.ExternalKey) []byte {
-	return stateKey(kindExternal, k.ApplicationID, modeOf(k.Live), k.ExternalNumber)
+// tokenLists by session.
+var tokenLists = entry.Entry[string, checkout.TokenList]{
+	Letter:   'l',
+	Key:      entry.Text,
+	Record:   entry.Of(mapping.FromTokenList, mapping.ToTokenList),
+	ForgetAt: func(l checkout.TokenList) time.Time { return l.ForgetAt },
 }
 
-func claimKey(k checkout.ClaimKey) []byte {
-	return stateKey(kindClaim, k.TenantID, modeOf(k.Live), k.ERPDueRef)
+var tills = entry.Entry[checkout.TillKey, checkout.Till]{
+	Letter: 'c',
+	Key:    func(k checkout.TillKey) string { return entry.Parts(k.AgencyID, modeOf(k.Live), k.Clerk) },
+	Record: entry.Of(mapping.FromTill, mapping.ToTill),
 }
 
-func orderKey(k checkout.OrderKey) []byte {
-	return stateKey(kindOrder, k.ApplicationID, modeOf(k.Live), k.OrderID)
+// months have the last number of a month.
+var months = entry.Entry[checkout.MonthKey, int]{
+	Letter: 'm',
+	Key:    func(k checkout.MonthKey) string { return entry.Parts(k.ApplicationID, modeOf(k.Live), k.Month) },
+	Record: entry.Of(
+		func(last int) record.MonthCounter { return record.MonthCounter{Last: int32(last)} }, //nolint:gosec // at most checkout.MaxNumber
+		func(r *record.MonthCounter) int { return int(r.Last) },
+	),
 }
 
-func idempotencyKey(k checkout.IdempotencyKey) []byte {
-	return stateKey(kindIdempotency, k.ApplicationID, modeOf(k.Live), k.Key)
+// numbers have the session of a number.
+var numbers = entry.Entry[checkout.NumberKey, string]{
+	Letter: 'n',
+	Key:    func(k checkout.NumberKey) string { return entry.Parts(k.ApplicationID, modeOf(k.Live), k.Number) },
+	Record: entry.Of(
+		func(id string) record.NumberedPayment { return record.NumberedPayment{SessionID: id} },
+		func(r *record.NumberedPayment) string { return r.SessionID },
+	),
+}
+
+var externals = entry.Entry[checkout.ExternalKey, checkout.External]{
+	Letter: 'e',
+	Key: func(k checkout.ExternalKey) string {
+		return entry.Parts(k.ApplicationID, modeOf(k.Live), k.ExternalNumber)
+	},
+	Record: entry.Of(mapping.FromExternal, mapping.ToExternal),
+}
+
+var claims = entry.Entry[checkout.ClaimKey, checkout.Claim]{
+	Letter:   'd',
+	Key:      func(k checkout.ClaimKey) string { return entry.Parts(k.TenantID, modeOf(k.Live), k.ERPDueRef) },
+	Record:   entry.Of(mapping.FromClaim, mapping.ToClaim),
+	Empty:    checkout.Claim.Empty,
+	ForgetAt: checkout.Claim.ForgetAt,
 }
 
 func modeOf(live bool) string {
@@ -82,100 +115,40 @@ func modeOf(live bool) string {
 	return "test"
 }
 
-// view is the checkout.View of one partition's state. It keeps the first error; the caller
-// must then drop the decision.
-type view struct {
-	tx    transaction
-	codec *schemas.Codec
-	err   error
+// write writes the entries that a decision changes.
+func write(s *entry.State, d checkout.Decision) {
+	sessions.Put(s, d.Sessions)
+	orders.Put(s, d.Orders)
+	idempotency.Put(s, d.Idempotency)
+	quotas.Put(s, d.Quotas)
+	tokens.Put(s, d.Tokens)
+	tokenLists.Put(s, d.TokenLists)
+	tills.Put(s, d.Tills)
+	months.Put(s, d.Months)
+	numbers.Put(s, d.Numbers)
+	claims.Put(s, d.Claims)
+	externals.Put(s, d.Externals)
+	tokens.Delete(s, d.ForgottenTokens...)
 }
 
-func (v *view) get(key []byte, r record.Record) bool {
-	if v.err != nil {
-		return false
-	}
-	b, err := v.tx.Get(key)
-	if err == nil && b != nil {
-		err = v.codec.Decode(b, r)
-	}
-	v.err = err
-	return err == nil && b != nil
-}
+// view is the checkout.View of one partition's state. The caller drops the decision if the state
+// has an error.
+type view struct{ state *entry.State }
 
-func (v *view) Session(id string) (checkout.Session, bool) {
-	var r record.Session
-	if !v.get(sessionKey(id), &r) {
-		return checkout.Session{}, false
-	}
-	return mapping.ToSession(&r), true
+func (v view) Session(id string) (checkout.Session, bool) { return sessions.Get(v.state, id) }
+func (v view) Order(k checkout.OrderKey) checkout.Order   { return orders.Value(v.state, k) }
+func (v view) Quota(applicationID string) checkout.Quota  { return quotas.Value(v.state, applicationID) }
+func (v view) Token(hash string) (checkout.Token, bool)   { return tokens.Get(v.state, hash) }
+func (v view) Tokens(sessionID string) checkout.TokenList {
+	return tokenLists.Value(v.state, sessionID)
 }
+func (v view) Till(k checkout.TillKey) checkout.Till { return tills.Value(v.state, k) }
+func (v view) Month(k checkout.MonthKey) int         { return months.Value(v.state, k) }
+func (v view) Numbered(k checkout.NumberKey) string { return numbers.Value(v.state, k) }
 
-func (v *view) Order(k checkout.OrderKey) checkout.Order {
-	var r record.Order
-	v.get(orderKey(k), &r)
-	return checkout.Order(r)
-}
+func (v view) External(k checkout.ExternalKey) checkout.External { return externals.Value(v.state, k) }
+func (v view) Claim(k checkout.ClaimKey) checkout.Claim          { return claims.Value(v.state, k) }
 
-func (v *view) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bool) {
-	var r record.Idempotency
-	if !v.get(idempotencyKey(k), &r) {
-		return checkout.Idempotency{}, false
-	}
-	return checkout.Idempotency{
-		BodyHash: r.BodyHash, Code: checkout.Code(r.Code), SessionID: r.SessionID, Faults: mapping.ToFaults(r.Faults), ForgetAt: r.ForgetAt,
-	}, true
-}
-
-func (v *view) Quota(applicationID string) checkout.Quota {
-	var r record.Quota
-	v.get(quotaKey(applicationID), &r)
-	return checkout.Quota{{Minute: r.Minute, Count: int(r.Count)}, {Minute: r.OtherMinute, Count: int(r.OtherCount)}}
-}
-
-func (v *view) Token(hash string) (checkout.Token, bool) {
-	var r record.Token
-	if !v.get(tokenKey(hash), &r) {
-		return checkout.Token{}, false
-	}
-	return checkout.Token(r), true
-}
-
-func (v *view) Tokens(sessionID string) checkout.TokenList {
-	var r record.TokenList
-	v.get(tokenListKey(sessionID), &r)
-	return checkout.TokenList(r)
-}
-
-func (v *view) Till(k checkout.TillKey) checkout.Till {
-	var r record.Till
-	v.get(tillKey(k), &r)
-	return checkout.Till(r)
-}
-
-func (v *view) Month(k checkout.MonthKey) int {
-	var r record.MonthCounter
-	v.get(monthKey(k), &r)
-	return int(r.Last)
-}
-
-func (v *view) Numbered(k checkout.NumberKey) string {
-	var r record.NumberedPayment
-	v.get(numberKey(k), &r)
-	return r.SessionID
-}
-
-func (v *view) External(k checkout.ExternalKey) checkout.External {
-	var r record.ExternalNumber
-	v.get(externalKey(k), &r)
-	return checkout.External{
-		InitSessionID: r.InitSessionID, Open: int(r.Open), Paid: int(r.Paid), Undecided: int(r.Undecided), Late: int(r.Late), Ask: r.Ask,
-	}
-}
-
-func (v *view) Claim(k checkout.ClaimKey) checkout.Claim {
-	var r record.Claim
-	if !v.get(claimKey(k), &r) {
-		return checkout.Claim{}
-	}
-	return checkout.Claim(r)
+func (v view) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bool) {
+	return idempotency.Get(v.state, k)
 }

@@ -1,8 +1,6 @@
 package mapping
 
 import (
-	"time"
-
 	"quittance/checkout"
 	"quittance/schemas/record"
 )
@@ -13,11 +11,9 @@ func fromCashinCommand(r *record.Command, do checkout.Action) {
 	r.Cashin = &record.CashinEntry{}
 	switch do := do.(type) {
 	case checkout.InitCheckout:
-		s := FromSession(do.Session)
-		r.Type, r.Cashin.Session = CommandInitCheckout, &s
+		r.Type, r.Cashin.Session = CommandInitCheckout, new(FromSession(do.Session))
 	case checkout.PartnerPay:
-		s := FromSession(do.Session)
-		r.Type, r.Cashin.Session, r.Collect = CommandPartnerPay, &s, fromCollect(do.Collect)
+		r.Type, r.Cashin.Session, r.Collect = CommandPartnerPay, new(FromSession(do.Session)), new(fromCollect(do.Collect))
 		if do.Word != nil {
 			r.Cashin.WordCorrelationID, r.Cashin.WordPartition = do.Word.CorrelationID, do.Word.Partition
 		}
@@ -43,38 +39,4 @@ func toCashinCommand(r *record.Command) checkout.Action {
 		return checkout.LookUp{Number: r.Cashin.Number}
 	}
 	return nil
-}
-
-func fromCollect(do checkout.Collect) *record.StartCollection {
-	return &record.StartCollection{
-		CollectionID: do.CollectionID, OfferID: do.OfferID, Account: do.Account, PayerSealed: do.PayerSealed, Payer: do.Payer, PayerMasked: do.PayerMasked, Total: do.Total,
-		ApprovalWindowMs: do.ApprovalWindow.Milliseconds(), SendWithinMs: do.SendWithin.Milliseconds(), Language: do.Language, ByReference: do.ByReference,
-	}
-}
-
-func toCollect(r *record.StartCollection) checkout.Collect {
-	return checkout.Collect{
-		CollectionID: r.CollectionID, OfferID: r.OfferID, Account: r.Account, PayerSealed: r.PayerSealed, Payer: r.Payer, PayerMasked: r.PayerMasked, Total: r.Total,
-		ApprovalWindow: time.Duration(r.ApprovalWindowMs) * time.Millisecond, SendWithin: time.Duration(r.SendWithinMs) * time.Millisecond, Language: r.Language, ByReference: r.ByReference,
-	}
-}
-
-func fromCashin(c *checkout.Cashin) *record.Cashin {
-	if c == nil {
-		return nil
-	}
-	return &record.Cashin{
-		Kind: string(c.Kind), PaymentID: c.PaymentID, Number: c.Number, Type: c.Type, Provider: c.Provider, Items: c.Items,
-		WebhookURL: c.WebhookURL, ContactOf: c.ContactOf,
-	}
-}
-
-func toCashin(r *record.Cashin) *checkout.Cashin {
-	if r == nil {
-		return nil
-	}
-	return &checkout.Cashin{
-		Kind: checkout.CashinKind(r.Kind), PaymentID: r.PaymentID, Number: r.Number, Type: r.Type, Provider: r.Provider, Items: r.Items,
-		WebhookURL: r.WebhookURL, ContactOf: r.ContactOf,
-	}
 }

@@ -1,13 +1,14 @@
 // Package mapping converts between the domain (package checkout) and the records of the
 // topics (package schemas/record). It decides nothing. An unknown type of command is an
-// error.
+// error. Program gen generates the conversions that copy field for field.
 package mapping
+
+//go:generate go run ./gen
 
 import (
 	"fmt"
 	"time"
 
-	"quittance/casework"
 	"quittance/checkout"
 	"quittance/schemas/payload"
 	"quittance/schemas/record"
@@ -48,55 +49,33 @@ func FromCommand(c checkout.Command) (*record.Command, error) {
 	}
 	switch do := c.Do.(type) {
 	case checkout.Create:
-		r.Type = CommandCreate
-		r.Create = &record.CreateSession{
-			Session: FromSession(do.Session), IdempotencyKey: do.IdempotencyKey, BodyHash: do.BodyHash,
-			CreationsPerMinute: int32(do.CreationsPerMinute), Faults: FromFaults(do.Faults), Replace: do.Replace, //nolint:gosec // validated by the registry
-		}
+		r.Type, r.Create = CommandCreate, new(fromCreate(do))
 	case checkout.Cancel:
 		r.Type, r.By = CommandCancel, string(do.By)
 	case checkout.Erase:
 		r.Type, r.By = CommandErase, do.By
 	case checkout.Collect:
-		r.Type, r.Collect = CommandCollect, fromCollect(do)
+		r.Type, r.Collect = CommandCollect, new(fromCollect(do))
 	case checkout.Outcome:
-		r.Type = CommandOutcome
-		r.Outcome = &record.CollectionOutcome{
-			CollectionID: do.CollectionID, Source: string(do.Source), Status: string(do.Status), Amount: do.Amount,
-			Currency: do.Currency, OperatorRef: do.OperatorRef, FailureCode: string(do.FailureCode),
-			AskedAt: do.AskedAt, ApprovedAt: do.ApprovedAt, HonourLate: do.HonourLate, Account: do.Account,
-		}
+		r.Type, r.Outcome = CommandOutcome, new(fromOutcome(do))
 	case checkout.Enquire:
-		r.Type = CommandEnquire
-		r.Outcome = &record.CollectionOutcome{CollectionID: do.CollectionID}
+		r.Type, r.Outcome = CommandEnquire, &record.CollectionOutcome{CollectionID: do.CollectionID}
 	case checkout.Redirected:
-		r.Type = CommandRedirected
-		r.Redirect = &record.CollectionRedirect{CollectionID: do.CollectionID, Sealed: do.Sealed}
+		r.Type, r.Redirect = CommandRedirected, new(fromRedirected(do))
 	case checkout.Reserve, checkout.Take, checkout.Release, checkout.Reverse:
 		r.Type, r.Counter = fromClerk(do)
 	case checkout.IssueToken:
-		r.Type = CommandIssueToken
-		r.Token = &record.CompletionToken{Hash: do.Hash, ClientSecretHash: do.ClientSecretHash, LifetimeMs: do.Lifetime.Milliseconds()}
+		r.Type, r.Token = CommandIssueToken, new(fromIssueToken(do))
 	case checkout.ConsumeToken:
-		r.Type = CommandConsumeToken
-		r.Token = &record.CompletionToken{Hash: do.Hash, OrderID: do.OrderID}
+		r.Type, r.Token = CommandConsumeToken, new(fromConsumeToken(do))
 	case checkout.OpenRefundRequest:
-		r.Type = CommandRefund
-		r.Case = &record.CaseEntry{By: do.By, Reason: do.Reason}
+		r.Type, r.Case = CommandRefund, new(fromOpenRefundRequest(do))
 	case checkout.Resolve:
-		r.Type = CommandResolve
-		r.Case = &record.CaseEntry{
-			CaseID: do.CaseID, Resolution: string(do.Resolution), Reference: do.Reference, Reason: do.Reason, By: do.By, ApprovedBy: do.ApprovedBy,
-		}
+		r.Type, r.Case = CommandResolve, new(fromResolve(do))
 	case checkout.NoteProposal:
-		r.Type = CommandNoteProposal
-		r.Case = &record.CaseEntry{
-			CaseID: do.CaseID, Resolution: string(do.Resolution), Reference: do.Reference, Reason: do.Reason, By: do.By,
-			Proposal: int32(do.Number), Step: string(do.Step), //nolint:gosec // small
-		}
+		r.Type, r.Case = CommandNoteProposal, new(fromNoteProposal(do))
 	case checkout.Confirmed:
-		r.Type = CommandConfirmed
-		r.Confirmed = &record.ConfirmationAnswer{TransactionID: do.TransactionID, Answer: string(do.Answer), AnsweredAt: do.AnsweredAt, Reason: do.Reason}
+		r.Type, r.Confirmed = CommandConfirmed, new(fromConfirmed(do))
 	case checkout.InitCheckout, checkout.PartnerPay, checkout.LookUp:
 		fromCashinCommand(r, do)
 	default:
@@ -133,10 +112,7 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 	}
 	switch {
 	case r.Type == CommandCreate && r.Create != nil:
-		c.Do = checkout.Create{
-			Session: ToSession(&r.Create.Session), IdempotencyKey: r.Create.IdempotencyKey, BodyHash: r.Create.BodyHash,
-			CreationsPerMinute: int(r.Create.CreationsPerMinute), Faults: ToFaults(r.Create.Faults), Replace: r.Create.Replace,
-		}
+		c.Do = toCreate(r.Create)
 	case r.Type == CommandCancel:
 		c.Do = checkout.Cancel{By: checkout.Canceller(r.By)}
 	case r.Type == CommandErase:
@@ -144,16 +120,11 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 	case r.Type == CommandCollect && r.Collect != nil:
 		c.Do = toCollect(r.Collect)
 	case r.Type == CommandOutcome && r.Outcome != nil:
-		c.Do = checkout.Outcome{
-			CollectionID: r.Outcome.CollectionID, Source: checkout.Source(r.Outcome.Source),
-			Status: checkout.OutcomeStatus(r.Outcome.Status), Amount: r.Outcome.Amount, Currency: r.Outcome.Currency,
-			OperatorRef: r.Outcome.OperatorRef, FailureCode: checkout.FailureCode(r.Outcome.FailureCode),
-			AskedAt: r.Outcome.AskedAt, ApprovedAt: r.Outcome.ApprovedAt, HonourLate: r.Outcome.HonourLate, Account: r.Outcome.Account,
-		}
+		c.Do = toOutcome(r.Outcome)
 	case r.Type == CommandEnquire && r.Outcome != nil:
 		c.Do = checkout.Enquire{CollectionID: r.Outcome.CollectionID}
 	case r.Type == CommandRedirected && r.Redirect != nil:
-		c.Do = checkout.Redirected{CollectionID: r.Redirect.CollectionID, Sealed: r.Redirect.Sealed}
+		c.Do = toRedirected(r.Redirect)
 	case r.Type == CommandReserve && r.Counter != nil:
 		c.Do = checkout.Reserve{
 			CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Window: time.Duration(r.Counter.WindowMs) * time.Millisecond, Limits: toLimits(r.Counter),
@@ -167,25 +138,17 @@ func ToCommand(r *record.Command) (checkout.Command, error) {
 	case r.Type == CommandReverse && r.Counter != nil:
 		c.Do = checkout.Reverse{CollectionID: r.Counter.CollectionID, By: r.Counter.Clerk, Reason: r.Counter.Reason}
 	case r.Type == CommandIssueToken && r.Token != nil:
-		c.Do = checkout.IssueToken{Hash: r.Token.Hash, ClientSecretHash: r.Token.ClientSecretHash, Lifetime: time.Duration(r.Token.LifetimeMs) * time.Millisecond}
+		c.Do = toIssueToken(r.Token)
 	case r.Type == CommandConsumeToken && r.Token != nil:
-		c.Do = checkout.ConsumeToken{Hash: r.Token.Hash, OrderID: r.Token.OrderID}
+		c.Do = toConsumeToken(r.Token)
 	case r.Type == CommandRefund && r.Case != nil:
-		c.Do = checkout.OpenRefundRequest{By: r.Case.By, Reason: r.Case.Reason}
+		c.Do = toOpenRefundRequest(r.Case)
 	case r.Type == CommandResolve && r.Case != nil:
-		c.Do = checkout.Resolve{
-			CaseID: r.Case.CaseID, Resolution: casework.Resolution(r.Case.Resolution), Reference: r.Case.Reference, Reason: r.Case.Reason,
-			By: r.Case.By, ApprovedBy: r.Case.ApprovedBy,
-		}
+		c.Do = toResolve(r.Case)
 	case r.Type == CommandNoteProposal && r.Case != nil:
-		c.Do = checkout.NoteProposal{
-			CaseID: r.Case.CaseID, Number: int(r.Case.Proposal), Step: casework.DecisionState(r.Case.Step), Resolution: casework.Resolution(r.Case.Resolution),
-			Reference: r.Case.Reference, Reason: r.Case.Reason, By: r.Case.By,
-		}
+		c.Do = toNoteProposal(r.Case)
 	case r.Type == CommandConfirmed && r.Confirmed != nil:
-		c.Do = checkout.Confirmed{
-			TransactionID: r.Confirmed.TransactionID, Answer: checkout.ConfirmationAnswer(r.Confirmed.Answer), AnsweredAt: r.Confirmed.AnsweredAt, Reason: r.Confirmed.Reason,
-		}
+		c.Do = toConfirmed(r.Confirmed)
 	case r.Cashin != nil:
 		c.Do = toCashinCommand(r)
 	}
@@ -199,107 +162,6 @@ func toLimits(r *record.CounterEntry) checkout.Limits {
 	return checkout.Limits{Payment: r.PaymentLimit, Day: r.DayLimit}
 }
 
-// FromSession converts a session.
-func FromSession(s checkout.Session) record.Session {
-	r := record.Session{
-		ID: s.ID, ApplicationID: s.ApplicationID, TenantID: s.TenantID, Livemode: s.Live, Platform: s.Platform,
-		OrderID: s.OrderID, Amount: s.Amount, Currency: s.Currency, Mode: string(s.Mode),
-		ServiceCode: s.ServiceCode, ServiceLabel: s.ServiceLabel, Description: s.Description, Note: s.Note,
-		CustomerSealed: s.CustomerSealed, Customer: (*record.Customer)(s.Customer), CustomerID: s.CustomerID, Metadata: s.Metadata, SuccessURL: s.SuccessURL, CancelURL: s.CancelURL,
-		PaymentRef: s.PaymentRef, NoticeID: s.NoticeID, NoticeRef: s.NoticeRef, TransactionID: s.TransactionID,
-		ClientSecretHash: s.ClientSecretHash, ClientSecretSealed: s.ClientSecretSealed,
-		CreatedAt: s.CreatedAt, ExpiresAt: s.ExpiresAt, EndedAt: s.EndedAt,
-		Status: string(s.Status), Sequence: s.Sequence, FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage,
-		Orphans: s.Orphans, Late: s.Late, ReversedAt: s.ReversedAt, ReversalReason: string(s.ReversalReason), ReversalRef: s.ReversalRef,
-		Archived: s.Archived, ERP: s.ERP, Cashin: fromCashin(s.Cashin),
-		Items: fromItems(s.Items), Confirmation: fromConfirmation(s.Confirmation), CitizenID: s.CitizenID, PulledAt: s.PulledAt, CancelledBy: string(s.CancelledBy),
-	}
-	if len(s.Cases) > 0 {
-		r.Cases = make([]record.Case, len(s.Cases))
-		for i, c := range s.Cases {
-			r.Cases[i] = record.Case{
-				ID: c.ID, Kind: string(c.Kind), CollectionID: c.CollectionID, Amount: c.Amount, Currency: c.Currency, OperatorRef: c.OperatorRef,
-				Reason: c.Reason, By: c.By, OpenedAt: c.OpenedAt, Resolution: string(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy, ClosedAt: c.ClosedAt,
-				Account: c.Account, ApprovedAt: c.ApprovedAt,
-				Proposed: int32(c.Proposed), Decided: int32(c.Decided), //nolint:gosec // small
-				TransactionID: c.TransactionID,
-			}
-		}
-	}
-	if len(s.Offers) > 0 {
-		r.Offers = make([]record.Offer, len(s.Offers))
-		for i, o := range s.Offers {
-			r.Offers[i] = record.Offer{ID: o.ID, Channel: string(o.Channel), Fee: o.Fee}
-		}
-	}
-	if c := s.Collection; c != nil {
-		r.Collection = &record.Collection{
-			ID: c.ID, OfferID: c.OfferID, Channel: string(c.Channel), Status: string(c.Status), Amount: c.Amount, Fee: c.Fee,
-			Currency: c.Currency, PayerMasked: c.PayerMasked, RequestedAt: c.RequestedAt, NotAfter: c.NotAfter,
-			WindowEndsAt: c.WindowEndsAt, Enquiries: int32(c.Enquiries), LastEnquiryAt: c.LastEnquiryAt, //nolint:gosec // small
-			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
-			FailureCode: string(c.FailureCode), DecidedAt: c.DecidedAt,
-			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
-			ClosingEnquiryAt: c.ClosingEnquiryAt, ApprovedAt: c.ApprovedAt, ByReference: c.ByReference,
-		}
-	}
-	for _, refusal := range s.Refusals {
-		r.Refusals = append(r.Refusals, record.Refusal{CollectionID: refusal.CollectionID, FailureCode: string(refusal.FailureCode), At: refusal.At})
-	}
-	return r
-}
-
-// ToSession converts a session.
-func ToSession(r *record.Session) checkout.Session {
-	s := checkout.Session{
-		ID: r.ID, ApplicationID: r.ApplicationID, TenantID: r.TenantID, Live: r.Livemode, Platform: r.Platform,
-		OrderID: r.OrderID, Amount: r.Amount, Currency: r.Currency, Mode: checkout.Mode(r.Mode),
-		ServiceCode: r.ServiceCode, ServiceLabel: r.ServiceLabel, Description: r.Description, Note: r.Note,
-		CustomerSealed: r.CustomerSealed, Customer: (*checkout.Customer)(r.Customer), CustomerID: r.CustomerID, Metadata: r.Metadata, SuccessURL: r.SuccessURL, CancelURL: r.CancelURL,
-		PaymentRef: r.PaymentRef, NoticeID: r.NoticeID, NoticeRef: r.NoticeRef, TransactionID: r.TransactionID,
-		ClientSecretHash: r.ClientSecretHash, ClientSecretSealed: r.ClientSecretSealed,
-		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt,
-		Status: checkout.Status(r.Status), Sequence: r.Sequence,
-		FailureCode: checkout.FailureCode(r.FailureCode), FailureMessage: r.FailureMessage, Orphans: r.Orphans,
-		Late: r.Late, ReversedAt: r.ReversedAt, ReversalReason: checkout.ReversalReason(r.ReversalReason), ReversalRef: r.ReversalRef, Archived: r.Archived,
-		ERP: r.ERP, Cashin: toCashin(r.Cashin), Items: toItems(r.Items), Confirmation: toConfirmation(r.Confirmation), CitizenID: r.CitizenID, PulledAt: r.PulledAt, CancelledBy: checkout.Canceller(r.CancelledBy),
-	}
-	if len(r.Cases) > 0 {
-		s.Cases = make([]checkout.Case, len(r.Cases))
-		for i, c := range r.Cases {
-			s.Cases[i] = checkout.Case{
-				Case: casework.Case{
-					ID: c.ID, Kind: casework.Kind(c.Kind), Amount: c.Amount, Currency: c.Currency, Reason: c.Reason, By: c.By,
-					OpenedAt: c.OpenedAt, Resolution: casework.Resolution(c.Resolution), Reference: c.Reference, ClosedBy: c.ClosedBy,
-					ClosedAt: c.ClosedAt, Proposed: int(c.Proposed), Decided: int(c.Decided),
-				},
-				CollectionID: c.CollectionID, OperatorRef: c.OperatorRef, Account: c.Account, ApprovedAt: c.ApprovedAt, TransactionID: c.TransactionID,
-			}
-		}
-	}
-	if len(r.Offers) > 0 {
-		s.Offers = make([]checkout.Offer, len(r.Offers))
-		for i, o := range r.Offers {
-			s.Offers[i] = checkout.Offer{ID: o.ID, Channel: checkout.Channel(o.Channel), Fee: o.Fee}
-		}
-	}
-	if c := r.Collection; c != nil {
-		s.Collection = &checkout.Collection{
-			ID: c.ID, OfferID: c.OfferID, Channel: checkout.Channel(c.Channel), Status: checkout.CollectionStatus(c.Status),
-			Amount: c.Amount, Fee: c.Fee, Currency: c.Currency, PayerMasked: c.PayerMasked, RequestedAt: c.RequestedAt,
-			NotAfter: c.NotAfter, WindowEndsAt: c.WindowEndsAt, Enquiries: int(c.Enquiries), LastEnquiryAt: c.LastEnquiryAt,
-			NextEnquiryAt: c.NextEnquiryAt, Mismatched: c.Mismatched, OperatorRef: c.OperatorRef, Account: c.Account,
-			FailureCode: checkout.FailureCode(c.FailureCode), DecidedAt: c.DecidedAt,
-			RedirectSealed: c.RedirectSealed, Clerk: c.Clerk, ReversedBy: c.ReversedBy, ReversedAt: c.ReversedAt,
-			ClosingEnquiryAt: c.ClosingEnquiryAt, ApprovedAt: c.ApprovedAt, ByReference: c.ByReference,
-		}
-	}
-	for _, refusal := range r.Refusals {
-		s.Refusals = append(s.Refusals, checkout.Refusal{CollectionID: refusal.CollectionID, FailureCode: checkout.FailureCode(refusal.FailureCode), At: refusal.At})
-	}
-	return s
-}
-
 // FromEvent converts an event without phone numbers, secrets and contact data that nobody
 // sealed, because checkout.events keeps it for ever. Sealed contact data become unreadable
 // when their data key is deleted (internal/personal). The hash of a client_secret stays: pages recognise
@@ -309,9 +171,8 @@ func FromEvent(e checkout.Event) *record.Event {
 		EventID: e.ID, Type: string(e.Type), SessionID: e.SessionID, Sequence: e.Sequence, OccurredAt: e.OccurredAt, Detail: e.Detail,
 	}
 	if e.Session.ID != "" {
-		s := FromSession(e.Session)
-		s.Customer, s.ClientSecretSealed, s.Orphans = nil, nil, nil // Detail names an orphaned collection
-		r.Session = &s
+		r.Session = new(FromSession(e.Session))
+		r.Session.Customer, r.Session.ClientSecretSealed, r.Session.Orphans = nil, nil, nil // Detail names an orphaned collection
 	}
 	return r
 }
@@ -376,56 +237,11 @@ func notification(e checkout.Event, id string, body func(checkout.Event) ([]byte
 	}, nil
 }
 
-// FromAnswer converts the answer to the request that waits at to.
-func FromAnswer(to checkout.ReplyTo, a checkout.Answer) *record.Reply {
-	r := &record.Reply{
-		CorrelationID: to.CorrelationID, Code: string(a.Code), Replayed: a.Replayed, Faults: FromFaults(a.Faults),
-		RetryAfterMs: a.RetryAfter.Milliseconds(), QuotaLimit: int32(a.QuotaLimit), QuotaRemaining: int32(a.QuotaRemaining), //nolint:gosec // small
-		TokenExpiresAt: a.TokenExpiresAt, CaseID: a.CaseID,
-	}
-	if a.Session != nil {
-		s := FromSession(*a.Session)
-		r.Session = &s
-	}
-	return r
-}
-
-// ToAnswer converts an answer.
-func ToAnswer(r *record.Reply) checkout.Answer {
-	a := checkout.Answer{
-		Code: checkout.Code(r.Code), Replayed: r.Replayed, Faults: ToFaults(r.Faults),
-		RetryAfter: time.Duration(r.RetryAfterMs) * time.Millisecond, QuotaLimit: int(r.QuotaLimit), QuotaRemaining: int(r.QuotaRemaining),
-		TokenExpiresAt: r.TokenExpiresAt, CaseID: r.CaseID,
-	}
-	if r.Session != nil {
-		s := ToSession(r.Session)
-		a.Session = &s
-	}
-	return a
-}
-
-// FromFaults converts a list of faults. An empty list becomes nil.
-func FromFaults(faults []checkout.Fault) []record.Fault {
-	if len(faults) == 0 {
-		return nil
-	}
-	out := make([]record.Fault, len(faults))
-	for i, f := range faults {
-		out[i] = record.Fault{Code: string(f.Code), Field: f.Field, Rule: f.Rule, Message: f.Message}
-	}
-	return out
-}
-
-// ToFaults converts a list of faults. An empty list becomes nil.
-func ToFaults(faults []record.Fault) []checkout.Fault {
-	if len(faults) == 0 {
-		return nil
-	}
-	out := make([]checkout.Fault, len(faults))
-	for i, f := range faults {
-		out[i] = checkout.Fault{Code: checkout.Code(f.Code), Field: f.Field, Rule: f.Rule, Message: f.Message}
-	}
-	return out
+// Reply returns the answer to the request that waits at to.
+func Reply(to checkout.ReplyTo, a checkout.Answer) *record.Reply {
+	r := FromAnswer(a)
+	r.CorrelationID = to.CorrelationID
+	return &r
 }
 
 // FromRequest converts a collection request.

@@ -113,7 +113,7 @@ func TestCommandsSurvive(t *testing.T) {
 func TestAnswersSurvive(t *testing.T) {
 	t.Parallel()
 	a := filled[checkout.Answer]()
-	if got := mapping.ToAnswer(mapping.FromAnswer(checkout.ReplyTo{CorrelationID: "c"}, a)); !reflect.DeepEqual(got, a) {
+	if got := mapping.ToAnswer(mapping.Reply(checkout.ReplyTo{CorrelationID: "c"}, a)); !reflect.DeepEqual(got, a) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, a)
 	}
 }

@@ -71,8 +71,8 @@ func write(path string, content []byte) error {
 // buildCheck makes the scripts of the page that checks receipts. Browsers of 2020 and later run
 // them; for others the page has a form.
 func buildCheck(dir, to string) error {
-	for name, format := range map[string]api.Format{"check": api.FormatIIFE, "sw": api.FormatIIFE, "ed25519": api.FormatESModule} {
-		script, err := bundle(dir, "script/"+name+".ts", func(o *api.BuildOptions) { o.Target, o.Format = api.ES2020, format })
+	for _, name := range []string{"check", "sw"} {
+		script, err := bundle(dir, "script/"+name+".ts", func(o *api.BuildOptions) { o.Target = api.ES2020 })
 		if err != nil {
 			return err
 		}

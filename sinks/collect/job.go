@@ -462,31 +462,43 @@ func (j *job) report(o connector.Outcome, source checkout.Source) string {
 		}
 		do = outcome
 	}
-	var command *record.Command
 	if err == nil {
-		command, err = mapping.FromCommand(checkout.Command{
-			At: j.sink.cfg.Now(), TenantID: q.TenantID, SessionID: q.SessionID, ApplicationID: q.ApplicationID, Live: q.Livemode, Do: do,
-		})
+		err = j.command(do)
 	}
-	var value []byte
-	if err == nil {
-		value, err = j.sink.cfg.Codec.Encode(command)
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errLeft):
+		return outcomeLeft
+	case err != nil:
 		// A fault of the program. The poison topic keeps the record until the fault is fixed.
 		if j.sink.consumer.SetAside(j.calls, j.record, fmt.Errorf("reporting an outcome: %w", err)) {
 			return outcomePoison
 		}
 		return outcomeLeft
 	}
-	topology := j.sink.cfg.Topology
+	return string(o.Status)
+}
+
+// command writes a command about the request's session. The error is errLeft when Kafka does not
+// take it any more, or a fault of the program.
+func (j *job) command(do checkout.Action) error {
+	q, topology := &j.request, j.sink.cfg.Topology
+	command, err := mapping.FromCommand(checkout.Command{
+		At: j.sink.cfg.Now(), TenantID: q.TenantID, SessionID: q.SessionID, ApplicationID: q.ApplicationID, Live: q.Livemode, Do: do,
+	})
+	if err != nil {
+		return err
+	}
+	value, err := j.sink.cfg.Codec.Encode(command)
+	if err != nil {
+		return err
+	}
 	if !j.produce(&kgo.Record{
 		Topic: topology.Name(schemas.TopicCommands), Partition: topology.Partition(schemas.TopicCommands, q.TenantID),
 		Key: []byte(q.TenantID), Value: value,
 	}) {
-		return outcomeLeft
+		return errLeft
 	}
-	return string(o.Status)
+	return nil
 }
 
 // closing reports whether the request is an enquiry that was requested after the

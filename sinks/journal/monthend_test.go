@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -285,7 +286,7 @@ func (w monthWorld) ask(sql, agency string, live bool) (lines []string) {
 
 // blocks returns the blocks of a language on the page, unchanged.
 func blocks(language string) (out []string) {
-	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllSubmatch(guides.Analysts, -1) {
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllSubmatch(slices.Concat(guides.Analysts, guides.Views), -1) {
 		out = append(out, string(m[1]))
 	}
 	return out

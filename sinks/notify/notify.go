@@ -261,77 +261,20 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 	if carrier == nil {
 		return call.Result{Fault: faultNoProvider}, 0
 	}
-	switch done, err := p.done(ctx, m, kind, reporting, again); {
-	case err != nil:
-		return call.Result{Fault: p.database(ctx, err)}, 0
-	case done:
-		return call.Result{Status: 200}, 0
+	out, segments, r := p.compose(ctx, m, kind, reporting, again, now)
+	if out == nil {
+		return r, 0
 	}
-	private, err := p.cfg.Personal.Message(ctx, m.MessageID, m.Sealed)
-	if err != nil {
-		fault := p.unopened(ctx, m, err)
-		if fault == faultErased && kind.Once {
-			fault = faultNotAgain // the key is deleted when such a message is done
-		}
-		return call.Result{Fault: fault}, 0
-	}
-	text, err := p.cfg.Templates.Render(m.Template, channel, m.Locale, m.Livemode, private.Variables)
-	if err != nil {
-		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a message has no text", slog.String("message_id", m.MessageID), slog.Any("error", err))
-		return call.Result{Fault: faultUnusable}, 0
-	}
-	if fault, wait := p.admit(ctx, m, kind, now); fault != "" {
-		return call.Result{Fault: fault, RetryAfter: wait}, 0
-	}
-	var files []provider.Attachment
-	if kind.OfPayment {
-		var fault string
-		if files, fault = p.receipts(ctx, m, channel); fault != "" {
-			return call.Result{Fault: fault}, 0
-		}
-	}
-	if !kind.Once {
-		// Waiting for the payment and making its receipts takes seconds. Another worker may
-		// have had the message meanwhile, if this one has lost its partition.
-		switch done, err := p.done(ctx, m, kind, reporting, again); {
-		case err != nil:
-			return call.Result{Fault: p.database(ctx, err)}, 0
-		case done:
-			return call.Result{Status: 200}, 0
-		}
-	}
-	if reporting {
-		// The report may come before the provider's answer.
-		if err := p.cfg.Reports.Begin(ctx, m.MessageID, m.DestinationID, carrier.Name(), now); err != nil {
-			return call.Result{Fault: p.database(ctx, err)}, 0
-		}
-	}
-	if kind.Once {
-		// After this line nobody sends the message again, unless it is definitely refused.
-		switch may, err := p.cfg.Sends.Begin(ctx, m.MessageID, kind, now); {
-		case err != nil:
-			return call.Result{Fault: p.database(ctx, err)}, 0
-		case !may:
-			if reporting { // there is no call
-				p.note(ctx, m, p.cfg.Reports.Refused(context.WithoutCancel(ctx), m.MessageID, false, now))
-			}
-			return call.Result{Fault: faultNotAgain}, 0
-		}
-	}
-	if !m.NotAfter.IsZero() && !p.cfg.Now().Before(m.NotAfter) { // Postgres was slow
-		if reporting { // there is no call
-			p.note(ctx, m, p.cfg.Reports.Refused(context.WithoutCancel(ctx), m.MessageID, false, now))
-		}
-		return call.Result{Fault: faultExpired}, 0
-	}
-	out := provider.Message{ID: m.MessageID, To: private.To, Subject: text.Subject, Text: text.Body, Attachments: files, At: m.OccurredAt, NotAfter: m.NotAfter}
 	if reporting {
 		out.ReportURL = p.cfg.ReportURL(carrier.Name(), m.MessageID)
 	}
-	err = carrier.Send(ctx, out)
+	if r, ok := p.begin(ctx, m, kind, carrier, reporting, now); !ok {
+		return r, 0
+	}
+	err := carrier.Send(ctx, *out)
 	if err == nil {
 		p.accepted(ctx, m, kind, reporting)
-		return call.Result{Status: 200}, text.Segments
+		return call.Result{Status: 200}, segments
 	}
 	e := provider.Of(err)
 	p.refused(ctx, m, e, reporting)
@@ -344,6 +287,90 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 		return call.Result{Fault: call.FaultInterrupted}, 0
 	}
 	return call.Result{Fault: string(e.Fault), Detail: e.Code, RetryAfter: e.RetryAfter}, 0
+}
+
+// compose returns what the provider is asked to send, and the length of its text in segments.
+// out is nil when the message is not sent now; r then says why.
+func (p *Policy) compose(ctx context.Context, m *record.Message, kind notify.Kind, reporting, again bool, now time.Time) (out *provider.Message, segments int, r call.Result) {
+	if r, done := p.ended(ctx, m, kind, reporting, again); done {
+		return nil, 0, r
+	}
+	private, err := p.cfg.Personal.Message(ctx, m.MessageID, m.Sealed)
+	if err != nil {
+		fault := p.unopened(ctx, m, err)
+		if fault == faultErased && kind.Once {
+			fault = faultNotAgain // the key is deleted when such a message is done
+		}
+		return nil, 0, call.Result{Fault: fault}
+	}
+	channel := provider.Channel(m.Channel)
+	text, err := p.cfg.Templates.Render(m.Template, channel, m.Locale, m.Livemode, private.Variables)
+	if err != nil {
+		p.cfg.Log.LogAttrs(ctx, slog.LevelError, "a message has no text", slog.String("message_id", m.MessageID), slog.Any("error", err))
+		return nil, 0, call.Result{Fault: faultUnusable}
+	}
+	if fault, wait := p.admit(ctx, m, kind, now); fault != "" {
+		return nil, 0, call.Result{Fault: fault, RetryAfter: wait}
+	}
+	var files []provider.Attachment
+	if kind.OfPayment {
+		var fault string
+		if files, fault = p.receipts(ctx, m, channel); fault != "" {
+			return nil, 0, call.Result{Fault: fault}
+		}
+	}
+	if !kind.Once {
+		// Waiting for the payment and making its receipts takes seconds. Another worker may
+		// have had the message meanwhile, if this one has lost its partition.
+		if r, done := p.ended(ctx, m, kind, reporting, again); done {
+			return nil, 0, r
+		}
+	}
+	return &provider.Message{
+		ID: m.MessageID, To: private.To, Subject: text.Subject, Text: text.Body, Attachments: files,
+		At: m.OccurredAt, NotAfter: m.NotAfter,
+	}, text.Segments, call.Result{}
+}
+
+// ended reports whether the attempt ends before the call, because the provider has accepted the
+// message already or nobody can tell. r is its result then.
+func (p *Policy) ended(ctx context.Context, m *record.Message, kind notify.Kind, reporting, again bool) (r call.Result, ended bool) {
+	switch done, err := p.done(ctx, m, kind, reporting, again); {
+	case err != nil:
+		return call.Result{Fault: p.database(ctx, err)}, true
+	case done:
+		return call.Result{Status: 200}, true
+	}
+	return call.Result{}, false
+}
+
+// begin records that the call is made. ok is false when it must not be made; r then says why.
+func (p *Policy) begin(ctx context.Context, m *record.Message, kind notify.Kind, carrier provider.Provider, reporting bool, now time.Time) (r call.Result, ok bool) {
+	uncalled := func(fault string) (call.Result, bool) {
+		if reporting {
+			p.note(ctx, m, p.cfg.Reports.Refused(context.WithoutCancel(ctx), m.MessageID, false, now))
+		}
+		return call.Result{Fault: fault}, false
+	}
+	if reporting {
+		// The report may come before the provider's answer.
+		if err := p.cfg.Reports.Begin(ctx, m.MessageID, m.DestinationID, carrier.Name(), now); err != nil {
+			return call.Result{Fault: p.database(ctx, err)}, false
+		}
+	}
+	if kind.Once {
+		// After this line nobody sends the message again, unless it is definitely refused.
+		switch may, err := p.cfg.Sends.Begin(ctx, m.MessageID, kind, now); {
+		case err != nil:
+			return call.Result{Fault: p.database(ctx, err)}, false
+		case !may:
+			return uncalled(faultNotAgain)
+		}
+	}
+	if !m.NotAfter.IsZero() && !p.cfg.Now().Before(m.NotAfter) { // Postgres was slow
+		return uncalled(faultExpired)
+	}
+	return call.Result{}, true
 }
 
 // done reports whether the provider has accepted the message: a worker may have ended between this

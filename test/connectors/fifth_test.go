@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/contact"
 	"quittance/internal/form"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
@@ -24,22 +26,27 @@ import (
 	"quittance/test/servers"
 )
 
-// fifth is an operator that only this file knows. It has an existing offer, in a table of
-// its own.
-var fifth = connector.Registration{
-	Operator: "fifth",
-	Offer:    checkout.OfferMomo,
-	USSD:     "*555#",
-	Account: func(base connector.BaseURL, f connector.Fields) connector.Account {
-		return fifthAccount{BaseURL: base, Till: f.Text("till"), Pass: f.Secret("pass").Reveal()}
-	},
-	Simulated: func(_, agencySlug string) map[string]string {
-		return map[string]string{"till": agencySlug, "pass": "simulator"}
-	},
-	New: func(cfg connector.Config) (connector.Connector, error) {
-		base, err := connector.NewBase[fifthAccount]("fifth", cfg, nil)
-		return &fifthConnector{base}, err
-	},
+// fifth is an operator that only this file knows.
+var fifth = operator("fifth")
+
+// operator returns a registration of that name, which is also the name of its accounts.
+func operator(name string) connector.Registration {
+	return connector.Registration{Operator: name, Collector: &connector.Collector{
+		Account: connector.AccountType{
+			Name: name,
+			Read: func(base connector.BaseURL, f connector.Fields) connector.Account {
+				return fifthAccount{BaseURL: base, Till: f.Text("till"), Pass: f.Secret("pass").Reveal()}
+			},
+			Simulated: func(_, agencySlug string) map[string]string {
+				return map[string]string{"till": agencySlug, "pass": "simulator"}
+			},
+		},
+		USSD: "*555#",
+		New: func(cfg connector.Config) (connector.Connector, error) {
+			base, err := connector.NewBase[fifthAccount](name, cfg, nil)
+			return &fifthConnector{base}, err
+		},
+	}}
 }
 
 type fifthAccount struct {
@@ -61,7 +68,7 @@ type payment struct {
 }
 
 func (c *fifthConnector) Payer(input string) (string, error) {
-	return connector.CongoPayer(input, "06")
+	return contact.MobileOf(input, "06")
 }
 
 func (c *fifthConnector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {
@@ -189,27 +196,54 @@ func TestFifthOperator(t *testing.T) {
 	})
 }
 
-// The registry reads, seals and opens accounts of an operator by its registration alone.
-func TestFifthOperatorInTheRegistry(t *testing.T) {
-	t.Parallel()
-	const agency = "018f0000-0000-7000-8000-000000000001"
-	dsn := servers.Migrated(t)
-	pool, err := postgres.Open(t.Context(), dsn)
+// registryOf applies registry files to a database of its own, and reads them, for a table of
+// operators.
+type registryOf struct {
+	*testing.T
+	connector.Table
+	pool *pgxpool.Pool
+	keys *secret.Keys
+}
+
+func newRegistry(t *testing.T, table connector.Table) registryOf {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), servers.Migrated(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	base := connectors.Serve(t, &connectors.Faults{}, playFifth(t))
-	keys, table := secret.GenerateKeys(), connector.Table{fifth}
-	text := fmt.Sprintf("agencies: [{id: %s, slug: impots, name: Impôts, connectors: {test: {momo: {base_url: %q, till: till-7, pass: the-pass}}}}]", agency, string(base))
-	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(text), registryfile.Options{Keys: keys, Developer: true, Operators: table}); err != nil {
-		t.Fatal(err)
-	}
-	known, err := registry.Open(t.Context(), registry.Config{Pool: pool, Keys: keys, Log: servers.Logger(t), Now: time.Now, Operators: table})
+	return registryOf{t, table, pool, secret.GenerateKeys()}
+}
+
+const agency = "018f0000-0000-7000-8000-000000000001"
+
+// apply applies a file of one agency.
+func (r registryOf) apply(rest string, args ...any) error {
+	text := "agencies: [{id: " + agency + ", slug: impots, name: Impôts, " + fmt.Sprintf(rest, args...) + "}]"
+	_, err := registryfile.Apply(r.Context(), r.pool, registries.Actor, []byte(text), registryfile.Options{Keys: r.keys, Developer: true, Operators: r.Table})
+	return err
+}
+
+// open reads what the files say.
+func (r registryOf) open() *registry.Registry {
+	r.Helper()
+	known, err := registry.Open(r.Context(), registry.Config{Pool: r.pool, Keys: r.keys, Log: servers.Logger(r.T), Now: time.Now, Operators: r.Table})
 	if err != nil {
+		r.Fatal(err)
+	}
+	return known
+}
+
+// The registry reads, seals and opens accounts of an operator by its registration alone.
+func TestFifthOperatorInTheRegistry(t *testing.T) {
+	t.Parallel()
+	base := connectors.Serve(t, &connectors.Faults{}, playFifth(t))
+	table := connector.Table{Operators: []connector.Registration{fifth}, Offers: map[string]string{checkout.OfferMomo: "fifth"}}
+	r := newRegistry(t, table)
+	if err := r.apply("connectors: {test: {fifth: {base_url: %q, till: till-7, pass: the-pass}}}", string(base)); err != nil {
 		t.Fatal(err)
 	}
-	account, ok := known.MerchantAccount(agency, false, fifth.Offer)
+	account, ok := r.open().MerchantAccount(agency, false, checkout.OfferMomo)
 	if !ok || account.Account != (fifthAccount{BaseURL: base, Till: "till-7", Pass: "the-pass"}) {
 		t.Fatalf("account %+v, %v", account, ok)
 	}
@@ -218,14 +252,71 @@ func TestFifthOperatorInTheRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	request := connector.Request{ID: uuid.NewString(), Payer: "242066000001", Amount: 5075, Currency: "XAF"}
-	if o, err := all[fifth.Offer].Collect(t.Context(), account.Account, request); err != nil || o.Status != checkout.OutcomePending {
+	if o, err := table.ByOffer(all)[checkout.OfferMomo].Collect(t.Context(), account.Account, request); err != nil || o.Status != checkout.OutcomePending {
 		t.Errorf("%+v, %v", o, err)
 	}
 
 	var faults *form.FaultsError
-	_, err = registryfile.Apply(t.Context(), pool, registries.Actor, []byte("agencies: [{id: "+agency+", slug: impots, name: Impôts, connectors: {test: {momo: {base_url: \"http://127.0.0.1:9\", api_user: u}}}}]"),
-		registryfile.Options{Keys: keys, Developer: true, Operators: table})
+	err = r.apply(`connectors: {test: {fifth: {base_url: "http://127.0.0.1:9", api_user: u}}}`)
 	if !errors.As(err, &faults) || len(faults.Faults) != 3 {
 		t.Errorf("an account of another operator's fields: %v", err)
+	}
+}
+
+// An operator serves two offers by one account. Another one serves none, and a third takes no
+// money at all: it only stands in the table.
+func TestOperatorsOfTwoOffersAndOfNone(t *testing.T) {
+	t.Parallel()
+	table := connector.Table{
+		Operators: []connector.Registration{fifth, operator("sixth"), {Operator: "seventh"}},
+		Offers:    map[string]string{checkout.OfferMomo: "fifth", checkout.OfferMomoB: "fifth"},
+	}
+	connectors.Check(t, table)
+	all, err := table.Connect(connectors.Config())
+	if byOffer := table.ByOffer(all); err != nil || len(all) != 2 || len(byOffer) != 2 || byOffer[checkout.OfferMomo] != all["fifth"] || byOffer[checkout.OfferMomoB] != all["fifth"] {
+		t.Errorf("connectors %v, by offer %v, %v", all, byOffer, err)
+	}
+
+	r := newRegistry(t, table)
+	const accounts = `connectors: {test: {fifth: {base_url: "http://127.0.0.1:9", till: %s, pass: p}, sixth: {base_url: "http://127.0.0.1:9", till: till-6, pass: p}}}`
+	if err := r.apply(accounts, "till-7"); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := r.open().MerchantAccount(agency, false, checkout.OfferMomo)
+	if err := r.apply(accounts+`, accounts: {test: [{code: fifth, kind: operator, offer: momo, number: "7", profile: mtn}]}`, "till-8"); err != nil {
+		t.Fatal(err)
+	}
+	known := r.open()
+	for _, offer := range []string{checkout.OfferMomo, checkout.OfferMomoB} {
+		if a, ok := known.MerchantAccount(agency, false, offer); !ok || a.Account != (fifthAccount{BaseURL: "http://127.0.0.1:9", Till: "till-8", Pass: "p"}) {
+			t.Errorf("%s: account %+v, %v", offer, a, ok)
+		}
+		if a, ok := known.AccountOfCollection(agency, false, offer, first.Account.Fingerprint()); !ok || !a.Replaced || a.Account != first.Account {
+			t.Errorf("%s: replaced account %+v, %v", offer, a, ok)
+		}
+		if a, ok := known.StatementAccountOf(agency, false, offer, "XAF", first.Account.Fingerprint()); !ok || a.Code != "fifth" {
+			t.Errorf("%s: money arrives on %+v, %v", offer, a, ok)
+		}
+		if !known.Takes(agency, false, offer, "XAF") {
+			t.Errorf("%s takes no francs", offer)
+		}
+	}
+	for name, want := range map[string]bool{"fifth": true, "sixth": true, "seventh": false, "": false} {
+		if _, ok := known.CollectingAccount(agency, false, name, ""); ok != want {
+			t.Errorf("account of operator %q: %v", name, ok)
+		}
+	}
+	if a, ok := known.MerchantAccount(agency, false, checkout.OfferCard); ok {
+		t.Errorf("an offer without operator has the account %+v", a)
+	}
+
+	for _, c := range []struct{ text, field, rule string }{
+		{`connectors: {test: {seventh: {base_url: "http://127.0.0.1:9"}}}`, "agencies[0].connectors.test.seventh", "unknown"},
+		{`accounts: {test: [{code: other, kind: operator, offer: momo_b, number: "8", profile: mtn}]}`, "agencies[0].accounts.test[0].offer", "taken"},
+	} {
+		var faults *form.FaultsError
+		if err := r.apply("%s", c.text); !errors.As(err, &faults) || len(faults.Faults) != 1 || faults.Faults[0].Field != c.field || faults.Faults[0].Rule != c.rule {
+			t.Errorf("%s: %v", c.text, err)
+		}
 	}
 }

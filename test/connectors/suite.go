@@ -24,6 +24,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/contact"
 )
 
 // Operator is what the suite needs besides a registration: a stand-in for the operator,
@@ -83,9 +84,13 @@ const (
 	currency = "XAF"
 )
 
-// Run runs the suite over the operator of a registration.
+// Run runs the suite over the operator of a registration. It skips an operator that takes no
+// money.
 func Run(t *testing.T, registration connector.Registration, operator Operator) {
 	t.Helper()
+	if registration.Collector == nil {
+		t.Skip(registration.Operator + " takes no money")
+	}
 	t.Run("registration", func(t *testing.T) { t.Parallel(); registered(t, registration, operator) })
 	for name, test := range map[string]func(*testing.T, target){
 		"reports":            func(t *testing.T, x target) { reports(t, x.connector.ParseReport, x.Report) },
@@ -124,7 +129,7 @@ func Run(t *testing.T, registration connector.Registration, operator Operator) {
 // start plays the operator for one test.
 func start(t *testing.T, registration connector.Registration, operator Operator) target {
 	t.Helper()
-	c, err := registration.New(Config())
+	c, err := registration.Collector.New(Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +141,7 @@ func start(t *testing.T, registration connector.Registration, operator Operator)
 	read := readFields(operator.Fields)
 	return target{
 		Operator: operator, registration: registration, connector: c,
-		account: registration.Account(base, read), wrong: registration.Account(base, readFields(operator.Wrong)), secrets: read.secrets,
+		account: registration.Collector.Account.Read(base, read), wrong: registration.Collector.Account.Read(base, readFields(operator.Wrong)), secrets: read.secrets,
 		faults: faults, collections: standin.Collections, visits: &sync.Map{},
 	}
 }
@@ -391,7 +396,7 @@ func unreachable(t *testing.T, x target) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	account := x.registration.Account(connector.BaseURL("http://"+l.Addr().String()), readFields(x.Fields))
+	account := x.registration.Collector.Account.Read(connector.BaseURL("http://"+l.Addr().String()), readFields(x.Fields))
 	_ = l.Close()
 	r := x.request(t, x.Approves)
 	_, err = x.connector.Collect(t.Context(), account, r)
@@ -471,7 +476,7 @@ func payers(t *testing.T, x target) {
 		t.Skip("this operator reaches payers by itself")
 	}
 	for _, input := range x.Malformed {
-		if number, err := reader.Payer(input); !errors.Is(err, connector.ErrPayerMalformed) && !errors.Is(err, connector.ErrPayerElsewhere) {
+		if number, err := reader.Payer(input); !errors.Is(err, contact.ErrNotMobile) && !errors.Is(err, contact.ErrOtherOperator) {
 			t.Errorf("Payer(%q) = %q, %v", input, number, err)
 		}
 	}
@@ -567,7 +572,7 @@ func signatures(t *testing.T, x target) {
 	if bytes.Equal(changed, body) {
 		t.Fatal("the report names no amount")
 	}
-	bare := x.registration.Account("https://operator.example", withoutSecrets{readFields(x.Fields)})
+	bare := x.registration.Collector.Account.Read("https://operator.example", withoutSecrets{readFields(x.Fields)})
 	for _, at := range []time.Time{now, now.Add(-4 * time.Minute), now.Add(4 * time.Minute)} {
 		if err := verifier.VerifyReport(x.account, x.Sign(x.account, at, body), body); err != nil {
 			t.Errorf("signed at %v: %v", at.Sub(now), err)

@@ -332,6 +332,13 @@ type statement struct {
 	holds         func(t *testing.T, c *contract)
 }
 
+// statements returns all statements, in the order in which they are checked.
+func statements() []statement {
+	return slices.Concat(
+		creationStatements, readStatements, noticeStatements, receiptStatements, completionStatements,
+		authenticationStatements, eventStatements, limitStatements, clockStatements)
+}
+
 // TestContract checks each statement of the contract's ministry sections. The statements
 // share a service and its clock, which the last statements move.
 func TestContract(t *testing.T) {
@@ -342,7 +349,7 @@ func TestContract(t *testing.T) {
 	c := newContract(t)
 	var report strings.Builder
 	failed := 0
-	all := slices.Concat(creationStatements, readStatements, noticeStatements, receiptStatements, completionStatements, authenticationStatements, eventStatements, limitStatements, clockStatements)
+	all := statements()
 	for _, s := range all {
 		verdict := "pass"
 		if !t.Run(s.section+"/"+s.says, func(t *testing.T) { s.holds(t, c) }) {

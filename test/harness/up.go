@@ -19,7 +19,7 @@ import (
 	"quittance/test/servers"
 )
 
-// Ports of an `up`, counted from the port of the service; see README.
+// Ports of an `up`, counted from the port of the service; see docs/developing/simulators.md.
 const (
 	AtService    = 0
 	AtSimulators = 1

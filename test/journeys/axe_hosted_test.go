@@ -21,7 +21,7 @@ type look struct {
 	states   []page.State // all when empty
 	french   bool         // only in French, which has the longer words
 	widths   []int        // auditWidths when empty
-	pictured []page.State // states with pictures in docs/screens
+	pictured []page.State // states with pictures
 	change   func(*page.View)
 }
 

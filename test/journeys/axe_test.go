@@ -29,7 +29,7 @@ var galleryTime = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 type view struct {
 	name     string // state[.look]-language; of other services counter.page, shop.state, …
 	widths   []int
-	pictured bool   // docs/screens has pictures of it
+	pictured bool   // `make screens` takes pictures of it
 	media    string // empty for a screen, "print" for paper, "forced" for the reader's own colours, "large" for text of twice the size
 
 	// The page or its path. Without either, the view is what the one before becomes by

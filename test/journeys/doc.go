@@ -5,5 +5,5 @@
 //
 // TestPagesForEverybody audits every page in every state with axe. TestSDKInBrowser tests
 // the SDK and the frame script with a page of the test, TestShopInBrowser the embedded
-// checkout in the demo shop. QUITTANCE_SCREENS=write (`make screens`) writes docs/screens.
+// checkout in the demo shop. QUITTANCE_SCREENS=write (`make screens`) takes the pictures of all pages.
 package journeys

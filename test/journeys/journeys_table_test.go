@@ -53,7 +53,7 @@ func number(offer, nn string, spelling int) string {
 // toReview are a mobile money payer's pages up to the confirmation.
 const toReview = "choose phone review "
 
-// byPhone returns a payment with each magic number (README, "Developer mode").
+// byPhone returns a payment with each magic number (docs/developing/simulators.md).
 func byPhone(offer string) []visitor {
 	rows := []visitor{
 		{name: "01 approved at once", pages: "waiting? completed"},

@@ -3,13 +3,16 @@ package journeys_test
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
 	"image/png"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,8 +24,12 @@ import (
 	"quittance/test/servers"
 )
 
-// screens is the folder of the pictures.
-const screens = harness.Root + "/docs/screens"
+// screens is the folder of the pictures that documents show, album the folder of all pictures with
+// their index, which is not in the repository.
+const (
+	screens = harness.Root + "/docs/screens"
+	album   = harness.Root + "/.deps/screens"
+)
 
 // pictureWidths are the widths of a small phone and of a desktop.
 var pictureWidths = []int{320, 1280}
@@ -38,9 +45,10 @@ func pictureWidthsOf(v view) []int {
 	return slices.DeleteFunc(slices.Clone(pictureWidths), func(w int) bool { return !slices.Contains(v.widths, w) })
 }
 
-// docs/screens has a picture of each page in each state, language and width, and no other
-// file. QUITTANCE_SCREENS=write takes the pictures (`make screens`). The test does not
-// compare their contents.
+// There is a view for a picture of each page in each state, language and width, and docs/screens
+// has those pictures that documents show, and no other file. QUITTANCE_SCREENS=write
+// (`make screens`) takes all pictures, into .deps/screens, and those of docs/screens. The test does
+// not compare their contents.
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	g := newGallery(t)
@@ -54,16 +62,9 @@ func TestScreens(t *testing.T) {
 			}
 		}
 	}
-	index := screensIndex(names, want)
+	shown := shownPictures(t)
 	if os.Getenv("QUITTANCE_SCREENS") == "write" {
-		g.takePictures(t, want, index)
-	}
-	written, err := os.ReadFile(filepath.Join(screens, "README.md"))
-	if err != nil {
-		t.Fatalf("%v; `make screens` makes it", err)
-	}
-	if string(written) != index {
-		t.Error("docs/screens/README.md does not list these pages; `make screens` writes it")
+		g.takePictures(t, want, shown, screensIndex(names, want))
 	}
 	for _, state := range page.States {
 		for _, lang := range money.Languages {
@@ -78,19 +79,46 @@ func TestScreens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want["README.md"] = true
 	for _, f := range there {
+		if !shown[f.Name()] {
+			t.Errorf("docs/screens has %s, which no document shows", f.Name())
+		}
 		if !want[f.Name()] {
 			t.Errorf("docs/screens has %s, which belongs to no page", f.Name())
 		}
-		delete(want, f.Name())
+		delete(shown, f.Name())
 	}
-	for name := range want {
+	for name := range shown {
 		t.Errorf("docs/screens has no %s; `make screens` makes it", name)
 	}
 }
 
-func (g *gallery) takePictures(t *testing.T, of map[string]bool, index string) {
+// shownPictures returns the names of the pictures of docs/screens that documents show.
+func shownPictures(t *testing.T) map[string]bool {
+	t.Helper()
+	shown := map[string]bool{}
+	read := func(path string) error {
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`screens/([\w.-]+\.png)`).FindAllSubmatch(text, -1) {
+			shown[string(m[1])] = true
+		}
+		return err
+	}
+	err := filepath.WalkDir(harness.Root+"/docs", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		return read(path)
+	})
+	if err := errors.Join(err, read(harness.Root+"/README.md")); err != nil {
+		t.Fatal(err)
+	}
+	return shown
+}
+
+// takePictures takes all pictures and writes them to the album, and those that documents show to
+// docs/screens.
+func (g *gallery) takePictures(t *testing.T, of, shown map[string]bool, index string) {
 	t.Helper()
 	shots := servers.Dir(t)
 	task := g.task(pictureWidthsOf)
@@ -100,20 +128,25 @@ func (g *gallery) takePictures(t *testing.T, of map[string]bool, index string) {
 			t.Errorf("in the browser: %s", line)
 		}
 	})
-	if err := os.RemoveAll(screens); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(screens, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for name := range of {
-		if err := os.WriteFile(filepath.Join(screens, name), smaller(t, filepath.Join(shots, name)), 0o644); err != nil {
+	for _, dir := range []string{album, screens} {
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(screens, "README.md"), []byte(index), 0o644); err != nil {
-		t.Fatal(err)
+	write := func(dir, name string, text []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
+	for name := range of {
+		small := smaller(t, filepath.Join(shots, name))
+		write(album, name, small)
+		if shown[name] {
+			write(screens, name, small)
+		}
+	}
+	write(album, "README.md", []byte(index))
 }
 
 // smaller returns a picture in its 64 most frequent colours. It has a fifth of the bytes
@@ -165,12 +198,12 @@ var screensParts = []struct{ prefix, title, about string }{
 	{"bank", "The simulated bank", "`dev/simulator`, to which developer mode sends citizens who pay by card."},
 }
 
-// screensIndex returns the README of docs/screens: the pictures of a phone, and links to
+// screensIndex returns the README of the album: the pictures of a phone, and links to
 // those of a desktop.
 func screensIndex(names []string, taken map[string]bool) string {
 	var b strings.Builder
 	b.WriteString("# What citizens and clerks see\n\n" +
-		"Every page in French and English, at widths of 320 px and 1280 px. `make screens` takes the pictures again.\n")
+		"Every page in French and English, at widths of 320 px and 1280 px. `make screens` takes the pictures again, and documents show some of them (`docs/screens`).\n")
 	for _, part := range screensParts {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| | Français, 320 px | English, 320 px | 1280 px |\n|---|---|---|---|\n", part.title, part.about)
 		for _, full := range names {

@@ -43,7 +43,7 @@ func TestACLsDocument(t *testing.T) {
 	}
 }
 
-// The lists of roles in README and runbook have every role that they must have.
+// The lists of roles in documents and runbook have every role that they must have.
 func TestRolesInDocuments(t *testing.T) {
 	t.Parallel()
 	line := func(file, begin string) string {
@@ -65,10 +65,10 @@ func TestRolesInDocuments(t *testing.T) {
 			t.Errorf("the runbook makes no user %s at Kafka", c.Name)
 		}
 	}
-	rotated, _, _ := strings.Cut(line("../../../README.md", "2. Restart every role that has master keys: "), ". From now on")
+	rotated, _, _ := strings.Cut(line("../../../docs/operating/secrets.md", "2. Restart every role that has master keys: "), ". From now on")
 	for _, r := range roles.Table() {
 		if has := strings.Contains(rotated, "`"+r.Name+"`"); has != slices.Contains(r.Needs, roles.NeedMasterKeys) {
-			t.Errorf("README restarts %s after a rotation: %t", r.Name, has)
+			t.Errorf("docs/operating/secrets.md restarts %s after a rotation: %t", r.Name, has)
 		}
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"quittance/internal/registry"
 	"quittance/reconciliation"
 	"quittance/schemas"
-	"quittance/sinks/webhook"
 )
 
 // Check is one thing that a role needs.
@@ -65,13 +64,19 @@ func (p Program) doctor() Command {
 			if i := slices.IndexFunc(p.Doctor, func(r DoctorRole) bool { return r.Name == role }); i >= 0 {
 				return diagnose(ctx, m.Out, role, p.Doctor[i].Checks(m.Settings, m.cmd.Flags()))
 			}
-			needs, known := map[roles.Need]bool{}, false
+			needs, group, known := map[roles.Need]bool{}, "", role == "all"
+			if known {
+				group = roles.DeliveryKinds(nil)[0].Planning().Group // one of them
+			}
 			for _, r := range table {
 				if role == "all" || role == r.Name || role == string(r.Kind) && r.Kind != roles.KindSink {
 					known = true
 					for _, n := range r.Needs {
 						needs[n] = true
 					}
+				}
+				if role == r.Name && len(r.Groups) > 0 {
+					group = r.Groups[0].Name
 				}
 			}
 			if !known {
@@ -80,35 +85,9 @@ func (p Program) doctor() Command {
 			if err := m.Locate(); err != nil {
 				return err
 			}
-			return diagnose(ctx, m.Out, role, slices.Concat(m.checks(needs), m.checkOperators(role), m.checkSecurity(role), m.checkFailover(role)))
+			return diagnose(ctx, m.Out, role, slices.Concat(m.checks(needs), m.checkSecurity(role), m.checkFailover(group)))
 		},
 	}
-}
-
-// checkOperators says which operators do not answer, as the digests of staff do.
-func (m *Meta) checkOperators(role string) []Check {
-	if role != "all" && role != "collect" {
-		return nil
-	}
-	return []Check{{"operators", func(ctx context.Context) (found string, err error) {
-		err = m.withBase(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, b *roles.Base) error {
-			if err := b.OpenPostgres(); err != nil {
-				return err
-			}
-			away, err := digests.NewStore(b.Pool).Outages(ctx, b.Now())
-			if err != nil {
-				return err
-			}
-			if found = "none is away, which would be five minutes of calls without an answer"; len(away) > 0 {
-				names := mapped(away, func(o digests.Outage) string {
-					return fmt.Sprintf("%s/%s since %s", o.Operator, registry.Mode(o.Live), moment(o.Since))
-				})
-				found = "WARNING: without an answer: " + strings.Join(names, ", ") + "; calls are repeated until the operator answers. If it is well, check the address and the secrets of the agencies' merchant accounts (`connectors` in a registry file)"
-			}
-			return nil
-		})
-		return found, err
-	}}}
 }
 
 // checkSecurity says how connections are protected, and whether this user of Kafka has the
@@ -126,7 +105,7 @@ func (m *Meta) checkSecurity(role string) []Check {
 		return strings.Join(found, "; "), nil
 	}}}
 	if role == string(roles.KindProcessor) {
-		role = schemas.Checkout.Processor
+		role = roles.OfKind(roles.KindProcessor)[0].Name
 	}
 	if m.KafkaConfig().Security.Anonymous() || !slices.ContainsFunc(roles.KafkaClients(), func(c roles.KafkaClient) bool { return c.Name == role }) {
 		return out
@@ -141,20 +120,16 @@ func (m *Meta) checkSecurity(role string) []Check {
 	}})
 }
 
-// checkFailover says how long the work of a killed instance waits.
-func (m *Meta) checkFailover(role string) []Check {
-	if role == "all" {
-		role = string(webhook.Kind) // one of them
-	}
-	groups := roles.Groups(role)
-	if len(groups) == 0 {
+// checkFailover says how long the work of a killed member of the group waits; nothing without a group.
+func (m *Meta) checkFailover(group string) []Check {
+	if group == "" {
 		return nil
 	}
 	return []Check{{"failover", func(ctx context.Context) (string, error) {
-		session, err := kafka.GroupSession(ctx, m.KafkaConfig(), groups[0])
+		session, err := kafka.GroupSession(ctx, m.KafkaConfig(), group)
 		switch {
 		case kafka.IsDenied(err):
-			return "not known: " + m.KafkaConfig().Security.Principal() + " may not join the group " + groups[0], nil
+			return "not known: " + m.KafkaConfig().Security.Principal() + " may not join the group " + group, nil
 		case err != nil:
 			return "", err
 		case session > kafka.QuickSession:
@@ -216,6 +191,9 @@ func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 	}
 	if needs[roles.NeedERPs] {
 		out = append(out, Check{"erps", m.checkERPs}, Check{"dues", m.checkDues}, Check{"confirmations", m.checkConfirmations})
+	}
+	if needs[roles.NeedOperators] {
+		out = append(out, Check{"operators", m.checkOperators})
 	}
 	return out
 }
@@ -341,6 +319,27 @@ func (m *Meta) onRegistry(ctx context.Context, do func(context.Context, *roles.B
 		}
 		return do(ctx, b)
 	})
+}
+
+// checkOperators says which operators do not answer, as the digests of staff do.
+func (m *Meta) checkOperators(ctx context.Context) (found string, err error) {
+	err = m.withBase(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, b *roles.Base) error {
+		if err := b.OpenPostgres(); err != nil {
+			return err
+		}
+		away, err := digests.NewStore(b.Pool).Outages(ctx, b.Now())
+		if err != nil {
+			return err
+		}
+		if found = "none is away, which would be five minutes of calls without an answer"; len(away) > 0 {
+			names := mapped(away, func(o digests.Outage) string {
+				return fmt.Sprintf("%s/%s since %s", o.Operator, registry.Mode(o.Live), moment(o.Since))
+			})
+			found = "WARNING: without an answer: " + strings.Join(names, ", ") + "; calls are repeated until the operator answers. If it is well, check the address and the secrets of the agencies' merchant accounts (`connectors` in a registry file)"
+		}
+		return nil
+	})
+	return found, err
 }
 
 // checkChannels warns of applications with a key but without a way to be paid. That is no

@@ -146,7 +146,7 @@ func roleCommands() []Command {
 	sinks, processors := roles.Names(roles.OfKind(roles.KindSink)), roles.Names(roles.OfKind(roles.KindProcessor))
 	return []Command{
 		roleCommand(roles.KindIngress, Command{
-			Use: "ingress", Short: "Run the HTTP edge: ministry API, checkout pages, operators' callbacks",
+			Use: "ingress", Short: "Run " + roles.OfKind(roles.KindIngress)[0].Short,
 			Examples: []string{"ingress --listen 127.0.0.1:8080 --health 127.0.0.1:9080 --checkout-url https://pay.example"},
 		}),
 		roleCommand(roles.KindProcessor, Command{

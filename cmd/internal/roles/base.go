@@ -55,11 +55,14 @@ type Base struct {
 	// Machine returns the machine's time, which records have, at a time of the service.
 	Machine MachineTime
 
-	processor *commands.Checkout // after commands
-	dues      *erp.Dues          // after Dues
-	sessions  *sessions.Reader   // after sessionReader
-	messages  *notify.Sender     // after Messages
-	receipts  *receipts.Store    // after receiptKeys
+	opened struct { // each by the method of Base that returns it
+		commands once[*commands.Checkout]
+		dues     once[*erp.Dues]
+		sessions once[*sessions.Reader]
+		messages once[*notify.Sender]
+		receipts once[*receipts.Store]
+		edge     once[*edge]
+	}
 
 	served servedMetrics
 	lags   *lags
@@ -213,21 +216,48 @@ func (b *Base) openReferenceKey() (err error) {
 	return err
 }
 
+// once holds a part that its first user opens.
+type once[T any] struct {
+	part T
+	is   bool
+}
+
+// open returns the part. It is opened again after an error.
+func (o *once[T]) open(open func() (T, error)) (T, error) {
+	if o.is {
+		return o.part, nil
+	}
+	part, err := open()
+	if err == nil {
+		o.part, o.is = part, true
+	}
+	return part, err
+}
+
 // commands returns the client of the processor of checkout sessions, which all roles of the
 // process share.
 func (b *Base) commands() (*commands.Checkout, error) {
-	if b.processor != nil {
-		return b.processor, nil
-	}
-	h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
+	return b.opened.commands.open(func() (*commands.Checkout, error) {
+		h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
+			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout,
+			Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
+		})
+		if err == nil {
+			b.Run("commands", h.Run)
+		}
+		return h, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	b.Run("commands", h.Run)
-	b.processor = h
-	return h, nil
+}
+
+// sessionReader starts the reads of sessions, which all roles of the process share.
+func (b *Base) sessionReader() (*sessions.Reader, error) {
+	return b.opened.sessions.open(func() (*sessions.Reader, error) {
+		r, err := sessions.New(sessions.Config{Pool: b.Pool, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Log: b.Log, Metrics: b.Metrics})
+		if err == nil {
+			b.Run("read model", r.Run)
+		}
+		return r, err
+	})
 }
 
 // OpenClickHouse opens a connection. Wait closes it. A schema that is not up to date is
@@ -266,6 +296,17 @@ func (b *Base) Run(name string, part func(context.Context) error) {
 		}
 		return nil
 	})
+}
+
+// add makes a part of a role and runs it.
+func add[C any, P interface {
+	Run(ctx context.Context) error
+}](b *Base, name string, make func(C) (P, error), cfg C) error {
+	part, err := make(cfg)
+	if err == nil {
+		b.Run(name, part.Run)
+	}
+	return err
 }
 
 // readyWhen adds a condition of /readyz.

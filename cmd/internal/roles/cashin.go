@@ -1,68 +1,16 @@
 package roles
 
-import (
-	"context"
-	"net"
+import "quittance/sinks/cashin"
 
-	"quittance/checkout"
-	surface "quittance/ingress/cashin"
-	"quittance/internal/address"
-	"quittance/internal/cashin"
-	"quittance/internal/commands"
-	"quittance/internal/connector"
-	"quittance/internal/quota"
-	"quittance/internal/registry"
-	readmodel "quittance/internal/sessions"
-	"quittance/schemas"
-	sink "quittance/sinks/cashin"
-)
-
-// cashinSurface makes the deprecated cash-in surface of an ingress.
-func (b *Base) cashinSurface(h *commands.Checkout, refs *readmodel.References, quotas *quota.Reads, ids checkout.IDs, connectors map[string]connector.Connector, checkoutURL string) (*surface.API, error) {
-	credentials, err := cashin.New(cashin.Config{Pool: b.Pool, Now: b.Now, Demo: b.PlainSecrets})
-	if err != nil {
-		return nil, err
-	}
-	usage, err := cashin.NewUsage(cashin.UsageConfig{Pool: b.Pool, Log: b.Log, Metrics: b.Metrics})
-	if err != nil {
-		return nil, err
-	}
-	b.Run("cash-in usage", usage.Run)
-	// The last calls are answered while the instance drains.
-	b.close = append(b.close, func() { usage.Flush(context.WithoutCancel(b.ctx)) })
-	payers := map[string]surface.Payer{}
-	for offer, c := range connectors {
-		if reader, ok := c.(connector.PayerReader); ok {
-			payers[offer] = reader
-		}
-	}
-	return surface.New(surface.Config{
-		Commands: h, Expect: func() surface.Expectation { return h.Expect() }, Credentials: credentials, Configuration: partners{b.configuration()}, Quotas: quotas, Usage: usage, References: refs,
-		Personal: b.Personal, Payers: payers, Webhooks: address.Rule{Loopback: b.Loopback}, Resolver: net.DefaultResolver, IDs: ids, CheckoutURL: checkoutURL,
-		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
-		Stopping:  b.ctx, PerClient: b.KeylessPerClient, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
-	})
-}
-
-// partners is the configuration as the deprecated cash-in surface needs it.
-type partners struct{ configuration }
-
-// Application returns an application with the origins to which its citizens return.
-func (p partners) Application(id string) (registry.Application, bool) {
-	app, ok := p.configuration.Application(id)
-	if app.Cashin != nil {
-		access := *app.Cashin
-		access.RedirectOrigins = p.moved(access.RedirectOrigins)
-		app.Cashin = &access
-	}
-	return app, ok
+func cashinRole() Role {
+	return deliveryRole(cashin.Kind, Role{Short: "tells partners of the deprecated cash-in surface about their payments", Run: (*Base).cashin})
 }
 
 // cashin is the sink that tells partners of the deprecated cash-in surface.
 func (b *Base) cashin() error {
-	policy, err := sink.NewPolicy(sink.Config{Applications: b.Registry, Loopback: b.Loopback})
+	policy, err := cashin.NewPolicy(cashin.Config{Applications: b.Registry, Loopback: b.Loopback})
 	if err != nil {
 		return err
 	}
-	return b.deliver(sink.Kind, policy)
+	return b.deliver(cashin.Kind, policy)
 }

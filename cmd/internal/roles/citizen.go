@@ -3,50 +3,47 @@ package roles
 import (
 	"context"
 
-	"quittance/checkout"
+	"github.com/go-chi/chi/v5"
+
 	"quittance/ingress/citizen"
-	"quittance/internal/commands"
-	"quittance/internal/quota"
 	"quittance/internal/registry"
-	readmodel "quittance/internal/sessions"
-	"quittance/schemas"
 )
 
-// citizenSurface makes the citizen API of an ingress and the portal's pages. The mode of a portal is that of its
+// citizenSurface is the citizen API and the portal's pages. The mode of a portal is that of its
 // installation: live in quittance, test in quittance-dev.
-func (b *Base) citizenSurface(h *commands.Checkout, refs *readmodel.References, sessions *readmodel.Reader, quotas *quota.Reads, ids checkout.IDs, checkoutURL string) (*citizen.API, *citizen.Portal, error) {
-	if _, err := b.signInSMSPerHour(); err != nil {
-		return nil, nil, err
+func citizenSurface(e *edge, at Host) (Surface, error) {
+	if _, err := e.signInSMSPerHour(); err != nil {
+		return Surface{}, err
 	}
-	accounts, err := b.citizenStore()
+	refs, err := e.references()
 	if err != nil {
-		return nil, nil, err
+		return Surface{}, err
 	}
-	messages, err := b.Messages()
+	accounts, err := e.citizenStore()
 	if err != nil {
-		return nil, nil, err
+		return Surface{}, err
 	}
-	dues, err := b.Dues()
+	messages, err := e.Messages()
 	if err != nil {
-		return nil, nil, err
+		return Surface{}, err
 	}
 	service, err := citizen.NewService(citizen.Config{
-		Citizens: accounts, Messages: messages, Registry: portals{b.configuration()}, Dues: dues, Sessions: sessions, Commands: h, References: refs, IDs: ids,
-		Partition: func(tenantID string) int32 { return b.Topology.Partition(schemas.TopicCommands, tenantID) },
-		Personal:  b.Personal, Quotas: quotas, Live: !b.Developer(), PublicURL: checkoutURL, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Citizens: accounts, Messages: messages, Registry: portals{e.configuration()}, Dues: e.dues,
+		Sessions: e.reader, Commands: e.processor, References: refs, IDs: e.ids, Partition: e.partition,
+		Personal: e.Personal, Quotas: e.reads, Live: !e.Developer(), PublicURL: at.URL, Now: e.Now, Log: e.Log, Metrics: e.Metrics,
 	})
 	if err != nil {
-		return nil, nil, err
+		return Surface{}, err
 	}
-	b.Run("citizens", service.Run)
+	e.Run("citizens", service.Run)
 	// The last sign-ins are answered while the instance drains.
-	b.close = append(b.close, func() { service.Flush(context.WithoutCancel(b.ctx)) })
-	api, err := citizen.NewAPI(service, b.KeylessPerClient)
+	e.close = append(e.close, func() { service.Flush(context.WithoutCancel(e.ctx)) })
+	api, err := citizen.NewAPI(service, e.KeylessPerClient)
 	if err != nil {
-		return nil, nil, err
+		return Surface{}, err
 	}
-	portal, err := citizen.NewPortal(service, b.KeylessPerClient)
-	return api, portal, err
+	portal, err := citizen.NewPortal(service, e.KeylessPerClient)
+	return Surface{at, func(r chi.Router) { api.Routes(r); portal.Routes(r) }}, err
 }
 
 // portals is the configuration as the citizen portal needs it.

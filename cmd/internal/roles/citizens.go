@@ -6,9 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
-
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/kafka/consume"
@@ -91,42 +88,4 @@ func (b *Base) messageOf(n citizens.Notice, i int, to contact.Address) messages.
 	}
 	m.ID = messages.MessageID(m.Kind, m.Channel, n.ID, strconv.Itoa(i))
 	return m
-}
-
-// watchCitizens deletes what citizens' accounts do not need any more, and exposes what alerts
-// watch.
-func (b *Base) watchCitizens() error {
-	smsPerHour, err := b.signInSMSPerHour()
-	if err != nil {
-		return err
-	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return promauto.With(b.Metrics).NewGauge(prometheus.GaugeOpts{Name: "quittance_citizen_" + name, Help: help + " Every instance reports the same."})
-	}
-	guessed := gauge("guessed_subjects", "Subjects with 100 wrong link codes or more in the last day.")
-	stopped := gauge("sms_stopped", "1 while sign-in codes go by e-mail only, because the limit of the whole service is reached.")
-	renewal := gauge("oldest_renewal_seconds", "Age of the oldest request of a holder for a new link code.")
-	notice := gauge("oldest_notice_seconds", "Age of the oldest notice to a citizen that is not sent.")
-	b.Run("citizens' accounts", func(ctx context.Context) error {
-		for swept := (time.Time{}); ; {
-			s, err := citizens.ReadState(ctx, b.Pool, b.Now(), smsPerHour)
-			if err == nil {
-				guessed.Set(float64(s.Guessed))
-				stopped.Set(map[bool]float64{true: 1}[s.SMSStopped])
-				renewal.Set(s.OldestRenewal.Seconds())
-				notice.Set(s.OldestNotice.Seconds())
-			}
-			if now := b.Now(); err == nil && now.Sub(swept) >= sweepEvery {
-				err = citizens.Sweep(ctx, b.Pool, now)
-				swept = now
-			}
-			if err != nil && ctx.Err() == nil {
-				b.Log.LogAttrs(ctx, slog.LevelWarn, "citizens' accounts are not looked after; it is tried again", slog.Any("error", err))
-			}
-			if !consume.Sleep(ctx, stateEvery) {
-				return nil
-			}
-		}
-	})
-	return nil
 }

@@ -11,26 +11,21 @@ import (
 	readmodel "quittance/internal/sessions"
 )
 
-// connectors returns the connectors by offer id.
-func (b *Base) connectors() (map[string]connector.Connector, error) {
-	return all.Operators().Connect(connector.Config{Now: b.Now})
-}
-
-// byOperator returns the connectors by the names of their operators.
-func byOperator(connectors map[string]connector.Connector) map[string]connector.Connector {
-	out := map[string]connector.Connector{}
-	for _, c := range connectors {
-		out[c.Operator()] = c
-	}
-	return out
+// connectors returns the connectors by the names of their operators and by the ids of the
+// offers that these serve.
+func (b *Base) connectors() (byOperator, byOffer map[string]connector.Connector, err error) {
+	operators := all.Operators()
+	byOperator, err = operators.Connect(connector.Config{Now: b.Now})
+	return byOperator, operators.ByOffer(byOperator), err
 }
 
 // mobileMoney returns the offers of operators that reach payers by phone number.
-func mobileMoney(connectors map[string]connector.Connector) map[string]pages.MobileMoney {
+func mobileMoney(byOffer map[string]connector.Connector) map[string]pages.MobileMoney {
 	out := map[string]pages.MobileMoney{}
-	for _, operator := range all.Operators() {
-		if payers, ok := connectors[operator.Offer].(connector.PayerReader); ok {
-			out[operator.Offer] = pages.MobileMoney{Payer: payers, USSD: operator.USSD}
+	for offer, c := range byOffer {
+		if payers, ok := c.(connector.PayerReader); ok {
+			operator, _ := all.Operators().Collecting(offer)
+			out[offer] = pages.MobileMoney{Payer: payers, USSD: operator.Collector.USSD}
 		}
 	}
 	return out
@@ -47,16 +42,14 @@ func (b *Base) merchantOfReport(sessions *readmodel.Reader) func(ctx context.Con
 		if err != nil {
 			return callbacks.Merchant{}, err
 		}
-		registered, ok := operators.Operator(operator)
 		var fingerprint string
 		if asked := s.Collection; asked != nil && asked.ID == collectionID {
-			ok = ok && asked.OfferID == registered.Offer
+			if operators.Offers[asked.OfferID] != operator {
+				return callbacks.Merchant{}, errors.New("the collection is another operator's")
+			}
 			fingerprint = asked.Account
 		}
-		if !ok {
-			return callbacks.Merchant{}, errors.New("the collection is another operator's")
-		}
-		account, ok := b.Registry.AccountOfCollection(s.TenantID, s.Live, registered.Offer, fingerprint)
+		account, ok := b.Registry.CollectingAccount(s.TenantID, s.Live, operator, fingerprint)
 		if !ok {
 			return callbacks.Merchant{}, errors.New("the agency does not have the account that the collection began with")
 		}

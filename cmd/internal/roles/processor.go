@@ -7,13 +7,20 @@ import (
 
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
-	processor "quittance/processors/checkout"
 	"quittance/processors/runtime"
 	"quittance/schemas"
 )
 
-func (b *Base) checkout() error {
-	return b.process(schemas.Checkout, processor.New(b.Codec, b.Topology))
+// processorRole returns the role of a processor over the topics of its family. It writes no topics of effects.
+func processorRole(f schemas.Family, short string, processor func(*Base) runtime.Processor) Role {
+	return Role{
+		Kind: KindProcessor, Name: f.Processor, Short: short,
+		Access: Access{
+			Groups: []Group{{processorGroup(f), []string{f.Commands}}},
+			Reads:  []string{f.State}, Writes: []string{f.State, f.Events, f.Replies, f.Poison}, Transacts: f.Processor + "-",
+		},
+		Run: func(b *Base) error { return b.process(f, processor(b)) },
+	}
 }
 
 // StoreFolder returns the folder of the local stores of an instance of a processor.
@@ -45,7 +52,8 @@ func processorGroup(f schemas.Family) string {
 func (b *Base) process(f schemas.Family, p runtime.Processor) error {
 	session := consume.SessionTimeout(b.ctx, b.KafkaConfig(), processorGroup(f), b.Log)
 	r, err := runtime.New(runtime.Config{
-		Name: f.Processor, Brokers: b.KafkaConfig().Brokers, Options: b.KafkaConfig().Security.Options(), Group: b.TopicPrefix + processorGroup(f), TransactionalID: b.TopicPrefix + f.Processor + "-" + b.Instance + b.Nonce,
+		Name: f.Processor, Brokers: b.KafkaConfig().Brokers, Options: b.KafkaConfig().Security.Options(),
+		Group: b.TopicPrefix + processorGroup(f), TransactionalID: b.TopicPrefix + f.Processor + "-" + b.Instance + b.Nonce,
 		InputTopic: b.Topology.Name(f.Commands), StateTopic: b.Topology.Name(f.State), PoisonTopic: b.Topology.Name(f.Poison),
 		StoreDir: b.StoreFolder(f.Processor), Processor: p, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 		SessionTimeout: session, HeartbeatInterval: kafka.Heartbeat(session),

@@ -1,32 +1,18 @@
 package roles
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"quittance/checkout"
-	"quittance/internal/cases"
-	"quittance/internal/citizens"
 	"quittance/internal/clock"
-	"quittance/internal/deliveries"
-	"quittance/internal/digests"
-	"quittance/internal/identity"
-	messages "quittance/internal/notify"
-	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/provider/all"
 	"quittance/internal/secret"
-	"quittance/internal/sessions"
-	"quittance/money"
-	"quittance/sinks/erp"
-	"quittance/sinks/notify"
 )
 
 // providerSecrets are the flags with the keys of the providers of messages.
@@ -115,144 +101,4 @@ func mendOf(f provider.Fault, flag string) string {
 		return fmt.Sprintf("check the user in --%s and --%s-secret-file", flag, flag)
 	}
 	return fmt.Sprintf("check the host, the port and ca_file in --%s, and that this machine may connect to it", flag)
-}
-
-func (b *Base) notify() error {
-	if err := b.checkPublicURL("checkout-url", b.CheckoutURL); err != nil {
-		return err
-	}
-	callbacks := cmp.Or(b.CallbackURL, b.CheckoutURL)
-	if err := b.checkPublicURL("callback-url", callbacks); err != nil {
-		return err
-	}
-	texts, err := messages.NewTemplates(b.CheckoutURL)
-	if err != nil {
-		return fmt.Errorf("--checkout-url: %w", err)
-	}
-	providers, err := b.OpenProviders(b.Now)
-	if err != nil {
-		return err
-	}
-	for _, c := range provider.Channels {
-		if providers[c] == nil {
-			b.Log.LogAttrs(b.ctx, slog.LevelWarn, withoutProvider(c)) //nolint:sloglint // one text for start and doctor
-		}
-	}
-	maker, err := b.papers()
-	if err != nil {
-		return err
-	}
-	read := sessions.NewStore(b.Pool)
-	stored := func(ctx context.Context, id string) (checkout.Session, error) { return read.Stored(ctx, b.Codec, id) }
-	policy, err := notify.NewPolicy(notify.Config{
-		Codec: b.Codec, Personal: b.Personal, Templates: texts, Sends: messages.NewSends(b.Pool), Addresses: messages.NewAddresses(b.Pool), Reports: messages.NewReports(b.Pool), Papers: maker, Session: stored, Providers: providers, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
-		ReportURL: func(providerName, messageID string) string {
-			return messages.ReportURL(b.Keys, callbacks, providerName, messageID)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	b.Run("messages", policy.Run)
-	if err := b.announce(); err != nil {
-		return err
-	}
-	if err := b.remind(); err != nil {
-		return err
-	}
-	if err := b.digest(); err != nil {
-		return err
-	}
-	return b.deliver(notify.Kind, policy)
-}
-
-// remind reminds citizens who have chosen it of their dues.
-func (b *Base) remind() error {
-	accounts, err := b.citizenStore()
-	if err != nil {
-		return err
-	}
-	sender, err := b.Messages()
-	if err != nil {
-		return err
-	}
-	dues, err := b.Dues()
-	if err != nil {
-		return err
-	}
-	reader, err := b.sessionReader()
-	if err != nil {
-		return err
-	}
-	agency := func(id string) (string, bool) {
-		a, ok := b.Registry.Agency(id)
-		portal, has := b.Registry.PortalOf(id)
-		return a.Name, ok && has && portal.Active
-	}
-	return add(b, "reminders", notify.NewReminders, notify.RemindersConfig{
-		Accounts: accounts, Sender: sender, Dues: dues, Sessions: reader, Agency: agency, Live: !b.Developer(), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
-	})
-}
-
-// digest tells staff what waits for them.
-func (b *Base) digest() error {
-	sender, err := b.Messages()
-	if err != nil {
-		return err
-	}
-	status := deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry))
-	d, err := notify.NewDigester(notify.DigesterConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Digests: digests.NewStore(b.Pool), Awaiting: cases.NewStore(b.Pool).AwaitingApproval,
-		Staff:       func(ctx context.Context) ([]identity.StaffEntry, error) { return identity.ListStaff(ctx, b.Pool) },
-		FailingERPs: func(ctx context.Context) ([]deliveries.Failing, error) { return status.Failing(ctx, erp.Kind) },
-		Registry:    b.Registry, Keys: b.Keys, Sender: sender, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
-	})
-	if err != nil {
-		return err
-	}
-	b.Run("digests of staff", d.Run)
-	b.Run("answers of operators", d.RunCalls)
-	return nil
-}
-
-// announce makes the messages about the money of sessions.
-func (b *Base) announce() error {
-	accounts, err := b.citizenStore()
-	if err != nil {
-		return err
-	}
-	sender, err := b.Messages()
-	if err != nil {
-		return err
-	}
-	agency := func(id string) (string, bool) {
-		a, ok := b.Registry.Agency(id)
-		return a.Name, ok
-	}
-	return add(b, "announcer", notify.NewAnnouncer, notify.AnnouncerConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Contacts: contacts{b.Personal, accounts}, Sender: sender, Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
-	})
-}
-
-// contacts finds the people of sessions.
-type contacts struct {
-	*personal.Store
-	accounts *citizens.Store
-}
-
-func (c contacts) Language(ctx context.Context, citizenID string) (money.Language, error) {
-	return c.accounts.Language(ctx, citizenID)
-}
-
-// Messages returns the process's sender of messages to people, for roles that need registry
-// and reference key.
-func (b *Base) Messages() (*messages.Sender, error) {
-	if b.messages != nil {
-		return b.messages, nil
-	}
-	s, err := messages.NewSender(messages.SenderConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Personal: b.Personal, Addresses: messages.NewAddresses(b.Pool), Reference: b.References, Metrics: b.Metrics})
-	if err == nil {
-		b.messages, b.close = s, append(b.close, s.Close)
-	}
-	return s, err
 }

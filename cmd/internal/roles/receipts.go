@@ -12,20 +12,14 @@ import (
 // receiptKeys opens the keys that sign receipts. It makes the first ones, so that no operator
 // has to before the first receipt. The role has opened the registry and has a checkout URL.
 func (b *Base) receiptKeys() (*receipts.Store, error) {
-	if b.receipts != nil {
-		return b.receipts, nil
-	}
-	host, _ := os.Hostname()
-	actor := operation.Actor{Kind: operation.ActorService, Name: b.Program, Origin: host}
-	if err := receipts.EnsureKeys(b.ctx, b.Pool, b.Keys, actor, b.Now()); err != nil {
-		return nil, err
-	}
-	store, err := receipts.NewStore(receipts.StoreConfig{Pool: b.Pool, Keys: b.Keys, PublicURL: strings.TrimSuffix(b.CheckoutURL, "/")})
-	if err != nil {
-		return nil, err
-	}
-	b.receipts = store
-	return store, nil
+	return b.opened.receipts.open(func() (*receipts.Store, error) {
+		host, _ := os.Hostname()
+		actor := operation.Actor{Kind: operation.ActorService, Name: b.Program, Origin: host}
+		if err := receipts.EnsureKeys(b.ctx, b.Pool, b.Keys, actor, b.Now()); err != nil {
+			return nil, err
+		}
+		return receipts.NewStore(receipts.StoreConfig{Pool: b.Pool, Keys: b.Keys, PublicURL: strings.TrimSuffix(b.CheckoutURL, "/")})
+	})
 }
 
 // agencySlug returns the slug of an agency, as receipts name it.

@@ -10,16 +10,10 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"quittance/internal/deliveries"
 	"quittance/internal/intake"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
-	"quittance/reconciliation/matcher"
 	"quittance/schemas"
-	"quittance/sinks/cashin"
-	"quittance/sinks/erp"
-	"quittance/sinks/notify"
-	"quittance/sinks/webhook"
 )
 
 // KafkaClient is a client of Kafka that has rights of its own: a role, or commands.
@@ -35,59 +29,67 @@ const (
 	ClientOperator = "operator"
 )
 
+// Group is a consumer group, and the topics that its members read.
+type Group struct {
+	Name   string
+	Topics []string
+}
+
+// Access is what a client of Kafka needs there. Names have no prefix.
+type Access struct {
+	// Groups are the consumer groups that it joins.
+	Groups []Group
+	// Reads are the topics that it reads without a group, Writes those that it writes.
+	Reads, Writes []string
+	// Describes are the groups whose offsets it reads.
+	Describes []string
+	// Transacts is the beginning of its transactional ids; empty for a client without transactions.
+	Transacts string
+}
+
+// rights returns the least rights for the access, and those of every client.
+func (a Access) rights() []kafka.Right {
+	out := slices.Concat(CommonRights(), topics(kmsg.ACLOperationRead, a.Reads...), topics(kmsg.ACLOperationWrite, a.Writes...),
+		groups(kmsg.ACLOperationDescribe, a.Describes...))
+	for _, g := range a.Groups {
+		out = slices.Concat(out, groups(kmsg.ACLOperationRead, g.Name), topics(kmsg.ACLOperationRead, g.Topics...))
+	}
+	if a.Transacts != "" {
+		ids := kafka.Resource{Type: kmsg.ACLResourceTypeTransactionalId, Name: a.Transacts, Prefixed: true}
+		out = append(out, kafka.Right{Resource: ids, Operation: kmsg.ACLOperationWrite})
+	}
+	return sorted(out)
+}
+
 // KafkaClients returns all clients of Kafka with their rights. It is the one table of
 // rights: `quittance acls`, deploy/kafka/acls.md and the check at start are made from it.
 func KafkaClients() []KafkaClient {
-	rights := clientRights()
 	var out []KafkaClient
 	for _, r := range Table() {
-		out = append(out, KafkaClient{r.Name, r.Short, sorted(rights[r.Name])})
+		out = append(out, KafkaClient{r.Name, r.Short, r.rights()})
 	}
+	migrate := slices.Concat(CommonRights(),
+		topics(kmsg.ACLOperationCreate, allTopics()...), topics(kmsg.ACLOperationAlterConfigs, allTopics()...))
 	return append(out,
-		KafkaClient{ClientMigrate, "`quittance migrate`, which creates and configures topics", sorted(rights[ClientMigrate])},
-		KafkaClient{ClientOperator, "the other commands: doctor, sessions, cases, statements, replay, rebuild, erase, secrets", sorted(rights[ClientOperator])})
+		KafkaClient{ClientMigrate, "`quittance migrate`, which creates and configures topics", sorted(migrate)},
+		KafkaClient{ClientOperator, "the other commands: doctor, sessions, cases, statements, replay, rebuild, erase, secrets", operatorAccess().rights()})
 }
 
-// clientRights returns the rights by client, unsorted.
-func clientRights() map[string][]kafka.Right {
-	commander := slices.Concat(write(schemas.TopicCommands), read(schemas.TopicReplies))
-	planned := func(k deliveries.Registration) []kafka.Right { return read(k.Notifications, k.Deliveries) }
-	var every, written []kafka.Right // of all kinds of deliveries
-	var groups []string
-	for _, k := range DeliveryKinds(nil) {
-		every = append(every, planned(k)...)
-		written = append(written, write(k.Deliveries)...)
-		groups = append(groups, k.Planning().Group, k.Sending().Group)
+// operatorAccess is what the commands of operators need. They read what processors and sinks of deliveries read.
+func operatorAccess() Access {
+	notifications, sent, groups := deliveryTopics()
+	reads := slices.Concat(notifications, sent, []string{
+		schemas.TopicReplies, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases,
+		schemas.TopicStatements, schemas.TopicReconciliation,
+		schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal,
+	})
+	for _, p := range OfKind(KindProcessor) {
+		reads = append(reads, p.Reads...)
+		for _, g := range p.Groups {
+			reads = append(reads, g.Topics...)
+		}
 	}
-	deliver := func(name deliveries.Kind) []kafka.Right {
-		k, _ := DeliveryKinds(nil).Of(name) // it is registered
-		return slices.Concat(consumes(string(name)), write(k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries))
-	}
-	f := schemas.Checkout
-	own := map[string][]kafka.Right{
-		string(KindIngress): slices.Concat(commander, read(schemas.TopicReferences), write(schemas.TopicReferences, schemas.TopicMessages)),
-		f.Processor: slices.Concat(consumes(f.Processor), transact(f.Processor+"-"), read(f.State),
-			write(f.State, f.Events, f.Replies, f.Poison, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicPartners, schemas.TopicConfirmations)),
-		"collect":            slices.Concat(consumes("collect"), write(schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections)),
-		string(webhook.Kind): deliver(webhook.Kind),
-		string(cashin.Kind):  deliver(cashin.Kind),
-		string(notify.Kind):  slices.Concat(deliver(notify.Kind), write(schemas.TopicMessages)),
-		string(erp.Kind):     slices.Concat(deliver(erp.Kind), commander),
-		"schedule":           slices.Concat(consumes("schedule"), describeGroups(groups...), every, written, write(schemas.TopicPoisonDeliveries)),
-		"cases":              slices.Concat(consumes("cases"), commander, write(schemas.TopicCases, schemas.TopicPoisonCases)),
-		"readmodel":          slices.Concat(consumes("readmodel"), write(schemas.TopicPoisonReadmodel)),
-		"journal":            slices.Concat(consumes("journal"), write(schemas.TopicPoisonJournal)),
-		"match": slices.Concat(describeGroups("journal"), read(schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicPoisonJournal), write(schemas.TopicReconciliation),
-			transact(matcher.TransactionalIDs)),
-		ClientMigrate: topics(kmsg.ACLOperationCreate, allTopics()...),
-		ClientOperator: slices.Concat(commander, describeGroups(groups...), every, read(f.Commands, f.State, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal),
-			write(schemas.TopicStatements), transact(intake.TransactionalIDs)),
-	}
-	own[ClientMigrate] = append(own[ClientMigrate], topics(kmsg.ACLOperationAlterConfigs, allTopics()...)...)
-	for name := range own {
-		own[name] = append(own[name], CommonRights()...)
-	}
-	return own
+	return Access{Reads: reads, Writes: []string{schemas.TopicCommands, schemas.TopicStatements}, Describes: groups, Transacts: intake.TransactionalIDs}
 }
 
 // CommonRights returns the rights of every client: at start it looks at the settings of all
@@ -96,7 +98,7 @@ func CommonRights() []kafka.Right {
 	return sorted(slices.Concat(
 		topics(kmsg.ACLOperationDescribe, append(allTopics(), "__consumer_offsets", "__transaction_state")...),
 		topics(kmsg.ACLOperationDescribeConfigs, allTopics()...),
-		read(schemas.TopicEvents)))
+		topics(kmsg.ACLOperationRead, schemas.TopicEvents)))
 }
 
 func allTopics() []string {
@@ -107,34 +109,20 @@ func allTopics() []string {
 	return names
 }
 
-func topics(o kmsg.ACLOperation, names ...string) (out []kafka.Right) {
+// allow returns the rights to an operation on resources of a type.
+func allow(o kmsg.ACLOperation, of kmsg.ACLResourceType, names ...string) (out []kafka.Right) {
 	for _, name := range names {
-		out = append(out, kafka.Right{Resource: kafka.Resource{Type: kmsg.ACLResourceTypeTopic, Name: name}, Operation: o})
+		out = append(out, kafka.Right{Resource: kafka.Resource{Type: of, Name: name}, Operation: o})
 	}
 	return out
 }
 
-func read(names ...string) []kafka.Right  { return topics(kmsg.ACLOperationRead, names...) }
-func write(names ...string) []kafka.Right { return topics(kmsg.ACLOperationWrite, names...) }
-
-func groupRights(o kmsg.ACLOperation, names []string) (out []kafka.Right) {
-	for _, name := range names {
-		out = append(out, kafka.Right{Resource: kafka.Resource{Type: kmsg.ACLResourceTypeGroup, Name: name}, Operation: o})
-	}
-	return out
+func topics(o kmsg.ACLOperation, names ...string) []kafka.Right {
+	return allow(o, kmsg.ACLResourceTypeTopic, names...)
 }
 
-// join are the rights of a member of groups.
-func join(names ...string) []kafka.Right { return groupRights(kmsg.ACLOperationRead, names) }
-
-// describeGroups are the rights of a reader of groups' offsets.
-func describeGroups(names ...string) []kafka.Right {
-	return groupRights(kmsg.ACLOperationDescribe, names)
-}
-
-// transact is the right to use the transactional ids with that beginning.
-func transact(beginning string) []kafka.Right {
-	return []kafka.Right{{Resource: kafka.Resource{Type: kmsg.ACLResourceTypeTransactionalId, Name: beginning, Prefixed: true}, Operation: kmsg.ACLOperationWrite}}
+func groups(o kmsg.ACLOperation, names ...string) []kafka.Right {
+	return allow(o, kmsg.ACLResourceTypeGroup, names...)
 }
 
 // sorted sorts rights and leaves out repeated ones.
@@ -148,8 +136,8 @@ func sorted(rights []kafka.Right) []kafka.Right {
 // CheckRights asks the broker whether this process has the rights of a client. The error
 // names the principal, the operation and the resource of each right that is missing.
 func (s *Settings) CheckRights(ctx context.Context, name string) error {
-	i := slices.IndexFunc(KafkaClients(), func(c KafkaClient) bool { return c.Name == name })
-	rights := KafkaClients()[i].Rights
+	clients := KafkaClients()
+	rights := clients[slices.IndexFunc(clients, func(c KafkaClient) bool { return c.Name == name })].Rights
 	for i := range rights {
 		if r := &rights[i]; r.Prefixed {
 			r.Name, r.Prefixed = r.Name+s.Instance+s.Nonce, false

@@ -13,7 +13,7 @@ import (
 // so that nothing is read from a cache of results. Medians are printed.
 const turns = 3
 
-// The reports. Each is what README and the documentation show.
+// The reports. Each is what the documentation shows.
 const (
 	dayReport = `SELECT service, movement, currency, count(), sum(amount), sum(fee_amount), sum(total_amount) FROM receipts
 		WHERE livemode AND tenant_id = ? AND local_date = ? GROUP BY service, movement, currency ORDER BY ALL`

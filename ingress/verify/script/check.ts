@@ -1,14 +1,15 @@
 // Checks a receipt in the browser, so that checking it tells nobody what the receipt says. The
 // service is asked for the keys, for the list of reversals and whether the payment stands; the
-// claims leave the browser only when nobody but the service can tell (a revoked key). The clock
-// of the device is not used.
+// claims leave the browser only when nobody but the service can tell (a revoked key), or when the
+// browser has no Ed25519; the page then says that the service checked the signature. The clock of
+// the device is not used.
 
 interface Key { kid: string; x: string; mode: string; nbf: number; exp?: number }
 interface Claims { [name: string]: string | number | undefined; v: number; iss: string; jti: string; iat: number; pd: number; a: number; c: string }
 interface List { iss: string; iat: number; n: number; reversed: Record<string, number> }
-interface Result { verdict: string; at?: number; claims?: Claims }
+interface Result { verdict: string; at?: number; claims?: Claims; served?: boolean }
 interface Words {
-  issuer: string; lang: string; ed25519: string;
+  issuer: string; lang: string; served: string; unable: string;
   verdicts: Record<string, string>; more: Record<string, string>;
   channels: Record<string, string>; partial: string; noList: string;
   currencies: Record<string, [number, string]>;
@@ -33,15 +34,12 @@ const header = (kid: string, typ: string): string => `{"alg":"EdDSA","kid":"${ki
 
 // verified reports whether a key signed. Its kid chose it, never an algorithm that a token names.
 async function verified(key: Key, signed: string, signature: string): Promise<boolean> {
-  const [text, proof, raw] = [new TextEncoder().encode(signed), bytes(signature), bytes(key.x)] as BufferSource[];
-  const own = await imported(raw);
-  if (own) return crypto.subtle.verify('Ed25519', own, proof, text);
-  const { verify } = await import(words.ed25519);
-  return verify(proof, text, raw);
+  const own = await imported(key);
+  return !!own && crypto.subtle.verify('Ed25519', own, bytes(signature) as BufferSource, new TextEncoder().encode(signed));
 }
 
 // imported returns a key for WebCrypto, or nothing where WebCrypto has no Ed25519.
-const imported = (raw: BufferSource): Promise<CryptoKey | undefined> => crypto.subtle.importKey('raw', raw, 'Ed25519', false, ['verify']).catch(() => undefined);
+const imported = (key: Key): Promise<CryptoKey | undefined> => crypto.subtle.importKey('raw', bytes(key.x) as BufferSource, 'Ed25519', false, ['verify']).catch(() => undefined);
 
 // ask fetches something, with a limit of time. It fails without network.
 async function ask(url: string, init: RequestInit = {}): Promise<Response> {
@@ -118,6 +116,12 @@ async function record(token: string): Promise<Result> {
   return { verdict: 'unknown_key' };
 }
 
+// served has the service check a receipt whose signature this browser cannot check.
+async function served(token: string): Promise<Result> {
+  const result = await record(token);
+  return result.verdict === 'unknown_key' ? { verdict: 'unable' } : { ...result, served: true };
+}
+
 async function check(typed: string): Promise<Result> {
   const none = { verdict: 'none' };
   const token = typed.trim().split('#').pop()!;
@@ -131,9 +135,10 @@ async function check(typed: string): Promise<Result> {
   } catch {
     return none;
   }
-  if (!window.isSecureContext) return record(token); // no cryptography here
+  if (!window.isSecureContext) return served(token); // no WebCrypto here
   const key = (await keys()).find((k) => k.kid === kid);
   if (!key) return record(token);
+  if (!await imported(key)) return served(token);
   try {
     if (!await verified(key, `${parts[0]}.${parts[1]}`, parts[2])) return none;
     claims = JSON.parse(utf8(bytes(parts[1])));
@@ -183,13 +188,14 @@ const shown: Record<string, (c: Claims) => string> = {
   pt: (c) => c.pt ? words.partial : '',
 };
 
-function show({ verdict, at, claims }: Result): void {
-  const text = at ? words.verdicts[verdict].replace('{day}', day(at)).replace('{clock}', clock(at)) : words.verdicts[verdict].replace(/\([^)]*\{.*\)/, words.noList);
+function show({ verdict, at, claims, served: asked }: Result): void {
+  const sentence = words.verdicts[verdict] ?? words.unable;
+  const text = at ? sentence.replace('{day}', day(at)).replace('{clock}', clock(at)) : sentence.replace(/\([^)]*\{.*\)/, words.noList);
   const said = document.getElementById('verdict')!;
   said.className = verdict === 'authentic' || verdict === 'unconfirmed' ? 'notice' : 'warn';
   said.textContent = text;
   said.dataset.verdict = verdict;
-  document.getElementById('more')!.textContent = words.more[verdict];
+  document.getElementById('more')!.textContent = [words.more[verdict], asked && words.served].filter(Boolean).join(' ');
   const facts = document.getElementById('facts')!;
   facts.hidden = !claims;
   for (const row of facts.querySelectorAll<HTMLElement>('[data-claim]')) {
@@ -228,7 +234,6 @@ window.addEventListener('load', async () => {
   await navigator.serviceWorker?.register('/q/sw.js', { scope: '/q' }).catch(() => {});
   if (!window.isSecureContext) return;
   const known = await keys();
-  if (known.length && !await imported(bytes(known[0].x) as BufferSource)) await (await caches.open('q-data')).add(words.ed25519).catch(() => {});
   await Promise.all(known.filter((k) => k.mode === 'live').map(reversals));
   await navigator.serviceWorker?.ready;
   box.dataset.ready = 'true';

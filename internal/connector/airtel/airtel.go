@@ -30,6 +30,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/contact"
 )
 
 // Operator is the operator's short name.
@@ -47,14 +48,18 @@ const (
 // Registration is the registration of Airtel.
 var Registration = connector.Registration{
 	Operator: Operator,
-	Offer:    checkout.OfferMomoB,
-	Account: func(base connector.BaseURL, f connector.Fields) connector.Account {
-		return Account{BaseURL: base, ClientID: f.Text("client_id"), ClientSecret: f.Secret("client_secret").Reveal()}
+	Collector: &connector.Collector{
+		Account: connector.AccountType{
+			Name: "momo_b",
+			Read: func(base connector.BaseURL, f connector.Fields) connector.Account {
+				return Account{BaseURL: base, ClientID: f.Text("client_id"), ClientSecret: f.Secret("client_secret").Reveal()}
+			},
+			Simulated: func(agencyID, _ string) map[string]string {
+				return map[string]string{"client_id": agencyID, "client_secret": "simulator"}
+			},
+		},
+		New: func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
 	},
-	Simulated: func(agencyID, _ string) map[string]string {
-		return map[string]string{"client_id": agencyID, "client_secret": "simulator"}
-	},
-	New: func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
 }
 
 // Account is an agency's application with Airtel.
@@ -87,7 +92,7 @@ func New(cfg connector.Config) (*Connector, error) {
 // Payer accepts Congolese numbers of Airtel. They start with 05, or with 04 if they
 // belonged to Warid, whose network is now Airtel's.
 func (c *Connector) Payer(input string) (string, error) {
-	return connector.CongoPayer(input, "05", "04")
+	return contact.MobileOf(input, "05", "04")
 }
 
 // Collect is POST /merchant/v1/payments/, in XAF only. It never returns an approval from

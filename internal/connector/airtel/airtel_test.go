@@ -17,6 +17,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
+	"quittance/internal/contact"
 	"quittance/test/connectors"
 )
 
@@ -197,7 +198,7 @@ func TestPayer(t *testing.T) {
 			t.Errorf("Payer(%q) = %q, %v, want %q", input, got, err, want)
 		}
 	}
-	if _, err := c.Payer("06 600 00 01"); !errors.Is(err, connector.ErrPayerElsewhere) {
+	if _, err := c.Payer("06 600 00 01"); !errors.Is(err, contact.ErrOtherOperator) {
 		t.Errorf("a number of MTN: %v", err)
 	}
 }

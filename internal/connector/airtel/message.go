@@ -12,6 +12,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/contact"
 )
 
 // payment is the body of POST /merchant/v1/payments/.
@@ -46,7 +47,7 @@ func toPayment(r connector.Request) ([]byte, error) {
 	}
 	national, ok := strings.CutPrefix(r.Payer, "242")
 	if !ok {
-		return nil, fmt.Errorf("the payer's number: %w", connector.ErrPayerMalformed)
+		return nil, fmt.Errorf("the payer's number: %w", contact.ErrNotMobile)
 	}
 	return json.Marshal(payment{
 		Reference:   r.PaymentRef,

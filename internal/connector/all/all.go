@@ -3,17 +3,21 @@
 package all
 
 import (
+	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
 )
 
-// Operators lists every operator.
+// Operators lists every operator, and names the one of each offer.
 func Operators() connector.Table {
 	return connector.Table{
-		mtn.Registration,
-		airtel.Registration,
-		card.Registration,
+		Operators: []connector.Registration{mtn.Registration, airtel.Registration, card.Registration},
+		Offers: map[string]string{
+			checkout.OfferMomo:  mtn.Operator,
+			checkout.OfferMomoB: airtel.Operator,
+			checkout.OfferCard:  card.Operator,
+		},
 	}
 }

@@ -5,26 +5,32 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector/all"
+	"quittance/test/connectors"
 )
 
 // Every offer except cash at a counter has one operator. Names of operators are unique.
 func TestEveryOfferHasAnOperator(t *testing.T) {
 	t.Parallel()
 	operators := all.Operators()
-	names, offers := map[string]bool{}, map[string]bool{}
-	for _, r := range operators {
-		if names[r.Operator] || offers[r.Offer] {
-			t.Errorf("%s: its name or its offer %q is another operator's", r.Operator, r.Offer)
-		}
-		names[r.Operator], offers[r.Offer] = true, true
-	}
+	connectors.Check(t, operators)
 	for _, o := range checkout.Offers {
-		if offers[o.ID] != (o.Channel != checkout.ChannelCash) {
-			t.Errorf("offer %s of channel %s, operator: %v", o.ID, o.Channel, offers[o.ID])
+		if _, ok := operators.Collecting(o.ID); ok != (o.Channel != checkout.ChannelCash) {
+			t.Errorf("offer %s of channel %s, operator: %v", o.ID, o.Channel, ok)
 		}
-		delete(offers, o.ID)
 	}
-	if len(offers) > 0 {
-		t.Errorf("operators of no offer: %v", offers)
+}
+
+// Registry files and sealed values in Postgres have the names of accounts: they never change.
+func TestNamesOfAccounts(t *testing.T) {
+	t.Parallel()
+	want := map[string]string{"mtn": "momo", "airtel": "momo_b", "card": "card"}
+	for _, r := range all.Operators().Operators {
+		if name, ok := want[r.Operator]; ok && name != r.Collector.Account.Name {
+			t.Errorf("the account of %s is called %s", r.Operator, r.Collector.Account.Name)
+		}
+		delete(want, r.Operator)
+	}
+	if len(want) > 0 {
+		t.Errorf("operators without a registration: %v", want)
 	}
 }

@@ -103,20 +103,24 @@ const transactionsPath = "/v1/transactions"
 // Registration is the registration of the acquirer.
 var Registration = connector.Registration{
 	Operator: Operator,
-	Offer:    checkout.OfferCard,
-	Account: func(base connector.BaseURL, f connector.Fields) connector.Account {
-		return Account{BaseURL: base, Merchant: f.Text("merchant"), Secret: f.Secret("secret").Reveal(), XAF: f.Flag("xaf")}
+	Collector: &connector.Collector{
+		Account: connector.AccountType{
+			Name: "card",
+			Read: func(base connector.BaseURL, f connector.Fields) connector.Account {
+				return Account{BaseURL: base, Merchant: f.Text("merchant"), Secret: f.Secret("secret").Reveal(), XAF: f.Flag("xaf")}
+			},
+			Simulated: func(_, agencySlug string) map[string]string {
+				return map[string]string{"merchant": agencySlug, "secret": "simulator"}
+			},
+		},
+		// Cards take the contract's list of currencies, and XAF where the agency's
+		// acquirer takes it (decisions § 7).
+		Takes: func(account connector.Account, currency money.Currency) bool {
+			a, _ := account.(Account)
+			return currency.Card() || currency.Code() == money.Default && a.XAF
+		},
+		New: func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
 	},
-	// Cards take the contract's list of currencies, and XAF where the agency's
-	// acquirer takes it (decisions § 7).
-	Takes: func(account connector.Account, currency money.Currency) bool {
-		a, _ := account.(Account)
-		return currency.Card() || currency.Code() == money.Default && a.XAF
-	},
-	Simulated: func(_, agencySlug string) map[string]string {
-		return map[string]string{"merchant": agencySlug, "secret": "simulator"}
-	},
-	New: func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
 }
 
 // Account is an agency's account with an acquirer.

@@ -19,6 +19,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/contact"
 )
 
 // Operator is the operator's short name.
@@ -30,18 +31,22 @@ const collections = "/collection/v1_0/requesttopay"
 // Registration is the registration of MTN.
 var Registration = connector.Registration{
 	Operator: Operator,
-	Offer:    checkout.OfferMomo,
-	USSD:     "*105#",
-	Account: func(base connector.BaseURL, f connector.Fields) connector.Account {
-		return Account{
-			BaseURL: base, TargetEnvironment: f.Text("target_environment"), SubscriptionKey: f.Secret("subscription_key").Reveal(),
-			APIUser: f.Text("api_user"), APIKey: f.Secret("api_key").Reveal(),
-		}
+	Collector: &connector.Collector{
+		Account: connector.AccountType{
+			Name: "momo",
+			Read: func(base connector.BaseURL, f connector.Fields) connector.Account {
+				return Account{
+					BaseURL: base, TargetEnvironment: f.Text("target_environment"), SubscriptionKey: f.Secret("subscription_key").Reveal(),
+					APIUser: f.Text("api_user"), APIKey: f.Secret("api_key").Reveal(),
+				}
+			},
+			Simulated: func(agencyID, _ string) map[string]string {
+				return map[string]string{"target_environment": "sandbox", "subscription_key": "simulator", "api_user": agencyID, "api_key": "simulator"}
+			},
+		},
+		USSD: "*105#",
+		New:  func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
 	},
-	Simulated: func(agencyID, _ string) map[string]string {
-		return map[string]string{"target_environment": "sandbox", "subscription_key": "simulator", "api_user": agencyID, "api_key": "simulator"}
-	},
-	New: func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
 }
 
 // Account is an agency's account with MTN.
@@ -76,7 +81,7 @@ func New(cfg connector.Config) (*Connector, error) {
 }
 
 // Payer takes Congolese numbers of MTN, which start with 06.
-func (c *Connector) Payer(input string) (string, error) { return connector.CongoPayer(input, "06") }
+func (c *Connector) Payer(input string) (string, error) { return contact.MobileOf(input, "06") }
 
 // Collect is POST requesttopay. If MTN already knows the id, Collect enquires.
 func (c *Connector) Collect(ctx context.Context, account connector.Account, r connector.Request) (connector.Outcome, error) {

@@ -138,13 +138,17 @@ await runCases(1, {
 
   async 'a browser without Ed25519'() {
     const { context, tab } = await visitor({ init: withoutEd25519 });
-    await says(tab, tokens.paid, 'authentic');
-    for (const name of forgeries()) await says(tab, tokens[name], 'none');
+    // The service checks the signature, and the page says so.
+    await says(tab, tokens.paid, 'authentic', 'Ce navigateur ne peut pas contrôler la signature : le service l’a contrôlée.');
+    await says(tab, tokens.before, 'reversed', 'Paiement annulé le 24 novembre 2026 à 10:30');
+    await says(tab, tokens.test, 'test', 'Reçu de TEST, sans valeur');
+    for (const name of forgeries()) await says(tab, tokens[name], 'none', 'Ce n’est pas un reçu de ce service');
+    await says(tab, tokens.paid, 'authentic', 'This browser cannot check the signature: the service checked it.', '/q?lang=en');
     await tab.goto(`${task.base}/q`);
     await ready(tab);
     await offline(context, async () => {
-      await says(tab, tokens.paid, 'unconfirmed');
-      await says(tab, tokens['forged signature'], 'none');
+      await says(tab, tokens.paid, 'unable', 'Vérification impossible hors ligne avec ce navigateur : connectez-vous');
+      await says(tab, tokens['forged signature'], 'unable');
     });
     await context.close();
   },

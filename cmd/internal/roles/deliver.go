@@ -1,0 +1,60 @@
+package roles
+
+import (
+	"quittance/internal/deliveries"
+	"quittance/internal/registry"
+	"quittance/schemas"
+	"quittance/sinks/cashin"
+	"quittance/sinks/delivery"
+	"quittance/sinks/erp"
+	"quittance/sinks/notify"
+	"quittance/sinks/webhook"
+)
+
+// DeliveryKinds returns the kinds of deliveries. reg may be nil for operations that need
+// no destinations.
+func DeliveryKinds(reg *registry.Registry) deliveries.Kinds {
+	return deliveries.Kinds{webhook.Registration(reg), cashin.Registration(reg), erp.Registration(reg), notify.Registration()}
+}
+
+// deliveryTopics returns the topics of the notifications and of the deliveries of all kinds, and the groups that read them.
+func deliveryTopics() (notifications, sent, groups []string) {
+	for _, k := range DeliveryKinds(nil) {
+		notifications, sent = append(notifications, k.Notifications), append(sent, k.Deliveries)
+		groups = append(groups, k.Planning().Group, k.Sending().Group)
+	}
+	return notifications, sent, groups
+}
+
+// deliveryRole returns the role of a kind of deliveries, which has what r has, and what its planner and its worker need.
+func deliveryRole(kind deliveries.Kind, r Role) Role {
+	k, _ := DeliveryKinds(nil).Of(kind) // it is registered
+	r.Kind, r.Name, r.Needs = KindSink, string(kind), append([]Need{NeedPostgres, NeedMasterKeys}, r.Needs...)
+	r.Groups = append([]Group{{k.Planning().Group, []string{k.Planning().Topic}}, {k.Sending().Group, []string{k.Sending().Topic}}}, r.Groups...)
+	r.Writes = append(r.Writes, k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries)
+	return r
+}
+
+// deliver runs the planner and the worker of a kind of deliveries.
+func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
+	kinds := DeliveryKinds(b.Registry)
+	kind, err := kinds.Of(name)
+	if err != nil {
+		return err
+	}
+	cl, err := b.KafkaConfig().Client()
+	if err != nil {
+		return err
+	}
+	b.close = append(b.close, cl.Close)
+	err = add(b, string(name)+" planner", delivery.NewPlanner, delivery.PlannerConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Log: b.Log, Metrics: b.Metrics,
+	})
+	if err != nil {
+		return err
+	}
+	return add(b, string(name)+" worker", delivery.NewWorker, delivery.WorkerConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Policy: policy, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		History: deliveries.NewHistory(b.KafkaConfig(), cl, deliveries.NewStore(b.Pool, kinds)),
+	})
+}

@@ -1,0 +1,18 @@
+package roles
+
+import (
+	"quittance/ingress/citizen"
+	"quittance/ingress/counter"
+	"quittance/ingress/docs"
+	"quittance/ingress/ministry"
+	"quittance/sdk"
+)
+
+// sdkSurface serves the browser SDK.
+func sdkSurface(_ *edge, at Host) (Surface, error) { return Surface{at, sdk.Routes}, nil }
+
+// docsSurface is the documentation.
+func docsSurface(_ *edge, at Host) (Surface, error) {
+	h, err := docs.New(ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
+	return Surface{at, h.Routes}, err
+}

@@ -1,0 +1,47 @@
+package roles
+
+import (
+	"math"
+	"os"
+	"runtime/debug"
+
+	"quittance/reconciliation/matcher"
+	"quittance/schemas"
+	"quittance/sinks/journal"
+)
+
+func matchRole() Role {
+	return Role{
+		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedClickHouse},
+		Access: Access{
+			Reads:  []string{schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicPoisonJournal},
+			Writes: []string{schemas.TopicReconciliation}, Describes: []string{journal.Group}, Transacts: matcher.TransactionalIDs,
+		},
+		MemoryLimit: matchMemory, Run: (*Base).match,
+	}
+}
+
+// matchMemory is the size of the heap near which the sink match collects garbage more often, without
+// what it keeps for later runs. A day of a million lines needs about a gigabyte, and twice that without
+// a limit. A larger day takes what it needs.
+const matchMemory = 1300 << 20
+
+// keepMatch raises the limit of the sink match by what it keeps for later runs, unless GOMEMLIMIT sets the
+// limit or the process has other roles.
+func keepMatch(bytes int64) {
+	if os.Getenv("GOMEMLIMIT") == "" && debug.SetMemoryLimit(-1) != math.MaxInt64 {
+		debug.SetMemoryLimit(matchMemory + bytes)
+	}
+}
+
+func (b *Base) match() error {
+	conn, err := b.OpenClickHouse()
+	if err != nil {
+		return err
+	}
+	return add(b, "match", matcher.New, matcher.Config{
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool,
+		Registry: b.Registry, JournalGroup: journal.Group, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
+	})
+}

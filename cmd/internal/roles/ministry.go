@@ -1,0 +1,26 @@
+package roles
+
+import (
+	"github.com/go-chi/chi/v5"
+
+	"quittance/ingress/ministry"
+)
+
+// ministrySurface is the ministry API.
+func ministrySurface(e *edge, at Host) (Surface, error) {
+	refs, err := e.references()
+	if err != nil {
+		return Surface{}, err
+	}
+	hosted, err := e.hostedPages(at)
+	if err != nil {
+		return Surface{}, err
+	}
+	api, err := ministry.New(ministry.Config{
+		Commands: e.processor, Registry: e.configuration(), Identities: e.Identities, Sessions: e.reader,
+		Reads: e.reads, References: refs, Keys: e.Keys, Personal: e.Personal, Papers: e.maker,
+		IDs: e.ids, Gate: e.gate, CheckoutURL: at.URL, Now: e.Now, Log: e.Log, Partition: e.partition,
+	})
+	// A page that frames a session may also ask for its completion token.
+	return Surface{at, func(r chi.Router) { api.Routes(r.With(hosted.CrossOrigin)) }}, err
+}

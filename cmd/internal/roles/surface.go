@@ -1,0 +1,161 @@
+package roles
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"quittance/checkout"
+	"quittance/ingress/pages"
+	"quittance/ingress/problem"
+	"quittance/ingress/web"
+	"quittance/internal/commands"
+	"quittance/internal/connector"
+	"quittance/internal/erp"
+	"quittance/internal/papers"
+	"quittance/internal/quota"
+	"quittance/internal/receipts"
+	readmodel "quittance/internal/sessions"
+	"quittance/schemas"
+)
+
+// Host is where HTTP is answered.
+type Host struct {
+	// Name is the server's name in errors and metrics.
+	Name string
+	// Listen is the address to listen on, host:port. URL is the public one, without a slash at its end.
+	Listen, URL string
+	Limits      Limits
+}
+
+// Surface is a part of what is answered at a host. Surfaces of the same host share its listener.
+type Surface struct {
+	Host   Host
+	Routes func(chi.Router)
+}
+
+// opener makes a surface, at the host of its role unless it has one of its own.
+type opener func(e *edge, at Host) (Surface, error)
+
+// edge has what the surfaces of a process share.
+type edge struct {
+	*Base
+	processor *commands.Checkout
+	reader    *readmodel.Reader
+	reads     *quota.Reads
+	ids       checkout.IDs
+	gate      *web.Gate
+	dues      *erp.Dues
+	receipts  *receipts.Store
+	maker     *papers.Maker
+	operators map[string]connector.Connector // by operator
+	offers    map[string]connector.Connector // by offer
+	measure   func(http.Handler) http.Handler
+
+	leases once[*readmodel.References] // after references
+	hosted once[*pages.Pages]          // after hostedPages
+}
+
+// openEdge opens what the surfaces of the process share. It needs the registry and the reference key.
+func (b *Base) openEdge() (*edge, error) {
+	return b.opened.edge.open(func() (e *edge, err error) {
+		e = &edge{Base: b, ids: checkout.NewIDs(b.References.MAC("ids")), measure: web.Measure(b.Metrics)}
+		if e.processor, err = b.commands(); err != nil {
+			return nil, err
+		}
+		if e.reader, err = b.sessionReader(); err != nil {
+			return nil, err
+		}
+		if e.reads, err = quota.New(quota.Config{Postgres: b.Pool, Now: b.Now, Metrics: b.Metrics}); err != nil {
+			return nil, err
+		}
+		e.gate, err = web.NewGate(web.GateConfig{IDs: e.ids, PerClient: b.KeylessPerClient, PerInstance: b.KeylessPerInstance, Metrics: b.Metrics})
+		if err != nil {
+			return nil, fmt.Errorf("--keyless-per-client and --keyless-per-instance: %w", err)
+		}
+		if e.dues, err = b.Dues(); err != nil {
+			return nil, err
+		}
+		if e.receipts, err = b.receiptKeys(); err != nil {
+			return nil, err
+		}
+		if e.maker, err = b.papers(); err != nil {
+			return nil, err
+		}
+		e.operators, e.offers, err = b.connectors()
+		return e, err
+	})
+}
+
+// references starts the leases of references.
+func (e *edge) references() (*readmodel.References, error) {
+	return e.leases.open(func() (*readmodel.References, error) {
+		refs, err := readmodel.NewReferences(e.ctx, readmodel.ReferencesConfig{
+			Postgres: e.Pool, Kafka: e.KafkaConfig(), Topology: e.Topology, Codec: e.Codec,
+			Key: e.References.Permutation(), Now: e.Now, Log: e.Log,
+		})
+		if err == nil {
+			e.Run("references", refs.Run)
+		}
+		return refs, err
+	})
+}
+
+// partition returns the partition of the commands of an agency.
+func (e *edge) partition(tenantID string) int32 {
+	return e.Topology.Partition(schemas.TopicCommands, tenantID)
+}
+
+// router returns a router with what all surfaces of a host share.
+func (e *edge) router(at Host) (chi.Router, error) {
+	proxies, err := e.trustedProxies()
+	if err != nil {
+		return nil, err
+	}
+	secure := strings.HasPrefix(at.URL, "https://")
+	if len(proxies) == 0 && secure {
+		e.Log.Warn("no proxy is trusted: all clients of a proxy share the limits of one client; set --trusted-proxies to its networks")
+	}
+	r := chi.NewRouter()
+	r.Use(web.ClientAddress(proxies))
+	if secure {
+		r.Use(web.StrictTransport)
+	}
+	r.Use(problem.WithRequestID, e.measure)
+	return r, nil
+}
+
+// answer makes the surfaces of a role, and answers at their hosts.
+func (b *Base) answer(r Role) error {
+	at, err := r.Host(b)
+	if err != nil {
+		return err
+	}
+	e, err := b.openEdge()
+	if err != nil {
+		return err
+	}
+	var hosts []Host
+	routers := map[Host]chi.Router{}
+	for _, open := range r.Surfaces {
+		s, err := open(e, at)
+		if err != nil {
+			return err
+		}
+		if routers[s.Host] == nil {
+			if routers[s.Host], err = e.router(s.Host); err != nil {
+				return err
+			}
+			hosts = append(hosts, s.Host)
+		}
+		s.Routes(routers[s.Host])
+	}
+	for _, h := range hosts {
+		if err := b.Serve(h.Name, h.Listen, routers[h], h.Limits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
