@@ -6,107 +6,96 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quittance/casework"
 )
 
-// CaseKind says which money a case is about (decisions § 14).
-type CaseKind string
-
-// The kinds of cases that the processor opens.
+// The kinds of cases that the processor opens. Each is about money (decisions § 14).
 const (
 	// CaseLatePayment is an approval after the session ended.
-	CaseLatePayment CaseKind = "late_payment"
+	CaseLatePayment casework.Kind = "late_payment"
 	// CaseMismatch is an approval of another amount or currency, or a refusal after an
 	// approval.
-	CaseMismatch CaseKind = "mismatch"
+	CaseMismatch casework.Kind = "mismatch"
 	// CaseOrphan is a report of a collection that nobody knows, cash beside another
 	// payment, or the surplus of an honoured mismatch.
-	CaseOrphan CaseKind = "orphan"
+	CaseOrphan casework.Kind = "orphan"
 	// CaseUndecided is a collection that its operator has not decided a day after its
 	// window.
-	CaseUndecided CaseKind = "undecided"
+	CaseUndecided casework.Kind = "undecided"
 	// CaseRefundRequest is a request of staff to give back a completed payment.
-	CaseRefundRequest CaseKind = "refund_request"
+	CaseRefundRequest casework.Kind = "refund_request"
 	// CaseReversal is money of a completed session that was given back. A person tells
 	// the ERP.
-	CaseReversal CaseKind = "reversal"
+	CaseReversal casework.Kind = "reversal"
 	// CaseConfirmation is a confirmation that the agency's ERP refused, or has not accepted
 	// for a day.
-	CaseConfirmation CaseKind = "confirmation"
+	CaseConfirmation casework.Kind = "confirmation"
 )
 
-// CaseKinds has all kinds.
-func CaseKinds() []CaseKind {
-	return []CaseKind{CaseLatePayment, CaseMismatch, CaseOrphan, CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation}
-}
-
-// Resolution is the exit of a case's money.
-type Resolution string
-
-// The resolutions. The last three close a case without staff.
+// The resolutions of money, beside those of casework. The last three close a case without
+// staff.
 const (
 	// ResolutionHonour completes the ended session with its late money.
-	ResolutionHonour Resolution = "honour"
+	ResolutionHonour casework.Resolution = "honour"
 	// ResolutionRefund records that the money was given back.
-	ResolutionRefund Resolution = "refund"
+	ResolutionRefund casework.Resolution = "refund"
 	// ResolutionApproved and ResolutionRefused decide an undecided collection, as if its
 	// operator had.
-	ResolutionApproved Resolution = "approved"
-	ResolutionRefused  Resolution = "refused"
-	// ResolutionWriteOff closes the case with evidence.
-	ResolutionWriteOff Resolution = "write_off"
-	// ResolutionAcknowledge closes a case that moves no money.
-	ResolutionAcknowledge Resolution = "acknowledge"
+	ResolutionApproved casework.Resolution = "approved"
+	ResolutionRefused  casework.Resolution = "refused"
 	// ResolutionRetry makes one more call to the ERP.
-	ResolutionRetry Resolution = "retry"
+	ResolutionRetry casework.Resolution = "retry"
 	// ResolutionRecordedByHand says that the ERP has the payment, with its reference.
-	ResolutionRecordedByHand Resolution = "recorded_by_hand"
+	ResolutionRecordedByHand casework.Resolution = "recorded_by_hand"
 
 	// ResolutionCashReturned is a second clerk's reversal on the same day.
-	ResolutionCashReturned Resolution = "cash_returned"
+	ResolutionCashReturned casework.Resolution = "cash_returned"
 	// ResolutionSuperseded is the operator's final word about an undecided collection, or a
 	// reversal, whose case covers the ERP's part.
-	ResolutionSuperseded Resolution = "superseded"
+	ResolutionSuperseded casework.Resolution = "superseded"
 	// ResolutionAccepted is the ERP's acceptance of a confirmation.
-	ResolutionAccepted Resolution = "accepted"
+	ResolutionAccepted casework.Resolution = "accepted"
 )
+
+// CaseCatalog returns the kinds, and how staff can close cases of each (decisions § 14).
+func CaseCatalog() casework.Catalog {
+	of := func(kinds ...casework.Kind) []casework.Kind { return kinds }
+	return casework.Catalog{
+		Kinds: of(CaseLatePayment, CaseMismatch, CaseOrphan, CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation),
+		Exits: []casework.Exit{
+			{Resolution: ResolutionHonour, Of: of(CaseLatePayment, CaseMismatch)},
+			{Resolution: ResolutionRefund, Of: of(CaseLatePayment, CaseMismatch, CaseOrphan, CaseRefundRequest), NeedsReference: true},
+			{Resolution: ResolutionApproved, Of: of(CaseUndecided), NeedsReference: true},
+			{Resolution: ResolutionRefused, Of: of(CaseUndecided), NeedsReference: true},
+			{Resolution: casework.ResolutionWriteOff, Of: of(CaseLatePayment, CaseMismatch, CaseOrphan), NeedsReference: true},
+			{Resolution: casework.ResolutionAcknowledge, Of: of(CaseReversal), NeedsReference: true},
+			{Resolution: casework.ResolutionAcknowledge, Of: of(CaseRefundRequest)},
+			{Resolution: ResolutionRetry, Of: of(CaseConfirmation)},
+			{Resolution: ResolutionRecordedByHand, Of: of(CaseConfirmation), NeedsReference: true, NeedsTwo: true},
+		},
+		Evidence: []string{DetailEventID, DetailSource, DetailAccount, DetailApprovedAt},
+	}
+}
 
 // Case is money that fits no open session, and its exit. It is part of its session's
 // state, so that the money has exactly one exit.
 type Case struct {
-	// ID is derived from the session and the event that opened the case.
-	ID   string
-	Kind CaseKind
+	// ID is derived from the session and the event that opened the case. Amount and Currency
+	// are as they were reported. Reason says why a report did not fit, or why staff opened the
+	// case. By is the clerk who took the cash, or who opened the case. ClosedBy is the clerk,
+	// or who proposed the resolution.
+	casework.Case
 	// CollectionID is the collection of the money. An orphan's is not the session's.
 	CollectionID string
-	// Amount in minor units of Currency, as it was reported.
-	Amount      int64
-	Currency    string
-	OperatorRef string
+	OperatorRef  string
 	// Account and ApprovedAt are of the reported money, as in its Collection.
 	Account    string
 	ApprovedAt time.Time
 	// TransactionID names the due of a case about a confirmation. Empty in a case of an
 	// earlier version, whose session has one due.
 	TransactionID string
-	// Reason says why a report did not fit, or why staff opened the case.
-	Reason string
-	// By is the clerk who took the cash, or who opened the case.
-	By       string
-	OpenedAt time.Time
-
-	// Resolution is empty while the case is open.
-	Resolution Resolution
-	Reference  string // of the refund or of the evidence
-	ClosedBy   string // the clerk, or who proposed the resolution
-	ClosedAt   time.Time
-
-	// Proposed and Decided are the numbers of the last proposal and of the last approval or
-	// rejection that an event records.
-	Proposed, Decided int
 }
-
-// Open reports whether the money has no exit yet.
-func (c Case) Open() bool { return c.Resolution == "" }
 
 // blocks reports whether the order cannot be paid again before the case is closed. A
 // report of a collection that nobody knows does not block: it proves no payment of this
@@ -117,7 +106,6 @@ func (c Case) blocks() bool {
 		return c.Open()
 	case CaseOrphan:
 		return c.Open() && c.By != ""
-	case CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation:
 	}
 	return false
 }
@@ -157,7 +145,7 @@ func (s Session) CashOrphan(collectionID string) (Case, bool) {
 	return s.findCase(func(c Case) bool { return c.Kind == CaseOrphan && c.By != "" && c.CollectionID == collectionID })
 }
 
-func (s Session) openCase(kind CaseKind) (Case, bool) {
+func (s Session) openCase(kind casework.Kind) (Case, bool) {
 	return s.findCase(func(c Case) bool { return c.Kind == kind && c.Open() })
 }
 
@@ -174,7 +162,7 @@ func caseID(sessionID string, sequence int64) string {
 // Resolve closes a case. Two members of staff have agreed on it.
 type Resolve struct {
 	CaseID     string
-	Resolution Resolution
+	Resolution casework.Resolution
 	// Reference names the refund or the evidence.
 	Reference string
 	Reason    string
@@ -202,44 +190,31 @@ func (Resolve) action()           {}
 func (OpenRefundRequest) action() {}
 func (NoteProposal) action()      {}
 
-// ProposalStep is what happened to a proposal.
-type ProposalStep string
-
-// The steps of a proposal.
-const (
-	ProposalProposed ProposalStep = "proposed"
-	ProposalApproved ProposalStep = "approved"
-	ProposalRejected ProposalStep = "rejected"
-	// ProposalLapsed says that nobody approved the proposal in time, or that its proposer
-	// was revoked. It has no actor.
-	ProposalLapsed ProposalStep = "lapsed"
-)
-
 // NoteProposal records in the journal what staff did with a proposal. It decides nothing.
 // The sender sends the steps of a case in order. A step that is recorded, or that is behind
 // a recorded one, is not recorded again.
 type NoteProposal struct {
 	CaseID string
 	Number int // of the proposal within the case, from 1
-	Step   ProposalStep
+	Step   casework.DecisionState
 	// Resolution and Reference are those of the proposal. Reason is that of the proposal,
 	// or of its rejection.
-	Resolution Resolution
+	Resolution casework.Resolution
 	Reference  string
 	Reason     string
 	By         string // who proposed, approved or rejected it; empty if it lapsed
 }
 
-// Event returns the type of the event that records a step. ok is false for an unknown step.
-func (s ProposalStep) Event() (t EventType, ok bool) {
-	switch s {
-	case ProposalProposed:
+// Event returns the type of the event that records the step. ok is false for an unknown step.
+func (do NoteProposal) Event() (t EventType, ok bool) {
+	switch do.Step {
+	case casework.DecisionProposed:
 		return EventCaseProposed, true
-	case ProposalApproved:
+	case casework.DecisionApproved:
 		return EventCaseApproved, true
-	case ProposalRejected:
+	case casework.DecisionRejected:
 		return EventCaseRejected, true
-	case ProposalLapsed:
+	case casework.DecisionLapsed:
 		return EventCaseLapsed, true
 	}
 	return "", false
@@ -338,7 +313,8 @@ func (d *decider) openRefundRequest(do OpenRefundRequest) Answer {
 		return Answer{Code: CodeNotCompleted, Session: &s}
 	}
 	s = d.open(s, EventCaseOpened, Case{
-		Kind: CaseRefundRequest, CollectionID: s.Collection.ID, Amount: s.Collection.Amount, Currency: s.Currency, By: do.By, Reason: do.Reason,
+		Case:         casework.Case{Kind: CaseRefundRequest, Amount: s.Collection.Amount, Currency: s.Currency, By: do.By, Reason: do.Reason},
+		CollectionID: s.Collection.ID,
 	}, change{}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
 	return Answer{Code: CodeOK, Session: &s, CaseID: s.Cases[len(s.Cases)-1].ID}
 }
@@ -357,7 +333,8 @@ func (d *decider) resolve(do Resolve) Answer {
 		return Answer{Code: CodeOK, Session: &s, CaseID: c.ID, Replayed: true}
 	case !c.Open():
 		return Answer{Code: CodeCaseClosed, Session: &s}
-	case !c.Kind.Allows(do.Resolution):
+	}
+	if _, allowed := CaseCatalog().Exit(c.Kind, do.Resolution); !allowed {
 		return Answer{Code: CodeCaseNotAllowed, Session: &s}
 	}
 	code := CodeOK
@@ -371,9 +348,9 @@ func (d *decider) resolve(do Resolve) Answer {
 		}
 	case ResolutionApproved, ResolutionRefused:
 		s = d.decideByHand(s, c, do)
-	case ResolutionWriteOff:
+	case casework.ResolutionWriteOff:
 		s = d.closeCase(s, c, do)
-	case ResolutionAcknowledge:
+	case casework.ResolutionAcknowledge:
 		s = d.closeCase(s, c, do)
 		for _, due := range s.Dues() {
 			if c.Kind == CaseReversal && due.Confirmation.Status != "" && !due.Confirmation.settled() {
@@ -386,29 +363,8 @@ func (d *decider) resolve(do Resolve) Answer {
 		s = d.retryConfirmation(s, c, do)
 	case ResolutionRecordedByHand:
 		s = d.recordByHand(s, c, do)
-	case ResolutionCashReturned, ResolutionSuperseded, ResolutionAccepted: // Allows has refused them
 	}
 	return Answer{Code: code, Session: &s, CaseID: c.ID}
-}
-
-// Allows reports whether staff can close a case of the kind so (decisions § 14).
-func (k CaseKind) Allows(r Resolution) bool {
-	switch r {
-	case ResolutionHonour:
-		return k == CaseLatePayment || k == CaseMismatch
-	case ResolutionRefund:
-		return k == CaseLatePayment || k == CaseMismatch || k == CaseOrphan || k == CaseRefundRequest
-	case ResolutionWriteOff:
-		return k == CaseLatePayment || k == CaseMismatch || k == CaseOrphan
-	case ResolutionApproved, ResolutionRefused:
-		return k == CaseUndecided
-	case ResolutionAcknowledge:
-		return k == CaseReversal || k == CaseRefundRequest
-	case ResolutionRetry, ResolutionRecordedByHand:
-		return k == CaseConfirmation
-	case ResolutionCashReturned, ResolutionSuperseded, ResolutionAccepted:
-	}
-	return false
 }
 
 // noteProposal emits the event of a proposal's step, once.
@@ -421,12 +377,12 @@ func (d *decider) noteProposal(do NoteProposal) Answer {
 	if !ok {
 		return Answer{Code: CodeCaseNotFound, Session: &s}
 	}
-	t, ok := do.Step.Event()
+	t, ok := do.Event()
 	if !ok {
 		return Answer{Code: CodeCaseNotAllowed, Session: &s}
 	}
 	last := &c.Decided
-	if do.Step == ProposalProposed {
+	if do.Step == casework.DecisionProposed {
 		last = &c.Proposed
 	}
 	if do.Number <= *last {
@@ -472,7 +428,8 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 	if surplus := c.Amount - total; surplus > 0 {
 		id := surplusOf(c.CollectionID)
 		s = d.open(s, EventCollectionOrphaned, Case{
-			Kind: CaseOrphan, CollectionID: id, Amount: surplus, Currency: c.Currency, OperatorRef: c.OperatorRef, Account: c.Account, ApprovedAt: c.ApprovedAt,
+			Case:         casework.Case{Kind: CaseOrphan, Amount: surplus, Currency: c.Currency},
+			CollectionID: id, OperatorRef: c.OperatorRef, Account: c.Account, ApprovedAt: c.ApprovedAt,
 		}, change{}, map[string]string{
 			DetailCollectionID: id, DetailReportedAmount: strconv.FormatInt(surplus, 10), DetailReportedCurr: c.Currency, DetailOperatorRef: c.OperatorRef,
 		})
@@ -537,7 +494,8 @@ func (d *decider) giveBack(s Session, r reversal) Session {
 	}
 	if confirmed {
 		s = d.open(s, EventCaseOpened, Case{
-			Kind: CaseReversal, CollectionID: s.Collection.ID, Amount: s.Collection.Amount, Currency: s.Currency, By: r.by, Reason: string(r.reason),
+			Case:         casework.Case{Kind: CaseReversal, Amount: s.Collection.Amount, Currency: s.Currency, By: r.by, Reason: string(r.reason)},
+			CollectionID: s.Collection.ID,
 		}, change{}, map[string]string{DetailBy: r.by, DetailReason: string(r.reason)})
 	}
 	return s
@@ -545,7 +503,7 @@ func (d *decider) giveBack(s Session, r reversal) Session {
 
 // supersede closes the cases of the session's collection that a report of the operator
 // replaces.
-func (d *decider) supersede(s Session, kinds ...CaseKind) Session {
+func (d *decider) supersede(s Session, kinds ...casework.Kind) Session {
 	for _, c := range s.Cases {
 		if c.Open() && c.CollectionID == s.Collection.ID && slices.Contains(kinds, c.Kind) {
 			s = d.closeCase(s, c, Resolve{Resolution: ResolutionSuperseded})

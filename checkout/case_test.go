@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quittance/casework"
 	"quittance/checkout"
 )
 
@@ -34,7 +35,7 @@ func (w *world) openCase(id string) checkout.Case {
 	return open[0]
 }
 
-func (w *world) resolve(id, caseID string, r checkout.Resolution) checkout.Answer {
+func (w *world) resolve(id, caseID string, r casework.Resolution) checkout.Answer {
 	w.t.Helper()
 	return w.ask(checkout.Command{SessionID: id, Do: checkout.Resolve{CaseID: caseID, Resolution: r, Reference: "ref", Reason: "reason", By: "staff one", ApprovedBy: "staff two"}})
 }
@@ -93,7 +94,7 @@ func TestCases(t *testing.T) {
 		}, checkout.StatusFailed, false, types{requested, failed, late, resolved, returned}},
 		{"a late payment is written off: the order is free, nobody is told of money given back", func(w *world) {
 			w.lateMoney("a", "o")
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionWriteOff), checkout.CodeOK)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionWriteOff), checkout.CodeOK)
 			wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
 		}, checkout.StatusFailed, false, types{requested, failed, late, resolved}},
 		{"honouring cancels an open session of the order that waits for no money", func(w *world) {
@@ -183,7 +184,7 @@ func TestCases(t *testing.T) {
 			w.create("a", "o")
 			w.collect("a")
 			w.advance(25 * time.Hour)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionWriteOff), checkout.CodeCaseNotAllowed)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionWriteOff), checkout.CodeCaseNotAllowed)
 			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionApproved), checkout.CodeOK)
 			if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment {
 				w.t.Errorf("then %+v", c)
@@ -238,7 +239,7 @@ func TestCases(t *testing.T) {
 			if c.Kind != checkout.CaseReversal {
 				w.t.Errorf("the case is %+v", c)
 			}
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionAcknowledge), checkout.CodeOK)
+			wantCode(w.t, w.resolve("a", c.ID, casework.ResolutionAcknowledge), checkout.CodeOK)
 		}, checkout.StatusCompleted, false, types{requested, completed, opened, resolved, returned, opened, resolved}},
 		{"an unknown case, and another application's session", func(w *world) {
 			w.lateMoney("a", "o")
@@ -411,9 +412,9 @@ func resolveSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.C
 		return
 	}
 	c := rapid.SampledFrom(s.Cases).Draw(t, "case")
-	r := rapid.SampledFrom([]checkout.Resolution{
+	r := rapid.SampledFrom([]casework.Resolution{
 		checkout.ResolutionHonour, checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused,
-		checkout.ResolutionWriteOff, checkout.ResolutionAcknowledge, checkout.ResolutionRetry, checkout.ResolutionRecordedByHand,
+		casework.ResolutionWriteOff, casework.ResolutionAcknowledge, checkout.ResolutionRetry, checkout.ResolutionRecordedByHand,
 	}).Draw(t, "resolution")
 	send(t, checkout.Command{SessionID: id, Do: checkout.Resolve{CaseID: c.ID, Resolution: r, Reference: "ref", By: "staff one", ApprovedBy: "staff two"}})
 }
@@ -486,7 +487,7 @@ func caseInvariants(t *rapid.T, w *world) {
 
 func writtenOff(s checkout.Session) bool {
 	for _, c := range s.Cases {
-		if c.Kind == checkout.CaseLatePayment && c.Resolution == checkout.ResolutionWriteOff {
+		if c.Kind == checkout.CaseLatePayment && c.Resolution == casework.ResolutionWriteOff {
 			return true
 		}
 	}
@@ -500,14 +501,14 @@ func resolveAll(t *rapid.T, w *world) {
 			if !c.Open() {
 				continue
 			}
-			r := checkout.ResolutionWriteOff
+			r := casework.ResolutionWriteOff
 			switch c.Kind {
 			case checkout.CaseUndecided:
 				r = checkout.ResolutionRefused
 			case checkout.CaseRefundRequest, checkout.CaseReversal:
-				r = checkout.ResolutionAcknowledge
+				r = casework.ResolutionAcknowledge
 			case checkout.CaseConfirmation:
-				r = rapid.SampledFrom([]checkout.Resolution{checkout.ResolutionRetry, checkout.ResolutionRecordedByHand}).Draw(t, "erp")
+				r = rapid.SampledFrom([]casework.Resolution{checkout.ResolutionRetry, checkout.ResolutionRecordedByHand}).Draw(t, "erp")
 			case checkout.CaseLatePayment, checkout.CaseMismatch, checkout.CaseOrphan:
 			}
 			w.decide(checkout.Command{SessionID: id, Do: checkout.Resolve{CaseID: c.ID, Resolution: r, By: "staff one", ApprovedBy: "staff two"}})

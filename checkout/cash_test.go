@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 )
 
@@ -34,11 +35,11 @@ func TestCashMovements(t *testing.T) {
 	returned := base
 	returned.Kind, returned.Clerk, returned.At = checkout.CashReturned, "c02", c.ReversedAt
 	s.Cases = []checkout.Case{
-		{Kind: checkout.CaseOrphan, CollectionID: "b", Amount: 60, By: "c03", OpenedAt: day, Account: "Annexe"},
-		{Kind: checkout.CaseOrphan, CollectionID: "c", Amount: 70, By: "c03", OpenedAt: day, Resolution: checkout.ResolutionCashReturned, ClosedBy: "c01", ClosedAt: day},
-		{Kind: checkout.CaseOrphan, CollectionID: "d", Amount: 80, By: "c03", OpenedAt: day, Resolution: checkout.ResolutionRefund, ClosedBy: "jean", ClosedAt: day},
-		{Kind: checkout.CaseOrphan, CollectionID: "e", Amount: 90, OpenedAt: day},                   // an operator's report
-		{Kind: checkout.CaseLatePayment, CollectionID: "a", Amount: 5050, By: "c01", OpenedAt: day}, // the session's own cash
+		{Case: casework.Case{Kind: checkout.CaseOrphan, Amount: 60, By: "c03", OpenedAt: day}, CollectionID: "b", Account: "Annexe"},
+		{Case: casework.Case{Kind: checkout.CaseOrphan, Amount: 70, By: "c03", OpenedAt: day, Resolution: checkout.ResolutionCashReturned, ClosedBy: "c01", ClosedAt: day}, CollectionID: "c"},
+		{Case: casework.Case{Kind: checkout.CaseOrphan, Amount: 80, By: "c03", OpenedAt: day, Resolution: checkout.ResolutionRefund, ClosedBy: "jean", ClosedAt: day}, CollectionID: "d"},
+		{Case: casework.Case{Kind: checkout.CaseOrphan, Amount: 90, OpenedAt: day}, CollectionID: "e"},                   // an operator's report
+		{Case: casework.Case{Kind: checkout.CaseLatePayment, Amount: 5050, By: "c01", OpenedAt: day}, CollectionID: "a"}, // the session's own cash
 	}
 	var got []string
 	for _, m := range s.Cash() {

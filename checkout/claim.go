@@ -181,7 +181,6 @@ func (c Case) holdsClaims() bool {
 	switch c.Kind {
 	case CaseLatePayment, CaseMismatch, CaseOrphan:
 		return c.Open() && !c.Surplus()
-	case CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation:
 	}
 	return false
 }

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quittance/casework"
 	"quittance/checkout"
 )
 
@@ -285,7 +286,7 @@ func TestClaims(t *testing.T) {
 			w.accept("a", 0)
 			w.refund("a")
 			wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueRecording)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionAcknowledge), checkout.CodeOK)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
 			wantCode(w.t, w.make(w.cart("b2", "D"), false), checkout.CodeOK) // owed as before
 		},
 		"a cart replaces carts": func(w *world) {
@@ -397,7 +398,7 @@ func TestClaimsAfterTheAcceptance(t *testing.T) {
 		w.pay("b")
 		w.accept("b", 0)
 		w.refund("a")
-		wantCode(t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionAcknowledge), checkout.CodeOK)
+		wantCode(t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
 		wantClaim(t, w.make(w.owed("c", 2001), false), ofCart, checkout.DueRecording)
 		wantCode(t, w.make(w.owed("c2", 2000), false), checkout.CodeOK)
 	})
@@ -406,7 +407,7 @@ func TestClaimsAfterTheAcceptance(t *testing.T) {
 		w := newWorld(t)
 		partial(w)
 		w.refund("a")
-		wantCode(t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionAcknowledge), checkout.CodeOK)
+		wantCode(t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
 		wantClaim(t, w.make(w.owed("b", 2600), false), ofCart, checkout.DueRecording)
 		w.advance(72 * time.Hour)
 		wantCode(t, w.make(w.owed("b2", 2600), false), checkout.CodeOK)
@@ -630,9 +631,9 @@ func TestClaimsInRandomHistories(t *testing.T) {
 				id := session(t)
 				if cases := w.sessions[id].Cases; len(cases) > 0 {
 					c := rapid.SampledFrom(cases).Draw(t, "case")
-					w.resolve(id, c.ID, rapid.SampledFrom([]checkout.Resolution{
+					w.resolve(id, c.ID, rapid.SampledFrom([]casework.Resolution{
 						checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused,
-						checkout.ResolutionAcknowledge, checkout.ResolutionRetry, checkout.ResolutionRecordedByHand,
+						casework.ResolutionAcknowledge, checkout.ResolutionRetry, checkout.ResolutionRecordedByHand,
 					}).Draw(t, "resolution"))
 				}
 			},
@@ -782,7 +783,7 @@ func TestCitizensNeverPayMoreThanIsOwed(t *testing.T) {
 							books.changes = append(books.changes, change{due.ERPDueRef, -due.Amount, w.now})
 						}
 					}
-					w.resolve(id, c.ID, checkout.ResolutionAcknowledge)
+					w.resolve(id, c.ID, casework.ResolutionAcknowledge)
 				}
 			},
 			"late money is given back": func(t *rapid.T) {

@@ -3,6 +3,8 @@ package checkout
 import (
 	"slices"
 	"time"
+
+	"quittance/casework"
 )
 
 // ConfirmationStatus says what is known of the confirmation of a payment to the agency's
@@ -122,7 +124,8 @@ func (d *decider) openConfirmationCase(s Session, due Item, reason string) Sessi
 // confirmationCase returns the case of an unaccepted confirmation.
 func (s Session) confirmationCase(due Item, reason string) Case {
 	return Case{
-		Kind: CaseConfirmation, CollectionID: s.Collection.ID, Amount: due.Amount + due.Fee, Currency: s.Currency, Reason: reason, TransactionID: due.TransactionID,
+		Case:         casework.Case{Kind: CaseConfirmation, Amount: due.Amount + due.Fee, Currency: s.Currency, Reason: reason},
+		CollectionID: s.Collection.ID, TransactionID: due.TransactionID,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quittance/casework"
 	"quittance/checkout"
 )
 
@@ -51,7 +52,7 @@ func (w *world) asked(id string) (list []checkout.ConfirmationKind) {
 	return list
 }
 
-func (w *world) closed(id string, n int, r checkout.Resolution) {
+func (w *world) closed(id string, n int, r casework.Resolution) {
 	w.t.Helper()
 	if c := w.sessions[id].Cases[n]; c.Kind != checkout.CaseConfirmation || c.Resolution != r {
 		w.t.Errorf("case %d is %+v, want a confirmation that is %s", n, c, r)
@@ -111,7 +112,7 @@ func TestConfirmation(t *testing.T) {
 			if c.Reason != "http_422" {
 				w.t.Errorf("the case is %+v", c)
 			}
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionAcknowledge), checkout.CodeCaseNotAllowed)
+			wantCode(w.t, w.resolve("a", c.ID, casework.ResolutionAcknowledge), checkout.CodeCaseNotAllowed)
 			w.advance(time.Hour)
 			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRetry), checkout.CodeOK)
 			wantReplay(w.t, w.resolve("a", c.ID, checkout.ResolutionRetry), checkout.CodeOK)
@@ -199,19 +200,19 @@ func TestConfirmation(t *testing.T) {
 			if c.Kind != checkout.CaseReversal {
 				w.t.Errorf("the case is %+v", c)
 			}
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionAcknowledge), checkout.CodeOK)
+			wantCode(w.t, w.resolve("a", c.ID, casework.ResolutionAcknowledge), checkout.CodeOK)
 		}, checkout.ConfirmationRecorded, types{requested, completed, refused, opened, resolved, resolved, returned, opened, refused, resolved, recorded}, requests{confirm, withdraw}},
 		{"a reversal of an accepted payment withdraws nothing", func(w *world) {
 			w.paidDue("a", true)
 			w.refund("a")
 			w.erp("a", checkout.AnswerAccepted, w.now) // delivered first, so that it can be corrected
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionAcknowledge), checkout.CodeOK)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
 		}, checkout.ConfirmationAccepted, types{requested, completed, opened, resolved, returned, opened, accepted, resolved}, requests{confirm}},
 		{"a reversed payment of an agency without an ERP asks for nothing", func(w *world) {
 			w.paidDue("a", false)
 			w.refund("a")
 			wantReplay(w.t, w.erp("a", checkout.AnswerFailed, w.now), checkout.CodeOK)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionAcknowledge), checkout.CodeOK)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
 		}, "", types{requested, completed, opened, resolved, returned, opened, resolved}, requests{confirm}},
 		{"an honoured late payment awaits the ERP from its completion", func(w *world) {
 			w.due("a", true)
@@ -295,32 +296,32 @@ func TestProposalsAreEvents(t *testing.T) {
 	w := newWorld(t)
 	w.lateMoney("a", "o")
 	c := w.openCase("a")
-	note := func(n int, step checkout.ProposalStep) checkout.Answer {
+	note := func(n int, step casework.DecisionState) checkout.Answer {
 		return w.ask(checkout.Command{SessionID: "a", Do: checkout.NoteProposal{
 			CaseID: c.ID, Number: n, Step: step, Resolution: checkout.ResolutionRefund, Reference: "wire 7", Reason: "paid twice", By: "staff one",
 		}})
 	}
-	wantCode(t, note(1, checkout.ProposalProposed), checkout.CodeOK)
-	wantReplay(t, note(1, checkout.ProposalProposed), checkout.CodeOK)
+	wantCode(t, note(1, casework.DecisionProposed), checkout.CodeOK)
+	wantReplay(t, note(1, casework.DecisionProposed), checkout.CodeOK)
 	e := w.events[len(w.events)-1]
 	if e.Type != checkout.EventCaseProposed || e.Detail[checkout.DetailCaseID] != c.ID || e.Detail[checkout.DetailCaseKind] != "late_payment" ||
 		e.Detail[checkout.DetailProposal] != "1" || e.Detail[checkout.DetailResolution] != "refund" || e.Detail[checkout.DetailReference] != "wire 7" ||
 		e.Detail[checkout.DetailReason] != "paid twice" || e.Detail[checkout.DetailBy] != "staff one" {
 		t.Errorf("the event is %s %v", e.Type, e.Detail)
 	}
-	wantCode(t, note(1, checkout.ProposalRejected), checkout.CodeOK)
-	wantReplay(t, note(1, checkout.ProposalApproved), checkout.CodeOK) // it has been decided
-	wantCode(t, note(2, checkout.ProposalProposed), checkout.CodeOK)
-	wantCode(t, note(2, checkout.ProposalApproved), checkout.CodeOK)
-	wantReplay(t, note(2, checkout.ProposalApproved), checkout.CodeOK)
+	wantCode(t, note(1, casework.DecisionRejected), checkout.CodeOK)
+	wantReplay(t, note(1, casework.DecisionApproved), checkout.CodeOK) // it has been decided
+	wantCode(t, note(2, casework.DecisionProposed), checkout.CodeOK)
+	wantCode(t, note(2, casework.DecisionApproved), checkout.CodeOK)
+	wantReplay(t, note(2, casework.DecisionApproved), checkout.CodeOK)
 	wantCode(t, note(3, "something else"), checkout.CodeCaseNotAllowed)
-	wantCode(t, note(3, checkout.ProposalProposed), checkout.CodeOK)
-	wantCode(t, note(3, checkout.ProposalLapsed), checkout.CodeOK)
-	wantReplay(t, note(3, checkout.ProposalApproved), checkout.CodeOK) // it has lapsed
+	wantCode(t, note(3, casework.DecisionProposed), checkout.CodeOK)
+	wantCode(t, note(3, casework.DecisionLapsed), checkout.CodeOK)
+	wantReplay(t, note(3, casework.DecisionApproved), checkout.CodeOK) // it has lapsed
 	wantCode(t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeOK)
-	wantReplay(t, note(2, checkout.ProposalApproved), checkout.CodeOK)
-	wantCode(t, w.ask(checkout.Command{SessionID: "a", Do: checkout.NoteProposal{CaseID: "case_x", Number: 1, Step: checkout.ProposalProposed}}), checkout.CodeCaseNotFound)
-	wantCode(t, w.ask(checkout.Command{SessionID: "none", Do: checkout.NoteProposal{CaseID: c.ID, Number: 1, Step: checkout.ProposalProposed}}), checkout.CodeSessionNotFound)
+	wantReplay(t, note(2, casework.DecisionApproved), checkout.CodeOK)
+	wantCode(t, w.ask(checkout.Command{SessionID: "a", Do: checkout.NoteProposal{CaseID: "case_x", Number: 1, Step: casework.DecisionProposed}}), checkout.CodeCaseNotFound)
+	wantCode(t, w.ask(checkout.Command{SessionID: "none", Do: checkout.NoteProposal{CaseID: c.ID, Number: 1, Step: casework.DecisionProposed}}), checkout.CodeSessionNotFound)
 	w.want("a", checkout.StatusFailed, created, requested, failed, late,
 		checkout.EventCaseProposed, checkout.EventCaseRejected, checkout.EventCaseProposed, checkout.EventCaseApproved,
 		checkout.EventCaseProposed, checkout.EventCaseLapsed, resolved, returned)
@@ -342,7 +343,7 @@ func answerSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.Co
 func noteSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.Command)) {
 	do := checkout.NoteProposal{
 		CaseID: "none", Number: rapid.IntRange(0, 3).Draw(t, "number"), Resolution: checkout.ResolutionRefund, By: "staff",
-		Step: rapid.SampledFrom([]checkout.ProposalStep{checkout.ProposalProposed, checkout.ProposalApproved, checkout.ProposalRejected, checkout.ProposalLapsed}).Draw(t, "step"),
+		Step: rapid.SampledFrom([]casework.DecisionState{casework.DecisionProposed, casework.DecisionApproved, casework.DecisionRejected, casework.DecisionLapsed}).Draw(t, "step"),
 	}
 	if cases := w.sessions[id].Cases; len(cases) > 0 {
 		do.CaseID = rapid.SampledFrom(cases).Draw(t, "case").ID

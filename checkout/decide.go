@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"quittance/casework"
 )
 
 // ErrUnknownCommand says that this version does not know the command. Nothing is decided.
@@ -535,8 +537,8 @@ func (d *decider) late(s Session, do Outcome, clerk string) Session {
 		detail[DetailBy] = clerk
 	}
 	return d.open(s, EventLatePayment, Case{
-		Kind: CaseLatePayment, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, By: clerk,
-		Account: cmp.Or(s.Collection.Account, do.Account), ApprovedAt: do.ApprovedAt,
+		Case:         casework.Case{Kind: CaseLatePayment, Amount: do.Amount, Currency: do.Currency, By: clerk},
+		CollectionID: do.CollectionID, OperatorRef: do.OperatorRef, Account: cmp.Or(s.Collection.Account, do.Account), ApprovedAt: do.ApprovedAt,
 	}, change{outcome: &do, clerk: clerk}, detail)
 }
 
@@ -574,8 +576,8 @@ func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 	detail := reported(do)
 	detail[DetailReason] = reason
 	return d.open(s, EventCollectionMismatched, Case{
-		Kind: CaseMismatch, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, Reason: reason,
-		Account: s.Collection.Account, ApprovedAt: do.ApprovedAt,
+		Case:         casework.Case{Kind: CaseMismatch, Amount: do.Amount, Currency: do.Currency, Reason: reason},
+		CollectionID: do.CollectionID, OperatorRef: do.OperatorRef, Account: s.Collection.Account, ApprovedAt: do.ApprovedAt,
 	}, change{}, detail)
 }
 
@@ -617,8 +619,8 @@ func (d *decider) orphaned(s Session, do Outcome, clerk string) Session {
 		detail[DetailBy] = clerk
 	}
 	return d.open(s, EventCollectionOrphaned, Case{
-		Kind: CaseOrphan, CollectionID: do.CollectionID, Amount: do.Amount, Currency: do.Currency, OperatorRef: do.OperatorRef, By: clerk,
-		Account: do.Account, ApprovedAt: do.ApprovedAt,
+		Case:         casework.Case{Kind: CaseOrphan, Amount: do.Amount, Currency: do.Currency, By: clerk},
+		CollectionID: do.CollectionID, OperatorRef: do.OperatorRef, Account: do.Account, ApprovedAt: do.ApprovedAt,
 	}, change{}, detail)
 }
 
@@ -654,7 +656,7 @@ func (d *decider) tick() Answer {
 	s = d.expire(s)
 	if at := s.undecidedCaseAt(); !at.IsZero() && !d.cmd.At.Before(at) {
 		c := s.Collection
-		s = d.open(s, EventCaseOpened, Case{Kind: CaseUndecided, CollectionID: c.ID, Amount: c.Amount, Currency: c.Currency}, change{}, nil)
+		s = d.open(s, EventCaseOpened, Case{Case: casework.Case{Kind: CaseUndecided, Amount: c.Amount, Currency: c.Currency}, CollectionID: c.ID}, change{}, nil)
 	}
 	for _, due := range s.Dues() {
 		if at := s.confirmationCaseOf(due); !at.IsZero() && !d.cmd.At.Before(at) {

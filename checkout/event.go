@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"quittance/casework"
 	"quittance/money"
 )
 
@@ -135,21 +136,23 @@ func (e Event) Case() Case {
 	amount, _ := strconv.ParseInt(d[DetailReportedAmount], 10, 64) // our own text
 	approved, _ := time.Parse(time.RFC3339, d[DetailApprovedAt])   // our own text; zero if absent
 	c := Case{
-		ID: d[DetailCaseID], Kind: CaseKind(d[DetailCaseKind]), CollectionID: d[DetailCollectionID], Amount: amount, Currency: d[DetailReportedCurr],
-		OperatorRef: d[DetailOperatorRef], Account: d[DetailAccount], ApprovedAt: approved, OpenedAt: e.OccurredAt,
+		Case: casework.Case{
+			ID: d[DetailCaseID], Kind: casework.Kind(d[DetailCaseKind]), Amount: amount, Currency: d[DetailReportedCurr], OpenedAt: e.OccurredAt,
+		},
+		CollectionID: d[DetailCollectionID], OperatorRef: d[DetailOperatorRef], Account: d[DetailAccount], ApprovedAt: approved,
 	}
 	if at, err := time.Parse(time.RFC3339, d[DetailOpenedAt]); err == nil {
 		c.OpenedAt = at
 	}
 	if e.Type == EventCaseResolved {
-		c.Resolution, c.Reference, c.ClosedBy, c.ClosedAt = Resolution(d[DetailResolution]), d[DetailReference], d[DetailBy], e.OccurredAt
+		c.Resolution, c.Reference, c.ClosedBy, c.ClosedAt = casework.Resolution(d[DetailResolution]), d[DetailReference], d[DetailBy], e.OccurredAt
 	}
 	return c
 }
 
-// EventID derives the id of an event of a case without a session: of its opening or exit,
+// CaseEventID derives the id of an event of a case without a session: of its opening or exit,
 // or of a step of a proposal. The event always has the same id, however often it is made.
-func (c Case) EventID(what string) string { return eventID(c.ID+"/"+what, 0) }
+func CaseEventID(caseID, what string) string { return eventID(caseID+"/"+what, 0) }
 
 // change is the part of an event that apply folds in. It does not travel.
 type change struct {

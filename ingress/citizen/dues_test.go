@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/ingress/citizen"
 )
@@ -258,7 +259,7 @@ func (w *world) giveBack(id string) {
 			case c.Kind == checkout.CaseRefundRequest:
 				w.Do(id, checkout.Resolve{CaseID: c.ID, Resolution: checkout.ResolutionRefund, Reference: "ref", By: "one", ApprovedBy: "two"})
 			case c.Kind == checkout.CaseReversal:
-				w.Do(id, checkout.Resolve{CaseID: c.ID, Resolution: checkout.ResolutionAcknowledge, By: "one", ApprovedBy: "two"})
+				w.Do(id, checkout.Resolve{CaseID: c.ID, Resolution: casework.ResolutionAcknowledge, By: "one", ApprovedBy: "two"})
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout"
+	"quittance/casework"
 	"quittance/internal/identity"
 )
 
@@ -15,7 +15,7 @@ import (
 type Awaiting struct {
 	CaseID string
 	Number int // of the proposal
-	Kind   checkout.CaseKind
+	Kind   casework.Kind
 	// AgencyID and Mode are empty where the session is not known.
 	AgencyID, Mode string
 	ProposedBy     string // id of staff
@@ -28,9 +28,13 @@ type Awaiting struct {
 // MayApprove reports whether Approve would accept the person: one who acts for the agency, did
 // not propose, and neither took nor gave back the cash.
 func (a Awaiting) MayApprove(s identity.Staff) bool {
-	return s.InForce() && s.ActsFor(a.AgencyID) && s.ID != a.ProposedBy &&
+	return a.decision().MayBeSecond(s.Person()) == nil && s.ActsFor(a.AgencyID) &&
 		!slices.ContainsFunc(a.clerks, func(code string) bool { return s.IsClerk(a.AgencyID, code) }) &&
 		!(a.cash && s.AnyClerk(a.AgencyID))
+}
+
+func (a Awaiting) decision() casework.Decision {
+	return Proposal{State: ProposalOpen, ProposedBy: a.ProposedBy, ProposedAt: a.ProposedAt}.decision()
 }
 
 // AwaitingApproval returns the proposals that can be approved at a time of the service's clock,
@@ -62,7 +66,7 @@ func (s *Store) AwaitingApproval(ctx context.Context, now time.Time) (out []Awai
 			return err
 		}
 		for _, a := range found {
-			if !(Proposal{State: ProposalOpen, ProposedAt: a.ProposedAt}).lapsed(staff[a.ProposedBy], now) {
+			if a.decision().At(now, staff[a.ProposedBy].Person()) == casework.DecisionProposed {
 				out = append(out, a)
 			}
 		}

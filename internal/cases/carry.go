@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/operation"
 )
@@ -17,7 +18,7 @@ type Approved struct {
 	Number int
 	// SessionID is empty for a case without a session.
 	SessionID  string
-	Resolution checkout.Resolution
+	Resolution casework.Resolution
 	Reference  string
 	Reason     string
 	Proposer   string // who proposed it

@@ -13,45 +13,28 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 )
 
+// Catalog returns the kinds of cases of all domains, and what staff can propose for each. It is
+// the one place that names the domains.
+func Catalog() casework.Catalog {
+	return casework.Join(checkout.CaseCatalog(), poison, reconciliation)
+}
+
 // KindPoison is a record that could not be processed. The processor knows no such case.
-const KindPoison checkout.CaseKind = "poison"
+const KindPoison casework.Kind = "poison"
 
-// Kinds has all kinds of cases.
-func Kinds() []checkout.CaseKind {
-	return append(checkout.CaseKinds(), KindPoison, KindBreak, KindProposal, KindClose)
-}
-
-// Resolutions has what staff can propose.
-func Resolutions() []checkout.Resolution {
-	return []checkout.Resolution{
-		checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused,
-		checkout.ResolutionWriteOff, checkout.ResolutionAcknowledge, checkout.ResolutionRetry, checkout.ResolutionRecordedByHand,
-		ResolutionExplain, ResolutionMatch, ResolutionMatchByHand, ResolutionClose,
-	}
-}
-
-// Allowed returns the resolutions of a kind of case.
-func Allowed(kind checkout.CaseKind) []checkout.Resolution {
-	return slices.DeleteFunc(Resolutions(), func(r checkout.Resolution) bool {
-		switch kind {
-		case KindPoison:
-			return r != checkout.ResolutionAcknowledge
-		case KindBreak:
-			return r != ResolutionExplain && r != ResolutionMatchByHand && r != checkout.ResolutionWriteOff
-		case KindProposal:
-			return r != ResolutionMatch && r != ResolutionExplain && r != checkout.ResolutionWriteOff
-		case KindClose:
-			return r != ResolutionClose
-		default:
-			return !kind.Allows(r)
-		}
-	})
+var poison = casework.Catalog{
+	Kinds: []casework.Kind{KindPoison},
+	Exits: []casework.Exit{{Resolution: casework.ResolutionAcknowledge, Of: []casework.Kind{KindPoison}}},
+	Evidence: []string{
+		EvidencePoisonTopic, EvidencePoisonOffset, EvidenceTopic, EvidencePartition, EvidenceOffset, EvidenceError, EvidenceKey,
+	},
 }
 
 // State is the state of a case.
@@ -89,7 +72,11 @@ const offsetOfTicks = "-1"
 // Case is an operator case. Amount is zero and Currency is empty for poison. Of a break, Amount is
 // the lines less the money that is expected, and may be negative.
 type Case struct {
-	checkout.Case
+	casework.Case
+	// CollectionID, OperatorRef, Account and ApprovedAt are of the money of a payment, as in
+	// checkout.Case. Other cases have none.
+	CollectionID, OperatorRef, Account string
+	ApprovedAt                         time.Time
 	// InSession means that the state of the session holds the case. Otherwise cases.events
 	// has its exit.
 	InSession bool
@@ -110,7 +97,7 @@ type Case struct {
 	Evidence map[string]string
 	// EndedAs and EndedAt tell that the matcher has ended the finding of the case. The sink cases
 	// then closes the case.
-	EndedAs checkout.Resolution
+	EndedAs casework.Resolution
 	EndedAt time.Time
 }
 
@@ -134,13 +121,18 @@ func ReadEvent(codec *schemas.Codec, value []byte) ([]Case, error) {
 	}
 	s := mapping.ToSession(e.Session)
 	out := make([]Case, 0, len(s.Cases))
-	for _, c := range s.Cases {
-		out = append(out, Case{
-			Case: c, InSession: true, Sequence: e.Sequence, SessionID: s.ID, AgencyID: s.TenantID, ApplicationID: s.ApplicationID,
-			OrderID: s.OrderID, Mode: mode(s.Live), Clerks: clerks(s, c), Evidence: evidence(s, c),
-		})
+	for _, known := range s.Cases {
+		c := ofMoney(known)
+		c.InSession, c.Sequence, c.SessionID, c.AgencyID, c.ApplicationID = true, e.Sequence, s.ID, s.TenantID, s.ApplicationID
+		c.OrderID, c.Mode, c.Clerks, c.Evidence = s.OrderID, mode(s.Live), clerks(s, known), evidence(s, known)
+		out = append(out, c)
 	}
 	return out, nil
+}
+
+// ofMoney returns what a case about a payment says.
+func ofMoney(c checkout.Case) Case {
+	return Case{Case: c.Case, CollectionID: c.CollectionID, OperatorRef: c.OperatorRef, Account: c.Account, ApprovedAt: c.ApprovedAt}
 }
 
 func mode(live bool) string {
@@ -204,7 +196,10 @@ func ReadPoison(topic string, r *kgo.Record) Case {
 	}
 	sum := sha256.Sum256([]byte("poison|" + topic + "|" + position))
 	return Case{
-		Case:   checkout.Case{ID: "case_" + strings.ToLower(idEncoding.EncodeToString(sum[:20])), Kind: KindPoison, Reason: evidence[EvidenceError], OpenedAt: r.Timestamp.UTC()},
+		Case: casework.Case{
+			ID: "case_" + strings.ToLower(idEncoding.EncodeToString(sum[:20])), Kind: KindPoison,
+			Reason: evidence[EvidenceError], OpenedAt: r.Timestamp.UTC(),
+		},
 		Clerks: []string{}, Evidence: evidence,
 	}
 }
@@ -266,13 +261,14 @@ func orNull[T comparable](v T) *T {
 
 func fromRow(r row) (Case, error) {
 	c := Case{
-		Case: checkout.Case{
-			ID: r.ID, Kind: checkout.CaseKind(r.Kind), CollectionID: value(r.CollectionID), Amount: value(r.Amount), Currency: value(r.Currency),
-			OperatorRef: value(r.OperatorRef), Reason: value(r.Reason), By: value(r.OpenedBy), OpenedAt: r.OpenedAt,
-			Resolution: checkout.Resolution(value(r.Resolution)), Reference: value(r.Reference), ClosedBy: value(r.ClosedBy), ClosedAt: value(r.ClosedAt),
+		Case: casework.Case{
+			ID: r.ID, Kind: casework.Kind(r.Kind), Amount: value(r.Amount), Currency: value(r.Currency), Reason: value(r.Reason),
+			By: value(r.OpenedBy), OpenedAt: r.OpenedAt, Resolution: casework.Resolution(value(r.Resolution)),
+			Reference: value(r.Reference), ClosedBy: value(r.ClosedBy), ClosedAt: value(r.ClosedAt),
 		},
+		CollectionID: value(r.CollectionID), OperatorRef: value(r.OperatorRef),
 		InSession: r.InSession, Sequence: r.Sequence, SessionID: value(r.SessionID), AgencyID: value(r.AgencyID), ApplicationID: value(r.ApplicationID),
-		OrderID: value(r.OrderID), Clerks: r.Clerks, Evidence: map[string]string{}, EndedAs: checkout.Resolution(value(r.EndedAs)), EndedAt: value(r.EndedAt),
+		OrderID: value(r.OrderID), Clerks: r.Clerks, Evidence: map[string]string{}, EndedAs: casework.Resolution(value(r.EndedAs)), EndedAt: value(r.EndedAt),
 	}
 	if r.Live != nil {
 		c.Mode = mode(*r.Live)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/identity"
@@ -67,14 +68,14 @@ func (w world) dump(t *testing.T) string {
 // late is a late payment at an agency.
 func late(id string, amount int64) cases.Case {
 	return cases.Case{
-		Case:      checkout.Case{ID: id, Kind: checkout.CaseLatePayment, CollectionID: "c-" + id, Amount: amount, Currency: "XAF", OpenedAt: registries.Epoch},
+		Case: casework.Case{ID: id, Kind: checkout.CaseLatePayment, Amount: amount, Currency: "XAF", OpenedAt: registries.Epoch}, CollectionID: "c-" + id,
 		InSession: true, Sequence: 4, SessionID: "chs_" + id, AgencyID: registries.AgencyA, ApplicationID: registries.AppA, OrderID: "o-" + id, Mode: "live",
 		Clerks: []string{}, Evidence: map[string]string{},
 	}
 }
 
 // closed returns a case after its exit.
-func closed(c cases.Case, r checkout.Resolution, reference, by string) cases.Case {
+func closed(c cases.Case, r casework.Resolution, reference, by string) cases.Case {
 	c.Sequence++
 	c.Resolution, c.Reference, c.ClosedBy, c.ClosedAt = r, reference, by, registries.Epoch.Add(time.Hour)
 	return c
@@ -83,7 +84,7 @@ func closed(c cases.Case, r checkout.Resolution, reference, by string) cases.Cas
 // lost is a report of a collection of no known session.
 func lost(id string) cases.Case {
 	return cases.Case{
-		Case:      checkout.Case{ID: id, Kind: checkout.CaseOrphan, CollectionID: "x", Amount: 70, Currency: "XAF", OpenedAt: registries.Epoch},
+		Case: casework.Case{ID: id, Kind: checkout.CaseOrphan, Amount: 70, Currency: "XAF", OpenedAt: registries.Epoch}, CollectionID: "x",
 		SessionID: "chs_unknown", Mode: "live", Clerks: []string{}, Evidence: map[string]string{"source": "callback", "account": "acc-9", "approved_at": "2026-11-20T08:00:00Z"},
 	}
 }
@@ -199,7 +200,7 @@ func TestTwoPeopleResolveACase(t *testing.T) {
 		{CaseID: "a", Resolution: checkout.ResolutionHonour, Reason: "a\nb"}:                                   "case.reason_malformed",
 		{CaseID: "a", Resolution: checkout.ResolutionRefund, Reason: "r"}:                                      "case.reference_missing",
 		{CaseID: "a", Resolution: checkout.ResolutionRefund, Reason: "r", Reference: strings.Repeat("x", 201)}: "case.reference_malformed",
-		{CaseID: "a", Resolution: checkout.ResolutionWriteOff, Reason: "r", Reference: ""}:                     "case.reference_missing",
+		{CaseID: "a", Resolution: casework.ResolutionWriteOff, Reason: "r", Reference: ""}:                     "case.reference_missing",
 	} {
 		_, err := w.Propose(t.Context(), jean, req, registries.Epoch)
 		refusedBy(t, err, code)
@@ -513,7 +514,7 @@ func TestRebuild(t *testing.T) {
 	if left, err := w.Unrecorded(t.Context(), 10); err != nil || len(left) != 0 {
 		t.Errorf("without an event are %+v, %v", left, err)
 	}
-	for _, req := range []cases.Request{refund("lost"), {CaseID: poison.ID, Resolution: checkout.ResolutionAcknowledge, Reason: "mended"}} {
+	for _, req := range []cases.Request{refund("lost"), {CaseID: poison.ID, Resolution: casework.ResolutionAcknowledge, Reason: "mended"}} {
 		if _, err := w.Propose(t.Context(), one, req, registries.Epoch); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout"
+	"quittance/casework"
 	"quittance/internal/operation"
 )
 
@@ -30,7 +30,10 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 	now = now.UTC().Truncate(time.Millisecond)
 	sum := sha256.Sum256([]byte(strings.Join([]string{"close", req.AgencyID, mode(req.Live), req.Account, req.To, req.Digest, now.Format(time.RFC3339Nano)}, "|")))
 	c := Case{
-		Case:     checkout.Case{ID: "case_" + strings.ToLower(idEncoding.EncodeToString(sum[:20])), Kind: KindClose, Reason: "days " + req.From + " to " + req.To + " of account " + req.Account, OpenedAt: now},
+		Case: casework.Case{
+			ID: "case_" + strings.ToLower(idEncoding.EncodeToString(sum[:20])), Kind: KindClose,
+			Reason: "days " + req.From + " to " + req.To + " of account " + req.Account, OpenedAt: now,
+		},
 		AgencyID: req.AgencyID, Mode: mode(req.Live), Clerks: []string{},
 		Evidence: map[string]string{
 			EvidenceTenant: req.AgencyID, EvidenceLedger: req.Account, EvidenceFrom: req.From, EvidenceTo: req.To, EvidenceDigest: req.Digest, EvidenceSums: req.Sums,
@@ -39,13 +42,14 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 	c.Evidence[EvidenceFound] = c.Reason
 	err = s.tx(ctx, "proposing a close", func(tx pgx.Tx) error {
 		proposal := Request{CaseID: c.ID, Resolution: ResolutionClose, Reason: req.Reason}
-		if err := proposal.check(c); err != nil {
+		if _, err := proposal.check(c); err != nil {
 			return err
 		}
 		if !by.Staff.ActsFor(req.AgencyID) {
 			return operation.Refuse("case.not_yours", "", nil)
 		}
-		if err := mayResolve(ctx, tx, by, c); err != nil {
+		me, err := mayResolve(ctx, tx, by, c)
+		if err != nil {
 			return err
 		}
 		if err := endCloses(ctx, tx, by, c, now); err != nil {
@@ -58,12 +62,9 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 		if _, err := tx.Exec(ctx, upsert, args...); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `
-			INSERT INTO case_proposals (case_id, number, state, resolution, reason, proposed_by, proposer, proposed_at) VALUES ($1, 1, 'open', $2, $3, $4, $5, $6)`,
-			c.ID, string(ResolutionClose), req.Reason, by.Staff.ID, by.Staff.Name, now); err != nil {
-			return err
-		}
-		if err := audit(ctx, tx, by, now, "case.propose", c, map[string]any{"proposal": 1, "resolution": ResolutionClose, "account": req.Account, "to": req.To, "digest": req.Digest}); err != nil {
+		p := Proposal{Number: 1, State: ProposalOpen, Resolution: ResolutionClose, Reason: req.Reason, ProposedBy: me.ID, ProposedAt: now}
+		detail := map[string]any{"account": req.Account, "to": req.To, "digest": req.Digest}
+		if err := propose(ctx, tx, c, p, p.step(by, me, now), detail); err != nil {
 			return err
 		}
 		d, err = show(ctx, tx, &by.Staff, c.ID, now)
@@ -97,7 +98,7 @@ func endCloses(ctx context.Context, tx pgx.Tx, by By, c Case, now time.Time) err
 		if _, err := tx.Exec(ctx, `UPDATE cases SET ended_as = 'withdrawn', ended_at = $2 WHERE id = $1`, e.ID, now); err != nil {
 			return err
 		}
-		if err := audit(ctx, tx, by, now, "case.withdraw", e, map[string]any{"for": c.ID}); err != nil {
+		if err := operation.Record(ctx, tx, by.actor(), now, entry("case.withdraw", e, map[string]any{"for": c.ID})); err != nil {
 			return err
 		}
 	}

@@ -33,9 +33,10 @@ func (c Case) Opening() checkout.Event {
 // the time of the step: after a restore of Postgres, another proposal may have the same
 // number.
 func (c Case) Step(n Note) checkout.Event {
-	t, _ := n.Step.Event() // the store knows no other steps
+	note := n.proposal()
+	t, _ := note.Event() // the store knows no other steps
 	what := fmt.Sprintf("%d/%s/%d", n.Number, n.Step, n.At.UnixMilli())
-	return c.event(t, what, n.At, n.proposal().Detail())
+	return c.event(t, what, n.At, note.Detail())
 }
 
 // Exit returns the event that closes a case without a session. A case has one.
@@ -70,7 +71,7 @@ func (c Case) event(t checkout.EventType, what string, at time.Time, detail map[
 			detail[name] = value
 		}
 	}
-	return checkout.Event{ID: c.EventID(what), Type: t, SessionID: c.SessionID, OccurredAt: at.UTC(), Detail: detail}
+	return checkout.Event{ID: checkout.CaseEventID(c.ID, what), Type: t, SessionID: c.SessionID, OccurredAt: at.UTC(), Detail: detail}
 }
 
 // ReadCaseEvent returns the case in a record of cases.events that opens or closes one; none
@@ -100,7 +101,9 @@ func withoutSession(e *record.Event) []Case {
 	if e.Detail[checkout.DetailCaseID] == "" {
 		return nil
 	}
-	c := Case{Case: mapping.ToEvent(e).Case(), SessionID: e.SessionID, Clerks: []string{}, Evidence: map[string]string{}}
+	c := ofMoney(mapping.ToEvent(e).Case())
+	c.SessionID, c.Clerks, c.Evidence = e.SessionID, []string{}, map[string]string{}
+	known := Catalog().Evidence
 	if live, err := strconv.ParseBool(e.Detail[checkout.DetailLive]); err == nil {
 		c.Mode = mode(live)
 	}
@@ -108,7 +111,7 @@ func withoutSession(e *record.Event) []Case {
 		c.Evidence[checkout.DetailEventID] = e.EventID
 	}
 	for name, value := range e.Detail {
-		if slices.Contains(evidenceNames, name) {
+		if slices.Contains(known, name) {
 			c.Evidence[name] = value
 		}
 	}
@@ -117,14 +120,6 @@ func withoutSession(e *record.Event) []Case {
 	// An operator's texts may hold what Postgres does not store.
 	c.CollectionID, c.OperatorRef, c.SessionID = storable(c.CollectionID), storable(c.OperatorRef), storable(c.SessionID)
 	return []Case{c}
-}
-
-// evidenceNames are the names of the evidence of a case without a session.
-var evidenceNames = []string{
-	EvidencePoisonTopic, EvidencePoisonOffset, EvidenceTopic, EvidencePartition, EvidenceOffset, EvidenceError, EvidenceKey,
-	checkout.DetailEventID, checkout.DetailSource, checkout.DetailAccount, checkout.DetailApprovedAt,
-	EvidenceTenant, EvidenceFinding, EvidenceFindings, EvidenceFound, EvidenceStage, EvidenceLedger, EvidenceDay, EvidenceExpected, EvidenceLines, EvidenceSimilar,
-	EvidenceFrom, EvidenceTo, EvidenceDigest, EvidenceSums,
 }
 
 // Events is the topic cases.events. It is safe for concurrent use.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/journal"
 	"quittance/schemas"
@@ -15,26 +16,42 @@ import (
 // Kinds of cases that the matcher opens and ends. No session holds them.
 const (
 	// KindBreak is a difference between money that is expected and the statements.
-	KindBreak checkout.CaseKind = "break"
+	KindBreak casework.Kind = "break"
 	// KindProposal is a pair that the matcher proposes and a person confirms.
-	KindProposal checkout.CaseKind = "match_proposal"
+	KindProposal casework.Kind = "match_proposal"
 	// KindClose is the close of a period of an account, which two people agree on.
-	KindClose checkout.CaseKind = "close"
+	KindClose casework.Kind = "close"
 )
 
 // Resolutions of breaks and of proposals of the matcher. It carries them out in its next run.
 const (
 	// ResolutionExplain says why rows have no other side, such as a charge of the bank. They
 	// are settled.
-	ResolutionExplain checkout.Resolution = "explain"
+	ResolutionExplain casework.Resolution = "explain"
 	// ResolutionMatch confirms a proposal of the matcher.
-	ResolutionMatch checkout.Resolution = "match"
+	ResolutionMatch casework.Resolution = "match"
 	// ResolutionMatchByHand matches the rows of a break with those of other breaks, which its
 	// reference names by their cases. The amounts add up to zero. It takes two people.
-	ResolutionMatchByHand checkout.Resolution = "match_by_hand"
+	ResolutionMatchByHand casework.Resolution = "match_by_hand"
 	// ResolutionClose closes the period of a case of the kind close.
-	ResolutionClose checkout.Resolution = "close"
+	ResolutionClose casework.Resolution = "close"
 )
+
+// reconciliation is the kinds of the matcher, and how staff can close cases of each.
+var reconciliation = casework.Catalog{
+	Kinds: []casework.Kind{KindBreak, KindProposal, KindClose},
+	Exits: []casework.Exit{
+		{Resolution: casework.ResolutionWriteOff, Of: []casework.Kind{KindBreak, KindProposal}, NeedsReference: true},
+		{Resolution: ResolutionExplain, Of: []casework.Kind{KindBreak, KindProposal}, NeedsReference: true},
+		{Resolution: ResolutionMatch, Of: []casework.Kind{KindProposal}},
+		{Resolution: ResolutionMatchByHand, Of: []casework.Kind{KindBreak}, NeedsTwo: true},
+		{Resolution: ResolutionClose, Of: []casework.Kind{KindClose}},
+	},
+	Evidence: []string{
+		EvidenceTenant, EvidenceFinding, EvidenceFindings, EvidenceFound, EvidenceStage, EvidenceLedger, EvidenceDay, EvidenceExpected,
+		EvidenceLines, EvidenceSimilar, EvidenceFrom, EvidenceTo, EvidenceDigest, EvidenceSums,
+	},
+}
 
 // Matcher is who ends a case that a later run of the matcher has cleared up.
 const Matcher = "matcher"
@@ -86,18 +103,16 @@ func ReadFinding(codec *schemas.Codec, value []byte) ([]Case, error) {
 		return nil, nil
 	}
 	c := Case{
-		Case: checkout.Case{
-			ID: f.CaseID, Kind: KindBreak, Amount: f.Amount, Currency: f.Currency, Reason: f.Reason, OpenedAt: f.At.UTC(),
-		},
+		Case:     casework.Case{ID: f.CaseID, Kind: KindBreak, Amount: f.Amount, Currency: f.Currency, Reason: f.Reason, OpenedAt: f.At.UTC()},
 		AgencyID: f.TenantID, Mode: mode(f.Livemode), Clerks: []string{}, Evidence: map[string]string{EvidenceTenant: f.TenantID},
 	}
 	if f.Type == journal.FindingProposal {
 		c.Kind = KindProposal
 	}
 	if f.State != journal.FindingOpen {
-		c.EndedAs, c.EndedAt = checkout.Resolution(f.State), f.At.UTC()
+		c.EndedAs, c.EndedAt = casework.Resolution(f.State), f.At.UTC()
 		if f.Resolution != "" {
-			c.EndedAs = checkout.Resolution(f.Resolution)
+			c.EndedAs = casework.Resolution(f.Resolution)
 		}
 	}
 	for name, text := range map[string]string{

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quittance/checkout"
+	"quittance/casework"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 )
@@ -35,7 +35,7 @@ type Proposal struct {
 	CaseID     string
 	Number     int // within the case, from 1
 	State      ProposalState
-	Resolution checkout.Resolution
+	Resolution casework.Resolution
 	Reference  string
 	Reason     string
 	// ProposedBy and DecidedBy are ids of staff, Proposer and Decider their names. Whoever
@@ -47,6 +47,8 @@ type Proposal struct {
 	Decision             string // why it was rejected
 	Refusal              string // code of the processor's refusal
 	FinishedAt           time.Time
+
+	from casework.Person // who proposed it, as Show has read the person
 }
 
 const proposalColumns = `case_id, number, state, resolution, reference, reason, proposed_by, proposer, proposed_at, decided_by, decider, decided_at,
@@ -61,14 +63,25 @@ func toProposal(r pgx.CollectableRow) (p Proposal, err error) {
 	return p, err
 }
 
-// lapsed reports whether an open proposal can no longer be approved.
-func (p Proposal) lapsed(proposer identity.Staff, now time.Time) bool {
-	return p.State == ProposalOpen && (!proposer.InForce() || !now.Before(p.ProposedAt.Add(lapsesAfter)))
+// decision returns the proposal as a decision by two people.
+func (p Proposal) decision() casework.Decision {
+	d := casework.Decision{ProposedBy: p.ProposedBy, ProposedAt: p.ProposedAt, Life: lapsesAfter}
+	switch p.State {
+	case ProposalOpen:
+		d.State = casework.DecisionProposed
+	case ProposalApproved, ProposalCarriedOut, ProposalRefused:
+		d.State = casework.DecisionApproved
+	case ProposalRejected, ProposalVoid:
+		d.State = casework.DecisionRejected
+	case ProposalLapsed:
+		d.State = casework.DecisionLapsed
+	}
+	return d
 }
 
 // Filter selects cases. The zero value selects all.
 type Filter struct {
-	Kind     checkout.CaseKind
+	Kind     casework.Kind
 	AgencyID string
 	State    State
 	// SessionID is the session of the money; for a report of no known session, the id that
@@ -152,7 +165,8 @@ func show(ctx context.Context, tx pgx.Tx, viewer *identity.Staff, id string, now
 		return d, err
 	}
 	for i, p := range d.Proposals {
-		if p.lapsed(staff[p.ProposedBy], now) {
+		d.Proposals[i].from = staff[p.ProposedBy].Person()
+		if p.decision().At(now, d.Proposals[i].from) == casework.DecisionLapsed {
 			d.Proposals[i].State = ProposalLapsed
 		}
 	}
@@ -176,7 +190,7 @@ func proposals(ctx context.Context, tx pgx.Tx, id string) ([]Proposal, error) {
 
 // Count is the number of open cases of a kind.
 type Count struct {
-	Kind   checkout.CaseKind
+	Kind   casework.Kind
 	N      int64
 	Oldest time.Time
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/casework"
 	"quittance/checkout"
 )
 
@@ -17,8 +18,8 @@ type Note struct {
 	Number int
 	// SessionID is empty for a case without a session.
 	SessionID  string
-	Step       checkout.ProposalStep
-	Resolution checkout.Resolution
+	Step       casework.DecisionState
+	Resolution casework.Resolution
 	Reference  string
 	Reason     string // of the proposal, or of its rejection
 	By         string // the name of who did it; empty if the proposal lapsed

@@ -9,7 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/casework"
 	"quittance/checkout"
+	"quittance/internal/decisions"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
@@ -35,24 +37,12 @@ func (b By) actor() operation.Actor { return b.Staff.Actor(b.Origin) }
 // Request proposes a resolution.
 type Request struct {
 	CaseID     string
-	Resolution checkout.Resolution
+	Resolution casework.Resolution
 	// Reference names the refund or the evidence. All resolutions but honour, retry, match and the
 	// acknowledgement of poison and of a refund request need one. Of a match by hand it names the
 	// cases of the other breaks, which a break with both sides does not need.
 	Reference string
 	Reason    string
-}
-
-// needsReference reports whether a resolution is worthless without its evidence.
-func needsReference(kind checkout.CaseKind, r checkout.Resolution) bool {
-	switch r {
-	case checkout.ResolutionHonour, checkout.ResolutionRetry, ResolutionMatch, ResolutionMatchByHand, ResolutionClose:
-		return false
-	case checkout.ResolutionAcknowledge:
-		return kind == checkout.CaseReversal
-	default:
-		return true
-	}
 }
 
 // Propose stores a proposal. Below the agency's single_approval_below it is approved at
@@ -64,10 +54,12 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err != nil {
 			return err
 		}
-		if err := req.check(c); err != nil {
+		exit, err := req.check(c)
+		if err != nil {
 			return err
 		}
-		if err := mayResolve(ctx, tx, by, c); err != nil {
+		me, err := mayResolve(ctx, tx, by, c)
+		if err != nil {
 			return err
 		}
 		number, err := nextNumber(ctx, tx, by, c, now)
@@ -78,13 +70,11 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `
-			INSERT INTO case_proposals (case_id, number, state, session_id, resolution, reference, reason, proposed_by, proposer, proposed_at)
-			VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, $8, $9)`,
-			c.ID, number, sessionOf(c), string(req.Resolution), req.Reference, req.Reason, by.Staff.ID, by.Staff.Name, now); err != nil {
-			return err
+		p := Proposal{
+			CaseID: c.ID, Number: number, State: ProposalOpen, Resolution: req.Resolution, Reference: req.Reference, Reason: req.Reason,
+			ProposedBy: me.ID, ProposedAt: now, from: me.Person(),
 		}
-		if err := audit(ctx, tx, by, now, "case.propose", c, map[string]any{"proposal": number, "resolution": req.Resolution, "reference": req.Reference}); err != nil {
+		if err := propose(ctx, tx, c, p, p.step(by, me, now), map[string]any{"reference": req.Reference}); err != nil {
 			return err
 		}
 		if err := req.checkOthers(ctx, tx, by, c); err != nil {
@@ -94,8 +84,10 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err != nil {
 			return err
 		}
-		if !cash && c.oneApproves(req.Resolution, below) {
-			if err := approve(ctx, tx, by, c, number, now); err != nil {
+		if !cash && c.oneApproves(exit, below) {
+			alone := p.step(by, me, now)
+			alone.Decision.Alone = true
+			if err := approve(ctx, tx, c, p, alone); err != nil {
 				return err
 			}
 		}
@@ -105,11 +97,36 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 	return d, err
 }
 
+// step returns a step of a person about the proposal, but for how it is stored.
+func (p Proposal) step(by By, me identity.Staff, now time.Time) decisions.Step {
+	return decisions.Step{
+		Decision: p.decision(), Proposer: p.from, By: me.Person(), Actor: by.actor(), At: now,
+		Refusals: map[error]error{
+			casework.ErrSamePerson: operation.Refuse("case.second_person", "", nil),
+			casework.ErrLapsed:     operation.Refuse("case.proposal_over", "id", operation.Args{"number": p.Number, "state": ProposalLapsed}),
+			casework.ErrDecided:    operation.Refuse("case.no_proposal", "id", nil),
+		},
+	}
+}
+
+// propose stores a proposal. detail is what the audit table has beside its number and resolution.
+func propose(ctx context.Context, tx pgx.Tx, c Case, p Proposal, s decisions.Step, detail map[string]any) error {
+	s.Store = func() (operation.Entry, error) {
+		_, err := tx.Exec(ctx, `
+			INSERT INTO case_proposals (case_id, number, state, session_id, resolution, reference, reason, proposed_by, proposer, proposed_at)
+			VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, $8, $9)`,
+			c.ID, p.Number, sessionOf(c), string(p.Resolution), p.Reference, p.Reason, s.By.ID, s.By.Name, s.At)
+		detail["proposal"], detail["resolution"] = p.Number, p.Resolution
+		return entry("case.propose", c, detail), err
+	}
+	return decisions.Propose(ctx, tx, s)
+}
+
 // oneApproves reports whether a resolution needs no second person. The difference of a break
 // counts without its sign. One of zero says nothing of the money at stake.
-func (c Case) oneApproves(r checkout.Resolution, below int64) bool {
+func (c Case) oneApproves(exit casework.Exit, below int64) bool {
 	switch {
-	case c.Currency != money.Default || r == checkout.ResolutionRecordedByHand || r == ResolutionMatchByHand:
+	case c.Currency != money.Default || exit.NeedsTwo:
 		return false
 	case c.Kind == KindBreak && c.Amount == 0:
 		return false
@@ -148,25 +165,27 @@ func (req Request) checkOthers(ctx context.Context, tx pgx.Tx, by By, c Case) er
 	return nil
 }
 
-func (req Request) check(c Case) error {
-	allowed, most := Allowed(c.Kind), maxReference
+// check refuses a request that does not fit the case, and returns the exit that it proposes.
+func (req Request) check(c Case) (casework.Exit, error) {
+	exit, ok := Catalog().Exit(c.Kind, req.Resolution)
+	most := maxReference
 	if req.Resolution == ResolutionMatchByHand {
 		most = maxMatched
 	}
 	switch {
-	case !slices.Contains(allowed, req.Resolution):
-		return operation.Refuse("case.resolution_not_allowed", "resolution", operation.Args{"kind": c.Kind, "allowed": names(allowed)})
+	case !ok:
+		return exit, operation.Refuse("case.resolution_not_allowed", "resolution", operation.Args{"kind": c.Kind, "allowed": names(Catalog().Allowed(c.Kind))})
 	case !form.IsLine(req.Reason, maxReason):
-		return operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
-	case req.Reference == "" && needsReference(c.Kind, req.Resolution):
-		return operation.Refuse("case.reference_missing", "reference", operation.Args{"resolution": req.Resolution})
+		return exit, operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
+	case req.Reference == "" && exit.NeedsReference:
+		return exit, operation.Refuse("case.reference_missing", "reference", operation.Args{"resolution": req.Resolution})
 	case req.Reference != "" && !form.IsLine(req.Reference, most):
-		return operation.Refuse("case.reference_malformed", "reference", operation.Args{"most": most})
+		return exit, operation.Refuse("case.reference_malformed", "reference", operation.Args{"most": most})
 	}
-	return nil
+	return exit, nil
 }
 
-func names(list []checkout.Resolution) []string {
+func names(list []casework.Resolution) []string {
 	out := make([]string, len(list))
 	for i, r := range list {
 		out[i] = string(r)
@@ -187,26 +206,20 @@ func lockOpen(ctx context.Context, tx pgx.Tx, by By, id string) (Case, error) {
 	return c, err
 }
 
-// mayResolve refuses a person who is revoked, or who took or gave back the cash.
-func mayResolve(ctx context.Context, tx pgx.Tx, by By, c Case) error {
-	staff, err := identity.LockStaff(ctx, tx, by.Staff.ID)
-	if err != nil {
-		return err
+// mayResolve refuses a person who is revoked, or who took or gave back the cash. It returns the
+// person as of the transaction.
+func mayResolve(ctx context.Context, tx pgx.Tx, by By, c Case) (me identity.Staff, err error) {
+	if me, err = identity.LockInForce(ctx, tx, by.Staff); err != nil {
+		return me, err
 	}
-	if !staff[by.Staff.ID].InForce() {
-		return operation.Refuse("staff.revoked", "", operation.Args{"name": by.Staff.Name})
+	own := slices.ContainsFunc(c.Clerks, func(code string) bool { return me.IsClerk(c.AgencyID, code) })
+	if !own && me.AnyClerk(c.AgencyID) {
+		own, err = ofCash(ctx, tx, c)
 	}
-	if slices.ContainsFunc(c.Clerks, func(code string) bool { return staff[by.Staff.ID].IsClerk(c.AgencyID, code) }) {
-		return operation.Refuse("case.own_cash", "", nil)
-	}
-	if !staff[by.Staff.ID].AnyClerk(c.AgencyID) {
-		return nil
-	}
-	cash, err := ofCash(ctx, tx, c)
-	if err == nil && cash {
+	if own {
 		err = operation.Refuse("case.own_cash", "", nil)
 	}
-	return err
+	return me, err
 }
 
 // ofCash reports whether a case of the matcher is about an account of the counters. It does not name
@@ -249,9 +262,10 @@ func sessionOf(c Case) *string {
 	return &c.SessionID
 }
 
-func audit(ctx context.Context, tx pgx.Tx, by By, now time.Time, action string, c Case, detail map[string]any) error {
+// entry returns the entry of the audit table about an operation on a case.
+func entry(action string, c Case, detail map[string]any) operation.Entry {
 	detail["kind"] = c.Kind
-	return operation.Record(ctx, tx, by.actor(), now, operation.Entry{Action: action, Subject: c.ID, Detail: detail})
+	return operation.Entry{Action: action, Subject: c.ID, Detail: detail}
 }
 
 // Approve approves a proposal of another person. number may be 0 when the case has had one
@@ -270,13 +284,11 @@ func (s *Store) Approve(ctx context.Context, by By, id string, number int, now t
 		if err != nil {
 			return err
 		}
-		if err := mayResolve(ctx, tx, by, c); err != nil {
+		me, err := mayResolve(ctx, tx, by, c)
+		if err != nil {
 			return err
 		}
-		if p.ProposedBy == by.Staff.ID {
-			return operation.Refuse("case.second_person", "", nil)
-		}
-		if err := approve(ctx, tx, by, c, p.Number, now); err != nil {
+		if err := approve(ctx, tx, c, p, p.step(by, me, now)); err != nil {
 			return err
 		}
 		d, err = show(ctx, tx, &by.Staff, id, now)
@@ -305,16 +317,16 @@ func (d Detail) choose(number int) (Proposal, error) {
 }
 
 // approve records the approval. The sink cases carries the proposal out.
-func approve(ctx context.Context, tx pgx.Tx, by By, c Case, number int, now time.Time) error {
-	tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'approved', decided_by = $3, decider = $4, decided_at = $5
-		WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, number, by.Staff.ID, by.Staff.Name, now)
-	if err != nil {
-		return err
+func approve(ctx context.Context, tx pgx.Tx, c Case, p Proposal, s decisions.Step) error {
+	s.Store = func() (operation.Entry, error) {
+		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'approved', decided_by = $3, decider = $4, decided_at = $5
+			WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, p.Number, s.By.ID, s.By.Name, s.At)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = casework.ErrLapsed // since it was read
+		}
+		return entry("case.approve", c, map[string]any{"proposal": p.Number}), err
 	}
-	if tag.RowsAffected() == 0 { // it has lapsed since it was read
-		return operation.Refuse("case.proposal_over", "id", operation.Args{"number": number, "state": ProposalLapsed})
-	}
-	return audit(ctx, tx, by, now, "case.approve", c, map[string]any{"proposal": number})
+	return decisions.Approve(ctx, tx, s)
 }
 
 // Reject ends the open proposal of a case. Whoever proposed it may withdraw it so. now is
@@ -333,18 +345,16 @@ func (s *Store) Reject(ctx context.Context, by By, id, reason string, now time.T
 		if err != nil {
 			return err
 		}
-		if !staff[by.Staff.ID].InForce() {
-			return operation.Refuse("staff.revoked", "", operation.Args{"name": by.Staff.Name})
+		rejection := Proposal{State: ProposalOpen}.step(by, staff[by.Staff.ID], now)
+		rejection.Store = func() (operation.Entry, error) {
+			tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'rejected', decided_by = $2, decider = $3, decided_at = $4, decision = $5, finished_at = $4
+				WHERE case_id = $1 AND state = 'open'`, id, by.Staff.ID, by.Staff.Name, now, reason)
+			if err == nil && tag.RowsAffected() == 0 {
+				err = casework.ErrDecided
+			}
+			return entry("case.reject", c, map[string]any{"reason": reason}), err
 		}
-		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'rejected', decided_by = $2, decider = $3, decided_at = $4, decision = $5, finished_at = $4
-			WHERE case_id = $1 AND state = 'open'`, id, by.Staff.ID, by.Staff.Name, now, reason)
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return operation.Refuse("case.no_proposal", "id", nil)
-		}
-		if err := audit(ctx, tx, by, now, "case.reject", c, map[string]any{"reason": reason}); err != nil {
+		if err := decisions.Reject(ctx, tx, rejection); err != nil {
 			return err
 		}
 		d, err = show(ctx, tx, &by.Staff, id, now)

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
+	"quittance/casework"
+	"quittance/internal/decisions"
 	"quittance/internal/form"
 	"quittance/internal/identity/internal/db"
 	"quittance/internal/operation"
@@ -81,6 +83,11 @@ func (s Staff) ActsFor(agencyID string) bool { return s.Operations() || s.Agency
 // IsClerk reports whether the person is the clerk of an agency.
 func (s Staff) IsClerk(agencyID, code string) bool {
 	return slices.Contains(s.Clerks, agencyID+"/"+code)
+}
+
+// Person returns the person as one who takes part in decisions by two people.
+func (s Staff) Person() casework.Person {
+	return casework.Person{ID: s.ID, Name: s.Name, InForce: s.InForce()}
 }
 
 // AnyClerk reports whether the person is a clerk of an agency.
@@ -164,6 +171,16 @@ func LockStaff(ctx context.Context, tx pgx.Tx, ids ...string) (map[string]Staff,
 		out[r.ID] = toStaff(r)
 	}
 	return out, nil
+}
+
+// LockInForce reads a person again within a transaction. A revocation waits for the end of the
+// transaction; a person who was revoked before is refused.
+func LockInForce(ctx context.Context, tx pgx.Tx, by Staff) (Staff, error) {
+	staff, err := LockStaff(ctx, tx, by.ID)
+	if err == nil && !staff[by.ID].InForce() {
+		err = operation.Refuse("staff.revoked", "", operation.Args{"name": by.Name})
+	}
+	return staff[by.ID], err
 }
 
 // AddStaff makes a member of staff with a key. While the group has fewer than two members
@@ -266,19 +283,23 @@ func ApproveStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor
 			return operation.Refuse("staff.not_proposed", "id", operation.Args{"name": m.Name, "state": m.State()})
 		case approver.AgencyID != m.AgencyID:
 			return operation.Refuse("staff.other_group", "", operation.Args{"group": group, "own": t.staffEntry(approver).Group()})
-		case approver.ID == m.ProposedBy:
-			return operation.Refuse("staff.second_person", "", operation.Args{"group": group})
-		case !t.member(m.ProposedBy).InForce():
-			return operation.Refuse("staff.proposer_revoked", "id", operation.Args{"name": m.Name})
 		}
-		if err := t.q.ApproveStaff(ctx, db.ApproveStaffParams{ID: m.ID, ApprovedBy: &approver.ID, ApprovedAt: &now}); err != nil {
-			return fmt.Errorf("approving %s: %w", m.ID, err)
-		}
-		if _, err := t.reread(ctx, ""); err != nil {
-			return err
-		}
-		approved = t.staffEntry(t.member(m.ID))
-		return t.recordStaff(ctx, approver.Actor(actor.Origin), "staff.approve", approved)
+		return decisions.Approve(ctx, t.tx, decisions.Step{
+			Decision: casework.Decision{State: casework.DecisionProposed, ProposedBy: m.ProposedBy, ProposedAt: m.CreatedAt},
+			Proposer: t.member(m.ProposedBy).Person(), By: approver.Person(), Actor: approver.Actor(actor.Origin), At: now,
+			Refusals: map[error]error{
+				casework.ErrSamePerson: operation.Refuse("staff.second_person", "", operation.Args{"group": group}),
+				casework.ErrLapsed:     operation.Refuse("staff.proposer_revoked", "id", operation.Args{"name": m.Name}),
+			},
+			Store: func() (operation.Entry, error) {
+				if err := t.q.ApproveStaff(ctx, db.ApproveStaffParams{ID: m.ID, ApprovedBy: &approver.ID, ApprovedAt: &now}); err != nil {
+					return operation.Entry{}, fmt.Errorf("approving %s: %w", m.ID, err)
+				}
+				_, err := t.reread(ctx, "")
+				approved = t.staffEntry(t.member(m.ID))
+				return staffRecord("staff.approve", approved), err
+			},
+		})
 	})
 	if err != nil {
 		return StaffEntry{}, fmt.Errorf("approving a member of staff: %w", err)
@@ -326,7 +347,11 @@ func RevokeStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor,
 }
 
 func (t *Tx) recordStaff(ctx context.Context, actor operation.Actor, action string, e StaffEntry) error {
-	return operation.Record(ctx, t.tx, actor, t.tx.Now, operation.Entry{Action: action, Subject: e.ID, Detail: map[string]any{"group": e.Group(), "clerks": e.Known}})
+	return operation.Record(ctx, t.tx, actor, t.tx.Now, staffRecord(action, e))
+}
+
+func staffRecord(action string, e StaffEntry) operation.Entry {
+	return operation.Entry{Action: action, Subject: e.ID, Detail: map[string]any{"group": e.Group(), "clerks": e.Known}}
 }
 
 // byKey finds the person with a key that is valid now.

@@ -53,7 +53,7 @@ func Decide(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, 
 		case err != nil:
 			return err
 		}
-		if err := inForce(ctx, tx, by); err != nil {
+		if _, err := identity.LockInForce(ctx, tx, by); err != nil {
 			return err
 		}
 		column := string(decision)

@@ -177,7 +177,7 @@ func airtel(from, to int) string {
 
 func testdata(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile("../testdata/" + name)
+	text, err := os.ReadFile("../statements/testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/casework"
+	"quittance/internal/decisions"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
@@ -46,6 +48,15 @@ func (r OriginalRequest) Until() time.Time {
 	return r.RequestedAt.Add(requestLife)
 }
 
+// decision returns the request as a decision by two people.
+func (r OriginalRequest) decision() casework.Decision {
+	d := casework.Decision{State: casework.DecisionProposed, ProposedBy: r.requester, ProposedAt: r.RequestedAt, Life: requestLife}
+	if r.ApprovedBy != "" {
+		d.State = casework.DecisionApproved
+	}
+	return d
+}
+
 // RequestOriginal makes a request of a person for the file of an import. The error is an
 // *operation.Error with the field id or reason for bad input.
 func RequestOriginal(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, importID, reason string, now time.Time) (OriginalRequest, error) {
@@ -69,17 +80,22 @@ func RequestOriginal(ctx context.Context, pool *pgxpool.Pool, by identity.Staff,
 		case !kept:
 			return operation.Refuse("statement.original_deleted", "id", nil)
 		}
-		if err := inForce(ctx, tx, by); err != nil {
+		staff, err := identity.LockStaff(ctx, tx, by.ID)
+		if err != nil {
 			return err
 		}
-		request := uuid.Must(uuid.NewV7())
-		if _, err := tx.Exec(ctx, `INSERT INTO statement_original_requests (id, import_id, reason, requested_by, requested_at) VALUES ($1, $2, $3, $4, $5)`, request, id, reason, by.ID, now); err != nil {
-			return err
-		}
-		if r, err = oneRequest(ctx, tx, request.String(), ""); err != nil {
-			return err
-		}
-		return r.record(ctx, tx, by.Actor(origin), now, "statements.original.request")
+		return decisions.Propose(ctx, tx, decisions.Step{
+			By: staff[by.ID].Person(), Actor: by.Actor(origin), At: now,
+			Store: func() (operation.Entry, error) {
+				request := uuid.Must(uuid.NewV7())
+				_, err := tx.Exec(ctx, `INSERT INTO statement_original_requests (id, import_id, reason, requested_by, requested_at)
+					VALUES ($1, $2, $3, $4, $5)`, request, id, reason, by.ID, now)
+				if err == nil {
+					r, err = oneRequest(ctx, tx, request.String(), "")
+				}
+				return r.entry("statements.original.request"), err
+			},
+		})
 	})
 	if err != nil {
 		return r, fmt.Errorf("requesting the file of an import: %w", err)
@@ -98,23 +114,26 @@ func ApproveOriginal(ctx context.Context, pool *pgxpool.Pool, by identity.Staff,
 			return err
 		case !by.ActsFor(r.AgencyID):
 			return operation.Refuse("statement.request_unknown", "id", nil)
-		case r.ApprovedBy != "":
-			return operation.Refuse("statement.request_approved", "id", operation.Args{"name": r.ApprovedBy})
-		case now.After(r.Until()):
-			return operation.Refuse("statement.request_over", "id", nil)
-		case r.requester == by.ID:
-			return operation.Refuse("statement.second_person", "", nil)
 		}
-		if err := inForce(ctx, tx, by); err != nil {
+		staff, err := identity.LockStaff(ctx, tx, by.ID, r.requester)
+		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `UPDATE statement_original_requests SET approved_by = $2, approved_at = $3 WHERE id = $1`, r.ID, by.ID, now); err != nil {
-			return err
-		}
-		if r, err = oneRequest(ctx, tx, requestID, ""); err != nil {
-			return err
-		}
-		return r.record(ctx, tx, by.Actor(origin), now, "statements.original.approve")
+		return decisions.Approve(ctx, tx, decisions.Step{
+			Decision: r.decision(), Proposer: staff[r.requester].Person(), By: staff[by.ID].Person(), Actor: by.Actor(origin), At: now,
+			Refusals: map[error]error{
+				casework.ErrDecided:    operation.Refuse("statement.request_approved", "id", operation.Args{"name": r.ApprovedBy}),
+				casework.ErrLapsed:     operation.Refuse("statement.request_over", "id", nil),
+				casework.ErrSamePerson: operation.Refuse("statement.second_person", "", nil),
+			},
+			Store: func() (operation.Entry, error) {
+				_, err := tx.Exec(ctx, `UPDATE statement_original_requests SET approved_by = $2, approved_at = $3 WHERE id = $1`, r.ID, by.ID, now)
+				if err == nil {
+					r, err = oneRequest(ctx, tx, requestID, "")
+				}
+				return r.entry("statements.original.approve"), err
+			},
+		})
 	})
 	if err != nil {
 		return r, fmt.Errorf("approving a request for a file: %w", err)
@@ -140,10 +159,10 @@ func ReadOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by
 		case now.After(r.Until()):
 			return operation.Refuse("statement.request_over", "id", nil)
 		}
-		if err := inForce(ctx, tx, by); err != nil {
+		if _, err := identity.LockInForce(ctx, tx, by); err != nil {
 			return err
 		}
-		return r.record(ctx, tx, by.Actor(origin), now, "statements.original.read")
+		return operation.Record(ctx, tx, by.Actor(origin), now, r.entry("statements.original.read"))
 	})
 	if err != nil {
 		return fmt.Errorf("reading the file of an import: %w", err)
@@ -202,19 +221,9 @@ func requests(ctx context.Context, from querier, where string, args ...any) ([]O
 	})
 }
 
-// record writes an operation of the request to the audit table.
-func (r OriginalRequest) record(ctx context.Context, tx pgx.Tx, actor operation.Actor, now time.Time, action string) error {
-	return operation.Record(ctx, tx, actor, now, operation.Entry{Action: action, Subject: r.ImportID, Detail: map[string]any{"agency_id": r.AgencyID, "account": r.Code, "request": r.ID, "reason": r.Reason}})
-}
-
-// inForce refuses a person who was revoked. A revocation waits for the end of the transaction.
-func inForce(ctx context.Context, tx pgx.Tx, by identity.Staff) error {
-	staff, err := identity.LockStaff(ctx, tx, by.ID)
-	if err != nil {
-		return err
-	}
-	if !staff[by.ID].InForce() {
-		return operation.Refuse("staff.revoked", "", operation.Args{"name": by.Name})
-	}
-	return nil
+// entry returns the entry of the audit table about an operation of the request.
+func (r OriginalRequest) entry(action string) operation.Entry {
+	return operation.Entry{Action: action, Subject: r.ImportID, Detail: map[string]any{
+		"agency_id": r.AgencyID, "account": r.Code, "request": r.ID, "reason": r.Reason,
+	}}
 }

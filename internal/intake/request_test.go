@@ -102,8 +102,10 @@ func TestOriginalByTwo(t *testing.T) {
 	}
 
 	// A person who was revoked meanwhile reads nothing.
+	waits := request(awa)
 	o.Exec(t, `UPDATE staff SET revoked_at = now() WHERE name = 'Awa'`)
 	nobody(awa, q.ID, at, "staff.revoked")
+	refused(approve(ben, waits.ID, now), "statement.request_over")
 
 	// What is stored is not the file: nothing passes for it.
 	second := request(ben)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/money/localtime"
 	"quittance/schemas/mapping"
@@ -135,7 +136,7 @@ func ofCollection(e checkout.Event, c checkout.Case, movement Movement, sign int
 }
 
 // reasons are the reasons of reversals by the resolution of their case.
-var reasons = map[checkout.Resolution]string{
+var reasons = map[casework.Resolution]string{
 	checkout.ResolutionRefund:       string(checkout.ReversalRefunded),
 	checkout.ResolutionCashReturned: string(checkout.ReversalCashReturned),
 	checkout.ResolutionSuperseded:   "superseded",

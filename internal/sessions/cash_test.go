@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/operation"
@@ -43,8 +44,8 @@ func TestCash(t *testing.T) {
 	all[2].Collection.ReversedBy, all[2].Collection.ReversedAt, all[2].Sequence = "c02", morning.Add(time.Hour), 4
 	beside := session(20, appA)
 	beside.Sequence, beside.Cases = 5, []checkout.Case{{
-		ID: "case", Kind: checkout.CaseOrphan, CollectionID: "beside", Amount: 50, Currency: "XAF", By: "c01", OpenedAt: morning.Add(time.Hour), Account: "Hall",
-		Resolution: checkout.ResolutionCashReturned, ClosedBy: "c01", ClosedAt: morning.Add(2 * time.Hour),
+		Case:         casework.Case{ID: "case", Kind: checkout.CaseOrphan, Amount: 50, Currency: "XAF", By: "c01", OpenedAt: morning.Add(time.Hour), Resolution: checkout.ResolutionCashReturned, ClosedBy: "c01", ClosedAt: morning.Add(2 * time.Hour)},
+		CollectionID: "beside", Account: "Hall",
 	}}
 	yesterday := paidInCash(30, "c01", morning.Add(-9*time.Hour-time.Second)) // 23:59:59 in Brazzaville
 	midnight := paidInCash(31, "c01", morning.Add(-9*time.Hour))

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/support"
 )
@@ -42,8 +43,8 @@ func TestVerdict(t *testing.T) {
 	collection := func(status checkout.CollectionStatus) *checkout.Collection {
 		return &checkout.Collection{Status: status}
 	}
-	open := []checkout.Case{{ID: "case_1", Kind: checkout.CaseLatePayment}}
-	closed := []checkout.Case{{ID: "case_1", Kind: checkout.CaseLatePayment, Resolution: checkout.ResolutionRefund}}
+	open := []checkout.Case{{Case: casework.Case{ID: "case_1", Kind: checkout.CaseLatePayment}}}
+	closed := []checkout.Case{{Case: casework.Case{ID: "case_1", Kind: checkout.CaseLatePayment, Resolution: checkout.ResolutionRefund}}}
 	for name, c := range map[string]struct {
 		session checkout.Session
 		want    support.Verdict
@@ -51,7 +52,7 @@ func TestVerdict(t *testing.T) {
 		"nobody tried":              {checkout.Session{Status: checkout.StatusOpen}, support.VerdictOpen},
 		"the payer is asked":        {checkout.Session{Status: checkout.StatusOpen, Collection: collection(checkout.CollectionPending)}, support.VerdictInProgress},
 		"paid":                      {checkout.Session{Status: checkout.StatusCompleted, Collection: collection(checkout.CollectionApproved)}, support.VerdictPaid},
-		"paid, with other money":    {checkout.Session{Status: checkout.StatusCompleted, Cases: []checkout.Case{{Kind: checkout.CaseOrphan}}}, support.VerdictPaid},
+		"paid, with other money":    {checkout.Session{Status: checkout.StatusCompleted, Cases: []checkout.Case{{Case: casework.Case{Kind: checkout.CaseOrphan}}}}, support.VerdictPaid},
 		"given back":                {checkout.Session{Status: checkout.StatusCompleted, ReversedAt: noon}, support.VerdictReturned},
 		"late money":                {checkout.Session{Status: checkout.StatusExpired, Collection: collection(checkout.CollectionApproved), Cases: open}, support.VerdictUnderReview},
 		"late money that went back": {checkout.Session{Status: checkout.StatusExpired, Collection: collection(checkout.CollectionApproved), Cases: closed}, support.VerdictNotPaid},

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"quittance/casework"
 	"quittance/checkout"
 )
 
@@ -46,11 +47,11 @@ func (p Payment) MoneyUnderReview() []checkout.Case {
 // WrittenOff returns the cases of such money that staff closed with evidence: it completed no
 // session, and no refund of it is on record.
 func (p Payment) WrittenOff() []checkout.Case {
-	return p.misfits(checkout.ResolutionWriteOff)
+	return p.misfits(casework.ResolutionWriteOff)
 }
 
 // misfits returns the cases with the resolution of money that did not complete the session.
-func (p Payment) misfits(resolution checkout.Resolution) (found []checkout.Case) {
+func (p Payment) misfits(resolution casework.Resolution) (found []checkout.Case) {
 	for _, c := range p.Session.Cases {
 		switch c.Kind {
 		case checkout.CaseLatePayment, checkout.CaseMismatch, checkout.CaseOrphan:

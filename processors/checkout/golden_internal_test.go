@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/processors/entry"
 )
@@ -30,7 +31,7 @@ func everyKind() checkout.Decision {
 			Offers:       []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}},
 			Collection:   &checkout.Collection{ID: "c", OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Status: checkout.CollectionPending, Amount: 5075, Fee: 75, Currency: "XAF", PayerMasked: "24206•••001", RequestedAt: at(0), NotAfter: at(1), WindowEndsAt: at(2), Enquiries: 2, NextEnquiryAt: at(1), Account: "acc"},
 			Refusals:     []checkout.Refusal{{CollectionID: "before", FailureCode: checkout.FailureRejected, At: at(0)}},
-			Cases:        []checkout.Case{{ID: "case", Kind: checkout.CaseMismatch, CollectionID: "elsewhere", Amount: 6000, Currency: "XAF", OpenedAt: at(0), Proposed: 1}},
+			Cases:        []checkout.Case{{Case: casework.Case{ID: "case", Kind: checkout.CaseMismatch, Amount: 6000, Currency: "XAF", OpenedAt: at(0), Proposed: 1}, CollectionID: "elsewhere"}},
 			Cashin:       &checkout.Cashin{Kind: checkout.CashinInit, PaymentID: 7, Number: "N-7", Items: []byte("[]")},
 			Confirmation: checkout.Confirmation{Status: checkout.ConfirmationAwaited, Since: at(0), Again: 1},
 		}},

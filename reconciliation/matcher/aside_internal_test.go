@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"quittance/checkout"
+	"quittance/casework"
 	"quittance/internal/cases"
 	"quittance/internal/registry"
 	"quittance/schemas"
@@ -63,7 +63,7 @@ func TestRecordSetAside(t *testing.T) {
 			t.Fatalf("the case of a record of %s is open: %v", topic, err)
 		}
 		for i := range list {
-			list[i].Sequence, list[i].Resolution, list[i].ClosedBy, list[i].ClosedAt = 1, checkout.ResolutionAcknowledge, "stf_1", o.now
+			list[i].Sequence, list[i].Resolution, list[i].ClosedBy, list[i].ClosedAt = 1, casework.ResolutionAcknowledge, "stf_1", o.now
 		}
 		if err := store.Apply(t.Context(), list, nil); err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestRecordSetAside(t *testing.T) {
 	if _, err := m.Account(t.Context(), mtn); !errors.Is(err, ErrSetAside) {
 		t.Fatalf("the record is forgotten, and its case is open: %v", err)
 	}
-	forgotten.Sequence, forgotten.Resolution, forgotten.ClosedBy, forgotten.ClosedAt = 1, checkout.ResolutionAcknowledge, "stf_1", o.now
+	forgotten.Sequence, forgotten.Resolution, forgotten.ClosedBy, forgotten.ClosedAt = 1, casework.ResolutionAcknowledge, "stf_1", o.now
 	if err := store.Apply(t.Context(), []cases.Case{forgotten}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"quittance/checkout"
+	"quittance/casework"
 	"quittance/internal/cases"
 	"quittance/internal/intake"
 	"quittance/internal/journal"
@@ -68,7 +68,7 @@ func (o *office) approve(s *Sheet) (caseID string) {
 	}
 	o.n++
 	c := cases.Case{
-		Case: checkout.Case{ID: fmt.Sprint("case_close", o.n), Kind: cases.KindClose, OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test",
+		Case: casework.Case{ID: fmt.Sprint("case_close", o.n), Kind: cases.KindClose, OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test",
 		Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceLedger: s.Account, cases.EvidenceFrom: s.From, cases.EvidenceTo: s.To, cases.EvidenceDigest: digest},
 	}
 	e := c.Exit(cases.Approved{CaseID: c.ID, Number: 1, Resolution: cases.ResolutionClose, Proposer: "A. Clerk", Decider: "B. Chief", DecidedAt: o.now})
@@ -209,7 +209,7 @@ func TestCloses(t *testing.T) {
 				var id string
 				var amount int64
 				if err := o.conn.QueryRow(t.Context(), "SELECT case_id, amount FROM open_breaks WHERE type = 'break' AND length(lines) > 0 ORDER BY finding_id LIMIT 1").Scan(&id, &amount); err == nil {
-					o.agree(cases.Case{Case: checkout.Case{ID: id, Kind: cases.KindBreak, Amount: amount, Currency: "XAF", OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID}}, cases.ResolutionExplain, "ref")
+					o.agree(cases.Case{Case: casework.Case{ID: id, Kind: cases.KindBreak, Amount: amount, Currency: "XAF", OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID}}, cases.ResolutionExplain, "ref")
 					o.look(m)
 				}
 				s, err := o.sheet(m, o.now.AddDate(0, 0, -1))
@@ -395,7 +395,7 @@ func TestCloseAcross(t *testing.T) {
 	if err := o.conn.QueryRow(t.Context(), "SELECT case_id FROM open_breaks WHERE type = 'break' AND kind = 'amount'").Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	o.agree(cases.Case{Case: checkout.Case{ID: id, Kind: cases.KindBreak, Amount: -100, Currency: "XAF", OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID}}, cases.ResolutionExplain, "ref")
+	o.agree(cases.Case{Case: casework.Case{ID: id, Kind: cases.KindBreak, Amount: -100, Currency: "XAF", OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID}}, cases.ResolutionExplain, "ref")
 	o.look(m)
 	o.runs(m, bank)
 	o.full(bank) // waits for the journal

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/journal"
@@ -17,13 +18,13 @@ import (
 // agreed is what people agreed on in the case of a finding.
 type agreed struct {
 	caseID     string
-	resolution checkout.Resolution
+	resolution casework.Resolution
 	reference  string
 }
 
 // explains reports whether rows are settled without a match.
 func (a agreed) explains() bool {
-	return a.resolution == cases.ResolutionExplain || a.resolution == checkout.ResolutionWriteOff
+	return a.resolution == cases.ResolutionExplain || a.resolution == casework.ResolutionWriteOff
 }
 
 // settle takes the open findings whose cases people have closed out of the open ones: their rows
@@ -85,7 +86,7 @@ func (r *run) agreementsIn(ctx context.Context, ids []string) (out []agreed, err
 		if err := rows.Scan(&a.caseID, &resolution, &a.reference); err != nil {
 			return nil, fmt.Errorf("reading what people agreed on: %w", err)
 		}
-		a.resolution = checkout.Resolution(resolution)
+		a.resolution = casework.Resolution(resolution)
 		out = append(out, a)
 	}
 	return out, rows.Err()
@@ -186,7 +187,7 @@ func (r *run) readExplained(ctx context.Context) (bool, error) {
 		}
 	}
 	for id, f := range r.world.explained {
-		if !(agreed{resolution: checkout.Resolution(f.Resolution)}).explains() {
+		if !(agreed{resolution: casework.Resolution(f.Resolution)}).explains() {
 			delete(r.world.explained, id)
 		}
 	}

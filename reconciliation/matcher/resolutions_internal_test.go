@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/journal"
@@ -24,20 +25,20 @@ func (o *office) caseOf(kind match.BreakKind, amount int64) cases.Case {
 }
 
 // openCase returns the case of the row of open_breaks that a condition finds.
-func (o *office) openCase(kind checkout.CaseKind, amount int64, where string, args ...any) cases.Case {
+func (o *office) openCase(kind casework.Kind, amount int64, where string, args ...any) cases.Case {
 	o.t.Helper()
 	var id, finding, day string
 	if err := o.conn.QueryRow(o.t.Context(), `SELECT case_id, finding_id, toString(day) FROM open_breaks WHERE `+where, args...).Scan(&id, &finding, &day); err != nil {
 		o.t.Fatalf("%s %v: %v", where, args, err)
 	}
 	return cases.Case{
-		Case:     checkout.Case{ID: id, Kind: kind, Amount: amount, Currency: "XAF", OpenedAt: o.now},
+		Case:     casework.Case{ID: id, Kind: kind, Amount: amount, Currency: "XAF", OpenedAt: o.now},
 		AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceFinding: finding, cases.EvidenceLedger: "mtn", cases.EvidenceDay: day},
 	}
 }
 
 // agree writes the exit of a case as the sink cases does.
-func (o *office) agree(c cases.Case, resolution checkout.Resolution, reference string) {
+func (o *office) agree(c cases.Case, resolution casework.Resolution, reference string) {
 	o.t.Helper()
 	e := c.Exit(cases.Approved{CaseID: c.ID, Number: 1, Resolution: resolution, Reference: reference, Reason: "seen on paper", Proposer: "A. Clerk", Decider: "B. Chief", DecidedAt: o.now})
 	o.produce(schemas.TopicCases, c.ID, mapping.FromEvent(e))

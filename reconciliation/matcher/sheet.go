@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"quittance/checkout"
+	"quittance/casework"
 	"quittance/internal/intake"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
@@ -434,7 +434,7 @@ func (p *period) readMatches(ctx context.Context) error {
 
 // readExplanations counts what people have explained or written off.
 func (p *period) readExplanations(ctx context.Context) error {
-	list, err := p.changes(ctx, "breaks", journal.FindingResolved, "(state != 'resolved' OR resolution IN ('explain', "+quote(string(checkout.ResolutionWriteOff))+"))")
+	list, err := p.changes(ctx, "breaks", journal.FindingResolved, "(state != 'resolved' OR resolution IN ('explain', "+quote(string(casework.ResolutionWriteOff))+"))")
 	if err != nil {
 		return err
 	}

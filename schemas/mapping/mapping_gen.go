@@ -5,6 +5,7 @@ package mapping
 import (
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/schemas/record"
 )
@@ -327,13 +328,8 @@ func toRefusal(r *record.Refusal) (v checkout.Refusal) {
 func fromCase(v checkout.Case) (r record.Case) {
 	r.ID = v.ID
 	r.Kind = string(v.Kind)
-	r.CollectionID = v.CollectionID
 	r.Amount = v.Amount
 	r.Currency = v.Currency
-	r.OperatorRef = v.OperatorRef
-	r.Account = v.Account
-	r.ApprovedAt = v.ApprovedAt
-	r.TransactionID = v.TransactionID
 	r.Reason = v.Reason
 	r.By = v.By
 	r.OpenedAt = v.OpenedAt
@@ -343,29 +339,34 @@ func fromCase(v checkout.Case) (r record.Case) {
 	r.ClosedAt = v.ClosedAt
 	r.Proposed = int32(v.Proposed)
 	r.Decided = int32(v.Decided)
+	r.CollectionID = v.CollectionID
+	r.OperatorRef = v.OperatorRef
+	r.Account = v.Account
+	r.ApprovedAt = v.ApprovedAt
+	r.TransactionID = v.TransactionID
 	return r
 }
 
 // toCase converts from a record.
 func toCase(r *record.Case) (v checkout.Case) {
 	v.ID = r.ID
-	v.Kind = checkout.CaseKind(r.Kind)
-	v.CollectionID = r.CollectionID
+	v.Kind = casework.Kind(r.Kind)
 	v.Amount = r.Amount
 	v.Currency = r.Currency
-	v.OperatorRef = r.OperatorRef
-	v.Account = r.Account
-	v.ApprovedAt = r.ApprovedAt
-	v.TransactionID = r.TransactionID
 	v.Reason = r.Reason
 	v.By = r.By
 	v.OpenedAt = r.OpenedAt
-	v.Resolution = checkout.Resolution(r.Resolution)
+	v.Resolution = casework.Resolution(r.Resolution)
 	v.Reference = r.Reference
 	v.ClosedBy = r.ClosedBy
 	v.ClosedAt = r.ClosedAt
 	v.Proposed = int(r.Proposed)
 	v.Decided = int(r.Decided)
+	v.CollectionID = r.CollectionID
+	v.OperatorRef = r.OperatorRef
+	v.Account = r.Account
+	v.ApprovedAt = r.ApprovedAt
+	v.TransactionID = r.TransactionID
 	return v
 }
 
@@ -659,7 +660,7 @@ func fromResolve(v checkout.Resolve) (r record.CaseEntry) {
 // toResolve converts from a record.
 func toResolve(r *record.CaseEntry) (v checkout.Resolve) {
 	v.CaseID = r.CaseID
-	v.Resolution = checkout.Resolution(r.Resolution)
+	v.Resolution = casework.Resolution(r.Resolution)
 	v.Reference = r.Reference
 	v.Reason = r.Reason
 	v.By = r.By
@@ -683,8 +684,8 @@ func fromNoteProposal(v checkout.NoteProposal) (r record.CaseEntry) {
 func toNoteProposal(r *record.CaseEntry) (v checkout.NoteProposal) {
 	v.CaseID = r.CaseID
 	v.Number = int(r.Proposal)
-	v.Step = checkout.ProposalStep(r.Step)
-	v.Resolution = checkout.Resolution(r.Resolution)
+	v.Step = casework.DecisionState(r.Step)
+	v.Resolution = casework.Resolution(r.Resolution)
 	v.Reference = r.Reference
 	v.Reason = r.Reason
 	v.By = r.By

@@ -31,6 +31,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/kafka"
@@ -397,11 +398,11 @@ func (c *Cases) gauges(ctx context.Context) error {
 		return err
 	}
 	now := c.cfg.Now()
-	byKind := map[checkout.CaseKind]cases.Count{}
+	byKind := map[casework.Kind]cases.Count{}
 	for _, n := range counts {
 		byKind[n.Kind] = n
 	}
-	for _, kind := range cases.Kinds() {
+	for _, kind := range cases.Catalog().Kinds {
 		n := byKind[kind]
 		c.open.WithLabelValues(string(kind)).Set(float64(n.N))
 		c.oldest.WithLabelValues(string(kind)).Set(age(n.Oldest, now))

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/commands"
@@ -190,7 +191,7 @@ func (w *world) within(t *testing.T, what string, done func() bool) {
 }
 
 // agree proposes and approves a resolution.
-func (w *world) agree(t *testing.T, id string, r checkout.Resolution) {
+func (w *world) agree(t *testing.T, id string, r casework.Resolution) {
 	t.Helper()
 	w.within(t, "the case", func() bool { return w.show(t, id).ID != "" })
 	if _, err := w.store.Propose(t.Context(), w.one, cases.Request{CaseID: id, Resolution: r, Reference: "ref", Reason: "r"}, w.Now()); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/identity"
@@ -167,7 +168,7 @@ func TestMatchByHand(t *testing.T) {
 	if _, err := w.store.Propose(t.Context(), w.one, cases.Request{CaseID: line, Resolution: cases.ResolutionMatch, Reason: "r"}, w.Now()); refusal(err) != "case.resolution_not_allowed" {
 		t.Error(err)
 	}
-	for id, r := range map[string]checkout.Resolution{line: cases.ResolutionMatchByHand, large: checkout.ResolutionWriteOff, other: checkout.ResolutionWriteOff} {
+	for id, r := range map[string]casework.Resolution{line: cases.ResolutionMatchByHand, large: casework.ResolutionWriteOff, other: casework.ResolutionWriteOff} {
 		reference := "memo"
 		if id == line {
 			reference = payment

@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/schemas"
@@ -74,7 +75,7 @@ func (w *world) steps(t *testing.T, id string) (out []string) {
 	return out
 }
 
-func (w *world) propose(t *testing.T, by cases.By, id string, r checkout.Resolution, reference string) {
+func (w *world) propose(t *testing.T, by cases.By, id string, r casework.Resolution, reference string) {
 	t.Helper()
 	w.within(t, "the case "+id, func() bool { return w.show(t, id).ID != "" })
 	if _, err := w.store.Propose(t.Context(), by, cases.Request{CaseID: id, Resolution: r, Reference: reference, Reason: "r"}, w.Now()); err != nil {
@@ -115,7 +116,7 @@ func TestCasesWithoutASessionAreEvents(t *testing.T) {
 	if _, err := w.store.Reject(t.Context(), w.more, orphan, "not in the statement", w.Now()); err != nil {
 		t.Fatal(err)
 	}
-	w.propose(t, w.more, orphan, checkout.ResolutionWriteOff, "memo 1")
+	w.propose(t, w.more, orphan, casework.ResolutionWriteOff, "memo 1")
 	w.propose(t, w.one, late, checkout.ResolutionRefund, "wire 9")
 	w.Change(func() { w.Time = w.Time.Add(7 * 24 * time.Hour) })
 	for _, id := range []string{orphan, late} {
@@ -151,7 +152,7 @@ func TestCasesWithoutASessionAreEvents(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	poison := list[0].ID
-	w.propose(t, w.ops, poison, checkout.ResolutionAcknowledge, "")
+	w.propose(t, w.ops, poison, casework.ResolutionAcknowledge, "")
 	w.approve(t, w.more, poison, 0)
 	w.carriedOut(t, poison)
 	if got, want := w.steps(t, poison), []string{"case.opened  ", "case.proposed 1 Ops", "case.approved 1 More", "case.resolved  Ops"}; !slices.Equal(got, want) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/schemas"
@@ -48,13 +49,13 @@ func (w *world) opening(e checkout.Event) *kgo.Record {
 
 // agreed are the events of a case that two people close at a time. They were proposed and
 // approved before. Each is written n times.
-func (w *world) agreed(c cases.Case, r checkout.Resolution, at time.Time, n int) (out []*kgo.Record) {
+func (w *world) agreed(c cases.Case, r casework.Resolution, at time.Time, n int) (out []*kgo.Record) {
 	w.t.Helper()
-	note := func(step checkout.ProposalStep, by string) checkout.Event {
+	note := func(step casework.DecisionState, by string) checkout.Event {
 		return c.Step(cases.Note{CaseID: c.ID, Number: 1, Step: step, Resolution: r, Reference: "wire 7", Reason: "r", By: by, At: at.Add(-time.Hour)})
 	}
 	for _, e := range []checkout.Event{
-		c.Opening(), note(checkout.ProposalProposed, "Jean"), note(checkout.ProposalApproved, "Mireille"),
+		c.Opening(), note(casework.DecisionProposed, "Jean"), note(casework.DecisionApproved, "Mireille"),
 		c.Exit(cases.Approved{CaseID: c.ID, Number: 1, Resolution: r, Reference: "wire 7", Reason: "r", Proposer: "Jean", Decider: "Mireille", DecidedAt: at}),
 	} {
 		for range n {
@@ -77,8 +78,8 @@ func TestMoneyOfNoKnownSession(t *testing.T) {
 	midnight := time.Date(2026, 11, 30, 23, 30, 0, 0, time.UTC) // in Brazzaville: 0:30 on the first of December
 	var records []*kgo.Record
 	records = append(records, w.agreed(refunded, checkout.ResolutionRefund, midnight, 2)...)
-	records = append(records, w.agreed(kept, checkout.ResolutionWriteOff, midnight, 1)...)
-	records = append(records, w.agreed(poison, checkout.ResolutionAcknowledge, midnight, 1)...)
+	records = append(records, w.agreed(kept, casework.ResolutionWriteOff, midnight, 1)...)
+	records = append(records, w.agreed(poison, casework.ResolutionAcknowledge, midnight, 1)...)
 	records = append(records, w.value(schemas.TopicCases, waits.ID, mapping.FromEvent(waits.Opening())))
 	if err := w.cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/journal"
 	"quittance/schemas/mapping"
@@ -167,7 +168,7 @@ func randomStep(t *rapid.T, p *processor.Processor) {
 	case "resolve":
 		for _, c := range p.Session(id).Cases {
 			if c.Open() {
-				resolution := rapid.SampledFrom([]checkout.Resolution{checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionWriteOff, checkout.ResolutionApproved, checkout.ResolutionRefused}).Draw(t, "resolution")
+				resolution := rapid.SampledFrom([]casework.Resolution{checkout.ResolutionHonour, checkout.ResolutionRefund, casework.ResolutionWriteOff, checkout.ResolutionApproved, checkout.ResolutionRefused}).Draw(t, "resolution")
 				p.Do(id, checkout.Resolve{CaseID: c.ID, Resolution: resolution, Reference: "ref", Reason: "r", By: "Jean", ApprovedBy: "Mireille"})
 				break
 			}

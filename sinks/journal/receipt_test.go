@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/journal"
 	"quittance/schemas"
@@ -85,7 +86,7 @@ func (l ledger) late(id string) {
 }
 
 // resolve closes the only open case of a session.
-func (l ledger) resolve(id string, resolution checkout.Resolution) {
+func (l ledger) resolve(id string, resolution casework.Resolution) {
 	l.T.Helper()
 	for _, c := range l.Session(id).Cases {
 		if c.Open() && c.Kind != checkout.CaseReversal {

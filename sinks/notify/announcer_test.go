@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/deliveries"
 	"quittance/internal/personal"
@@ -129,7 +130,7 @@ func TestAnnouncements(t *testing.T) {
 	reversed.ReversedAt = w.Now()
 	late := w.paid("chs_late", checkout.Customer{Email: "tard@example.org"})
 	late.Status = checkout.StatusExpired
-	late.Cases = []checkout.Case{{ID: "case1", Kind: checkout.CaseLatePayment, CollectionID: "c", Amount: 5075, Currency: "XAF", Resolution: checkout.ResolutionRefund}}
+	late.Cases = []checkout.Case{{Case: casework.Case{ID: "case1", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", Resolution: checkout.ResolutionRefund}, CollectionID: "c"}}
 
 	honoured := w.paid("chs_honoured", checkout.Customer{Email: "honore@example.org"}) // two days after the money came
 	honoured.Late = true

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
@@ -90,7 +91,7 @@ func (c calls) Run(ctx context.Context) error { return c.RunCalls(ctx) }
 func (o *office) proposed(id string, by identity.MintedStaff) {
 	o.t.Helper()
 	err := o.cases.Apply(o.t.Context(), []cases.Case{{
-		Case:      checkout.Case{ID: id, Kind: checkout.CaseLatePayment, CollectionID: "c", Amount: 987654, Currency: "XAF", OpenedAt: o.Now()},
+		Case: casework.Case{ID: id, Kind: checkout.CaseLatePayment, Amount: 987654, Currency: "XAF", OpenedAt: o.Now()}, CollectionID: "c",
 		InSession: true, Sequence: 4, SessionID: "chs_" + id, AgencyID: registries.AgencyA, ApplicationID: registries.AppA, OrderID: "order-" + id, Mode: "live",
 		Clerks: []string{}, Evidence: map[string]string{},
 	}}, nil)

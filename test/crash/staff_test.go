@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/dev/bench/measure"
 	"quittance/dev/stack/program"
@@ -116,7 +117,7 @@ func (p *staff) resolve(ctx context.Context, c cases.Case) {
 	case checkout.CaseRefundRequest, checkout.CaseOrphan, checkout.CaseMismatch:
 		request.Resolution = checkout.ResolutionRefund
 	case checkout.CaseReversal:
-		request.Resolution = checkout.ResolutionAcknowledge
+		request.Resolution = casework.ResolutionAcknowledge
 	default:
 		p.load.surprise("a case of kind %s: %+v", c.Kind, c)
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/commands"
@@ -100,7 +101,7 @@ func listCases() Command {
 		Use: "list", Short: "List cases, open ones first; an agency's staff see those of the agency", JSON: "the list",
 		Examples: []string{"cases list --state open", "cases list --kind late_payment --agency impots --json"},
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
-			takesChoice(f, &kind, "kind", texts(cases.Kinds()), "")
+			takesChoice(f, &kind, "kind", texts(cases.Catalog().Kinds), "")
 			f.StringVar(&agency, "agency", "", "cases of this agency, by slug or id")
 			takesChoice(f, &state, "state", texts(cases.States()), "")
 		},
@@ -113,7 +114,7 @@ func listCases() Command {
 			if err != nil {
 				return err
 			}
-			filter := cases.Filter{Kind: checkout.CaseKind(kind), State: cases.State(state)}
+			filter := cases.Filter{Kind: casework.Kind(kind), State: cases.State(state)}
 			if agency != "" {
 				a, ok := dir.Agency(agency)
 				if !ok {
@@ -240,7 +241,7 @@ func (p *page) nextStep(d cases.Detail) {
 	if d.Kind == cases.KindBreak || d.Kind == cases.KindProposal {
 		p.say("\n`quittance chain %s` shows its rows with their amounts and what proves them.", d.ID)
 	}
-	p.say("\n`quittance cases propose %s RESOLUTION` proposes one of: %s.", d.ID, strings.Join(texts(cases.Allowed(d.Kind)), ", "))
+	p.say("\n`quittance cases propose %s RESOLUTION` proposes one of: %s.", d.ID, strings.Join(texts(cases.Catalog().Allowed(d.Kind)), ", "))
 }
 
 func showCase() Command {
@@ -264,7 +265,7 @@ func showCase() Command {
 func proposeCase() Command {
 	var req cases.Request
 	return Command{
-		Use: "propose CASE RESOLUTION", Short: "Propose how to resolve a case: " + strings.Join(texts(cases.Resolutions()), ", "), JSON: "the case",
+		Use: "propose CASE RESOLUTION", Short: "Propose how to resolve a case: " + strings.Join(texts(cases.Catalog().Resolutions()), ", "), JSON: "the case",
 		Examples: []string{
 			`cases propose case_3c9u8n5l0sr7q2jd7m1k4t6v8a0b2c4e honour --reason "the citizen waits for the certificate"`,
 			`cases propose case_3c9u8n5l0sr7q2jd7m1k4t6v8a0b2c4e refund --reason "paid twice" --reference "MTN 918273, 2026-11-22"`,
@@ -276,7 +277,7 @@ func proposeCase() Command {
 			}
 			return nil
 		},
-		Valid: texts(cases.Resolutions()),
+		Valid: texts(cases.Catalog().Resolutions()),
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			f.StringVar(&req.Reason, "reason", "", "why; it is recorded")
 			f.StringVar(&req.Reference, "reference", "", "what proves it: reference and date of the refund, the operator's letter, the ERP's reference; of match_by_hand the cases of the other breaks, separated by commas")
@@ -286,7 +287,7 @@ func proposeCase() Command {
 			if err != nil {
 				return err
 			}
-			req.CaseID, req.Resolution = m.args[0], checkout.Resolution(m.args[1])
+			req.CaseID, req.Resolution = m.args[0], casework.Resolution(m.args[1])
 			d, err := cases.NewStore(m.pool).Propose(ctx, by, req, m.now)
 			if err != nil {
 				return asArgument(err, "resolution", "RESOLUTION")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/deliveries"
 	"quittance/internal/support"
@@ -26,10 +27,10 @@ func TestAnswers(t *testing.T) {
 	paid := momo(checkout.CollectionApproved)
 	paid.OperatorRef = "918273"
 	cash := &checkout.Collection{OfferID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Status: checkout.CollectionPending, Clerk: "c01", WindowEndsAt: at(10)}
-	late := []checkout.Case{{ID: "case_1", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", OpenedAt: at(8)}}
+	late := []checkout.Case{{Case: casework.Case{ID: "case_1", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", OpenedAt: at(8)}}}
 	withoutPayer := &checkout.Collection{OfferID: checkout.OfferMomo, Status: checkout.CollectionApproved, Amount: 5075, Fee: 75, Currency: "XAF"}
-	second := checkout.Case{ID: "case_2", Kind: checkout.CaseOrphan, Amount: 900, Currency: "XAF", OpenedAt: at(20)}
-	kept := checkout.Case{ID: "case_3", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", OpenedAt: at(8), Resolution: checkout.ResolutionWriteOff, ClosedAt: at(50)}
+	second := checkout.Case{Case: casework.Case{ID: "case_2", Kind: checkout.CaseOrphan, Amount: 900, Currency: "XAF", OpenedAt: at(20)}}
+	kept := checkout.Case{Case: casework.Case{ID: "case_3", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", OpenedAt: at(8), Resolution: casework.ResolutionWriteOff, ClosedAt: at(50)}}
 	for want, s := range map[string]checkout.Session{
 		"paid: 5075 XAF by momo from +242 06 ••• •• 01, operator's reference 918273 at 2026-11-22 12:02:00 UTC":                        {Status: checkout.StatusCompleted, Collection: paid, EndedAt: at(2)},
 		"paid: 5075 XAF by momo from +242 06 ••• •• 01, operator's reference 918273 at 2026-11-22 12:02:00 UTC, late: the session had": {Status: checkout.StatusCompleted, Collection: paid, EndedAt: at(2), Late: true},

@@ -116,8 +116,10 @@ func (g *generator) pair(p pair) {
 	}
 	var there, back bytes.Buffer
 	used := map[string]bool{}
-	for i := range domain.NumField() {
-		d := domain.Field(i)
+	for _, d := range reflect.VisibleFields(domain) {
+		if d.Anonymous { // its fields are visible too
+			continue
+		}
 		r := p.counterpart(d, rec)
 		used[r.Name] = true
 		there.WriteString(g.assign("r."+r.Name, r.Type, "v."+d.Name, d.Type, "from"))
