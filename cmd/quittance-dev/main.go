@@ -37,9 +37,8 @@ func options() roles.Options {
 }
 
 func program() cli.Program {
-	return cli.Program{
+	return cli.New(cli.Program{
 		Name: name, Options: options(), AddressHint: addressHint, Addresses: portFlag,
-		Commands: []cli.Command{up(), simulate(), listen(), benchmark()},
-		Doctor:   []cli.DoctorRole{doctorUp()},
-	}
+		Groups: []cli.Group{{Title: "To develop with it:", Commands: []cli.Command{up(), simulate(), listen(), benchmark()}}},
+	}, doctorUp())
 }

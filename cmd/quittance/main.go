@@ -13,7 +13,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Program{Name: "quittance"}.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := cli.New(cli.Program{Name: "quittance"}).Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

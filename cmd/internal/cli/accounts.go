@@ -11,7 +11,7 @@ import (
 
 func accounts() Command {
 	return Command{
-		Use: "accounts", Short: "See the accounts whose statements are reconciled", Commands: []Command{listAccounts()},
+		Use: "accounts", Short: "See the accounts whose statements are reconciled", Commands: []Command{listAccounts()}, Words: accountWords,
 	}
 }
 

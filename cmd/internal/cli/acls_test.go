@@ -102,7 +102,7 @@ func TestFewWriteCommands(t *testing.T) {
 
 func TestACLs(t *testing.T) {
 	t.Parallel()
-	code, out, _ := run(t, "acls", "checkout", "--topic-prefix", "cg.", "--principal", "User:CN=quittance-{role},O=Trésor", "--bootstrap-server", "kafka:9093")
+	code, out, _ := runCommand(t, acls(), "acls", "checkout", "--topic-prefix", "cg.", "--principal", "User:CN=quittance-{role},O=Trésor", "--bootstrap-server", "kafka:9093")
 	for _, want := range []string{
 		"kafka-acls.sh --bootstrap-server kafka:9093 --command-config admin.properties --add --allow-principal 'User:CN=quittance-checkout,O=Trésor' --operation Write --resource-pattern-type prefixed --transactional-id cg.checkout-\n",
 		" --operation Read --group cg.processor\n",
@@ -112,7 +112,7 @@ func TestACLs(t *testing.T) {
 			t.Errorf("acls ends with %d and prints\n%s\nwithout %s", code, out, want)
 		}
 	}
-	code, out, _ = run(t, "acls", "--json")
+	code, out, _ = runCommand(t, acls(), "acls", "--json")
 	var rights []map[string]string
 	if err := json.Unmarshal([]byte(out), &rights); err != nil || code != 0 {
 		t.Fatal(code, err)
@@ -128,7 +128,7 @@ func TestACLs(t *testing.T) {
 		"acls erp --principal erp":     "must begin with User:",
 		"acls erp --principal User:it": "",
 	} {
-		if code, _, stderr := run(t, strings.Fields(args)...); (code == 2) != (want != "") || !strings.Contains(stderr, want) {
+		if code, _, stderr := runCommand(t, acls(), strings.Fields(args)...); (code == 2) != (want != "") || !strings.Contains(stderr, want) {
 			t.Errorf("%s ends with %d and says %s", args, code, stderr)
 		}
 	}

@@ -15,6 +15,7 @@ func analystsCommand() Command {
 	return Command{
 		Use: "analysts", Short: "Give analysts of agencies users of ClickHouse that read their agency's rows only",
 		Commands: []Command{addAnalyst(), listAnalysts(), revokeAnalyst()},
+		Words:    analystWords,
 	}
 }
 

@@ -14,6 +14,7 @@ func apps() Command {
 	return Command{
 		Use: "apps", Short: "Make and set integrators' applications, without a registry file",
 		Commands: []Command{addApp(), listApps(), setApp()},
+		Words:    applicationWords,
 	}
 }
 
@@ -49,34 +50,6 @@ func (a *appFlags) changed(m *Meta) registry.ApplicationChange {
 		Active: ifGiven(m, "active", &a.active), Offers: listIfGiven(m, "offers", a.offers), SessionLifetime: ifGiven(m, "session-lifetime", &a.lifetime),
 		CreationsPerMinute: ifGiven(m, "creations-per-minute", &a.creationsPerMinute), ReadsPerMinute: ifGiven(m, "reads-per-minute", &a.readsPerMinute),
 		PageSize: ifGiven(m, "page-size", &a.pageSize),
-	}
-}
-
-// ifGiven returns the value of a flag that is on the command line, otherwise nil.
-func ifGiven[T any](m *Meta, flag string, value *T) *T {
-	if m.cmd.Flags().Changed(flag) {
-		return value
-	}
-	return nil
-}
-
-// listIfGiven returns the values of a flag that is on the command line, otherwise nil.
-func listIfGiven(m *Meta, flag string, values []string) []string {
-	if m.cmd.Flags().Changed(flag) {
-		return append([]string{}, values...)
-	}
-	return nil
-}
-
-// anyGiven refuses a command without any of its own flags.
-func anyGiven(flags ...string) func(*Meta) error {
-	return func(m *Meta) error {
-		for _, flag := range flags {
-			if m.cmd.Flags().Changed(flag) {
-				return nil
-			}
-		}
-		return usage("say what to set: --%s", strings.Join(flags, ", --"))
 	}
 }
 

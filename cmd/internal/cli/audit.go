@@ -94,7 +94,7 @@ func (m *Meta) verify(ctx context.Context, tenant string, live bool, term string
 	return m.withBook(ctx, tenant, live, func(book *audit.Book) error {
 		entries := book.Entries(term)
 		if len(entries) == 0 {
-			return asArgument(operation.Refuse("chain.nothing", "term", nil), "term", "TERM")
+			return m.asArgument(operation.Refuse("chain.nothing", "term", nil), "term", "TERM")
 		}
 		list, proved, err := proofs(book, entries)
 		if err != nil {

@@ -5,25 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/commands"
-	"quittance/internal/identity"
 	"quittance/internal/operation"
-	"quittance/internal/registry"
 	"quittance/internal/sessions"
-	"quittance/money"
-	"quittance/schemas"
 )
 
 // carriedOutWithin is how long `cases approve` waits for the processor.
@@ -33,66 +26,12 @@ func casesCommand() Command {
 	return Command{
 		Use: "cases", Short: "Resolve operator cases: late, mismatched, orphaned and undecided money, refunds, breaks of reconciliation, poison",
 		Commands: []Command{listCases(), showCase(), openCase(), proposeCase(), approveCase(), rejectCase()},
+		Words:    caseWords,
 	}
 }
 
 // whichCase is the error when the argument CASE is missing.
 const whichCase = "say which case: {usage}; `quittance cases list` shows the ids"
-
-// person returns the person whose key is in the environment.
-func (m *Meta) person(ctx context.Context) (cases.By, error) {
-	e, err := identity.AuthenticateStaff(ctx, m.pool, staffKey(), m.now)
-	origin, _ := os.Hostname()
-	return cases.By{Staff: e.Staff, Origin: origin}, err
-}
-
-// viewer returns the person who looks at cases; nil without a key in the environment.
-// Whoever has the database's password may look at all cases.
-func (m *Meta) viewer(ctx context.Context) (*identity.Staff, error) {
-	if staffKey() == "" {
-		return nil, nil //nolint:nilnil // nobody
-	}
-	by, err := m.person(ctx)
-	return &by.Staff, err
-}
-
-// caseJSON is a case as `cases list --json` prints it. Amount and currency are null for
-// poison.
-func caseJSON(c cases.Case) object {
-	var amount any
-	if c.Currency != "" {
-		amount = c.Amount
-	}
-	return object{
-		"id", c.ID, "kind", c.Kind, "state", c.State(), "session_id", orNone(c.SessionID), "order_id", orNone(c.OrderID),
-		"amount", amount, "currency", orNone(c.Currency), "opened_at", c.OpenedAt,
-	}
-}
-
-// detailJSON is a case as the other commands print it. The agency is a slug.
-func detailJSON(d cases.Detail, agency string) object {
-	return append(caseJSON(d.Case),
-		"agency", orNone(agency), "application_id", orNone(d.ApplicationID), "mode", orNone(d.Mode), "collection_id", orNone(d.CollectionID),
-		"operator_ref", orNone(d.OperatorRef), "reason", orNone(d.Reason), "opened_by", orNone(d.By), "clerks", d.Clerks, "evidence", d.Evidence,
-		"resolution", orNone(string(d.Resolution)), "reference", orNone(d.Reference), "closed_by", orNone(d.ClosedBy), "closed_at", d.ClosedAt,
-		"proposals", mapped(d.Proposals, func(p cases.Proposal) object {
-			return object{
-				"number", p.Number, "state", p.State, "resolution", p.Resolution, "reference", orNone(p.Reference), "reason", p.Reason,
-				"proposed_by", p.Proposer, "proposed_at", p.ProposedAt, "decided_by", orNone(p.Decider), "decided_at", p.DecidedAt,
-				"rejection", orNone(p.Decision), "refusal", orNone(p.Refusal), "finished_at", p.FinishedAt,
-			}
-		}))
-}
-
-// slugs returns the slugs of agencies by id.
-func (m *Meta) slugs(ctx context.Context) (map[string]string, registry.Directory, error) {
-	dir, err := registry.ReadDirectory(ctx, m.pool, m.SimulatorURL, m.now)
-	out := map[string]string{}
-	for _, a := range dir.Agencies {
-		out[a.ID] = a.Slug
-	}
-	return out, dir, err
-}
 
 func listCases() Command {
 	var kind, agency, state string
@@ -132,24 +71,6 @@ func listCases() Command {
 			})
 		},
 	}
-}
-
-func texts[T ~string](list []T) []string { return mapped(list, func(v T) string { return string(v) }) }
-
-// sum returns the money of a case for people.
-func sum(c cases.Case) string {
-	if c.Currency == "" {
-		return "-"
-	}
-	return decimal(c.Amount, c.Currency)
-}
-
-// decimal returns an amount in minor units for people.
-func decimal(amount int64, currency string) string {
-	if known, ok := money.Lookup(currency); ok {
-		return known.Decimal(amount) + " " + currency
-	}
-	return fmt.Sprintf("%d %s", amount, currency)
 }
 
 // showDetail prints a case with its proposals.
@@ -194,27 +115,6 @@ func (p *page) caseDetail(d cases.Detail, agency string) {
 // shownAbove reports whether the page has an evidence among the facts of all cases.
 func shownAbove(evidence string) bool {
 	return evidence == cases.EvidenceTenant || evidence == cases.EvidenceFound
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
-// proposalSaid returns the state of a proposal for people.
-func proposalSaid(p cases.Proposal) string {
-	switch p.State {
-	case cases.ProposalApproved, cases.ProposalCarriedOut:
-		return string(p.State) + ", approved by " + p.Decider
-	case cases.ProposalRefused:
-		return "refused: " + p.Refusal
-	case cases.ProposalRejected:
-		return "rejected by " + p.Decider + ": " + p.Decision
-	case cases.ProposalOpen, cases.ProposalLapsed, cases.ProposalVoid:
-	}
-	return string(p.State)
 }
 
 // nextStep says what to type next.
@@ -289,20 +189,11 @@ func proposeCase() Command {
 			req.CaseID, req.Resolution = m.args[0], checkout.Resolution(m.args[1])
 			d, err := cases.NewStore(m.pool).Propose(ctx, by, req, m.now)
 			if err != nil {
-				return asArgument(err, "resolution", "RESOLUTION")
+				return m.asArgument(err, "resolution", "RESOLUTION")
 			}
 			return m.carriedOut(ctx, by, d)
 		},
 	}
-}
-
-// asArgument names the argument of a refusal whose field is no flag.
-func asArgument(err error, field, argument string) error {
-	var refused *operation.Error
-	if errors.As(err, &refused) && refused.Field == field {
-		return errors.New(argument + ": " + inWords(err).Error())
-	}
-	return err
 }
 
 func approveCase() Command {
@@ -314,7 +205,7 @@ func approveCase() Command {
 			f.IntVar(&number, "proposal", 0, "number of the proposal; needed when the case has had more than one")
 		},
 		Check: func(m *Meta) error {
-			if m.cmd.Flags().Changed("proposal") && number < 1 {
+			if m.changed("proposal") && number < 1 {
 				return usage("--proposal: must be 1 or more")
 			}
 			return nil
@@ -419,21 +310,4 @@ func (m *Meta) requestRefund(ctx context.Context, by cases.By, reason string) (c
 		return err
 	})
 	return caseID, err
-}
-
-// withProcessor opens the processor of checkout sessions and the read model, and calls do.
-func (m *Meta) withProcessor(ctx context.Context, do func(ctx context.Context, processor *commands.Checkout, reader *sessions.Reader) error) error {
-	return m.withReader(ctx, func(ctx context.Context, r *readModel) (err error) {
-		processor, err := commands.New(ctx, commands.Config[checkout.Command, checkout.Answer]{
-			Kafka: m.KafkaConfig(), Topology: r.topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(r.codec, r.topology), Log: r.log, Metrics: prometheus.NewRegistry(),
-		})
-		if err != nil {
-			return err
-		}
-		running, stop := context.WithCancel(ctx)
-		var g errgroup.Group
-		g.Go(func() error { return processor.Run(running) })
-		defer func() { stop(); err = errors.Join(err, g.Wait()) }()
-		return do(ctx, processor, r.sessions)
-	})
 }

@@ -13,6 +13,7 @@ func cashinCommand() Command {
 	return Command{
 		Use: "cashin", Short: "Give applications their credentials for the deprecated cash-in surface, and show who still calls it",
 		Commands: []Command{createPair(), rotatePair(), revokePair(), listPairs(), usageOfCashin()},
+		Words:    partnerWords,
 	}
 }
 

@@ -18,7 +18,7 @@ func chainCommand() Command {
 	var agency, mode string
 	var verify bool
 	return Command{
-		Use: "chain TERM", Short: "Show a sum of money from the due to the line of the bank, with what proves each step", JSON: "the chains, or with --verify the proofs",
+		Use: "chain TERM", Short: "Show a sum of money from the due to the line of the bank, with what proves each step", JSON: "the chains, or with --verify the proofs", Words: periodWords,
 		Long: `Show a sum of money from the due to the line of the bank, with what proves each step: the record in Kafka as topic/partition@offset, the match, and the period with which it was closed.
 
 TERM is a due, an order, a session, a payment or notice reference, a transaction, an operator's reference, a batch, a line of a statement as the breaks name it, or a break: its id or its case. A break is shown with the rows of both sides and what each counts. At most 20 chains are shown, and at most 20 rows of each side.
@@ -62,7 +62,7 @@ TERM is a due, an order, a session, a payment or notice reference, a transaction
 				return err
 			}
 			if len(list) == 0 {
-				return asArgument(operation.Refuse("chain.nothing", "term", nil), "term", "TERM")
+				return m.asArgument(operation.Refuse("chain.nothing", "term", nil), "term", "TERM")
 			}
 			return m.show(list, func(p *page) {
 				for i, c := range list {

@@ -13,7 +13,7 @@ import (
 )
 
 func clerks() Command {
-	return Command{Use: "clerks", Short: "Give the clerks of agencies' counters their keys", Commands: []Command{addClerk(), limitClerk(), listClerks(), revokeClerk(), listDevices(), forgetDevices()}}
+	return Command{Use: "clerks", Short: "Give the clerks of agencies' counters their keys", Commands: []Command{addClerk(), limitClerk(), listClerks(), revokeClerk(), listDevices(), forgetDevices()}, Words: clerkWords}
 }
 
 // clerkJSON is a clerk as --json prints it. The agency is a slug.
@@ -63,7 +63,7 @@ func addClerk() Command {
 func limitClerk() Command {
 	var payment, day int64
 	given := func(m *Meta, flag string, value *int64) *int64 {
-		if m.cmd.Flags().Changed(flag) {
+		if m.changed(flag) {
 			return value
 		}
 		return nil

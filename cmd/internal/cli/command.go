@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
-	"quittance/internal/deliveries"
 	"quittance/internal/postgres"
 )
 
@@ -50,6 +49,8 @@ type Command struct {
 	Operate func(ctx context.Context, m *Meta) error
 	// Commands are subcommands.
 	Commands []Command
+	// Words has texts for codes with which the command and its subcommands refuse.
+	Words Words
 }
 
 // Connection selects the flags that name the parts of an installation.
@@ -168,7 +169,7 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 	}
 	_, argument, _ := strings.Cut(c.Use, " ")
 	if c.Operate != nil {
-		return refusal(m.onDatabase(ctx, c.Operate), argument)
+		return m.program.words.refusal(m.onDatabase(ctx, c.Operate), argument)
 	}
 	if m.cmd.Flags().Lookup("log") != nil {
 		var err error
@@ -181,7 +182,7 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 			return err
 		}
 	}
-	return refusal(c.Run(ctx, m), argument)
+	return m.program.words.refusal(c.Run(ctx, m), argument)
 }
 
 // onDatabase opens the installation's database and calls do.
@@ -199,24 +200,10 @@ func (m *Meta) onDatabase(ctx context.Context, do func(context.Context, *Meta) e
 	return do(ctx, m)
 }
 
-// deliveries returns the deliveries in the database, for operations that need no
-// destinations.
-func (m *Meta) deliveries() *deliveries.Store {
-	return deliveries.NewStore(m.pool, roles.DeliveryKinds(nil))
-}
-
 // failedError is an error of a command whose command line was correct.
 type failedError struct{ error }
 
 func (e *failedError) Unwrap() error { return e.error }
-
-// argument returns the only argument of a command that takes at most one.
-func (m *Meta) argument(otherwise string) string {
-	if len(m.args) == 0 {
-		return otherwise
-	}
-	return m.args[0]
-}
 
 // usageError describes what is wrong with a command line.
 type usageError struct{ text string }

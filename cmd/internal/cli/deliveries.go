@@ -25,18 +25,7 @@ func deliveriesCommand() Command {
 	return Command{
 		Use: "deliveries", Short: "Show webhooks, ERP confirmations and messages to people, and send them again",
 		Commands: []Command{listDeliveries(), showDelivery(), retryDeliveries(), reportURL()},
-	}
-}
-
-// deliveryJSON is a delivery as --json prints it. The endpoint is the id of a webhook
-// endpoint, or the name of an ERP such as impots/test.
-func deliveryJSON(d deliveries.Delivery, to destinations) object {
-	e := to.of(d)
-	return object{
-		"id", d.ID, "kind", d.Kind, "endpoint", e.Name, "owner?", e.Owner, "url?", e.URL, "event_id", d.EventID, "event", d.Event,
-		"application_id", d.ApplicationID, "tenant_id", d.TenantID, "session_id", d.SessionID, "mode", registry.Mode(d.Live),
-		"occurred_at", d.OccurredAt, "state", d.State, "attempts", d.Attempts, "first_attempt_at", d.FirstAttemptAt,
-		"last_outcome_at", d.LastOutcomeAt, "next_attempt_at", d.NextAttemptAt, "http_status", orNull(d.HTTPStatus), "reason?", d.Reason,
+		Words:    deliveryWords,
 	}
 }
 
@@ -46,26 +35,6 @@ func callJSON(c deliveries.Attempt) object {
 		"attempt", c.Number, "at", c.At, "outcome", c.Outcome, "duration_ms", c.Duration.Milliseconds(),
 		"http_status", orNull(c.HTTPStatus), "reason?", c.Reason, "answer?", c.Answer,
 	}
-}
-
-// destinations are the present destinations of all kinds by id.
-type destinations map[string]deliveries.Entry
-
-func destinationsOf(dir registry.Directory) destinations {
-	out := destinations{}
-	for _, e := range roles.DeliveryKinds(nil).Entries(dir) {
-		out[e.ID] = e
-	}
-	return out
-}
-
-// of returns the destination of a delivery. One that is not configured, such as a person's, or
-// not any more has only its id, and the delivery's own address.
-func (to destinations) of(d deliveries.Delivery) deliveries.Entry {
-	if e, ok := to[d.DestinationID]; ok {
-		return e
-	}
-	return deliveries.Entry{Kind: d.Kind, ID: d.DestinationID, Name: d.DestinationID, URL: d.URL}
 }
 
 // deliveryFilter has the flags of `deliveries list`.
@@ -170,11 +139,6 @@ func (f deliveryFilter) sessions(ctx context.Context, pool *postgres.Pool, dir r
 	return ids, err
 }
 
-// applicationIDs returns the ids of all applications.
-func applicationIDs(dir registry.Directory) []string {
-	return mapped(dir.Applications, func(a registry.Application) string { return a.ID })
-}
-
 // in returns the filter with the ids that the registry has for its names.
 func (f deliveryFilter) in(dir registry.Directory, now time.Time) (filter deliveries.Filter, err error) {
 	filter = f.Filter
@@ -208,52 +172,6 @@ func (f deliveryFilter) in(dir registry.Directory, now time.Time) (filter delive
 	return filter, nil
 }
 
-// momentForms describes the values that momentOf accepts.
-const momentForms = "a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h"
-
-// momentOf returns the time that a flag names: in the form of RFC 3339 or of the
-// tables, as a UTC day, or as a duration before now. It is zero for an empty text.
-func momentOf(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return now.Add(-ago), nil
-	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return now.AddDate(0, 0, -int(n)), nil
-		}
-	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05 UTC", "2006-01-02T15:04:05", "2006-01-02 15:04:05", time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, usage("--%s: must be a time such as 2026-03-01T12:00:00Z, a day such as 2026-03-01 (UTC), or how long ago, such as 2h or 3d", flag)
-}
-
-// span returns the times of --since, which is required, and --until. An empty until
-// means now.
-func span(since, until string, now time.Time) (from, to time.Time, err error) {
-	if since == "" {
-		return from, to, usage("--since: give the start: %s", momentForms)
-	}
-	if from, err = momentOf("since", since, now); err != nil {
-		return from, to, err
-	}
-	if to, err = momentOf("until", until, now); err != nil {
-		return from, to, err
-	}
-	if until == "" {
-		to = now.UTC()
-	}
-	if !from.Before(to) {
-		return from, to, usage("--until: must be after --since")
-	}
-	return from, to, nil
-}
-
 // deliveries adds a table of deliveries, or the line none when there are none.
 // Where providers report on some of them, it has their reports.
 func (p *page) deliveries(none string, list []deliveries.Delivery, to destinations, reported reports) {
@@ -272,17 +190,6 @@ func (p *page) deliveries(none string, list []deliveries.Delivery, to destinatio
 		}
 		return row
 	}))
-}
-
-// answerText returns the status of a call, or the reason why there is none.
-func answerText(status int, reason string) string {
-	switch {
-	case status != 0:
-		return strconv.Itoa(status)
-	case reason != "":
-		return reason
-	}
-	return "-"
 }
 
 func showDelivery() Command {
@@ -425,10 +332,10 @@ func (m *Meta) retryEach(ctx context.Context) error {
 		result, text, refusal := "due", "due now", ""
 		switch {
 		case err != nil && len(m.args) == 1 && !m.asJSON:
-			return fmt.Errorf("%s: %w", id, inWords(err))
+			return fmt.Errorf("%s: %w", id, m.inWords(err))
 		case err != nil:
 			refusals++
-			refusal = m.program.naming(inWords(err).Error())
+			refusal = m.naming(m.inWords(err).Error())
 			result, text = "refused", refusal
 		case r.OnItsWay:
 			result, text = "on_its_way", "on its way already"

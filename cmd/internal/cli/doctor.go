@@ -42,27 +42,28 @@ type DoctorRole struct {
 	Checks func(s roles.Settings, f *pflag.FlagSet) []Check
 }
 
-func (p Program) doctor() Command {
+// doctor makes the command; more are roles beside those of the service, the first of which is the default.
+func doctor(more []DoctorRole) Command {
 	table := roles.Table()
-	names := append(mapped(p.Doctor, func(r DoctorRole) string { return r.Name }), roles.Names(table)...)
+	names := append(mapped(more, func(r DoctorRole) string { return r.Name }), roles.Names(table)...)
 	return Command{
 		Use: "doctor [ROLE]", Short: "Check every part that a role needs, and show how to mend faults", Examples: []string{"doctor erp"},
-		Args: cobra.MaximumNArgs(1), Valid: names, LocatesItself: true, // the roles of Program.Doctor need no addresses
+		Args: cobra.MaximumNArgs(1), Valid: names, LocatesItself: true, // further roles need no addresses
 		Flags: func(f *pflag.FlagSet, m *Meta) {
 			m.RiskFlags(f)
 			m.ProviderFlags(f)
-			for _, r := range p.Doctor {
+			for _, r := range more {
 				r.Flags(f)
 			}
 		},
 		Run: func(ctx context.Context, m *Meta) error {
 			role := "all"
-			if len(p.Doctor) > 0 {
-				role = p.Doctor[0].Name
+			if len(more) > 0 {
+				role = more[0].Name
 			}
 			role = m.argument(role)
-			if i := slices.IndexFunc(p.Doctor, func(r DoctorRole) bool { return r.Name == role }); i >= 0 {
-				return diagnose(ctx, m.Out, role, p.Doctor[i].Checks(m.Settings, m.cmd.Flags()))
+			if i := slices.IndexFunc(more, func(r DoctorRole) bool { return r.Name == role }); i >= 0 {
+				return diagnose(ctx, m.Out, role, more[i].Checks(m.Settings, m.flags()))
 			}
 			needs, group, known := map[roles.Need]bool{}, "", role == "all"
 			if known {
@@ -85,14 +86,17 @@ func (p Program) doctor() Command {
 			if err := m.Locate(); err != nil {
 				return err
 			}
-			return diagnose(ctx, m.Out, role, slices.Concat(m.checks(needs), m.checkSecurity(role), m.checkFailover(group)))
+			return diagnose(ctx, m.Out, role, slices.Concat(examination{m}.checks(needs), examination{m}.checkSecurity(role), examination{m}.checkFailover(group)))
 		},
 	}
 }
 
+// examination is a run of `doctor`.
+type examination struct{ *Meta }
+
 // checkSecurity says how connections are protected, and whether this user of Kafka has the
 // rights of a role.
-func (m *Meta) checkSecurity(role string) []Check {
+func (m examination) checkSecurity(role string) []Check {
 	out := []Check{{"connections", func(context.Context) (string, error) {
 		var found []string
 		for _, c := range m.Connections() {
@@ -121,7 +125,7 @@ func (m *Meta) checkSecurity(role string) []Check {
 }
 
 // checkFailover says how long the work of a killed member of the group waits; nothing without a group.
-func (m *Meta) checkFailover(group string) []Check {
+func (m examination) checkFailover(group string) []Check {
 	if group == "" {
 		return nil
 	}
@@ -160,7 +164,7 @@ func diagnose(ctx context.Context, out io.Writer, role string, checks []Check) e
 }
 
 // checks returns the checks of these needs, and of those that all roles have.
-func (m *Meta) checks(needs map[roles.Need]bool) []Check {
+func (m examination) checks(needs map[roles.Need]bool) []Check {
 	out := []Check{{"kafka", m.checkKafka}, {"topics", m.checkTopics}, {"schema registry", m.checkSchemas}}
 	if needs[roles.NeedPostgres] || m.Options.Clock != nil { // the movable clock is in Postgres
 		out = append(out, Check{"postgres", m.checkPostgres})
@@ -198,7 +202,7 @@ func (m *Meta) checks(needs map[roles.Need]bool) []Check {
 	return out
 }
 
-func (m *Meta) checkKafka(ctx context.Context) (string, error) {
+func (m examination) checkKafka(ctx context.Context) (string, error) {
 	if err := m.Need("kafka"); err != nil {
 		return "", err
 	}
@@ -229,7 +233,7 @@ func (m *Meta) checkKafka(ctx context.Context) (string, error) {
 }
 
 // checkTopics says how safe the records of the topics are.
-func (m *Meta) checkTopics(ctx context.Context) (string, error) {
+func (m examination) checkTopics(ctx context.Context) (string, error) {
 	if err := m.Need("kafka"); err != nil {
 		return "", err
 	}
@@ -252,7 +256,7 @@ func (m *Meta) checkTopics(ctx context.Context) (string, error) {
 	return found, nil
 }
 
-func (m *Meta) checkSchemas(ctx context.Context) (string, error) {
+func (m examination) checkSchemas(ctx context.Context) (string, error) {
 	if err := m.Need("schema-registry"); err != nil {
 		return "", err
 	}
@@ -268,7 +272,7 @@ func (m *Meta) checkSchemas(ctx context.Context) (string, error) {
 
 // checkKeys refuses topics that an earlier release wrote under another key. checkKafka
 // reports missing topics.
-func (m *Meta) checkKeys(ctx context.Context, codec *schemas.Codec) error {
+func (m examination) checkKeys(ctx context.Context, codec *schemas.Codec) error {
 	cl, err := m.KafkaConfig().Client()
 	if err != nil {
 		return err
@@ -281,7 +285,7 @@ func (m *Meta) checkKeys(ctx context.Context, codec *schemas.Codec) error {
 	return kafka.CheckKeys(ctx, m.KafkaConfig(), topology, codec)
 }
 
-func (m *Meta) checkPostgres(ctx context.Context) (string, error) {
+func (m examination) checkPostgres(ctx context.Context) (string, error) {
 	pool, err := m.OpenPostgres(ctx)
 	if err != nil {
 		return "", err
@@ -290,7 +294,7 @@ func (m *Meta) checkPostgres(ctx context.Context) (string, error) {
 	return roles.WithoutPassword(m.Postgres) + ", up to date", nil
 }
 
-func (m *Meta) checkClickHouse(ctx context.Context) (string, error) {
+func (m examination) checkClickHouse(ctx context.Context) (string, error) {
 	if err := m.Need("clickhouse"); err != nil {
 		return "", err
 	}
@@ -306,13 +310,13 @@ func (m *Meta) checkClickHouse(ctx context.Context) (string, error) {
 }
 
 // checkDemoSecrets refuses a database with secrets of the demo registry, as roles do.
-func (m *Meta) checkDemoSecrets(ctx context.Context) (string, error) {
+func (m examination) checkDemoSecrets(ctx context.Context) (string, error) {
 	return "none in the database", m.onRegistry(ctx, func(context.Context, *roles.Base) error { return nil })
 }
 
 // onRegistry opens the registry, without a log, and calls do. The registry does not open if
 // the database holds secrets of the demo registry.
-func (m *Meta) onRegistry(ctx context.Context, do func(context.Context, *roles.Base) error) error {
+func (m examination) onRegistry(ctx context.Context, do func(context.Context, *roles.Base) error) error {
 	return m.withBase(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, b *roles.Base) error {
 		if err := b.OpenRegistry(); err != nil {
 			return err
@@ -322,7 +326,7 @@ func (m *Meta) onRegistry(ctx context.Context, do func(context.Context, *roles.B
 }
 
 // checkOperators says which operators do not answer, as the digests of staff do.
-func (m *Meta) checkOperators(ctx context.Context) (found string, err error) {
+func (m examination) checkOperators(ctx context.Context) (found string, err error) {
 	err = m.withBase(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, b *roles.Base) error {
 		if err := b.OpenPostgres(); err != nil {
 			return err
@@ -344,7 +348,7 @@ func (m *Meta) checkOperators(ctx context.Context) (found string, err error) {
 
 // checkChannels warns of applications with a key but without a way to be paid. That is no
 // fault of the installation: keys are made before an agency is ready.
-func (m *Meta) checkChannels(ctx context.Context) (found string, err error) {
+func (m examination) checkChannels(ctx context.Context) (found string, err error) {
 	err = m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
 		without, err := b.WithoutChannel(ctx)
 		if err != nil {
@@ -359,7 +363,7 @@ func (m *Meta) checkChannels(ctx context.Context) (found string, err error) {
 }
 
 // checkERPs calls GET /health of each agency's ERP.
-func (m *Meta) checkERPs(ctx context.Context) (string, error) {
+func (m examination) checkERPs(ctx context.Context) (string, error) {
 	well, ill, without, err := m.probe(ctx, (*erp.Client).Probe)
 	ill = append(ill, without...)
 	switch {
@@ -375,7 +379,7 @@ func (m *Meta) checkERPs(ctx context.Context) (string, error) {
 
 // checkDues calls GET /dues of each agency's ERP with a subject that does not exist. An
 // agency needs it for the citizens' portal only.
-func (m *Meta) checkDues(ctx context.Context) (string, error) {
+func (m examination) checkDues(ctx context.Context) (string, error) {
 	well, ill, without, err := m.probe(ctx, (*erp.Client).ProbeDues)
 	if err != nil {
 		return "", err
@@ -397,7 +401,7 @@ func (m *Meta) checkDues(ctx context.Context) (string, error) {
 var unknownPath = map[int]bool{http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusNotImplemented: true}
 
 // probe probes all ERPs. The third list has those that do not know the path.
-func (m *Meta) probe(ctx context.Context, ask func(*erp.Client, context.Context, erp.Agencies) []erp.Health) (well, ill, without []string, err error) {
+func (m examination) probe(ctx context.Context, ask func(*erp.Client, context.Context, erp.Agencies) []erp.Health) (well, ill, without []string, err error) {
 	err = m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
 		for _, h := range ask(b.ERPs(), ctx, b.Registry) {
 			switch {
@@ -425,7 +429,7 @@ const (
 
 // checkConfirmations lists the completed payments that an ERP has not accepted, with the reason of
 // each (delivery.md, "ERP"). It is an error if one of them has no next attempt.
-func (m *Meta) checkConfirmations(ctx context.Context) (found string, err error) {
+func (m examination) checkConfirmations(ctx context.Context) (found string, err error) {
 	err = m.onDatabase(ctx, func(ctx context.Context, m *Meta) error {
 		outstanding, err := m.deliveries().OutstandingConfirmations(ctx, m.now)
 		if err != nil {

@@ -90,7 +90,7 @@ func addEndpoint() Command {
 func (m *Meta) resumeRestored(ctx context.Context, id string) error {
 	_, due, err := m.deliveries().Resume(ctx, operator(), webhook.Kind, id, m.now, progress(m.Err))
 	if err != nil {
-		return fmt.Errorf("the endpoint is restored, but what waited for it is not sent yet; `quittance endpoints resume %s` sends it: %w", id, inWords(err))
+		return fmt.Errorf("the endpoint is restored, but what waited for it is not sent yet; `quittance endpoints resume %s` sends it: %w", id, m.inWords(err))
 	}
 	if due == 0 || m.asJSON {
 		return nil
@@ -171,5 +171,5 @@ func inUse(d deliveries.Entry) error {
 	if d.RemovedAt.IsZero() {
 		return nil
 	}
-	return errors.New("ENDPOINT: " + words["endpoint.removed"](map[string]any{"at": d.RemovedAt}))
+	return errors.New("ENDPOINT: " + deliveryWords["endpoint.removed"](map[string]any{"at": d.RemovedAt}))
 }

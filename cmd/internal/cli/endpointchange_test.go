@@ -23,7 +23,7 @@ func TestRestoredEndpoint(t *testing.T) {
 	}
 	succeeds := func(args ...string) string {
 		t.Helper()
-		code, stdout, stderr := run(t, args...)
+		code, stdout, stderr := runCommand(t, endpoints(), args...)
 		if code != 0 {
 			t.Fatalf("%v: %s%s", args, stdout, stderr)
 		}
@@ -42,7 +42,7 @@ func TestRestoredEndpoint(t *testing.T) {
 	if _, err := h.Pool.Exec(t.Context(), `ALTER TABLE delivery_destinations ADD CONSTRAINT never CHECK (resumed_at IS NULL) NOT VALID`); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := run(t, add...)
+	code, stdout, stderr := runCommand(t, endpoints(), add...)
 	if err := json.Unmarshal([]byte(stdout), &shown); err != nil || code != 1 || !shown.Restored || !strings.HasPrefix(shown.Secret, "whsec_") || !strings.Contains(stderr, "`quittance endpoints resume "+shown.ID+"`") {
 		t.Errorf("a failed resumption ends with %d and says %q, and %d bytes: %v", code, stderr, len(stdout), err)
 	}

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +19,7 @@ func endpoints() Command {
 	return Command{
 		Use: "endpoints", Short: "Register and operate webhook endpoints, and operate ERPs and cash-in partners: the destinations of deliveries",
 		Commands: []Command{addEndpoint(), listEndpoints(), showEndpoint(), setEndpoint(), removeEndpoint(), suspendEndpoint(), resumeEndpoint(), recoverEndpoint(), rotateEndpointSecret()},
+		Words:    deliveryWords,
 	}
 }
 
@@ -43,29 +42,6 @@ func (m *Meta) withStatus(ctx context.Context, entries ...deliveries.Entry) ([]d
 	return mapped(entries, func(e deliveries.Entry) destination {
 		return destination{e, known[string(e.Kind)+" "+e.ID]}
 	}), nil
-}
-
-// findDestination finds a destination by the name that operators use. The error does
-// not repeat the name: the operator may have typed a secret in its place.
-func findDestination(dir registry.Directory, named string) (deliveries.Entry, error) {
-	if e, ok := roles.DeliveryKinds(nil).Entry(dir, named); ok {
-		return e, nil
-	}
-	return deliveries.Entry{}, errors.New("no webhook endpoint and no cash-in partner has this id, and no ERP this name, which looks like impots/test; `quittance endpoints list` shows them")
-}
-
-// readDestination finds a destination in the present registry. An error begins with
-// flag, the flag or argument that named it.
-func (m *Meta) readDestination(ctx context.Context, flag, named string) (deliveries.Entry, error) {
-	dir, err := registry.ReadDirectory(ctx, m.pool, m.SimulatorURL, m.now)
-	if err != nil {
-		return deliveries.Entry{}, err
-	}
-	e, err := findDestination(dir, named)
-	if err != nil {
-		return e, fmt.Errorf("%s: %w", flag, err)
-	}
-	return e, nil
 }
 
 // whichEndpoint is the error when the argument ENDPOINT is missing.
@@ -335,17 +311,6 @@ func rotateEndpointSecret() Command {
 				}
 			}, "secret", rotated.Secret.Reveal())
 		}),
-	}
-}
-
-// progress returns a function that prints the progress of long work once a second.
-func progress(out io.Writer) deliveries.Progress {
-	last := time.Now()
-	return func(done, total int) {
-		if time.Since(last) >= time.Second {
-			last = time.Now()
-			_, _ = fmt.Fprintf(out, "%d of %d\n", done, total)
-		}
 	}
 }
 

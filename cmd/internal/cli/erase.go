@@ -78,7 +78,7 @@ func erase() Command {
 	var e erasure
 	var yes bool
 	return Command{
-		Use: "erase", Short: "Erase contact data and payers' numbers of ended sessions, and a citizen's account", JSON: "the sessions, the account and what stays",
+		Use: "erase", Short: "Erase contact data and payers' numbers of ended sessions, and a citizen's account", JSON: "the sessions, the account and what stays", Words: erasureWords,
 		Examples: []string{"erase --session chs_0000000000000000000000000000", `erase --phone "+242 06 600 00 01" --reason "request 2026-117"`, "erase --email name@example.org"},
 		Flags: func(f *pflag.FlagSet, _ *Meta) {
 			f.StringVar(&e.session, "session", "", "the session, a chs_ id")

@@ -35,7 +35,7 @@ func TestERPCheck(t *testing.T) {
 	}
 	check := func(want int, says string, args ...string) (stdout string) {
 		t.Helper()
-		code, stdout, stderr := run(t, append([]string{"erp", "check"}, args...)...)
+		code, stdout, stderr := runCommand(t, erpCommand(), append([]string{"erp", "check"}, args...)...)
 		if code != want || !strings.Contains(stdout+stderr, says) || strings.Contains(stdout+stderr, secret) {
 			t.Errorf("%q ends with %d and says %q, %q; want %d and %q", args, code, stdout, stderr, want, says)
 		}

@@ -18,6 +18,7 @@ func keys() Command {
 	return Command{
 		Use: "keys", Short: "Make, list, revoke and rotate API keys, and change the agencies of platform keys",
 		Commands: []Command{createKey(), listKeys(), revokeKey(), rotateKey(), grantKey(), ungrantKey()},
+		Words:    keyWords,
 	}
 }
 
@@ -59,7 +60,7 @@ func createKey() Command {
 				return usage("--agency is for --platform; an application's key acts for the application's agency")
 			case !platform && req.ReadsPerMinute != 0:
 				return usage("--reads-per-minute is for --platform; an application's keys have reads_per_minute of the application, which `quittance seed FILE` sets")
-			case platform && m.cmd.Flags().Changed("reads-per-minute") && req.ReadsPerMinute < 1:
+			case platform && m.changed("reads-per-minute") && req.ReadsPerMinute < 1:
 				return usage("--reads-per-minute: must be 1 or more")
 			}
 			return needsMode(mode)

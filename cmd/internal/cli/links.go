@@ -19,6 +19,7 @@ func links() Command {
 	return Command{
 		Use: "links", Short: "Link taxpayers who sign in to the portal to their references at an agency",
 		Commands: []Command{linkCodes(), renewLinks(), revokeLinks(), listLinks(), alertsOfLinks(), importLinks()},
+		Words:    linkWords,
 	}
 }
 
@@ -132,7 +133,7 @@ func linkCodes() Command {
 // read opens a file that a command line names, and calls do.
 func (m *Meta) read(name string, do func(io.Reader) error) error {
 	if name == "-" {
-		return do(m.cmd.InOrStdin())
+		return do(m.in())
 	}
 	file, err := os.Open(name)
 	if err != nil {

@@ -13,10 +13,9 @@ func mappings() Command {
 	return Command{
 		Use: "mappings", Short: "Say which service of the catalogue a due of an agency's ERP belongs to",
 		Commands: []Command{listMappings(), setMappings(), removeMappings()},
+		Words:    mappingWords,
 	}
 }
-
-const missingAgency = "say whose: {usage}, the agency's slug or id"
 
 // mappingsJSON is the catalogue mapping of an agency as --json prints it.
 func mappingsJSON(e registry.MappingsEntry) object {

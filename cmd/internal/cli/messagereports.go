@@ -7,56 +7,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"quittance/internal/deliveries"
 	"quittance/internal/notify"
 	"quittance/internal/provider/all"
 )
-
-// reports are what providers report of the messages of deliveries, by the messages' ids.
-type reports map[string]notify.Reported
-
-// reported reads the reports on the messages among deliveries.
-func (m *Meta) reported(ctx context.Context, list ...deliveries.Delivery) (reports, error) {
-	var ids []string
-	for _, d := range list {
-		if d.Kind == notify.DeliveryKind {
-			ids = append(ids, d.EventID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	return notify.NewReports(m.pool).Of(ctx, ids)
-}
-
-// json returns the member of a delivery's JSON; none without a report.
-func (r reports) json(d deliveries.Delivery) object {
-	one, ok := r[d.EventID]
-	if !ok {
-		return nil
-	}
-	return object{"report", object{"state", string(one.State), "reason?", one.Reason, "sent_at", one.SentAt, "reported_at", one.At}}
-}
-
-// text returns the state, and the provider's code; empty without a report.
-func (r reports) text(d deliveries.Delivery) string {
-	one, ok := r[d.EventID]
-	switch {
-	case !ok:
-		return ""
-	case one.Reason != "":
-		return string(one.State) + ":" + one.Reason
-	}
-	return string(one.State)
-}
-
-// textWithTime returns the text with the time of the report.
-func (r reports) textWithTime(d deliveries.Delivery) string {
-	if at := r[d.EventID].At; !at.IsZero() {
-		return r.text(d) + ", " + moment(at)
-	}
-	return r.text(d)
-}
 
 // reportingProviders returns the names of the providers that report on messages.
 func reportingProviders() (names []string) {

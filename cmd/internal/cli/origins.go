@@ -16,6 +16,7 @@ import (
 func origins() Command {
 	return Command{
 		Use: "origins", Short: "Say which sites may embed the checkout, without a registry file",
+		Words: applicationWords,
 		Commands: []Command{
 			changeOrigins(Command{
 				Use: "add ORIGIN...", Short: "Let the pages of origins embed an application's sessions, or those of platform keys",
@@ -57,24 +58,6 @@ func listOrigins() Command {
 			})
 		},
 	}
-}
-
-// ownerFlags name the owner of an endpoint or of origins.
-type ownerFlags struct {
-	application string
-	platform    bool
-}
-
-func (o *ownerFlags) declare(f *pflag.FlagSet) {
-	f.StringVar(&o.application, "application", "", "the application, by id or by its name if no other has it")
-	f.BoolVar(&o.platform, "platform", false, "the platform's own, for sessions of platform keys")
-}
-
-func (o *ownerFlags) check(*Meta) error {
-	if o.platform == (o.application != "") {
-		return usage("say whose: either --application ID_OR_NAME, or --platform")
-	}
-	return nil
 }
 
 // changeOrigins completes a command that adds or removes origins.

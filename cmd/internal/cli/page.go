@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -12,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spf13/pflag"
+	"quittance/money"
 )
 
 // page is the text output of a command.
@@ -45,17 +44,6 @@ func (p *page) facts(facts ...[][2]string) {
 		}
 	}
 	_ = w.Flush() // writes to a buffer
-}
-
-// show prints the result of a command: value as JSON with --json, otherwise text.
-func (m *Meta) show(value any, text func(p *page)) error {
-	if m.asJSON {
-		return encode(m.Out, value, "  ")
-	}
-	var p page
-	text(&p)
-	_, err := io.WriteString(m.Out, m.program.naming(p.String()))
-	return err
 }
 
 func encode(out io.Writer, value any, indent string) error {
@@ -102,11 +90,6 @@ func orNull(n int) any {
 	return n
 }
 
-// naming replaces `quittance …` in hints by the program's own name.
-func (p Program) naming(text string) string {
-	return strings.ReplaceAll(text, "`quittance ", "`"+p.Name+" ")
-}
-
 // mapped applies f to each element. The result is never nil, so that its JSON is a list.
 func mapped[T, U any](list []T, f func(T) U) []U {
 	out := make([]U, len(list))
@@ -114,51 +97,6 @@ func mapped[T, U any](list []T, f func(T) U) []U {
 		out[i] = f(v)
 	}
 	return out
-}
-
-// choice is the value of a flag that takes one of several values.
-type choice struct {
-	to *string
-	of []string
-}
-
-func (c choice) String() string { return *c.to }
-func (c choice) Type() string   { return "string" }
-
-func (c choice) Set(text string) error {
-	if !slices.Contains(c.of, text) {
-		return errors.New("must be " + oneOf(c.of))
-	}
-	*c.to = text
-	return nil
-}
-
-// takesChoice declares a flag that takes one of several values. Shells complete them.
-func takesChoice(f *pflag.FlagSet, to *string, name string, of []string, usage string) {
-	f.Var(choice{to, of}, name, usage+oneOf(of))
-}
-
-// modes are the values of --mode.
-var modes = []string{"test", "live"}
-
-// takesMode declares --mode. A command that requires it calls needsMode in its Check.
-func takesMode(f *pflag.FlagSet, to *string) {
-	takesChoice(f, to, "mode", modes, "")
-}
-
-func needsMode(mode string) error {
-	if mode == "" {
-		return usage("--mode: must be test or live")
-	}
-	return nil
-}
-
-// oneOf returns "a or b", or "one of a, b, c" for more than two values.
-func oneOf(values []string) string {
-	if len(values) > 2 {
-		return "one of " + strings.Join(values, ", ")
-	}
-	return strings.Join(values, " or ")
 }
 
 // momentOr returns the time as text, or none for the zero time.
@@ -170,3 +108,37 @@ func momentOr(t time.Time, none string) string {
 }
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// orNone makes an empty text the JSON null.
+func orNone(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+// decimal returns an amount in minor units for people.
+func decimal(amount int64, currency string) string {
+	if known, ok := money.Lookup(currency); ok {
+		return known.Decimal(amount) + " " + currency
+	}
+	return fmt.Sprintf("%d %s", amount, currency)
+}
+
+// some joins names for a sentence, at most ten of them.
+func some(names []string) string {
+	const most = 10
+	if len(names) > most {
+		return strings.Join(names[:most], "; ") + fmt.Sprintf("; and %d more", len(names)-most)
+	}
+	return strings.Join(names, "; ")
+}
+
+func texts[T ~string](list []T) []string { return mapped(list, func(v T) string { return string(v) }) }

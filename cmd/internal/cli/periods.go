@@ -22,6 +22,7 @@ func periodsCommand() Command {
 	return Command{
 		Use: "periods", Short: "Close periods of the accounts whose statements are reconciled, and see what was closed",
 		Commands: []Command{closePeriod(), listPeriods(), verifyPeriods()},
+		Words:    periodWords,
 	}
 }
 

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -133,45 +131,6 @@ func rebuildStores() Command {
 			})
 		},
 	}
-}
-
-func yesFlag(f *pflag.FlagSet, yes *bool) { f.BoolVar(yes, "yes", false, "do not ask") }
-
-// quiet logs errors only, unless --log is given.
-func quiet(m *Meta) error {
-	if !m.cmd.Flags().Changed("log") {
-		m.LogLevel = "error"
-	}
-	return nil
-}
-
-// agree says what a command will do and asks whether to do it.
-func (m *Meta) agree(yes bool, plan string) error {
-	_, _ = fmt.Fprintln(m.Err, m.program.naming(plan))
-	if yes {
-		return nil
-	}
-	_, _ = fmt.Fprint(m.Err, "Continue? Type yes: ")
-	answer, _ := bufio.NewReader(m.cmd.InOrStdin()).ReadString('\n') // no answer is not yes
-	_, _ = fmt.Fprintln(m.Err)
-	if strings.TrimSpace(answer) != "yes" {
-		return usage("nothing was done, because the answer was not yes; --yes does not ask")
-	}
-	return nil
-}
-
-// withBase opens what every role needs, which logs to log, and calls do.
-func (m *Meta) withBase(ctx context.Context, log *slog.Logger, do func(context.Context, *roles.Base) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	b, err := roles.Open(ctx, m.Settings, log)
-	if err != nil {
-		return err
-	}
-	err = do(ctx, b)
-	cancel()
-	_ = b.Wait() // the parts that ran meanwhile
-	return err
 }
 
 // sums are the sums of a source and its copy.

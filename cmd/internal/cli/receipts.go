@@ -10,7 +10,7 @@ import (
 )
 
 func receiptsCommand() Command {
-	return Command{Use: "receipts", Short: "Check receipts, and manage the keys that sign them", Commands: []Command{verifyReceipt(), receiptKeysCommand()}}
+	return Command{Use: "receipts", Short: "Check receipts, and manage the keys that sign them", Commands: []Command{verifyReceipt(), receiptKeysCommand()}, Words: receiptWords}
 }
 
 func receiptKeysCommand() Command {

@@ -81,7 +81,7 @@ func TestVerifyReceipt(t *testing.T) {
 	scanned := file("scanned.txt", server.URL+"/q#"+token+"\n")
 	check := func(code int, says string, args ...string) {
 		t.Helper()
-		got, stdout, stderr := run(t, append([]string{"receipts", "verify"}, args...)...)
+		got, stdout, stderr := runCommand(t, receiptsCommand(), append([]string{"receipts", "verify"}, args...)...)
 		if text := strings.Join(strings.Fields(stdout+stderr), " "); got != code || !strings.Contains(text, says) {
 			t.Errorf("%v ends with %d, want %d and %q: %s", args[1:], got, code, says, text)
 		}

@@ -115,7 +115,7 @@ type following struct {
 
 func (f *following) say(format string, args ...any) {
 	if !f.asJSON {
-		_, _ = fmt.Fprint(f.Err, f.program.naming(fmt.Sprintf(format, args...)))
+		_, _ = fmt.Fprint(f.Err, f.naming(fmt.Sprintf(format, args...)))
 	}
 }
 

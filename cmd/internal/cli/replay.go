@@ -215,7 +215,8 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		FromEvents: r.topic == schemas.TopicEvents, Redelivery: r.redelivery, DryRun: r.dryRun, Progress: r.progress(),
 	}
 	if r.endpoint != "" {
-		d, err := (&Meta{Settings: b.Settings, pool: b.Pool, now: b.Now()}).readDestination(ctx, "--endpoint", r.endpoint)
+		m := &Meta{Settings: b.Settings, pool: b.Pool, now: b.Now()}
+		d, err := m.readDestination(ctx, "--endpoint", r.endpoint)
 		switch {
 		case err != nil:
 			return nil, err

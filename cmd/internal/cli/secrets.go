@@ -248,7 +248,7 @@ func referenceKey() Command {
 			if err != nil {
 				return err
 			}
-			_, _ = fmt.Fprintln(m.Err, m.program.naming(said)) // stdout has nothing but the key
+			_, _ = fmt.Fprintln(m.Err, m.naming(said)) // stdout has nothing but the key
 			return m.show(object{"reference_key", key.Reveal()}, func(p *page) { p.say("%s", key.Reveal()) })
 		},
 	}

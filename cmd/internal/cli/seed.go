@@ -2,14 +2,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
 	"quittance/internal/connector/all"
+	"quittance/internal/form"
 	"quittance/internal/registryfile"
 )
 
@@ -74,4 +77,18 @@ func Seed(ctx context.Context, s roles.Settings, path string, overrule bool) (re
 		return report, fmt.Errorf("%s: %w", path, fileFaults(err))
 	}
 	return report, nil
+}
+
+// fileFaults lists the faults of a file, one on each line. Other errors stay as they are.
+func fileFaults(err error) error {
+	var faulty *form.FaultsError
+	if !errors.As(err, &faulty) {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "registry file refused, nothing changed; faults: %d", len(faulty.Faults))
+	for _, f := range faulty.Faults {
+		b.WriteString("\n  " + f.Message)
+	}
+	return errors.New(b.String())
 }

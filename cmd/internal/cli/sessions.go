@@ -3,23 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"quittance/internal/cases"
-	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
 	"quittance/internal/journal"
-	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/internal/support"
-	"quittance/reconciliation"
-	"quittance/schemas"
 )
 
 func sessionsCommand() Command {
@@ -114,9 +106,6 @@ func sessionError(err error) error {
 	return err
 }
 
-// errBehind is the error of commands that need the read model.
-var errBehind = errors.New("the sink readmodel has not applied all events, so that the session is not known; check that `quittance sink readmodel` runs, then try again")
-
 // withDesk opens what is known of payments and calls do. Without ClickHouse the journal is
 // missing.
 func (m *Meta) withDesk(ctx context.Context, do func(context.Context, *support.Desk, registry.Directory) error) error {
@@ -149,80 +138,4 @@ func (m *Meta) withDesk(ctx context.Context, do func(context.Context, *support.D
 		}
 		return do(ctx, d, dir)
 	})
-}
-
-// openJournal opens ClickHouse.
-func (m *Meta) openJournal(ctx context.Context) (clickhouse.Conn, error) {
-	if err := m.Need("clickhouse"); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, journalPatience)
-	defer cancel()
-	conn, err := clickhouse.Open(ctx, m.ClickHouse)
-	if err != nil {
-		return nil, err
-	}
-	if err := reconciliation.Check(ctx, conn); err != nil {
-		_ = conn.Close()
-		return nil, err
-	}
-	return conn, nil
-}
-
-// openTopics reads how the topics are partitioned, and the schemas of their records.
-func (m *Meta) openTopics(ctx context.Context) (*kafka.Topology, *schemas.Codec, error) {
-	cl, err := m.KafkaConfig().Client()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer cl.Close()
-	topology, err := kafka.Load(ctx, m.KafkaConfig(), cl)
-	if err != nil {
-		return nil, nil, err
-	}
-	codec, err := m.OpenSchemas(ctx, false)
-	return topology, codec, err
-}
-
-// agencyID returns the id of an agency by its slug or id, and the empty text for the empty text.
-func (m *Meta) agencyID(ctx context.Context, which string) (string, error) {
-	if which == "" {
-		return "", nil
-	}
-	s, err := registry.Read(ctx, m.pool)
-	if err != nil {
-		return "", err
-	}
-	a, err := s.FindAgency(which)
-	return a.ID, err
-}
-
-// journalPatience is how long a caller waits for ClickHouse.
-const journalPatience = 5 * time.Second
-
-// readModel is the read model, and what else reads Kafka.
-type readModel struct {
-	log      *slog.Logger
-	topology *kafka.Topology
-	codec    *schemas.Codec
-	sessions *sessions.Reader
-}
-
-// withReader opens the read model and calls do.
-func (m *Meta) withReader(ctx context.Context, do func(ctx context.Context, r *readModel) error) (err error) {
-	r := &readModel{}
-	if r.log, err = m.Logger(m.Err); err != nil {
-		return err
-	}
-	if r.topology, r.codec, err = m.openTopics(ctx); err != nil {
-		return err
-	}
-	if r.sessions, err = sessions.New(sessions.Config{Pool: m.pool, Kafka: m.KafkaConfig(), Topology: r.topology, Codec: r.codec, Log: r.log}); err != nil {
-		return err
-	}
-	running, stop := context.WithCancel(ctx)
-	var g errgroup.Group
-	g.Go(func() error { return r.sessions.Run(running) })
-	defer func() { stop(); err = errors.Join(err, g.Wait()) }()
-	return do(ctx, r)
 }

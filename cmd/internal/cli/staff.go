@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
 
 	"github.com/spf13/pflag"
 
@@ -10,17 +9,11 @@ import (
 	"quittance/money"
 )
 
-// staffKeyVariable is the environment variable with the key of the person who acts. No flag
-// sets it, because other users of the machine can read a command line.
-const staffKeyVariable = "QUITTANCE_STAFF_KEY"
-
-// staffKey returns the key of the person who acts; empty when none is set.
-func staffKey() string { return os.Getenv(staffKeyVariable) }
-
 func staff() Command {
 	return Command{
 		Use: "staff", Short: "Give the staff who resolve operator cases their keys",
 		Commands: []Command{addStaff(), listStaff(), approveStaff(), staffAddress(), revokeStaff()},
+		Words:    staffWords,
 	}
 }
 
@@ -31,14 +24,6 @@ func staffJSON(s identity.StaffEntry) object {
 		"id", s.ID, "name", s.Name, "agency", orNone(s.Agency), "state", s.State(), "clerks", s.Known,
 		"email", orNone(s.Contact.Email), "language", orNone(string(s.Contact.Language)), "created_at", s.CreatedAt, "approved_at", s.ApprovedAt, "revoked_at", s.RevokedAt,
 	}
-}
-
-// orNone makes an empty text the JSON null.
-func orNone(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
 }
 
 // whichStaff is the error when the argument STAFF is missing.

@@ -20,38 +20,8 @@ func statementsCommand() Command {
 	return Command{
 		Use: "statements", Short: "Import the statements of operators, acquirers, banks and counters, and see what was imported",
 		Commands: []Command{importStatement(), listStatements(), showStatement(), decideOnStatement(dismissal), decideOnStatement(release), originals()},
+		Words:    accountWords,
 	}
-}
-
-// account names an account on the command line.
-type accountFlags struct{ agency, mode, code string }
-
-func (a *accountFlags) declare(f *pflag.FlagSet) {
-	f.StringVar(&a.agency, "agency", "", "the agency, by its slug or id")
-	takesMode(f, &a.mode)
-	f.StringVar(&a.code, "account", "", "the `code` of the account; quittance accounts list shows them")
-}
-
-func (a *accountFlags) check() error {
-	switch {
-	case a.agency == "":
-		return usage("say whose account: --agency SLUG_OR_ID")
-	case a.code == "":
-		return usage("say which account: --account CODE; `quittance accounts list` shows them")
-	}
-	return needsMode(a.mode)
-}
-
-func (a *accountFlags) find(ctx context.Context, m *Meta) (registry.StatementAccount, error) {
-	s, err := registry.Read(ctx, m.pool)
-	if err != nil {
-		return registry.StatementAccount{}, err
-	}
-	agency, err := s.FindAgency(a.agency)
-	if err != nil {
-		return registry.StatementAccount{}, err
-	}
-	return s.FindStatementAccount(agency.ID, a.mode == registry.Mode(true), a.code)
 }
 
 func importStatement() Command {

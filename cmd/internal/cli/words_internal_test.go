@@ -8,7 +8,6 @@ import (
 
 	"quittance/internal/deliveries"
 	"quittance/internal/operation"
-	"quittance/schemas"
 )
 
 // The text of a refused operation on deliveries has the reason and the command that mends
@@ -31,7 +30,7 @@ func TestWordsOfRefusedDeliveries(t *testing.T) {
 		deliveries.CodeNoRecovery:     {nil, []string{"no such recovery"}},
 		deliveries.CodeBehind:         {nil, []string{"has not applied all outcomes", "quittance sink schedule"}},
 	} {
-		said := inWords(fmt.Errorf("retrying a delivery: %w", operation.Refuse(code, "", c.args))).Error()
+		said := deliveryWords.inWords(fmt.Errorf("retrying a delivery: %w", operation.Refuse(code, "", c.args))).Error()
 		for _, w := range c.want {
 			if !strings.Contains(said, w) {
 				t.Errorf("%s: %q does not say %q", code, said, w)
@@ -39,17 +38,6 @@ func TestWordsOfRefusedDeliveries(t *testing.T) {
 		}
 		if strings.Contains(said, "retrying") || strings.Contains(said, "%!") || strings.Contains(said, "<nil>") {
 			t.Errorf("%s: %q", code, said)
-		}
-	}
-}
-
-// Every topic can be replayed, or replay gives the reason why it cannot.
-func TestEveryTopicIsReplayableOrHasAReason(t *testing.T) {
-	t.Parallel()
-	for _, topic := range schemas.Topics() {
-		_, can := replayable()[topic.Name]
-		if _, cannot := notReplayable[topic.Name]; can == cannot {
-			t.Errorf("%s: replayable %t, with a reason against it %t", topic.Name, can, cannot)
 		}
 	}
 }

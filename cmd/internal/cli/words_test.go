@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"quittance/internal/form"
 	"quittance/internal/operation"
 )
 
 // The text of a refusal names the flag, the values and what to type next.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
+	words := New(Program{}).allWords()
 	for _, c := range []struct {
 		code, field string
 		args        operation.Args
@@ -44,7 +44,7 @@ func TestRefusal(t *testing.T) {
 		{"staff.unknown", "id", nil, []string{"KEY_ID: ", "`quittance staff list`"}},
 		{"code.without_words", "", operation.Args{"a": 1}, []string{"code.without_words a=1"}},
 	} {
-		err := refusal(fmt.Errorf("doing: %w", operation.Refuse(c.code, c.field, c.args)), "KEY_ID")
+		err := words.refusal(fmt.Errorf("doing: %w", operation.Refuse(c.code, c.field, c.args)), "KEY_ID")
 		for _, w := range c.want {
 			if !strings.Contains(err.Error(), w) {
 				t.Errorf("%s: %q does not say %q", c.code, err, w)
@@ -56,11 +56,7 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("%s: %q", code, text)
 		}
 	}
-	if other := errors.New("other"); !errors.Is(refusal(other, "ID"), other) || !errors.Is(fileFaults(other), other) {
+	if other := errors.New("other"); !errors.Is(words.refusal(other, "ID"), other) {
 		t.Error("another error is changed")
-	}
-	err := fileFaults(fmt.Errorf("applying: %w", &form.FaultsError{Faults: []form.Fault{{Message: "a is required."}, {Message: "b is required."}}}))
-	if want := "registry file refused, nothing changed; faults: 2\n  a is required.\n  b is required."; err.Error() != want {
-		t.Errorf("%q", err)
 	}
 }

@@ -1,0 +1,14 @@
+package cli
+
+import "quittance/internal/analysts"
+
+// analystWords has the texts for the codes of refused operations.
+var analystWords = Words{
+	analysts.CodeName:             filled("must be at most 63 lower-case letters, digits and hyphens, beginning with a letter"),
+	analysts.CodeNameTaken:        filled("ClickHouse has a user {name} that is no analyst of ours; choose another name"),
+	analysts.CodeOtherAgency:      filled("the analyst {name} reads the rows of {agency}; choose another name, or end that one with `quittance analysts revoke {name}`"),
+	analysts.CodeUnknown:          filled("there is no analyst {name}; `quittance analysts list` shows them"),
+	analysts.CodeNotAdministrator: filled("ClickHouse's user {user} may not make users and row policies; name an administrator in the address of --clickhouse (docs/analysts.md, \"Connecting\")"),
+	analysts.CodeSchema:           filled("ClickHouse's tables or views are not those of this build: {objects}; run `quittance migrate`"),
+	analysts.CodeUnprotected:      filled("ClickHouse does not apply the row policies as they were made, on {tables}; the analyst can read nothing. Check whether somebody changes policies at the same time, or whether several servers share no users, and try again"),
+}

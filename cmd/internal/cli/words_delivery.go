@@ -1,0 +1,23 @@
+package cli
+
+import "quittance/internal/deliveries"
+
+// deliveryWords has the texts for the codes of refused operations.
+var deliveryWords = Words{
+	deliveries.CodeUnknown:        filled("no delivery has this id: either it was not attempted yet, or its event is more than {days} days old; `quittance deliveries list` shows the others"),
+	deliveries.CodeAccepted:       filled("was accepted at {at}; `quittance replay TOPIC --to SINK --endpoint ENDPOINT --redelivery NAME --since TIME` sends it again, unless it is a confirmation to an ERP"),
+	deliveries.CodeSuperseded:     filled("the partner has accepted a later webhook of the same payment, so this older one is never sent again"),
+	deliveries.CodeBodyGone:       filled("the body of the delivery is no longer kept; `quittance replay TOPIC --to SINK --since TIME` makes it again"),
+	deliveries.CodeStateUnknown:   filled("no delivery has this state; the states are: {states}"),
+	deliveries.CodeNotRetryable:   filled("deliveries that are {state} cannot be retried; those that can are: {states}"),
+	deliveries.CodeSuspended:      filled("the endpoint is suspended since {at}: nothing is sent to it; `quittance endpoints resume {destination}` sends all that waits"),
+	deliveries.CodeNeverSuspended: filled("an ERP is never suspended: every payment must reach it; while it fails, its confirmations wait and are sent again automatically"),
+	deliveries.CodeNoRecovery:     filled("there is no such recovery"),
+	deliveries.CodeBehind:         filled("the schedule has not applied all outcomes, so the state of deliveries is not known; check that `quittance sink schedule` runs, then try again"),
+	"endpoint.overlap_negative":   filled("must not be negative: 0 ends the old secret at once"),
+	"endpoint.too_many_secrets":   filled("{signing} secrets sign already, and {most} is the most: the older one ends at {ends_at}; rotate again after that, or end both at once with --overlap 0"),
+	"endpoint.exists":             filled("endpoint {id} of this owner has this address; `quittance endpoints set {id}` changes it"),
+	"endpoint.removed":            filled("this endpoint was removed at {at}; `quittance endpoints add` with its owner and address restores it"),
+	"endpoint.url_refused":        filled("{why}"),
+	"endpoint.unknown":            filled("no webhook endpoint has this id; `quittance endpoints list` shows them"),
+}
