@@ -28,8 +28,8 @@ func (c choice) Set(text string) error {
 	return nil
 }
 
-// takesChoice declares a flag that takes one of several values. Shells complete them.
-func takesChoice(f *pflag.FlagSet, to *string, name string, of []string, usage string) {
+// TakesChoice declares a flag that takes one of several values. Shells complete them.
+func TakesChoice(f *pflag.FlagSet, to *string, name string, of []string, usage string) {
 	f.Var(choice{to, of}, name, usage+oneOf(of))
 }
 
@@ -41,57 +41,57 @@ func oneOf(values []string) string {
 	return strings.Join(values, " or ")
 }
 
-// modes are the values of --mode.
-var modes = []string{"test", "live"}
+// Modes are the values of --mode.
+var Modes = []string{"test", "live"}
 
-// takesMode declares --mode. A command that requires it calls needsMode in its Check.
-func takesMode(f *pflag.FlagSet, to *string) {
-	takesChoice(f, to, "mode", modes, "")
+// TakesMode declares --mode. A command that requires it calls needsMode in its Check.
+func TakesMode(f *pflag.FlagSet, to *string) {
+	TakesChoice(f, to, "mode", Modes, "")
 }
 
-func needsMode(mode string) error {
+func NeedsMode(mode string) error {
 	if mode == "" {
-		return usage("--mode: must be test or live")
+		return Usage("--mode: must be test or live")
 	}
 	return nil
 }
 
-// ifGiven returns the value of a flag that is on the command line, otherwise nil.
-func ifGiven[T any](m *Meta, flag string, value *T) *T {
-	if m.changed(flag) {
+// IfGiven returns the value of a flag that is on the command line, otherwise nil.
+func IfGiven[T any](m *Meta, flag string, value *T) *T {
+	if m.Changed(flag) {
 		return value
 	}
 	return nil
 }
 
-// listIfGiven returns the values of a flag that is on the command line, otherwise nil.
-func listIfGiven(m *Meta, flag string, values []string) []string {
-	if m.changed(flag) {
+// ListIfGiven returns the values of a flag that is on the command line, otherwise nil.
+func ListIfGiven(m *Meta, flag string, values []string) []string {
+	if m.Changed(flag) {
 		return append([]string{}, values...)
 	}
 	return nil
 }
 
-// anyGiven refuses a command without any of its own flags.
-func anyGiven(flags ...string) func(*Meta) error {
+// AnyGiven refuses a command without any of its own flags.
+func AnyGiven(flags ...string) func(*Meta) error {
 	return func(m *Meta) error {
 		for _, flag := range flags {
-			if m.changed(flag) {
+			if m.Changed(flag) {
 				return nil
 			}
 		}
-		return usage("say what to set: --%s", strings.Join(flags, ", --"))
+		return Usage("say what to set: --%s", strings.Join(flags, ", --"))
 	}
 }
 
-func yesFlag(f *pflag.FlagSet, yes *bool) { f.BoolVar(yes, "yes", false, "do not ask") }
+func YesFlag(f *pflag.FlagSet, yes *bool) { f.BoolVar(yes, "yes", false, "do not ask") }
 
-// momentForms describes the values that momentOf accepts.
-const momentForms = "a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h"
+// MomentForms describes the values that momentOf accepts.
+const MomentForms = "a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h"
 
-// momentOf returns the time that a flag names: in the form of RFC 3339 or of the
+// MomentOf returns the time that a flag names: in the form of RFC 3339 or of the
 // tables, as a UTC day, or as a duration before now. It is zero for an empty text.
-func momentOf(flag, text string, now time.Time) (time.Time, error) {
+func MomentOf(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -108,26 +108,26 @@ func momentOf(flag, text string, now time.Time) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, usage("--%s: must be a time such as 2026-03-01T12:00:00Z, a day such as 2026-03-01 (UTC), or how long ago, such as 2h or 3d", flag)
+	return time.Time{}, Usage("--%s: must be a time such as 2026-03-01T12:00:00Z, a day such as 2026-03-01 (UTC), or how long ago, such as 2h or 3d", flag)
 }
 
-// span returns the times of --since, which is required, and --until. An empty until
+// Span returns the times of --since, which is required, and --until. An empty until
 // means now.
-func span(since, until string, now time.Time) (from, to time.Time, err error) {
+func Span(since, until string, now time.Time) (from, to time.Time, err error) {
 	if since == "" {
-		return from, to, usage("--since: give the start: %s", momentForms)
+		return from, to, Usage("--since: give the start: %s", MomentForms)
 	}
-	if from, err = momentOf("since", since, now); err != nil {
+	if from, err = MomentOf("since", since, now); err != nil {
 		return from, to, err
 	}
-	if to, err = momentOf("until", until, now); err != nil {
+	if to, err = MomentOf("until", until, now); err != nil {
 		return from, to, err
 	}
 	if until == "" {
 		to = now.UTC()
 	}
 	if !from.Before(to) {
-		return from, to, usage("--until: must be after --since")
+		return from, to, Usage("--until: must be after --since")
 	}
 	return from, to, nil
 }

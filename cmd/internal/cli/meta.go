@@ -14,55 +14,56 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/operation"
 )
 
-// argument returns the only argument of a command that takes at most one.
-func (m *Meta) argument(otherwise string) string {
-	if len(m.args) == 0 {
+// Argument returns the only argument of a command that takes at most one.
+func (m *Meta) Argument(otherwise string) string {
+	if len(m.Args) == 0 {
 		return otherwise
 	}
-	return m.args[0]
+	return m.Args[0]
 }
 
-// flags returns the flags of the command.
-func (m *Meta) flags() *pflag.FlagSet { return m.cmd.Flags() }
+// Flags returns the flags of the command.
+func (m *Meta) Flags() *pflag.FlagSet { return m.cmd.Flags() }
 
-// changed reports whether a flag is on the command line.
-func (m *Meta) changed(flag string) bool { return m.cmd.Flags().Changed(flag) }
+// Changed reports whether a flag is on the command line.
+func (m *Meta) Changed(flag string) bool { return m.cmd.Flags().Changed(flag) }
 
-// in returns the command's input.
-func (m *Meta) in() io.Reader { return m.cmd.InOrStdin() }
+// In returns the command's input.
+func (m *Meta) In() io.Reader { return m.cmd.InOrStdin() }
 
-// naming replaces `quittance …` in hints by the program's own name.
-func (m *Meta) naming(text string) string { return m.program.naming(text) }
+// Naming replaces `quittance …` in hints by the program's own name.
+func (m *Meta) Naming(text string) string { return m.program.naming(text) }
 
-// quiet logs errors only, unless --log is given.
-func quiet(m *Meta) error {
-	if !m.changed("log") {
+// Quiet logs errors only, unless --log is given.
+func Quiet(m *Meta) error {
+	if !m.Changed("log") {
 		m.LogLevel = "error"
 	}
 	return nil
 }
 
-// agree says what a command will do and asks whether to do it.
-func (m *Meta) agree(yes bool, plan string) error {
-	_, _ = fmt.Fprintln(m.Err, m.naming(plan))
+// Agree says what a command will do and asks whether to do it.
+func (m *Meta) Agree(yes bool, plan string) error {
+	_, _ = fmt.Fprintln(m.Err, m.Naming(plan))
 	if yes {
 		return nil
 	}
 	_, _ = fmt.Fprint(m.Err, "Continue? Type yes: ")
-	answer, _ := bufio.NewReader(m.in()).ReadString('\n') // no answer is not yes
+	answer, _ := bufio.NewReader(m.In()).ReadString('\n') // no answer is not yes
 	_, _ = fmt.Fprintln(m.Err)
 	if strings.TrimSpace(answer) != "yes" {
-		return usage("nothing was done, because the answer was not yes; --yes does not ask")
+		return Usage("nothing was done, because the answer was not yes; --yes does not ask")
 	}
 	return nil
 }
 
-// withBase opens what every role needs, which logs to log, and calls do.
-func (m *Meta) withBase(ctx context.Context, log *slog.Logger, do func(context.Context, *roles.Base) error) error {
+// WithBase opens what every role needs, which logs to log, and calls do.
+func (m *Meta) WithBase(ctx context.Context, log *slog.Logger, do func(context.Context, *roles.Base) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b, err := roles.Open(ctx, m.Settings, log)
@@ -75,8 +76,8 @@ func (m *Meta) withBase(ctx context.Context, log *slog.Logger, do func(context.C
 	return err
 }
 
-// operator returns the user who runs the command, as the actor of its operations.
-func operator() operation.Actor {
+// Operator returns the user who runs the command, as the actor of its operations.
+func Operator() operation.Actor {
 	a := operation.Actor{Kind: operation.ActorCommandLine, Name: cmp.Or(os.Getenv("USER"), "unknown")}
 	if u, err := user.Current(); err == nil {
 		a.Name = cmp.Or(u.Username, a.Name)
@@ -85,8 +86,8 @@ func operator() operation.Actor {
 	return a
 }
 
-// progress returns a function that prints the progress of long work to out, at most once a second.
-func progress(out io.Writer) func(done, total int) {
+// Progress returns a function that prints the progress of long work to out, at most once a second.
+func Progress(out io.Writer) func(done, total int) {
 	last := time.Now()
 	return func(done, total int) {
 		if time.Since(last) >= time.Second {
@@ -96,13 +97,13 @@ func progress(out io.Writer) func(done, total int) {
 	}
 }
 
-// show prints the result of a command: value as JSON with --json, otherwise text.
-func (m *Meta) show(value any, text func(p *page)) error {
-	if m.asJSON {
-		return encode(m.Out, value, "  ")
+// Show prints the result of a command: value as JSON with --json, otherwise text.
+func (m *Meta) Show(value any, text func(p *render.Page)) error {
+	if m.AsJSON {
+		return render.Encode(m.Out, value, "  ")
 	}
-	var p page
+	var p render.Page
 	text(&p)
-	_, err := io.WriteString(m.Out, m.naming(p.String()))
+	_, err := io.WriteString(m.Out, m.Naming(p.String()))
 	return err
 }

@@ -56,7 +56,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 		// tenth of their time on garbage collection.
 		debug.SetGCPercent(400)
 	}
-	root := p.root()
+	root := p.Root()
 	completion(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -72,8 +72,8 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	return exitUsage
 }
 
-// allWords returns the words of the program and of all its commands.
-func (p Program) allWords() Words {
+// AllWords returns the words of the program and of all its commands.
+func (p Program) AllWords() Words {
 	all := maps.Clone(p.Words)
 	if all == nil {
 		all = Words{}
@@ -86,8 +86,8 @@ func (p Program) allWords() Words {
 	return all
 }
 
-// root makes the tree of commands.
-func (p Program) root() *cobra.Command {
+// Root makes the tree of commands.
+func (p Program) Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   p.Name,
 		Short: "Payment orchestration for public agencies",
@@ -102,7 +102,7 @@ func (p Program) root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	setHelp(root)
-	p.words = p.allWords()
+	p.words = p.AllWords()
 	for _, g := range p.Groups {
 		root.AddGroup(&cobra.Group{ID: g.Title, Title: g.Title})
 		for _, c := range g.Commands {
@@ -127,7 +127,7 @@ func completion(root *cobra.Command) {
 		if len(args) > 0 {
 			return unknownCommand(cmd, args[0])
 		}
-		return usage("say for which shell; `%s --help` shows them", cmd.CommandPath())
+		return Usage("say for which shell; `%s --help` shows them", cmd.CommandPath())
 	}
 }
 

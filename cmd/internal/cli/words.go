@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"quittance/cmd/internal/cli/render"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 )
@@ -14,9 +15,9 @@ import (
 // Words has texts for codes of refused operations.
 type Words map[string]func(operation.Args) string
 
-// inWords returns the text for a refused operation. It leaves out what was being done,
+// InWords returns the text for a refused operation. It leaves out what was being done,
 // because the operator knows it. Other errors stay as they are.
-func (w Words) inWords(err error) error {
+func (w Words) InWords(err error) error {
 	var refused *operation.Error
 	if !errors.As(err, &refused) || w[refused.Code] == nil {
 		return err
@@ -24,18 +25,18 @@ func (w Words) inWords(err error) error {
 	return errors.New(w[refused.Code](refused.Args))
 }
 
-// inWords returns the text for a refused operation, as Words.inWords does, in the words of the program.
-func (m *Meta) inWords(err error) error { return m.program.words.inWords(err) }
+// InWords returns the text for a refused operation, as Words.inWords does, in the words of the program.
+func (m *Meta) InWords(err error) error { return m.program.words.InWords(err) }
 
-// refusal returns the text for a refused operation, after the name of the flag or
+// Refusal returns the text for a refused operation, after the name of the flag or
 // argument at fault. argument is the command's name for the id that it takes. Other
 // errors stay as they are.
-func (w Words) refusal(err error, argument string) error {
+func (w Words) Refusal(err error, argument string) error {
 	var refused *operation.Error
 	if !errors.As(err, &refused) {
 		return err
 	}
-	text := w.inWords(err).Error()
+	text := w.InWords(err).Error()
 	switch refused.Field {
 	case "":
 		return errors.New(text)
@@ -47,19 +48,19 @@ func (w Words) refusal(err error, argument string) error {
 
 var placeholder = regexp.MustCompile(`\{\w+\}`)
 
-// filled returns a function that replaces {name} in a text by the value of that name, and
+// Filled returns a function that replaces {name} in a text by the value of that name, and
 // {keys} by the number, mode and list of the keys.
-func filled(text string) func(operation.Args) string {
+func Filled(text string) func(operation.Args) string {
 	return func(args operation.Args) string {
 		return placeholder.ReplaceAllStringFunc(text, func(name string) string {
 			switch value := args[strings.Trim(name, "{}")].(type) {
 			case time.Time:
-				return moment(value)
+				return render.Moment(value)
 			case []string:
 				if name == "{keys}" {
 					return fmt.Sprintf("%d %s keys (%s)", len(value), registry.Mode(args["live"] == true), strings.Join(value, ", "))
 				}
-				return some(value)
+				return render.Some(value)
 			default:
 				return fmt.Sprint(value)
 			}
@@ -67,18 +68,18 @@ func filled(text string) func(operation.Args) string {
 	}
 }
 
-// isRefused reports whether an error is a refused operation with this code, or with any
+// IsRefused reports whether an error is a refused operation with this code, or with any
 // code if it is empty.
-func isRefused(err error, code string) bool {
+func IsRefused(err error, code string) bool {
 	var refused *operation.Error
 	return errors.As(err, &refused) && (code == "" || refused.Code == code)
 }
 
-// asArgument names the argument of a refusal whose field is no flag.
-func (m *Meta) asArgument(err error, field, argument string) error {
+// AsArgument names the argument of a refusal whose field is no flag.
+func (m *Meta) AsArgument(err error, field, argument string) error {
 	var refused *operation.Error
 	if errors.As(err, &refused) && refused.Field == field {
-		return errors.New(argument + ": " + m.inWords(err).Error())
+		return errors.New(argument + ": " + m.InWords(err).Error())
 	}
 	return err
 }
