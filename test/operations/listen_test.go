@@ -20,6 +20,7 @@ import (
 
 	"quittance/dev/stack/program"
 	"quittance/test/harness"
+	"quittance/test/servers"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -167,10 +168,7 @@ type listening struct {
 // command prepares a command of quittance-dev, without the environment of the test.
 func command(t *testing.T, u *harness.Up, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := servers.QuittanceDev(t)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Dir, cmd.Env = u.Dir, program.Environment()
 	return cmd
