@@ -135,6 +135,13 @@ func TestListen(t *testing.T) {
 		t.Error("the signing secret changes at the next start")
 	}
 
+	listenRefuses(t, u)
+}
+
+// listenRefuses checks the messages about wrong arguments.
+func listenRefuses(t *testing.T, u *harness.Up) {
+	t.Helper()
+	port := []string{"--port", strconv.Itoa(u.Port)}
 	for name, args := range map[string][]string{
 		`--port of a running .quittance-dev up.`:      {"--kafka", program.Local(u.Port + harness.AtBroker)},
 		`no .quittance-dev up. runs on port 1 `:       {"--port", "1"},
