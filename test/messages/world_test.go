@@ -37,7 +37,6 @@ import (
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
-	"quittance/test/harness"
 	"quittance/test/servers"
 
 	deliverytest "quittance/test/deliveries"
@@ -72,11 +71,9 @@ type world struct {
 // newWorld starts the servers and the roles. Everything ends with the test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	path, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := servers.QuittanceDev(t)
 	w := &world{t: t}
+	var err error
 	if w.Installation, err = installation.Open(t.Context(), installation.Config{Program: path, Log: servers.Logger(t)}); err != nil {
 		t.Fatal(err)
 	}
