@@ -37,6 +37,7 @@ import (
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
+	"quittance/test/await"
 	"quittance/test/servers"
 
 	deliverytest "quittance/test/deliveries"
@@ -307,10 +308,8 @@ func (w *world) arrived(ids []string) (n int) {
 // until waits for a condition.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
-	for begun := time.Now(); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begun) > patience {
-			w.t.Fatalf("not within %v: %s", patience, what)
-		}
+	if !await.Within(patience, holds) {
+		w.t.Fatalf("not within %v: %s", patience, what)
 	}
 }
 
