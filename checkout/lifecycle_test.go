@@ -222,7 +222,7 @@ func TestOrphanOfNoSession(t *testing.T) {
 	}
 }
 
-func TestOrderRules(t *testing.T) { // decisions § 1
+func TestOrderRules(t *testing.T) { // docs/design/decisions.md § 1
 	t.Parallel()
 	w := newWorld(t)
 	wantCode(t, w.create("a", "o"), checkout.CodeOK)
@@ -246,7 +246,7 @@ func TestOrderRules(t *testing.T) { // decisions § 1
 	wantCode(t, a, checkout.CodeOK) // orders and keys are scoped to the mode
 }
 
-func TestIdempotencyKey(t *testing.T) { // decisions § 1
+func TestIdempotencyKey(t *testing.T) { // docs/design/decisions.md § 1
 	t.Parallel()
 	w := newWorld(t)
 	try := func(key, order string, quota int, faults ...checkout.Fault) checkout.Answer {
@@ -377,7 +377,7 @@ func TestKeysOfCarts(t *testing.T) {
 	}
 }
 
-func TestUndecidedCollectionBlocksTheNextUntilFinal(t *testing.T) { // decisions § 6
+func TestUndecidedCollectionBlocksTheNextUntilFinal(t *testing.T) { // docs/design/decisions.md § 6
 	t.Parallel()
 	w := newWorld(t)
 	w.create("a", "o")
@@ -553,7 +553,7 @@ func TestUnprovenCallbackOnlyAsks(t *testing.T) {
 	w.want("a", checkout.StatusOpen, created, requested)
 }
 
-func TestCompletionToken(t *testing.T) { // decisions § 4
+func TestCompletionToken(t *testing.T) { // docs/design/decisions.md § 4
 	t.Parallel()
 	w := newWorld(t)
 	s := draft("a", "o")
@@ -592,7 +592,7 @@ func TestCompletionToken(t *testing.T) { // decisions § 4
 
 // A paid session was opened ten thousand times, and each time left a token for thirty days
 // and an event for ever.
-func TestCompletionTokensAreBounded(t *testing.T) { // decisions § 4
+func TestCompletionTokensAreBounded(t *testing.T) { // docs/design/decisions.md § 4
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range []string{"a", "b"} {
@@ -641,7 +641,7 @@ func TestCompletionTokensAreBounded(t *testing.T) { // decisions § 4
 
 // A page asked for the token after the session's lifetime and before its tick, and its
 // secret counted as unknown.
-func TestSecretOfAnExpiredSession(t *testing.T) { // decisions § 4
+func TestSecretOfAnExpiredSession(t *testing.T) { // docs/design/decisions.md § 4
 	t.Parallel()
 	w := newWorld(t)
 	s := draft("a", "o")

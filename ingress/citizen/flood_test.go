@@ -57,7 +57,7 @@ func (w *world) sentTo(prefix string, want int) int {
 	return n
 }
 
-// The limits of citizen.md hold exactly over three instances under a flood.
+// The limits of docs/design/citizen.md hold exactly over three instances under a flood.
 func TestLimitsUnderAFlood(t *testing.T) {
 	t.Parallel()
 	w := serve(t)

@@ -339,7 +339,7 @@ func TestRedirectAndAddressRefused(t *testing.T) {
 	}
 }
 
-// The verdict on each answer and the time of the next attempt (contract-decisions § 5).
+// The verdict on each answer and the time of the next attempt (docs/design/decisions.md § 5).
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	p, err := webhook.NewPolicy(webhook.Config{Endpoints: newEndpoints(), Now: time.Now})

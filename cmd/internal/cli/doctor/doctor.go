@@ -431,7 +431,7 @@ const (
 )
 
 // checkConfirmations lists the completed payments that an ERP has not accepted, with the reason of
-// each (delivery.md, "ERP"). It is an error if one of them has no next attempt.
+// each (docs/design/delivery.md, "ERP"). It is an error if one of them has no next attempt.
 func (m examination) checkConfirmations(ctx context.Context) (found string, err error) {
 	err = m.OnDatabase(ctx, func(ctx context.Context, m *cli.Meta) error {
 		outstanding, err := access.Deliveries(m).OutstandingConfirmations(ctx, m.Now)
