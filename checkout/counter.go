@@ -117,6 +117,29 @@ func (d *decider) till(s Session, clerk string, total int64, l Limits) (Till, Co
 
 func (s Session) till(clerk string) TillKey { return TillKey{s.TenantID, s.Live, clerk} }
 
+// alreadyTaken answers cash that is on record, or that cannot be put on record. known says that the
+// session takes cash, fits that the total is the one to pay.
+func alreadyTaken(s Session, o Order, do Take, known, fits bool) (answer Answer, done bool) {
+	mutable := s.Cashin != nil
+	switch c := s.Collection; {
+	case c != nil && c.ID == do.CollectionID && c.Channel != ChannelCash:
+		return Answer{Code: CodeNotTaken, Session: &s}, true // the citizen's own payment: no desk was ever told its id
+	case c != nil && c.ID == do.CollectionID && c.Status == CollectionApproved:
+		return Answer{Code: CodeOK, Session: &s, Replayed: true}, true
+	case slices.Contains(s.Orphans, do.CollectionID):
+		return Answer{Code: CodeCase, Session: &s, Replayed: true}, true
+	case slices.Contains(o.Cash, do.CollectionID):
+		return Answer{Code: CodeTakenElsewhere, Session: &s}, true
+	case !known && !mutable:
+		return Answer{Code: CodeOfferUnknown, Session: &s}, true
+	case !fits && !mutable:
+		return Answer{Code: CodeTotalChanged, Session: &s}, true
+	case len(s.Orphans) >= maxOrphans:
+		return Answer{Code: CodeTooMany, Session: &s}, true
+	}
+	return Answer{}, false
+}
+
 // take records cash. The session may still be reserved, released, ended (then the cash is
 // a late payment), or paid otherwise (then the cash is an operator case).
 func (d *decider) take(do Take) Answer {
@@ -127,24 +150,11 @@ func (d *decider) take(do Take) Answer {
 	offer, known := s.cashOffer(do.Total)
 	// A later init-checkout may have changed the payment since the clerk looked it up. The cash
 	// was taken all the same.
-	fits, mutable := known && do.Total == s.Amount+offer.Fee, s.Cashin != nil
+	fits := known && do.Total == s.Amount+offer.Fee
 	k := s.orderKey()
 	o := d.order(k)
-	switch c := s.Collection; {
-	case c != nil && c.ID == do.CollectionID && c.Channel != ChannelCash:
-		return Answer{Code: CodeNotTaken, Session: &s} // the citizen's own payment: no desk was ever told its id
-	case c != nil && c.ID == do.CollectionID && c.Status == CollectionApproved:
-		return Answer{Code: CodeOK, Session: &s, Replayed: true}
-	case slices.Contains(s.Orphans, do.CollectionID):
-		return Answer{Code: CodeCase, Session: &s, Replayed: true}
-	case slices.Contains(o.Cash, do.CollectionID):
-		return Answer{Code: CodeTakenElsewhere, Session: &s}
-	case !known && !mutable:
-		return Answer{Code: CodeOfferUnknown, Session: &s}
-	case !fits && !mutable:
-		return Answer{Code: CodeTotalChanged, Session: &s}
-	case len(s.Orphans) >= maxOrphans:
-		return Answer{Code: CodeTooMany, Session: &s}
+	if answer, done := alreadyTaken(s, o, do, known, fits); done {
+		return answer
 	}
 	till, code := d.till(s, do.By, do.Total, do.Limits)
 	if code != CodeOK {

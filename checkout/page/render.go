@@ -218,6 +218,22 @@ func (r *Renderer) content(v View) content {
 	if !v.State.about() {
 		return c
 	}
+	c.payment(v)
+	c.Settled = v.settled()
+	switch {
+	case c.Settled:
+		c.faults(v)
+	case v.State.step():
+		c.step(v)
+	}
+	c.state(v)
+	c.links(v)
+	return c
+}
+
+// payment is what is paid, to whom and for how much.
+func (c *content) payment(v View) {
+	w := c.W
 	c.agency(v)
 	c.Service, c.Description, c.PaymentRef = v.Service, v.Description, v.PaymentRef
 	if c.Description == "" && len(v.SubjectEnds) > 0 {
@@ -232,21 +248,23 @@ func (r *Renderer) content(v View) content {
 	c.DueText = v.Currency.Format(v.Lang, v.Due)
 	c.FeeText = v.Currency.Format(v.Lang, v.Fee)
 	c.TotalText = v.Currency.Format(v.Lang, v.Total)
+}
 
-	c.Settled = v.settled()
-	switch {
-	case c.Settled:
-		c.faults(v)
-	case v.State.step():
-		c.Action, c.CancelAction, c.CancelFields, c.BackURL, c.OffersURL = v.Action, v.CancelAction, v.CancelFields, v.BackURL, v.OffersURL
-		c.Hidden = v.Hidden
-		c.Phone, c.Example = v.Phone, GroupPhone("06 612 34 56")
-		if v.State == StateReview {
-			c.Phone = GroupPhone(v.Phone)
-		}
-		c.choices(v)
-		c.faults(v)
+// step is a step of the citizen: its form, and the ways back and out.
+func (c *content) step(v View) {
+	c.Action, c.CancelAction, c.CancelFields, c.BackURL, c.OffersURL = v.Action, v.CancelAction, v.CancelFields, v.BackURL, v.OffersURL
+	c.Hidden = v.Hidden
+	c.Phone, c.Example = v.Phone, GroupPhone("06 612 34 56")
+	if v.State == StateReview {
+		c.Phone = GroupPhone(v.Phone)
 	}
+	c.choices(v)
+	c.faults(v)
+}
+
+// state is what one state alone shows.
+func (c *content) state(v View) {
+	w := c.W
 	switch v.State {
 	case StateWaiting:
 		c.wait(v)
@@ -275,11 +293,14 @@ func (r *Renderer) content(v View) content {
 		}
 	case StateFailed:
 		c.Failure, c.Doubt = w.failure(v.FailureCode), !definite[v.FailureCode]
+	case StateReversed:
+		c.Receipt.Links = v.Receipt.Links
 	default:
 	}
-	if v.State == StateReversed {
-		c.Receipt.Links = v.Receipt.Links
-	}
+}
+
+// links are where the citizen goes after the end, and what money that arrived is found by.
+func (c *content) links(v View) {
 	switch v.State {
 	case StateUndecided, StateLate, StateReversed, StateMismatched:
 		// What arrived is another amount when it does not match.
@@ -290,7 +311,6 @@ func (r *Renderer) content(v View) content {
 			c.SuccessURL, c.CancelURL, c.DuesURL = v.SuccessURL, v.CancelURL, v.DuesURL
 		}
 	}
-	return c
 }
 
 // agency is who is paid and how to reach it.

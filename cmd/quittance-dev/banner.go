@@ -139,11 +139,26 @@ func (u *installation) banner(ctx context.Context, base *roles.Base, out io.Writ
   Demo shop    https://%[4]s/   an agency's site with the embedded checkout
   Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control
   Messages     %[5]s/inbox/sms and /inbox/mail   what people get; sign-in codes`, address, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
-	key := ""
 	if d.partner().APIKey != "" {
 		line("  Old partner  http://%s/   a site that uses the deprecated cash-in API; `quittance-dev cashin usage --port %d` counts its calls", local(u.port+portPartner), u.port)
 	}
 	line("")
+	key := u.keys(d, line)
+	if err := u.portal(ctx, base, line); err != nil {
+		return err
+	}
+	if key != "" {
+		line("\nCreate a session, open its checkout_url, and pay with 06 600 00 01:\n")
+		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-'"$(date +%%s%%N)"'"}}'`, address, key)
+	}
+	line("")
+	_, err = io.WriteString(out, b.String())
+	return err
+}
+
+// keys writes the demo's keys and where its webhooks are seen. It returns the first test key of an
+// application.
+func (u *installation) keys(d demo, line func(format string, args ...any)) (key string) {
 	for _, k := range d.Platform.Keys {
 		line("  Platform key %s", k.Secret)
 	}
@@ -169,16 +184,7 @@ func (u *installation) banner(ctx context.Context, base *roles.Base, out io.Writ
 			}
 		}
 	}
-	if err := u.portal(ctx, base, line); err != nil {
-		return err
-	}
-	if key != "" {
-		line("\nCreate a session, open its checkout_url, and pay with 06 600 00 01:\n")
-		line(`curl -sS %s/api/v1/checkout/sessions -H 'Authorization: Bearer %s' -H 'Content-Type: application/json' -H "Idempotency-Key: $(date +%%s%%N)" -d '{"order_id":"demo-'"$(date +%%s%%N)"'","amount":5000,"description":"Patente 2026","service_code":"patente","metadata":{"erp_due_ref":"DUE-'"$(date +%%s%%N)"'"}}'`, address, key)
-	}
-	line("")
-	_, err = io.WriteString(out, b.String())
-	return err
+	return key
 }
 
 // portal prints how to sign in to the citizen portal, and the link codes of the subjects that the

@@ -201,40 +201,15 @@ func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	reference, err := uuid.Parse(r.Header.Get("X-Reference-Id"))
-	if err != nil || reference.Version() != 4 || len(r.Header.Get("X-Reference-Id")) != 36 {
-		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Reference-Id must be a UUID of version 4")
+	reference, q, ok := mtnReadRequest(w, r, body)
+	if !ok {
 		return
 	}
-	environment := r.Header.Get("X-Target-Environment")
-	if environment == "" {
-		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
-		return
-	}
-	callbackURL := r.Header.Get("X-Callback-Url")
-	if callbackURL != "" && !isAbsoluteURL(callbackURL) {
-		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Callback-Url must be an absolute URL")
-		return
-	}
-	if !isJSON(r) {
-		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "Content-Type must be application/json")
-		return
-	}
-	var q mtnRequest
-	if err := json.Unmarshal(body, &q); err != nil {
-		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "the body is not the JSON of a request to pay; every value is a string")
-		return
-	}
-	if code, message := q.fault(environment); code != "" {
-		refuseCode(w, http.StatusBadRequest, code, message)
-		return
-	}
-
 	local, _ := strings.CutPrefix(q.Payer.PartyID, mtnCountryCode)
 	c := collection{
 		id: reference.String(), operator: operatorMTN, account: account,
 		externalID: q.ExternalID, amount: q.Amount, currency: q.Currency, payer: q.Payer.PartyID,
-		message: q.PayerMessage, note: q.PayeeNote, callbackURL: callbackURL,
+		message: q.PayerMessage, note: q.PayeeNote, callbackURL: r.Header.Get("X-Callback-Url"),
 		operatorRef: strconv.FormatUint(fifteenDigits(reference), 10), receivedAt: s.cfg.Now(),
 		script: s.magicScript(local, mtnMagicPrefix),
 	}
@@ -252,6 +227,40 @@ func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "0")
 		w.WriteHeader(http.StatusAccepted)
 	})
+}
+
+// mtnReadRequest reads the headers and the body of a request to pay. It answers a faulty one, and
+// returns false.
+func mtnReadRequest(w http.ResponseWriter, r *http.Request, body []byte) (reference uuid.UUID, q mtnRequest, ok bool) {
+	var err error
+	reference, err = uuid.Parse(r.Header.Get("X-Reference-Id"))
+	if err != nil || reference.Version() != 4 || len(r.Header.Get("X-Reference-Id")) != 36 {
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Reference-Id must be a UUID of version 4")
+		return reference, q, false
+	}
+	environment := r.Header.Get("X-Target-Environment")
+	if environment == "" {
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
+		return reference, q, false
+	}
+	callbackURL := r.Header.Get("X-Callback-Url")
+	if callbackURL != "" && !isAbsoluteURL(callbackURL) {
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Callback-Url must be an absolute URL")
+		return reference, q, false
+	}
+	if !isJSON(r) {
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "Content-Type must be application/json")
+		return reference, q, false
+	}
+	if err := json.Unmarshal(body, &q); err != nil {
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "the body is not the JSON of a request to pay; every value is a string")
+		return reference, q, false
+	}
+	if code, message := q.fault(environment); code != "" {
+		refuseCode(w, http.StatusBadRequest, code, message)
+		return reference, q, false
+	}
+	return reference, q, true
 }
 
 // mtnStatus is GET /collection/v1_0/requesttopay/{reference}. A payment of

@@ -196,6 +196,12 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	h.proven(w, r, c, cmd, m, collectionID, body)
+}
+
+// proven answers a report that came to an address of ours, whose signature holds if the operator
+// signs.
+func (h *Handler) proven(w http.ResponseWriter, r *http.Request, c connector.Connector, cmd checkout.Command, m Merchant, collectionID string, body []byte) {
 	report, err := c.ParseReport(r.Header, body)
 	if err == nil && report.ID != "" && report.ID != collectionID {
 		err = fmt.Errorf("the report names another collection: %w", connector.ErrReport)
@@ -217,7 +223,7 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	if _, signs := c.(connector.ReportVerifier); !signs {
 		// The address may be known to others: addresses end up in logs.
 		var outcome string
-		if m, outcome, err = h.fromOperator(r, c.Operator(), sessionID, collectionID); outcome != "" {
+		if m, outcome, err = h.fromOperator(r, c.Operator(), cmd.SessionID, collectionID); outcome != "" {
 			if err != nil {
 				h.warn(r, c, collectionID, outcome, err)
 			}
@@ -228,7 +234,7 @@ func (h *Handler) report(w http.ResponseWriter, r *http.Request) {
 	cmd.Live = m.Live // of money of a session that the processor does not know
 	cmd.Do = checkout.Outcome{
 		CollectionID: collectionID, Account: m.fingerprint(), Source: checkout.SourceCallback, Status: o.Status, Amount: o.Amount, Currency: o.Currency,
-		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode, ApprovedAt: o.ApprovedAt, HonourLate: h.honoursLate(r.Context(), sessionID, o),
+		OperatorRef: o.OperatorRef, FailureCode: o.FailureCode, ApprovedAt: o.ApprovedAt, HonourLate: h.honoursLate(r.Context(), cmd.SessionID, o),
 	}
 	h.send(w, r, c, cmd, string(o.Status), http.StatusOK)
 }

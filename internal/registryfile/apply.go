@@ -147,15 +147,8 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 	if err := w.q.UpsertAgency(ctx, a.UpsertAgencyParams); err != nil {
 		return err
 	}
-	for _, v := range a.services {
-		if known, ok := w.Before.Service(a.ID, v.Code); v.ID == "" && ok {
-			v.ID = known.ID
-		} else if v.ID == "" {
-			v.ID = newID()
-		}
-		if err := w.q.UpsertService(ctx, v.UpsertServiceParams); err != nil {
-			return err
-		}
+	if err := w.services(ctx, a); err != nil {
+		return err
 	}
 	if err := w.mappings(ctx, a); err != nil {
 		return err
@@ -197,6 +190,26 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 	if err := w.portal(ctx, a); err != nil {
 		return fmt.Errorf("portal: %w", err)
 	}
+	return w.clerks(ctx, a)
+}
+
+// services writes the services of an agency. One without an id keeps that of its code.
+func (w *writer) services(ctx context.Context, a agency) error {
+	for _, v := range a.services {
+		if known, ok := w.Before.Service(a.ID, v.Code); v.ID == "" && ok {
+			v.ID = known.ID
+		} else if v.ID == "" {
+			v.ID = newID()
+		}
+		if err := w.q.UpsertService(ctx, v.UpsertServiceParams); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clerks writes the clerks of an agency and their keys.
+func (w *writer) clerks(ctx context.Context, a agency) error {
 	for _, c := range a.clerks {
 		w.report.Clerks++
 		if err := w.identities.PutClerk(ctx, c.Clerk, c.settings); err != nil {

@@ -74,17 +74,8 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	var faults []Fault
 	first := last.ID == ""
 	next := !first && !last.Last && s.ID == last.ID // the next page
-	switch {
-	case first:
-	case next && s.Page != last.Page+1:
-		faults = append(faults, fault(FaultSequence, fmt.Sprintf("Page %d follows page %d.", s.Page, last.Page), "Import the pages in their order; ask the bank for a missing one.")...)
-	case next:
-	case !last.Last:
-		faults = append(faults, fault(FaultSequence, fmt.Sprintf("The statement before ends with page %d, which is not its last.", last.Page), "Import its other pages first.")...)
-	case s.Page != 1:
-		faults = append(faults, fault(FaultSequence, fmt.Sprintf("The statement begins with page %d.", s.Page), "Import its first page first.")...)
-	case last.Sequence > 0 && s.Sequence > 0 && s.Sequence != last.Sequence+1 && (s.Sequence != 1 || s.Year() == last.Year()):
-		faults = append(faults, fault(FaultSequence, fmt.Sprintf("Number %d follows number %d.", s.Sequence, last.Sequence), "Import the statements in their order; ask the bank for a missing one.")...)
+	if f, ok := s.outOfOrder(last, first, next); ok {
+		faults = append(faults, f)
 	}
 	continued := balanced && s.Opening == last.Closing && s.Sequence > 0 && s.Sequence == last.Sequence+1
 	if s.Positional && !first && !next && !continued && last.To != "" && s.From != "" && s.From <= last.To {
@@ -114,6 +105,27 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 		return VerdictAccepted, last, nil
 	}
 	return VerdictAccepted, s.mark(last), nil
+}
+
+// outOfOrder says that pages or numbers are missing before the statement. first means that the
+// account has no statement yet, next that the statement is another page of the last one.
+func (s *Statement) outOfOrder(last Mark, first, next bool) (f Fault, found bool) {
+	fault := func(detail, mend string) (Fault, bool) {
+		return Fault{Kind: FaultSequence, Position: s.Source, Detail: detail, Mend: mend}, true
+	}
+	switch {
+	case first:
+	case next && s.Page != last.Page+1:
+		return fault(fmt.Sprintf("Page %d follows page %d.", s.Page, last.Page), "Import the pages in their order; ask the bank for a missing one.")
+	case next:
+	case !last.Last:
+		return fault(fmt.Sprintf("The statement before ends with page %d, which is not its last.", last.Page), "Import its other pages first.")
+	case s.Page != 1:
+		return fault(fmt.Sprintf("The statement begins with page %d.", s.Page), "Import its first page first.")
+	case last.Sequence > 0 && s.Sequence > 0 && s.Sequence != last.Sequence+1 && (s.Sequence != 1 || s.Year() == last.Year()):
+		return fault(fmt.Sprintf("Number %d follows number %d.", s.Sequence, last.Sequence), "Import the statements in their order; ask the bank for a missing one.")
+	}
+	return Fault{}, false
 }
 
 // changed says how a statement differs from the earlier one of its id, and what to do; empty if it may take its place.
