@@ -26,7 +26,7 @@ BROKER ?=
 PORT   ?=
 DATA   ?=
 
-# The packages of `make test` (all when empty), and further flags of go test:
+# The packages of `make test` (all but the suites when empty), and further flags of go test:
 # make test PACKAGES=./checkout/... TESTFLAGS='-run Fees -v'
 PACKAGES  ?=
 TESTFLAGS ?=
@@ -161,23 +161,35 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 # The flags save time: brokers run for seconds, the linter runs vet, nobody debugs these
 # binaries, tests wait much of their time, so three packages with four tests each run at once,
 # and garbage is collected late, in the linker too.
-GOTEST = GOGC=400 go test -vet=off -ldflags='-w -s' -timeout 40m -p 3 -parallel 4 $(TESTFLAGS)
+GOTEST = env GOGC=400 go test -vet=off -ldflags='-w -s' -timeout 40m -p 3 -parallel 4 $(TESTFLAGS)
 
-.PHONY: test test/packages
-test: deps/test ## run all tests; it starts and stops their real servers (PACKAGES=, TESTFLAGS=)
-	@$(GOBUILD) -o $(BIN)/ ./cmd/quittance ./cmd/quittance-dev ./test/servers/testservers
-	@QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" \
-		QUITTANCE_TEST_QUITTANCE=$(CURDIR)/$(BIN)/quittance QUITTANCE_TEST_QUITTANCE_DEV=$(CURDIR)/$(BIN)/quittance-dev \
-		$(BIN)/testservers -up $(BIN)/quittance-dev -- $(MAKE) test/packages
+# testservers starts each server when a test first asks for it, and stops them at the end.
+.PHONY: test test/suites test/all
+test: deps/test ## run all tests but the suites; real servers start by need (PACKAGES=, TESTFLAGS=)
+	@$(call gotest,$(or $(PACKAGES),$(call packages,0)))
 
-# go test begins packages in the order of its arguments. The suites need most of the CPU time
-# and the other packages wait more, so the list has two suites first, and one more after every
-# 16 other packages. The longest suites come first.
+test/suites: deps/test ## run the suites: journeys, contract, operations, crash, delivery, linear, messages, mutants, the matcher's oracle
+	@$(call gotest,$(addprefix ./,$(SUITES)))
+
+test/all: deps/test ## run all tests and all suites
+	@$(call gotest,$(call packages,1))
+
+define gotest
+$(GOBUILD) -o $(BIN)/ ./test/servers/testservers && \
+	QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" $(BIN)/testservers -- $(GOTEST) $(1)
+endef
+
+# The suites, the longest first. Each runs whole programs, except the matcher's: there, many
+# histories that ClickHouse holds are matched in runs, with kills, and compared with one run.
 SUITES := test/journeys test/contract test/operations reconciliation/matcher test/crash test/delivery test/linear test/messages test/mutants
-test/packages:
-	@$(GOTEST) $(or $(PACKAGES),$$(go list ./... | awk -v suites="$(SUITES)" '\
-		BEGIN { n = split(suites, suite); for (i in suite) { suite[i] = "quittance/" suite[i]; known[suite[i]] } print suite[1] "\n" suite[2]; i = 2 } \
-		!($$1 in known) { print; if (++others % 16 == 0 && i < n) print suite[++i] }'))
+
+# packages lists all packages, with the suites or without. go test begins packages in the order
+# of its arguments. The suites need most of the CPU time and the other packages wait more, so
+# the list has two suites first, and one more after every 16 other packages.
+packages = $$(go list ./... | awk -v suites="$(SUITES)" -v all=$(1) '\
+	BEGIN { n = split(suites, suite); for (i in suite) { suite[i] = "quittance/" suite[i]; known[suite[i]] } \
+		if (all) { print suite[1] "\n" suite[2] } else { n = 0 } i = 2 } \
+	!($$1 in known) { print; if (++others % 16 == 0 && i < n) print suite[++i] }')
 
 # The crash test starts servers of its own, because it kills them.
 .PHONY: test/crash
@@ -299,8 +311,9 @@ generate/check: deps $(GENERATORS) ## fail if the generated code is not up to da
 	@dev/tools/generate-check $(MAKE) generate
 
 .PHONY: verify
-verify: ## lint, generate/check, test and test/budgets: what CI runs
+verify: ## lint, generate/check, test, test/suites and test/budgets: what CI runs
 	@$(MAKE) lint
 	@$(MAKE) generate/check
 	@$(MAKE) test
+	@$(MAKE) test/suites
 	@$(MAKE) test/budgets

@@ -10,7 +10,7 @@ import (
 	"quittance/casework"
 )
 
-// The kinds of cases that the processor opens. Each is about money (decisions § 14).
+// The kinds of cases that the processor opens. Each is about money (docs/design/decisions.md § 14).
 const (
 	// CaseLatePayment is an approval after the session ended.
 	CaseLatePayment casework.Kind = "late_payment"
@@ -58,7 +58,7 @@ const (
 	ResolutionAccepted casework.Resolution = "accepted"
 )
 
-// CaseCatalog returns the kinds, and how staff can close cases of each (decisions § 14).
+// CaseCatalog returns the kinds, and how staff can close cases of each (docs/design/decisions.md § 14).
 func CaseCatalog() casework.Catalog {
 	of := func(kinds ...casework.Kind) []casework.Kind { return kinds }
 	return casework.Catalog{
@@ -513,7 +513,7 @@ func (d *decider) supersede(s Session, kinds ...casework.Kind) Session {
 }
 
 // honourable reports whether the agency's policy completes the ended session with its
-// late money without staff (decisions § 14, "Late money on its own").
+// late money without staff (docs/design/decisions.md § 14, "Late money on its own").
 func (d *decider) honourable(s Session, do Outcome) bool {
 	timedOut := s.Status == StatusExpired || s.Status == StatusFailed && s.FailureCode == s.Collection.timeout()
 	return do.HonourLate && timedOut && s.Collection.Channel != ChannelCash &&

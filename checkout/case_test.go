@@ -56,198 +56,203 @@ func (w *world) reported(id string, amount int64, currency string) {
 	w.outcome(id, o)
 }
 
+// types are what an event log holds.
+type types = []checkout.EventType
+
+// caseTable is what is done, and what becomes of the session a.
+var caseTable = []struct {
+	name   string
+	do     func(w *world)
+	status checkout.Status
+	paid   bool
+	events types
+}{
+	{"a late payment is honoured: the session is completed, the order is paid", func(w *world) {
+		w.lateMoney("a", "o")
+		wantCode(w.t, w.create("b", "o"), checkout.CodeOrderUnderReview)
+		c := w.openCase("a")
+		if c.Kind != checkout.CaseLatePayment || c.Amount != 5075 || c.Currency != "XAF" {
+			w.t.Errorf("the case is %+v", c)
+		}
+		w.advance(48 * time.Hour)
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeOK)
+		wantReplay(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeOK)
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeCaseClosed)
+		s := w.sessions["a"]
+		if !s.Late || s.FailureCode != "" || !s.EndedAt.Equal(w.now) || !s.Collection.DecidedAt.Equal(w.now.Add(-48*time.Hour)) {
+			w.t.Errorf("honoured as %+v with %+v", s, s.Collection)
+		}
+		wantCode(w.t, w.create("c", "o"), checkout.CodeOrderPaid)
+	}, checkout.StatusCompleted, true, types{requested, failed, late, resolved, completed}},
+	{"a late payment is refunded: the order is free", func(w *world) {
+		w.lateMoney("a", "o")
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
+		e := w.events[len(w.events)-1]
+		if e.Detail[checkout.DetailWasCompleted] != "false" || e.Detail[checkout.DetailOrderPaid] != "false" || e.Detail[checkout.DetailReason] != "refunded" || e.Session.ReversalRef != "ref" {
+			w.t.Errorf("reversed as %v", e.Detail)
+		}
+		wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+	}, checkout.StatusFailed, false, types{requested, failed, late, resolved, returned}},
+	{"a late payment is written off: the order is free, nobody is told of money given back", func(w *world) {
+		w.lateMoney("a", "o")
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionWriteOff), checkout.CodeOK)
+		wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+	}, checkout.StatusFailed, false, types{requested, failed, late, resolved}},
+	{"honouring cancels an open session of the order that waits for no money", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.advance(window)
+		w.create("b", "o")
+		w.outcome("a", approved())
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+		w.want("b", checkout.StatusCancelled, created, checkout.EventCancelled)
+	}, checkout.StatusCompleted, true, types{requested, failed, late, resolved, completed}},
+	{"honouring is refused while another session of the order collects", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.advance(window)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		w.create("b", "o")
+		w.collect("b")
+		w.outcome("a", approved())
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeInFlight)
+		w.outcome("b", approved())
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOrderPaid)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
+		if e := w.events[len(w.events)-1]; e.Detail[checkout.DetailOrderPaid] != "true" {
+			w.t.Errorf("the order is paid by b, and the reversal says %v", e.Detail)
+		}
+	}, checkout.StatusFailed, false, types{requested, failed, checkout.EventCollectionRefused, late, resolved, returned}},
+	{"more than the total is honoured, the surplus is an orphan", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.reported("a", 6000, "XAF")
+		mismatch := w.openCase("a")
+		wantCode(w.t, w.resolve("a", mismatch.ID, checkout.ResolutionHonour), checkout.CodeInFlight)
+		w.advance(window)
+		wantCode(w.t, w.resolve("a", mismatch.ID, checkout.ResolutionHonour), checkout.CodeOK)
+		surplus := w.openCase("a")
+		if surplus.Kind != checkout.CaseOrphan || surplus.Amount != 925 || surplus.Currency != "XAF" {
+			w.t.Errorf("the surplus is %+v", surplus)
+		}
+		wantCode(w.t, w.resolve("a", surplus.ID, checkout.ResolutionRefund), checkout.CodeOK)
+		w.outcome("a", approved()) // the operator corrects itself: the money is there already
+		w.reported("a", 6000, "XAF")
+	}, checkout.StatusCompleted, true, types{requested, checkout.EventCollectionMismatched, failed, resolved, completed, checkout.EventCollectionOrphaned, resolved}},
+	{"less than the total, and another currency, are not honoured", func(w *world) {
+		for i, m := range []struct {
+			amount   int64
+			currency string
+		}{{5074, "XAF"}, {6000, "EUR"}, {5075, "EUR"}} {
+			id, order := fmt.Sprint("m", i), fmt.Sprint("om", i)
+			w.create(id, order)
+			w.collect(id)
+			w.advance(window)
+			w.reported(id, m.amount, m.currency)
+			wantCode(w.t, w.resolve(id, w.openCase(id).ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
+			wantCode(w.t, w.resolve(id, w.openCase(id).ID, checkout.ResolutionRefund), checkout.CodeOK)
+			wantCode(w.t, w.create("n"+id, order), checkout.CodeOK)
+		}
+		w.create("a", "o")
+	}, checkout.StatusOpen, false, nil},
+	{"a refusal after an approval is no money to honour", func(w *world) {
+		w.lateMoney("a", "o")
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, Amount: 9000, Currency: "XAF"})
+		for _, c := range w.sessions["a"].Cases {
+			if c.Kind == checkout.CaseMismatch {
+				wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
+			}
+		}
+	}, checkout.StatusFailed, false, types{requested, failed, late, checkout.EventCollectionMismatched}},
+	{"undecided for a day: a case, once; the operator's word closes it", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.advance(5*time.Minute + 24*time.Hour - time.Millisecond)
+		if len(w.sessions["a"].Cases) != 0 {
+			w.t.Error("a case before its time")
+		}
+		w.advance(time.Millisecond)
+		c := w.openCase("a")
+		if c.Kind != checkout.CaseUndecided || c.Amount != 5075 {
+			w.t.Errorf("the case is %+v", c)
+		}
+		w.advance(28 * 24 * time.Hour)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionApproved), checkout.CodeCaseClosed)
+		wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+	}, checkout.StatusFailed, false, types{requested, failed, opened, resolved, checkout.EventCollectionRefused}},
+	{"undecided is decided by hand: approved is a late payment, held even where the policy honours", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.advance(25 * time.Hour)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionWriteOff), checkout.CodeCaseNotAllowed)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionApproved), checkout.CodeOK)
+		if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment {
+			w.t.Errorf("then %+v", c)
+		}
+	}, checkout.StatusFailed, false, types{requested, failed, opened, resolved, late}},
+	{"undecided is decided by hand: refused frees the order", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.advance(25 * time.Hour)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefused), checkout.CodeOK)
+		w.create("b", "o")
+		wantCode(w.t, w.collect("b"), checkout.CodeOK)
+	}, checkout.StatusFailed, false, types{requested, failed, opened, resolved, checkout.EventCollectionRefused}},
+	{"an exact report after another amount replaces that case: one sum, one case", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.advance(window)
+		w.reported("a", 50, "XAF")
+		w.reported("a", 5075, "XAF")
+		if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment {
+			w.t.Errorf("the case is %+v", c)
+		}
+	}, checkout.StatusFailed, false, types{requested, failed, checkout.EventCollectionMismatched, resolved, late}},
+	{"staff ask for a refund of a completed payment, and record it", func(w *world) {
+		w.create("a", "o")
+		wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff one", Reason: "wrong taxpayer"}}), checkout.CodeNotCompleted)
+		w.collect("a")
+		w.outcome("a", approved())
+		a := w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff one", Reason: "wrong taxpayer"}})
+		wantCode(w.t, a, checkout.CodeOK)
+		wantReplay(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff two", Reason: "again"}}), checkout.CodeOK)
+		wantCode(w.t, w.create("b", "o"), checkout.CodeOrderPaid)
+		if a.CaseID != w.openCase("a").ID {
+			w.t.Errorf("told %s, is %s", a.CaseID, w.openCase("a").ID)
+		}
+		wantCode(w.t, w.resolve("a", a.CaseID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
+		wantCode(w.t, w.resolve("a", a.CaseID, checkout.ResolutionRefund), checkout.CodeOK)
+		if e := w.events[len(w.events)-1]; e.Detail[checkout.DetailWasCompleted] != "true" {
+			w.t.Errorf("reversed as %v", e.Detail)
+		}
+		wantCode(w.t, w.create("c", "o"), checkout.CodeOK)
+	}, checkout.StatusCompleted, false, types{requested, completed, opened, resolved, returned}},
+	{"the refund of a payment that the ERP knows is a case for a person", func(w *world) {
+		s := draft("a", "o")
+		s.Metadata = map[string]string{checkout.MetadataERPDueRef: "due-1"}
+		w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 1000}})
+		w.collect("a")
+		w.outcome("a", approved())
+		a := w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff one", Reason: "charge-back"}})
+		w.resolve("a", a.CaseID, checkout.ResolutionRefund)
+		c := w.openCase("a")
+		if c.Kind != checkout.CaseReversal {
+			w.t.Errorf("the case is %+v", c)
+		}
+		wantCode(w.t, w.resolve("a", c.ID, casework.ResolutionAcknowledge), checkout.CodeOK)
+	}, checkout.StatusCompleted, false, types{requested, completed, opened, resolved, returned, opened, resolved}},
+	{"an unknown case, and another application's session", func(w *world) {
+		w.lateMoney("a", "o")
+		wantCode(w.t, w.resolve("a", "case_x", checkout.ResolutionRefund), checkout.CodeCaseNotFound)
+		wantCode(w.t, w.resolve("none", "case_x", checkout.ResolutionRefund), checkout.CodeSessionNotFound)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, "something else"), checkout.CodeCaseNotAllowed)
+	}, checkout.StatusFailed, false, types{requested, failed, late}},
+}
+
 func TestCases(t *testing.T) {
 	t.Parallel()
-	type types = []checkout.EventType
-	for _, row := range []struct {
-		name   string
-		do     func(w *world)
-		status checkout.Status
-		paid   bool
-		events types
-	}{
-		{"a late payment is honoured: the session is completed, the order is paid", func(w *world) {
-			w.lateMoney("a", "o")
-			wantCode(w.t, w.create("b", "o"), checkout.CodeOrderUnderReview)
-			c := w.openCase("a")
-			if c.Kind != checkout.CaseLatePayment || c.Amount != 5075 || c.Currency != "XAF" {
-				w.t.Errorf("the case is %+v", c)
-			}
-			w.advance(48 * time.Hour)
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeOK)
-			wantReplay(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeOK)
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeCaseClosed)
-			s := w.sessions["a"]
-			if !s.Late || s.FailureCode != "" || !s.EndedAt.Equal(w.now) || !s.Collection.DecidedAt.Equal(w.now.Add(-48*time.Hour)) {
-				w.t.Errorf("honoured as %+v with %+v", s, s.Collection)
-			}
-			wantCode(w.t, w.create("c", "o"), checkout.CodeOrderPaid)
-		}, checkout.StatusCompleted, true, types{requested, failed, late, resolved, completed}},
-		{"a late payment is refunded: the order is free", func(w *world) {
-			w.lateMoney("a", "o")
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
-			e := w.events[len(w.events)-1]
-			if e.Detail[checkout.DetailWasCompleted] != "false" || e.Detail[checkout.DetailOrderPaid] != "false" || e.Detail[checkout.DetailReason] != "refunded" || e.Session.ReversalRef != "ref" {
-				w.t.Errorf("reversed as %v", e.Detail)
-			}
-			wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
-		}, checkout.StatusFailed, false, types{requested, failed, late, resolved, returned}},
-		{"a late payment is written off: the order is free, nobody is told of money given back", func(w *world) {
-			w.lateMoney("a", "o")
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionWriteOff), checkout.CodeOK)
-			wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
-		}, checkout.StatusFailed, false, types{requested, failed, late, resolved}},
-		{"honouring cancels an open session of the order that waits for no money", func(w *world) {
-			w.create("a", "o")
-			w.collect("a")
-			w.advance(window)
-			w.create("b", "o")
-			w.outcome("a", approved())
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
-			w.want("b", checkout.StatusCancelled, created, checkout.EventCancelled)
-		}, checkout.StatusCompleted, true, types{requested, failed, late, resolved, completed}},
-		{"honouring is refused while another session of the order collects", func(w *world) {
-			w.create("a", "o")
-			w.collect("a")
-			w.advance(window)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
-			w.create("b", "o")
-			w.collect("b")
-			w.outcome("a", approved())
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeInFlight)
-			w.outcome("b", approved())
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOrderPaid)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
-			if e := w.events[len(w.events)-1]; e.Detail[checkout.DetailOrderPaid] != "true" {
-				w.t.Errorf("the order is paid by b, and the reversal says %v", e.Detail)
-			}
-		}, checkout.StatusFailed, false, types{requested, failed, checkout.EventCollectionRefused, late, resolved, returned}},
-		{"more than the total is honoured, the surplus is an orphan", func(w *world) {
-			w.create("a", "o")
-			w.collect("a")
-			w.reported("a", 6000, "XAF")
-			mismatch := w.openCase("a")
-			wantCode(w.t, w.resolve("a", mismatch.ID, checkout.ResolutionHonour), checkout.CodeInFlight)
-			w.advance(window)
-			wantCode(w.t, w.resolve("a", mismatch.ID, checkout.ResolutionHonour), checkout.CodeOK)
-			surplus := w.openCase("a")
-			if surplus.Kind != checkout.CaseOrphan || surplus.Amount != 925 || surplus.Currency != "XAF" {
-				w.t.Errorf("the surplus is %+v", surplus)
-			}
-			wantCode(w.t, w.resolve("a", surplus.ID, checkout.ResolutionRefund), checkout.CodeOK)
-			w.outcome("a", approved()) // the operator corrects itself: the money is there already
-			w.reported("a", 6000, "XAF")
-		}, checkout.StatusCompleted, true, types{requested, checkout.EventCollectionMismatched, failed, resolved, completed, checkout.EventCollectionOrphaned, resolved}},
-		{"less than the total, and another currency, are not honoured", func(w *world) {
-			for i, m := range []struct {
-				amount   int64
-				currency string
-			}{{5074, "XAF"}, {6000, "EUR"}, {5075, "EUR"}} {
-				id, order := fmt.Sprint("m", i), fmt.Sprint("om", i)
-				w.create(id, order)
-				w.collect(id)
-				w.advance(window)
-				w.reported(id, m.amount, m.currency)
-				wantCode(w.t, w.resolve(id, w.openCase(id).ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
-				wantCode(w.t, w.resolve(id, w.openCase(id).ID, checkout.ResolutionRefund), checkout.CodeOK)
-				wantCode(w.t, w.create("n"+id, order), checkout.CodeOK)
-			}
-			w.create("a", "o")
-		}, checkout.StatusOpen, false, nil},
-		{"a refusal after an approval is no money to honour", func(w *world) {
-			w.lateMoney("a", "o")
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, Amount: 9000, Currency: "XAF"})
-			for _, c := range w.sessions["a"].Cases {
-				if c.Kind == checkout.CaseMismatch {
-					wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
-				}
-			}
-		}, checkout.StatusFailed, false, types{requested, failed, late, checkout.EventCollectionMismatched}},
-		{"undecided for a day: a case, once; the operator's word closes it", func(w *world) {
-			w.create("a", "o")
-			w.collect("a")
-			w.advance(5*time.Minute + 24*time.Hour - time.Millisecond)
-			if len(w.sessions["a"].Cases) != 0 {
-				w.t.Error("a case before its time")
-			}
-			w.advance(time.Millisecond)
-			c := w.openCase("a")
-			if c.Kind != checkout.CaseUndecided || c.Amount != 5075 {
-				w.t.Errorf("the case is %+v", c)
-			}
-			w.advance(28 * 24 * time.Hour)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionApproved), checkout.CodeCaseClosed)
-			wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
-		}, checkout.StatusFailed, false, types{requested, failed, opened, resolved, checkout.EventCollectionRefused}},
-		{"undecided is decided by hand: approved is a late payment, held even where the policy honours", func(w *world) {
-			w.create("a", "o")
-			w.collect("a")
-			w.advance(25 * time.Hour)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionWriteOff), checkout.CodeCaseNotAllowed)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionApproved), checkout.CodeOK)
-			if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment {
-				w.t.Errorf("then %+v", c)
-			}
-		}, checkout.StatusFailed, false, types{requested, failed, opened, resolved, late}},
-		{"undecided is decided by hand: refused frees the order", func(w *world) {
-			w.create("a", "o")
-			w.collect("a")
-			w.advance(25 * time.Hour)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefused), checkout.CodeOK)
-			w.create("b", "o")
-			wantCode(w.t, w.collect("b"), checkout.CodeOK)
-		}, checkout.StatusFailed, false, types{requested, failed, opened, resolved, checkout.EventCollectionRefused}},
-		{"an exact report after another amount replaces that case: one sum, one case", func(w *world) {
-			w.create("a", "o")
-			w.collect("a")
-			w.advance(window)
-			w.reported("a", 50, "XAF")
-			w.reported("a", 5075, "XAF")
-			if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment {
-				w.t.Errorf("the case is %+v", c)
-			}
-		}, checkout.StatusFailed, false, types{requested, failed, checkout.EventCollectionMismatched, resolved, late}},
-		{"staff ask for a refund of a completed payment, and record it", func(w *world) {
-			w.create("a", "o")
-			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff one", Reason: "wrong taxpayer"}}), checkout.CodeNotCompleted)
-			w.collect("a")
-			w.outcome("a", approved())
-			a := w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff one", Reason: "wrong taxpayer"}})
-			wantCode(w.t, a, checkout.CodeOK)
-			wantReplay(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff two", Reason: "again"}}), checkout.CodeOK)
-			wantCode(w.t, w.create("b", "o"), checkout.CodeOrderPaid)
-			if a.CaseID != w.openCase("a").ID {
-				w.t.Errorf("told %s, is %s", a.CaseID, w.openCase("a").ID)
-			}
-			wantCode(w.t, w.resolve("a", a.CaseID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
-			wantCode(w.t, w.resolve("a", a.CaseID, checkout.ResolutionRefund), checkout.CodeOK)
-			if e := w.events[len(w.events)-1]; e.Detail[checkout.DetailWasCompleted] != "true" {
-				w.t.Errorf("reversed as %v", e.Detail)
-			}
-			wantCode(w.t, w.create("c", "o"), checkout.CodeOK)
-		}, checkout.StatusCompleted, false, types{requested, completed, opened, resolved, returned}},
-		{"the refund of a payment that the ERP knows is a case for a person", func(w *world) {
-			s := draft("a", "o")
-			s.Metadata = map[string]string{checkout.MetadataERPDueRef: "due-1"}
-			w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 1000}})
-			w.collect("a")
-			w.outcome("a", approved())
-			a := w.ask(checkout.Command{SessionID: "a", Do: checkout.OpenRefundRequest{By: "staff one", Reason: "charge-back"}})
-			w.resolve("a", a.CaseID, checkout.ResolutionRefund)
-			c := w.openCase("a")
-			if c.Kind != checkout.CaseReversal {
-				w.t.Errorf("the case is %+v", c)
-			}
-			wantCode(w.t, w.resolve("a", c.ID, casework.ResolutionAcknowledge), checkout.CodeOK)
-		}, checkout.StatusCompleted, false, types{requested, completed, opened, resolved, returned, opened, resolved}},
-		{"an unknown case, and another application's session", func(w *world) {
-			w.lateMoney("a", "o")
-			wantCode(w.t, w.resolve("a", "case_x", checkout.ResolutionRefund), checkout.CodeCaseNotFound)
-			wantCode(w.t, w.resolve("none", "case_x", checkout.ResolutionRefund), checkout.CodeSessionNotFound)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, "something else"), checkout.CodeCaseNotAllowed)
-		}, checkout.StatusFailed, false, types{requested, failed, late}},
-	} {
+	for _, row := range caseTable {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

@@ -377,7 +377,7 @@ func (d *decider) blocked(s Session) Code {
 }
 
 // alone reports whether no session of the order is open, paid or undecided, and no other
-// than s is late (decisions § 14). For a payment of the deprecated cash-in surface the
+// than s is late (docs/design/decisions.md § 14). For a payment of the deprecated cash-in surface the
 // payments of its externalNumber count.
 func (d *decider) alone(s Session) bool {
 	o := d.order(s.orderKey())

@@ -15,7 +15,7 @@ type ClaimKey struct {
 
 // Claim says which sessions pay a due, so that nobody pays it twice. The zero value is a due
 // that nobody claims. Only sessions of an agency that has an ERP for their mode claim. Between
-// two sessions of one order the rules of the order decide (decisions § 1), and the claim does
+// two sessions of one order the rules of the order decide (docs/design/decisions.md § 1), and the claim does
 // not matter.
 type Claim struct {
 	// Holders are the ids of the sessions that are a payment of the due, or may become one. A
@@ -330,7 +330,7 @@ func (s Session) dueStateOf(ref string) DueState {
 }
 
 // reflectedWithin is the time after the acceptance of a payment within which the ERP must
-// show it among its dues. Later it is a case (decisions § 14).
+// show it among its dues. Later it is a case (docs/design/decisions.md § 14).
 const reflectedWithin = 72 * time.Hour
 
 // reasonNotReflected is why a refused portal session opens a case about a confirmation.

@@ -96,224 +96,227 @@ const (
 	ofCart     = "items.0.erp_due_ref"
 )
 
+// claimCases are requests for dues that others may hold.
+var claimCases = map[string]func(w *world){
+	"two orders": func(w *world) {
+		wantCode(w.t, w.make(w.ministry("a", "D"), false), checkout.CodeOK)
+		wantClaim(w.t, w.make(w.ministry("b", "D"), false), ofMinistry, checkout.DueInPayment)
+		wantClaim(w.t, w.make(w.cart("c", "E", "D"), false), "items.1.erp_due_ref", checkout.DueInPayment)
+		wantCode(w.t, w.make(w.cart("d", "E"), false), checkout.CodeOK)
+	},
+	"another application of the agency": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		s := w.ministry("b", "D")
+		s.ApplicationID = "018f0000-0000-7000-8000-00000000000b"
+		wantClaim(w.t, w.make(s, false), ofMinistry, checkout.DueInPayment)
+	},
+	"others": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		live, other, erpless, bytes := w.ministry("b", "D"), w.ministry("c", "D"), w.ministry("d", "D"), w.ministry("e", "d")
+		live.Live, other.TenantID, erpless.ERP = true, "another", false
+		for _, s := range []checkout.Session{live, other, erpless, bytes} {
+			wantCode(w.t, w.make(s, false), checkout.CodeOK)
+		}
+	},
+	"twice in one cart": func(w *world) {
+		wantClaim(w.t, w.make(w.cart("a", "D", "D"), false), "items.1.erp_due_ref", checkout.DueInPayment)
+		if len(w.events) > 0 {
+			w.t.Errorf("events %v", w.events)
+		}
+	},
+	"of the same order, its own rules decide": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		w.request("a")
+		w.advance(2 * time.Hour)
+		again := w.ministry("b", "D")
+		again.OrderID = "o-a"
+		wantCode(w.t, w.make(again, false), checkout.CodeOK)
+		wantCode(w.t, w.request("b"), checkout.CodePreviousUndecided)
+		w.approve("a")
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+		w.want("b", checkout.StatusCancelled, created, checkout.EventCancelled)
+	},
+	"cancelled": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		w.cancel("a")
+		wantCode(w.t, w.make(w.ministry("b", "D"), false), checkout.CodeOK)
+	},
+	"expired, and its tick is late": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		w.now = w.now.Add(2 * time.Hour)
+		wantCode(w.t, w.make(w.ministry("b", "D"), false), checkout.CodeOK)
+		w.want("a", checkout.StatusExpired, created, checkout.EventExpired)
+	},
+	"undecided": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		w.request("a")
+		w.advance(2 * time.Hour)
+		wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueInPayment)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		wantCode(w.t, w.make(w.cart("b2", "D"), false), checkout.CodeOK)
+	},
+	"recording": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		w.pay("a")
+		wantClaim(w.t, w.make(w.ministry("b", "D"), false), ofMinistry, checkout.DueRecording)
+		w.accept("a", 0)
+		wantCode(w.t, w.make(w.ministry("b2", "D"), false), checkout.CodeOK)
+	},
+	"refused by the ERP": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		w.pay("a")
+		w.erp("a", checkout.AnswerRefused, w.now)
+		wantClaim(w.t, w.make(w.ministry("b", "D"), false), ofMinistry, checkout.DueRecording)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRecordedByHand), checkout.CodeOK)
+		old := w.cart("b2", "D")
+		w.advance(time.Second)
+		wantClaim(w.t, w.make(old, false), ofCart, checkout.DueRecording)
+		wantCode(w.t, w.make(w.ministry("b3", "D"), false), checkout.CodeOK)
+	},
+	"one due of a cart is recorded before the other": func(w *world) {
+		w.make(w.cart("a", "D", "E"), false)
+		w.pay("a")
+		w.accept("a", 1)
+		wantClaim(w.t, w.make(w.ministry("b", "D"), false), ofMinistry, checkout.DueRecording)
+		wantCode(w.t, w.make(w.ministry("c", "E"), false), checkout.CodeOK)
+	},
+	"late money": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		w.request("a")
+		w.advance(window)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		w.approve("a") // after a refusal
+		wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueInPayment)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
+		wantCode(w.t, w.make(w.cart("b2", "D"), false), checkout.CodeOK)
+	},
+	"late money of a due that another session holds": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		w.request("a")
+		w.advance(window)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		w.make(w.cart("b", "D"), false)
+		w.approve("a")
+		wantCode(w.t, w.request("b"), checkout.CodeDueInPayment)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeDueInPayment)
+		w.cancel("b")
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+		wantClaim(w.t, w.make(w.cart("c", "D"), false), ofCart, checkout.DueRecording)
+	},
+	"late money is not honoured on its own beside another claim": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		w.request("a")
+		w.advance(window)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		w.make(w.ministry("b", "D"), false)
+		o := approved()
+		o.HonourLate, o.ApprovedAt = true, w.now
+		w.outcome("a", o)
+		if s := w.sessions["a"]; s.Paid() || w.openCase("a").Kind != checkout.CaseLatePayment {
+			w.t.Errorf("the session is %+v", s)
+		}
+	},
+	"late money of a due that another order has paid": func(w *world) {
+		s := w.cart("a", "D")
+		s.Items[0].Amount, s.Items[0].Outstanding, s.Amount = 1000, 2500, 1000
+		w.make(s, false)
+		w.request("a")
+		w.advance(window)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeUnknown})
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		w.make(w.cart("b", "D"), false)
+		w.pay("b")
+		w.accept("b", 0)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeApproved, Amount: 1075, Currency: "XAF", HonourLate: true, ApprovedAt: w.now})
+		c := w.openCase("a")
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeDueInPayment)
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeOK)
+	},
+	"late money of a due that another order has paid in part, for staff": func(w *world) {
+		w.make(w.owed("a", 2500), false)
+		w.request("a")
+		w.advance(window)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		w.make(w.owed("b", 2500), false)
+		w.pay("b")
+		w.accept("b", 0)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeApproved, Amount: 125, Currency: "XAF", HonourLate: true, ApprovedAt: w.now})
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+	},
+	"cash without a reservation, of a due that other money pays": func(w *world) {
+		s := w.ministry("a", "D")
+		s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash})
+		other := s
+		other.ERP = false // an earlier version made it without a claim
+		w.make(other, false)
+		w.make(w.cart("b", "D"), false)
+		w.request("b")
+		s = w.sessions["a"]
+		s.ERP = true
+		w.sessions["a"] = s
+		a := w.ask(checkout.Command{SessionID: "a", Do: checkout.Take{CollectionID: "k", By: "c01", Total: s.Amount}})
+		wantCode(w.t, a, checkout.CodeCase)
+		if k := w.openCase("a"); k.Kind != checkout.CaseOrphan || k.By != "c01" {
+			w.t.Errorf("the case is %+v", k)
+		}
+		w.want("a", checkout.StatusOpen, created, checkout.EventCollectionOrphaned)
+	},
+	"made before claims": func(w *world) {
+		w.make(w.ministry("a", "D"), false)
+		clear(w.claims)
+		w.request("a")
+		wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueInPayment)
+	},
+	"made before the agency had an ERP": func(w *world) {
+		s := w.ministry("a", "D")
+		s.ERP = false
+		w.make(s, false)
+		w.pay("a")
+		w.erp("a", checkout.AnswerFailed, w.now)
+		wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueRecording)
+		w.accept("a", 0)
+		old := w.cart("b2", "D")
+		old.PulledAt = w.now.Add(-time.Hour)
+		wantClaim(w.t, w.make(old, false), ofCart, checkout.DueRecording)
+	},
+	"reversed": func(w *world) {
+		w.make(w.cart("a", "D"), false)
+		w.pay("a")
+		w.accept("a", 0)
+		w.refund("a")
+		wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueRecording)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
+		wantCode(w.t, w.make(w.cart("b2", "D"), false), checkout.CodeOK) // owed as before
+	},
+	"a cart replaces carts": func(w *world) {
+		w.make(w.cart("a", "D", "E"), false)
+		w.make(w.cart("b", "F"), false)
+		wantCode(w.t, w.make(w.cart("c", "D", "F"), true), checkout.CodeOK)
+		w.want("a", checkout.StatusCancelled, created, checkout.EventCancelled)
+		w.want("b", checkout.StatusCancelled, created, checkout.EventCancelled)
+		wantCode(w.t, w.make(w.cart("d", "E"), false), checkout.CodeOK)
+	},
+	"a cart replaces nothing that is paid, in payment or a ministry's": func(w *world) {
+		w.make(w.cart("a", "D"), false)
+		w.request("a")
+		w.make(w.ministry("b", "E"), false)
+		w.make(w.cart("c", "F"), false)
+		for i, due := range []string{"D", "E"} {
+			wantClaim(w.t, w.make(w.cart(fmt.Sprint("r", i), "F", due), true), "items.1.erp_due_ref", checkout.DueInPayment)
+		}
+		w.want("c", checkout.StatusOpen, created) // refused: nothing is cancelled
+	},
+	"the same request again": func(w *world) {
+		w.make(w.cart("a", "D"), false)
+		if a := w.make(w.cart("a", "D"), false); a.Code != checkout.CodeOK || !a.Replayed {
+			w.t.Errorf("answer %+v", a)
+		}
+	},
+}
+
 func TestClaims(t *testing.T) {
 	t.Parallel()
-	for name, do := range map[string]func(w *world){
-		"two orders": func(w *world) {
-			wantCode(w.t, w.make(w.ministry("a", "D"), false), checkout.CodeOK)
-			wantClaim(w.t, w.make(w.ministry("b", "D"), false), ofMinistry, checkout.DueInPayment)
-			wantClaim(w.t, w.make(w.cart("c", "E", "D"), false), "items.1.erp_due_ref", checkout.DueInPayment)
-			wantCode(w.t, w.make(w.cart("d", "E"), false), checkout.CodeOK)
-		},
-		"another application of the agency": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			s := w.ministry("b", "D")
-			s.ApplicationID = "018f0000-0000-7000-8000-00000000000b"
-			wantClaim(w.t, w.make(s, false), ofMinistry, checkout.DueInPayment)
-		},
-		"others": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			live, other, erpless, bytes := w.ministry("b", "D"), w.ministry("c", "D"), w.ministry("d", "D"), w.ministry("e", "d")
-			live.Live, other.TenantID, erpless.ERP = true, "another", false
-			for _, s := range []checkout.Session{live, other, erpless, bytes} {
-				wantCode(w.t, w.make(s, false), checkout.CodeOK)
-			}
-		},
-		"twice in one cart": func(w *world) {
-			wantClaim(w.t, w.make(w.cart("a", "D", "D"), false), "items.1.erp_due_ref", checkout.DueInPayment)
-			if len(w.events) > 0 {
-				w.t.Errorf("events %v", w.events)
-			}
-		},
-		"of the same order, its own rules decide": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			w.request("a")
-			w.advance(2 * time.Hour)
-			again := w.ministry("b", "D")
-			again.OrderID = "o-a"
-			wantCode(w.t, w.make(again, false), checkout.CodeOK)
-			wantCode(w.t, w.request("b"), checkout.CodePreviousUndecided)
-			w.approve("a")
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
-			w.want("b", checkout.StatusCancelled, created, checkout.EventCancelled)
-		},
-		"cancelled": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			w.cancel("a")
-			wantCode(w.t, w.make(w.ministry("b", "D"), false), checkout.CodeOK)
-		},
-		"expired, and its tick is late": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			w.now = w.now.Add(2 * time.Hour)
-			wantCode(w.t, w.make(w.ministry("b", "D"), false), checkout.CodeOK)
-			w.want("a", checkout.StatusExpired, created, checkout.EventExpired)
-		},
-		"undecided": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			w.request("a")
-			w.advance(2 * time.Hour)
-			wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueInPayment)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
-			wantCode(w.t, w.make(w.cart("b2", "D"), false), checkout.CodeOK)
-		},
-		"recording": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			w.pay("a")
-			wantClaim(w.t, w.make(w.ministry("b", "D"), false), ofMinistry, checkout.DueRecording)
-			w.accept("a", 0)
-			wantCode(w.t, w.make(w.ministry("b2", "D"), false), checkout.CodeOK)
-		},
-		"refused by the ERP": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			w.pay("a")
-			w.erp("a", checkout.AnswerRefused, w.now)
-			wantClaim(w.t, w.make(w.ministry("b", "D"), false), ofMinistry, checkout.DueRecording)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRecordedByHand), checkout.CodeOK)
-			old := w.cart("b2", "D")
-			w.advance(time.Second)
-			wantClaim(w.t, w.make(old, false), ofCart, checkout.DueRecording)
-			wantCode(w.t, w.make(w.ministry("b3", "D"), false), checkout.CodeOK)
-		},
-		"one due of a cart is recorded before the other": func(w *world) {
-			w.make(w.cart("a", "D", "E"), false)
-			w.pay("a")
-			w.accept("a", 1)
-			wantClaim(w.t, w.make(w.ministry("b", "D"), false), ofMinistry, checkout.DueRecording)
-			wantCode(w.t, w.make(w.ministry("c", "E"), false), checkout.CodeOK)
-		},
-		"late money": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			w.request("a")
-			w.advance(window)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
-			w.approve("a") // after a refusal
-			wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueInPayment)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
-			wantCode(w.t, w.make(w.cart("b2", "D"), false), checkout.CodeOK)
-		},
-		"late money of a due that another session holds": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			w.request("a")
-			w.advance(window)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
-			w.make(w.cart("b", "D"), false)
-			w.approve("a")
-			wantCode(w.t, w.request("b"), checkout.CodeDueInPayment)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeDueInPayment)
-			w.cancel("b")
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
-			wantClaim(w.t, w.make(w.cart("c", "D"), false), ofCart, checkout.DueRecording)
-		},
-		"late money is not honoured on its own beside another claim": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			w.request("a")
-			w.advance(window)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
-			w.make(w.ministry("b", "D"), false)
-			o := approved()
-			o.HonourLate, o.ApprovedAt = true, w.now
-			w.outcome("a", o)
-			if s := w.sessions["a"]; s.Paid() || w.openCase("a").Kind != checkout.CaseLatePayment {
-				w.t.Errorf("the session is %+v", s)
-			}
-		},
-		"late money of a due that another order has paid": func(w *world) {
-			s := w.cart("a", "D")
-			s.Items[0].Amount, s.Items[0].Outstanding, s.Amount = 1000, 2500, 1000
-			w.make(s, false)
-			w.request("a")
-			w.advance(window)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeUnknown})
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
-			w.make(w.cart("b", "D"), false)
-			w.pay("b")
-			w.accept("b", 0)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeApproved, Amount: 1075, Currency: "XAF", HonourLate: true, ApprovedAt: w.now})
-			c := w.openCase("a")
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeDueInPayment)
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeOK)
-		},
-		"late money of a due that another order has paid in part, for staff": func(w *world) {
-			w.make(w.owed("a", 2500), false)
-			w.request("a")
-			w.advance(window)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
-			w.make(w.owed("b", 2500), false)
-			w.pay("b")
-			w.accept("b", 0)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeApproved, Amount: 125, Currency: "XAF", HonourLate: true, ApprovedAt: w.now})
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
-		},
-		"cash without a reservation, of a due that other money pays": func(w *world) {
-			s := w.ministry("a", "D")
-			s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash})
-			other := s
-			other.ERP = false // an earlier version made it without a claim
-			w.make(other, false)
-			w.make(w.cart("b", "D"), false)
-			w.request("b")
-			s = w.sessions["a"]
-			s.ERP = true
-			w.sessions["a"] = s
-			a := w.ask(checkout.Command{SessionID: "a", Do: checkout.Take{CollectionID: "k", By: "c01", Total: s.Amount}})
-			wantCode(w.t, a, checkout.CodeCase)
-			if k := w.openCase("a"); k.Kind != checkout.CaseOrphan || k.By != "c01" {
-				w.t.Errorf("the case is %+v", k)
-			}
-			w.want("a", checkout.StatusOpen, created, checkout.EventCollectionOrphaned)
-		},
-		"made before claims": func(w *world) {
-			w.make(w.ministry("a", "D"), false)
-			clear(w.claims)
-			w.request("a")
-			wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueInPayment)
-		},
-		"made before the agency had an ERP": func(w *world) {
-			s := w.ministry("a", "D")
-			s.ERP = false
-			w.make(s, false)
-			w.pay("a")
-			w.erp("a", checkout.AnswerFailed, w.now)
-			wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueRecording)
-			w.accept("a", 0)
-			old := w.cart("b2", "D")
-			old.PulledAt = w.now.Add(-time.Hour)
-			wantClaim(w.t, w.make(old, false), ofCart, checkout.DueRecording)
-		},
-		"reversed": func(w *world) {
-			w.make(w.cart("a", "D"), false)
-			w.pay("a")
-			w.accept("a", 0)
-			w.refund("a")
-			wantClaim(w.t, w.make(w.cart("b", "D"), false), ofCart, checkout.DueRecording)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
-			wantCode(w.t, w.make(w.cart("b2", "D"), false), checkout.CodeOK) // owed as before
-		},
-		"a cart replaces carts": func(w *world) {
-			w.make(w.cart("a", "D", "E"), false)
-			w.make(w.cart("b", "F"), false)
-			wantCode(w.t, w.make(w.cart("c", "D", "F"), true), checkout.CodeOK)
-			w.want("a", checkout.StatusCancelled, created, checkout.EventCancelled)
-			w.want("b", checkout.StatusCancelled, created, checkout.EventCancelled)
-			wantCode(w.t, w.make(w.cart("d", "E"), false), checkout.CodeOK)
-		},
-		"a cart replaces nothing that is paid, in payment or a ministry's": func(w *world) {
-			w.make(w.cart("a", "D"), false)
-			w.request("a")
-			w.make(w.ministry("b", "E"), false)
-			w.make(w.cart("c", "F"), false)
-			for i, due := range []string{"D", "E"} {
-				wantClaim(w.t, w.make(w.cart(fmt.Sprint("r", i), "F", due), true), "items.1.erp_due_ref", checkout.DueInPayment)
-			}
-			w.want("c", checkout.StatusOpen, created) // refused: nothing is cancelled
-		},
-		"the same request again": func(w *world) {
-			w.make(w.cart("a", "D"), false)
-			if a := w.make(w.cart("a", "D"), false); a.Code != checkout.CodeOK || !a.Replayed {
-				w.t.Errorf("answer %+v", a)
-			}
-		},
-	} {
+	for name, do := range claimCases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			do(newWorld(t))
@@ -321,33 +324,38 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// partial pays 1,000 of 2,500, which the ERP accepts.
+func partial(w *world) {
+	s := w.cart("a", "D")
+	s.Amount, s.Items[0].Amount = 1000, 1000
+	w.make(s, false)
+	w.pay("a")
+	w.accept("a", 0)
+}
+
+// acceptanceTable is what an ERP that has accepted 1,000 of 2,500 shows, and whether a cart can be made from it.
+var acceptanceTable = map[string]struct {
+	pulled      time.Duration // after now
+	wait        time.Duration
+	outstanding int64
+	want        checkout.Code
+	cases       int
+}{
+	"shown":                        {outstanding: 1500, want: checkout.CodeOK},
+	"less is owed":                 {outstanding: 100, want: checkout.CodeOK},
+	"not shown yet":                {outstanding: 2500, want: checkout.CodeDueInPayment},
+	"one unit too much":            {outstanding: 1501, want: checkout.CodeDueInPayment},
+	"an old list":                  {pulled: -time.Hour, outstanding: 1500, want: checkout.CodeDueInPayment},
+	"not shown within 72 h":        {wait: 72*time.Hour - 2*time.Second, outstanding: 2500, want: checkout.CodeDueInPayment},
+	"not shown after 72 h":         {wait: 72 * time.Hour, outstanding: 2500, want: checkout.CodeDueInPayment, cases: 1},
+	"shown after 72 h":             {wait: 72 * time.Hour, outstanding: 1500, want: checkout.CodeOK},
+	"the claim ends after 90 days": {wait: 90 * 24 * time.Hour, outstanding: 2500, want: checkout.CodeOK},
+}
+
 // After the ERP has accepted a payment, a cart can be made from a list of dues that shows it.
 func TestClaimsAfterTheAcceptance(t *testing.T) {
 	t.Parallel()
-	partial := func(w *world) { // 1,000 of 2,500
-		s := w.cart("a", "D")
-		s.Amount, s.Items[0].Amount = 1000, 1000
-		w.make(s, false)
-		w.pay("a")
-		w.accept("a", 0)
-	}
-	for name, row := range map[string]struct {
-		pulled      time.Duration // after now
-		wait        time.Duration
-		outstanding int64
-		want        checkout.Code
-		cases       int
-	}{
-		"shown":                        {outstanding: 1500, want: checkout.CodeOK},
-		"less is owed":                 {outstanding: 100, want: checkout.CodeOK},
-		"not shown yet":                {outstanding: 2500, want: checkout.CodeDueInPayment},
-		"one unit too much":            {outstanding: 1501, want: checkout.CodeDueInPayment},
-		"an old list":                  {pulled: -time.Hour, outstanding: 1500, want: checkout.CodeDueInPayment},
-		"not shown within 72 h":        {wait: 72*time.Hour - 2*time.Second, outstanding: 2500, want: checkout.CodeDueInPayment},
-		"not shown after 72 h":         {wait: 72 * time.Hour, outstanding: 2500, want: checkout.CodeDueInPayment, cases: 1},
-		"shown after 72 h":             {wait: 72 * time.Hour, outstanding: 1500, want: checkout.CodeOK},
-		"the claim ends after 90 days": {wait: 90 * 24 * time.Hour, outstanding: 2500, want: checkout.CodeOK},
-	} {
+	for name, row := range acceptanceTable {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -376,6 +384,13 @@ func TestClaimsAfterTheAcceptance(t *testing.T) {
 			wantCode(t, w.make(s, false), checkout.CodeOK)
 		})
 	}
+	acceptedPayments(t)
+	acceptedDues(t)
+}
+
+// acceptedPayments are cases of a payment in part that is given back, paid on or told again.
+func acceptedPayments(t *testing.T) {
+	t.Helper()
 	t.Run("what the ERP still has to show never grows", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
@@ -447,6 +462,11 @@ func TestClaimsAfterTheAcceptance(t *testing.T) {
 			t.Errorf("again is %d", got)
 		}
 	})
+}
+
+// acceptedDues are further cases of dues whose payment the ERP has accepted.
+func acceptedDues(t *testing.T) {
+	t.Helper()
 	t.Run("two sessions without claims", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)

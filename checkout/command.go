@@ -45,7 +45,7 @@ type Create struct {
 	// collection or a reservation (contract, "Citizen API").
 	Replace bool
 	// Faults of configuration (inactive service, no embed origins…), and of a citizen's cart.
-	// Decide checks them after the idempotency key and the quota (decisions § 1).
+	// Decide checks them after the idempotency key and the quota (docs/design/decisions.md § 1).
 	Faults []Fault
 }
 

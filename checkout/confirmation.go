@@ -68,14 +68,14 @@ type Confirmed struct {
 func (Confirmed) action() {}
 
 // confirmationPatience is the time after which a confirmation that the ERP has not
-// accepted is a case (decisions § 14).
+// accepted is a case (docs/design/decisions.md § 14).
 const confirmationPatience = 24 * time.Hour
 
 // reasonNotAccepted is why a tick opens a case about a confirmation.
 const reasonNotAccepted = "not accepted in 24 h"
 
 // Confirms reports whether the session is a payment that causes an ERP confirmation,
-// provided that the agency has an ERP (decisions § 10).
+// provided that the agency has an ERP (docs/design/decisions.md § 10).
 func (s Session) Confirms() bool {
 	return s.Status == StatusCompleted && slices.ContainsFunc(s.Dues(), func(due Item) bool { return due.ERPDueRef != "" })
 }

@@ -61,174 +61,178 @@ func (w *world) closed(id string, n int, r casework.Resolution) {
 
 const day = 24 * time.Hour
 
+type requests = []checkout.ConfirmationKind
+
+const confirm, again, withdraw = checkout.RequestConfirm, checkout.RequestAgain, checkout.RequestWithdraw
+
+// confirmationTable is what the ERP answers, what becomes of the confirmation, and what the ERP is asked.
+var confirmationTable = []struct {
+	name     string
+	do       func(w *world)
+	status   checkout.ConfirmationStatus
+	events   types
+	requests requests
+}{
+	{"accepted in time: no case, and every repetition is without effect", func(w *world) {
+		w.paidDue("a", true)
+		wantCode(w.t, w.erp("a", checkout.AnswerAccepted, w.now), checkout.CodeOK)
+		wantReplay(w.t, w.erp("a", checkout.AnswerAccepted, w.now), checkout.CodeOK)
+		wantReplay(w.t, w.erp("a", checkout.AnswerRefused, w.now.Add(time.Hour)), checkout.CodeOK)
+		wantReplay(w.t, w.erp("a", checkout.AnswerFailed, w.now.Add(time.Hour)), checkout.CodeOK)
+		w.advance(29 * day)
+		if len(w.sessions["a"].Cases) != 0 {
+			w.t.Errorf("cases %+v", w.sessions["a"].Cases)
+		}
+	}, checkout.ConfirmationAccepted, types{requested, completed, accepted}, requests{confirm}},
+	{"not accepted in 24 hours: a case, once; a late acceptance closes it", func(w *world) {
+		w.paidDue("a", true)
+		w.advance(day - time.Millisecond)
+		if len(w.sessions["a"].Cases) != 0 {
+			w.t.Error("a case before its time")
+		}
+		w.advance(time.Millisecond)
+		c := w.openCase("a")
+		if c.Kind != checkout.CaseConfirmation || c.Amount != 5075 || c.Currency != "XAF" || c.Reason == "" {
+			w.t.Errorf("the case is %+v", c)
+		}
+		w.advance(10 * day)
+		wantCode(w.t, w.erp("a", checkout.AnswerAccepted, w.now), checkout.CodeOK)
+		w.closed("a", 0, checkout.ResolutionAccepted)
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRetry), checkout.CodeCaseClosed)
+		w.advance(15 * day)
+	}, checkout.ConfirmationAccepted, types{requested, completed, opened, accepted, resolved}, requests{confirm}},
+	{"refused: a case at once; the same refusal again opens no second one, not even after a retry", func(w *world) {
+		w.paidDue("a", true)
+		first := w.now
+		wantCode(w.t, w.erp("a", checkout.AnswerRefused, first), checkout.CodeOK)
+		wantReplay(w.t, w.erp("a", checkout.AnswerRefused, first), checkout.CodeOK)
+		c := w.openCase("a")
+		if c.Reason != "http_422" {
+			w.t.Errorf("the case is %+v", c)
+		}
+		wantCode(w.t, w.resolve("a", c.ID, casework.ResolutionAcknowledge), checkout.CodeCaseNotAllowed)
+		w.advance(time.Hour)
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRetry), checkout.CodeOK)
+		wantReplay(w.t, w.resolve("a", c.ID, checkout.ResolutionRetry), checkout.CodeOK)
+		wantReplay(w.t, w.erp("a", checkout.AnswerRefused, first), checkout.CodeOK)
+		w.closed("a", 0, checkout.ResolutionRetry)
+		wantCode(w.t, w.erp("a", checkout.AnswerRefused, w.now), checkout.CodeOK)
+		if other := w.openCase("a"); other.ID == c.ID {
+			w.t.Errorf("the refusal of the second call has the case of the first")
+		}
+		wantReplay(w.t, w.erp("a", checkout.AnswerRefused, first), checkout.CodeOK)
+	}, checkout.ConfirmationRefused, types{requested, completed, refused, resolved, retried, refused}, requests{confirm, again}},
+	{"a refusal after the case of the time-out opens no second case", func(w *world) {
+		w.paidDue("a", true)
+		w.advance(day)
+		id := w.openCase("a").ID
+		wantCode(w.t, w.erp("a", checkout.AnswerRefused, w.now), checkout.CodeOK)
+		if w.openCase("a").ID != id {
+			w.t.Error("another case")
+		}
+		w.advance(10 * day)
+	}, checkout.ConfirmationRefused, types{requested, completed, opened, refused}, requests{confirm}},
+	{"a retry without any answer is a case again after 24 hours", func(w *world) {
+		w.paidDue("a", true)
+		w.erp("a", checkout.AnswerRefused, w.now)
+		w.advance(time.Hour)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRetry), checkout.CodeOK)
+		w.advance(day - time.Millisecond)
+		if n := len(w.sessions["a"].Cases); n != 1 {
+			w.t.Errorf("%d cases", n)
+		}
+		w.advance(time.Millisecond)
+		w.openCase("a")
+	}, checkout.ConfirmationAwaited, types{requested, completed, refused, resolved, retried, opened}, requests{confirm, again}},
+	{"recorded by hand counts as acceptance, and withdraws the calls", func(w *world) {
+		w.paidDue("a", true)
+		w.erp("a", checkout.AnswerRefused, w.now)
+		c := w.openCase("a")
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRecordedByHand), checkout.CodeOK)
+		wantReplay(w.t, w.resolve("a", c.ID, checkout.ResolutionRecordedByHand), checkout.CodeOK)
+		wantReplay(w.t, w.erp("a", checkout.AnswerRefused, w.now.Add(time.Hour)), checkout.CodeOK)
+		wantReplay(w.t, w.erp("a", checkout.AnswerAccepted, w.now.Add(time.Hour)), checkout.CodeOK)
+		if got := w.sessions["a"].Confirmation; got.Reference != "ref" || !got.SettledAt.Equal(w.now) {
+			w.t.Errorf("the confirmation is %+v", got)
+		}
+		w.advance(20 * day)
+	}, checkout.ConfirmationRecorded, types{requested, completed, refused, resolved, recorded}, requests{confirm, withdraw}},
+	{"an agency without an ERP has no case", func(w *world) {
+		w.paidDue("a", false)
+		w.advance(29 * day)
+		if len(w.sessions["a"].Cases) != 0 {
+			w.t.Errorf("cases %+v", w.sessions["a"].Cases)
+		}
+	}, "", types{requested, completed}, requests{confirm}},
+	{"a payment of no due has no case", func(w *world) {
+		s := draft("a", "o")
+		s.ERP = true
+		w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 1000}})
+		w.collect("a")
+		w.outcome("a", approved())
+		w.advance(29 * day)
+	}, "", types{requested, completed}, nil},
+	{"an agency that got its ERP later: the first failure awaits it", func(w *world) {
+		w.paidDue("a", false)
+		w.advance(5 * day)
+		wantCode(w.t, w.erp("a", checkout.AnswerFailed, w.now), checkout.CodeOK)
+		wantReplay(w.t, w.erp("a", checkout.AnswerFailed, w.now), checkout.CodeOK)
+		w.advance(day)
+		w.openCase("a")
+	}, checkout.ConfirmationAwaited, types{requested, completed, checkout.EventConfirmationAwaited, opened}, requests{confirm}},
+	{"a session of before this release: a refusal is a case, an acceptance is remembered", func(w *world) {
+		w.paidDue("a", false)
+		w.erp("a", checkout.AnswerRefused, w.now)
+		w.openCase("a")
+		w.erp("a", checkout.AnswerAccepted, w.now.Add(time.Second))
+		w.closed("a", 0, checkout.ResolutionAccepted)
+	}, checkout.ConfirmationAccepted, types{requested, completed, refused, accepted, resolved}, requests{confirm}},
+	{"a reversal replaces the case; closing its own withdraws the calls", func(w *world) {
+		w.paidDue("a", true)
+		w.erp("a", checkout.AnswerRefused, w.now)
+		w.refund("a")
+		w.closed("a", 0, checkout.ResolutionSuperseded)
+		w.erp("a", checkout.AnswerRefused, w.now.Add(time.Hour))
+		w.advance(2 * day)
+		c := w.openCase("a")
+		if c.Kind != checkout.CaseReversal {
+			w.t.Errorf("the case is %+v", c)
+		}
+		wantCode(w.t, w.resolve("a", c.ID, casework.ResolutionAcknowledge), checkout.CodeOK)
+	}, checkout.ConfirmationRecorded, types{requested, completed, refused, opened, resolved, resolved, returned, opened, refused, resolved, recorded}, requests{confirm, withdraw}},
+	{"a reversal of an accepted payment withdraws nothing", func(w *world) {
+		w.paidDue("a", true)
+		w.refund("a")
+		w.erp("a", checkout.AnswerAccepted, w.now) // delivered first, so that it can be corrected
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
+	}, checkout.ConfirmationAccepted, types{requested, completed, opened, resolved, returned, opened, accepted, resolved}, requests{confirm}},
+	{"a reversed payment of an agency without an ERP asks for nothing", func(w *world) {
+		w.paidDue("a", false)
+		w.refund("a")
+		wantReplay(w.t, w.erp("a", checkout.AnswerFailed, w.now), checkout.CodeOK)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
+	}, "", types{requested, completed, opened, resolved, returned, opened, resolved}, requests{confirm}},
+	{"an honoured late payment awaits the ERP from its completion", func(w *world) {
+		w.due("a", true)
+		w.collect("a")
+		w.advance(window)
+		w.outcome("a", approved())
+		w.advance(3 * day)
+		w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour)
+		w.advance(day - time.Millisecond)
+		if n := len(w.sessions["a"].Cases); n != 1 {
+			w.t.Errorf("%d cases", n)
+		}
+		w.advance(time.Millisecond)
+		w.openCase("a")
+	}, checkout.ConfirmationAwaited, types{requested, failed, late, resolved, completed, opened}, requests{confirm}},
+}
+
 // The state did not know whether an ERP had accepted a payment: nobody was told of one
 // that it never accepted.
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
-	type types = []checkout.EventType
-	type requests = []checkout.ConfirmationKind
-	confirm, again, withdraw := checkout.RequestConfirm, checkout.RequestAgain, checkout.RequestWithdraw
-	for _, row := range []struct {
-		name     string
-		do       func(w *world)
-		status   checkout.ConfirmationStatus
-		events   types
-		requests requests
-	}{
-		{"accepted in time: no case, and every repetition is without effect", func(w *world) {
-			w.paidDue("a", true)
-			wantCode(w.t, w.erp("a", checkout.AnswerAccepted, w.now), checkout.CodeOK)
-			wantReplay(w.t, w.erp("a", checkout.AnswerAccepted, w.now), checkout.CodeOK)
-			wantReplay(w.t, w.erp("a", checkout.AnswerRefused, w.now.Add(time.Hour)), checkout.CodeOK)
-			wantReplay(w.t, w.erp("a", checkout.AnswerFailed, w.now.Add(time.Hour)), checkout.CodeOK)
-			w.advance(29 * day)
-			if len(w.sessions["a"].Cases) != 0 {
-				w.t.Errorf("cases %+v", w.sessions["a"].Cases)
-			}
-		}, checkout.ConfirmationAccepted, types{requested, completed, accepted}, requests{confirm}},
-		{"not accepted in 24 hours: a case, once; a late acceptance closes it", func(w *world) {
-			w.paidDue("a", true)
-			w.advance(day - time.Millisecond)
-			if len(w.sessions["a"].Cases) != 0 {
-				w.t.Error("a case before its time")
-			}
-			w.advance(time.Millisecond)
-			c := w.openCase("a")
-			if c.Kind != checkout.CaseConfirmation || c.Amount != 5075 || c.Currency != "XAF" || c.Reason == "" {
-				w.t.Errorf("the case is %+v", c)
-			}
-			w.advance(10 * day)
-			wantCode(w.t, w.erp("a", checkout.AnswerAccepted, w.now), checkout.CodeOK)
-			w.closed("a", 0, checkout.ResolutionAccepted)
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRetry), checkout.CodeCaseClosed)
-			w.advance(15 * day)
-		}, checkout.ConfirmationAccepted, types{requested, completed, opened, accepted, resolved}, requests{confirm}},
-		{"refused: a case at once; the same refusal again opens no second one, not even after a retry", func(w *world) {
-			w.paidDue("a", true)
-			first := w.now
-			wantCode(w.t, w.erp("a", checkout.AnswerRefused, first), checkout.CodeOK)
-			wantReplay(w.t, w.erp("a", checkout.AnswerRefused, first), checkout.CodeOK)
-			c := w.openCase("a")
-			if c.Reason != "http_422" {
-				w.t.Errorf("the case is %+v", c)
-			}
-			wantCode(w.t, w.resolve("a", c.ID, casework.ResolutionAcknowledge), checkout.CodeCaseNotAllowed)
-			w.advance(time.Hour)
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRetry), checkout.CodeOK)
-			wantReplay(w.t, w.resolve("a", c.ID, checkout.ResolutionRetry), checkout.CodeOK)
-			wantReplay(w.t, w.erp("a", checkout.AnswerRefused, first), checkout.CodeOK)
-			w.closed("a", 0, checkout.ResolutionRetry)
-			wantCode(w.t, w.erp("a", checkout.AnswerRefused, w.now), checkout.CodeOK)
-			if other := w.openCase("a"); other.ID == c.ID {
-				w.t.Errorf("the refusal of the second call has the case of the first")
-			}
-			wantReplay(w.t, w.erp("a", checkout.AnswerRefused, first), checkout.CodeOK)
-		}, checkout.ConfirmationRefused, types{requested, completed, refused, resolved, retried, refused}, requests{confirm, again}},
-		{"a refusal after the case of the time-out opens no second case", func(w *world) {
-			w.paidDue("a", true)
-			w.advance(day)
-			id := w.openCase("a").ID
-			wantCode(w.t, w.erp("a", checkout.AnswerRefused, w.now), checkout.CodeOK)
-			if w.openCase("a").ID != id {
-				w.t.Error("another case")
-			}
-			w.advance(10 * day)
-		}, checkout.ConfirmationRefused, types{requested, completed, opened, refused}, requests{confirm}},
-		{"a retry without any answer is a case again after 24 hours", func(w *world) {
-			w.paidDue("a", true)
-			w.erp("a", checkout.AnswerRefused, w.now)
-			w.advance(time.Hour)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRetry), checkout.CodeOK)
-			w.advance(day - time.Millisecond)
-			if n := len(w.sessions["a"].Cases); n != 1 {
-				w.t.Errorf("%d cases", n)
-			}
-			w.advance(time.Millisecond)
-			w.openCase("a")
-		}, checkout.ConfirmationAwaited, types{requested, completed, refused, resolved, retried, opened}, requests{confirm, again}},
-		{"recorded by hand counts as acceptance, and withdraws the calls", func(w *world) {
-			w.paidDue("a", true)
-			w.erp("a", checkout.AnswerRefused, w.now)
-			c := w.openCase("a")
-			wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRecordedByHand), checkout.CodeOK)
-			wantReplay(w.t, w.resolve("a", c.ID, checkout.ResolutionRecordedByHand), checkout.CodeOK)
-			wantReplay(w.t, w.erp("a", checkout.AnswerRefused, w.now.Add(time.Hour)), checkout.CodeOK)
-			wantReplay(w.t, w.erp("a", checkout.AnswerAccepted, w.now.Add(time.Hour)), checkout.CodeOK)
-			if got := w.sessions["a"].Confirmation; got.Reference != "ref" || !got.SettledAt.Equal(w.now) {
-				w.t.Errorf("the confirmation is %+v", got)
-			}
-			w.advance(20 * day)
-		}, checkout.ConfirmationRecorded, types{requested, completed, refused, resolved, recorded}, requests{confirm, withdraw}},
-		{"an agency without an ERP has no case", func(w *world) {
-			w.paidDue("a", false)
-			w.advance(29 * day)
-			if len(w.sessions["a"].Cases) != 0 {
-				w.t.Errorf("cases %+v", w.sessions["a"].Cases)
-			}
-		}, "", types{requested, completed}, requests{confirm}},
-		{"a payment of no due has no case", func(w *world) {
-			s := draft("a", "o")
-			s.ERP = true
-			w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Do: checkout.Create{Session: s, IdempotencyKey: "k", CreationsPerMinute: 1000}})
-			w.collect("a")
-			w.outcome("a", approved())
-			w.advance(29 * day)
-		}, "", types{requested, completed}, nil},
-		{"an agency that got its ERP later: the first failure awaits it", func(w *world) {
-			w.paidDue("a", false)
-			w.advance(5 * day)
-			wantCode(w.t, w.erp("a", checkout.AnswerFailed, w.now), checkout.CodeOK)
-			wantReplay(w.t, w.erp("a", checkout.AnswerFailed, w.now), checkout.CodeOK)
-			w.advance(day)
-			w.openCase("a")
-		}, checkout.ConfirmationAwaited, types{requested, completed, checkout.EventConfirmationAwaited, opened}, requests{confirm}},
-		{"a session of before this release: a refusal is a case, an acceptance is remembered", func(w *world) {
-			w.paidDue("a", false)
-			w.erp("a", checkout.AnswerRefused, w.now)
-			w.openCase("a")
-			w.erp("a", checkout.AnswerAccepted, w.now.Add(time.Second))
-			w.closed("a", 0, checkout.ResolutionAccepted)
-		}, checkout.ConfirmationAccepted, types{requested, completed, refused, accepted, resolved}, requests{confirm}},
-		{"a reversal replaces the case; closing its own withdraws the calls", func(w *world) {
-			w.paidDue("a", true)
-			w.erp("a", checkout.AnswerRefused, w.now)
-			w.refund("a")
-			w.closed("a", 0, checkout.ResolutionSuperseded)
-			w.erp("a", checkout.AnswerRefused, w.now.Add(time.Hour))
-			w.advance(2 * day)
-			c := w.openCase("a")
-			if c.Kind != checkout.CaseReversal {
-				w.t.Errorf("the case is %+v", c)
-			}
-			wantCode(w.t, w.resolve("a", c.ID, casework.ResolutionAcknowledge), checkout.CodeOK)
-		}, checkout.ConfirmationRecorded, types{requested, completed, refused, opened, resolved, resolved, returned, opened, refused, resolved, recorded}, requests{confirm, withdraw}},
-		{"a reversal of an accepted payment withdraws nothing", func(w *world) {
-			w.paidDue("a", true)
-			w.refund("a")
-			w.erp("a", checkout.AnswerAccepted, w.now) // delivered first, so that it can be corrected
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
-		}, checkout.ConfirmationAccepted, types{requested, completed, opened, resolved, returned, opened, accepted, resolved}, requests{confirm}},
-		{"a reversed payment of an agency without an ERP asks for nothing", func(w *world) {
-			w.paidDue("a", false)
-			w.refund("a")
-			wantReplay(w.t, w.erp("a", checkout.AnswerFailed, w.now), checkout.CodeOK)
-			wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionAcknowledge), checkout.CodeOK)
-		}, "", types{requested, completed, opened, resolved, returned, opened, resolved}, requests{confirm}},
-		{"an honoured late payment awaits the ERP from its completion", func(w *world) {
-			w.due("a", true)
-			w.collect("a")
-			w.advance(window)
-			w.outcome("a", approved())
-			w.advance(3 * day)
-			w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour)
-			w.advance(day - time.Millisecond)
-			if n := len(w.sessions["a"].Cases); n != 1 {
-				w.t.Errorf("%d cases", n)
-			}
-			w.advance(time.Millisecond)
-			w.openCase("a")
-		}, checkout.ConfirmationAwaited, types{requested, failed, late, resolved, completed, opened}, requests{confirm}},
-	} {
+	for _, row := range confirmationTable {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

@@ -80,289 +80,291 @@ func (w *world) order(order string) checkout.Order {
 	return w.orders[checkout.OrderKey{ApplicationID: app, OrderID: order}]
 }
 
+// counterTable is what two clerks do, and what becomes of the session a.
+var counterTable = []struct {
+	name   string
+	do     func(w *world, c01, c02 counter)
+	status checkout.Status
+	events types
+}{
+	{"the citizen's own payment is none that a clerk takes", func(w *world, c01, _ counter) {
+		w.collect("a")
+		wantCode(w.t, c01.take("a", "c-a"), checkout.CodeNotTaken)
+		w.outcome("a", approved())
+		wantCode(w.t, c01.take("a", "c-a"), checkout.CodeNotTaken)
+	}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
+	{"a reservation blocks other offers and the citizen's cancel", func(w *world, c01, _ counter) {
+		wantCode(w.t, c01.reserve("a", "k1"), checkout.CodeOK)
+		wantCode(w.t, w.collect("a"), checkout.CodeInFlight)
+		wantCode(w.t, w.cancelByCitizen("a"), checkout.CodeInFlight)
+	}, checkout.StatusOpen, types{requested}},
+	{"cash is no offer that a citizen starts", func(w *world, _, _ counter) {
+		wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.Collect{
+			CollectionID: "k1", OfferID: checkout.OfferCashAgency, Total: 5050, ApprovalWindow: time.Minute, SendWithin: time.Minute,
+		}}), checkout.CodeOfferUnknown)
+	}, checkout.StatusOpen, nil},
+	{"a reservation outlives the session's lifetime, until its window ends", func(w *world, c01, _ counter) {
+		w.advance(24*time.Hour - time.Minute)
+		wantCode(w.t, c01.reserve("a", "k1"), checkout.CodeOK)
+		w.advance(2 * time.Minute)
+		w.want("a", checkout.StatusOpen, created, requested)
+		w.advance(counterWindow)
+	}, checkout.StatusExpired, types{requested, released, checkout.EventExpired}},
+	{"the window's end lets go: the session is open, and other offers go on", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.advance(counterWindow)
+		w.want("a", checkout.StatusOpen, created, requested, released)
+		wantCode(w.t, w.collect("a"), checkout.CodeOK)
+	}, checkout.StatusOpen, types{requested, released, requested}},
+	{"the same clerk's look-up again is the same reservation", func(w *world, c01, _ counter) {
+		first := c01.reserve("a", "k1")
+		w.advance(time.Minute)
+		again := c01.reserve("a", "k2")
+		wantReplay(w.t, again, checkout.CodeOK)
+		if again.Session.Collection.ID != "k1" || !again.Session.Collection.WindowEndsAt.Equal(first.Session.Collection.WindowEndsAt) {
+			w.t.Errorf("it is %+v, was %+v", again.Session.Collection, first.Session.Collection)
+		}
+		wantReplay(w.t, c01.reserve("a", "k1"), checkout.CodeOK)
+	}, checkout.StatusOpen, types{requested}},
+	{"another clerk is refused until it ends", func(w *world, c01, c02 counter) {
+		c01.reserve("a", "k1")
+		w.advance(10*time.Minute - time.Millisecond)
+		wantCode(w.t, c02.reserve("a", "k2"), checkout.CodeReserved)
+		w.advance(time.Millisecond) // before its tick
+		wantCode(w.t, c02.reserve("a", "k2"), checkout.CodeOK)
+	}, checkout.StatusOpen, types{requested, released, requested}},
+	{"the holder's window has ended: a new one", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.now = w.now.Add(10 * time.Minute)
+		if a := c01.reserve("a", "k2"); a.Code != checkout.CodeOK || a.Replayed || a.Session.Collection.ID != "k2" {
+			w.t.Errorf("got %+v", a)
+		}
+	}, checkout.StatusOpen, types{requested, released, requested}},
+	{"another's window and the lifetime have ended: expired", func(w *world, c01, c02 counter) {
+		w.advance(24*time.Hour - time.Minute)
+		c01.reserve("a", "k1")
+		w.now = w.now.Add(10 * time.Minute)
+		wantCode(w.t, c02.reserve("a", "k2"), checkout.CodeSessionEnded)
+	}, checkout.StatusExpired, types{requested, released, checkout.EventExpired}},
+	{"no reservation while the citizen pays", func(w *world, c01, _ counter) {
+		w.collect("a")
+		wantCode(w.t, c01.reserve("a", "k1"), checkout.CodeInFlight)
+	}, checkout.StatusOpen, types{requested}},
+	{"no reservation of what has ended", func(w *world, c01, _ counter) {
+		w.cancel("a")
+		wantCode(w.t, c01.reserve("a", "k1"), checkout.CodeSessionEnded)
+	}, checkout.StatusCancelled, types{checkout.EventCancelled}},
+	{"no reservation after the lifetime, before its tick", func(w *world, c01, _ counter) {
+		w.now = w.now.Add(24 * time.Hour)
+		wantCode(w.t, c01.reserve("a", "k1"), checkout.CodeSessionEnded)
+	}, checkout.StatusExpired, types{checkout.EventExpired}},
+	{"given up: the session is as it was", func(w *world, c01, c02 counter) {
+		c01.reserve("a", "k1")
+		wantCode(w.t, c02.release("a", "k1"), checkout.CodeReserved)
+		wantCode(w.t, c01.release("a", "other"), checkout.CodeInFlight)
+		wantCode(w.t, c01.release("a", "k1"), checkout.CodeOK)
+		wantReplay(w.t, c01.release("a", "k1"), checkout.CodeOK)
+		wantCode(w.t, w.cancelByCitizen("a"), checkout.CodeOK)
+	}, checkout.StatusCancelled, types{requested, released, checkout.EventCancelled}},
+	{"given up after the lifetime: expired", func(w *world, c01, _ counter) {
+		w.advance(24*time.Hour - time.Minute)
+		c01.reserve("a", "k1")
+		w.advance(2 * time.Minute)
+		wantCode(w.t, c01.release("a", "k1"), checkout.CodeOK)
+	}, checkout.StatusExpired, types{requested, released, checkout.EventExpired}},
+	{"a clerk gives up no payment of the citizen", func(w *world, c01, _ counter) {
+		w.collect("a")
+		wantCode(w.t, c01.release("a", "c-a"), checkout.CodeNotTaken)
+	}, checkout.StatusOpen, types{requested}},
+	{"taken at once: completed, by whom and for what", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		a := c01.take("a", "k1")
+		wantCode(w.t, a, checkout.CodeOK)
+		if c := a.Session.Collection; c.Clerk != "c01" || c.Amount != 5050 || c.Fee != 50 || c.Channel != checkout.ChannelCash || c.OperatorRef != "R-7" || !c.DecidedAt.Equal(w.now) {
+			w.t.Errorf("taken as %+v", c)
+		}
+	}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
+	{"taken is said twice: completed once", func(w *world, c01, c02 counter) {
+		c01.reserve("a", "k1")
+		c01.take("a", "k1")
+		wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
+		wantReplay(w.t, c02.take("a", "k1"), checkout.CodeOK) // another window of the same desk software
+		w.advance(48 * time.Hour)
+		wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
+	}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
+	{"a wrong total is refused without effect", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		for _, total := range []int64{5000, 5049, 5051, 0, -5050} {
+			wantCode(w.t, c01.ask("a", checkout.Take{CollectionID: "k1", By: "c01", Total: total}), checkout.CodeTotalChanged)
+		}
+		wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
+	}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
+	{"given up is not taken", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		c01.take("a", "k1")
+		wantCode(w.t, c01.release("a", "k1"), checkout.CodeInFlight)
+	}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
+	{"taken after the window let go: completed", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.advance(counterWindow)
+		wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
+		wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
+	}, checkout.StatusCompleted, types{requested, released, requested, checkout.EventCompleted}},
+	{"taken after the window, before its tick: completed", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.now = w.now.Add(30 * time.Minute)
+		wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
+	}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
+	{"taken after the session has expired: a late payment, once", func(w *world, c01, _ counter) {
+		w.advance(24*time.Hour - time.Minute)
+		c01.reserve("a", "k1")
+		w.advance(counterWindow)
+		a := c01.take("a", "k1")
+		wantCode(w.t, a, checkout.CodeOK)
+		if a.Session.Paid() || a.Session.Collection.Status != checkout.CollectionApproved {
+			w.t.Errorf("got %+v", a.Session)
+		}
+		wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
+		if o := w.order("o"); len(o.Late) != 1 || o.Late[0] != "a" {
+			w.t.Errorf("the order is %+v", o)
+		}
+	}, checkout.StatusExpired, types{requested, released, checkout.EventExpired, requested, checkout.EventLatePayment}},
+	{"taken after the lifetime, before any tick: a late payment", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.advance(counterWindow)
+		w.now = w.now.Add(24 * time.Hour)
+		wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
+	}, checkout.StatusExpired, types{requested, released, checkout.EventExpired, requested, checkout.EventLatePayment}},
+	{"the integrator cancels during a reservation, then taken: a late payment", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		wantCode(w.t, w.cancel("a"), checkout.CodeOK)
+		if o := w.order("o"); len(o.Undecided) != 1 {
+			w.t.Errorf("cash may be on the counter, but the order is %+v", o)
+		}
+		wantCode(w.t, c01.reserve("a", "k2"), checkout.CodeSessionEnded)
+		wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
+		if o := w.order("o"); len(o.Undecided) != 0 || len(o.Late) != 1 {
+			w.t.Errorf("the order is %+v", o)
+		}
+	}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, checkout.EventLatePayment}},
+	{"the integrator cancels during a reservation, then given up: nothing is open", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.cancel("a")
+		wantCode(w.t, c01.release("a", "k1"), checkout.CodeOK)
+		if o := w.order("o"); len(o.Undecided)+len(o.Late) != 0 {
+			w.t.Errorf("the order is %+v", o)
+		}
+		if at, ok := w.sessions["a"].Deadline(); ok && at.Before(w.now.Add(29*24*time.Hour)) {
+			w.t.Errorf("it still wants a tick at %s", at)
+		}
+	}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, released}},
+	{"the integrator cancels during a reservation, then its window ends: nothing is open", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.cancel("a")
+		w.advance(counterWindow)
+		if o := w.order("o"); len(o.Undecided)+len(o.Late) != 0 {
+			w.t.Errorf("the order is %+v", o)
+		}
+	}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, released}},
+	{"cancelled, let go, then taken: a late payment", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.cancel("a")
+		w.advance(counterWindow)
+		wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
+	}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, released, requested, checkout.EventLatePayment}},
+	{"let go, paid by phone, then taken: an operator case, once", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.advance(counterWindow)
+		w.collect("a")
+		w.outcome("a", approved())
+		wantCode(w.t, c01.take("a", "k1"), checkout.CodeCase)
+		wantReplay(w.t, c01.take("a", "k1"), checkout.CodeCase)
+	}, checkout.StatusCompleted, types{requested, released, requested, checkout.EventCompleted, checkout.EventCollectionOrphaned}},
+	{"let go, being paid by phone, then taken: an operator case, once, and the phone's word counts", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.advance(counterWindow)
+		w.collect("a")
+		wantCode(w.t, c01.take("a", "k1"), checkout.CodeCase)
+		w.outcome("a", approved())
+		wantReplay(w.t, c01.take("a", "k1"), checkout.CodeCase)
+	}, checkout.StatusCompleted, types{requested, released, requested, checkout.EventCollectionOrphaned, checkout.EventCompleted}},
+	{"let go, refused on the phone, then taken: late", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		w.advance(counterWindow)
+		w.collect("a")
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+		wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
+		if o := w.order("o"); len(o.Late) != 1 {
+			w.t.Errorf("money is there, but the order is %+v", o)
+		}
+	}, checkout.StatusFailed, types{requested, released, requested, checkout.EventFailed, requested, checkout.EventLatePayment}},
+	{"let go, held by another, then taken by the first: his is the payment, the other's a case", func(w *world, c01, c02 counter) {
+		c01.reserve("a", "k1")
+		w.advance(counterWindow)
+		wantCode(w.t, c02.reserve("a", "k2"), checkout.CodeOK)
+		wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
+		if c := w.sessions["a"].Collection; c.ID != "k1" || c.Clerk != "c01" {
+			w.t.Errorf("paid by %+v", c)
+		}
+		wantCode(w.t, c02.release("a", "k2"), checkout.CodeInFlight)
+		wantCode(w.t, c02.take("a", "k2"), checkout.CodeCase)
+		wantReplay(w.t, c02.take("a", "k2"), checkout.CodeCase)
+	}, checkout.StatusCompleted, types{requested, released, requested, released, requested, checkout.EventCompleted, checkout.EventCollectionOrphaned}},
+	{"a success of the phone that comes after the cash: an operator case", func(w *world, c01, _ counter) {
+		c01.reserve("a", "k1")
+		c01.take("a", "k1")
+		wantCode(w.t, w.outcome("a", approved()), checkout.CodeSessionNotFound)
+	}, checkout.StatusCompleted, types{requested, checkout.EventCompleted, checkout.EventCollectionOrphaned}},
+	{"reversed by a second person on the same day, once; it stays completed, and its order is free", func(w *world, c01, c02 counter) {
+		c01.reserve("a", "k1")
+		c01.take("a", "k1")
+		wantCode(w.t, c01.reverse("a", "k1"), checkout.CodeSecondPerson)
+		wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
+		wantReplay(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
+		if c := w.sessions["a"].Collection; c.ReversedBy != "c02" || !c.ReversedAt.Equal(w.now) || c.Clerk != "c01" || c.Status != checkout.CollectionApproved {
+			w.t.Errorf("reversed as %+v", c)
+		}
+		w.advance(48 * time.Hour)
+		wantReplay(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
+		wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
+		if o := w.order("o"); o.PaidSessionID != "" || w.sessions["a"].Paid() {
+			w.t.Errorf("the order is %+v", o)
+		}
+		wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+	}, checkout.StatusCompleted, types{requested, checkout.EventCompleted, reversed, checkout.EventReversed}},
+	{"a late payment is reversed too", func(w *world, c01, c02 counter) {
+		c01.reserve("a", "k1")
+		w.cancel("a")
+		c01.take("a", "k1")
+		wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
+	}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, checkout.EventLatePayment, reversed, checkout.EventCaseResolved, checkout.EventReversed}},
+	{"only cash that was taken is reversed", func(w *world, c01, c02 counter) {
+		wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeNotTaken)
+		c01.reserve("a", "k1")
+		wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeNotTaken)
+		c01.release("a", "k1")
+		wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeNotTaken)
+		w.collect("a")
+		w.outcome("a", approved())
+		wantCode(w.t, c02.reverse("a", "c-a"), checkout.CodeNotTaken)
+	}, checkout.StatusCompleted, types{requested, released, requested, checkout.EventCompleted}},
+	{"another application's, and another mode's, session is unknown", func(w *world, _, _ counter) {
+		for _, do := range []checkout.Action{
+			checkout.Reserve{CollectionID: "k", By: "c01", Window: time.Minute},
+			checkout.Take{CollectionID: "k", By: "c01", Total: 5050},
+			checkout.Release{CollectionID: "k", By: "c01"},
+			checkout.Reverse{CollectionID: "k", By: "c02"},
+		} {
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", ApplicationID: "other", Do: do}), checkout.CodeSessionNotFound)
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Live: true, Do: do}), checkout.CodeSessionNotFound)
+			wantCode(w.t, w.ask(checkout.Command{SessionID: "none", ApplicationID: app, Do: do}), checkout.CodeSessionNotFound)
+		}
+	}, checkout.StatusOpen, nil},
+}
+
 func TestCounter(t *testing.T) {
 	t.Parallel()
-	type types = []checkout.EventType
-	for _, row := range []struct {
-		name   string
-		do     func(w *world, c01, c02 counter)
-		status checkout.Status
-		events types
-	}{
-		{"the citizen's own payment is none that a clerk takes", func(w *world, c01, _ counter) {
-			w.collect("a")
-			wantCode(w.t, c01.take("a", "c-a"), checkout.CodeNotTaken)
-			w.outcome("a", approved())
-			wantCode(w.t, c01.take("a", "c-a"), checkout.CodeNotTaken)
-		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
-		{"a reservation blocks other offers and the citizen's cancel", func(w *world, c01, _ counter) {
-			wantCode(w.t, c01.reserve("a", "k1"), checkout.CodeOK)
-			wantCode(w.t, w.collect("a"), checkout.CodeInFlight)
-			wantCode(w.t, w.cancelByCitizen("a"), checkout.CodeInFlight)
-		}, checkout.StatusOpen, types{requested}},
-		{"cash is no offer that a citizen starts", func(w *world, _, _ counter) {
-			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.Collect{
-				CollectionID: "k1", OfferID: checkout.OfferCashAgency, Total: 5050, ApprovalWindow: time.Minute, SendWithin: time.Minute,
-			}}), checkout.CodeOfferUnknown)
-		}, checkout.StatusOpen, nil},
-		{"a reservation outlives the session's lifetime, until its window ends", func(w *world, c01, _ counter) {
-			w.advance(24*time.Hour - time.Minute)
-			wantCode(w.t, c01.reserve("a", "k1"), checkout.CodeOK)
-			w.advance(2 * time.Minute)
-			w.want("a", checkout.StatusOpen, created, requested)
-			w.advance(counterWindow)
-		}, checkout.StatusExpired, types{requested, released, checkout.EventExpired}},
-		{"the window's end lets go: the session is open, and other offers go on", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.advance(counterWindow)
-			w.want("a", checkout.StatusOpen, created, requested, released)
-			wantCode(w.t, w.collect("a"), checkout.CodeOK)
-		}, checkout.StatusOpen, types{requested, released, requested}},
-		{"the same clerk's look-up again is the same reservation", func(w *world, c01, _ counter) {
-			first := c01.reserve("a", "k1")
-			w.advance(time.Minute)
-			again := c01.reserve("a", "k2")
-			wantReplay(w.t, again, checkout.CodeOK)
-			if again.Session.Collection.ID != "k1" || !again.Session.Collection.WindowEndsAt.Equal(first.Session.Collection.WindowEndsAt) {
-				w.t.Errorf("it is %+v, was %+v", again.Session.Collection, first.Session.Collection)
-			}
-			wantReplay(w.t, c01.reserve("a", "k1"), checkout.CodeOK)
-		}, checkout.StatusOpen, types{requested}},
-		{"another clerk is refused until it ends", func(w *world, c01, c02 counter) {
-			c01.reserve("a", "k1")
-			w.advance(10*time.Minute - time.Millisecond)
-			wantCode(w.t, c02.reserve("a", "k2"), checkout.CodeReserved)
-			w.advance(time.Millisecond) // before its tick
-			wantCode(w.t, c02.reserve("a", "k2"), checkout.CodeOK)
-		}, checkout.StatusOpen, types{requested, released, requested}},
-		{"the holder's window has ended: a new one", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.now = w.now.Add(10 * time.Minute)
-			if a := c01.reserve("a", "k2"); a.Code != checkout.CodeOK || a.Replayed || a.Session.Collection.ID != "k2" {
-				w.t.Errorf("got %+v", a)
-			}
-		}, checkout.StatusOpen, types{requested, released, requested}},
-		{"another's window and the lifetime have ended: expired", func(w *world, c01, c02 counter) {
-			w.advance(24*time.Hour - time.Minute)
-			c01.reserve("a", "k1")
-			w.now = w.now.Add(10 * time.Minute)
-			wantCode(w.t, c02.reserve("a", "k2"), checkout.CodeSessionEnded)
-		}, checkout.StatusExpired, types{requested, released, checkout.EventExpired}},
-		{"no reservation while the citizen pays", func(w *world, c01, _ counter) {
-			w.collect("a")
-			wantCode(w.t, c01.reserve("a", "k1"), checkout.CodeInFlight)
-		}, checkout.StatusOpen, types{requested}},
-		{"no reservation of what has ended", func(w *world, c01, _ counter) {
-			w.cancel("a")
-			wantCode(w.t, c01.reserve("a", "k1"), checkout.CodeSessionEnded)
-		}, checkout.StatusCancelled, types{checkout.EventCancelled}},
-		{"no reservation after the lifetime, before its tick", func(w *world, c01, _ counter) {
-			w.now = w.now.Add(24 * time.Hour)
-			wantCode(w.t, c01.reserve("a", "k1"), checkout.CodeSessionEnded)
-		}, checkout.StatusExpired, types{checkout.EventExpired}},
-		{"given up: the session is as it was", func(w *world, c01, c02 counter) {
-			c01.reserve("a", "k1")
-			wantCode(w.t, c02.release("a", "k1"), checkout.CodeReserved)
-			wantCode(w.t, c01.release("a", "other"), checkout.CodeInFlight)
-			wantCode(w.t, c01.release("a", "k1"), checkout.CodeOK)
-			wantReplay(w.t, c01.release("a", "k1"), checkout.CodeOK)
-			wantCode(w.t, w.cancelByCitizen("a"), checkout.CodeOK)
-		}, checkout.StatusCancelled, types{requested, released, checkout.EventCancelled}},
-		{"given up after the lifetime: expired", func(w *world, c01, _ counter) {
-			w.advance(24*time.Hour - time.Minute)
-			c01.reserve("a", "k1")
-			w.advance(2 * time.Minute)
-			wantCode(w.t, c01.release("a", "k1"), checkout.CodeOK)
-		}, checkout.StatusExpired, types{requested, released, checkout.EventExpired}},
-		{"a clerk gives up no payment of the citizen", func(w *world, c01, _ counter) {
-			w.collect("a")
-			wantCode(w.t, c01.release("a", "c-a"), checkout.CodeNotTaken)
-		}, checkout.StatusOpen, types{requested}},
-		{"taken at once: completed, by whom and for what", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			a := c01.take("a", "k1")
-			wantCode(w.t, a, checkout.CodeOK)
-			if c := a.Session.Collection; c.Clerk != "c01" || c.Amount != 5050 || c.Fee != 50 || c.Channel != checkout.ChannelCash || c.OperatorRef != "R-7" || !c.DecidedAt.Equal(w.now) {
-				w.t.Errorf("taken as %+v", c)
-			}
-		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
-		{"taken is said twice: completed once", func(w *world, c01, c02 counter) {
-			c01.reserve("a", "k1")
-			c01.take("a", "k1")
-			wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
-			wantReplay(w.t, c02.take("a", "k1"), checkout.CodeOK) // another window of the same desk software
-			w.advance(48 * time.Hour)
-			wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
-		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
-		{"a wrong total is refused without effect", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			for _, total := range []int64{5000, 5049, 5051, 0, -5050} {
-				wantCode(w.t, c01.ask("a", checkout.Take{CollectionID: "k1", By: "c01", Total: total}), checkout.CodeTotalChanged)
-			}
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
-		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
-		{"given up is not taken", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			c01.take("a", "k1")
-			wantCode(w.t, c01.release("a", "k1"), checkout.CodeInFlight)
-		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
-		{"taken after the window let go: completed", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.advance(counterWindow)
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
-			wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
-		}, checkout.StatusCompleted, types{requested, released, requested, checkout.EventCompleted}},
-		{"taken after the window, before its tick: completed", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.now = w.now.Add(30 * time.Minute)
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
-		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted}},
-		{"taken after the session has expired: a late payment, once", func(w *world, c01, _ counter) {
-			w.advance(24*time.Hour - time.Minute)
-			c01.reserve("a", "k1")
-			w.advance(counterWindow)
-			a := c01.take("a", "k1")
-			wantCode(w.t, a, checkout.CodeOK)
-			if a.Session.Paid() || a.Session.Collection.Status != checkout.CollectionApproved {
-				w.t.Errorf("got %+v", a.Session)
-			}
-			wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
-			if o := w.order("o"); len(o.Late) != 1 || o.Late[0] != "a" {
-				w.t.Errorf("the order is %+v", o)
-			}
-		}, checkout.StatusExpired, types{requested, released, checkout.EventExpired, requested, checkout.EventLatePayment}},
-		{"taken after the lifetime, before any tick: a late payment", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.advance(counterWindow)
-			w.now = w.now.Add(24 * time.Hour)
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
-		}, checkout.StatusExpired, types{requested, released, checkout.EventExpired, requested, checkout.EventLatePayment}},
-		{"the integrator cancels during a reservation, then taken: a late payment", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			wantCode(w.t, w.cancel("a"), checkout.CodeOK)
-			if o := w.order("o"); len(o.Undecided) != 1 {
-				w.t.Errorf("cash may be on the counter, but the order is %+v", o)
-			}
-			wantCode(w.t, c01.reserve("a", "k2"), checkout.CodeSessionEnded)
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
-			if o := w.order("o"); len(o.Undecided) != 0 || len(o.Late) != 1 {
-				w.t.Errorf("the order is %+v", o)
-			}
-		}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, checkout.EventLatePayment}},
-		{"the integrator cancels during a reservation, then given up: nothing is open", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.cancel("a")
-			wantCode(w.t, c01.release("a", "k1"), checkout.CodeOK)
-			if o := w.order("o"); len(o.Undecided)+len(o.Late) != 0 {
-				w.t.Errorf("the order is %+v", o)
-			}
-			if at, ok := w.sessions["a"].Deadline(); ok && at.Before(w.now.Add(29*24*time.Hour)) {
-				w.t.Errorf("it still wants a tick at %s", at)
-			}
-		}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, released}},
-		{"the integrator cancels during a reservation, then its window ends: nothing is open", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.cancel("a")
-			w.advance(counterWindow)
-			if o := w.order("o"); len(o.Undecided)+len(o.Late) != 0 {
-				w.t.Errorf("the order is %+v", o)
-			}
-		}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, released}},
-		{"cancelled, let go, then taken: a late payment", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.cancel("a")
-			w.advance(counterWindow)
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
-		}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, released, requested, checkout.EventLatePayment}},
-		{"let go, paid by phone, then taken: an operator case, once", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.advance(counterWindow)
-			w.collect("a")
-			w.outcome("a", approved())
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeCase)
-			wantReplay(w.t, c01.take("a", "k1"), checkout.CodeCase)
-		}, checkout.StatusCompleted, types{requested, released, requested, checkout.EventCompleted, checkout.EventCollectionOrphaned}},
-		{"let go, being paid by phone, then taken: an operator case, once, and the phone's word counts", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.advance(counterWindow)
-			w.collect("a")
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeCase)
-			w.outcome("a", approved())
-			wantReplay(w.t, c01.take("a", "k1"), checkout.CodeCase)
-		}, checkout.StatusCompleted, types{requested, released, requested, checkout.EventCollectionOrphaned, checkout.EventCompleted}},
-		{"let go, refused on the phone, then taken: late", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			w.advance(counterWindow)
-			w.collect("a")
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
-			if o := w.order("o"); len(o.Late) != 1 {
-				w.t.Errorf("money is there, but the order is %+v", o)
-			}
-		}, checkout.StatusFailed, types{requested, released, requested, checkout.EventFailed, requested, checkout.EventLatePayment}},
-		{"let go, held by another, then taken by the first: his is the payment, the other's a case", func(w *world, c01, c02 counter) {
-			c01.reserve("a", "k1")
-			w.advance(counterWindow)
-			wantCode(w.t, c02.reserve("a", "k2"), checkout.CodeOK)
-			wantCode(w.t, c01.take("a", "k1"), checkout.CodeOK)
-			if c := w.sessions["a"].Collection; c.ID != "k1" || c.Clerk != "c01" {
-				w.t.Errorf("paid by %+v", c)
-			}
-			wantCode(w.t, c02.release("a", "k2"), checkout.CodeInFlight)
-			wantCode(w.t, c02.take("a", "k2"), checkout.CodeCase)
-			wantReplay(w.t, c02.take("a", "k2"), checkout.CodeCase)
-		}, checkout.StatusCompleted, types{requested, released, requested, released, requested, checkout.EventCompleted, checkout.EventCollectionOrphaned}},
-		{"a success of the phone that comes after the cash: an operator case", func(w *world, c01, _ counter) {
-			c01.reserve("a", "k1")
-			c01.take("a", "k1")
-			wantCode(w.t, w.outcome("a", approved()), checkout.CodeSessionNotFound)
-		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted, checkout.EventCollectionOrphaned}},
-		{"reversed by a second person on the same day, once; it stays completed, and its order is free", func(w *world, c01, c02 counter) {
-			c01.reserve("a", "k1")
-			c01.take("a", "k1")
-			wantCode(w.t, c01.reverse("a", "k1"), checkout.CodeSecondPerson)
-			wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
-			wantReplay(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
-			if c := w.sessions["a"].Collection; c.ReversedBy != "c02" || !c.ReversedAt.Equal(w.now) || c.Clerk != "c01" || c.Status != checkout.CollectionApproved {
-				w.t.Errorf("reversed as %+v", c)
-			}
-			w.advance(48 * time.Hour)
-			wantReplay(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
-			wantReplay(w.t, c01.take("a", "k1"), checkout.CodeOK)
-			if o := w.order("o"); o.PaidSessionID != "" || w.sessions["a"].Paid() {
-				w.t.Errorf("the order is %+v", o)
-			}
-			wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
-		}, checkout.StatusCompleted, types{requested, checkout.EventCompleted, reversed, checkout.EventReversed}},
-		{"a late payment is reversed too", func(w *world, c01, c02 counter) {
-			c01.reserve("a", "k1")
-			w.cancel("a")
-			c01.take("a", "k1")
-			wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
-		}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, checkout.EventLatePayment, reversed, checkout.EventCaseResolved, checkout.EventReversed}},
-		{"only cash that was taken is reversed", func(w *world, c01, c02 counter) {
-			wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeNotTaken)
-			c01.reserve("a", "k1")
-			wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeNotTaken)
-			c01.release("a", "k1")
-			wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeNotTaken)
-			w.collect("a")
-			w.outcome("a", approved())
-			wantCode(w.t, c02.reverse("a", "c-a"), checkout.CodeNotTaken)
-		}, checkout.StatusCompleted, types{requested, released, requested, checkout.EventCompleted}},
-		{"another application's, and another mode's, session is unknown", func(w *world, _, _ counter) {
-			for _, do := range []checkout.Action{
-				checkout.Reserve{CollectionID: "k", By: "c01", Window: time.Minute},
-				checkout.Take{CollectionID: "k", By: "c01", Total: 5050},
-				checkout.Release{CollectionID: "k", By: "c01"},
-				checkout.Reverse{CollectionID: "k", By: "c02"},
-			} {
-				wantCode(w.t, w.ask(checkout.Command{SessionID: "a", ApplicationID: "other", Do: do}), checkout.CodeSessionNotFound)
-				wantCode(w.t, w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Live: true, Do: do}), checkout.CodeSessionNotFound)
-				wantCode(w.t, w.ask(checkout.Command{SessionID: "none", ApplicationID: app, Do: do}), checkout.CodeSessionNotFound)
-			}
-		}, checkout.StatusOpen, nil},
-	} {
+	for _, row := range counterTable {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -454,11 +456,10 @@ func TestRandomCounters(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		n, lookUps := 0, 0
+		n, lookUps, asked := 0, 0, 0
 		var ids []string
 		taken := map[string]string{} // collections that a clerk was told are on record → session
 		sums := map[string]int64{}   // of what the limited clerk took, by local day
-		asked := 0
 		send := func(id string, do checkout.Action) checkout.Answer {
 			asked++
 			return w.ask(checkout.Command{SessionID: id, Do: do})
@@ -471,12 +472,7 @@ func TestRandomCounters(t *testing.T) {
 		}
 		clerk := func(t *rapid.T) string { return rapid.SampledFrom([]string{"c01", "c02"}).Draw(t, "clerk") }
 		limited := checkout.Limits{Day: int64(rapid.IntRange(0, 3).Draw(t, "limit")) * 5050} // of c02
-		limits := func(by string) checkout.Limits {
-			if by == "c02" {
-				return limited
-			}
-			return checkout.Limits{}
-		}
+		limits := map[string]checkout.Limits{"c02": limited}
 		known := func(t *rapid.T, id string) string { // a collection that a desk may still show
 			if c := w.sessions[id].Collection; c != nil && rapid.Bool().Draw(t, "current") {
 				return c.ID
@@ -486,12 +482,7 @@ func TestRandomCounters(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"create": func(t *rapid.T) {
 				n++
-				s := draft(fmt.Sprintf("s%03d", n), rapid.SampledFrom([]string{"o1", "o2"}).Draw(t, "order"))
-				s.ExpiresAt = w.now.Add(time.Hour)
-				s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50})
-				if s.ERP = rapid.Bool().Draw(t, "erp"); s.ERP {
-					s.Metadata = map[string]string{checkout.MetadataERPDueRef: "due"}
-				}
+				s := draftWithCash(t, w, n)
 				send(s.ID, checkout.Create{Session: s, IdempotencyKey: s.ID, CreationsPerMinute: 1000})
 				if _, ok := w.sessions[s.ID]; ok {
 					ids = append(ids, s.ID)
@@ -500,7 +491,7 @@ func TestRandomCounters(t *testing.T) {
 			"reserve": func(t *rapid.T) {
 				lookUps++
 				id, by := pick(t), clerk(t)
-				a := send(id, checkout.Reserve{CollectionID: fmt.Sprint("k", lookUps), By: by, Window: 10 * time.Minute, Limits: limits(by)})
+				a := send(id, checkout.Reserve{CollectionID: fmt.Sprint("k", lookUps), By: by, Window: 10 * time.Minute, Limits: limits[by]})
 				if a.Code != checkout.CodeOK {
 					return
 				}
@@ -511,7 +502,7 @@ func TestRandomCounters(t *testing.T) {
 			"take": func(t *rapid.T) {
 				id := pick(t)
 				do := checkout.Take{CollectionID: known(t, id), By: clerk(t), Total: rapid.SampledFrom([]int64{5050, 5050, 5050, 5000}).Draw(t, "total")}
-				do.Limits = limits(do.By)
+				do.Limits = limits[do.By]
 				before := w.sessions[id]
 				if c := before.Collection; c != nil && c.ID == do.CollectionID && c.Channel != checkout.ChannelCash {
 					return // no desk was ever told that id
@@ -559,10 +550,7 @@ func TestRandomCounters(t *testing.T) {
 			},
 			"outcome": func(t *rapid.T) {
 				id := pick(t)
-				send(id, checkout.Outcome{
-					CollectionID: "c-" + id, Source: checkout.SourceCallback, Amount: 5075, Currency: "XAF",
-					Status: rapid.SampledFrom([]checkout.OutcomeStatus{checkout.OutcomeApproved, checkout.OutcomeRefused, checkout.OutcomePending}).Draw(t, "status"),
-				})
+				send(id, anyOutcome(t, id))
 			},
 			"time": func(t *rapid.T) {
 				w.advance(time.Duration(rapid.Int64Range(0, int64(30*time.Minute)).Draw(t, "d")).Truncate(time.Millisecond))
@@ -579,15 +567,39 @@ func TestRandomCounters(t *testing.T) {
 				caseInvariants(t, w)
 				confirmationInvariants(t, w)
 				counterInvariants(t, w, taken)
-				for day, sum := range sums {
-					till := w.tills[checkout.TillKey{AgencyID: draft("", "").TenantID, Clerk: "c02"}]
-					if limited.Day > 0 && sum > limited.Day || day > till.Day || day == till.Day && till.Taken != sum {
-						t.Fatalf("on %s the clerk took %d of %d, and %+v was counted", day, sum, limited.Day, till)
-					}
-				}
+				limitInvariants(t, w, limited, sums)
 			},
 		})
 	})
+}
+
+// draftWithCash is the n-th session of a random run.
+func draftWithCash(t *rapid.T, w *world, n int) checkout.Session {
+	s := draft(fmt.Sprintf("s%03d", n), rapid.SampledFrom([]string{"o1", "o2"}).Draw(t, "order"))
+	s.ExpiresAt = w.now.Add(time.Hour)
+	s.Offers = append(s.Offers, checkout.Offer{ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 50})
+	if s.ERP = rapid.Bool().Draw(t, "erp"); s.ERP {
+		s.Metadata = map[string]string{checkout.MetadataERPDueRef: "due"}
+	}
+	return s
+}
+
+// anyOutcome is what an operator may report of the citizen's own collection.
+func anyOutcome(t *rapid.T, id string) checkout.Outcome {
+	return checkout.Outcome{
+		CollectionID: "c-" + id, Source: checkout.SourceCallback, Amount: 5075, Currency: "XAF",
+		Status: rapid.SampledFrom([]checkout.OutcomeStatus{checkout.OutcomeApproved, checkout.OutcomeRefused, checkout.OutcomePending}).Draw(t, "status"),
+	}
+}
+
+// limitInvariants hold the till of the limited clerk against what was taken on each day.
+func limitInvariants(t *rapid.T, w *world, limited checkout.Limits, sums map[string]int64) {
+	for day, sum := range sums {
+		till := w.tills[checkout.TillKey{AgencyID: draft("", "").TenantID, Clerk: "c02"}]
+		if limited.Day > 0 && sum > limited.Day || day > till.Day || day == till.Day && till.Taken != sum {
+			t.Fatalf("on %s the clerk took %d of %d, and %+v was counted", day, sum, limited.Day, till)
+		}
+	}
 }
 
 func counterInvariants(t *rapid.T, w *world, taken map[string]string) {

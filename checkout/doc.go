@@ -22,5 +22,5 @@
 // gives a final answer.
 //
 // References are to the integration contract ("contract") and to the page that
-// decides what it leaves open ("decisions §").
+// decides what it leaves open ("docs/design/decisions.md §").
 package checkout

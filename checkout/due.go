@@ -18,7 +18,7 @@ type Item struct {
 	Amount       int64 // what is paid of it, without fees
 	// Outstanding is what was owed when the ERP was asked, in minor units; 0 if unknown.
 	Outstanding int64
-	// Fee is the item's part of the collection's fee (decisions § 7). It is set when the
+	// Fee is the item's part of the collection's fee (docs/design/decisions.md § 7). It is set when the
 	// collection is approved and never computed again.
 	Fee           int64
 	TransactionID string

@@ -60,7 +60,7 @@ func EventTypes() []EventType {
 }
 
 // Webhook says whether integrators can subscribe to the event (contract, "Events";
-// decisions § 6 for late payments, § 14 for reversals).
+// docs/design/decisions.md § 6 for late payments, § 14 for reversals).
 func (t EventType) Webhook() bool {
 	switch t {
 	case EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed:

@@ -1,6 +1,6 @@
 package checkout
 
-// FailureCode says why a session failed (decisions § 6). Integrators read it in
+// FailureCode says why a session failed (docs/design/decisions.md § 6). Integrators read it in
 // checkout.failed.
 type FailureCode string
 

@@ -18,179 +18,182 @@ const (
 	window = 5*time.Minute + 25*time.Second
 )
 
+// stateTable is the table of "States and transitions": what is done, and what becomes of the session.
+var stateTable = []struct {
+	name   string // the row of "States and transitions", or of decisions
+	do     func(w *world)
+	status checkout.Status
+	events []checkout.EventType
+}{
+	{"none, POST: open", func(*world) {}, checkout.StatusOpen, nil},
+	{"open, payment finishes: completed", func(w *world) {
+		w.collect("a")
+		w.outcome("a", approved())
+	}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted}},
+	{
+		"open, cancel: cancelled", func(w *world) { wantCode(w.t, w.cancel("a"), checkout.CodeOK) },
+		checkout.StatusCancelled,
+		[]checkout.EventType{checkout.EventCancelled},
+	},
+	{
+		"open, lifetime ends: expired", func(w *world) { w.advance(24 * time.Hour) },
+		checkout.StatusExpired,
+		[]checkout.EventType{checkout.EventExpired},
+	},
+	{
+		"open until the lifetime's last millisecond", func(w *world) { w.advance(24*time.Hour - time.Millisecond) },
+		checkout.StatusOpen, nil,
+	},
+	{"open, collect refused: failed", func(w *world) {
+		w.collect("a")
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+	}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
+	{"open, approval timeout: failed", func(w *world) {
+		w.collect("a")
+		w.advance(window)
+		if s := w.sessions["a"]; s.FailureCode != checkout.FailureApprovalTimeout || s.Collection.Status != checkout.CollectionUndecided {
+			w.t.Errorf("got %s, collection %s", s.FailureCode, s.Collection.Status)
+		}
+	}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
+	{"terminal, cancel: unchanged, 409", func(w *world) {
+		w.cancel("a")
+		wantCode(w.t, w.cancel("a"), checkout.CodeSessionEnded)
+	}, checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
+	{"§ 6: in flight at the lifetime's end: decided first", func(w *world) {
+		w.advance(24*time.Hour - time.Minute)
+		w.collect("a")
+		w.advance(2 * time.Minute)
+		w.outcome("a", approved())
+	}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted}},
+	{"§ 6: in flight at the lifetime's end: window ends", func(w *world) {
+		w.advance(24*time.Hour - time.Minute)
+		w.collect("a")
+		w.advance(10 * time.Minute)
+	}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
+	{"§ 6: pending and ambiguous are no failure", func(w *world) {
+		w.collect("a")
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomePending})
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeAmbiguous})
+	}, checkout.StatusOpen, []checkout.EventType{requested}},
+	{"unknown to the operator is no failure while the request may be on its way", func(w *world) {
+		w.collect("a")
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeUnknown})
+	}, checkout.StatusOpen, []checkout.EventType{requested}},
+	{"unknown to the operator long after the last moment to send: never sent", func(w *world) {
+		w.collect("a")
+		w.advance(3*time.Minute + time.Second)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeUnknown})
+		if c := w.sessions["a"].FailureCode; c != checkout.FailureOperatorUnavailable {
+			w.t.Errorf("failure is %s", c)
+		}
+	}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
+	{"callback twice: completed once", func(w *world) {
+		w.collect("a")
+		w.outcome("a", approved())
+		wantCode(w.t, w.outcome("a", approved()), checkout.CodeOK)
+	}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted}},
+	{"another amount never completes, one operator case", func(w *world) {
+		w.collect("a")
+		o := approved()
+		o.Amount = 50
+		w.outcome("a", o)
+		w.outcome("a", o)
+	}, checkout.StatusOpen, []checkout.EventType{requested, checkout.EventCollectionMismatched}},
+	{"another currency never completes", func(w *world) {
+		w.collect("a")
+		o := approved()
+		o.Currency = "USD"
+		w.outcome("a", o)
+	}, checkout.StatusOpen, []checkout.EventType{requested, checkout.EventCollectionMismatched}},
+	{"success of an unknown collection: an operator case, never a completion", func(w *world) {
+		w.collect("a")
+		o := approved()
+		o.CollectionID = "other"
+		wantCode(w.t, w.outcome("a", o), checkout.CodeSessionNotFound)
+	}, checkout.StatusOpen, []checkout.EventType{requested, checkout.EventCollectionOrphaned}},
+	{"success after the window: late payment, once", func(w *world) {
+		w.collect("a")
+		w.advance(6 * time.Minute)
+		w.outcome("a", approved())
+		w.outcome("a", approved())
+	}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed, checkout.EventLatePayment}},
+	{"cancel with a collection in flight, then success: late payment", func(w *world) {
+		w.collect("a")
+		wantCode(w.t, w.cancel("a"), checkout.CodeOK)
+		w.outcome("a", approved())
+	}, checkout.StatusCancelled, []checkout.EventType{requested, checkout.EventCancelled, checkout.EventLatePayment}},
+	{"refusal after the window: final, the session stays failed as it was", func(w *world) {
+		w.collect("a")
+		w.advance(6 * time.Minute)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+		if c := w.sessions["a"].FailureCode; c != checkout.FailureApprovalTimeout {
+			w.t.Errorf("failure became %s", c)
+		}
+		if !w.sessions["a"].Collection.NextEnquiryAt.IsZero() {
+			w.t.Error("a final collection is still asked about")
+		}
+	}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed, checkout.EventCollectionRefused}},
+	{"refused first, approved afterwards: the money is not lost", func(w *world) {
+		w.collect("a")
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+		w.outcome("a", approved())
+	}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed, checkout.EventLatePayment}},
+	{"approved first, refused afterwards: stays completed, an operator case", func(w *world) {
+		w.collect("a")
+		w.outcome("a", approved())
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
+	}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted, checkout.EventCollectionMismatched}},
+	{"double click: the same collection is one", func(w *world) {
+		w.collect("a")
+		if a := w.collect("a"); a.Code != checkout.CodeOK || !a.Replayed {
+			w.t.Errorf("got %+v", a)
+		}
+		if len(w.requests) != 1 {
+			w.t.Errorf("%d requests to the operator", len(w.requests))
+		}
+	}, checkout.StatusOpen, []checkout.EventType{requested}},
+	{"two tabs: the second offer cannot start", func(w *world) {
+		w.collect("a")
+		wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: collection("other")}), checkout.CodeInFlight)
+	}, checkout.StatusOpen, []checkout.EventType{requested}},
+	{"back button after the end: told so", func(w *world) {
+		w.cancel("a")
+		wantCode(w.t, w.collect("a"), checkout.CodeSessionEnded)
+	}, checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
+	{"a total that is not due and fee is not taken", func(w *world) {
+		c := collection("c")
+		c.Total = 5000
+		wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: c}), checkout.CodeTotalChanged)
+	}, checkout.StatusOpen, nil},
+	{"an offer the session does not have", func(w *world) {
+		c := collection("c")
+		c.OfferID = checkout.OfferCard
+		wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: c}), checkout.CodeOfferUnknown)
+	}, checkout.StatusOpen, nil},
+	{"paying after the lifetime, before its tick: expired", func(w *world) {
+		w.now = w.now.Add(25 * time.Hour)
+		wantCode(w.t, w.collect("a"), checkout.CodeSessionEnded)
+	}, checkout.StatusExpired, []checkout.EventType{checkout.EventExpired}},
+	{"cancelling after the lifetime, before its tick: expired, 409", func(w *world) {
+		w.now = w.now.Add(25 * time.Hour)
+		wantCode(w.t, w.cancel("a"), checkout.CodeSessionEnded)
+	}, checkout.StatusExpired, []checkout.EventType{checkout.EventExpired}},
+	{"§ 6: the citizen cannot cancel while a collection is in flight", func(w *world) {
+		w.collect("a")
+		wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.Cancel{By: checkout.ByCitizen}}), checkout.CodeInFlight)
+	}, checkout.StatusOpen, []checkout.EventType{requested}},
+	{"the citizen cancels", func(w *world) {
+		wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.Cancel{By: checkout.ByCitizen}}), checkout.CodeOK)
+	}, checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
+	{"another application's session is unknown", func(w *world) {
+		wantCode(w.t, w.ask(checkout.Command{SessionID: "a", ApplicationID: "other", Do: checkout.Cancel{}}), checkout.CodeSessionNotFound)
+		wantCode(w.t, w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Live: true, Do: checkout.Cancel{}}), checkout.CodeSessionNotFound)
+	}, checkout.StatusOpen, nil},
+}
+
 func TestContractStateTable(t *testing.T) {
 	t.Parallel()
-	for _, row := range []struct {
-		name   string // the row of "States and transitions", or of decisions
-		do     func(w *world)
-		status checkout.Status
-		events []checkout.EventType
-	}{
-		{"none, POST: open", func(*world) {}, checkout.StatusOpen, nil},
-		{"open, payment finishes: completed", func(w *world) {
-			w.collect("a")
-			w.outcome("a", approved())
-		}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted}},
-		{
-			"open, cancel: cancelled", func(w *world) { wantCode(w.t, w.cancel("a"), checkout.CodeOK) },
-			checkout.StatusCancelled,
-			[]checkout.EventType{checkout.EventCancelled},
-		},
-		{
-			"open, lifetime ends: expired", func(w *world) { w.advance(24 * time.Hour) },
-			checkout.StatusExpired,
-			[]checkout.EventType{checkout.EventExpired},
-		},
-		{
-			"open until the lifetime's last millisecond", func(w *world) { w.advance(24*time.Hour - time.Millisecond) },
-			checkout.StatusOpen, nil,
-		},
-		{"open, collect refused: failed", func(w *world) {
-			w.collect("a")
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
-		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
-		{"open, approval timeout: failed", func(w *world) {
-			w.collect("a")
-			w.advance(window)
-			if s := w.sessions["a"]; s.FailureCode != checkout.FailureApprovalTimeout || s.Collection.Status != checkout.CollectionUndecided {
-				w.t.Errorf("got %s, collection %s", s.FailureCode, s.Collection.Status)
-			}
-		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
-		{"terminal, cancel: unchanged, 409", func(w *world) {
-			w.cancel("a")
-			wantCode(w.t, w.cancel("a"), checkout.CodeSessionEnded)
-		}, checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
-		{"§ 6: in flight at the lifetime's end: decided first", func(w *world) {
-			w.advance(24*time.Hour - time.Minute)
-			w.collect("a")
-			w.advance(2 * time.Minute)
-			w.outcome("a", approved())
-		}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted}},
-		{"§ 6: in flight at the lifetime's end: window ends", func(w *world) {
-			w.advance(24*time.Hour - time.Minute)
-			w.collect("a")
-			w.advance(10 * time.Minute)
-		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
-		{"§ 6: pending and ambiguous are no failure", func(w *world) {
-			w.collect("a")
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomePending})
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeAmbiguous})
-		}, checkout.StatusOpen, []checkout.EventType{requested}},
-		{"unknown to the operator is no failure while the request may be on its way", func(w *world) {
-			w.collect("a")
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeUnknown})
-		}, checkout.StatusOpen, []checkout.EventType{requested}},
-		{"unknown to the operator long after the last moment to send: never sent", func(w *world) {
-			w.collect("a")
-			w.advance(3*time.Minute + time.Second)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeUnknown})
-			if c := w.sessions["a"].FailureCode; c != checkout.FailureOperatorUnavailable {
-				w.t.Errorf("failure is %s", c)
-			}
-		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed}},
-		{"callback twice: completed once", func(w *world) {
-			w.collect("a")
-			w.outcome("a", approved())
-			wantCode(w.t, w.outcome("a", approved()), checkout.CodeOK)
-		}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted}},
-		{"another amount never completes, one operator case", func(w *world) {
-			w.collect("a")
-			o := approved()
-			o.Amount = 50
-			w.outcome("a", o)
-			w.outcome("a", o)
-		}, checkout.StatusOpen, []checkout.EventType{requested, checkout.EventCollectionMismatched}},
-		{"another currency never completes", func(w *world) {
-			w.collect("a")
-			o := approved()
-			o.Currency = "USD"
-			w.outcome("a", o)
-		}, checkout.StatusOpen, []checkout.EventType{requested, checkout.EventCollectionMismatched}},
-		{"success of an unknown collection: an operator case, never a completion", func(w *world) {
-			w.collect("a")
-			o := approved()
-			o.CollectionID = "other"
-			wantCode(w.t, w.outcome("a", o), checkout.CodeSessionNotFound)
-		}, checkout.StatusOpen, []checkout.EventType{requested, checkout.EventCollectionOrphaned}},
-		{"success after the window: late payment, once", func(w *world) {
-			w.collect("a")
-			w.advance(6 * time.Minute)
-			w.outcome("a", approved())
-			w.outcome("a", approved())
-		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed, checkout.EventLatePayment}},
-		{"cancel with a collection in flight, then success: late payment", func(w *world) {
-			w.collect("a")
-			wantCode(w.t, w.cancel("a"), checkout.CodeOK)
-			w.outcome("a", approved())
-		}, checkout.StatusCancelled, []checkout.EventType{requested, checkout.EventCancelled, checkout.EventLatePayment}},
-		{"refusal after the window: final, the session stays failed as it was", func(w *world) {
-			w.collect("a")
-			w.advance(6 * time.Minute)
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
-			if c := w.sessions["a"].FailureCode; c != checkout.FailureApprovalTimeout {
-				w.t.Errorf("failure became %s", c)
-			}
-			if !w.sessions["a"].Collection.NextEnquiryAt.IsZero() {
-				w.t.Error("a final collection is still asked about")
-			}
-		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed, checkout.EventCollectionRefused}},
-		{"refused first, approved afterwards: the money is not lost", func(w *world) {
-			w.collect("a")
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
-			w.outcome("a", approved())
-		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventFailed, checkout.EventLatePayment}},
-		{"approved first, refused afterwards: stays completed, an operator case", func(w *world) {
-			w.collect("a")
-			w.outcome("a", approved())
-			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, FailureCode: checkout.FailureRejected})
-		}, checkout.StatusCompleted, []checkout.EventType{requested, checkout.EventCompleted, checkout.EventCollectionMismatched}},
-		{"double click: the same collection is one", func(w *world) {
-			w.collect("a")
-			if a := w.collect("a"); a.Code != checkout.CodeOK || !a.Replayed {
-				w.t.Errorf("got %+v", a)
-			}
-			if len(w.requests) != 1 {
-				w.t.Errorf("%d requests to the operator", len(w.requests))
-			}
-		}, checkout.StatusOpen, []checkout.EventType{requested}},
-		{"two tabs: the second offer cannot start", func(w *world) {
-			w.collect("a")
-			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: collection("other")}), checkout.CodeInFlight)
-		}, checkout.StatusOpen, []checkout.EventType{requested}},
-		{"back button after the end: told so", func(w *world) {
-			w.cancel("a")
-			wantCode(w.t, w.collect("a"), checkout.CodeSessionEnded)
-		}, checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
-		{"a total that is not due and fee is not taken", func(w *world) {
-			c := collection("c")
-			c.Total = 5000
-			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: c}), checkout.CodeTotalChanged)
-		}, checkout.StatusOpen, nil},
-		{"an offer the session does not have", func(w *world) {
-			c := collection("c")
-			c.OfferID = checkout.OfferCard
-			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: c}), checkout.CodeOfferUnknown)
-		}, checkout.StatusOpen, nil},
-		{"paying after the lifetime, before its tick: expired", func(w *world) {
-			w.now = w.now.Add(25 * time.Hour)
-			wantCode(w.t, w.collect("a"), checkout.CodeSessionEnded)
-		}, checkout.StatusExpired, []checkout.EventType{checkout.EventExpired}},
-		{"cancelling after the lifetime, before its tick: expired, 409", func(w *world) {
-			w.now = w.now.Add(25 * time.Hour)
-			wantCode(w.t, w.cancel("a"), checkout.CodeSessionEnded)
-		}, checkout.StatusExpired, []checkout.EventType{checkout.EventExpired}},
-		{"§ 6: the citizen cannot cancel while a collection is in flight", func(w *world) {
-			w.collect("a")
-			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.Cancel{By: checkout.ByCitizen}}), checkout.CodeInFlight)
-		}, checkout.StatusOpen, []checkout.EventType{requested}},
-		{"the citizen cancels", func(w *world) {
-			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", Do: checkout.Cancel{By: checkout.ByCitizen}}), checkout.CodeOK)
-		}, checkout.StatusCancelled, []checkout.EventType{checkout.EventCancelled}},
-		{"another application's session is unknown", func(w *world) {
-			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", ApplicationID: "other", Do: checkout.Cancel{}}), checkout.CodeSessionNotFound)
-			wantCode(w.t, w.ask(checkout.Command{SessionID: "a", ApplicationID: app, Live: true, Do: checkout.Cancel{}}), checkout.CodeSessionNotFound)
-		}, checkout.StatusOpen, nil},
-	} {
+	for _, row := range stateTable {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -219,7 +222,7 @@ func TestOrphanOfNoSession(t *testing.T) {
 	}
 }
 
-func TestOrderRules(t *testing.T) { // decisions § 1
+func TestOrderRules(t *testing.T) { // docs/design/decisions.md § 1
 	t.Parallel()
 	w := newWorld(t)
 	wantCode(t, w.create("a", "o"), checkout.CodeOK)
@@ -243,7 +246,7 @@ func TestOrderRules(t *testing.T) { // decisions § 1
 	wantCode(t, a, checkout.CodeOK) // orders and keys are scoped to the mode
 }
 
-func TestIdempotencyKey(t *testing.T) { // decisions § 1
+func TestIdempotencyKey(t *testing.T) { // docs/design/decisions.md § 1
 	t.Parallel()
 	w := newWorld(t)
 	try := func(key, order string, quota int, faults ...checkout.Fault) checkout.Answer {
@@ -374,7 +377,7 @@ func TestKeysOfCarts(t *testing.T) {
 	}
 }
 
-func TestUndecidedCollectionBlocksTheNextUntilFinal(t *testing.T) { // decisions § 6
+func TestUndecidedCollectionBlocksTheNextUntilFinal(t *testing.T) { // docs/design/decisions.md § 6
 	t.Parallel()
 	w := newWorld(t)
 	w.create("a", "o")
@@ -550,7 +553,7 @@ func TestUnprovenCallbackOnlyAsks(t *testing.T) {
 	w.want("a", checkout.StatusOpen, created, requested)
 }
 
-func TestCompletionToken(t *testing.T) { // decisions § 4
+func TestCompletionToken(t *testing.T) { // docs/design/decisions.md § 4
 	t.Parallel()
 	w := newWorld(t)
 	s := draft("a", "o")
@@ -589,7 +592,7 @@ func TestCompletionToken(t *testing.T) { // decisions § 4
 
 // A paid session was opened ten thousand times, and each time left a token for thirty days
 // and an event for ever.
-func TestCompletionTokensAreBounded(t *testing.T) { // decisions § 4
+func TestCompletionTokensAreBounded(t *testing.T) { // docs/design/decisions.md § 4
 	t.Parallel()
 	w := newWorld(t)
 	for _, id := range []string{"a", "b"} {
@@ -638,7 +641,7 @@ func TestCompletionTokensAreBounded(t *testing.T) { // decisions § 4
 
 // A page asked for the token after the session's lifetime and before its tick, and its
 // secret counted as unknown.
-func TestSecretOfAnExpiredSession(t *testing.T) { // decisions § 4
+func TestSecretOfAnExpiredSession(t *testing.T) { // docs/design/decisions.md § 4
 	t.Parallel()
 	w := newWorld(t)
 	s := draft("a", "o")

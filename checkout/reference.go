@@ -9,7 +9,7 @@ import (
 )
 
 // References makes the numbers that people read aloud: payment_ref and notice_ref
-// (decisions § 8). They are unique because they come from counters. A keyed permutation
+// (docs/design/decisions.md § 8). They are unique because they come from counters. A keyed permutation
 // hides the counter.
 type References struct{ block cipher.Block }
 

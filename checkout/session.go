@@ -145,7 +145,7 @@ type Session struct {
 	// Confirmation is what is known of the ERP's part in the payment of a session without
 	// items. Each item has its own.
 	Confirmation Confirmation
-	// Late is true when the session was completed after it had ended (decisions § 14).
+	// Late is true when the session was completed after it had ended (docs/design/decisions.md § 14).
 	Late bool
 	// ReversedAt is when the session's money was given back; zero if it was not.
 	ReversedAt     time.Time
@@ -319,7 +319,7 @@ func (s Session) Deadline() (at time.Time, ok bool) {
 	return at, !at.IsZero()
 }
 
-// archiveAfter is the time from a session's end to its archiving (decisions § 15).
+// archiveAfter is the time from a session's end to its archiving (docs/design/decisions.md § 15).
 const archiveAfter = 30 * 24 * time.Hour
 
 // archived returns the session without contact data, secrets and what only an open

@@ -10,7 +10,7 @@ import (
 const CompletionTokenLifetime = 10 * time.Minute
 
 // secretGrace is the time after a session's end for which its client_secret stays valid,
-// if that is later than the session's expiry (decisions § 4).
+// if that is later than the session's expiry (docs/design/decisions.md § 4).
 const secretGrace = CompletionTokenLifetime
 
 // OpensWith reports whether hash is the SHA-256 of the session's client_secret and the

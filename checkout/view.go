@@ -22,7 +22,7 @@ type View interface {
 	Claim(ClaimKey) Claim
 }
 
-// OrderKey scopes an order to application and mode (decisions § 1).
+// OrderKey scopes an order to application and mode (docs/design/decisions.md § 1).
 type OrderKey struct {
 	ApplicationID string
 	Live          bool

@@ -91,5 +91,5 @@ func (c Currency) Symbol(lang Language) string {
 func (c Currency) Decimals() int { return c.decimals }
 
 // Card reports whether the contract lists the currency for the card offer. It does not
-// list XAF, but an acquirer may be configured for XAF (contract decisions § 7).
+// list XAF, but an acquirer may be configured for XAF (contract docs/design/decisions.md § 7).
 func (c Currency) Card() bool { return c.card }

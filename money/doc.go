@@ -5,7 +5,7 @@
 // thousand francs, 5000 in EUR is fifty euros (contract, "Amount semantics"). The package
 // does not use floating point. It takes no decimals, symbols or separators from a locale
 // library: locale libraries have 0 decimals for HUF, COP and IDR, and a citizen would pay
-// a hundred times the amount (contract decisions § 7).
+// a hundred times the amount (contract docs/design/decisions.md § 7).
 //
 // Everything in this package is pure and safe for concurrent use.
 package money

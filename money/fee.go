@@ -25,7 +25,7 @@ var (
 )
 
 // Schedule is what an agency charges the citizen for one channel, in minor
-// units of one currency (contract decisions § 7). The zero value charges
+// units of one currency (contract docs/design/decisions.md § 7). The zero value charges
 // nothing.
 type Schedule struct {
 	// RatioPPM is the share of the due amount in parts per million: 15000 for
@@ -57,7 +57,7 @@ func (s Schedule) Validate() error {
 }
 
 // Fee returns clamp(round_half_up(amount × ratio) + fixed, minimum, maximum), exact to the
-// minor unit for every int64 (contract decisions § 7). The amount is the due amount; the
+// minor unit for every int64 (contract docs/design/decisions.md § 7). The amount is the due amount; the
 // citizen pays amount and fee together, see [Total].
 //
 // The error is [ErrAmount] for a negative amount, [ErrSchedule] for an invalid schedule,
@@ -99,7 +99,7 @@ func Total(amount, fee int64) (int64, error) {
 
 // Divide divides a fee among items in proportion to their amounts, in whole minor units:
 // the largest remainders get the units that are left, the earlier item first among equal
-// ones (decisions § 7). The parts add up to the fee. Negative amounts count as 0; if all are
+// ones (docs/design/decisions.md § 7). The parts add up to the fee. Negative amounts count as 0; if all are
 // 0, the first item gets the fee.
 func Divide(fee int64, amounts []int64) []int64 {
 	parts := make([]int64, len(amounts))

@@ -251,7 +251,7 @@ func TestFee(t *testing.T) {
 	}
 }
 
-// Fee agrees with the formula of contract decisions § 7 in rational numbers, for all of
+// Fee agrees with the formula of contract docs/design/decisions.md § 7 in rational numbers, for all of
 // int64.
 func TestFeeIsTheFormula(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,7 @@ import (
 
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/test/filled"
 	"quittance/test/servers"
 )
 
@@ -41,48 +42,9 @@ func (n *numbered) Schema(_ context.Context, id int) (string, error) {
 	return n.texts[id-1], nil
 }
 
-// fill sets every field to a value that is not zero, so that a test notices a lost
-// field.
-func fill(v reflect.Value, n *int) {
-	*n++
-	switch v.Kind() {
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), n)
-	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
-			v.Set(reflect.ValueOf(time.UnixMilli(1_790_000_000_000 + int64(*n)).UTC()))
-			return
-		}
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
-		}
-	case reflect.String:
-		v.SetString(fmt.Sprintf("texte-%d-é", *n))
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int32, reflect.Int64:
-		v.SetInt(int64(*n) * 1000)
-	case reflect.Map:
-		v.Set(reflect.ValueOf(map[string]string{"case": fmt.Sprint(*n)}))
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			v.SetBytes([]byte{0, byte(*n), 255})
-			return
-		}
-		s := reflect.MakeSlice(v.Type(), 2, 2)
-		fill(s.Index(0), n)
-		fill(s.Index(1), n)
-		v.Set(s)
-	default:
-		panic("no sample for " + v.Type().String())
-	}
-}
-
 func sample(r record.Record) record.Record {
 	out := reflect.New(reflect.TypeOf(r).Elem())
-	n := 0
-	fill(out.Elem(), &n)
+	filled.Set(out.Elem())
 	return out.Interface().(record.Record)
 }
 

@@ -37,7 +37,7 @@ func (f Family) Topics(holds FamilyRecords) []Topic {
 			Config: map[string]string{
 				"segment.ms": milliseconds(10 * time.Minute), "min.cleanable.dirty.ratio": "0.1",
 				// Replaced values, and with them the contact data of archived sessions, are gone
-				// after this time even from a partition with few writes (decisions § 15).
+				// after this time even from a partition with few writes (docs/design/decisions.md § 15).
 				"max.compaction.lag.ms": milliseconds(7 * day),
 			},
 		},

@@ -1,6 +1,6 @@
 // Package sdk serves the browser SDK, which shows the checkout in a frame on an
 // integrator's page, and the script of that frame (contract, "Embedded checkout pages
-// and SDK"; contract-decisions § 13).
+// and SDK"; docs/design/decisions.md § 13).
 //
 // The sources are in src and types. `go generate` builds dist from them; dist is
 // committed and embedded. dist/<version> is a release. A release never changes,

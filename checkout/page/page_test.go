@@ -22,7 +22,7 @@ import (
 	"quittance/money"
 )
 
-// failureCodes are those of contract decisions § 6, verbatim.
+// failureCodes are those of contract docs/design/decisions.md § 6, verbatim.
 var failureCodes = []string{
 	"collect.rejected", "collect.approval_timeout", "collect.insufficient_funds",
 	"collect.payer_limit_reached", "collect.payer_not_found", "collect.wrong_pin", "collect.amount_invalid",

@@ -139,7 +139,7 @@ type View struct {
 	Refresh Refresh
 
 	Receipt     Receipt // StateCompleted; of StateLate, StateReversed and StateMismatched the OperatorRef
-	FailureCode string  // StateFailed; a code of contract decisions § 6
+	FailureCode string  // StateFailed; a code of contract docs/design/decisions.md § 6
 
 	// Addresses. Action receives the forward form. CancelAction must end in /cancel: a GET
 	// with CancelFields shows StateCancel, a POST cancels. Without it no cancel is offered.
@@ -234,7 +234,7 @@ type FieldError struct {
 	Code    ErrorCode
 	Message string
 	Offer   string // offer_id of the number's operator, for ErrorOperatorOther
-	Failure string // a code of contract decisions § 6, for ErrorRefused
+	Failure string // a code of contract docs/design/decisions.md § 6, for ErrorRefused
 	Minutes int    // until the payment may begin, for ErrorReferencePaused
 }
 

@@ -17,18 +17,18 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/doctor"
 	"quittance/cmd/internal/roles"
 	"quittance/dev/stack"
 	"quittance/dev/stack/chdb"
 )
 
 // doctorUp returns the checks of what `up` needs before it starts.
-func doctorUp() cli.DoctorRole {
+func doctorUp() doctor.Role {
 	u := &installation{}
-	return cli.DoctorRole{
+	return doctor.Role{
 		Name: "up", Flags: u.flags,
-		Checks: func(s roles.Settings, f *pflag.FlagSet) []cli.Check {
+		Checks: func(s roles.Settings, f *pflag.FlagSet) []doctor.Check {
 			port, _ := f.GetInt("port") // every command has it, see portFlag
 			u.Settings, u.port = s, cmp.Or(port, defaultPort)
 			return u.checks()
@@ -37,8 +37,8 @@ func doctorUp() cli.DoctorRole {
 }
 
 // checks returns the checks of the parts that `up` starts.
-func (u *installation) checks() []cli.Check {
-	out := []cli.Check{
+func (u *installation) checks() []doctor.Check {
+	out := []doctor.Check{
 		{Name: "registry file", Do: func(context.Context) (string, error) {
 			if _, err := os.Stat(u.registry); err != nil {
 				return "", fmt.Errorf("%w; name the file with --registry", err)
@@ -57,8 +57,8 @@ func (u *installation) checks() []cli.Check {
 	}
 	if u.broker == brokerKafka {
 		out = append(out,
-			cli.Check{Name: "kafka", Do: func(context.Context) (string, error) { return stack.FindKafkaLibs("") }},
-			cli.Check{Name: "java", Do: func(context.Context) (string, error) {
+			doctor.Check{Name: "kafka", Do: func(context.Context) (string, error) { return stack.FindKafkaLibs("") }},
+			doctor.Check{Name: "java", Do: func(context.Context) (string, error) {
 				java, err := exec.LookPath("java")
 				if err != nil {
 					return "", errors.New("no java on the PATH; run `make deps/test`, which installs it or names the command that does")
@@ -66,7 +66,7 @@ func (u *installation) checks() []cli.Check {
 				return java, nil
 			}})
 	}
-	return append(out, cli.Check{Name: "ports", Do: u.checkPorts})
+	return append(out, doctor.Check{Name: "ports", Do: u.checkPorts})
 }
 
 // ports returns the ports that `up` listens on, as offsets from its first.

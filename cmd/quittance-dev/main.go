@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"quittance/cmd/internal/cli"
+	commands "quittance/cmd/internal/program"
 	"quittance/cmd/internal/roles"
 	"quittance/dev/clock"
 	"quittance/internal/postgres"
@@ -37,9 +38,8 @@ func options() roles.Options {
 }
 
 func program() cli.Program {
-	return cli.Program{
+	return commands.New(cli.Program{
 		Name: name, Options: options(), AddressHint: addressHint, Addresses: portFlag,
-		Commands: []cli.Command{up(), simulate(), listen(), benchmark()},
-		Doctor:   []cli.DoctorRole{doctorUp()},
-	}
+		Groups: []cli.Group{{Title: "To develop with it:", Commands: []cli.Command{up(), simulate(), listen(), benchmark()}}},
+	}, doctorUp())
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/setup"
 	"quittance/cmd/internal/roles"
 	"quittance/dev/partner"
 	"quittance/dev/shop"
@@ -79,10 +80,10 @@ func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
 	if err := u.parts(ctx); err != nil {
 		return err
 	}
-	if err := cli.Migrate(ctx, u.Settings, u.log); err != nil {
+	if err := setup.Migrate(ctx, u.Settings, u.log); err != nil {
 		return err
 	}
-	if _, err := cli.Seed(ctx, u.Settings, u.registry, false); err != nil {
+	if _, err := setup.Seed(ctx, u.Settings, u.registry, false); err != nil {
 		return err
 	}
 	remove, err := writeLocator(u.port, &u.Settings)

@@ -9,11 +9,12 @@ import (
 	"syscall"
 
 	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/program"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Program{Name: "quittance"}.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := program.New(cli.Program{Name: "quittance"}).Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

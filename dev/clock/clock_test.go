@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/dev/clock"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -50,10 +51,8 @@ func TestAdvanceReachesFollowers(t *testing.T) {
 		if err != nil || total != step.total {
 			t.Fatalf("Advance(%v) = %v, %v", step.d, total, err)
 		}
-		for begun := time.Now(); ahead(a) != step.total || ahead(b) != step.total; time.Sleep(10 * time.Millisecond) {
-			if time.Since(begun) > time.Second {
-				t.Fatalf("a second after Advance the followers are %v and %v ahead, want %v", ahead(a), ahead(b), step.total)
-			}
+		if !await.Within(time.Second, func() bool { return ahead(a) == step.total && ahead(b) == step.total }) {
+			t.Fatalf("a second after Advance the followers are %v and %v ahead, want %v", ahead(a), ahead(b), step.total)
 		}
 	}
 	// The offset survives a restart: a new process starts with it.
@@ -81,7 +80,7 @@ func TestNeverBackwards(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `UPDATE developer_clock SET offset_ms = 0`); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(600 * time.Millisecond)
+	time.Sleep(600 * time.Millisecond) // two looks at Postgres, which change nothing that could be awaited
 	if c.Offset() != clock.MaxOffset {
 		t.Errorf("the clock went back to %v", c.Offset())
 	}
@@ -95,7 +94,7 @@ func TestKeepsItsOffsetWhilePostgresIsAway(t *testing.T) {
 	}
 	c := follow(t, pool)
 	pool.Close()
-	time.Sleep(600 * time.Millisecond)
+	time.Sleep(600 * time.Millisecond) // two looks at Postgres, which change nothing that could be awaited
 	if ahead(c) != time.Hour {
 		t.Errorf("%v ahead", ahead(c))
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quittance/dev/simulator"
+	"quittance/test/await"
 )
 
 // clock is the simulators' clock; it stands still until it is moved.
@@ -236,7 +237,7 @@ func (w *world) callbacks(n int) []received {
 // quiet asserts that the merchant has got n calls and gets no more for a while.
 func (w *world) quiet(n int) {
 	w.t.Helper()
-	time.Sleep(60 * time.Millisecond) // a dozen turns of the timers
+	time.Sleep(60 * time.Millisecond) // a dozen turns of the timers: nothing happens that could be awaited
 	if got := w.callbacks(n); len(got) != n {
 		w.t.Errorf("the merchant was called %d times, want %d: %v", len(got), n, got)
 	}
@@ -244,13 +245,7 @@ func (w *world) quiet(n int) {
 
 func (w *world) eventually(what string, done func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !done() {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("no %s within ten seconds", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	await.Until(w.t, what, done)
 }
 
 func TestConfigIsChecked(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"quittance/dev/stack"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -69,16 +70,14 @@ func TestServersDieWithTheirOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = owner.Wait()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	if !await.Within(10*time.Second, func() bool {
 		if err := syscall.Kill(server, 0); errors.Is(err, syscall.ESRCH) {
-			return
+			return true
 		}
 		// A zombie is dead; the process that adopted it has not reaped it.
-		if stat, err := os.ReadFile("/proc/" + line + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the server, process %d, outlived its owner by ten seconds", server)
-		}
+		stat, err := os.ReadFile("/proc/" + line + "/stat")
+		return err == nil && strings.Contains(string(stat), ") Z ")
+	}) {
+		t.Fatalf("the server, process %d, outlived its owner by ten seconds", server)
 	}
 }

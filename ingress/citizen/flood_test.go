@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"quittance/ingress/citizen"
+	"quittance/test/await"
 )
 
 // flood sends requests for codes at the same time, over three instances, each by its own
@@ -41,22 +42,22 @@ func (w *world) flood(instances []string, n int, client func(i int) string, body
 // are decided before an answer, and the message follows it.
 func (w *world) sentTo(prefix string, want int) int {
 	w.t.Helper()
-	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		n := 0
+	n := 0
+	await.Within(5*time.Second, func() bool {
+		n = 0
 		w.mu.Lock()
+		defer w.mu.Unlock()
 		for _, m := range w.sent {
 			if strings.HasPrefix(m.To, prefix) {
 				n++
 			}
 		}
-		w.mu.Unlock()
-		if n >= want || time.Since(begun) > 5*time.Second {
-			return n
-		}
-	}
+		return n >= want
+	})
+	return n
 }
 
-// The limits of citizen.md hold exactly over three instances under a flood.
+// The limits of docs/design/citizen.md hold exactly over three instances under a flood.
 func TestLimitsUnderAFlood(t *testing.T) {
 	t.Parallel()
 	w := serve(t)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/await"
+
 	"github.com/andybalholm/brotli"
 )
 
@@ -136,11 +138,7 @@ func (b *browser) enter(t *testing.T, n int) shown {
 	form.Set("address", typed)
 	before := len(b.w.codes(to))
 	asked := b.page(http.MethodPost, "/portal/sign-in", form).want(t, 200, "Entrez le code", typed)
-	for begun := time.Now(); len(b.w.codes(to)) == before; time.Sleep(time.Millisecond) {
-		if time.Since(begun) > 10*time.Second {
-			t.Fatal("no code was sent")
-		}
-	}
+	await.Until(t, "a code is sent", func() bool { return len(b.w.codes(to)) > before })
 	form = asked.form(t, "/portal/verify")
 	form.Set("code", "12")
 	asked = b.page(http.MethodPost, "/portal/verify", form).want(t, 422, "Ce code n’est pas valable")
@@ -242,9 +240,7 @@ func TestPortalKeepsWhatWasTyped(t *testing.T) {
 	form.Set("address", typed)
 	before := len(w.codes(to))
 	page = b.page(http.MethodPost, "/portal/sign-in", form).want(t, 200)
-	for len(w.codes(to)) == before {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "a code is sent", func() bool { return len(w.codes(to)) > before })
 	form = page.form(t, "/portal/verify")
 	form.Set("code", w.code(to))
 	b.page(http.MethodPost, "/portal/verify", form).want(t, 200, "Vérifiez votre choix", `value="33 000"`)

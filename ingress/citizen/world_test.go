@@ -39,6 +39,7 @@ import (
 	registryfile "quittance/internal/registryfile"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/test/await"
 	"quittance/test/processor"
 	"quittance/test/registries"
 	"quittance/test/servers"
@@ -249,16 +250,9 @@ func (w *world) codes(to string) (codes []string) {
 
 func (w *world) code(to string) string {
 	w.t.Helper()
-	before := time.Now()
-	for {
-		if codes := w.codes(to); len(codes) > 0 {
-			return codes[len(codes)-1]
-		}
-		if time.Since(before) > 10*time.Second {
-			w.t.Fatal("no code was sent")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	var codes []string
+	await.Until(w.t, "a code is sent", func() bool { codes = w.codes(to); return len(codes) > 0 })
+	return codes[len(codes)-1]
 }
 
 func serve(t testing.TB) *world {
@@ -478,11 +472,7 @@ func (b *browser) signIn(n int) {
 	typed, to := numbered(b.w.t, n)
 	before := len(b.w.codes(to))
 	b.want(b.call(http.MethodPost, "/sign-in", object{"phone": typed}), http.StatusAccepted, "")
-	for begun := time.Now(); len(b.w.codes(to)) == before; time.Sleep(time.Millisecond) {
-		if time.Since(begun) > 10*time.Second {
-			b.w.t.Fatal("no code was sent")
-		}
-	}
+	await.Until(b.w.t, "a code is sent", func() bool { return len(b.w.codes(to)) > before })
 	b.want(b.call(http.MethodPost, "/sign-in/verify", object{"phone": typed, "code": b.w.code(to)}), http.StatusNoContent, "")
 }
 

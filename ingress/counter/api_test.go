@@ -15,6 +15,7 @@ import (
 	"quittance/ingress/counter"
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
+	"quittance/test/await"
 	"quittance/test/registries"
 )
 
@@ -444,12 +445,8 @@ func TestRevokedKeyEndsAtOnce(t *testing.T) {
 	if _, _, err := identity.RevokeClerkKeys(t.Context(), w.pool, registries.Actor, "impots/c01", w.Now()); err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
-	for w.stands(c01, s).status != http.StatusUnauthorized {
-		if time.Since(begun) > 10*time.Second {
-			t.Fatal("a revoked key still opens")
-		}
-		time.Sleep(20 * time.Millisecond)
+	if !await.Within(10*time.Second, func() bool { return w.stands(c01, s).status == http.StatusUnauthorized }) {
+		t.Fatal("a revoked key still opens")
 	}
 	w.want(w.take(c01, s, id), http.StatusUnauthorized, "generic.unauthorized")
 	page.get("/counter").want(http.StatusOK, "Vous avez été déconnecté").lacks("/look-up")

@@ -16,7 +16,7 @@ const maxReceipt = 64
 // until it is answered: the same id is the same cash.
 type report struct {
 	paymentRef, collectionID string
-	total                    int64 // minor units of XAF, all that counters take (contract decisions § 7)
+	total                    int64 // minor units of XAF, all that counters take (contract docs/design/decisions.md § 7)
 	receipt                  string
 }
 

@@ -10,7 +10,7 @@ import (
 	"quittance/ingress/problem"
 )
 
-// VerifyCompletion answers POST /checkout/sessions/verify-completion (decisions § 4).
+// VerifyCompletion answers POST /checkout/sessions/verify-completion (docs/design/decisions.md § 4).
 func (a *API) VerifyCompletion(ctx context.Context, r api.VerifyCompletionRequestObject) (api.VerifyCompletionResponseObject, error) {
 	p := callerOf(ctx).Principal
 	v, faults, err := parseVerify(callerOf(ctx).body)

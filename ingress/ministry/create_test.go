@@ -22,7 +22,7 @@ type testOnly struct{ *registry.Registry }
 func (testOnly) HasChannel(_ string, live bool, _, _ string) bool { return !live }
 
 // An application that only offers cards can have sessions in XAF if its agency's acquirer
-// of that mode is configured for XAF (decisions § 7).
+// of that mode is configured for XAF (docs/design/decisions.md § 7).
 func TestOffersTakeTheCurrency(t *testing.T) {
 	t.Parallel()
 	const agency, cards, every = "018f0000-0000-7000-8000-000000000001", "018f0000-0000-7000-8000-00000000000a", "018f0000-0000-7000-8000-00000000000b"

@@ -17,7 +17,7 @@ import (
 	"quittance/internal/form"
 )
 
-// longestOrderID is the most characters of an order_id (decisions § 1).
+// longestOrderID is the most characters of an order_id (docs/design/decisions.md § 1).
 const longestOrderID = 200
 
 // createRequest is the body of POST /checkout/sessions.

@@ -28,7 +28,7 @@ func faultsOf(t *testing.T, body string, live bool) []string {
 	return out
 }
 
-func TestCreateFieldRules(t *testing.T) { // contract, "Session create request fields"; decisions § 2
+func TestCreateFieldRules(t *testing.T) { // contract, "Session create request fields"; docs/design/decisions.md § 2
 	t.Parallel()
 	long := func(n int) string { return strings.Repeat("é", n) }
 	many := func(n int) string {

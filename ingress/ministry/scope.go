@@ -10,7 +10,7 @@ import (
 )
 
 // target returns the application of the request: the key's own, or with a platform key
-// the integrator application of the agency that tenant_id names (decisions § 9). It adds
+// the integrator application of the agency that tenant_id names (docs/design/decisions.md § 9). It adds
 // faults of tenant_id to faults.
 func (a *API) target(p identity.Principal, tenantID string, faults []form.Fault) (registry.Application, []form.Fault, error) {
 	fault := func(rule, message string) (registry.Application, []form.Fault, error) {

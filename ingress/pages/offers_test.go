@@ -10,6 +10,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/test/await"
 )
 
 // every gives a session all offers.
@@ -63,9 +64,7 @@ func redirectTo(w *world, id string) connector.Redirect {
 func redirectSoon(w *world, id string) <-chan connector.Redirect {
 	found := make(chan connector.Redirect, 1)
 	go func() {
-		for w.Session(id).Collection == nil {
-			time.Sleep(5 * time.Millisecond)
-		}
+		await.Within(await.Patience, func() bool { return w.Session(id).Collection != nil })
 		found <- redirectTo(w, id)
 	}()
 	return found

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// approvalWindow is the payer's time to approve (decisions § 6).
+	// approvalWindow is the payer's time to approve (docs/design/decisions.md § 6).
 	approvalWindow = 5 * time.Minute
 	// cardWindow is the payer's time on the acquirer's page. It must be enough to find a
 	// card and authenticate.
@@ -64,7 +64,7 @@ type Agencies interface {
 	// AccountOf returns the fingerprint of that account, empty when there is none.
 	AccountOf(tenantID string, live bool, offerID string) string
 	// EmbedOrigins returns the origins that may frame the checkout of the application's
-	// sessions, or of sessions made with a platform key (decisions § 9).
+	// sessions, or of sessions made with a platform key (docs/design/decisions.md § 9).
 	EmbedOrigins(applicationID string, platform bool) []string
 	// Embeds reports whether any list of embed origins has the origin.
 	Embeds(origin string) bool

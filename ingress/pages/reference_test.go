@@ -12,6 +12,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/pages"
 	"quittance/internal/connector"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -312,9 +313,7 @@ func TestReferenceByCard(t *testing.T) {
 	b, other := anonymous(t, server), anonymous(t, server)
 	b.get("/p/"+refs[0]).want(200, "Vérifiez avant de payer").discreet(w, id)
 	go func() {
-		for len(w.collected()) == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		await.Within(await.Patience, func() bool { return len(w.collected()) > 0 })
 		c := w.collected()[0].Session.Collection
 		sealed, err := connector.SealRedirect(w.keys, id, c.ID, connector.Redirect{URL: "https://acquirer.example/pay/1"})
 		if err != nil {

@@ -1,5 +1,5 @@
 // Package problem holds the catalogue of errors and writes errors as RFC 9457 problem
-// documents, in the shape of decisions § 2. Every JSON API answers with them.
+// documents, in the shape of docs/design/decisions.md § 2. Every JSON API answers with them.
 package problem
 
 import (
@@ -108,7 +108,7 @@ func (q *Quota) Write(h http.Header) {
 func Seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // Document is a problem as it is written (RFC 9457), with the extensions of
-// decisions § 2.
+// docs/design/decisions.md § 2.
 type Document struct {
 	Type      string       `json:"type"`
 	Title     string       `json:"title"`

@@ -15,7 +15,7 @@ import (
 	"quittance/internal/form"
 )
 
-// MaxBody is the size of the largest body that is read, in bytes (decisions § 2).
+// MaxBody is the size of the largest body that is read, in bytes (docs/design/decisions.md § 2).
 const MaxBody = 64 << 10
 
 // ReadBody reads the whole JSON body of a request. The error is a *Problem. ReadBody

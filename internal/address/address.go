@@ -1,5 +1,5 @@
 // Package address holds the rules for addresses that this service calls:
-// webhook endpoints, agencies' ERPs, operators (contract-decisions § 5 and § 10).
+// webhook endpoints, agencies' ERPs, operators (docs/design/decisions.md § 5 and § 10).
 // The same Rule is applied three times: CheckNew when an address is registered,
 // Check before each call, and Control at each dial, to the addresses that the name
 // has resolved to. So a name cannot pass the check and later resolve to a private

@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"quittance/money/localtime"
-
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"quittance/money/localtime"
 )
 
 // DefaultUsageInterval is how often an instance writes the calls that it has counted.

@@ -9,7 +9,7 @@
 //   - Only a definite refusal is a refusal. A time-out, an incomplete answer or a state
 //     that the operator calls pending, delayed or ambiguous decides nothing. The connector
 //     returns an error or an undecided outcome, and the service asks about the payment
-//     later (contract decisions § 6).
+//     later (contract docs/design/decisions.md § 6).
 //   - Errors and logs hold no numbers, no keys and no prose of the operator, only the
 //     operator's codes.
 //

@@ -24,7 +24,7 @@ const (
 // MobileOf turns a number of an operator as people write it into digits with the country
 // code and without a plus sign: 06 600 00 01 becomes 242066000001. Congolese mobile numbers
 // keep their 0 after the country code. MobileOf restores a missing 0, which callers of the
-// deprecated surface omit (contract decisions § 8). The first two digits must be one of
+// deprecated surface omit (contract docs/design/decisions.md § 8). The first two digits must be one of
 // the operator's prefixes. Errors wrap ErrNotMobile or ErrOtherOperator.
 func MobileOf(input string, prefixes ...string) (string, error) {
 	national, ok := NationalNumber(input)

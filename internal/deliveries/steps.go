@@ -8,7 +8,7 @@ import (
 	"quittance/internal/call"
 )
 
-// steps are the delays before attempt 1, 2, … (contract-decisions § 5).
+// steps are the delays before attempt 1, 2, … (docs/design/decisions.md § 5).
 var steps = [...]time.Duration{
 	0, 5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,

@@ -5,7 +5,7 @@ import (
 	"quittance/money"
 )
 
-// Limits of a disbursement line (decisions § 10, ISO 20022 where that has one).
+// Limits of a disbursement line (docs/design/decisions.md § 10, ISO 20022 where that has one).
 const (
 	maxLineRef     = 35
 	maxName        = 140
@@ -18,7 +18,7 @@ const (
 	maxValue       = 500
 )
 
-// Line is a line of a disbursement batch as the agency's ERP states it (decisions § 10).
+// Line is a line of a disbursement batch as the agency's ERP states it (docs/design/decisions.md § 10).
 type Line struct {
 	Ref         string // line_ref
 	Beneficiary Beneficiary

@@ -18,7 +18,7 @@ import (
 // safe integer, 2^53 - 1.
 const MaxAmount = 1<<53 - 1
 
-// Fault is one field at fault, as answers to callers name it (decisions § 2).
+// Fault is one field at fault, as answers to callers name it (docs/design/decisions.md § 2).
 type Fault struct {
 	// Field is a dotted path such as metadata.case.
 	Field string `json:"field"`
@@ -54,7 +54,7 @@ func Of(fields map[string]any) *Form { return &Form{whole: "this request", field
 
 // OfWhole returns the form of an object that is no request, with values as Decode reads them. whole names
 // the object in the message of a fault. Elements of its lists are named agencies[0], and those of a request items.0
-// (decisions § 2).
+// (docs/design/decisions.md § 2).
 func OfWhole(whole string, fields map[string]any) *Form {
 	return &Form{whole: whole, brackets: true, fields: fields}
 }

@@ -23,7 +23,7 @@ import (
 
 // ErrUnauthorized says that a key is not valid: it is malformed, unknown, revoked or
 // ended, or its holder is not active. The errors below wrap it. Callers answer all of
-// them with 401 (contract decisions § 2).
+// them with 401 (contract docs/design/decisions.md § 2).
 var ErrUnauthorized = errors.New("key is not valid")
 
 // Reasons for ErrUnauthorized, for metrics and logs.

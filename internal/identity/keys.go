@@ -19,7 +19,7 @@ import (
 )
 
 // MaxKeys is the number of keys in force that an application or a clerk may have in a
-// mode, for rotation with overlap (contract decisions § 3). It does not limit platform
+// mode, for rotation with overlap (contract docs/design/decisions.md § 3). It does not limit platform
 // keys, because each of them has its own set of agencies.
 const MaxKeys = 2
 

@@ -22,6 +22,7 @@ import (
 	"quittance/internal/statements"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/test/await"
 	"quittance/test/registries"
 	"quittance/test/servers"
 )
@@ -129,10 +130,10 @@ func (o *office) committed() (lines []*record.StatementLine, heads []*record.Sta
 // milliseconds after the broker has confirmed its end.
 func (o *office) readable(n int) (lines []*record.StatementLine, heads []*record.Statement, raw string) {
 	o.t.Helper()
-	lines, heads, raw = o.committed()
-	for until := time.Now().Add(5 * time.Second); len(lines) < n && time.Now().Before(until); lines, heads, raw = o.committed() {
-		time.Sleep(20 * time.Millisecond)
-	}
+	await.Within(5*time.Second, func() bool {
+		lines, heads, raw = o.committed()
+		return len(lines) >= n
+	})
 	return lines, heads, raw
 }
 

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/internal/kafka"
 	"quittance/schemas"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -56,11 +56,10 @@ func TestMigrate(t *testing.T) {
 	if _, err := adm.CreatePartitions(ctx, 1, topology.Name(schemas.TopicCommands)); err != nil {
 		t.Fatal(err)
 	}
-	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
-		if _, err = kafka.Load(ctx, cfg, cl); err != nil {
-			break // the broker reports the new partition after a moment
-		}
-	}
+	await.Until(t, "the broker reports the new partition", func() bool {
+		_, err = kafka.Load(ctx, cfg, cl)
+		return err != nil
+	})
 	if !errors.Is(err, kafka.ErrTopics) || !strings.Contains(err.Error(), "4 partitions") {
 		t.Errorf("commands with another partition count: %v", err)
 	}

@@ -48,7 +48,7 @@ type Kind struct {
 	RetryWithin time.Duration
 }
 
-// SignInCode is the kind of codes with which people sign in (citizen.md). Its variable is
+// SignInCode is the kind of codes with which people sign in (docs/design/citizen.md). Its variable is
 // "code". It is sent at once and worthless after ten minutes. It is submitted once more,
 // within 60 s, after a definite refusal that may pass, and never after a time-out.
 var SignInCode = Kind{
@@ -58,7 +58,7 @@ var SignInCode = Kind{
 }
 
 // NewLink is the kind of messages to the holders of a reference when another account is linked
-// to it (citizen.md). Its variables are the name of the "agency" and the masked reference,
+// to it (docs/design/citizen.md). Its variables are the name of the "agency" and the masked reference,
 // "subject".
 var NewLink = Kind{
 	Name: "new_link", Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
@@ -81,7 +81,7 @@ var PasskeyRemoved = Kind{
 	OneSegment: true, Life: NewPasskey.Life, Retries: NewPasskey.Retries,
 }
 
-// moneyRetries are the delays of messages about money (documents.md, "Notifications"). Such a
+// moneyRetries are the delays of messages about money (docs/design/documents.md, "Notifications"). Such a
 // message is worth sending for two days.
 var moneyRetries = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 24 * time.Hour}
 
@@ -117,7 +117,7 @@ var (
 	Refunded = aboutMoney("payment_refunded")
 )
 
-// DueReminder is the kind of reminders before the due date of dues (documents.md,
+// DueReminder is the kind of reminders before the due date of dues (docs/design/documents.md,
 // "Notifications"), which citizens choose in the portal. Its variables are the number of dues,
 // "count"; their sum, "amount"; the first due date, "date"; and the short name of the agency,
 // "agency". An e-mail has the list of "dues". A reminder is worth nothing after some hours,

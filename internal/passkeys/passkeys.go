@@ -80,6 +80,11 @@ func (p *Party) Host() string {
 // Credential is a passkey as a noun stores it, in JSON, with its count of signatures.
 type Credential webauthn.Credential
 
+// UnmarshalJSON reads a passkey as the library does, which converts what its earlier versions wrote.
+func (c *Credential) UnmarshalJSON(text []byte) error {
+	return json.Unmarshal(text, (*webauthn.Credential)(c))
+}
+
 // Synced reports whether the owner's other devices may have the passkey too.
 func (c Credential) Synced() bool { return c.Flags.BackupState }
 

@@ -1,5 +1,5 @@
 // Package personal seals citizens' contact data and payers' numbers, so that they can be
-// erased from Kafka (decisions § 15).
+// erased from Kafka (docs/design/decisions.md § 15).
 //
 // Kafka cannot delete a single record. Each value is therefore sealed with a data key of its
 // own, which lies in Postgres (table personal_keys), sealed with the master key. Whoever

@@ -1,6 +1,6 @@
 // Package quota limits the reads of each key. The limit is exact over all instances of
 // ingress together: a key never gets more than its limit in a UTC minute (contract
-// decisions § 2).
+// docs/design/decisions.md § 2).
 //
 // Postgres holds one row for each key. An instance leases reads from the row and spends
 // a lease in memory, so that a busy key does not ask Postgres at every read. A lease is

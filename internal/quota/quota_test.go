@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/quota"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -253,9 +254,7 @@ func TestPostgresDoesNotAnswer(t *testing.T) {
 		}
 	}
 	wg.Go(func() { read(t.Context()) })
-	for pg.asked.Load() == asked {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "Postgres is asked", func() bool { return pg.asked.Load() > asked })
 	for range 50 {
 		wg.Go(func() { read(t.Context()) })
 	}
@@ -271,11 +270,13 @@ func TestPostgresDoesNotAnswer(t *testing.T) {
 		t.Errorf("Postgres was asked %d times meanwhile", n)
 	}
 	// The abandoned request has also ended in Postgres.
-	for waiting := 1; waiting > 0; time.Sleep(time.Millisecond) {
+	await.Until(t, "the abandoned request ends", func() bool {
+		var waiting int
 		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'read_quota'::regclass`).Scan(&waiting); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return waiting == 0
+	})
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -308,9 +309,7 @@ func TestAnswerComesLate(t *testing.T) {
 			admitted.Add(1)
 		}
 	})
-	for pg.asked.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "Postgres is asked", func() bool { return pg.asked.Load() > 0 })
 	w.set(time.Minute)
 	for range 5 {
 		wg.Go(func() {

@@ -195,7 +195,7 @@ func (r *Registry) CollectingAccount(agencyID string, live bool, name, fingerpri
 	return find(merchant)
 }
 
-// Takes reports whether an offer of an agency takes a currency (decisions § 7). The
+// Takes reports whether an offer of an agency takes a currency (docs/design/decisions.md § 7). The
 // operator decides by the agency's account. Without an operator, as at counters, an
 // offer takes only XAF.
 func (r *Registry) Takes(agencyID string, live bool, offer, currency string) bool {

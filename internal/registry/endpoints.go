@@ -20,7 +20,7 @@ import (
 )
 
 // maxSigning is the number of secrets of an endpoint that may sign at a time: the new
-// one and, during the overlap, the one that it replaces (contract decisions § 5).
+// one and, during the overlap, the one that it replaces (contract docs/design/decisions.md § 5).
 const maxSigning = 2
 
 // EndpointEntry is a webhook endpoint as operators see it: with names and without its

@@ -55,7 +55,7 @@ type Contact struct {
 	Hours string // in words
 }
 
-// LatePayments is an agency's policy for late payments (decisions § 14).
+// LatePayments is an agency's policy for late payments (docs/design/decisions.md § 14).
 type LatePayments string
 
 // The policies. LatePaymentsHold is the default.

@@ -69,7 +69,7 @@ const randomLength = 43
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // Mint makes a new secret: the prefix ("sk_test_", "whsec_", …) and 256 random
-// bits in base62 (contract decisions § 3).
+// bits in base62 (contract docs/design/decisions.md § 3).
 func Mint(prefix string) Text {
 	out := make([]byte, 0, len(prefix)+randomLength)
 	out = append(out, prefix...)

@@ -219,7 +219,7 @@ func collect(values *[][]byte) func(pgx.Rows) error {
 }
 
 // Filter selects sessions. An empty field selects all; others must be equal (contract
-// decisions § 9).
+// docs/design/decisions.md § 9).
 type Filter struct {
 	// TenantIDs are the agencies of ApplicationIDs. List waits for everything that was
 	// acknowledged for them.

@@ -16,6 +16,7 @@ import (
 	"quittance/internal/operation"
 	readmodel "quittance/internal/sessions"
 	"quittance/schemas"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -89,19 +90,13 @@ func TestRebuildIsNotSeenInTheMiddleOfARead(t *testing.T) {
 // await waits until a query is true, or something has come.
 func (w world) await(t *testing.T, what, query string, or chan error) {
 	t.Helper()
-	for until := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	var err error
+	if !await.Within(10*time.Second, func() bool {
 		var is bool
-		if err := w.pool.QueryRow(t.Context(), query).Scan(&is); err != nil {
-			t.Errorf("%s: %v", what, err)
-			return
-		}
-		if is || len(or) > 0 {
-			return
-		}
-		if time.Now().After(until) {
-			t.Errorf("not seen: %s", what)
-			return
-		}
+		err = w.pool.QueryRow(t.Context(), query).Scan(&is)
+		return is || len(or) > 0 || err != nil
+	}) || err != nil {
+		t.Errorf("not seen: %s: %v", what, err)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
+	"quittance/test/filled"
 	"quittance/test/servers"
 )
 
@@ -172,54 +173,10 @@ func session(n int, app string) checkout.Session {
 	}
 }
 
-// fill sets every field to a value other than zero, so that the test notices a lost field,
-// also one that is added later.
-func fill(v reflect.Value, n *int) {
-	*n++
-	switch v.Kind() {
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), n)
-	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
-			v.Set(reflect.ValueOf(time.UnixMilli(1_790_000_000_000 + int64(*n)).UTC()))
-			return
-		}
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
-		}
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		for i := range v.Len() {
-			fill(v.Index(i), n)
-		}
-	case reflect.Map:
-		v.Set(reflect.MakeMap(v.Type()))
-		for range 2 {
-			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			fill(key, n)
-			fill(value, n)
-			v.SetMapIndex(key, value)
-		}
-	case reflect.String:
-		v.SetString(fmt.Sprintf("texte-%d-é", *n))
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		v.SetInt(int64(*n))
-	case reflect.Uint8:
-		v.SetUint(uint64(*n % 256))
-	default:
-		panic(v.Kind())
-	}
-}
-
 func TestEveryFieldComesBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, time.Second)
-	var full checkout.Session
-	n := 0
-	fill(reflect.ValueOf(&full).Elem(), &n)
+	full := filled.New[checkout.Session]()
 	bare := checkout.Session{ID: "bare", CreatedAt: full.CreatedAt, ExpiresAt: full.ExpiresAt, Sequence: 1}
 	if err := w.store.Apply(t.Context(), snapshots(t, w.codec, full, bare), nil); err != nil {
 		t.Fatal(err)
@@ -240,9 +197,7 @@ func TestEveryFieldComesBack(t *testing.T) {
 func TestSnapshotIsTheEventWithoutContactData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, time.Second)
-	var full checkout.Session
-	n := 0
-	fill(reflect.ValueOf(&full).Elem(), &n)
+	full := filled.New[checkout.Session]()
 	full.Metadata["zero"] = "a\x00b" // a text column refuses it
 	event := mapping.FromEvent(checkout.Event{ID: "evt", Type: checkout.EventCompleted, SessionID: full.ID, Sequence: 7, OccurredAt: full.CreatedAt, Session: full})
 	clean, err := w.codec.Encode(event)

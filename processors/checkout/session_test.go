@@ -229,7 +229,7 @@ func TestPaymentThroughKafka(t *testing.T) {
 	if err := json.Unmarshal(hooks[0].Body, &body); err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{ // decisions § 5
+	for _, field := range []string{ // docs/design/decisions.md § 5
 		"event_id", "event", "api_version", "created_at", "livemode", "sequence", "application_id", "tenant_id", "session_id", "order_id", "amount",
 		"currency", "status", "paid", "payment_ref", "metadata", "service_code", "service_label",
 		"notice_id", "transaction_id", "channel", "offer_id", "operator_ref", "fee_amount", "total_amount", "completed_at",

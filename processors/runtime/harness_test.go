@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/processors/runtime/store"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -253,12 +254,7 @@ func (i *instance) ready() *instance {
 }
 
 func (i *instance) readyWithin(d time.Duration) bool {
-	for end := time.Now().Add(d); !i.Ready(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	return true
+	return await.Within(d, i.Ready)
 }
 
 func (i *instance) calls(cmd string) int {
@@ -269,11 +265,7 @@ func (i *instance) calls(cmd string) int {
 
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
+	await.Until(w.t, what, ok)
 }
 
 // send sends commands of a key to a partition; ids are unique within a test.

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"quittance/processors/runtime/store"
+	"quittance/test/await"
 )
 
 // rule runs a scenario, which returns the faults it found. A patch in test/mutants breaks
@@ -139,11 +140,8 @@ func TestRule4RestoreRunsBesideTheLoop(t *testing.T) {
 		i := w.start("a")
 		w.send(1, "k", "c1")
 		var found []string
-		for end := time.Now().Add(4 * time.Second); i.calls("c1") == 0; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				found = append(found, "a partition waits for the restore of another")
-				break
-			}
+		if !await.Within(4*time.Second, func() bool { return i.calls("c1") > 0 }) {
+			found = append(found, "a partition waits for the restore of another")
 		}
 		former.end(kgo.TryAbort)
 		i.ready()

@@ -401,7 +401,7 @@ func TestStateThatIsGoneIsRefused(t *testing.T) {
 	a := w.start("a")
 	w.eventually("refused", func() bool { return value(a.met.anomalies.WithLabelValues("stateless")) == 1 })
 	w.send(0, "k", "c3")
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // time for a wrong decision: nothing happens that could be awaited
 	if a.Ready() || a.calls("c3") > 0 {
 		t.Fatal("the partition is decided")
 	}

@@ -2,7 +2,6 @@ package mapping_test
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -10,58 +9,12 @@ import (
 	"quittance/checkout"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
+	"quittance/test/filled"
 )
-
-// fill sets every field, so that a test notices a field that a mapper forgets.
-func fill(v reflect.Value, n *int) {
-	*n++
-	switch v.Kind() {
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), n)
-	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
-			v.Set(reflect.ValueOf(time.UnixMilli(1_790_000_000_000 + int64(*n)).UTC()))
-			return
-		}
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
-		}
-	case reflect.String:
-		v.SetString(fmt.Sprint("s", *n))
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		if v.Type() == reflect.TypeFor[time.Duration]() {
-			v.SetInt(int64(*n) * int64(time.Millisecond))
-			return
-		}
-		v.SetInt(int64(*n))
-	case reflect.Map:
-		v.Set(reflect.ValueOf(map[string]string{"k": fmt.Sprint(*n)}))
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			v.SetBytes([]byte{byte(*n)})
-			return
-		}
-		s := reflect.MakeSlice(v.Type(), 1, 1)
-		fill(s.Index(0), n)
-		v.Set(s)
-	default:
-		panic(v.Type().String())
-	}
-}
-
-func filled[T any]() T {
-	var v T
-	n := 0
-	fill(reflect.ValueOf(&v).Elem(), &n)
-	return v
-}
 
 func TestSessionSurvives(t *testing.T) {
 	t.Parallel()
-	for _, s := range []checkout.Session{filled[checkout.Session](), {}} {
+	for _, s := range []checkout.Session{filled.New[checkout.Session](), {}} {
 		r := mapping.FromSession(s)
 		if got := mapping.ToSession(&r); !reflect.DeepEqual(got, s) {
 			t.Errorf("got\n%+v\nwant\n%+v", got, s)
@@ -72,13 +25,13 @@ func TestSessionSurvives(t *testing.T) {
 func TestCommandsSurvive(t *testing.T) {
 	t.Parallel()
 	for _, do := range []checkout.Action{
-		filled[checkout.Create](), filled[checkout.Cancel](), filled[checkout.Collect](), filled[checkout.Outcome](),
-		filled[checkout.Enquire](), filled[checkout.Redirected](), filled[checkout.IssueToken](),
-		filled[checkout.Reserve](), filled[checkout.Take](), filled[checkout.Release](), filled[checkout.Reverse](),
+		filled.New[checkout.Create](), filled.New[checkout.Cancel](), filled.New[checkout.Collect](), filled.New[checkout.Outcome](),
+		filled.New[checkout.Enquire](), filled.New[checkout.Redirected](), filled.New[checkout.IssueToken](),
+		filled.New[checkout.Reserve](), filled.New[checkout.Take](), filled.New[checkout.Release](), filled.New[checkout.Reverse](),
 		checkout.ConsumeToken{Hash: []byte("h")},
-		filled[checkout.ConsumeToken](),
-		filled[checkout.OpenRefundRequest](), filled[checkout.Resolve](), filled[checkout.NoteProposal](), filled[checkout.Confirmed](), filled[checkout.Erase](),
-		filled[checkout.InitCheckout](), filled[checkout.PartnerPay](), filled[checkout.LookUp](),
+		filled.New[checkout.ConsumeToken](),
+		filled.New[checkout.OpenRefundRequest](), filled.New[checkout.Resolve](), filled.New[checkout.NoteProposal](), filled.New[checkout.Confirmed](), filled.New[checkout.Erase](),
+		filled.New[checkout.InitCheckout](), filled.New[checkout.PartnerPay](), filled.New[checkout.LookUp](),
 	} {
 		for _, to := range []*checkout.ReplyTo{nil, {CorrelationID: "c", Partition: 3}} {
 			c := checkout.Command{At: time.UnixMilli(1).UTC(), SessionID: "s", ApplicationID: "a", Live: true, ReplyTo: to, Do: do}
@@ -112,7 +65,7 @@ func TestCommandsSurvive(t *testing.T) {
 
 func TestAnswersSurvive(t *testing.T) {
 	t.Parallel()
-	a := filled[checkout.Answer]()
+	a := filled.New[checkout.Answer]()
 	if got := mapping.ToAnswer(mapping.Reply(checkout.ReplyTo{CorrelationID: "c"}, a)); !reflect.DeepEqual(got, a) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, a)
 	}
@@ -161,7 +114,7 @@ func TestConfirmationRequests(t *testing.T) {
 // A collection request names who waits for what the operator says.
 func TestRequestsNameWhoWaits(t *testing.T) {
 	t.Parallel()
-	q := checkout.CollectionRequest{Kind: checkout.RequestCollect, Session: filled[checkout.Session](), Word: &checkout.ReplyTo{CorrelationID: "c", Partition: 3}}
+	q := checkout.CollectionRequest{Kind: checkout.RequestCollect, Session: filled.New[checkout.Session](), Word: &checkout.ReplyTo{CorrelationID: "c", Partition: 3}}
 	if r := mapping.FromRequest(q); r.WordCorrelationID != "c" || r.WordPartition != 3 {
 		t.Errorf("nobody learns what the operator says: %+v", r)
 	}
@@ -173,7 +126,7 @@ func TestRequestsNameWhoWaits(t *testing.T) {
 
 func TestEventsHoldNoContactData(t *testing.T) {
 	t.Parallel()
-	e := checkout.Event{ID: "evt_1", Type: checkout.EventCompleted, SessionID: "s", Sequence: 3, Session: filled[checkout.Session]()}
+	e := checkout.Event{ID: "evt_1", Type: checkout.EventCompleted, SessionID: "s", Sequence: 3, Session: filled.New[checkout.Session]()}
 	r := mapping.FromEvent(e)
 	if r.Session.Customer != nil || r.Session.ClientSecretSealed != nil {
 		t.Errorf("the event holds %+v", r.Session)

@@ -6,7 +6,7 @@ import (
 	"quittance/checkout"
 )
 
-// confirmation is the body of POST /payment-confirmations (decisions § 10).
+// confirmation is the body of POST /payment-confirmations (docs/design/decisions.md § 10).
 type confirmation struct {
 	ERPDueRef     string              `json:"erp_due_ref"`
 	TransactionID string              `json:"transaction_id"`

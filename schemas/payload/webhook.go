@@ -13,7 +13,7 @@ import (
 // apiVersion is the API version of the body.
 const apiVersion = "v1"
 
-// webhook is the flat body (decisions § 5).
+// webhook is the flat body (docs/design/decisions.md § 5).
 type webhook struct {
 	EventID       string            `json:"event_id"`
 	Event         string            `json:"event"`
@@ -61,7 +61,7 @@ type webhookFailure struct {
 	FailureMessage string `json:"failure_message"`
 }
 
-// webhookReversed is the body of checkout.reversed (decisions § 14).
+// webhookReversed is the body of checkout.reversed (docs/design/decisions.md § 14).
 type webhookReversed struct {
 	webhook
 

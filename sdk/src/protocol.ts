@@ -1,4 +1,4 @@
-// The messages between the frame and the SDK (contract-decisions § 13).
+// The messages between the frame and the SDK (docs/design/decisions.md § 13).
 
 export const NS = "quittance.checkout";
 export const V = 1;

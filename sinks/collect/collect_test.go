@@ -32,6 +32,7 @@ import (
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 	"quittance/sinks/collect"
+	"quittance/test/await"
 	"quittance/test/connectors"
 	"quittance/test/servers"
 )
@@ -278,11 +279,7 @@ func (w *world) outcomes(id string) []checkout.Outcome {
 
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
+	await.Until(w.t, what, is)
 }
 
 // committed waits until every request is committed.

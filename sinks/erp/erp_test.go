@@ -44,7 +44,7 @@ func sender(b *deliverytest.Bench, e *erps) delivery.WorkerConfig {
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// The verdict on each answer (contract-decisions § 10).
+// The verdict on each answer (docs/design/decisions.md § 10).
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	e := &erps{by: map[string]registry.ERPSettings{"a/test": {ConflictIsDone: true}, "b/test": {}}}

@@ -28,6 +28,7 @@ import (
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	sink "quittance/sinks/readmodel"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -174,11 +175,7 @@ func (w *world) sum(t *testing.T) (sessions, sequences int64) {
 
 func within(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for begun := time.Now(); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > patience {
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
+	await.Until(t, what, done)
 }
 
 // atEnd reports whether every position is at its partition's high watermark.

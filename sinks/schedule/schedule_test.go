@@ -86,7 +86,7 @@ func TestOrderOfOutcomes(t *testing.T) {
 		t.Errorf("a delivered one became %s", s)
 	}
 	deliverytest.Eventually(t, "still in round 1", func() bool { return state("again", "d1") == "queued" })
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // time for a wrong one: nothing happens that could be awaited
 	if n := len(produced(t, b)); n != 2 {
 		t.Errorf("%d records produced, want 2", n)
 	}
@@ -147,13 +147,13 @@ func TestCapsAndHolds(t *testing.T) {
 		return n
 	}
 	deliverytest.Eventually(t, "all get their share", func() bool { n := count(); return n["dead"] == 16 && n["other"] == 1 })
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // time for wrong ones: nothing happens that could be awaited
 	if n := count(); n["dead"] != 16 || n["held"] != 0 {
 		t.Errorf("produced %v; the dead one's share is 16, the held one's none", n)
 	}
 	b.Advance(11 * time.Minute)
 	deliverytest.Eventually(t, "a probe after the hold", func() bool { return count()["held"] == 1 })
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond) // time for a second one: nothing happens that could be awaited
 	if n := count()["held"]; n != 1 {
 		t.Errorf("%d after the hold before any success, want one probe", n)
 	}

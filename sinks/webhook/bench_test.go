@@ -8,6 +8,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/sinks/webhook"
+	"quittance/test/await"
 	deliverytest "quittance/test/deliveries"
 )
 
@@ -32,9 +33,7 @@ func BenchmarkOneEndpoint(b *testing.B) {
 	for i := 0; i < len(events); i += 500 {
 		house.Notify(b, schemas.TopicWebhooks, true, events[i:min(i+500, len(events))]...)
 	}
-	for len(own.Got()) < b.N+1 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	await.Until(b, "all delivered", func() bool { return len(own.Got()) > b.N })
 	last.Store(int64(b.Elapsed()))
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/time.Duration(last.Load()).Seconds(), "deliveries/s")

@@ -1,6 +1,6 @@
 // Package webhook is the kind of delivery that sends an application's events as signed
 // webhooks to the endpoints that subscribe to them (integration contract, "Events";
-// contract-decisions § 5; Standard Webhooks 1.0).
+// docs/design/decisions.md § 5; Standard Webhooks 1.0).
 package webhook
 
 import (

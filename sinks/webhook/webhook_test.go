@@ -278,7 +278,7 @@ func TestGoneIsHeldUntilResumed(t *testing.T) {
 	b.Notify(t, schemas.TopicWebhooks, true, b.Notification("evt_2", "app"))
 	deliverytest.Eventually(t, "held", func() bool { return b.State(t, webhook.Kind, "evt_2", "own") == "waiting" })
 	b.Advance(48 * time.Hour)
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // the schedule looks four times a second, and changes nothing that could be awaited
 	if n := len(own.Got()); n != 1 {
 		t.Fatalf("%d requests to an endpoint that is gone", n)
 	}
@@ -339,7 +339,7 @@ func TestRedirectAndAddressRefused(t *testing.T) {
 	}
 }
 
-// The verdict on each answer and the time of the next attempt (contract-decisions § 5).
+// The verdict on each answer and the time of the next attempt (docs/design/decisions.md § 5).
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	p, err := webhook.NewPolicy(webhook.Config{Endpoints: newEndpoints(), Now: time.Now})
@@ -433,7 +433,7 @@ func TestReadAgainWhileUnderWay(t *testing.T) {
 	deliverytest.Eventually(t, "all under way", func() bool { return len(own.Got()) == n })
 	deliverytest.Start(t, deliverytest.Worker(t, cfg))
 	deliverytest.Eventually(t, "the other worker has read its share", func() bool { return len(own.Got()) > n })
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * time.Second) // time for calls made again: nothing happens that could be awaited
 	again := len(own.Got()) - n
 	if again >= n {
 		t.Errorf("%d of %d calls made again", again, n)

@@ -21,7 +21,7 @@ type fault struct {
 	Message string `json:"message"`
 }
 
-// refused checks that an answer is the problem document of decisions § 2. It returns the
+// refused checks that an answer is the problem document of docs/design/decisions.md § 2. It returns the
 // fields at fault.
 func refused(t *testing.T, a harness.Answer, status int, code string) []fault {
 	t.Helper()

@@ -480,7 +480,7 @@ func (c *contract) notice(t *testing.T, key string, id any, query string) harnes
 	return c.Call(t, http.MethodGet, c.Sessions(fmt.Sprintf("/%s/notice%s", id, query)), "", "Authorization", "Bearer "+key)
 }
 
-// noticeStatements are of documents.md, not of the contract.
+// noticeStatements are of docs/design/documents.md, not of the contract.
 var noticeStatements = []statement{
 	{secNotice, "200: a PDF of an open session, in French or in English; 409 after its end and for an embedded session", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(""))
@@ -508,7 +508,7 @@ func (c *contract) receipt(t *testing.T, id any, query, accept string) harness.A
 	return c.Call(t, http.MethodGet, c.Sessions(fmt.Sprintf("/%s/receipt%s", id, query)), "", "Authorization", "Bearer "+taxKey, "Accept", accept)
 }
 
-// receiptStatements are of documents.md, not of the contract.
+// receiptStatements are of docs/design/documents.md, not of the contract.
 var receiptStatements = []statement{
 	{secReceipt, "200: tokens as JSON, a file with Accept: application/pdf, always the same bytes; 409 before the payment", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(`"customer":{"name":"Élise Mbemba"}`))

@@ -132,12 +132,38 @@ func TestCounter(t *testing.T) {
 	if n := u.Journalled(t, bySoftware.ID, "collection.reversed"); n != 1 {
 		t.Errorf("the journal has %d reversals, want 1", n)
 	}
+	third := thirdClerk(t, u, bySoftware)
+	if s := u.Session(t, bySoftware.ID); s.Status != "completed" {
+		t.Errorf("the session of the reversed payment is %s, want completed", s.Status)
+	}
+
+	t.Run("numbers", func(t *testing.T) { counterNumbers(t, u) })
+
+	log, err := os.ReadFile(u.Stderr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookies := jar.Cookies(&url.URL{Scheme: "http", Host: program.Local(u.Port), Path: "/counter"})
+	if len(cookies) != 1 {
+		t.Fatalf("the browser has the cookies %v, want one", cookies)
+	}
+	for _, secret := range []string{clerk1, clerk2, third, cookies[0].Value} {
+		if bytes.Contains(log, []byte(secret)) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+}
+
+// thirdClerk checks how a clerk is added, limited and revoked by commands. It returns the
+// clerk's key.
+func thirdClerk(t *testing.T, u *harness.Up, paid harness.Session) string {
+	t.Helper()
 	o := harness.Operator{Up: u}
 	var third struct {
 		Secret string `json:"secret"`
 	}
 	o.JSON(t, &third, "clerks", "add", "--agency", "impots", "--code", "c03", "--name", "Guichet 3", "--counter", "Annexe", "--mode", "test")
-	stands := u.URL(harness.AtService, "/api/v1/counter/payments/"+bySoftware.PaymentRef)
+	stands := u.URL(harness.AtService, "/api/v1/counter/payments/"+paid.PaymentRef)
 	answers := func(want int) {
 		t.Helper()
 		harness.Eventually(t, fmt.Sprintf("the third clerk is answered %d", want), func() error {
@@ -168,25 +194,7 @@ func TestCounter(t *testing.T) {
 	o.Refused(t, "quittance-dev clerks list", "clerks", "revoke", "impots/c04")
 	o.Says(t, "is revoked", "clerks", "revoke", "impots/c03")
 	answers(http.StatusUnauthorized)
-	if s := u.Session(t, bySoftware.ID); s.Status != "completed" {
-		t.Errorf("the session of the reversed payment is %s, want completed", s.Status)
-	}
-
-	t.Run("numbers", func(t *testing.T) { counterNumbers(t, u) })
-
-	log, err := os.ReadFile(u.Stderr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cookies := jar.Cookies(&url.URL{Scheme: "http", Host: program.Local(u.Port), Path: "/counter"})
-	if len(cookies) != 1 {
-		t.Fatalf("the browser has the cookies %v, want one", cookies)
-	}
-	for _, secret := range []string{clerk1, clerk2, third.Secret, cookies[0].Value} {
-		if bytes.Contains(log, []byte(secret)) {
-			t.Errorf("the log holds %q", secret)
-		}
-	}
+	return third.Secret
 }
 
 // counterNumbers checks the outcome of each magic number at the simulated counter, whose

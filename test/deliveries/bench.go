@@ -32,6 +32,7 @@ import (
 	"quittance/sinks/erp"
 	"quittance/sinks/schedule"
 	"quittance/sinks/webhook"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -347,12 +348,9 @@ func (r *Receiver) Count() map[string]int {
 // Eventually waits until ok returns true. The failure names what was awaited.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if ok() {
-			return
-		}
+	if !await.Within(Patience, ok) {
+		t.Fatalf("%s: not within %v", what, Patience)
 	}
-	t.Fatalf("%s: not within %v", what, Patience)
 }
 
 // State returns the state of a delivery's row, or "" if there is none.

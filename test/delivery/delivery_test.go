@@ -5,7 +5,6 @@ import (
 
 	"quittance/dev/bench/delivery"
 	"quittance/dev/bench/installation"
-	"quittance/test/harness"
 	"quittance/test/servers"
 )
 
@@ -18,10 +17,7 @@ func TestDelivery(t *testing.T) {
 		t.Skip("starts an installation and disturbs it for a minute")
 	}
 	t.Parallel()
-	program, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := servers.QuittanceDev(t)
 	a, err := delivery.Open(t.Context(), installation.Config{Program: program, Log: servers.Logger(t)}, delivery.Small, delivery.Scenarios...)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"quittance/dev/stack/program"
+	"quittance/test/servers"
 )
 
 // Operator runs commands against an Up.
@@ -23,10 +24,7 @@ type Operator struct {
 // run runs a command and waits until it has ended.
 func (o Operator) run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	path, err := Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := servers.QuittanceDev(t)
 	ctx, cancel := context.WithTimeout(t.Context(), Soon)
 	defer cancel()
 	if len(args) > 1 {

@@ -103,8 +103,8 @@ type Shape struct {
 	Only []string
 	// Kafka replaces the stack's own broker. Each role is the user quittance-ROLE of it.
 	Kafka *servers.SecureKafka
-	// Program returns the path of the program; Binary when nil.
-	Program func() (string, error)
+	// Program is the path of the program; quittance-dev when empty.
+	Program string
 }
 
 // EveryRole has two instances of every role, citizen portals, and partners of the deprecated
@@ -115,13 +115,9 @@ var EveryRole = Shape{Registry: (*Stack).ApplicationsAndPartners, Ingresses: 2, 
 // shape. Everything ends with the test.
 func NewStack(t testing.TB, dir string, of Shape) *Stack {
 	t.Helper()
-	build := of.Program
-	if build == nil {
-		build = Binary
-	}
-	path, err := build()
-	if err != nil {
-		t.Fatal(err)
+	path := of.Program
+	if path == "" {
+		path = servers.QuittanceDev(t)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), StartWithin)
 	defer cancel()

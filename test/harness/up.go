@@ -3,11 +3,9 @@ package harness
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -47,44 +45,14 @@ type Up struct {
 	begun   bool // at least once
 }
 
-// Shared returns the `quittance-dev up` of all suites that only read and create. It is the
-// one that QUITTANCE_TEST_INSTALLATION names; without that variable each suite starts one.
-// It has the registry of WithoutQuota and logs everything. A test starts its own when it
-// moves the clock, changes the simulators for other tests, or reads global counts.
+// Shared returns the `quittance-dev up` of all suites that only read and create: the one of
+// servers.Installation. It has the registry of WithoutQuota and logs everything. A test starts
+// its own when it moves the clock, changes the simulators for other tests, or reads global counts.
 func Shared(t *testing.T) *Up {
 	t.Helper()
-	address, err := sharedAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, dir, _ := strings.Cut(address, " ")
-	port, err := strconv.Atoi(first)
-	if err != nil {
-		t.Fatalf("QUITTANCE_TEST_INSTALLATION is %q, want PORT DIR", address)
-	}
+	port, dir := servers.Installation(t)
 	return &Up{Dir: dir, Port: port, Client: client.New(port).HTTP}
 }
-
-var sharedAddress = sync.OnceValues(func() (string, error) {
-	if address := os.Getenv("QUITTANCE_TEST_INSTALLATION"); address != "" {
-		return address, nil
-	}
-	path, err := Binary()
-	if err != nil {
-		return "", err
-	}
-	dir, err := servers.Folder()
-	if err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	server, err := servers.StartInstallation(ctx, path, Root, filepath.Join(dir, "installation"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		return "", err
-	}
-	return server.Addr, nil
-})
 
 // NewUp returns an `up` that is not started yet. Its folder is removed with the test.
 func NewUp(t *testing.T, args ...string) *Up {
@@ -105,12 +73,10 @@ func (u *Up) Data() string { return filepath.Join(u.Dir, "data") }
 // Start starts it and waits until it is ready.
 func (u *Up) Start(t *testing.T) {
 	t.Helper()
-	path, err := Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := servers.QuittanceDev(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	var err error
 	u.running, err = program.StartUp(ctx, program.UpConfig{Program: path, Root: Root, Dir: u.Dir, Port: u.Port, Registry: u.Registry, Args: u.args})
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/test/await"
 	"quittance/test/harness"
 )
 
@@ -94,13 +95,10 @@ func (c *carts) cart(t *testing.T) (s harness.Session, due string) {
 		t.Fatal(err)
 	}
 	s = harness.Session{ID: id, CheckoutURL: c.u.URL(harness.AtService, "/c/"+id)}
-	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if a := c.u.Call(t, http.MethodGet, s.CheckoutURL, ""); a.Status == http.StatusOK {
-			return s, due
-		} else if time.Now().After(until) {
-			t.Fatalf("the page of a portal session answers %d", a.Status)
-		}
-	}
+	await.Until(t, "the page of a portal session opens", func() bool {
+		return c.u.Call(t, http.MethodGet, s.CheckoutURL, "").Status == http.StatusOK
+	})
+	return s, due
 }
 
 // changes are rows about a due that the agency changes while the citizen looks at the review.

@@ -48,7 +48,7 @@ func TestLinearizability(t *testing.T) {
 	if os.Getenv("QUITTANCE_LINEARIZABILITY") == "full" {
 		rounds = 52
 	}
-	l := newLinear(t, harness.Binary, picturesFolder())
+	l := newLinear(t, servers.QuittanceDev(t), picturesFolder())
 	for n := range rounds {
 		l.round(t.Context(), t, n%killEvery == 1)
 	}
@@ -90,7 +90,7 @@ func TestBrokenOverlayIsCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLinear(t, harness.Build("quittance-dev", "-overlay", overlay), t.TempDir())
+	l := newLinear(t, servers.Build(t, "quittance-dev", "-overlay", overlay), t.TempDir())
 	const enough = 15
 	for range enough {
 		l.round(t.Context(), t, false)
@@ -114,7 +114,7 @@ type linear struct {
 	slowest                                  time.Duration // longest check
 }
 
-func newLinear(t testing.TB, program func() (string, error), pictures string) *linear {
+func newLinear(t testing.TB, program, pictures string) *linear {
 	t.Helper()
 	begun := time.Now()
 	s := harness.NewStack(t, servers.Dir(t), harness.Shape{

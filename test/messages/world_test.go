@@ -37,7 +37,7 @@ import (
 	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
-	"quittance/test/harness"
+	"quittance/test/await"
 	"quittance/test/servers"
 
 	deliverytest "quittance/test/deliveries"
@@ -72,11 +72,9 @@ type world struct {
 // newWorld starts the servers and the roles. Everything ends with the test.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	path, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := servers.QuittanceDev(t)
 	w := &world{t: t}
+	var err error
 	if w.Installation, err = installation.Open(t.Context(), installation.Config{Program: path, Log: servers.Logger(t)}); err != nil {
 		t.Fatal(err)
 	}
@@ -310,10 +308,8 @@ func (w *world) arrived(ids []string) (n int) {
 // until waits for a condition.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
-	for begun := time.Now(); !holds(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begun) > patience {
-			w.t.Fatalf("not within %v: %s", patience, what)
-		}
+	if !await.Within(patience, holds) {
+		w.t.Fatalf("not within %v: %s", patience, what)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/personal"
 	"quittance/test/harness"
+	"quittance/test/servers"
 )
 
 // A citizen asks the agency to erase the phone number. The officer types one command, which
@@ -53,10 +54,7 @@ func TestErase(t *testing.T) {
 	}
 	erase := func(wantErr bool, args ...string) map[string]string {
 		t.Helper()
-		path, err := harness.Binary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := servers.QuittanceDev(t)
 		args = append(append([]string{"erase"}, args...), "--yes", "--json", "--port", strconv.Itoa(o.Port))
 		cmd := exec.CommandContext(t.Context(), path, args...)
 		cmd.Env = program.Environment()

@@ -20,6 +20,7 @@ import (
 
 	"quittance/dev/stack/program"
 	"quittance/test/harness"
+	"quittance/test/servers"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
@@ -134,6 +135,13 @@ func TestListen(t *testing.T) {
 		t.Error("the signing secret changes at the next start")
 	}
 
+	listenRefuses(t, u)
+}
+
+// listenRefuses checks the messages about wrong arguments.
+func listenRefuses(t *testing.T, u *harness.Up) {
+	t.Helper()
+	port := []string{"--port", strconv.Itoa(u.Port)}
 	for name, args := range map[string][]string{
 		`--port of a running .quittance-dev up.`:      {"--kafka", program.Local(u.Port + harness.AtBroker)},
 		`no .quittance-dev up. runs on port 1 `:       {"--port", "1"},
@@ -167,10 +175,7 @@ type listening struct {
 // command prepares a command of quittance-dev, without the environment of the test.
 func command(t *testing.T, u *harness.Up, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := servers.QuittanceDev(t)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Dir, cmd.Env = u.Dir, program.Environment()
 	return cmd

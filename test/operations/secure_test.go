@@ -26,10 +26,7 @@ import (
 func TestRolesWithTheirRights(t *testing.T) {
 	t.Parallel()
 	k := servers.StartSecureKafka(t)
-	binary, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := servers.QuittanceDev(t)
 	printed, err := exec.CommandContext(t.Context(), binary, "acls", "--topic-prefix", harness.Prefix, "--json").Output()
 	if err != nil {
 		t.Fatal(err)

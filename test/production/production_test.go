@@ -80,10 +80,7 @@ func newInstallation(t *testing.T) *installation {
 // switched the first release into developer mode, is set and must change nothing.
 func emptyInstallation(t *testing.T, environment ...string) *installation {
 	t.Helper()
-	path, err := harness.Production()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := servers.Quittance(t)
 	dir := servers.Dir(t)
 	logs := filepath.Join(dir, "output")
 	if err := os.Mkdir(logs, 0o755); err != nil {
@@ -170,10 +167,7 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 func TestProductionRefusesDemoSecrets(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
-	dev, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := servers.QuittanceDev(t)
 	demo, err := filepath.Abs("../../deploy/dev/registry.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -231,10 +225,7 @@ func TestProduction(t *testing.T) {
 	if report := i.succeeds(t, i.path, "seed", "--json", i.file(t, registry)); !strings.Contains(report, `"Secret": "whsec_`) {
 		t.Errorf("seed --json shows no signing secret: %s", report)
 	}
-	dev, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := servers.QuittanceDev(t)
 	i.succeeds(t, dev, "seed", "--port", "0", i.file(t, account))
 	var key struct{ Secret string }
 	if err := json.Unmarshal([]byte(i.succeeds(t, i.path, "keys", "create", "--application", application, "--mode", "test", "--json")), &key); err != nil {

@@ -12,6 +12,7 @@ import (
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/test/harness"
+	"quittance/test/servers"
 )
 
 // The drill "master key rotated and the old one retired", on an installation that began
@@ -37,10 +38,7 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	}
 
 	i.succeeds(t, i.path, "seed", i.file(t, strings.Replace(registry, "offers: [momo]", "offers: [momo]\n        embed_origins: [\"https://guichet.example\"]", 1)))
-	dev, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := servers.QuittanceDev(t)
 	i.succeeds(t, dev, "seed", "--port", "0", i.file(t, account))
 	var key struct{ Secret string }
 	if err := json.Unmarshal([]byte(i.succeeds(t, i.path, "keys", "create", "--application", application, "--mode", "test", "--json")), &key); err != nil {

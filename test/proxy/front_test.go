@@ -38,10 +38,7 @@ type front struct {
 func newFront(t *testing.T, start func(*front, *testing.T) *exec.Cmd) *front {
 	t.Helper()
 	up := harness.Shared(t)
-	path, err := harness.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := servers.QuittanceDev(t)
 	ports := harness.Ports(t, 4)
 	f := &front{dir: servers.Dir(t), listen: program.Local(ports[0]), https: program.Local(ports[2]), plain: program.Local(ports[3])}
 	f.ingress = program.New(path, servers.Dir(t)).Process("ingress", program.Local(ports[1]), "ingress", "--port", strconv.Itoa(up.Port), "--listen", f.listen,

@@ -146,7 +146,7 @@ func StartSecureKafka(t testing.TB) *SecureKafka {
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	start(t, func() (*Server, error) {
+	start(t, func() (*server, error) {
 		ports, err := stack.FreePorts(4)
 		if err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func StartSecureKafka(t testing.TB) *SecureKafka {
 		if err != nil {
 			return nil, err
 		}
-		return &Server{Stop: broker.Stop}, nil
+		return &server{stop: broker.Stop}, nil
 	})
 	cl, err := kgo.NewClient(kgo.SeedBrokers(k.Open), kgo.MetadataMinAge(20*time.Millisecond))
 	if err != nil {
@@ -339,7 +339,7 @@ func StartSecurePostgres(t testing.TB, a *Authority) (dsn string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var p *stack.Postgres
-	start(t, func() (*Server, error) {
+	start(t, func() (*server, error) {
 		ports, err := stack.FreePorts(1)
 		if err != nil {
 			return nil, err
@@ -351,7 +351,7 @@ func StartSecurePostgres(t testing.TB, a *Authority) (dsn string) {
 		if err != nil {
 			return nil, err
 		}
-		return &Server{Stop: p.Stop}, nil
+		return &server{stop: p.Stop}, nil
 	})
 	u, err := url.Parse(p.DSN("quittance"))
 	if err != nil {
@@ -365,16 +365,16 @@ func StartSecurePostgres(t testing.TB, a *Authority) (dsn string) {
 const nobody = 65534
 
 // start starts a server for the test, which stops it at its end.
-func start(t testing.TB, one func() (*Server, error)) {
+func start(t testing.TB, one func() (*server, error)) {
 	t.Helper()
-	server, err := retry(one)
+	s, err := retry(one)
 	if err != nil {
 		t.Fatalf("servers: %v", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
-		if err := server.Stop(ctx); err != nil {
+		if err := s.stop(ctx); err != nil {
 			t.Errorf("servers: %v", err)
 		}
 	})

@@ -12,20 +12,16 @@ import (
 	"quittance/dev/stack/chdb"
 )
 
-// Server is a server for tests on free ports of this machine.
-type Server struct {
-	// Env is the environment variable that passes its address to tests.
-	Env string
-	// Addr is the value of that variable.
-	Addr string
-	// Stop ends the server.
-	Stop func(context.Context) error
+// server is a server for tests on free ports of this machine.
+type server struct {
+	addr string                      // in the form in which tests get it
+	stop func(context.Context) error // ends it; may be nil
 }
 
-// StartKafka starts a real Kafka with its data in dir. The broker's session is longer than the pauses
+// startKafka starts a real Kafka with its data in dir. The broker's session is longer than the pauses
 // of a busy machine: no topic can be created while it is over. Tests that kill a broker start their own.
-func StartKafka(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
-	return retry(func() (*Server, error) {
+func startKafka(ctx context.Context, dir string, log *slog.Logger) (*server, error) {
+	return retry(func() (*server, error) {
 		ports, err := stack.FreePorts(2)
 		if err != nil {
 			return nil, err
@@ -36,14 +32,14 @@ func StartKafka(ctx context.Context, dir string, log *slog.Logger) (*Server, err
 		if err != nil {
 			return nil, err
 		}
-		return &Server{Env: "QUITTANCE_TEST_KAFKA", Addr: k.Addr(), Stop: k.Stop}, nil
+		return &server{addr: k.Addr(), stop: k.Stop}, nil
 	})
 }
 
-// StartPostgres starts a real PostgreSQL with its data in dir, which does not
+// startPostgres starts a real PostgreSQL with its data in dir, which does not
 // survive a crash of the machine.
-func StartPostgres(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
-	return retry(func() (*Server, error) {
+func startPostgres(ctx context.Context, dir string, log *slog.Logger) (*server, error) {
+	return retry(func() (*server, error) {
 		ports, err := stack.FreePorts(1)
 		if err != nil {
 			return nil, err
@@ -52,33 +48,33 @@ func StartPostgres(ctx context.Context, dir string, log *slog.Logger) (*Server, 
 		if err != nil {
 			return nil, err
 		}
-		return &Server{Env: "QUITTANCE_TEST_POSTGRES", Addr: p.DSN("postgres"), Stop: p.Stop}, nil
+		return &server{addr: p.DSN("postgres"), stop: p.Stop}, nil
 	})
 }
 
-// StartClickHouse starts the real ClickHouse engine with its data in dir.
-func StartClickHouse(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
+// startClickHouse starts the real ClickHouse engine with its data in dir.
+func startClickHouse(ctx context.Context, dir string, log *slog.Logger) (*server, error) {
 	s, err := chdb.Start(ctx, chdb.Config{Dir: dir, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Env: "QUITTANCE_TEST_CLICKHOUSE", Addr: s.Addr(), Stop: s.Stop}, nil
+	return &server{addr: s.Addr(), stop: s.Stop}, nil
 }
 
-// StartSchemaRegistry starts a schema registry in this process, with its schemas in dir.
-func StartSchemaRegistry(ctx context.Context, dir string, log *slog.Logger) (*Server, error) {
+// startSchemaRegistry starts a schema registry in this process, with its schemas in dir.
+func startSchemaRegistry(ctx context.Context, dir string, log *slog.Logger) (*server, error) {
 	r, err := stack.StartSchemaRegistry(ctx, stack.SchemaRegistryConfig{Dir: dir, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Env: "QUITTANCE_TEST_SCHEMA_REGISTRY", Addr: r.URL(), Stop: r.Stop}, nil
+	return &server{addr: r.URL(), stop: r.Stop}, nil
 }
 
 // retry starts a server again if another process has taken its port meanwhile.
-func retry(start func() (*Server, error)) (*Server, error) {
+func retry(start func() (*server, error)) (*server, error) {
 	var err error
 	for range 3 {
-		var s *Server
+		var s *server
 		if s, err = start(); err == nil || !errors.Is(err, syscall.EADDRINUSE) {
 			return s, err
 		}

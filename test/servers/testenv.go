@@ -1,17 +1,14 @@
 package servers
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -289,25 +286,6 @@ func (w *testWriter) close() {
 	w.closed = true
 }
 
-// lazy is a server whose address the environment passes, or that is started at first use
-// and runs until the test binary ends.
-type lazy struct {
-	name  string // in messages
-	env   string
-	start func(ctx context.Context, dir string, log *slog.Logger) (*Server, error)
-
-	mu      sync.Mutex
-	started string
-	err     error
-}
-
-var (
-	kafka          = &lazy{name: "Kafka", env: "QUITTANCE_TEST_KAFKA", start: StartKafka}
-	postgres       = &lazy{name: "PostgreSQL", env: "QUITTANCE_TEST_POSTGRES", start: StartPostgres}
-	clickhouse     = &lazy{name: "ClickHouse", env: "QUITTANCE_TEST_CLICKHOUSE", start: StartClickHouse}
-	schemaRegistry = &lazy{name: "a schema registry", env: "QUITTANCE_TEST_SCHEMA_REGISTRY", start: StartSchemaRegistry}
-)
-
 // Folder returns the temporary folder of this process's servers, the same at every call. It
 // is in memory if there is enough of it. Other users may enter it. It is removed after this
 // process ends, also after a kill.
@@ -321,50 +299,6 @@ var Folder = sync.OnceValues(func() (string, error) {
 	}
 	return dir, removeAfterUs(dir)
 })
-
-func (l *lazy) addr(t testing.TB) string {
-	t.Helper()
-	if addr := os.Getenv(l.env); addr != "" {
-		return addr
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.started == "" && l.err == nil {
-		begun := time.Now()
-		l.started, l.err = l.startNow(t.Context())
-		if l.err == nil {
-			t.Logf("servers: %s is not set: started %s for this package alone, in %v", l.env, l.name, time.Since(begun).Round(time.Millisecond))
-		}
-	}
-	if l.err != nil {
-		t.Fatalf("servers: %s is not set, and starting %s: %v", l.env, l.name, l.err)
-	}
-	return l.started
-}
-
-// known returns the address of the server; empty if no test of this package has asked for it.
-func (l *lazy) known() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return cmp.Or(os.Getenv(l.env), l.started)
-}
-
-func (l *lazy) startNow(ctx context.Context) (string, error) {
-	base, err := Folder()
-	if err != nil {
-		return "", fmt.Errorf("making a folder: %w", err)
-	}
-	// Later tests share the server, so the end of this test must not stop it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	// The server outlives the test, so it cannot write to the test's log.
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	server, err := l.start(ctx, filepath.Join(base, strings.ReplaceAll(strings.ToLower(l.name), " ", "-")), log)
-	if err != nil {
-		return "", err
-	}
-	return server.Addr, nil
-}
 
 // token returns random lower-case characters that are valid in every kind of name.
 func token() string { return strings.ToLower(rand.Text()[:10]) }

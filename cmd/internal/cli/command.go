@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
-	"quittance/internal/deliveries"
 	"quittance/internal/postgres"
 )
 
@@ -50,6 +49,8 @@ type Command struct {
 	Operate func(ctx context.Context, m *Meta) error
 	// Commands are subcommands.
 	Commands []Command
+	// Words has texts for codes with which the command and its subcommands refuse.
+	Words Words
 }
 
 // Connection selects the flags that name the parts of an installation.
@@ -70,12 +71,12 @@ type Meta struct {
 
 	program Program
 	cmd     *cobra.Command
-	args    []string
+	Args    []string
 	locate  func() error
-	asJSON  bool
-	pool    *postgres.Pool    // set for Operate
-	now     time.Time         // set for Operate: the service's time
-	machine roles.MachineTime // set for Operate
+	AsJSON  bool
+	Pool    *postgres.Pool    // set for Operate
+	Now     time.Time         // set for Operate: the service's time
+	Machine roles.MachineTime // set for Operate
 }
 
 // Locate sets the addresses for which a flag of the program's Addresses stands, and prepares
@@ -88,7 +89,7 @@ func (m *Meta) Locate() error {
 		return nil // the command connects to nothing
 	}
 	if err := m.Secure(); err != nil {
-		return usage("%v", err)
+		return Usage("%v", err)
 	}
 	return nil
 }
@@ -112,7 +113,7 @@ func (p Program) command(c Command) *cobra.Command {
 			return roles.FromEnvironment(cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			m.args, m.Out, m.Err = args, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			m.Args, m.Out, m.Err = args, cmd.OutOrStdout(), cmd.ErrOrStderr()
 			err := c.run(cmd.Context(), m)
 			if wrong := (*usageError)(nil); err == nil || errors.As(err, &wrong) || errors.Is(err, roles.ErrSettings) {
 				return err
@@ -131,7 +132,7 @@ func (p Program) command(c Command) *cobra.Command {
 		c.Flags(m.cmd.Flags(), m)
 	}
 	if c.JSON != "" {
-		m.cmd.Flags().BoolVar(&m.asJSON, "json", false, "print "+c.JSON+" as JSON")
+		m.cmd.Flags().BoolVar(&m.AsJSON, "json", false, "print "+c.JSON+" as JSON")
 	}
 	m.cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if one, ok := f.Value.(choice); ok {
@@ -150,7 +151,7 @@ func (c Command) arguments() cobra.PositionalArgs {
 		return func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				_, argument, _ := strings.Cut(c.Use, " ")
-				return usage("%s", strings.ReplaceAll(c.Missing, "{usage}", "`"+cmd.CommandPath()+" "+argument+"`"))
+				return Usage("%s", strings.ReplaceAll(c.Missing, "{usage}", "`"+cmd.CommandPath()+" "+argument+"`"))
 			}
 			return nil
 		}
@@ -168,7 +169,7 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 	}
 	_, argument, _ := strings.Cut(c.Use, " ")
 	if c.Operate != nil {
-		return refusal(m.onDatabase(ctx, c.Operate), argument)
+		return m.program.words.Refusal(m.OnDatabase(ctx, c.Operate), argument)
 	}
 	if m.cmd.Flags().Lookup("log") != nil {
 		var err error
@@ -181,28 +182,22 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 			return err
 		}
 	}
-	return refusal(c.Run(ctx, m), argument)
+	return m.program.words.Refusal(c.Run(ctx, m), argument)
 }
 
-// onDatabase opens the installation's database and calls do.
-func (m *Meta) onDatabase(ctx context.Context, do func(context.Context, *Meta) error) (err error) {
+// OnDatabase opens the installation's database and calls do.
+func (m *Meta) OnDatabase(ctx context.Context, do func(context.Context, *Meta) error) (err error) {
 	if err := m.Locate(); err != nil {
 		return err
 	}
-	if m.pool, err = m.OpenPostgres(ctx); err != nil {
+	if m.Pool, err = m.OpenPostgres(ctx); err != nil {
 		return err
 	}
-	defer m.pool.Close()
-	if m.now, m.machine, err = m.Time(ctx, m.pool); err != nil {
+	defer m.Pool.Close()
+	if m.Now, m.Machine, err = m.Time(ctx, m.Pool); err != nil {
 		return err
 	}
 	return do(ctx, m)
-}
-
-// deliveries returns the deliveries in the database, for operations that need no
-// destinations.
-func (m *Meta) deliveries() *deliveries.Store {
-	return deliveries.NewStore(m.pool, roles.DeliveryKinds(nil))
 }
 
 // failedError is an error of a command whose command line was correct.
@@ -210,20 +205,12 @@ type failedError struct{ error }
 
 func (e *failedError) Unwrap() error { return e.error }
 
-// argument returns the only argument of a command that takes at most one.
-func (m *Meta) argument(otherwise string) string {
-	if len(m.args) == 0 {
-		return otherwise
-	}
-	return m.args[0]
-}
-
 // usageError describes what is wrong with a command line.
 type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
-func usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
+func Usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
 // noun completes a command that has only subcommands.
 func (p Program) noun(noun *cobra.Command, commands []Command) *cobra.Command {
@@ -243,7 +230,7 @@ func (p Program) noun(noun *cobra.Command, commands []Command) *cobra.Command {
 		if len(args) > 0 {
 			return unknownCommand(cmd, args[0])
 		}
-		return usage("say what to do with %s: %s; `%s --help` tells more", cmd.Name(), actions, cmd.CommandPath())
+		return Usage("say what to do with %s: %s; `%s --help` tells more", cmd.Name(), actions, cmd.CommandPath())
 	}
 	return noun
 }
@@ -256,10 +243,10 @@ func unknownCommand(cmd *cobra.Command, typed string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	text := fmt.Sprintf("unknown command %q for %q", typed, cmd.CommandPath())
 	if !cmd.HasParent() && slices.Contains(developing, typed) {
-		return usage("%s; it is a command of quittance-dev", text)
+		return Usage("%s; it is a command of quittance-dev", text)
 	}
 	if like := cmd.SuggestionsFor(typed); len(like) > 0 {
-		return usage("%s; did you mean %s?", text, strings.Join(like, " or "))
+		return Usage("%s; did you mean %s?", text, strings.Join(like, " or "))
 	}
-	return usage("%s; `%s --help` shows the commands", text, cmd.CommandPath())
+	return Usage("%s; `%s --help` shows the commands", text, cmd.CommandPath())
 }

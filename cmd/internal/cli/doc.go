@@ -1,3 +1,3 @@
-// Package cli has the commands of both programs: one command for each kind of role, and
-// the commands of operators. Each noun of the operators' commands has one file.
+// Package cli is the framework of the commands of both programs: command lines, help, completion, exit
+// codes, and what a command gets while it runs. It knows no noun.
 package cli

@@ -37,16 +37,16 @@ func setHelp(root *cobra.Command) {
 	})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
-			return usage("%v; `%s --help` shows the flags", err, cmd.CommandPath())
+			return Usage("%v; `%s --help` shows the flags", err, cmd.CommandPath())
 		}
 		if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) {
 			switch bad.GetFlag().Value.Type() {
 			case "int", "int16", "int32", "float64":
-				return usage("--%s: must be a number", bad.GetFlag().Name)
+				return Usage("--%s: must be a number", bad.GetFlag().Name)
 			case "duration":
-				return usage("--%s: must be a duration such as 90s, 10m or 24h", bad.GetFlag().Name)
+				return Usage("--%s: must be a duration such as 90s, 10m or 24h", bad.GetFlag().Name)
 			}
-			return usage("--%s: %v", bad.GetFlag().Name, bad.Unwrap())
+			return Usage("--%s: %v", bad.GetFlag().Name, bad.Unwrap())
 		}
 		return err
 	})

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quittance/cmd/internal/cli/render"
 )
 
 // --json keeps the order of the fields, shows a zero time as null, leaves out optional
@@ -12,17 +14,17 @@ import (
 func TestObject(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	m := Meta{Out: &out, asJSON: true}
-	if err := m.show(object{
+	m := Meta{Out: &out, AsJSON: true}
+	if err := m.Show(render.Object{
 		"z", "https://a.example/?b=1&c=<2>", "a",
 		time.Time{},
 		"b?", "", "c?", 0, "d?",
 		[]string{},
 		"e?",
 		time.Time{},
-		"f", 0, "g", mapped([]int{}, orNull),
+		"f", 0, "g", render.Mapped([]int{}, render.OrNull),
 		"h?",
-		[]object{{"at", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), "status", orNull(0), "other", orNull(410)}},
+		[]render.Object{{"at", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), "status", render.OrNull(0), "other", render.OrNull(410)}},
 	}, nil); err != nil {
 		t.Fatal(err)
 	}

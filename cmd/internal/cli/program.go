@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,8 +17,7 @@ import (
 	"quittance/cmd/internal/roles"
 )
 
-// Program describes one of our two programs. For production everything but Name is
-// empty.
+// Program describes a program.
 type Program struct {
 	// Name is the name of the executable.
 	Name    string
@@ -28,10 +27,18 @@ type Program struct {
 	// Addresses adds flags that stand for the addresses of an installation. The
 	// function that it returns sets these addresses.
 	Addresses func(s *roles.Settings, f *pflag.FlagSet) (locate func() error)
-	// Commands are further commands.
+	// Groups are the commands in the order of the help, without those that every program has.
+	Groups []Group
+	// Words has texts for codes that belong to no command. The commands add theirs.
+	Words Words
+
+	words Words // all of them
+}
+
+// Group is the commands that help shows under a title.
+type Group struct {
+	Title    string
 	Commands []Command
-	// Doctor adds roles that `doctor` can check. The first is the default.
-	Doctor []DoctorRole
 }
 
 // Exit codes.
@@ -49,7 +56,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 		// tenth of their time on garbage collection.
 		debug.SetGCPercent(400)
 	}
-	root := p.root()
+	root := p.Root()
 	completion(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -65,8 +72,22 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	return exitUsage
 }
 
-// root makes the tree of commands.
-func (p Program) root() *cobra.Command {
+// AllWords returns the words of the program and of all its commands.
+func (p Program) AllWords() Words {
+	all := maps.Clone(p.Words)
+	if all == nil {
+		all = Words{}
+	}
+	for _, g := range p.Groups {
+		for _, c := range g.Commands {
+			maps.Copy(all, c.Words)
+		}
+	}
+	return all
+}
+
+// Root makes the tree of commands.
+func (p Program) Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   p.Name,
 		Short: "Payment orchestration for public agencies",
@@ -81,21 +102,16 @@ func (p Program) root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	setHelp(root)
-	root.AddGroup(&cobra.Group{ID: groupRoles, Title: "Roles of the service:"}, &cobra.Group{ID: groupOperate, Title: "To set up and operate it:"})
-	add := func(group string, commands ...Command) {
-		for _, c := range commands {
+	p.words = p.AllWords()
+	for _, g := range p.Groups {
+		root.AddGroup(&cobra.Group{ID: g.Title, Title: g.Title})
+		for _, c := range g.Commands {
 			cmd := p.command(c)
-			cmd.GroupID = group
+			cmd.GroupID = g.Title
 			root.AddCommand(cmd)
 		}
 	}
-	add(groupRoles, roleCommands()...)
-	add(groupOperate, migrate(), seed(), p.doctor(), sessionsCommand(), keys(), cashinCommand(), clerks(), staff(), casesCommand(), apps(), origins(), mappings(), accounts(), statementsCommand(), periodsCommand(), chainCommand(), links(), endpoints(), erpCommand(), receiptsCommand(), deliveriesCommand(), replay(), rebuild(), reportCommand(), analystsCommand(), erase(), secrets(), acls())
-	if len(p.Commands) > 0 {
-		root.AddGroup(&cobra.Group{ID: groupDevelop, Title: "To develop with it:"})
-		add(groupDevelop, p.Commands...)
-	}
-	add("", version())
+	root.AddCommand(p.command(version()))
 	return root
 }
 
@@ -111,15 +127,9 @@ func completion(root *cobra.Command) {
 		if len(args) > 0 {
 			return unknownCommand(cmd, args[0])
 		}
-		return usage("say for which shell; `%s --help` shows them", cmd.CommandPath())
+		return Usage("say for which shell; `%s --help` shows them", cmd.CommandPath())
 	}
 }
-
-const (
-	groupRoles   = "roles"
-	groupOperate = "operate"
-	groupDevelop = "develop"
-)
 
 // version prints version, commit and platform of the program.
 func version() Command {
@@ -141,48 +151,7 @@ func version() Command {
 	}
 }
 
-// roleCommands makes a command for each kind of role.
-func roleCommands() []Command {
-	sinks, processors := roles.Names(roles.OfKind(roles.KindSink)), roles.Names(roles.OfKind(roles.KindProcessor))
-	return []Command{
-		roleCommand(roles.KindIngress, Command{
-			Use: "ingress", Short: "Run " + roles.OfKind(roles.KindIngress)[0].Short,
-			Examples: []string{"ingress --listen 127.0.0.1:8080 --health 127.0.0.1:9080 --checkout-url https://pay.example"},
-		}),
-		roleCommand(roles.KindProcessor, Command{
-			Use: "processor [NAME]", Short: "Run a processor: " + strings.Join(processors, ", ") + " (" + processors[0] + " when no name is given)",
-			Args: cobra.MaximumNArgs(1), Examples: []string{"processor --instance 1 --health 127.0.0.1:9081"},
-		}),
-		roleCommand(roles.KindSink, Command{
-			Use: "sink NAME", Short: "Run a sink: " + strings.Join(sinks, ", "), Missing: "say which sink: " + strings.Join(sinks, ", "),
-			Examples: []string{"sink webhook --health 127.0.0.1:9082"},
-		}),
-	}
-}
-
-// roleCommand completes the command that runs roles of a kind.
-func roleCommand(kind roles.Kind, c Command) Command {
-	table := roles.OfKind(kind)
-	if len(table) > 1 {
-		c.Valid = mapped(table, func(r roles.Role) cobra.Completion { return cobra.CompletionWithDesc(r.Name, r.Short) })
-	}
-	c.Flags = func(f *pflag.FlagSet, m *Meta) { m.RunFlags(f, kind) }
-	c.Run = func(ctx context.Context, m *Meta) error {
-		role := table[0]
-		if len(m.args) > 0 {
-			i := slices.IndexFunc(table, func(r roles.Role) bool { return r.Name == m.args[0] })
-			if i < 0 {
-				return usage("no %s is called %q; there are %s", kind, m.args[0], strings.Join(roles.Names(table), ", "))
-			}
-			role = table[i]
-		}
-		b, err := roles.Open(ctx, m.Settings, m.Log)
-		if err != nil {
-			return err
-		}
-		role.TuneProcess()
-		b.Start(role.Start, (*roles.Base).ServeHealth)
-		return b.Wait()
-	}
-	return c
+// naming replaces `quittance …` in hints by the program's own name.
+func (p Program) naming(text string) string {
+	return strings.ReplaceAll(text, "`quittance ", "`"+p.Name+" ")
 }

@@ -18,7 +18,7 @@ func TestAgree(t *testing.T) {
 		m := &Meta{Err: &out, program: Program{Name: "quittance-dev"}, cmd: &cobra.Command{}}
 		m.cmd.SetIn(strings.NewReader(answer))
 		var misuse *usageError
-		err := m.agree(false, "See `quittance keys list`.")
+		err := m.Agree(false, "See `quittance keys list`.")
 		if (err == nil) != agreed || err != nil && !errors.As(err, &misuse) {
 			t.Errorf("%q: %v", answer, err)
 		}
@@ -29,7 +29,7 @@ func TestAgree(t *testing.T) {
 	var out bytes.Buffer
 	m := &Meta{Err: &out, cmd: &cobra.Command{}}
 	m.cmd.SetIn(strings.NewReader("no\n"))
-	if err := m.agree(true, "The plan."); err != nil || out.String() != "The plan.\n" {
+	if err := m.Agree(true, "The plan."); err != nil || out.String() != "The plan.\n" {
 		t.Errorf("with --yes: %v, %q", err, &out)
 	}
 }

@@ -117,7 +117,7 @@ func (c configuration) AccountOf(tenantID string, live bool, offerID string) str
 }
 
 // EmbedOrigins returns the origins that may frame the sessions of an application, or of
-// platform keys (decisions § 9).
+// platform keys (docs/design/decisions.md § 9).
 func (c configuration) EmbedOrigins(applicationID string, platform bool) []string {
 	app, _ := c.Application(applicationID)
 	origins := app.EmbedOrigins

@@ -132,35 +132,37 @@ func (e *edge) router(at Host) (chi.Router, error) {
 	return r, nil
 }
 
-// answer makes the surfaces of a role, and answers at their hosts.
-func (b *Base) answer(r Role) error {
+// surfaces makes the surfaces of a role. serve answers at their hosts.
+func (b *Base) surfaces(r Role) (serve func() error, err error) {
 	at, err := r.Host(b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	e, err := b.openEdge()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var hosts []Host
 	routers := map[Host]chi.Router{}
 	for _, open := range r.Surfaces {
 		s, err := open(e, at)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if routers[s.Host] == nil {
 			if routers[s.Host], err = e.router(s.Host); err != nil {
-				return err
+				return nil, err
 			}
 			hosts = append(hosts, s.Host)
 		}
 		s.Routes(routers[s.Host])
 	}
-	for _, h := range hosts {
-		if err := b.Serve(h.Name, h.Listen, routers[h], h.Limits); err != nil {
-			return err
+	return func() error {
+		for _, h := range hosts {
+			if err := b.Serve(h.Name, h.Listen, routers[h], h.Limits); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	}, nil
 }

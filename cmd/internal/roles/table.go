@@ -81,12 +81,17 @@ func (r Role) Start(b *Base) error {
 			return err
 		}
 	}
+	serve := func() error { return nil }
 	if r.Host != nil {
-		if err := b.answer(r); err != nil {
+		var err error
+		if serve, err = b.surfaces(r); err != nil {
 			return err
 		}
 	}
 	if err := r.Run(b); err != nil {
+		return err
+	}
+	if err := serve(); err != nil {
 		return err
 	}
 	return b.reportLag(r)

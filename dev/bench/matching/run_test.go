@@ -2,9 +2,6 @@ package matching
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,15 +15,8 @@ import (
 // is not judged: other tests use the machine.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	program := os.Getenv("QUITTANCE_TEST_QUITTANCE_DEV") // `make test` builds it once
-	if program == "" {
-		program = filepath.Join(t.TempDir(), "quittance-dev")
-		if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "quittance/cmd/quittance-dev").CombinedOutput(); err != nil {
-			t.Fatalf("building: %v\n%s", err, text)
-		}
-	}
 	var out strings.Builder
-	err := Run(t.Context(), Config{Program: program, Lines: 1000, Daily: 200, Days: 8, Reach: 5, Turns: 1, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
+	err := Run(t.Context(), Config{Program: servers.QuittanceDev(t), Lines: 1000, Daily: 200, Days: 8, Reach: 5, Turns: 1, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
 	line := func(lines, days int, first bool) string {
 		return fmt.Sprintf(`match lines=%d history_days=%d first=%t seconds=\d+\.\d cpu_seconds=\d+\.\d peak_mb=[1-9]\d+ clickhouse_mb=[1-9]\d+ raw_seconds=\d+\.\d ratio=\S+\n`, lines, days, first)
 	}

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quittance/dev/stack/chdb"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -405,7 +406,7 @@ func TestClientThatGoesAway(t *testing.T) {
 	}
 	_, _ = fmt.Fprintf(c, "POST /?query=INSERT+INTO+%s.t+FORMAT+TSV HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n1\n2\n3\n", db)
 	_ = c.Close()
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond) // time for a wrong insert: nothing happens that could be awaited
 	if n := count(t, conn, "SELECT count() FROM t"); n != 0 {
 		t.Errorf("%d rows of an incomplete insert, want none", n)
 	}
@@ -490,18 +491,10 @@ func TestKillKeepsTheData(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
 	var n uint64
-	for {
-		err := conn.QueryRow(t.Context(), "SELECT count() FROM t").Scan(&n)
-		if err == nil && s.PID() != pid {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the engine did not restart: %v", err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	await.Until(t, "the engine restarts", func() bool {
+		return conn.QueryRow(t.Context(), "SELECT count() FROM t").Scan(&n) == nil && s.PID() != pid
+	})
 	if n != 1000 {
 		t.Errorf("%d rows after the crash", n)
 	}

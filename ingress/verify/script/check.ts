@@ -38,8 +38,15 @@ async function verified(key: Key, signed: string, signature: string): Promise<bo
   return !!own && crypto.subtle.verify('Ed25519', own, bytes(signature) as BufferSource, new TextEncoder().encode(signed));
 }
 
-// imported returns a key for WebCrypto, or nothing where WebCrypto has no Ed25519.
-const imported = (key: Key): Promise<CryptoKey | undefined> => crypto.subtle.importKey('raw', bytes(key.x) as BufferSource, 'Ed25519', false, ['verify']).catch(() => undefined);
+// imported returns a key for WebCrypto, or nothing where WebCrypto has no Ed25519 or the key is
+// not readable. The service decides then.
+async function imported(key: Key): Promise<CryptoKey | undefined> {
+  try {
+    return await crypto.subtle.importKey('raw', bytes(key.x) as BufferSource, 'Ed25519', false, ['verify']);
+  } catch {
+    return undefined;
+  }
+}
 
 // ask fetches something, with a limit of time. It fails without network.
 async function ask(url: string, init: RequestInit = {}): Promise<Response> {

@@ -9,7 +9,7 @@ import (
 	"quittance/internal/connector"
 )
 
-// failures maps Airtel's codes to failure codes (contract decisions § 6). With the status
+// failures maps Airtel's codes to failure codes (contract docs/design/decisions.md § 6). With the status
 // TF, a code that is missing here is collect.operator_error.
 var failures = map[string]checkout.FailureCode{
 	"DP00800001008": checkout.FailureRejected,

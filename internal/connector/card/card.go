@@ -12,7 +12,7 @@
 //	 "expires_at": "2026-03-01T12:05:00Z"}
 //
 // reference is our collection, a UUID; amount is in minor units of currency, with
-// the decimals of contract decisions § 7. description has at most 200 characters. The answer
+// the decimals of contract docs/design/decisions.md § 7. description has at most 200 characters. The answer
 // is 201:
 //
 //	{"transaction_id": "T-991", "reference": "2f6c…", "status": "pending",
@@ -114,7 +114,7 @@ var Registration = connector.Registration{
 			},
 		},
 		// Cards take the contract's list of currencies, and XAF where the agency's
-		// acquirer takes it (decisions § 7).
+		// acquirer takes it (docs/design/decisions.md § 7).
 		Takes: func(account connector.Account, currency money.Currency) bool {
 			a, _ := account.(Account)
 			return currency.Card() || currency.Code() == money.Default && a.XAF

@@ -9,7 +9,7 @@ import (
 	"quittance/internal/connector"
 )
 
-// failures maps the acquirer's final statuses to failure codes (contract decisions § 6).
+// failures maps the acquirer's final statuses to failure codes (contract docs/design/decisions.md § 6).
 var failures = map[string]checkout.FailureCode{
 	"declined":              checkout.FailureCardDeclined,
 	"authentication_failed": checkout.FailureCardAuthentication,

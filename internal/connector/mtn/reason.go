@@ -7,7 +7,7 @@ import (
 	"quittance/checkout"
 )
 
-// failures maps MTN's reasons to failure codes (contract decisions § 6). A reason that is
+// failures maps MTN's reasons to failure codes (contract docs/design/decisions.md § 6). A reason that is
 // missing here is collect.operator_error.
 var failures = map[string]checkout.FailureCode{
 	"APPROVAL_REJECTED":             checkout.FailureRejected,

@@ -37,7 +37,7 @@ func (c *check) pay(due erp.Due, at time.Time) payment {
 		}
 		return string(out)
 	}
-	// The members of schemas/payload, decisions § 10.
+	// The members of schemas/payload, docs/design/decisions.md § 10.
 	p.body, _ = json.Marshal(map[string]any{ // texts, numbers and booleans only
 		"erp_due_ref": due.Ref, "transaction_id": p.id, "notice_ref": fmt.Sprintf("AV%d%s", at.Year(), digits(10)), "payment_ref": digits(16),
 		"subject_ref": c.Subject, "amount_minor": p.amount, "currency": due.Currency, "partial": p.amount < due.Outstanding,

@@ -20,6 +20,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -181,11 +182,7 @@ func (w *world) batches(m *member) (stop func()) {
 
 func (w *world) within(what string, done func() bool) {
 	w.t.Helper()
-	for begun := time.Now(); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begun) > patience {
-			w.t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
+	await.Until(w.t, what, done)
 }
 
 func decode(r *kgo.Record) (string, error) {

@@ -1,0 +1,34 @@
+package access
+
+import (
+	"context"
+	"os"
+
+	"quittance/cmd/internal/cli"
+	"quittance/internal/cases"
+	"quittance/internal/identity"
+)
+
+// staffKeyVariable is the environment variable with the key of the person who acts. No flag
+// sets it, because other users of the machine can read a command line.
+const staffKeyVariable = "QUITTANCE_STAFF_KEY"
+
+// StaffKey returns the key of the person who acts; empty when none is set.
+func StaffKey() string { return os.Getenv(staffKeyVariable) }
+
+// Person returns the person whose key is in the environment.
+func Person(ctx context.Context, m *cli.Meta) (cases.By, error) {
+	e, err := identity.AuthenticateStaff(ctx, m.Pool, StaffKey(), m.Now)
+	origin, _ := os.Hostname()
+	return cases.By{Staff: e.Staff, Origin: origin}, err
+}
+
+// Viewer returns the person who looks at cases; nil without a key in the environment.
+// Whoever has the database's password may look at all cases.
+func Viewer(ctx context.Context, m *cli.Meta) (*identity.Staff, error) {
+	if StaffKey() == "" {
+		return nil, nil //nolint:nilnil // nobody
+	}
+	by, err := Person(ctx, m)
+	return &by.Staff, err
+}

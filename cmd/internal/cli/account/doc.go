@@ -1,0 +1,2 @@
+// Package account has the commands of accounts and their statements.
+package account

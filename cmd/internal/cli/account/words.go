@@ -1,0 +1,28 @@
+package account
+
+import (
+	"fmt"
+
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/render"
+	"quittance/internal/operation"
+)
+
+// words has the texts for the codes of refused operations.
+var words = cli.Words{
+	"account.unknown": func(a operation.Args) string {
+		if codes, _ := a["accounts"].([]string); len(codes) > 0 {
+			return fmt.Sprintf("%v has no account of this code in the mode %v; it has: %s", a["agency"], a["mode"], render.Some(codes))
+		}
+		return fmt.Sprintf("%v has no accounts in the mode %v: add them to `accounts` of its registry file, and apply it with `quittance seed FILE`", a["agency"], a["mode"])
+	},
+	"statement.not_quarantined":  cli.Filled("the import is {state}, not in quarantine"),
+	"statement.reason_malformed": cli.Filled("must be 1 to {most} printable characters: why"),
+	"statement.original_deleted": cli.Filled("the file of this import was deleted: the account keeps files for `keep_years` only"),
+	"statement.request_approved": cli.Filled("{name} has approved the request already"),
+	"statement.request_over":     cli.Filled("the request is over: a request waits for a day, and the file can be read for a day after the approval; make a new one with `quittance statements original request`"),
+	"statement.request_unknown":  cli.Filled("no request of this id is yours to decide or to read; `quittance statements original list` shows the requests"),
+	"statement.request_waits":    cli.Filled("another person must approve it first: `quittance statements original approve {request}`"),
+	"statement.second_person":    cli.Filled("whoever requested the file cannot approve it: another person does, with another QUITTANCE_STAFF_KEY"),
+	"statement.unknown":          cli.Filled("no import has this id; `quittance statements list` shows them"),
+}

@@ -1,0 +1,2 @@
+// Package analyst has the commands of analysts.
+package analyst

@@ -1,0 +1,2 @@
+// Package application has the commands of applications and embed origins.
+package application

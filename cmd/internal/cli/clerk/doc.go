@@ -1,0 +1,2 @@
+// Package clerk has the commands of clerks and their devices.
+package clerk

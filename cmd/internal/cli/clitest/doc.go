@@ -1,0 +1,2 @@
+// Package clitest runs single commands in tests.
+package clitest

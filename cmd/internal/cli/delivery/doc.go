@@ -1,0 +1,2 @@
+// Package delivery has the commands of deliveries and their endpoints.
+package delivery

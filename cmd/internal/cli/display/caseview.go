@@ -1,0 +1,56 @@
+package display
+
+import (
+	"quittance/cmd/internal/cli/render"
+	"quittance/internal/cases"
+)
+
+// CaseJSON is a case as `cases list --json` prints it. Amount and currency are null for
+// poison.
+func CaseJSON(c cases.Case) render.Object {
+	var amount any
+	if c.Currency != "" {
+		amount = c.Amount
+	}
+	return render.Object{
+		"id", c.ID, "kind", c.Kind, "state", c.State(), "session_id", render.OrNone(c.SessionID), "order_id", render.OrNone(c.OrderID),
+		"amount", amount, "currency", render.OrNone(c.Currency), "opened_at", c.OpenedAt,
+	}
+}
+
+// DetailJSON is a case as the other commands print it. The agency is a slug.
+func DetailJSON(d cases.Detail, agency string) render.Object {
+	return append(CaseJSON(d.Case),
+		"agency", render.OrNone(agency), "application_id", render.OrNone(d.ApplicationID), "mode", render.OrNone(d.Mode), "collection_id", render.OrNone(d.CollectionID),
+		"operator_ref", render.OrNone(d.OperatorRef), "reason", render.OrNone(d.Reason), "opened_by", render.OrNone(d.By), "clerks", d.Clerks, "evidence", d.Evidence,
+		"resolution", render.OrNone(string(d.Resolution)), "reference", render.OrNone(d.Reference), "closed_by", render.OrNone(d.ClosedBy), "closed_at", d.ClosedAt,
+		"proposals", render.Mapped(d.Proposals, func(p cases.Proposal) render.Object {
+			return render.Object{
+				"number", p.Number, "state", p.State, "resolution", p.Resolution, "reference", render.OrNone(p.Reference), "reason", p.Reason,
+				"proposed_by", p.Proposer, "proposed_at", p.ProposedAt, "decided_by", render.OrNone(p.Decider), "decided_at", p.DecidedAt,
+				"rejection", render.OrNone(p.Decision), "refusal", render.OrNone(p.Refusal), "finished_at", p.FinishedAt,
+			}
+		}))
+}
+
+// ProposalSaid returns the state of a proposal for people.
+func ProposalSaid(p cases.Proposal) string {
+	switch p.State {
+	case cases.ProposalApproved, cases.ProposalCarriedOut:
+		return string(p.State) + ", approved by " + p.Decider
+	case cases.ProposalRefused:
+		return "refused: " + p.Refusal
+	case cases.ProposalRejected:
+		return "rejected by " + p.Decider + ": " + p.Decision
+	case cases.ProposalOpen, cases.ProposalLapsed, cases.ProposalVoid:
+	}
+	return string(p.State)
+}
+
+// CaseSum returns the money of a case for people.
+func CaseSum(c cases.Case) string {
+	if c.Currency == "" {
+		return "-"
+	}
+	return render.Decimal(c.Amount, c.Currency)
+}

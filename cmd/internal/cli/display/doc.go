@@ -1,0 +1,2 @@
+// Package display shows deliveries and cases for commands of several nouns.
+package display

@@ -1,0 +1,2 @@
+// Package erase has the command that erases personal data.
+package erase

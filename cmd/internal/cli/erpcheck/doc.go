@@ -1,0 +1,2 @@
+// Package erpcheck has the command that checks an ERP.
+package erpcheck

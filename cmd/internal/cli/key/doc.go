@@ -1,0 +1,2 @@
+// Package key has the commands of API keys.
+package key

@@ -1,0 +1,2 @@
+// Package mapping has the commands of mappings of ERP codes.
+package mapping

@@ -1,0 +1,2 @@
+// Package operatorcase has the commands of operator cases.
+package operatorcase

@@ -1,0 +1,178 @@
+package period
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/access"
+	"quittance/cmd/internal/cli/render"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/reconciliation/audit"
+)
+
+// errUnproved is the error of a verification that did not succeed. What is wrong was shown.
+var errUnproved = errors.New("not proved: see above")
+
+// withBook reads what Kafka has of an agency and calls do.
+func withBook(ctx context.Context, m *cli.Meta, tenant string, live bool, do func(*audit.Book) error) error {
+	if err := m.Need("kafka", "schema-registry"); err != nil {
+		return err
+	}
+	topology, codec, err := access.OpenTopics(ctx, m)
+	if err != nil {
+		return err
+	}
+	book, err := audit.Read(ctx, audit.Source{Kafka: m.KafkaConfig(), Topology: topology, Codec: codec}, tenant, live)
+	if err != nil {
+		return err
+	}
+	return do(book)
+}
+
+// verifiedClose is a close that was computed again, as --json prints it.
+func verifiedClose(c audit.Close) render.Object {
+	return render.Object{
+		"account", c.Account, "from", c.FromDay.Format(time.DateOnly), "to", c.ToDay.Format(time.DateOnly), "close_id", c.ID, "root", render.OrNone(c.ChainRoot), "rows", c.ChainRows,
+		"hash", c.Hash(), "previous", render.OrNone(c.Previous), "holds", c.Holds(), "faults", append([]string{}, c.Faults...),
+		"evidence", c.Evidence().String(),
+	}
+}
+
+// holds says what became of a close that was computed again.
+func holds(c audit.Close) string {
+	switch {
+	case c.Unproved && len(c.Faults) == 0:
+		return "has no root: an earlier release wrote it"
+	case c.Holds():
+		return "holds"
+	}
+	return "DOES NOT HOLD: " + strings.Join(c.Faults, "; ")
+}
+
+// proved is a close with the proofs of a sum of money.
+type proved struct {
+	audit.Close
+	proofs []audit.Proof
+}
+
+// proofs returns the closes that have one of the entries, and whether they prove all of them.
+func proofs(book *audit.Book, entries []string) (list []proved, all bool, err error) {
+	in := map[string]bool{}
+	all = true
+	closes, err := book.All()
+	if err != nil {
+		return nil, false, err
+	}
+	for _, c := range closes {
+		of := proved{Close: c}
+		for _, entry := range entries {
+			some, err := c.Proofs(entry)
+			if err != nil {
+				return nil, false, err
+			}
+			of.proofs = append(of.proofs, some...)
+			in[entry] = in[entry] || len(some) > 0 && c.Holds()
+		}
+		if len(of.proofs) > 0 {
+			list = append(list, of)
+			all = all && len(c.Faults) == 0
+		}
+	}
+	for _, entry := range entries {
+		all = all && in[entry]
+	}
+	return list, all, nil
+}
+
+// verifyTerm proves that closes have the money of a term.
+func verifyTerm(ctx context.Context, m *cli.Meta, tenant string, live bool, term string) error {
+	return withBook(ctx, m, tenant, live, func(book *audit.Book) error {
+		entries := book.Entries(term)
+		if len(entries) == 0 {
+			return m.AsArgument(operation.Refuse("chain.nothing", "term", nil), "term", "TERM")
+		}
+		list, proved, err := proofs(book, entries)
+		if err != nil {
+			return err
+		}
+		j := make([]render.Object, len(list))
+		for i, c := range list {
+			j[i] = append(verifiedClose(c.Close), "proofs", c.proofs)
+		}
+		err = m.Show(render.Object{"proved", proved, "unreadable", book.Unreadable, "closes", j}, func(p *render.Page) {
+			for i, c := range list {
+				if i > 0 {
+					p.Say("")
+				}
+				p.Say("Account %s, %s to %s: the close %s. Root %s over %d rows, %s", c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), holds(c.Close), render.OrDash(c.ChainRoot), c.ChainRows, c.Evidence())
+				var rows [][]any
+				for _, f := range c.proofs {
+					r := f.Row
+					rows = append(rows, []any{render.OrDash(r.Due), render.Decimal(r.Amount, r.Currency), render.OrDash(r.Transaction), render.OrDash(r.Confirmation), render.OrDash(r.OperatorLine), render.OrDash(r.BankLine), fmt.Sprintf("%d of %d", f.Proof.Index+1, f.Proof.Size)})
+				}
+				p.Table("", "DUE,AMOUNT,TRANSACTION,CONFIRMED BY,OPERATOR'S LINE,BANK'S LINE,ROW", rows)
+			}
+			if !proved {
+				p.Say("The money is not proved: its period is open, or a close does not hold.")
+			}
+			if book.Unreadable > 0 {
+				p.Say("%d records in Kafka cannot be read. Look into the poison topic of the journal.", book.Unreadable)
+			}
+		})
+		if err == nil && !proved {
+			err = errUnproved
+		}
+		return err
+	})
+}
+
+func verifyPeriods() cli.Command {
+	var agency, mode string
+	return cli.Command{
+		Use: "verify", Short: "Compute all closes of an agency again from Kafka alone, and compare their roots", JSON: "the closes", Args: cobra.NoArgs,
+		Long:     `Compute all closes of an agency again from Kafka alone, and compare their roots with their records. Each close also keeps the hash of the one before, so a close that was changed or removed shows. The command ends with code 1 if a close does not hold.`,
+		Examples: []string{"periods verify --agency impots --mode live", "periods verify --agency impots --mode live --json"},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			f.StringVar(&agency, "agency", "", "closes of this agency, by slug or id")
+			cli.TakesMode(f, &mode)
+		},
+		Check: func(m *cli.Meta) error {
+			if agency == "" {
+				return cli.Usage("say whose closes: --agency SLUG_OR_ID")
+			}
+			return errors.Join(cli.NeedsMode(mode), cli.Quiet(m))
+		},
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			tenant, err := access.AgencyID(ctx, m, agency)
+			if err != nil {
+				return err
+			}
+			return withBook(ctx, m, tenant, mode == registry.Mode(true), func(book *audit.Book) error {
+				closes, err := book.All()
+				if err != nil {
+					return err
+				}
+				var rows [][]any
+				list, all := []render.Object{}, true
+				for _, c := range closes {
+					all = all && len(c.Faults) == 0
+					list = append(list, verifiedClose(c))
+					rows = append(rows, []any{c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), c.ChainRows, render.OrDash(c.ChainRoot), holds(c)})
+				}
+				err = m.Show(list, func(p *render.Page) { p.Table("No period is closed.", "ACCOUNT,FROM,TO,ROWS,ROOT,RESULT", rows) })
+				if err == nil && !all {
+					err = errUnproved
+				}
+				return err
+			})
+		},
+	}
+}

@@ -1,0 +1,2 @@
+// Package receipt has the commands of receipts.
+package receipt

@@ -1,0 +1,2 @@
+// Package render has the text and JSON that commands print.
+package render

@@ -1,0 +1,2 @@
+// Package replay has the commands that replay topics and rebuild derived data.
+package replay

@@ -1,0 +1,205 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/render"
+	"quittance/cmd/internal/roles"
+	"quittance/internal/journal"
+	"quittance/internal/registry"
+	"quittance/internal/sessions"
+	"quittance/internal/tally"
+	sinkjournal "quittance/sinks/journal"
+	sinkreadmodel "quittance/sinks/readmodel"
+)
+
+// Rebuild makes derived data again from Kafka.
+func Rebuild() cli.Command {
+	return cli.Command{
+		Use: "rebuild", Short: "Make derived data again from Kafka: journal, read model, local stores",
+		Commands: []cli.Command{rebuildJournal(), rebuildReadmodel(), rebuildStores()},
+	}
+}
+
+const journalPlan = `This writes the entries of all records of checkout.events, cases.events, deliveries.attempts and collections.calls, the receipts and expected entries of their money, the lines of reconciliation.statements and the findings of reconciliation.events, to ClickHouse again.
+Nothing is removed: Kafka keeps attempts and calls for 90 days, and the journal keeps older ones. A row that is there already is replaced by the same row.
+The sink journal may run. An interrupted rebuild may be started again.`
+
+const readmodelPlan = `This empties the tables of sessions and of cash movements in Postgres and fills them again from checkout.events.
+Reads of sessions answer 503 until it is done. Payments continue. Metrics of events are counted again: silence the alerts of the group quittance-money.
+The sink readmodel may run. After an interruption the sink finishes the rebuild, or you start it again.`
+
+const storesPlan = `This removes the local stores of processor %s, instance %s, in %s.
+The processor must be stopped. At its next start it restores every partition from checkout.state; until then it decides nothing for those partitions.
+An interrupted removal may be started again.`
+
+func rebuildJournal() cli.Command {
+	var yes bool
+	return cli.Command{
+		Use: "journal", Short: "Write the journal in ClickHouse again", JSON: "what was done and the sums", Examples: []string{"rebuild journal"},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) { cli.YesFlag(f, &yes) },
+		Check: cli.Quiet,
+		Run: func(ctx context.Context, m *cli.Meta) error {
+			if err := m.Agree(yes, journalPlan); err != nil {
+				return err
+			}
+			return m.WithBase(ctx, m.Log, func(ctx context.Context, b *roles.Base) error {
+				conn, err := b.OpenClickHouse()
+				if err != nil {
+					return err
+				}
+				sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics})
+				if err != nil {
+					return err
+				}
+				report := cli.Progress(m.Err)
+				got, err := sink.Rebuild(ctx, b.Now(), func(done, total int64) { report(int(done), int(total)) })
+				if err != nil {
+					return err
+				}
+				return showRebuilt(m, "journal", []sums{{"sums", "STATUS", "EVENTS", got.Lines}, {"receipts", "MOVEMENT", "RECEIPTS", got.Receipts}, {"expected money", "STATE", "ROWS", got.Expected}, {"statement lines", "KIND", "LINES", got.StatementLines}, {"findings", "FINDING", "ROWS", got.Findings}}, []counted{
+					{"events", got.Events, "events written"}, {"case_events", got.Cases, "events of cases without a session written"}, {"attempts", got.Attempts, "attempts written"}, {"calls", got.Calls, "calls to operators written"}, {"statement_records", got.Statements, "records of statements and their lines written"}, {"reconciliation_records", got.Reconciliation, "records of the matcher written"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+				})
+			})
+		},
+	}
+}
+
+func rebuildReadmodel() cli.Command {
+	var yes bool
+	return cli.Command{
+		Use: "readmodel", Short: "Empty the read model in Postgres and fill it again", JSON: "what was done and the sums", Examples: []string{"rebuild readmodel --yes"},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) { cli.YesFlag(f, &yes) },
+		Check: cli.Quiet,
+		Run: func(ctx context.Context, m *cli.Meta) error {
+			if err := m.Agree(yes, readmodelPlan); err != nil {
+				return err
+			}
+			return m.WithBase(ctx, m.Log, func(ctx context.Context, b *roles.Base) error {
+				if err := b.OpenPostgres(); err != nil {
+					return err
+				}
+				sink, err := sinkreadmodel.New(sinkreadmodel.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: sessions.NewStore(b.Pool), Log: b.Log})
+				if err != nil {
+					return err
+				}
+				report := cli.Progress(m.Err)
+				got, err := sink.Rebuild(ctx, cli.Operator(), b.Now(), func(done, total int64) { report(int(done), int(total)) })
+				if err != nil {
+					return err
+				}
+				return showRebuilt(m, "readmodel", []sums{{"sums", "STATUS", "EVENTS", got.Lines}}, []counted{
+					{"events", got.Events, "events applied; the sink applies the others if it runs"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+				})
+			})
+		},
+	}
+}
+
+func rebuildStores() cli.Command {
+	var yes bool
+	processors := roles.Names(roles.OfKind(roles.KindProcessor))
+	return cli.Command{
+		Use: "stores [PROCESSOR]", Short: "Remove the local stores of a processor's instance; it restores them from Kafka", JSON: "what was removed",
+		Args: cobra.MaximumNArgs(1), Valid: processors, Examples: []string{"rebuild stores --instance 1"},
+		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
+			cli.YesFlag(f, &yes)
+			m.StoreFlags(f)
+		},
+		Check: cli.Quiet,
+		Run: func(_ context.Context, m *cli.Meta) error {
+			processor := m.Argument(processors[0])
+			if !slices.Contains(processors, processor) {
+				return cli.Usage("no processor is called %q; there are %s", processor, strings.Join(processors, ", "))
+			}
+			folder := m.StoreFolder(processor)
+			if err := m.Agree(yes, fmt.Sprintf(storesPlan, processor, m.Instance, folder)); err != nil {
+				return err
+			}
+			n, err := m.RemoveStores(processor)
+			if err != nil {
+				return fmt.Errorf("%w; stop `quittance processor %s --instance %s` first", err, processor, m.Instance)
+			}
+			return m.Show(render.Object{"processor", processor, "instance", m.Instance, "folder", folder, "partitions", n}, func(p *render.Page) {
+				p.Say("Removed the local stores of %d partitions in %s. Start the processor: /readyz answers 200 when they are restored.", n, folder)
+			})
+		},
+	}
+}
+
+// sums are the sums of a source and its copy.
+type sums struct {
+	name string // in JSON, with _ for a space
+	by   string // STATUS; MOVEMENT of receipts; STATE of expected money
+	of   string // EVENTS, RECEIPTS or ROWS
+	line []tally.Line
+}
+
+// showRebuilt prints what was done and the sums of source and copy. Different sums are an
+// error.
+func showRebuilt(m *cli.Meta, what string, all []sums, done []counted) error {
+	equal := !slices.ContainsFunc(all, func(s sums) bool { return !tally.Equal(s.line) })
+	j := render.Object{"rebuilt", what, "equal", equal}
+	for _, c := range done {
+		j = append(j, c.name, c.n)
+	}
+	for _, s := range all {
+		lines := make([]render.Object, len(s.line))
+		for i, l := range s.line {
+			lines[i] = render.Object{"mode", registry.Mode(l.Live), "currency", l.Currency, strings.ToLower(s.by), l.Status, "kafka", countJSON(l.Source), what, countJSON(l.Copy)}
+		}
+		j = append(j, strings.ReplaceAll(s.name, " ", "_"), lines)
+	}
+	err := m.Show(j, func(p *render.Page) {
+		for i, c := range done {
+			if i == 0 || c.n > 0 {
+				p.Say("%d %s.", c.n, c.what)
+			}
+		}
+		for _, s := range all {
+			p.Say("The %s in Kafka and, if they differ, in the %s:", s.name, what)
+			p.Table("There are none.", "MODE,CURRENCY,"+s.by+",SESSIONS,"+s.of+",AMOUNT,", s.rows())
+		}
+	})
+	if err == nil && !equal {
+		err = errors.New("the sums of Kafka and of the " + what + " differ; run the command again, and if they still differ look into the poison topic and for rows that do not come from this installation")
+	}
+	return err
+}
+
+// rows returns the rows of a table.
+func (s sums) rows() [][]any {
+	rows := make([][]any, len(s.line))
+	for i, l := range s.line {
+		mark := "equal"
+		if !l.Equal() {
+			mark = "DIFFERENT"
+		}
+		sessions := "-" // the journal's sums are of events only
+		if l.Source.Sessions+l.Copy.Sessions > 0 {
+			sessions = sides(l.Source.Sessions, l.Copy.Sessions)
+		}
+		rows[i] = []any{registry.Mode(l.Live), render.OrDash(l.Currency), render.OrDash(l.Status), sessions, sides(l.Source.Events, l.Copy.Events), sides(l.Source.Amount, l.Copy.Amount), mark}
+	}
+	return rows
+}
+
+func countJSON(c tally.Count) render.Object {
+	return render.Object{"sessions", c.Sessions, "events", c.Events, "amount", c.Amount}
+}
+
+// sides returns one number, or both if they differ.
+func sides(source, duplicate int64) string {
+	if source == duplicate {
+		return fmt.Sprint(source)
+	}
+	return fmt.Sprintf("%d / %d", source, duplicate)
+}

@@ -1,0 +1,2 @@
+// Package reporting has the command of reports.
+package reporting

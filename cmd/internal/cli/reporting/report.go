@@ -1,0 +1,182 @@
+package reporting
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/render"
+	"quittance/internal/clickhouse"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/report"
+	"quittance/reconciliation"
+)
+
+// The formats of a report.
+const (
+	FormatTable = "table"
+	FormatCSV   = "csv"
+	FormatJSON  = "json"
+	formatXLSX  = "xlsx"
+)
+
+// reportRequest is what the command line asks for.
+type reportRequest struct {
+	month, agency, mode, format, out string
+
+	report report.Report
+	at     time.Time // in the month
+}
+
+func Command() cli.Command {
+	var r reportRequest
+	all := report.All()
+	names := render.Mapped(all, func(r report.Report) string { return r.Name })
+	return cli.Command{
+		Use: "report NAME", Short: "Print a report of a month: " + strings.Join(names, ", "),
+		Missing: "say which report: " + strings.Join(names, ", "),
+		Valid:   render.Mapped(all, func(r report.Report) cobra.Completion { return cobra.CompletionWithDesc(r.Name, r.Short) }),
+		Examples: []string{
+			"report takings --month 2026-11 --agency impots", "report channels --month 2026-11 --format csv > channels.csv",
+			"report open-cases --month 2026-11 --format xlsx --out cases.xlsx",
+		},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			f.StringVar(&r.month, "month", "", "the month, such as 2026-11, in Brazzaville")
+			f.StringVar(&r.agency, "agency", "", "slug or id of an agency; all agencies and money of none when empty")
+			r.mode = registry.Mode(true)
+			cli.TakesMode(f, &r.mode)
+			f.Lookup("mode").Usage = "test or live payments"
+			r.format = FormatTable
+			cli.TakesChoice(f, &r.format, "format", []string{FormatTable, FormatCSV, FormatJSON, formatXLSX}, "")
+			f.StringVar(&r.out, "out", "", "file to write, which is replaced; the output of the command when empty")
+		},
+		Check: func(m *cli.Meta) error { return r.check(m, all) },
+		Run:   func(ctx context.Context, m *cli.Meta) error { return r.run(ctx, m) },
+	}
+}
+
+// check refuses a wrong command line.
+func (r *reportRequest) check(m *cli.Meta, all []report.Report) (err error) {
+	i := slices.IndexFunc(all, func(one report.Report) bool { return one.Name == m.Args[0] })
+	if i < 0 {
+		return cli.Usage("no report is called %q; there are %s", m.Args[0], strings.Join(render.Mapped(all, func(r report.Report) string { return r.Name }), ", "))
+	}
+	r.report = all[i]
+	if r.at, err = time.Parse("2006-01", r.month); err != nil {
+		return cli.Usage("--month %q: must be a month, such as --month 2026-11", r.month)
+	}
+	if r.format == formatXLSX && r.out == "" && isTerminal(m.Out) {
+		return cli.Usage("--format xlsx: a workbook cannot be shown here; name a file, such as --out %s-%s.xlsx", r.report.Name, r.month)
+	}
+	return nil
+}
+
+// isTerminal reports whether a person reads the output.
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func (r *reportRequest) run(ctx context.Context, m *cli.Meta) error {
+	if err := m.Need("clickhouse"); err != nil {
+		return err
+	}
+	conn, err := clickhouse.Open(ctx, m.ClickHouse)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := reconciliation.Check(ctx, conn); err != nil {
+		return err
+	}
+	p := report.Params{Month: r.at, Live: r.mode == registry.Mode(true)}
+	if p.Agency, err = agencySlug(ctx, conn, r.agency); err != nil {
+		return err
+	}
+	table, err := r.report.Run(ctx, conn, p)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := r.write(&b, table); err != nil {
+		return err
+	}
+	if r.out != "" {
+		// Payments of citizens are nobody else's business.
+		if err := os.WriteFile(r.out, b.Bytes(), 0o600); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		return nil
+	}
+	_, err = m.Out.Write(b.Bytes())
+	return err
+}
+
+// agencySlug returns the slug of an agency that is named by slug or id; empty for none.
+func agencySlug(ctx context.Context, conn clickhouse.Conn, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	agencies, err := report.Agencies(ctx, conn)
+	if err != nil {
+		return "", err
+	}
+	if len(agencies) == 0 {
+		return "", errors.New("--agency: ClickHouse knows no agencies yet; check that `quittance sink journal` runs, which copies their names")
+	}
+	i := slices.IndexFunc(agencies, func(a report.Agency) bool { return a.Slug == name || a.ID == name })
+	if i < 0 || agencies[i].Slug == "" {
+		slugs := render.Mapped(agencies, func(a report.Agency) string { return cmp.Or(a.Slug, a.ID) })
+		return "", operation.Refuse("agency.unknown", "agency", operation.Args{"agency": name, "agencies": slugs})
+	}
+	return agencies[i].Slug, nil
+}
+
+// write writes the table in the format.
+func (r *reportRequest) write(out io.Writer, t report.Table) error {
+	switch r.format {
+	case FormatCSV:
+		return t.CSV(out)
+	case formatXLSX:
+		return t.XLSX(out)
+	case FormatJSON:
+		return render.Encode(out, render.Mapped(t.Rows, func(row []any) render.Object {
+			var o render.Object
+			for i, c := range t.Columns {
+				o = append(o, c.Name, row[i])
+			}
+			return o
+		}), "  ")
+	}
+	var p render.Page
+	titles := render.Mapped(t.Columns, func(c report.Column) string { return strings.ToUpper(strings.ReplaceAll(c.Title(), "_", " ")) })
+	nothing := fmt.Sprintf("there is nothing to report for %s of %s payments", r.month, r.mode)
+	if r.mode == registry.Mode(true) {
+		nothing += "; --mode test is for those of test keys"
+	}
+	p.Table(nothing, strings.Join(titles, ","), render.Mapped(t.Rows, func(row []any) []any {
+		cells := make([]any, len(row))
+		for i := range row {
+			cells[i] = render.OrDash(t.Text(row, i))
+		}
+		return cells
+	}))
+	_, err := out.Write(p.Bytes())
+	return err
+}

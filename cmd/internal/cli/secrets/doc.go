@@ -1,0 +1,2 @@
+// Package secrets has the commands of sealed secrets.
+package secrets

@@ -1,0 +1,2 @@
+// Package session has the commands of sessions.
+package session

@@ -1,0 +1,145 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/access"
+	"quittance/cmd/internal/cli/display"
+	"quittance/cmd/internal/cli/render"
+	"quittance/internal/cases"
+	"quittance/internal/deliveries"
+	"quittance/internal/journal"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/sessions"
+	"quittance/internal/support"
+)
+
+func Command() cli.Command {
+	return cli.Command{
+		Use: "sessions", Short: "Say what became of a payment, for whoever answers a call about it",
+		Commands: []cli.Command{findSessions(), showSession()},
+	}
+}
+
+func findSessions() cli.Command {
+	return cli.Command{
+		Use: "find TERM", Short: "Find payments by order, payment reference, session or operator's reference, and say what became of them", JSON: "the payments",
+		Examples: []string{"sessions find DOSSIER-17", `sessions find "1234 5678 9012 3456"`},
+		Missing:  "say what to look for: {usage}, an order, a payment reference, a session (chs_…) or the reference of an operator",
+		Check:    cli.Quiet,
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			return withDesk(ctx, m, func(ctx context.Context, d *support.Desk, dir registry.Directory) error {
+				found, err := d.Find(ctx, m.Args[0])
+				if err != nil {
+					return sessionError(err)
+				}
+				v := view{dir: dir, to: display.DestinationsOf(dir)}
+				var sent []deliveries.Delivery
+				for _, one := range found.Payments {
+					sent = append(sent, one.Deliveries...)
+				}
+				if v.reported, err = display.Reported(ctx, m, sent...); err != nil {
+					return err
+				}
+				if len(found.Payments) == 1 && len(found.Cases) == 0 && !m.AsJSON {
+					whole, err := d.Page(ctx, found.Payments[0].ID)
+					if err != nil {
+						return sessionError(err)
+					}
+					whole.Missing = append(whole.Missing, found.Missing...)
+					return m.Show(nil, func(p *render.Page) { v.page(p, whole) })
+				}
+				if err := m.Show(v.foundJSON(found), func(p *render.Page) { v.found(p, found) }); err != nil || len(found.Payments)+len(found.Cases) > 0 {
+					return err
+				}
+				return nothingFound(m.Args[0])
+			})
+		},
+	}
+}
+
+// nothingFound is the error of a search without a result. It does not repeat the term.
+func nothingFound(term string) error {
+	text := "nothing has this order, payment reference, session or operator's reference; orders are compared exactly, with capital and small letters"
+	digits := strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, term)
+	if len(digits) == 16 && support.PaymentRef(term) == "" {
+		text += "; its 16 digits are no payment reference, because the check digits do not fit: a digit is mistyped"
+	}
+	return errors.New(text)
+}
+
+func showSession() cli.Command {
+	return cli.Command{
+		Use: "show SESSION", Short: "Show everything about a payment: commands, events, calls to operators, deliveries, cases", JSON: "it",
+		Examples: []string{"sessions show chs_0000000000000000000000000000"},
+		Missing:  "say which session: {usage}, a chs_ id; `quittance sessions find TERM` finds it",
+		Check:    cli.Quiet,
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			return withDesk(ctx, m, func(ctx context.Context, d *support.Desk, dir registry.Directory) error {
+				whole, err := d.Page(ctx, m.Args[0])
+				if err != nil {
+					return sessionError(err)
+				}
+				v := view{dir: dir, to: display.DestinationsOf(dir)}
+				if v.reported, err = display.Reported(ctx, m, whole.Deliveries...); err != nil {
+					return err
+				}
+				return m.Show(v.pageJSON(whole), func(p *render.Page) { v.page(p, whole) })
+			})
+		},
+	}
+}
+
+// sessionError returns the text for an error of a search.
+func sessionError(err error) error {
+	switch {
+	case errors.Is(err, sessions.ErrNotFound):
+		return operation.Refuse("case.session_unknown", "id", nil)
+	case errors.Is(err, sessions.ErrBehind):
+		return access.ErrBehind
+	}
+	return err
+}
+
+// withDesk opens what is known of payments and calls do. Without ClickHouse the journal is
+// missing.
+func withDesk(ctx context.Context, m *cli.Meta, do func(context.Context, *support.Desk, registry.Directory) error) error {
+	if err := m.Need("kafka", "schema-registry"); err != nil {
+		return err
+	}
+	viewer, err := access.Viewer(ctx, m)
+	if err != nil {
+		return err
+	}
+	_, dir, err := access.Slugs(ctx, m)
+	if err != nil {
+		return err
+	}
+	return access.WithReader(ctx, m, func(ctx context.Context, r *access.ReadModel) error {
+		cfg := support.Config{
+			Sessions: r.Sessions, Deliveries: access.Deliveries(m), Cases: cases.NewStore(m.Pool), Kafka: m.KafkaConfig(), Topology: r.Topology, Codec: r.Codec,
+			Machine: m.Machine, Now: m.Now, ApplicationIDs: access.ApplicationIDs(dir), Viewer: viewer,
+		}
+		conn, err := access.OpenJournal(ctx, m)
+		if err != nil {
+			cfg.NoJournal = err
+		} else {
+			defer func() { _ = conn.Close() }()
+			cfg.Journal = journal.NewStore(conn)
+		}
+		d, err := support.New(cfg)
+		if err != nil {
+			return err
+		}
+		return do(ctx, d, dir)
+	})
+}

@@ -1,0 +1,105 @@
+package session
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/casework"
+	"quittance/checkout"
+	"quittance/cmd/internal/cli/delivery"
+	"quittance/cmd/internal/cli/display"
+	"quittance/cmd/internal/cli/render"
+	"quittance/internal/deliveries"
+	"quittance/internal/support"
+	"quittance/sinks/cashin"
+	"quittance/sinks/erp"
+	"quittance/sinks/webhook"
+)
+
+// The first sentence about a payment answers the call.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	at := func(minute int) time.Time { return time.Date(2026, 11, 22, 12, minute, 0, 0, time.UTC) }
+	momo := func(status checkout.CollectionStatus) *checkout.Collection {
+		return &checkout.Collection{
+			OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Status: status, Amount: 5075, Fee: 75, Currency: "XAF", PayerMasked: "+242 06 ••• •• 01",
+			RequestedAt: at(1), WindowEndsAt: at(6), LastEnquiryAt: at(9),
+		}
+	}
+	paid := momo(checkout.CollectionApproved)
+	paid.OperatorRef = "918273"
+	cash := &checkout.Collection{OfferID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Status: checkout.CollectionPending, Clerk: "c01", WindowEndsAt: at(10)}
+	late := []checkout.Case{{Case: casework.Case{ID: "case_1", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", OpenedAt: at(8)}}}
+	withoutPayer := &checkout.Collection{OfferID: checkout.OfferMomo, Status: checkout.CollectionApproved, Amount: 5075, Fee: 75, Currency: "XAF"}
+	second := checkout.Case{Case: casework.Case{ID: "case_2", Kind: checkout.CaseOrphan, Amount: 900, Currency: "XAF", OpenedAt: at(20)}}
+	kept := checkout.Case{Case: casework.Case{ID: "case_3", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", OpenedAt: at(8), Resolution: casework.ResolutionWriteOff, ClosedAt: at(50)}}
+	for want, s := range map[string]checkout.Session{
+		"paid: 5075 XAF by momo from +242 06 ••• •• 01, operator's reference 918273 at 2026-11-22 12:02:00 UTC":                        {Status: checkout.StatusCompleted, Collection: paid, EndedAt: at(2)},
+		"paid: 5075 XAF by momo from +242 06 ••• •• 01, operator's reference 918273 at 2026-11-22 12:02:00 UTC, late: the session had": {Status: checkout.StatusCompleted, Collection: paid, EndedAt: at(2), Late: true},
+		"the money was given back at 2026-11-22 12:30:00 UTC (refunded, reference wire 8); it was 5075 XAF by momo":                    {Status: checkout.StatusCompleted, Collection: paid, ReversedAt: at(30), ReversalReason: "refunded", ReversalRef: "wire 8"},
+		"money came that does not fit the session, which is failed; staff decide: 5075 XAF of kind late_payment, opened at 2026-11-22 12:08:00 UTC (case case_1)": {
+			Status: checkout.StatusFailed, Collection: paid, Cases: late,
+		},
+		"the session is failed since 2026-11-22 12:06:00 UTC, but the operator of momo has not decided; it was asked last at 2026-11-22 12:09:00 UTC": {
+			Status: checkout.StatusFailed, Collection: momo(checkout.CollectionUndecided), EndedAt: at(6),
+		},
+		"not decided yet: momo was asked for 5075 XAF at 2026-11-22 12:01:00 UTC, and the payer has until 2026-11-22 12:06:00 UTC": {Status: checkout.StatusOpen, Collection: momo(checkout.CollectionPending)},
+		"not paid yet: clerk c01 has reserved it until 2026-11-22 12:10:00 UTC":                                                    {Status: checkout.StatusOpen, Collection: cash},
+		"not paid: nobody has tried yet; it expires at 2026-11-22 12:59:00 UTC":                                                    {Status: checkout.StatusOpen, ExpiresAt: at(59)},
+		"not paid: failed at 2026-11-22 12:03:00 UTC: The payer rejected the payment (collect.rejected)": {
+			Status: checkout.StatusFailed, Collection: momo(checkout.CollectionRefused), EndedAt: at(3), FailureCode: checkout.FailureRejected,
+		},
+		"paid: 5075 XAF by momo at 2026-11-22 12:04:00 UTC; other money came that does not fit the session; staff decide: 900 XAF of kind orphan, opened at 2026-11-22 12:20:00 UTC (case case_2)": {
+			Status: checkout.StatusCompleted, Collection: withoutPayer, EndedAt: at(4), Cases: []checkout.Case{kept, second},
+		},
+		"the money was given back at 2026-11-22 12:30:00 UTC (refunded); it was 5075 XAF by momo; other money came that does not fit the session; staff decide: 900 XAF of kind orphan": {
+			Status: checkout.StatusCompleted, Collection: withoutPayer, ReversedAt: at(30), ReversalReason: "refunded", Cases: []checkout.Case{second},
+		},
+		"not paid: expired at 2026-11-22 12:05:00 UTC; but money was reported for it, and staff closed its case with evidence (write_off): 5075 XAF of kind late_payment, opened at 2026-11-22 12:08:00 UTC (case case_3, closed at 2026-11-22 12:50:00 UTC)": {
+			Status: checkout.StatusExpired, Collection: withoutPayer, EndedAt: at(5), Cases: []checkout.Case{kept},
+		},
+		"not paid: cancelled at 2026-11-22 12:03:00 UTC": {Status: checkout.StatusCancelled, EndedAt: at(3)},
+	} {
+		s.Currency = "XAF"
+		if got := (view{}).answer(support.Payment{Session: s}); !strings.HasPrefix(got, want) {
+			t.Errorf("the answer is\n%s, want\n%s", got, want)
+		}
+	}
+
+	to := display.Destinations{"e1": {Kind: webhook.Kind, ID: "e1", Name: "e1", Owner: "Guichet fiscal (impots)", URL: "https://guichet.example/hook"}}
+	p := support.Payment{Session: checkout.Session{Status: checkout.StatusCompleted}, Deliveries: []deliveries.Delivery{
+		{ID: "dlv_3", Kind: cashin.Kind, DestinationID: "partner", Event: "checkout.updated", State: deliveries.StateDelivered, LastOutcomeAt: at(9)},
+		{ID: "dlv_2", Kind: erp.Kind, DestinationID: "gone", Event: "checkout.completed", State: deliveries.StateNeedsOperator, Attempts: 1, HTTPStatus: 422},
+		{ID: "dlv_1", Kind: webhook.Kind, DestinationID: "e1", Event: "checkout.completed", State: deliveries.StateWaiting, Attempts: 3, HTTPStatus: 500, NextAttemptAt: at(40)},
+		{ID: "dlv_0", Kind: webhook.Kind, DestinationID: "e1", Event: "checkout.late_payment", State: deliveries.StateDelivered, LastOutcomeAt: at(8)},
+	}}
+	v := view{to: to}
+	want := []string{
+		"Webhook checkout.late_payment to https://guichet.example/hook (Guichet fiscal (impots)) was accepted at 2026-11-22 12:08:00 UTC",
+		"Webhook checkout.completed to https://guichet.example/hook (Guichet fiscal (impots)) is not accepted (calls: 3, last answer 500); the next call is at 2026-11-22 12:40:00 UTC",
+		"The ERP's confirmation to gone is not accepted (calls: 1, last answer 422), and nobody calls again; when the cause is mended, `quittance deliveries retry dlv_2` does",
+		"Unsigned cash-in webhook checkout.updated to partner was accepted at 2026-11-22 12:09:00 UTC",
+	}
+	if got := v.toldOf(p); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("told:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var text render.Page
+	v.found(&text, support.Found{Payments: []support.Payment{p, p}})
+	if got := text.String(); strings.Count(got, "\n  "+want[2]+".\n") != 2 || !strings.Contains(got, "sessions show SESSION") {
+		t.Errorf("two payments:\n%s", got)
+	}
+}
+
+// A command for webhook endpoints says of the other destinations who sets them.
+func TestWebhookOnly(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[deliveries.Kind]string{
+		webhook.Kind: "", erp.Kind: "an ERP and its credentials are set by", cashin.Kind: "its webhooks are not signed", "new": "is for webhook endpoints",
+	} {
+		err := delivery.WebhookOnly(deliveries.Entry{Kind: kind})
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ERP") != (kind == erp.Kind)) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/pflag"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/roles"
+	"quittance/internal/clickhouse"
+	"quittance/internal/kafka"
+	"quittance/internal/postgres"
+	"quittance/reconciliation"
+	"quittance/schemas"
+)
+
+func MigrateCommand() cli.Command {
+	return cli.Command{
+		Use: "migrate", Short: "Create or bring up to date topics, schemas and tables", Examples: []string{"migrate --partitions 64"},
+		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
+			f.Int32Var(&m.Partitions, "partitions", 0, "partitions of commands, state and events, at most as many processors share the work; fixed for ever when the topics are first created")
+			f.Int16Var(&m.Replication, "replication", 0, fmt.Sprintf("replicas of new topics; %d when not given, or with --accept-one-replica the broker's default", schemas.Replicas))
+			m.RiskFlags(f)
+		},
+		Check: func(m *cli.Meta) error {
+			switch {
+			case m.Partitions < 0:
+				return cli.Usage("--partitions %d: must be at least 1", m.Partitions)
+			case m.Replication < 0:
+				return cli.Usage("--replication %d: must be at least 1", m.Replication)
+			case m.Replication > 0 && m.Replication < schemas.Replicas && !m.AcceptsOneReplica():
+				return cli.Usage("--replication %d: topics that hold money need %d replicas; --accept-one-replica accepts that one lost disk loses payments", m.Replication, schemas.Replicas)
+			}
+			return nil
+		},
+		Run: func(ctx context.Context, m *cli.Meta) error { return Migrate(ctx, m.Settings, m.Log) },
+	}
+}
+
+// migrateTopics creates and configures the topics and logs each change. It refuses topics
+// that may lose payments.
+func migrateTopics(ctx context.Context, s roles.Settings, cl *kgo.Client, log *slog.Logger) error {
+	done, err := kafka.Migrate(ctx, s.KafkaConfig(), cl)
+	for _, c := range done.Changed {
+		log.Info("setting of a topic changed", slog.String("topic", c.Topic), slog.String("setting", c.Setting), slog.String("from", c.Old), slog.String("to", c.New))
+	}
+	for _, c := range done.Kept {
+		log.Warn("a topic keeps records longer than needed; unchanged, because a shorter time deletes records",
+			slog.String("topic", c.Topic), slog.String("setting", c.Setting), slog.String("is", c.Old), slog.String("needed", c.New))
+	}
+	switch {
+	case errors.Is(err, kafka.ErrPartitions):
+		return cli.Usage("--partitions is not set: it is the number of partitions of commands, state and events, and so the most processors that can share the work. It is fixed for ever when the topics are first created. Use --partitions 64 unless you have a reason for another number")
+	case errors.Is(err, kafka.ErrReplication):
+		return fmt.Errorf("%w; add brokers until there are %d, or give --accept-one-replica to accept that one lost disk loses payments", err, schemas.Replicas)
+	case err != nil:
+		return err
+	}
+	log.Info("topics are ready", slog.Int("created", len(done.Created)), slog.Int("settings_changed", len(done.Changed)))
+	if s.Developer() {
+		return nil
+	}
+	_, err = kafka.CheckDurability(ctx, s.KafkaConfig(), cl, s.AcceptsOneReplica())
+	return err
+}
+
+// Migrate brings every store up to date. It may be run again at any time.
+func Migrate(ctx context.Context, s roles.Settings, log *slog.Logger) error {
+	if err := s.Need("kafka", "postgres", "clickhouse", "schema-registry"); err != nil {
+		return err
+	}
+	cl, err := s.KafkaConfig().Client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if err := migrateTopics(ctx, s, cl, log); err != nil {
+		return err
+	}
+	codec, err := s.OpenSchemas(ctx, true)
+	if err != nil {
+		return err
+	}
+	log.Info("schemas are registered")
+	topology, err := kafka.Load(ctx, s.KafkaConfig(), cl)
+	if err != nil {
+		return err
+	}
+	if err := kafka.CheckKeys(ctx, s.KafkaConfig(), topology, codec); err != nil {
+		return err
+	}
+
+	if err := postgres.Migrate(ctx, s.Postgres); err != nil {
+		return err
+	}
+	log.Info("postgres is up to date")
+
+	if err := clickhouse.CreateDatabase(ctx, s.ClickHouse); err != nil {
+		return err
+	}
+	conn, err := clickhouse.OpenForMigration(ctx, s.ClickHouse)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := reconciliation.Migrate(ctx, conn); err != nil {
+		return err
+	}
+	log.Info("clickhouse is up to date")
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package staff has the commands of staff.
+package staff

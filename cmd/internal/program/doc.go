@@ -1,0 +1,2 @@
+// Package program puts the commands of both programs together.
+package program
