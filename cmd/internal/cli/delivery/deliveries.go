@@ -68,23 +68,7 @@ func listDeliveries() cli.Command {
 			fl.IntVar(&f.Limit, "limit", 50, "largest number of deliveries")
 			fl.StringVar(&f.After, "after", "", "continue after this delivery, the last one of the previous list")
 		},
-		Check: func(*cli.Meta) error {
-			given := 0
-			for _, v := range []string{f.order, f.session, f.paymentRef} {
-				if v != "" {
-					given++
-				}
-			}
-			switch {
-			case f.Limit < 1 || f.Limit > 10_000:
-				return cli.Usage("--limit: must be from 1 to 10000")
-			case given > 1:
-				return cli.Usage("give one of --order, --session and --payment-ref")
-			case f.paymentRef != "" && support.PaymentRef(f.paymentRef) == "":
-				return cli.Usage("--payment-ref: must be 16 digits; spaces do not matter")
-			}
-			return nil
-		},
+		Check: func(*cli.Meta) error { return f.check() },
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			dir, err := registry.ReadDirectory(ctx, m.Pool, m.SimulatorURL, m.Now)
 			if err != nil {
@@ -124,6 +108,25 @@ func listDeliveries() cli.Command {
 			})
 		},
 	}
+}
+
+// check refuses flags that contradict each other.
+func (f *deliveryFilter) check() error {
+	given := 0
+	for _, v := range []string{f.order, f.session, f.paymentRef} {
+		if v != "" {
+			given++
+		}
+	}
+	switch {
+	case f.Limit < 1 || f.Limit > 10_000:
+		return cli.Usage("--limit: must be from 1 to 10000")
+	case given > 1:
+		return cli.Usage("give one of --order, --session and --payment-ref")
+	case f.paymentRef != "" && support.PaymentRef(f.paymentRef) == "":
+		return cli.Usage("--payment-ref: must be 16 digits; spaces do not matter")
+	}
+	return nil
 }
 
 // sessions returns the sessions that --order, --session and --payment-ref name; nil if none of

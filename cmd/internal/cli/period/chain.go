@@ -18,16 +18,18 @@ import (
 	"quittance/statement"
 )
 
+const chainHelp = `Show a sum of money from the due to the line of the bank, with what proves each step: the record in Kafka as topic/partition@offset, the match, and the period with which it was closed.
+
+TERM is a due, an order, a session, a payment or notice reference, a transaction, an operator's reference, a batch, a line of a statement as the breaks name it, or a break: its id or its case. A break is shown with the rows of both sides and what each counts. At most 20 chains are shown, and at most 20 rows of each side.
+
+--verify asks Kafka alone. It computes each close of the agency again that can have the money, compares the root with the record of the close, and shows the rows of the money with their proofs, which anybody can check with the root (RFC 6962). TERM is then no line. It reads all that Kafka has of the agency, and ends with code 1 unless a close that holds has the money.`
+
 func Chain() cli.Command {
 	var agency, mode string
 	var verify bool
 	return cli.Command{
 		Use: "chain TERM", Short: "Show a sum of money from the due to the line of the bank, with what proves each step", JSON: "the chains, or with --verify the proofs", Words: words,
-		Long: `Show a sum of money from the due to the line of the bank, with what proves each step: the record in Kafka as topic/partition@offset, the match, and the period with which it was closed.
-
-TERM is a due, an order, a session, a payment or notice reference, a transaction, an operator's reference, a batch, a line of a statement as the breaks name it, or a break: its id or its case. A break is shown with the rows of both sides and what each counts. At most 20 chains are shown, and at most 20 rows of each side.
-
---verify asks Kafka alone. It computes each close of the agency again that can have the money, compares the root with the record of the close, and shows the rows of the money with their proofs, which anybody can check with the root (RFC 6962). TERM is then no line. It reads all that Kafka has of the agency, and ends with code 1 unless a close that holds has the money.`,
+		Long:     chainHelp,
 		Missing:  "say what to look for: {usage}, for instance a payment reference or an operator's reference",
 		Examples: []string{"chain 6214534488655905", "chain MP261123.1001.A1 --agency impots --json", "chain case_u0f7qos9bf7eo2tnlcjotbuuafnrphi7", "chain 6214534488655905 --verify --agency impots --mode live"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {

@@ -50,18 +50,9 @@ The close shows what was open at its start, what came to be known, what was matc
 			if err := account.Check(); err != nil {
 				return err
 			}
-			if (day == "") == (month == "") {
-				return cli.Usage("say until when: --day 2026-11-22 or --month 2026-11")
-			}
-			if month != "" {
-				first, err := time.Parse("2006-01", month)
-				if err != nil {
-					return cli.Usage("--month %q: must be a month, such as --month 2026-11", month)
-				}
-				day = first.AddDate(0, 1, -1).Format(time.DateOnly)
-			}
-			if _, err := time.Parse(time.DateOnly, day); err != nil {
-				return cli.Usage("--day %q: must be a day, such as --day 2026-11-22", day)
+			var err error
+			if day, err = lastDay(day, month); err != nil {
+				return err
 			}
 			return cli.Quiet(m)
 		},
@@ -102,6 +93,25 @@ The close shows what was open at its start, what came to be known, what was matc
 			})
 		},
 	}
+}
+
+// lastDay returns the last local day of a period from the flags --day and --month, one of which
+// is given.
+func lastDay(day, month string) (string, error) {
+	if (day == "") == (month == "") {
+		return "", cli.Usage("say until when: --day 2026-11-22 or --month 2026-11")
+	}
+	if month != "" {
+		first, err := time.Parse("2006-01", month)
+		if err != nil {
+			return "", cli.Usage("--month %q: must be a month, such as --month 2026-11", month)
+		}
+		return first.AddDate(0, 1, -1).Format(time.DateOnly), nil
+	}
+	if _, err := time.Parse(time.DateOnly, day); err != nil {
+		return "", cli.Usage("--day %q: must be a day, such as --day 2026-11-22", day)
+	}
+	return day, nil
 }
 
 // computeSheet computes what a close says.
@@ -179,11 +189,11 @@ func listPeriods() cli.Command {
 			return cli.NeedsMode(mode)
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			filter := journal.CloseFilter{Account: code}
 			s, err := registry.Read(ctx, m.Pool)
 			if err != nil {
 				return err
 			}
+			filter := journal.CloseFilter{Account: code}
 			if agency != "" {
 				a, err := s.FindAgency(agency)
 				if err != nil {
@@ -192,8 +202,7 @@ func listPeriods() cli.Command {
 				filter.TenantID = a.ID
 			}
 			if mode != "" {
-				live := mode == registry.Mode(true)
-				filter.Live = &live
+				filter.Live = new(mode == registry.Mode(true))
 			}
 			conn, err := access.OpenJournal(ctx, m)
 			if err != nil {
@@ -209,19 +218,24 @@ func listPeriods() cli.Command {
 				slugs[a.ID] = a.Slug
 			}
 			return m.Show(render.Mapped(list, func(c journal.Close) render.Object { return closeJSON(c, slugs[c.TenantID]) }), func(p *render.Page) {
-				p.Table("nothing was closed yet; `quittance periods close` proposes it", "AGENCY,MODE,ACCOUNT,FROM,TO,STATE,EXPECTED OPEN,LINES OPEN,BREAKS,CASE", render.Mapped(list, func(c journal.Close) []any {
-					state := c.State
-					if c.Reason != "" {
-						state += ": " + c.Reason
-					}
-					return []any{
-						slugs[c.TenantID], registry.Mode(c.Livemode), c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), state,
-						render.Decimal(c.SourcesEndAmount, c.Currency), render.Decimal(c.LinesEndAmount, c.Currency), c.OpenBreaks, c.CaseID,
-					}
-				}))
+				sayCloses(p, list, slugs)
 			})
 		},
 	}
+}
+
+// sayCloses writes closed and refused periods as a table.
+func sayCloses(p *render.Page, list []journal.Close, slugs map[string]string) {
+	p.Table("nothing was closed yet; `quittance periods close` proposes it", "AGENCY,MODE,ACCOUNT,FROM,TO,STATE,EXPECTED OPEN,LINES OPEN,BREAKS,CASE", render.Mapped(list, func(c journal.Close) []any {
+		state := c.State
+		if c.Reason != "" {
+			state += ": " + c.Reason
+		}
+		return []any{
+			slugs[c.TenantID], registry.Mode(c.Livemode), c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), state,
+			render.Decimal(c.SourcesEndAmount, c.Currency), render.Decimal(c.LinesEndAmount, c.Currency), c.OpenBreaks, c.CaseID,
+		}
+	}))
 }
 
 func closeJSON(c journal.Close, agency string) render.Object {
