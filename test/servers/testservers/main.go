@@ -56,7 +56,9 @@ func run(ctx context.Context, log *slog.Logger, command []string) (code int, err
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
 		_ = server.Close()
-		<-served
+		if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+			err = errors.Join(err, failed)
+		}
 		err = errors.Join(err, servers.Stop(ctx))
 	}()
 
