@@ -17,6 +17,7 @@ import (
 	"quittance/reconciliation/chain"
 )
 
+// Chain returns the command `chain`.
 func Chain() cli.Command {
 	var agency, mode string
 	var verify bool
