@@ -45,7 +45,7 @@ type Command struct {
 	// Run runs the command.
 	Run func(ctx context.Context, m *Meta) error
 	// Operate replaces Run for a command that needs the installation's database. It is
-	// called with Meta.pool and Meta.now set.
+	// called with Meta.Pool and Meta.Now set.
 	Operate func(ctx context.Context, m *Meta) error
 	// Commands are subcommands.
 	Commands []Command
@@ -210,6 +210,7 @@ type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
+// Usage returns an error of the command line: nothing was done, and the exit code is 2.
 func Usage(format string, args ...any) error { return &usageError{fmt.Sprintf(format, args...)} }
 
 // noun completes a command that has only subcommands.

@@ -44,11 +44,12 @@ func oneOf(values []string) string {
 // Modes are the values of --mode.
 var Modes = []string{"test", "live"}
 
-// TakesMode declares --mode. A command that requires it calls needsMode in its Check.
+// TakesMode declares --mode. A command that requires it calls NeedsMode in its Check.
 func TakesMode(f *pflag.FlagSet, to *string) {
 	TakesChoice(f, to, "mode", Modes, "")
 }
 
+// NeedsMode refuses a command without --mode.
 func NeedsMode(mode string) error {
 	if mode == "" {
 		return Usage("--mode: must be test or live")
@@ -84,9 +85,10 @@ func AnyGiven(flags ...string) func(*Meta) error {
 	}
 }
 
+// YesFlag declares --yes, for commands that call Meta.Agree.
 func YesFlag(f *pflag.FlagSet, yes *bool) { f.BoolVar(yes, "yes", false, "do not ask") }
 
-// MomentForms describes the values that momentOf accepts.
+// MomentForms describes the values that MomentOf accepts.
 const MomentForms = "a time such as 2026-03-01T12:00:00Z, a day, or how long ago, such as 2h"
 
 // MomentOf returns the time that a flag names: in the form of RFC 3339 or of the

@@ -25,7 +25,7 @@ func (w Words) InWords(err error) error {
 	return errors.New(w[refused.Code](refused.Args))
 }
 
-// InWords returns the text for a refused operation, as Words.inWords does, in the words of the program.
+// InWords returns the text for a refused operation, as Words.InWords does, in the words of the program.
 func (m *Meta) InWords(err error) error { return m.program.words.InWords(err) }
 
 // Refusal returns the text for a refused operation, after the name of the flag or

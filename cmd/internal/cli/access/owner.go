@@ -15,11 +15,13 @@ type OwnerFlags struct {
 	platform    bool
 }
 
+// Declare declares the flags.
 func (o *OwnerFlags) Declare(f *pflag.FlagSet) {
 	f.StringVar(&o.Application, "application", "", "the application, by id or by its name if no other has it")
 	f.BoolVar(&o.platform, "platform", false, "the platform's own, for sessions of platform keys")
 }
 
+// Check refuses flags that name no owner or two.
 func (o *OwnerFlags) Check(*cli.Meta) error {
 	if o.platform == (o.Application != "") {
 		return cli.Usage("say whose: either --application ID_OR_NAME, or --platform")
@@ -27,15 +29,17 @@ func (o *OwnerFlags) Check(*cli.Meta) error {
 	return nil
 }
 
-// account names an account on the command line.
+// AccountFlags name an account on the command line.
 type AccountFlags struct{ Agency, Mode, Code string }
 
+// Declare declares the flags.
 func (a *AccountFlags) Declare(f *pflag.FlagSet) {
 	f.StringVar(&a.Agency, "agency", "", "the agency, by its slug or id")
 	cli.TakesMode(f, &a.Mode)
 	f.StringVar(&a.Code, "account", "", "the `code` of the account; quittance accounts list shows them")
 }
 
+// Check refuses flags that do not name an account.
 func (a *AccountFlags) Check() error {
 	switch {
 	case a.Agency == "":
@@ -46,6 +50,7 @@ func (a *AccountFlags) Check() error {
 	return cli.NeedsMode(a.Mode)
 }
 
+// Find returns the account that the flags name.
 func (a *AccountFlags) Find(ctx context.Context, m *cli.Meta) (registry.StatementAccount, error) {
 	s, err := registry.Read(ctx, m.Pool)
 	if err != nil {
@@ -58,4 +63,5 @@ func (a *AccountFlags) Find(ctx context.Context, m *cli.Meta) (registry.Statemen
 	return s.FindStatementAccount(agency.ID, a.Mode == registry.Mode(true), a.Code)
 }
 
+// MissingAgency is the error when the argument AGENCY is missing.
 const MissingAgency = "say whose: {usage}, the agency's slug or id"

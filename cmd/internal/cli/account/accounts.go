@@ -11,6 +11,7 @@ import (
 	"quittance/internal/registry"
 )
 
+// Accounts returns the command `accounts`.
 func Accounts() cli.Command {
 	return cli.Command{
 		Use: "accounts", Short: "See the accounts whose statements are reconciled", Commands: []cli.Command{listAccounts()}, Words: words,

@@ -19,6 +19,7 @@ import (
 	"quittance/internal/statements"
 )
 
+// Statements returns the command `statements`.
 func Statements() cli.Command {
 	return cli.Command{
 		Use: "statements", Short: "Import the statements of operators, acquirers, banks and counters, and see what was imported",

@@ -13,6 +13,7 @@ import (
 	"quittance/reconciliation"
 )
 
+// Command returns the command `analysts`.
 func Command() cli.Command {
 	return cli.Command{
 		Use: "analysts", Short: "Give analysts of agencies users of ClickHouse that read their agency's rows only",

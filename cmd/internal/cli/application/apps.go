@@ -12,6 +12,7 @@ import (
 	"quittance/internal/registry"
 )
 
+// Apps returns the command `apps`.
 func Apps() cli.Command {
 	return cli.Command{
 		Use: "apps", Short: "Make and set integrators' applications, without a registry file",

@@ -16,6 +16,7 @@ import (
 	"quittance/internal/registry"
 )
 
+// Origins returns the command `origins`.
 func Origins() cli.Command {
 	return cli.Command{
 		Use: "origins", Short: "Say which sites may embed the checkout, without a registry file",

@@ -14,6 +14,7 @@ import (
 	"quittance/internal/registry"
 )
 
+// Command returns the command `clerks`.
 func Command() cli.Command {
 	return cli.Command{Use: "clerks", Short: "Give the clerks of agencies' counters their keys", Commands: []cli.Command{addClerk(), limitClerk(), listClerks(), revokeClerk(), listDevices(), forgetDevices()}, Words: words}
 }

@@ -25,6 +25,7 @@ import (
 	"quittance/internal/support"
 )
 
+// Deliveries returns the command `deliveries`.
 func Deliveries() cli.Command {
 	return cli.Command{
 		Use: "deliveries", Short: "Show webhooks, ERP confirmations and messages to people, and send them again",

@@ -19,6 +19,7 @@ import (
 	"quittance/internal/registry"
 )
 
+// Endpoints returns the command `endpoints`.
 func Endpoints() cli.Command {
 	return cli.Command{
 		Use: "endpoints", Short: "Register and operate webhook endpoints, and operate ERPs and cash-in partners: the destinations of deliveries",

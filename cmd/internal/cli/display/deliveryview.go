@@ -27,6 +27,7 @@ func DeliveryJSON(d deliveries.Delivery, to Destinations) render.Object {
 // Destinations are the present destinations of all kinds by id.
 type Destinations map[string]deliveries.Entry
 
+// DestinationsOf returns the destinations of all kinds in a directory.
 func DestinationsOf(dir registry.Directory) Destinations {
 	out := Destinations{}
 	for _, e := range roles.DeliveryKinds(nil).Entries(dir) {

@@ -19,6 +19,7 @@ import (
 	"quittance/internal/secret"
 )
 
+// Command returns the command `erp`.
 func Command() cli.Command {
 	return cli.Command{
 		Use: "erp", Short: "Check an agency's ERP against the contract, as its vendor does",

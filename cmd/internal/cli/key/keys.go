@@ -16,6 +16,7 @@ import (
 	"quittance/internal/registry"
 )
 
+// Command returns the command `keys`.
 func Command() cli.Command {
 	return cli.Command{
 		Use: "keys", Short: "Make, list, revoke and rotate API keys, and change the agencies of platform keys",

@@ -18,6 +18,7 @@ import (
 	"quittance/internal/registry"
 )
 
+// Command returns the command `links`.
 func Command() cli.Command {
 	return cli.Command{
 		Use: "links", Short: "Link taxpayers who sign in to the portal to their references at an agency",

@@ -12,6 +12,7 @@ import (
 	"quittance/internal/registry"
 )
 
+// Command returns the command `mappings`.
 func Command() cli.Command {
 	return cli.Command{
 		Use: "mappings", Short: "Say which service of the catalogue a due of an agency's ERP belongs to",

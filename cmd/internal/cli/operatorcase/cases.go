@@ -26,6 +26,7 @@ import (
 // carriedOutWithin is how long `cases approve` waits for the processor.
 const carriedOutWithin = 5 * time.Second
 
+// Command returns the command `cases`.
 func Command() cli.Command {
 	return cli.Command{
 		Use: "cases", Short: "Resolve operator cases: late, mismatched, orphaned and undecided money, refunds, breaks of reconciliation, poison",

@@ -11,6 +11,7 @@ import (
 	"quittance/internal/registry"
 )
 
+// Command returns the command `cashin`.
 func Command() cli.Command {
 	return cli.Command{
 		Use: "cashin", Short: "Give applications their credentials for the deprecated cash-in surface, and show who still calls it",

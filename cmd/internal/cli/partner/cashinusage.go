@@ -11,7 +11,6 @@ import (
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/render"
-	"quittance/cmd/internal/cli/reporting"
 	"quittance/internal/cashin"
 	"quittance/internal/registry"
 	"quittance/internal/report"
@@ -30,7 +29,7 @@ const (
 type cashinUsage struct{ agency, since, by, format string }
 
 func usageOfCashin() cli.Command {
-	u := cashinUsage{by: byApplication, format: reporting.FormatTable}
+	u := cashinUsage{by: byApplication, format: render.FormatTable}
 	return cli.Command{
 		Use: "usage", Short: "Show who still calls the deprecated cash-in surface, how often and since when, and which payments were given back", JSON: "it",
 		Long: `Show who still calls the deprecated cash-in surface, how often and since when.
@@ -50,10 +49,10 @@ completed and no unsigned webhook tells the partner: the agency must.`,
 			f.StringVar(&u.agency, "agency", "", "applications of this agency, by slug or id")
 			f.StringVar(&u.since, "since", "", "count from the day of this time: "+cli.MomentForms+"; the first day of this month when not given")
 			cli.TakesChoice(f, &u.by, "by", []string{byApplication, byRoute, byDay}, "a line for each application, or for each of its routes or days: ")
-			cli.TakesChoice(f, &u.format, "format", []string{reporting.FormatTable, reporting.FormatCSV, reporting.FormatJSON}, "csv has a line for each application, day and route: ")
+			cli.TakesChoice(f, &u.format, "format", []string{render.FormatTable, render.FormatCSV, render.FormatJSON}, "csv has a line for each application, day and route: ")
 		},
 		Check: func(m *cli.Meta) error {
-			if m.AsJSON && u.format == reporting.FormatCSV {
+			if m.AsJSON && u.format == render.FormatCSV {
 				return cli.Usage("give one of --json and --format csv")
 			}
 			_, err := cli.MomentOf("since", u.since, time.Time{})
@@ -78,10 +77,10 @@ func (u *cashinUsage) show(ctx context.Context, m *cli.Meta) error {
 	if err != nil {
 		return err
 	}
-	if u.format == reporting.FormatCSV {
+	if u.format == render.FormatCSV {
 		return usageTable(r).CSV(m.Out)
 	}
-	m.AsJSON = m.AsJSON || u.format == reporting.FormatJSON
+	m.AsJSON = m.AsJSON || u.format == render.FormatJSON
 	return m.Show(usageJSON(r), func(p *render.Page) { u.page(p, r) })
 }
 

@@ -24,6 +24,7 @@ TERM is a due, an order, a session, a payment or notice reference, a transaction
 
 --verify asks Kafka alone. It computes each close of the agency again that can have the money, compares the root with the record of the close, and shows the rows of the money with their proofs, which anybody can check with the root (RFC 6962). TERM is then no line. It reads all that Kafka has of the agency, and ends with code 1 unless a close that holds has the money.`
 
+// Chain returns the command `chain`.
 func Chain() cli.Command {
 	var agency, mode string
 	var verify bool

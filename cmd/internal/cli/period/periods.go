@@ -21,6 +21,7 @@ import (
 	sinkjournal "quittance/sinks/journal"
 )
 
+// Periods returns the command `periods`.
 func Periods() cli.Command {
 	return cli.Command{
 		Use: "periods", Short: "Close periods of the accounts whose statements are reconciled, and see what was closed",

@@ -12,6 +12,7 @@ import (
 	"quittance/internal/registry"
 )
 
+// Command returns the command `receipts`.
 func Command() cli.Command {
 	return cli.Command{Use: "receipts", Short: "Check receipts, and manage the keys that sign them", Commands: []cli.Command{verifyReceipt(), receiptKeysCommand()}, Words: words}
 }

@@ -14,6 +14,13 @@ import (
 	"quittance/money"
 )
 
+// Values of --format.
+const (
+	FormatTable = "table"
+	FormatCSV   = "csv"
+	FormatJSON  = "json"
+)
+
 // Page is the text output of a command.
 type Page struct{ bytes.Buffer }
 
@@ -46,6 +53,7 @@ func (p *Page) Facts(facts ...[][2]string) {
 	_ = w.Flush() // writes to a buffer
 }
 
+// Encode writes a value as JSON, with indent before each level; without one it is a single line.
 func Encode(out io.Writer, value any, indent string) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
@@ -107,8 +115,10 @@ func MomentOr(t time.Time, none string) string {
 	return Moment(t)
 }
 
+// Moment returns the time as text, in UTC.
 func Moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
+// OrDash returns the text, or - for an empty one.
 func OrDash(text string) string {
 	if text == "" {
 		return "-"
@@ -141,4 +151,5 @@ func Some(names []string) string {
 	return strings.Join(names, "; ")
 }
 
+// Texts returns values as plain text.
 func Texts[T ~string](list []T) []string { return Mapped(list, func(v T) string { return string(v) }) }

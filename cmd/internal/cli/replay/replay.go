@@ -84,6 +84,7 @@ type counted struct {
 	what string
 }
 
+// Replay returns the command `replay`.
 func Replay() cli.Command {
 	r := &replayer{}
 	topics := slices.Sorted(maps.Keys(replayable()))

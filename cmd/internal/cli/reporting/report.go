@@ -24,13 +24,8 @@ import (
 	"quittance/reconciliation"
 )
 
-// The formats of a report.
-const (
-	FormatTable = "table"
-	FormatCSV   = "csv"
-	FormatJSON  = "json"
-	formatXLSX  = "xlsx"
-)
+// formatXLSX is a further format of a report.
+const formatXLSX = "xlsx"
 
 // reportRequest is what the command line asks for.
 type reportRequest struct {
@@ -40,6 +35,7 @@ type reportRequest struct {
 	at     time.Time // in the month
 }
 
+// Command returns the command `report`.
 func Command() cli.Command {
 	var r reportRequest
 	all := report.All()
@@ -58,8 +54,8 @@ func Command() cli.Command {
 			r.mode = registry.Mode(true)
 			cli.TakesMode(f, &r.mode)
 			f.Lookup("mode").Usage = "test or live payments"
-			r.format = FormatTable
-			cli.TakesChoice(f, &r.format, "format", []string{FormatTable, FormatCSV, FormatJSON, formatXLSX}, "")
+			r.format = render.FormatTable
+			cli.TakesChoice(f, &r.format, "format", []string{render.FormatTable, render.FormatCSV, render.FormatJSON, formatXLSX}, "")
 			f.StringVar(&r.out, "out", "", "file to write, which is replaced; the output of the command when empty")
 		},
 		Check: func(m *cli.Meta) error { return r.check(m, all) },
@@ -151,11 +147,11 @@ func agencySlug(ctx context.Context, conn clickhouse.Conn, name string) (string,
 // write writes the table in the format.
 func (r *reportRequest) write(out io.Writer, t report.Table) error {
 	switch r.format {
-	case FormatCSV:
+	case render.FormatCSV:
 		return t.CSV(out)
 	case formatXLSX:
 		return t.XLSX(out)
-	case FormatJSON:
+	case render.FormatJSON:
 		return render.Encode(out, render.Mapped(t.Rows, func(row []any) render.Object {
 			var o render.Object
 			for i, c := range t.Columns {

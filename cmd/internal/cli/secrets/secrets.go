@@ -23,6 +23,7 @@ import (
 	"quittance/internal/sessions"
 )
 
+// Command returns the command `secrets`.
 func Command() cli.Command {
 	return cli.Command{Use: "secrets", Short: "Seal secrets with the newest master key, and make the reference key", Commands: []cli.Command{reseal(), referenceKey()}}
 }

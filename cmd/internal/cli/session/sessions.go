@@ -18,6 +18,7 @@ import (
 	"quittance/internal/support"
 )
 
+// Command returns the command `sessions`.
 func Command() cli.Command {
 	return cli.Command{
 		Use: "sessions", Short: "Say what became of a payment, for whoever answers a call about it",

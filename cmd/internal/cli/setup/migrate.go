@@ -18,6 +18,7 @@ import (
 	"quittance/schemas"
 )
 
+// MigrateCommand returns the command `migrate`.
 func MigrateCommand() cli.Command {
 	return cli.Command{
 		Use: "migrate", Short: "Create or bring up to date topics, schemas and tables", Examples: []string{"migrate --partitions 64"},

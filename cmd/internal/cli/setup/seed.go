@@ -18,6 +18,7 @@ import (
 	"quittance/internal/registryfile"
 )
 
+// SeedCommand returns the command `seed`.
 func SeedCommand() cli.Command {
 	var overrule bool
 	return cli.Command{

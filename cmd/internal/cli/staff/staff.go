@@ -12,6 +12,7 @@ import (
 	"quittance/money"
 )
 
+// Command returns the command `staff`.
 func Command() cli.Command {
 	return cli.Command{
 		Use: "staff", Short: "Give the staff who resolve operator cases their keys",
