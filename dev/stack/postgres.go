@@ -401,8 +401,19 @@ func FetchPostgres(ctx context.Context, dir string, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("fetching PostgreSQL: %w", errors.Join(startErr, fmt.Errorf("running it: %w: %s", err, out)))
 	}
-	// The archive's modes and our umask may deny access to the user who runs them.
-	err = filepath.WalkDir(programs, func(path string, d fs.DirEntry, err error) error {
+	if err := openToAll(programs); err != nil {
+		return fmt.Errorf("fetching PostgreSQL: %w", err)
+	}
+	if err := os.Rename(programs, dir); err != nil {
+		return fmt.Errorf("fetching PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// openToAll lets everybody read the files of a tree, and run its programs: the archive's modes and
+// our umask may deny access to the user who runs them.
+func openToAll(tree string) error {
+	return filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeSymlink != 0 {
 			return err
 		}
@@ -416,11 +427,4 @@ func FetchPostgres(ctx context.Context, dir string, log *slog.Logger) error {
 		}
 		return os.Chmod(path, mode) //nolint:gosec // a tree that we alone just made
 	})
-	if err != nil {
-		return fmt.Errorf("fetching PostgreSQL: %w", err)
-	}
-	if err := os.Rename(programs, dir); err != nil {
-		return fmt.Errorf("fetching PostgreSQL: %w", err)
-	}
-	return nil
 }

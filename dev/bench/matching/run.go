@@ -344,20 +344,8 @@ func (c Config) run(ctx context.Context, in *installation.Installation, server *
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	for {
-		runs, err := role.Metric(ctx, runsMetric)
-		if err != nil {
-			return nil, err
-		}
-		if runs > runsBefore {
-			break
-		}
-		if failing, err := role.Metric(ctx, "quittance_matcher_failing_accounts"); err != nil || failing > 0 {
-			return nil, errors.Join(err, fmt.Errorf("the run failed:\n%s", program.Tail(role.LogFile(), 4<<10)))
-		}
-		if !measure.Pause(ctx, 100*time.Millisecond) {
-			return nil, ctx.Err()
-		}
+	if err := awaitRun(ctx, role, runsBefore); err != nil {
+		return nil, err
 	}
 	seconds, err := role.Metric(ctx, secondsMetric)
 	if err != nil {
@@ -381,6 +369,25 @@ func (c Config) run(ctx context.Context, in *installation.Installation, server *
 		}
 	}
 	return c.written(ctx, in, before, after, s)
+}
+
+// awaitRun waits until the role has finished more runs than before.
+func awaitRun(ctx context.Context, role *program.Process, before float64) error {
+	for {
+		runs, err := role.Metric(ctx, runsMetric)
+		if err != nil {
+			return err
+		}
+		if runs > before {
+			return nil
+		}
+		if failing, err := role.Metric(ctx, "quittance_matcher_failing_accounts"); err != nil || failing > 0 {
+			return errors.Join(err, fmt.Errorf("the run failed:\n%s", program.Tail(role.LogFile(), 4<<10)))
+		}
+		if !measure.Pause(ctx, 100*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
 }
 
 // bounds returns the ends of the topic of findings.

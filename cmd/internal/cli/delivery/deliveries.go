@@ -87,28 +87,33 @@ func listDeliveries() cli.Command {
 			if err != nil {
 				return err
 			}
-			more := len(found) > f.Limit
-			found = found[:min(f.Limit, len(found))]
-			to := display.DestinationsOf(dir)
-			reported, err := display.Reported(ctx, m, found...)
-			if err != nil {
-				return err
-			}
-			list := render.Mapped(found, func(d deliveries.Delivery) render.Object {
-				return append(display.DeliveryJSON(d, to), reported.Json(d)...)
-			})
-			return m.Show(list, func(p *render.Page) {
-				none := "no delivery is like that"
-				if reflect.DeepEqual(filter, deliveries.Filter{Limit: filter.Limit}) {
-					none = "there are no deliveries yet: an event becomes one for each endpoint that takes it, see `quittance endpoints list`"
-				}
-				display.SayDeliveries(p, none, found, to, reported)
-				if more {
-					p.Say("there are more: the same with --after %s", found[len(found)-1].ID)
-				}
-			})
+			return f.show(ctx, m, dir, filter, found)
 		},
 	}
+}
+
+// show writes the deliveries that were found, of which one is more than the limit.
+func (f *deliveryFilter) show(ctx context.Context, m *cli.Meta, dir registry.Directory, filter deliveries.Filter, found []deliveries.Delivery) error {
+	more := len(found) > f.Limit
+	found = found[:min(f.Limit, len(found))]
+	to := display.DestinationsOf(dir)
+	reported, err := display.Reported(ctx, m, found...)
+	if err != nil {
+		return err
+	}
+	list := render.Mapped(found, func(d deliveries.Delivery) render.Object {
+		return append(display.DeliveryJSON(d, to), reported.Json(d)...)
+	})
+	return m.Show(list, func(p *render.Page) {
+		none := "no delivery is like that"
+		if reflect.DeepEqual(filter, deliveries.Filter{Limit: filter.Limit}) {
+			none = "there are no deliveries yet: an event becomes one for each endpoint that takes it, see `quittance endpoints list`"
+		}
+		display.SayDeliveries(p, none, found, to, reported)
+		if more {
+			p.Say("there are more: the same with --after %s", found[len(found)-1].ID)
+		}
+	})
 }
 
 // check refuses flags that contradict each other.

@@ -30,15 +30,17 @@ func Periods() cli.Command {
 	}
 }
 
+const closeHelp = `Propose to close an account until the end of a local day or month. The period begins where the close before has ended.
+
+The close shows what was open at its start, what came to be known, what was matched or resolved, and what is open at its end. Another person approves exactly that with ` + "`quittance cases approve`" + `; if anything of it changes before the matcher writes the close, it is refused, and you propose it again. What is closed never changes: later corrections are in the next period.`
+
 func closePeriod() cli.Command {
 	var account access.AccountFlags
 	var day, month, reason string
 	var try bool
 	return cli.Command{
 		Use: "close", Short: "Propose to close an account until the end of a local day or month; another person approves it", JSON: "what the close says, and its case", Args: cobra.NoArgs,
-		Long: `Propose to close an account until the end of a local day or month. The period begins where the close before has ended.
-
-The close shows what was open at its start, what came to be known, what was matched or resolved, and what is open at its end. Another person approves exactly that with ` + "`quittance cases approve`" + `; if anything of it changes before the matcher writes the close, it is refused, and you propose it again. What is closed never changes: later corrections are in the next period.`,
+		Long:     closeHelp,
 		Examples: []string{"periods close --agency impots --mode live --account mtn --day 2026-11-22 --reason \"daily close\"", "periods close --agency impots --mode live --account banque --month 2026-11 --try"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			account.Declare(f)
@@ -78,22 +80,27 @@ The close shows what was open at its start, what came to be known, what was matc
 			if try {
 				return m.Show(sheetJSON(sheet, ""), func(p *render.Page) { saySheet(p, sheet) })
 			}
-			digest, err := sheet.Digest()
-			if err != nil {
-				return err
-			}
-			d, err := cases.NewStore(m.Pool).OpenClose(ctx, by, cases.CloseRequest{
-				AgencyID: a.AgencyID, Live: a.Live, Account: a.Code, From: sheet.From, To: sheet.To, Digest: digest, Sums: inShort(sheet), Reason: reason,
-			}, m.Now)
-			if err != nil {
-				return err
-			}
-			return m.Show(sheetJSON(sheet, d.ID), func(p *render.Page) {
-				saySheet(p, sheet)
-				p.Say("\nCase %s is open. Another person approves it with `quittance cases approve %s`; `quittance periods list` then shows the close.", d.ID, d.ID)
-			})
+			return proposeClose(ctx, m, by, a, sheet, reason)
 		},
 	}
+}
+
+// proposeClose opens the case of a close, and shows both.
+func proposeClose(ctx context.Context, m *cli.Meta, by cases.By, a registry.StatementAccount, sheet *matcher.Sheet, reason string) error {
+	digest, err := sheet.Digest()
+	if err != nil {
+		return err
+	}
+	d, err := cases.NewStore(m.Pool).OpenClose(ctx, by, cases.CloseRequest{
+		AgencyID: a.AgencyID, Live: a.Live, Account: a.Code, From: sheet.From, To: sheet.To, Digest: digest, Sums: inShort(sheet), Reason: reason,
+	}, m.Now)
+	if err != nil {
+		return err
+	}
+	return m.Show(sheetJSON(sheet, d.ID), func(p *render.Page) {
+		saySheet(p, sheet)
+		p.Say("\nCase %s is open. Another person approves it with `quittance cases approve %s`; `quittance periods list` then shows the close.", d.ID, d.ID)
+	})
 }
 
 // lastDay returns the last local day of a period from the flags --day and --month, one of which
