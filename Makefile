@@ -163,20 +163,21 @@ run: deps $(if $(filter kafka,$(BROKER)),$(DEPS)/.kafka) | $(BIN) ## run everyth
 # and garbage is collected late, in the linker too.
 GOTEST = env GOGC=400 go test -vet=off -ldflags='-w -s' -timeout 40m -p 3 -parallel 4 $(TESTFLAGS)
 
-# testservers starts each server when a test first asks for it, and stops them at the end.
+# testservers stops the servers at the end. It starts them before all packages or the suites run;
+# for PACKAGES= each starts when a test first asks for it.
 .PHONY: test test/suites test/all
 test: deps/test ## run all tests but the suites; real servers start by need (PACKAGES=, TESTFLAGS=)
-	@$(call gotest,$(or $(PACKAGES),$(call packages,0)))
+	@$(call gotest,$(if $(PACKAGES),,-all),$(or $(PACKAGES),$(call packages,0)))
 
 test/suites: deps/test ## run the suites: journeys, contract, operations, crash, delivery, linear, messages, mutants, the matcher's oracle
-	@$(call gotest,$(addprefix ./,$(SUITES)))
+	@$(call gotest,-all,$(addprefix ./,$(SUITES)))
 
 test/all: deps/test ## run all tests and all suites
-	@$(call gotest,$(call packages,1))
+	@$(call gotest,-all,$(call packages,1))
 
 define gotest
 $(GOBUILD) -o $(BIN)/ ./test/servers/testservers && \
-	QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" $(BIN)/testservers -- $(GOTEST) $(1)
+	QUITTANCE_KAFKA_JVM="-XX:+UseSerialGC -XX:TieredStopAtLevel=1" $(BIN)/testservers $(1) -- $(GOTEST) $(2)
 endef
 
 # The suites, the longest first. Each runs whole programs, except the matcher's: there, many

@@ -133,6 +133,21 @@ func (l *lazy) known() string {
 	return l.at
 }
 
+// StartAll starts the servers and builds the programs, side by side, before many tests that need
+// most of them: a start beside tests makes those late that wait for something. The installation
+// still starts when a test first asks for it. A test that asks for what could not start gets the error.
+func StartAll(ctx context.Context, log *slog.Logger) {
+	var group errgroup.Group
+	for _, l := range servers() {
+		if l != installation {
+			group.Go(func() error { _, err := l.get(ctx, log); return err })
+		}
+	}
+	if err := group.Wait(); err != nil {
+		log.LogAttrs(ctx, slog.LevelError, "starting the servers of tests", slog.Any("error", err))
+	}
+}
+
 // Handler answers GET /NAME with the address of a server, which starts at the first request
 // and runs until Stop. Test binaries whose Variable has its address share the servers.
 func Handler(log *slog.Logger) http.Handler {

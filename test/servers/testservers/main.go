@@ -1,15 +1,17 @@
 // Command testservers runs a command, such as go test, whose test binaries share servers,
 // and ends with that command's exit code:
 //
-//	testservers -- go test ./...
+//	testservers [-all] -- go test ./...
 //
 // A server starts when a test first asks for it, and stops after the command: a command
-// whose tests need none starts none. See package servers.
+// whose tests need none starts none. With -all the servers start before the command. See
+// package servers.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -25,12 +27,10 @@ import (
 
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	command := os.Args[1:]
-	if len(command) > 0 && command[0] == "--" {
-		command = command[1:]
-	}
+	all := flag.Bool("all", false, "start the servers before the command")
+	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, log, command)
+	code, err := run(ctx, log, *all, flag.Args())
 	cancel()
 	if err != nil {
 		log.Error("test servers", slog.Any("error", err))
@@ -39,9 +39,9 @@ func main() {
 }
 
 // run returns the exit code of the command, or an error and a code that is not 0.
-func run(ctx context.Context, log *slog.Logger, command []string) (code int, err error) {
+func run(ctx context.Context, log *slog.Logger, all bool, command []string) (code int, err error) {
 	if len(command) == 0 {
-		return 2, errors.New("usage: testservers -- COMMAND [ARGUMENT…]")
+		return 2, errors.New("usage: testservers [-all] -- COMMAND [ARGUMENT…]")
 	}
 	var listen net.ListenConfig
 	listener, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -62,6 +62,9 @@ func run(ctx context.Context, log *slog.Logger, command []string) (code int, err
 		err = errors.Join(err, servers.Stop(ctx))
 	}()
 
+	if all {
+		servers.StartAll(ctx, log)
+	}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the caller's own command
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), servers.Variable+"=http://"+listener.Addr().String())
