@@ -14,6 +14,9 @@ import (
 // a heading, or the words of one.
 var reference = regexp.MustCompile(`\bdocs/[a-z/-]+\.md\b(?:,? § ?(\d+)|, "([^"]+)")?`)
 
+// broken matches the end of a line with what begins the next line of a comment.
+var broken = regexp.MustCompile(`\n\s*(?://|--|#)?\s*`)
+
 // Files refer to pages below docs by their paths, and to parts by their headings. Each exists.
 func TestReferences(t *testing.T) {
 	t.Parallel()
@@ -41,7 +44,7 @@ func TestReferences(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A comment may break a reference over two lines.
-		joined := regexp.MustCompile(`\n\s*(?://|--|#)?\s*`).ReplaceAllString(string(text), " ")
+		joined := broken.ReplaceAllString(string(text), " ")
 		for _, m := range reference.FindAllStringSubmatch(joined, -1) {
 			found++
 			path, _, _ := strings.Cut(m[0], ".md")

@@ -19,6 +19,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/registryfile"
 	"quittance/internal/secret"
+	"quittance/test/await"
 	"quittance/test/servers"
 )
 
@@ -221,12 +222,8 @@ func Run(t *testing.T, i Instance) {
 // Within waits until done returns true. It fails the test after the limit.
 func Within(t *testing.T, limit time.Duration, what string, done func() bool) {
 	t.Helper()
-	begun := time.Now()
-	for !done() {
-		if time.Since(begun) > limit {
-			t.Fatalf("%s: not within %v", what, limit)
-		}
-		time.Sleep(5 * time.Millisecond)
+	if !await.Within(limit, done) {
+		t.Fatalf("%s: not within %v", what, limit)
 	}
 }
 

@@ -38,7 +38,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code of the command, or an error and a code that is not 0.
+// run returns the exit code of the command, or an error and a code that is not 0. With all it first
+// starts all servers.
 func run(ctx context.Context, log *slog.Logger, all bool, command []string) (code int, err error) {
 	if len(command) == 0 {
 		return 2, errors.New("usage: testservers [-all] -- COMMAND [ARGUMENT…]")
