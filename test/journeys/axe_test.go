@@ -241,7 +241,7 @@ func TestPagesForEverybody(t *testing.T) {
 	audits := len(missing)
 	g.ugly()
 	begun := time.Now()
-	harness.Browse(t, 10*time.Minute, "axe.mjs", g.task(func(v view) []int { return v.widths }), func(line []byte) {
+	harness.Browse(t, 20*time.Minute, "axe.mjs", g.task(func(v view) []int { return v.widths }), func(line []byte) {
 		var a audit
 		if err := json.Unmarshal(line, &a); err != nil {
 			t.Fatalf("the browser's line %q: %v", line, err)

@@ -16,6 +16,7 @@ import { launch, limited, moment, task, tell, watch } from './chromium.mjs';
 
 const atOnce = 3;
 const patience = 180_000; // for the pages of frames on a busy machine, ms
+const silence = 90_000; // after which a page's process is taken for dead, ms
 const axe = readFileSync(join(task.modules, 'node_modules/axe-core/axe.min.js'), 'utf8');
 const browser = await launch({ lean: !task.shots }); // pictures show what citizens see
 
@@ -57,10 +58,26 @@ async function resize(tab, width) {
 async function audit(tab, { name, widths }, width) {
   const rules = width === widths.at(0) || width === widths.at(-1);
   for (const until = Date.now() + patience; ;) {
-    const found = await tab.evaluate(examine, rules);
+    const found = await answered(tab.evaluate(examine, rules), `${name} at ${width} px`);
     if (found) return tell({ page: name, width, ...found });
     if (Date.now() > until) throw new Error(`${name} at ${width} px: a frame has no page, or its page does not answer axe`);
     await moment(20);
+  }
+}
+
+// Dead is thrown when a page's process does not answer. Playwright waits for it without a limit.
+class Dead extends Error {}
+
+async function answered(examined, name) {
+  let alarm;
+  const dead = new Promise((_, reject) => {
+    alarm = setTimeout(() => reject(new Dead(`${name}: the page does not answer`)), silence);
+  });
+  examined.catch(() => {}); // when its tab is closed later
+  try {
+    return await Promise.race([examined, dead]);
+  } finally {
+    clearTimeout(alarm);
   }
 }
 
@@ -135,15 +152,29 @@ async function examine(rules) {
   }
 }
 
+async function visit(tour, worker) {
+  const tab = await tabOf(worker);
+  for (const view of tour) {
+    await reach(tab, view);
+    for (const width of view.widths) {
+      await resize(tab, width);
+      await (task.shots ? picture : audit)(tab, view, width);
+    }
+  }
+}
+
 try {
   await limited(atOnce, task.tours, async (tour, worker) => {
-    const tab = await tabOf(worker);
-    for (const view of tour) {
-      await reach(tab, view);
-      for (const width of view.widths) {
-        await resize(tab, width);
-        await (task.shots ? picture : audit)(tab, view, width);
-      }
+    try {
+      await visit(tour, worker);
+    } catch (e) {
+      if (!(e instanceof Dead)) throw e;
+      // A process of Chromium died or hangs, which says nothing about the page: once more, in
+      // another tab. A page that hangs by itself does it again, and fails.
+      console.error(e.message);
+      tabs[worker].close().catch(() => {});
+      delete tabs[worker];
+      await visit(tour, worker);
     }
   });
 } finally {
