@@ -3,10 +3,10 @@ package schemas
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -194,9 +194,12 @@ func (c *Codec) version(ctx context.Context, id uint32) (version, error) {
 // Client is a Registry that uses the Confluent REST protocol.
 type Client struct{ cl *sr.Client }
 
+// callTimeout is the time that the registry has for its answer.
+const callTimeout = 5 * time.Second
+
 // NewClient creates a client of the registry at an http(s) address, which may have a user
-// and a password. secure is the configuration of https; that of the system when nil.
-func NewClient(address string, secure *tls.Config) (*Client, error) {
+// and a password. It calls the registry by via; by the system's transport when nil.
+func NewClient(address string, via http.RoundTripper) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return nil, errors.New("the address of the schema registry is no URL such as https://host:port") // err may hold the password
@@ -206,10 +209,7 @@ func NewClient(address string, secure *tls.Config) (*Client, error) {
 		opts = append(opts, sr.BasicAuth(u.User.Username(), password))
 	}
 	u.User = nil
-	opts = append(opts, sr.URLs(u.String()))
-	if secure != nil {
-		opts = append(opts, sr.DialTLSConfig(secure))
-	}
+	opts = append(opts, sr.URLs(u.String()), sr.HTTPClient(&http.Client{Transport: via, Timeout: callTimeout}))
 	cl, err := sr.NewClient(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("schema registry %s: %w", u, err)

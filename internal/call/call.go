@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"quittance/internal/address"
+	probed "quittance/internal/transport"
 )
 
 const (
@@ -115,8 +116,14 @@ type Config struct {
 type Client struct {
 	check     func(raw string) (*url.URL, error)
 	timeout   time.Duration
-	transport *http.Transport
-	loopback  *http.Transport // developer mode only
+	transport tripper
+	loopback  tripper // developer mode only
+}
+
+// tripper is the part of a transport that a Client uses.
+type tripper interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 // New makes a client.
@@ -138,17 +145,15 @@ func NewLoopback(check func(raw string) (*url.URL, error)) *Client {
 // transport makes a transport that limits idle connections for all hosts together.
 // With a limit per host, endpoints that share a host would open and close a connection
 // at every call.
-func transport(cfg Config, control func(network, address string, c syscall.RawConn) error) *http.Transport {
+func transport(cfg Config, control func(network, address string, c syscall.RawConn) error) tripper {
 	dialer := &net.Dialer{Timeout: dialTimeout, Control: control, Resolver: cfg.Resolver}
-	return &http.Transport{
-		Proxy: nil, DialContext: dialer.DialContext,
-		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return dialTLS(ctx, dialer, cfg.Roots, network, addr)
-		},
-		ForceAttemptHTTP2: true, DisableCompression: true,
-		MaxIdleConns: idleInAll, MaxIdleConnsPerHost: idleInAll, IdleConnTimeout: idleFor,
-		MaxResponseHeaderBytes: headerLimit,
+	t := probed.HTTP(dialer)
+	t.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return dialTLS(ctx, dialer, cfg.Roots, network, addr)
 	}
+	t.DisableCompression, t.MaxResponseHeaderBytes = true, headerLimit
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = idleInAll, idleInAll, idleFor
+	return t
 }
 
 // errTLS marks faults of a handshake: crypto/tls has no type for most of them.

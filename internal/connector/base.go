@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
+
+	"quittance/internal/transport"
 )
 
 // Base is what the connectors share: the operator's name, the configuration, one pool
@@ -57,18 +59,12 @@ func NewBase[A ownAccount](operator string, cfg Config, tokenCall func(A) Call) 
 	if err := cfg.check(operator); err != nil {
 		return nil, err
 	}
+	via := transport.HTTP(&net.Dialer{Timeout: min(5*time.Second, cfg.Timeout)})
+	via.Proxy = http.ProxyFromEnvironment
+	via.TLSHandshakeTimeout, via.ResponseHeaderTimeout = 5*time.Second, cfg.Timeout
+	via.MaxIdleConns, via.MaxIdleConnsPerHost, via.IdleConnTimeout = 256, 128, time.Minute
 	return &Base[A]{Config: cfg, operator: operator, tokenCall: tokenCall, merchants: map[A]*merchant{}, client: &http.Client{
-		Timeout: cfg.Timeout,
-		Transport: &http.Transport{
-			Proxy:                 http.ProxyFromEnvironment,
-			DialContext:           (&net.Dialer{Timeout: min(5*time.Second, cfg.Timeout), KeepAlive: 30 * time.Second}).DialContext,
-			TLSHandshakeTimeout:   5 * time.Second,
-			ResponseHeaderTimeout: cfg.Timeout,
-			ForceAttemptHTTP2:     true,
-			MaxIdleConns:          256,
-			MaxIdleConnsPerHost:   128,
-			IdleConnTimeout:       time.Minute,
-		},
+		Timeout: cfg.Timeout, Transport: via,
 		// Following a redirect would send the key and the number to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil

@@ -58,7 +58,7 @@ func New(c Config) (*Client, error) {
 	case c.Attempts < 0:
 		return nil, errors.New("quittance: Attempts must not be negative")
 	}
-	httpClient := http.Client{Timeout: 30 * time.Second}
+	httpClient := http.Client{Timeout: 30 * time.Second, Transport: probed()}
 	if c.HTTP != nil {
 		httpClient = *c.HTTP
 	}
@@ -68,6 +68,18 @@ func New(c Config) (*Client, error) {
 		base: base.Scheme + "://" + base.Host + "/api/v1/checkout/sessions", key: c.Key, http: &httpClient,
 		attempts: cmp.Or(c.Attempts, 4), longestWait: cmp.Or(c.LongestWait, time.Minute),
 	}, nil
+}
+
+// probed returns Go's own transport with pings. A connection of HTTP/2 that a balancer has
+// forgotten is closed within ten seconds. Without pings each later call on it times out.
+func probed() http.RoundTripper {
+	standard, ok := http.DefaultTransport.(*http.Transport)
+	if !ok { // the program has replaced it
+		return http.DefaultTransport
+	}
+	t := standard.Clone()
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 5 * time.Second}
+	return t
 }
 
 func loopback(host string) bool {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/secret"
+	"quittance/internal/transport"
 	"quittance/schemas"
 )
 
@@ -313,7 +315,9 @@ func (s *Settings) AcceptsOneReplica() bool { return s.AcceptOneReplica || s.Dev
 // OpenSchemas returns a codec for the schemas of the schema registry. With register it
 // registers missing schemas; otherwise a missing one is an error.
 func (s *Settings) OpenSchemas(ctx context.Context, register bool) (*schemas.Codec, error) {
-	client, err := schemas.NewClient(s.SchemaRegistry, s.secure.registry)
+	via := transport.HTTP(&net.Dialer{})
+	via.Proxy, via.TLSClientConfig = http.ProxyFromEnvironment, s.secure.registry
+	client, err := schemas.NewClient(s.SchemaRegistry, via)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/ingress/verify"
 	"quittance/internal/receipts"
+	"quittance/internal/transport"
 	"quittance/money"
 	"quittance/money/language"
 )
@@ -131,7 +133,9 @@ func checkReceiptOnline(ctx context.Context, address, text string) (receipts.Res
 	if err != nil || base.Host == "" || base.Scheme != "https" && (base.Scheme != "http" || base.Hostname() != "localhost" && base.Hostname() != "127.0.0.1") {
 		return receipts.Result{}, cli.Usage("--service: must be an https address such as https://pay.example")
 	}
-	s := receiptService{base, &http.Client{Timeout: 20 * time.Second}}
+	via := transport.HTTP(&net.Dialer{})
+	via.Proxy = http.ProxyFromEnvironment
+	s := receiptService{base, &http.Client{Transport: via, Timeout: 20 * time.Second}}
 	body, err := s.do(ctx, http.MethodGet, verify.PathKeys, nil)
 	if err != nil {
 		return receipts.Result{}, err
