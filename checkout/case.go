@@ -343,8 +343,8 @@ func (d *decider) resolve(do Resolve) Answer {
 		s, code = d.honour(s, c, do)
 	case ResolutionRefund:
 		s = d.closeCase(s, c, do)
-		if c.Kind == CaseLatePayment || c.Kind == CaseRefundRequest {
-			s = d.giveBack(s, reversal{reason: ReversalRefunded, reference: do.Reference, by: do.By})
+		if c.ofApproved() {
+			s = d.refund(s, do)
 		}
 	case ResolutionApproved, ResolutionRefused:
 		s = d.decideByHand(s, c, do)
@@ -501,6 +501,26 @@ func (d *decider) giveBack(s Session, r reversal) Session {
 	return s
 }
 
+// ofApproved reports whether the case is about the money of the session's approved collection,
+// not about another sum.
+func (c Case) ofApproved() bool {
+	return c.Kind == CaseLatePayment || c.Kind == CaseRefundRequest || c.Kind == CaseMismatch && c.Reason == reasonRefused
+}
+
+// refund gives the session's money back once. Other cases about the same money have no exit of
+// their own any more.
+func (d *decider) refund(s Session, do Resolve) Session {
+	for _, c := range s.Cases {
+		if c.Open() && c.ofApproved() && c.CollectionID == s.Collection.ID {
+			s = d.closeCase(s, c, Resolve{Resolution: ResolutionSuperseded})
+		}
+	}
+	if !s.ReversedAt.IsZero() {
+		return s
+	}
+	return d.giveBack(s, reversal{reason: ReversalRefunded, reference: do.Reference, by: do.By})
+}
+
 // supersede closes the cases of the session's collection that a report of the operator
 // replaces.
 func (d *decider) supersede(s Session, kinds ...casework.Kind) Session {
@@ -517,13 +537,35 @@ func (d *decider) supersede(s Session, kinds ...casework.Kind) Session {
 func (d *decider) honourable(s Session, do Outcome) bool {
 	timedOut := s.Status == StatusExpired || s.Status == StatusFailed && s.FailureCode == s.Collection.timeout()
 	return do.HonourLate && timedOut && s.Collection.Channel != ChannelCash &&
-		!do.ApprovedAt.IsZero() && !do.ApprovedAt.After(s.EndedAt.Add(honourWithin)) && d.alone(s) &&
+		d.inTime(s, do) && d.alone(s) && s.onlySum(s.Collection.ID) &&
 		!slices.ContainsFunc(s.Dues(), func(due Item) bool { _, paid := d.paidElsewhere(s, due); return paid })
 }
 
-// honourWithin is how long after a session's end an approval may be dated that the
-// agency's policy honours.
-const honourWithin = 24 * time.Hour
+const (
+	// honourWithin is how long after a session's end an approval may be dated that the
+	// agency's policy honours.
+	honourWithin = 24 * time.Hour
+	// honourUndatedWithin is how long after a session's end the service may learn of an
+	// approval by mobile money, whose reports have no date.
+	honourUndatedWithin = time.Hour
+)
+
+// inTime reports whether the approval is early enough for the agency's policy.
+func (d *decider) inTime(s Session, do Outcome) bool {
+	if do.ApprovedAt.IsZero() {
+		return s.Collection.Channel == ChannelMobileMoney && !d.cmd.At.After(s.EndedAt.Add(honourUndatedWithin))
+	}
+	return !do.ApprovedAt.After(s.EndedAt.Add(honourWithin))
+}
+
+// onlySum reports whether the session's late payment is its only sum. A sum that has had
+// another exit counts; a report that its operator has replaced does not.
+func (s Session) onlySum(collectionID string) bool {
+	return !slices.ContainsFunc(s.Cases, func(c Case) bool {
+		late := c.Kind == CaseLatePayment && c.CollectionID == collectionID
+		return (c.Kind == CaseLatePayment || c.Reported()) && !late && c.Resolution != ResolutionSuperseded
+	})
+}
 
 // ByPolicy is who resolves a case that the agency's policy honours.
 const ByPolicy = "policy"

@@ -164,6 +164,30 @@ var caseTable = []struct {
 			}
 		}
 	}, checkout.StatusFailed, false, types{requested, failed, late, checkout.EventCollectionMismatched}},
+	{"late money that is refused afterwards has two cases and is given back once", func(w *world) {
+		w.lateMoney("a", "o")
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		for _, c := range w.sessions["a"].Cases {
+			if c.Kind == checkout.CaseMismatch {
+				wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeOK)
+			}
+		}
+		for _, c := range w.sessions["a"].Cases {
+			if c.Open() {
+				w.t.Errorf("a case of money that was given back is open: %+v", c)
+			}
+		}
+		wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+	}, checkout.StatusFailed, false, types{requested, failed, late, checkout.EventCollectionMismatched, resolved, resolved, returned}},
+	// It stayed paid: no checkout.reversed, and no negative receipt.
+	{"a completed payment that is refused afterwards is given back by a refund", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.outcome("a", approved())
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
+		wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+	}, checkout.StatusCompleted, false, types{requested, completed, checkout.EventCollectionMismatched, resolved, returned}},
 	{"undecided for a day: a case, once; the operator's word closes it", func(w *world) {
 		w.create("a", "o")
 		w.collect("a")
@@ -274,6 +298,12 @@ func TestPolicyHonoursLatePayments(t *testing.T) {
 		w.outcome(id, o)
 		return w.sessions[id].Paid()
 	}
+	undated := func(w *world, id string) bool {
+		o := approved()
+		o.HonourLate = true
+		w.outcome(id, o)
+		return w.sessions[id].Paid()
+	}
 	begin := func(t *testing.T) *world {
 		t.Helper()
 		w := newWorld(t)
@@ -303,7 +333,32 @@ func TestPolicyHonoursLatePayments(t *testing.T) {
 			w.reported("a", 5075, "XAF")
 			return honoured(w, "b")
 		}, false},
-		"no date": {func(w *world) bool { w.advance(window); w.reported("a", 5075, "XAF"); return w.sessions["a"].Paid() }, false},
+		"no date, and no policy":   {func(w *world) bool { w.advance(window); w.reported("a", 5075, "XAF"); return w.sessions["a"].Paid() }, false},
+		"no date, within the hour": {func(w *world) bool { w.advance(window + time.Hour); return undated(w, "a") }, true},
+		"no date, after the hour": {func(w *world) bool {
+			w.advance(window + time.Hour + time.Millisecond)
+			return undated(w, "a")
+		}, false},
+		// An acquirer's date of 1970 passed for in time.
+		"an absurd date, after the hour": {func(w *world) bool {
+			w.advance(window + 2*time.Hour)
+			o := approved()
+			o.HonourLate, o.ApprovedAt = true, time.Unix(0, 0).UTC()
+			w.outcome("a", o)
+			return w.sessions["a"].Paid()
+		}, false},
+		// Staff had given the reported sum back, and the operator then corrected its report.
+		"another sum of the session was given back": {func(w *world) bool {
+			w.reported("a", 6000, "XAF")
+			w.advance(window)
+			w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund)
+			return honoured(w, "a")
+		}, false},
+		"its only report was corrected": {func(w *world) bool {
+			w.reported("a", 6000, "XAF")
+			w.advance(window)
+			return honoured(w, "a")
+		}, true},
 		"dated in time, told late": {func(w *world) bool {
 			w.advance(window)
 			at := w.now

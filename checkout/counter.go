@@ -209,7 +209,7 @@ func (d *decider) reverse(do Reverse) Answer {
 		return Answer{Code: CodeNotTaken, Session: &s}
 	case c.ReversedBy != "":
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}
-	case !s.ReversedAt.IsZero(), !s.Paid() && !s.underReview():
+	case !s.ReversedAt.IsZero(), !s.Paid() && !s.lateAndOpen(c.ID):
 		return Answer{Code: CodeCaseClosed, Session: &s} // staff have recorded another exit
 	}
 	if code := returnable(c.Clerk, do.By, c.DecidedAt, d.cmd.At); code != CodeOK {
@@ -223,6 +223,14 @@ func (d *decider) reverse(do Reverse) Answer {
 	}
 	s = d.giveBack(s, reversal{reason: ReversalCashReturned, by: do.By})
 	return Answer{Code: CodeOK, Session: &s}
+}
+
+// lateAndOpen reports whether the collection's money came late and has no exit yet. Cases of
+// other sums do not count.
+func (s Session) lateAndOpen(collectionID string) bool {
+	return slices.ContainsFunc(s.Cases, func(c Case) bool {
+		return c.Open() && c.Kind == CaseLatePayment && c.CollectionID == collectionID
+	})
 }
 
 // reverseOrphan records that cash beside another payment was given back.

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/money/localtime"
 )
@@ -338,6 +339,16 @@ var counterTable = []struct {
 		c01.take("a", "k1")
 		wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeOK)
 	}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, checkout.EventLatePayment, reversed, checkout.EventCaseResolved, checkout.EventReversed}},
+	// Another case made the session "under review", and the sum had two exits.
+	{"late cash that was written off is not given back beside another case", func(w *world, c01, c02 counter) {
+		c01.reserve("a", "k1")
+		w.cancel("a")
+		c01.take("a", "k1")
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, casework.ResolutionWriteOff), checkout.CodeOK)
+		wantCode(w.t, c01.take("a", "k2"), checkout.CodeCase)
+		wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeCaseClosed)
+		wantCode(w.t, c02.reverse("a", "k2"), checkout.CodeOK)
+	}, checkout.StatusCancelled, types{requested, checkout.EventCancelled, checkout.EventLatePayment, checkout.EventCaseResolved, checkout.EventCollectionOrphaned, checkout.EventCaseResolved}},
 	{"only cash that was taken is reversed", func(w *world, c01, c02 counter) {
 		wantCode(w.t, c02.reverse("a", "k1"), checkout.CodeNotTaken)
 		c01.reserve("a", "k1")

@@ -477,8 +477,10 @@ func (d *decider) enquire(do Enquire) Answer {
 func (d *decider) outcome(do Outcome) Answer {
 	s, ok := d.visible()
 	if !ok || s.Collection == nil || s.Collection.ID != do.CollectionID {
+		do.ApprovedAt = d.dated(do.ApprovedAt, time.Time{})
 		return d.orphan(s, do)
 	}
+	do.ApprovedAt = d.dated(do.ApprovedAt, s.Collection.RequestedAt)
 	switch do.Status {
 	case OutcomeApproved:
 		s = d.approved(s, do)
@@ -496,6 +498,27 @@ func (d *decider) outcome(do Outcome) Answer {
 		s = d.timeout(s) // the operator was asked after the window and has not approved
 	}
 	return Answer{Code: CodeOK, Session: &s}
+}
+
+// The bounds of an operator's date of an approval. A date outside of them would move the payment
+// to another year, so it is dropped: an approval decides without it.
+const (
+	datedBefore       = 24 * time.Hour       // before the request for the money
+	datedAfter        = 24 * time.Hour       // after the command
+	orphanDatedBefore = 400 * 24 * time.Hour // before the command, of money that nobody asked for
+)
+
+// dated returns the operator's date of an approval, zero if it is not plausible. requested is
+// when the money was asked for; zero if nobody asked.
+func (d *decider) dated(at, requested time.Time) time.Time {
+	first := d.cmd.At.Add(-orphanDatedBefore)
+	if !requested.IsZero() {
+		first = requested.Add(-datedBefore)
+	}
+	if at.Before(first) || at.After(d.cmd.At.Add(datedAfter)) {
+		return time.Time{}
+	}
+	return at
 }
 
 // waits reports whether the session waits for its operator after the approval window.

@@ -745,3 +745,44 @@ func TestAwayAtTheEndOfTheWindow(t *testing.T) {
 		})
 	}
 }
+
+// An acquirer dated an approval 1970, and another one 2262. The journal refused their rows, and the
+// matcher stopped.
+func TestDatesOfApprovalsAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		at, want time.Duration // from the request; a date that is dropped is wanted as 0
+	}{
+		"the operator's own": {time.Minute, time.Minute},
+		"a day before":       {-24 * time.Hour, -24 * time.Hour},
+		"earlier":            {-24*time.Hour - time.Millisecond, 0},
+		"a day after":        {24 * time.Hour, 24 * time.Hour},
+		"later":              {24*time.Hour + time.Millisecond, 0},
+		"1970":               {time.Unix(0, 0).Sub(start), 0},
+		"2262":               {time.Date(2262, 4, 11, 0, 0, 0, 0, time.UTC).Sub(start), 0},
+	} {
+		w := newWorld(t)
+		w.create("a", "o")
+		w.collect("a")
+		o := approved()
+		o.ApprovedAt = w.now.Add(row.at)
+		w.outcome("a", o)
+		var want time.Time
+		if row.want != 0 {
+			want = w.now.Add(row.want)
+		}
+		if got := w.sessions["a"].Collection.ApprovedAt; !got.Equal(want) || w.sessions["a"].Status != checkout.StatusCompleted {
+			t.Errorf("%s: approved at %s, want %s", name, got, want)
+		}
+	}
+	for at, kept := range map[time.Duration]bool{-400 * 24 * time.Hour: true, -401 * 24 * time.Hour: false, 25 * time.Hour: false} {
+		w := newWorld(t)
+		w.create("a", "o")
+		o := approved()
+		o.CollectionID, o.ApprovedAt = "nobody's", w.now.Add(at)
+		w.outcome("a", o)
+		if c := w.openCase("a"); c.ApprovedAt.IsZero() == kept {
+			t.Errorf("an orphan dated %s from now has the date %s", at, c.ApprovedAt)
+		}
+	}
+}

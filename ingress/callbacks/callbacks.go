@@ -264,10 +264,9 @@ func (h *Handler) signed(w http.ResponseWriter, r *http.Request, c connector.Con
 	return m, true
 }
 
-// honoursLate reports whether the agency's policy honours the approval if it is late. The
-// policy honours no approval without the operator's date.
+// honoursLate reports whether the agency's policy honours the approval if it is late.
 func (h *Handler) honoursLate(ctx context.Context, sessionID string, o connector.Outcome) bool {
-	if h.cfg.HonoursLate == nil || o.Status != checkout.OutcomeApproved || o.ApprovedAt.IsZero() {
+	if h.cfg.HonoursLate == nil || o.Status != checkout.OutcomeApproved {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, accountTimeout)
