@@ -202,7 +202,7 @@ func TestReportAtItsAddress(t *testing.T) {
 		sent := e.outbox.take()
 		want := checkout.Command{At: at, SessionID: e.session, Live: true, Do: checkout.Outcome{
 			CollectionID: e.collection, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved,
-			Amount: 5075, Currency: "XAF", OperatorRef: "991", Account: e.account.Fingerprint(),
+			Amount: 5075, Currency: "XAF", OperatorRef: "991", HonourLate: true, Account: e.account.Fingerprint(),
 		}}
 		if len(sent) != 1 || sent[0] != want {
 			t.Errorf("sent %+v, want %+v", sent, want)
@@ -273,8 +273,9 @@ func (e *edge) cardAddress() string {
 func TestSignedReport(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 1000)
+	// The policy of the session's agency travels with an approval.
 	for status, want := range map[string]checkout.Outcome{
-		"approved":              {Status: checkout.OutcomeApproved, Amount: 5075, Currency: "EUR"},
+		"approved":              {Status: checkout.OutcomeApproved, Amount: 5075, Currency: "EUR", HonourLate: true},
 		"declined":              {Status: checkout.OutcomeRefused, FailureCode: checkout.FailureCardDeclined},
 		"authentication_failed": {Status: checkout.OutcomeRefused, FailureCode: checkout.FailureCardAuthentication},
 		"abandoned":             {Status: checkout.OutcomeRefused, FailureCode: checkout.FailureCardAbandoned},
@@ -288,7 +289,7 @@ func TestSignedReport(t *testing.T) {
 			t.Errorf("%s: sent %+v, want %+v", status, sent, want)
 		}
 	}
-	// The policy of the session's agency travels with an approval that has a date.
+	// So does the operator's date.
 	body := strings.Replace(e.cardReport("approved"), "{", `{"approved_at":"2026-03-01T12:00:00Z",`, 1)
 	if got := e.callSigned(http.MethodPost, e.cardAddress(), body, signed(acquirer.Secret, at, body)); got != http.StatusOK {
 		t.Errorf("with a date: status %d", got)

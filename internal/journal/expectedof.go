@@ -112,7 +112,7 @@ func expectSession(e checkout.Event, kind ExpectedKind, state ExpectedState) ([]
 	if s.ID == "" || c == nil {
 		return nil, fmt.Errorf("%w: %s %s has no collection", ErrInvalidEntry, e.Type, e.ID)
 	}
-	approved := firstTime(c.ApprovedAt, c.DecidedAt, e.OccurredAt)
+	approved := firstTime(plausible(c.ApprovedAt, e.OccurredAt), c.DecidedAt, e.OccurredAt)
 	if kind == ExpectedGivenBack {
 		approved = e.OccurredAt
 	}
@@ -132,7 +132,7 @@ func expectSession(e checkout.Event, kind ExpectedKind, state ExpectedState) ([]
 
 // expectCase returns the entry of money that was reported beside the session's own payment.
 func expectCase(e checkout.Event, c checkout.Case, kind ExpectedKind, state ExpectedState) Expected {
-	approved := firstTime(c.ApprovedAt, c.OpenedAt, e.OccurredAt)
+	approved := firstTime(plausible(c.ApprovedAt, e.OccurredAt), c.OpenedAt, e.OccurredAt)
 	if kind == ExpectedGivenBack {
 		approved = e.OccurredAt
 	}

@@ -85,7 +85,7 @@ func ofItems(e checkout.Event, movement Movement, sign int64) ([]Receipt, error)
 		return nil, fmt.Errorf("%w: %s %s has no collection", ErrInvalidEntry, e.Type, e.ID)
 	}
 	base := receiptOf(e, movement)
-	base.ApprovedOn = localDate(firstTime(c.ApprovedAt, c.DecidedAt, e.OccurredAt))
+	base.ApprovedOn = localDate(firstTime(plausible(c.ApprovedAt, e.OccurredAt), c.DecidedAt, e.OccurredAt))
 	base.Account, base.Channel, base.OfferID, base.Currency = c.Account, string(c.Channel), c.OfferID, c.Currency
 	base.CollectionID, base.OperatorRef = c.ID, c.OperatorRef
 	base.CaseID, base.RecordedBy = e.Detail[checkout.DetailCaseID], e.Detail[checkout.DetailBy]
@@ -114,7 +114,7 @@ func ofCollection(e checkout.Event, c checkout.Case, movement Movement, sign int
 	if movement == MovementOrphan && e.Detail[checkout.DetailEventID] != "" {
 		r.ID = ReceiptID(e.Detail[checkout.DetailEventID], 0) // as earlier releases derived it
 	}
-	r.ApprovedOn = localDate(firstTime(c.ApprovedAt, c.OpenedAt, e.OccurredAt))
+	r.ApprovedOn = localDate(firstTime(plausible(c.ApprovedAt, e.OccurredAt), c.OpenedAt, e.OccurredAt))
 	if e.Session.ID == "" {
 		r.Livemode, _ = strconv.ParseBool(e.Detail[checkout.DetailLive]) // our own text
 	}
@@ -140,6 +140,22 @@ var reasons = map[casework.Resolution]string{
 	checkout.ResolutionRefund:       string(checkout.ReversalRefunded),
 	checkout.ResolutionCashReturned: string(checkout.ReversalCashReturned),
 	checkout.ResolutionSuperseded:   "superseded",
+}
+
+// The bounds of a date of an approval, from the time of its event. Versions that did not bound the
+// operators' dates committed events with any date. No such event may be refused: ClickHouse has
+// no dates before 1970 or after 2149.
+const (
+	datedBefore = 800 * 24 * time.Hour
+	datedAfter  = 48 * time.Hour
+)
+
+// plausible returns the operator's date of an approval, zero when it is out of bounds.
+func plausible(approved, occurred time.Time) time.Time {
+	if approved.Before(occurred.Add(-datedBefore)) || approved.After(occurred.Add(datedAfter)) {
+		return time.Time{}
+	}
+	return approved
 }
 
 // firstTime returns the first time that is not zero.

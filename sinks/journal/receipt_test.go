@@ -444,3 +444,28 @@ func TestMoneyWithoutCollectionIsPoison(t *testing.T) {
 	w.check(2)
 	w.setAside(bad)
 }
+
+// A version that did not bound operators' dates committed approvals of 1970 and of 2262. Their rows
+// were set aside, so that no report had the payment and the matcher stopped.
+func TestAbsurdDatesAreWritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := ledger{processor.New(t, noon)}
+	for n, year := range []int{1, 1970, 2262, 9999} {
+		l.pay(string(rune('a'+n)), nil)
+		e := mapping.FromEvent(l.Events[len(l.Events)-1])
+		absurd := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+		e.Session.Collection.ApprovedAt = absurd
+		if err := w.cl.ProduceSync(t.Context(), w.value(schemas.TopicEvents, "k", e)).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, stop := w.run(w.conn)
+	eventually(t, "everything committed", w.committed)
+	stop()
+	var receipts, expected uint64
+	err := w.conn.QueryRow(t.Context(), "SELECT (SELECT count() FROM receipts), (SELECT count() FROM expected_money)").Scan(&receipts, &expected)
+	if err != nil || receipts != 4 || expected != 4 {
+		t.Errorf("%d receipts and %d rows of expected money of 4 payments, %v", receipts, expected, err)
+	}
+}

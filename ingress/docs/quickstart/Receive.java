@@ -19,8 +19,10 @@ class Receive {
         server.createContext("/", exchange -> {
             var body = exchange.getRequestBody().readAllBytes();
             var ok = signed(exchange.getRequestHeaders(), body);
-            // Here parse it and unlock the case, once for each order_id: an event may
-            // come twice.
+            // Here parse it and unlock the case, before the answer, and answer 500 if that fails:
+            // the event comes again. Only for checkout.completed with the livemode that you
+            // expect, and with the order, amount and currency of the case; once for each
+            // order_id, since an event may come twice.
             if (ok) System.out.println(new String(body, UTF_8));
             exchange.sendResponseHeaders(ok ? 204 : 400, -1);
             exchange.close();

@@ -38,7 +38,9 @@ func main() {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		// Here unlock the case, once for each order_id: an event may come twice.
+		// Here unlock the case, before the answer, and answer 500 if that fails: the event comes again.
+		// Only for checkout.completed with the livemode that you expect, and with the order, amount and
+		// currency of the case; once for each order_id, since an event may come twice.
 		fmt.Println(event.Event, event.OrderID)
 	})
 	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil))

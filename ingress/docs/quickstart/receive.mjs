@@ -20,7 +20,9 @@ createServer((request, response) => {
   buffer(request).then((body) => {
     if (!signed(request.headers, body)) return response.writeHead(400).end()
     const event = JSON.parse(body)
-    // Here unlock the case, once for each order_id: an event may come twice.
+    // Here unlock the case, before the answer, and answer 500 if that fails: the event comes again.
+    // Only for checkout.completed with the livemode that you expect, and with the order, amount and
+    // currency of the case; once for each order_id, since an event may come twice.
     console.log(event.event, event.order_id)
     response.writeHead(204).end()
   }).catch(() => response.destroy())

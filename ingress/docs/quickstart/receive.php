@@ -25,6 +25,8 @@ if (!signed($body)) {
     exit;
 }
 $event = json_decode($body, true);
-// Here unlock the case, once for each order_id: an event may come twice.
+// Here unlock the case, before the answer, and answer 500 if that fails: the event comes again.
+// Only for checkout.completed with the livemode that you expect, and with the order, amount and
+// currency of the case; once for each order_id, since an event may come twice.
 error_log("{$event['event']} {$event['order_id']}");
 http_response_code(204);

@@ -24,7 +24,9 @@ class Receiver(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if signed(self.headers, body):
             event = json.loads(body)
-            # Here unlock the case, once for each order_id: an event may come twice.
+            # Here unlock the case, before the answer, and answer 500 if that fails: the event comes again.
+            # Only for checkout.completed with the livemode that you expect, and with the order, amount and
+            # currency of the case; once for each order_id, since an event may come twice.
             print(event["event"], event["order_id"], flush=True)
             self.send_response(204)
         else:
