@@ -221,7 +221,7 @@ func judge(err error) *provider.Error {
 	switch {
 	case code >= 500:
 		out.Fault = provider.FaultRefused
-		out.Unknown = failed.Reason == gomail.ErrSMTPRcptTo && noMailbox(code, failed.EnhancedStatusCode())
+		out.Unknown = failed.Reason == gomail.ErrSMTPRcptTo && noMailbox(failed.EnhancedStatusCode())
 	case code >= 400:
 		out.Fault = provider.FaultBusy
 	case failed.Reason != gomail.ErrSMTPDataClose && failed.Reason != gomail.ErrWriteContent:
@@ -233,15 +233,13 @@ func judge(err error) *provider.Error {
 	return out
 }
 
-// noMailbox reports whether a refusal of an addressee says that the mailbox does not exist:
-// by its enhanced status code (RFC 3463: 5.1.1, 5.1.2, 5.1.3, 5.1.6), or without one by the
-// codes of RFC 5321 for a mailbox that is not found.
-func noMailbox(code int, enhanced string) bool {
+// noMailbox reports whether the enhanced status code (RFC 3463) of a refused addressee says that
+// the mailbox does not exist. A bare 550 does not: a relay that is misconfigured for an hour
+// answers so to everybody.
+func noMailbox(enhanced string) bool {
 	switch enhanced {
 	case "5.1.1", "5.1.2", "5.1.3", "5.1.6":
 		return true
-	case "":
-		return code == 550 || code == 551 || code == 553
 	}
 	return false
 }
