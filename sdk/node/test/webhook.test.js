@@ -63,6 +63,6 @@ test('secrets', () => {
 
 test('who copies the example of the README does not unlock for a test payment', async () => {
   const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
-  assert.match(readme, /if \(event\.event === 'checkout\.completed' && event\.livemode\) unlock\(/);
+  assert.match(readme, /if \(event\.event === 'checkout\.completed' && event\.livemode\) await unlock\(/);
   assert.equal(readme.split('unlock(').length, 2);
 });
