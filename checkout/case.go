@@ -51,8 +51,9 @@ const (
 
 	// ResolutionCashReturned is a second clerk's reversal on the same day.
 	ResolutionCashReturned casework.Resolution = "cash_returned"
-	// ResolutionSuperseded is the operator's final word about an undecided collection, or a
-	// reversal, whose case covers the ERP's part.
+	// ResolutionSuperseded is the operator's final word about an undecided collection, a
+	// reversal, whose case covers the ERP's part, or the refund of another case of the same
+	// money.
 	ResolutionSuperseded casework.Resolution = "superseded"
 	// ResolutionAccepted is the ERP's acceptance of a confirmation.
 	ResolutionAccepted casework.Resolution = "accepted"
@@ -510,11 +511,7 @@ func (c Case) ofApproved() bool {
 // refund gives the session's money back once. Other cases about the same money have no exit of
 // their own any more.
 func (d *decider) refund(s Session, do Resolve) Session {
-	for _, c := range s.Cases {
-		if c.Open() && c.ofApproved() && c.CollectionID == s.Collection.ID {
-			s = d.closeCase(s, c, Resolve{Resolution: ResolutionSuperseded})
-		}
-	}
+	s = d.supersede(s, CaseLatePayment, CaseRefundRequest, CaseMismatch) // a mismatch of an approved collection is a refusal
 	if !s.ReversedAt.IsZero() {
 		return s
 	}
@@ -522,7 +519,7 @@ func (d *decider) refund(s Session, do Resolve) Session {
 }
 
 // supersede closes the cases of the session's collection that a report of the operator
-// replaces.
+// replaces, or a refund of the same money.
 func (d *decider) supersede(s Session, kinds ...casework.Kind) Session {
 	for _, c := range s.Cases {
 		if c.Open() && c.CollectionID == s.Collection.ID && slices.Contains(kinds, c.Kind) {

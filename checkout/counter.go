@@ -228,9 +228,10 @@ func (d *decider) reverse(do Reverse) Answer {
 // lateAndOpen reports whether the collection's money came late and has no exit yet. Cases of
 // other sums do not count.
 func (s Session) lateAndOpen(collectionID string) bool {
-	return slices.ContainsFunc(s.Cases, func(c Case) bool {
+	_, ok := s.findCase(func(c Case) bool {
 		return c.Open() && c.Kind == CaseLatePayment && c.CollectionID == collectionID
 	})
+	return ok
 }
 
 // reverseOrphan records that cash beside another payment was given back.

@@ -157,7 +157,7 @@ func TestReadmeChecksTheMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if before, _, ok := strings.Cut(string(readme), "unlock("); !ok || !strings.Contains(before, "ok && paid.Livemode {") {
+	if before, _, ok := strings.Cut(string(readme), "unlock("); !ok || !strings.HasSuffix(before, "ok && paid.Livemode {\n\t\tif err := ") {
 		t.Error("README.md unlocks without a check of Livemode")
 	}
 }
