@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"quittance/test/httpclient"
+
 	"github.com/andybalholm/brotli"
 	"github.com/go-chi/chi/v5"
 
@@ -189,7 +191,7 @@ func get(t *testing.T, method, url string, headers ...string) answer {
 			req.Header.Set(headers[i], headers[i+1])
 		}
 	}
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := httpclient.Transport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}

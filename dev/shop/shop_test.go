@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	checkoutmoney "quittance/money"
 	"quittance/money/language"
 	"quittance/money/language/languagetest"
@@ -94,7 +96,7 @@ func TestCase(t *testing.T) {
 		t.Errorf("an unknown notice: %d", status)
 	}
 	for path, contentType := range map[string]string{"shop.js": "text/javascript; charset=utf-8", "shop.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"} {
-		resp, err := http.Get(site + "/assets/" + path)
+		resp, err := httpclient.Default.Get(site + "/assets/" + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +177,7 @@ func do(t *testing.T, method, address, form string) (status int, body string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/google/uuid"
 
 	"quittance/dev/simulator"
@@ -121,7 +123,7 @@ func (m *shop) page(method, address, body string) answer {
 	if body != "" {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	still := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	still := &http.Client{Transport: httpclient.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := still.Do(req)
 	if err != nil {
 		m.t.Fatal(err)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,10 +32,6 @@ import (
 	"quittance/internal/connector/mtn"
 	"quittance/internal/secret"
 )
-
-// client is not http.DefaultClient: a test server that closes also closes the idle
-// connections of the default client, which parallel tests use.
-var client = &http.Client{Transport: &http.Transport{}}
 
 // outbox is a Sender that keeps the commands, or returns err.
 type outbox struct {
@@ -166,7 +164,7 @@ func (e *edge) callSigned(method, url, body, authorization string) int {
 	if authorization != "" {
 		req.Header.Set("Authorization", authorization)
 	}
-	resp, err := client.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -414,7 +412,7 @@ func TestReportFromAnotherNetwork(t *testing.T) {
 					t.Fatal(err)
 				}
 				req.Header["X-Forwarded-For"] = c.forwarded
-				resp, err := client.Do(req)
+				resp, err := httpclient.Default.Do(req)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -78,7 +80,7 @@ func (m *reception) post(address, body string) (status int, text string, header 
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	resp, err := client.Do(r)
+	resp, err := httpclient.Default.Do(r)
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"quittance/test/await"
 
 	"github.com/andybalholm/brotli"
@@ -45,7 +47,7 @@ func (b *browser) page(method, path string, form url.Values) shown {
 		req.AddCookie(&http.Cookie{Name: name, Value: value})
 	}
 	req.Header.Set("Accept-Encoding", "br")
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := httpclient.Transport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -178,7 +180,7 @@ func (w *world) control(slug, body string) {
 		w.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil || resp.Body.Close() != nil || resp.StatusCode != http.StatusNoContent {
 		w.t.Fatal(resp, err)
 	}
@@ -406,7 +408,7 @@ func (b *browser) call(method, path string, body any) answer {
 	for name, value := range b.cookies {
 		req.AddCookie(&http.Cookie{Name: name, Value: value})
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -367,7 +369,7 @@ func (w *world) call(key, method, path string, body any) answer {
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -454,7 +456,7 @@ func (w *world) browse() *browser {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	return &browser{w: w, client: &http.Client{Jar: jar}, header: http.Header{"Accept-Language": {"fr"}}}
+	return &browser{w: w, client: &http.Client{Transport: httpclient.Transport, Jar: jar}, header: http.Header{"Accept-Language": {"fr"}}}
 }
 
 func (b *browser) get(path string) *browser {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -36,10 +38,6 @@ import (
 	"quittance/test/connectors"
 	"quittance/test/servers"
 )
-
-// client is used in place of http.DefaultClient: a test server that closes also closes
-// the default client's connections of other tests.
-var client = &http.Client{Transport: &http.Transport{}}
 
 const (
 	patience = 20 * time.Second
@@ -193,7 +191,7 @@ func (w *world) control(path, body string) {
 		w.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -315,7 +313,7 @@ func (w *world) atOperator() map[string]taken {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	resp, err := client.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -1097,7 +1095,7 @@ func TestRedirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := client.Transport.RoundTrip(req) // which follows nothing
+	resp, err := httpclient.Transport.RoundTrip(req) // which follows nothing
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
@@ -265,7 +267,7 @@ func (w monthWorld) ask(sql, agency string, live bool) (lines []string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpclient.Default.Do(r)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -488,7 +490,7 @@ func TestMonthEndFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := httpclient.Default.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

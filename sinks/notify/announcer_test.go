@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
+
+	"quittance/test/httpclient"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -199,7 +200,7 @@ func TestAnnouncements(t *testing.T) {
 // receipt that anybody can get from its page.
 func (w *world) files() {
 	t := w.t
-	answer, err := http.Get(w.sim.URL + "/inbox/mail")
+	answer, err := httpclient.Default.Get(w.sim.URL + "/inbox/mail")
 	if err != nil {
 		t.Fatal(err)
 	}

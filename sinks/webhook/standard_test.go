@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"quittance/internal/registry"
@@ -192,7 +194,7 @@ func TestStandardWebhooksLibraries(t *testing.T) {
 			}
 			h.Del("Content-Length")
 			req.Header = h
-			resp, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
+			resp, err := (&http.Client{Transport: httpclient.Transport, Timeout: 10 * time.Second}).Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"quittance/test/httpclient"
+
 	"github.com/andybalholm/brotli"
 	"github.com/google/uuid"
 
@@ -53,7 +55,7 @@ func weigh(t *testing.T, url string) (size int) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Accept-Encoding", "br")
-	a, err := http.DefaultClient.Do(r)
+	a, err := httpclient.Default.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"quittance/dev/stack/program"
 	"quittance/test/harness"
 )
@@ -61,7 +63,7 @@ func TestCounter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	browser := &harness.Up{Port: u.Port, Client: &http.Client{Jar: jar}} // follows redirects, keeps cookies
+	browser := &harness.Up{Port: u.Port, Client: &http.Client{Transport: httpclient.Transport, Jar: jar}} // follows redirects, keeps cookies
 	page := func(a harness.Answer, says string) harness.PageForm {
 		t.Helper()
 		if !strings.Contains(string(a.Body), says) {

@@ -25,6 +25,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"quittance/dev/stack/program"
 	"quittance/test/harness"
 	"quittance/test/servers"
@@ -351,7 +353,7 @@ func (r *receiver) post(t *testing.T, body string, headers ...string) (int, erro
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil {
 		return 0, err
 	}

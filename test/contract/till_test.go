@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"quittance/test/httpclient"
+
 	"quittance/dev/stack/program"
 	"quittance/test/harness"
 )
@@ -22,7 +24,7 @@ func newDeskBrowser(t *testing.T, u *harness.Up) deskBrowser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return deskBrowser{t, &harness.Up{Port: u.Port, Client: &http.Client{Jar: jar}}}
+	return deskBrowser{t, &harness.Up{Port: u.Port, Client: &http.Client{Transport: httpclient.Transport, Jar: jar}}}
 }
 
 // open opens a page below /counter, which must say all texts, and returns its first form.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -36,7 +38,7 @@ type witness struct {
 
 func newWitness(ctx context.Context, s *harness.Stack) (*witness, error) {
 	t, err := harness.OpenTopics(ctx, s)
-	return &witness{Topics: t, stack: s, http: &http.Client{Timeout: time.Minute}}, err
+	return &witness{Topics: t, stack: s, http: &http.Client{Transport: httpclient.Transport, Timeout: time.Minute}}, err
 }
 
 // tally counts the events of the log while a run is under way.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"quittance/checkout"
 	"quittance/dev/simulator"
 	"quittance/internal/erp"
@@ -73,7 +75,7 @@ func (e *ERP) Control(body string) {
 		e.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(req)
+	answer, err := httpclient.Default.Do(req)
 	if err != nil {
 		e.t.Fatal(err)
 	}

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -257,7 +259,7 @@ func (w *world) call(method, url, body string) (text []byte, status int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := httpclient.Default.Do(r)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/goccy/go-yaml"
 
 	"quittance/dev/stack/program"
@@ -193,7 +195,7 @@ func (p prometheus) get(t *testing.T, path string, args url.Values, into any) er
 	if err != nil {
 		return err
 	}
-	a, err := http.DefaultClient.Do(r)
+	a, err := httpclient.Default.Do(r)
 	if err != nil {
 		return err
 	}

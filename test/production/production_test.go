@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/dev/clock"
@@ -347,7 +349,7 @@ func call(t *testing.T, method, url, key, body string) (status int, answer []byt
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Idempotency-Key", rand.Text())
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +369,7 @@ func secured(t *testing.T, service string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := httpclient.Default.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

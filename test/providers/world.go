@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"quittance/dev/simulator"
 	"quittance/internal/provider"
 	"quittance/internal/secret"
@@ -75,7 +77,7 @@ func (s *Simulator) Control(path, body string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := httpclient.Default.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -95,7 +97,7 @@ func (s *Simulator) Clear(channel provider.Channel) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := httpclient.Default.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -109,7 +111,7 @@ func (s *Simulator) Inbox(channel provider.Channel) (out []Received) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := httpclient.Default.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -158,7 +160,7 @@ func (s *Simulator) SubscribeMTN(address string) {
 		}
 		r.Header.Set("Content-Type", contentType)
 		r.Header.Set("Authorization", "Bearer "+token)
-		resp, err := http.DefaultClient.Do(r)
+		resp, err := httpclient.Default.Do(r)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"golang.org/x/sync/errgroup"
 )
 
@@ -100,7 +102,7 @@ func ask(ctx context.Context, url string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("asking for a shared server: %w", err)
 	}
-	resp, err := http.DefaultClient.Do(req) //nolint:gosec // the address comes from whoever runs the tests
+	resp, err := httpclient.Default.Do(req) //nolint:gosec // the address comes from whoever runs the tests
 	if err != nil {
 		return "", fmt.Errorf("asking for a shared server: %w", err)
 	}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -335,7 +337,7 @@ func statement(t testing.TB, addr, sql string) {
 	if err != nil {
 		t.Fatalf("servers: %s: %v", sql, err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil {
 		t.Fatalf("servers: %s: %v", sql, err)
 	}

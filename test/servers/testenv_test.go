@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"quittance/test/httpclient"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -94,7 +96,7 @@ func query(t *testing.T, addr, sql string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := httpclient.Default.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"quittance/test/httpclient"
+
 	"quittance/dev/simulator"
 	"quittance/internal/erp"
 	"quittance/internal/erp/conformance"
@@ -42,7 +44,7 @@ func newSystem(t *testing.T) system {
 
 func (s system) control(body string) {
 	s.t.Helper()
-	resp, err := http.Post(s.url+"/control/erp/impots", "application/json", strings.NewReader(body))
+	resp, err := httpclient.Default.Post(s.url+"/control/erp/impots", "application/json", strings.NewReader(body))
 	if err != nil || resp.Body.Close() != nil || resp.StatusCode != http.StatusNoContent {
 		s.t.Fatal(resp.Status, err)
 	}

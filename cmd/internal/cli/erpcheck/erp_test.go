@@ -3,13 +3,14 @@ package erpcheck
 import (
 	"encoding/json"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"quittance/test/httpclient"
 
 	"quittance/cmd/internal/cli/clitest"
 	"quittance/dev/simulator"
@@ -61,7 +62,7 @@ func TestERPCheck(t *testing.T) {
 	if err := json.Unmarshal([]byte(check(0, "", append(to, "--json")...)), &report); err != nil || !report.Passed || len(report.Findings) < 10 {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if resp, err := http.Post(server.URL+"/control/erp/impots", "", strings.NewReader(`{"misbehave": ["counts_twice"]}`)); err != nil || resp.Body.Close() != nil {
+	if resp, err := httpclient.Default.Post(server.URL+"/control/erp/impots", "", strings.NewReader(`{"misbehave": ["counts_twice"]}`)); err != nil || resp.Body.Close() != nil {
 		t.Fatal(err)
 	}
 	check(1, "FAIL  confirmation.repeated.balance", to...)
