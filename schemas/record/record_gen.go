@@ -372,7 +372,7 @@ func (r *Collection) readFrom(d *reader) {
 	}
 	r.ByReference = d.readBoolean()
 	r.Unreadable = d.readBoolean()
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		var e Report
 		e.readFrom(d)
 		r.Reports = append(r.Reports, e)
@@ -1281,7 +1281,7 @@ func (r *Session) readFrom(d *reader) {
 	r.NoticeID = d.readString()
 	r.NoticeRef = d.readString()
 	r.TransactionID = d.readString()
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		var e Offer
 		e.readFrom(d)
 		r.Offers = append(r.Offers, e)
@@ -1309,10 +1309,10 @@ func (r *Session) readFrom(d *reader) {
 	if d.present() {
 		r.FailureMessage = d.readString()
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Orphans = append(r.Orphans, d.readString())
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		var e Case
 		e.readFrom(d)
 		r.Cases = append(r.Cases, e)
@@ -1331,7 +1331,7 @@ func (r *Session) readFrom(d *reader) {
 	if d.present() {
 		r.CustomerSealed = d.readBytes()
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		var e Item
 		e.readFrom(d)
 		r.Items = append(r.Items, e)
@@ -1354,7 +1354,7 @@ func (r *Session) readFrom(d *reader) {
 	if d.present() {
 		r.CancelledBy = d.readString()
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		var e Refusal
 		e.readFrom(d)
 		r.Refusals = append(r.Refusals, e)
@@ -1491,7 +1491,7 @@ func (r *CreateSession) readFrom(d *reader) {
 	r.IdempotencyKey = d.readString()
 	r.BodyHash = d.readBytes()
 	r.CreationsPerMinute = d.readInt()
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		var e Fault
 		e.readFrom(d)
 		r.Faults = append(r.Faults, e)
@@ -2303,7 +2303,7 @@ func (r *Reply) readFrom(d *reader) {
 		r.Session.readFrom(d)
 	}
 	r.Replayed = d.readBoolean()
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		var e Fault
 		e.readFrom(d)
 		r.Faults = append(r.Faults, e)
@@ -2384,13 +2384,13 @@ func (r *Order) readFrom(d *reader) {
 	if d.present() {
 		r.PaidSessionID = d.readString()
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Undecided = append(r.Undecided, d.readString())
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Late = append(r.Late, d.readString())
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Cash = append(r.Cash, d.readString())
 	}
 }
@@ -2439,7 +2439,7 @@ func (r *Idempotency) readFrom(d *reader) {
 	if d.present() {
 		r.SessionID = d.readString()
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		var e Fault
 		e.readFrom(d)
 		r.Faults = append(r.Faults, e)
@@ -2543,7 +2543,7 @@ func (r *TokenList) appendTo(b []byte) []byte {
 
 func (r *TokenList) readFrom(d *reader) {
 	*r = TokenList{}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Hashes = append(r.Hashes, d.readBytes())
 	}
 	r.ForgetAt = d.readTime()
@@ -2665,7 +2665,7 @@ func (r *ExternalNumber) readFrom(d *reader) {
 	r.Paid = d.readInt()
 	r.Undecided = d.readInt()
 	r.Late = d.readInt()
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Ask = append(r.Ask, d.readString())
 	}
 }
@@ -2723,7 +2723,7 @@ func (r *Claim) appendTo(b []byte) []byte {
 
 func (r *Claim) readFrom(d *reader) {
 	*r = Claim{}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Holders = append(r.Holders, d.readString())
 	}
 	if d.present() {
@@ -3895,13 +3895,13 @@ func (r *Finding) readFrom(d *reader) {
 	r.Day = d.readString()
 	r.Currency = d.readString()
 	r.Amount = d.readLong()
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Sources = append(r.Sources, d.readString())
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Lines = append(r.Lines, d.readString())
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.NotTaken = append(r.NotTaken, d.readString())
 	}
 	r.Part = d.readInt()
@@ -4093,7 +4093,7 @@ func (r *MatchRun) readFrom(d *reader) {
 	r.Breaks = d.readLong()
 	r.Ended = d.readLong()
 	r.At = d.readTime()
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.MoneyOf = append(r.MoneyOf, d.readString())
 	}
 }
@@ -4329,7 +4329,7 @@ func (r *Close) readFrom(d *reader) {
 	}
 	r.Rule = d.readInt()
 	r.Watermarks = d.readMap()
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Statements = append(r.Statements, d.readString())
 	}
 	r.Currency = d.readString()
@@ -4363,10 +4363,10 @@ func (r *Close) readFrom(d *reader) {
 	if d.present() {
 		r.ChainRoot = d.readString()
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.MoneyOf = append(r.MoneyOf, d.readString())
 	}
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		r.Settling = append(r.Settling, d.readString())
 	}
 }
