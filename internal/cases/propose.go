@@ -185,7 +185,7 @@ func (req Request) check(c Case) (casework.Exit, error) {
 	return exit, nil
 }
 
-func names(list []casework.Resolution) []string {
+func names[T ~string](list []T) []string {
 	out := make([]string, len(list))
 	for i, r := range list {
 		out[i] = string(r)

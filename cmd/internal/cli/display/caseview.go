@@ -24,6 +24,7 @@ func DetailJSON(d cases.Detail, agency string) render.Object {
 		"agency", render.OrNone(agency), "application_id", render.OrNone(d.ApplicationID), "mode", render.OrNone(d.Mode), "collection_id", render.OrNone(d.CollectionID),
 		"operator_ref", render.OrNone(d.OperatorRef), "reason", render.OrNone(d.Reason), "opened_by", render.OrNone(d.By), "clerks", d.Clerks, "evidence", d.Evidence,
 		"resolution", render.OrNone(string(d.Resolution)), "reference", render.OrNone(d.Reference), "closed_by", render.OrNone(d.ClosedBy), "closed_at", d.ClosedAt,
+		"refusal", render.OrNone(d.EndedReason),
 		"proposals", render.Mapped(d.Proposals, func(p cases.Proposal) render.Object {
 			return render.Object{
 				"number", p.Number, "state", p.State, "resolution", p.Resolution, "reference", render.OrNone(p.Reference), "reason", p.Reason,
