@@ -66,6 +66,13 @@ const (
 	EvidenceDue         = "erp_due_ref"
 )
 
+// Names of the evidence of a case about reported money: what the payer owed, in minor units, for the
+// session's own collection. A case of an earlier release has none.
+const (
+	EvidenceOwed         = "owed_minor"
+	EvidenceOwedCurrency = "owed_currency"
+)
+
 // offsetOfTicks stands in the header of a poison record that is no record of a topic.
 const offsetOfTicks = "-1"
 
@@ -150,7 +157,17 @@ func evidence(s checkout.Session, c checkout.Case) map[string]string {
 		due, _ := s.Due(c.TransactionID)
 		return map[string]string{EvidenceTransaction: due.TransactionID, EvidenceDue: due.ERPDueRef}
 	}
+	if own := s.Collection; own != nil && (c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseLatePayment) && own.ID == c.CollectionID {
+		return map[string]string{EvidenceOwed: strconv.FormatInt(own.Amount, 10), EvidenceOwedCurrency: own.Currency}
+	}
 	return map[string]string{}
+}
+
+// Owed returns what the payer owed, in minor units. ok is false where it is not known: in cases of
+// other kinds, of money for another collection than the session's, and of earlier releases.
+func (c Case) Owed() (amount int64, currency string, ok bool) {
+	amount, err := strconv.ParseInt(c.Evidence[EvidenceOwed], 10, 64)
+	return amount, c.Evidence[EvidenceOwedCurrency], err == nil
 }
 
 // clerks returns who took or gave back the money of a case.

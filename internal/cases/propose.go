@@ -177,12 +177,21 @@ func (req Request) check(c Case) (casework.Exit, error) {
 		return exit, operation.Refuse("case.resolution_not_allowed", "resolution", operation.Args{"kind": c.Kind, "allowed": names(Catalog().Allowed(c.Kind))})
 	case !form.IsLine(req.Reason, maxReason):
 		return exit, operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
+	case req.Resolution == checkout.ResolutionHonour && c.lacks():
+		owed, currency, _ := c.Owed()
+		return exit, operation.Refuse("case.too_little", "resolution", operation.Args{"amount": c.Amount, "currency": c.Currency, "owed": owed, "owed_currency": currency})
 	case req.Reference == "" && exit.NeedsReference:
 		return exit, operation.Refuse("case.reference_missing", "reference", operation.Args{"resolution": req.Resolution})
 	case req.Reference != "" && !form.IsLine(req.Reference, most):
 		return exit, operation.Refuse("case.reference_malformed", "reference", operation.Args{"most": most})
 	}
 	return exit, nil
+}
+
+// lacks reports whether less than the payer owed was reported, or another currency.
+func (c Case) lacks() bool {
+	owed, currency, known := c.Owed()
+	return known && (c.Currency != currency || c.Amount < owed)
 }
 
 func names[T ~string](list []T) []string {

@@ -43,7 +43,7 @@ func Command() cli.Command {
 const whichCase = "say which case: {usage}; `quittance cases list` shows the ids"
 
 func listCases() cli.Command {
-	var kind, agency, state string
+	var kind, agency, state, mode string
 	return cli.Command{
 		Use: "list", Short: "List cases, open ones first; an agency's staff see those of the agency", JSON: "the list",
 		Examples: []string{"cases list --state open", "cases list --kind late_payment --agency impots --json"},
@@ -51,6 +51,13 @@ func listCases() cli.Command {
 			cli.TakesChoice(f, &kind, "kind", render.Texts(cases.Catalog().Kinds), "")
 			f.StringVar(&agency, "agency", "", "cases of this agency, by slug or id")
 			cli.TakesChoice(f, &state, "state", render.Texts(cases.States()), "")
+			cli.TakesMode(f, &mode)
+		},
+		Check: func(*cli.Meta) error {
+			if mode == "" {
+				return nil
+			}
+			return cli.NeedsMode(mode)
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			viewer, err := access.Viewer(ctx, m)
@@ -61,7 +68,7 @@ func listCases() cli.Command {
 			if err != nil {
 				return err
 			}
-			filter := cases.Filter{Kind: casework.Kind(kind), State: cases.State(state)}
+			filter := cases.Filter{Kind: casework.Kind(kind), State: cases.State(state), Mode: mode}
 			if agency != "" {
 				a, ok := dir.Agency(agency)
 				if !ok {
@@ -74,8 +81,8 @@ func listCases() cli.Command {
 				return err
 			}
 			return m.Show(render.Mapped(list, display.CaseJSON), func(p *render.Page) {
-				p.Table("there are no such cases", "ID,KIND,STATE,AMOUNT,AGENCY,ORDER,OPENED", render.Mapped(list, func(c cases.Case) []any {
-					return []any{c.ID, c.Kind, c.State(), display.CaseSum(c), slugs[c.AgencyID], c.OrderID, render.Moment(c.OpenedAt)}
+				p.Table("there are no such cases", "ID,KIND,STATE,AMOUNT,EXPECTED,AGENCY,MODE,ORDER,OPENED", render.Mapped(list, func(c cases.Case) []any {
+					return []any{c.ID, c.Kind, c.State(), display.CaseSum(c), render.OrDash(display.CaseOwed(c)), slugs[c.AgencyID], render.OrDash(c.Mode), c.OrderID, render.Moment(c.OpenedAt)}
 				}))
 			})
 		},
@@ -97,6 +104,7 @@ func sayDetail(p *render.Page, d cases.Detail, agency string) {
 		{"Kind", string(d.Kind)},
 		{"State", string(d.State())},
 		{"Amount", display.CaseSum(d.Case)},
+		{"Expected", display.CaseOwed(d.Case)},
 		{"Agency", agency},
 		{"Mode", d.Mode},
 		{"Session", d.SessionID},
@@ -111,6 +119,7 @@ func sayDetail(p *render.Page, d cases.Detail, agency string) {
 		{"Refused because", refusal(d.EndedReason)},
 		{"Reference", d.Reference},
 		{"Closed by", d.ClosedBy},
+		{"Approved by", d.ApprovedBy()},
 		{"Closed", render.MomentOr(d.ClosedAt, "")},
 	}, render.Mapped(slices.DeleteFunc(slices.Sorted(maps.Keys(d.Evidence)), shownAbove), func(name string) [2]string { return [2]string{"Evidence, " + name, d.Evidence[name]} }))
 	if len(d.Proposals) > 0 {
@@ -132,7 +141,11 @@ func carrier(c cases.Case) string {
 
 // shownAbove reports whether the page has an evidence among the facts of all cases.
 func shownAbove(evidence string) bool {
-	return evidence == cases.EvidenceTenant || evidence == cases.EvidenceFound
+	switch evidence {
+	case cases.EvidenceTenant, cases.EvidenceFound, cases.EvidenceOwed, cases.EvidenceOwedCurrency:
+		return true
+	}
+	return false
 }
 
 // sayNextStep says what to type next.
