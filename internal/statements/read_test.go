@@ -396,7 +396,7 @@ func TestFollow(t *testing.T) {
 	of := func(id string, sequence int64, page int, last bool, from, to string, opening, closing int64) *statements.Statement {
 		return &statements.Statement{
 			ID: id, Sequence: sequence, Page: page, Last: last, From: from, To: to, Balanced: true, Opening: opening, Closing: closing,
-			Digest: sha256.Sum256([]byte(id + from)), Positional: true,
+			Digest: sha256.Sum256([]byte(id + from)), Positional: true, Lines: 1,
 		}
 	}
 	verdict, mark, faults := statements.Follow(statements.Mark{}, of("S1", 7, 1, false, "2026-12-30", "2026-12-30", 0, 50), statements.Seen{})
@@ -409,8 +409,8 @@ func TestFollow(t *testing.T) {
 		want []statements.FaultKind
 	}{
 		{"the next page", of("S1", 7, 2, true, "2026-12-30", "2026-12-31", 50, 80), nil},
-		{"a page later", of("S1", 7, 3, true, "2026-12-30", "2026-12-31", 50, 80), []statements.FaultKind{statements.FaultSequence}},
-		{"another statement before the last page", of("S2", 8, 1, true, "2027-01-01", "2027-01-01", 50, 80), []statements.FaultKind{statements.FaultSequence}},
+		{"a page later", of("S1", 7, 3, true, "2026-12-30", "2026-12-31", 60, 80), []statements.FaultKind{statements.FaultSequence, statements.FaultBalance}},
+		{"another statement before the last page", of("S2", 8, 1, true, "2027-01-01", "2027-01-01", 60, 80), []statements.FaultKind{statements.FaultSequence, statements.FaultBalance}},
 	} {
 		_, _, faults := statements.Follow(mark, test.s, statements.Seen{})
 		check(t, test.name, faults, test.want)
@@ -423,16 +423,19 @@ func TestFollow(t *testing.T) {
 	}{
 		{"the next", of("S2", 8, 1, true, "2027-01-02", "2027-01-02", 80, 90), nil},
 		{"the first of a year", of("S2", 1, 1, true, "2027-01-02", "2027-01-02", 80, 90), nil},
-		{"a gap", of("S2", 9, 1, true, "2027-01-02", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultSequence}},
-		{"a step back", of("S2", 6, 1, true, "2027-01-02", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultSequence}},
+		{"a gap", of("S2", 9, 1, true, "2027-01-02", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultNumber}},
+		{"a step back", of("S2", 6, 1, true, "2027-01-02", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultNumber}},
 		{"another balance", of("S2", 8, 1, true, "2027-01-02", "2027-01-02", 81, 90), []statements.FaultKind{statements.FaultBalance}},
-		{"an overlap", of("S2", 0, 1, true, "2026-12-31", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultOverlap}},
+		{"an entry of an earlier day", of("S2", 0, 1, true, "2026-12-29", "2027-01-02", 80, 90), nil},
 		{"a second one of the day", of("S2", 8, 1, true, "2026-12-31", "2026-12-31", 80, 90), nil},
-		{"a second page first", of("S2", 8, 2, true, "2027-01-02", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultSequence}},
+		{"a second page first", of("S2", 8, 2, true, "2027-01-02", "2027-01-02", 80, 90), []statements.FaultKind{statements.FaultNumber}},
+		{"a second page first, after a gap", of("S2", 8, 2, true, "2027-01-02", "2027-01-02", 81, 90), []statements.FaultKind{statements.FaultSequence, statements.FaultBalance}},
 	} {
 		_, _, faults := statements.Follow(mark, test.s, statements.Seen{})
 		check(t, test.name, faults, test.want)
 	}
+	_, _, faults = statements.Follow(mark, of("S2", 0, 1, true, "2026-12-29", "2027-01-02", 80, 90), statements.Seen{Twin: true})
+	check(t, "an older statement under another id, at the same balance", faults, []statements.FaultKind{statements.FaultOverlap})
 	empty := of("", 0, 1, true, "", "", 0, 0)
 	empty.Balanced, empty.Positional = false, false
 	if verdict, after, _ := statements.Follow(mark, empty, statements.Seen{}); verdict != statements.VerdictAccepted || after != mark {
