@@ -243,9 +243,9 @@ func (c *camtReader) statement() error {
 // begun takes what stands before the entries.
 func (c *camtReader) begun() {
 	h, s := &c.head, c.s
-	s.ID, s.Copy = token(h.ID), h.Copy != ""
+	s.ID, s.Copy = name(h.ID), h.Copy != ""
 	if s.ID == "" {
-		c.fault(FaultField, s.Source, "Stmt/Id", "The statement has no usable id.", "Ask the bank for a file with an id of letters, digits and . _ / : -.")
+		c.fault(FaultField, s.Source, "Stmt/Id", "The statement has no usable id.", "Ask the bank for a file with an id of letters, digits, spaces and . _ / : -.")
 	}
 	if h.Page.Number != "" {
 		s.Page, s.Last = h.Page.number()

@@ -323,7 +323,7 @@ func (c *camtReader) lines(e *camtEntry, l Line) error {
 	for i, d := range details {
 		one := l
 		var f found
-		f.batch = token(e.Batches[0].Batch.PaymentInfo)
+		f.batch = batchID(e.Batches[0].Batch.PaymentInfo)
 		c.detail(&f, d)
 		f.into(&one)
 		one.OperatorRef, one.Amount, one.Fee = operatorRef(&d.Refs), amounts[i], fees[i]
@@ -435,7 +435,7 @@ func (c *camtReader) collect(f *found, e *camtEntry, details []*camtDetail, use 
 	f.text(e.Info, c.account.Batch)
 	f.text(e.Ref, c.account.Batch)
 	for _, b := range e.Batches {
-		if id := token(b.Batch.PaymentInfo); id != "" {
+		if id := batchID(b.Batch.PaymentInfo); id != "" {
 			once(&f.batch, &f.batchs, id)
 		}
 	}

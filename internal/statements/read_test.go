@@ -219,7 +219,7 @@ func TestPersonalData(t *testing.T) {
 	}
 	const batch, transaction = "CARD-77-1</EndToEndId>", "TXCARD-77-1"
 	for _, personal := range []string{
-		"066123456", "+242066123456", "00242066123456", "242-06-612-34-56", "06.612.34.56", "MTN-066123456", "MABIALA2026", "Jean Mabiala 12", "MABIALA",
+		"066123456", "+242066123456", "00242066123456", "242-06-612-34-56", "06.612.34.56", "066-123-456", "MABIALA2026", "Jean Mabiala 12", "MABIALA",
 	} {
 		changed := bytes.ReplaceAll(text, []byte(batch), []byte(personal+"</EndToEndId>"))
 		if strings.Trim(personal, "+0123456789.-") == "" || strings.Contains(personal, "066") {
@@ -361,6 +361,12 @@ func TestSeparatorsOfAmounts(t *testing.T) {
 		{".", ",", "50,00", 0},
 		{",", "", "5000,00", 5000},
 		{",", "", "5000.00", 0},
+		// 5.000 was read as five francs: it may be five thousand, and nothing in the file tells.
+		{".", "", "5.000", 0},
+		{".", ",", "10.000", 0},
+		{",", "", "5,000", 0},
+		{",", " .", "1.000,000", 0},
+		{".", "", "100.00000", 100},
 	} {
 		layout := statements.Layout{
 			Name: statements.ProfileCSV, Separators: ";", Width: 4, ID: []int{1}, OperatorRef: 1, Time: 2, TimeFormats: []string{"2006-01-02"}, Amount: 3, Decimal: test.decimal, Group: test.group, Currency: 4,
@@ -373,19 +379,36 @@ func TestSeparatorsOfAmounts(t *testing.T) {
 	}
 }
 
-// A phone number in a column of identifiers is not kept, however it is written.
+// A phone number as an operator's reference is not kept, however it is written. On the 4th, 5th and 6th of a month references with
+// a date in them were taken for phones, and dropped; batches were refused.
 func TestPhoneInIdentifier(t *testing.T) {
 	t.Parallel()
 	layout := statements.Layout{
-		Name: statements.ProfileCSV, Separators: ";", Width: 5, ID: []int{1}, OperatorRef: 1, Time: 2, TimeFormats: []string{"2006-01-02"}, Amount: 3, Decimal: ",", Currency: 4, Batch: 5,
+		Name: statements.ProfileCSV, Separators: ";", Width: 6, ID: []int{1}, OperatorRef: 5, Time: 2, TimeFormats: []string{"2006-01-02"}, Amount: 3, Decimal: ",", Currency: 4, Batch: 6,
 	}
 	a := statements.Account{Code: "x", Currency: "XAF", Profile: statements.ProfileCSV, Zone: time.UTC, Columns: &layout}
-	for batch, kept := range map[string]bool{
-		"B-20261120": true, "LOT_066": true, "066000001": false, "06_600_00_01": false, "06-600-00-01": false, "PAY-06-600-00-01": false, "PAY066000001": false, "242.06.600.00.01": false,
+	for ref, kept := range map[string]bool{
+		"B-20261120": true, "LOT_066": true, "066000001": false, "06_600_00_01": false, "06-600-00-01": false, "242.06.600.00.01": false, "00242066000001": false,
+		"03112026-1": true, "04112026-1": true, "05-11-2026-1": true, "06/11/2026/2": true, "AM-05112026-1": true, "FT041120261": true,
 	} {
-		file, lines := read(t, []byte("L1;2026-11-20;500;XAF;"+batch+"\n"), a)
-		if len(lines) == 1 && (lines[0].Batch != "") != kept || kept && len(lines) != 1 {
-			t.Errorf("%s: %+v %v", batch, lines, file.Faults)
+		file, lines := read(t, []byte("L1;2026-11-20;500;XAF;"+ref+";"+ref+"\n"), a)
+		if len(lines) != 1 || (lines[0].OperatorRef != "") != kept || lines[0].Batch != ref {
+			t.Errorf("%s: %+v %v", ref, lines, file.Faults)
+		}
+	}
+}
+
+// The id of a statement is the bank's: it may be a date, have a space or no digit.
+func TestStatementIDs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/bank-a-02-batch.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"04112026-1", "RELEVE 2026/11/02", "066000001", "RELEVE"} {
+		file, _ := read(t, bytes.Replace(text, []byte("A-2026-325"), []byte(id), 1), accountOf("bank-a-02-batch.xml"))
+		if file.Refused() || file.Statements[0].ID != id {
+			t.Errorf("%s: %v %v", id, file.Statements, file.Faults)
 		}
 	}
 }
