@@ -291,8 +291,12 @@ func (c *counter) next() *Statement {
 }
 
 func (i *attempt) line(l *statements.Line, s *Statement, id uuid.UUID) *record.StatementLine {
+	lineID := l.ID
+	if !s.Scoped {
+		lineID = l.Unscoped()
+	}
 	return &record.StatementLine{
-		ImportID: id.String(), TenantID: i.Account.AgencyID, Livemode: i.Account.Live, Account: i.Account.Code, StatementID: s.ID, LineID: l.ID, Number: int64(l.Number),
+		ImportID: id.String(), TenantID: i.Account.AgencyID, Livemode: i.Account.Live, Account: i.Account.Code, StatementID: s.ID, LineID: lineID, Number: int64(l.Number),
 		Occurrence: int32(l.Occurrence), SourceLine: int32(l.Source.Line), SourceColumn: int32(l.Source.Column), //nolint:gosec // at most MaxLines rows of at most a mebibyte
 		Kind: string(l.Kind), At: l.At, Day: l.Day, Currency: l.Currency, Amount: l.Amount, Fee: l.Fee, Reversal: l.Reversal,
 		OperatorRef: l.OperatorRef, PaymentRef: l.PaymentRef, NoticeRef: l.NoticeRef, Batch: l.Batch, DetailsUnused: int32(l.DetailsUnused), ImportedAt: i.Now, //nolint:gosec // bounded by the size of an entry

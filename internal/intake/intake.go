@@ -97,19 +97,22 @@ type Facts struct {
 	// Tail is the id of the last line, without the number of a repetition, and TailAt its time.
 	Tail   string    `json:"tail,omitempty"`
 	TailAt time.Time `json:"tail_at,omitzero"`
+	// Scoped means that the ids of its lines name the statement where a bank's id is unique only there
+	// (statements.Line.Scope). Earlier releases recorded lines without.
+	Scoped bool `json:"scoped,omitempty"`
 }
 
 func factsOf(s *statements.Statement, currency string) Facts {
 	return Facts{
 		ID: s.ID, Page: s.Page, Sequence: s.Sequence, Last: s.Last, From: s.From, To: s.To, Balanced: s.Balanced, Opening: s.Opening, Closing: s.Closing,
-		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail, TailAt: s.TailAt,
+		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail, TailAt: s.TailAt, Scoped: true,
 	}
 }
 
 // mark returns the statement as the last accepted one of its account. to is the last day that
 // was covered before.
 func (r Facts) mark(to string) statements.Mark {
-	m := statements.Mark{ID: r.ID, From: r.From, Sequence: r.Sequence, Page: r.Page, Last: r.Last, To: max(to, r.To), Balanced: r.Balanced, Closing: r.Closing, Tail: r.Tail, TailAt: r.TailAt}
+	m := statements.Mark{ID: r.ID, From: r.From, Sequence: r.Sequence, Page: r.Page, Last: r.Last, To: max(to, r.To), Balanced: r.Balanced, Opening: r.Opening, Closing: r.Closing, Lines: r.Lines, Tail: r.Tail, TailAt: r.TailAt}
 	_, _ = hex.Decode(m.Digest[:], []byte(r.Digest)) // factsOf wrote it
 	return m
 }
@@ -313,7 +316,7 @@ func (i *attempt) decide(ctx context.Context, tx pgx.Tx, last ledgerMark) error 
 	worst := map[statements.Verdict]bool{}
 	for n := range i.file.Statements {
 		s, out := &i.file.Statements[n], &i.out.Statements[n]
-		seen, err := i.seen(ctx, tx, mark, s, before)
+		seen, scoped, err := i.seen(ctx, tx, mark, s, before)
 		if err != nil {
 			return err
 		}
@@ -321,6 +324,7 @@ func (i *attempt) decide(ctx context.Context, tx pgx.Tx, last ledgerMark) error 
 		if verdict == statements.VerdictAccepted && next != mark {
 			i.next = ledgerMark{out.Facts, next.To}
 		}
+		out.Scoped = !seen.Earlier || scoped // another version of a statement keeps the ids of its lines
 		out.State, i.out.Faults = verdict, append(i.out.Faults, faults...)
 		worst[verdict] = true
 		if mark = next; verdict == statements.VerdictRefused {

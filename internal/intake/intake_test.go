@@ -741,20 +741,94 @@ func TestFileWithoutRows(t *testing.T) {
 	o.imports(s, "mtn", mtn(2), statements.VerdictAccepted)
 }
 
-// A bank's entries without ids have no names of their own: a statement that covers a day of an accepted one
-// again would count its money twice. It is refused, and the next one is accepted.
+// A statement that covers a day of an accepted one again, under another id, would count its money twice. It is refused, also
+// when the balance of the day is that of its beginning, and the next one is accepted.
 func TestOverlapWithoutIDs(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	s := o.store()
 	o.imports(s, "banque", bankOf("S1", "2026-11-20", 0, 700), statements.VerdictAccepted)
-	r := o.imports(s, "banque", bankOf("S2", "2026-11-20", 700, 700), statements.VerdictRefused)
-	if len(r.Faults) != 1 || r.Faults[0].Kind != statements.FaultOverlap || r.ImportID != "" {
+	r := o.imports(s, "banque", bankOf("S2", "2026-11-20", 0, 700), statements.VerdictRefused)
+	if len(r.Faults) != 2 || r.Faults[0].Kind != statements.FaultOverlap || r.ImportID != "" {
 		t.Errorf("%+v", r)
 	}
 	o.expect(1, 1)
 	o.imports(s, "banque", bankOf("S2", "2026-11-21", 700, 700), statements.VerdictAccepted)
 	o.expect(2, 2)
+	balanced := strings.NewReplacer("CRDT</CdtDbtInd><Sts>", "DBIT</CdtDbtInd><Sts>", `<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">2100`, `<Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">700`).Replace(bankOf("S3", "2026-11-22", 1400, 700))
+	o.imports(s, "banque", balanced, statements.VerdictAccepted)
+	o.imports(s, "banque", bankOf("S4", "2026-11-23", 700), statements.VerdictAccepted)
+	o.imports(s, "banque", bankOf("S5", "2026-11-23", 700), statements.VerdictAccepted) // nothing in it counts twice
+	o.imports(s, "banque", bankOf("S6", "2026-11-23", 700, 5), statements.VerdictAccepted)
+	o.imports(s, "banque", strings.NewReplacer("S3", "S7", ">700<", ">705<", ">1400<", ">1405<").Replace(balanced), statements.VerdictRefused)
+}
+
+// numbered is bankOf with ids of its entries that begin anew, and a number of the statement.
+func numbered(text, sequence string) string {
+	parts := strings.Split(text, "<BookgDt>")
+	for n := range parts[1:] {
+		parts[n+1] = strings.Replace(parts[n+1], "</BookgDt>", fmt.Sprintf("</BookgDt><AcctSvcrRef>%06d</AcctSvcrRef>", n+1), 1)
+	}
+	return strings.Replace(strings.Join(parts, "<BookgDt>"), "<Acct>", "<ElctrncSeqNb>"+sequence+"</ElctrncSeqNb><Acct>", 1)
+}
+
+// A bank gave a statement in the morning and one in the evening, and numbered the entries of both from 000001. Two entries of
+// one day with one number and one amount were one line, and 5,000 francs were in no report.
+func TestEntriesNumberedByStatement(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	evening := numbered(bankOf("SOIR-1", "2026-11-02", 6700, 5000), "0")
+	o.imports(s, "banque", numbered(bankOf("MAT-1", "2026-11-02", 1000, 5000, 700), "0"), statements.VerdictAccepted)
+	o.imports(s, "banque", evening, statements.VerdictAccepted)
+	o.imports(s, "banque", strings.Replace(evening, "<GrpHdr/>", "<GrpHdr></GrpHdr>", 1), statements.VerdictUnchanged)
+	o.expect(3, 2)
+	sum, ids := int64(0), []string{}
+	lines, _, _ := o.committed()
+	for _, l := range lines {
+		sum, ids = sum+l.Amount, append(ids, l.LineID)
+	}
+	if slices.Sort(ids); sum != 10_700 || !slices.Equal(ids, []string{"banque/MAT-1|000001", "banque/MAT-1|000002", "banque/SOIR-1|000001"}) {
+		t.Errorf("%d, %v", sum, ids)
+	}
+}
+
+// The bank corrects a statement that an earlier release recorded with ids of the bank alone. Released, it keeps these ids: its
+// unchanged entries are no new lines.
+func TestCorrectedAfterUpgrade(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	o.imports(s, "banque", numbered(bankOf("S1", "2026-11-02", 0, 300, 400), "1"), statements.VerdictAccepted)
+	o.Exec(t, `UPDATE statement_imports SET plan = jsonb_set(plan, '{statements,0}', plan -> 'statements' -> 0 #- '{scoped}')`)
+	corrected := numbered(bankOf("S1", "2026-11-02", 0, 300, 401), "1")
+	q := o.imports(s, "banque", corrected, statements.VerdictQuarantined)
+	o.decides(q.ImportID, intake.Released, "the bank corrected line 2", "")
+	o.imports(s, "banque", corrected, statements.VerdictAccepted)
+	lines, _, _ := o.readable(4)
+	for _, l := range lines[2:] {
+		if strings.Contains(l.LineID, "|") {
+			t.Errorf("the line %s has another id than before", l.LineID)
+		}
+	}
+}
+
+// Banks number statements by year, by day, not at all, or always alike. The balances continue, so that none is missing.
+func TestNumbersOfStatements(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	for n, sequence := range []string{"250000250", "260000001", "303", "306", "0", "0", "7", "7", "2026/12"} {
+		r := o.imports(s, "banque", numbered(bankOf(fmt.Sprintf("S%d", n), fmt.Sprintf("2026-01-%02d", n+1), 100*n, 100), sequence), statements.VerdictAccepted)
+		for _, f := range r.Faults {
+			if f.Kind != statements.FaultNumber {
+				t.Errorf("%s: %v", sequence, f)
+			}
+		}
+	}
+	if r := o.imports(s, "banque", numbered(bankOf("S99", "2026-01-20", 5, 100), "8"), statements.VerdictRefused); !slices.ContainsFunc(r.Faults, func(f statements.Fault) bool { return f.Kind == statements.FaultBalance }) {
+		t.Errorf("a gap: %v", r.Faults)
+	}
 }
 
 func TestKafkaAway(t *testing.T) {

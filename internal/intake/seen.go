@@ -14,16 +14,20 @@ import (
 )
 
 // seen returns what is known of accepted statements for a statement of the file. last is the account's last statement before
-// it, and before has the digests of the file's statements before it, to which it adds this one.
-func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *statements.Statement, before map[string]string) (seen statements.Seen, err error) {
+// it, and before has the digests of the file's statements before it, to which it adds this one. scoped says how the lines of the earlier
+// statement were recorded.
+func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *statements.Statement, before map[string]string) (seen statements.Seen, scoped bool, err error) {
 	name, digest := fmt.Sprintf("%s/%d", s.ID, s.Page), hex.EncodeToString(s.Digest[:])
 	var earlier string
 	var importID uuid.UUID
 	// Of several versions of a dated statement, one with the same content, or else the last one.
-	err = tx.QueryRow(ctx, `SELECT digest, import_id, opening FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND statement_id = $4 AND page = $5
-		ORDER BY digest = $6 DESC, number DESC LIMIT 1`, append(i.account(), s.ID, s.Page, digest)...).Scan(&earlier, &importID, &seen.Opening)
+	err = tx.QueryRow(ctx, `SELECT s.digest, s.import_id, s.opening,
+			EXISTS (SELECT FROM jsonb_array_elements(i.plan -> 'statements') f WHERE f ->> 'id' = $4 AND f -> 'page' = to_jsonb(s.page) AND f ->> 'scoped' = 'true')
+		FROM statements s JOIN statement_imports i ON i.id = s.import_id
+		WHERE (s.agency_id, s.live, s.code) = ($1, $2, $3) AND s.statement_id = $4 AND s.page = $5
+		ORDER BY s.digest = $6 DESC, s.number DESC LIMIT 1`, append(i.account(), s.ID, s.Page, digest)...).Scan(&earlier, &importID, &seen.Opening, &scoped)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return seen, fmt.Errorf("looking for an earlier statement: %w", err)
+		return seen, scoped, fmt.Errorf("looking for an earlier statement: %w", err)
 	}
 	inFile, repeated := before[name]
 	before[name] = digest
@@ -32,10 +36,14 @@ func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *
 		i.same = importID.String()
 	}
 	seen.Released = i.released
-	if seen.Same || !s.Dated || s.From > last.To {
-		return seen, nil
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND statement_id <> $4
+		AND (from_day, to_day, opening, closing, lines) = ($5, $6, $7, $8, $9))`, append(i.account(), s.ID, s.From, s.To, s.Opening, s.Closing, s.Lines)...).Scan(&seen.Twin); err != nil {
+		return seen, scoped, fmt.Errorf("looking for the same statement under another id: %w", err)
 	}
-	return seen, i.overlap(ctx, last, s, importID, &seen)
+	if seen.Same || !s.Dated || s.From > last.To {
+		return seen, scoped || repeated, nil
+	}
+	return seen, scoped || repeated, i.overlap(ctx, last, s, importID, &seen)
 }
 
 // overlap reads the file again, and the file of the earlier statement if there is one, and compares their lines.

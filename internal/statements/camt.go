@@ -243,9 +243,9 @@ func (c *camtReader) statement() error {
 // begun takes what stands before the entries.
 func (c *camtReader) begun() {
 	h, s := &c.head, c.s
-	s.ID, s.Copy = token(h.ID), h.Copy != ""
+	s.ID, s.Copy = name(h.ID), h.Copy != ""
 	if s.ID == "" {
-		c.fault(FaultField, s.Source, "Stmt/Id", "The statement has no usable id.", "Ask the bank for a file with an id of letters, digits and . _ / : -.")
+		c.fault(FaultField, s.Source, "Stmt/Id", "The statement has no usable id.", "Ask the bank for a file with an id of letters, digits, spaces and . _ / : -.")
 	}
 	if h.Page.Number != "" {
 		s.Page, s.Last = h.Page.number()
@@ -255,11 +255,10 @@ func (c *camtReader) begun() {
 		sequence = h.LegalSequence
 	}
 	if sequence != "" {
-		n, err := strconv.ParseInt(sequence, 10, 64)
-		if err != nil || n < 1 {
-			c.fault(FaultField, s.Source, "Stmt/ElctrncSeqNb", "The sequence number is not a whole number above 0.", "Ask the bank for a valid file.")
+		// Banks write 0, a year or any other text here. The balances tell whether a statement is missing.
+		if n, err := strconv.ParseInt(strings.TrimSpace(sequence), 10, 64); err == nil {
+			s.Sequence = max(n, 0)
 		}
-		s.Sequence = n
 	}
 	if number := h.Account.number(); !c.account.is(number) {
 		c.mine = false

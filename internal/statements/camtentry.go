@@ -299,6 +299,10 @@ func (c *camtReader) day(l *Line, date camtDate) bool {
 // entry.
 func (c *camtReader) lines(e *camtEntry, l Line) error {
 	id := token(e.ServicerRef)
+	if id != "" {
+		l.Scope = c.scope()
+		id = l.Scope + id
+	}
 	details := e.details()
 	amounts, fees, rest, ok := c.split(e, details, l.Amount)
 	if len(details) < 2 || !ok {
@@ -319,7 +323,7 @@ func (c *camtReader) lines(e *camtEntry, l Line) error {
 	for i, d := range details {
 		one := l
 		var f found
-		f.batch = token(e.Batches[0].Batch.PaymentInfo)
+		f.batch = batchID(e.Batches[0].Batch.PaymentInfo)
 		c.detail(&f, d)
 		f.into(&one)
 		one.OperatorRef, one.Amount, one.Fee = operatorRef(&d.Refs), amounts[i], fees[i]
@@ -332,6 +336,15 @@ func (c *camtReader) lines(e *camtEntry, l Line) error {
 	}
 	l.Kind, l.Amount = statement.KindCharge, rest
 	return c.line(c.s, &l, id+"#charges")
+}
+
+// scope is what stands before the bank's id of an entry in the ids of its lines. Banks number the entries of
+// each statement, or of each page, anew. No id has the character "|".
+func (c *camtReader) scope() string {
+	if c.s.Page > 1 {
+		return c.s.ID + "|" + strconv.Itoa(c.s.Page) + "|"
+	}
+	return c.s.ID + "|"
 }
 
 // split returns the amount and the fee of each detail, and the charges of the entry, if
@@ -422,7 +435,7 @@ func (c *camtReader) collect(f *found, e *camtEntry, details []*camtDetail, use 
 	f.text(e.Info, c.account.Batch)
 	f.text(e.Ref, c.account.Batch)
 	for _, b := range e.Batches {
-		if id := token(b.Batch.PaymentInfo); id != "" {
+		if id := batchID(b.Batch.PaymentInfo); id != "" {
 			once(&f.batch, &f.batchs, id)
 		}
 	}

@@ -319,8 +319,8 @@ func (t *table) money() (l Line, id string) {
 		t.wrong(FaultReference, t.Reference, why, mendReference)
 	}
 	if t.Batch > 0 {
-		if l.Batch = token(t.cell(t.Batch)); l.Batch == "" && t.cell(t.Batch) != "" {
-			t.wrong(FaultField, t.Batch, "The batch id is not a word of letters and digits.", mendColumns)
+		if l.Batch = name(t.cell(t.Batch)); l.Batch == "" && t.cell(t.Batch) != "" {
+			t.wrong(FaultField, t.Batch, "The batch id has other characters than letters, digits, spaces and . _ / : -.", mendColumns)
 		}
 	}
 	return l, id
@@ -412,8 +412,12 @@ func (t *table) number(column int) (value int64, ok bool) {
 		text = strings.Replace(text, ",", ".", 1)
 	}
 	value, why := parseAmount(text, t.currency)
+	if _, fraction, _ := strings.Cut(text, "."); why == "" && len(fraction) == 3 && t.currency.Decimals() != 3 {
+		// 5.000 is five thousand in many countries. Nothing in the file tells which is meant.
+		why = "The amount has three digits after the decimal separator, which may separate thousands."
+	}
 	if why != "" {
-		t.wrong(FaultAmount, column, why, "Import the operator's file unchanged.")
+		t.wrong(FaultAmount, column, why, "Import the operator's file unchanged, or ask for the account's profile to be adapted to its amounts.")
 	}
 	return value, why == ""
 }

@@ -8,7 +8,7 @@ const MaxFaults = 1000
 // FaultKind classifies faults.
 type FaultKind string
 
-// Kinds of faults. All but FaultDuplicateLine refuse the file.
+// Kinds of faults. All but FaultDuplicateLine and FaultNumber refuse the file.
 const (
 	FaultSyntax        FaultKind = "syntax"         // not XML, not delimited text, too deep, too large
 	FaultDoctype       FaultKind = "doctype"        // a document type declaration
@@ -24,7 +24,8 @@ const (
 	FaultSummary       FaultKind = "summary"        // counts or sums of the file do not hold
 	FaultDuplicateLine FaultKind = "duplicate_line" // an id twice in the file
 	FaultEmpty         FaultKind = "empty"          // no statement
-	FaultSequence      FaultKind = "sequence"       // a gap or a step back after the last statement
+	FaultSequence      FaultKind = "sequence"       // pages are missing, and the balances do not continue
+	FaultNumber        FaultKind = "number"         // a number or a page does not follow, but the balances continue
 	FaultOverlap       FaultKind = "overlap"        // days that an accepted statement covers
 	FaultChanged       FaultKind = "changed"        // an accepted statement with other content
 	FaultDismissed     FaultKind = "dismissed"      // a person dismissed the file
@@ -33,12 +34,12 @@ const (
 // FaultKinds lists all kinds.
 var FaultKinds = []FaultKind{
 	FaultSyntax, FaultDoctype, FaultNamespace, FaultEncoding, FaultAccount, FaultCurrency, FaultColumns, FaultField, FaultAmount,
-	FaultReference, FaultBalance, FaultSummary, FaultDuplicateLine, FaultEmpty, FaultSequence, FaultOverlap, FaultChanged, FaultDismissed,
+	FaultReference, FaultBalance, FaultSummary, FaultDuplicateLine, FaultEmpty, FaultSequence, FaultNumber, FaultOverlap, FaultChanged, FaultDismissed,
 }
 
 // Refuses reports whether the fault refuses the file. A repeated line does not: it is
-// imported under a number of its own and becomes a break.
-func (k FaultKind) Refuses() bool { return k != FaultDuplicateLine }
+// imported under a number of its own and becomes a break. Nor does a number: the balances decide.
+func (k FaultKind) Refuses() bool { return k != FaultDuplicateLine && k != FaultNumber }
 
 // Fault is one thing that is wrong with a file. It quotes nothing that could name a person.
 type Fault struct {

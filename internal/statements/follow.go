@@ -17,11 +17,12 @@ type Mark struct {
 	Digest   [sha256.Size]byte
 	// From is the first local day of the last accepted statement, and To the last one that accepted statements cover.
 	From, To string
-	// Balanced, Closing, Tail and TailAt are those of the last accepted statement.
-	Balanced bool
-	Closing  int64
-	Tail     string
-	TailAt   time.Time
+	// Balanced, Opening, Closing, Lines, Tail and TailAt are those of the last accepted statement.
+	Balanced         bool
+	Opening, Closing int64
+	Lines            int
+	Tail             string
+	TailAt           time.Time
 }
 
 // Verdict says what to do with a file.
@@ -41,9 +42,12 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 // Follow compares a statement with the last accepted one, and returns the mark after an accepted statement.
 //
 // A statement of the same id and content is unchanged. The same id with other content is quarantined, marked as a copy or
-// not, until a person releases it. A statement that does not continue the last one is refused. Days that are covered
-// already refuse a statement whose lines have no ids of their own, because their lines would count twice; a person cannot release it
-// either.
+// not, until a person releases it; if its lines have no ids of their own, a person cannot, because they would count twice.
+// A statement continues the last one if its opening balance is the last closing balance. One that does not is refused. Numbers and
+// pages that do not follow are a warning then: banks number by year, by day, or not at all.
+//
+// A bank's statement that begins on a covered day is refused unless it continues the last one and surely has other lines.
+// Otherwise it may be an accepted statement under another id, whose lines would count twice.
 //
 // Dated statements have lines with ids, which are recognised, and their id says no more than their days: an operator's file
 // that was exported too early or cut off comes again with more lines. Such a statement is quarantined only if it lacks lines of
@@ -74,11 +78,15 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	var faults []Fault
 	first := last.ID == ""
 	next := !first && !last.Last && s.ID == last.ID // the next page
-	if f, ok := s.outOfOrder(last, first, next); ok {
+	continued := balanced && s.Opening == last.Closing
+	var warnings []Fault
+	if f, ok := s.outOfOrder(last, first, next); ok && (continued || s.numbered(last, next)) {
+		f.Kind = FaultNumber
+		warnings = append(warnings, f)
+	} else if ok {
 		faults = append(faults, f)
 	}
-	continued := balanced && s.Opening == last.Closing && s.Sequence > 0 && s.Sequence == last.Sequence+1
-	if s.Positional && !first && !next && !continued && last.To != "" && s.From != "" && s.From <= last.To {
+	if !s.Dated && !first && !next && !(continued && s.rest(last, seen)) && last.To != "" && s.From != "" && s.From <= last.To {
 		faults = append(faults, fault(FaultOverlap, fmt.Sprintf("The statement begins on %s, but accepted statements cover all days until %s.", s.From, last.To), "Import a statement that begins on the day after.")...)
 	}
 	again := s.Dated && !first && s.From != "" && s.From <= last.To
@@ -100,12 +108,22 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	}
 	switch {
 	case faults != nil:
-		return VerdictRefused, last, faults
+		return VerdictRefused, last, append(warnings, faults...)
 	case s.ID == "": // a file without booked rows says nothing of the account
 		return VerdictAccepted, last, nil
 	}
-	return VerdictAccepted, s.mark(last), nil
+	return VerdictAccepted, s.mark(last), warnings
 }
+
+// rest reports whether a statement that continues the last one but begins on a covered day has other lines than the accepted ones:
+// it has none, or the next number, or the balance was another one at the beginning of the last one and no accepted
+// statement has the same days, balances and number of lines.
+func (s *Statement) rest(last Mark, seen Seen) bool {
+	return s.Lines == 0 || s.Sequence > 0 && s.Sequence == last.Sequence+1 || !seen.Twin && (last.Opening != last.Closing || last.Lines == 0)
+}
+
+// numbered reports whether only the number does not follow, and not the pages.
+func (s *Statement) numbered(last Mark, next bool) bool { return !next && last.Last && s.Page == 1 }
 
 // outOfOrder says that pages or numbers are missing before the statement. first means that the
 // account has no statement yet, next that the statement is another page of the last one.
@@ -123,7 +141,7 @@ func (s *Statement) outOfOrder(last Mark, first, next bool) (f Fault, found bool
 	case s.Page != 1:
 		return fault(fmt.Sprintf("The statement begins with page %d.", s.Page), "Import its first page first.")
 	case last.Sequence > 0 && s.Sequence > 0 && s.Sequence != last.Sequence+1 && (s.Sequence != 1 || s.Year() == last.Year()):
-		return fault(fmt.Sprintf("Number %d follows number %d.", s.Sequence, last.Sequence), "Import the statements in their order; ask the bank for a missing one.")
+		return fault(fmt.Sprintf("Number %d follows number %d.", s.Sequence, last.Sequence), "Nothing is to be done if the bank numbers its statements so: the balances decide.")
 	}
 	return Fault{}, false
 }
@@ -153,7 +171,7 @@ func (s *Statement) changed(seen Seen, last Mark) (detail, mend string) {
 func (s *Statement) mark(last Mark) Mark {
 	return Mark{
 		ID: s.ID, Sequence: s.Sequence, Page: s.Page, Last: s.Last, Digest: s.Digest, From: s.From, To: max(last.To, s.To),
-		Balanced: s.Balanced, Closing: s.Closing, Tail: s.Tail, TailAt: s.TailAt,
+		Balanced: s.Balanced, Opening: s.Opening, Closing: s.Closing, Lines: s.Lines, Tail: s.Tail, TailAt: s.TailAt,
 	}
 }
 

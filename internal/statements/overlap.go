@@ -9,8 +9,10 @@ import (
 type Seen struct {
 	// Earlier says that a statement of the same id and page was accepted, and Same that one had the same content.
 	Earlier, Same bool
+	// Twin says that an accepted statement of another id has the same days, balances and number of lines.
+	Twin bool
 	// Missing is how many of the Lines of the earlier statement the file lacks or has with other content; below 0 it is
-	// not known. Example is the id of one of them. They, and all below but Released, matter for dated statements only.
+	// not known. Example is the id of one of them. They, and what follows but Released, matter for dated statements only.
 	Missing, Lines int
 	Example        string
 	// Opening is the opening balance of the earlier statement.
@@ -82,6 +84,6 @@ func (o *Overlap) Put(s *Seen) {
 // content hashes what a line says, without its place.
 func (o *Overlap) content(l *Line) uint64 {
 	said := *l
-	said.Source, said.Statement, said.Number = Position{}, "", 0
+	said.Source, said.Statement, said.Scope, said.Number = Position{}, "", "", 0
 	return maphash.Comparable(o.seed, said)
 }

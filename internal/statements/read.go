@@ -214,10 +214,11 @@ func (r *reading) line(s *Statement, l *Line, id string) error {
 	return r.visit(l)
 }
 
-// digest adds the line to the digest of its statement.
+// digest adds the line to the digest of its statement. The digest has the id without the statement's, as earlier
+// releases wrote it: the same statement in another file is still the same.
 func (r *reading) digest(l *Line) {
 	b := make([]byte, 0, 256)
-	for _, text := range []string{l.ID, string(l.Kind), l.Day, l.Currency, l.OperatorRef, l.PaymentRef, l.NoticeRef, l.Batch} {
+	for _, text := range []string{l.Unscoped(), string(l.Kind), l.Day, l.Currency, l.OperatorRef, l.PaymentRef, l.NoticeRef, l.Batch} {
 		b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
 	}
 	b = binary.AppendVarint(binary.AppendVarint(b, l.Amount), l.Fee)

@@ -113,10 +113,14 @@ type Position struct {
 
 // Line is a movement on an account. It has no name, no phone number and no free text.
 type Line struct {
-	// ID is the account's code and the id that the operator or the bank guarantees to be
-	// unique, else the statement and the position; a repetition in the file ends in ~2, ~3.
+	// ID is the account's code and an id that is unique on the account: of delimited text the operator's, of a
+	// bank's entry the statement's and the bank's (STATEMENT|ID), else the statement and the position. A
+	// repetition in the file ends in ~2, ~3.
 	ID      string `json:"id"`
 	Account string `json:"account"`
+	// Scope is the part of ID that names the statement, because the bank's id is unique only there; empty if the
+	// id is unique on the account, or made of the position.
+	Scope string `json:"-"`
 	// Statement is the bank's id of the statement. Delimited text has one statement, whose id
 	// is known at the end.
 	Statement string `json:"statement,omitempty"`
@@ -155,6 +159,12 @@ func (l *Line) unique() string {
 		return strings.TrimSuffix(l.ID, repetition(l.Occurrence))
 	}
 	return l.ID
+}
+
+// Unscoped is the id of the line without its Scope. Earlier releases took the bank's id of an entry for unique on
+// the account; a corrected version of a statement that they recorded keeps these ids.
+func (l *Line) Unscoped() string {
+	return l.Account + "/" + strings.TrimPrefix(l.ID, l.Account+"/"+l.Scope)
 }
 
 func repetition(occurrence int) string { return "~" + strconv.Itoa(occurrence) }

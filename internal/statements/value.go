@@ -132,27 +132,45 @@ func (f *found) into(l *Line) {
 	}
 }
 
-// token keeps an identifier. It drops a text that could be a name or have a phone number in
-// it: one with other characters, without a digit, or with digits that are a number of
-// Congo's phones, with or without the country's code.
+// token keeps an identifier that a person may have written. It drops a text that could be a name, without a digit or with other
+// characters, or that is a number of Congo's phones as a whole, with or without the country's code.
 func token(text string) string {
 	text = strings.TrimSpace(text)
-	if !tokenPattern.MatchString(text) || !strings.ContainsAny(text, "0123456789") || text == "NOTPROVIDED" {
+	if !tokenPattern.MatchString(text) || !strings.ContainsAny(text, "0123456789") || text == "NOTPROVIDED" || isPhone(text) {
 		return ""
-	}
-	for _, written := range []string{text, separators.Replace(text)} {
-		for digits := range strings.FieldsFuncSeq(written, func(r rune) bool { return r < '0' || r > '9' }) {
-			if phonePattern.MatchString(digits) {
-				return ""
-			}
-		}
 	}
 	return text
 }
 
+// isPhone reports whether a text is a phone number as a whole. 04112026-1 is a date and a number: nobody separates the last
+// digit of a phone.
+func isPhone(text string) bool {
+	return phonePattern.MatchString(separators.Replace(text)) && !datedPattern.MatchString(text)
+}
+
+// name keeps an identifier that an institution gave: the id of a statement or of a batch. It has no person's phone,
+// and need not have a digit.
+func name(text string) string {
+	text = strings.Join(strings.Fields(strings.TrimPrefix(strings.TrimSpace(text), "'")), " ")
+	if !namePattern.MatchString(text) || text == "NOTPROVIDED" {
+		return ""
+	}
+	return text
+}
+
+// batchID keeps the id of a batch that a payer may have written: one without a digit could be a name.
+func batchID(text string) string {
+	if !strings.ContainsAny(text, "0123456789") {
+		return ""
+	}
+	return name(text)
+}
+
 var (
 	tokenPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:-]{0,63}$`)
+	namePattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/: -]{0,63}$`)
 	phonePattern = regexp.MustCompile(`^(00)?(242)?0[4-6]\d{7}$`)
+	datedPattern = regexp.MustCompile(`^(\d{8}|\d\d[-./_]\d\d[-./_]\d{4})[-./_:]\d$`)
 	separators   = strings.NewReplacer(".", "", "-", "", "/", "", ":", "", "_", "")
 )
 
