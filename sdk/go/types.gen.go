@@ -409,6 +409,8 @@ type Currency string
 type Customer struct {
 	Email string `json:"email,omitempty,omitzero"`
 	Name  string `json:"name,omitempty,omitzero"`
+
+	// Phone A telephone number of any country.
 	Phone string `json:"phone,omitempty,omitzero"`
 }
 

@@ -326,6 +326,7 @@ export interface components {
             name?: string | null;
             /** Format: email */
             email?: string | null;
+            /** @description A telephone number of any country. */
             phone?: string | null;
         };
         /** @description The receipts of a completed session. */
