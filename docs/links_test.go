@@ -3,7 +3,6 @@ package docs_test
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -135,62 +134,4 @@ func TestChangelogIsShort(t *testing.T) {
 			t.Errorf("%d characters, at most %d are good: %s", n, most, line)
 		}
 	}
-}
-
-// The receiver in the README is one that compiles with sdk/go, and answers 2xx only after it has
-// committed. Who copies it does not unlock for a test payment.
-func TestReadmeReceiver(t *testing.T) {
-	t.Parallel()
-	code := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(documents(t)["README.md"])
-	if code == nil {
-		t.Fatal("README.md has no receiver")
-	}
-	module, err := filepath.Abs("../sdk/go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("go.mod", "module receiver\n\ngo 1.24\n\nrequire quittance.example/go v0.0.0\n\nreplace quittance.example/go => "+module+"\n")
-	write("receiver.go", `package receiver
-
-import (
-	"context"
-	"database/sql"
-	"net/http"
-
-	quittance "quittance.example/go"
-)
-
-var (
-	receiver *quittance.Receiver
-	db       *sql.DB
-)
-
-`+code[1])
-	vet := exec.CommandContext(t.Context(), "go", "vet", "-mod=mod", ".")
-	vet.Dir = dir
-	vet.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off")
-	if out, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("the receiver of README.md: %v\n%s", err, out)
-	}
-	handler, record, _ := strings.Cut(code[1], "func record(")
-	order := func(text string, parts ...string) {
-		t.Helper()
-		at := -1
-		for _, part := range parts {
-			i := strings.Index(text, part)
-			if i <= at {
-				t.Errorf("the receiver of README.md has %q not at all, or too early", part)
-			}
-			at = i
-		}
-	}
-	order(handler, "receiver.Read(r)", "http.StatusBadRequest", "record(", "http.StatusInternalServerError", "http.StatusNoContent")
-	order(record, "db.BeginTx", "event.EventID", "paid.Livemode", "unlocked = true", "tx.Commit()")
 }

@@ -81,7 +81,8 @@ func (a *API) created(answer checkout.Answer, quota *problem.Quota) (api.CreateS
 		}
 		clientSecret = &text
 	}
-	s.Status, s.ReversedAt = checkout.StatusOpen, time.Time{} // a replay repeats the first answer
+	// A replay repeats the first answer: it tells nothing of the payment.
+	s.Status, s.ReversedAt, s.Collection, s.FailureCode = checkout.StatusOpen, time.Time{}, nil, ""
 	out := api.CreateSession201JSONResponse{Body: toSession(s, a.cfg.CheckoutURL)}
 	out.Body.ClientSecret = clientSecret
 	out.Headers.Location = Prefix + "/checkout/sessions/" + s.ID

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"maps"
-	"net/mail"
 	"net/url"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
+	"quittance/internal/contact"
 	"quittance/internal/form"
 )
 
@@ -150,10 +150,19 @@ func (f fields) url(field string, live bool) string {
 		f.Fault(field, "url", "must use https (http is allowed with test keys only)")
 	case u.User != nil:
 		f.Fault(field, "url", "must not have a user name or a password")
+	case !possiblePort(u.Port()):
+		f.Fault(field, "url", "must have a port from 1 to 65535, or none")
 	default:
 		return s
 	}
 	return ""
+}
+
+// possiblePort reports whether a browser can connect to the port of an address; empty is the
+// scheme's own.
+func possiblePort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 func (f fields) customer(field string) *checkout.Customer {
@@ -161,9 +170,12 @@ func (f fields) customer(field string) *checkout.Customer {
 	f.Object(field, func(in *form.Form) {
 		c = checkout.Customer{Name: in.Text("name", false, 1, 200), Email: in.Text("email", false, 1, 254), Phone: in.Text("phone", false, 1, 32)}
 		if c.Email != "" {
-			if a, err := mail.ParseAddress(c.Email); err != nil || a.Address != c.Email {
+			if _, err := contact.ParseEmail(c.Email); err != nil || strings.TrimSpace(c.Email) != c.Email {
 				in.Fault("email", "format", "must be an e-mail address")
 			}
+		}
+		if c.Phone != "" && !contact.PossibleNumber(c.Phone) {
+			in.Fault("phone", "format", "must be a telephone number, with its country code unless it is a national one")
 		}
 	})
 	if c == (checkout.Customer{}) {
@@ -188,8 +200,8 @@ func (f fields) metadata(field string) map[string]string {
 				in.Fault(key, "length", "must have a key of 1 to 64 characters")
 			case !ok:
 				in.Fault(key, "type", "must be a string")
-			case strings.ContainsRune(key+v, 0):
-				in.Fault(key, "format", "must not have the zero character")
+			case strings.ContainsAny(key+v, "\x00\uFFFD"): // half a surrogate pair is decoded to U+FFFD
+				in.Fault(key, "format", "must not have the zero character, U+FFFD or half a surrogate pair")
 			case utf8.RuneCountInString(v) > 500:
 				in.Fault(key, "length", "must have at most 500 characters")
 			default:

@@ -71,6 +71,30 @@ func NationalNumber(input string) (national string, ok bool) {
 	return digits, len(digits) == nationalLength && digits[0] == '0' && digits[1] != '0'
 }
 
+// PossibleNumber reports whether a text can be a telephone number of any country as people write
+// it: 6 to 15 digits (E.164), with separators and a plus sign or 00 before the country code. A
+// number of the Congo has 8 or 9 digits behind its country code.
+func PossibleNumber(input string) bool {
+	input = strings.TrimFunc(input, isSeparator)
+	input, international := strings.CutPrefix(input, "+")
+	digits := strings.Map(func(r rune) rune {
+		if isSeparator(r) {
+			return -1
+		}
+		return r
+	}, input)
+	if !international {
+		digits, international = strings.CutPrefix(digits, "00")
+	}
+	if strings.Trim(digits, "0123456789") != "" || len(digits) < 6 || len(digits) > 15 {
+		return false
+	}
+	if rest, congo := strings.CutPrefix(digits, countryCode); congo && international {
+		return len(rest) == nationalLength || len(rest) == nationalLength-1
+	}
+	return !international || digits[0] != '0'
+}
+
 // isSeparator reports whether people write the character between digits.
 func isSeparator(r rune) bool {
 	switch r {

@@ -65,3 +65,18 @@ func TestMask(t *testing.T) {
 		}
 	}
 }
+
+// A customer may have a number of any country. What no telephone has is refused.
+func TestPossibleNumber(t *testing.T) {
+	t.Parallel()
+	for _, input := range []string{"+242 06 600 00 01", "066000001", "00242066000001", "+24266000001", "+242 222 81 00 00", "+33 6 12 34 56 78", "0033612345678", "+1 (202) 555-0143", "222810000", "+43 1 58858"} {
+		if !contact.PossibleNumber(input) {
+			t.Errorf("%q is refused", input)
+		}
+	}
+	for _, input := range []string{"", "+", "12", "06 600", "aucun", "+0 66 00 00 01", "+242 06", "+242 066 000 001 23", "1234567890123456", "06 600 00 0x", "066000001\x00", "+242 +066000001"} {
+		if contact.PossibleNumber(input) {
+			t.Errorf("%q is accepted", input)
+		}
+	}
+}

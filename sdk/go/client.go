@@ -25,12 +25,19 @@ type Config struct {
 	URL string
 	// Key is sk_test_… or sk_live_….
 	Key string
-	// HTTP sends the requests. The default gives each of them 30 seconds.
+	// HTTP sends the requests. The default gives each of them 30 seconds, or what is
+	// left of the budget.
 	HTTP *http.Client
 	// Attempts is how often a call is sent at most. The default is 4.
 	Attempts int
+	// Budget is the longest that a call takes, with all its attempts and the waits between
+	// them. An answer that asks for a wait that ends later is returned at once, and an attempt
+	// is given up when the budget ends. The default is ten seconds, because a call is often
+	// part of a request that a browser waits for. A program without such a reader, such as a
+	// nightly one, gives more.
+	Budget time.Duration
 	// LongestWait is the longest wait between two attempts. An answer that asks for a longer
-	// one is returned at once. The default is a minute.
+	// one is returned at once. The default is the budget.
 	LongestWait time.Duration
 }
 
@@ -40,6 +47,7 @@ type Client struct {
 	key         string
 	http        *http.Client
 	attempts    int
+	budget      time.Duration
 	longestWait time.Duration
 }
 
@@ -57,6 +65,8 @@ func New(c Config) (*Client, error) {
 		return nil, errors.New("quittance: Key must begin with sk_test_ or sk_live_ and have no white space")
 	case c.Attempts < 0:
 		return nil, errors.New("quittance: Attempts must not be negative")
+	case c.Budget < 0 || c.LongestWait < 0:
+		return nil, errors.New("quittance: Budget and LongestWait must not be negative")
 	}
 	httpClient := http.Client{Timeout: 30 * time.Second, Transport: probed()}
 	if c.HTTP != nil {
@@ -64,9 +74,10 @@ func New(c Config) (*Client, error) {
 	}
 	// The API never redirects: a redirect would take the key to another address.
 	httpClient.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	budget := cmp.Or(c.Budget, 10*time.Second)
 	return &Client{
 		base: base.Scheme + "://" + base.Host + "/api/v1/checkout/sessions", key: c.Key, http: &httpClient,
-		attempts: cmp.Or(c.Attempts, 4), longestWait: cmp.Or(c.LongestWait, time.Minute),
+		attempts: cmp.Or(c.Attempts, 4), budget: budget, longestWait: cmp.Or(c.LongestWait, budget),
 	}, nil
 }
 
@@ -90,6 +101,7 @@ func loopback(host string) bool {
 // CreateSession creates a session. With an empty idempotencyKey it makes one, which makes
 // the repetitions within this call safe. A program that repeats the call itself, for
 // instance after a restart, passes a key of its own that it stored before the first call.
+// A creation beyond the quota (429) is returned at once: the next minute may be far away.
 func (c *Client) CreateSession(ctx context.Context, s SessionCreate, idempotencyKey string) (Session, error) {
 	if idempotencyKey == "" {
 		idempotencyKey = rand.Text()
@@ -228,6 +240,8 @@ func (c *Client) call(ctx context.Context, method, path string, in any, header h
 			return 0, fmt.Errorf("quittance: encoding the request: %w", err)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.budget)
+	defer cancel()
 	for attempts = 1; ; attempts++ {
 		wait, err := c.attempt(ctx, method, path, body, header, out)
 		if err == nil || wait < 0 || attempts >= c.attempts || ctx.Err() != nil {
@@ -302,6 +316,9 @@ func (c *Client) attempt(ctx context.Context, method, path string, body []byte, 
 		p = &Problem{Title: http.StatusText(resp.StatusCode), Detail: "the answer is not of this API"} // of a proxy
 	}
 	p.Status = resp.StatusCode
+	if resp.StatusCode == http.StatusTooManyRequests && header.Get("Idempotency-Key") != "" {
+		return -1, p // the quota of creations
+	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))

@@ -158,10 +158,44 @@ func TestWaits(t *testing.T) {
 	if _, err := c.Session(ctx, "chs_1"); !errors.As(err, &p) || len(s.requests) != 1 || ctx.Err() != nil {
 		t.Errorf("%v after %d requests and %s", err, len(s.requests), time.Since(begun))
 	}
+	// A web request that creates a session is told at once that the quota is used up.
+	s, c = service(t, says(429, busy, "Retry-After", "1"))
+	if _, err := c.CreateSession(t.Context(), quittance.SessionCreate{OrderID: "o", Amount: 1}, ""); !errors.As(err, &p) || p.Status != 429 || len(s.requests) != 1 {
+		t.Errorf("%v after %d requests", err, len(s.requests))
+	}
 	gone, giveUp := context.WithCancel(t.Context())
 	giveUp()
 	if _, err := c.Session(gone, "chs_1"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A page of an agency waits for a call. The service asks for a wait that ends within the longest
+// one each time, or does not answer at all. The call ends with its budget.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	silent := make(chan struct{})
+	s := &scripted{answers: []func(w http.ResponseWriter){says(503, busy, "Retry-After", "1"), func(http.ResponseWriter) { <-silent }}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(silent) })
+	c, err := quittance.New(quittance.Config{URL: server.URL, Key: key, Budget: 1200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if _, err := c.Session(t.Context(), "chs_1"); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 20*time.Second {
+		t.Errorf("%v after %s", err, time.Since(begun))
+	}
+	another := &scripted{answers: []func(w http.ResponseWriter){says(503, busy, "Retry-After", "11")}}
+	standard := httptest.NewServer(another)
+	t.Cleanup(standard.Close)
+	if c, err = quittance.New(quittance.Config{URL: standard.URL, Key: key}); err != nil {
+		t.Fatal(err)
+	}
+	var p *quittance.Problem
+	if _, err := c.Session(t.Context(), "chs_1"); !errors.As(err, &p) || len(another.requests) != 1 {
+		t.Errorf("beyond the ten seconds of the default: %v after %d requests", err, len(another.requests))
 	}
 }
 

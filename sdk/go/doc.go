@@ -6,9 +6,8 @@
 //
 //	receiver, err := quittance.NewReceiver(os.Getenv("QUITTANCE_WEBHOOK_SECRET"))
 //	event, err := receiver.Read(request) // in the handler of the webhook endpoint
-//	if paid, ok := event.Data.(*quittance.CompletedEvent); ok {
-//		// Unlock the case paid.OrderID, once.
-//	}
+//	// Compare its mode, order, amount and currency with the case, store it, and answer 2xx only
+//	// then: README.md has such a receiver.
 //
 // Calls are repeated when no answer came, or one that asks for it (429, 502, 503, 504). A
 // repeated creation has the same Idempotency-Key, so that it happens once. An answer that

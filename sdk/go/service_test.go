@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,10 +48,10 @@ func TestService(t *testing.T) {
 		t.Fatalf("after a lost answer: %+v %v", s, err)
 	}
 	page, err := c.Sessions(t.Context(), quittance.Filter{OrderID: order})
-	if err != nil || page.Total != 1 || page.Items[0] != s {
+	if err != nil || page.Total != 1 || !reflect.DeepEqual(page.Items[0], s) {
 		t.Errorf("the order has %+v %v, want the one session %+v", page, err, s)
 	}
-	if got, err := c.Session(t.Context(), s.ID); err != nil || got != s {
+	if got, err := c.Session(t.Context(), s.ID); err != nil || !reflect.DeepEqual(got, s) {
 		t.Errorf("%+v %v", got, err)
 	}
 

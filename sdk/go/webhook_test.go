@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,17 +146,5 @@ func TestSecrets(t *testing.T) {
 		if _, err := quittance.NewReceiver(another, short); err == nil || !strings.Contains(err.Error(), "secret 2 is too short") || strings.Contains(err.Error(), "MfKQ") {
 			t.Errorf("a secret of %d characters: %v", len(short), err)
 		}
-	}
-}
-
-// Who copies the example of the README does not unlock for a test payment.
-func TestReadmeChecksTheMode(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if before, _, ok := strings.Cut(string(readme), "unlock("); !ok || !strings.HasSuffix(before, "ok && paid.Livemode {\n\t\tif err := ") {
-		t.Error("README.md unlocks without a check of Livemode")
 	}
 }

@@ -538,7 +538,7 @@ var receiptStatements = []statement{
 }
 
 var completionStatements = []statement{
-	{secVerify, "response 200: session_id, order_id, status, paid, notice_id, tenant_id, metadata, service_code, service_label; in addition amount and currency", func(t *testing.T, c *contract) {
+	{secVerify, "response 200: session_id, order_id, status, paid, notice_id, tenant_id, metadata, service_code, service_label; in addition amount, currency and what is known of the payment", func(t *testing.T, c *contract) {
 		s := c.created(t, taxKey, c.with(`"mode":"embedded","service_code":"patente","metadata":{"case":"é"}`))
 		c.settle(t, taxKey, s, "06 600 00 01", "completed")
 		var got map[string]any
@@ -548,7 +548,15 @@ var completionStatements = []statement{
 			"session_id": s["id"], "order_id": s["order_id"], "status": "completed", "paid": true, "notice_id": w["notice_id"], "tenant_id": taxAgency,
 			"metadata": map[string]any{"case": "é"}, "service_code": "patente", "service_label": "Contribution de la patente",
 			"amount": s["amount"], "currency": s["currency"],
+			"completed_at": w["completed_at"].(string)[:19] + "Z", "failed_at": nil, "reversed_at": nil, "failure_code": nil, "transaction_id": w["transaction_id"],
+			"channel": w["channel"], "offer_id": w["offer_id"], "operator_ref": w["operator_ref"], "fee_amount": w["fee_amount"], "total_amount": w["total_amount"],
 		})
+		// A read tells the same.
+		var read map[string]any
+		c.get(t, taxKey, "/"+s["id"].(string)).Into(t, &read)
+		for _, name := range []string{"completed_at", "failed_at", "reversed_at", "failure_code", "notice_id", "transaction_id", "channel", "offer_id", "operator_ref", "fee_amount", "total_amount", "metadata", "service_code", "service_label"} {
+			equal(t, name+" of a read", read[name], got[name])
+		}
 		matches(t, "notice_id", got["notice_id"], uuidPattern)
 	}},
 	{secVerify, "replay after consumption returns 200 with the current state", func(t *testing.T, c *contract) {

@@ -431,11 +431,12 @@ func examples(t *testing.T, c *contract) {
 	if !bytes.Equal(normal(t, got), normal(t, want)) {
 		t.Errorf("verify-completion answered %s, want %s", normal(t, got), normal(t, want))
 	}
-	c.created(t, taxKey, `{"order_id":"DOSSIER-2026-0101","amount":5000}`)
+	session := c.created(t, taxKey, `{"order_id":"DOSSIER-2026-0101","amount":5000}`)
+	c.settle(t, taxKey, session, "06 600 00 01", "completed")
 	_, listed := c.list(t, taxKey, "?order_id=DOSSIER-2026-0101")
 	_, want = answerOf(at(c.spec, "paths", "/api/v1/checkout/sessions", "get"), "one")
 	item := want.(map[string]any)["items"].([]any)[0].(map[string]any)
-	item["order_id"], item["status"], item["paid"] = "DOSSIER-2026-0101", "open", false
+	item["order_id"] = "DOSSIER-2026-0101"
 	if !bytes.Equal(normal(t, any(listed)), normal(t, want)) {
 		t.Errorf("list answered %s, want %s", normal(t, any(listed)), normal(t, want))
 	}
@@ -474,6 +475,7 @@ var generated = []struct{ pattern, stands string }{
 	{`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`, "UUID4"},
 	{`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`, "UUID7"},
 	{`"[0-9]{16}"`, `"REF"`},
+	{`"operator_ref":"[0-9]+"`, `"operator_ref":"REF"`},
 	{`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z`, "TIME"},
 }
 

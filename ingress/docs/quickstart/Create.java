@@ -2,6 +2,7 @@
 import java.net.URI;
 import java.net.URLEncoder;
 import java.net.http.*;
+import java.nio.file.*;
 import java.time.Duration;
 import java.util.UUID;
 import java.util.regex.Pattern;
@@ -12,11 +13,13 @@ class Create {
     static final HttpClient CLIENT = HttpClient.newHttpClient();
 
     public static void main(String[] args) throws Exception {
-        // Keep order and key before you call. After no answer or a 503 send the
-        // same again: it happens once.
+        // Keep order, due and key before you call, in your program in its database: a webhook is
+        // compared with the due. After no answer or a 503 send the same again: it happens once.
         var order = "DOSSIER-" + UUID.randomUUID();
+        Files.createDirectories(Path.of("cases"));
+        Files.writeString(Path.of("cases", order + ".txt"), "5000 XAF\n");
         var body = """
-            {"order_id": "%s", "amount": 5000, "description": "Patente 2026"}""".formatted(order);
+            {"order_id": "%s", "amount": 5000, "currency": "XAF", "description": "Patente 2026"}""".formatted(order);
         var session = call(HttpRequest.newBuilder(URI.create(API))
             .header("Content-Type", "application/json").header("Idempotency-Key", UUID.randomUUID().toString())
             .POST(HttpRequest.BodyPublishers.ofString(body)));

@@ -28,10 +28,11 @@ type session struct {
 }
 
 func main() {
-	// Keep order and key before you call. After no answer or a 503 send the same
-	// again: it happens once.
+	// Keep order, due and key before you call: a webhook is compared with them. After no
+	// answer or a 503 send the same again: it happens once.
 	order, key := "DOSSIER-"+rand.Text(), rand.Text()
-	body, _ := json.Marshal(map[string]any{"order_id": order, "amount": 5000, "description": "Patente 2026"})
+	keep(order, "5000 XAF\n")
+	body, _ := json.Marshal(map[string]any{"order_id": order, "amount": 5000, "currency": "XAF", "description": "Patente 2026"})
 	var s session
 	call(http.MethodPost, api, string(body), key, &s)
 	fmt.Printf("order_id: %s\ncheckout_url: %s\n", order, s.CheckoutURL)
@@ -44,6 +45,15 @@ func main() {
 		s = list.Items[0]
 	}
 	fmt.Printf("status: %s, paid: %t\n", s.Status, s.Paid)
+}
+
+func keep(order, due string) { // in your program a row of its database
+	if err := os.MkdirAll("cases", 0o700); err != nil {
+		log.Fatal(err)
+	}
+	if err := os.WriteFile("cases/"+url.PathEscape(order)+".txt", []byte(due), 0o600); err != nil {
+		log.Fatal(err)
+	}
 }
 
 func call(method, url, body, key string, into any) {

@@ -1,5 +1,6 @@
 // Creates a session, prints where the citizen pays, and waits for the end.
 import { randomUUID } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const { QUITTANCE_URL, QUITTANCE_KEY } = process.env
@@ -15,13 +16,15 @@ async function call(url, { headers, ...options } = {}) {
   return answer.json()
 }
 
-// Keep order and key before you call. After no answer or a 503 send the same
-// again: it happens once.
+// Keep order, due and key before you call, in your program in its database: a webhook is
+// compared with the due. After no answer or a 503 send the same again: it happens once.
 const order = `DOSSIER-${randomUUID()}`
+mkdirSync('cases', { recursive: true })
+writeFileSync(`cases/${order}.txt`, '5000 XAF\n')
 let session = await call(api, {
   method: 'POST',
   headers: { 'Content-Type': 'application/json', 'Idempotency-Key': randomUUID() },
-  body: JSON.stringify({ order_id: order, amount: 5000, description: 'Patente 2026' }),
+  body: JSON.stringify({ order_id: order, amount: 5000, currency: 'XAF', description: 'Patente 2026' }),
 })
 console.log(`order_id: ${order}\ncheckout_url: ${session.checkout_url}`)
 

@@ -18,12 +18,15 @@ function call(string $method, string $url, string $body = '', array $headers = [
     return $answer;
 }
 
-// Keep order and key before you call. After no answer or a 503 send the same
-// again: it happens once.
+// Keep order, due and key before you call, in your program in its database: a webhook is
+// compared with the due. After no answer or a 503 send the same again: it happens once.
 $order = 'DOSSIER-' . bin2hex(random_bytes(8));
+if (!is_dir('cases') && !mkdir('cases') || file_put_contents("cases/$order.txt", "5000 XAF\n") === false) {
+    exit(1);
+}
 $session = call(
     'POST', $api,
-    json_encode(['order_id' => $order, 'amount' => 5000, 'description' => 'Patente 2026']),
+    json_encode(['order_id' => $order, 'amount' => 5000, 'currency' => 'XAF', 'description' => 'Patente 2026']),
     ['Content-Type: application/json', 'Idempotency-Key: ' . bin2hex(random_bytes(16))],
 );
 echo "order_id: $order\ncheckout_url: {$session['checkout_url']}\n";

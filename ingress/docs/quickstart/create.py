@@ -19,12 +19,15 @@ def call(url, body=None, headers=None):
         raise SystemExit(error.read().decode())  # a problem's "type" leads to the mend
 
 
-# Keep order and key before you call. After no answer or a 503 send the same
-# again: it happens once.
+# Keep order, due and key before you call, in your program in its database: a webhook is
+# compared with the due. After no answer or a 503 send the same again: it happens once.
 order = f"DOSSIER-{uuid4()}"
+os.makedirs("cases", exist_ok=True)
+with open(f"cases/{order}.txt", "w", encoding="utf-8") as file:
+    file.write("5000 XAF\n")
 session = call(
     API,
-    json.dumps({"order_id": order, "amount": 5000, "description": "Patente 2026"}).encode(),
+    json.dumps({"order_id": order, "amount": 5000, "currency": "XAF", "description": "Patente 2026"}).encode(),
     {"Content-Type": "application/json", "Idempotency-Key": str(uuid4())},
 )
 print(f"order_id: {order}\ncheckout_url: {session['checkout_url']}", flush=True)

@@ -1,5 +1,5 @@
 <?php
-// Receives webhooks and believes only those that are signed.
+// Receives webhooks. It answers 2xx only after the case is stored: what is answered 2xx never comes again.
 declare(strict_types=1);
 
 function signed(string $body): bool
@@ -19,14 +19,57 @@ function signed(string $body): bool
     return false;
 }
 
-$body = file_get_contents('php://input');
-if (!signed($body)) {
-    http_response_code(400);
-    exit;
+// Keeps what an event says about a case: in your program one transaction of its database. Here a case
+// is a file. create.php wrote its first line, the due, before it created the session; each other line
+// is the last word about the money of a session. A case is unlocked while one of them ends in paid.
+function store(array $event): void
+{
+    if ($event['livemode'] !== str_starts_with(getenv('QUITTANCE_KEY'), 'sk_live_')) {
+        return; // test money unlocks nothing
+    }
+    $reversed = $event['event'] === 'checkout.reversed' && $event['was_completed']; // the money was given back
+    if ($event['event'] !== 'checkout.completed' && !$reversed) {
+        return;
+    }
+    $file = 'cases/' . rawurlencode($event['order_id']) . '.txt';
+    $lock = fopen('cases/lock', 'c'); // PHP runs several requests at a time
+    flock($lock, LOCK_EX);
+    if (!file_exists($file)) {
+        return; // the order of another system that shares the endpoint
+    }
+    $lines = explode("\n", trim(file_get_contents($file)));
+    $kept = [$due = array_shift($lines)];
+    foreach ($lines as $line) {
+        [$session, $sequence] = explode(' ', $line);
+        if ($session !== $event['session_id']) {
+            $kept[] = $line;
+        } elseif ((int) $sequence >= $event['sequence']) {
+            return; // this event was stored before, or a later one
+        }
+    }
+    $state = $reversed ? 'reversed' : 'paid';
+    if ($state === 'paid' && $due !== "{$event['amount']} {$event['currency']}") {
+        $state = 'differs'; // a person must look at it
+    }
+    $kept[] = "{$event['session_id']} {$event['sequence']} $state";
+    $new = fopen("$file.new", 'w'); // on the disk as a whole, then in its place
+    fwrite($new, implode("\n", $kept) . "\n");
+    fsync($new);
+    rename("$file.new", $file);
+    error_log("{$event['order_id']} $state");
 }
-$event = json_decode($body, true);
-// Here unlock the case, before the answer, and answer 500 if that fails: the event comes again.
-// Only for checkout.completed with the livemode that you expect, and with the order, amount and
-// currency of the case; once for each order_id, since an event may come twice.
-error_log("{$event['event']} {$event['order_id']}");
-http_response_code(204);
+
+// Without this PHP would go on after a write that failed.
+set_error_handler(fn (int $level, string $text) => throw new ErrorException($text, severity: $level));
+http_response_code(500); // for an error that cannot be caught, too
+try {
+    $body = file_get_contents('php://input');
+    if (signed($body)) {
+        store(json_decode($body, true, flags: JSON_THROW_ON_ERROR));
+        http_response_code(204);
+    } else {
+        http_response_code(400);
+    }
+} catch (Throwable $error) {
+    error_log((string) $error); // after 500 the event comes again
+}

@@ -21,8 +21,16 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Store the key with the order before you call: a second call with it makes nothing twice.
+	// Keep order, due and key before you call, in your program in its database: a webhook is
+	// compared with the due, and a second call with the key makes nothing twice.
 	order, key := "DOSSIER-"+rand.Text(), rand.Text()
+	err = os.MkdirAll("cases", 0o700)
+	if err == nil {
+		err = os.WriteFile("cases/"+order+".txt", []byte("5000 XAF\n"), 0o600)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
 	session, err := client.CreateSession(ctx, quittance.SessionCreate{OrderID: order, Amount: 5000}, key)
 	var refused *quittance.Problem
 	if errors.As(err, &refused) {

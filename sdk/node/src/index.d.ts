@@ -31,9 +31,14 @@ export interface Config {
   fetch?: typeof fetch;
   /** How often a call is sent at most. The default is 4. */
   attempts?: number;
-  /** The longest wait between two attempts in milliseconds. An answer that asks for a longer one ends the call. The default is a minute. */
+  /**
+   * The longest that a call takes in milliseconds, with all its attempts and the waits between them. The default is ten
+   * seconds, because a call is often part of a request that a browser waits for.
+   */
+  budget?: number;
+  /** The longest wait between two attempts in milliseconds. An answer that asks for a longer one ends the call. The default is the budget. */
   longestWait?: number;
-  /** Milliseconds that one attempt may take. The default is 30 seconds. */
+  /** Milliseconds that one attempt may take. The default is 30 seconds, or what is left of the budget. */
   timeout?: number;
 }
 

@@ -36,10 +36,11 @@ export class Quittance {
   #key;
   #fetch;
   #attempts;
+  #budget;
   #longestWait;
   #timeout;
 
-  constructor({ url, key, fetch = globalThis.fetch, attempts = 4, longestWait = 60_000, timeout = 30_000 } = {}) {
+  constructor({ url, key, fetch = globalThis.fetch, attempts = 4, budget = 10_000, longestWait = budget, timeout = 30_000 } = {}) {
     const base = URL.canParse(url) ? new URL(url) : undefined;
     if (!base?.host || base.username || base.password || base.search || base.hash) {
       throw new QuittanceError('url must be an address such as https://pay.example');
@@ -52,16 +53,18 @@ export class Quittance {
       throw new QuittanceError('key must begin with sk_test_ or sk_live_ and have no white space');
     }
     if (!(Number.isInteger(attempts) && attempts > 0)) throw new QuittanceError('attempts must be an integer above 0');
+    if (!(budget > 0)) throw new QuittanceError('budget must be above 0');
     this.#base = `${base.origin}/api/v1/checkout/sessions`;
     this.#key = key;
     this.#fetch = fetch;
     this.#attempts = attempts;
+    this.#budget = budget;
     this.#longestWait = longestWait;
     this.#timeout = timeout;
   }
 
   async createSession(session, { idempotencyKey = randomUUID(), signal } = {}) {
-    return (await this.#call('POST', '', { body: session, headers: { 'Idempotency-Key': idempotencyKey }, signal })).data;
+    return (await this.#call('POST', '', { body: session, headers: { 'Idempotency-Key': idempotencyKey }, signal, quota: true })).data;
   }
 
   async getSession(id, { signal } = {}) {
@@ -107,14 +110,16 @@ export class Quittance {
   }
 
   // Sends a request until it is answered. With caught it returns the error. With file the answer
-  // is the bytes of a PDF.
-  async #call(method, path, { body, headers, signal, caught = false, file = false }) {
+  // is the bytes of a PDF. With quota 429 is told at once: the next minute may be far away.
+  async #call(method, path, { body, headers, signal, caught = false, file = false, quota = false }) {
     const text = body === undefined ? undefined : JSON.stringify(body);
+    const end = performance.now() + this.#budget;
     for (let attempts = 1; ; attempts++) {
-      const { data, error, wait } = await this.#attempt(method, path, text, headers, signal, file);
+      const { data, error, wait } = await this.#attempt(method, path, text, headers, signal, file, Math.max(1, end - performance.now()));
       if (!error) return { data, attempts };
       const pause = wait || Math.min(250 * 2 ** Math.min(attempts, 10), this.#longestWait) * (0.5 + Math.random() / 2);
-      if (wait === undefined || attempts >= this.#attempts || pause > this.#longestWait) {
+      const last = wait === undefined || attempts >= this.#attempts || (quota && error.status === 429);
+      if (last || pause > this.#longestWait || performance.now() + pause >= end) {
         if (caught) return { error, attempts };
         throw error;
       }
@@ -123,11 +128,11 @@ export class Quittance {
   }
 
   // Sends a request once. wait is undefined if there must be no other attempt, and 0 if the
-  // answer names none.
-  async #attempt(method, path, body, headers, signal, file) {
+  // answer names none. left is how many milliseconds of the budget are left.
+  async #attempt(method, path, body, headers, signal, file, left) {
     let answer, bytes;
     try {
-      const limit = AbortSignal.timeout(this.#timeout);
+      const limit = AbortSignal.timeout(Math.ceil(Math.min(this.#timeout, left)));
       answer = await this.#fetch(this.#base + path, {
         method,
         body,

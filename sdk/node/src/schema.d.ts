@@ -326,6 +326,7 @@ export interface components {
             name?: string | null;
             /** Format: email */
             email?: string | null;
+            /** @description A telephone number of any country. */
             phone?: string | null;
         };
         /** @description The receipts of a completed session. */
@@ -402,8 +403,40 @@ export interface components {
             status: components["schemas"]["SessionStatus"];
             /** @description True only when the status is completed and the money was not given back. */
             paid: boolean;
-            /** @description When the money of the session was given back: ISO 8601, UTC. Absent otherwise. */
-            reversed_at?: string;
+            /** @description When the session was completed: ISO 8601, UTC. */
+            completed_at: string | null;
+            /** @description When the session failed: ISO 8601, UTC. */
+            failed_at: string | null;
+            /** @description When the money of the session was given back: ISO 8601, UTC. */
+            reversed_at: string | null;
+            /** @description Why the session failed: a `FailureCode`. */
+            failure_code: string | null;
+            /** @description UUID of the payment notice. */
+            notice_id: string | null;
+            /** @description UUID of the payment of a completed session. */
+            transaction_id: string | null;
+            /** @description `MOBILE_MONEY`, `CASH` or `CARD`, once the citizen has chosen. */
+            channel: string | null;
+            /** @description `momo`, `momo_b`, `card` or `cash_agency`, once the citizen has chosen. */
+            offer_id: string | null;
+            /** @description The operator's reference of the payment of a completed session. */
+            operator_ref: string | null;
+            /**
+             * Format: int64
+             * @description The fee in minor units, once the citizen has chosen how to pay.
+             */
+            fee_amount: number | null;
+            /**
+             * Format: int64
+             * @description Amount and fee in minor units, once the citizen has chosen how to pay.
+             */
+            total_amount: number | null;
+            /** @description Your own data; null if there is none, and 30 days after the end of the session. */
+            metadata: {
+                [key: string]: string;
+            } | null;
+            service_code: string | null;
+            service_label: string | null;
             /** @description The citizen gives it at a counter. */
             payment_ref: string;
             /**
@@ -469,6 +502,32 @@ export interface components {
             } | null;
             service_code: string | null;
             service_label: string | null;
+            /** @description When the session was completed: ISO 8601, UTC. */
+            completed_at: string | null;
+            /** @description When the session failed: ISO 8601, UTC. */
+            failed_at: string | null;
+            /** @description When the money of the session was given back: ISO 8601, UTC. */
+            reversed_at: string | null;
+            /** @description Why the session failed: a `FailureCode`. */
+            failure_code: string | null;
+            /** @description UUID of the payment of a completed session. */
+            transaction_id: string | null;
+            /** @description `MOBILE_MONEY`, `CASH` or `CARD`, once the citizen has chosen. */
+            channel: string | null;
+            /** @description `momo`, `momo_b`, `card` or `cash_agency`, once the citizen has chosen. */
+            offer_id: string | null;
+            /** @description The operator's reference of the payment of a completed session. */
+            operator_ref: string | null;
+            /**
+             * Format: int64
+             * @description The fee in minor units, once the citizen has chosen how to pay.
+             */
+            fee_amount: number | null;
+            /**
+             * Format: int64
+             * @description Amount and fee in minor units, once the citizen has chosen how to pay.
+             */
+            total_amount: number | null;
             /** @description The dues of a session that pays several. Absent otherwise. */
             items?: components["schemas"]["SessionItem"][];
         };

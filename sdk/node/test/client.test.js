@@ -26,7 +26,8 @@ async function service(t, ...answers) {
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close().closeAllConnections());
-  return { requests, client: new Quittance({ url: `http://127.0.0.1:${server.address().port}`, key, longestWait: 2000 }) };
+  const url = `http://127.0.0.1:${server.address().port}`;
+  return { requests, url, client: new Quittance({ url, key, longestWait: 2000 }) };
 }
 
 test('a creation is repeated with its key', async (t) => {
@@ -83,6 +84,23 @@ test('the client does not wait longer than it is told', async (t) => {
   assert.equal(waiting.requests.length, 1);
 });
 
+// A page of an agency waits for a call.
+test('a call ends with its budget, and one beyond the quota of creations at once', async (t) => {
+  const limited = await service(t, says(429, problem(429, 'generic.rate_limited', 'Later.'), { 'Retry-After': '1' }));
+  await assert.rejects(limited.client.createSession({ order_id: 'o', amount: 1 }), { status: 429 });
+  assert.equal(limited.requests.length, 1);
+
+  const asking = await service(t, says(503, busy, { 'Retry-After': '11' }));
+  await assert.rejects(new Quittance({ url: asking.url, key }).getSession('chs_1'), { code: 'generic.unavailable' });
+  assert.equal(asking.requests.length, 1);
+
+  const silent = await service(t, says(503, busy, { 'Retry-After': '1' }), () => {});
+  const begun = Date.now();
+  await assert.rejects(new Quittance({ url: silent.url, key, budget: 1200 }).getSession('chs_1'), { name: 'QuittanceError', message: /^no answer/ });
+  assert.equal(silent.requests.length, 2);
+  assert.ok(Date.now() - begun < 20_000);
+});
+
 test('a cancellation whose answer is lost', async (t) => {
   const cancelled = { ...open, status: 'cancelled' };
   const lost = await service(t, hangsUp, says(409, ended), says(200, cancelled));
@@ -135,6 +153,7 @@ test('configuration', () => {
     [{ url: 'https://pay.example', key: 'whsec_x' }, /^key must begin/],
     [{ url: 'https://pay.example', key: `${key}\n` }, /no white space/],
     [{ url: 'https://pay.example', key, attempts: 0 }, /^attempts must be/],
+    [{ url: 'https://pay.example', key, budget: 0 }, /^budget must be/],
   ]) {
     assert.throws(() => new Quittance(config), { name: 'QuittanceError', message });
   }

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { QuittanceError, Receiver, SignatureError } from '@quittance/node';
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
@@ -61,8 +64,68 @@ test('secrets', () => {
   }
 });
 
-test('who copies the example of the README does not unlock for a test payment', async () => {
-  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
-  assert.match(readme, /if \(event\.event === 'checkout\.completed' && event\.livemode\) await unlock\(/);
-  assert.equal(readme.split('unlock(').length, 2);
+// The README's receiver, as a reader runs it with a database of his own.
+async function readme(t, db, key) {
+  const text = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  const sample = /```js\n(const receiver = [^]*?)\.listen\(8000\);\n```/.exec(text)[1];
+  const process = { env: { QUITTANCE_WEBHOOK_SECRET: secret, QUITTANCE_KEY: key } };
+  const run = new Function('createServer', 'Receiver', 'SignatureError', 'process', 'db', sample.replace('createServer(', 'return createServer('));
+  const server = run(createServer, Receiver, SignatureError, process, db).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return async (event, by = secret) => {
+    const now = at(0);
+    const text = typeof event === 'string' ? event : JSON.stringify(event);
+    const answer = await fetch(`http://127.0.0.1:${server.address().port}/`, { method: 'POST', body: text, headers: headers('evt_1', now, sign(by, 'evt_1', now, text)) });
+    return answer.status;
+  };
+}
+
+const paid = { event: 'checkout.completed', livemode: true, session_id: 'chs_1', order_id: 'o', sequence: 3, amount: 5000, currency: 'XAF' };
+
+// An integrator's database was away for a minute: the process ended, and the payment was lost.
+test('the receiver of the README answers 2xx only after it has stored', async (t) => {
+  let query = async () => {};
+  const stored = [];
+  const deliver = await readme(t, { query: async (...args) => { await query(); stored.push(args[1]); } }, 'sk_live_x');
+
+  assert.equal(await deliver(paid, another), 400);
+  assert.equal(await deliver('no JSON'), 500);
+  query = async () => { throw new Error('the database is away'); };
+  assert.equal(await deliver(paid), 500);
+  query = () => { throw new Error('the database is away'); };
+  assert.equal(await deliver(paid), 500);
+  assert.deepEqual(stored, []);
+
+  let store;
+  let asked;
+  const asks = new Promise((resolve) => { asked = resolve; });
+  query = () => new Promise((resolve) => { store = resolve; asked(); });
+  let answered = false;
+  const answer = deliver(paid).then((status) => { answered = true; return status; });
+  await asks;
+  await setTimeout(50); // an answer that does not wait comes at once
+  assert.equal(answered, false);
+  store();
+  assert.equal(await answer, 204);
+  assert.deepEqual(stored, [['chs_1', 'o', 3, true, 5000, 'XAF']]);
+});
+
+test('the receiver of the README stores what concerns a case, of its own mode', async (t) => {
+  const stored = [];
+  const deliver = await readme(t, { query: async (_, values) => { stored.push(values[3]); } }, 'sk_test_x');
+  for (const event of [paid, ...['failed', 'cancelled', 'expired', 'late_payment', 'of_2030'].map((name) => ({ ...paid, livemode: false, event: `checkout.${name}` })),
+    { ...paid, livemode: false, event: 'checkout.reversed', was_completed: false }]) {
+    assert.equal(await deliver(event), 204, event.event);
+  }
+  assert.deepEqual(stored, []);
+  await deliver({ ...paid, livemode: false });
+  await deliver({ ...paid, livemode: false, event: 'checkout.reversed', was_completed: true });
+  assert.deepEqual(stored, [true, false]);
+});
+
+// The statement of the README is that of sdk/go, which a test runs on Postgres.
+test('the READMEs of both SDKs store by one statement', async () => {
+  const statement = async (path) => /INSERT INTO payments[^]*?excluded\.sequence`/.exec(await readFile(new URL(path, import.meta.url), 'utf8'))[0].replaceAll(/\s+/g, ' ');
+  assert.equal(await statement('../README.md'), await statement('../../go/README.md'));
 });

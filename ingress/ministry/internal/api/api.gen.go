@@ -121,8 +121,23 @@ type Completion struct {
 	// Amount The due amount in minor units, without fees.
 	Amount int64 `json:"amount"`
 
+	// Channel `MOBILE_MONEY`, `CASH` or `CARD`, once the citizen has chosen.
+	Channel *string `json:"channel"`
+
+	// CompletedAt When the session was completed: ISO 8601, UTC.
+	CompletedAt *string `json:"completed_at"`
+
 	// Currency ISO 4217.
 	Currency string `json:"currency"`
+
+	// FailedAt When the session failed: ISO 8601, UTC.
+	FailedAt *string `json:"failed_at"`
+
+	// FailureCode Why the session failed: a `FailureCode`.
+	FailureCode *string `json:"failure_code"`
+
+	// FeeAmount The fee in minor units, once the citizen has chosen how to pay.
+	FeeAmount *int64 `json:"fee_amount"`
 
 	// Items The dues of a session that pays several. Absent otherwise.
 	Items    *[]SessionItem     `json:"items,omitempty"`
@@ -131,11 +146,20 @@ type Completion struct {
 	// NoticeID UUID of the payment notice.
 	NoticeID string `json:"notice_id"`
 
+	// OfferID `momo`, `momo_b`, `card` or `cash_agency`, once the citizen has chosen.
+	OfferID *string `json:"offer_id"`
+
+	// OperatorRef The operator's reference of the payment of a completed session.
+	OperatorRef *string `json:"operator_ref"`
+
 	// OrderID Compare it with the visitor's case, unless the request names it.
 	OrderID string `json:"order_id"`
 
 	// Paid True only when the status is completed and the money was not given back.
-	Paid         bool    `json:"paid"`
+	Paid bool `json:"paid"`
+
+	// ReversedAt When the money of the session was given back: ISO 8601, UTC.
+	ReversedAt   *string `json:"reversed_at"`
 	ServiceCode  *string `json:"service_code"`
 	ServiceLabel *string `json:"service_label"`
 	SessionID    string  `json:"session_id"`
@@ -145,6 +169,12 @@ type Completion struct {
 
 	// TenantID UUID of the agency.
 	TenantID string `json:"tenant_id"`
+
+	// TotalAmount Amount and fee in minor units, once the citizen has chosen how to pay.
+	TotalAmount *int64 `json:"total_amount"`
+
+	// TransactionID UUID of the payment of a completed session.
+	TransactionID *string `json:"transaction_id"`
 }
 
 // CompletionToken A completion token.
@@ -182,11 +212,17 @@ type Session struct {
 	// Amount The due amount in minor units, without fees.
 	Amount int64 `json:"amount"`
 
+	// Channel `MOBILE_MONEY`, `CASH` or `CARD`, once the citizen has chosen.
+	Channel *string `json:"channel"`
+
 	// CheckoutURL The address where the citizen pays.
 	CheckoutURL string `json:"checkout_url"`
 
 	// ClientSecret `chs_secret_…`; only in the answer to the creation, and only when the mode is embedded. Never log or store it.
 	ClientSecret *string `json:"client_secret"`
+
+	// CompletedAt When the session was completed: ISO 8601, UTC.
+	CompletedAt *string `json:"completed_at"`
 
 	// Currency ISO 4217.
 	Currency string `json:"currency"`
@@ -197,12 +233,33 @@ type Session struct {
 	// ExpiresAt ISO 8601, UTC. 24 hours after creation unless configured otherwise.
 	ExpiresAt string `json:"expires_at"`
 
+	// FailedAt When the session failed: ISO 8601, UTC.
+	FailedAt *string `json:"failed_at"`
+
+	// FailureCode Why the session failed: a `FailureCode`.
+	FailureCode *string `json:"failure_code"`
+
+	// FeeAmount The fee in minor units, once the citizen has chosen how to pay.
+	FeeAmount *int64 `json:"fee_amount"`
+
 	// ID `chs_…`, at most 64 characters; sorts by time.
 	ID string `json:"id"`
 
+	// Metadata Your own data; null if there is none, and 30 days after the end of the session.
+	Metadata *map[string]string `json:"metadata"`
+
 	// Mode hosted sends the citizen to `checkout_url`; embedded shows the checkout in your page.
-	Mode    SessionMode `json:"mode"`
-	OrderID string      `json:"order_id"`
+	Mode SessionMode `json:"mode"`
+
+	// NoticeID UUID of the payment notice.
+	NoticeID *string `json:"notice_id"`
+
+	// OfferID `momo`, `momo_b`, `card` or `cash_agency`, once the citizen has chosen.
+	OfferID *string `json:"offer_id"`
+
+	// OperatorRef The operator's reference of the payment of a completed session.
+	OperatorRef *string `json:"operator_ref"`
+	OrderID     string  `json:"order_id"`
 
 	// Paid True only when the status is completed and the money was not given back.
 	Paid bool `json:"paid"`
@@ -210,11 +267,19 @@ type Session struct {
 	// PaymentRef The citizen gives it at a counter.
 	PaymentRef string `json:"payment_ref"`
 
-	// ReversedAt When the money of the session was given back: ISO 8601, UTC. Absent otherwise.
-	ReversedAt *string `json:"reversed_at,omitempty"`
+	// ReversedAt When the money of the session was given back: ISO 8601, UTC.
+	ReversedAt   *string `json:"reversed_at"`
+	ServiceCode  *string `json:"service_code"`
+	ServiceLabel *string `json:"service_label"`
 
 	// Status open, or how the session ended.
 	Status SessionStatus `json:"status"`
+
+	// TotalAmount Amount and fee in minor units, once the citizen has chosen how to pay.
+	TotalAmount *int64 `json:"total_amount"`
+
+	// TransactionID UUID of the payment of a completed session.
+	TransactionID *string `json:"transaction_id"`
 }
 
 // SessionCreate A session to create.
