@@ -16,11 +16,11 @@
 // The table receipt_rows has one row (journal.Receipt) for each movement of money:
 //
 //	checkout.completed     completed, a row for each item; if a case completed the session late,
-//	                       none for late money; for a mismatch the negative of its row, and
-//	                       late, a row for each item
+//	                       none for late money; for a mismatch or an orphan the negative of
+//	                       its row, and late, a row for each item
 //	checkout.late_payment  late, a row for each item
 //	checkout.reversed      reversal, a row for each item, negative
-//	collection.mismatched  mismatch, a row; none for a refusal after an approval
+//	collection.mismatched  mismatch, a row; none for a report that contradicts an approval
 //	collection.orphaned    orphan, a row; none for a report of no known session, which may
 //	                       come several times
 //	case.opened            orphan, a row, if the case is about such a report
@@ -48,9 +48,10 @@
 //	case.opened             received, orphan, if the case is about such a report
 //	checkout.reversed       given_back
 //	case.resolved           given_back of a mismatch, an orphan or a surplus; if the operator has
-//	                        replaced its report, the entry of the mismatch is withdrawn
+//	                        replaced its report, or is asked anew, the entry is withdrawn
 //	checkout.failed, .expired, .cancelled   undecided, if the operator may still have the money;
 //	                        withdrawn when it decides
+//	collection.reopened     undecided, of an ended session; the entry before it is withdrawn
 //
 // An entry never changes. One that does not count any more gets a second row, withdrawn, with
 // the negative amounts, in the same place of the key. So what a reader sees below an offset

@@ -71,6 +71,10 @@ const (
 const (
 	EvidenceOwed         = "owed_minor"
 	EvidenceOwedCurrency = "owed_currency"
+	// EvidenceContradicted is "true" when the operator has refused the money since.
+	EvidenceContradicted = "contradicted"
+	// EvidenceAmountUnknown is "true" when the operator approved without a readable amount.
+	EvidenceAmountUnknown = "amount_unknown"
 )
 
 // offsetOfTicks stands in the header of a poison record that is no record of a topic.
@@ -157,11 +161,24 @@ func evidence(s checkout.Session, c checkout.Case) map[string]string {
 		due, _ := s.Due(c.TransactionID)
 		return map[string]string{EvidenceTransaction: due.TransactionID, EvidenceDue: due.ERPDueRef}
 	}
-	if own := s.Collection; own != nil && (c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseLatePayment) && own.ID == c.CollectionID {
-		return map[string]string{EvidenceOwed: strconv.FormatInt(own.Amount, 10), EvidenceOwedCurrency: own.Currency}
+	out := map[string]string{}
+	owed, currency := c.Expected, s.Currency
+	if own := s.Collection; owed == 0 && own != nil && (c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseLatePayment) && own.ID == c.CollectionID {
+		owed, currency = own.Amount, own.Currency
 	}
-	return map[string]string{}
+	if owed != 0 {
+		out[EvidenceOwed], out[EvidenceOwedCurrency] = strconv.FormatInt(owed, 10), currency
+	}
+	for name, is := range map[string]bool{EvidenceContradicted: c.Contradicted, EvidenceAmountUnknown: c.AmountUnknown} {
+		if is {
+			out[name] = "true"
+		}
+	}
+	return out
 }
+
+// AmountUnknown reports whether the operator approved without a readable amount.
+func (c Case) AmountUnknown() bool { return c.Evidence[EvidenceAmountUnknown] != "" }
 
 // Owed returns what the payer owed, in minor units. ok is false where it is not known: in cases of
 // other kinds, of money for another collection than the session's, and of earlier releases.

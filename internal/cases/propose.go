@@ -177,6 +177,8 @@ func (req Request) check(c Case) (casework.Exit, error) {
 		return exit, operation.Refuse("case.resolution_not_allowed", "resolution", operation.Args{"kind": c.Kind, "allowed": names(Catalog().Allowed(c.Kind))})
 	case !form.IsLine(req.Reason, maxReason):
 		return exit, operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
+	case req.Resolution == checkout.ResolutionHonour && c.nobodys():
+		return exit, operation.Refuse("case.not_asked_for", "resolution", operation.Args{})
 	case req.Resolution == checkout.ResolutionHonour && c.lacks():
 		owed, currency, _ := c.Owed()
 		return exit, operation.Refuse("case.too_little", "resolution", operation.Args{"amount": c.Amount, "currency": c.Currency, "owed": owed, "owed_currency": currency})
@@ -186,6 +188,12 @@ func (req Request) check(c Case) (casework.Exit, error) {
 		return exit, operation.Refuse("case.reference_malformed", "reference", operation.Args{"most": most})
 	}
 	return exit, nil
+}
+
+// nobodys reports whether the money was not asked for, so that it pays no session.
+func (c Case) nobodys() bool {
+	_, _, asked := c.Owed()
+	return c.Kind == checkout.CaseOrphan && !asked
 }
 
 // lacks reports whether less than the payer owed was reported, or another currency.

@@ -9,7 +9,7 @@ import (
 // poison.
 func CaseJSON(c cases.Case) render.Object {
 	var amount any
-	if c.Currency != "" {
+	if c.Currency != "" && !c.AmountUnknown() {
 		amount = c.Amount
 	}
 	var owed any
@@ -65,7 +65,10 @@ func ProposalSaid(p cases.Proposal) string {
 
 // CaseSum returns the money of a case for people.
 func CaseSum(c cases.Case) string {
-	if c.Currency == "" {
+	switch {
+	case c.AmountUnknown():
+		return "unknown"
+	case c.Currency == "":
 		return "-"
 	}
 	return render.Decimal(c.Amount, c.Currency)
