@@ -71,7 +71,14 @@ func writing(read []Case) (*pgx.Batch, error) {
 	}
 	slices.SortFunc(ended, func(a, b Case) int { return cmp.Compare(a.ID, b.ID) })
 	for _, c := range ended {
-		batch.Queue(`UPDATE cases SET ended_as = $2, ended_at = $3 WHERE id = $1 AND ended_at IS NULL`, c.ID, string(c.EndedAs), c.EndedAt)
+		if c.Sequence == beforeOpening {
+			args, err := c.args()
+			if err != nil {
+				return nil, err
+			}
+			batch.Queue(upsert, args...)
+		}
+		batch.Queue(`UPDATE cases SET ended_as = $2, ended_at = $3, ended_reason = $4 WHERE id = $1 AND ended_at IS NULL`, c.ID, string(c.EndedAs), c.EndedAt, orNull(c.EndedReason))
 	}
 	return batch, nil
 }

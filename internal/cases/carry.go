@@ -44,17 +44,18 @@ func (a Approved) Closed(c Case) bool {
 }
 
 // Claim returns up to n approved proposals whose approval is noted, and that nobody has
-// tried for the time again. The caller has that time to try them. A case without a session
-// must have its row.
+// tried for the time again; those that nobody has tried come first, so that proposals without an answer hold
+// up no others. The caller has that time to try them. A case without a session
+// must have its row. The matcher carries out those of its own cases (Ended).
 func (s *Store) Claim(ctx context.Context, n int, again time.Duration) ([]Approved, error) {
 	rows, _ := s.pool.Query(ctx, `
 		UPDATE case_proposals p SET tried_at = now()
 		FROM (SELECT case_id, number FROM case_proposals
 			WHERE state = 'approved' AND noted = 2 AND (tried_at IS NULL OR tried_at <= now() - $2::interval)
-				AND (session_id IS NOT NULL OR EXISTS (SELECT FROM cases c WHERE c.id = case_id))
-			ORDER BY decided_at, case_id LIMIT $1 FOR UPDATE SKIP LOCKED) due
+				AND (session_id IS NOT NULL OR EXISTS (SELECT FROM cases c WHERE c.id = case_id AND c.kind <> ALL ($3)))
+			ORDER BY tried_at NULLS FIRST, decided_at, case_id LIMIT $1 FOR UPDATE SKIP LOCKED) due
 		WHERE p.case_id = due.case_id AND p.number = due.number
-		RETURNING p.case_id, p.number, coalesce(p.session_id, ''), p.resolution, p.reference, p.reason, p.proposer, p.decider, p.decided_by, p.decided_at`, n, again)
+		RETURNING p.case_id, p.number, coalesce(p.session_id, ''), p.resolution, p.reference, p.reason, p.proposer, p.decider, p.decided_by, p.decided_at`, n, again, ofMatcher)
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Approved])
 	if err != nil {
 		return nil, fmt.Errorf("claiming approved proposals: %w", err)
@@ -62,9 +63,9 @@ func (s *Store) Claim(ctx context.Context, n int, again time.Duration) ([]Approv
 	return out, nil
 }
 
-// Answered records the answer to a proposal: that of the processor, or of the sink for a
-// case without a session. A proposal that has ended already
-// stays as it is.
+// Answered records the answer to a proposal: that of the processor or of the matcher, or of the sink for
+// other cases without a session. In the audit table the service has refused it, not the person who
+// approved. A proposal that has ended already stays as it is.
 func (s *Store) Answered(ctx context.Context, a Approved, code checkout.Code, now time.Time) error {
 	state, refusal := ProposalCarriedOut, ""
 	if code != checkout.CodeOK {
@@ -77,8 +78,10 @@ func (s *Store) Answered(ctx context.Context, a Approved, code checkout.Code, no
 			return err
 		}
 		actor := operation.Actor{Kind: operation.ActorPerson, Name: a.DecidedBy}
-		return operation.Record(ctx, tx, actor, now, operation.Entry{
-			Action: "case." + string(state), Subject: a.CaseID, Detail: map[string]any{"proposal": a.Number, "resolution": a.Resolution, "refusal": refusal},
-		})
+		detail := map[string]any{"proposal": a.Number, "resolution": a.Resolution, "refusal": refusal}
+		if state == ProposalRefused {
+			actor, detail["approved_by"] = operation.Actor{Kind: operation.ActorService, Name: "cases"}, a.DecidedBy
+		}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "case." + string(state), Subject: a.CaseID, Detail: detail})
 	})
 }

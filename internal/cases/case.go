@@ -66,6 +66,13 @@ const (
 	EvidenceDue         = "erp_due_ref"
 )
 
+// Names of the evidence of a case about reported money: what the payer owed, in minor units, for the
+// session's own collection. A case of an earlier release has none.
+const (
+	EvidenceOwed         = "owed_minor"
+	EvidenceOwedCurrency = "owed_currency"
+)
+
 // offsetOfTicks stands in the header of a poison record that is no record of a topic.
 const offsetOfTicks = "-1"
 
@@ -95,10 +102,12 @@ type Case struct {
 	Clerks []string
 	// Evidence is what else is known.
 	Evidence map[string]string
-	// EndedAs and EndedAt tell that the matcher has ended the finding of the case. The sink cases
-	// then closes the case.
-	EndedAs casework.Resolution
-	EndedAt time.Time
+	// EndedAs and EndedAt tell that the matcher has ended the case: its finding has ended, or the
+	// matcher has carried out or refused what people agreed on. EndedReason is then the code of the
+	// refusal. The sink cases closes the case.
+	EndedAs     casework.Resolution
+	EndedAt     time.Time
+	EndedReason string
 }
 
 // State returns the state of the case.
@@ -148,7 +157,17 @@ func evidence(s checkout.Session, c checkout.Case) map[string]string {
 		due, _ := s.Due(c.TransactionID)
 		return map[string]string{EvidenceTransaction: due.TransactionID, EvidenceDue: due.ERPDueRef}
 	}
+	if own := s.Collection; own != nil && (c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseLatePayment) && own.ID == c.CollectionID {
+		return map[string]string{EvidenceOwed: strconv.FormatInt(own.Amount, 10), EvidenceOwedCurrency: own.Currency}
+	}
 	return map[string]string{}
+}
+
+// Owed returns what the payer owed, in minor units. ok is false where it is not known: in cases of
+// other kinds, of money for another collection than the session's, and of earlier releases.
+func (c Case) Owed() (amount int64, currency string, ok bool) {
+	amount, err := strconv.ParseInt(c.Evidence[EvidenceOwed], 10, 64)
+	return amount, c.Evidence[EvidenceOwedCurrency], err == nil
 }
 
 // clerks returns who took or gave back the money of a case.
@@ -233,14 +252,15 @@ type row struct {
 	ClosedAt                                *time.Time
 	EndedAs                                 *string
 	EndedAt                                 *time.Time
+	EndedReason                             *string
 }
 
 // columns of a row, in its order.
 const columns = `id, kind, in_session, sequence, session_id, agency_id, application_id, livemode, order_id, collection_id, amount, currency,
 	operator_ref, reason, opened_by, clerks, evidence, opened_at, resolution, reference, closed_by, closed_at`
 
-// read are the columns of a row as it is read. Reading a case again never changes the last two.
-const read = columns + `, ended_as, ended_at`
+// read are the columns of a row as it is read. Reading a case again never changes the last three.
+const read = columns + `, ended_as, ended_at, ended_reason`
 
 func value[T any](p *T) T {
 	if p == nil {
@@ -268,7 +288,7 @@ func fromRow(r row) (Case, error) {
 		},
 		CollectionID: value(r.CollectionID), OperatorRef: value(r.OperatorRef),
 		InSession: r.InSession, Sequence: r.Sequence, SessionID: value(r.SessionID), AgencyID: value(r.AgencyID), ApplicationID: value(r.ApplicationID),
-		OrderID: value(r.OrderID), Clerks: r.Clerks, Evidence: map[string]string{}, EndedAs: casework.Resolution(value(r.EndedAs)), EndedAt: value(r.EndedAt),
+		OrderID: value(r.OrderID), Clerks: r.Clerks, Evidence: map[string]string{}, EndedAs: casework.Resolution(value(r.EndedAs)), EndedAt: value(r.EndedAt), EndedReason: value(r.EndedReason),
 	}
 	if r.Live != nil {
 		c.Mode = mode(*r.Live)

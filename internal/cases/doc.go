@@ -17,12 +17,14 @@
 // case is closed when the sink reads the event of the exit, so that a restored Postgres
 // learns of exits that it has forgotten before another one can be recorded.
 //
-// The matcher reads the exits of its cases in cases.events and carries them out. When a later run
-// of it ends a finding, the sink writes that as the exit of the case, unless people have approved
-// another one before.
+// The matcher reads the approvals of its cases in cases.events and carries them out or refuses them. Its
+// record in reconciliation.events (Finding, Close) ends the case: as people agreed, as refused with a
+// reason, or because a later run has settled the rows. The sink first records it as the answer to the
+// approved proposal, and then writes the exit of the case.
 //
 // Proposals are records. One member of staff proposes a resolution and another approves it.
 // The sink cases makes an event of each step (Note), or has the processor make it, and then
-// carries the approved proposal out. The answer, and the event that closes the case, end the
-// proposal. All operations are in the audit table.
+// carries the approved proposal out, or waits for the matcher. The answer ends the proposal as
+// carried_out, or as refused with a code; while there is none, it is approved, and its outcome is not
+// known. All operations and answers are in the audit table.
 package cases

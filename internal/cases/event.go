@@ -44,14 +44,18 @@ func (c Case) Exit(a Approved) checkout.Event {
 	return c.event(checkout.EventCaseResolved, "resolved", a.DecidedAt, a.resolution().Detail())
 }
 
-// Ending returns the event that closes a case whose finding the matcher has ended, EndedAs. It has
-// the id of Exit.
-func (c Case) Ending() checkout.Event {
-	do := checkout.Resolve{Resolution: c.EndedAs, Reason: "a later run of the matcher has settled the rows", By: Matcher}
-	if c.EndedAs == ResolutionMatchByHand {
+// Event returns the event that closes the case. It has the id of Exit.
+func (e End) Event() checkout.Event {
+	do := checkout.Resolve{Resolution: e.EndedAs, Reason: "a later run of the matcher has settled the rows", By: Matcher}
+	switch {
+	case e.EndedAs == ResolutionRefused:
+		do.Reason = e.EndedReason
+	case e.Agreed != nil && e.Refusal() == "":
+		do = e.Agreed.resolution()
+	case e.EndedAs == ResolutionMatchByHand:
 		do.Reason = "matched by hand in the case of another break"
 	}
-	return c.event(checkout.EventCaseResolved, "resolved", c.EndedAt, do.Detail())
+	return e.event(checkout.EventCaseResolved, "resolved", e.EndedAt, do.Detail())
 }
 
 // event returns an event of a case without a session. It says everything that is known of

@@ -3,6 +3,7 @@ package cases
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,8 @@ const (
 	KindClose casework.Kind = "close"
 )
 
-// Resolutions of breaks and of proposals of the matcher. It carries them out in its next run.
+// Resolutions of the matcher's cases. It carries them out after their approval, and its answer ends
+// the case.
 const (
 	// ResolutionExplain says why rows have no other side, such as a charge of the bank. They
 	// are settled.
@@ -35,6 +37,17 @@ const (
 	ResolutionMatchByHand casework.Resolution = "match_by_hand"
 	// ResolutionClose closes the period of a case of the kind close.
 	ResolutionClose casework.Resolution = "close"
+	// ResolutionRefused ends a case if the matcher could not carry out what people agreed on, because
+	// its rows had changed meanwhile. Nobody proposes it.
+	ResolutionRefused casework.Resolution = "refused"
+)
+
+// Codes of the matcher's refusals of what people agreed on. Those of a close are the codes of period.
+const (
+	// RefusalChanged says that rows of the finding have changed. A new case asks again.
+	RefusalChanged = "finding.changed"
+	// RefusalEnded says that the finding had ended before.
+	RefusalEnded = "finding.ended"
 )
 
 // reconciliation is the kinds of the matcher, and how staff can close cases of each.
@@ -52,6 +65,12 @@ var reconciliation = casework.Catalog{
 		EvidenceLines, EvidenceSimilar, EvidenceFrom, EvidenceTo, EvidenceDigest, EvidenceSums,
 	},
 }
+
+// ofMatcher is the kinds whose resolutions the matcher carries out.
+var ofMatcher = names(reconciliation.Kinds)
+
+// ByMatcher reports whether the matcher carries out what people agree on in cases of a kind.
+func ByMatcher(k casework.Kind) bool { return slices.Contains(reconciliation.Kinds, k) }
 
 // Matcher is who ends a case that a later run of the matcher has cleared up.
 const Matcher = "matcher"
@@ -74,6 +93,10 @@ const (
 	EvidenceSums     = "sums"         // for people
 )
 
+// beforeOpening is the sequence of a row that was made of the end of its case. The opening of the case
+// replaces it.
+const beforeOpening = -1
+
 // shown is how many rows of a list a case names. The view open_breaks has all.
 const shown = 20
 
@@ -85,14 +108,17 @@ func OfFinding(findingID, runID string) string {
 }
 
 // ReadFinding returns the case in a record of reconciliation.events: one that a break or a
-// proposal opens, or one that ends with it, whose EndedAs is set. Other records have none.
+// proposal opens, or one that ends with it or with a close, whose EndedAs is set. Other records have
+// none.
 // Errors are those of Codec.Decode.
 func ReadFinding(codec *schemas.Codec, value []byte) ([]Case, error) {
 	name, err := codec.NameOf(value)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if name != (*record.Finding)(nil).Name() {
+	case name == (*record.Close)(nil).Name():
+		return readClose(codec, value)
+	case name != (*record.Finding)(nil).Name():
 		return nil, nil
 	}
 	var f record.Finding
@@ -114,6 +140,9 @@ func ReadFinding(codec *schemas.Codec, value []byte) ([]Case, error) {
 		if f.Resolution != "" {
 			c.EndedAs = casework.Resolution(f.Resolution)
 		}
+		if c.EndedAs == ResolutionRefused {
+			c.EndedReason = RefusalChanged
+		}
 	}
 	for name, text := range map[string]string{
 		EvidenceFinding: f.FindingID, EvidenceFindings: f.Kind, EvidenceFound: f.Reason, EvidenceStage: f.Stage, EvidenceLedger: f.Account, EvidenceDay: f.Day,
@@ -124,6 +153,24 @@ func ReadFinding(codec *schemas.Codec, value []byte) ([]Case, error) {
 		}
 	}
 	return []Case{c}, nil
+}
+
+// readClose returns the case that the record of a close, or of its refusal, ends. It has what the row
+// of the case needs: after a rebuild, the record may be read before the opening of the case.
+func readClose(codec *schemas.Codec, value []byte) ([]Case, error) {
+	var c record.Close
+	if err := codec.Decode(value, &c); err != nil {
+		return nil, err
+	}
+	ended := Case{
+		Case:     casework.Case{ID: c.CaseID, Kind: KindClose, OpenedAt: c.At.UTC()},
+		AgencyID: c.TenantID, Mode: mode(c.Livemode), Clerks: []string{}, Evidence: map[string]string{}, Sequence: beforeOpening,
+		EndedAs: ResolutionClose, EndedAt: c.At.UTC(),
+	}
+	if c.State != journal.CloseClosed {
+		ended.EndedAs, ended.EndedReason = ResolutionRefused, c.Reason
+	}
+	return []Case{ended}, nil
 }
 
 // listed names the first rows of a list.

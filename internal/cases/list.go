@@ -87,6 +87,8 @@ type Filter struct {
 	// SessionID is the session of the money; for a report of no known session, the id that
 	// it named.
 	SessionID string
+	// Mode is test or live; empty for both, and for cases without one.
+	Mode string
 	// Reference is that of the operator or of the collection, or the id of the case.
 	Reference string
 	Limit     int // 1000 when zero
@@ -107,9 +109,9 @@ func (s *Store) List(ctx context.Context, viewer *identity.Staff, f Filter) ([]C
 	}
 	rows, _ := s.pool.Query(ctx, `SELECT `+read+` FROM cases
 		WHERE ($1 = '' OR kind = $1) AND ($2 = '' OR agency_id = $2) AND ($3 = '' OR agency_id = $3) AND ($4 = '' OR (resolution IS NULL) = ($4 = 'open'))
-			AND ($6 = '' OR session_id = $6) AND ($7 = '' OR $7 IN (operator_ref, collection_id, id))
+			AND ($8 = '' OR livemode = ($8 = 'live')) AND ($6 = '' OR session_id = $6) AND ($7 = '' OR $7 IN (operator_ref, collection_id, id))
 		ORDER BY resolution IS NOT NULL, opened_at DESC, id LIMIT $5`,
-		string(f.Kind), f.AgencyID, own, string(f.State), f.Limit, storable(f.SessionID), storable(f.Reference))
+		string(f.Kind), f.AgencyID, own, string(f.State), f.Limit, storable(f.SessionID), storable(f.Reference), f.Mode)
 	list, err := pgx.CollectRows(rows, toCase)
 	if err != nil {
 		return nil, fmt.Errorf("listing cases: %w", err)
@@ -129,6 +131,16 @@ func toCase(r pgx.CollectableRow) (Case, error) {
 type Detail struct {
 	Case
 	Proposals []Proposal // oldest first
+}
+
+// ApprovedBy returns the name of the person who approved what closed the case; empty if nobody did.
+func (d Detail) ApprovedBy() string {
+	for _, p := range d.Proposals {
+		if p.State == ProposalCarriedOut {
+			return p.Decider
+		}
+	}
+	return ""
 }
 
 // Show returns a case with its proposals as they are at a time of the service's clock.

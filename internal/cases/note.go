@@ -3,6 +3,7 @@ package cases
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -87,18 +88,73 @@ func (s *Store) Unrecorded(ctx context.Context, n int) ([]Case, error) {
 	return list, nil
 }
 
-// Ended returns up to n open cases whose finding the matcher has ended. It leaves out those with an
-// approved proposal, which closes the case: none is made after the end (lockOpen). It also leaves
-// out those with a proposal that no event records yet, which comes first.
-func (s *Store) Ended(ctx context.Context, n int) ([]Case, error) {
-	rows, _ := s.pool.Query(ctx, `SELECT `+read+` FROM cases c WHERE ended_at IS NOT NULL AND resolution IS NULL AND recorded
-			AND NOT EXISTS (SELECT FROM case_proposals p WHERE p.case_id = c.id AND (p.state IN ('approved', 'carried_out') OR p.noted = 0))
-		ORDER BY ended_at, id LIMIT $1`, n)
-	list, err := pgx.CollectRows(rows, toCase)
+// End is the end of a case by the matcher.
+type End struct {
+	Case
+	// Agreed is what people had approved in the case, nil for nothing. Approved.CaseID is the case's.
+	Agreed *Approved
+	// Answered means that the end is recorded as the answer to Agreed.
+	Answered bool
+}
+
+// Refusal returns the code with which the matcher has refused what people agreed on; empty if it has
+// carried it out.
+func (e End) Refusal() checkout.Code {
+	switch {
+	case e.EndedAs == ResolutionRefused:
+		return checkout.Code(e.EndedReason)
+	case e.Agreed != nil && e.EndedAs != e.Agreed.Resolution:
+		return RefusalEnded
+	}
+	return ""
+}
+
+// ofCase is the columns of a row as it is read, of the table c.
+var ofCase = "c." + strings.Join(strings.Split(strings.Join(strings.Fields(read), ""), ","), ", c.")
+
+// Ended returns up to n cases that the matcher has ended and that are open, or in which what people
+// agreed on has no answer. It leaves out those with a step of a proposal that no event records yet,
+// which comes first.
+func (s *Store) Ended(ctx context.Context, n int) ([]End, error) {
+	rows, _ := s.pool.Query(ctx, `SELECT `+ofCase+`, coalesce(p.number, 0), coalesce(p.state, ''), coalesce(p.resolution, ''), coalesce(p.reference, ''), coalesce(p.reason, ''),
+			coalesce(p.proposer, ''), coalesce(p.decider, ''), coalesce(p.decided_by::text, ''), coalesce(p.decided_at, c.ended_at)
+		FROM (SELECT `+read+` FROM cases c WHERE ended_at IS NOT NULL AND recorded
+				AND (resolution IS NULL OR EXISTS (SELECT FROM case_proposals p WHERE p.case_id = c.id AND p.state = 'approved'))
+				AND NOT EXISTS (SELECT FROM case_proposals p WHERE p.case_id = c.id AND (p.noted = 0 OR p.noted = 1 AND p.state = 'approved'))
+			ORDER BY ended_at, id LIMIT $1) c
+		LEFT JOIN LATERAL (SELECT number, state, resolution, reference, reason, proposer, decider, decided_by, decided_at FROM case_proposals
+			WHERE case_id = c.id AND state IN ('approved', 'carried_out', 'refused') ORDER BY number DESC LIMIT 1) p ON true
+		ORDER BY c.ended_at, c.id`, n)
+	list, err := pgx.CollectRows(rows, toEnd)
 	if err != nil {
 		return nil, fmt.Errorf("listing cases that the matcher has ended: %w", err)
 	}
 	return list, nil
+}
+
+// endRow is a row of Ended.
+type endRow struct {
+	row
+	Number                                              int // 0 for none
+	State                                               ProposalState
+	Agreed, Evidence, Why, Proposer, Decider, DecidedBy string
+	DecidedAt                                           time.Time
+}
+
+func toEnd(r pgx.CollectableRow) (End, error) {
+	stored, err := pgx.RowToStructByPos[endRow](r)
+	if err != nil {
+		return End{}, err
+	}
+	e := End{Answered: stored.State != ProposalApproved}
+	if stored.Number > 0 {
+		e.Agreed = &Approved{
+			CaseID: stored.ID, Number: stored.Number, Resolution: casework.Resolution(stored.Agreed), Reference: stored.Evidence, Reason: stored.Why,
+			Proposer: stored.Proposer, Decider: stored.Decider, DecidedBy: stored.DecidedBy, DecidedAt: stored.DecidedAt,
+		}
+	}
+	e.Case, err = fromRow(stored.row)
+	return e, err
 }
 
 // Lapse ends the open proposals that can no longer be approved. now is the time of the

@@ -177,6 +177,9 @@ func (req Request) check(c Case) (casework.Exit, error) {
 		return exit, operation.Refuse("case.resolution_not_allowed", "resolution", operation.Args{"kind": c.Kind, "allowed": names(Catalog().Allowed(c.Kind))})
 	case !form.IsLine(req.Reason, maxReason):
 		return exit, operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
+	case req.Resolution == checkout.ResolutionHonour && c.lacks():
+		owed, currency, _ := c.Owed()
+		return exit, operation.Refuse("case.too_little", "resolution", operation.Args{"amount": c.Amount, "currency": c.Currency, "owed": owed, "owed_currency": currency})
 	case req.Reference == "" && exit.NeedsReference:
 		return exit, operation.Refuse("case.reference_missing", "reference", operation.Args{"resolution": req.Resolution})
 	case req.Reference != "" && !form.IsLine(req.Reference, most):
@@ -185,7 +188,13 @@ func (req Request) check(c Case) (casework.Exit, error) {
 	return exit, nil
 }
 
-func names(list []casework.Resolution) []string {
+// lacks reports whether less than the payer owed was reported, or another currency.
+func (c Case) lacks() bool {
+	owed, currency, known := c.Owed()
+	return known && (c.Currency != currency || c.Amount < owed)
+}
+
+func names[T ~string](list []T) []string {
 	out := make([]string, len(list))
 	for i, r := range list {
 		out[i] = string(r)

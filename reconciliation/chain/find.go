@@ -140,6 +140,21 @@ type Break struct {
 	// settle to this one. At most 20 of each; only of a chain without Money.
 	ExpectedMoney []Money `json:"expected_money,omitempty"`
 	ExpectedLines []Line  `json:"expected_lines,omitempty"`
+	// ExplainedBy are the breaks of lines that settle to the account, open or resolved by people, whose
+	// amounts add up to this difference exactly: what the operator has stated beside the payments, and
+	// the bank has not got. Empty if none do, or if it is not clear which.
+	ExplainedBy []Explanation `json:"explained_by,omitempty"`
+}
+
+// Explanation is a break of another account that explains a difference. Amount is minor units of the
+// difference's currency.
+type Explanation struct {
+	CaseID    string `json:"case_id"`
+	FindingID string `json:"finding_id"`
+	Account   string `json:"account"`
+	State     string `json:"state"`
+	Kind      string `json:"kind"`
+	Amount    int64  `json:"amount"`
 }
 
 // Query says which chains to find. Term is a due, an order, a session, a payment or notice reference, a
@@ -218,9 +233,49 @@ func (f *finder) sides(ctx context.Context, b *found) (err error) {
 		}
 	}
 	if len(lines) > 0 {
-		b.ExpectedLines, err = f.lines(ctx, owned+" AND has(?, "+journal.LineRowSQL+")", b.of.args(lines)...)
+		if b.ExpectedLines, err = f.lines(ctx, owned+" AND has(?, "+journal.LineRowSQL+")", b.of.args(lines)...); err != nil {
+			return err
+		}
+		b.ExplainedBy, err = f.explained(ctx, b, lines)
 	}
 	return err
+}
+
+// explained returns what explains the difference of a break whose sources are lines.
+func (f *finder) explained(ctx context.Context, b *found, lines []string) ([]Explanation, error) {
+	if b.Amount == 0 {
+		return nil, nil
+	}
+	all, err := f.breaks(ctx, owned+" AND type = 'break' AND account != ? AND hasAny(lines, ?)", "argMax(state, source_offset) IN ('open', 'resolved')", b.of.args(b.Account, lines)...)
+	if err != nil || len(all) == most { // there may be more
+		return nil, err
+	}
+	var list []Explanation
+	for _, o := range all {
+		if o.Currency == b.Currency {
+			list = append(list, Explanation{CaseID: o.CaseID, FindingID: o.FindingID, Account: o.Account, State: o.State, Kind: o.Kind, Amount: o.Amount})
+		}
+	}
+	return exactly(list, -b.Amount), nil
+}
+
+// exactly returns the breaks that add up to an amount: all of them, or else the only one that has it.
+func exactly(list []Explanation, amount int64) []Explanation {
+	var sum int64
+	var alone []Explanation
+	for _, e := range list {
+		sum += e.Amount
+		if e.Amount == amount {
+			alone = append(alone, e)
+		}
+	}
+	switch {
+	case len(list) > 0 && sum == amount:
+		return list
+	case len(alone) == 1:
+		return alone
+	}
+	return nil
 }
 
 // ofLine reports whether a name of a row is that of a line of a statement: it ends with the digest of

@@ -179,6 +179,43 @@ func TestChainOfBreak(t *testing.T) {
 	}
 }
 
+// The operator's statement had a line too many, and the bank paid without it. Both were breaks, and the one
+// of the bank did not say that the other explains it to the franc.
+func TestBreakExplained(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	paid := o.now.AddDate(0, 0, -4)
+	o.pay(money{"A1", "P1", "", 5000, paid, false}, money{"A2", "P2", "", 700, paid, false})
+	of := func(account, ref, kind, batch string, amount int64) *record.StatementLine {
+		l := o.line(account, paid, amount, ref, "", "")
+		l.Kind, l.Batch = kind, batch
+		return l
+	}
+	o.lines(of("mtn", "A1", "payment", "MTN-1", 5000), of("mtn", "X9", "payment", "MTN-1", 40), of("banque", "", "entry", "MTN-1", 5000),
+		of("mtn", "A2", "payment", "MTN-2", 700), of("banque", "", "entry", "MTN-2", 690))
+	o.covered(paid, o.now, "accepted")
+	o.look(m)
+	o.runs(m, bank)
+	o.full(mtn)
+	o.full(bank)
+	extra := o.caseOf(match.BreakUnmatchedLine, 40).ID
+	for amount, want := range map[int64]string{-40: extra, -10: ""} {
+		list, err := chain.Find(t.Context(), o.conn, chain.Query{Term: o.caseOf(match.BreakAmount, amount).ID, TenantID: registries.AgencyA})
+		if err != nil || len(list) != 1 || len(list[0].Breaks) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		var got string
+		for _, e := range list[0].Breaks[0].ExplainedBy {
+			got += e.CaseID
+		}
+		if got != want {
+			t.Errorf("%d is explained by %q, want %q", amount, got, want)
+		}
+	}
+}
+
 // The close of an operator's account proves the rows of its payments with the operator's lines, the
 // close of the bank's account with the bank's too, from Kafka alone.
 func TestCloseProved(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
@@ -74,10 +73,10 @@ func (m *Matcher) closeApproved(ctx context.Context) error {
 // approvedCloses reads the closes that people have approved and that have no record yet.
 func (m *Matcher) approvedCloses(ctx context.Context) ([]approved, error) {
 	rows, err := m.cfg.ClickHouse.Query(ctx, `SELECT case_id, toString(any(tenant_id)), any(detail['livemode']), any(detail[?]), any(detail[?]), any(detail[?]), any(detail[?])
-		FROM case_rows WHERE event = ? AND detail['case_kind'] = ? AND detail['resolution'] = ? AND case_id NOT IN (SELECT case_id FROM closes)
+		FROM case_rows WHERE `+agreeing+` AND detail['case_kind'] = ? AND detail['resolution'] = ? AND case_id NOT IN (SELECT case_id FROM closes)
 		GROUP BY case_id ORDER BY min(occurred_at), case_id`,
 		cases.EvidenceLedger, cases.EvidenceFrom, cases.EvidenceTo, cases.EvidenceDigest,
-		string(checkout.EventCaseResolved), string(cases.KindClose), string(cases.ResolutionClose))
+		string(cases.KindClose), string(cases.ResolutionClose))
 	if err != nil {
 		return nil, fmt.Errorf("reading closes that people have approved: %w", err)
 	}

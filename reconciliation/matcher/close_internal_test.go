@@ -59,7 +59,7 @@ func (o *office) refuses(m *Matcher, to time.Time, code string) {
 	}
 }
 
-// approve writes the exit of the case of a close, as the sink cases does after two people agreed.
+// approve writes the approval of a close, as the sink cases does after two people agreed.
 func (o *office) approve(s *Sheet) (caseID string) {
 	o.t.Helper()
 	digest, err := s.Digest()
@@ -71,7 +71,7 @@ func (o *office) approve(s *Sheet) (caseID string) {
 		Case: casework.Case{ID: fmt.Sprint("case_close", o.n), Kind: cases.KindClose, OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test",
 		Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceLedger: s.Account, cases.EvidenceFrom: s.From, cases.EvidenceTo: s.To, cases.EvidenceDigest: digest},
 	}
-	e := c.Exit(cases.Approved{CaseID: c.ID, Number: 1, Resolution: cases.ResolutionClose, Proposer: "A. Clerk", Decider: "B. Chief", DecidedAt: o.now})
+	e := c.Step(cases.Note{CaseID: c.ID, Number: 1, Step: casework.DecisionApproved, Resolution: cases.ResolutionClose, By: "B. Chief", At: o.now})
 	o.produce(schemas.TopicCases, c.ID, mapping.FromEvent(e))
 	return c.ID
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"quittance/casework"
 	"quittance/checkout"
@@ -27,7 +28,7 @@ func (a agreed) explains() bool {
 	return a.resolution == cases.ResolutionExplain || a.resolution == casework.ResolutionWriteOff
 }
 
-// settle takes the open findings whose cases people have closed out of the open ones: their rows
+// settle takes the open findings in whose cases people agreed on something out of the open ones: their rows
 // are settled, and no later run matches them. What cannot be carried out any more is asked again
 // in a new case: r.again.
 func (r *run) settle(ctx context.Context) error {
@@ -59,7 +60,12 @@ func (r *run) settle(ctx context.Context) error {
 	return nil
 }
 
-// agreements reads the resolutions of cases, in order of the cases' ids.
+// agreeing is the condition for the events that say what people agreed on: the approval of a proposal,
+// and the exit, which earlier releases wrote before the matcher carried it out. If a case has both, the
+// exit counts.
+const agreeing = "(event = '" + string(checkout.EventCaseApproved) + "' OR event = '" + string(checkout.EventCaseResolved) + "' AND detail['by'] != '" + cases.Matcher + "')"
+
+// agreements reads what people agreed on in cases, in order of the cases' ids.
 func (r *run) agreements(ctx context.Context, byCase map[string]string) ([]agreed, error) {
 	var out []agreed
 	for _, ids := range chunks(slices.Sorted(maps.Keys(byCase))) {
@@ -72,10 +78,12 @@ func (r *run) agreements(ctx context.Context, byCase map[string]string) ([]agree
 	return out, nil
 }
 
-// agreementsIn reads the resolutions of some cases, in order of their ids.
+// agreementsIn reads what people agreed on in some cases, in order of their ids.
 func (r *run) agreementsIn(ctx context.Context, ids []string) (out []agreed, err error) {
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT DISTINCT case_id, detail['resolution'], detail['reference'] FROM case_rows
-		WHERE tenant_id = ? AND event = ? AND `+in("case_id", "", ids)+" ORDER BY case_id", r.account.AgencyID, string(checkout.EventCaseResolved))
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT case_id, first.1, first.2 FROM (
+			SELECT case_id, argMin((detail['resolution'], detail['reference']), (event = ?, occurred_at)) AS first FROM case_rows
+			WHERE tenant_id = ? AND `+agreeing+` AND `+in("case_id", "", ids)+` GROUP BY case_id)
+		ORDER BY case_id`, string(checkout.EventCaseApproved), r.account.AgencyID)
 	if err != nil {
 		return nil, fmt.Errorf("reading what people agreed on: %w", err)
 	}
@@ -148,8 +156,11 @@ func (r *run) byHand(a agreed, findings ...journal.Finding) {
 	r.world.inForce[m.ID] = journal.Finding{ID: m.ID, Type: journal.FindingMatch, Stage: f.Stage, Sources: m.Sources, Lines: m.Lines}
 }
 
-// reopened returns the records that end findings whose resolution could not be carried out, and open
-// them again with a new case, unless the run ends them.
+// notCarriedOut begins the reason of a break whose resolution was refused.
+const notCarriedOut = "what people agreed on in "
+
+// reopened returns the records that end findings whose resolution could not be carried out as refused,
+// and open them again with a new case that says so, unless the run ends them.
 func (r *run) reopened(ended []string) (out []*record.Finding) {
 	for _, f := range r.again {
 		if slices.Contains(ended, f.ID) {
@@ -157,7 +168,14 @@ func (r *run) reopened(ended []string) (out []*record.Finding) {
 		}
 		again := r.ended(f, journal.FindingOpen)
 		again.CaseID = cases.OfFinding(f.ID, r.id)
-		out = append(out, r.ended(f, journal.FindingCleared), again)
+		before := f.Reason
+		if rest, again := strings.CutPrefix(before, notCarriedOut); again {
+			_, before, _ = strings.Cut(rest, ": ")
+		}
+		again.Reason = notCarriedOut + f.CaseID + " was refused, because its rows had changed: " + before
+		refused := r.ended(f, journal.FindingCleared)
+		refused.Resolution = string(cases.ResolutionRefused)
+		out = append(out, refused, again)
 	}
 	return out
 }
@@ -245,11 +263,11 @@ func marked[T any](rows *table[T], settled map[string]bool, mark func(*T)) []T {
 	return rows.rows
 }
 
-// pendingAgreements returns the accounts with open findings whose cases people have closed.
+// pendingAgreements returns the accounts with open findings in whose cases people agreed on something.
 func (m *Matcher) pendingAgreements(ctx context.Context) (map[registry.StatementAccountKey]bool, error) {
 	rows, err := m.cfg.ClickHouse.Query(ctx, `SELECT DISTINCT toString(tenant_id), livemode, toString(account) FROM
 		(SELECT tenant_id, livemode, account, finding_id, argMax(case_id, source_offset) AS last_case FROM breaks GROUP BY tenant_id, livemode, account, finding_id HAVING argMax(state, source_offset) = 'open')
-		WHERE last_case IN (SELECT case_id FROM case_rows WHERE event = ? AND detail['by'] != ?)`, string(checkout.EventCaseResolved), cases.Matcher)
+		WHERE last_case IN (SELECT case_id FROM case_rows WHERE `+agreeing+`)`)
 	if err != nil {
 		return nil, fmt.Errorf("asking what people agreed on: %w", err)
 	}

@@ -1,6 +1,7 @@
 package matcher
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -37,10 +38,10 @@ func (o *office) openCase(kind casework.Kind, amount int64, where string, args .
 	}
 }
 
-// agree writes the exit of a case as the sink cases does.
+// agree writes the approval of a proposal as the sink cases does.
 func (o *office) agree(c cases.Case, resolution casework.Resolution, reference string) {
 	o.t.Helper()
-	e := c.Exit(cases.Approved{CaseID: c.ID, Number: 1, Resolution: resolution, Reference: reference, Reason: "seen on paper", Proposer: "A. Clerk", Decider: "B. Chief", DecidedAt: o.now})
+	e := c.Step(cases.Note{CaseID: c.ID, Number: 1, Step: casework.DecisionApproved, Resolution: resolution, Reference: reference, Reason: "seen on paper", By: "B. Chief", At: o.now})
 	o.produce(schemas.TopicCases, c.ID, mapping.FromEvent(e))
 }
 
@@ -139,8 +140,16 @@ func TestAgreementOvertaken(t *testing.T) {
 	if s := o.settledRun(m); s.Agreed != 0 || !s.Written {
 		t.Fatalf("%+v", s)
 	}
-	if again := o.caseOf(match.BreakUnmatchedLine, 301); again.ID == line.ID {
+	again := o.caseOf(match.BreakUnmatchedLine, 301)
+	if again.ID == line.ID {
 		t.Error("the break has no new case")
+	}
+	var reason, refused string
+	if err := o.conn.QueryRow(t.Context(), "SELECT any(reason) FROM open_breaks WHERE case_id = ?", again.ID).Scan(&reason); err != nil || !strings.HasPrefix(reason, notCarriedOut+line.ID+" was refused") {
+		t.Errorf("the new case says %q, %v", reason, err)
+	}
+	if err := o.conn.QueryRow(t.Context(), "SELECT toString(any(resolution)) FROM breaks WHERE case_id = ? AND state = 'cleared'", line.ID).Scan(&refused); err != nil || refused != string(cases.ResolutionRefused) {
+		t.Errorf("the case of before ended as %q, %v", refused, err)
 	}
 }
 

@@ -13,9 +13,10 @@
 // exit only after it has read the topic to its end and found the case open, so that a case
 // has one exit, also after Postgres was restored.
 //
-// The matcher opens and ends cases of breaks and of its proposals. Their exit is an event in
-// cases.events too: what people agreed on, which the matcher then carries out, or else the end
-// that the matcher wrote.
+// The matcher opens and ends cases of breaks and of its proposals. It reads the approvals in
+// cases.events and carries them out, or refuses them; so does it with closes. Its answer in
+// reconciliation.events ends the proposal, and then the case, whose exit is an event in cases.events
+// too.
 package cases
 
 import (
@@ -229,8 +230,9 @@ func (c *Cases) recordOpenings(ctx context.Context) error {
 	}
 }
 
-// recordEnds closes the cases whose finding the matcher has ended. Their rows are closed when the
-// sink reads the events.
+// recordEnds records the answers of the matcher to what people agreed on, and closes the cases that it
+// has ended. Their rows are closed when the sink reads the events. After a crash between the two steps
+// the answer is recorded already, and the event is written then.
 func (c *Cases) recordEnds(ctx context.Context) error {
 	list, err := c.cfg.Store.Ended(ctx, openAtOnce)
 	if err != nil || len(list) == 0 {
@@ -243,9 +245,19 @@ func (c *Cases) recordEnds(ctx context.Context) error {
 	if list, err = c.cfg.Store.Ended(ctx, openAtOnce); err != nil || len(list) == 0 {
 		return err
 	}
-	events := make([]checkout.Event, len(list))
-	for i := range list {
-		events[i] = list[i].Ending()
+	var events []checkout.Event
+	for _, e := range list {
+		if !e.Answered {
+			if err := c.answered(ctx, *e.Agreed, cmp.Or(e.Refusal(), checkout.CodeOK)); err != nil {
+				return err
+			}
+		}
+		if e.Open() {
+			events = append(events, e.Event())
+		}
+	}
+	if len(events) == 0 {
+		return nil
 	}
 	return c.cfg.Events.Write(ctx, events...)
 }
@@ -374,6 +386,11 @@ func (c *Cases) resolve(ctx context.Context, p cases.Approved) error {
 		c.answers.WithLabelValues(outcomeNoAnswer).Inc()
 		return err
 	}
+	return c.answered(ctx, p, code)
+}
+
+// answered records the answer to an approved proposal.
+func (c *Cases) answered(ctx context.Context, p cases.Approved, code checkout.Code) error {
 	outcome := outcomeCarriedOut
 	if code != checkout.CodeOK {
 		outcome = outcomeRefused

@@ -71,6 +71,12 @@ func TestBreakIsACase(t *testing.T) {
 	}
 	w.propose(t, w.one, id, cases.ResolutionExplain, "tariff 2026")
 	w.approve(t, w.two, id, 1)
+	w.within(t, "the approval", func() bool { return len(w.steps(t, id)) == 3 })
+	if d := w.show(t, id); !d.Open() || d.Proposals[0].State != cases.ProposalApproved {
+		t.Errorf("before the matcher has carried it out: %+v", d)
+	}
+	end := record.Finding{FindingID: "brk_1", CaseID: id, State: journal.FindingResolved, Resolution: "explain", Amount: 25}
+	w.finding(t, end)
 	w.carriedOut(t, id)
 	if got, want := w.steps(t, id), []string{"case.opened  ", "case.proposed 1 One", "case.approved 1 Two", "case.resolved  One"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -83,8 +89,8 @@ func TestBreakIsACase(t *testing.T) {
 	if closed.Reason != d.Reason || closed.AgencyID != d.AgencyID || closed.Amount != 25 || closed.Resolution != cases.ResolutionExplain {
 		t.Errorf("%+v", closed)
 	}
-	// The matcher carries it out, which ends no case a second time.
-	w.finding(t, record.Finding{FindingID: "brk_1", CaseID: id, State: journal.FindingResolved, Resolution: "explain", Amount: 25})
+	// The record a second time ends no case a second time.
+	w.finding(t, end)
 	marker := w.broken(t, "brk_2", 30)
 	w.finding(t, record.Finding{FindingID: "brk_2", CaseID: marker, State: journal.FindingCleared, Amount: 30})
 	w.within(t, "the end of the marker", func() bool { return w.show(t, marker).State() == cases.StateClosed })
@@ -94,7 +100,7 @@ func TestBreakIsACase(t *testing.T) {
 }
 
 // A break that a later run clears closes its case, and nobody can approve a proposal any more. An
-// approval of before stands.
+// approval of before is refused: nothing was carried out.
 func TestBreakCleared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -118,8 +124,7 @@ func TestBreakCleared(t *testing.T) {
 	if _, err := w.store.Approve(t.Context(), w.two, cleared, 1, w.Now()); refusal(err) != "case.closed" {
 		t.Errorf("approved after the end: %v", err)
 	}
-	w.carriedOut(t, agreed)
-	if d := w.show(t, agreed); d.Resolution != cases.ResolutionExplain || d.ClosedBy != "One" {
+	if d := w.show(t, agreed); string(d.Resolution) != journal.FindingCleared || d.ClosedBy != cases.Matcher || d.Proposals[0].State != cases.ProposalRefused || d.Proposals[0].Refusal != cases.RefusalEnded {
 		t.Errorf("%+v", d)
 	}
 	for _, id := range []string{cleared, agreed} {
@@ -183,10 +188,10 @@ func TestMatchByHand(t *testing.T) {
 		}
 	}
 	w.approve(t, w.two, line, 1)
-	w.carriedOut(t, line)
 	// The matcher carries it out for both breaks.
 	w.finding(t, record.Finding{FindingID: "brk_1", CaseID: line, State: journal.FindingResolved, Resolution: "match_by_hand", Amount: 500})
 	w.finding(t, record.Finding{FindingID: "brk_2", CaseID: payment, State: journal.FindingResolved, Resolution: "match_by_hand", Amount: -500})
+	w.carriedOut(t, line)
 	w.within(t, "the end of the other break", func() bool { return w.show(t, payment).State() == cases.StateClosed })
 	if d := w.show(t, payment); d.Resolution != cases.ResolutionMatchByHand || d.ClosedBy != cases.Matcher {
 		t.Errorf("%+v", d)

@@ -12,18 +12,34 @@ func CaseJSON(c cases.Case) render.Object {
 	if c.Currency != "" {
 		amount = c.Amount
 	}
+	var owed any
+	amountOwed, currencyOwed, ok := c.Owed()
+	if ok {
+		owed = amountOwed
+	}
 	return render.Object{
 		"id", c.ID, "kind", c.Kind, "state", c.State(), "session_id", render.OrNone(c.SessionID), "order_id", render.OrNone(c.OrderID),
 		"amount", amount, "currency", render.OrNone(c.Currency), "opened_at", c.OpenedAt,
+		"expected_amount", owed, "expected_currency", render.OrNone(currencyOwed), "mode", render.OrNone(c.Mode),
 	}
+}
+
+// CaseOwed returns what the payer of a case owed, for people; empty where it is not known.
+func CaseOwed(c cases.Case) string {
+	amount, currency, ok := c.Owed()
+	if !ok {
+		return ""
+	}
+	return render.Decimal(amount, currency)
 }
 
 // DetailJSON is a case as the other commands print it. The agency is a slug.
 func DetailJSON(d cases.Detail, agency string) render.Object {
 	return append(CaseJSON(d.Case),
-		"agency", render.OrNone(agency), "application_id", render.OrNone(d.ApplicationID), "mode", render.OrNone(d.Mode), "collection_id", render.OrNone(d.CollectionID),
+		"agency", render.OrNone(agency), "application_id", render.OrNone(d.ApplicationID), "collection_id", render.OrNone(d.CollectionID),
 		"operator_ref", render.OrNone(d.OperatorRef), "reason", render.OrNone(d.Reason), "opened_by", render.OrNone(d.By), "clerks", d.Clerks, "evidence", d.Evidence,
-		"resolution", render.OrNone(string(d.Resolution)), "reference", render.OrNone(d.Reference), "closed_by", render.OrNone(d.ClosedBy), "closed_at", d.ClosedAt,
+		"resolution", render.OrNone(string(d.Resolution)), "reference", render.OrNone(d.Reference), "closed_by", render.OrNone(d.ClosedBy), "approved_by", render.OrNone(d.ApprovedBy()), "closed_at", d.ClosedAt,
+		"refusal", render.OrNone(d.EndedReason),
 		"proposals", render.Mapped(d.Proposals, func(p cases.Proposal) render.Object {
 			return render.Object{
 				"number", p.Number, "state", p.State, "resolution", p.Resolution, "reference", render.OrNone(p.Reference), "reason", p.Reason,

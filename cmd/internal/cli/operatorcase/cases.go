@@ -23,8 +23,12 @@ import (
 	"quittance/internal/sessions"
 )
 
-// carriedOutWithin is how long `cases approve` waits for the processor.
-const carriedOutWithin = 5 * time.Second
+// Time that `cases approve` waits for the processor's answer, and for the matcher's, which looks every 5 s
+// for what it has to carry out, after the journal has the approval.
+const (
+	answeredWithin = 10 * time.Second
+	matchedWithin  = 45 * time.Second
+)
 
 // Command returns the command `cases`.
 func Command() cli.Command {
@@ -39,7 +43,7 @@ func Command() cli.Command {
 const whichCase = "say which case: {usage}; `quittance cases list` shows the ids"
 
 func listCases() cli.Command {
-	var kind, agency, state string
+	var kind, agency, state, mode string
 	return cli.Command{
 		Use: "list", Short: "List cases, open ones first; an agency's staff see those of the agency", JSON: "the list",
 		Examples: []string{"cases list --state open", "cases list --kind late_payment --agency impots --json"},
@@ -47,6 +51,13 @@ func listCases() cli.Command {
 			cli.TakesChoice(f, &kind, "kind", render.Texts(cases.Catalog().Kinds), "")
 			f.StringVar(&agency, "agency", "", "cases of this agency, by slug or id")
 			cli.TakesChoice(f, &state, "state", render.Texts(cases.States()), "")
+			cli.TakesMode(f, &mode)
+		},
+		Check: func(*cli.Meta) error {
+			if mode == "" {
+				return nil
+			}
+			return cli.NeedsMode(mode)
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			viewer, err := access.Viewer(ctx, m)
@@ -57,7 +68,7 @@ func listCases() cli.Command {
 			if err != nil {
 				return err
 			}
-			filter := cases.Filter{Kind: casework.Kind(kind), State: cases.State(state)}
+			filter := cases.Filter{Kind: casework.Kind(kind), State: cases.State(state), Mode: mode}
 			if agency != "" {
 				a, ok := dir.Agency(agency)
 				if !ok {
@@ -70,8 +81,8 @@ func listCases() cli.Command {
 				return err
 			}
 			return m.Show(render.Mapped(list, display.CaseJSON), func(p *render.Page) {
-				p.Table("there are no such cases", "ID,KIND,STATE,AMOUNT,AGENCY,ORDER,OPENED", render.Mapped(list, func(c cases.Case) []any {
-					return []any{c.ID, c.Kind, c.State(), display.CaseSum(c), slugs[c.AgencyID], c.OrderID, render.Moment(c.OpenedAt)}
+				p.Table("there are no such cases", "ID,KIND,STATE,AMOUNT,EXPECTED,AGENCY,MODE,ORDER,OPENED", render.Mapped(list, func(c cases.Case) []any {
+					return []any{c.ID, c.Kind, c.State(), display.CaseSum(c), render.OrDash(display.CaseOwed(c)), slugs[c.AgencyID], render.OrDash(c.Mode), c.OrderID, render.Moment(c.OpenedAt)}
 				}))
 			})
 		},
@@ -93,6 +104,7 @@ func sayDetail(p *render.Page, d cases.Detail, agency string) {
 		{"Kind", string(d.Kind)},
 		{"State", string(d.State())},
 		{"Amount", display.CaseSum(d.Case)},
+		{"Expected", display.CaseOwed(d.Case)},
 		{"Agency", agency},
 		{"Mode", d.Mode},
 		{"Session", d.SessionID},
@@ -104,8 +116,10 @@ func sayDetail(p *render.Page, d cases.Detail, agency string) {
 		{"Clerks", strings.Join(d.Clerks, ", ")},
 		{"Opened", render.Moment(d.OpenedAt)},
 		{"Resolution", string(d.Resolution)},
+		{"Refused because", refusal(d.EndedReason)},
 		{"Reference", d.Reference},
 		{"Closed by", d.ClosedBy},
+		{"Approved by", d.ApprovedBy()},
 		{"Closed", render.MomentOr(d.ClosedAt, "")},
 	}, render.Mapped(slices.DeleteFunc(slices.Sorted(maps.Keys(d.Evidence)), shownAbove), func(name string) [2]string { return [2]string{"Evidence, " + name, d.Evidence[name]} }))
 	if len(d.Proposals) > 0 {
@@ -117,9 +131,21 @@ func sayDetail(p *render.Page, d cases.Detail, agency string) {
 	sayNextStep(p, d)
 }
 
+// carrier is who carries out what people agree on.
+func carrier(c cases.Case) string {
+	if cases.ByMatcher(c.Kind) {
+		return "`quittance sink match`"
+	}
+	return "`quittance sink cases`"
+}
+
 // shownAbove reports whether the page has an evidence among the facts of all cases.
 func shownAbove(evidence string) bool {
-	return evidence == cases.EvidenceTenant || evidence == cases.EvidenceFound
+	switch evidence {
+	case cases.EvidenceTenant, cases.EvidenceFound, cases.EvidenceOwed, cases.EvidenceOwedCurrency:
+		return true
+	}
+	return false
 }
 
 // sayNextStep says what to type next.
@@ -137,7 +163,7 @@ func sayNextStep(p *render.Page, d cases.Detail) {
 			p.Say("\nAnother person approves it with `quittance cases approve %s%s`, or ends it with `quittance cases reject %[1]s --reason TEXT`.", d.ID, which)
 			return
 		case cases.ProposalApproved:
-			p.Say("\nThe sink cases carries it out; `quittance cases show %s` tells the outcome.", d.ID)
+			p.Say("\nIts outcome is not known yet: %s carries it out or refuses it; `quittance cases show %s` tells.", carrier(d.Case), d.ID)
 			return
 		case cases.ProposalCarriedOut, cases.ProposalRefused, cases.ProposalRejected, cases.ProposalLapsed, cases.ProposalVoid:
 		}
@@ -201,10 +227,15 @@ func proposeCase() cli.Command {
 	}
 }
 
+const approveHelp = `Approve a proposal of another person. The command waits for the outcome: up to 10 s for the processor, up to 45 s for the matcher, which carries out closes and the resolutions of breaks and proposals.
+
+The exit code is 0 if it was carried out. It is 1 if it was refused, with the reason, and also if the outcome is not known yet: the approval stands then, and ` + "`quittance cases show`" + ` tells the outcome.`
+
 func approveCase() cli.Command {
 	var number int
 	return cli.Command{
-		Use: "approve CASE", Short: "Approve another person's proposal, which is then carried out", JSON: "the case", Missing: whichCase,
+		Use: "approve CASE", Short: "Approve another person's proposal, which is then carried out or refused", JSON: "the case", Missing: whichCase,
+		Long:     approveHelp,
 		Examples: []string{"cases approve case_3c9u8n5l0sr7q2jd7m1k4t6v8a0b2c4e", "cases approve case_3c9u8n5l0sr7q2jd7m1k4t6v8a0b2c4e --proposal 2"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.IntVar(&number, "proposal", 0, "number of the proposal; needed when the case has had more than one")
@@ -229,14 +260,15 @@ func approveCase() cli.Command {
 	}
 }
 
-// carriedOut shows a case. When a proposal was approved just now, it waits a moment for
-// the processor's answer and for the event that closes the case.
+// carriedOut shows a case. When a proposal was approved just now, it waits a moment for the answer and for
+// the event that closes the case. The error says that the resolution was refused and why, or that its
+// outcome is not known yet.
 func carriedOut(ctx context.Context, m *cli.Meta, by cases.By, d cases.Detail) error {
-	waiting := func() bool {
-		last := d.Proposals[len(d.Proposals)-1]
-		return last.State == cases.ProposalApproved || last.State == cases.ProposalCarriedOut && d.Open()
+	within := answeredWithin
+	if cases.ByMatcher(d.Kind) {
+		within = matchedWithin
 	}
-	for until := time.Now().Add(carriedOutWithin); waiting() && time.Now().Before(until) && ctx.Err() == nil; {
+	for until := time.Now().Add(within); waits(d) && time.Now().Before(until) && ctx.Err() == nil; {
 		select {
 		case <-ctx.Done():
 		case <-time.After(100 * time.Millisecond):
@@ -247,7 +279,36 @@ func carriedOut(ctx context.Context, m *cli.Meta, by cases.By, d cases.Detail) e
 			d = now
 		}
 	}
-	return showDetail(context.WithoutCancel(ctx), m, d)
+	if err := showDetail(context.WithoutCancel(ctx), m, d); err != nil {
+		return err
+	}
+	return outcome(d)
+}
+
+// outcome returns nil unless the last proposal of a case was refused or has no answer yet.
+func outcome(d cases.Detail) error {
+	switch p := d.Proposals[len(d.Proposals)-1]; p.State {
+	case cases.ProposalRefused:
+		return fmt.Errorf("%s was approved and then refused; nothing was done: %s", p.Resolution, refusal(p.Refusal))
+	case cases.ProposalApproved:
+		return fmt.Errorf("%s is approved, and its outcome is not known yet: `quittance cases show %s` tells it", p.Resolution, d.ID)
+	case cases.ProposalOpen, cases.ProposalCarriedOut, cases.ProposalRejected, cases.ProposalLapsed, cases.ProposalVoid:
+	}
+	return nil
+}
+
+// waits reports whether the last proposal of a case is to be carried out, or its answer to close the case.
+func waits(d cases.Detail) bool {
+	switch d.Proposals[len(d.Proposals)-1].State {
+	case cases.ProposalApproved:
+		return true
+	case cases.ProposalCarriedOut:
+		return d.Open()
+	case cases.ProposalRefused:
+		return d.Open() && d.EndedAs != ""
+	case cases.ProposalOpen, cases.ProposalRejected, cases.ProposalLapsed, cases.ProposalVoid:
+	}
+	return false
 }
 
 func rejectCase() cli.Command {

@@ -1,7 +1,9 @@
 package operatorcase
 
 import (
+	"quittance/checkout"
 	"quittance/cmd/internal/cli"
+	"quittance/internal/cases"
 )
 
 // words has the texts for the codes of refused operations.
@@ -24,6 +26,38 @@ var words = cli.Words{
 	"case.second_person":          cli.Filled("whoever proposed the resolution cannot approve it: another person does, with another QUITTANCE_STAFF_KEY"),
 	"case.sums_differ":            cli.Filled("the breaks differ by {difference} {currency} (minor units) together; what you match by hand must add up to zero: `explain` the rest in a case of its own"),
 	"case.session_unknown":        cli.Filled("no session that you may see has this id; ids look like chs_… and are in webhooks and in the ministry API"),
+	"case.too_little":             cli.Filled("{amount} {currency} (minor units) was reported, and {owed} {owed_currency} was owed: money that does not pay the session cannot complete it; `refund` or `write_off` the case"),
 	"case.unknown":                cli.Filled("no case that you may see has this id; `quittance cases list` shows them, a new one after about a second"),
 	"case.which_proposal":         cli.Filled("the case has had {number} proposals: say which with its number; `quittance cases show` lists them"),
+}
+
+// refusals says why what people agreed on was refused after its approval, by the codes of the processor
+// and of the matcher.
+var refusals = map[string]string{
+	string(checkout.CodeSessionNotFound): "the processor does not know the session",
+	string(checkout.CodeCaseNotFound):    "the processor does not know the case",
+	string(checkout.CodeCaseClosed):      "the case was closed before; a sum has one exit only",
+	string(checkout.CodeCaseNotAllowed):  "the case does not allow it any more; look at it again and propose something else",
+	string(checkout.CodeInFlight):        "another payment of the order runs; propose it again when that has ended",
+	string(checkout.CodeDueInPayment):    "another session holds a due of this one; propose it again when that has ended",
+	string(checkout.CodeOrderPaid):       "another session has paid the order; refund the money",
+	cases.RefusalChanged:                 "the rows have changed since it was proposed; a new case asks again (`quittance cases list --state open`)",
+	cases.RefusalEnded:                   "the matcher had settled the rows before",
+	"period.changed":                     "what people had approved has changed; propose the close again with `quittance periods close`",
+	"period.closed":                      "the account was closed until a later day before",
+	"period.day_malformed":               "the last day of the period is no day",
+	"period.not_over":                    "the period is not over",
+	"period.not_matched":                 "the matcher had not run since the end of the period; propose the close again",
+	"period.quarantined":                 "a statement of the period is in quarantine (`quittance statements list`)",
+	"period.import_pending":              "an import of a statement is under way or was interrupted; import its file again, then propose the close again",
+	"period.statement_missing":           "no statement shows a day of the period; import it, then propose the close again",
+	"period.rebuild_needed":              "an earlier release wrote rows of the period without their dues; run `quittance rebuild journal`, then propose the close again",
+}
+
+// refusal returns a code of a refusal, and what it means. It is empty for no code.
+func refusal(code string) string {
+	if text, ok := refusals[code]; ok {
+		return code + ": " + text
+	}
+	return code
 }

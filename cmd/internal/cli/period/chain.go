@@ -126,6 +126,9 @@ func sayChain(p *render.Page, c chain.Chain) {
 		if shown := len(b.ExpectedMoney) + len(b.ExpectedLines); shown > 0 {
 			rows = append(rows, restRow("  expected", len(b.Sources)-shown)...)
 		}
+		for _, e := range b.ExplainedBy {
+			rows = append(rows, []any{"  explained by", cmp.Or(e.CaseID, e.FindingID), render.Decimal(e.Amount, b.Currency), fmt.Sprintf("%s break of account %s: %s", e.State, e.Account, render.OrDash(e.Kind)), "-"})
+		}
 		for _, l := range b.Lines {
 			if c.Line == nil || l.Row != c.Line.Row {
 				rows = append(rows, lineRow("  found", l, l.Amount))
