@@ -15,6 +15,9 @@ type Refusal struct {
 	CollectionID string
 	FailureCode  FailureCode
 	At           time.Time // UTC
+	// Collection is the whole refused collection, so that an approval that comes later finds it;
+	// nil in a refusal of an earlier version.
+	Collection *Collection
 }
 
 const (
@@ -47,20 +50,30 @@ func (s Session) pausedUntil() time.Time {
 
 // refusedByReference reports whether the collection is such a refused payment.
 func (s Session) refusedByReference(collectionID string) bool {
-	return slices.ContainsFunc(s.Refusals, func(r Refusal) bool { return r.CollectionID == collectionID })
+	_, ok := s.refusal(collectionID)
+	return ok
 }
 
-// withRefusal returns the session without its refused collection.
+// refusal returns the refusal of the collection.
+func (s Session) refusal(collectionID string) (Refusal, bool) {
+	i := slices.IndexFunc(s.Refusals, func(r Refusal) bool { return r.CollectionID == collectionID })
+	if i < 0 {
+		return Refusal{}, false
+	}
+	return s.Refusals[i], true
+}
+
+// withRefusal returns the session without its refused collection, which it remembers.
 func (s Session) withRefusal() Session {
 	c := s.Collection
-	s.Refusals = append(slices.Clone(s.Refusals), Refusal{CollectionID: c.ID, FailureCode: c.FailureCode, At: c.DecidedAt})
+	s.Refusals = append(slices.Clone(s.Refusals), Refusal{CollectionID: c.ID, FailureCode: c.FailureCode, At: c.DecidedAt, Collection: c})
 	s.Refusals = s.Refusals[max(0, len(s.Refusals)-maxRefusals):]
 	s.Collection = nil
 	return s
 }
 
 // outlivesRefusal reports whether the session stays open when its collection brings no money.
-// A report that does not fit needs a person, so it does end the session.
+// A report that does not fit, or cannot be read, needs a person, so it does end the session.
 func (s Session) outlivesRefusal() bool {
-	return s.InFlight() && s.Collection.ByReference && !s.Collection.Mismatched
+	return s.InFlight() && s.Collection.ByReference && !s.Collection.Mismatched && !s.Collection.Unreadable
 }

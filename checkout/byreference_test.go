@@ -1,7 +1,6 @@
 package checkout_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +13,14 @@ func (w *world) byReference(id, collectionID string) checkout.Answer {
 	do := collection(collectionID)
 	do.ByReference = true
 	return w.ask(checkout.Command{SessionID: id, Do: do})
+}
+
+// stranger reports money of the payment by reference "stranger".
+func (w *world) stranger(id string, amount int64) {
+	w.t.Helper()
+	o := approved()
+	o.CollectionID, o.Amount = "stranger", amount
+	w.outcome(id, o)
 }
 
 // Whoever knows a reference can begin a payment, also one that its operator refuses. The
@@ -31,7 +38,7 @@ func TestRefusedPaymentByReference(t *testing.T) {
 			refused := checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused, FailureCode: checkout.FailureWrongPIN}
 			w.outcome("a", refused)
 			s := w.sessions["a"]
-			if s.Collection != nil || !slices.Equal(s.Refusals, []checkout.Refusal{{CollectionID: "stranger", FailureCode: checkout.FailureWrongPIN, At: w.now}}) {
+			if s.Collection != nil || len(s.Refusals) != 1 || s.Refusals[0].CollectionID != "stranger" || s.Refusals[0].FailureCode != checkout.FailureWrongPIN || !s.Refusals[0].At.Equal(w.now) {
 				w.t.Errorf("after the refusal the session has the collection %+v and the refusals %+v", s.Collection, s.Refusals)
 			}
 			w.outcome("a", refused) // once more
@@ -76,21 +83,63 @@ func TestRefusedPaymentByReference(t *testing.T) {
 			w.now = w.now.Add(2 * time.Minute)
 			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
 		}, checkout.StatusExpired, []checkout.EventType{requested, refusal, checkout.EventExpired}},
-		"money after the refusal is a case": {func(w *world) {
+		// It was a case that nobody could honour, and the session collected a second time.
+		"money after the refusal completes the idle session": {func(w *world) {
 			w.byReference("a", "stranger")
 			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
-			o := approved()
-			o.CollectionID = "stranger"
-			w.outcome("a", o)
-			if c := w.openCase("a"); c.Kind != checkout.CaseOrphan || c.Amount != 5075 {
+			w.stranger("a", 5075)
+			wantCode(w.t, w.collect("a"), checkout.CodeSessionEnded)
+		}, checkout.StatusCompleted, []checkout.EventType{requested, refusal, reopened, checkout.EventCompleted}},
+		"money after the refusal and after the session's end is late": {func(w *world) {
+			w.byReference("a", "stranger")
+			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
+			w.cancel("a")
+			w.stranger("a", 5075)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+		}, checkout.StatusCompleted, []checkout.EventType{requested, refusal, checkout.EventCancelled, reopened, late, resolved, completed}},
+		"other money after the refusal blocks the session": {func(w *world) {
+			w.byReference("a", "stranger")
+			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
+			w.stranger("a", 50)
+			w.stranger("a", 50) // once more
+			if c := w.openCase("a"); c.Kind != checkout.CaseOrphan || c.Amount != 50 || c.Expected != 5075 || !c.Proven {
 				w.t.Errorf("the money is the case %+v", c)
 			}
-		}, checkout.StatusOpen, []checkout.EventType{requested, refusal, checkout.EventCollectionOrphaned}},
+			wantCode(w.t, w.collect("a"), checkout.CodeOrderUnderReview)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
+			w.stranger("a", 6000)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+			if c := w.openCase("a"); !c.Surplus() || c.Amount != 925 || !w.sessions["a"].Paid() {
+				w.t.Errorf("honoured, paid %v, then %+v", w.sessions["a"].Paid(), c)
+			}
+		}, checkout.StatusCompleted, []checkout.EventType{requested, refusal, orphaned, resolved, orphaned, resolved, reopened, completed, orphaned}},
+		"money after the refusal, beside another payment": {func(w *world) {
+			w.byReference("a", "stranger")
+			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
+			w.collect("a")
+			w.stranger("a", 5075)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
+			w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+			wantCode(w.t, w.create("b", "o1"), checkout.CodeOrderUnderReview)
+			wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeOK)
+		}, checkout.StatusCompleted, []checkout.EventType{requested, refusal, requested, orphaned, checkout.EventFailed, resolved, reopened, completed}},
+		"refused again after it is a case": {func(w *world) {
+			w.byReference("a", "stranger")
+			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeUnknown})
+			w.now = w.now.Add(10 * time.Minute)
+			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeUnknown})
+			w.collect("a")
+			w.stranger("a", 5075)
+			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
+			if c := w.openCase("a"); !c.Contradicted {
+				w.t.Errorf("the case is %+v", c)
+			}
+		}, checkout.StatusOpen, []checkout.EventType{requested, refusal, requested, orphaned, contradicted}},
 		"a report that does not fit": {func(w *world) {
 			w.byReference("a", "stranger")
 			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeApproved, Amount: 1, Currency: "XAF"})
 			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
-		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventCollectionMismatched, checkout.EventFailed}},
+		}, checkout.StatusFailed, []checkout.EventType{requested, checkout.EventCollectionMismatched, contradicted, checkout.EventFailed}},
 		"a clerk takes cash after it": {func(w *world) {
 			w.byReference("a", "stranger")
 			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})

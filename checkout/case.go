@@ -14,14 +14,15 @@ import (
 const (
 	// CaseLatePayment is an approval after the session ended.
 	CaseLatePayment casework.Kind = "late_payment"
-	// CaseMismatch is an approval of another amount or currency, or a refusal after an
-	// approval.
+	// CaseMismatch is an approval of another amount or currency, or a report that contradicts
+	// an approval.
 	CaseMismatch casework.Kind = "mismatch"
-	// CaseOrphan is a report of a collection that nobody knows, cash beside another
-	// payment, or the surplus of an honoured mismatch.
+	// CaseOrphan is a report of a collection that nobody knows, an approval of one that was
+	// refused before and that does not complete its session, cash beside another payment, or
+	// what the operator has above an approved or honoured sum.
 	CaseOrphan casework.Kind = "orphan"
-	// CaseUndecided is a collection that its operator has not decided a day after its
-	// window.
+	// CaseUndecided is a collection that its operator has not decided a day after its window,
+	// or has approved without a readable amount when its session ends.
 	CaseUndecided casework.Kind = "undecided"
 	// CaseRefundRequest is a request of staff to give back a completed payment.
 	CaseRefundRequest casework.Kind = "refund_request"
@@ -44,6 +45,8 @@ const (
 	// operator had.
 	ResolutionApproved casework.Resolution = "approved"
 	ResolutionRefused  casework.Resolution = "refused"
+	// ResolutionAskAgain has the operator asked anew, as if it had not answered.
+	ResolutionAskAgain casework.Resolution = "ask_again"
 	// ResolutionRetry makes one more call to the ERP.
 	ResolutionRetry casework.Resolution = "retry"
 	// ResolutionRecordedByHand says that the ERP has the payment, with its reference.
@@ -65,10 +68,11 @@ func CaseCatalog() casework.Catalog {
 	return casework.Catalog{
 		Kinds: of(CaseLatePayment, CaseMismatch, CaseOrphan, CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation),
 		Exits: []casework.Exit{
-			{Resolution: ResolutionHonour, Of: of(CaseLatePayment, CaseMismatch)},
+			{Resolution: ResolutionHonour, Of: of(CaseLatePayment, CaseMismatch, CaseOrphan)},
 			{Resolution: ResolutionRefund, Of: of(CaseLatePayment, CaseMismatch, CaseOrphan, CaseRefundRequest), NeedsReference: true},
 			{Resolution: ResolutionApproved, Of: of(CaseUndecided), NeedsReference: true},
 			{Resolution: ResolutionRefused, Of: of(CaseUndecided), NeedsReference: true},
+			{Resolution: ResolutionAskAgain, Of: of(CaseUndecided, CaseMismatch)},
 			{Resolution: casework.ResolutionWriteOff, Of: of(CaseLatePayment, CaseMismatch, CaseOrphan), NeedsReference: true},
 			{Resolution: casework.ResolutionAcknowledge, Of: of(CaseReversal), NeedsReference: true},
 			{Resolution: casework.ResolutionAcknowledge, Of: of(CaseRefundRequest)},
@@ -93,6 +97,20 @@ type Case struct {
 	// Account and ApprovedAt are of the reported money, as in its Collection.
 	Account    string
 	ApprovedAt time.Time
+	// Channel and OfferID are those of the reported money; empty if nobody knows its
+	// collection, and in a case of an earlier version.
+	Channel Channel
+	OfferID string
+	// Expected is the total that was asked for, in minor units of the session's currency. Fee
+	// is the part of it that is the fee. Both are zero where nothing was asked for.
+	Expected, Fee int64
+	// Proven is true of an orphan that was asked for: it pays the session's order.
+	Proven bool
+	// Contradicted is true when the operator has refused the money since.
+	Contradicted bool
+	// AmountUnknown is true when the operator has approved without a readable amount. Amount is
+	// then zero.
+	AmountUnknown bool
 	// TransactionID names the due of a case about a confirmation. Empty in a case of an
 	// earlier version, whose session has one due.
 	TransactionID string
@@ -100,32 +118,35 @@ type Case struct {
 
 // blocks reports whether the order cannot be paid again before the case is closed. A
 // report of a collection that nobody knows does not block: it proves no payment of this
-// order. Nor does a surplus, whose order is paid.
+// order.
 func (c Case) blocks() bool {
 	switch c.Kind {
 	case CaseLatePayment, CaseMismatch:
 		return c.Open()
 	case CaseOrphan:
-		return c.Open() && c.By != ""
+		return c.Open() && (c.By != "" || c.Proven || c.Surplus())
 	}
 	return false
 }
 
 // Reported reports whether the case was opened by a report of money that no other event
-// counts. A refusal after an approval is no money. The surplus of an honoured mismatch counts:
-// the mismatch does not any more.
+// counts. A report that contradicts an approval is no money. The surplus of an honoured
+// mismatch counts: the mismatch does not any more.
 func (c Case) Reported() bool {
-	return (c.Kind == CaseMismatch || c.Kind == CaseOrphan) && c.Reason != reasonRefused
+	return (c.Kind == CaseMismatch || c.Kind == CaseOrphan) && !c.Notice()
 }
 
 // TakesBack reports whether the exit of a reported sum takes it away again: it was given
-// back, or its operator has replaced the report. The exits of late and completed money are
-// told by EventReversed.
+// back, or its operator has replaced the report, or is asked anew. The exits of late and
+// completed money are told by EventReversed.
 func (c Case) TakesBack() bool {
-	if c.Kind != CaseMismatch && c.Kind != CaseOrphan || c.Reason == reasonRefused {
-		return false
-	}
-	return c.Resolution == ResolutionRefund || c.Resolution == ResolutionCashReturned || c.Resolution == ResolutionSuperseded
+	return c.Reported() && (c.Resolution == ResolutionRefund || c.Resolution == ResolutionCashReturned || c.Replaced())
+}
+
+// Replaced reports whether the operator's report does not count any more, because of another
+// one that has come or will come.
+func (c Case) Replaced() bool {
+	return c.Resolution == ResolutionSuperseded || c.Resolution == ResolutionAskAgain
 }
 
 // Case returns the session's case with the id.
@@ -245,6 +266,9 @@ func (s Session) undecidedCaseAt() time.Time {
 	if _, open := s.openCase(CaseUndecided); open {
 		return time.Time{}
 	}
+	if c.Unreadable {
+		return s.EndedAt // it has answered, so that waiting does not help
+	}
 	return c.WindowEndsAt.Add(undecidedAfter)
 }
 
@@ -349,6 +373,8 @@ func (d *decider) resolve(do Resolve) Answer {
 		}
 	case ResolutionApproved, ResolutionRefused:
 		s = d.decideByHand(s, c, do)
+	case ResolutionAskAgain:
+		s, code = d.askAgain(s, c, do)
 	case casework.ResolutionWriteOff:
 		s = d.closeCase(s, c, do)
 	case casework.ResolutionAcknowledge:
@@ -396,16 +422,16 @@ func (d *decider) noteProposal(do NoteProposal) Answer {
 	return Answer{Code: CodeOK, Session: &s, CaseID: c.ID}
 }
 
-// honour completes an ended session with the money of one of its cases. An open session
-// of the same order that waits for no money is cancelled, so that the order is paid once.
+// honour completes a session with the money of one of its cases: an ended one, or one that an
+// orphan of a refused payment pays. An open session of the same order that waits for no money
+// is cancelled, so that the order is paid once.
 func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
-	total := s.Collection.Amount
-	if c.Kind == CaseMismatch && (c.CollectionID != s.Collection.ID || c.Currency != s.Collection.Currency || c.Amount < total || c.Reason == reasonRefused) {
+	if !s.pays(c) {
 		return s, CodeCaseNotAllowed
 	}
 	o := d.order(s.orderKey())
 	switch {
-	case !s.Ended():
+	case !s.Ended() && s.Collection != nil:
 		return s, CodeInFlight
 	case d.claimedElsewhere(s), d.overpays(s, false): // an unknown rest is for staff to judge
 		return s, CodeDueInPayment
@@ -423,29 +449,57 @@ func (d *decider) honour(s Session, c Case, do Resolve) (Session, Code) {
 		}
 	}
 	s = d.closeCase(s, c, do)
+	if c.Kind == CaseOrphan {
+		s = d.reopen(s, s.refused(c))
+	}
+	total := s.Collection.Amount
 	s = d.finish(s, EventCompleted, change{late: true, outcome: &Outcome{OperatorRef: c.OperatorRef, ApprovedAt: c.ApprovedAt}, decided: c.OpenedAt}, map[string]string{
 		DetailLate: "true", DetailCaseID: c.ID, DetailBy: do.By,
 	})
 	if surplus := c.Amount - total; surplus > 0 {
-		id := surplusOf(c.CollectionID)
-		s = d.open(s, EventCollectionOrphaned, Case{
-			Case:         casework.Case{Kind: CaseOrphan, Amount: surplus, Currency: c.Currency},
-			CollectionID: id, OperatorRef: c.OperatorRef, Account: c.Account, ApprovedAt: c.ApprovedAt,
-		}, change{}, map[string]string{
-			DetailCollectionID: id, DetailReportedAmount: strconv.FormatInt(surplus, 10), DetailReportedCurr: c.Currency, DetailOperatorRef: c.OperatorRef,
-		})
+		s = d.surplus(s, c, surplus, "")
 	}
 	return s, CodeOK
 }
 
-// surplusOf returns the id of the orphan that an honoured mismatch leaves.
+// pays reports whether the case's money is enough for the session, and whether the session
+// waits for no other money.
+func (s Session) pays(c Case) bool {
+	switch c.Kind {
+	case CaseLatePayment:
+		return true
+	case CaseMismatch:
+		own := s.Collection
+		return c.CollectionID == own.ID && c.Currency == own.Currency && c.Amount >= own.Amount && !c.Notice()
+	case CaseOrphan:
+		idle := s.Collection == nil || s.Collection.Status == CollectionRefused && s.Ended()
+		return c.Proven && idle && c.Currency == s.Currency && c.Amount >= c.Expected && c.Expected == s.Amount+c.Fee
+	}
+	return false
+}
+
+// surplus opens the case of what the operator has of a collection above its amount.
+func (d *decider) surplus(s Session, of Case, amount int64, reason string) Session {
+	id := surplusOf(of.CollectionID)
+	return d.open(s, EventCollectionOrphaned, Case{
+		Case:         casework.Case{Kind: CaseOrphan, Amount: amount, Currency: of.Currency, Reason: reason},
+		CollectionID: id, OperatorRef: of.OperatorRef, Account: of.Account, ApprovedAt: of.ApprovedAt, Channel: of.Channel, OfferID: of.OfferID,
+	}, change{}, map[string]string{
+		DetailCollectionID: id, DetailReportedAmount: strconv.FormatInt(amount, 10), DetailReportedCurr: of.Currency, DetailOperatorRef: of.OperatorRef,
+	})
+}
+
+// surplusOf returns the id of the orphan that the surplus of a collection is.
 func surplusOf(collectionID string) string { return collectionID + surplusSuffix }
 
-// Surplus reports whether the case is the surplus of an honoured mismatch. Its money is a part
-// of what the mismatch reported.
+// Surplus reports whether the case is what an operator has of a collection above its amount.
 func (c Case) Surplus() bool {
 	return c.Kind == CaseOrphan && c.By == "" && strings.HasSuffix(c.CollectionID, surplusSuffix)
 }
+
+// Honoured reports whether the surplus is what an honoured mismatch left. Its money is a part of
+// what the mismatch reported.
+func (c Case) Honoured() bool { return c.Surplus() && c.Reason == "" }
 
 const surplusSuffix = "-surplus"
 
@@ -505,24 +559,24 @@ func (d *decider) giveBack(s Session, r reversal) Session {
 // ofApproved reports whether the case is about the money of the session's approved collection,
 // not about another sum.
 func (c Case) ofApproved() bool {
-	return c.Kind == CaseLatePayment || c.Kind == CaseRefundRequest || c.Kind == CaseMismatch && c.Reason == reasonRefused
+	return c.Kind == CaseLatePayment || c.Kind == CaseRefundRequest || c.Notice()
 }
 
 // refund gives the session's money back once. Other cases about the same money have no exit of
 // their own any more.
 func (d *decider) refund(s Session, do Resolve) Session {
-	s = d.supersede(s, CaseLatePayment, CaseRefundRequest, CaseMismatch) // a mismatch of an approved collection is a refusal
+	s = d.supersede(s, s.Collection.ID, CaseLatePayment, CaseRefundRequest, CaseMismatch) // a mismatch of an approved collection is a notice
 	if !s.ReversedAt.IsZero() {
 		return s
 	}
 	return d.giveBack(s, reversal{reason: ReversalRefunded, reference: do.Reference, by: do.By})
 }
 
-// supersede closes the cases of the session's collection that a report of the operator
-// replaces, or a refund of the same money.
-func (d *decider) supersede(s Session, kinds ...casework.Kind) Session {
+// supersede closes the cases of a collection that a report of the operator replaces, or a refund
+// of the same money.
+func (d *decider) supersede(s Session, collectionID string, kinds ...casework.Kind) Session {
 	for _, c := range s.Cases {
-		if c.Open() && c.CollectionID == s.Collection.ID && slices.Contains(kinds, c.Kind) {
+		if c.Open() && c.CollectionID == collectionID && slices.Contains(kinds, c.Kind) {
 			s = d.closeCase(s, c, Resolve{Resolution: ResolutionSuperseded})
 		}
 	}
@@ -560,7 +614,7 @@ func (d *decider) inTime(s Session, do Outcome) bool {
 func (s Session) onlySum(collectionID string) bool {
 	return !slices.ContainsFunc(s.Cases, func(c Case) bool {
 		late := c.Kind == CaseLatePayment && c.CollectionID == collectionID
-		return (c.Kind == CaseLatePayment || c.Reported()) && !late && c.Resolution != ResolutionSuperseded
+		return (c.Kind == CaseLatePayment || c.Reported()) && !late && !c.Replaced()
 	})
 }
 

@@ -18,6 +18,12 @@ const (
 	returned  = checkout.EventReversed
 	opened    = checkout.EventCaseOpened
 	resolved  = checkout.EventCaseResolved
+
+	mismatched   = checkout.EventCollectionMismatched
+	orphaned     = checkout.EventCollectionOrphaned
+	contradicted = checkout.EventCollectionContradicted
+	unreadable   = checkout.EventCollectionUnreadable
+	reopened     = checkout.EventCollectionReopened
 )
 
 // openCase is the one open case of a session.
@@ -155,30 +161,148 @@ var caseTable = []struct {
 		}
 		w.create("a", "o")
 	}, checkout.StatusOpen, false, nil},
-	{"a refusal after an approval is no money to honour", func(w *world) {
+	// It had two cases, and both could be refunded.
+	{"late money that is refused afterwards is one case, and is given back once", func(w *world) {
 		w.lateMoney("a", "o")
 		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, Amount: 9000, Currency: "XAF"})
-		for _, c := range w.sessions["a"].Cases {
-			if c.Kind == checkout.CaseMismatch {
-				wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
-			}
+		c := w.openCase("a")
+		if c.Kind != checkout.CaseLatePayment || !c.Contradicted {
+			w.t.Errorf("the case is %+v", c)
 		}
-	}, checkout.StatusFailed, false, types{requested, failed, late, checkout.EventCollectionMismatched}},
-	{"late money that is refused afterwards has two cases and is given back once", func(w *world) {
-		w.lateMoney("a", "o")
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeOK)
+		wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
+	}, checkout.StatusFailed, false, types{requested, failed, late, contradicted, resolved, returned}},
+	{"a refusal after a completion is no money to honour", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.outcome("a", approved())
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused, Amount: 9000, Currency: "XAF"})
+		w.outcome("a", approved()) // a delayed repeat is no news
 		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
-		for _, c := range w.sessions["a"].Cases {
-			if c.Kind == checkout.CaseMismatch {
-				wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeOK)
-			}
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
+	}, checkout.StatusCompleted, true, types{requested, completed, mismatched}},
+	// Reports after the first were swallowed.
+	{"an approval of more than before is a surplus, which a further report replaces", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.outcome("a", approved())
+		w.reported("a", 50750, "XAF")
+		if c := w.openCase("a"); !c.Surplus() || c.Amount != 45675 {
+			w.t.Errorf("the surplus is %+v", c)
 		}
-		for _, c := range w.sessions["a"].Cases {
-			if c.Open() {
-				w.t.Errorf("a case of money that was given back is open: %+v", c)
-			}
+		w.reported("a", 6000, "XAF")
+		w.reported("a", 50750, "XAF") // a delayed repeat is no news
+		if c := w.openCase("a"); !c.Surplus() || c.Amount != 925 {
+			w.t.Errorf("the surplus is %+v", c)
+		}
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionRefund), checkout.CodeOK)
+		w.reported("a", 7000, "XAF") // 925 of it are given back
+		if c := w.openCase("a"); !c.Surplus() || c.Amount != 1000 {
+			w.t.Errorf("the surplus is %+v", c)
+		}
+	}, checkout.StatusCompleted, true, types{requested, completed, orphaned, resolved, orphaned, resolved, orphaned}},
+	{"an approval of less than before is a notice, no other money", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.outcome("a", approved())
+		w.reported("a", 50, "XAF")
+		c := w.openCase("a")
+		if !c.Notice() || c.Reported() || c.Amount != 50 {
+			w.t.Errorf("the case is %+v", c)
+		}
+		w.reported("a", 5075, "EUR")
+		c = w.openCase("a")
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionHonour), checkout.CodeCaseNotAllowed)
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionAskAgain), checkout.CodeCaseNotAllowed)
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRefund), checkout.CodeOK)
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused}) // it is given back
+	}, checkout.StatusCompleted, false, types{requested, completed, mismatched, resolved, mismatched, resolved, returned}},
+	{"a mismatch is replaced by another one, and contradicted by a refusal", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.advance(window)
+		w.reported("a", 1, "XAF")
+		w.reported("a", 50750, "XAF")
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		c := w.openCase("a")
+		if c.Kind != checkout.CaseMismatch || c.Amount != 50750 || c.Expected != 5075 || !c.Contradicted {
+			w.t.Errorf("the case is %+v", c)
+		}
+		wantCode(w.t, w.create("b", "o"), checkout.CodeOrderUnderReview)
+		wantCode(w.t, w.resolve("a", c.ID, casework.ResolutionWriteOff), checkout.CodeOK)
+	}, checkout.StatusFailed, false, types{requested, failed, mismatched, resolved, mismatched, contradicted, resolved}},
+	// It was a mismatch of 0, which nobody could honour, and nobody asked again after the end.
+	{"an approval without a readable amount is asked on, and is a case when the session ends", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.reported("a", 0, "XAF")
+		w.reported("a", 5075, "")
+		w.advance(window)
+		c := w.openCase("a")
+		if c.Kind != checkout.CaseUndecided || !c.AmountUnknown || c.Amount != 0 || c.Expected != 5075 || w.sessions["a"].FailureCode != checkout.FailureOperatorError {
+			w.t.Errorf("the case is %+v of %+v", c, w.sessions["a"])
+		}
+		asked := len(w.requests)
+		w.advance(48 * time.Hour)
+		if len(w.requests) == asked {
+			w.t.Error("nobody asks any more")
 		}
 		wantCode(w.t, w.create("b", "o"), checkout.CodeOK)
-	}, checkout.StatusFailed, false, types{requested, failed, late, checkout.EventCollectionMismatched, resolved, resolved, returned}},
+		wantCode(w.t, w.collect("b"), checkout.CodePreviousUndecided)
+		w.outcome("a", approved())
+		if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment {
+			w.t.Errorf("then %+v", c)
+		}
+	}, checkout.StatusFailed, false, types{requested, unreadable, failed, opened, resolved, late}},
+	{"an unreadable approval that is refused afterwards blocks the order until a person decides", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.reported("a", 0, "")
+		w.outcome("a", checkout.Outcome{Status: checkout.OutcomeRefused})
+		c := w.openCase("a")
+		if !c.AmountUnknown || !c.Contradicted {
+			w.t.Errorf("the case is %+v", c)
+		}
+		w.create("b", "o")
+		wantCode(w.t, w.collect("b"), checkout.CodePreviousUndecided)
+		wantCode(w.t, w.resolve("a", c.ID, checkout.ResolutionRefused), checkout.CodeOK)
+		wantCode(w.t, w.collect("b"), checkout.CodeOK)
+	}, checkout.StatusFailed, false, types{requested, unreadable, failed, opened, contradicted, resolved, checkout.EventCollectionRefused}},
+	{"staff have the operator asked again: at once, and there is a case again after a day of silence", func(w *world) {
+		w.create("a", "o")
+		w.collect("a")
+		w.advance(window)
+		w.reported("a", 50, "XAF")
+		asked := len(w.requests)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionAskAgain), checkout.CodeOK)
+		if len(w.requests) != asked+1 {
+			w.t.Errorf("%d enquiries, want one", len(w.requests)-asked)
+		}
+		w.create("b", "o")
+		wantCode(w.t, w.collect("b"), checkout.CodePreviousUndecided)
+		w.advance(24*time.Hour - time.Millisecond)
+		w.cancel("b")
+		if n := len(w.sessions["a"].Cases); n != 1 {
+			w.t.Errorf("%d cases before a day is over", n)
+		}
+		w.advance(time.Millisecond)
+		wantCode(w.t, w.resolve("a", w.openCase("a").ID, checkout.ResolutionAskAgain), checkout.CodeOK)
+		w.reported("a", 50, "XAF") // the answer that it had given before is an answer again
+		if c := w.openCase("a"); c.Kind != checkout.CaseMismatch {
+			w.t.Errorf("then %+v", c)
+		}
+	}, checkout.StatusFailed, false, types{requested, failed, mismatched, resolved, reopened, opened, resolved, reopened, mismatched}},
+	{"an orphan that is reported again with another amount is one sum", func(w *world) {
+		w.create("a", "o")
+		for _, amount := range []int64{100, 100, 200, 100} {
+			o := approved()
+			o.CollectionID, o.Amount = "nobody's", amount
+			w.outcome("a", o)
+		}
+		if c := w.openCase("a"); c.Amount != 200 || c.Proven {
+			w.t.Errorf("the case is %+v", c)
+		}
+	}, checkout.StatusOpen, false, types{orphaned, resolved, orphaned}},
 	// It stayed paid: no checkout.reversed, and no negative receipt.
 	{"a completed payment that is refused afterwards is given back by a refund", func(w *world) {
 		w.create("a", "o")
@@ -473,7 +597,7 @@ func resolveSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.C
 	}
 	c := rapid.SampledFrom(s.Cases).Draw(t, "case")
 	r := rapid.SampledFrom([]casework.Resolution{
-		checkout.ResolutionHonour, checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused,
+		checkout.ResolutionHonour, checkout.ResolutionHonour, checkout.ResolutionRefund, checkout.ResolutionApproved, checkout.ResolutionRefused, checkout.ResolutionAskAgain,
 		casework.ResolutionWriteOff, casework.ResolutionAcknowledge, checkout.ResolutionRetry, checkout.ResolutionRecordedByHand,
 	}).Draw(t, "resolution")
 	send(t, checkout.Command{SessionID: id, Do: checkout.Resolve{CaseID: c.ID, Resolution: r, Reference: "ref", By: "staff one", ApprovedBy: "staff two"}})

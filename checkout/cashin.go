@@ -340,13 +340,14 @@ func (d *decider) otherPaid(s Session) bool {
 // empty if there is none: for a payment of the deprecated cash-in surface, the latest that
 // init-checkout made for its externalNumber. The page of that one could collect again.
 func (d *decider) openBeside(s Session) string {
-	if s.Cashin == nil {
-		return d.order(s.orderKey()).OpenSessionID
+	id := d.order(s.orderKey()).OpenSessionID
+	if s.Cashin != nil {
+		id = d.external(s.externalKey()).InitSessionID
 	}
-	if id := d.external(s.externalKey()).InitSessionID; id != s.ID {
-		return id
+	if id == s.ID {
+		return ""
 	}
-	return ""
+	return id
 }
 
 // blocked returns why no collection may begin for the session's order: its money arrived

@@ -2,14 +2,10 @@ package checkout
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
-
-	"quittance/casework"
 )
 
 // ErrUnknownCommand says that this version does not know the command. Nothing is decided.
@@ -136,6 +132,8 @@ type decider struct {
 	view View
 	cmd  Command
 	out  Decision
+	// report is what an operator said, until the next event remembers it.
+	report *collectionReport
 }
 
 // visible returns the command's session if the caller may see it.
@@ -173,6 +171,7 @@ func put[K comparable, V any](m *map[K]V, k K, v V) {
 // emit records an event of s and returns s after it.
 func (d *decider) emit(s Session, t EventType, c change, detail map[string]string) Session {
 	id, sequence := s.ID, s.Sequence+1
+	c.report, d.report = d.report, nil
 	if c.created != nil {
 		id, sequence = c.created.ID, 1
 	}
@@ -474,186 +473,6 @@ func (d *decider) enquire(do Enquire) Answer {
 	return Answer{Code: CodeOK, Session: &s}
 }
 
-func (d *decider) outcome(do Outcome) Answer {
-	s, ok := d.visible()
-	if !ok || s.Collection == nil || s.Collection.ID != do.CollectionID {
-		do.ApprovedAt = d.dated(do.ApprovedAt, time.Time{})
-		return d.orphan(s, do)
-	}
-	do.ApprovedAt = d.dated(do.ApprovedAt, s.Collection.RequestedAt)
-	switch do.Status {
-	case OutcomeApproved:
-		s = d.approved(s, do)
-	case OutcomeRefused:
-		s = d.refused(s, do)
-	case OutcomeUnknown:
-		// Before NotAfter the request may not have been sent or may not have arrived yet.
-		if d.cmd.At.After(s.Collection.NotAfter.Add(unknownAfter)) {
-			do.FailureCode = FailureOperatorUnavailable
-			s = d.refused(s, do)
-		}
-	case OutcomePending, OutcomeAmbiguous:
-	}
-	if s.InFlight() && !do.AskedAt.IsZero() && !do.AskedAt.Before(s.Collection.WindowEndsAt) && !d.waits(s) {
-		s = d.timeout(s) // the operator was asked after the window and has not approved
-	}
-	return Answer{Code: CodeOK, Session: &s}
-}
-
-// The bounds of an operator's date of an approval. A date outside of them would move the payment
-// to another year, so it is dropped: an approval decides without it.
-const (
-	datedBefore       = 24 * time.Hour       // before the request for the money
-	datedAfter        = 24 * time.Hour       // after the command
-	orphanDatedBefore = 400 * 24 * time.Hour // before the command, of money that nobody asked for
-)
-
-// dated returns the operator's date of an approval, zero if it is not plausible. requested is
-// when the money was asked for; zero if nobody asked.
-func (d *decider) dated(at, requested time.Time) time.Time {
-	first := d.cmd.At.Add(-orphanDatedBefore)
-	if !requested.IsZero() {
-		first = requested.Add(-datedBefore)
-	}
-	if at.Before(first) || at.After(d.cmd.At.Add(datedAfter)) {
-		return time.Time{}
-	}
-	return at
-}
-
-// waits reports whether the session waits for its operator after the approval window.
-func (d *decider) waits(s Session) bool {
-	return s.outlivesRefusal() && d.cmd.At.Before(s.ExpiresAt)
-}
-
-// timeout ends a session whose approval window ended without an approval.
-func (d *decider) timeout(s Session) Session {
-	return d.finish(s, EventFailed, change{failure: s.Collection.timeout()}, nil)
-}
-
-func (d *decider) approved(s Session, do Outcome) Session {
-	c := s.Collection
-	switch {
-	case c.Status == CollectionApproved:
-		return s // already reported
-	case do.Amount != c.Amount:
-		return d.mismatch(s, do, "amount")
-	case do.Currency != c.Currency:
-		return d.mismatch(s, do, "currency")
-	}
-	s = d.supersede(s, CaseUndecided, CaseMismatch)
-	if s.Status == StatusOpen {
-		return d.finish(s, EventCompleted, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
-	}
-	s = d.late(s, do, "")
-	if d.honourable(s, do) {
-		late, _ := s.openCase(CaseLatePayment)
-		s, _ = d.honour(s, late, Resolve{CaseID: late.ID, Resolution: ResolutionHonour, By: ByPolicy})
-	}
-	return s
-}
-
-// late records money that arrived after the session's end, as an operator case.
-func (d *decider) late(s Session, do Outcome, clerk string) Session {
-	detail := map[string]string{DetailSource: string(do.Source)}
-	if clerk != "" {
-		detail[DetailBy] = clerk
-	}
-	return d.open(s, EventLatePayment, Case{
-		Case:         casework.Case{Kind: CaseLatePayment, Amount: do.Amount, Currency: do.Currency, By: clerk},
-		CollectionID: do.CollectionID, OperatorRef: do.OperatorRef, Account: cmp.Or(s.Collection.Account, do.Account), ApprovedAt: do.ApprovedAt,
-	}, change{outcome: &do, clerk: clerk}, detail)
-}
-
-func (d *decider) refused(s Session, do Outcome) Session {
-	if do.FailureCode == "" {
-		do.FailureCode = failureUnknown
-	}
-	switch s.Collection.Status {
-	case CollectionRefused:
-		return s
-	case CollectionApproved:
-		return d.mismatch(s, do, reasonRefused)
-	case CollectionPending:
-		if s.outlivesRefusal() {
-			detail := map[string]string{DetailCollectionID: do.CollectionID, DetailFailureCode: string(do.FailureCode), DetailSource: string(do.Source)}
-			return d.expire(d.emit(s, EventCollectionRefused, change{outcome: &do}, detail))
-		}
-		return d.finish(s, EventFailed, change{outcome: &do, failure: do.FailureCode}, map[string]string{DetailSource: string(do.Source)})
-	case CollectionUndecided:
-	}
-	return d.finish(d.supersede(s, CaseUndecided), EventCollectionRefused, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
-}
-
-// reasonRefused is why a refusal after an approval is a mismatch.
-const reasonRefused = "refused after approval"
-
-// mismatch records once that a report does not fit the collection, for an operator case.
-// The operator has money, but not the amount or currency of the collection. Whatever is
-// reported later, the order is not collected again before a person has decided.
-func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
-	if s.Collection.Mismatched {
-		return s
-	}
-	s = d.supersede(s, CaseUndecided)
-	detail := reported(do)
-	detail[DetailReason] = reason
-	return d.open(s, EventCollectionMismatched, Case{
-		Case:         casework.Case{Kind: CaseMismatch, Amount: do.Amount, Currency: do.Currency, Reason: reason},
-		CollectionID: do.CollectionID, OperatorRef: do.OperatorRef, Account: s.Collection.Account, ApprovedAt: do.ApprovedAt,
-	}, change{}, detail)
-}
-
-// orphan records money that belongs to no known collection, for an operator case.
-func (d *decider) orphan(s Session, do Outcome) Answer {
-	if do.Status != OutcomeApproved {
-		return Answer{Code: CodeSessionNotFound}
-	}
-	if slices.Contains(s.Orphans, do.CollectionID) {
-		return Answer{Code: CodeSessionNotFound, Session: &s} // already reported
-	}
-	if s.ID != "" {
-		s = d.orphaned(s, do, "")
-		return Answer{Code: CodeSessionNotFound, Session: &s}
-	}
-	detail := reported(do)
-	detail[DetailCollectionID] = do.CollectionID
-	detail[DetailCaseID], detail[DetailCaseKind] = caseID(do.CollectionID, 0), string(CaseOrphan)
-	detail[DetailLive] = strconv.FormatBool(d.cmd.Live)
-	if do.Account != "" {
-		detail[DetailAccount] = do.Account
-	}
-	if !do.ApprovedAt.IsZero() {
-		detail[DetailApprovedAt] = do.ApprovedAt.Format(time.RFC3339)
-	}
-	d.out.Events = append(d.out.Events, Event{
-		ID: eventID(do.CollectionID, 0), Type: EventCollectionOrphaned, SessionID: d.cmd.SessionID,
-		OccurredAt: d.cmd.At, Detail: detail,
-	})
-	return Answer{Code: CodeSessionNotFound}
-}
-
-// orphaned records money for a session that is not the session's. clerk took it, if it is
-// cash.
-func (d *decider) orphaned(s Session, do Outcome, clerk string) Session {
-	detail := reported(do)
-	detail[DetailCollectionID] = do.CollectionID
-	if clerk != "" {
-		detail[DetailBy] = clerk
-	}
-	return d.open(s, EventCollectionOrphaned, Case{
-		Case:         casework.Case{Kind: CaseOrphan, Amount: do.Amount, Currency: do.Currency, By: clerk},
-		CollectionID: do.CollectionID, OperatorRef: do.OperatorRef, Account: do.Account, ApprovedAt: do.ApprovedAt,
-	}, change{}, detail)
-}
-
-func reported(do Outcome) map[string]string {
-	return map[string]string{
-		DetailReportedAmount: strconv.FormatInt(do.Amount, 10), DetailReportedCurr: do.Currency,
-		DetailOperatorRef: do.OperatorRef, DetailSource: string(do.Source),
-	}
-}
-
 // tick carries out what is due: the end of the approval window, the end of the lifetime,
 // the next enquiry. A tick before the deadline does nothing. A session whose window has
 // ended asks the operator before it fails, so that a service that was away at that time
@@ -678,8 +497,7 @@ func (d *decider) tick() Answer {
 	}
 	s = d.expire(s)
 	if at := s.undecidedCaseAt(); !at.IsZero() && !d.cmd.At.Before(at) {
-		c := s.Collection
-		s = d.open(s, EventCaseOpened, Case{Case: casework.Case{Kind: CaseUndecided, Amount: c.Amount, Currency: c.Currency}, CollectionID: c.ID}, change{}, nil)
+		s = d.openUndecided(s)
 	}
 	for _, due := range s.Dues() {
 		if at := s.confirmationCaseOf(due); !at.IsZero() && !d.cmd.At.Before(at) {
@@ -700,7 +518,7 @@ func (d *decider) tick() Answer {
 // answer of the operator.
 func (c *Collection) timeout() FailureCode {
 	switch {
-	case c.Mismatched:
+	case c.Mismatched, c.Unreadable:
 		return FailureOperatorError // the payer approved, but the report did not fit
 	case c.Channel == ChannelCard:
 		return FailureCardAbandoned

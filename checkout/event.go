@@ -35,17 +35,21 @@ const (
 	EventCollectionRefused    EventType = "collection.refused"    // after the session's end, or of a payment by reference; otherwise the session fails
 	EventCollectionMismatched EventType = "collection.mismatched" // an operator case
 	EventCollectionOrphaned   EventType = "collection.orphaned"   // an operator case
-	EventCaseOpened           EventType = "case.opened"           // where no other event opens it
-	EventCaseProposed         EventType = "case.proposed"         // by staff, as are the next two
-	EventCaseApproved         EventType = "case.approved"
-	EventCaseRejected         EventType = "case.rejected"
-	EventCaseLapsed           EventType = "case.lapsed" // a proposal lapsed before anybody approved it
-	EventCaseResolved         EventType = "case.resolved"
-	EventConfirmationAwaited  EventType = "confirmation.awaited" // a first call to the ERP failed, and none was expected
-	EventConfirmationAccepted EventType = "confirmation.accepted"
-	EventConfirmationRefused  EventType = "confirmation.refused"
-	EventConfirmationRetried  EventType = "confirmation.retried"  // staff make the ERP be told once more
-	EventConfirmationRecorded EventType = "confirmation.recorded" // staff say that the ERP has the payment
+	EventCollectionUnreadable EventType = "collection.unreadable" // approved, without a readable amount: it is asked again
+	EventCollectionReopened   EventType = "collection.reopened"   // approved after a refusal, or staff have the operator asked anew
+	// EventCollectionContradicted says that the operator refused a sum whose case is open.
+	EventCollectionContradicted EventType = "collection.contradicted"
+	EventCaseOpened             EventType = "case.opened"   // where no other event opens it
+	EventCaseProposed           EventType = "case.proposed" // by staff, as are the next two
+	EventCaseApproved           EventType = "case.approved"
+	EventCaseRejected           EventType = "case.rejected"
+	EventCaseLapsed             EventType = "case.lapsed" // a proposal lapsed before anybody approved it
+	EventCaseResolved           EventType = "case.resolved"
+	EventConfirmationAwaited    EventType = "confirmation.awaited" // a first call to the ERP failed, and none was expected
+	EventConfirmationAccepted   EventType = "confirmation.accepted"
+	EventConfirmationRefused    EventType = "confirmation.refused"
+	EventConfirmationRetried    EventType = "confirmation.retried"  // staff make the ERP be told once more
+	EventConfirmationRecorded   EventType = "confirmation.recorded" // staff say that the ERP has the payment
 )
 
 // EventTypes has all event types.
@@ -54,6 +58,7 @@ func EventTypes() []EventType {
 		EventCreated, EventUpdated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventArchived, EventErased,
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
+		EventCollectionUnreadable, EventCollectionReopened, EventCollectionContradicted,
 		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseResolved,
 		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded,
 	}
@@ -67,7 +72,8 @@ func (t EventType) Webhook() bool {
 		return true
 	case EventCreated, EventUpdated, EventArchived, EventErased, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
-		EventCollectionMismatched, EventCollectionOrphaned, EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseResolved,
+		EventCollectionMismatched, EventCollectionOrphaned, EventCollectionUnreadable, EventCollectionReopened, EventCollectionContradicted,
+		EventCaseOpened, EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCaseResolved,
 		EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		return false
 	}
@@ -172,6 +178,7 @@ type change struct {
 	notes      *Case     // the case with the number of a proposal
 	answered   time.Time // of the call that an ERP answered
 	reference  string    // of the ERP
+	report     *collectionReport
 }
 
 // eventID derives an event's id. The same event always has the same id, however often it
@@ -230,18 +237,23 @@ func apply(s Session, e Event) Session {
 	case EventCollectionOrphaned:
 		s.Orphans = with(s.Orphans, e.Detail[DetailCollectionID])
 	case EventCollectionRequested, EventCollectionRedirected, EventCollectionReleased, EventCollectionReversed,
-		EventCollectionEnquired, EventCollectionRefused, EventCollectionMismatched:
+		EventCollectionEnquired, EventCollectionRefused, EventCollectionMismatched, EventCollectionUnreadable:
+		if e.Type == EventCollectionRequested && s.Collection != nil {
+			s = s.withRefusal() // cash takes the place of a refused collection
+		}
 		s.Collection = s.applyCollection(e)
 		if e.Type == EventCollectionRefused && !s.Ended() {
 			s = s.withRefusal()
 		}
+	case EventCollectionReopened:
+		s = s.reopened(*e.change.collection)
 	case EventArchived:
 		s = archived(s)
 	case EventErased:
 		s = erased(s)
 	case EventCaseResolved:
 		s.Cases = replaced(s.Cases, *e.change.closes)
-	case EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed:
+	case EventCaseProposed, EventCaseApproved, EventCaseRejected, EventCaseLapsed, EventCollectionContradicted:
 		s.Cases = replaced(s.Cases, *e.change.notes)
 	case EventConfirmationAwaited, EventConfirmationAccepted, EventConfirmationRefused, EventConfirmationRetried, EventConfirmationRecorded:
 		if due, ok := s.Due(e.Detail[DetailTransactionID]); ok {
@@ -254,6 +266,9 @@ func apply(s Session, e Event) Session {
 	}
 	if e.change.opens != nil {
 		s.Cases = append(slices.Clone(s.Cases), *e.change.opens)
+	}
+	if e.change.report != nil {
+		s = s.remember(*e.change.report)
 	}
 	return s
 }
@@ -283,6 +298,11 @@ func (s Session) applyCollection(e Event) *Collection {
 		s.Collection.Mismatched = true
 		if s.Ended() {
 			s.Collection.NextEnquiryAt = time.Time{} // as in end
+		}
+	case EventCollectionUnreadable:
+		s.Collection.Unreadable = true
+		if ref := e.change.outcome.OperatorRef; ref != "" {
+			s.Collection.OperatorRef = ref
 		}
 	default: // no event of a collection
 	}

@@ -215,7 +215,14 @@ type Collection struct {
 	// or closingPatience has passed.
 	ClosingEnquiryAt time.Time
 	// Mismatched is true when the operator reported another amount or currency.
-	Mismatched  bool
+	Mismatched bool
+	// Unreadable is true when the operator approved without an amount or currency that can be
+	// read. It is asked again until it names them.
+	Unreadable bool
+	// Reports are what the operator said, each once, the oldest first.
+	Reports []Report
+	// Reopened counts how often a refusal was taken back, or the operator was asked anew.
+	Reopened    int
 	OperatorRef string
 	FailureCode FailureCode
 	DecidedAt   time.Time
@@ -357,6 +364,14 @@ func erased(s Session) Session {
 	if s.Collection != nil {
 		s.Collection.PayerMasked = ""
 	}
+	s.Refusals = slices.Clone(s.Refusals)
+	for i, r := range s.Refusals {
+		if r.Collection != nil {
+			c := *r.Collection
+			c.PayerMasked = ""
+			s.Refusals[i].Collection = &c
+		}
+	}
 	if s.Cashin != nil {
 		c := *s.Cashin
 		c.Items = nil
@@ -368,7 +383,7 @@ func erased(s Session) Session {
 // HoldsPersonalData reports whether the session has anything that Erase removes.
 func (s Session) HoldsPersonalData() bool {
 	return len(s.CustomerSealed) > 0 || s.Customer != nil || s.CustomerID != "" || s.Description != "" || s.Note != "" || s.CitizenID != "" ||
-		s.Collection != nil && s.Collection.PayerMasked != "" || s.Cashin != nil && len(s.Cashin.Items) > 0 ||
+		s.Collection != nil && s.Collection.PayerMasked != "" || slices.ContainsFunc(s.Refusals, func(r Refusal) bool { return r.Collection != nil && r.Collection.PayerMasked != "" }) || s.Cashin != nil && len(s.Cashin.Items) > 0 ||
 		slices.ContainsFunc(s.Items, func(i Item) bool { return i.Label != "" || i.SubjectRef != "" && !s.mayConfirm(i) })
 }
 

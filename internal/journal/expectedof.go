@@ -13,6 +13,7 @@ import (
 // Reasons of withdrawn rows.
 const (
 	withdrawnSuperseded = "superseded" // the operator replaced its report
+	withdrawnAskAgain   = "ask_again"  // staff have the operator asked anew
 	withdrawnDecided    = "decided"    // the operator decided an undecided collection
 )
 
@@ -23,7 +24,7 @@ const (
 func ExpectedOf(r *record.Event) ([]Expected, error) {
 	switch checkout.EventType(r.Type) {
 	case checkout.EventCompleted, checkout.EventLatePayment, checkout.EventReversed,
-		checkout.EventFailed, checkout.EventExpired, checkout.EventCancelled, checkout.EventCollectionRefused,
+		checkout.EventFailed, checkout.EventExpired, checkout.EventCancelled, checkout.EventCollectionRefused, checkout.EventCollectionReopened,
 		checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned, checkout.EventCaseOpened, checkout.EventCaseResolved:
 	default:
 		return nil, nil
@@ -41,6 +42,8 @@ func ExpectedOf(r *record.Event) ([]Expected, error) {
 		return append(decided(e), received...), err
 	case checkout.EventReversed:
 		return expectSession(e, ExpectedGivenBack, ExpectedReversed)
+	case checkout.EventCollectionReopened:
+		return reopened(e), nil
 	case checkout.EventFailed, checkout.EventExpired, checkout.EventCancelled:
 		return undecided(e), nil
 	case checkout.EventCollectionRefused:
@@ -52,7 +55,7 @@ func ExpectedOf(r *record.Event) ([]Expected, error) {
 		return append(decided(e), expectCase(e, c, ExpectedReceived, ExpectedMismatch)), nil
 	case checkout.EventCollectionOrphaned, checkout.EventCaseOpened:
 		// As with receipts: the opening of its case counts a report of no known session once.
-		if !c.Reported() || c.Surplus() || (s.ID == "") != (e.Type == checkout.EventCaseOpened) {
+		if !c.Reported() || c.Honoured() || (s.ID == "") != (e.Type == checkout.EventCaseOpened) {
 			return nil, nil
 		}
 		return []Expected{expectCase(e, c, ExpectedReceived, ExpectedOrphan)}, nil
@@ -60,8 +63,8 @@ func ExpectedOf(r *record.Event) ([]Expected, error) {
 		switch {
 		case !c.TakesBack():
 			return nil, nil
-		case c.Resolution == checkout.ResolutionSuperseded:
-			return []Expected{expectCase(e, c, ExpectedReceived, stateOf(c)).Withdraw(withdrawnSuperseded)}, nil
+		case c.Replaced() && !c.Honoured():
+			return []Expected{expectCase(e, c, ExpectedReceived, stateOf(c)).Withdraw(reasons[c.Resolution])}, nil
 		}
 		return []Expected{expectCase(e, c, ExpectedGivenBack, ExpectedReversed)}, nil
 	}
@@ -138,13 +141,7 @@ func expectCase(e checkout.Event, c checkout.Case, kind ExpectedKind, state Expe
 	}
 	out := expectedOf(e, kind, state, approved)
 	out.ID = ExpectedID(kind, c.ID)
-	own := e.Session.Collection
-	switch {
-	case c.Kind == checkout.CaseMismatch && own != nil:
-		out.Channel, out.OfferID = string(own.Channel), own.OfferID
-	case c.By != "":
-		out.Channel, out.OfferID = string(checkout.ChannelCash), checkout.OfferCashAgency
-	}
+	out.Channel, out.OfferID = reportedBy(e, c)
 	out.Account, out.Currency, out.Gross = c.Account, c.Currency, c.Amount
 	out.CollectionID, out.OperatorRef, out.CaseID, out.Reason = c.CollectionID, c.OperatorRef, c.ID, c.Reason
 	if kind == ExpectedGivenBack {
@@ -160,7 +157,7 @@ func undecided(e checkout.Event) []Expected {
 	if c == nil || c.Status != checkout.CollectionUndecided || c.Mismatched || c.Channel == checkout.ChannelCash {
 		return nil
 	}
-	return []Expected{expectCollection(e, ExpectedUndecided, ExpectedOpen, c.RequestedAt)}
+	return []Expected{expectUndecided(e)}
 }
 
 // decided returns the row that withdraws the entry of the session's undecided collection. A
@@ -172,5 +169,30 @@ func decided(e checkout.Event) []Expected {
 	if c == nil || !e.Session.Ended() || c.Channel == checkout.ChannelCash || c.Mismatched != (e.Type == checkout.EventCollectionMismatched) {
 		return nil
 	}
-	return []Expected{expectCollection(e, ExpectedUndecided, ExpectedOpen, c.RequestedAt).Withdraw(withdrawnDecided)}
+	return []Expected{expectUndecided(e).Withdraw(withdrawnDecided)}
+}
+
+// reopened returns the entry of an ended session's collection that is undecided again. If its
+// earlier entry stands, it is withdrawn.
+func reopened(e checkout.Event) []Expected {
+	entry := undecided(e)
+	if len(entry) == 0 {
+		return nil
+	}
+	before := *e.Session.Collection
+	before.Reopened--
+	earlier := e
+	earlier.Session.Collection = &before
+	return append(entry, expectUndecided(earlier).Withdraw(withdrawnAskAgain))
+}
+
+// expectUndecided returns the entry of the session's undecided collection. A withdrawn entry
+// stays so, and a collection that is reopened after that has another one.
+func expectUndecided(e checkout.Event) Expected {
+	c := e.Session.Collection
+	out := expectCollection(e, ExpectedUndecided, ExpectedOpen, c.RequestedAt)
+	if c.Reopened > 0 {
+		out.ID = ExpectedID(ExpectedUndecided, e.Session.ID, c.ID, strconv.Itoa(c.Reopened))
+	}
+	return out
 }

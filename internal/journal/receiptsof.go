@@ -54,18 +54,23 @@ func ReceiptsOf(r *record.Event) ([]Receipt, error) {
 }
 
 // fromHonour returns the receipts of a session that a case completed after its end. Late money
-// has its receipts since it arrived. A mismatch was a sum of the whole collection, and now
-// pays the items: it is taken off, and they are added. What is left has an event of its own.
+// has its receipts since it arrived. A mismatch or an orphan was a sum of the whole collection, and
+// now pays the items: it is taken off, and they are added. What is left has an event of its own.
 func fromHonour(e checkout.Event) ([]Receipt, error) {
 	c, ok := e.Session.Case(e.Detail[checkout.DetailCaseID])
-	if !ok || c.Kind != checkout.CaseMismatch {
+	movement := MovementMismatch
+	switch {
+	case ok && c.Kind == checkout.CaseMismatch:
+	case ok && c.Kind == checkout.CaseOrphan:
+		movement = MovementOrphan
+	default:
 		return nil, nil
 	}
 	items, err := ofItems(e, MovementLate, 1)
 	if err != nil {
 		return nil, err
 	}
-	return append(ofCollection(e, c, MovementMismatch, -1), items...), nil
+	return append(ofCollection(e, c, movement, -1), items...), nil
 }
 
 // receiptOf returns what all receipts of an event have.
@@ -118,13 +123,7 @@ func ofCollection(e checkout.Event, c checkout.Case, movement Movement, sign int
 	if e.Session.ID == "" {
 		r.Livemode, _ = strconv.ParseBool(e.Detail[checkout.DetailLive]) // our own text
 	}
-	own := e.Session.Collection
-	switch {
-	case c.Kind == checkout.CaseMismatch && own != nil:
-		r.Channel, r.OfferID = string(own.Channel), own.OfferID
-	case c.By != "":
-		r.Channel, r.OfferID = string(checkout.ChannelCash), checkout.OfferCashAgency
-	}
+	r.Channel, r.OfferID = reportedBy(e, c)
 	r.Account, r.Currency = c.Account, c.Currency
 	r.CollectionID, r.OperatorRef = c.CollectionID, c.OperatorRef
 	r.Amount, r.TotalAmount = sign*c.Amount, sign*c.Amount
@@ -135,11 +134,27 @@ func ofCollection(e checkout.Event, c checkout.Case, movement Movement, sign int
 	return []Receipt{r}
 }
 
+// reportedBy returns channel and offer of a case's money. Cases of earlier versions do not name
+// them: a mismatch was then of the session's collection, and what a clerk reported was cash.
+func reportedBy(e checkout.Event, c checkout.Case) (channel, offer string) {
+	own := e.Session.Collection
+	switch {
+	case c.Channel != "":
+		return string(c.Channel), c.OfferID
+	case c.Kind == checkout.CaseMismatch && own != nil:
+		return string(own.Channel), own.OfferID
+	case c.By != "":
+		return string(checkout.ChannelCash), checkout.OfferCashAgency
+	}
+	return "", ""
+}
+
 // reasons are the reasons of reversals by the resolution of their case.
 var reasons = map[casework.Resolution]string{
 	checkout.ResolutionRefund:       string(checkout.ReversalRefunded),
 	checkout.ResolutionCashReturned: string(checkout.ReversalCashReturned),
-	checkout.ResolutionSuperseded:   "superseded",
+	checkout.ResolutionSuperseded:   withdrawnSuperseded,
+	checkout.ResolutionAskAgain:     withdrawnAskAgain,
 }
 
 // The bounds of a date of an approval, from the time of its event. Versions that did not bound the

@@ -217,9 +217,6 @@ func (g *generator) kind(t json.RawMessage) kind {
 		return kind{base: "record", name: o.Name}
 	case o.Type == "array":
 		e := g.kind(o.Items)
-		if e.base == "record" && strings.Contains(string(g.records[e.name]), `"items"`) {
-			log.Fatalf("an array of %s contains another array: package record cannot read nested arrays", e.name)
-		}
 		return kind{base: "array", elem: &e}
 	case o.Type == "map":
 		return kind{base: "map"}
@@ -366,9 +363,9 @@ func readFrom(v string, k kind) string {
 		return fmt.Sprintf("%s.readFrom(d)", v)
 	case "array":
 		if k.elem.base == "record" {
-			return fmt.Sprintf("for d.item() {\n\t\tvar e %[2]s\n\t\te.readFrom(d)\n\t\t%[1]s = append(%[1]s, e)\n\t}", v, k.elem.name)
+			return fmt.Sprintf("for left := int64(0); d.item(&left); {\n\t\tvar e %[2]s\n\t\te.readFrom(d)\n\t\t%[1]s = append(%[1]s, e)\n\t}", v, k.elem.name)
 		}
-		return fmt.Sprintf("for d.item() {\n\t\t%[1]s = append(%[1]s, d.read%[2]s())\n\t}", v, primitive(*k.elem))
+		return fmt.Sprintf("for left := int64(0); d.item(&left); {\n\t\t%[1]s = append(%[1]s, d.read%[2]s())\n\t}", v, primitive(*k.elem))
 	}
 	return fmt.Sprintf("%s = d.read%s()", v, primitive(k))
 }

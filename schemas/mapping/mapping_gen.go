@@ -265,6 +265,14 @@ func fromCollection(v checkout.Collection) (r record.Collection) {
 	r.NextEnquiryAt = v.NextEnquiryAt
 	r.ClosingEnquiryAt = v.ClosingEnquiryAt
 	r.Mismatched = v.Mismatched
+	r.Unreadable = v.Unreadable
+	if len(v.Reports) > 0 {
+		r.Reports = make([]record.Report, len(v.Reports))
+		for i := range v.Reports {
+			r.Reports[i] = fromReport(v.Reports[i])
+		}
+	}
+	r.Reopened = int32(v.Reopened)
 	r.OperatorRef = v.OperatorRef
 	r.FailureCode = string(v.FailureCode)
 	r.DecidedAt = v.DecidedAt
@@ -296,6 +304,14 @@ func toCollection(r *record.Collection) (v checkout.Collection) {
 	v.NextEnquiryAt = r.NextEnquiryAt
 	v.ClosingEnquiryAt = r.ClosingEnquiryAt
 	v.Mismatched = r.Mismatched
+	v.Unreadable = r.Unreadable
+	if len(r.Reports) > 0 {
+		v.Reports = make([]checkout.Report, len(r.Reports))
+		for i := range r.Reports {
+			v.Reports[i] = toReport(&r.Reports[i])
+		}
+	}
+	v.Reopened = int(r.Reopened)
 	v.OperatorRef = r.OperatorRef
 	v.FailureCode = checkout.FailureCode(r.FailureCode)
 	v.DecidedAt = r.DecidedAt
@@ -308,11 +324,32 @@ func toCollection(r *record.Collection) (v checkout.Collection) {
 	return v
 }
 
+// fromReport converts to a record.
+func fromReport(v checkout.Report) (r record.Report) {
+	r.Status = string(v.Status)
+	r.Amount = v.Amount
+	r.Currency = v.Currency
+	r.At = v.At
+	return r
+}
+
+// toReport converts from a record.
+func toReport(r *record.Report) (v checkout.Report) {
+	v.Status = checkout.OutcomeStatus(r.Status)
+	v.Amount = r.Amount
+	v.Currency = r.Currency
+	v.At = r.At
+	return v
+}
+
 // fromRefusal converts to a record.
 func fromRefusal(v checkout.Refusal) (r record.Refusal) {
 	r.CollectionID = v.CollectionID
 	r.FailureCode = string(v.FailureCode)
 	r.At = v.At
+	if v.Collection != nil {
+		r.Collection = new(fromCollection(*v.Collection))
+	}
 	return r
 }
 
@@ -321,6 +358,9 @@ func toRefusal(r *record.Refusal) (v checkout.Refusal) {
 	v.CollectionID = r.CollectionID
 	v.FailureCode = checkout.FailureCode(r.FailureCode)
 	v.At = r.At
+	if r.Collection != nil {
+		v.Collection = new(toCollection(r.Collection))
+	}
 	return v
 }
 
@@ -343,6 +383,13 @@ func fromCase(v checkout.Case) (r record.Case) {
 	r.OperatorRef = v.OperatorRef
 	r.Account = v.Account
 	r.ApprovedAt = v.ApprovedAt
+	r.Channel = string(v.Channel)
+	r.OfferID = v.OfferID
+	r.Expected = v.Expected
+	r.Fee = v.Fee
+	r.Proven = v.Proven
+	r.Contradicted = v.Contradicted
+	r.AmountUnknown = v.AmountUnknown
 	r.TransactionID = v.TransactionID
 	return r
 }
@@ -366,6 +413,13 @@ func toCase(r *record.Case) (v checkout.Case) {
 	v.OperatorRef = r.OperatorRef
 	v.Account = r.Account
 	v.ApprovedAt = r.ApprovedAt
+	v.Channel = checkout.Channel(r.Channel)
+	v.OfferID = r.OfferID
+	v.Expected = r.Expected
+	v.Fee = r.Fee
+	v.Proven = r.Proven
+	v.Contradicted = r.Contradicted
+	v.AmountUnknown = r.AmountUnknown
 	v.TransactionID = r.TransactionID
 	return v
 }

@@ -70,12 +70,11 @@ func appendMap(b []byte, m map[string]string) []byte {
 // value.
 type reader struct {
 	b    []byte
-	left int64 // unread items of the current block
 	bad  bool
 }
 
 func (d *reader) fail() {
-	d.bad, d.b, d.left = true, nil, 0
+	d.bad, d.b = true, nil
 }
 
 func (d *reader) readLong() int64 {
@@ -144,13 +143,13 @@ func (d *reader) present() bool {
 	return false
 }
 
-// item reports whether the array or map has another item, which the caller then reads. It
-// remembers one block only, so arrays cannot nest. The generator refuses nested arrays.
-func (d *reader) item() bool {
+// item reports whether the array or map has another item, which the caller then reads. left is
+// 0 before the first; item counts with it the unread items of the current block.
+func (d *reader) item(left *int64) bool {
 	if d.bad {
 		return false
 	}
-	if d.left == 0 {
+	if *left == 0 {
 		n := d.readLong()
 		if n < 0 { // the block's size in bytes follows
 			n = -n
@@ -163,15 +162,15 @@ func (d *reader) item() bool {
 		if n == 0 {
 			return false
 		}
-		d.left = n
+		*left = n
 	}
-	d.left--
+	*left--
 	return true
 }
 
 func (d *reader) readMap() map[string]string {
 	var m map[string]string
-	for d.item() {
+	for left := int64(0); d.item(&left); {
 		k := d.readString()
 		if m == nil {
 			m = map[string]string{}

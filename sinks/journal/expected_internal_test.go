@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -103,12 +104,16 @@ func checkCollections(t *rapid.T, p *processor.Processor, rows map[uuid.UUID]jou
 		if paid != (c.Status == checkout.CollectionApproved && !honoured(s)) {
 			t.Fatalf("%s: received %v of the collection %+v", id, paid, c)
 		}
-		_, waits := rows[journal.ExpectedID(journal.ExpectedUndecided, id, c.ID)]
+		entry := []string{id, c.ID}
+		if c.Reopened > 0 {
+			entry = append(entry, strconv.Itoa(c.Reopened))
+		}
+		_, waits := rows[journal.ExpectedID(journal.ExpectedUndecided, entry...)]
 		if waits != (c.Status == checkout.CollectionUndecided && !c.Mismatched && c.Channel != checkout.ChannelCash) {
 			t.Fatalf("%s: undecided %v of the collection %+v", id, waits, c)
 		}
 		for _, k := range s.Cases {
-			reported := k.Reported() && !k.Surplus() && k.Resolution != checkout.ResolutionSuperseded
+			reported := k.Reported() && !k.Honoured() && !k.Replaced()
 			if _, there := rows[journal.ExpectedID(journal.ExpectedReceived, k.ID)]; there != reported {
 				t.Fatalf("%s: received %v of the case %+v", id, there, k)
 			}
@@ -116,10 +121,10 @@ func checkCollections(t *rapid.T, p *processor.Processor, rows map[uuid.UUID]jou
 	}
 }
 
-// honoured reports whether the money of a mismatch completed the session.
+// honoured reports whether the money of a mismatch or of an orphan completed the session.
 func honoured(s checkout.Session) bool {
 	for _, c := range s.Cases {
-		if c.Kind == checkout.CaseMismatch && c.Resolution == checkout.ResolutionHonour {
+		if (c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseOrphan) && c.Resolution == checkout.ResolutionHonour {
 			return true
 		}
 	}
@@ -131,8 +136,8 @@ func randomStep(t *rapid.T, p *processor.Processor) {
 	n := rapid.IntRange(1, 3).Draw(t, "session")
 	id := fmt.Sprint("s", n)
 	collection := rapid.SampledFrom([]string{"k-" + id, "k-" + id, "k-" + id, "cash-" + id, "elsewhere"}).Draw(t, "collection")
-	amount := rapid.SampledFrom([]int64{5075, 5075, 5075, 6000, 50}).Draw(t, "amount")
-	currency := rapid.SampledFrom([]string{"XAF", "XAF", "XAF", "EUR"}).Draw(t, "currency")
+	amount := rapid.SampledFrom([]int64{5075, 5075, 5075, 6000, 50, 0}).Draw(t, "amount")
+	currency := rapid.SampledFrom([]string{"XAF", "XAF", "XAF", "EUR", ""}).Draw(t, "currency")
 	var approved time.Time
 	if rapid.Bool().Draw(t, "dated") {
 		approved = p.Time.Add(-time.Hour)
@@ -149,7 +154,7 @@ func randomStep(t *rapid.T, p *processor.Processor) {
 			Offers: []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}, {ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 75}},
 		}, IdempotencyKey: id, CreationsPerMinute: 1000})
 	case "collect":
-		p.Do(id, checkout.Collect{CollectionID: "k-" + id, OfferID: checkout.OfferMomo, Account: "acc-1", Payer: "p", Total: 5075, ApprovalWindow: time.Minute, SendWithin: time.Minute})
+		p.Do(id, checkout.Collect{CollectionID: "k-" + id, OfferID: checkout.OfferMomo, Account: "acc-1", Payer: "p", Total: 5075, ApprovalWindow: time.Minute, SendWithin: time.Minute, ByReference: rapid.Bool().Draw(t, "by reference")})
 	case "approved":
 		p.Do(id, checkout.Outcome{
 			CollectionID: collection, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved, Amount: amount, Currency: currency, OperatorRef: "op-" + id, Account: "acc-2",
@@ -168,7 +173,7 @@ func randomStep(t *rapid.T, p *processor.Processor) {
 	case "resolve":
 		for _, c := range p.Session(id).Cases {
 			if c.Open() {
-				resolution := rapid.SampledFrom([]casework.Resolution{checkout.ResolutionHonour, checkout.ResolutionRefund, casework.ResolutionWriteOff, checkout.ResolutionApproved, checkout.ResolutionRefused}).Draw(t, "resolution")
+				resolution := rapid.SampledFrom([]casework.Resolution{checkout.ResolutionHonour, checkout.ResolutionRefund, casework.ResolutionWriteOff, checkout.ResolutionApproved, checkout.ResolutionRefused, checkout.ResolutionAskAgain}).Draw(t, "resolution")
 				p.Do(id, checkout.Resolve{CaseID: c.ID, Resolution: resolution, Reference: "ref", Reason: "r", By: "Jean", ApprovedBy: "Mireille"})
 				break
 			}

@@ -39,6 +39,7 @@ var pairs = []pair{
 	{domain: checkout.Confirmation{}, record: record.Confirmation{}, present: "Status"},
 	{domain: checkout.Offer{}, record: record.Offer{}},
 	{domain: checkout.Collection{}, record: record.Collection{}},
+	{domain: checkout.Report{}, record: record.Report{}},
 	{domain: checkout.Refusal{}, record: record.Refusal{}},
 	{domain: checkout.Case{}, record: record.Case{}},
 	{domain: checkout.Cashin{}, record: record.Cashin{}},
