@@ -31,9 +31,9 @@ func TestCatalog(t *testing.T) {
 	}
 	fmt.Fprintln(&b, c.Resolutions())
 	const want = `late_payment: honour refund+ write_off+
-mismatch: honour refund+ write_off+
-orphan: refund+ write_off+
-undecided: approved+ refused+
+mismatch: honour refund+ ask_again write_off+
+orphan: honour refund+ write_off+
+undecided: approved+ refused+ ask_again
 refund_request: refund+ acknowledge
 reversal: acknowledge+
 confirmation: retry recorded_by_hand+2
@@ -41,7 +41,7 @@ poison: acknowledge
 break: write_off+ explain+ match_by_hand2
 match_proposal: write_off+ explain+ match
 close: close
-[honour refund approved refused write_off acknowledge retry recorded_by_hand explain match match_by_hand close]
+[honour refund approved refused ask_again write_off acknowledge retry recorded_by_hand explain match match_by_hand close]
 `
 	if b.String() != want {
 		t.Errorf("%s\nwant %s", b.String(), want)

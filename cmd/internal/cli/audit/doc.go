@@ -1,0 +1,2 @@
+// Package audit has the command `audit`: who did what.
+package audit
