@@ -21,6 +21,7 @@ import (
 	"quittance/checkout/page"
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
+	"quittance/internal/contact"
 	"quittance/internal/quota"
 	"quittance/internal/sessions"
 )
@@ -85,7 +86,7 @@ func readReference(typed string) string {
 	}
 	return strings.Map(func(r rune) rune {
 		switch {
-		case unicode.IsSpace(r) || unicode.Is(unicode.Pd, r) || strings.ContainsRune("._\u200b\u2212", r):
+		case unicode.IsSpace(r) || unicode.Is(unicode.Pd, r) || strings.ContainsRune("._\u2212", r):
 			return -1
 		case strings.ContainsRune("oOQ", r):
 			return '0'
@@ -99,7 +100,7 @@ func readReference(typed string) string {
 			return '8'
 		}
 		return r
-	}, typed)
+	}, contact.Visible(typed))
 }
 
 // askReference is GET /p: the form to type a reference, and its answer.

@@ -235,7 +235,7 @@ func TestTypedReferences(t *testing.T) {
 	b := anonymous(t, server)
 	dashed := refs[1][:4] + "-" + refs[1][4:8] + "–" + refs[1][8:12] + ".\u00a0" + refs[1][12:]
 	letters := strings.NewReplacer("0", "O", "1", "l", "5", "s", "8", "B", "2", "z").Replace(refs[1])
-	for _, typed := range []string{refs[1], " " + dashed + " ", letters, "https://pay.example/P/" + refs[1] + "?lang=en", "pay.example/p/" + refs[1] + "/"} {
+	for _, typed := range []string{refs[1], " " + dashed + " ", letters, "\u202a" + refs[1][:4] + "\u2060\ufe0f" + refs[1][4:] + "\u202c", "https://pay.example/P/" + refs[1] + "?lang=en", "pay.example/p/" + refs[1] + "/"} {
 		b.get("/p?"+url.Values{"ref": {typed}}.Encode()).want(200, "Votre numéro mobile money")
 		if b.at.Path != "/p/"+refs[1] {
 			t.Errorf("%q leads to %s", typed, b.at)

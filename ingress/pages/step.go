@@ -24,7 +24,7 @@ import (
 )
 
 // maxPhone is how many characters the page's field takes.
-const maxPhone = 24
+const maxPhone = 64
 
 // showSession is GET /c/{id}.
 func (v visit) showSession() {

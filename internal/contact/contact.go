@@ -65,7 +65,7 @@ var domains = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainNa
 // *operation.Error of the field email, without the text.
 func ParseEmail(text string) (Address, error) {
 	refused := operation.Refuse("citizen.email_invalid", "email", nil)
-	text = strings.TrimSpace(text)
+	text = strings.TrimSpace(Visible(text))
 	parsed, err := mail.ParseAddress(text)
 	if err != nil || parsed.Name != "" || parsed.Address != text {
 		return Address{}, refused

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 
 	"quittance/internal/contact"
 	"quittance/internal/operation"
@@ -57,5 +58,33 @@ func refuses(t *testing.T, parse func(string) (contact.Address, error), field st
 		if !errors.As(err, &refused) || refused.Field != field || a != (contact.Address{}) || len(text) > 1 && strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v, %v", text, a, err)
 		}
+	}
+}
+
+// A citizen pasted a number from a message and it was refused: it had marks that nobody sees.
+func TestInvisibleMarks(t *testing.T) {
+	t.Parallel()
+	marks := 0
+	for _, table := range []*unicode.RangeTable{unicode.Cf, unicode.Variation_Selector} {
+		for r := range unicode.MaxRune {
+			if !unicode.Is(table, r) {
+				continue
+			}
+			marks++
+			m := string(r)
+			if a, err := contact.ParsePhone(m + "+" + m + "242 06 600" + m + "00 01" + m); err != nil || a.Text() != "+242066000001" {
+				t.Errorf("%U in a number: %s, %v", r, a.Text(), err)
+			}
+			if a, err := contact.ParseEmail(m + "marie" + m + "@example.cg" + m); err != nil || a.Text() != "marie@example.cg" {
+				t.Errorf("%U in an address: %s, %v", r, a.Text(), err)
+			}
+		}
+	}
+	if marks < 100 {
+		t.Errorf("%d marks were tried", marks)
+	}
+	between := strings.Join(strings.Split("+242066000001", ""), "\u200b\u2069")
+	if a, err := contact.ParsePhone(between); err != nil || a.Text() != "+242066000001" {
+		t.Errorf("marks between all digits: %s, %v", a.Text(), err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Errors of numbers. They do not repeat the number.
@@ -40,8 +41,11 @@ func MobileOf(input string, prefixes ...string) (string, error) {
 // NationalNumber returns the nine digits of a Congolese mobile number as people write it,
 // with or without the country code. ok is false for any other text.
 func NationalNumber(input string) (national string, ok bool) {
-	const maxInput = 40
+	const maxInput, maxSeen = 400, 40 // a mark has up to four bytes, and there may be one at each digit
 	if len(input) > maxInput {
+		return "", false
+	}
+	if input = Visible(input); len(input) > maxSeen {
 		return "", false
 	}
 	input = strings.TrimFunc(input, isSeparator)
@@ -103,6 +107,19 @@ func isSeparator(r rune) bool {
 	}
 	return false
 }
+
+// Visible returns a text without the characters that nobody sees: marks of format (Unicode's Cf) and
+// variation selectors. People paste them with a number, a reference or an address.
+func Visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		if invisible(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+func invisible(r rune) bool { return unicode.In(r, unicode.Cf, unicode.Variation_Selector) }
 
 // Mask hides the middle of a mobile number: 242066000001 becomes
 // "+242 06 ••• •• 01", with no-break spaces. It hides any other text completely.

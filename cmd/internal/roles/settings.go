@@ -112,7 +112,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	switch kind {
 	case KindIngress:
 		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
-		f.StringVar(&s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens, https")
+		publicURLVar(f, &s.CheckoutURL, "checkout-url", "", "URL of the checkout pages for citizens, https")
 		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators and providers of SMS reach /callbacks; the checkout URL when empty")
 		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count and operators are known")
 		f.IntVar(&s.MaxConnections, "max-connections", DefaultMaxConnections, "open connections at the same time; further ones wait")
@@ -127,7 +127,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 			service = "http://127.0.0.1:8080"
 		}
 		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators and providers of SMS reach /callbacks, https (sink collect; sink notify, where it is the checkout URL when empty)")
-		f.StringVar(&s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
+		publicURLVar(f, &s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
 		s.signInFlag(f, " (sink readmodel)")
 		s.ProviderFlags(f)
 	}
@@ -277,6 +277,32 @@ func (s *Settings) Need(names ...string) error {
 	if len(missing) > 0 {
 		return fmt.Errorf("%w: %s%s", ErrSettings, strings.Join(missing, ", "), s.AddressHint)
 	}
+	return nil
+}
+
+// publicURLVar declares the address of the service. Its scheme and host are kept in lower case, as
+// browsers send them in Origin: passkeys and forms compare the two.
+func publicURLVar(f *pflag.FlagSet, at *string, name, value, usage string) {
+	*at = value
+	f.VarPF((*publicURL)(at), name, "", usage)
+}
+
+// publicURL is the address of the service as a value of a flag.
+type publicURL string
+
+// String returns the address.
+func (p *publicURL) String() string { return string(*p) }
+
+// Type names the value in the help.
+func (*publicURL) Type() string { return "string" }
+
+// Set takes an address. One that is malformed is refused later, with the name of its flag.
+func (p *publicURL) Set(text string) error {
+	if u, err := url.Parse(text); err == nil && u.Host != "" {
+		u.Host = strings.ToLower(u.Host)
+		text = u.String()
+	}
+	*p = publicURL(text)
 	return nil
 }
 

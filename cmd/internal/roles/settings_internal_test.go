@@ -130,3 +130,17 @@ func TestDeveloperSecretsAreShared(t *testing.T) {
 		t.Errorf("a malformed key: %v", err)
 	}
 }
+
+// An installation wrote its host with a capital: browsers send it in lower case, so every passkey was
+// refused, and nobody was told.
+func TestHostInLowerCase(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []Kind{KindIngress, KindSink} {
+		var s Settings
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		s.RunFlags(f, kind)
+		if err := f.Parse([]string{"--checkout-url", "HTTPS://Pay.Example:8443/A"}); err != nil || s.CheckoutURL != "https://pay.example:8443/A" {
+			t.Errorf("%v: %q, %v", kind, s.CheckoutURL, err)
+		}
+	}
+}

@@ -141,6 +141,8 @@ func (s *Server) hand(ctx context.Context, c *connection, msg *gomail.Msg) (agai
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	err = s.client.SendWithSMTPClient(c.Client, msg)
 	switch open := stop(); {
+	case takenBriefly(err):
+		_ = c.Close() // the server has the message
 	case err != nil && !msg.IsDelivered():
 		_ = c.Close()
 		return ofConnection(err), judge(err)
@@ -160,9 +162,31 @@ func ofConnection(err error) bool {
 	if !errors.As(err, &failed) {
 		return false
 	}
-	unanswered := failed.ErrorCode() == 0 || failed.ErrorCode() == 421
+	code := codeOf(failed)
+	unanswered := code == 0 || code == 421
 	return failed.Reason == gomail.ErrConnCheck || failed.Reason == gomail.ErrSMTPMailFrom ||
 		unanswered && (failed.Reason == gomail.ErrSMTPRcptTo || failed.Reason == gomail.ErrSMTPData)
+}
+
+// takenBriefly reports that the server has answered the end of the text with 250 alone. The protocol
+// permits a code without a text (RFC 5321, 4.2), which net/textproto reports as an error.
+func takenBriefly(err error) bool {
+	var failed *gomail.SendError
+	return errors.As(err, &failed) && failed.Reason == gomail.ErrSMTPDataClose && codeOf(failed) == 250
+}
+
+// codeOf returns the code of the server's answer, also of one that is a code alone; 0 without an answer.
+func codeOf(failed *gomail.SendError) int {
+	if code := failed.ErrorCode(); code != 0 {
+		return code
+	}
+	_, rest, _ := strings.Cut(failed.Error(), `short response: "`)
+	brief, _, _ := strings.Cut(rest, `"`)
+	code, err := strconv.Atoi(brief)
+	if err != nil || len(brief) != 3 {
+		return 0
+	}
+	return code
 }
 
 // message returns the message in go-mail's form.
@@ -217,7 +241,7 @@ func judge(err error) *provider.Error {
 	if !errors.As(err, &failed) {
 		return out
 	}
-	code := failed.ErrorCode()
+	code := codeOf(failed)
 	switch {
 	case code >= 500:
 		out.Fault = provider.FaultRefused
