@@ -112,7 +112,7 @@ func (b *book) event(sequence int64, c casework.Case) error {
 		ID: fmt.Sprint("evt_", c.ID, sequence), Type: checkout.EventCaseOpened, SessionID: id, Sequence: sequence, OccurredAt: b.Now(),
 		Session: checkout.Session{
 			ID: id, TenantID: registries.AgencyA, ApplicationID: registries.AppA, OrderID: c.ID, Status: checkout.StatusFailed, Mode: checkout.ModeHosted, Amount: 100, Currency: "XAF",
-			Cases: []checkout.Case{{Case: c}},
+			Cases: []checkout.Case{{Case: c, Expected: 100}},
 		},
 	}
 	value, err := b.codec.Encode(mapping.FromEvent(e))
