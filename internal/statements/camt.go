@@ -280,6 +280,9 @@ func (c *camtReader) begun() {
 			continue
 		}
 		*end.into = at.In(c.account.zone()).Format(time.DateOnly)
+		if c.account.late(*end.into) {
+			c.fault(FaultField, s.Source, "Stmt/FrToDt", "The period has the day "+*end.into+", which is after tomorrow.", mendLate)
+		}
 	}
 	c.balances()
 	c.before = c.file.refusals
