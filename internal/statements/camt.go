@@ -267,25 +267,53 @@ func (c *camtReader) begun() {
 	if currency := h.Account.Currency; currency != "" && currency != c.currency.Code() {
 		c.fault(FaultCurrency, s.Source, "Stmt/Acct/Ccy", "The account's currency is not "+c.currency.Code()+".", "Import it for the account of that currency.")
 	}
+	c.period()
+	c.balances()
+	c.before = c.file.refusals
+}
+
+// period takes the first and the last day. An end at midnight is exclusive, as is one at 24:00:00: the period ends on the day before.
+func (c *camtReader) period() {
+	s, p := c.s, c.head.Period
 	for _, end := range []struct {
 		into *string
-		from string
-	}{{&s.From, h.Period.From}, {&s.To, h.Period.To}} {
-		if end.from == "" {
+		text string
+		last bool
+	}{{&s.From, p.From, false}, {&s.To, p.To, true}} {
+		if end.text == "" {
 			continue
 		}
-		at, err := c.time(end.from)
+		at, err := c.time(end.text)
 		if err != nil {
 			c.fault(FaultField, s.Source, "Stmt/FrToDt", "The period is not an ISO date and time.", "Ask the bank for a valid file.")
 			continue
+		}
+		if end.last {
+			at = c.inclusive(at)
 		}
 		*end.into = at.In(c.account.zone()).Format(time.DateOnly)
 		if c.account.late(*end.into) {
 			c.fault(FaultField, s.Source, "Stmt/FrToDt", "The period has the day "+*end.into+", which is after tomorrow.", mendLate)
 		}
 	}
-	c.balances()
-	c.before = c.file.refusals
+	if s.From != "" && s.To != "" && s.To < s.From { // from a midnight to the same one
+		s.To = s.From
+	}
+}
+
+// inclusive returns an instant on the last day of a period that ends at end. Banks that write UTC end a day of theirs at midnight or
+// at 23:59:59Z, which is on the next day in the account's zone: the day that they wrote is meant.
+func (c *camtReader) inclusive(end time.Time) time.Time {
+	written := end
+	switch local := end.In(c.account.zone()); {
+	case end.Format(time.TimeOnly) == "00:00:00":
+		written = end.Add(-time.Second)
+	case local.Format(time.TimeOnly) == "00:00:00":
+		return local.Add(-time.Second)
+	case end.Format("15:04") != "23:59":
+		return end
+	}
+	return time.Date(written.Year(), written.Month(), written.Day(), 0, 0, 0, 0, c.account.zone())
 }
 
 // balances takes the booked balances. The opening one is OPBD, else PRCD (the closing one of
@@ -352,10 +380,15 @@ func (c *camtReader) amount(a camtAmount, direction string, at Position, field s
 	return 0
 }
 
-// time reads an ISO date and time. Without an offset it is in the account's time zone.
+// time reads an ISO date and time. Without an offset it is in the account's time zone. The hour 24 is the end of the day.
 func (c *camtReader) time(text string) (time.Time, error) {
-	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return at, nil
+	days := 0
+	if strings.Contains(text, "T24:00:00") {
+		text, days = strings.Replace(text, "T24:", "T00:", 1), 1
 	}
-	return time.ParseInLocation("2006-01-02T15:04:05.999999999", text, c.account.zone())
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		at, err = time.ParseInLocation("2006-01-02T15:04:05.999999999", text, c.account.zone())
+	}
+	return at.AddDate(0, 0, days), err
 }

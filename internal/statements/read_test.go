@@ -413,6 +413,26 @@ func TestStatementIDs(t *testing.T) {
 	}
 }
 
+// A bank ended the period of a day at the midnight after it, in its own way of writing. The period covered the next day, whose
+// statement was refused.
+func TestPeriodEnds(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/bank-a-02-batch.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end, want := range map[string]string{
+		"2026-11-20T23:59:59": "2026-11-20", "2026-11-21T00:00:00": "2026-11-20", "2026-11-21T00:00:00+01:00": "2026-11-20", "2026-11-20T23:59:59Z": "2026-11-20",
+		"2026-11-20T23:59:59.999Z": "2026-11-20", "2026-11-21T00:00:00Z": "2026-11-20", "2026-11-20T23:00:00Z": "2026-11-20", "2026-11-20T24:00:00": "2026-11-20",
+		"2026-11-20T24:00:00+01:00": "2026-11-20", "2026-11-20T00:00:00": "2026-11-20", "2026-11-20T18:00:00": "2026-11-20", "2026-11-21T12:00:00": "2026-11-21", "2026-11-20T23:30:00Z": "2026-11-21",
+	} {
+		file, _ := read(t, bytes.Replace(text, []byte("<ToDtTm>2026-11-20T23:59:59"), []byte("<ToDtTm>"+end), 1), accountOf("bank-a-02-batch.xml"))
+		if file.Refused() || file.Statements[0].To != want {
+			t.Errorf("%s: %s, want %s: %v", end, file.Statements[0].To, want, file.Faults)
+		}
+	}
+}
+
 // A statement follows the last accepted one of its account, or a fault says why not.
 func TestFollow(t *testing.T) {
 	t.Parallel()
