@@ -137,6 +137,8 @@ type camtReader struct {
 	entries  totals
 	statuses totals // all entries, whatever their status
 	previous *Statement
+	others   int      // statements of other accounts
+	other    Position // of the first one
 }
 
 func readCAMT(r *reading) error {
@@ -145,6 +147,7 @@ func readCAMT(r *reading) error {
 	for {
 		token, err := c.dec.Token()
 		if errors.Is(err, io.EOF) {
+			c.counted()
 			return nil
 		}
 		if err != nil {
@@ -171,6 +174,18 @@ func readCAMT(r *reading) error {
 				return c.stopped(err)
 			}
 		}
+	}
+}
+
+// counted tells the statements of other accounts. A bank may send those of all accounts of a customer in one file; the account's own are
+// imported.
+func (c *camtReader) counted() {
+	switch {
+	case c.others == 0:
+	case len(c.file.Statements) == 0:
+		c.fault(FaultAccount, c.other, "Stmt/Acct/Id", "The file has no statement of the account, but of another one.", "Import it for the account whose number it has.")
+	default:
+		c.file.Skipped["statement of another account"] += c.others
 	}
 }
 
@@ -243,6 +258,9 @@ func (c *camtReader) statement() error {
 // begun takes what stands before the entries.
 func (c *camtReader) begun() {
 	h, s := &c.head, c.s
+	if c.mine = c.account.is(h.Account.number()); !c.mine {
+		return
+	}
 	s.ID, s.Copy = name(h.ID), h.Copy != ""
 	if s.ID == "" {
 		c.fault(FaultField, s.Source, "Stmt/Id", "The statement has no usable id.", "Ask the bank for a file with an id of letters, digits, spaces and . _ / : -.")
@@ -259,10 +277,6 @@ func (c *camtReader) begun() {
 		if n, err := strconv.ParseInt(strings.TrimSpace(sequence), 10, 64); err == nil {
 			s.Sequence = max(n, 0)
 		}
-	}
-	if number := h.Account.number(); !c.account.is(number) {
-		c.mine = false
-		c.fault(FaultAccount, s.Source, "Stmt/Acct/Id", "The statement is of another account.", "Import it for the account whose number it has.")
 	}
 	if currency := h.Account.Currency; currency != "" && currency != c.currency.Code() {
 		c.fault(FaultCurrency, s.Source, "Stmt/Acct/Ccy", "The account's currency is not "+c.currency.Code()+".", "Import it for the account of that currency.")
@@ -336,19 +350,27 @@ func (c *camtReader) balances() {
 		}
 	}
 	s.Balanced = opening && closing
-	if !s.Balanced && c.mine {
+	if !s.Balanced {
 		c.fault(FaultBalance, s.Source, "Stmt/Bal", "The statement lacks an opening (OPBD or PRCD) or a closing balance (CLBD).", "Ask the bank for statements with both balances.")
 	}
-	if p := c.previous; p != nil && p.Balanced && s.Balanced && c.mine && p.Closing != s.Opening {
+	if p := c.previous; p != nil && p.Balanced && s.Balanced && p.Closing != s.Opening {
 		c.fault(FaultBalance, s.Source, "Stmt/Bal", fmt.Sprintf("The opening balance %d is not the closing balance %d of the statement before, in minor units.", s.Opening, p.Closing),
 			"Ask the bank for the statement or the page that is missing between them.")
 	}
 }
 
-// ended checks the totals of the statement, unless an entry has a fault: they would tell the
+// ended drops a statement of another account, and checks the totals of another one, unless an entry has a fault: they would tell the
 // same fault again.
 func (c *camtReader) ended() {
-	if c.mine && c.file.refusals == c.before {
+	if !c.mine {
+		if c.others == 0 {
+			c.other = c.s.Source
+		}
+		c.others++
+		c.file.Statements = c.file.Statements[:len(c.file.Statements)-1]
+		return
+	}
+	if c.file.refusals == c.before {
 		c.end(c.s)
 		c.head.Summary.check(c.reading, c.s, &c.entries, &c.statuses)
 	} else {

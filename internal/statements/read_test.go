@@ -413,6 +413,25 @@ func TestStatementIDs(t *testing.T) {
 	}
 }
 
+// A bank sends the statements of two accounts in one file. The file was refused for each of them.
+func TestSeveralAccounts(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/bank-a-02-two-statements.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := accountOf("bank-a-02-two-statements.xml")
+	both, lines := read(t, text, a)
+	other := bytes.Replace(text, []byte("CG3930011000101013451300019"), []byte("CG9830011000101013451300099"), 1) // the first one
+	file, rest := read(t, other, a)
+	if file.Refused() || len(file.Statements) != 1 || file.Statements[0].ID != both.Statements[1].ID || len(rest)+both.Statements[0].Lines != len(lines) || file.Skipped["statement of another account"] != 1 {
+		t.Errorf("%+v, %d lines: %v", file.Statements, len(rest), file.Faults)
+	}
+	if file, rest := read(t, bytes.ReplaceAll(other, []byte("CG3930011000101013451300019"), []byte("CG9830011000101013451300099")), a); !file.Refused() || len(rest) != 0 || file.Faults[0].Kind != statements.FaultAccount {
+		t.Errorf("no statement of the account: %v", file.Faults)
+	}
+}
+
 // A bank ended the period of a day at the midnight after it, in its own way of writing. The period covered the next day, whose
 // statement was refused.
 func TestPeriodEnds(t *testing.T) {
