@@ -432,6 +432,18 @@ func TestSeveralAccounts(t *testing.T) {
 	}
 }
 
+// A bank split the text of a transfer within the id of the batch. The id was lost.
+func TestSplitText(t *testing.T) {
+	t.Parallel()
+	const text = `<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><GrpHdr/><Stmt><Id>M-1</Id><Acct><Id><IBAN>CG1</IBAN></Id></Acct>
+<Bal><Tp><CdOrPrtry><Cd>OPBD</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">0</Amt><CdtDbtInd>CRDT</CdtDbtInd></Bal><Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">5</Amt><CdtDbtInd>CRDT</CdtDbtInd></Bal>
+<Ntry><Amt Ccy="XAF">5</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-11-02</Dt></BookgDt><NtryDtls><TxDtls><RmtInf><Ustrd>RECETTES LOT MTN-2026</Ustrd><Ustrd>1101 BRAZZAVILLE</Ustrd></RmtInf></TxDtls></NtryDtls></Ntry></Stmt></BkToCstmrStmt></Document>`
+	file, lines := read(t, []byte(text), statements.Account{Code: "b", IBAN: "CG1", Currency: "XAF", Profile: "camt.053", Batch: regexp.MustCompile(`\bMTN-\d{8}\b`)})
+	if len(lines) != 1 || lines[0].Batch != "MTN-20261101" {
+		t.Errorf("%+v %v", lines, file.Faults)
+	}
+}
+
 // A bank ended the period of a day at the midnight after it, in its own way of writing. The period covered the next day, whose
 // statement was refused.
 func TestPeriodEnds(t *testing.T) {
