@@ -53,9 +53,11 @@ func New(cfg Config) (*Store, error) {
 type Request struct {
 	Account registry.StatementAccount
 	// File is read several times.
-	File  io.ReadSeeker
-	Actor operation.Actor
-	Now   time.Time // in UTC
+	File io.ReadSeeker
+	// BackFill says that the file may have days far from the account's last one.
+	BackFill bool
+	Actor    operation.Actor
+	Now      time.Time // in UTC
 }
 
 // Result says what became of a file.
@@ -162,7 +164,7 @@ func (s *Store) Import(ctx context.Context, req Request) (Result, error) {
 	if _, err := req.File.Seek(0, io.SeekStart); err != nil {
 		return Result{}, fmt.Errorf("reading the file: %w", err)
 	}
-	file, err := statements.Read(req.File, account, nil)
+	file, err := statements.Read(req.File, account.At(req.Now), nil) // accepted files are read again without the bound
 	if err != nil {
 		return Result{}, err
 	}

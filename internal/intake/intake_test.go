@@ -86,8 +86,15 @@ func (o *office) request(code, text string) intake.Request {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return intake.Request{Account: a, File: strings.NewReader(text), Actor: registries.Actor, Now: registries.Epoch}
+	now := registries.Epoch
+	if code == "banque" {
+		now = yearEnd
+	}
+	return intake.Request{Account: a, File: strings.NewReader(text), Actor: registries.Actor, Now: now}
 }
+
+// yearEnd is when the bank's files are imported, whose days are before it.
+var yearEnd = time.Date(2026, 12, 31, 12, 0, 0, 0, time.UTC)
 
 // imports imports a file and expects a state.
 func (o *office) imports(s *intake.Store, code, text string, want statements.Verdict) intake.Result {
@@ -828,6 +835,33 @@ func TestNumbersOfStatements(t *testing.T) {
 	}
 	if r := o.imports(s, "banque", numbered(bankOf("S99", "2026-01-20", 5, 100), "8"), statements.VerdictRefused); !slices.ContainsFunc(r.Faults, func(f statements.Fault) bool { return f.Kind == statements.FaultBalance }) {
 		t.Errorf("a gap: %v", r.Faults)
+	}
+}
+
+// An operator's file had 11/05/2026 for the 5th of November, and another one a year of 2062. Both were accepted and
+// could not be taken back; one with balances blocked its account.
+func TestDaysFarAway(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	at := func(day string) string { return strings.ReplaceAll(mtn(1), "2026-02-01", day) }
+	for _, day := range []string{"2062-11-05", "2027-03-01", "2026-03-03"} {
+		if r := o.imports(s, "mtn", at(day), statements.VerdictRefused); r.Faults[0].Kind != statements.FaultField || !strings.Contains(r.Faults[0].Detail, day) {
+			t.Errorf("%s: %v", day, r.Faults)
+		}
+	}
+	o.imports(s, "banque", bankOf("S1", "2026-11-04", 0, 100), statements.VerdictAccepted)
+	may := bankOf("S2", "2026-05-11", 100, 7)
+	q := o.imports(s, "banque", may, statements.VerdictQuarantined)
+	if q.Faults[0].Kind != statements.FaultDays {
+		t.Error(q.Faults)
+	}
+	o.decides(q.ImportID, intake.Released, "the bank booked it in May", "")
+	o.imports(s, "banque", may, statements.VerdictAccepted)
+	older := o.request("banque", bankOf("S3", "2026-03-01", 107, 8))
+	older.BackFill = true
+	if r, err := s.Import(t.Context(), older); err != nil || r.State != statements.VerdictAccepted {
+		t.Error(r, err)
 	}
 }
 

@@ -35,7 +35,7 @@ func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *
 	if seen.Same && !repeated {
 		i.same = importID.String()
 	}
-	seen.Released = i.released
+	seen.Released, seen.BackFill = i.released, i.BackFill
 	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND statement_id <> $4
 		AND (from_day, to_day, opening, closing, lines) = ($5, $6, $7, $8, $9))`, append(i.account(), s.ID, s.From, s.To, s.Opening, s.Closing, s.Lines)...).Scan(&seen.Twin); err != nil {
 		return seen, scoped, fmt.Errorf("looking for the same statement under another id: %w", err)

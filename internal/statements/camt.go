@@ -137,6 +137,8 @@ type camtReader struct {
 	entries  totals
 	statuses totals // all entries, whatever their status
 	previous *Statement
+	others   int      // statements of other accounts
+	other    Position // of the first one
 }
 
 func readCAMT(r *reading) error {
@@ -145,6 +147,7 @@ func readCAMT(r *reading) error {
 	for {
 		token, err := c.dec.Token()
 		if errors.Is(err, io.EOF) {
+			c.counted()
 			return nil
 		}
 		if err != nil {
@@ -171,6 +174,18 @@ func readCAMT(r *reading) error {
 				return c.stopped(err)
 			}
 		}
+	}
+}
+
+// counted tells the statements of other accounts. A bank may send those of all accounts of a customer in one file; the account's own are
+// imported.
+func (c *camtReader) counted() {
+	switch {
+	case c.others == 0:
+	case len(c.file.Statements) == 0:
+		c.fault(FaultAccount, c.other, "Stmt/Acct/Id", "The file has no statement of the account, but of another one.", "Import it for the account whose number it has.")
+	default:
+		c.file.Skipped["statement of another account"] += c.others
 	}
 }
 
@@ -243,6 +258,9 @@ func (c *camtReader) statement() error {
 // begun takes what stands before the entries.
 func (c *camtReader) begun() {
 	h, s := &c.head, c.s
+	if c.mine = c.account.is(h.Account.number()); !c.mine {
+		return
+	}
 	s.ID, s.Copy = name(h.ID), h.Copy != ""
 	if s.ID == "" {
 		c.fault(FaultField, s.Source, "Stmt/Id", "The statement has no usable id.", "Ask the bank for a file with an id of letters, digits, spaces and . _ / : -.")
@@ -260,29 +278,56 @@ func (c *camtReader) begun() {
 			s.Sequence = max(n, 0)
 		}
 	}
-	if number := h.Account.number(); !c.account.is(number) {
-		c.mine = false
-		c.fault(FaultAccount, s.Source, "Stmt/Acct/Id", "The statement is of another account.", "Import it for the account whose number it has.")
-	}
 	if currency := h.Account.Currency; currency != "" && currency != c.currency.Code() {
 		c.fault(FaultCurrency, s.Source, "Stmt/Acct/Ccy", "The account's currency is not "+c.currency.Code()+".", "Import it for the account of that currency.")
 	}
+	c.period()
+	c.balances()
+	c.before = c.file.refusals
+}
+
+// period takes the first and the last day. An end at midnight is exclusive, as is one at 24:00:00: the period ends on the day before.
+func (c *camtReader) period() {
+	s, p := c.s, c.head.Period
 	for _, end := range []struct {
 		into *string
-		from string
-	}{{&s.From, h.Period.From}, {&s.To, h.Period.To}} {
-		if end.from == "" {
+		text string
+		last bool
+	}{{&s.From, p.From, false}, {&s.To, p.To, true}} {
+		if end.text == "" {
 			continue
 		}
-		at, err := c.time(end.from)
+		at, err := c.time(end.text)
 		if err != nil {
 			c.fault(FaultField, s.Source, "Stmt/FrToDt", "The period is not an ISO date and time.", "Ask the bank for a valid file.")
 			continue
 		}
+		if end.last {
+			at = c.inclusive(at)
+		}
 		*end.into = at.In(c.account.zone()).Format(time.DateOnly)
+		if c.account.late(*end.into) {
+			c.fault(FaultField, s.Source, "Stmt/FrToDt", "The period has the day "+*end.into+", which is after tomorrow.", mendLate)
+		}
 	}
-	c.balances()
-	c.before = c.file.refusals
+	if s.From != "" && s.To != "" && s.To < s.From { // from a midnight to the same one
+		s.To = s.From
+	}
+}
+
+// inclusive returns an instant on the last day of a period that ends at end. Banks that write UTC end a day of theirs at midnight or
+// at 23:59:59Z, which is on the next day in the account's zone: the day that they wrote is meant.
+func (c *camtReader) inclusive(end time.Time) time.Time {
+	written := end
+	switch local := end.In(c.account.zone()); {
+	case end.Format(time.TimeOnly) == "00:00:00":
+		written = end.Add(-time.Second)
+	case local.Format(time.TimeOnly) == "00:00:00":
+		return local.Add(-time.Second)
+	case end.Format("15:04") != "23:59":
+		return end
+	}
+	return time.Date(written.Year(), written.Month(), written.Day(), 0, 0, 0, 0, c.account.zone())
 }
 
 // balances takes the booked balances. The opening one is OPBD, else PRCD (the closing one of
@@ -305,19 +350,27 @@ func (c *camtReader) balances() {
 		}
 	}
 	s.Balanced = opening && closing
-	if !s.Balanced && c.mine {
+	if !s.Balanced {
 		c.fault(FaultBalance, s.Source, "Stmt/Bal", "The statement lacks an opening (OPBD or PRCD) or a closing balance (CLBD).", "Ask the bank for statements with both balances.")
 	}
-	if p := c.previous; p != nil && p.Balanced && s.Balanced && c.mine && p.Closing != s.Opening {
+	if p := c.previous; p != nil && p.Balanced && s.Balanced && p.Closing != s.Opening {
 		c.fault(FaultBalance, s.Source, "Stmt/Bal", fmt.Sprintf("The opening balance %d is not the closing balance %d of the statement before, in minor units.", s.Opening, p.Closing),
 			"Ask the bank for the statement or the page that is missing between them.")
 	}
 }
 
-// ended checks the totals of the statement, unless an entry has a fault: they would tell the
+// ended drops a statement of another account, and checks the totals of another one, unless an entry has a fault: they would tell the
 // same fault again.
 func (c *camtReader) ended() {
-	if c.mine && c.file.refusals == c.before {
+	if !c.mine {
+		if c.others == 0 {
+			c.other = c.s.Source
+		}
+		c.others++
+		c.file.Statements = c.file.Statements[:len(c.file.Statements)-1]
+		return
+	}
+	if c.file.refusals == c.before {
 		c.end(c.s)
 		c.head.Summary.check(c.reading, c.s, &c.entries, &c.statuses)
 	} else {
@@ -349,10 +402,15 @@ func (c *camtReader) amount(a camtAmount, direction string, at Position, field s
 	return 0
 }
 
-// time reads an ISO date and time. Without an offset it is in the account's time zone.
+// time reads an ISO date and time. Without an offset it is in the account's time zone. The hour 24 is the end of the day.
 func (c *camtReader) time(text string) (time.Time, error) {
-	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return at, nil
+	days := 0
+	if strings.Contains(text, "T24:00:00") {
+		text, days = strings.Replace(text, "T24:", "T00:", 1), 1
 	}
-	return time.ParseInLocation("2006-01-02T15:04:05.999999999", text, c.account.zone())
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		at, err = time.ParseInLocation("2006-01-02T15:04:05.999999999", text, c.account.zone())
+	}
+	return at.AddDate(0, 0, days), err
 }

@@ -452,6 +452,7 @@ func (c *camtReader) detail(f *found, d *camtDetail) {
 	for _, text := range append(append([]string{d.Info, d.Refs.EndToEnd, d.Refs.Instruction, d.Refs.PaymentInfo}, d.Remittance.Free...), d.Remittance.Structured...) {
 		f.text(text, c.account.Batch)
 	}
+	f.joined(d.Remittance.Free, c.account.Batch)
 }
 
 // operatorRef is the reference that a bank gave the transfer. The payer writes the end-to-end

@@ -27,6 +27,7 @@ const (
 	FaultSequence      FaultKind = "sequence"       // pages are missing, and the balances do not continue
 	FaultNumber        FaultKind = "number"         // a number or a page does not follow, but the balances continue
 	FaultOverlap       FaultKind = "overlap"        // days that an accepted statement covers
+	FaultDays          FaultKind = "days"           // days that are far from the account's last ones
 	FaultChanged       FaultKind = "changed"        // an accepted statement with other content
 	FaultDismissed     FaultKind = "dismissed"      // a person dismissed the file
 )
@@ -34,7 +35,7 @@ const (
 // FaultKinds lists all kinds.
 var FaultKinds = []FaultKind{
 	FaultSyntax, FaultDoctype, FaultNamespace, FaultEncoding, FaultAccount, FaultCurrency, FaultColumns, FaultField, FaultAmount,
-	FaultReference, FaultBalance, FaultSummary, FaultDuplicateLine, FaultEmpty, FaultSequence, FaultNumber, FaultOverlap, FaultChanged, FaultDismissed,
+	FaultReference, FaultBalance, FaultSummary, FaultDuplicateLine, FaultEmpty, FaultSequence, FaultNumber, FaultOverlap, FaultDays, FaultChanged, FaultDismissed,
 }
 
 // Refuses reports whether the fault refuses the file. A repeated line does not: it is

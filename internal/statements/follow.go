@@ -46,6 +46,9 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 // A statement continues the last one if its opening balance is the last closing balance. One that does not is refused. Numbers and
 // pages that do not follow are a warning then: banks number by year, by day, or not at all.
 //
+// A statement with days far from the account's last one is quarantined, unless a person says that it fills old days: the day and the month
+// of its dates may be exchanged.
+//
 // A bank's statement that begins on a covered day is refused unless it continues the last one and surely has other lines.
 // Otherwise it may be an accepted statement under another id, whose lines would count twice.
 //
@@ -111,6 +114,9 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 		return VerdictRefused, last, append(warnings, faults...)
 	case s.ID == "": // a file without booked rows says nothing of the account
 		return VerdictAccepted, last, nil
+	case !first && !seen.Released && !seen.BackFill && s.far(last, continued):
+		return VerdictQuarantined, last, append(warnings, fault(FaultDays, fmt.Sprintf("The statement has days from %s to %s, more than %d days from %s, the last day of the account.", s.From, s.To, farDays, last.To),
+			"The day and the month may be exchanged: ask who sent the file. If the days are right, release the import, or import the file as a back-fill.")...)
 	}
 	return VerdictAccepted, s.mark(last), warnings
 }
@@ -120,6 +126,23 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 // statement has the same days, balances and number of lines.
 func (s *Statement) rest(last Mark, seen Seen) bool {
 	return s.Lines == 0 || s.Sequence > 0 && s.Sequence == last.Sequence+1 || !seen.Twin && (last.Opening != last.Closing || last.Lines == 0)
+}
+
+// farDays is how many days after or before the account's last one are usual. Files come daily to monthly.
+const farDays = 45
+
+// far reports whether a statement has a day far from the account's last one. The days of one that continues the balance
+// may be many: only the first one counts.
+func (s *Statement) far(last Mark, continued bool) bool {
+	middle, err := time.Parse(time.DateOnly, last.To)
+	if err != nil || s.From == "" {
+		return false
+	}
+	until := s.To
+	if continued {
+		until = s.From
+	}
+	return s.From < middle.AddDate(0, 0, -farDays).Format(time.DateOnly) || until > middle.AddDate(0, 0, farDays).Format(time.DateOnly)
 }
 
 // numbered reports whether only the number does not follow, and not the pages.

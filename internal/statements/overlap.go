@@ -12,7 +12,7 @@ type Seen struct {
 	// Twin says that an accepted statement of another id has the same days, balances and number of lines.
 	Twin bool
 	// Missing is how many of the Lines of the earlier statement the file lacks or has with other content; below 0 it is
-	// not known. Example is the id of one of them. They, and what follows but Released, matter for dated statements only.
+	// not known. Example is the id of one of them. They, and what follows but BackFill and Released, matter for dated statements only.
 	Missing, Lines int
 	Example        string
 	// Opening is the opening balance of the earlier statement.
@@ -22,6 +22,8 @@ type Seen struct {
 	Tail bool
 	// Begins is -1 if the file begins well before the time of that line, 1 if it does not, and 0 if a time is not known.
 	Begins int
+	// BackFill says that a person imports old days on purpose.
+	BackFill bool
 	// Released says that a person has released the file from quarantine.
 	Released bool
 }

@@ -182,6 +182,9 @@ func (r *reading) line(s *Statement, l *Line, id string) error {
 		r.fault(FaultSyntax, l.Source, "", fmt.Sprintf("The file has more than %d lines.", MaxLines), "Import it in parts.")
 		return errStop
 	}
+	if r.account.late(l.Day) {
+		r.fault(FaultField, l.Source, "", "The line is dated "+l.Day+", which is after tomorrow.", mendLate)
+	}
 	l.Account, l.Statement, l.Number, l.Occurrence = r.account.Code, s.ID, s.Lines, 1
 	if id == "" {
 		s.Positional = true
@@ -213,6 +216,12 @@ func (r *reading) line(s *Statement, l *Line, id string) error {
 	}
 	return r.visit(l)
 }
+
+// late reports whether a day is after the last one that the account may have. Such a line would block the account: the
+// next statements would begin on days that are covered.
+func (a *Account) late(day string) bool { return a.Latest != "" && day > a.Latest }
+
+const mendLate = "Ask who sent the file for the right date; the day and the month may be exchanged, or the year is wrong."
 
 // digest adds the line to the digest of its statement. The digest has the id without the statement's, as earlier
 // releases wrote it: the same statement in another file is still the same.

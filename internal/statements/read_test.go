@@ -413,6 +413,57 @@ func TestStatementIDs(t *testing.T) {
 	}
 }
 
+// A bank sends the statements of two accounts in one file. The file was refused for each of them.
+func TestSeveralAccounts(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/bank-a-02-two-statements.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := accountOf("bank-a-02-two-statements.xml")
+	both, lines := read(t, text, a)
+	other := bytes.Replace(text, []byte("CG3930011000101013451300019"), []byte("CG9830011000101013451300099"), 1) // the first one
+	file, rest := read(t, other, a)
+	if file.Refused() || len(file.Statements) != 1 || file.Statements[0].ID != both.Statements[1].ID || len(rest)+both.Statements[0].Lines != len(lines) || file.Skipped["statement of another account"] != 1 {
+		t.Errorf("%+v, %d lines: %v", file.Statements, len(rest), file.Faults)
+	}
+	if file, rest := read(t, bytes.ReplaceAll(other, []byte("CG3930011000101013451300019"), []byte("CG9830011000101013451300099")), a); !file.Refused() || len(rest) != 0 || file.Faults[0].Kind != statements.FaultAccount {
+		t.Errorf("no statement of the account: %v", file.Faults)
+	}
+}
+
+// A bank split the text of a transfer within the id of the batch. The id was lost.
+func TestSplitText(t *testing.T) {
+	t.Parallel()
+	const text = `<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><GrpHdr/><Stmt><Id>M-1</Id><Acct><Id><IBAN>CG1</IBAN></Id></Acct>
+<Bal><Tp><CdOrPrtry><Cd>OPBD</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">0</Amt><CdtDbtInd>CRDT</CdtDbtInd></Bal><Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">5</Amt><CdtDbtInd>CRDT</CdtDbtInd></Bal>
+<Ntry><Amt Ccy="XAF">5</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-11-02</Dt></BookgDt><NtryDtls><TxDtls><RmtInf><Ustrd>RECETTES LOT MTN-2026</Ustrd><Ustrd>1101 BRAZZAVILLE</Ustrd></RmtInf></TxDtls></NtryDtls></Ntry></Stmt></BkToCstmrStmt></Document>`
+	file, lines := read(t, []byte(text), statements.Account{Code: "b", IBAN: "CG1", Currency: "XAF", Profile: "camt.053", Batch: regexp.MustCompile(`\bMTN-\d{8}\b`)})
+	if len(lines) != 1 || lines[0].Batch != "MTN-20261101" {
+		t.Errorf("%+v %v", lines, file.Faults)
+	}
+}
+
+// A bank ended the period of a day at the midnight after it, in its own way of writing. The period covered the next day, whose
+// statement was refused.
+func TestPeriodEnds(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/bank-a-02-batch.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end, want := range map[string]string{
+		"2026-11-20T23:59:59": "2026-11-20", "2026-11-21T00:00:00": "2026-11-20", "2026-11-21T00:00:00+01:00": "2026-11-20", "2026-11-20T23:59:59Z": "2026-11-20",
+		"2026-11-20T23:59:59.999Z": "2026-11-20", "2026-11-21T00:00:00Z": "2026-11-20", "2026-11-20T23:00:00Z": "2026-11-20", "2026-11-20T24:00:00": "2026-11-20",
+		"2026-11-20T24:00:00+01:00": "2026-11-20", "2026-11-20T00:00:00": "2026-11-20", "2026-11-20T18:00:00": "2026-11-20", "2026-11-21T12:00:00": "2026-11-21", "2026-11-20T23:30:00Z": "2026-11-21",
+	} {
+		file, _ := read(t, bytes.Replace(text, []byte("<ToDtTm>2026-11-20T23:59:59"), []byte("<ToDtTm>"+end), 1), accountOf("bank-a-02-batch.xml"))
+		if file.Refused() || file.Statements[0].To != want {
+			t.Errorf("%s: %s, want %s: %v", end, file.Statements[0].To, want, file.Faults)
+		}
+	}
+}
+
 // A statement follows the last accepted one of its account, or a fault says why not.
 func TestFollow(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,8 @@ type Account struct {
 	Zone *time.Location
 	// Columns describes the files of the profile csv; other profiles ignore it.
 	Columns *Layout
+	// Latest is the last local day that a line or a period may have, such as 2026-11-30; empty is any.
+	Latest string
 	// Batch matches a settlement batch id in a bank's free text; its first group, if it has
 	// one, is the id. Nil matches nothing.
 	Batch *regexp.Regexp
@@ -36,6 +38,12 @@ func (a *Account) zone() *time.Location {
 		return brazzaville
 	}
 	return a.Zone
+}
+
+// At returns the account for a file that comes now: no line may be dated after the day after.
+func (a Account) At(now time.Time) Account {
+	a.Latest = now.AddDate(0, 0, 1).In(a.zone()).Format(time.DateOnly)
+	return a
 }
 
 // is reports whether a number in a file is the account's. Spaces, hyphens and case do not

@@ -119,6 +119,24 @@ func (f *found) text(text string, batch *regexp.Regexp) {
 	}
 }
 
+// joined takes a text that a bank has split over several elements, for what no element has by itself.
+func (f *found) joined(parts []string, batch *regexp.Regexp) {
+	if len(parts) < 2 {
+		return
+	}
+	var whole found
+	whole.text(strings.Join(parts, ""), batch)
+	if f.payment == "" {
+		f.payment, f.payments = whole.payment, whole.payments
+	}
+	if f.notice == "" {
+		f.notice, f.notices = whole.notice, whole.notices
+	}
+	if f.batch == "" {
+		f.batch, f.batchs = whole.batch, whole.batchs
+	}
+}
+
 // into writes what is unambiguous to the line.
 func (f *found) into(l *Line) {
 	if !f.payments {

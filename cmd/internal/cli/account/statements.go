@@ -30,21 +30,25 @@ func Statements() cli.Command {
 
 func importStatement() cli.Command {
 	var account access.AccountFlags
+	var backFill bool
 	return cli.Command{
 		Use: "import FILE", Short: "Import a statement of an account, whole or not at all", JSON: "what became of the file",
 		Long: `Import a statement of an account, whole or not at all. The account's profile says how the file is read.
 
 accepted     its lines are written
 unchanged    the same statement was accepted before; nothing was done
-quarantined  it contradicts an accepted statement of the same id or days; the file is kept, and a person compares both
+quarantined  it contradicts an accepted statement of the same id or days, or has days far from the account's last one; the file is kept, and a person compares both
              (an operator's file that only adds lines is accepted)
 refused      the file has faults, all of which are shown with line and column; nothing was stored
 
 The last two end with code 1. An import that was interrupted may be repeated: it completes, or says that the file is unchanged.`,
 		Missing:  "say which file: {usage}",
 		Examples: []string{"statements import --agency impots --mode live --account mtn 2026-11-20.csv", "statements import --agency impots --mode live --account banque camt053.xml --json"},
-		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { account.Declare(f) },
-		Check:    func(*cli.Meta) error { return account.Check() },
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			account.Declare(f)
+			f.BoolVar(&backFill, "back-fill", false, "the days of the file may be more than 45 days from the account's last one")
+		},
+		Check: func(*cli.Meta) error { return account.Check() },
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			if err := m.Need("kafka", "schema-registry"); err != nil {
 				return err
@@ -53,7 +57,7 @@ The last two end with code 1. An import that was interrupted may be repeated: it
 			if err != nil {
 				return err
 			}
-			r, err := importFile(ctx, m, a)
+			r, err := importFile(ctx, m, a, backFill)
 			if err != nil {
 				return err
 			}
@@ -62,9 +66,9 @@ The last two end with code 1. An import that was interrupted may be repeated: it
 			}
 			switch r.State {
 			case statements.VerdictRefused:
-				return fmt.Errorf("%s is refused: %d faults; nothing was stored", m.Args[0], len(r.Faults)+r.More)
+				return fmt.Errorf("%s is refused: %s; nothing was stored", m.Args[0], faults(len(r.Faults)+r.More))
 			case statements.VerdictQuarantined:
-				return fmt.Errorf("%s is quarantined as %s: it contradicts an accepted statement", m.Args[0], r.ImportID)
+				return fmt.Errorf("%s is quarantined as %s: a person decides on it", m.Args[0], r.ImportID)
 			case statements.VerdictAccepted, statements.VerdictUnchanged:
 			}
 			return nil
@@ -72,8 +76,15 @@ The last two end with code 1. An import that was interrupted may be repeated: it
 	}
 }
 
+func faults(n int) string {
+	if n == 1 {
+		return "1 fault"
+	}
+	return fmt.Sprintf("%d faults", n)
+}
+
 // importFile imports the file that the command names.
-func importFile(ctx context.Context, m *cli.Meta, a registry.StatementAccount) (r intake.Result, err error) {
+func importFile(ctx context.Context, m *cli.Meta, a registry.StatementAccount, backFill bool) (r intake.Result, err error) {
 	file, err := os.Open(m.Args[0])
 	if err != nil {
 		return r, err
@@ -94,7 +105,7 @@ func importFile(ctx context.Context, m *cli.Meta, a registry.StatementAccount) (
 	if err != nil {
 		return r, err
 	}
-	return store.Import(ctx, intake.Request{Account: a, File: file, Actor: cli.Operator(), Now: m.Now})
+	return store.Import(ctx, intake.Request{Account: a, File: file, BackFill: backFill, Actor: cli.Operator(), Now: m.Now})
 }
 
 // importJSON is the result of an import as --json prints it. The statement_id is that of the
