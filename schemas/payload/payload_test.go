@@ -42,7 +42,9 @@ func TestBodies(t *testing.T) {
 		of   checkout.Event
 		want string
 	}{
-		"completed":          {payload.Webhook, completed(), `{"event_id":"evt_1","event":"checkout.completed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":true,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"notice_id":"notice","transaction_id":"tx","channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","fee_amount":50,"total_amount":5050,"completed_at":"2026-03-04T05:06:07.008Z"}`},
+		"completed": {payload.Webhook, completed(), `{"event_id":"evt_1","event":"checkout.completed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":true,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"notice_id":"notice","transaction_id":"tx","channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","fee_amount":50,"total_amount":5050,"completed_at":"2026-03-04T05:06:07.008Z"}`},
+		// It told when the session was completed, which it was not.
+		"late":               {payload.Webhook, late(), `{"event_id":"evt_1","event":"checkout.late_payment","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"failed","paid":false,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"notice_id":"notice","transaction_id":"tx","channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","fee_amount":50,"total_amount":5050}`},
 		"honoured":           {payload.Webhook, honoured, `{"event_id":"evt_1","event":"checkout.completed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":true,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"notice_id":"notice","transaction_id":"tx","channel":"MOBILE_MONEY","offer_id":"momo","operator_ref":"op","fee_amount":50,"total_amount":5050,"completed_at":"2026-03-04T05:06:07.008Z","late":true}`},
 		"reversed":           {payload.Webhook, reversed, `{"event_id":"evt_1","event":"checkout.reversed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"completed","paid":false,"payment_ref":"1234567890123456","metadata":{"erp_due_ref":"due"},"service_code":"service","service_label":null,"transaction_id":"tx","items":[{"erp_due_ref":"due","amount":5000,"transaction_id":"tx","notice_id":"notice","notice_ref":"AV-1"}],"reversed_at":"2026-03-04T05:06:07.008Z","reversal_reason":"refunded","reversal_ref":"R-7","was_completed":true,"order_paid":false}`},
 		"failed":             {payload.Webhook, failed, `{"event_id":"evt_1","event":"checkout.failed","api_version":"v1","created_at":"2026-03-04T05:06:07.008Z","livemode":false,"sequence":3,"application_id":"app","tenant_id":"agency","session_id":"chs_1","order_id":"order","amount":5000,"currency":"XAF","status":"failed","paid":false,"payment_ref":"1234567890123456","metadata":{},"service_code":"service","service_label":null,"failure_code":"insufficient_funds","failure_message":"No money."}`},
@@ -65,6 +67,13 @@ func confirmation(n int) func(checkout.Event) ([]byte, error) {
 }
 
 // cart is a completed session of two dues, of which one is paid in part.
+// late is the event of money that came after its session had failed.
+func late() checkout.Event {
+	e := completed()
+	e.Type, e.Session.Status = checkout.EventLatePayment, checkout.StatusFailed
+	return e
+}
+
 func cart() checkout.Event {
 	e := completed()
 	e.Session.Metadata = nil

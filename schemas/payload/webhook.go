@@ -48,7 +48,8 @@ type webhookPayment struct {
 	OperatorRef   string `json:"operator_ref"`
 	FeeAmount     int64  `json:"fee_amount"`
 	TotalAmount   int64  `json:"total_amount"`
-	CompletedAt   string `json:"completed_at"`
+	// CompletedAt is absent from a late payment, which completes nothing.
+	CompletedAt string `json:"completed_at,omitempty"`
 	// Late is set when an operator case completed the session after its end.
 	Late bool `json:"late,omitempty"`
 	// Items are the dues of a session that pays several.
@@ -109,7 +110,10 @@ func Webhook(e checkout.Event) ([]byte, error) {
 		c := s.Collection
 		w.webhookPayment = &webhookPayment{
 			NoticeID: s.NoticeID, TransactionID: s.TransactionID, Channel: string(c.Channel), OfferID: c.OfferID,
-			OperatorRef: c.OperatorRef, FeeAmount: c.Fee, TotalAmount: c.Amount, CompletedAt: timestamp(e.OccurredAt), Late: s.Late,
+			OperatorRef: c.OperatorRef, FeeAmount: c.Fee, TotalAmount: c.Amount, Late: s.Late,
+		}
+		if e.Type == checkout.EventCompleted {
+			w.CompletedAt = timestamp(e.OccurredAt)
 		}
 		if len(s.Items) > 1 {
 			w.Items = items(s)

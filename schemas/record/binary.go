@@ -69,8 +69,8 @@ func appendMap(b []byte, m map[string]string) []byte {
 // reader reads Avro from the front of b. After the first fault every read returns a zero
 // value.
 type reader struct {
-	b    []byte
-	bad  bool
+	b   []byte
+	bad bool
 }
 
 func (d *reader) fail() {

@@ -268,10 +268,12 @@ type CompletedEvent struct {
 	APIVersion    CompletedEventAPIVersion `json:"api_version"`
 	ApplicationID string                   `json:"application_id"`
 	Channel       CompletedEventChannel    `json:"channel"`
-	CompletedAt   time.Time                `json:"completed_at"`
-	CreatedAt     time.Time                `json:"created_at"`
-	Currency      string                   `json:"currency"`
-	Event         CompletedEventEvent      `json:"event"`
+
+	// CompletedAt When the session was completed.
+	CompletedAt time.Time           `json:"completed_at"`
+	CreatedAt   time.Time           `json:"created_at"`
+	Currency    string              `json:"currency"`
+	Event       CompletedEventEvent `json:"event"`
 
 	// EventID `evt_…`; the same as the header `webhook-id`.
 	EventID   string `json:"event_id"`
@@ -536,7 +538,6 @@ type LatePaymentEvent struct {
 	APIVersion    LatePaymentEventAPIVersion `json:"api_version"`
 	ApplicationID string                     `json:"application_id"`
 	Channel       LatePaymentEventChannel    `json:"channel"`
-	CompletedAt   time.Time                  `json:"completed_at"`
 	CreatedAt     time.Time                  `json:"created_at"`
 	Currency      string                     `json:"currency"`
 	Event         LatePaymentEventEvent      `json:"event"`
@@ -587,9 +588,8 @@ type LatePaymentEventOfferID string
 
 // Payment The additional fields of a payment.
 type Payment struct {
-	Channel     PaymentChannel `json:"channel"`
-	CompletedAt time.Time      `json:"completed_at"`
-	FeeAmount   int64          `json:"fee_amount"`
+	Channel   PaymentChannel `json:"channel"`
+	FeeAmount int64          `json:"fee_amount"`
 
 	// Items The dues of a session that pays several. Absent otherwise.
 	Items    []SessionItem  `json:"items,omitempty,omitzero"`

@@ -624,8 +624,6 @@ export interface components {
              * @description What the citizen paid: amount and fee.
              */
             total_amount: number;
-            /** Format: date-time */
-            completed_at: string;
             /** @description The dues of a session that pays several. Absent otherwise. */
             items?: components["schemas"]["SessionItem"][];
         };
@@ -633,6 +631,11 @@ export interface components {
         CompletedEvent: components["schemas"]["EventFields"] & components["schemas"]["Payment"] & {
             /** @enum {string} */
             event: "checkout.completed";
+            /**
+             * Format: date-time
+             * @description When the session was completed.
+             */
+            completed_at: string;
             /** @description True when the agency honoured a payment that came after the session's end. Absent otherwise. */
             late?: boolean;
         } & {
