@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		n, asked := 0, 0
+		n, asked, said := 0, 0, sums{}
 		var ids []string
 		session := func(t *rapid.T) string {
 			if len(ids) == 0 {
@@ -58,7 +59,11 @@ func TestRandomHistories(t *testing.T) {
 				id := session(t)
 				do := collection(rapid.SampledFrom([]string{"c-" + id, "d-" + id}).Draw(t, "c"))
 				do.ByReference = rapid.Bool().Draw(t, "by reference")
+				before := len(w.requests)
 				send(t, checkout.Command{SessionID: id, Do: do})
+				if len(w.requests) > before && w.requests[len(w.requests)-1].Kind == checkout.RequestCollect {
+					chargeable(t, w, checkout.OrderKeyOf(w.sessions[id]))
+				}
 			},
 			"outcome": func(t *rapid.T) {
 				id := session(t)
@@ -79,7 +84,11 @@ func TestRandomHistories(t *testing.T) {
 				if dated := rapid.SampledFrom([]time.Time{w.now, w.now.Add(-time.Hour), time.Unix(0, 0), time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC), {}}).Draw(t, "date"); !dated.IsZero() {
 					o.ApprovedAt = dated
 				}
+				known := w.collected(id, o.CollectionID)
 				send(t, checkout.Command{SessionID: id, Do: o})
+				if known && o.Status == checkout.OutcomeApproved && o.Amount > 0 {
+					said.add(id, o.CollectionID, o.Amount)
+				}
 			},
 			"erase": func(t *rapid.T) {
 				send(t, checkout.Command{SessionID: session(t), Do: checkout.Erase{By: "officer"}})
@@ -112,9 +121,70 @@ func TestRandomHistories(t *testing.T) {
 				invariants(t, w, asked)
 				caseInvariants(t, w)
 				confirmationInvariants(t, w)
+				said.invariants(t, w)
 			},
 		})
 	})
+}
+
+// sums are the amounts that the operator has said it has, by session and collection, as an
+// observer notes them who knows nothing of cases.
+type sums map[[2]string][]int64
+
+func (m sums) add(session, collection string, amount int64) {
+	k := [2]string{session, collection}
+	m[k] = append(m[k], amount)
+}
+
+// collected reports whether the operator was asked for the collection.
+func (w *world) collected(session, collection string) bool {
+	return slices.ContainsFunc(w.requests, func(r checkout.CollectionRequest) bool {
+		return r.Kind == checkout.RequestCollect && r.Session.ID == session && r.Session.Collection.ID == collection
+	})
+}
+
+// invariants: a sum that the operator says it has is in one place, and in no two.
+func (m sums) invariants(t *rapid.T, w *world) {
+	for k, amounts := range m {
+		s := w.sessions[k[0]]
+		var total int64
+		exits, anew := false, false
+		if c := s.Collection; c != nil && c.ID == k[1] && c.Status == checkout.CollectionApproved {
+			total += c.Amount
+		}
+		for _, c := range s.Cases {
+			if c.CollectionID != k[1] && c.CollectionID != k[1]+"-surplus" {
+				continue
+			}
+			anew = anew || c.Resolution == checkout.ResolutionAskAgain
+			exits = exits || !c.Open() && !c.Replaced() && c.Resolution != checkout.ResolutionHonour || c.Open() && c.Notice()
+			if c.Reported() && !c.Replaced() && c.Resolution != checkout.ResolutionHonour {
+				total += c.Amount
+			}
+		}
+		switch {
+		case anew: // what was said before does not count
+		case total == 0:
+			t.Fatalf("the operator has %d of %s, and nobody else knows: %+v %+v", amounts, k[1], s, s.Collection)
+		case !exits && !slices.Contains(amounts, total):
+			t.Fatalf("the operator has one of %d of %s, and %d are counted: %+v %+v", amounts, k[1], total, s, s.Collection)
+		}
+	}
+}
+
+// chargeable fails if an order is charged while a sum of it has no exit.
+func chargeable(t *rapid.T, w *world, k checkout.OrderKey) {
+	for id, s := range w.sessions {
+		if checkout.OrderKeyOf(s) != k {
+			continue
+		}
+		for _, c := range s.Cases {
+			asked := c.Expected > 0 && (c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseLatePayment || c.Kind == checkout.CaseOrphan)
+			if c.Open() && (asked || c.AmountUnknown && c.Kind == checkout.CaseUndecided || c.Surplus()) {
+				t.Fatalf("the order is charged, and %s has the open %+v", id, c)
+			}
+		}
+	}
 }
 
 func invariants(t *rapid.T, w *world, questions int) {
