@@ -175,6 +175,14 @@ func (s Session) openCase(kind casework.Kind) (Case, bool) {
 // order.
 func (s Session) underReview() bool { return slices.ContainsFunc(s.Cases, Case.blocks) }
 
+// Doubtful reports whether the operator's reports of the session's money contradict each other
+// or do not fit, so that a person must look at it before anybody pays again.
+func (s Session) Doubtful() bool {
+	return s.Collection != nil && s.Collection.Mismatched || slices.ContainsFunc(s.Cases, func(c Case) bool {
+		return c.Open() && (c.Contradicted || c.AmountUnknown || c.Proven)
+	})
+}
+
 // caseID derives a case's id from the event that opens it.
 func caseID(sessionID string, sequence int64) string {
 	sum := sha256.Sum256([]byte("case|" + sessionID + "#" + strconv.FormatInt(sequence, 10)))

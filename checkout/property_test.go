@@ -90,6 +90,23 @@ func TestRandomHistories(t *testing.T) {
 					said.add(id, o.CollectionID, o.Amount)
 				}
 			},
+			"approved after a refusal": func(t *rapid.T) {
+				id := session(t)
+				n++
+				do := collection(fmt.Sprint("r-", n))
+				do.ByReference = true
+				send(t, checkout.Command{SessionID: id, Do: do})
+				send(t, checkout.Command{SessionID: id, Do: checkout.Outcome{CollectionID: do.CollectionID, Source: checkout.SourceCallback, Status: checkout.OutcomeRefused}})
+				if rapid.Bool().Draw(t, "another begins") {
+					send(t, checkout.Command{SessionID: id, Do: collection("c-" + id)})
+				}
+				o := approved()
+				o.CollectionID, o.Source, o.Amount = do.CollectionID, checkout.SourceCallback, rapid.SampledFrom([]int64{5075, 6000, 50}).Draw(t, "amount")
+				if w.collected(id, do.CollectionID) {
+					send(t, checkout.Command{SessionID: id, Do: o})
+					said.add(id, do.CollectionID, o.Amount)
+				}
+			},
 			"erase": func(t *rapid.T) {
 				send(t, checkout.Command{SessionID: session(t), Do: checkout.Erase{By: "officer"}})
 			},

@@ -27,7 +27,7 @@ func TestPhoneIsFilledIn(t *testing.T) {
 		"its operator":          {phone: "+242 06 600 00 02", filled: true},
 		"another operator":      {phone: "+242 05 500 00 02"},
 		"no number":             {phone: "at noon"},
-		"too long for the form": {phone: "+242 06 600 00 02" + strings.Repeat(" ", 15)},
+		"too long for the form": {phone: "+242 06 600 00 02" + strings.Repeat(" ", 50)},
 		"erased":                {phone: "+242 06 600 00 02", err: personal.ErrErased},
 		"unreadable":            {phone: "+242 06 600 00 02", err: errors.New("the database is away")},
 	} {

@@ -254,10 +254,11 @@ func end(s checkout.Session, now time.Time) page.State {
 	}
 	// Money that was taken, or may be, matters more than how the session ended: the
 	// citizen must not pay a second time.
+	if s.Doubtful() && !s.Paid() && !s.InFlight() {
+		return page.StateMismatched // also when it was refused or approved: a person must look at it
+	}
 	if c := s.Collection; c != nil && s.Ended() && !s.Paid() {
 		switch {
-		case c.Mismatched: // also when it was refused or approved: a person must look at it
-			return page.StateMismatched
 		case c.Status == checkout.CollectionApproved:
 			return page.StateLate
 		case !c.Final():
