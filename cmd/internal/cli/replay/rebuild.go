@@ -66,7 +66,7 @@ func rebuildJournal() cli.Command {
 					return err
 				}
 				return showRebuilt(m, "journal", []sums{{"sums", "STATUS", "EVENTS", got.Lines}, {"receipts", "MOVEMENT", "RECEIPTS", got.Receipts}, {"expected money", "STATE", "ROWS", got.Expected}, {"statement lines", "KIND", "LINES", got.StatementLines}, {"findings", "FINDING", "ROWS", got.Findings}}, []counted{
-					{"events", got.Events, "events written"}, {"case_events", got.Cases, "events of cases without a session written"}, {"attempts", got.Attempts, "attempts written"}, {"calls", got.Calls, "calls to operators written"}, {"statement_records", got.Statements, "records of statements and their lines written"}, {"reconciliation_records", got.Reconciliation, "records of the matcher written"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+					{"events", got.Events, "events written"}, {"case_events", got.Cases, "events of cases without a session written"}, {"attempts", got.Attempts, "attempts written"}, {"calls", got.Calls, "calls to operators written"}, {"statement_records", got.Statements, "records of statements and their lines written"}, {"reconciliation_records", got.Reconciliation, "records of the matcher written"}, {setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
 		},
@@ -97,7 +97,7 @@ func rebuildReadmodel() cli.Command {
 					return err
 				}
 				return showRebuilt(m, "readmodel", []sums{{"sums", "STATUS", "EVENTS", got.Lines}}, []counted{
-					{"events", got.Events, "events applied; the sink applies the others if it runs"}, {"unreadable", got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+					{"events", got.Events, "events applied; the sink applies the others if it runs"}, {setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
 		},
@@ -143,8 +143,12 @@ type sums struct {
 	line []tally.Line
 }
 
-// showRebuilt prints what was done and the sums of source and copy. Different sums are an
-// error.
+// setAside is the count of records that a rebuild could not read or keep. The sums do not have
+// them, neither of the source nor of the copy.
+const setAside = "unreadable"
+
+// showRebuilt prints what was done and the sums of source and copy. Different sums, and records
+// that were set aside, are an error.
 func showRebuilt(m *cli.Meta, what string, all []sums, done []counted) error {
 	equal := !slices.ContainsFunc(all, func(s sums) bool { return !tally.Equal(s.line) })
 	j := render.Object{"rebuilt", what, "equal", equal}
@@ -169,6 +173,9 @@ func showRebuilt(m *cli.Meta, what string, all []sums, done []counted) error {
 			p.Table("There are none.", "MODE,CURRENCY,"+s.by+",SESSIONS,"+s.of+",AMOUNT,", s.rows())
 		}
 	})
+	if aside := slices.IndexFunc(done, func(c counted) bool { return c.name == setAside && c.n > 0 }); err == nil && aside >= 0 {
+		return fmt.Errorf("%d records were set aside, so what they tell is missing from the %s; the poison topic has each with its reason, and a later release may read it", done[aside].n, what)
+	}
 	if err == nil && !equal {
 		err = errors.New("the sums of Kafka and of the " + what + " differ; run the command again, and if they still differ look into the poison topic and for rows that do not come from this installation")
 	}
