@@ -135,6 +135,18 @@ func TestRefusedPaymentByReference(t *testing.T) {
 				w.t.Errorf("the case is %+v", c)
 			}
 		}, checkout.StatusOpen, []checkout.EventType{requested, refusal, requested, orphaned, contradicted}},
+		// The first report stayed a case of its own beside the payment.
+		"corrected after the end, it is one sum": {func(w *world) {
+			w.byReference("a", "stranger")
+			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeRefused})
+			w.stranger("a", 4000)
+			w.stranger("a", 0)
+			w.advance(25 * time.Hour)
+			w.stranger("a", 5075)
+			if c := w.openCase("a"); c.Kind != checkout.CaseLatePayment {
+				w.t.Errorf("the money is the case %+v", c)
+			}
+		}, checkout.StatusExpired, []checkout.EventType{requested, refusal, orphaned, checkout.EventExpired, reopened, resolved, late}},
 		"a report that does not fit": {func(w *world) {
 			w.byReference("a", "stranger")
 			w.outcome("a", checkout.Outcome{CollectionID: "stranger", Status: checkout.OutcomeApproved, Amount: 1, Currency: "XAF"})

@@ -102,9 +102,18 @@ func TestRandomHistories(t *testing.T) {
 				}
 				o := approved()
 				o.CollectionID, o.Source, o.Amount = do.CollectionID, checkout.SourceCallback, rapid.SampledFrom([]int64{5075, 6000, 50}).Draw(t, "amount")
-				if w.collected(id, do.CollectionID) {
+				for w.collected(id, do.CollectionID) {
 					send(t, checkout.Command{SessionID: id, Do: o})
-					said.add(id, do.CollectionID, o.Amount)
+					if o.Amount > 0 {
+						said.add(id, do.CollectionID, o.Amount)
+					}
+					if !rapid.Bool().Draw(t, "again") {
+						break
+					}
+					if rapid.Bool().Draw(t, "after the end") {
+						w.advance(25 * time.Hour)
+					}
+					o.Amount = rapid.SampledFrom([]int64{5075, 6000, 50, 0}).Draw(t, "then")
 				}
 			},
 			"erase": func(t *rapid.T) {
@@ -165,13 +174,16 @@ func (m sums) invariants(t *rapid.T, w *world) {
 	for k, amounts := range m {
 		s := w.sessions[k[0]]
 		var total int64
-		exits, anew := false, false
+		exits, anew, open := false, false, 0
 		if c := s.Collection; c != nil && c.ID == k[1] && c.Status == checkout.CollectionApproved {
 			total += c.Amount
 		}
 		for _, c := range s.Cases {
 			if c.CollectionID != k[1] && c.CollectionID != k[1]+"-surplus" {
 				continue
+			}
+			if c.Open() && c.CollectionID == k[1] && (c.Reported() || c.Kind == checkout.CaseLatePayment) {
+				open++
 			}
 			anew = anew || c.Resolution == checkout.ResolutionAskAgain
 			exits = exits || !c.Open() && !c.Replaced() && c.Resolution != checkout.ResolutionHonour || c.Open() && c.Notice()
@@ -180,6 +192,8 @@ func (m sums) invariants(t *rapid.T, w *world) {
 			}
 		}
 		switch {
+		case open > 1, open > 0 && s.Paid() && s.Collection.ID == k[1]:
+			t.Fatalf("the sum of %s has %d open cases, and the session is paid %v: %+v", k[1], open, s.Paid(), s.Cases)
 		case anew: // what was said before does not count
 		case total == 0:
 			t.Fatalf("the operator has %d of %s, and nobody else knows: %+v %+v", amounts, k[1], s, s.Collection)

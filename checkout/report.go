@@ -176,7 +176,7 @@ func (d *decider) approved(s Session, do Outcome) Session {
 	if reason := s.Collection.misfit(do); reason != "" {
 		return d.mismatch(s, do, reason)
 	}
-	s = d.supersede(s, do.CollectionID, CaseUndecided, CaseMismatch)
+	s = d.supersede(s, do.CollectionID, CaseUndecided, CaseMismatch, CaseOrphan)
 	if s.Status == StatusOpen {
 		return d.finish(s, EventCompleted, change{outcome: &do}, map[string]string{DetailSource: string(do.Source)})
 	}
@@ -354,7 +354,7 @@ func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 	if s.knows(c.ID, do) || len(s.Cases) >= maxCases {
 		return s
 	}
-	s = d.supersede(s, c.ID, CaseUndecided, CaseMismatch)
+	s = d.supersede(s, c.ID, CaseUndecided, CaseMismatch, CaseOrphan)
 	return d.notice(s, do, reason)
 }
 
@@ -466,7 +466,10 @@ func (d *decider) afterRefusal(s Session, c Collection, do Outcome) Session {
 		}
 		return s
 	}
-	if s.Collection == nil && (s.Ended() || do.unreadable() || d.completes(s, c, do)) {
+	if _, summed := s.openSum(c.ID); summed && do.unreadable() || s.knows(c.ID, do) {
+		return s // it named the sum before
+	}
+	if s.Collection == nil && s.Amount+c.Fee == c.Amount && (s.Ended() || d.completes(s, c, do)) {
 		return d.reported(d.reopen(s, c), do)
 	}
 	return d.beside(s, c, do)
@@ -476,7 +479,8 @@ func (d *decider) afterRefusal(s Session, c Collection, do Outcome) Session {
 // as if it had come before the refusal.
 func (d *decider) completes(s Session, c Collection, do Outcome) bool {
 	offer, code := d.payable(s, c.OfferID)
-	return code == CodeOK && c.misfit(do) == "" && s.Currency == c.Currency && s.Amount+offer.Fee == c.Amount && !d.otherPaid(s)
+	fits := c.misfit(do) == "" || do.unreadable() // it is asked for the amount
+	return code == CodeOK && fits && s.Currency == c.Currency && s.Amount+offer.Fee == c.Amount && !d.otherPaid(s)
 }
 
 // reasonAfterRefusal is why money of a refused payment is a case.

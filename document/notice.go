@@ -66,7 +66,9 @@ type WayToPay struct {
 type Line struct {
 	NoticeRef, Label, Service             string
 	Original, Outstanding, Minimum, ToPay string
-	DueOn                                 string
+	// Added is by how much the outstanding amount is above the original one; empty when it is not.
+	Added string
+	DueOn string
 }
 
 // Way is how to pay by one offer, as a notice shows it.
@@ -103,7 +105,7 @@ type Notice struct {
 
 // Labels are the words between the values of a notice.
 type Labels struct {
-	Original, Outstanding, Minimum, DueOn, ToPay, Lines, How string
+	Original, Added, Outstanding, Minimum, DueOn, ToPay, Lines, How string
 }
 
 // NewNotice returns the notice of a slip. Any language but English is French. The errors are
@@ -179,6 +181,9 @@ func (a amounts) line(due Due) Line {
 	}
 	if due.Original > 0 {
 		out.Original = a.of(due.Original)
+		if added := due.Outstanding - due.Original; added > 0 {
+			out.Added = a.of(added)
+		}
 	}
 	if due.Outstanding > 0 {
 		out.Outstanding = a.of(due.Outstanding)

@@ -56,7 +56,7 @@ var noticeTexts = language.Table[noticeWords]{
 			MeansCard:        "Scannez le code, puis saisissez votre carte sur la page sécurisée de la banque.",
 			MeansCash:        "Présentez cet avis à un guichet de l’administration. L’agent vous remet un reçu.",
 		},
-		Labels: Labels{Original: "Montant initial", Outstanding: "Reste dû", Minimum: "Minimum", DueOn: "Échéance", ToPay: "À payer", Lines: "Sommes dues", How: "Comment payer"},
+		Labels: Labels{Original: "Montant initial", Added: "De plus que le montant initial (pénalités, intérêts)", Outstanding: "Reste dû", Minimum: "Minimum", DueOn: "Échéance", ToPay: "À payer", Lines: "Sommes dues", How: "Comment payer"},
 	},
 	money.English: {
 		Title: "Payment notice", TestNote: "TEST notice, without value: pay nothing.",
@@ -69,6 +69,6 @@ var noticeTexts = language.Table[noticeWords]{
 			MeansCard:        "Scan the code, then enter your card on the bank’s secure page.",
 			MeansCash:        "Show this notice at a counter of the agency. The clerk gives you a receipt.",
 		},
-		Labels: Labels{Original: "Original amount", Outstanding: "Still owed", Minimum: "Minimum", DueOn: "Due on", ToPay: "To pay", Lines: "Amounts owed", How: "How to pay"},
+		Labels: Labels{Original: "Original amount", Added: "More than the original amount (penalties, interest)", Outstanding: "Still owed", Minimum: "Minimum", DueOn: "Due on", ToPay: "To pay", Lines: "Amounts owed", How: "How to pay"},
 	},
 }

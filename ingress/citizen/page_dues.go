@@ -140,8 +140,11 @@ func (v visit) dueView(d Due) dueView {
 			out.Service = d.Label
 		}
 	}
-	if d.Original != d.Outstanding {
-		out.Original = v.format(d.Currency, d.Original)
+	switch added := d.Added(); {
+	case added > 0:
+		out.Original = v.w.Say(v.w.Added, v.format(d.Currency, added))
+	case d.Original != d.Outstanding:
+		out.Original = v.w.Say(v.w.Original, v.format(d.Currency, d.Original))
 	}
 	if d.AllowPartial && d.Minimum < d.Outstanding {
 		out.Least = v.format(d.Currency, d.Minimum)
@@ -164,7 +167,7 @@ func (v visit) dueView(d Due) dueView {
 		out.Before, out.Original, out.Date, out.Least = v.w.StillStated, "", "", ""
 	case Paid:
 		out.State = v.w.Paid
-		out.Before, out.Shown = v.w.Amount, v.format(d.Currency, d.Original)
+		out.Before, out.Shown = v.w.OriginalAmount, v.format(d.Currency, d.Original)
 		out.Original, out.Date, out.Least = "", "", ""
 	}
 	return out

@@ -312,6 +312,21 @@ func TestPortalShowsChangedDues(t *testing.T) {
 	b.page(http.MethodGet, "/portal", nil).want(t, 200, "Sa dernière réponse date du", "Cela ne veut pas dire que vous ne devez rien")
 }
 
+// A due with penalties is above its original amount. It is shown with what is more than that,
+// and it is paid with them. It was among the dues that cannot be paid.
+func TestPortalShowsPenalties(t *testing.T) {
+	t.Parallel()
+	w, b := taxpayer(t)
+	w.control("impots", `{"change": {"TP-1001-C": {"outstanding_minor": 18500}}}`)
+	dues := b.page(http.MethodGet, "/portal", nil).want(t, 200, "18"+narrow+"500", "soit 3"+narrow+"500", "de plus que le montant initial (pénalités, intérêts)", "sur 150"+narrow+"000")
+	b.page(http.MethodGet, "/portal?lang=en", nil).want(t, 200, "18,500", "3,500", "more than the original amount (penalties, interest)")
+	cart := b.page(http.MethodPost, "/portal/cart", url.Values{"due": dues.choices()}).want(t, 200, "18"+narrow+"500")
+	b.page(http.MethodPost, "/portal/checkout", cart.form(t, "/portal/checkout")).want(t, 303)
+	w.control("impots", `{"change": {"TP-1001-A": {"outstanding_minor": 0}}}`)
+	w.wait(time.Minute)
+	b.page(http.MethodGet, "/portal", nil).want(t, 200, "Montant initial\u00a0:", "50"+narrow+"000")
+}
+
 // A cart that is sent again, by a double click or from the page before, leads to its session,
 // also when it is paid and the ERP is away. A first one says that the agency does not answer.
 func TestPortalRepeatsACart(t *testing.T) {

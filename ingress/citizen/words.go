@@ -39,8 +39,9 @@ type words struct {
 	LinkLimited, Link, NoAgencies string
 	DuesTitle, NothingOwed        string
 	NothingKnown                  string
-	Owed, Amount, StillStated     string // before an amount
-	Original, DueOn               string // amount; date
+	Owed, OriginalAmount          string // before an amount
+	StillStated                   string // before an amount
+	Original, Added, DueOn        string // amount; amount; date
 	Overdue, Reference            string // date; reference
 	Parts                         string // smallest amount
 	InPayment, Recording, Paid    string
@@ -142,13 +143,13 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	Link:        "Ajouter", NoAgencies: "Aucune administration n’offre encore ce service.",
 	DuesTitle: "Ce que vous devez", NothingOwed: "Vous ne devez rien à cette administration.",
 	NothingKnown: "Sans référence, ce site ne sait pas ce que vous devez\u00a0: cela ne veut pas dire que vous ne devez rien.",
-	Owed:         "Reste à payer\u00a0:", Amount: "Montant\u00a0:", StillStated: "L’administration indique encore\u00a0:", Original: "sur %s", DueOn: "À payer au plus tard le %s", Overdue: "En retard\u00a0: à payer au plus tard le %s", Reference: "Référence %s",
+	Owed:         "Reste à payer\u00a0:", OriginalAmount: "Montant initial\u00a0:", StillStated: "L’administration indique encore\u00a0:", Original: "sur %s", Added: "soit %s de plus que le montant initial (pénalités, intérêts)", DueOn: "À payer au plus tard le %s", Overdue: "En retard\u00a0: à payer au plus tard le %s", Reference: "Référence %s",
 	Parts: "Payable en plusieurs fois, à partir de %s", InPayment: "Paiement en cours", Recording: "Payé, en cours d’enregistrement", Paid: "Payé", Recorded: "Enregistré par l’administration",
 	Continue: "Continuer le paiement", Notice: "Avis de paiement à imprimer", RefusedTitle: "Lignes incorrectes",
 	RefusedText: "L’administration a envoyé des lignes incorrectes. Elles ne peuvent pas être payées ici\u00a0: signalez-lui ce qui est indiqué.", RefusedWhy: "À corriger par l’administration\u00a0: %s.",
 	RefusedFor: map[string]string{
 		"erp_due_ref": "le numéro de la ligne manque ou est en double", "label": "le libellé manque", "currency": "la monnaie est inconnue",
-		"amount_minor": "le montant est faux", "outstanding_minor": "le reste à payer est faux", "original_minor": "le montant d’origine est faux",
+		"amount_minor": "le montant est faux", "outstanding_minor": "le reste à payer est faux", "original_minor": "le montant initial est faux",
 		"allow_partial": "le paiement en plusieurs fois n’est pas précisé", "minimum_amount_minor": "le plus petit montant à payer est faux",
 		"": "une information manque ou est fausse",
 	},
@@ -230,7 +231,7 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	Link:        "Add", NoAgencies: "No agency offers this service yet.",
 	DuesTitle: "What you owe", NothingOwed: "You owe this agency nothing.",
 	NothingKnown: "Without a reference this site does not know what you owe: this does not mean that you owe nothing.",
-	Owed:         "Left to pay:", Amount: "Amount:", StillStated: "The agency still shows:", Original: "of %s", DueOn: "To be paid by %s", Overdue: "Overdue: to be paid by %s", Reference: "Reference %s",
+	Owed:         "Left to pay:", OriginalAmount: "Original amount:", StillStated: "The agency still shows:", Original: "of %s", Added: "%s more than the original amount (penalties, interest)", DueOn: "To be paid by %s", Overdue: "Overdue: to be paid by %s", Reference: "Reference %s",
 	Parts: "Can be paid in parts, from %s", InPayment: "Payment under way", Recording: "Paid, being recorded", Paid: "Paid", Recorded: "Recorded by the agency",
 	Continue: "Continue the payment", Notice: "Payment notice to print", RefusedTitle: "Lines with errors",
 	RefusedText: "The agency sent lines with errors. They cannot be paid here: tell the agency what is written below.", RefusedWhy: "To be corrected by the agency: %s.",

@@ -62,9 +62,20 @@ func TestNoticeOfDues(t *testing.T) {
 	w, server := serve(t)
 	id := w.create("A-1", w.erp.Cart(start, "TP-1001-A", "TP-1001-B"))
 	b := browse(t, server).get("/c/"+id+"/notice").want(200, "Minimum", "Échéance", "Montant initial")
+	b.doesNotSay("pénalités")
 	w.erp.Control(`{"away": true}`)
 	w.Change(func() { w.Time = w.Time.Add(time.Hour) })
 	b.get("/c/"+id+"/notice").want(200, "Avis de paiement")
+}
+
+// The notice of a due with penalties says by how much it is above the original amount.
+func TestNoticeOfPenalties(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	w.erp.Control(`{"change": {"TP-1001-C": {"outstanding_minor": 18500}}}`)
+	id := w.create("A-1", w.erp.Cart(start, "TP-1001-C"))
+	b := browse(t, server).get("/c/"+id+"/notice").want(200, "Montant initial 15\u202f000", "Reste dû 18\u202f500", "De plus que le montant initial (pénalités, intérêts) 3\u202f500")
+	b.get("/c/"+id+"/notice?lang=en").want(200, "More than the original amount (penalties, interest)", "3,500")
 }
 
 // A session that cannot be paid from a notice has none: its own page says why.

@@ -20,7 +20,8 @@ const (
 type Due struct {
 	Ref   string // erp_due_ref
 	Label string // the ERP's text on one line, cut off after 200 characters
-	// Amount, Outstanding and Original are not negative. Outstanding is at most Original.
+	// Amount, Outstanding and Original are not negative. Outstanding is above Original when the
+	// agency has added penalties or interest.
 	Amount, Outstanding, Original int64
 	Currency                      string
 	AllowPartial                  bool
@@ -36,6 +37,10 @@ type Due struct {
 
 // Paid reports whether nothing is left to pay. Such a due cannot be chosen.
 func (d Due) Paid() bool { return d.Outstanding == 0 }
+
+// Added returns by how much the outstanding amount is above the original one: penalties and
+// interest. It is 0 when it is not above. When a part was paid before, more was added than that.
+func (d Due) Added() int64 { return max(0, d.Outstanding-d.Original) }
 
 // Takes reports whether an amount can be paid: the outstanding amount, or with AllowPartial
 // any from Minimum to the outstanding amount.
@@ -71,11 +76,8 @@ func parseDue(f *form.Form) (Due, string) {
 	}
 	d.Amount, _ = amount(f, "amount_minor", 0)
 	outstanding, known := amount(f, "outstanding_minor", 0)
-	original, ok := amount(f, "original_minor", 0)
-	if known && ok && outstanding > original {
-		f.Fault("outstanding_minor", "range", "must not be above original_minor")
-	}
-	d.Outstanding, d.Original = outstanding, original
+	d.Outstanding = outstanding
+	d.Original, _ = amount(f, "original_minor", 0)
 	if d.Currency = f.Text("currency", true, 1, maxCode); d.Currency != "" {
 		if _, ok := money.Lookup(d.Currency); !ok {
 			f.Fault("currency", "enum", "is not in the contract's list of currencies")
@@ -87,7 +89,8 @@ func parseDue(f *form.Form) (Due, string) {
 	}
 	// Nothing of a paid due can be chosen, so that its minimum does not matter.
 	if d.AllowPartial = partial != nil && *partial; d.AllowPartial && (outstanding > 0 || !known) {
-		d.Minimum, ok = amount(f, "minimum_amount_minor", 1)
+		minimum, ok := amount(f, "minimum_amount_minor", 1)
+		d.Minimum = minimum
 		if ok && known && d.Minimum > outstanding {
 			f.Fault("minimum_amount_minor", "range", "must be from 1 to outstanding_minor when allow_partial is true")
 		}

@@ -58,7 +58,7 @@ func (s *sheet) dues(n document.Notice) {
 		label := style{size: 10, bold: true, colour: black, lines: 2}
 		detail := style{size: 8.5, colour: grey, lines: 2}
 		about := joined([][2]string{{"", l.NoticeRef}, {"", l.Service}, {n.Phrases.DueOn, l.DueOn}})
-		sums := joined([][2]string{{n.Phrases.Original, l.Original}, {n.Phrases.Outstanding, l.Outstanding}, {n.Phrases.Minimum, l.Minimum}})
+		sums := strings.Join(sums(n.Phrases, l), " · ")
 		width := textWidth - amount
 		s.room(float64(len(s.wrap(width, label, l.Label)))*label.leading() + float64(len(s.wrap(width, detail, about))+len(s.wrap(width, detail, sums)))*detail.leading() + 2)
 		height := s.text(margin, s.y, width, label, l.Label)

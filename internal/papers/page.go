@@ -158,7 +158,7 @@ func unbroken(text string) template.HTML {
 // sums are the known amounts of a line with their labels.
 func sums(labels document.Labels, l document.Line) []string {
 	var out []string
-	for _, v := range [][2]string{{labels.Original, l.Original}, {labels.Outstanding, l.Outstanding}, {labels.Minimum, l.Minimum}} {
+	for _, v := range [][2]string{{labels.Original, l.Original}, {labels.Outstanding, l.Outstanding}, {labels.Added, l.Added}, {labels.Minimum, l.Minimum}} {
 		if v[1] != "" {
 			out = append(out, v[0]+" "+v[1])
 		}

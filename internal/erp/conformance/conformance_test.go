@@ -101,6 +101,11 @@ func TestWellBehaved(t *testing.T) {
 	if notOK, findings := s.check(func(c *conformance.Config) { c.ReadOnly = true }); !slices.Equal(notOK, []string{"confirmation skipped"}) {
 		t.Errorf("read only: %v, %+v", notOK, findings)
 	}
+	// A due with penalties is above its original amount, and keeps the contract.
+	s.control(`{"dues": {"PEN": [{"erp_due_ref": "PEN", "label": "x", "amount_minor": 8, "outstanding_minor": 8, "original_minor": 5, "currency": "XAF", "allow_partial": false, "due_date": "2026-01-01"}]}}`)
+	if notOK, findings := s.check(func(c *conformance.Config) { c.Subject = "PEN" }); !slices.Equal(notOK, []string{"confirmation.out_of_order skipped"}) {
+		t.Errorf("penalties: %v, %+v", notOK, findings)
+	}
 	// A subject with one whole due.
 	s.control(`{"dues": {"ONE": [{"erp_due_ref": "ONE", "label": "x", "amount_minor": 5, "outstanding_minor": 5, "original_minor": 5, "currency": "XAF", "allow_partial": false, "due_date": "2026-01-01"}]}}`)
 	if notOK, findings := s.check(func(c *conformance.Config) { c.Subject = "ONE" }); !slices.Equal(notOK, []string{"confirmation.out_of_order skipped"}) {
