@@ -45,7 +45,7 @@ func (v *Verify) data(lang money.Language) string {
 	}
 	body, err := json.Marshal(map[string]any{
 		"issuer": v.cfg.Keys.Issuer(), "lang": lang, "verdicts": w.Verdicts, "more": w.More, "served": w.Served, "unable": w.Unable,
-		"channels": w.Channels, "partial": w.Partial, "noList": w.NoList, "currencies": currencies,
+		"channels": w.Channels, "partial": w.Partial, "noList": w.NoList, "testReversed": w.TestReversed, "currencies": currencies,
 	})
 	if err != nil {
 		panic(err) // texts and numbers
@@ -60,7 +60,8 @@ func (v *Verify) show(w http.ResponseWriter, r *http.Request) {
 	visit.Write(http.StatusOK, "check", &p)
 }
 
-// Answer is the result of POST /q as JSON. At is in seconds.
+// Answer is the result of POST /q as JSON. At is in seconds; a verdict `test` has it if the payment
+// was reversed.
 type Answer struct {
 	Verdict receipts.Verdict `json:"verdict"`
 	At      int64            `json:"at,omitempty"`

@@ -258,7 +258,17 @@ func TestForm(t *testing.T) {
 	says("forged", token[:len(token)-8]+"AAAAAAAA", http.StatusOK, "Ce n’est pas un reçu de ce service")
 	w.session.ReversedAt = now
 	says("reversed", token, http.StatusOK, "Paiement annulé le 23 novembre 2026 à 10:30")
+	trial := paid()
+	trial.Live = false
+	testToken := w.token(t, trial)
+	says("test, reversed", testToken, http.StatusOK, "Reçu de TEST, sans valeur ; paiement annulé le 23 novembre 2026 à 10:30")
+	if got := verdict(testToken); got.Verdict != "test" || got.At != now.Unix() {
+		t.Errorf("test, reversed: %+v", got)
+	}
 	w.session.ReversedAt = time.Time{}
+	if got := verdict(testToken); got.Verdict != "test" || got.At != 0 {
+		t.Errorf("test: %+v", got)
+	}
 
 	// A thief signs more than was paid. While nobody knows, the signature counts; once the key is
 	// revoked, the record does.

@@ -16,6 +16,8 @@ type words struct {
 	// Served says that the service checked the signature because the browser cannot. Unable is
 	// the result of such a browser without network.
 	Served, Unable string
+	// TestReversed is the sentence of VerdictTest for a payment that was reversed.
+	TestReversed string
 	// NoList replaces the brackets of a sentence without a time.
 	NoList  string
 	Labels  map[string]string // by the name of the claim
@@ -46,11 +48,12 @@ var texts = language.Table[*words]{
 			receipts.VerdictUnknownKey:  "Seul le service peut vérifier ce reçu.",
 			receipts.VerdictNone:        "Le code est abîmé, ou le papier est faux.",
 		},
-		Served:  "Ce navigateur ne peut pas contrôler la signature\u00a0: le service l’a contrôlée.",
-		Unable:  "Vérification impossible hors ligne avec ce navigateur\u00a0: connectez-vous",
-		NoList:  "(aucune liste)",
-		Labels:  map[string]string{"a": "Somme due payée", "s": "Service", "t": "Administration", "pd": "Payé le", "ch": "Moyen de paiement", "pr": "Référence de paiement", "n": "Référence de l’avis", "sr": "Redevable", "pt": "Paiement partiel"},
-		Partial: "une partie restait due",
+		Served:       "Ce navigateur ne peut pas contrôler la signature\u00a0: le service l’a contrôlée.",
+		Unable:       "Vérification impossible hors ligne avec ce navigateur\u00a0: connectez-vous",
+		TestReversed: "Reçu de TEST, sans valeur\u00a0; paiement annulé le {day} à {clock}",
+		NoList:       "(aucune liste)",
+		Labels:       map[string]string{"a": "Somme due payée", "s": "Service", "t": "Administration", "pd": "Payé le", "ch": "Moyen de paiement", "pr": "Référence de paiement", "n": "Référence de l’avis", "sr": "Redevable", "pt": "Paiement partiel"},
+		Partial:      "une partie restait due",
 		Channels: map[string]string{
 			"MOBILE_MONEY": "Mobile money", "CARD": "Carte", "CASH": "Espèces au guichet",
 		},
@@ -76,11 +79,12 @@ var texts = language.Table[*words]{
 			receipts.VerdictUnknownKey:  "Only the service can check this receipt.",
 			receipts.VerdictNone:        "The code is damaged, or the paper is false.",
 		},
-		Served:  "This browser cannot check the signature: the service checked it.",
-		Unable:  "This browser cannot check receipts offline: connect to the network",
-		NoList:  "(no list)",
-		Labels:  map[string]string{"a": "Amount due paid", "s": "Service", "t": "Agency", "pd": "Paid on", "ch": "Paid by", "pr": "Payment reference", "n": "Notice reference", "sr": "Owed by", "pt": "Partial payment"},
-		Partial: "a part stayed owed",
+		TestReversed: "TEST receipt, without value; payment cancelled on {day} at {clock}",
+		Served:       "This browser cannot check the signature: the service checked it.",
+		Unable:       "This browser cannot check receipts offline: connect to the network",
+		NoList:       "(no list)",
+		Labels:       map[string]string{"a": "Amount due paid", "s": "Service", "t": "Agency", "pd": "Paid on", "ch": "Paid by", "pr": "Payment reference", "n": "Notice reference", "sr": "Owed by", "pt": "Partial payment"},
+		Partial:      "a part stayed owed",
 		Channels: map[string]string{
 			"MOBILE_MONEY": "Mobile money", "CARD": "Card", "CASH": "Cash at a counter",
 		},
@@ -92,6 +96,9 @@ var texts = language.Table[*words]{
 func Sentence(lang money.Language, r receipts.Result) string {
 	w := texts.In(lang)
 	text := w.Verdicts[r.Verdict]
+	if r.Verdict == receipts.VerdictTest && !r.At.IsZero() {
+		text = w.TestReversed
+	}
 	if r.At.IsZero() {
 		if at := strings.IndexByte(text, '('); at >= 0 {
 			text = text[:at] + w.NoList

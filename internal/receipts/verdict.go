@@ -17,7 +17,7 @@ const (
 	VerdictUnconfirmed Verdict = "unconfirmed"
 	// VerdictReversed: the receipt is authentic, and the money was given back.
 	VerdictReversed Verdict = "reversed"
-	// VerdictTest: the receipt of a test payment.
+	// VerdictTest: the receipt of a test payment. At of the result says whether it was reversed.
 	VerdictTest Verdict = "test"
 	// VerdictUnknownKey: only the service can tell.
 	VerdictUnknownKey Verdict = "unknown_key"
@@ -28,8 +28,9 @@ const (
 // Result is the verdict on a text.
 type Result struct {
 	Verdict Verdict
-	// At is when the payment was reversed (VerdictReversed), or as of when reversals are known
-	// (VerdictAuthentic, VerdictUnconfirmed; zero if none are known).
+	// At is when the payment was reversed (VerdictReversed; VerdictTest, zero if no reversal is
+	// known), or as of when reversals are known (VerdictAuthentic, VerdictUnconfirmed; zero if
+	// none are known).
 	At time.Time
 	// Claims are what the receipt says. They are zero for VerdictUnknownKey and VerdictNone,
 	// because then they prove nothing.
@@ -54,17 +55,19 @@ func (ks Keys) Check(ctx context.Context, issuer, text string, now time.Time, re
 	if err != nil {
 		return Result{Verdict: VerdictNone}, nil //nolint:nilerr // the verdict on a forged text
 	}
-	if v.Test() {
-		return Result{Verdict: VerdictTest, Claims: v.Claims}, nil
-	}
 	id, ok := v.Claims.TransactionID()
-	if !ok {
+	switch {
+	case !ok && v.Test():
+		return Result{Verdict: VerdictTest, Claims: v.Claims}, nil
+	case !ok:
 		return Result{Verdict: VerdictNone}, nil
 	}
 	record, ok, err := records(ctx, id)
 	switch {
 	case err != nil:
 		return Result{}, err
+	case v.Test(): // without value, with a record or not
+		return Result{VerdictTest, record.ReversedAt, v.Claims}, nil
 	case !ok || !record.Live || v.Revoked() && !v.Claims.Agrees(record.Claims):
 		return Result{Verdict: VerdictNone}, nil // somebody has the key
 	case !record.ReversedAt.IsZero():
@@ -82,8 +85,6 @@ func (ks Keys) CheckOffline(issuer, text string, lists func(kid string) *Reversa
 		return Result{Verdict: VerdictUnknownKey}
 	case err != nil:
 		return Result{Verdict: VerdictNone}
-	case v.Test():
-		return Result{Verdict: VerdictTest, Claims: v.Claims}
 	}
 	out := Result{Verdict: VerdictUnconfirmed, Claims: v.Claims}
 	if list := lists(v.Key.ID); list != nil {
@@ -91,6 +92,12 @@ func (ks Keys) CheckOffline(issuer, text string, lists func(kid string) *Reversa
 		if at, ok := list.Reversed[v.Claims.ID]; ok {
 			out.Verdict, out.At = VerdictReversed, time.Unix(at, 0).UTC()
 		}
+	}
+	if v.Test() {
+		if out.Verdict != VerdictReversed {
+			out.At = time.Time{}
+		}
+		out.Verdict = VerdictTest
 	}
 	return out
 }

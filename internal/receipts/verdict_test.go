@@ -46,7 +46,9 @@ func TestVerdicts(t *testing.T) {
 		"signed by a thief":                   {h.keys, token, record(receipts.Record{}, false), receipts.VerdictNone, time.Time{}},
 		"live token of a test payment":        {h.keys, token, record(receipts.Record{Claims: c}, true), receipts.VerdictNone, time.Time{}},
 		"forged":                              {h.keys, forged, nil, receipts.VerdictNone, time.Time{}},
-		"test":                                {h.keys, testToken, nil, receipts.VerdictTest, time.Time{}},
+		"test":                                {h.keys, testToken, record(receipts.Record{Claims: c}, true), receipts.VerdictTest, time.Time{}},
+		"test, no record":                     {h.keys, testToken, record(receipts.Record{}, false), receipts.VerdictTest, time.Time{}},
+		"test, reversed":                      {h.keys, testToken, record(receipts.Record{Claims: c, ReversedAt: reversedAt}, true), receipts.VerdictTest, reversedAt},
 		"revoked key, the record agrees":      {revoked, token, record(receipts.Record{Claims: c, Live: true}, true), receipts.VerdictAuthentic, now},
 		"revoked key, the record says other":  {revoked, token, record(receipts.Record{Claims: other, Live: true}, true), receipts.VerdictNone, time.Time{}},
 		"revoked key, reversed":               {revoked, token, record(receipts.Record{Claims: c, Live: true, ReversedAt: reversedAt}, true), receipts.VerdictReversed, reversedAt},
@@ -107,6 +109,8 @@ func TestVerdicts(t *testing.T) {
 		"after the list came":     {public, token, after, receipts.VerdictReversed, reversedAt},
 		"forged":                  {public, forged, after, receipts.VerdictNone, time.Time{}},
 		"test":                    {public, testToken, nil, receipts.VerdictTest, time.Time{}},
+		"test, not reversed":      {public, testToken, before, receipts.VerdictTest, time.Time{}},
+		"test, reversed":          {public, testToken, after, receipts.VerdictTest, reversedAt},
 		"key of tomorrow":         {nil, token, nil, receipts.VerdictUnknownKey, time.Time{}},
 		"revoked key, known here": {revoked, token, before, receipts.VerdictUnknownKey, time.Time{}},
 		"revoked key, left out":   {withoutRevoked, token, before, receipts.VerdictUnknownKey, time.Time{}},
@@ -114,7 +118,7 @@ func TestVerdicts(t *testing.T) {
 		lists := none
 		if c.list != nil {
 			lists = func(kid string) *receipts.Reversals {
-				if kid != h.keys[0].ID {
+				if (kid != h.keys[0].ID) != strings.HasPrefix(name, "test") {
 					t.Errorf("%s: the list of %s", name, kid)
 				}
 				return c.list

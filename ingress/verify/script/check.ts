@@ -11,7 +11,7 @@ interface Result { verdict: string; at?: number; claims?: Claims; served?: boole
 interface Words {
   issuer: string; lang: string; served: string; unable: string;
   verdicts: Record<string, string>; more: Record<string, string>;
-  channels: Record<string, string>; partial: string; noList: string;
+  channels: Record<string, string>; partial: string; noList: string; testReversed: string;
   currencies: Record<string, [number, string]>;
 }
 
@@ -154,17 +154,19 @@ async function check(typed: string): Promise<Result> {
   }
   if (claims.v !== 1) return record(token);
   if (claims.iss !== words.issuer || claims.iat !== claims.pd || claims.pd < key.nbf || key.exp && claims.pd >= key.exp) return none;
-  if (key.mode !== 'live') return { verdict: 'test', claims };
+  const test = key.mode !== 'live';
   const list = reversals(key);
   try {
     const answer = await ask(`/q/status/${claims.jti}`);
     const { status, at, reversed_at: reversed } = await answer.json();
+    if (test && typeof status === 'string') return { verdict: 'test', at: reversed, claims };
     if (status === 'paid') return { verdict: 'authentic', at, claims };
     if (status === 'reversed') return { verdict: 'reversed', at: reversed, claims };
     if (status === 'unknown') return none; // somebody else has the key
   } catch { /* no network */ }
   const known = await list;
   const at = known?.reversed[claims.jti];
+  if (test) return { verdict: 'test', at, claims };
   return at ? { verdict: 'reversed', at, claims } : { verdict: 'unconfirmed', at: known?.iat, claims };
 }
 
@@ -196,7 +198,7 @@ const shown: Record<string, (c: Claims) => string> = {
 };
 
 function show({ verdict, at, claims, served: asked }: Result): void {
-  const sentence = words.verdicts[verdict] ?? words.unable;
+  const sentence = verdict === 'test' && at ? words.testReversed : words.verdicts[verdict] ?? words.unable;
   const text = at ? sentence.replace('{day}', day(at)).replace('{clock}', clock(at)) : sentence.replace(/\([^)]*\{.*\)/, words.noList);
   const said = document.getElementById('verdict')!;
   said.className = verdict === 'authentic' || verdict === 'unconfirmed' ? 'notice' : 'warn';
@@ -241,7 +243,7 @@ window.addEventListener('load', async () => {
   await navigator.serviceWorker?.register('/q/sw.js', { scope: '/q' }).catch(() => {});
   if (!window.isSecureContext) return;
   const known = await keys();
-  await Promise.all(known.filter((k) => k.mode === 'live').map(reversals));
+  await Promise.all(known.map(reversals));
   await navigator.serviceWorker?.ready;
   box.dataset.ready = 'true';
 });

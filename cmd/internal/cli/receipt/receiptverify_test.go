@@ -71,13 +71,14 @@ func TestVerifyReceipt(t *testing.T) {
 		}
 		return name
 	}
-	list := func(r map[string]int64) string {
-		body, err := live.SignReversals(receipts.Reversals{Issuer: host, At: at.Unix(), Count: len(r), Reversed: r})
+	listOf := func(s *receipts.Signer, r map[string]int64) string {
+		body, err := s.SignReversals(receipts.Reversals{Issuer: host, At: at.Unix(), Count: len(r), Reversed: r})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(body)
 	}
+	list := func(r map[string]int64) string { return listOf(live, r) }
 	set, empty, full := file("jwks.json", string(keys.JWKS(at))), file("empty.json", list(map[string]int64{})), file("full.json", list(map[string]int64{claims.ID: at.Unix()}))
 	scanned := file("scanned.txt", server.URL+"/q#"+token+"\n")
 	check := func(code int, says string, args ...string) {
@@ -90,7 +91,8 @@ func TestVerifyReceipt(t *testing.T) {
 	check(0, "Valid signature; cancellation not checked (no list) FCFA 5,000 to impots (Timbre)", token, "--keys", set)
 	check(0, "Valid signature; cancellation not checked (list of 23 November 2026, 10:30)", scanned, "--keys", set, "--reversed", empty)
 	check(1, "Payment cancelled on 23 November 2026 at 10:30", scanned, "--keys", set, "--reversed", full)
-	check(1, "TEST receipt, without value", testToken, "--keys", set)
+	check(1, "TEST receipt, without value FCFA", testToken, "--keys", set)
+	check(1, "TEST receipt, without value; payment cancelled on 23 November 2026 at 10:30", testToken, "--keys", set, "--reversed", file("test.json", listOf(test, map[string]int64{claims.ID: at.Unix()})))
 	check(1, "This is not a receipt of this service quittance: the receipt proves no payment", token+"x", "--keys", set)
 	check(1, "--reversed: not a list of reversals", token, "--keys", set, "--reversed", set)
 	check(1, "is a PDF, whose code only a camera", file("receipt.pdf", "%PDF-1.7"), "--keys", set)
@@ -101,6 +103,7 @@ func TestVerifyReceipt(t *testing.T) {
 	check(1, "This is not a receipt", token[:len(token)-8]+"AAAAAAAA", "--service", server.URL)
 	status = verify.Status{Status: verify.StatusReversed, At: at.Unix(), ReversedAt: at.Unix()}
 	check(1, "Payment cancelled on", scanned, "--service", server.URL)
+	check(1, "TEST receipt, without value; payment cancelled on 23 November 2026 at 10:30", testToken, "--service", server.URL)
 	status = verify.Status{Status: verify.StatusUnknown, At: at.Unix()}
 	check(1, "This is not a receipt", scanned, "--service", server.URL)
 	// A revoked key is not in the set: the service compares with its record.
