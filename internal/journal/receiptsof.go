@@ -173,6 +173,21 @@ func plausible(approved, occurred time.Time) time.Time {
 	return approved
 }
 
+// DateDropped reports whether an event of money has an operator's date of the approval that the
+// journal does not believe, so that the payment stands on the day on which it was recorded.
+func DateDropped(r *record.Event) bool {
+	var at time.Time
+	switch checkout.EventType(r.Type) {
+	case checkout.EventCompleted, checkout.EventLatePayment:
+		if r.Session != nil && r.Session.Collection != nil {
+			at = r.Session.Collection.ApprovedAt
+		}
+	case checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned, checkout.EventCaseOpened:
+		at = mapping.ToEvent(r).Case().ApprovedAt
+	}
+	return !at.IsZero() && plausible(at, r.OccurredAt).IsZero()
+}
+
 // firstTime returns the first time that is not zero.
 func firstTime(times ...time.Time) time.Time {
 	for _, t := range times {

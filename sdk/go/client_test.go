@@ -179,7 +179,7 @@ func TestBudget(t *testing.T) {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(silent) })
-	c, err := quittance.New(quittance.Config{URL: server.URL, Key: key, Budget: 1200 * time.Millisecond})
+	c, err := quittance.New(quittance.Config{URL: server.URL, Key: key, Budget: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,6 +63,7 @@ type Journal struct {
 	entries         *prometheus.CounterVec // type
 	receipts        *prometheus.CounterVec // movement
 	expected        *prometheus.CounterVec // kind
+	dropped         prometheus.Counter
 }
 
 // New makes a sink. It connects when it runs.
@@ -100,6 +101,9 @@ func New(cfg Config) (*Journal, error) {
 	for _, k := range journal.ExpectedKinds {
 		j.expected.WithLabelValues(k)
 	}
+	j.dropped = with.NewCounter(prometheus.CounterOpts{
+		Name: "quittance_journal_dates_dropped_total", Help: "Events of money whose operator's date is not plausible. They stand on the day on which they were recorded.",
+	})
 	var err error
 	j.consumer, err = consume.New(consume.Config{
 		Kafka: cfg.Kafka, Group: Group, Topics: Topics(), Poison: schemas.TopicPoisonJournal,
@@ -186,6 +190,9 @@ func (j *Journal) ofEvent(topic string, r *kgo.Record) (rows, error) {
 	expected, err := journal.ExpectedOf(&e)
 	if err != nil {
 		return nil, err
+	}
+	if journal.DateDropped(&e) {
+		j.dropped.Inc()
 	}
 	for i := range expected {
 		x := &expected[i]

@@ -460,9 +460,12 @@ func TestAbsurdDatesAreWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, stop := w.run(w.conn)
+	metrics, stop := w.run(w.conn)
 	eventually(t, "everything committed", w.committed)
 	stop()
+	if n := metric(t, metrics, "quittance_journal_dates_dropped_total"); n != 3 { // the first one is no date
+		t.Errorf("%v dropped dates are counted, want 3", n)
+	}
 	var receipts, expected uint64
 	err := w.conn.QueryRow(t.Context(), "SELECT (SELECT count() FROM receipts), (SELECT count() FROM expected_money)").Scan(&receipts, &expected)
 	if err != nil || receipts != 4 || expected != 4 {
