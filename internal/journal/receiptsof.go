@@ -184,6 +184,7 @@ func DateDropped(r *record.Event) bool {
 		}
 	case checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned, checkout.EventCaseOpened:
 		at = mapping.ToEvent(r).Case().ApprovedAt
+	default: // its money has other events
 	}
 	return !at.IsZero() && plausible(at, r.OccurredAt).IsZero()
 }
