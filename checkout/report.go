@@ -214,7 +214,7 @@ func (d *decider) approvedAgain(s Session, do Outcome) Session {
 	if !s.ReversedAt.IsZero() {
 		return s // given back
 	}
-	return d.notice(s, do, reasonChanged)
+	return d.openMismatch(s, do, reasonChanged)
 }
 
 // settledSurplus is what of the collection's surplus has had its exit.
@@ -273,7 +273,7 @@ func (d *decider) refused(s Session, do Outcome) Session {
 		if !s.ReversedAt.IsZero() || s.noticed(c.ID, reasonRefused) || len(s.Cases) >= maxCases {
 			return s // given back already, or known
 		}
-		return d.notice(s, do, reasonRefused)
+		return d.openMismatch(s, do, reasonRefused)
 	case CollectionPending:
 		if s.outlivesRefusal() {
 			detail := map[string]string{DetailCollectionID: do.CollectionID, DetailFailureCode: string(do.FailureCode), DetailSource: string(do.Source)}
@@ -333,8 +333,8 @@ func (s Session) openSum(collectionID string) (Case, bool) {
 	})
 }
 
-// notice opens a case about a report that does not fit the session's collection.
-func (d *decider) notice(s Session, do Outcome, reason string) Session {
+// openMismatch opens a case about a report that does not fit the session's collection.
+func (d *decider) openMismatch(s Session, do Outcome, reason string) Session {
 	c := s.Collection
 	detail := reportedDetail(do)
 	detail[DetailReason] = reason
@@ -355,11 +355,11 @@ func (d *decider) mismatch(s Session, do Outcome, reason string) Session {
 		return s
 	}
 	s = d.supersede(s, c.ID, CaseUndecided, CaseMismatch, CaseOrphan)
-	return d.notice(s, do, reason)
+	return d.openMismatch(s, do, reason)
 }
 
-// knows reports whether an open case has the reported sum already, as an earlier version left
-// it without its report.
+// knows reports whether an open case has the reported sum already. An earlier version did not
+// remember the report that opened it.
 func (s Session) knows(collectionID string, do Outcome) bool {
 	return slices.ContainsFunc(s.Cases, func(c Case) bool {
 		return c.Open() && c.CollectionID == collectionID && c.Reported() && !c.AmountUnknown && c.Amount == do.Amount && c.Currency == do.Currency

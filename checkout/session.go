@@ -383,9 +383,12 @@ func erased(s Session) Session {
 // HoldsPersonalData reports whether the session has anything that Erase removes.
 func (s Session) HoldsPersonalData() bool {
 	return len(s.CustomerSealed) > 0 || s.Customer != nil || s.CustomerID != "" || s.Description != "" || s.Note != "" || s.CitizenID != "" ||
-		s.Collection != nil && s.Collection.PayerMasked != "" || slices.ContainsFunc(s.Refusals, func(r Refusal) bool { return r.Collection != nil && r.Collection.PayerMasked != "" }) || s.Cashin != nil && len(s.Cashin.Items) > 0 ||
+		s.Collection.namesPayer() || slices.ContainsFunc(s.Refusals, func(r Refusal) bool { return r.Collection.namesPayer() }) || s.Cashin != nil && len(s.Cashin.Items) > 0 ||
 		slices.ContainsFunc(s.Items, func(i Item) bool { return i.Label != "" || i.SubjectRef != "" && !s.mayConfirm(i) })
 }
+
+// namesPayer reports whether the collection has a part of the payer's number.
+func (c *Collection) namesPayer() bool { return c != nil && c.PayerMasked != "" }
 
 // mayConfirm reports whether the ERP has not accepted the payment of the due, or the session
 // may still become one.

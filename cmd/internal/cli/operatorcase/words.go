@@ -26,7 +26,7 @@ var words = cli.Words{
 	"case.second_person":          cli.Filled("whoever proposed the resolution cannot approve it: another person does, with another QUITTANCE_STAFF_KEY"),
 	"case.sums_differ":            cli.Filled("the breaks differ by {difference} {currency} (minor units) together; what you match by hand must add up to zero: `explain` the rest in a case of its own"),
 	"case.session_unknown":        cli.Filled("no session that you may see has this id; ids look like chs_… and are in webhooks and in the ministry API"),
-	"case.not_asked_for":          cli.Filled("this money was asked for with no payment that is known, so it completes no session; `refund` or `write_off` the case"),
+	"case.not_asked_for":          cli.Filled("this money belongs to no payment that the service asked for, so it cannot complete a session; `refund` or `write_off` the case"),
 	"case.too_little":             cli.Filled("{amount} {currency} (minor units) was reported, and {owed} {owed_currency} was owed: money that does not pay the session cannot complete it; `refund` or `write_off` the case"),
 	"case.unknown":                cli.Filled("no case that you may see has this id; `quittance cases list` shows them, a new one after about a second"),
 	"case.which_proposal":         cli.Filled("the case has had {number} proposals: say which with its number; `quittance cases show` lists them"),
