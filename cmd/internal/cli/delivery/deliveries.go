@@ -29,7 +29,7 @@ import (
 func Deliveries() cli.Command {
 	return cli.Command{
 		Use: "deliveries", Short: "Show webhooks, ERP confirmations and messages to people, and send them again",
-		Commands: []cli.Command{listDeliveries(), showDelivery(), retryDeliveries(), reportURL()},
+		Commands: []cli.Command{listDeliveries(), showDelivery(), retryDeliveries(), liftSuppressions(), reportURL()},
 		Words:    words,
 	}
 }
