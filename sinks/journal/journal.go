@@ -6,18 +6,15 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
-	"quittance/schemas/record"
 )
 
 const (
@@ -50,11 +47,6 @@ type Config struct {
 // Group is the consumer group of the sink.
 const Group = "journal"
 
-// Topics returns what the sink reads.
-func Topics() []string {
-	return []string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicStatements, schemas.TopicReconciliation}
-}
-
 // Journal is the sink. Any number of them share the work.
 type Journal struct {
 	cfg             Config
@@ -63,7 +55,7 @@ type Journal struct {
 	entries         *prometheus.CounterVec // type
 	receipts        *prometheus.CounterVec // movement
 	expected        *prometheus.CounterVec // kind
-	dropped         prometheus.Counter
+	decoder         journal.Decoder
 }
 
 // New makes a sink. It connects when it runs.
@@ -101,12 +93,13 @@ func New(cfg Config) (*Journal, error) {
 	for _, k := range journal.ExpectedKinds {
 		j.expected.WithLabelValues(k)
 	}
-	j.dropped = with.NewCounter(prometheus.CounterOpts{
+	dropped := with.NewCounter(prometheus.CounterOpts{
 		Name: "quittance_journal_dates_dropped_total", Help: "Events of money whose operator's date is not plausible. They stand on the day on which they were recorded.",
 	})
+	j.decoder = journal.Decoder{Codec: cfg.Codec, Prefix: cfg.Kafka.Prefix, DateDropped: dropped.Inc}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: Group, Topics: Topics(), Poison: schemas.TopicPoisonJournal,
+		Kafka: cfg.Kafka, Group: Group, Topics: journal.Topics(), Poison: schemas.TopicPoisonJournal,
 		AtOnce: cmp.Or(cfg.BatchSize, defaultBatchSize), Wait: cmp.Or(cfg.BatchWait, defaultBatchWait), Timeout: cmp.Or(cfg.InsertTimeout, defaultInsertTimeout),
 		Pause: longestPause, Log: cfg.Log,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
@@ -128,78 +121,11 @@ func New(cfg Config) (*Journal, error) {
 // Run writes the journal until ctx ends, then returns nil. It first finishes an insert
 // under way, within a few seconds. It returns an error only when it could not begin.
 func (j *Journal) Run(ctx context.Context) error {
-	return consume.Batch(ctx, j.consumer, j.decode, j.insert)
+	return consume.Batch(ctx, j.consumer, j.decoder.Rows, j.insert)
 }
 
-// rows are what a record adds to the journal: an entry with its receipts and expected money after
-// it, or one row of another kind. A statement adds nothing.
+// rows are what a record adds to the journal (journal.Decoder).
 type rows = []journal.Row
-
-// decode returns the rows of a record. The errors schemas.ErrUndecodable and
-// journal.ErrInvalidEntry are permanent.
-func (j *Journal) decode(r *kgo.Record) (rows, error) {
-	out, err := j.rowsOf(r)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range out {
-		if err := row.Validate(); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func (j *Journal) rowsOf(r *kgo.Record) (rows, error) {
-	switch topic := strings.TrimPrefix(r.Topic, j.cfg.Kafka.Prefix); topic {
-	case schemas.TopicEvents, schemas.TopicCases:
-		return j.ofEvent(topic, r)
-	case schemas.TopicCalls:
-		var c record.Call
-		if err := j.cfg.Codec.Decode(r.Value, &c); err != nil {
-			return nil, err
-		}
-		return rows{new(fromCall(&c))}, nil
-	case schemas.TopicStatements:
-		return j.ofStatement(r)
-	case schemas.TopicReconciliation:
-		return j.ofReconciliation(r)
-	default:
-		var a record.Attempt
-		if err := j.cfg.Codec.Decode(r.Value, &a); err != nil {
-			return nil, err
-		}
-		return rows{new(fromAttempt(&a))}, nil
-	}
-}
-
-// ofEvent returns the entry of an event, and the receipts and the expected money of its money.
-func (j *Journal) ofEvent(topic string, r *kgo.Record) (rows, error) {
-	var e record.Event
-	if err := j.cfg.Codec.Decode(r.Value, &e); err != nil {
-		return nil, err
-	}
-	entry := fromEvent(&e)
-	if topic == schemas.TopicEvents { // an event of cases.events may be written twice
-		entry.SourcePartition, entry.SourceOffset = r.Partition, r.Offset
-	}
-	receipts, err := journal.ReceiptsOf(&e)
-	if err != nil {
-		return nil, err
-	}
-	expected, err := journal.ExpectedOf(&e)
-	if err != nil {
-		return nil, err
-	}
-	if journal.DateDropped(&e) {
-		j.dropped.Inc()
-	}
-	for i := range expected {
-		x := &expected[i]
-		x.SourceTopic, x.SourcePartition, x.SourceOffset, x.Version = topic, r.Partition, r.Offset, journal.ExpectedVersion(r.Offset)
-	}
-	return slices.Concat(rows{&entry}, journal.Rows(receipts), journal.Rows(expected)), nil
-}
 
 // insert writes the rows of records. The consumer group stores the positions.
 func (j *Journal) insert(ctx context.Context, records []rows, _ []consume.Move) error {

@@ -67,11 +67,11 @@ func (j *Journal) rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	adm := kadm.NewClient(cl)
 	sums := &sums{now: now, seen: map[string]bool{}, source: tally.Tally{}, money: tally.Tally{}, expected: tally.Tally{}, lines: tally.Tally{}, findings: tally.Tally{}}
 	done := map[string]map[int32]int64{}
-	for _, topic := range Topics() {
+	for _, topic := range journal.Topics() {
 		done[topic] = map[int32]int64{}
 	}
 	for pass := 1; ; pass++ {
-		for _, topic := range Topics() {
+		for _, topic := range journal.Topics() {
 			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, sums.add); err != nil {
 				return out, err
 			}
@@ -177,7 +177,7 @@ func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done
 	}
 	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls, schemas.TopicStatements: &out.Statements, schemas.TopicReconciliation: &out.Reconciliation}[topic]
 	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]rows, error) {
-		out, err := j.decode(r)
+		out, err := j.decoder.Rows(r)
 		if err != nil {
 			return nil, err
 		}
