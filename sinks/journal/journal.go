@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
@@ -22,6 +23,7 @@ const (
 	defaultBatchWait     = time.Second
 	defaultInsertTimeout = time.Minute
 	longestPause         = 10 * time.Second
+	adoptAgain           = time.Second
 )
 
 // Config configures a Journal.
@@ -56,6 +58,7 @@ type Journal struct {
 	receipts        *prometheus.CounterVec // movement
 	expected        *prometheus.CounterVec // kind
 	decoder         journal.Decoder
+	admin           *kadm.Client // while it runs
 }
 
 // New makes a sink. It connects when it runs.
@@ -101,7 +104,7 @@ func New(cfg Config) (*Journal, error) {
 	j.consumer, err = consume.New(consume.Config{
 		Kafka: cfg.Kafka, Group: Group, Topics: journal.Topics(), Poison: schemas.TopicPoisonJournal,
 		AtOnce: cmp.Or(cfg.BatchSize, defaultBatchSize), Wait: cmp.Or(cfg.BatchWait, defaultBatchWait), Timeout: cmp.Or(cfg.InsertTimeout, defaultInsertTimeout),
-		Pause: longestPause, Log: cfg.Log,
+		Pause: longestPause, Log: cfg.Log, Positions: j.positions,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_journal_poison_total", Help: "Records that cannot be decoded or kept.",
 		}),
@@ -121,20 +124,56 @@ func New(cfg Config) (*Journal, error) {
 // Run writes the journal until ctx ends, then returns nil. It first finishes an insert
 // under way, within a few seconds. It returns an error only when it could not begin.
 func (j *Journal) Run(ctx context.Context) error {
+	cl, err := j.cfg.Kafka.Client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j.admin = kadm.NewClient(cl)
+	for j.adopt(ctx) != nil {
+		if !consume.Sleep(ctx, adoptAgain) {
+			return nil
+		}
+	}
 	return consume.Batch(ctx, j.consumer, j.decoder.Rows, j.insert)
+}
+
+// adopt gives a database of an earlier release its positions.
+func (j *Journal) adopt(ctx context.Context) error {
+	committed, err := journal.Committed(ctx, j.admin, j.cfg.Kafka.Prefix+Group)
+	if err == nil {
+		err = j.cfg.Store.Adopt(ctx, committed)
+	}
+	if err != nil && ctx.Err() == nil {
+		j.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the journal cannot begin and tries again", slog.Any("error", err))
+	}
+	return err
+}
+
+// positions returns where the sink goes on in a topic (full name): at the positions of the database, so that one
+// that was restored from a backup gets what it lacks.
+func (j *Journal) positions(ctx context.Context, topic string) (map[int32]int64, error) {
+	committed, err := journal.Committed(ctx, j.admin, j.cfg.Kafka.Prefix+Group)
+	if err != nil {
+		return nil, err
+	}
+	return j.cfg.Store.Begin(ctx, topic, committed)
 }
 
 // rows are what a record adds to the journal (journal.Decoder).
 type rows = []journal.Row
 
-// insert writes the rows of records. The consumer group stores the positions.
-func (j *Journal) insert(ctx context.Context, records []rows, _ []consume.Move) error {
-	if len(records) == 0 {
-		return nil
-	}
+// insert writes the rows of records, and then how far the database has them.
+func (j *Journal) insert(ctx context.Context, records []rows, moves []consume.Move) error {
 	begun := time.Now()
 	if err := j.write(ctx, records); err != nil {
 		return err
+	}
+	if err := j.cfg.Store.Move(ctx, moves); err != nil {
+		return err
+	}
+	if len(records) == 0 {
+		return nil
 	}
 	j.duration.Observe(time.Since(begun).Seconds())
 	j.batch.Observe(float64(len(records)))

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
 	"quittance/internal/clickhouse"
 	"quittance/internal/operation"
@@ -99,6 +100,9 @@ func (r *reportRequest) run(ctx context.Context, m *cli.Meta) error {
 	}
 	defer func() { _ = conn.Close() }()
 	if err := reconciliation.Check(ctx, conn); err != nil {
+		return err
+	}
+	if _, _, err := access.Whole(ctx, m, conn); err != nil {
 		return err
 	}
 	p := report.Params{Month: r.at, Live: r.mode == registry.Mode(true)}
