@@ -171,6 +171,9 @@ func (r *redelivery) replay(ctx context.Context, m *cli.Meta) error {
 
 // show prints what was done. Nothing found, and a refusal, are errors.
 func (r *redelivery) show(m *cli.Meta) error {
+	if r.replayed.Events == 0 && len(r.retried)+len(r.refused) == 0 {
+		return fmt.Errorf("nothing was sent: no webhook of the last %d days is of this event, order or session", deliveries.KeepDays)
+	}
 	j := render.Object{
 		"redelivery", r.name, "events", r.replayed.Events, "made", r.replayed.Made, "made_due", len(r.retried), "under_way", r.replayed.UnderWay, "superseded", r.replayed.Superseded,
 		"unaddressed", r.replayed.Unaddressed, "refused", append([]string{}, r.refused...),
@@ -194,11 +197,8 @@ func (r *redelivery) show(m *cli.Meta) error {
 	}); err != nil {
 		return err
 	}
-	switch {
-	case len(r.refused) > 0:
+	if len(r.refused) > 0 {
 		return fmt.Errorf("%d webhooks were not sent: %s", len(r.refused), strings.Join(r.refused, "; "))
-	case r.replayed.Events == 0 && len(r.retried) == 0:
-		return fmt.Errorf("nothing was sent: no webhook of the last %d days is of this event, order or session", deliveries.KeepDays)
 	}
 	return nil
 }
