@@ -81,7 +81,8 @@
 // reconciliation.events. From these the sink journal writes the tables matches, breaks (with
 // proposals), day_totals and match_runs. Each record of a match or a break is a row, also the one
 // that ends it, so the rows below an offset never change. rewrites has the times at which a rebuild or
-// a replay of the sink journal wrote rows of earlier records again.
+// a replay of the sink journal wrote rows of earlier records again, and journal_positions how far the tables
+// have Kafka's records. Package verify compares them each night.
 //
 // Package chain has the canonical form of a payment's chain of ids, from the due to the line of
 // the bank, the root over the rows of a closed period, and proofs that a row is one of them.
