@@ -40,10 +40,26 @@ func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *
 		AND (from_day, to_day, opening, closing, lines) = ($5, $6, $7, $8, $9))`, append(i.account(), s.ID, s.From, s.To, s.Opening, s.Closing, s.Lines)...).Scan(&seen.Twin); err != nil {
 		return seen, scoped, fmt.Errorf("looking for the same statement under another id: %w", err)
 	}
+	if seen.Withdrawn, err = i.withdrawnBefore(ctx, tx, s, digest); err != nil {
+		return seen, scoped, err
+	}
 	if seen.Same || !s.Dated || s.From > last.To {
 		return seen, scoped || repeated, nil
 	}
 	return seen, scoped || repeated, i.overlap(ctx, last, s, importID, &seen)
+}
+
+// withdrawnBefore says who has withdrawn a statement with the same id, first day and content; empty for nobody.
+func (i *attempt) withdrawnBefore(ctx context.Context, tx pgx.Tx, s *statements.Statement, digest string) (said string, err error) {
+	err = tx.QueryRow(ctx, `SELECT format('%s and %s have withdrawn this statement, which was accepted as import %s: %s.', r.name, d.name, i.id, w.reason)
+		FROM statement_imports i JOIN statement_withdrawals w ON w.import_id = i.id AND w.state = 'done' JOIN staff r ON r.id = w.requested_by JOIN staff d ON d.id = w.decided_by
+		WHERE (i.agency_id, i.live, i.code) = ($1, $2, $3) AND i.state = 'withdrawn'
+		AND EXISTS (SELECT FROM jsonb_array_elements(i.plan -> 'statements') f WHERE (f ->> 'id', f ->> 'from', f ->> 'digest') = ($4, $5, $6)) ORDER BY w.decided_at DESC LIMIT 1`,
+		append(i.account(), s.ID, s.From, digest)...).Scan(&said)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("looking for a withdrawal: %w", err)
+	}
+	return said, nil
 }
 
 // overlap reads the file again, and the file of the earlier statement if there is one, and compares their lines.

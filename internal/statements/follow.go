@@ -61,7 +61,20 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 // through it after the last line. It may begin with it on the last covered day, after the last line. Otherwise it is quarantined:
 // the operator may have corrected these days. If a person releases it, it takes the place of the account's last statement,
 // unless it ends before the days of that one.
+//
+// A statement that two people have withdrawn is quarantined when it comes again, until a person releases it.
 func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
+	verdict, next, faults := s.follow(last, seen)
+	if verdict == VerdictAccepted && seen.Withdrawn != "" && !seen.Released {
+		return VerdictQuarantined, last, append(faults, Fault{
+			Kind: FaultWithdrawn, Position: s.Source, Detail: seen.Withdrawn,
+			Mend: "If it is right all the same, release it and import it again. Otherwise dismiss it.",
+		})
+	}
+	return verdict, next, faults
+}
+
+func (s *Statement) follow(last Mark, seen Seen) (Verdict, Mark, []Fault) {
 	fault := func(kind FaultKind, detail, mend string) []Fault {
 		return []Fault{{Kind: kind, Position: s.Source, Detail: detail, Mend: mend}}
 	}

@@ -12,7 +12,7 @@ type Seen struct {
 	// Twin says that an accepted statement of another id has the same days, balances and number of lines.
 	Twin bool
 	// Missing is how many of the Lines of the earlier statement the file lacks or has with other content; below 0 it is
-	// not known. Example is the id of one of them. They, and what follows but BackFill and Released, matter for dated statements only.
+	// not known. Example is the id of one of them. They, and what follows but BackFill, Withdrawn and Released, matter for dated statements only.
 	Missing, Lines int
 	Example        string
 	// Opening is the opening balance of the earlier statement.
@@ -24,6 +24,8 @@ type Seen struct {
 	Begins int
 	// BackFill says that a person imports old days on purpose.
 	BackFill bool
+	// Withdrawn is a sentence about the withdrawal of the same statement; empty if it was not withdrawn.
+	Withdrawn string
 	// Released says that a person has released the file from quarantine.
 	Released bool
 }
