@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -131,6 +133,9 @@ func (i *attempt) line(l *statements.Line, s *Statement, id uuid.UUID) *record.S
 	lineID := l.ID
 	if !s.Scoped {
 		lineID = l.Unscoped()
+	}
+	if s.Nth > 1 { // no id of a bank has the character "|"
+		lineID = l.Account + "/|" + strconv.Itoa(s.Nth) + "|" + strings.TrimPrefix(lineID, l.Account+"/")
 	}
 	return &record.StatementLine{
 		ImportID: id.String(), TenantID: i.Account.AgencyID, Livemode: i.Account.Live, Account: i.Account.Code, StatementID: s.ID, LineID: lineID, Number: int64(l.Number),

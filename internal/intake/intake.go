@@ -105,12 +105,17 @@ type Facts struct {
 	// Scoped means that the ids of its lines name the statement where a bank's id is unique only there
 	// (statements.Line.Scope). Earlier releases recorded lines without.
 	Scoped bool `json:"scoped,omitempty"`
+	// Nth is more than 1 for another statement with an id that the bank gave a statement of the same days. The ids of its
+	// lines begin with it.
+	Nth int `json:"nth,omitempty"`
+	// Positional says that a line has its id from its position. Earlier releases do not say it.
+	Positional bool `json:"positional,omitempty"`
 }
 
 func factsOf(s *statements.Statement, currency string) Facts {
 	return Facts{
 		ID: s.ID, Page: s.Page, Sequence: s.Sequence, Last: s.Last, From: s.From, To: s.To, Balanced: s.Balanced, Opening: s.Opening, Closing: s.Closing,
-		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail, TailAt: s.TailAt, Scoped: true,
+		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail, TailAt: s.TailAt, Scoped: true, Positional: s.Positional,
 	}
 }
 
@@ -307,19 +312,26 @@ func (i *attempt) decide(ctx context.Context, tx pgx.Tx, last ledgerMark) error 
 		mark = last.Last.mark(last.To)
 	}
 	i.next = last
-	before := map[string]string{} // digests of the statements of this file that were looked at
+	before := map[string][]Facts{} // the statements of this file that were looked at
 	worst := map[statements.Verdict]bool{}
 	for n := range i.file.Statements {
 		s, out := &i.file.Statements[n], &i.out.Statements[n]
-		seen, scoped, err := i.seen(ctx, tx, mark, s, before)
+		seen, earlier, err := i.seen(ctx, tx, mark, s, before)
 		if err != nil {
 			return err
 		}
+		previous := mark
 		verdict, next, faults := statements.Follow(mark, s, seen)
 		if verdict == statements.VerdictAccepted && next != mark {
 			i.next = ledgerMark{out.Facts, next.To}
 		}
-		out.Scoped = !seen.Earlier || scoped // another version of a statement keeps the ids of its lines
+		switch {
+		case s.Another(previous, seen):
+			out.Nth = earlier.Most + 1
+		case seen.Earlier: // another version of a statement keeps the ids of its lines
+			out.Scoped, out.Nth = earlier.Scoped, earlier.Nth
+		}
+		before[nameOf(s)] = append(before[nameOf(s)], out.Facts)
 		out.State, i.out.Faults = verdict, append(i.out.Faults, faults...)
 		worst[verdict] = true
 		if mark = next; verdict == statements.VerdictRefused {

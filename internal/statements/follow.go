@@ -43,6 +43,9 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 //
 // A statement of the same id and content is unchanged. The same id with other content is quarantined, marked as a copy or
 // not, until a person releases it; if its lines have no ids of their own, a person cannot, because they would count twice.
+// The same id on other days is another statement, which the caller does not call earlier; on the same days it is if it continues
+// the last statement and surely has other lines (Another).
+//
 // A statement continues the last one if its opening balance is the last closing balance. One that does not is refused. Numbers and
 // pages that do not follow are a warning then: banks number by year, by day, or not at all.
 //
@@ -79,7 +82,7 @@ func (s *Statement) follow(last Mark, seen Seen) (Verdict, Mark, []Fault) {
 		return []Fault{{Kind: kind, Position: s.Source, Detail: detail, Mend: mend}}
 	}
 	balanced := last.Balanced && s.Balanced
-	if seen.Earlier {
+	if seen.Earlier && !s.Another(last, seen) {
 		changed, mend := s.changed(seen, last)
 		switch {
 		case seen.Same:
@@ -132,6 +135,12 @@ func (s *Statement) follow(last Mark, seen Seen) (Verdict, Mark, []Fault) {
 			"The day and the month may be exchanged: ask who sent the file. If the days are right, release the import, or import the file as a back-fill.")...)
 	}
 	return VerdictAccepted, s.mark(last), warnings
+}
+
+// Another reports whether a bank's statement is another one than the earlier one of its id and days: it continues the last
+// statement and surely has other lines. Some banks give all statements of a day one id.
+func (s *Statement) Another(last Mark, seen Seen) bool {
+	return seen.Earlier && !seen.Same && !s.Dated && last.Last && last.Balanced && s.Balanced && s.Opening == last.Closing && s.rest(last, seen)
 }
 
 // rest reports whether a statement that continues the last one but begins on a covered day has other lines than the accepted ones:

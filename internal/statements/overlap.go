@@ -7,9 +7,10 @@ import (
 
 // Seen is what is known of the accepted statements when a file comes.
 type Seen struct {
-	// Earlier says that a statement of the same id and page was accepted, and Same that one had the same content.
+	// Earlier says that a statement of the same id and page, with days of this one, was accepted, and Same that one had the
+	// same content.
 	Earlier, Same bool
-	// Twin says that an accepted statement of another id has the same days, balances and number of lines.
+	// Twin says that an accepted statement of any id has the same days, balances and number of lines.
 	Twin bool
 	// Missing is how many of the Lines of the earlier statement the file lacks or has with other content; below 0 it is
 	// not known. Example is the id of one of them. They, and what follows but BackFill, Withdrawn and Released, matter for dated statements only.

@@ -20,6 +20,7 @@ var words = cli.Words{
 	"statement.days_closed":              cli.Filled("it has days of a closed period: account {account} is closed until {to}; correct them in the next period"),
 	"statement.not_accepted":             cli.Filled("the import is {state}, not accepted"),
 	"statement.not_quarantined":          cli.Filled("the import is {state}, not in quarantine"),
+	"statement.positional":               cli.Filled("it cannot be released: lines of statement {statement} have no ids of their own, so that they would count twice; withdraw the accepted import, or dismiss this one and ask the bank for a statement of the difference"),
 	"statement.reason_malformed":         cli.Filled("must be 1 to {most} printable characters: why"),
 	"statement.original_deleted":         cli.Filled("the file of this import was deleted: the account keeps files for `keep_years` only"),
 	"statement.request_approved":         cli.Filled("{name} has approved the request already"),
