@@ -87,7 +87,7 @@ func Decide(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, 
 func releasable(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 	var name string
 	err := tx.QueryRow(ctx, `SELECT s.statement_id FROM statement_imports i, jsonb_array_elements(i.plan -> 'statements') f, statements s
-		WHERE i.id = $1 AND f ->> 'positional' = 'true' AND (s.agency_id, s.live, s.code) = (i.agency_id, i.live, i.code) AND s.statement_id = f ->> 'id' AND s.page = (f ->> 'page')::int
+		WHERE i.id = $1 AND f ->> 'twice' = 'true' AND (s.agency_id, s.live, s.code) = (i.agency_id, i.live, i.code) AND s.statement_id = f ->> 'id' AND s.page = (f ->> 'page')::int
 		AND s.digest <> f ->> 'digest' AND (s.from_day = '' OR f ->> 'from' = '' OR s.from_day <= f ->> 'to' AND f ->> 'from' <= s.to_day) LIMIT 1`, id).Scan(&name)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -108,14 +109,15 @@ type Facts struct {
 	// Nth is more than 1 for another statement with an id that the bank gave a statement of the same days. The ids of its
 	// lines begin with it.
 	Nth int `json:"nth,omitempty"`
-	// Positional says that a line has its id from its position. Earlier releases do not say it.
-	Positional bool `json:"positional,omitempty"`
+	// Twice says of a statement in quarantine that an accepted one of its id has other content, and that lines have their ids from
+	// their positions: released, they would count twice. Earlier releases do not say it.
+	Twice bool `json:"twice,omitempty"`
 }
 
 func factsOf(s *statements.Statement, currency string) Facts {
 	return Facts{
 		ID: s.ID, Page: s.Page, Sequence: s.Sequence, Last: s.Last, From: s.From, To: s.To, Balanced: s.Balanced, Opening: s.Opening, Closing: s.Closing,
-		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail, TailAt: s.TailAt, Scoped: true, Positional: s.Positional,
+		Currency: currency, Lines: s.Lines, Net: s.Net, Digest: hex.EncodeToString(s.Digest[:]), Tail: s.Tail, TailAt: s.TailAt, Scoped: true,
 	}
 }
 
@@ -331,6 +333,7 @@ func (i *attempt) decide(ctx context.Context, tx pgx.Tx, last ledgerMark) error 
 		case seen.Earlier: // another version of a statement keeps the ids of its lines
 			out.Scoped, out.Nth = earlier.Scoped, earlier.Nth
 		}
+		out.Twice = s.Positional && slices.ContainsFunc(faults, func(f statements.Fault) bool { return f.Kind == statements.FaultChanged })
 		before[nameOf(s)] = append(before[nameOf(s)], out.Facts)
 		out.State, i.out.Faults = verdict, append(i.out.Faults, faults...)
 		worst[verdict] = true

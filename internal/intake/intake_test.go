@@ -694,7 +694,7 @@ func TestReleasedWithoutIDs(t *testing.T) {
 	o.imports(s, "banque", bankOf("S1", "2026-11-20", 0, 300, 400), statements.VerdictAccepted)
 	q := o.imports(s, "banque", changed, statements.VerdictQuarantined)
 	o.decides(q.ImportID, intake.Released, "the order is another one", "statement.positional")
-	o.Exec(t, `UPDATE statement_imports SET plan = jsonb_set(plan, '{statements,0}', plan -> 'statements' -> 0 #- '{positional}') WHERE state = 'quarantined'`)
+	o.Exec(t, `UPDATE statement_imports SET plan = jsonb_set(plan, '{statements,0}', plan -> 'statements' -> 0 #- '{twice}') WHERE state = 'quarantined'`)
 	o.decides(q.ImportID, intake.Released, "the order is another one", "")
 	if r := o.imports(s, "banque", changed, statements.VerdictQuarantined); r.ImportID != q.ImportID || !strings.Contains(r.Faults[0].Detail, "it cannot be released") {
 		t.Errorf("%+v", r)

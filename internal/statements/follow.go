@@ -65,11 +65,12 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 // the operator may have corrected these days. If a person releases it, it takes the place of the account's last statement,
 // unless it ends before the days of that one.
 //
-// A statement that two people have withdrawn is quarantined when it comes again, until a person releases it.
+// A statement that two people have withdrawn is quarantined when it comes again, until a person releases it. The mark is that
+// after it, so that the statements of the file that continue it tell their own faults only.
 func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	verdict, next, faults := s.follow(last, seen)
 	if verdict == VerdictAccepted && seen.Withdrawn != "" && !seen.Released {
-		return VerdictQuarantined, last, append(faults, Fault{
+		return VerdictQuarantined, next, append(faults, Fault{
 			Kind: FaultWithdrawn, Position: s.Source, Detail: seen.Withdrawn,
 			Mend: "If it is right all the same, release it and import it again. Otherwise dismiss it.",
 		})
