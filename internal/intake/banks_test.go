@@ -124,7 +124,7 @@ func (o *office) batches(code string) (n int) {
 	o.t.Helper()
 	lines, _, _ := o.committed()
 	for _, l := range lines {
-		if l.Account == code && strings.HasPrefix(l.Batch, "MTN-") && len(l.Batch) == len("MTN-26010100") {
+		if l.Account == code && strings.HasPrefix(l.Batch, "MTN-") && len(l.Batch) == len("MTN-00000001") {
 			n++
 		}
 	}

@@ -79,9 +79,9 @@ type Bank struct {
 	// Newest says that the entries of a statement begin with the newest.
 	Newest bool
 
-	number, entry int
-	lastDay       string
-	lastYear      int
+	number, entry, batch int
+	lastDay              string
+	lastYear             int
 }
 
 // Draw draws a bank.
@@ -126,8 +126,9 @@ func (b *Bank) statement(t *rapid.T, day time.Time, opening int64) Statement {
 		if i == 0 {
 			l.Amount = rapid.SampledFrom([]int64{5000, 12_500, 1_000_000}).Draw(t, "first amount")
 		}
-		if rapid.Bool().Draw(t, "a batch") {
-			l.Batch = fmt.Sprintf("MTN-%s%02d", l.Day.Format("060102"), i)
+		if rapid.Bool().Draw(t, "a batch") && l.Amount > 1 {
+			b.batch++
+			l.Batch = fmt.Sprintf("MTN-%08d", b.batch)
 		}
 		s.Lines = append(s.Lines, l)
 		s.Closing += l.Amount
