@@ -33,6 +33,7 @@ const (
 	secStates      = "States and transitions"
 	secAuth        = "Authentication"
 	secEvents      = "Events"
+	secRedelivery  = "Events of a session"
 	secErrors      = "Errors"
 	secLimits      = "Limits"
 	secVersioning  = "Versioning"

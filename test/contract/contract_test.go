@@ -336,7 +336,7 @@ type statement struct {
 func statements() []statement {
 	return slices.Concat(
 		creationStatements, readStatements, noticeStatements, receiptStatements, completionStatements,
-		authenticationStatements, eventStatements, limitStatements, clockStatements)
+		authenticationStatements, eventStatements, limitStatements, clockStatements, redeliveryStatements)
 }
 
 // TestContract checks each statement of the contract's ministry sections. The statements
