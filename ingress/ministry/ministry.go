@@ -132,6 +132,9 @@ func New(cfg Config) (*API, error) {
 // it that do not exist are answered with problem documents.
 const Prefix = "/api/v1"
 
+// otherVersion is a version of the API that does not exist.
+const otherVersion = "/api/v{version:[0-9]+}"
+
 // Paths that need more than the generated routes.
 const (
 	pathVerify = Prefix + "/checkout/sessions/verify-completion"
@@ -153,6 +156,8 @@ func (a *API) Routes(r chi.Router) {
 	h.Get(pathVerify, methodNotAllowed) // otherwise the last part would be a session's id
 	r.Handle(Prefix, h)                 // else the deprecated surface would answer it
 	r.Handle(Prefix+"/*", h)
+	r.Handle(otherVersion, h) // which has no route there
+	r.Handle(otherVersion+"/*", h)
 	r.Handle(pathToken, h)
 }
 
@@ -239,7 +244,7 @@ func (a *API) admit(r *http.Request, op described) (caller, error) {
 	case errors.Is(err, identity.ErrStale):
 		return caller{}, problem.Stale()
 	case err != nil:
-		return caller{}, unauthorized()
+		return caller{}, problem.UnknownKey(unauthorized(), token)
 	}
 	c := caller{Principal: p}
 	if reads(r) {

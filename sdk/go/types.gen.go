@@ -663,10 +663,13 @@ type Problem struct {
 	// Message The same as detail.
 	Message   string `json:"message"`
 	RequestID string `json:"request_id"`
+
+	// SessionID Of `checkout.order_open` and `checkout.order_paid`: the session that has the order. Absent otherwise.
+	SessionID string `json:"session_id,omitempty,omitzero"`
 	Status    int    `json:"status"`
 	Title     string `json:"title"`
 
-	// Type A page that explains the code.
+	// Type The address of a page that explains the code.
 	Type string `json:"type"`
 }
 
@@ -775,7 +778,7 @@ type Session struct {
 	// ID `chs_…`, at most 64 characters; sorts by time.
 	ID string `json:"id"`
 
-	// Metadata Your own data; null if there is none, and 30 days after the end of the session.
+	// Metadata Your own data; empty if there are none, null from 30 days after the end of the session on.
 	Metadata map[string]string `json:"metadata"`
 
 	// Mode hosted sends the citizen to `checkout_url`; embedded shows the checkout in your page.

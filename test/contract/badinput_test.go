@@ -160,7 +160,7 @@ func badRequests(t *testing.T, u *harness.Up, order string) {
 			}
 			allow := strings.Split(strings.Join(a.Header.Values("Allow"), ", "), ", ")
 			slices.Sort(allow)
-			want := map[string][]string{list: {"GET", "POST"}, some: {"GET"}, cancel: {"POST"}}[c.path]
+			want := map[string][]string{list: {"GET", "HEAD", "POST"}, some: {"GET", "HEAD"}, cancel: {"POST"}}[c.path]
 			if !slices.Equal(allow, want) {
 				t.Errorf("Allow is %q, want %q", allow, want)
 			}

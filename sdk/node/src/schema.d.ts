@@ -515,7 +515,7 @@ export interface components {
              * @description Amount and fee in minor units, once the citizen has chosen how to pay.
              */
             total_amount: number | null;
-            /** @description Your own data; null if there is none, and 30 days after the end of the session. */
+            /** @description Your own data; empty if there are none, null from 30 days after the end of the session on. */
             metadata: {
                 [key: string]: string;
             } | null;
@@ -624,7 +624,10 @@ export interface components {
         };
         /** @description An error (RFC 9457). */
         Problem: {
-            /** @description A page that explains the code. */
+            /**
+             * Format: uri
+             * @description The address of a page that explains the code.
+             */
             type: string;
             title: string;
             status: number;
@@ -635,6 +638,8 @@ export interface components {
             message: string;
             request_id: string;
             errors: components["schemas"]["Fault"][];
+            /** @description Of `checkout.order_open` and `checkout.order_paid`: the session that has the order. Absent otherwise. */
+            session_id?: string;
         };
         /**
          * @description What is wrong, for programs. Its page under `/docs/errors/` says what to do.

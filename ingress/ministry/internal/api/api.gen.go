@@ -303,7 +303,7 @@ type Session struct {
 	// ID `chs_…`, at most 64 characters; sorts by time.
 	ID string `json:"id"`
 
-	// Metadata Your own data; null if there is none, and 30 days after the end of the session.
+	// Metadata Your own data; empty if there are none, null from 30 days after the end of the session on.
 	Metadata *map[string]string `json:"metadata"`
 
 	// Mode hosted sends the citizen to `checkout_url`; embedded shows the checkout in your page.
