@@ -62,9 +62,13 @@ func Stale() *Problem {
 
 // secrets are what people take for one another, by how they begin.
 var secrets = []struct{ prefix, is string }{
-	{"sk_", "the key of an application"}, {"ck_", "the key of a clerk"}, {"st_", "the key of a member of staff"},
-	{"oat_", "a token of the deprecated cash-in API"}, {"chs_secret_", "the client_secret of a session"},
-	{"whsec_", "the secret of an endpoint"}, {"cpt_", "a completion token"},
+	{"sk_", "the key of an application"},
+	{"ck_", "the key of a clerk"},
+	{"st_", "the key of a member of staff"},
+	{"oat_", "a token of the deprecated cash-in API"},
+	{"chs_secret_", "the client_secret of a session"},
+	{"whsec_", "the secret of an endpoint"},
+	{"cpt_", "a completion token"},
 }
 
 // UnknownKey says in a problem whose detail ends with what to send that a token is of another kind. It

@@ -708,7 +708,11 @@ var authenticationStatements = []statement{
 	}},
 	{secErrors, "§ 2: 405 with Allow; 404 for another path", func(t *testing.T, c *contract) {
 		for _, r := range []struct{ method, path, allow string }{
-			{"DELETE", "", "GET, HEAD, POST"}, {"PUT", "/chs_x", "GET, HEAD"}, {"GET", "/chs_x/cancel", "POST"}, {"GET", "/verify-completion", "POST"}, {"PATCH", "/verify-completion", "POST"},
+			{"DELETE", "", "GET, HEAD, POST"},
+			{"PUT", "/chs_x", "GET, HEAD"},
+			{"GET", "/chs_x/cancel", "POST"},
+			{"GET", "/verify-completion", "POST"},
+			{"PATCH", "/verify-completion", "POST"},
 			{"GET", "/chs_x/events/evt_x/redeliver", "POST"},
 		} {
 			a := c.Call(t, r.method, c.Sessions(r.path), "", "Authorization", "Bearer "+taxKey)
