@@ -994,3 +994,35 @@ func TestEmbed(t *testing.T) {
 		}
 	})
 }
+
+// The pages of a refused, an expired and a cancelled payment say whether money was taken, under
+// which reference, and what to do. None leads to the reference, by which an ended session can no
+// longer be paid.
+func TestMoneyOfAnUnpaidSession(t *testing.T) {
+	t.Parallel()
+	says := map[money.Language]struct{ none, doubt, again, ask string }{
+		money.French:  {"Aucune somme n’a été débitée.", "ne payez pas une deuxième fois", "Recommencer sur le site de l’administration", "demandez un nouveau lien de paiement"},
+		money.English: {"No money was taken.", "do not pay a second time", "Start again on the agency’s site", "ask the agency for a new payment link"},
+	}
+	for lang, say := range says {
+		for _, state := range []page.State{page.StateFailed, page.StateExpired, page.StateCancelled} {
+			for _, none := range []bool{false, true} {
+				for _, back := range []string{"", "https://guichet.example/retour"} {
+					v := full(state, lang)
+					v.NotDebited, v.CancelURL = none, back
+					html := render(t, v)
+					main := parse(t, html).byID("main").text()
+					if strings.Contains(main, say.none) != none || strings.Contains(main, say.doubt) == none || !strings.Contains(main, grouped) {
+						t.Errorf("%s in %s, nothing debited %v: %q", state, lang, none, main)
+					}
+					if strings.Contains(main, say.again) != (back != "") || strings.Contains(main, say.ask) != (back == "") {
+						t.Errorf("%s in %s, leading back to %q: %q", state, lang, back, main)
+					}
+					if strings.Contains(html, `href="/p`) {
+						t.Errorf("%s in %s leads to the reference", state, lang)
+					}
+				}
+			}
+		}
+	}
+}

@@ -186,7 +186,7 @@ type content struct {
 
 	Receipt         Receipt
 	PaidAt, Failure string
-	Doubt           bool // something may have been debited
+	NotDebited      bool // see View.NotDebited
 	Settled         bool // see View.settled
 	ShowTotal       bool // beside the references to keep
 	PaperEnds       bool // a cancel ends the validity of a reference for the counter
@@ -235,7 +235,7 @@ func (r *Renderer) content(v View) content {
 func (c *content) payment(v View) {
 	w := c.W
 	c.agency(v)
-	c.Service, c.Description, c.PaymentRef = v.Service, v.Description, v.PaymentRef
+	c.Service, c.Description, c.PaymentRef, c.NotDebited = v.Service, v.Description, v.PaymentRef, v.NotDebited
 	if c.Description == "" && len(v.SubjectEnds) > 0 {
 		c.Description = fmt.Sprintf(w.SubjectEnds, strings.Join(v.SubjectEnds, ", "))
 	}
@@ -292,7 +292,7 @@ func (c *content) state(v View) {
 			c.PaidAt = language.Date(v.Lang, v.Receipt.PaidAt)
 		}
 	case StateFailed:
-		c.Failure, c.Doubt = w.failure(v.FailureCode), !definite[v.FailureCode]
+		c.Failure = w.failure(v.FailureCode)
 	case StateReversed:
 		c.Receipt.Links = v.Receipt.Links
 	default:
@@ -376,7 +376,7 @@ func (c *content) message(e FieldError) string {
 		return fmt.Sprintf(text, cmp.Or(c.W.Offers[e.Offer], e.Offer), c.OfferLabel)
 	case ErrorRefused:
 		next := c.W.PayAgain
-		if !definite[e.Failure] {
+		if !Definite(e.Failure) {
 			next = fmt.Sprintf(c.W.FailKeep, c.Reference)
 		}
 		return fmt.Sprintf(text, c.W.failure(e.Failure), next)

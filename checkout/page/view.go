@@ -140,6 +140,10 @@ type View struct {
 
 	Receipt     Receipt // StateCompleted; of StateLate, StateReversed and StateMismatched the OperatorRef
 	FailureCode string  // StateFailed; a code of contract docs/design/decisions.md § 6
+	// NotDebited says that the session has taken no money and can take none: nothing was sent to
+	// an operator, or the operator itself refused. It is for StateFailed, StateExpired and
+	// StateCancelled. Without it the page says what to do if the account was debited.
+	NotDebited bool
 
 	// Addresses. Action receives the forward form. CancelAction must end in /cancel: a GET
 	// with CancelFields shows StateCancel, a POST cancels. Without it no cancel is offered.

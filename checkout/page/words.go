@@ -32,7 +32,7 @@ type words struct {
 	OfferFree                        string
 	FeesLater                        string
 	ReturnTo                         string // agency
-	FailAgain                        string // agency
+	FailAgain                        string
 	Cancel, Back, Sending            string
 	WhatNext                         string
 	ContactPhone, ContactEmail       string
@@ -73,7 +73,8 @@ type words struct {
 	DoneEmbed                               string
 	FailTitle, FailNothing                  string
 	FailAgainFrame                          string
-	FailAgainPlain                          string // agency
+	FailAgainPlain                          string
+	NotDebited                              string
 	FailKeep                                string // payment reference
 	PayAgain                                string
 	ExpiredTitle, ExpiredText               string
@@ -128,7 +129,7 @@ var french = words{
 	OfferFree: "Sans frais",
 	FeesLater: "Les frais éventuels seront indiqués avant la confirmation.",
 	ReturnTo:  "Retourner sur le site\u00a0: %s",
-	FailAgain: "Recommencer sur le site\u00a0: %s",
+	FailAgain: "Recommencer sur le site de l’administration",
 	Cancel:    "Annuler le paiement", Back: "Retour", Sending: "Envoi en cours…",
 	WhatNext: "Que faire maintenant\u202f?", ContactPhone: "Téléphone\u00a0:", ContactEmail: "Courriel\u00a0:", ContactHours: "Horaires\u00a0:",
 	CancelTitle: "Annuler ce paiement\u202f?",
@@ -168,13 +169,14 @@ var french = words{
 	DoneTitle: "Paiement réussi", DoneText: "Votre paiement a été reçu. Gardez-en le reçu.", DonePrint: "Imprimer cette page", DoneReceipt: "Reçu à imprimer ou à télécharger",
 	DoneEmbed: "Votre paiement a été reçu. Ouvrez le reçu pour le conserver ou l’imprimer.",
 	FailTitle: "Le paiement n’a pas abouti", FailNothing: "Cette demande de paiement est close.",
-	FailAgainFrame: "Pour recommencer, revenez sur la page du service qui affiche ce cadre.",
-	FailAgainPlain: "Pour recommencer, demandez un nouveau lien de paiement à\u00a0: %s.",
-	PayAgain:       "Vous pouvez payer de nouveau.",
+	FailAgainFrame: "Pour payer, revenez sur la page du service qui affiche ce cadre.",
+	FailAgainPlain: "Pour payer, demandez un nouveau lien de paiement à l’administration et indiquez-lui la référence de paiement.",
+	NotDebited:     "Aucune somme n’a été débitée.",
+	PayAgain:       "Aucune somme n’a été débitée. Vous pouvez payer de nouveau.",
 	FailKeep:       "Si votre compte a tout de même été débité, ne payez pas une deuxième fois\u00a0: conservez la référence %s et adressez-vous à l’administration.",
-	ExpiredTitle:   "Cette demande de paiement a expiré", ExpiredText: "Le délai de paiement est dépassé. Pour payer, demandez un nouveau lien à l’administration.",
+	ExpiredTitle:   "Cette demande de paiement a expiré", ExpiredText: "Le délai de paiement est dépassé.",
 	CancelledTitle: "Paiement annulé", CancelledText: "Cette demande de paiement a été annulée. Elle ne peut plus servir à payer.",
-	CancelledDues:  "L’administration a changé une somme que vous alliez payer, ou ne la demande plus. Rien n’a été débité. Consultez vos sommes dues, puis faites un nouveau paiement.",
+	CancelledDues:  "L’administration a changé une somme que vous alliez payer, ou ne la demande plus. Consultez vos sommes dues, puis faites un nouveau paiement.",
 	DuesAgain:      "Voir mes sommes dues",
 	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si la somme a été débitée.",
 	UndecidedWait:  "Ne payez pas de nouveau avant de connaître le résultat.",
@@ -233,11 +235,11 @@ var french = words{
 		ErrorFormStale:        "Cette page n’était plus à jour. Vérifiez les informations et confirmez à nouveau.",
 		ErrorPreviousUndecided: "Nous vérifions encore auprès de l’opérateur si un paiement précédent pour cette demande a abouti. " +
 			"Si une demande est encore sur votre téléphone, ne l’approuvez pas. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans une minute.",
-		ErrorDuesUnknown: "Le système de l’administration ne répond pas\u00a0: nous ne pouvons pas vérifier que vous devez toujours cette somme. Rien n’a été débité. Réessayez dans quelques minutes.",
+		ErrorDuesUnknown: "Le système de l’administration ne répond pas\u00a0: nous ne pouvons pas vérifier que vous devez toujours cette somme. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans quelques minutes.",
 		ErrorDueInPayment: "Une autre demande paie ce que vous devez ici, ou l’a déjà payé. Aucune somme n’a été débitée par cette nouvelle confirmation. " +
 			"Ne payez pas deux fois\u00a0: attendez la fin de l’autre paiement, ou adressez-vous à l’administration.",
 		ErrorRefused:           "Votre paiement n’a pas abouti. %s %s",
-		ErrorReferencePaused:   "Trop de paiements par cette référence ont été refusés. Rien n’a été débité. Réessayez dans %d\u00a0min, ou payez à un guichet.",
+		ErrorReferencePaused:   "Trop de paiements par cette référence ont été refusés. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans %d\u00a0min, ou payez à un guichet.",
 		ErrorReferenceMissing:  "Entrez la référence de paiement.",
 		ErrorReferenceMistyped: "Cette référence n’est pas correcte\u00a0: un chiffre manque, est en trop ou n’est pas le bon. Comparez-la avec votre bordereau.",
 		ErrorReferenceUnknown:  "Aucun paiement en ligne n’a cette référence. Comparez-la avec votre bordereau\u00a0; si elle est la même, adressez-vous à l’administration.",
@@ -279,7 +281,7 @@ var english = words{
 	OfferFree: "No fee",
 	FeesLater: "Any fee is shown to you before you confirm.",
 	ReturnTo:  "Return to the site: %s",
-	FailAgain: "Start again on the site: %s",
+	FailAgain: "Start again on the agency’s site",
 	Cancel:    "Cancel the payment", Back: "Back", Sending: "Sending…",
 	WhatNext: "What to do now", ContactPhone: "Phone:", ContactEmail: "Email:", ContactHours: "Hours:",
 	CancelTitle: "Cancel this payment?",
@@ -319,13 +321,14 @@ var english = words{
 	DoneTitle: "Payment successful", DoneText: "Your payment was received. Keep its receipt.", DonePrint: "Print this page", DoneReceipt: "Receipt to print or download",
 	DoneEmbed: "Your payment was received. Open the receipt to keep or print it.",
 	FailTitle: "The payment did not go through", FailNothing: "This payment request is closed.",
-	FailAgainFrame: "To start again, go back to the page of the service around this frame.",
-	FailAgainPlain: "To start again, ask for a new payment link from: %s.",
-	PayAgain:       "You can pay again.",
+	FailAgainFrame: "To pay, go back to the page of the service around this frame.",
+	FailAgainPlain: "To pay, ask the agency for a new payment link and give the payment reference.",
+	NotDebited:     "No money was taken.",
+	PayAgain:       "No money was taken. You can pay again.",
 	FailKeep:       "If your account was charged all the same, do not pay a second time: keep the reference %s and ask the agency.",
-	ExpiredTitle:   "This payment request has expired", ExpiredText: "The time to pay is over. To pay, ask the agency for a new link.",
+	ExpiredTitle:   "This payment request has expired", ExpiredText: "The time to pay is over.",
 	CancelledTitle: "Payment cancelled", CancelledText: "This payment request was cancelled. Nothing more can be done with it.",
-	CancelledDues:  "The agency has changed an amount that you were about to pay, or no longer asks for it. No money was taken. Look at your dues, then make a new payment.",
+	CancelledDues:  "The agency has changed an amount that you were about to pay, or no longer asks for it. Look at your dues, then make a new payment.",
 	DuesAgain:      "See my dues",
 	UndecidedTitle: "Do not pay yet", UndecidedText: "This payment request has ended, but we do not know yet whether money was taken.",
 	UndecidedWait:  "Do not pay again before the result is known.",
@@ -384,11 +387,11 @@ var english = words{
 		ErrorFormStale:        "This page was out of date. Check the details and confirm again.",
 		ErrorPreviousUndecided: "We are still checking with the operator whether an earlier payment for this request went through. " +
 			"If a request is still on your phone, do not approve it. No money was taken by this new confirmation. Try again in a minute.",
-		ErrorDuesUnknown: "The agency’s system does not answer, so we cannot check that you still owe this amount. No money was taken. Try again in a few minutes.",
+		ErrorDuesUnknown: "The agency’s system does not answer, so we cannot check that you still owe this amount. No money was taken by this new confirmation. Try again in a few minutes.",
 		ErrorDueInPayment: "Another request is paying what you owe here, or has paid it. No money was taken by this new confirmation. " +
 			"Do not pay twice: wait for the end of the other payment, or ask the agency.",
 		ErrorRefused:           "Your payment did not go through. %s %s",
-		ErrorReferencePaused:   "Too many payments by this reference were refused. Nothing was charged. Try again in %d min, or pay at a counter.",
+		ErrorReferencePaused:   "Too many payments by this reference were refused. No money was taken by this new confirmation. Try again in %d min, or pay at a counter.",
 		ErrorReferenceMissing:  "Enter the payment reference.",
 		ErrorReferenceMistyped: "This reference is not correct: a digit is missing, is too many or is wrong. Compare it with your slip.",
 		ErrorReferenceUnknown:  "No online payment has this reference. Compare it with your slip; if it is the same, ask the agency.",
@@ -420,8 +423,11 @@ func (w *words) failure(code string) string {
 	return cmp.Or(w.Failures[code], w.Failures["collect.operator_error"])
 }
 
-// definite are the refusals after which nothing was debited. After any other, an
-// unknown one too, the page says what to do if the account was debited.
+// Definite reports whether the failure code is that of a refusal after which nothing was
+// debited. After any other, an unknown one too, the page says what to do if the account was
+// debited.
+func Definite(code string) bool { return definite[code] }
+
 var definite = map[string]bool{
 	"collect.rejected": true, "collect.insufficient_funds": true, "collect.payer_limit_reached": true,
 	"collect.payer_not_found": true, "collect.wrong_pin": true, "collect.amount_invalid": true,

@@ -350,7 +350,7 @@ func TestPortalRepeatsACart(t *testing.T) {
 	if again := b.page(http.MethodPost, "/portal/checkout", form).want(t, 303).location; again != first {
 		t.Errorf("the cart leads to %s, and sent again to %s", first, again)
 	}
-	b.page(http.MethodPost, "/portal/checkout", later).want(t, 503, "Ce choix ne peut pas être payé", "L’administration ne répond pas pour le moment. Rien n’a été débité.")
+	b.page(http.MethodPost, "/portal/checkout", later).want(t, 503, "Ce choix ne peut pas être payé", "L’administration ne répond pas pour le moment. Aucune somme n’a été débitée pour ce choix.")
 	w.control("impots", `{"away": false}`)
 	b.page(http.MethodPost, "/portal/checkout", later).want(t, 303)
 }
