@@ -63,6 +63,8 @@ type words struct {
 	NothingChosen, Replace        string
 	CartInPayment, CartSource     string
 	CartStale, NoChannel          string
+	Untaken                       string // currency
+	DuesTotal, CartTotal, CartSum string
 	TooManyDues                   string // number
 	OneCurrency, OneAgency        string
 	Pay, BackToDues               string
@@ -166,8 +168,10 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	CartInPayment: "L’un de ces éléments est en cours de paiement ailleurs, ou vient d’être payé. Aucune somme n’a été débitée pour ce nouveau choix. Attendez le résultat avant de payer.",
 	CartSource:    "L’administration ne répond pas pour le moment. Aucune somme n’a été débitée pour ce choix. Réessayez dans quelques minutes.",
 	CartStale:     "Cette page n’était plus à jour. Vérifiez votre choix et recommencez.",
-	NoChannel:     "Aucun moyen de paiement n’est disponible pour cette administration en ce moment. Adressez-vous à elle.",
-	TooManyDues:   "Un paiement a au plus %s éléments. Payez les autres ensuite.", OneCurrency: "Les éléments d’un paiement doivent être dans la même monnaie. Payez les autres ensuite.",
+	NoChannel:     "Aucun moyen de paiement n’accepte ce choix en ce moment. Adressez-vous à l’administration.",
+	Untaken:       "Ne peut pas être payé ici\u00a0: aucun moyen de paiement n’accepte cette monnaie (%s). Adressez-vous à l’administration.",
+	DuesTotal:     "Total à payer", CartTotal: "Total de votre choix", CartSum: "Recalculer le total",
+	TooManyDues: "Un paiement a au plus %s éléments. Payez les autres ensuite.", OneCurrency: "Les éléments d’un paiement doivent être dans la même monnaie. Payez les autres ensuite.",
 	OneAgency: "Les éléments d’un paiement doivent être dus à la même administration.",
 	Pay:       "Continuer vers le paiement", BackToDues: "Retour à la liste",
 	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Payment: "Voir le paiement", Reversed: "Restitué", Fee: "Frais",
@@ -254,8 +258,10 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	CartInPayment: "One of these is being paid elsewhere, or was just paid. No money was taken for this new choice. Wait for the result before you pay.",
 	CartSource:    "The agency does not answer at the moment. No money was taken for this choice. Try again in a few minutes.",
 	CartStale:     "This page was out of date. Check your choice and try again.",
-	NoChannel:     "No way to pay is available for this agency now. Ask the agency.",
-	TooManyDues:   "A payment has at most %s dues. Pay the others next.", OneCurrency: "The dues of a payment must be in the same currency. Pay the others next.",
+	NoChannel:     "No means of payment takes this choice now. Ask the agency.",
+	Untaken:       "Cannot be paid here: no means of payment takes this currency (%s). Ask the agency.",
+	DuesTotal:     "Total to pay", CartTotal: "Total of your choice", CartSum: "Recalculate the total",
+	TooManyDues: "A payment has at most %s dues. Pay the others next.", OneCurrency: "The dues of a payment must be in the same currency. Pay the others next.",
 	OneAgency: "The dues of a payment must be owed to the same agency.",
 	Pay:       "Continue to the payment", BackToDues: "Back to the list",
 	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Payment: "See the payment", Reversed: "Given back", Fee: "Fee",

@@ -333,7 +333,7 @@ func items(s checkout.Session) (out []page.Item) {
 	for _, it := range s.Items {
 		label := it.Label
 		if it.ServiceLabel != "" && it.ServiceLabel != label && s.ServiceLabel == "" {
-			label = it.ServiceLabel + ", " + label
+			label += ", " + it.ServiceLabel
 		}
 		if it.Label == "" {
 			return nil
