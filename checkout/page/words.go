@@ -48,7 +48,7 @@ type words struct {
 	ReviewTitle, ReviewText                 string
 	ReviewPay                               string // formatted total
 	ReviewNumber, ReviewOffer               string
-	ReviewCard                              string
+	ReviewCard, ReviewLost                  string
 	CashTitle, CashText, CashReference      string
 	CashAmount                              string
 	CashUntil                               string // date and time
@@ -145,6 +145,7 @@ var french = words{
 	ReviewTitle: "Vérifiez avant de payer", ReviewText: "Après confirmation, votre opérateur vous demandera votre code secret sur votre téléphone.",
 	ReviewPay: "Payer %s", ReviewNumber: "Changer le numéro", ReviewOffer: "Changer le moyen de paiement",
 	ReviewCard: "Après confirmation, le paiement se poursuit sur la page sécurisée de la banque. Seule la banque vous demandera votre numéro de carte.",
+	ReviewLost: "La connexion est interrompue\u00a0: votre confirmation est peut-être arrivée. Appuyez de nouveau sur «\u00a0Payer\u00a0»\u00a0: vous ne paierez pas deux fois.",
 	CashTitle:  "Payez au guichet", CashText: "Présentez cette référence à un guichet de l’administration et payez en espèces.",
 	CashReference: "Référence à donner", CashAmount: "À payer au guichet",
 	CashUntil: "Valable jusqu’au %s.", CashPage: "Le résultat s’affichera sur cette page dès l’encaissement.", CashPrint: "Imprimer", CashOnline: "Payer en ligne", CashNotice: "Avis de paiement à imprimer",
@@ -297,6 +298,7 @@ var english = words{
 	ReviewTitle: "Check before you pay", ReviewText: "After you confirm, your operator will ask for your PIN on your phone.",
 	ReviewPay: "Pay %s", ReviewNumber: "Change the number", ReviewOffer: "Change the means of payment",
 	ReviewCard: "After you confirm, you go on to the bank’s secure page. Only the bank asks for your card number.",
+	ReviewLost: "The connection is lost: your confirmation may have arrived. Press “Pay” again: you will not pay twice.",
 	CashTitle:  "Pay at a counter", CashText: "Show this reference at one of the agency’s counters and pay in cash.",
 	CashReference: "Reference to give", CashAmount: "To pay at the counter",
 	CashUntil: "Valid until %s.", CashPage: "This page will show the result as soon as the counter has taken the cash.", CashPrint: "Print", CashOnline: "Pay online", CashNotice: "Payment notice to print",
