@@ -9,7 +9,8 @@ import (
 	"quittance/checkout"
 )
 
-// paidIn returns what the columns transactions, paid_at and reversed_at of a session have.
+// paidIn returns what the columns transactions, paid_at and reversed_at of a session have. paid_at is
+// when its receipts were issued, which says whose key signs them.
 // All are nil unless it completed.
 func paidIn(s checkout.Session) (transactions []string, paidAt, reversedAt *time.Time) {
 	if s.Status != checkout.StatusCompleted {
@@ -18,7 +19,7 @@ func paidIn(s checkout.Session) (transactions []string, paidAt, reversedAt *time
 	for _, due := range s.Dues() {
 		transactions = append(transactions, storable(due.TransactionID))
 	}
-	return transactions, optional(s.PaidAt()), optional(s.ReversedAt)
+	return transactions, optional(s.RecordedAt()), optional(s.ReversedAt)
 }
 
 // ByTransaction returns the completed session of a transaction, for those who check a receipt.
@@ -63,7 +64,7 @@ type Reversal struct {
 	At            time.Time
 }
 
-// Reversals returns the reversals of all payments of a mode that were made from a time on and
+// Reversals returns the reversals of all payments of a mode that were recorded from a time on and
 // before another; a zero time is no bound. It shows everything that was acknowledged, like
 // Session. Errors are ErrBehind and those of ctx.
 func (r *Reader) Reversals(ctx context.Context, live bool, from, until time.Time) (out []Reversal, err error) {

@@ -152,9 +152,7 @@ func newsOf(e checkout.Event) news {
 	switch e.Type {
 	case checkout.EventCompleted:
 		n.kind, n.amount = notify.Receipt, s.Collection.Amount
-		if s.Late {
-			n.at = s.Collection.DecidedAt
-		}
+		n.at = s.PaidAt()
 	case checkout.EventReversed:
 		if e.Detail[checkout.DetailWasCompleted] == "false" { // money of a case, whose own event tells it
 			return news{}

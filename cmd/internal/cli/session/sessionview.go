@@ -244,7 +244,7 @@ func (v view) verdict(p support.Payment) string {
 		if s.Late {
 			late = ", late: the session had ended before"
 		}
-		return "paid: " + v.money(s) + " at " + render.Moment(s.EndedAt) + late
+		return "paid: " + v.money(s) + " at " + render.Moment(s.PaidAt()) + late
 	case support.VerdictReturned:
 		text := "the money was given back at " + render.Moment(s.ReversedAt) + " (" + strings.ReplaceAll(string(s.ReversalReason), "_", " ")
 		if s.ReversalRef != "" {
