@@ -382,6 +382,12 @@ func (c *content) message(e FieldError) string {
 		return fmt.Sprintf(text, c.W.failure(e.Failure), next)
 	case ErrorReferencePaused:
 		return fmt.Sprintf(text, max(e.Minutes, 1))
+	case ErrorPromptsLimited:
+		const hour = 60
+		if e.Minutes > hour {
+			return fmt.Sprintf(text, fmt.Sprint((e.Minutes+hour-1)/hour)+"\u00a0h")
+		}
+		return fmt.Sprintf(text, fmt.Sprint(max(e.Minutes, 1))+"\u00a0min")
 	default:
 		return cmp.Or(text, c.W.Errors[ErrorTryAgain])
 	}

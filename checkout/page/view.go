@@ -239,7 +239,7 @@ type FieldError struct {
 	Message string
 	Offer   string // offer_id of the number's operator, for ErrorOperatorOther
 	Failure string // a code of contract docs/design/decisions.md § 6, for ErrorRefused
-	Minutes int    // until the payment may begin, for ErrorReferencePaused
+	Minutes int    // until the payment may begin, for ErrorReferencePaused and ErrorPromptsLimited
 }
 
 // ErrorCode is a fault for which the page has a text.
@@ -274,6 +274,11 @@ const (
 	// ErrorReferencePaused is for a reference by which too many payments were refused.
 	ErrorReferencePaused ErrorCode = "reference_paused"
 
+	// ErrorPromptOpen is for a confirmation by a phone that has another open request to pay,
+	// ErrorPromptsLimited for one by a phone that got too many.
+	ErrorPromptOpen     ErrorCode = "prompt_open"
+	ErrorPromptsLimited ErrorCode = "prompts_limited"
+
 	// The faults of a payment reference. ErrorReferenceMistyped is for a number that nobody
 	// issued, ErrorTooManyLookups for a reference that is not looked up now.
 	ErrorReferenceMissing  ErrorCode = "reference_missing"
@@ -286,7 +291,7 @@ const (
 var ErrorCodes = []ErrorCode{
 	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOperatorOther, ErrorOfferMissing, ErrorOfferUnavailable,
 	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid, ErrorDueInPayment, ErrorDuesUnknown,
-	ErrorRefused, ErrorReferencePaused, ErrorReferenceMissing, ErrorReferenceMistyped, ErrorReferenceUnknown, ErrorTooManyLookups,
+	ErrorRefused, ErrorReferencePaused, ErrorPromptOpen, ErrorPromptsLimited, ErrorReferenceMissing, ErrorReferenceMistyped, ErrorReferenceUnknown, ErrorTooManyLookups,
 }
 
 // Receipt is what a completed payment adds to the View. Empty fields are not

@@ -674,6 +674,7 @@ func TestNoChannel(t *testing.T) {
 	w, server := serve(t)
 	b := browse(t, server)
 	live := w.create("A-1", func(s *checkout.Session) { s.Live = true })
+	w.Change(func() { w.takes = nil })
 	b.get("/c/"+live).want(200, "Aucun moyen de paiement n’est configuré")
 	if strings.Contains(b.root.text(), "Mode test") {
 		t.Error("a live session is shown as a test")
