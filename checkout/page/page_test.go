@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/xml"
@@ -292,6 +293,84 @@ func TestNoOffers(t *testing.T) {
 	}
 	if forms := parse(t, html).all("form"); len(forms) != 1 || !strings.HasSuffix(forms[0].attr["action"], "/cancel") {
 		t.Error("want the citizen's cancel as the only form")
+	}
+}
+
+// The agency's texts are in French on every page. An English page says so, so that a screen reader
+// does not read them as English.
+func TestLanguageOfTheAgencysTexts(t *testing.T) {
+	t.Parallel()
+	theirs := regexp.MustCompile(`Direction générale|Contribution de la|Patente 2026|Avenue de|du lundi|Hall d’accueil`)
+	var check func(t *testing.T, e *element, lang string)
+	check = func(t *testing.T, e *element, lang string) {
+		if lang = cmp.Or(e.attr["lang"], lang); e.name == "title" || e.name == "style" {
+			return
+		}
+		if e.name == "" && theirs.MatchString(e.content) && lang != "fr" {
+			t.Errorf("%q is marked as %q", e.content, lang)
+		}
+		for _, c := range e.children {
+			check(t, c, lang)
+		}
+	}
+	for _, state := range page.States {
+		v := full(state, money.English)
+		v.Items = []page.Item{{Label: "Patente 2026", Amount: 3000}, {Label: "Contribution de la vignette", Amount: 2000}}
+		v.Receipt.Links = []page.ReceiptLink{{URL: "/r", Label: "Patente 2026", Name: "AV1"}}
+		check(t, parse(t, render(t, v)), "")
+		v.Items = nil
+		check(t, parse(t, render(t, v)), "")
+	}
+}
+
+// Somebody with a slip could not compare its reference with the page.
+func TestReferenceOnTheStepsOfTheReference(t *testing.T) {
+	t.Parallel()
+	for _, state := range []page.State{page.StateChoose, page.StatePhone, page.StateReview} {
+		v := full(state, money.French)
+		for _, by := range []bool{false, true} {
+			v.ByReference = by
+			if main := parse(t, render(t, v)).byID("main").text(); strings.Contains(main, grouped) != by {
+				t.Errorf("%s by reference %v: %q", state, by, main)
+			}
+		}
+	}
+}
+
+// « Ne payez pas encore » stood for a day without a date, and after it.
+func TestUndecidedHasADate(t *testing.T) {
+	t.Parallel()
+	for lang, want := range map[money.Language][2]string{
+		money.French:  {"le 2 novembre 2026 à 15:32, l’administration en sera informée", "Adressez-vous à elle avec la référence de paiement"},
+		money.English: {"by 2 November 2026, 15:32, the agency will be told", "Ask the agency, with the payment reference"},
+	} {
+		v := full(page.StateUndecided, lang)
+		for n, at := range []time.Time{time.Date(2026, 11, 2, 14, 32, 0, 0, time.UTC), {}} {
+			v.ReportedAt = at
+			if main := parse(t, render(t, v)).byID("main").text(); !strings.Contains(main, want[n]) {
+				t.Errorf("reported at %v: %q", at, main)
+			}
+		}
+	}
+}
+
+// Back from the bank's page, the page asked for two seconds to go there once more.
+func TestBackFromTheBank(t *testing.T) {
+	t.Parallel()
+	for lang, again := range map[money.Language]string{money.French: "Continuer sur la page de la banque", money.English: "Go on to the bank’s page"} {
+		v := full(page.StateWaiting, lang)
+		v.Kind, v.Redirect = page.KindCard, "https://acquirer.example/pay?token=t"
+		for _, back := range []bool{false, true} {
+			v.Returned = back
+			main := parse(t, render(t, v)).byID("main")
+			if strings.Contains(main.text(), again) == back {
+				t.Errorf("returned %v: %q", back, main.text())
+			}
+			button := main.byClass("button").attr["href"]
+			if want := map[bool]string{false: v.Redirect, true: v.SelfURL}[back]; button != want {
+				t.Errorf("returned %v: the button leads to %s, want %s", back, button, want)
+			}
+		}
 	}
 }
 

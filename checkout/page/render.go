@@ -154,6 +154,10 @@ type content struct {
 	Test     bool
 	Kind     Kind
 
+	// Theirs marks the agency's texts, which are in French, on a page in another language. Subject
+	// is that of the Description, which is sometimes ours.
+	Theirs, Subject template.HTMLAttr
+
 	Agency, Service, Description, PaymentRef string
 	Logo                                     template.URL
 	Contact                                  Contact
@@ -177,6 +181,9 @@ type content struct {
 	Reference            string // PaymentRef in groups of four
 	PayBefore            string
 	Undecided            string // what the citizen must not do now
+	UndecidedCheck       string // when and whom to ask
+	Returned             bool   // see View.Returned
+	ByReference          bool   // the step shows the reference
 	Clock, Until, USSD   string
 	Left                 int64 // whole seconds of the approval window
 	Over                 bool
@@ -208,6 +215,9 @@ func (r *Renderer) content(v View) content {
 		W: w, Title: v.title(w), State: v.State, Style: r.style, Script: r.script.Path, Test: v.Test, Kind: cmp.Or(v.Kind, KindMobileMoney),
 		SelfURL: v.SelfURL, LanguageURL: v.LanguageURL,
 	}
+	if w.Code != string(money.French) {
+		c.Theirs = ` lang="fr"`
+	}
 	if v.Embed != nil {
 		c.Embed, c.Journey, c.TryAgain = v.Embed, r.journey.Path, w.Errors[ErrorTryAgain]
 	}
@@ -236,7 +246,9 @@ func (c *content) payment(v View) {
 	w := c.W
 	c.agency(v)
 	c.Service, c.Description, c.PaymentRef, c.NotDebited = v.Service, v.Description, v.PaymentRef, v.NotDebited
+	c.Subject = c.Theirs
 	if c.Description == "" && len(v.SubjectEnds) > 0 {
+		c.Subject = ""
 		c.Description = fmt.Sprintf(w.SubjectEnds, strings.Join(v.SubjectEnds, ", "))
 	}
 	for _, it := range v.Items {
@@ -253,7 +265,7 @@ func (c *content) payment(v View) {
 // step is a step of the citizen: its form, and the ways back and out.
 func (c *content) step(v View) {
 	c.Action, c.CancelAction, c.CancelFields, c.BackURL, c.OffersURL = v.Action, v.CancelAction, v.CancelFields, v.BackURL, v.OffersURL
-	c.Hidden = v.Hidden
+	c.Hidden, c.ByReference = v.Hidden, v.ByReference && v.PaymentRef != ""
 	c.Phone, c.Example = v.Phone, GroupPhone("06 612 34 56")
 	if v.State == StateReview {
 		c.Phone = GroupPhone(v.Phone)
@@ -285,7 +297,10 @@ func (c *content) state(v View) {
 		c.CancelAction, c.BackURL = v.CancelAction, v.BackURL
 		c.PaperEnds = v.PaymentRef != "" && slices.ContainsFunc(v.Offers, func(o Offer) bool { return o.Kind == KindCash })
 	case StateUndecided:
-		c.Undecided = w.Undecided[c.Kind]
+		c.Undecided, c.UndecidedCheck = w.Undecided[c.Kind], w.UndecidedCheck
+		if !v.ReportedAt.IsZero() {
+			c.UndecidedCheck = fmt.Sprintf(w.UndecidedUntil, language.Date(v.Lang, v.ReportedAt))
+		}
 	case StateCompleted:
 		c.Payer, c.Receipt = masked(v.Payer), v.Receipt
 		if !v.Receipt.PaidAt.IsZero() {
@@ -411,7 +426,7 @@ func (c *content) faults(v View) {
 }
 
 func (c *content) wait(v View) {
-	c.USSD, c.Version, c.LiveURL, c.Redirect = v.USSD, v.Version, v.LiveURL, v.Redirect
+	c.USSD, c.Version, c.LiveURL, c.Redirect, c.Returned = v.USSD, v.Version, v.LiveURL, v.Redirect, v.Returned
 	c.WaitStatus, c.WaitOver = c.W.WaitStatuses[c.Kind], c.W.WaitOvers[c.Kind]
 	c.Payer = masked(v.Payer)
 	if v.WindowEnds.IsZero() {

@@ -76,6 +76,9 @@ type View struct {
 	Service     string
 	Description string
 	SubjectEnds []string
+	// ByReference is set for somebody who knows the payment reference only: each step shows it, so
+	// that the visitor can compare it with the slip.
+	ByReference bool
 	// Items are the dues that are paid together, and stand in the place of Description; empty for
 	// one due.
 	Items      []Item
@@ -127,6 +130,12 @@ type View struct {
 
 	// Typed is the payment reference as typed, for StateReference.
 	Typed string
+
+	// Returned says that the citizen comes back from the acquirer's page, for StateWaiting of a card.
+	Returned bool
+	// ReportedAt is when the agency is told of a collection that nobody has decided, UTC; zero when
+	// it was told or never is. For StateUndecided.
+	ReportedAt time.Time
 
 	// For StateWaiting. WindowEnds is the end of the approval window, zero when
 	// there is none to show. Now is the same clock. Both are UTC.
@@ -304,5 +313,6 @@ type Receipt struct {
 	Links []ReceiptLink
 }
 
-// ReceiptLink leads to the receipt of a due. Name tells several apart.
-type ReceiptLink struct{ URL, Name string }
+// ReceiptLink leads to the receipt of a due. Label says what was paid, and Name tells several
+// apart; both are empty for the only one.
+type ReceiptLink struct{ URL, Label, Name string }

@@ -28,10 +28,11 @@ type words struct {
 	PaymentRef, NoticeRef            string
 	OperatorRef                      string
 	ErrorTitle, ErrorPrefix, Payment string
+	Colon                            string // between a name and what it names
 	OfferFee                         string // formatted amount
 	OfferFree                        string
 	FeesLater                        string
-	ReturnTo                         string // agency
+	ReturnTo                         string
 	FailAgain                        string
 	Cancel, Back, Sending            string
 	WhatNext                         string
@@ -58,6 +59,7 @@ type words struct {
 	WaitTitle                               string
 	WaitCardTitle, WaitCardGo, WaitCardSoon string
 	WaitCardText, WaitCardBack              string
+	WaitCardReturned, WaitCardBackTo        string
 	WaitCashTitle, WaitCashText             string
 	WaitSent                                string // masked number
 	WaitSentPlain, WaitPIN, WaitPage        string
@@ -83,6 +85,7 @@ type words struct {
 	UndecidedTitle, UndecidedText           string
 	UndecidedWait                           string
 	UndecidedCheck                          string
+	UndecidedUntil                          string // date and time
 	LateTitle, LateText                     string
 	ReversedTitle, ReversedText             string
 	MismatchTitle, MismatchText             string
@@ -124,11 +127,12 @@ var french = words{
 	SubjectEnds: "Redevable dont le numéro se termine par %s",
 	Number:      "Numéro", Offer: "Moyen de paiement", Date: "Date",
 	PaymentRef: "Référence de paiement", NoticeRef: "Numéro d’avis", OperatorRef: "Référence de l’opérateur",
+	Colon:      "\u00a0: ",
 	ErrorTitle: "Vérifiez les points suivants", ErrorPrefix: "Erreur\u00a0: ", Payment: "Paiement",
 	OfferFee:  "Frais\u00a0: %s",
 	OfferFree: "Sans frais",
 	FeesLater: "Les frais éventuels seront indiqués avant la confirmation.",
-	ReturnTo:  "Retourner sur le site\u00a0: %s",
+	ReturnTo:  "Retourner sur le site de l’administration",
 	FailAgain: "Recommencer sur le site de l’administration",
 	Cancel:    "Annuler le paiement", Back: "Retour", Sending: "Envoi en cours…",
 	WhatNext: "Que faire maintenant\u202f?", ContactPhone: "Téléphone\u00a0:", ContactEmail: "Courriel\u00a0:", ContactHours: "Horaires\u00a0:",
@@ -155,6 +159,7 @@ var french = words{
 	WaitCardTitle: "Payez sur la page de la banque", WaitCardGo: "Continuer sur la page de la banque",
 	WaitCardSoon: "La page de la banque est en préparation. Si elle n’apparaît pas, appuyez sur «\u00a0Vérifier\u00a0».",
 	WaitCardText: "Après le paiement, la banque vous ramène sur cette page.", WaitCardBack: "Une fois le paiement terminé sur la page de la banque, le résultat s’affiche ici.",
+	WaitCardReturned: "Nous attendons la réponse de la banque\u00a0: le résultat s’affiche sur cette page.", WaitCardBackTo: "Vous n’avez pas terminé\u202f? Revenir à la page de la banque",
 	WaitCashTitle: "Le guichet traite votre paiement", WaitCashText: "Un agent procède à l’encaissement. Remettez-lui la somme et attendez le reçu.",
 	WaitSent:      "Votre opérateur envoie une demande au %s.",
 	WaitSentPlain: "Votre opérateur envoie une demande sur votre téléphone.",
@@ -181,7 +186,8 @@ var french = words{
 	DuesAgain:      "Voir mes sommes dues",
 	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si la somme a été débitée.",
 	UndecidedWait:  "Ne payez pas de nouveau avant de connaître le résultat.",
-	UndecidedCheck: "La réponse de l’opérateur peut prendre du temps. Vérifiez plus tard sur cette page, ou adressez-vous à l’administration.",
+	UndecidedCheck: "L’administration cherche le résultat avec l’opérateur. Adressez-vous à elle avec la référence de paiement.",
+	UndecidedUntil: "La réponse de l’opérateur peut prendre du temps\u00a0: vérifiez plus tard sur cette page. Si le résultat n’est pas connu le %s, l’administration en sera informée\u00a0: adressez-vous alors à elle avec la référence de paiement.",
 	ReversedTitle:  "Paiement restitué", ReversedText: "La somme de ce paiement vous a été restituée. Ce paiement n’est plus pris en compte\u00a0: si la somme reste due, demandez à l’administration comment la payer.",
 	LateTitle: "Paiement reçu hors délai", LateText: "Votre paiement a été reçu après la clôture de cette demande de paiement. L’administration en est informée.",
 	MismatchTitle: "Paiement à vérifier", MismatchText: "L’opérateur a signalé un paiement qui ne correspond pas à cette demande. L’administration l’examine.",
@@ -279,11 +285,12 @@ var english = words{
 	SubjectEnds: "Taxpayer number ending in %s",
 	Number:      "Number", Offer: "Means of payment", Date: "Date",
 	PaymentRef: "Payment reference", NoticeRef: "Notice number", OperatorRef: "Operator’s reference",
+	Colon:      ": ",
 	ErrorTitle: "Please check the following", ErrorPrefix: "Error: ", Payment: "Payment",
 	OfferFee:  "Fee: %s",
 	OfferFree: "No fee",
 	FeesLater: "Any fee is shown to you before you confirm.",
-	ReturnTo:  "Return to the site: %s",
+	ReturnTo:  "Return to the agency’s site",
 	FailAgain: "Start again on the agency’s site",
 	Cancel:    "Cancel the payment", Back: "Back", Sending: "Sending…",
 	WhatNext: "What to do now", ContactPhone: "Phone:", ContactEmail: "Email:", ContactHours: "Hours:",
@@ -310,6 +317,7 @@ var english = words{
 	WaitCardTitle: "Pay on the bank’s page", WaitCardGo: "Go on to the bank’s page",
 	WaitCardSoon: "We are preparing the bank’s page. If it does not appear, press “Check”.",
 	WaitCardText: "The bank brings you back here after the payment.", WaitCardBack: "Finished on the bank’s page? The result appears here.",
+	WaitCardReturned: "We are waiting for the bank’s answer: the result appears here.", WaitCardBackTo: "Not finished? Go back to the bank’s page",
 	WaitCashTitle: "The counter is handling your payment", WaitCashText: "A clerk is taking the cash. Hand it over and wait for the receipt.",
 	WaitSent:      "Your operator is sending a request to %s.",
 	WaitSentPlain: "Your operator is sending a request to your phone.",
@@ -336,7 +344,8 @@ var english = words{
 	DuesAgain:      "See my dues",
 	UndecidedTitle: "Do not pay yet", UndecidedText: "This payment request has ended, but we do not know yet whether money was taken.",
 	UndecidedWait:  "Do not pay again before the result is known.",
-	UndecidedCheck: "The operator may take time to answer. Check this page later, or ask the agency.",
+	UndecidedCheck: "The agency is finding out the result with the operator. Ask the agency, with the payment reference.",
+	UndecidedUntil: "The operator may take time to answer: check this page later. If the result is not known by %s, the agency will be told: ask the agency then, with the payment reference.",
 	ReversedTitle:  "Payment given back", ReversedText: "The money of this payment was given back to you. This payment no longer counts: if you still owe the amount, ask the agency how to pay it.",
 	LateTitle: "Payment received after the time limit", LateText: "Your payment arrived after this payment request had ended. The agency has been told.",
 	MismatchTitle: "Payment to be checked", MismatchText: "The operator reported a payment that does not match this request. The agency is looking at it.",

@@ -261,6 +261,8 @@ func (p *Pages) Routes(r chi.Router) {
 			get(r, "/", p.nowhere)
 		})
 	})
+	// What no surface of the edge has is answered with a page, too: people mistype addresses.
+	r.NotFound(p.nowhere)
 	// Codes that have capitals alone are smaller.
 	for _, prefix := range []string{"/p", "/P"} {
 		r.Route(prefix, func(r chi.Router) {

@@ -696,7 +696,7 @@ func TestUnknown(t *testing.T) {
 	unknown := checkout.NewSessionID(start, 3, [16]byte{9, 9})
 	for _, path := range []string{
 		"/c/" + unknown, "/c/" + unknown + "/pay", "/c/chs_x", "/c/" + strings.ToUpper(id), "/c/" + id + "x", "/c/" + id + "/nothing",
-		"/c/" + id + "/a/b", "/c/%00", "/c/..%2f..%2fetc", "/c/", "/c", "/c/assets/nothing.js",
+		"/c/" + id + "/a/b", "/c/%00", "/c/..%2f..%2fetc", "/c/", "/c", "/c/assets/nothing.js", "/", "/nothing",
 	} {
 		b.get(path).want(404, "Page introuvable")
 		if b.answer.Get("Cache-Control") != "no-store" {

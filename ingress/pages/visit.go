@@ -20,6 +20,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
+	"quittance/internal/connector"
 	"quittance/internal/sessions"
 	"quittance/money"
 )
@@ -34,10 +35,12 @@ const (
 	// queryReloads counts how often a page without JavaScript has loaded itself again.
 	queryReloads = "reloads"
 	queryStep    = "step"
-	stepOffers   = "offers"
-	stepPhone    = "phone"
-	stepReview   = "review"
-	stepCash     = "cash"
+	// queryReturned is in the address to which an acquirer's page leads back.
+	queryReturned = connector.QueryReturned
+	stepOffers    = "offers"
+	stepPhone     = "phone"
+	stepReview    = "review"
+	stepCash      = "cash"
 )
 
 // portal is where citizens see their dues, beside our pages.
@@ -321,6 +324,7 @@ func (v visit) view(s checkout.Session) (out page.View, ok bool) {
 	}
 	if v.by != nil {
 		out = v.printed(s, out)
+		out.ByReference = true
 	}
 	return out, true
 }
@@ -385,6 +389,14 @@ func (v visit) showEndWith(status int, s checkout.Session, state page.State) {
 	}
 	out.Version, out.LiveURL = v.live(s)
 	out.Refresh = v.refresh("", "")
+	out.ReportedAt = s.ReportedAt()
+	if v.r.URL.Query().Has(queryReturned) && state == page.StateWaiting {
+		// The page knows it again when it loads itself.
+		out.Returned = true
+		out.SelfURL += "&" + queryReturned
+		out.LanguageURL += "&" + queryReturned
+		out.Refresh.URL = strings.Replace(out.Refresh.URL, "?", "?"+queryReturned+"&", 1)
+	}
 	v.write(status, out)
 }
 
