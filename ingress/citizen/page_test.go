@@ -165,7 +165,7 @@ func TestPortal(t *testing.T) {
 	form := refs.form(t, "/portal/references")
 	form.Set("tenant_id", agency)
 	form.Set("subject_ref", "TP-1001")
-	b.page(http.MethodPost, "/portal/references", form).want(t, 422, "Entrez le code de liaison", `value="TP-1001"`)
+	b.page(http.MethodPost, "/portal/references", form).want(t, 422, "Entrez le code de rattachement", `value="TP-1001"`)
 	form.Set("link_code", "0000000000")
 	b.page(http.MethodPost, "/portal/references", form).want(t, 422, "Ce code n’appartient pas à cette référence", `value="0000000000"`)
 	form.Set("link_code", w.linkCode(agency, "TP-1001"))
@@ -388,7 +388,7 @@ func TestPortalShowsCoHolders(t *testing.T) {
 	w, b := taxpayer(t)
 	other := w.signedIn(2)
 	other.link(agency, "TP-1001")
-	page := b.page(http.MethodGet, "/portal/references", nil).want(t, 200, "Autres personnes liées", "••")
+	page := b.page(http.MethodGet, "/portal/references", nil).want(t, 200, "Autres personnes rattachées", "••")
 	if typed, _ := numbered(t, 2); strings.Contains(page.text, typed) {
 		t.Error("the page shows the other holder's number")
 	}

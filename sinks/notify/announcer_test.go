@@ -153,7 +153,7 @@ func TestAnnouncements(t *testing.T) {
 	deliverytest.Start(t, a)
 	want := map[string]string{
 		"payeuse@example.org": "Reçu de votre paiement", "essai@example.org": "TEST – Reçu de votre paiement", "compte@example.org": "Receipt of your payment",
-		"annule@example.org": "Paiement annulé", "tard@example.org": "Somme rendue", "honore@example.org": "Reçu de votre paiement",
+		"annule@example.org": "Paiement annulé", "tard@example.org": "Somme restituée", "honore@example.org": "Reçu de votre paiement",
 	}
 	deliverytest.Eventually(t, "all messages are delivered", func() bool {
 		return w.count(`SELECT count(*) FROM deliveries WHERE state = $1`, deliveries.StateDelivered) == len(want)+1
@@ -176,7 +176,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 	w.files()
 	sms := w.received()
-	if len(sms) != 1 || sms[0].To != arrived || !strings.Contains(sms[0].Text, "Direction générale des impots : paiement de 5 075 FCFA recu le") || !strings.HasSuffix(sms[0].Text, host+"/c/chs_whole") {
+	if len(sms) != 1 || sms[0].To != arrived || !strings.Contains(sms[0].Text, "Direction générale des impots : paiement de 5 075 FCFA encaissé le") || !strings.HasSuffix(sms[0].Text, host+"/c/chs_whole") {
 		t.Errorf("SMS: %+v", sms)
 	}
 	// Whoever erases the session erases what was written about it.

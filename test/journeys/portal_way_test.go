@@ -36,8 +36,8 @@ func portalWays() []*portalWay {
 		{Name: "fr", Lang: "fr", Script: true, Width: 320, Part: "4 000", says: map[string][]string{
 			"signin":     {"Voir et payer ce que vous devez"},
 			"code":       {"Entrez le code"},
-			"references": {"Aucune référence n’est encore liée à votre compte."},
-			"linked":     {"La référence est ajoutée.", "Vous êtes la seule personne liée à cette référence."},
+			"references": {"Aucune référence n’est encore rattachée à votre compte."},
+			"linked":     {"La référence est ajoutée.", "Vous êtes la seule personne rattachée à cette référence."},
 			"dues":       {"Reste à payer : 5 000 FCFA", "Reste à payer : 12 000 FCFA sur 15 000 FCFA", "Payable en plusieurs fois, à partir de 1 000 FCFA"},
 			"cart":       {"Vérifiez votre choix", "De 1 000 FCFA à 12 000 FCFA."},
 			"refused":    {"À corriger Entrez un montant de 1 000 FCFA à 12 000 FCFA."},
