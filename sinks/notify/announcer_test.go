@@ -39,8 +39,10 @@ func (w *world) announcer() (*notify.Announcer, *prometheus.Registry) {
 	metrics := prometheus.NewRegistry()
 	a, err := notify.NewAnnouncer(notify.AnnouncerConfig{
 		Kafka: w.Kafka, Codec: w.Codec, Contacts: contacts{w.personal}, Sender: w.sender,
-		Agency: func(id string) (string, bool) { return "Direction générale des impôts", id == "agency" },
-		Now:    w.Now, Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: metrics,
+		Agency: func(id string) (notify.Agency, bool) {
+			return notify.Agency{Name: "Direction générale des impôts", Address: "Avenue de l’Indépendance", Phone: "+242 22 000 00 00", Email: "contact@impots.example"}, id == "agency"
+		},
+		Now: w.Now, Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: metrics,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -56,7 +58,7 @@ func (w *world) paid(id string, c checkout.Customer) checkout.Session {
 		w.t.Fatal(err)
 	}
 	return checkout.Session{
-		ID: id, TenantID: "agency", Live: true, OrderID: id, Mode: checkout.ModeHosted, Currency: "XAF", Amount: 5000, CustomerSealed: sealed, Status: checkout.StatusCompleted, Sequence: 3,
+		ID: id, TenantID: "agency", Live: true, OrderID: "2026-0001", Description: "Patente 2026 www.ailleurs.example", Mode: checkout.ModeHosted, Currency: "XAF", Amount: 5000, CustomerSealed: sealed, Status: checkout.StatusCompleted, Sequence: 3,
 		PaymentRef: "4821093755612048", TransactionID: uuid.NewString(), NoticeID: uuid.NewString(), NoticeRef: "AV20260000000001", CreatedAt: w.Now(), EndedAt: w.Now(),
 		Collection: &checkout.Collection{
 			ID: "c", OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Amount: 5075, Fee: 75, Currency: "XAF", Status: checkout.CollectionApproved, OperatorRef: "op1", RequestedAt: w.Now(), DecidedAt: w.Now(),
@@ -153,7 +155,7 @@ func TestAnnouncements(t *testing.T) {
 	deliverytest.Start(t, a)
 	want := map[string]string{
 		"payeuse@example.org": "Reçu de votre paiement", "essai@example.org": "TEST – Reçu de votre paiement", "compte@example.org": "Receipt of your payment",
-		"annule@example.org": "Paiement annulé", "tard@example.org": "Somme rendue", "honore@example.org": "Reçu de votre paiement",
+		"annule@example.org": "Paiement annulé", "tard@example.org": "Somme restituée", "honore@example.org": "Reçu de votre paiement",
 	}
 	deliverytest.Eventually(t, "all messages are delivered", func() bool {
 		return w.count(`SELECT count(*) FROM deliveries WHERE state = $1`, deliveries.StateDelivered) == len(want)+1
@@ -170,13 +172,22 @@ func TestAnnouncements(t *testing.T) {
 			!strings.Contains(plain(l.Text), "5 075 FCFA") && !strings.Contains(plain(l.Text), "FCFA 5,075") {
 			t.Errorf("%+v", l)
 		}
+		object, dossier, reach := "Objet : Patente 2026 …", "Numéro de dossier : 2026-0001", "Téléphone : +242 22 000 00 00"
+		if strings.Contains(l.Subject, "your payment") { // of the portal, whose order is no dossier
+			object, dossier, reach = "For: Patente 2026 …", "", "Phone: +242 22 000 00 00"
+		}
+		for _, says := range []string{object, dossier, reach, "contact@impots.example"} {
+			if !strings.Contains(plain(l.Text), says) {
+				t.Errorf("the letter %q does not say %q: %s", l.Subject, says, l.Text)
+			}
+		}
 		if page := host + "/c/chs_"; strings.Contains(l.Subject, "Re") != strings.Contains(l.Text, page) {
 			t.Errorf("%s: %s", l.Subject, l.Text)
 		}
 	}
 	w.files()
 	sms := w.received()
-	if len(sms) != 1 || sms[0].To != arrived || !strings.Contains(sms[0].Text, "Direction générale des impots : paiement de 5 075 FCFA recu le") || !strings.HasSuffix(sms[0].Text, host+"/c/chs_whole") {
+	if len(sms) != 1 || sms[0].To != arrived || !strings.Contains(sms[0].Text, "Direction générale des impots : paiement de 5 075 FCFA encaissé le") || !strings.Contains(sms[0].Text, "(Patente 2026 ...)") || !strings.HasSuffix(sms[0].Text, host+"/c/chs_whole") {
 		t.Errorf("SMS: %+v", sms)
 	}
 	// Whoever erases the session erases what was written about it.
