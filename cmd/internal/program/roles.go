@@ -48,13 +48,8 @@ func roleCommand(kind roles.Kind, c cli.Command) cli.Command {
 			}
 			role = table[i]
 		}
-		b, err := roles.Open(ctx, m.Settings, m.Log)
-		if err != nil {
-			return err
-		}
 		role.TuneProcess()
-		b.Start(role.Start, (*roles.Base).ServeHealth)
-		return b.Wait()
+		return roles.Run(ctx, m.Settings, m.Log, role)
 	}
 	return c
 }

@@ -353,6 +353,9 @@ func (s *Settings) OpenSchemas(ctx context.Context, register bool) (*schemas.Cod
 	return schemas.NewCodec(ctx, client, register)
 }
 
+// errPending says that this program needs migrations that the database lacks.
+var errPending = errors.New("migrations are pending in Postgres")
+
 // OpenPostgres opens the database. Pending migrations are an error.
 func (s *Settings) OpenPostgres(ctx context.Context) (*postgres.Pool, error) {
 	if err := s.Need("postgres"); err != nil {
@@ -364,7 +367,7 @@ func (s *Settings) OpenPostgres(ctx context.Context) (*postgres.Pool, error) {
 	}
 	n, err := postgres.Pending(ctx, pool)
 	if err == nil && n > 0 {
-		err = fmt.Errorf("%d migrations are pending in Postgres; run `%s migrate`", n, s.Program)
+		err = fmt.Errorf("%d %w; run `%s migrate`", n, errPending, s.Program)
 	}
 	if err != nil {
 		pool.Close()
