@@ -31,7 +31,7 @@ const (
 // it: a setting that is missing, credentials or a certificate that are not accepted, a right that it
 // lacks, topics that may lose payments.
 func Run(ctx context.Context, s Settings, log *slog.Logger, r Role) error {
-	if err := s.Need("kafka", "schema-registry"); err != nil {
+	if err := s.CheckRole(r); err != nil {
 		return err
 	}
 	s.print(log)
