@@ -105,7 +105,7 @@ func importFile(ctx context.Context, m *cli.Meta, a registry.StatementAccount, b
 	if err != nil {
 		return r, err
 	}
-	return store.Import(ctx, intake.Request{Account: a, File: file, BackFill: backFill, Actor: cli.Operator(), Now: m.Now})
+	return store.Import(ctx, intake.Request{Account: a, File: file, BackFill: backFill, Actor: m.By, Now: m.Now})
 }
 
 // importJSON is the result of an import as --json prints it. The statement_id is that of the
