@@ -152,7 +152,7 @@ type replay struct {
 	kind     Registration
 	underWay map[string]struct{}
 	// unplanned has the ids of events that the planner has not planned yet, and reversed
-	// the ids of sessions whose money was given back. Both stay empty where they do not
+	// the transaction ids of dues whose money was given back. Both stay empty where they do not
 	// matter.
 	unplanned, reversed map[string]struct{}
 	batch               []record.Delivery
@@ -202,7 +202,7 @@ func (r *replay) plan(ctx context.Context, n *record.Notification) error {
 	if n.Request != "" {
 		return nil // the payment has a notification of its own, and its request was carried out
 	}
-	if _, is := r.reversed[n.SessionID]; is {
+	if _, is := r.reversed[n.EventID]; is {
 		r.replayed.Events++
 		r.replayed.Reversed++
 		return nil

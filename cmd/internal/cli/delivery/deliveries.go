@@ -27,7 +27,7 @@ import (
 func Deliveries() cli.Command {
 	return cli.Command{
 		Use: "deliveries", Short: "Show webhooks, ERP confirmations and messages to people, and send them again",
-		Commands: []cli.Command{listDeliveries(), showDelivery(), retryDeliveries(), redeliver(), reportURL()},
+		Commands: []cli.Command{listDeliveries(), showDelivery(), retryDeliveries(), redeliver(), liftSuppressions(), reportURL()},
 		Words:    words,
 	}
 }
