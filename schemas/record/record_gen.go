@@ -3514,7 +3514,10 @@ type Statement struct {
 	// SHA-256 of the bytes of its file, hexadecimal
 	FileDigest string
 	Profile    string
+	// of a withdrawn statement, when it was withdrawn
 	ImportedAt time.Time
+	// two people have withdrawn its import: it does not count any more
+	Withdrawn bool
 }
 
 func (r *Statement) fromNative(m map[string]any) {
@@ -3538,6 +3541,7 @@ func (r *Statement) fromNative(m map[string]any) {
 	r.FileDigest = from[string](m["file_digest"])
 	r.Profile = from[string](m["profile"])
 	r.ImportedAt = from[time.Time](m["imported_at"])
+	r.Withdrawn = from[bool](m["withdrawn"])
 }
 
 func (r *Statement) appendTo(b []byte) []byte {
@@ -3571,6 +3575,7 @@ func (r *Statement) appendTo(b []byte) []byte {
 	b = appendString(b, r.FileDigest)
 	b = appendString(b, r.Profile)
 	b = appendTime(b, r.ImportedAt)
+	b = appendBoolean(b, r.Withdrawn)
 	return b
 }
 
@@ -3600,6 +3605,7 @@ func (r *Statement) readFrom(d *reader) {
 	r.FileDigest = d.readString()
 	r.Profile = d.readString()
 	r.ImportedAt = d.readTime()
+	r.Withdrawn = d.readBoolean()
 }
 
 // StatementLine: A line of an accepted statement (reconciliation.statements). It has no name, no phone number and no free text.
@@ -3640,7 +3646,12 @@ type StatementLine struct {
 	Batch string
 	// details of a bank's entry whose sum is not the entry
 	DetailsUnused int32
-	ImportedAt    time.Time
+	// of a withdrawn line, when it was withdrawn
+	ImportedAt time.Time
+	// how often the same line was withdrawn before this import
+	Life int32
+	// two people have withdrawn its import, and no other import has it: the line of this life does not count any more
+	Withdrawn bool
 }
 
 func (r *StatementLine) fromNative(m map[string]any) {
@@ -3667,6 +3678,8 @@ func (r *StatementLine) fromNative(m map[string]any) {
 	r.Batch = fromNullable[string]("string", m["batch"])
 	r.DetailsUnused = from[int32](m["details_unused"])
 	r.ImportedAt = fromNullable[time.Time]("long.timestamp-millis", m["imported_at"])
+	r.Life = from[int32](m["life"])
+	r.Withdrawn = from[bool](m["withdrawn"])
 }
 
 func (r *StatementLine) appendTo(b []byte) []byte {
@@ -3723,6 +3736,8 @@ func (r *StatementLine) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	b = appendInt(b, r.Life)
+	b = appendBoolean(b, r.Withdrawn)
 	return b
 }
 
@@ -3763,6 +3778,8 @@ func (r *StatementLine) readFrom(d *reader) {
 	if d.present() {
 		r.ImportedAt = d.readTime()
 	}
+	r.Life = d.readInt()
+	r.Withdrawn = d.readBoolean()
 }
 
 // Finding: What a run of the matcher found of some rows, or the end of it (reconciliation.events): a match, a proposal or a break. A match with very many rows is several records with the same id.
@@ -4588,7 +4605,7 @@ func (*ReferenceBlock) Name() string { return "quittance.ReferenceBlock" }
 // Schema is the Avro schema with every named type expanded.
 func (*ReferenceBlock) Schema() string { return schemaReferenceBlock }
 
-const schemaStatement = `{"fields":[{"name":"import_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"statement_id","type":"string"},{"default":0,"name":"sequence","type":"long"},{"default":1,"name":"page","type":"int"},{"default":true,"name":"last","type":"boolean"},{"default":null,"name":"from_day","type":["null","string"]},{"default":null,"name":"to_day","type":["null","string"]},{"default":false,"name":"balanced","type":"boolean"},{"default":0,"name":"opening","type":"long"},{"default":0,"name":"closing","type":"long"},{"name":"currency","type":"string"},{"name":"lines","type":"long"},{"name":"net","type":"long"},{"name":"digest","type":"string"},{"name":"file_digest","type":"string"},{"name":"profile","type":"string"},{"name":"imported_at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Statement","namespace":"quittance","type":"record"}`
+const schemaStatement = `{"fields":[{"name":"import_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"statement_id","type":"string"},{"default":0,"name":"sequence","type":"long"},{"default":1,"name":"page","type":"int"},{"default":true,"name":"last","type":"boolean"},{"default":null,"name":"from_day","type":["null","string"]},{"default":null,"name":"to_day","type":["null","string"]},{"default":false,"name":"balanced","type":"boolean"},{"default":0,"name":"opening","type":"long"},{"default":0,"name":"closing","type":"long"},{"name":"currency","type":"string"},{"name":"lines","type":"long"},{"name":"net","type":"long"},{"name":"digest","type":"string"},{"name":"file_digest","type":"string"},{"name":"profile","type":"string"},{"name":"imported_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":false,"name":"withdrawn","type":"boolean"}],"name":"Statement","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Statement) Name() string { return "quittance.Statement" }
@@ -4596,7 +4613,7 @@ func (*Statement) Name() string { return "quittance.Statement" }
 // Schema is the Avro schema with every named type expanded.
 func (*Statement) Schema() string { return schemaStatement }
 
-const schemaStatementLine = `{"fields":[{"name":"import_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"statement_id","type":"string"},{"name":"line_id","type":"string"},{"name":"number","type":"long"},{"default":1,"name":"occurrence","type":"int"},{"name":"source_line","type":"int"},{"name":"source_column","type":"int"},{"name":"kind","type":"string"},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"day","type":"string"},{"name":"currency","type":"string"},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"default":false,"name":"reversal","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"payment_ref","type":["null","string"]},{"default":null,"name":"notice_ref","type":["null","string"]},{"default":null,"name":"batch","type":["null","string"]},{"default":0,"name":"details_unused","type":"int"},{"default":null,"name":"imported_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"StatementLine","namespace":"quittance","type":"record"}`
+const schemaStatementLine = `{"fields":[{"name":"import_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"statement_id","type":"string"},{"name":"line_id","type":"string"},{"name":"number","type":"long"},{"default":1,"name":"occurrence","type":"int"},{"name":"source_line","type":"int"},{"name":"source_column","type":"int"},{"name":"kind","type":"string"},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"day","type":"string"},{"name":"currency","type":"string"},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"default":false,"name":"reversal","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"payment_ref","type":["null","string"]},{"default":null,"name":"notice_ref","type":["null","string"]},{"default":null,"name":"batch","type":["null","string"]},{"default":0,"name":"details_unused","type":"int"},{"default":null,"name":"imported_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"life","type":"int"},{"default":false,"name":"withdrawn","type":"boolean"}],"name":"StatementLine","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*StatementLine) Name() string { return "quittance.StatementLine" }

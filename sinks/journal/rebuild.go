@@ -181,9 +181,9 @@ func repeated(seen map[string]bool, e *journal.Entry) bool {
 }
 
 // repeatedLine reports whether a line of the same content was there before, in an overlapping
-// statement.
+// statement, or withdrawn before.
 func repeatedLine(seen map[string]bool, l *journal.Line) bool {
-	key := fmt.Sprintf("%s/%t/%s/%s/%d", l.TenantID, l.Livemode, l.Account, l.ID, l.Content)
+	key := fmt.Sprintf("%s/%t/%s/%s/%d/%t", l.TenantID, l.Livemode, l.Account, l.ID, l.Content, l.Withdrawn)
 	before := seen[key]
 	seen[key] = true
 	return before
