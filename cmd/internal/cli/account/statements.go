@@ -58,7 +58,7 @@ The last two end with code 1. With --try the command says what would become of t
 			if err != nil {
 				return err
 			}
-			r, err := importFile(ctx, m, intake.Request{Account: a, BackFill: backFill, Try: try, Actor: cli.Operator(), Now: m.Now})
+			r, err := importFile(ctx, m, intake.Request{Account: a, BackFill: backFill, Try: try, Actor: m.By, Now: m.Now})
 			if err != nil {
 				return err
 			}

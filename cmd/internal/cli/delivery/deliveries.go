@@ -272,7 +272,7 @@ func retryDeliveries() cli.Command {
 					return err
 				}
 			}
-			n, err := access.Deliveries(m).RetryAll(ctx, cli.Operator(), d.Kind, d.ID, state, m.Now, cli.Progress(m.Err))
+			n, err := access.Deliveries(m).RetryAll(ctx, m.By, d.Kind, d.ID, state, m.Now, cli.Progress(m.Err))
 			if err != nil {
 				return brokenOff(err, n)
 			}
@@ -298,7 +298,7 @@ func retryEach(ctx context.Context, m *cli.Meta) error {
 	var broken error
 	refusals := 0
 	for _, id := range m.Args {
-		r, err := access.Deliveries(m).Retry(ctx, cli.Operator(), id, m.Now)
+		r, err := access.Deliveries(m).Retry(ctx, m.By, id, m.Now)
 		if err != nil && !cli.IsRefused(err, "") {
 			broken = err
 			break

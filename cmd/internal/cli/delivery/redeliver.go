@@ -116,7 +116,7 @@ func (r *redelivery) retry(ctx context.Context, m *cli.Meta) error {
 		if !slices.Contains(redelivered(), d.Kind) || !slices.Contains(deliveries.Retryable, d.State) {
 			continue
 		}
-		switch _, err := access.Deliveries(m).Retry(ctx, cli.Operator(), d.ID, m.Now); {
+		switch _, err := access.Deliveries(m).Retry(ctx, m.By, d.ID, m.Now); {
 		case err == nil:
 			r.retried = append(r.retried, d.ID)
 		case cli.IsRefused(err, ""):
@@ -154,7 +154,7 @@ func (r *redelivery) replay(ctx context.Context, m *cli.Meta) error {
 			if r.filter.Kind != "" && kind != r.filter.Kind {
 				continue
 			}
-			got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, cli.Operator(), deliveries.Replay{
+			got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, m.By, deliveries.Replay{
 				Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: from, Until: until, Now: b.Now,
 				Only: r.filter.DestinationID, SessionIDs: r.filter.SessionIDs, EventID: r.event, Redelivery: r.name,
 			})

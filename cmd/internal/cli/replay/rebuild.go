@@ -85,8 +85,12 @@ func rebuiltJournal(ctx context.Context, m *cli.Meta, b *roles.Base) (before jou
 	if before, err = store.Verify(ctx, journal.VerifyConfig{Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix}, Progress: progress}); err != nil {
 		return before, got, err
 	}
+	by, err := cli.Actor(ctx, b.Pool, b.Now())
+	if err != nil {
+		return before, got, err
+	}
 	audit := func(action string, detail map[string]any) error {
-		return operation.Record(ctx, b.Pool, cli.Operator(), b.Now(), operation.Entry{Action: action, Detail: detail})
+		return operation.Record(ctx, b.Pool, by, b.Now(), operation.Entry{Action: action, Detail: detail})
 	}
 	if err := audit("journal.rebuild", map[string]any{"rows": before.Rows, "missing": before.Missing, "different": before.Different, "added": before.Added}); err != nil {
 		return before, got, err
@@ -115,8 +119,12 @@ func rebuildReadmodel() cli.Command {
 				if err != nil {
 					return err
 				}
+				by, err := cli.Actor(ctx, b.Pool, b.Now())
+				if err != nil {
+					return err
+				}
 				report := cli.Progress(m.Err)
-				got, err := sink.Rebuild(ctx, cli.Operator(), b.Now(), func(done, total int64) { report(int(done), int(total)) })
+				got, err := sink.Rebuild(ctx, by, b.Now(), func(done, total int64) { report(int(done), int(total)) })
 				if err != nil {
 					return err
 				}

@@ -247,7 +247,11 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		}
 		cfg.Only = d.ID
 	}
-	got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, cli.Operator(), cfg)
+	by, err := cli.Actor(ctx, b.Pool, m.Now)
+	if err != nil {
+		return nil, err
+	}
+	got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, by, cfg)
 	return []counted{
 		{"events", got.Events, "read"},
 		{"unaddressed", got.Unaddressed, "have no destination in the present configuration"},
