@@ -351,12 +351,9 @@ func (v visit) showEndWith(status int, s checkout.Session, state page.State) {
 		out.Now, out.WindowEnds = v.p.cfg.Now().UTC(), c.WindowEndsAt
 		out.Receipt.OperatorRef = c.OperatorRef
 	}
-	out.Receipt.NoticeRef, out.Receipt.PaidAt, out.Receipt.Links = s.NoticeRef, s.EndedAt, v.receipts(s)
+	out.Receipt.NoticeRef, out.Receipt.PaidAt, out.Receipt.Links = s.NoticeRef, s.PaidAt(), v.receipts(s)
 	if v.by != nil && s.NoticeRef == s.OrderID {
 		out.Receipt.NoticeRef = ""
-	}
-	if s.Late {
-		out.Receipt.PaidAt = s.Collection.DecidedAt
 	}
 	out.Version, out.LiveURL = v.live(s)
 	out.Refresh = v.refresh("", "")

@@ -23,9 +23,9 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	got := samples(t)
 	for name, want := range map[string]string{
-		"receipt-fr":       "cda58d353211ca8659527e35c041909ca445a02d79ed3e1d876f4116bf74941c",
-		"receipt-reversed": "c2c4a6dff74a4b092c39ed2c10a6e566c4b93ebdfa017ca1c259793789d5a20e",
-		"receipt-hostile":  "4bd3317caff7891426805177a45c2cf3385cd0a485a1920ec4477d63091b19b4",
+		"receipt-fr":       "2c155eda79f49b4093011d5ba31aa59703823d22ad15c3c19c1e6c09051fa16c",
+		"receipt-reversed": "ebac37fc9fa5a521ac5fdb6ac3b533124635ae6e26d376bff25a4da98b5081bc",
+		"receipt-hostile":  "ba5926fc9922f1e4a1a88c9bd73836fa0cb181e0c30432e0933d9d5607e4e978",
 		"notice-fr":        "437533996b167197c6ffdbca7cd26a54d955b436e13269be37ec17759c8cf252",
 	} {
 		if sum := fmt.Sprintf("%x", sha256.Sum256(got[name])); sum != want {

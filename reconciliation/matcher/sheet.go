@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"quittance/casework"
 	"quittance/internal/intake"
 	"quittance/internal/journal"
@@ -85,6 +87,14 @@ func (s *Sheet) Digest() (string, error) {
 // Sheet returns what a close of an account until a local day, such as 2026-11-30, would say now. A
 // refusal is an *operation.Error.
 func (m *Matcher) Sheet(ctx context.Context, key registry.StatementAccountKey, to string) (*Sheet, error) {
+	cl, err := m.cfg.Kafka.Client()
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	if _, err := m.whole(ctx, kadm.NewClient(cl)); err != nil {
+		return nil, err
+	}
 	r, err := m.newRun(key)
 	if err != nil {
 		return nil, err

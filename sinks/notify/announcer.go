@@ -152,14 +152,14 @@ func newsOf(e checkout.Event) news {
 	switch e.Type {
 	case checkout.EventCompleted:
 		n.kind, n.amount = notify.Receipt, s.Collection.Amount
-		if s.Late {
-			n.at = s.Collection.DecidedAt
-		}
+		n.at = s.PaidAt()
 	case checkout.EventReversed:
 		if e.Detail[checkout.DetailWasCompleted] == "false" { // money of a case, whose own event tells it
 			return news{}
 		}
-		n.kind, n.amount = notify.Reversed, s.Collection.Amount
+		n.kind, n.amount = notify.Reversed, returned(e)
+	case checkout.EventPartiallyReversed:
+		n.kind, n.amount = notify.PartlyReversed, returned(e)
 	case checkout.EventCaseResolved:
 		c := e.Case()
 		misfit := c.Kind == checkout.CaseLatePayment || c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseOrphan
@@ -171,6 +171,14 @@ func newsOf(e checkout.Event) news {
 		return news{}
 	}
 	return n
+}
+
+// returned is the money that an event gave back, in minor units.
+func returned(e checkout.Event) (sum int64) {
+	for _, due := range e.Returned() {
+		sum += due.Total()
+	}
+	return sum
 }
 
 // announce makes the messages of a batch.
