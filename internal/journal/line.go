@@ -55,7 +55,7 @@ type Line struct {
 	Version uint64 `ch:"version"`
 }
 
-var lineTable = tableOf[Line]("statement_lines").by("local_day", "tenant_id", "account", "livemode", "line_id", "content")
+var lineTable = tableOf[Line]("statement_lines").by("local_day", "tenant_id", "account", "livemode", "line_id", "content", "withdrawn")
 
 // ContentOf returns the hash of what a line says, with the amounts as they were imported. It must never
 // change: rows of the same line and content are one.
