@@ -176,7 +176,15 @@ func (o deliveryOperator) takesBack(t *testing.T, awa, ben caseOperator, importI
 	begin := time.Now()
 	account := []string{"--agency", "impots", "--mode", "test", "--account", "mtn"}
 	importing := append([]string{"statements", "import"}, account...)
-	o.Refused(t, "would be quarantined", append(importing, right, "--try")...)
+	var file struct {
+		State  string
+		Tried  bool
+		Faults []struct{ Kind string }
+	}
+	o.FailsJSON(t, &file, append(importing, right, "--try")...)
+	if file.State != "quarantined" || !file.Tried || len(file.Faults) != 1 || file.Faults[0].Kind != "overlap" {
+		t.Errorf("the right file, tried: %+v", file)
+	}
 	var asked struct {
 		ID    string `json:"withdrawal_id"`
 		State string
@@ -189,9 +197,12 @@ func (o deliveryOperator) takesBack(t *testing.T, awa, ben caseOperator, importI
 	if asked.State != "done" || asked.Lines != 1 {
 		t.Errorf("%+v", asked)
 	}
+	o.FailsJSON(t, &file, append(importing, wrong)...) // by a nightly job
+	if file.State != "quarantined" || len(file.Faults) != 1 || file.Faults[0].Kind != "withdrawn" {
+		t.Errorf("the wrong file again: %+v", file)
+	}
 	o.Says(t, "accepted", append(importing, right)...)
 	t.Logf("drill: the statement of the wrong day is withdrawn and the right one imported after %s", time.Since(begin).Round(10*time.Millisecond))
-	o.Refused(t, "is quarantined as", append(importing, wrong)...)
 	o.Says(t, "withdrawn", append([]string{"statements", "list"}, account...)...)
 	o.Says(t, "MTN sent the file of the wrong day", "statements", "withdraw", "list", "--agency", "impots")
 	harness.Eventually(t, "the right line counts alone", func() error {
