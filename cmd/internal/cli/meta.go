@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/cli/render"
@@ -75,6 +76,9 @@ func (m *Meta) WithBase(ctx context.Context, log *slog.Logger, do func(context.C
 	_ = b.Wait() // the parts that ran meanwhile
 	return err
 }
+
+// Root returns the tree of the program's commands.
+func (m *Meta) Root() *cobra.Command { return m.cmd.Root() }
 
 // Operator returns the user who runs the command, as the actor of its operations.
 func Operator() operation.Actor {
