@@ -244,6 +244,9 @@ func (v visit) showPayments() {
 			if RecordingOf(item) == Recorded {
 				state = v.w.Recorded
 			}
+			if !p.Returned(item).IsZero() {
+				state = v.w.Reversed
+			}
 			row.Items = append(row.Items, paidView{
 				Label: itemLabel(item), Amount: v.format(p.Currency, item.Amount), State: state,
 				Receipt: v.p.service.CheckoutURL(p.Session) + "/receipt?" + url.Values{web.FieldLanguage: {string(v.Lang)}, "due": {item.TransactionID}}.Encode(),

@@ -46,6 +46,8 @@ import (
 type world struct {
 	*processor.Processor
 	stop func() // ends Run
+	// ending ends the streams once it is closed.
+	ending chan struct{}
 
 	commands []checkout.Command
 	deaf     error // error of Ask, which then does nothing
@@ -358,7 +360,7 @@ var ids = checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids"))
 // serveWithin is serve with a limit of calls that one client makes in a second.
 func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 	t.Helper()
-	w := &world{Processor: processor.New(t, start), keys: secret.GenerateKeys()}
+	w := &world{Processor: processor.New(t, start), ending: make(chan struct{}), keys: secret.GenerateKeys()}
 	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: perClient, PerInstance: 1e6, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
@@ -367,7 +369,7 @@ func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 	w.takes = map[string][]string{
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
-	live := watch.New(watch.Config{Sessions: w, Heartbeat: 200 * time.Millisecond, SessionStreams: 12, ClientStreams: 25, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+	live := watch.New(watch.Config{Sessions: w, Ending: w.ending, Heartbeat: 200 * time.Millisecond, SessionStreams: 12, ClientStreams: 25, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	maker, err := papers.NewMaker(papers.Config{Registry: agencies{w}, Contacts: w, Dues: w.erp, Tokens: tokens{}, Base: "https://pay.example", Now: w.Now, Log: servers.Logger(t)})
 	if err != nil {
 		t.Fatal(err)

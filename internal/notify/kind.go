@@ -115,9 +115,11 @@ var Receipt = func() Kind {
 }()
 
 // Reversed is the kind of messages that a received payment was given back, so that its receipt
-// is worth nothing. Refunded is that of money that completed no session and was given back.
+// is worth nothing. PartlyReversed is that of a part of one: the money of some dues. Refunded is
+// that of money that completed no session and was given back.
 var (
-	Reversed = aboutMoney("payment_reversed")
+	Reversed       = aboutMoney("payment_reversed")
+	PartlyReversed = aboutMoney("payment_partly_reversed")
 	Refunded = aboutMoney("payment_refunded")
 )
 
@@ -175,7 +177,7 @@ const (
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
 func Kinds() []Kind {
-	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, Refunded, DueReminder, StaffDigest}
+	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest}
 }
 
 // KindOf finds a kind by its name.

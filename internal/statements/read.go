@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
@@ -191,7 +192,11 @@ func (r *reading) line(s *Statement, l *Line, id string) error {
 		id = s.ID + "/" + strconv.Itoa(s.Page) + "/" + strconv.Itoa(s.Lines)
 	}
 	l.ID = r.account.Code + "/" + id
-	sum := sha256.Sum256([]byte(l.ID))
+	name := l.ID
+	if l.Scope != "" || s.Positional && strings.HasPrefix(id, s.ID+"/") { // unique in its statement; the next one may have the same id
+		name += "|" + strconv.Itoa(len(r.file.Statements))
+	}
+	sum := sha256.Sum256([]byte(name))
 	key := [16]byte(sum[:16])
 	if r.seen[key]++; r.seen[key] > 1 {
 		l.Occurrence = int(r.seen[key])

@@ -99,6 +99,18 @@ func TestOperatingDeliveries(t *testing.T) {
 	o.stands(t, endpoint, "well", func(e endpointShown) bool { return e.State == "ok" && e.Waiting+e.Queued == 0 })
 	o.Refused(t, "was accepted at", "deliveries", "retry", held[0].ID)
 
+	// The integrator has lost one event and asks for it; no other goes with it.
+	o.Misused(t, "either --event, --order or --session", "deliveries", "redeliver")
+	o.Refused(t, "nothing was sent", "deliveries", "redeliver", "--event", "evt_0000000000000000000000000000")
+	before, delivered := len(o.Inbox(t, paid.ID)), o.deliveries(t, "--endpoint", endpoint)
+	o.Says(t, "1 webhooks are sent once more", "deliveries", "redeliver", "--order", paid.OrderID, "--endpoint", endpoint)
+	harness.Eventually(t, "the receiver has the event once more", func() error {
+		if now, all := len(o.Inbox(t, paid.ID)), o.deliveries(t, "--endpoint", endpoint); now != before+1 || len(all) != len(delivered)+1 || all[0].State != "delivered" {
+			return fmt.Errorf("%d webhooks, %+v", now, all)
+		}
+		return nil
+	})
+
 	// A maintenance of the receiver, and its secret.
 	o.Says(t, "is suspended", "endpoints", "suspend", endpoint)
 	text := o.Says(t, "whsec_", "endpoints", "rotate-secret", endpoint)

@@ -168,7 +168,7 @@
   // stream reads versions as they change. A stream that is silent for two heartbeats is
   // closed, even if its connection looks open.
   function stream() {
-    var mine = running = new AbortController(), silence, worked, text = "", decoder = new TextDecoder();
+    var mine = running = new AbortController(), silence, worked, pause = 1000, text = "", decoder = new TextDecoder();
     var alive = function () {
       clearTimeout(silence);
       silence = setTimeout(function () { mine.abort(); }, 32000);
@@ -189,6 +189,8 @@
           lines.forEach(function (line) {
             var id = /^id: ?(.*)/.exec(line);
             if (id) heard(id[1]);
+            var retry = /^retry: ?(\d+)$/.exec(line);
+            if (retry) pause = Math.min(retry[1], 10000);
           });
           return next();
         });
@@ -197,7 +199,7 @@
       clearTimeout(silence);
       // A stream that delivered something was interrupted: open it again. Otherwise
       // streams do not work here: poll.
-      if (mine === running && !leaving) timer = setTimeout(worked ? stream : poll, 1000);
+      if (mine === running && !leaving) timer = setTimeout(worked ? stream : poll, pause);
     });
   }
 

@@ -57,6 +57,8 @@ func TestExitCodes(t *testing.T) {
 		{"clerks revoke impots/c01 --mode both", 2, "--mode: must be test or live"},
 		{"seed no-such-file", 1, "reading the registry file"},
 		{"report", 2, "say which report: takings, fees, channels, undelivered, open-cases, reconciliation, breaks, operator-fees"},
+		{"deliveries lift-suppressions --since 1h", 2, "--channel: say of which channel the provider is"},
+		{"deliveries lift-suppressions --channel fax", 2, "sms or email"},
 		{"report takins --month 2026-11", 2, `no report is called "takins"; there are takings`},
 		{"report takings", 2, `--month "": must be a month, such as --month 2026-11`},
 		{"report takings --month 2026-13", 2, `--month "2026-13": must be a month`},

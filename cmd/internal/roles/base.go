@@ -67,11 +67,14 @@ type Base struct {
 	served servedMetrics
 	lags   *lags
 	group  *errgroup.Group
-	ctx    context.Context //nolint:containedctx // the context of group
+	ctx    context.Context //nolint:containedctx // the context of group: it ends after the servers
+	stop   context.CancelFunc
+	ending *ending
 
-	mu    sync.Mutex
-	ready map[string]func() error
-	close []func()
+	mu      sync.Mutex
+	ready   map[string]func() error
+	servers []*http.Server
+	close   []func()
 }
 
 // Open opens what every role needs: the topics, the schemas and the clock.
@@ -80,15 +83,35 @@ func Open(ctx context.Context, s Settings, log *slog.Logger) (*Base, error) {
 		return nil, err
 	}
 	s.print(log)
-	group, ctx := errgroup.WithContext(ctx)
-	b := &Base{Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, Machine: sameTime, group: group, ctx: ctx, ready: map[string]func() error{}}
+	b := newBase(ctx, s, log)
 	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	b.served, b.lags = newServedMetrics(b.Metrics), newLags(b.Metrics)
-	if err := b.open(ctx); err != nil {
-		b.shut()
+	if err := b.open(b.ctx); err != nil {
+		b.stop()
+		_ = b.Wait() // the parts that ran meanwhile
 		return nil, err
 	}
 	return b, nil
+}
+
+// newBase makes a base whose parts run until ctx has ended and the servers are drained.
+func newBase(ctx context.Context, s Settings, log *slog.Logger) *Base {
+	parts, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group, running := errgroup.WithContext(parts)
+	b := &Base{
+		Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, Machine: sameTime,
+		group: group, ctx: running, stop: stop, ending: newEnding(), ready: map[string]func() error{},
+	}
+	group.Go(func() error {
+		defer stop()
+		select {
+		case <-ctx.Done():
+			b.drain()
+		case <-running.Done():
+		}
+		return nil
+	})
+	return b
 }
 
 func (b *Base) open(ctx context.Context) error {
@@ -318,6 +341,9 @@ func (b *Base) readyWhen(name string, check func() error) {
 
 // Unready returns an error that names the conditions of /readyz that are not met, or nil.
 func (b *Base) Unready() error {
+	if b.ending.begun.Load() {
+		return errStopping
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var errs []error
@@ -349,7 +375,8 @@ func (b *Base) ServeHealth() error {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	}
-	return b.Serve("health", b.Health, mux, Limits{Connections: healthConnections, Write: writeTimeout})
+	_, err := b.listen("health", b.Health, mux, Limits{Connections: healthConnections, Write: writeTimeout})
+	return err
 }
 
 // Wait waits until the roles are stopped or a part fails, then closes all parts.

@@ -16,7 +16,7 @@ func pagesSurface(e *edge, at Host) (Surface, error) {
 // hostedPages makes the hosted pages and starts their live status.
 func (e *edge) hostedPages(at Host) (*pages.Pages, error) {
 	return e.hosted.open(func() (*pages.Pages, error) {
-		live := watch.New(watch.Config{Sessions: e.reader, Log: e.Log, Metrics: e.Metrics})
+		live := watch.New(watch.Config{Sessions: e.reader, Ending: e.ending.streams, Log: e.Log, Metrics: e.Metrics})
 		e.Run("live status", live.Run)
 		return pages.New(pages.Config{
 			Commands: e.processor, Sessions: e.reader, Live: live, Dues: e.dues, Agencies: e.configuration(),

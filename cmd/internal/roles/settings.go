@@ -52,8 +52,10 @@ type Settings struct {
 	ReferenceKey     string
 	LogLevel         string
 
-	Listen      string
-	Health      string
+	Listen string
+	Health string
+	// Drain is how long a server answers on after the signal to stop.
+	Drain       time.Duration
 	CheckoutURL string
 	CallbackURL string
 	// TrustedProxies are the networks of the proxies that name the client in
@@ -119,6 +121,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.Float64Var(&s.KeylessPerClient, "keyless-per-client", DefaultKeylessPerClient, "calls of pages, of operators' reports and of the deprecated cash-in API that one client may make in a second; a client is an IPv4 address or a /64 of IPv6")
 		f.Float64Var(&s.KeylessPerInstance, "keyless-per-instance", DefaultKeylessPerInstance, "the same calls from all clients of this instance in a second")
 		s.signInFlag(f, "")
+		f.DurationVar(&s.Drain, "drain", defaultDrain, "how long the ingress answers on after SIGTERM, unready, until balancers have moved on; at most 10s")
 	case KindProcessor:
 		s.storeFlag(f)
 	case KindSink:

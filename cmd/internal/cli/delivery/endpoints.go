@@ -71,7 +71,7 @@ func endpointJSON(d destination, now time.Time) render.Object {
 		"id", d.Name, "kind", d.Kind, "application_id?", d.ApplicationID, "application_name?", d.Application, "agency?", d.Agency,
 		"url", d.URL, "events?", d.Events, "modes", d.Modes, "max_in_flight", d.MaxInFlight, "max_per_second", render.OrNull(d.MaxPerSecond),
 		"signing_secrets?", d.Signing, "old_secret_ends_at?", d.OldEndsAt,
-		"state", d.stateName(now), "failing_since", st.FailingSince, "hold_until", st.HoldUntil,
+		"state", d.stateName(now), "failing_since", st.FailingSince, "refused_since", st.RefusedSince, "hold_until", st.HoldUntil,
 		"suspended_at", st.SuspendedAt, "suspended_reason?", st.SuspendedReason, "removed_at?", d.RemovedAt, "set_by_command?", d.ByCommand,
 		"waiting", st.Waiting, "queued", st.Queued, "needs_operator", st.NeedsOperator, "exhausted", st.Exhausted,
 		"oldest_undelivered_at", st.Oldest,
@@ -112,6 +112,9 @@ func statusText(st deliveries.DestinationStatus, now time.Time) string {
 	case "suspended":
 		return "suspended since " + render.Moment(st.SuspendedAt) + ", " + suspensionReasons[st.SuspendedReason]
 	case "on_hold":
+		if !st.RefusedSince.IsZero() {
+			return "refuses our credentials since " + render.Moment(st.RefusedSince) + ", tried again at " + render.Moment(st.HoldUntil)
+		}
 		if st.FailingSince.IsZero() {
 			return "on hold until " + render.Moment(st.HoldUntil)
 		}
