@@ -120,7 +120,7 @@ var Receipt = func() Kind {
 var (
 	Reversed       = aboutMoney("payment_reversed")
 	PartlyReversed = aboutMoney("payment_partly_reversed")
-	Refunded = aboutMoney("payment_refunded")
+	Refunded       = aboutMoney("payment_refunded")
 )
 
 // DueReminder is the kind of reminders before the due date of dues (docs/design/documents.md,

@@ -237,6 +237,9 @@ func (a *Announcer) tell(ctx context.Context, n news) error {
 // message returns the message of an event to an address.
 func (a *Announcer) message(n news, to contact.Address, lang money.Language) notify.Message {
 	s := n.event.Session
+	if back := n.event.Returned(); len(s.Items) > 0 && len(back) > 0 {
+		s.Items = back // the message is about these dues
+	}
 	agency, ok := a.cfg.Agency(s.TenantID)
 	if !ok {
 		agency.Name = "Administration" // one that the registry has no more
