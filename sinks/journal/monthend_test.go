@@ -298,7 +298,7 @@ func blocks(language string) (out []string) {
 var answers = [][]string{
 	{ // takings
 		"Impôts|||EUR|0|0|0|70|0|70",
-		"Impôts|||XAF|0|0|0|100|-50|50",
+		"Impôts|||XAF|0|0|0|50|0|50",
 		"Impôts|foncier|Contribution foncière|XAF|1|2030|0|0|0|2030",
 		"Impôts|patente|Contribution de la patente|EUR|1|10075|0|0|0|10075",
 		"Impôts|patente|Contribution de la patente|XAF|9|33495|10150|0|-15225|28420",
@@ -307,7 +307,7 @@ var answers = [][]string{
 		"Impôts|||acc-2|EUR|1|70|0|70",
 		"Impôts|CASH|cash_agency|Hall|XAF|3|10150|-5075|5075",
 		"Impôts|MOBILE_MONEY|momo|acc-1|EUR|1|10075|0|10075",
-		"Impôts|MOBILE_MONEY|momo|acc-1|XAF|14|35625|-10200|25425",
+		"Impôts|MOBILE_MONEY|momo|acc-1|XAF|14|35575|-10150|25425",
 	},
 	{ // fees
 		"Impôts|CASH|cash_agency|XAF|2|10000|150|-75|75",
