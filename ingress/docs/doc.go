@@ -1,4 +1,4 @@
-// Package docs serves the documentation for integrators, without JavaScript and to
+// Package docs serves the documentation for integrators, whole without JavaScript and to
 // anybody:
 //
 //	GET /                     leads to /docs, or to /docs/fr for a French browser
