@@ -789,3 +789,28 @@ func TestDatesOfApprovalsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// A payment of the last evening of the year becomes known on the next day. It belongs to the day on
+// which the operator approved it, not to that on which the service learned of it, or staff decided.
+func TestPaidAt(t *testing.T) {
+	t.Parallel()
+	at := func(d time.Duration) time.Time { return start.Add(d) }
+	for name, row := range map[string]struct {
+		s    checkout.Session
+		want time.Time
+	}{
+		"dated":         {checkout.Session{EndedAt: at(9 * time.Hour), Collection: &checkout.Collection{RequestedAt: start, ApprovedAt: at(time.Minute)}}, at(time.Minute)},
+		"undated":       {checkout.Session{EndedAt: at(9 * time.Hour), Collection: &checkout.Collection{RequestedAt: start}}, at(9 * time.Hour)},
+		"late, dated":   {checkout.Session{EndedAt: at(50 * time.Hour), Late: true, Collection: &checkout.Collection{RequestedAt: start, ApprovedAt: at(time.Minute), DecidedAt: at(9 * time.Hour)}}, at(time.Minute)},
+		"late, undated": {checkout.Session{EndedAt: at(50 * time.Hour), Late: true, Collection: &checkout.Collection{RequestedAt: start, DecidedAt: at(9 * time.Hour)}}, at(9 * time.Hour)},
+		// Sessions of earlier releases have dates that nobody bounded.
+		"1970":          {checkout.Session{EndedAt: at(time.Hour), Collection: &checkout.Collection{RequestedAt: start, ApprovedAt: time.Unix(0, 0).UTC()}}, at(time.Hour)},
+		"far ahead":     {checkout.Session{EndedAt: at(time.Hour), Collection: &checkout.Collection{RequestedAt: start, ApprovedAt: at(26 * time.Hour)}}, at(time.Hour)},
+		"nobody asked":  {checkout.Session{EndedAt: at(time.Hour), Late: true, Collection: &checkout.Collection{ApprovedAt: at(-99 * 24 * time.Hour), DecidedAt: start}}, at(-99 * 24 * time.Hour)},
+		"no collection": {checkout.Session{EndedAt: at(time.Hour)}, at(time.Hour)},
+	} {
+		if got := row.s.PaidAt(); !got.Equal(row.want) {
+			t.Errorf("%s: paid at %s, want %s", name, got, row.want)
+		}
+	}
+}

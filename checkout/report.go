@@ -35,18 +35,24 @@ const (
 // it would move the payment into another year.
 const (
 	datedBefore       = 24 * time.Hour       // before the request for the money
-	datedAfter        = 24 * time.Hour       // after the command's time
-	orphanDatedBefore = 400 * 24 * time.Hour // before the command's time, of money that nobody asked for
+	datedAfter        = 24 * time.Hour       // after the service learned of it
+	orphanDatedBefore = 400 * 24 * time.Hour // before that, of money that nobody asked for
 )
 
 // dated returns the operator's date of an approval, zero unless it is plausible. requested is
 // when the money was asked for; zero if nobody did.
 func (d *decider) dated(at, requested time.Time) time.Time {
+	return bounded(at, requested, d.cmd.At)
+}
+
+// bounded returns the operator's date of an approval that the service learned of at a time; zero
+// unless it is plausible. requested is as for dated.
+func bounded(at, requested, known time.Time) time.Time {
 	first := requested.Add(-datedBefore)
 	if requested.IsZero() {
-		first = d.cmd.At.Add(-orphanDatedBefore)
+		first = known.Add(-orphanDatedBefore)
 	}
-	if at.Before(first) || at.After(d.cmd.At.Add(datedAfter)) {
+	if at.Before(first) || at.After(known.Add(datedAfter)) {
 		return time.Time{}
 	}
 	return at

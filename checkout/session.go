@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -248,13 +249,33 @@ func (c *Collection) Final() bool {
 // Paid is true only for a completed session whose money was not given back.
 func (s Session) Paid() bool { return s.Status == StatusCompleted && s.ReversedAt.IsZero() }
 
-// PaidAt returns when a completed session was paid, in UTC. A payment that arrived after the
-// session's end was paid when the operator's answer was known.
+// PaidAt returns when a completed session was paid, in UTC: the operator's own date of its approval,
+// or else when the service learned of the payment. Everybody who says when the payment was made says
+// this: knowledge that comes late does not move a payment into another month.
 func (s Session) PaidAt() time.Time {
+	known := s.RecordedAt()
+	if c := s.Collection; c != nil {
+		return cmp.Or(bounded(c.ApprovedAt, c.RequestedAt, known), known)
+	}
+	return known
+}
+
+// RecordedAt returns when the service learned of the payment of a completed session, in UTC. The
+// tokens of its receipts are issued then.
+func (s Session) RecordedAt() time.Time {
 	if s.Late && s.Collection != nil {
 		return s.Collection.DecidedAt
 	}
 	return s.EndedAt
+}
+
+// AgencyOrderID returns the dossier number of the agency; empty unless the agency's system gave the
+// session one.
+func (s Session) AgencyOrderID() string {
+	if s.Portal() || s.Cashin != nil {
+		return ""
+	}
+	return s.OrderID
 }
 
 // Ended reports whether the status is terminal.

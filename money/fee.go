@@ -38,10 +38,14 @@ type Schedule struct {
 	// Maximum is the largest fee if HasMaximum is set, and ignored otherwise.
 	Maximum    int64
 	HasMaximum bool
+	// Step is what the total is a multiple of: the fee is raised, after minimum and maximum, until
+	// amount and fee together are one. Cash in XAF has 5, because coins of 1 to 4 F do not circulate.
+	// 0 and 1 raise nothing.
+	Step int64
 }
 
 // Validate returns an error that wraps [ErrSchedule] for a negative part, a ratio above 1,
-// or a maximum below the minimum.
+// a negative step, or a maximum below the minimum.
 func (s Schedule) Validate() error {
 	switch {
 	case s.RatioPPM < 0 || s.RatioPPM > PartsPerMillion:
@@ -50,19 +54,22 @@ func (s Schedule) Validate() error {
 		return fmt.Errorf("%w: fixed part %d is negative", ErrSchedule, s.Fixed)
 	case s.Minimum < 0:
 		return fmt.Errorf("%w: minimum %d is negative", ErrSchedule, s.Minimum)
+	case s.Step < 0:
+		return fmt.Errorf("%w: step %d is negative", ErrSchedule, s.Step)
 	case s.HasMaximum && s.Maximum < s.Minimum:
 		return fmt.Errorf("%w: maximum %d is below the minimum %d", ErrSchedule, s.Maximum, s.Minimum)
 	}
 	return nil
 }
 
-// Fee returns clamp(round_half_up(amount × ratio) + fixed, minimum, maximum), exact to the
-// minor unit for every int64 (contract docs/design/decisions.md § 7). The amount is the due amount; the
-// citizen pays amount and fee together, see [Total].
+// Fee returns clamp(round_half_up(amount × ratio) + fixed, minimum, maximum), raised until amount and
+// fee are a multiple of the step, exact to the minor unit for every int64
+// (docs/design/decisions.md § 7). The amount is the due amount; the citizen pays amount and fee
+// together, see [Total].
 //
 // The error is [ErrAmount] for a negative amount, [ErrSchedule] for an invalid schedule,
 // and [ErrOverflow] for a fee above the largest int64, which needs a schedule without a
-// maximum.
+// maximum or with a step.
 func Fee(amount int64, s Schedule) (int64, error) {
 	if amount < 0 {
 		return 0, fmt.Errorf("computing the fee of %d: %w", amount, ErrAmount)
@@ -78,6 +85,9 @@ func Fee(amount int64, s Schedule) (int64, error) {
 	fee := max(share+uint64(s.Fixed), uint64(s.Minimum)) //nolint:gosec // neither is negative
 	if s.HasMaximum {
 		fee = min(fee, uint64(s.Maximum)) //nolint:gosec // not below the minimum
+	}
+	if step := uint64(s.Step); step > 1 { //nolint:gosec // not negative
+		fee += (step - (uint64(amount)+fee)%step) % step //nolint:gosec // the amount is not negative
 	}
 	if fee > math.MaxInt64 {
 		return 0, fmt.Errorf("computing the fee of %d: %w", amount, ErrOverflow)

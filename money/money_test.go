@@ -225,6 +225,11 @@ func TestFee(t *testing.T) {
 		{"maximum", 10_000_000, money.Schedule{RatioPPM: 15_000, Maximum: 5000, HasMaximum: true}, 5000},
 		{"maximum of nothing", 5000, money.Schedule{RatioPPM: 15_000, Fixed: 10, HasMaximum: true}, 0},
 		{"a maximum not set is none", 10_000_000, money.Schedule{RatioPPM: 15_000, Maximum: 5000}, 150_000},
+		{"raised to the step", 5003, money.Schedule{RatioPPM: 15_000, Step: 5}, 77},
+		{"a multiple of the step already", 5000, money.Schedule{RatioPPM: 15_000, Step: 5}, 75},
+		{"the step alone", 5003, money.Schedule{Step: 5}, 2},
+		{"above the maximum by less than a step", 5001, money.Schedule{RatioPPM: 15_000, Maximum: 10, HasMaximum: true, Step: 5}, 14},
+		{"a step of 1", 5003, money.Schedule{Fixed: 3, Step: 1}, 3},
 		{"all of it", math.MaxInt64, money.Schedule{RatioPPM: money.PartsPerMillion}, math.MaxInt64},
 		{"overflow below a maximum", math.MaxInt64, money.Schedule{RatioPPM: money.PartsPerMillion, Fixed: math.MaxInt64, Maximum: 7, HasMaximum: true}, 7},
 	} {
@@ -243,6 +248,8 @@ func TestFee(t *testing.T) {
 		"negative fixed part":   {1, money.Schedule{Fixed: -1}, money.ErrSchedule},
 		"negative minimum":      {1, money.Schedule{Minimum: -1}, money.ErrSchedule},
 		"maximum below minimum": {1, money.Schedule{Minimum: 2, Maximum: 1, HasMaximum: true}, money.ErrSchedule},
+		"negative step":         {1, money.Schedule{Step: -5}, money.ErrSchedule},
+		"overflow of the step":  {5, money.Schedule{Fixed: math.MaxInt64, Step: math.MaxInt64}, money.ErrOverflow},
 		"overflow":              {math.MaxInt64, money.Schedule{RatioPPM: 1, Fixed: math.MaxInt64}, money.ErrOverflow},
 	} {
 		if got, err := money.Fee(row.amount, row.schedule); !errors.Is(err, row.want) {
@@ -263,6 +270,7 @@ func TestFeeIsTheFormula(t *testing.T) {
 			Fixed:      part.Draw(t, "fixed"),
 			Minimum:    part.Draw(t, "minimum"),
 			HasMaximum: rapid.Bool().Draw(t, "bounded"),
+			Step:       rapid.OneOf(rapid.Int64Range(0, 100), part).Draw(t, "step"),
 		}
 		s.Maximum = rapid.Int64Range(s.Minimum, math.MaxInt64).Draw(t, "maximum")
 
@@ -274,7 +282,14 @@ func TestFeeIsTheFormula(t *testing.T) {
 			want = low
 		}
 		if high := big.NewInt(s.Maximum); s.HasMaximum && want.Cmp(high) > 0 {
-			want = high
+			want = new(big.Int).Set(high)
+		}
+		if s.Step > 1 {
+			steps, rest := new(big.Int).QuoRem(new(big.Int).Add(want, big.NewInt(amount)), big.NewInt(s.Step), new(big.Int))
+			if rest.Sign() > 0 {
+				steps.Add(steps, big.NewInt(1))
+			}
+			want = steps.Mul(steps, big.NewInt(s.Step)).Sub(steps, big.NewInt(amount))
 		}
 
 		got, err := money.Fee(amount, s)

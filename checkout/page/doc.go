@@ -42,7 +42,8 @@
 //   - GET with Accept: text/event-stream and Last-Event-ID: <version> answers
 //     a stream: a comment line at least every 15 s, and one event with `id:
 //     <version>` whenever the session's version differs from that of the
-//     request, at once if it already does. Data and event name are ignored.
+//     request, at once if it already does. Data and event name are ignored. `retry:
+//     <milliseconds>` is the pause after which the script opens an ended stream again.
 //   - GET with Accept: application/json answers {"version":"<version>"}.
 //
 // When the version differs from its own, the script loads the page again. The script

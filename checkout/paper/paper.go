@@ -21,11 +21,11 @@ func Payment(lang money.Language, s checkout.Session, transactionID string, p do
 	if !known || s.Status != checkout.StatusCompleted || s.Collection == nil {
 		return p
 	}
-	p.Test, p.PaidAt, p.ReversedAt = !s.Live, s.PaidAt(), s.ReversedAt
+	p.Test, p.PaidAt, p.ReversedAt = !s.Live, s.PaidAt(), s.Returned(due)
 	p.Amount, p.Fee, p.Currency = due.Amount, due.Fee, s.Currency
 	p.Means = page.OfferName(lang, s.Collection.OfferID)
 	p.TransactionID, p.NoticeRef, p.PaymentRef, p.OperatorRef = due.TransactionID, due.NoticeRef, s.PaymentRef, s.Collection.OperatorRef
-	p.Service, p.Label, p.Order = due.ServiceLabel, cmp.Or(due.Label, s.Description), order(s)
+	p.Service, p.Label, p.Order = due.ServiceLabel, cmp.Or(due.Label, s.Description), s.AgencyOrderID()
 	p.SubjectRef, p.Partial = due.SubjectRef, due.Partial()
 	status := due.Confirmation.Status
 	p.Unrecorded = status == checkout.ConfirmationAwaited || status == checkout.ConfirmationRefused
@@ -41,7 +41,7 @@ func Payment(lang money.Language, s checkout.Session, transactionID string, p do
 func Slip(lang money.Language, s checkout.Session, slip document.Slip) document.Slip {
 	slip.Test, slip.Ended, slip.Framed = !s.Live, s.Ended(), s.Mode == checkout.ModeEmbedded
 	slip.IssuedAt, slip.ValidUntil = s.CreatedAt, s.ExpiresAt
-	slip.Amount, slip.Currency, slip.PaymentRef, slip.Order = s.Amount, s.Currency, s.PaymentRef, order(s)
+	slip.Amount, slip.Currency, slip.PaymentRef, slip.Order = s.Amount, s.Currency, s.PaymentRef, s.AgencyOrderID()
 	known := slip.Dues
 	slip.Dues = make([]document.Due, len(s.Dues()))
 	copy(slip.Dues, known)
@@ -55,12 +55,4 @@ func Slip(lang money.Language, s checkout.Session, slip document.Slip) document.
 		slip.Ways = append(slip.Ways, document.WayToPay{Name: page.OfferName(lang, o.ID), Means: document.Means(o.Channel), Fee: o.Fee})
 	}
 	return slip
-}
-
-// order returns the number of the agency's case; empty unless the agency's system gave the session one.
-func order(s checkout.Session) string {
-	if s.Portal() || s.Cashin != nil {
-		return ""
-	}
-	return s.OrderID
 }

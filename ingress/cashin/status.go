@@ -84,7 +84,7 @@ func (a *API) checkStatus(c call) error {
 		out.TotalAmount, out.FinancialTransactionID = s.Collection.Amount, orNull(s.Collection.OperatorRef)
 	}
 	if out.Status == checkout.PaymentCompleted {
-		out.PaidAt = orNull(iso(s.EndedAt))
+		out.PaidAt = orNull(iso(s.PaidAt()))
 	}
 	if len(s.CustomerSealed) > 0 {
 		customer, err := a.cfg.Personal.Customer(c.r.Context(), s.ContactID(), s.CustomerSealed)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -281,6 +282,31 @@ func TestStreamsEndWithRun(t *testing.T) {
 			}
 		case <-timeout:
 			t.Fatal("the stream goes on after Run has ended")
+		}
+	}
+}
+
+// All viewers of an instance that was replaced came back in the same second.
+func TestStreamsOfAnInstanceThatStops(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id, version := waiting(t, w, server, "A-1")
+	_, lines := stream(t, server, id, version)
+	close(w.ending)
+	timeout := time.After(3 * time.Second)
+	pause := 0
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				if pause < 1000 || pause > 10_000 {
+					t.Errorf("the stream ends with a pause of %d ms, want 1 to 10 s", pause)
+				}
+				return
+			}
+			_, _ = fmt.Sscanf(line, "retry: %d", &pause)
+		case <-timeout:
+			t.Fatal("the stream goes on")
 		}
 	}
 }

@@ -46,6 +46,8 @@ import (
 type world struct {
 	*processor.Processor
 	stop func() // ends Run
+	// ending ends the streams once it is closed.
+	ending chan struct{}
 
 	commands []checkout.Command
 	deaf     error // error of Ask, which then does nothing
@@ -69,6 +71,8 @@ type world struct {
 	takes map[string][]string
 	// lookups limit the look-ups of references; only tests of references have it.
 	lookups quota.Lookups
+	// prompts limit the requests to a phone; only their test has live sessions.
+	prompts quota.Prompts
 	// erp is the agency's.
 	erp *erps.ERP
 }
@@ -338,10 +342,10 @@ func (agencies) EmbedOrigins(_ string, platform bool) []string {
 	return []string{"https://guichet.example", "https://autre.example"}
 }
 
-func (a agencies) Configured(tenantID string, live bool, offer, currency string) bool {
+func (a agencies) Configured(tenantID string, _ bool, offer, currency string) bool {
 	a.Lock()
 	defer a.Unlock()
-	return tenantID == tenant && !live && slices.Contains(a.takes[offer], currency)
+	return tenantID == tenant && slices.Contains(a.takes[offer], currency)
 }
 
 // serve starts the pages over a world.
@@ -356,7 +360,7 @@ var ids = checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids"))
 // serveWithin is serve with a limit of calls that one client makes in a second.
 func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 	t.Helper()
-	w := &world{Processor: processor.New(t, start), keys: secret.GenerateKeys()}
+	w := &world{Processor: processor.New(t, start), ending: make(chan struct{}), keys: secret.GenerateKeys()}
 	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: perClient, PerInstance: 1e6, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
@@ -365,7 +369,7 @@ func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 	w.takes = map[string][]string{
 		checkout.OfferMomo: {"XAF"}, checkout.OfferMomoB: {"XAF"}, checkout.OfferCard: {"EUR", "XAF"}, checkout.OfferCashAgency: {"XAF"},
 	}
-	live := watch.New(watch.Config{Sessions: w, Heartbeat: 200 * time.Millisecond, SessionStreams: 12, ClientStreams: 25, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+	live := watch.New(watch.Config{Sessions: w, Ending: w.ending, Heartbeat: 200 * time.Millisecond, SessionStreams: 12, ClientStreams: 25, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	maker, err := papers.NewMaker(papers.Config{Registry: agencies{w}, Contacts: w, Dues: w.erp, Tokens: tokens{}, Base: "https://pay.example", Now: w.Now, Log: servers.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -375,7 +379,7 @@ func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
-		Lookups: &w.lookups, Keys: w.keys, PublicURL: "https://pay.example",
+		Lookups: &w.lookups, Prompts: &w.prompts, Keys: w.keys, PublicURL: "https://pay.example",
 		Gate: gate, Opener: w.keys, Personal: w, Papers: maker, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

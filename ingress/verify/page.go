@@ -14,6 +14,9 @@ import (
 // fieldReceipt names the token in the form, alone or in the address of its code.
 const fieldReceipt = "receipt"
 
+// fieldOrder is the dossier number that somebody reads on the paper.
+const fieldOrder = "order"
+
 // view is the page.
 type view struct {
 	web.View
@@ -31,7 +34,7 @@ type view struct {
 // page returns the page without a result.
 func (v *Verify) page(visit web.Visit) view {
 	w := texts.In(visit.Lang)
-	out := view{View: visit.View(w.Site, w.Title, ""), W: w, Host: v.cfg.Keys.Issuer(), Data: v.data(visit.Lang), Rows: w.rows(visit.Lang, receipts.Claims{})}
+	out := view{View: visit.View(w.Site, w.Title, ""), W: w, Host: v.cfg.Keys.Issuer(), Data: v.data(visit.Lang), Rows: w.rows(visit.Lang, receipts.Claims{}, "", "")}
 	out.Script = visit.ScriptPath()
 	return out
 }
@@ -45,7 +48,7 @@ func (v *Verify) data(lang money.Language) string {
 	}
 	body, err := json.Marshal(map[string]any{
 		"issuer": v.cfg.Keys.Issuer(), "lang": lang, "verdicts": w.Verdicts, "more": w.More, "served": w.Served, "unable": w.Unable,
-		"channels": w.Channels, "partial": w.Partial, "noList": w.NoList, "testReversed": w.TestReversed, "currencies": currencies,
+		"channels": w.Channels, "partial": w.Partial, "noList": w.NoList, "orders": w.Orders, "unproven": w.Unproven, "testReversed": w.TestReversed, "currencies": currencies,
 	})
 	if err != nil {
 		panic(err) // texts and numbers
@@ -66,6 +69,8 @@ type Answer struct {
 	Verdict receipts.Verdict `json:"verdict"`
 	At      int64            `json:"at,omitempty"`
 	Claims  *receipts.Claims `json:"claims,omitempty"`
+	// Order is what the claims say of the field order: matches, differs, untyped, or unproven.
+	Order orderResult `json:"order,omitempty"`
 }
 
 // check is POST /q: a check by the service, for browsers without scripts, and for receipts that
@@ -103,31 +108,31 @@ func (v *Verify) check(w http.ResponseWriter, r *http.Request) {
 		v.fault(r, "checking a receipt", err)
 		refuse(http.StatusServiceUnavailable, "", p.L.Unavailable)
 	case asJSON:
-		v.writeResult(w, r, result)
+		v.writeResult(w, r, result, visit.Form.Get(fieldOrder))
 	default:
-		p.Typed[fieldReceipt] = typed
-		p.show(visit.Lang, result)
+		p.Typed[fieldReceipt], p.Typed[fieldOrder] = typed, visit.Form.Get(fieldOrder)
+		p.show(visit.Lang, result, v.agency(result.Claims.Agency))
 		visit.Write(http.StatusOK, "check", &p)
 	}
 }
 
 // show puts a result into the page.
-func (p *view) show(lang money.Language, result receipts.Result) {
+func (p *view) show(lang money.Language, result receipts.Result, agency string) {
 	p.Verdict, p.More, p.Class = Sentence(lang, result), p.W.More[result.Verdict], "warn"
-	if result.Verdict == receipts.VerdictAuthentic {
+	if result.Verdict == receipts.VerdictAuthentic && orderOf(result.Claims, p.Typed[fieldOrder]) != orderDiffers {
 		p.Class = "notice"
 	}
 	p.Facts = result.Claims.ID != ""
-	p.Rows = p.W.rows(lang, result.Claims)
+	p.Rows = p.W.rows(lang, result.Claims, agency, p.Typed[fieldOrder])
 }
 
-func (v *Verify) writeResult(w http.ResponseWriter, r *http.Request, result receipts.Result) {
+func (v *Verify) writeResult(w http.ResponseWriter, r *http.Request, result receipts.Result, order string) {
 	out := Answer{Verdict: result.Verdict}
 	if !result.At.IsZero() {
 		out.At = result.At.Unix()
 	}
 	if result.Claims.ID != "" {
-		out.Claims = &result.Claims
+		out.Claims, out.Order = &result.Claims, orderOf(result.Claims, order)
 	}
 	body, err := json.Marshal(out)
 	if err != nil {

@@ -50,6 +50,8 @@ type Config struct {
 	Sessions Sessions
 	// Slug returns the slug of an agency.
 	Slug func(agencyID string) string
+	// Agencies returns the full names of all agencies by their slugs.
+	Agencies func() map[string]string
 	// Gate admits the calls about payments.
 	Gate *web.Gate
 	// PublicURL is where browsers reach the pages.
@@ -98,8 +100,8 @@ var dist embed.FS
 
 // New makes a Verify.
 func New(cfg Config) (*Verify, error) {
-	if cfg.Keys == nil || cfg.Sessions == nil || cfg.Slug == nil || cfg.Gate == nil || cfg.Now == nil || cfg.Log == nil {
-		return nil, errors.New("verify: Keys, Sessions, Slug, Gate, Now and Log are required")
+	if cfg.Keys == nil || cfg.Sessions == nil || cfg.Slug == nil || cfg.Agencies == nil || cfg.Gate == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("verify: Keys, Sessions, Slug, Agencies, Gate, Now and Log are required")
 	}
 	site, err := web.New(web.Config{
 		Prefix: Prefix, Files: templates, PublicURL: cfg.PublicURL, Log: cfg.Log, Script: content("check.js"),
@@ -158,6 +160,7 @@ func (v *Verify) Routes(r chi.Router) {
 			h.Set("X-Content-Type-Options", "nosniff")
 			_, _ = w.Write(v.worker)
 		})
+		r.Get("/agencies.json", v.agencies)
 		r.Get("/reversed/{kid}.json", v.reversed)
 		r.Get("/status/{jti}", v.status)
 	}, func(r chi.Router) {
@@ -174,6 +177,18 @@ func (v *Verify) jwks(w http.ResponseWriter, r *http.Request) {
 	}
 	write(w, r, "application/jwk-set+json", keysCacheControl, keys.JWKS(v.cfg.Now()))
 }
+
+// agencies answers with the full names of the agencies by their slugs, which tokens name.
+func (v *Verify) agencies(w http.ResponseWriter, r *http.Request) {
+	body, err := json.Marshal(v.cfg.Agencies())
+	if err != nil {
+		panic(err) // texts
+	}
+	write(w, r, "application/json", keysCacheControl, body)
+}
+
+// agency returns the full name of an agency, or its slug if it has none here.
+func (v *Verify) agency(slug string) string { return cmp.Or(v.cfg.Agencies()[slug], slug) }
 
 // What /q/status/{jti} says of a payment.
 const (
@@ -202,10 +217,11 @@ func (v *Verify) status(w http.ResponseWriter, r *http.Request) {
 		case err != nil:
 			v.unavailable(w, r, "reading the payment of a receipt", err)
 			return
-		case s.ReversedAt.IsZero():
-			out.Status = StatusPaid
 		default:
-			out.Status, out.ReversedAt = StatusReversed, s.ReversedAt.Unix()
+			out.Status = StatusPaid
+			if at := returnedAt(s, id); !at.IsZero() {
+				out.Status, out.ReversedAt = StatusReversed, at.Unix()
+			}
 		}
 	}
 	body, err := json.Marshal(out)
@@ -286,7 +302,13 @@ func (v *Verify) record(ctx context.Context, transactionID string) (receipts.Rec
 	if err != nil {
 		return receipts.Record{}, false, nil //nolint:nilerr // not paid: no receipt
 	}
-	return receipts.Record{Claims: claims, Live: s.Live, ReversedAt: s.ReversedAt}, true, nil
+	return receipts.Record{Claims: claims, Live: s.Live, ReversedAt: returnedAt(s, transactionID)}, true, nil
+}
+
+// returnedAt returns when the money of a transaction was given back; zero if it was not.
+func returnedAt(s checkout.Session, transactionID string) time.Time {
+	due, _ := s.Due(transactionID)
+	return s.Returned(due)
 }
 
 // admit applies the limits of calls without a key. If ok is false the request has been answered.

@@ -101,7 +101,7 @@ func newWorld(t *testing.T, perClient float64) *world {
 			t.Fatal(err)
 		}
 		v, err := verify.New(verify.Config{
-			Keys: w.store, Sessions: &w.payments, Slug: func(string) string { return "impots" }, Gate: gate, PublicURL: "https://" + host, ListAge: time.Nanosecond,
+			Keys: w.store, Sessions: &w.payments, Slug: func(string) string { return "impots" }, Agencies: func() map[string]string { return map[string]string{"impots": "Direction générale des impôts"} }, Gate: gate, PublicURL: "https://" + host, ListAge: time.Nanosecond,
 			Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
@@ -290,6 +290,41 @@ func TestForm(t *testing.T) {
 	}
 	if a := w.do(t, http.MethodPost, "/q", "receipt=x", "Sec-Fetch-Site", "cross-site"); a.Code != http.StatusForbidden {
 		t.Errorf("from another site: %d", a.Code)
+	}
+}
+
+// A paper's dossier number is compared with the code: its own, another one, none, and of a receipt
+// that has none. The page says the full name of the agency, due, fee and total, and that nothing
+// proves the payer.
+func TestDossierNumber(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1000)
+	s := paid()
+	s.CitizenID, s.OrderID, s.Items[0].Fee = "", "DOS-2026-17", 100
+	w.session = s
+	token := w.token(t, s)
+	portal := w.token(t, paid())
+	for name, c := range map[string]struct{ token, typed, text, result string }{
+		"its own":       {token, " DOS-2026-17 ", "conforme au code", "matches"},
+		"another":       {token, "DOS-2026-18", "le numéro saisi n’est pas celui de ce reçu", "differs"},
+		"not typed":     {token, "", "saisissez le numéro du papier", "untyped"},
+		"of the portal": {portal, "DOS-2026-17", "non prouvé par le code", "unproven"},
+	} {
+		form := url.Values{"receipt": {c.token}, "order": {c.typed}, "lang": {"fr"}}.Encode()
+		page := w.do(t, http.MethodPost, "/q", form, "Accept", "text/html", "Sec-Fetch-Site", "same-origin")
+		text := strings.Join(strings.Fields(page.Body.String()), " ")
+		for _, part := range []string{c.text, "Direction générale des impôts", "<dt>Payeur</dt><dd>non prouvé par le code</dd>", "<dt>Total payé</dt>"} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: without %q: %s", name, part, text)
+			}
+		}
+		if warned := strings.Contains(text, `class="warn"`); warned != (c.result == "differs") {
+			t.Errorf("%s: warned is %v: %s", name, warned, text)
+		}
+		var got struct{ Verdict, Order string }
+		if a := w.do(t, http.MethodPost, "/q", form, "Accept", "application/json", "Sec-Fetch-Site", "same-origin"); json.Unmarshal(a.Body.Bytes(), &got) != nil || got.Verdict != "authentic" || got.Order != c.result {
+			t.Errorf("%s: %s", name, a.Body)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,6 +21,9 @@ const (
 	streamLife = 15 * time.Minute
 	// writePatience is how long a phone may take to accept a few bytes.
 	writePatience = 10 * time.Second
+	// returnAfter and returnWithin bound the pause after which the viewers of an instance that stops
+	// open their streams again, so that they do not all come at once.
+	returnAfter, returnWithin = time.Second, 10 * time.Second
 )
 
 // Serve answers a request of a client (web.Client) for the version of a session. The caller
@@ -143,6 +147,10 @@ func (v Viewer) stream(rw http.ResponseWriter, r *http.Request, known int64) {
 				return
 			}
 		case <-life.C:
+			return
+		case <-v.w.cfg.Ending:
+			pause := returnAfter + rand.N(returnWithin-returnAfter) //nolint:gosec // spreads load
+			send("retry: " + strconv.FormatInt(pause.Milliseconds(), 10) + "\n\n")
 			return
 		case <-v.w.done:
 			return

@@ -61,8 +61,10 @@ type Config struct {
 	// ClientStreams is the most streams of one client (web.Client), DefaultClientStreams
 	// when zero. Mobile operators send many phones through one IPv4 address.
 	ClientStreams int
-	Log           *slog.Logger
-	Metrics       prometheus.Registerer
+	// Ending is closed when the streams are to end, because the instance stops; nil for never.
+	Ending  <-chan struct{}
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // Version returns the version of a session: it grows with everything that a citizen
@@ -142,8 +144,7 @@ const (
 	limitViewers limit = "viewers"
 )
 
-// Run reads the sessions until ctx ends. Then it ends the streams, so that a server
-// that shuts down does not wait for them.
+// Run reads the sessions until ctx ends. Then it ends the streams that Config.Ending has not ended.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer close(w.done)
 	ticker := time.NewTicker(pollEvery)

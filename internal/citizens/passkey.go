@@ -282,7 +282,8 @@ func (k *Passkeys) FinishSignIn(ctx context.Context, browser secret.Text, respon
 	return token, c, err
 }
 
-// prove verifies an answer and keeps the passkey's count of signatures.
+// prove verifies an answer and keeps the passkey's count of signatures and its flags. A count of
+// a passkey that may be synced and did not rise is recorded in the audit table.
 func (k *Passkeys) prove(ctx context.Context, tx pgx.Tx, challenge passkeys.Challenge, assertion passkeys.Assertion, now time.Time) (c Citizen, err error) {
 	var o passkeys.Owner
 	var stored passkeys.Credential
@@ -297,7 +298,10 @@ func (k *Passkeys) prove(ctx context.Context, tx pgx.Tx, challenge passkeys.Chal
 		return Citizen{}, err
 	}
 	o.Credentials = []passkeys.Credential{stored}
-	credential, err := k.party.Verify(o, challenge, assertion)
+	credential, fell, err := k.party.Verify(o, challenge, assertion)
+	if err == nil && fell {
+		err = k.store.record(ctx, tx, o.ID.String(), "passkey.count_fell")
+	}
 	if err != nil {
 		return Citizen{}, err
 	}

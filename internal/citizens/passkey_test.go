@@ -212,6 +212,45 @@ func TestPasskeys(t *testing.T) {
 	}
 }
 
+// A phone made a passkey that stayed on it. Months later its maker began to sync passkeys: the
+// key may be on other devices now, and its count went back to 0. Its owner was refused for ever.
+// Whoever copies a key that stays on one device is refused as before.
+func TestPasskeyThatIsSyncedLater(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	d := newDevice(t, o.passkeys())
+	session, c := o.signIn(phone(t, 1))
+	d.add(session)
+	signIn := func(what string, count uint32, synced bool, want error) {
+		t.Helper()
+		d.key.Counter, d.Options.BackupEligible, d.Options.BackupState = count-1, synced, synced
+		if _, _, err := d.signIn(); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+		list, err := d.keys.List(t.Context(), c.ID)
+		if stored := synced && want == nil; err != nil || len(list) != 1 || list[0].Synced != stored {
+			t.Errorf("%s: %+v, %v, want synced %v", what, list, err, stored)
+		}
+	}
+	signIn("on one device", 5, false, nil)
+	key := d.key.Key
+	d.key.Key = newCredential().Key
+	signIn("another key that says it is synced", 6, true, passkeys.ErrRefused)
+	d.key.Key = key
+	signIn("a copy that is behind", 4, false, passkeys.ErrRefused)
+	signIn("synced now", 6, true, nil)
+	signIn("the other device does not count", 0, true, nil)
+	signIn("again", 0, true, nil)
+	signIn("a device that counts", 3, true, nil)
+	signIn("a device that is behind", 2, true, nil)
+	signIn("no longer synced", 9, false, nil)
+	signIn("a copy of it that is behind", 9, false, passkeys.ErrRefused)
+	var records int
+	if err := o.pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'passkey.count_fell' AND subject = $1`, c.ID).Scan(&records); err != nil || records != 2 {
+		t.Errorf("%d records of falling counts, want 2: %v", records, err)
+	}
+}
+
 func (o *office) signedOut(session secret.Text, want bool) {
 	o.t.Helper()
 	if _, err := o.Session(o.t.Context(), session); errors.Is(err, citizens.ErrSignedOut) != want {

@@ -57,6 +57,7 @@ type change struct {
 	lastFailure *time.Time
 	hold        *time.Time // end of a hold
 	gone        *time.Time // time of a 410
+	refused     *time.Time // first refusal of our credentials since the last success in the batch
 }
 
 // fold combines outcomes by destination, in the order of lockDestinations.
@@ -76,12 +77,12 @@ func (s *Store) fold(outcomes []*record.Attempt) []*change {
 			if !called(a) {
 				break // nothing is known of the destination
 			}
-			c.succeeded, c.failing, c.lastFailure, c.hold = true, nil, nil, nil
+			c.succeeded, c.failing, c.lastFailure, c.hold, c.refused = true, nil, nil, nil, nil
+		case refused(a):
+			c.failing, c.refused = first(c.failing, &a.At), first(c.refused, &a.At)
+			c.lastFailure, c.hold = &a.At, &a.NextAttemptAt
 		case outcome == OutcomeFailed, outcome == OutcomeExhausted, outcome == OutcomeNeedsOperator:
-			if c.failing == nil {
-				c.failing = &a.At
-			}
-			c.lastFailure = &a.At
+			c.failing, c.lastFailure = first(c.failing, &a.At), &a.At
 			if a.HTTPStatus == http.StatusGone && slices.Contains(suspending, c.kind) {
 				c.gone = &a.At
 			}
@@ -100,10 +101,18 @@ func (s *Store) fold(outcomes []*record.Attempt) []*change {
 	return slices.SortedFunc(maps.Values(byID), func(a, b *change) int { return strings.Compare(a.kind+"\x00"+a.id, b.kind+"\x00"+b.id) })
 }
 
+// first returns known, or at when nothing is known.
+func first(known, at *time.Time) *time.Time {
+	if known != nil {
+		return known
+	}
+	return at
+}
+
 func (s *Store) upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*change) error {
 	var rows, destinations [][]any
 	for _, c := range changes {
-		rows = append(rows, []any{c.kind, c.id, c.succeeded, c.due, c.failing, c.lastFailure, c.hold, c.gone})
+		rows = append(rows, []any{c.kind, c.id, c.succeeded, c.due, c.failing, c.lastFailure, c.hold, c.gone, c.refused})
 		destinations = append(destinations, []any{c.kind, c.id})
 	}
 	if err := insertDestinations(ctx, tx, destinations); err != nil {
@@ -113,8 +122,8 @@ func (s *Store) upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*ch
 		WITH change AS (
 			-- Failures up to the last resumption decide nothing: outcomes may be applied again.
 			SELECT c.*, CASE WHEN c.succeeded THEN f.failing ELSE coalesce(d.failing_since, f.failing) END AS failing_since
-			FROM unnest($1::text[], $2::text[], $3::bool[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[])
-				AS c (kind, destination_id, succeeded, due, failing, last_failure, hold, gone)
+			FROM unnest($1::text[], $2::text[], $3::bool[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::timestamptz[], $9::timestamptz[])
+				AS c (kind, destination_id, succeeded, due, failing, last_failure, hold, gone, refused)
 			JOIN delivery_destinations d USING (kind, destination_id)
 			CROSS JOIN LATERAL (SELECT CASE WHEN c.last_failure > coalesce(d.resumed_at, '-infinity') THEN greatest(c.failing, d.resumed_at) END AS failing) f
 		)
@@ -122,14 +131,15 @@ func (s *Store) upsertDestinations(ctx context.Context, tx pgx.Tx, changes []*ch
 			next_due_at = least(d.next_due_at, c.due),
 			failing_since = c.failing_since,
 			hold_until = CASE WHEN c.hold IS NOT NULL THEN c.hold WHEN c.succeeded THEN NULL ELSE d.hold_until END,
+			refused_since = CASE WHEN c.succeeded THEN c.refused ELSE coalesce(d.refused_since, c.refused) END,
 			suspended_at = CASE
 				WHEN d.suspended_at IS NOT NULL THEN d.suspended_at
 				WHEN c.gone > coalesce(d.resumed_at, '-infinity') THEN c.gone
-				WHEN c.kind = ANY($10) AND c.last_failure - c.failing_since >= $9::interval THEN c.last_failure END,
+				WHEN c.kind = ANY($11) AND c.last_failure - c.failing_since >= $10::interval THEN c.last_failure END,
 			suspended_reason = CASE
 				WHEN d.suspended_at IS NOT NULL THEN d.suspended_reason
 				WHEN c.gone > coalesce(d.resumed_at, '-infinity') THEN 'gone'
-				WHEN c.kind = ANY($10) AND c.last_failure - c.failing_since >= $9::interval THEN 'failing' END
+				WHEN c.kind = ANY($11) AND c.last_failure - c.failing_since >= $10::interval THEN 'failing' END
 		FROM change c WHERE d.kind = c.kind AND d.destination_id = c.destination_id`,
 		append(byColumn(rows), failingFor, s.kinds.Names(func(r Registration) bool { return r.Suspends }))...)
 	return failed("writing destinations", err)

@@ -39,3 +39,10 @@ func (s *Store) CountSuspended(ctx context.Context) (map[Kind]int64, error) {
 	return collectMap[Kind, int64](ctx, s.pool, "counting suspended destinations",
 		`SELECT kind, count(*) FROM delivery_destinations WHERE suspended_at IS NOT NULL GROUP BY kind`)
 }
+
+// CountRefusing returns the number of destinations by kind that refuse our credentials. It omits
+// kinds without any.
+func (s *Store) CountRefusing(ctx context.Context) (map[Kind]int64, error) {
+	return collectMap[Kind, int64](ctx, s.pool, "counting destinations that refuse our credentials",
+		`SELECT kind, count(*) FROM delivery_destinations WHERE refused_since IS NOT NULL GROUP BY kind`)
+}

@@ -21,7 +21,8 @@ const (
 	OutcomeDelivered Outcome = "delivered"
 	// OutcomeFailed: the attempt failed. The next one is at NextAttemptAt.
 	OutcomeFailed Outcome = "failed"
-	// OutcomeDeferred: no call was made. The attempt is not counted.
+	// OutcomeDeferred: no call was made, or the destination refused our credentials, which the
+	// outcome's HTTP status tells. The attempt is not counted.
 	OutcomeDeferred Outcome = "deferred"
 	// OutcomeNeedsOperator: a person decides whether to try again.
 	OutcomeNeedsOperator Outcome = "needs_operator"
@@ -50,6 +51,9 @@ const (
 	// ReasonLimited: the address of a message has had as many as it may get for now. Messages
 	// to it that the limits do not bind are sent meanwhile.
 	ReasonLimited = "limited"
+	// ReasonCredentials: a call was answered that the destination refuses our credentials, for
+	// the first time since it accepted anything. Later such answers have their status as reason.
+	ReasonCredentials = "credentials_refused"
 )
 
 // ReasonRecorded is the reason of a Delivered outcome without a call: staff recorded that
@@ -100,9 +104,14 @@ func Requested(n *record.Notification, d *record.Delivery) *record.Attempt {
 	return a
 }
 
+// refused reports whether the outcome is the answer of a destination that refuses our credentials.
+func refused(a *record.Attempt) bool {
+	return Outcome(a.Outcome) == OutcomeDeferred && a.HTTPStatus != 0
+}
+
 // called reports whether the outcome is that of a call.
 func called(a *record.Attempt) bool {
-	return Outcome(a.Outcome) != OutcomeDeferred && Outcome(a.Outcome) != OutcomeSuperseded && a.Reason != ReasonRecorded
+	return (Outcome(a.Outcome) != OutcomeDeferred || refused(a)) && Outcome(a.Outcome) != OutcomeSuperseded && a.Reason != ReasonRecorded
 }
 
 // Plan returns the delivery of a notification to a destination. A notification of a payment

@@ -36,6 +36,9 @@ type DestinationStatus struct {
 	// HoldUntil is the end of a hold, during which nothing is sent. After the hold one
 	// delivery at a time is sent until one succeeds. Zero: not held.
 	HoldUntil time.Time
+	// RefusedSince is the time since which the destination refuses our credentials; zero: it does
+	// not. It is called every 15 minutes then.
+	RefusedSince time.Time
 	// SuspendedAt is the time of the suspension and SuspendedReason its reason.
 	// Nothing is sent until an operator resumes the destination. Zero: not suspended.
 	SuspendedAt     time.Time
@@ -65,7 +68,7 @@ func (s *Store) Statuses(ctx context.Context) ([]DestinationStatus, error) {
 }
 
 // statusColumns are the last fields of DestinationStatus.
-const statusColumns = `coalesce(d.failing_since, '0001-01-01Z'), coalesce(d.hold_until, '0001-01-01Z'), coalesce(d.suspended_at, '0001-01-01Z'), coalesce(d.suspended_reason, '')`
+const statusColumns = `coalesce(d.failing_since, '0001-01-01Z'), coalesce(d.hold_until, '0001-01-01Z'), coalesce(d.refused_since, '0001-01-01Z'), coalesce(d.suspended_at, '0001-01-01Z'), coalesce(d.suspended_reason, '')`
 
 // lockDestination locks a destination's row and returns its status without numbers of
 // deliveries. For a destination without a row it locks nothing, and the status has
@@ -73,7 +76,7 @@ const statusColumns = `coalesce(d.failing_since, '0001-01-01Z'), coalesce(d.hold
 func lockDestination(ctx context.Context, tx pgx.Tx, kind Kind, id string) (DestinationStatus, error) {
 	s := DestinationStatus{Kind: kind, DestinationID: id}
 	err := tx.QueryRow(ctx, `SELECT `+statusColumns+` FROM delivery_destinations d WHERE kind = $1 AND destination_id = $2 FOR UPDATE`, kind, id).
-		Scan(&s.FailingSince, &s.HoldUntil, &s.SuspendedAt, &s.SuspendedReason)
+		Scan(&s.FailingSince, &s.HoldUntil, &s.RefusedSince, &s.SuspendedAt, &s.SuspendedReason)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}
@@ -144,7 +147,7 @@ func (s *Store) Resume(ctx context.Context, actor operation.Actor, kind Kind, id
 			return err
 		}
 		if _, err := tx.Exec(ctx, `
-			UPDATE delivery_destinations SET suspended_at = NULL, suspended_reason = NULL, resumed_at = $4, failing_since = NULL, hold_until = NULL, next_due_at = $3
+			UPDATE delivery_destinations SET suspended_at = NULL, suspended_reason = NULL, resumed_at = $4, failing_since = NULL, hold_until = NULL, refused_since = NULL, next_due_at = $3
 			WHERE kind = $1 AND destination_id = $2`, kind, id, now.Add(resumeAfter), now); err != nil {
 			return err
 		}

@@ -82,3 +82,9 @@ func (h *History) Suspended(ctx context.Context, kind Kind) (map[string]bool, er
 	return collectMap[string, bool](ctx, h.store.pool, "asking for suspended destinations",
 		`SELECT destination_id, true FROM delivery_destinations WHERE suspended_at IS NOT NULL AND kind = $1`, kind)
 }
+
+// Refusing returns the ids of the destinations of a kind that refuse our credentials.
+func (h *History) Refusing(ctx context.Context, kind Kind) (map[string]bool, error) {
+	return collectMap[string, bool](ctx, h.store.pool, "asking for destinations that refuse our credentials",
+		`SELECT destination_id, true FROM delivery_destinations WHERE refused_since IS NOT NULL AND kind = $1`, kind)
+}

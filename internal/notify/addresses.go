@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/operation"
 	"quittance/internal/provider"
 )
 
@@ -105,6 +106,41 @@ func endUnknown(ctx context.Context, q executor, destinationID string, now time.
 func (a *Addresses) reached(ctx context.Context, destinationID string, now time.Time) error {
 	return a.write(ctx, `UPDATE message_addresses SET unknown = 0, suppressed_at = NULL, changed_at = $2 WHERE destination_id = $1 AND (unknown > 0 OR suppressed_at IS NOT NULL)`, destinationID, now)
 }
+
+// LongestLift is the longest span of a Lift.
+const LongestLift = 24 * time.Hour
+
+// Lift ends the suppressions of a channel that began from since to before until, because the
+// provider was wrong then, and returns their number. A span longer than LongestLift is an error.
+func (a *Addresses) Lift(ctx context.Context, actor operation.Actor, channel provider.Channel, since, until, now time.Time) (lifted int64, err error) {
+	if until.Sub(since) > LongestLift {
+		return 0, fmt.Errorf("lifting suppressions: the span is longer than %v", LongestLift)
+	}
+	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `UPDATE message_addresses SET unknown = 0, suppressed_at = NULL, changed_at = $4 WHERE `+suppressedWithin, string(channel)+"_", since, until, now)
+		if lifted = tag.RowsAffected(); err != nil || lifted == 0 {
+			return err
+		}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{
+			Action: "suppressions.lift", Subject: string(channel), Detail: map[string]any{"since": since, "until": until, "addresses": lifted},
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("lifting suppressions: %w", err)
+	}
+	return lifted, nil
+}
+
+// CountSuppressed counts what Lift would end.
+func (a *Addresses) CountSuppressed(ctx context.Context, channel provider.Channel, since, until time.Time) (n int64, err error) {
+	if err := a.pool.QueryRow(ctx, `SELECT count(*) FROM message_addresses WHERE `+suppressedWithin, string(channel)+"_", since, until).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting suppressions: %w", err)
+	}
+	return n, nil
+}
+
+// suppressedWithin selects the addresses of a channel that were suppressed in a time.
+const suppressedWithin = `starts_with(destination_id, $1) AND suppressed_at >= $2 AND suppressed_at < $3`
 
 // executor is a pool or a transaction.
 type executor interface {

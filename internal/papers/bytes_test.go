@@ -23,10 +23,10 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	got := samples(t)
 	for name, want := range map[string]string{
-		"receipt-fr":       "cda58d353211ca8659527e35c041909ca445a02d79ed3e1d876f4116bf74941c",
-		"receipt-reversed": "c2c4a6dff74a4b092c39ed2c10a6e566c4b93ebdfa017ca1c259793789d5a20e",
-		"receipt-hostile":  "4bd3317caff7891426805177a45c2cf3385cd0a485a1920ec4477d63091b19b4",
-		"notice-fr":        "437533996b167197c6ffdbca7cd26a54d955b436e13269be37ec17759c8cf252",
+		"receipt-fr":       "7643eaf28bbf36b355dd4840a66f3bf2d396de83db6b3d8fdae92878043388ed",
+		"receipt-reversed": "56184639437e8e0de903f80f35cccc2cf3ce4985c8fb3785324551eacb495bd6",
+		"receipt-hostile":  "8b8a26f3c718b7c4038e4fceef5e700e7a4485da74dc4c635730fbd2e58dfad2",
+		"notice-fr":        "54f0c46f5f6cd41ad7559ccd08cf4cb5938de33ea309ae03d50ea92314d7d532",
 	} {
 		if sum := fmt.Sprintf("%x", sha256.Sum256(got[name])); sum != want {
 			t.Errorf("%s has the sum %s, want %s", name, sum, want)

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/go-webauthn/webauthn/protocol"
@@ -184,14 +185,34 @@ func ParseAssertion(response []byte) (Assertion, error) {
 func (a Assertion) CredentialID() []byte { return a.parsed.RawID }
 
 // Verify verifies that an answer to a challenge proves a passkey of an owner, and returns the
-// passkey with its new count of signatures, to be stored. The error is ErrRefused.
-func (p *Party) Verify(o Owner, c Challenge, a Assertion) (Credential, error) {
+// passkey to be stored, with its new count of signatures and its flags of today. The error is
+// ErrRefused.
+//
+// A count that does not rise means that somebody may have a copy of the key. A passkey that is
+// on one device is refused then. Devices that share a passkey count each for itself, or not at
+// all: for a passkey that may be synced the new count is taken, and fell is true.
+func (p *Party) Verify(o Owner, c Challenge, a Assertion) (proven Credential, fell bool, err error) {
 	if p.party == nil {
-		return Credential{}, ErrRefused
+		return Credential{}, false, ErrRefused
 	}
-	_, proven, err := p.party.ValidatePasskeyLogin(func(_, _ []byte) (webauthn.User, error) { return user{o}, nil }, webauthn.SessionData(c), a.parsed)
-	if err != nil || proven.Authenticator.CloneWarning { // a count that does not rise: somebody may have a copy of the key
-		return Credential{}, ErrRefused
+	data := a.parsed.Response.AuthenticatorData
+	// The library refuses a passkey that was made on one device and may be synced now, and the
+	// other way round, after it has verified the signature. So it is given the flag that the
+	// signature covers; the caller stores it only if the answer is proven.
+	owner := user{o}
+	owner.Credentials = slices.Clone(o.Credentials)
+	for i := range owner.Credentials {
+		owner.Credentials[i].Flags.BackupEligible = data.Flags.HasBackupEligible()
 	}
-	return Credential(*proven), nil
+	_, made, err := p.party.ValidatePasskeyLogin(func(_, _ []byte) (webauthn.User, error) { return owner, nil }, webauthn.SessionData(c), a.parsed)
+	if err != nil {
+		return Credential{}, false, ErrRefused
+	}
+	if fell = made.Authenticator.CloneWarning; fell {
+		if !made.Flags.BackupEligible {
+			return Credential{}, true, ErrRefused
+		}
+		made.Authenticator.CloneWarning, made.Authenticator.SignCount = false, data.Counter
+	}
+	return Credential(*made), fell, nil
 }

@@ -26,8 +26,12 @@ const undefinedTable = "42P01"
 
 // Migrate applies to the database at dsn (as of Open) the migrations that this program needs.
 // Concurrent calls wait for each other (advisory lock). When a migration fails, the
-// earlier ones stay applied and the next call continues with the one that failed.
+// earlier ones stay applied and the next call continues with the one that failed. The error is
+// ErrPooler if the lock would be lost, see CheckSessions.
 func Migrate(ctx context.Context, dsn string) error {
+	if err := CheckSessions(ctx, dsn); err != nil {
+		return fmt.Errorf("migrating Postgres: %w", err)
+	}
 	cfg, err := pgxpool.ParseConfig(dsn) // a connection would send the pool_… settings to the server
 	if err != nil {
 		return fmt.Errorf("reading the address of Postgres: %w", err)

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -76,6 +77,26 @@ func TestOpen(t *testing.T) {
 		}
 		if err := postgres.Migrate(t.Context(), wrong); err == nil || strings.Contains(err.Error(), "veryprivate") {
 			t.Errorf("Migrate: %v", err)
+		}
+	}
+}
+
+// An installation put PgBouncer with pool_mode = transaction before Postgres. Commands failed now
+// and then with 42P05, and a lock of the migrations stayed in a session of somebody else. Nothing
+// said why.
+func TestPoolers(t *testing.T) {
+	t.Parallel()
+	dsn := servers.Postgres(t)
+	if err := postgres.CheckSessions(t.Context(), dsn); err != nil {
+		t.Errorf("Postgres itself: %v", err)
+	}
+	for _, turn := range []servers.PoolerTurn{servers.PoolerUsedLast, servers.PoolerRoundRobin} {
+		pooled := servers.TransactionPooler(t, dsn, turn)
+		if err := postgres.CheckSessions(t.Context(), pooled); !errors.Is(err, postgres.ErrPooler) {
+			t.Errorf("a pooler that takes the session that is %s: %v", turn, err)
+		}
+		if err := postgres.Migrate(t.Context(), pooled); !errors.Is(err, postgres.ErrPooler) {
+			t.Errorf("migrations behind a pooler that takes the session that is %s: %v", turn, err)
 		}
 	}
 }

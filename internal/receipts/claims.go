@@ -1,6 +1,7 @@
 package receipts
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"time"
@@ -13,7 +14,9 @@ import (
 )
 
 // Version is the version of the claims.
-const Version = 1
+//
+// Version 1 had one time for iat and pd, and neither f nor o. Its tokens are on paper and stay valid.
+const Version = 2
 
 // maxService is the number of characters of a service in a token.
 const maxService = 40
@@ -24,19 +27,22 @@ type Claims struct {
 	Version  int    `json:"v"`
 	Issuer   string `json:"iss"` // host of the pages
 	ID       string `json:"jti"` // transaction id, see TransactionID
-	IssuedAt int64  `json:"iat"` // seconds; the time of the payment, not of the document
-	PaidAt   int64  `json:"pd"`  // seconds
+	IssuedAt int64  `json:"iat"` // seconds; when the service learned of the payment, not the time of the document
+	PaidAt   int64  `json:"pd"`  // seconds; the operator's time of its approval, if it told one
 
 	NoticeRef  string `json:"n"`
 	PaymentRef string `json:"pr"`
 	Agency     string `json:"t"` // slug
 	Service    string `json:"s,omitempty"`
-	Amount     int64  `json:"a"` // of the due, minor units, without fees
+	Amount     int64  `json:"a"`           // of the due, minor units, without fees
+	Fee        int64  `json:"f,omitempty"` // paid for this due beside Amount, minor units
 	Currency   string `json:"c"`
 	Channel    string `json:"ch"`
 	// Subject is the end of the reference of who owed it; empty if unknown or erased.
 	Subject string `json:"sr,omitempty"`
 	Partial int    `json:"pt,omitempty"` // 1 if a part of the due stayed owed
+	// Order is the hash of the agency's dossier number, see OrderHash; empty if there is none.
+	Order string `json:"o,omitempty"`
 }
 
 // ErrUnpaid says that a session's due is not paid, or that the session has no such due.
@@ -54,16 +60,29 @@ func NewClaims(host, agency string, s checkout.Session, transactionID string) (C
 	if !ok {
 		return Claims{}, ErrUnpaid
 	}
-	at := s.PaidAt().Unix()
 	c := Claims{
-		Version: Version, Issuer: host, ID: id, IssuedAt: at, PaidAt: at,
+		Version: Version, Issuer: host, ID: id, IssuedAt: s.RecordedAt().Unix(), PaidAt: s.PaidAt().Unix(),
 		NoticeRef: due.NoticeRef, PaymentRef: s.PaymentRef, Agency: agency, Service: shortened(due.ServiceLabel),
-		Amount: due.Amount, Currency: s.Currency, Channel: string(s.Collection.Channel), Subject: document.SubjectEnd(due.SubjectRef),
+		Amount: due.Amount, Fee: due.Fee, Currency: s.Currency, Channel: string(s.Collection.Channel), Subject: document.SubjectEnd(due.SubjectRef),
 	}
 	if due.Partial() {
 		c.Partial = 1
 	}
+	if order := s.AgencyOrderID(); order != "" {
+		c.Order = OrderHash(id, order)
+	}
 	return c, nil
+}
+
+// orderBytes is the length of a hash of a dossier number, short for the QR code.
+const orderBytes = 8
+
+// OrderHash returns what a token says of a dossier number: the first 8 bytes of the SHA-256 of
+// jti, a full stop and the number, in base64url. Who holds the paper can compare its number. The
+// salt makes equal numbers unlike each other; it does not hide a number from somebody who tries all.
+func OrderHash(jti, order string) string {
+	sum := sha256.Sum256([]byte(jti + "." + order))
+	return base64.RawURLEncoding.EncodeToString(sum[:orderBytes])
 }
 
 // shortened returns the first characters of a service's name. It never cuts an accent off
@@ -106,8 +125,23 @@ func (c Claims) Agrees(record Claims) bool {
 	if record.Subject == "" {
 		c.Subject = ""
 	}
+	if c.Version == 1 {
+		record.Version, record.PaidAt, record.Fee, record.Order = 1, record.IssuedAt, 0, ""
+	}
 	return c == record
 }
 
 // Paid returns the time of the payment, in UTC.
 func (c Claims) Paid() time.Time { return time.Unix(c.PaidAt, 0).UTC() }
+
+// Issued returns when the service learned of the payment, in UTC. The key of that time signs.
+func (c Claims) Issued() time.Time { return time.Unix(c.IssuedAt, 0).UTC() }
+
+// dated reports whether the times of the claims fit each other as their version demands. A payment
+// is dated at most a day after the service learned of it.
+func (c Claims) dated() bool {
+	if c.Version == 1 {
+		return c.IssuedAt == c.PaidAt
+	}
+	return c.PaidAt <= c.IssuedAt+int64(24*time.Hour/time.Second)
+}

@@ -56,11 +56,11 @@ type Keys []Key
 // ErrNoKey says that no key signs receipts of a mode and time.
 var ErrNoKey = errors.New("no key signs receipts of this mode and time: `quittance receipts keys list` shows the keys")
 
-// Signing returns the key of a mode that signs payments of the time. It stays the same
+// Signing returns the key of a mode that signs the receipts of payments that were recorded at a time. It stays the same
 // after a rotation, so a receipt that is made again has the same bytes. A revoked key goes
 // on signing the payments of its time: their tokens are verified online.
-func (ks Keys) Signing(live bool, paidAt time.Time) (Key, error) {
-	i := slices.IndexFunc(ks, func(k Key) bool { return k.Live == live && k.signs(paidAt) })
+func (ks Keys) Signing(live bool, recordedAt time.Time) (Key, error) {
+	i := slices.IndexFunc(ks, func(k Key) bool { return k.Live == live && k.signs(recordedAt) })
 	if i < 0 {
 		return Key{}, ErrNoKey
 	}

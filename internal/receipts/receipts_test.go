@@ -90,7 +90,7 @@ func TestToken(t *testing.T) {
 	if got, want := decode(parts[0]), `{"alg":"EdDSA","kid":"live-`+strings.TrimPrefix(h.keys[0].ID, "live-")+`","typ":"quittance+jwt"}`; got != want {
 		t.Errorf("header is %s, want %s", got, want)
 	}
-	want := `{"v":1,"iss":"paiement.example.cg","jti":"AZqxwgAAeryN7wEjRWeJqw","iat":1795426215,"pd":1795426215,"n":"AV20260000012345","pr":"4821903344556672","t":"impots","s":"Contribution foncière des propriétés bâ…","a":250000,"c":"XAF","ch":"MOBILE_MONEY","sr":"4711","pt":1}`
+	want := `{"v":2,"iss":"paiement.example.cg","jti":"AZqxwgAAeryN7wEjRWeJqw","iat":1795426215,"pd":1795426215,"n":"AV20260000012345","pr":"4821903344556672","t":"impots","s":"Contribution foncière des propriétés bâ…","a":250000,"c":"XAF","ch":"MOBILE_MONEY","sr":"4711","pt":1}`
 	if got := decode(parts[1]); got != want {
 		t.Errorf("claims are\n%s, want\n%s", got, want)
 	}
@@ -104,7 +104,7 @@ func TestToken(t *testing.T) {
 	if id, ok := got.Claims.TransactionID(); !ok || id != paid().Items[0].TransactionID {
 		t.Errorf("transaction %s", id)
 	}
-	if n := len(token); n < 400 || n > 530 {
+	if n := len(token); n < 400 || n > 560 {
 		t.Errorf("the token has %d characters", n)
 	}
 	t.Logf("%d characters in the address, kid %s", len(receipts.Address("https://"+host, token)), h.keys[0].ID)
@@ -210,8 +210,12 @@ func TestForgeries(t *testing.T) {
 		"typ JWT":                  {signedBy(private, `{"alg":"EdDSA","kid":"`+kid+`","typ":"JWT"}`, string(claims)), receipts.ErrForged},
 		"header with a space":      {signedBy(private, `{"alg":"EdDSA", "kid":"`+kid+`","typ":"quittance+jwt"}`, string(claims)), receipts.ErrForged},
 		"another service":          {signedBy(private, header, strings.Replace(string(claims), host, "ailleurs.example.cg", 1)), receipts.ErrNotOurs},
-		"later version":            {signedBy(private, header, strings.Replace(string(claims), `"v":1`, `"v":2`, 1)), receipts.ErrVersion},
+		"later version":            {signedBy(private, header, strings.Replace(string(claims), `"v":2`, `"v":3`, 1)), receipts.ErrVersion},
 		"claims that are no JSON":  {signedBy(private, header, "x"), receipts.ErrForged},
+		"version 0":                {signedBy(private, header, strings.Replace(string(claims), `"v":2`, `"v":0`, 1)), receipts.ErrVersion},
+		"two times in version 1":   {signedBy(private, header, strings.Replace(strings.Replace(string(claims), `"v":2`, `"v":1`, 1), `"pd":1795426215`, `"pd":1795426214`, 1)), receipts.ErrForged},
+		"paid long after its iat":  {signedBy(private, header, strings.Replace(string(claims), `"pd":1795426215`, `"pd":1795526215`, 1)), receipts.ErrForged},
+		"paid before, iat too":     {signedBy(private, header, strings.Replace(string(claims), `"iat":1795426215`, `"iat":1595426215`, 1)), receipts.ErrForged},
 		"before the key signed":    {signedBy(private, header, strings.ReplaceAll(string(claims), "1795426215", "1595426215")), receipts.ErrForged},
 		"padding":                  {token + "==", receipts.ErrForged},
 		"empty":                    {"", receipts.ErrNotOurs},
@@ -361,5 +365,55 @@ func TestLargestToken(t *testing.T) {
 	}
 	if n := len(receipts.Address("https://paiement.finances.gouv.cg", token)); n > 711 { // version 21 at level M
 		t.Errorf("%d characters", n)
+	}
+}
+
+// An operator dates its approval in the month before the service learned of it, when another key
+// signed. The receipt says the operator's date, and the key of the time at which it was issued signs.
+func TestPaidBeforeItWasKnown(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	s := paid()
+	approved := paidAt.Add(-48 * time.Hour) // before the first key
+	s.Late, s.Collection.RequestedAt, s.Collection.ApprovedAt = true, paidAt.Add(-49*time.Hour), approved
+	s.CitizenID, s.OrderID, s.Items[0].Fee = "", "DOS-2026-17", 2_500
+	c, err := receipts.NewClaims(host, "impots", s, "")
+	if err != nil || !c.Paid().Equal(approved.Truncate(time.Second)) || !c.Issued().Equal(paidAt.Truncate(time.Second)) || c.Fee != 2_500 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	token, err := h.live.Sign(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.keys.Verify(host, token)
+	if err != nil || got.Claims != c {
+		t.Errorf("%+v, %v, want %+v", got.Claims, err, c)
+	}
+	if c.Order != receipts.OrderHash(c.ID, "DOS-2026-17") || c.Order == receipts.OrderHash(c.ID, "DOS-2026-18") || strings.Contains(token, "DOS") {
+		t.Errorf("the dossier number: %q", c.Order)
+	}
+}
+
+// A receipt that an earlier release printed has one time and neither fee nor dossier number. It stays
+// valid, and agrees with the record after its key was revoked; another amount does not.
+func TestPrintedVersion1(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	const printed = `{"v":1,"iss":"paiement.example.cg","jti":"AZqxwgAAeryN7wEjRWeJqw","iat":1795426215,"pd":1795426215,"n":"AV20260000012345","pr":"4821903344556672","t":"impots","s":"Contribution foncière des propriétés bâ…","a":250000,"c":"XAF","ch":"MOBILE_MONEY","sr":"4711","pt":1}`
+	text := encode(`{"alg":"EdDSA","kid":"`+h.keys[0].ID+`","typ":"quittance+jwt"}`) + "." + encode(printed)
+	private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
+	got, err := h.keys.Verify(host, text+"."+base64.RawURLEncoding.EncodeToString(ed25519.Sign(private, []byte(text))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := paid()
+	s.Collection.RequestedAt, s.Collection.ApprovedAt, s.Items[0].Fee = paidAt.Add(-time.Hour), paidAt.Add(-time.Minute), 2_500
+	record, err := receipts.NewClaims(host, "impots", s, "")
+	if err != nil || !got.Claims.Agrees(record) {
+		t.Errorf("%+v does not agree with %+v, %v", got.Claims, record, err)
+	}
+	s.Items[0].Amount++
+	if record, err = receipts.NewClaims(host, "impots", s, ""); err != nil || got.Claims.Agrees(record) {
+		t.Errorf("%+v agrees with %+v, %v", got.Claims, record, err)
 	}
 }

@@ -84,15 +84,15 @@ func (s *Store) Keys(ctx context.Context) (Keys, error) {
 	return r.keys, nil
 }
 
-// Signer returns the signer of the receipts of a mode and time of payment: always the same one,
+// Signer returns the signer of the receipts of a mode and the time at which their payment was recorded: always the same one,
 // also after rotations, so that a receipt that is made again has the same bytes. The error wraps
 // ErrNoKey if there is none.
-func (s *Store) Signer(ctx context.Context, live bool, paidAt time.Time) (*Signer, error) {
+func (s *Store) Signer(ctx context.Context, live bool, recordedAt time.Time) (*Signer, error) {
 	r, err := s.ring(ctx)
 	if err != nil {
 		return nil, err
 	}
-	k, err := r.keys.Signing(live, paidAt)
+	k, err := r.keys.Signing(live, recordedAt)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s *Store) Issue(ctx context.Context, agency string, session checkout.Sessi
 	if err != nil {
 		return "", "", err
 	}
-	signer, err := s.Signer(ctx, session.Live, claims.Paid())
+	signer, err := s.Signer(ctx, session.Live, claims.Issued())
 	if err != nil {
 		return "", "", fmt.Errorf("signing a receipt: %w", err)
 	}

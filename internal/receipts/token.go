@@ -44,10 +44,10 @@ func NewSigner(k Key, private ed25519.PrivateKey) (*Signer, error) {
 func (s *Signer) Key() Key { return s.key }
 
 // Sign returns the token of claims. The same claims give the same token. The key must be
-// the one that [Keys.Signing] returns for the time of the payment.
+// the one that [Keys.Signing] returns for the time at which the payment was recorded.
 func (s *Signer) Sign(c Claims) (string, error) {
-	if !s.key.signs(c.Paid()) {
-		return "", fmt.Errorf("the key %s does not sign payments of %s", s.key.ID, c.Paid().Format(time.RFC3339))
+	if !s.key.signs(c.Issued()) {
+		return "", fmt.Errorf("the key %s does not sign payments that were recorded at %s", s.key.ID, c.Issued().Format(time.RFC3339))
 	}
 	var claims bytes.Buffer
 	enc := json.NewEncoder(&claims)
@@ -127,7 +127,7 @@ func (ks Keys) Verify(issuer, text string) (Verified, error) {
 		return Verified{}, err
 	case issuer != "" && claims.Issuer != issuer:
 		return Verified{}, ErrNotOurs
-	case claims.IssuedAt != claims.PaidAt || !key.signs(claims.Paid()):
+	case !claims.dated() || !key.signs(claims.Issued()):
 		return Verified{}, ErrForged // a stolen key that was retired cannot sign new payments
 	}
 	return Verified{claims, key}, nil
@@ -142,7 +142,7 @@ func readClaims(part string) (c Claims, err error) {
 	if err := json.Unmarshal(body, &c); err != nil {
 		return Claims{}, ErrForged
 	}
-	if c.Version != Version {
+	if c.Version < 1 || c.Version > Version {
 		return Claims{}, ErrVersion
 	}
 	return c, nil

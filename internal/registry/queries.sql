@@ -103,10 +103,10 @@ WHERE id = @id;
 UPDATE agencies SET set_by_command = '{}', mappings_by_command = '{}' WHERE id = @id;
 
 -- name: UpsertFee :exec
-INSERT INTO fees (agency_id, channel, currency, ratio_ppm, fixed, minimum, maximum)
-VALUES (@agency_id, @channel, @currency, @ratio_ppm, @fixed, @minimum, sqlc.narg('maximum'))
+INSERT INTO fees (agency_id, channel, currency, ratio_ppm, fixed, minimum, maximum, step)
+VALUES (@agency_id, @channel, @currency, @ratio_ppm, @fixed, @minimum, sqlc.narg('maximum'), @step)
 ON CONFLICT (agency_id, channel, currency) DO UPDATE SET ratio_ppm = excluded.ratio_ppm, fixed = excluded.fixed,
-    minimum = excluded.minimum, maximum = excluded.maximum;
+    minimum = excluded.minimum, maximum = excluded.maximum, step = excluded.step;
 
 -- name: UpsertERPSettings :exec
 INSERT INTO erp_settings (agency_id, live, base_url, auth_type, auth_name, auth_sealed, conflict_is_done, networks)

@@ -136,7 +136,7 @@ func (l *loader) agencies(q *db.Queries) {
 	read(l, "service mappings", q.ServiceMappings, func(r db.ServiceMapping) { s.mappings[codeKey{r.AgencyID, r.ErpCode}] = r.ServiceCode })
 	read(l, "fees", q.Fees, func(r db.Fee) {
 		s.fees[feeKey{r.AgencyID, r.Channel, r.Currency}] = money.Schedule{
-			RatioPPM: r.RatioPpm, Fixed: r.Fixed, Minimum: r.Minimum, Maximum: value(r.Maximum), HasMaximum: r.Maximum != nil,
+			RatioPPM: r.RatioPpm, Fixed: r.Fixed, Minimum: r.Minimum, Maximum: value(r.Maximum), HasMaximum: r.Maximum != nil, Step: r.Step,
 		}
 	})
 }

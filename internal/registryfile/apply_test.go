@@ -75,10 +75,10 @@ func TestEveryFieldIsRead(t *testing.T) {
 			t.Errorf("ResolveService(%s) = %v, %v", code, s.Code, ok)
 		}
 	}
-	if f, ok := r.Fee(registries.AgencyA, checkout.ChannelMobileMoney, "XAF"); !ok || f != (money.Schedule{RatioPPM: 15_000, Fixed: 10, Minimum: 100, Maximum: 5000, HasMaximum: true}) {
+	if f, ok := r.Fee(registries.AgencyA, checkout.ChannelMobileMoney, "XAF"); !ok || f != (money.Schedule{RatioPPM: 15_000, Fixed: 10, Minimum: 100, Maximum: 5000, HasMaximum: true, Step: 1}) {
 		t.Errorf("fee = %+v, %v", f, ok)
 	}
-	if f, ok := r.Fee(registries.AgencyA, checkout.ChannelCard, "XAF"); !ok || f != (money.Schedule{RatioPPM: 500_000}) {
+	if f, ok := r.Fee(registries.AgencyA, checkout.ChannelCard, "XAF"); !ok || f != (money.Schedule{RatioPPM: 500_000, Step: 5}) {
 		t.Errorf("fee of the row with defaults = %+v, %v", f, ok)
 	}
 	if _, ok := r.Fee(registries.AgencyA, checkout.ChannelCard, "EUR"); ok {

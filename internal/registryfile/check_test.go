@@ -55,6 +55,8 @@ var faultTable = []struct{ old, with, path string }{
 	{registries.ClerkTwo, registries.ClerkTest, agency0 + ".clerks[1].keys[0].secret"},
 	{"{code: c01", "{code: c09", agency0 + ".clerks[0].keys[0].secret"}, // its key is c01's
 	{"{secret: " + registries.ClerkLive + "}", "{secret: ck_test_dddddddddddddddddddddddd}, {secret: ck_test_eeeeeeeeeeeeeeeeeeeeeeee}", agency0 + ".clerks[0].keys[2]"},
+	{"step: 5", "step: 0", agency0 + ".fees[1].step"},
+	{"step: 5", "step: 10001", agency0 + ".fees[1].step"},
 	{"maximum: 5000", "maximum: 99", agency0 + ".fees[0].maximum"},
 	{"type: bearer", "type: oauth", agency0 + ".erp.test.auth.type"},
 	{"auth: {type: bearer, token: erp-token-very-private}", "auth: {type: bearer}", agency0 + ".erp.test.auth.token"},

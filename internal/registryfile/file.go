@@ -106,6 +106,7 @@ const (
 	maxLifetime   = registry.MaxLifetime
 	maxPageSize   = registry.MaxPageSize
 	maxAmount     = 1 << 53 // minor units
+	maxStep       = 10_000  // minor units; the largest note of the franc
 	maxName       = registry.MaxName
 	maxEmail      = 254 // RFC 5321, section 4.5.3.1.3
 	maxCode       = 50  // service_code and revenue_line_code (contract, "Limits")
@@ -245,6 +246,10 @@ func (o object) fee(agencyID string) db.UpsertFeeParams {
 	}
 	if f.Maximum = o.Integer("maximum", 0, maxAmount); f.Maximum != nil && *f.Maximum < f.Minimum {
 		o.fault("maximum", "range", "must not be below the minimum")
+	}
+	f.Step = 1
+	if step := o.Integer("step", 1, maxStep); step != nil {
+		f.Step = *step
 	}
 	return f
 }

@@ -58,6 +58,9 @@ const (
 	transactionTimeout = 5 * time.Minute
 	// patience is how long the broker may take to answer.
 	patience = 30 * time.Second
+	// longestRun is how long the lock of an account is held at most. A longer run goes on, but
+	// another instance may begin one, which fences it off.
+	longestRun = time.Hour
 	// journalPatience is how long a run waits for the sink journal, and journalPause the time
 	// between two looks.
 	journalPatience = 2 * time.Minute
@@ -252,26 +255,27 @@ func (m *Matcher) runLocked(ctx context.Context, key registry.StatementAccountKe
 
 // locked does something while it holds the lock of an account. It reports false if another
 // instance holds it.
+//
+// The lock is a transaction's, not a session's, whose unlock can miss it: behind a pooler in
+// transaction mode it runs in another session, and the account is never matched again.
 func (m *Matcher) locked(ctx context.Context, key registry.StatementAccountKey, do func() error) (ran bool, err error) {
-	conn, err := m.cfg.Pool.Acquire(ctx)
-	if err != nil {
-		return false, fmt.Errorf("locking the account: %w", err)
-	}
-	defer conn.Release()
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("matcher " + m.cfg.Kafka.Prefix + keyOf(key))) // never fails
 	id := int64(h.Sum64())                                               //nolint:gosec // any number
-	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", id).Scan(&ran); err != nil {
+	tx, err := m.cfg.Pool.Begin(ctx)
+	if err != nil {
+		return false, fmt.Errorf("locking the account: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // one that fails closes the connection, which unlocks
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", longestRun.Milliseconds())); err != nil {
+		return false, fmt.Errorf("locking the account: %w", err)
+	}
+	if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", id).Scan(&ran); err != nil {
 		return false, fmt.Errorf("locking the account: %w", err)
 	}
 	if !ran {
 		return false, nil
 	}
-	defer func() {
-		if _, unlocked := conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", id); unlocked != nil {
-			_ = conn.Conn().Close(context.WithoutCancel(ctx)) // which unlocks
-		}
-	}()
 	return true, do()
 }
 

@@ -33,13 +33,9 @@ type confirmationPayment struct {
 // but for the payer's masked number, which leaves the session 30 days after its end.
 func Confirmation(e checkout.Event, due checkout.Item) ([]byte, error) {
 	s, c := e.Session, e.Session.Collection
-	paidAt := s.EndedAt
-	if s.Late {
-		paidAt = c.DecidedAt // the case completed the session later
-	}
 	return json.Marshal(confirmation{
 		ERPDueRef: due.ERPDueRef, TransactionID: due.TransactionID, NoticeRef: due.NoticeRef,
-		PaymentRef: s.PaymentRef, SubjectRef: nullable(due.SubjectRef), AmountMinor: due.Amount, Currency: s.Currency, Partial: due.Partial(), PaidAt: timestamp(paidAt),
+		PaymentRef: s.PaymentRef, SubjectRef: nullable(due.SubjectRef), AmountMinor: due.Amount, Currency: s.Currency, Partial: due.Partial(), PaidAt: timestamp(s.PaidAt()),
 		ServiceCode: nullable(due.ServiceCode),
 		Payment: confirmationPayment{
 			Channel: string(c.Channel), OfferID: c.OfferID, OperatorRef: c.OperatorRef, PayerMasked: nullable(c.PayerMasked),

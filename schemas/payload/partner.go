@@ -24,7 +24,7 @@ func Partner(e checkout.Event) ([]byte, error) {
 	status, _ := e.PartnerNotice()
 	p := partner{PaymentID: s.Cashin.PaymentID, ExternalNumber: s.OrderID, Amount: s.Amount, Status: status, Note: nullable(s.Description)}
 	if status == checkout.PaymentCompleted {
-		p.PaidAt = nullable(timestamp(s.EndedAt))
+		p.PaidAt = nullable(timestamp(s.PaidAt()))
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

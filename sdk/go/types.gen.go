@@ -161,6 +161,22 @@ const (
 	LatePaymentEventOfferIDMomoB      LatePaymentEventOfferID = "momo_b"
 )
 
+// Defines values for PartiallyReversedEventAPIVersion.
+const (
+	PartiallyReversedEventAPIVersionV1 PartiallyReversedEventAPIVersion = "v1"
+)
+
+// Defines values for PartiallyReversedEventEvent.
+const (
+	PartiallyReversedEventEventCheckoutPartiallyReversed PartiallyReversedEventEvent = "checkout.partially_reversed"
+)
+
+// Defines values for PartiallyReversedEventReversalReason.
+const (
+	PartiallyReversedEventReversalReasonCashReturned PartiallyReversedEventReversalReason = "cash_returned"
+	PartiallyReversedEventReversalReasonRefunded     PartiallyReversedEventReversalReason = "refunded"
+)
+
 // Defines values for PaymentChannel.
 const (
 	PaymentChannelCARD        PaymentChannel = "CARD"
@@ -627,6 +643,54 @@ type LatePaymentEventEvent string
 // LatePaymentEventOfferID defines model for LatePaymentEvent.OfferID.
 type LatePaymentEventOfferID string
 
+// PartiallyReversedEvent The money of some dues of the session was given back.
+type PartiallyReversedEvent struct {
+	Amount        int64                            `json:"amount"`
+	APIVersion    PartiallyReversedEventAPIVersion `json:"api_version"`
+	ApplicationID string                           `json:"application_id"`
+	CreatedAt     time.Time                        `json:"created_at"`
+	Currency      string                           `json:"currency"`
+	Event         PartiallyReversedEventEvent      `json:"event"`
+
+	// EventID `evt_…`; the same as the header `webhook-id`.
+	EventID string `json:"event_id"`
+
+	// Items The dues whose money was given back now.
+	Items    []SessionItem     `json:"items"`
+	Livemode bool              `json:"livemode"`
+	Metadata map[string]string `json:"metadata"`
+	OrderID  string            `json:"order_id"`
+
+	// Paid True only when the status is completed and the money was not given back.
+	Paid           bool                                 `json:"paid"`
+	PaymentRef     string                               `json:"payment_ref"`
+	ReversalReason PartiallyReversedEventReversalReason `json:"reversal_reason"`
+
+	// ReversalRef The agency's reference of the refund.
+	ReversalRef string `json:"reversal_ref"`
+
+	// ReversedAmount What was given back now: amounts and their part of the fee.
+	ReversedAmount int64     `json:"reversed_amount"`
+	ReversedAt     time.Time `json:"reversed_at"`
+	Sequence       int64     `json:"sequence"`
+	ServiceCode    string    `json:"service_code,omitempty,omitzero"`
+	ServiceLabel   string    `json:"service_label,omitempty,omitzero"`
+	SessionID      string    `json:"session_id"`
+
+	// Status open, or how the session ended.
+	Status   SessionStatus `json:"status"`
+	TenantID string        `json:"tenant_id"`
+}
+
+// PartiallyReversedEventAPIVersion defines model for PartiallyReversedEvent.APIVersion.
+type PartiallyReversedEventAPIVersion string
+
+// PartiallyReversedEventEvent defines model for PartiallyReversedEvent.Event.
+type PartiallyReversedEventEvent string
+
+// PartiallyReversedEventReversalReason defines model for PartiallyReversedEvent.ReversalReason.
+type PartiallyReversedEventReversalReason string
+
 // Payment The additional fields of a payment.
 type Payment struct {
 	Channel   PaymentChannel `json:"channel"`
@@ -704,7 +768,9 @@ type ReversedEvent struct {
 	Event         ReversedEventEvent      `json:"event"`
 
 	// EventID `evt_…`; the same as the header `webhook-id`.
-	EventID   string            `json:"event_id"`
+	EventID string `json:"event_id"`
+
+	// Items The dues whose money was given back: those that `checkout.partially_reversed` did not tell before.
 	Items     []SessionItem     `json:"items"`
 	Livemode  bool              `json:"livemode"`
 	Metadata  map[string]string `json:"metadata"`

@@ -94,6 +94,11 @@ func (b *breaker) wait(now time.Time, d time.Duration) {
 	}
 }
 
+// shut opens the breaker until a time, which may be later than its own longest.
+func (b *breaker) shut(until time.Time) {
+	b.open, b.reopenAt = true, until
+}
+
 // asksToWait returns the time for which the destination asks for no calls at all, by
 // RFC 6585 (429) or RFC 9110 (503). It returns zero when the destination does not ask.
 func asksToWait(r call.Result) time.Duration {

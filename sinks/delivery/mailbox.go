@@ -53,7 +53,8 @@ type mailbox struct {
 	shown    breakerState // the state that the gauge counts it in
 	// gone is the time of a 410. It is cleared when Postgres has had time to suspend
 	// the destination.
-	gone time.Time
+	gone     time.Time
+	refusals refusals
 	// busy are the sessions with a call under way, for a kind whose deliveries of a session
 	// are sent one at a time.
 	busy map[string]bool

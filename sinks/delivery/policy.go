@@ -18,6 +18,11 @@ type Verdict struct {
 	// Unhealthy is true when the destination is at fault, not the delivery. The breaker
 	// counts such calls as failures.
 	Unhealthy bool
+	// Refused is true when the destination refuses our credentials (401, 403). Outcome is
+	// OutcomeDeferred then, and all its deliveries wait until NextAttemptAt. Park is set with it:
+	// what the answer means if it turns out to be about this delivery alone.
+	Refused bool
+	Park    deliveries.Outcome
 	// Gone is true when the destination asked never to be called again.
 	Gone bool
 	// OwnAddress is true when the delivery's own address was called, and not that of its

@@ -60,6 +60,8 @@ type History interface {
 	Settled(ctx context.Context, refs []deliveries.Ref) (map[string]bool, error)
 	// Suspended returns the ids of the suspended destinations of the kind.
 	Suspended(ctx context.Context, kind deliveries.Kind) (map[string]bool, error)
+	// Refusing returns the ids of the destinations of the kind that refuse our credentials.
+	Refusing(ctx context.Context, kind deliveries.Kind) (map[string]bool, error)
 	// Superseded reports whether the final event of a session was accepted. An error means
 	// that Postgres is unavailable.
 	Superseded(ctx context.Context, kind deliveries.Registration, sessionID string) (bool, error)
@@ -92,6 +94,7 @@ type Worker struct {
 	good      lane
 	slow      lane
 	suspended map[string]bool
+	refusing  map[string]bool // as Postgres knows it
 	// final has the sessions whose final event was accepted here, with the time. Postgres
 	// may not know of it yet.
 	final    map[string]time.Time
@@ -191,7 +194,7 @@ func (w *Worker) accept(d *record.Delivery, at position) {
 	w.jobs[d.DeliveryID] = j
 	m := w.mailboxes[d.DestinationID]
 	if m == nil {
-		m = &mailbox{id: d.DestinationID}
+		m = &mailbox{id: d.DestinationID, refusals: refusals{standing: w.refusing[d.DestinationID]}}
 		w.mailboxes[d.DestinationID] = m
 	}
 	dest, known := w.cfg.Kind.Directory.Destination(m.id)
@@ -350,14 +353,17 @@ func (w *Worker) call(m *mailbox, j *job) {
 		return
 	}
 	now := w.cfg.Now()
-	v := w.cfg.Policy.Judge(&d, r, now)
+	v, reason := w.cfg.Policy.Judge(&d, r, now), r.Reason()
+	if v.Refused {
+		v, reason = w.refused(m, &d, v, reason, now)
+	}
 	w.conclude(m, j, r, v, now)
 
 	a := &record.Attempt{
 		Delivery: d, Outcome: string(v.Outcome), At: at, DurationMs: r.Duration.Milliseconds(),
-		HTTPStatus: int32(r.Status), Reason: r.Reason(), Answer: r.Answer, NextAttemptAt: v.NextAttemptAt, OwnAddress: v.OwnAddress, //nolint:gosec // a status
+		HTTPStatus: int32(r.Status), Reason: reason, Answer: r.Answer, NextAttemptAt: v.NextAttemptAt, OwnAddress: v.OwnAddress, //nolint:gosec // a status
 	}
-	if v.Outcome == deliveries.OutcomeDeferred {
+	if v.Outcome == deliveries.OutcomeDeferred && !v.Refused {
 		w.count.deferred.WithLabelValues(a.Reason).Inc()
 	} else {
 		w.count.attempts.WithLabelValues(string(v.Outcome)).Inc()
@@ -367,6 +373,23 @@ func (w *Worker) call(m *mailbox, j *job) {
 		exemplar.Observe(w.count.latency, now.Sub(d.OccurredAt).Seconds(), exemplar.DeliveryID, d.DeliveryID)
 	}
 	w.record(j, a)
+}
+
+// refused returns the verdict and the reason of an answer that our credentials are refused. The first
+// one since an acceptance is told by its reason. An answer that turns out to be about the delivery
+// alone parks it.
+func (w *Worker) refused(m *mailbox, d *record.Delivery, v Verdict, reason string, now time.Time) (Verdict, string) {
+	w.mu.Lock()
+	first, own := m.refusals.refused(d.DeliveryID, now)
+	w.mu.Unlock()
+	if own {
+		return Verdict{Outcome: v.Park}, reason
+	}
+	if first {
+		reason = deliveries.ReasonCredentials
+	}
+	v.NextAttemptAt = v.NextAttemptAt.Add(afterOthers)
+	return v, reason
 }
 
 // slowDown moves an unanswered call to the slow lane, and its destination with it. The
@@ -399,11 +422,17 @@ func (w *Worker) conclude(m *mailbox, j *job, r call.Result, v Verdict, now time
 		if wait := asksToWait(r); wait > 0 {
 			m.breaker.wait(now, wait)
 		}
+		if v.Refused {
+			m.breaker.shut(v.NextAttemptAt.Add(-afterOthers))
+		}
 	} else {
 		m.breaker.succeeded(now)
 		if r.Duration < slowAfter {
 			m.slow = false
 		}
+	}
+	if v.Outcome == deliveries.OutcomeDelivered && !v.OwnAddress {
+		m.refusals.took(j.delivery.DeliveryID, now)
 	}
 	if v.Gone {
 		m.gone = time.Now()
@@ -570,6 +599,10 @@ func (w *Worker) readHolds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	refusing, err := w.cfg.History.Refusing(ctx, w.cfg.Kind.Kind)
+	if err != nil {
+		return err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id := range w.suspended {
@@ -577,7 +610,12 @@ func (w *Worker) readHolds(ctx context.Context) error {
 			m.breaker, m.gone = breaker{}, time.Time{} // an operator has resumed it: call it at once
 		}
 	}
-	w.suspended = held
+	for id := range w.refusing {
+		if m := w.mailboxes[id]; m != nil && !refusing[id] {
+			m.breaker = breaker{} // it accepts again, elsewhere, or an operator has resumed it
+		}
+	}
+	w.suspended, w.refusing = held, refusing
 	for _, m := range w.mailboxes {
 		if !m.gone.IsZero() && time.Since(m.gone) > goneFor {
 			m.gone = time.Time{} // Postgres has the suspension now
@@ -594,7 +632,7 @@ func (w *Worker) forgetIdle(ctx context.Context) error {
 		now := w.cfg.Now()
 		for id, m := range w.mailboxes {
 			w.showBreaker(m, now)
-			if len(m.queue) == 0 && m.inFlight == 0 && !m.inLine && !m.paced && m.breaker.idle(now) && m.gone.IsZero() {
+			if len(m.queue) == 0 && m.inFlight == 0 && !m.inLine && !m.paced && m.breaker.idle(now) && m.gone.IsZero() && len(m.refusals.by) == 0 {
 				delete(w.mailboxes, id)
 			}
 		}

@@ -78,6 +78,8 @@ func (*bench) Superseded(context.Context, deliveries.Registration, string) (bool
 	return false, nil
 }
 
+func (b *bench) Refusing(context.Context, deliveries.Kind) (map[string]bool, error) { return nil, nil }
+
 func (b *bench) Suspended(context.Context, deliveries.Kind) (map[string]bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

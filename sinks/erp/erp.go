@@ -105,8 +105,12 @@ func (p *Policy) Send(ctx context.Context, d *record.Delivery) call.Result {
 	return p.client.Confirm(ctx, s, d.EventID, d.Body)
 }
 
+// refusedProbe is the time between two calls to an ERP that refuses our credentials.
+const refusedProbe = 15 * time.Minute
+
 // Judge decides what an answer means. A 2xx is success. A 409 is success if the agency's
-// settings say so. After 408, 425, 429, 5xx and faults of the network the schedule
+// settings say so. After 401 and 403 the ERP refuses our credentials, and all its confirmations
+// wait. After 408, 425, 429, 5xx and faults of the network the schedule
 // tries again. After its last step, and after any other answer, an operator decides.
 func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) delivery.Verdict {
 	if r.OK() {
@@ -115,6 +119,11 @@ func (p *Policy) Judge(d *record.Delivery, r call.Result, now time.Time) deliver
 	if r.Status == http.StatusConflict {
 		if s, ok := p.directory.settings(d.DestinationID); ok && s.ConflictIsDone {
 			return delivery.Verdict{Outcome: deliveries.OutcomeDelivered}
+		}
+	}
+	if r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden {
+		return delivery.Verdict{
+			Outcome: deliveries.OutcomeDeferred, NextAttemptAt: now.Add(refusedProbe), Unhealthy: true, Refused: true, Park: deliveries.OutcomeNeedsOperator,
 		}
 	}
 	v := delivery.Verdict{Outcome: deliveries.OutcomeNeedsOperator, Unhealthy: temporary(r)}

@@ -70,7 +70,8 @@ func TestJudge(t *testing.T) {
 		{"b", 0, call.FaultTimeout, 3, deliveries.OutcomeFailed},
 		{"b", 0, call.FaultConnect, 11, deliveries.OutcomeNeedsOperator},
 		{"b", 400, "", 1, deliveries.OutcomeNeedsOperator},
-		{"b", 401, "", 1, deliveries.OutcomeNeedsOperator},
+		{"b", 401, "", 1, deliveries.OutcomeDeferred},
+		{"b", 403, "", 11, deliveries.OutcomeDeferred},
 		{"b", 404, "", 1, deliveries.OutcomeNeedsOperator},
 		{"b", 410, "", 1, deliveries.OutcomeNeedsOperator},
 		{"b", 422, "", 1, deliveries.OutcomeNeedsOperator},
@@ -78,7 +79,7 @@ func TestJudge(t *testing.T) {
 	} {
 		d := &record.Delivery{DestinationID: c.agency + "/test", Attempt: c.attempt, FirstAttemptAt: now.Add(-100 * 24 * time.Hour)}
 		v := p.Judge(d, call.Result{Status: c.status, Fault: c.fault}, now)
-		if v.Outcome != c.want || v.Gone || (v.Outcome == deliveries.OutcomeFailed) != v.NextAttemptAt.After(now) {
+		if v.Outcome != c.want || v.Gone || v.Refused != (v.Outcome == deliveries.OutcomeDeferred) || (v.Outcome == deliveries.OutcomeFailed || v.Refused) != v.NextAttemptAt.After(now) {
 			t.Errorf("%d%s, attempt %d: %+v, want %s", c.status, c.fault, c.attempt, v, c.want)
 		}
 	}

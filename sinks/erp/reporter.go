@@ -112,7 +112,8 @@ func (r *Reporter) decode(rec *kgo.Record) (checkout.Command, error) {
 }
 
 // answerOf returns the ERP's answer in an outcome. Only the first failure of a delivery is
-// an answer: it tells that the ERP is awaited.
+// an answer: it tells that the ERP is awaited. Of an ERP that refuses our credentials the first
+// answer is told, so that one case is opened, which ends when the ERP accepts that confirmation.
 func answerOf(a *record.Attempt) (checkout.ConfirmationAnswer, bool) {
 	if a.Delivery.Kind != string(Kind) || a.Reason == deliveries.ReasonRecorded {
 		return "", false
@@ -124,7 +125,9 @@ func answerOf(a *record.Attempt) (checkout.ConfirmationAnswer, bool) {
 		return checkout.AnswerRefused, true
 	case deliveries.OutcomeFailed:
 		return checkout.AnswerFailed, a.Delivery.Attempt == 1
-	case deliveries.OutcomeDeferred, deliveries.OutcomeSuperseded:
+	case deliveries.OutcomeDeferred:
+		return checkout.AnswerRefused, a.Reason == deliveries.ReasonCredentials
+	case deliveries.OutcomeSuperseded:
 	}
 	return "", false
 }

@@ -73,10 +73,16 @@ func (w *world) suppressed() {
 	}
 	w.await(w.tell(messages.Reversed, provider.ChannelEmail, gone, "sent again"), deliveries.StateDelivered, "")
 
-	// A server that refuses for another reason says nothing of the mailbox.
+	// A server that refuses for another reason says nothing of the mailbox, and is counted: a relay
+	// that was misconfigured for an hour refused everybody, and nobody was told.
+	refusals := func() float64 { return metric(t, w.metrics, "quittance_messages_refused_total", "smtp") }
+	before := refusals()
 	w.sim.Control("mail", `{"status":554,"times":1}`)
 	w.await(w.tell(messages.Reversed, provider.ChannelEmail, "here@example.org", "refused"), deliveries.StateExhausted, "refused:smtp_554")
 	w.await(w.tell(messages.Reversed, provider.ChannelEmail, "here@example.org", "taken"), deliveries.StateDelivered, "")
+	if before != 0 || refusals() != 1 {
+		t.Errorf("%v refusals after a mailbox that does not exist, %v after another one; want 0 and 1", before, refusals())
+	}
 
 	for n := range 3 {
 		w.sim.Control("sms", `{"refuse":"unknown","times":1}`)

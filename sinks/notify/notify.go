@@ -146,6 +146,7 @@ type Policy struct {
 	messages *prometheus.CounterVec
 	segments *prometheus.CounterVec
 	silent   *prometheus.CounterVec
+	refusals *prometheus.CounterVec
 }
 
 // NewPolicy makes the policy of the worker.
@@ -166,8 +167,12 @@ func NewPolicy(cfg Config) (*Policy, error) {
 		silent: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_messages_unreported_total", Help: "Messages on which their provider has not reported for three days.",
 		}, []string{"provider"}),
+		refusals: with.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_messages_refused_total", Help: "Messages that a provider has refused without saying that their address reaches nobody.",
+		}, []string{"provider"}),
 	}
 	for _, carrier := range cfg.Providers {
+		p.refusals.WithLabelValues(carrier.Name())
 		if reports(carrier) {
 			p.silent.WithLabelValues(carrier.Name())
 		}
@@ -277,6 +282,9 @@ func (p *Policy) attempt(ctx context.Context, m *record.Message, kind notify.Kin
 		return call.Result{Status: 200}, segments
 	}
 	e := provider.Of(err)
+	if e.Fault == provider.FaultRefused && !e.Unknown { // many say something about the provider, not about the addresses
+		p.refusals.WithLabelValues(carrier.Name()).Inc()
+	}
 	p.refused(ctx, m, e, reporting)
 	if kind.Once && e.Fault.Definite() {
 		if err := p.cfg.Sends.Refused(context.WithoutCancel(ctx), m.MessageID, p.cfg.Now()); err != nil {

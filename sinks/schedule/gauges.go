@@ -65,6 +65,10 @@ func (s *Schedule) gauges(ctx context.Context, adm *kadm.Client) error {
 	if err != nil {
 		return errors.Join(kafkaErr, err)
 	}
+	refusing, err := s.cfg.Deliveries.CountRefusing(ctx)
+	if err != nil {
+		return errors.Join(kafkaErr, err)
+	}
 	outstanding, completed, err := s.cfg.Deliveries.CountOutstanding(ctx)
 	if err != nil {
 		return errors.Join(kafkaErr, err)
@@ -79,6 +83,7 @@ func (s *Schedule) gauges(ctx context.Context, adm *kadm.Client) error {
 	}
 	for _, k := range kinds {
 		s.suspended.WithLabelValues(string(k.Kind)).Set(float64(suspended[k.Kind]))
+		s.refusing.WithLabelValues(string(k.Kind)).Set(float64(refusing[k.Kind]))
 	}
 	s.outstanding.Set(float64(outstanding))
 	s.oldestOutstanding.Set(age(completed, now))

@@ -63,10 +63,10 @@ const Group = "delivery-schedule"
 // Schedule is the sink of outcomes. Several processes may run one: they share the
 // partitions, and claims exclude each other.
 type Schedule struct {
-	cfg                            Config
-	applied, poison, requeued      prometheus.Counter
-	oldest, rows, suspended        *prometheus.GaugeVec
-	outstanding, oldestOutstanding prometheus.Gauge
+	cfg                               Config
+	applied, poison, requeued         prometheus.Counter
+	oldest, rows, suspended, refusing *prometheus.GaugeVec
+	outstanding, oldestOutstanding    prometheus.Gauge
 }
 
 // New makes a schedule. It connects when it runs.
@@ -99,6 +99,9 @@ func New(cfg Config) (*Schedule, error) {
 		rows: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "quittance_delivery_scheduled", Help: "Deliveries in the schedule by state.",
 		}, []string{"kind", "state"}),
+		refusing: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_delivery_refusing_destinations", Help: "Destinations that refuse our credentials: all their deliveries wait, and one is tried every 15 minutes.",
+		}, []string{"kind"}),
 		suspended: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "quittance_delivery_suspended_destinations", Help: "Destinations to which nothing is sent until they are resumed.",
 		}, []string{"kind"}),

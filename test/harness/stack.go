@@ -337,7 +337,7 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	}
 	for n := range of.Ingresses {
 		instance := strconv.Itoa(n)
-		add("ingress-"+instance, "ingress", "ingress", "--listen", program.Local(listen[n]), "--instance", instance,
+		add("ingress-"+instance, "ingress", "ingress", "--listen", program.Local(listen[n]), "--instance", instance, "--drain", "0s",
 			"--checkout-url", s.Ingress[0], "--callback-url", s.Ingress[n])
 	}
 	for n := range of.Processors {

@@ -134,7 +134,7 @@ func (h *treasury) payWith(t *testing.T, live bool, at, reversed time.Time, chan
 	s := checkout.Session{
 		ID: "chs_1", TenantID: taxes, Live: live, Amount: 250_000, Currency: "XAF", CitizenID: "1", Status: checkout.StatusCompleted, EndedAt: at, PaymentRef: "4821903344556672", ReversedAt: reversed,
 		Items: []checkout.Item{{
-			ERPDueRef: "D-1", SubjectRef: "NIU-2026-00004711", ServiceLabel: "Contribution foncière", Amount: 250_000, Outstanding: 250_000, TransactionID: id, NoticeRef: "AV20260000012345",
+			ERPDueRef: "D-1", SubjectRef: "NIU-2026-00004711", ServiceLabel: "Contribution foncière", Amount: 250_000, Fee: 2_500, Outstanding: 250_000, TransactionID: id, NoticeRef: "AV20260000012345",
 		}},
 		Collection: &checkout.Collection{OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Amount: 252_500, Fee: 2_500, DecidedAt: at},
 	}
@@ -157,7 +157,7 @@ func (h *treasury) routes(t *testing.T) chi.Router {
 		t.Fatal(err)
 	}
 	v, err := verify.New(verify.Config{
-		Keys: h, Sessions: h, Slug: func(string) string { return "impots" }, Gate: gate, PublicURL: h.url, ListAge: time.Nanosecond, Now: h.Now, Log: servers.Logger(t),
+		Keys: h, Sessions: h, Slug: func(string) string { return "impots" }, Agencies: func() map[string]string { return map[string]string{"impots": "Direction générale des impôts"} }, Gate: gate, PublicURL: h.url, ListAge: time.Nanosecond, Now: h.Now, Log: servers.Logger(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -174,6 +174,8 @@ func (h *treasury) tokens(t *testing.T) (out map[string]string, later string) {
 	_, out["paid"] = h.pay(t, true, receiptPaidAt, time.Time{})
 	_, out["before"] = h.pay(t, true, receiptPaidAt, reversedAt)
 	_, out["test"] = h.pay(t, false, receiptPaidAt, time.Time{})
+	_, out["test reversed"] = h.pay(t, false, receiptPaidAt, reversedAt)
+	_, out["dossier"] = h.payWith(t, true, receiptPaidAt, time.Time{}, func(s *checkout.Session) { s.CitizenID, s.OrderID = "", "DOS-2026-17" })
 	later, out["later"] = h.pay(t, true, receiptPaidAt.Add(time.Minute), time.Time{})
 	_, out["cent"] = h.payWith(t, true, receiptPaidAt, time.Time{}, func(s *checkout.Session) {
 		s.Currency, s.Items[0].Amount, s.Items[0].Outstanding = "EUR", 1, 1
@@ -316,8 +318,8 @@ func TestReceiptsWithJOSELibraries(t *testing.T) {
 				Claims map[string]any
 				Test   bool
 			}
-			known := slices.Contains([]string{"paid", "before", "later", "test", "stolen", "cent", "largest"}, token)
-			if (err == nil) != known || known && (json.Unmarshal(out, &got) != nil || got.Test != (token == "test") || got.Claims["pr"] != "4821903344556672") {
+			known := slices.Contains([]string{"paid", "before", "later", "test", "test reversed", "dossier", "stolen", "cent", "largest"}, token)
+			if (err == nil) != known || known && (json.Unmarshal(out, &got) != nil || got.Test != strings.HasPrefix(token, "test") || got.Claims["pr"] != "4821903344556672") {
 				t.Errorf("%s, %s: %s, %v", name, token, out, err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"quittance/internal/postgres"
 	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/test/await"
 	"quittance/test/harness"
 	"quittance/test/servers"
 )
@@ -78,8 +80,8 @@ func newInstallation(t *testing.T) *installation {
 	return i
 }
 
-// emptyInstallation has servers without topics and tables. QUITTANCE_DEVELOPER, which
-// switched the first release into developer mode, is set and must change nothing.
+// emptyInstallation has servers without topics and tables. Its environment has the variables that
+// Kubernetes makes for a service called quittance.
 func emptyInstallation(t *testing.T, environment ...string) *installation {
 	t.Helper()
 	path := servers.Quittance(t)
@@ -93,7 +95,7 @@ func emptyInstallation(t *testing.T, environment ...string) *installation {
 	engine, database := servers.ClickHouse(t)
 	keys := secret.GenerateKeys()
 	return &installation{path: path, dir: dir, prefix: prefix, pool: pool, keys: keys, Program: program.New(path, logs, append(environment,
-		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_TOPIC_PREFIX="+prefix,
+		"QUITTANCE_PORT=tcp://10.96.0.7:8080", "QUITTANCE_SERVICE_HOST=10.96.0.7", "QUITTANCE_TOPIC_PREFIX="+prefix,
 		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+dsn, "QUITTANCE_CLICKHOUSE=http://"+engine+"/"+database,
 		"QUITTANCE_SCHEMA_REGISTRY="+servers.SchemaRegistry(t), "QUITTANCE_DATA="+filepath.Join(dir, "data"),
 		"QUITTANCE_MASTER_KEYS="+keys.Reveal(), "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal())...)}
@@ -234,13 +236,13 @@ func TestProduction(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	roles := [][]string{{"processor"}, {"ingress"}}
+	roles := [][]string{{"processor", "--instance", "0"}, {"ingress"}}
 	for _, sink := range []string{"collect", "notify", "webhook", "cashin", "erp", "schedule", "cases", "readmodel", "journal"} {
 		roles = append(roles, []string{"sink", sink})
 	}
 	ports := harness.Ports(t, len(roles)+1)
 	service := program.Local(ports[len(roles)])
-	roles[1] = append(roles[1], "--listen", service, "--checkout-url", public)
+	roles[1] = append(roles[1], "--listen", service, "--checkout-url", public, "--drain", "0s") // nobody is given time to move on
 	roles[2] = append(roles[2], "--checkout-url", public, "--callback-url", public)
 	roles[3] = append(roles[3], "--checkout-url", public) // without a provider it starts, and warns
 	var processes []*program.Process
@@ -312,6 +314,8 @@ func TestProduction(t *testing.T) {
 		t.Errorf("doctor finds %s", found)
 	}
 
+	i.restartsTheEdge(t, processes[0], processes[1], sessions, key.Secret)
+
 	// Derived data is lost, and made again while the roles run.
 	if _, err := i.pool.Exec(t.Context(), `DELETE FROM sessions`); err != nil {
 		t.Fatal(err)
@@ -329,20 +333,28 @@ func TestProduction(t *testing.T) {
 	if _, stderr, code := i.run(t, i.path, "rebuild", "readmodel"); code != 2 || !strings.Contains(stderr, "Reads of sessions answer 503") || !strings.Contains(stderr, "nothing was done") {
 		t.Errorf("a rebuild without an answer ends with %d and prints %s", code, stderr)
 	}
-	if _, stderr, code := i.run(t, i.path, "rebuild", "stores", "--yes"); code != 1 || !strings.Contains(stderr, "stop `quittance processor checkout") {
+	if _, stderr, code := i.run(t, i.path, "rebuild", "stores", "--instance", "0", "--yes"); code != 1 || !strings.Contains(stderr, "stop `quittance processor checkout") {
 		t.Errorf("rebuild stores beside the processor ends with %d and prints %s", code, stderr)
 	}
 	processes[0].Quit()
-	if report := i.succeeds(t, i.path, "rebuild", "stores", "--yes"); !strings.Contains(report, "Removed the local stores of 2 partitions") {
+	if report := i.succeeds(t, i.path, "rebuild", "stores", "--instance", "0", "--yes"); !strings.Contains(report, "Removed the local stores of 2 partitions") {
 		t.Errorf("rebuild stores: %s", report)
 	}
 }
 
 func call(t *testing.T, method, url, key, body string) (status int, answer []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	status, answer, err := send(t.Context(), method, url, key, body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return status, answer
+}
+
+func send(ctx context.Context, method, url, key, body string) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
 	}
 	if key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
@@ -351,14 +363,62 @@ func call(t *testing.T, method, url, key, body string) (status int, answer []byt
 	}
 	resp, err := httpclient.Default.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return 0, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err = io.ReadAll(resp.Body)
-	if err != nil {
+	return resp.StatusCode, answer, err
+}
+
+// restartsTheEdge restarts the ingress while 16 creations await their replies. A restart lost all of
+// them: the callers got an error for sessions that were created.
+func (i *installation) restartsTheEdge(t *testing.T, processor, ingress *program.Process, sessions, key string) {
+	t.Helper()
+	const inFlight = 16
+	begun := i.commands(t)
+	freeze := func(signal syscall.Signal) {
+		if err := syscall.Kill(processor.Pid(), signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	freeze(syscall.SIGSTOP)
+	answers := make(chan string, inFlight)
+	for n := range inFlight {
+		go func() {
+			status, text, err := send(context.WithoutCancel(t.Context()), http.MethodPost, sessions, key, fmt.Sprintf(`{"order_id":"restart-%d","amount":5000,"service_code":"patente"}`, n))
+			answers <- fmt.Sprintf("%d %v %s", status, err, text)
+		}()
+	}
+	sent := await.Within(time.Second, func() bool { return i.commands(t) >= begun+inFlight })
+	ended := make(chan struct{})
+	go func() { ingress.Signal(syscall.SIGTERM); close(ended) }()
+	unready := await.Within(time.Second, func() bool {
+		_, err := ingress.Get(t.Context(), "/readyz")
+		return err != nil
+	})
+	freeze(syscall.SIGCONT)
+	if !sent || !unready {
+		t.Errorf("the commands were sent: %v, the ingress became unready: %v", sent, unready)
+	}
+	lost := 0
+	for range inFlight {
+		if answer := <-answers; !strings.HasPrefix(answer, "201 ") {
+			lost++
+			t.Logf("a creation in flight is answered %s", answer)
+		}
+	}
+	if lost > 0 {
+		t.Errorf("a restart of the edge lost %d of %d replies in flight", lost, inFlight)
+	}
+	<-ended
+	if err := ingress.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, answer
+	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	defer cancel()
+	if err := program.AwaitReady(ctx, ingress); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // secured checks that browsers are told to come by https.

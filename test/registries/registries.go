@@ -58,7 +58,7 @@ agencies:
     default_service: patente
     late_payments: honour
     single_approval_below: 5000
-    fees: [{channel: MOBILE_MONEY, currency: XAF, ratio: "0.015", fixed: 10, minimum: 100, maximum: 5000}, {channel: CARD, ratio: "0.5"}]
+    fees: [{channel: MOBILE_MONEY, currency: XAF, ratio: "0.015", fixed: 10, minimum: 100, maximum: 5000}, {channel: CARD, ratio: "0.5", step: 5}]
     erp:
       test:
         base_url: http://127.0.0.1:8081/erp/impots

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,11 +68,18 @@ type Base struct {
 	served servedMetrics
 	lags   *lags
 	group  *errgroup.Group
-	ctx    context.Context //nolint:containedctx // the context of group
+	ctx    context.Context //nolint:containedctx // the context of group: it ends after the servers
+	stop   context.CancelFunc
+	ending *ending
+	// patient is true for a role that runs for itself: it waits for what it needs. awaited is what
+	// it waits for; nil when it has started.
+	patient bool
+	awaited atomic.Pointer[string]
 
-	mu    sync.Mutex
-	ready map[string]func() error
-	close []func()
+	mu      sync.Mutex
+	ready   map[string]func() error
+	servers []*http.Server
+	close   []func()
 }
 
 // Open opens what every role needs: the topics, the schemas and the clock.
@@ -80,15 +88,35 @@ func Open(ctx context.Context, s Settings, log *slog.Logger) (*Base, error) {
 		return nil, err
 	}
 	s.print(log)
-	group, ctx := errgroup.WithContext(ctx)
-	b := &Base{Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, Machine: sameTime, group: group, ctx: ctx, ready: map[string]func() error{}}
-	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	b.served, b.lags = newServedMetrics(b.Metrics), newLags(b.Metrics)
-	if err := b.open(ctx); err != nil {
-		b.shut()
+	b := newBase(ctx, s, log)
+	if err := b.open(b.ctx); err != nil {
+		b.stop()
+		_ = b.Wait() // the parts that ran meanwhile
 		return nil, err
 	}
 	return b, nil
+}
+
+// newBase makes a base whose parts run until ctx has ended and the servers are drained.
+func newBase(ctx context.Context, s Settings, log *slog.Logger) *Base {
+	parts, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group, running := errgroup.WithContext(parts)
+	b := &Base{
+		Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, Machine: sameTime,
+		group: group, ctx: running, stop: stop, ending: newEnding(), ready: map[string]func() error{},
+	}
+	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	b.served, b.lags = newServedMetrics(b.Metrics), newLags(b.Metrics)
+	group.Go(func() error {
+		defer stop()
+		select {
+		case <-ctx.Done():
+			b.drain()
+		case <-running.Done():
+		}
+		return nil
+	})
+	return b
 }
 
 func (b *Base) open(ctx context.Context) error {
@@ -97,13 +125,17 @@ func (b *Base) open(ctx context.Context) error {
 		return err
 	}
 	defer cl.Close()
-	if err := b.loadTopics(ctx, cl); err != nil {
+	if err := b.await("Kafka", func() error { return b.loadTopics(ctx, cl) }); err != nil {
 		return err
 	}
-	if b.Codec, err = b.OpenSchemas(ctx, false); err != nil {
+	err = b.await("the schema registry", func() (err error) {
+		b.Codec, err = b.OpenSchemas(ctx, false)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	if err := kafka.CheckKeys(ctx, b.KafkaConfig(), b.Topology, b.Codec); err != nil {
+	if err := b.await("Kafka", func() error { return kafka.CheckKeys(ctx, b.KafkaConfig(), b.Topology, b.Codec) }); err != nil {
 		return err
 	}
 	if b.Options.Clock == nil {
@@ -121,7 +153,7 @@ func (b *Base) open(ctx context.Context) error {
 	return nil
 }
 
-// loadTopics waits up to a minute for a broker that does not answer. Roles and broker
+// loadTopics waits up to a minute for a broker that does not answer. Commands and broker
 // may start at the same time, for example after a power cut.
 func (b *Base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
 	patience := time.Now().Add(time.Minute)
@@ -132,7 +164,7 @@ func (b *Base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
 		if refused := b.KafkaConfig().Security.Refused(err); refused != nil {
 			return refused
 		}
-		if err == nil || errors.Is(err, kafka.ErrTopics) || kafka.IsDenied(err) || ctx.Err() != nil || time.Now().After(patience) {
+		if err == nil || errors.Is(err, kafka.ErrTopics) || kafka.IsDenied(err) || b.patient || ctx.Err() != nil || time.Now().After(patience) {
 			return err
 		}
 		b.Log.Warn("waiting for Kafka", slog.Any("error", err))
@@ -163,10 +195,15 @@ func (b *Base) checkTopics() error {
 // OpenPostgres opens the pool unless it is open. A database with pending migrations is
 // an error.
 func (b *Base) OpenPostgres() (err error) {
-	if b.Pool == nil {
-		if b.Pool, err = b.Settings.OpenPostgres(b.ctx); err == nil {
-			b.close = append(b.close, b.Pool.Close)
-		}
+	if b.Pool != nil {
+		return nil
+	}
+	err = b.await("Postgres", func() (err error) {
+		b.Pool, err = b.Settings.OpenPostgres(b.ctx)
+		return err
+	})
+	if err == nil {
+		b.close = append(b.close, b.Pool.Close)
 	}
 	return err
 }
@@ -266,14 +303,21 @@ func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
 	if err := b.Need("clickhouse"); err != nil {
 		return nil, err
 	}
-	conn, err := clickhouse.Open(b.ctx, b.ClickHouse)
+	var conn clickhouse.Conn
+	err := b.await("ClickHouse", func() (err error) {
+		if conn, err = clickhouse.Open(b.ctx, b.ClickHouse); err != nil {
+			return err
+		}
+		if err = reconciliation.Check(b.ctx, conn); err != nil {
+			_ = conn.Close()
+			return fmt.Errorf("%w; run `%s migrate`", err, b.Program)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	b.close = append(b.close, func() { _ = conn.Close() })
-	if err := reconciliation.Check(b.ctx, conn); err != nil {
-		return nil, fmt.Errorf("%w; run `%s migrate`", err, b.Program)
-	}
 	return conn, nil
 }
 
@@ -282,6 +326,9 @@ func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
 func (b *Base) Start(roles ...func(*Base) error) {
 	for _, start := range roles {
 		if err := start(b); err != nil {
+			if b.ending.begun.Load() && b.ctx.Err() != nil {
+				return // it was stopped while it started
+			}
 			b.group.Go(func() error { return err })
 			return
 		}
@@ -318,6 +365,9 @@ func (b *Base) readyWhen(name string, check func() error) {
 
 // Unready returns an error that names the conditions of /readyz that are not met, or nil.
 func (b *Base) Unready() error {
+	if b.ending.begun.Load() {
+		return errStopping
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var errs []error
@@ -349,7 +399,8 @@ func (b *Base) ServeHealth() error {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	}
-	return b.Serve("health", b.Health, mux, Limits{Connections: healthConnections, Write: writeTimeout})
+	_, err := b.listen("health", b.Health, mux, Limits{Connections: healthConnections, Write: writeTimeout})
+	return err
 }
 
 // Wait waits until the roles are stopped or a part fails, then closes all parts.

@@ -38,7 +38,7 @@ func cashinSurface(e *edge, at Host) (Surface, error) {
 		Commands: e.processor, Expect: func() surface.Expectation { return e.processor.Expect() }, Credentials: credentials,
 		Configuration: partners{e.configuration()}, Quotas: e.reads, Usage: usage, Drafts: drafted, Personal: e.Personal,
 		Payers: payers, Webhooks: address.Rule{Loopback: e.Loopback}, Resolver: net.DefaultResolver,
-		CheckoutURL: at.URL, Stopping: e.ctx, PerClient: e.KeylessPerClient,
+		CheckoutURL: at.URL, Stopping: e.ending.waits, PerClient: e.KeylessPerClient,
 		Now: e.Now, Log: e.Log, Metrics: e.Metrics,
 	})
 	return Surface{at, api.Routes}, err

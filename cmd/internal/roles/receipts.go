@@ -43,3 +43,12 @@ func (b *Base) papers() (*papers.Maker, error) {
 		Registry: b.configuration(), Contacts: b.Personal, Dues: dues, Tokens: keys, Base: strings.TrimSuffix(b.CheckoutURL, "/"), Now: b.Now, Log: b.Log,
 	})
 }
+
+// agencyNames returns the full names of all agencies by their slugs.
+func (b *Base) agencyNames() map[string]string {
+	out := map[string]string{}
+	for _, a := range b.Registry.Agencies() {
+		out[a.Slug] = a.Name
+	}
+	return out
+}

@@ -46,15 +46,27 @@ func newServedMetrics(reg prometheus.Registerer) servedMetrics {
 	}
 }
 
-// Serve answers HTTP on addr until the roles end. It finishes requests that have begun,
-// for at most five seconds.
+// Serve answers callers on addr until the roles end, as Base.drain describes.
 func (b *Base) Serve(name, addr string, h http.Handler, limits Limits) error {
+	server, err := b.listen(name, addr, b.leaving(h), limits)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.servers = append(b.servers, server)
+	return nil
+}
+
+// listen answers HTTP on addr until the parts of the roles end. It finishes requests that have begun
+// then, for at most five seconds.
+func (b *Base) listen(name, addr string, h http.Handler, limits Limits) (*http.Server, error) {
 	if limits.Connections < 1 {
-		return fmt.Errorf("%s: %d open connections are no limit; want 1 or more", name, limits.Connections)
+		return nil, fmt.Errorf("%s: %d open connections are no limit; want 1 or more", name, limits.Connections)
 	}
 	l, err := (&net.ListenConfig{}).Listen(b.ctx, "tcp", addr)
 	if err != nil {
-		return fmt.Errorf("%s cannot listen on %s (is another instance running?): %w", name, addr, err)
+		return nil, fmt.Errorf("%s cannot listen on %s (is another instance running?): %w", name, addr, err)
 	}
 	l = netutil.LimitListener(l, limits.Connections)
 	b.served.limit.WithLabelValues(name).Set(float64(limits.Connections))
@@ -83,11 +95,11 @@ func (b *Base) Serve(name, addr string, h http.Handler, limits Limits) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), 5*time.Second)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // ends streams that are still open
+			_ = server.Close()
 		}
 		return nil
 	})
-	return nil
+	return server, nil
 }
 
 // trustedProxies returns the networks of --trusted-proxies.

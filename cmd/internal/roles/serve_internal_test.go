@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"golang.org/x/sync/errgroup"
 
 	"quittance/test/servers"
 )
@@ -19,15 +18,9 @@ import (
 // serveTest serves h on a free port and returns its address.
 func serveTest(t *testing.T, h http.HandlerFunc, limits Limits) (*Base, string) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := freeAddress(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	group, ctx := errgroup.WithContext(ctx)
-	b := &Base{Log: servers.Logger(t), group: group, ctx: ctx, served: newServedMetrics(prometheus.NewRegistry())}
+	b := newBase(ctx, Settings{}, servers.Logger(t))
 	t.Cleanup(func() {
 		cancel()
 		if err := b.Wait(); err != nil {

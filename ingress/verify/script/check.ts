@@ -7,15 +7,16 @@
 interface Key { kid: string; x: string; mode: string; nbf: number; exp?: number }
 interface Claims { [name: string]: string | number | undefined; v: number; iss: string; jti: string; iat: number; pd: number; a: number; c: string }
 interface List { iss: string; iat: number; n: number; reversed: Record<string, number> }
-interface Result { verdict: string; at?: number; claims?: Claims; served?: boolean }
+interface Result { verdict: string; at?: number; claims?: Claims; served?: boolean; order?: string }
 interface Words {
   issuer: string; lang: string; served: string; unable: string;
   verdicts: Record<string, string>; more: Record<string, string>;
-  channels: Record<string, string>; partial: string; noList: string; testReversed: string;
+  channels: Record<string, string>; partial: string; noList: string; orders: Record<string, string>; unproven: string; testReversed: string;
   currencies: Record<string, [number, string]>;
 }
 
 const keysURL = '/.well-known/jwks.json';
+const agenciesURL = '/q/agencies.json';
 const patience = 8000;
 const box = document.getElementById('result')!;
 const words: Words = JSON.parse(box.dataset.words!);
@@ -74,14 +75,44 @@ async function keep(url: string, text: string): Promise<void> {
   } catch { /* a private window keeps nothing */ }
 }
 
-async function keys(): Promise<Key[]> {
-  let text;
+// latest returns what an address says now, or what it said last when there is no network.
+async function latest(url: string): Promise<string | undefined> {
   try {
-    const answer = await ask(keysURL);
-    if (answer.ok) await keep(keysURL, text = await answer.text());
+    const answer = await ask(url);
+    if (answer.ok) {
+      const text = await answer.text();
+      await keep(url, text);
+      return text;
+    }
   } catch { /* no network */ }
-  text ??= await kept(keysURL);
+  return kept(url);
+}
+
+async function keys(): Promise<Key[]> {
+  const text = await latest(keysURL);
   return text ? JSON.parse(text).keys : [];
+}
+
+// agency returns the full name of an agency, or its slug where it is not known.
+async function agency(slug: string): Promise<string> {
+  try {
+    const names: Record<string, string> = JSON.parse(await latest(agenciesURL) ?? '{}');
+    return Object.hasOwn(names, slug) ? names[slug] : slug;
+  } catch {
+    return slug;
+  }
+}
+
+const order = document.getElementById('order') as HTMLInputElement;
+
+// ordered compares the dossier number that somebody typed with the claims, as the service does.
+async function ordered(claims: Claims): Promise<string> {
+  const typed = order.value.trim();
+  if (!claims.o) return 'unproven';
+  if (!typed) return 'untyped';
+  const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${claims.jti}.${typed}`)));
+  const hash = btoa(String.fromCharCode(...sum.slice(0, 8))).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+  return hash === claims.o ? 'matches' : 'differs';
 }
 
 async function listOf(key: Key, text: string | undefined): Promise<List | undefined> {
@@ -117,7 +148,7 @@ async function reversals(key: Key): Promise<List | undefined> {
 // record has the service compare a receipt with its record.
 async function record(token: string): Promise<Result> {
   try {
-    const answer = await ask('/q', { method: 'POST', headers: { Accept: 'application/json' }, body: new URLSearchParams({ receipt: token }) });
+    const answer = await ask('/q', { method: 'POST', headers: { Accept: 'application/json' }, body: new URLSearchParams({ receipt: token, order: order.value }) });
     if (answer.ok) return await answer.json();
   } catch { /* no network */ }
   return { verdict: 'unknown_key' };
@@ -152,8 +183,9 @@ async function check(typed: string): Promise<Result> {
   } catch {
     return none;
   }
-  if (claims.v !== 1) return record(token);
-  if (claims.iss !== words.issuer || claims.iat !== claims.pd || claims.pd < key.nbf || key.exp && claims.pd >= key.exp) return none;
+  if (claims.v !== 1 && claims.v !== 2) return record(token);
+  const dated = claims.v === 1 ? claims.iat === claims.pd : claims.pd <= claims.iat + 86400;
+  if (claims.iss !== words.issuer || !dated || claims.iat < key.nbf || key.exp && claims.iat >= key.exp) return none;
   const test = key.mode !== 'live';
   const list = reversals(key);
   try {
@@ -190,6 +222,9 @@ function money(amount: number, code: string): string {
 
 const shown: Record<string, (c: Claims) => string> = {
   a: (c) => money(c.a, c.c),
+  f: (c) => c.v > 1 ? money(Number(c.f ?? 0), c.c) : '',
+  total: (c) => c.v > 1 ? money(c.a + Number(c.f ?? 0), c.c) : '',
+  payer: () => words.unproven,
   pd: (c) => `${day(c.pd)}, ${clock(c.pd)}`,
   ch: (c) => words.channels[String(c.ch)] ?? String(c.ch),
   pr: (c) => String(c.pr).replace(/(.{4})(?=.)/g, '$1\u00a0'),
@@ -197,19 +232,20 @@ const shown: Record<string, (c: Claims) => string> = {
   pt: (c) => c.pt ? words.partial : '',
 };
 
-function show({ verdict, at, claims, served: asked }: Result): void {
+function show({ verdict, at, claims, served: asked, order: compared }: Result, name: string): void {
   const sentence = verdict === 'test' && at ? words.testReversed : words.verdicts[verdict] ?? words.unable;
   const text = at ? sentence.replace('{day}', day(at)).replace('{clock}', clock(at)) : sentence.replace(/\([^)]*\{.*\)/, words.noList);
   const said = document.getElementById('verdict')!;
-  said.className = verdict === 'authentic' || verdict === 'unconfirmed' ? 'notice' : 'warn';
+  said.className = (verdict === 'authentic' || verdict === 'unconfirmed') && compared !== 'differs' ? 'notice' : 'warn';
   said.textContent = text;
   said.dataset.verdict = verdict;
   document.getElementById('more')!.textContent = [words.more[verdict], asked && words.served].filter(Boolean).join(' ');
   const facts = document.getElementById('facts')!;
   facts.hidden = !claims;
   for (const row of facts.querySelectorAll<HTMLElement>('[data-claim]')) {
-    const name = row.dataset.claim!;
-    const value = claims ? shown[name]?.(claims) ?? String(claims[name] ?? '') : '';
+    const claim = row.dataset.claim!;
+    const told: Record<string, string> = { t: name, o: words.orders[compared!] };
+    const value = claims ? told[claim] ?? shown[claim]?.(claims) ?? String(claims[claim] ?? '') : '';
     row.querySelector('dd')!.textContent = value;
     row.hidden = !value;
   }
@@ -220,9 +256,11 @@ async function run(typed: string): Promise<void> {
   const turn = ++last;
   box.setAttribute('aria-busy', 'true');
   const result = await check(typed);
+  if (result.claims) result.order ??= await ordered(result.claims);
+  const name = result.claims ? await agency(String(result.claims.t)) : '';
   if (turn !== last) return; // another receipt was shown meanwhile
   box.removeAttribute('aria-busy');
-  show(result);
+  show(result, name);
 }
 
 const scanned = (): void => {
@@ -243,7 +281,7 @@ window.addEventListener('load', async () => {
   await navigator.serviceWorker?.register('/q/sw.js', { scope: '/q' }).catch(() => {});
   if (!window.isSecureContext) return;
   const known = await keys();
-  await Promise.all(known.map(reversals));
+  await Promise.all([latest(agenciesURL), ...known.map(reversals)]);
   await navigator.serviceWorker?.ready;
   box.dataset.ready = 'true';
 });

@@ -85,6 +85,7 @@ type Fee struct {
 	Fixed    int64
 	Minimum  int64
 	Maximum  *int64
+	Step     int64
 }
 
 type ReplacedAccount struct {

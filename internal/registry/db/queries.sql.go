@@ -252,7 +252,7 @@ func (q *Queries) ExpireWebhookSecrets(ctx context.Context, arg ExpireWebhookSec
 }
 
 const fees = `-- name: Fees :many
-SELECT agency_id, channel, currency, ratio_ppm, fixed, minimum, maximum FROM fees
+SELECT agency_id, channel, currency, ratio_ppm, fixed, minimum, maximum, step FROM fees
 `
 
 func (q *Queries) Fees(ctx context.Context) ([]Fee, error) {
@@ -272,6 +272,7 @@ func (q *Queries) Fees(ctx context.Context) ([]Fee, error) {
 			&i.Fixed,
 			&i.Minimum,
 			&i.Maximum,
+			&i.Step,
 		); err != nil {
 			return nil, err
 		}
@@ -1089,10 +1090,10 @@ func (q *Queries) UpsertERPSettings(ctx context.Context, arg UpsertERPSettingsPa
 }
 
 const upsertFee = `-- name: UpsertFee :exec
-INSERT INTO fees (agency_id, channel, currency, ratio_ppm, fixed, minimum, maximum)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO fees (agency_id, channel, currency, ratio_ppm, fixed, minimum, maximum, step)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (agency_id, channel, currency) DO UPDATE SET ratio_ppm = excluded.ratio_ppm, fixed = excluded.fixed,
-    minimum = excluded.minimum, maximum = excluded.maximum
+    minimum = excluded.minimum, maximum = excluded.maximum, step = excluded.step
 `
 
 type UpsertFeeParams struct {
@@ -1103,6 +1104,7 @@ type UpsertFeeParams struct {
 	Fixed    int64
 	Minimum  int64
 	Maximum  *int64
+	Step     int64
 }
 
 func (q *Queries) UpsertFee(ctx context.Context, arg UpsertFeeParams) error {
@@ -1114,6 +1116,7 @@ func (q *Queries) UpsertFee(ctx context.Context, arg UpsertFeeParams) error {
 		arg.Fixed,
 		arg.Minimum,
 		arg.Maximum,
+		arg.Step,
 	)
 	return err
 }

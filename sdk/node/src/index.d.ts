@@ -25,6 +25,7 @@ export type CancelledEvent = Schemas['CancelledEvent'];
 export type ExpiredEvent = Schemas['ExpiredEvent'];
 export type LatePaymentEvent = Schemas['LatePaymentEvent'];
 export type ReversedEvent = Schemas['ReversedEvent'];
+export type PartiallyReversedEvent = Schemas['PartiallyReversedEvent'];
 
 export interface Config {
   /** The service's address without a path, such as `https://pay.example`. http is accepted for this machine only. */

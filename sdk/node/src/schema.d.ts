@@ -351,6 +351,29 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "checkout.partially_reversed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The money of some dues of a session was given back
+         * @description Sent for a session that pays several dues, each time the money of some of them is given back while others stay paid.
+         *     The session stays `completed` and `paid`. When nothing is left, `checkout.reversed` comes instead, with the dues that
+         *     were left. There may be several: tell them apart by `event_id`, not by the session. Only endpoints that subscribe to
+         *     this event get it.
+         */
+        post: operations["onCheckoutPartiallyReversed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface components {
     schemas: {
@@ -660,7 +683,7 @@ export interface components {
          */
         FailureCode: "collect.rejected" | "collect.approval_timeout" | "collect.insufficient_funds" | "collect.payer_limit_reached" | "collect.payer_not_found" | "collect.wrong_pin" | "collect.amount_invalid" | "collect.payee_unavailable" | "collect.operator_unavailable" | "collect.operator_error" | "card.declined" | "card.authentication_failed" | "card.abandoned";
         /** @description The body of a webhook: one of the events. `event` says which. Events may be added: ignore what you do not know. */
-        Event: components["schemas"]["CompletedEvent"] | components["schemas"]["FailedEvent"] | components["schemas"]["CancelledEvent"] | components["schemas"]["ExpiredEvent"] | components["schemas"]["LatePaymentEvent"] | components["schemas"]["ReversedEvent"];
+        Event: components["schemas"]["CompletedEvent"] | components["schemas"]["FailedEvent"] | components["schemas"]["CancelledEvent"] | components["schemas"]["ExpiredEvent"] | components["schemas"]["LatePaymentEvent"] | components["schemas"]["ReversedEvent"] | components["schemas"]["PartiallyReversedEvent"];
         /**
          * @description The fields of every webhook, beside `event`. `sequence` grows with each event of a session, so that you can drop the
          *     older of two events. `amount` is the due amount, without fees.
@@ -785,6 +808,7 @@ export interface components {
             /** @enum {string} */
             event: "checkout.reversed";
             transaction_id: string;
+            /** @description The dues whose money was given back: those that `checkout.partially_reversed` did not tell before. */
             items: components["schemas"]["SessionItem"][];
             /** Format: date-time */
             reversed_at: string;
@@ -800,6 +824,30 @@ export interface components {
              * @enum {string}
              */
             event: "checkout.reversed";
+        };
+        /** @description The money of some dues of the session was given back. */
+        PartiallyReversedEvent: components["schemas"]["EventFields"] & {
+            /** @enum {string} */
+            event: "checkout.partially_reversed";
+            /** @description The dues whose money was given back now. */
+            items: components["schemas"]["SessionItem"][];
+            /**
+             * Format: int64
+             * @description What was given back now: amounts and their part of the fee.
+             */
+            reversed_amount: number;
+            /** Format: date-time */
+            reversed_at: string;
+            /** @enum {string} */
+            reversal_reason: "cash_returned" | "refunded";
+            /** @description The agency's reference of the refund. */
+            reversal_ref: string | null;
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "checkout.partially_reversed";
         };
         /** @description A due that the session pays. The first one has the session's `transaction_id` and `notice_id`. */
         SessionItem: {
@@ -1687,6 +1735,37 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ReversedEvent"];
+            };
+        };
+        responses: {
+            /** @description Received. Any 2xx is accepted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onCheckoutPartiallyReversed: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same at every attempt. */
+                "webhook-id": components["parameters"]["WebhookID"];
+                /** @description The same as `webhook-id`. */
+                "x-service-event-id": components["parameters"]["ServiceEventID"];
+                /** @description Unix time in seconds of this attempt. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description Signatures, `v1,<base64>`, separated by spaces. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PartiallyReversedEvent"];
             };
         };
         responses: {

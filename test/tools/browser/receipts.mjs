@@ -74,7 +74,7 @@ await runCases(1, {
     const { tab, faults } = await visitor();
     await says(tab, tokens.paid, 'authentic', `Authentique, vérifiée en ligne à ${task.clock} le ${task.day}`);
     const text = await says(tab, tokens.paid, 'authentic', '250 000 FCFA');
-    for (const part of ['4821 9033 4455 6672', '…4711', 'impots', 'Mobile money', '23 novembre 2026, 10:30']) if (!text.includes(part)) throw new Error(`${part} is missing: ${text}`);
+    for (const part of ['4821 9033 4455 6672', '…4711', 'Direction générale des impôts', '2 500 FCFA', '252 500 FCFA', 'non prouvé par le code', 'Mobile money', '23 novembre 2026, 10:30']) if (!text.includes(part)) throw new Error(`${part} is missing: ${text}`);
     await says(tab, tokens.paid, 'authentic', 'Authentic, checked online at', '/q?lang=en');
     await says(tab, tokens.before, 'reversed', 'Paiement annulé le 24 novembre 2026 à 10:30');
     await says(tab, tokens.test, 'test', 'Reçu de TEST, sans valeur');
@@ -86,6 +86,17 @@ await runCases(1, {
     const largest = await says(tab, tokens.largest, 'authentic', '9 007 199 254 740 991 FCFA');
     if (!largest.includes('<img src=x onerror=alert(1)> ') || !largest.includes('محمد 🎉')) throw new Error(`the service is shown as ${largest}`);
     if (await tab.$('main img')) throw new Error('the name of a service became a picture');
+    // A dossier number is compared in the browser, without asking the service.
+    for (const [typed, said] of [['DOS-2026-17', 'conforme au code'], ['DOS-2026-18', 'le numéro saisi n’est pas celui de ce reçu'], ['', 'saisissez le numéro du papier']]) {
+      await tab.goto(`${task.base}/q`);
+      await tab.fill('#receipt', tokens.dossier);
+      await tab.fill('#order', typed);
+      await tab.click('form button');
+      await tab.waitForSelector('#verdict[data-verdict=authentic]');
+      const shown = await tab.innerText('main');
+      if (!shown.includes(said) || (await tab.getAttribute('#verdict', 'class') === 'warn') !== (typed === 'DOS-2026-18')) throw new Error(`"${said}" is missing: ${shown}`);
+    }
+    await says(tab, tokens['test reversed'], 'test', 'Reçu de TEST, sans valeur ; paiement annulé le 24 novembre 2026 à 10:30');
     // The form, and a receipt after another on the same page.
     await tab.fill('#receipt', `${task.base}/q#${tokens.before}`);
     await tab.click('form button');
@@ -107,6 +118,8 @@ await runCases(1, {
       await says(tab, tokens.before, 'reversed', 'Paiement annulé le 24 novembre 2026 à 10:30');
       await says(tab, tokens.later, 'unconfirmed');
       await says(tab, tokens.test, 'test');
+      await says(tab, tokens['test reversed'], 'test', 'paiement annulé le 24 novembre 2026 à 10:30');
+      await says(tab, tokens.paid, 'unconfirmed', 'Direction générale des impôts');
       await says(tab, tokens.unknown, 'unknown_key', 'Clé inconnue hors ligne : connectez-vous');
       await says(tab, tokens.cent, 'unconfirmed', ' 0,01 €');
       await says(tab, tokens.largest, 'unconfirmed', '9 007 199 254 740 991 FCFA');

@@ -71,7 +71,7 @@ func endpointJSON(d destination, now time.Time) render.Object {
 		"id", d.Name, "kind", d.Kind, "application_id?", d.ApplicationID, "application_name?", d.Application, "agency?", d.Agency,
 		"url", d.URL, "events?", d.Events, "modes", d.Modes, "max_in_flight", d.MaxInFlight, "max_per_second", render.OrNull(d.MaxPerSecond),
 		"signing_secrets?", d.Signing, "old_secret_ends_at?", d.OldEndsAt,
-		"state", d.stateName(now), "failing_since", st.FailingSince, "hold_until", st.HoldUntil,
+		"state", d.stateName(now), "failing_since", st.FailingSince, "refused_since", st.RefusedSince, "hold_until", st.HoldUntil,
 		"suspended_at", st.SuspendedAt, "suspended_reason?", st.SuspendedReason, "removed_at?", d.RemovedAt, "set_by_command?", d.ByCommand,
 		"waiting", st.Waiting, "queued", st.Queued, "needs_operator", st.NeedsOperator, "exhausted", st.Exhausted,
 		"oldest_undelivered_at", st.Oldest,
@@ -112,6 +112,9 @@ func statusText(st deliveries.DestinationStatus, now time.Time) string {
 	case "suspended":
 		return "suspended since " + render.Moment(st.SuspendedAt) + ", " + suspensionReasons[st.SuspendedReason]
 	case "on_hold":
+		if !st.RefusedSince.IsZero() {
+			return "refuses our credentials since " + render.Moment(st.RefusedSince) + ", tried again at " + render.Moment(st.HoldUntil)
+		}
 		if st.FailingSince.IsZero() {
 			return "on hold until " + render.Moment(st.HoldUntil)
 		}
@@ -244,7 +247,7 @@ func suspendEndpoint() cli.Command {
 	return cli.Command{
 		Use: "suspend ENDPOINT", Short: "Send nothing to a webhook endpoint until it is resumed", JSON: "the endpoint", Missing: whichEndpoint, Examples: []string{"endpoints suspend 0198c5d2-…"},
 		Operate: onEndpoint(func(ctx context.Context, m *cli.Meta, d deliveries.Entry) error {
-			was, changed, err := access.Deliveries(m).Suspend(ctx, cli.Operator(), d.Kind, d.ID, m.Now)
+			was, changed, err := access.Deliveries(m).Suspend(ctx, m.By, d.Kind, d.ID, m.Now)
 			if err != nil {
 				return err
 			}
@@ -267,7 +270,7 @@ func resumeEndpoint() cli.Command {
 			if err := inUse(d); err != nil {
 				return err
 			}
-			was, due, err := access.Deliveries(m).Resume(ctx, cli.Operator(), d.Kind, d.ID, m.Now, cli.Progress(m.Err))
+			was, due, err := access.Deliveries(m).Resume(ctx, m.By, d.Kind, d.ID, m.Now, cli.Progress(m.Err))
 			if err != nil {
 				return brokenOff(err, due)
 			}
@@ -305,7 +308,7 @@ func rotateEndpointSecret() cli.Command {
 			if err != nil {
 				return err
 			}
-			rotated, err := registry.RotateSecret(ctx, m.Pool, keys, cli.Operator(), d.ID, overlap, m.Now)
+			rotated, err := registry.RotateSecret(ctx, m.Pool, keys, m.By, d.ID, overlap, m.Now)
 			if err != nil {
 				return err
 			}

@@ -24,6 +24,7 @@ import (
 	"quittance/internal/digests"
 	"quittance/internal/erp"
 	"quittance/internal/kafka"
+	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/reconciliation"
 	"quittance/schemas"
@@ -289,6 +290,12 @@ func (m examination) checkKeys(ctx context.Context, codec *schemas.Codec) error 
 }
 
 func (m examination) checkPostgres(ctx context.Context) (string, error) {
+	if err := m.Need("postgres"); err != nil {
+		return "", err
+	}
+	if err := postgres.CheckSessions(ctx, m.Postgres); err != nil {
+		return "", err
+	}
 	pool, err := m.OpenPostgres(ctx)
 	if err != nil {
 		return "", err
@@ -308,6 +315,9 @@ func (m examination) checkClickHouse(ctx context.Context) (string, error) {
 	defer func() { _ = conn.Close() }()
 	if err := reconciliation.Check(ctx, conn); err != nil {
 		return "", fmt.Errorf("%w; run `quittance migrate`", err)
+	}
+	if _, _, err := access.Whole(ctx, m.Meta, conn); err != nil {
+		return "", err
 	}
 	return roles.WithoutPassword(m.ClickHouse) + ", up to date", nil
 }

@@ -218,6 +218,14 @@ func (s receiptService) do(ctx context.Context, method, path string, form url.Va
 	return body, nil
 }
 
+// inEnglish writes an amount in minor units.
+func inEnglish(code string, amount int64) string {
+	if currency, ok := money.Lookup(code); ok {
+		return currency.Format(money.English, amount)
+	}
+	return fmt.Sprint(amount, " ", code)
+}
+
 // showReceipt prints a result. What proves no payment is an error.
 func showReceipt(m *cli.Meta, r receipts.Result) error {
 	sentence := verify.Sentence(money.English, r)
@@ -231,9 +239,9 @@ func showReceipt(m *cli.Meta, r receipts.Result) error {
 		if c.ID == "" {
 			return
 		}
-		amount := fmt.Sprint(c.Amount, " ", c.Currency)
-		if currency, ok := money.Lookup(c.Currency); ok {
-			amount = currency.Format(money.English, c.Amount)
+		amount := inEnglish(c.Currency, c.Amount)
+		if c.Fee != 0 {
+			amount += " and a fee of " + inEnglish(c.Currency, c.Fee)
 		}
 		transaction, _ := c.TransactionID()
 		p.Say("%s to %s (%s), paid on %s by %s; payment reference %s, notice %s, transaction %s", amount, c.Agency, c.Service, language.Date(money.English, c.Paid()), c.Channel, c.PaymentRef, c.NoticeRef, transaction)
