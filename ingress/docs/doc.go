@@ -1,4 +1,4 @@
-// Package docs serves the documentation for integrators, without JavaScript and to
+// Package docs serves the documentation for integrators, whole without JavaScript and to
 // anybody:
 //
 //	GET /                     leads to /docs, or to /docs/fr for a French browser
@@ -7,6 +7,9 @@
 //	GET /docs                 the first page; /docs/NAME the others (pages.go)
 //	GET /docs/fr              the same in French, /docs/fr/NAME the others
 //	GET /docs/changelog.atom  the changelog as an Atom feed
+//	GET /llms.txt             the pages, for programs that read for people
+//	GET /docs/docs.js         search and copy buttons: our own script, without which pages are whole
+//	GET /docs/search.json     the sections that it searches; /docs/fr/search.json in French
 //	GET /docs/errors/         all error codes
 //	GET /docs/errors/{code}   the meaning of a code, its likely causes, what to do, and an
 //	                          example; the type of a problem is this address. In French

@@ -84,7 +84,7 @@ func New(address string, ministry, counter, citizen []byte) (*Handler, error) {
 	}
 	sum := sha256.Sum256(style)
 	h := &Handler{
-		policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		policy: "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
 			"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 		resources: map[string]resource{
 			"/openapi.yaml": newResource("application/yaml; charset=utf-8", ministry),
@@ -95,7 +95,13 @@ func New(address string, ministry, counter, citizen []byte) (*Handler, error) {
 	if err := h.renderAll(site{address: address, style: template.CSS(style), contents: shown}); err != nil { //nolint:gosec // our own file
 		return nil, err
 	}
-	return h, nil
+	script, err := files.ReadFile("templates/docs.js")
+	if err != nil {
+		return nil, fmt.Errorf("reading the script: %w", err)
+	}
+	h.resources[scriptPath] = newResource("text/javascript; charset=utf-8", script)
+	h.resources[llmsPath] = newResource("text/plain; charset=utf-8", h.llms(address, root.get("info", "summary").text()))
+	return h, h.addSearch()
 }
 
 // renderAll makes the resources of all pages.
@@ -224,11 +230,11 @@ func newResource(contentType string, body []byte) resource {
 	return resource{contentType: contentType, body: body, zipped: b.Bytes(), etag: hex.EncodeToString(sum[:12])}
 }
 
-// Routes adds /, /openapi.yaml, /openapi.json, /docs and everything below it to the router.
+// Routes adds /, /openapi.yaml, /openapi.json, /llms.txt, /docs and everything below it to the router.
 func (h *Handler) Routes(r chi.Router) {
 	r.Get("/", first)
 	r.Head("/", first)
-	for _, pattern := range []string{"/openapi.yaml", "/openapi.json", "/docs", "/docs/*"} {
+	for _, pattern := range []string{"/openapi.yaml", "/openapi.json", llmsPath, "/docs", "/docs/*"} {
 		r.Handle(pattern, http.HandlerFunc(h.serve))
 	}
 }

@@ -202,7 +202,7 @@ func TestMayFrame(t *testing.T) {
 	id := w.create("A-1", inFrame)
 	platform := w.create("A-2", func(s *checkout.Session) { inFrame(s); s.Platform = true })
 	base := browse(t, server).base
-	ask := func(id, origin string) (*http.Response, string) {
+	ask := func(id, origin string) (status int, header http.Header, text string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/embed/origin", strings.NewReader(id))
 		if err != nil {
 			t.Fatal(err)
@@ -214,12 +214,12 @@ func TestMayFrame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := io.ReadAll(resp.Body)
+		body, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return resp, string(text)
+		return resp.StatusCode, resp.Header, string(body)
 	}
 	for name, row := range map[string]struct {
 		id, origin string
@@ -229,13 +229,13 @@ func TestMayFrame(t *testing.T) {
 		"the application's, not the platform's": {platform, guichet, 403}, "the platform's": {platform, "https://portal.example", 204},
 		"no session": {"chs_nobody", guichet, 404}, "too long": {strings.Repeat("x", 1000), guichet, 404},
 	} {
-		resp, text := ask(row.id, row.origin)
-		if resp.StatusCode != row.status || resp.Header.Get("Access-Control-Allow-Origin") != "*" || text != "" || resp.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %v %s", name, resp.StatusCode, resp.Header, text)
+		status, header, text := ask(row.id, row.origin)
+		if status != row.status || header.Get("Access-Control-Allow-Origin") != "*" || text != "" || header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v %s", name, status, header, text)
 		}
 	}
 	w.Change(func() { w.blind = errors.New("away") })
-	if resp, _ := ask(id, "https://evil.example"); resp.StatusCode != 503 {
-		t.Errorf("while the service is away: %d", resp.StatusCode) // no refusal
+	if status, _, _ := ask(id, "https://evil.example"); status != 503 {
+		t.Errorf("while the service is away: %d", status) // no refusal
 	}
 }

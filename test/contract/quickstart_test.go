@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -93,9 +94,19 @@ func (q quickstart) installed(t *testing.T) string {
 	dir := servers.Dir(t)
 	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", commands)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "npm_config_offline=true", "npm_config_update_notifier=false") // it needs nothing else
+	// A proxy that answers for the module's name gives another one, or an error.
+	asked := false
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked = true
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer proxy.Close()
+	cmd.Env = append(os.Environ(), "GOPROXY="+proxy.URL, "npm_config_offline=true", "npm_config_update_notifier=false") // it needs nothing else
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", q.install, err, out)
+	}
+	if asked {
+		t.Errorf("%s asks a module proxy", q.install)
 	}
 	return dir
 }

@@ -1,3 +1,2 @@
 go mod init example
-go mod edit -replace quittance.example/go=$HOME/quittance/sdk/go
-go get quittance.example/go
+go mod edit -require quittance.example/go@v0.0.0 -replace quittance.example/go=$HOME/quittance/sdk/go

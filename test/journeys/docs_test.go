@@ -1,0 +1,31 @@
+package journeys_test
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+
+	"quittance/ingress/citizen"
+	"quittance/ingress/counter"
+	"quittance/ingress/docs"
+	"quittance/ingress/ministry"
+)
+
+// An integrator searches the documentation and copies a sample, in a real browser under the policy of the
+// pages. Without scripts the pages are whole.
+func TestDocsInBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
+	t.Parallel()
+	manual, err := docs.New(docs.Placeholder, ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := chi.NewRouter()
+	manual.Routes(r)
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	runCases(t, "docs.mjs", map[string]any{"docs": server.URL})
+}
