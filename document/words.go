@@ -7,10 +7,10 @@ import (
 
 type receiptWords struct {
 	Title, Paid, Reversed, ReversedOn, ReversedEnd, Test, TestNote, Recording, Duplicate string
-	Payer, Service, Label, Order, Subject, Part, PartText                          string
-	Due, Fee, Total, InWords                                                       string
-	PaidAt, Channel, Operator, Counter, Clerk, PaymentRef, NoticeRef               string
-	Accountant, CheckTitle, Check, Transaction, File                               string
+	Payer, Service, Label, Order, Subject, Part, PartText                                string
+	Due, Fee, Total, InWords                                                             string
+	PaidAt, Channel, Operator, Counter, Clerk, PaymentRef, NoticeRef                     string
+	Accountant, CheckTitle, Check, Transaction, File                                     string
 }
 
 var receiptTexts = language.Table[receiptWords]{

@@ -248,7 +248,6 @@ func (p *Pages) Routes(r chi.Router) {
 	r.Route("/c", func(r chi.Router) {
 		// Streams are not compressed: an encoder would hold back small pieces.
 		r.Get("/{session_id}/live", p.live)
-
 		r.Group(func(r chi.Router) {
 			r.Use(web.Compress())
 			get(r, "/assets/{name}", p.asset)
@@ -268,7 +267,6 @@ func (p *Pages) Routes(r chi.Router) {
 	for _, prefix := range []string{"/p", "/P"} {
 		r.Route(prefix, func(r chi.Router) {
 			r.Get("/{payment_ref}/live", p.liveByReference)
-
 			r.Group(func(r chi.Router) {
 				r.Use(web.Compress())
 				get(r, "/", p.askReference)

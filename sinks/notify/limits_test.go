@@ -1,6 +1,8 @@
 package notify_test
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -15,8 +17,12 @@ import (
 func (w *world) tell(kind messages.Kind, channel provider.Channel, to, about string) string {
 	w.t.Helper()
 	id := messages.MessageID(kind, channel, about)
+	variables := maps.Clone(kind.Samples)
+	if channel == provider.ChannelSMS {
+		maps.DeleteFunc(variables, func(name, _ string) bool { return slices.Contains(kind.InEmail, name) })
+	}
 	err := w.sender.Send(w.t.Context(), messages.Message{
-		ID: id, Kind: kind, Channel: channel, To: to, Variables: kind.Samples, SessionID: about, Live: true, At: w.Now(),
+		ID: id, Kind: kind, Channel: channel, To: to, Variables: variables, SessionID: about, Live: true, At: w.Now(),
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -189,7 +190,11 @@ func (w *world) ask(kind notify.Kind, channel provider.Channel, to string, may .
 	at := w.clock.Now().Truncate(time.Millisecond)
 	id := notify.MessageID(kind, channel, uuid.NewString())
 	variables := map[string]string{}
-	for _, v := range kind.Variables {
+	names := kind.Variables
+	if channel == provider.ChannelEmail {
+		names = slices.Concat(names, kind.InEmail)
+	}
+	for _, v := range names {
 		variables[v] = kind.Samples[v]
 	}
 	if err := w.sender.Send(w.t.Context(), notify.Message{ID: id, Kind: kind, Channel: channel, To: to, Variables: variables, Live: true, At: at}); err != nil {
