@@ -12,11 +12,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
 	"quittance/checkout"
+	"quittance/internal/build"
 	"quittance/internal/clickhouse"
 	"quittance/internal/clock"
 	"quittance/internal/commands"
@@ -86,6 +88,10 @@ func Open(ctx context.Context, s Settings, log *slog.Logger) (*Base, error) {
 	b := newBase(ctx, s, log)
 	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	b.served, b.lags = newServedMetrics(b.Metrics), newLags(b.Metrics)
+	is := build.Read()
+	promauto.With(b.Metrics).NewGauge(prometheus.GaugeOpts{
+		Name: "quittance_build_info", Help: "Always 1; the labels say which program runs.", ConstLabels: prometheus.Labels{"release": is.Release, "version": is.Version(), "go": is.Go},
+	}).Set(1)
 	if err := b.open(b.ctx); err != nil {
 		b.stop()
 		_ = b.Wait() // the parts that ran meanwhile
