@@ -287,6 +287,10 @@ func (s Session) undecidedCaseAt() time.Time {
 	return c.WindowEndsAt.Add(undecidedAfter)
 }
 
+// ReportedAt returns when the agency is told of the session's undecided collection, UTC; zero if
+// it was told, or never is.
+func (s Session) ReportedAt() time.Time { return s.undecidedCaseAt() }
+
 // open emits an event that opens a case.
 func (d *decider) open(s Session, t EventType, c Case, ch change, detail map[string]string) Session {
 	c.ID, c.OpenedAt = caseID(s.ID, s.Sequence+1), d.cmd.At

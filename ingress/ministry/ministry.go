@@ -18,8 +18,10 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/commands"
+	"quittance/internal/deliveries"
 	"quittance/internal/drafts"
 	"quittance/internal/identity"
+	"quittance/internal/operation"
 	"quittance/internal/papers"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
@@ -44,6 +46,11 @@ type Registry interface {
 	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
 	Platform() registry.Platform
+	// Endpoints returns the endpoints that subscribe to an event: those of the application,
+	// and the platform's if platform is true.
+	Endpoints(applicationID string, platform, live bool, event string) []registry.WebhookEndpoint
+	// Endpoint finds an endpoint by its id.
+	Endpoint(id string) (registry.WebhookEndpoint, bool)
 }
 
 // Identities knows the callers: internal/identity. It answers from memory.
@@ -56,11 +63,19 @@ type Identities interface {
 type Sessions interface {
 	Session(ctx context.Context, q sessions.Query) (checkout.Session, error)
 	List(ctx context.Context, f sessions.Filter) ([]checkout.Session, int64, error)
+	Events(ctx context.Context, q sessions.Query) (checkout.Session, []sessions.Event, error)
 }
 
-// Reads counts the reads of a key over all instances: internal/quota.
+// Deliveries shows deliveries and makes further ones: deliveries.Store.
+type Deliveries interface {
+	OfEvents(ctx context.Context, kind deliveries.Kind, events ...deliveries.EventRef) ([]deliveries.OfEvent, error)
+	Redeliver(ctx context.Context, actor operation.Actor, r deliveries.Redelivery, now time.Time) error
+}
+
+// Reads counts the calls of a minute, of a key or of something else, over all instances:
+// internal/quota.
 type Reads interface {
-	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
+	Admit(ctx context.Context, of string, limit int) (quota.Allowance, bool, error)
 }
 
 // Papers makes the papers of sessions: papers.Maker.
@@ -83,6 +98,9 @@ type Config struct {
 	Reads      Reads
 	Drafts     *drafts.Maker
 	Papers     Papers
+	Deliveries Deliveries
+	// Webhooks is the kind of the deliveries of webhooks.
+	Webhooks deliveries.Kind
 	// IDs recognise the ids of sessions, and make the completion tokens.
 	IDs checkout.IDs
 	// Gate admits the calls of embedded pages.
@@ -99,7 +117,7 @@ type Config struct {
 type API struct {
 	cfg        Config
 	flood      *flood
-	operations map[string]operation
+	operations map[string]described
 }
 
 var _ api.StrictServerInterface = (*API)(nil)
@@ -113,6 +131,9 @@ func New(cfg Config) (*API, error) {
 // Prefix is the path of the API, except the path of the completion token. Paths below
 // it that do not exist are answered with problem documents.
 const Prefix = "/api/v1"
+
+// otherVersion is a version of the API that does not exist.
+const otherVersion = "/api/v{version:[0-9]+}"
 
 // Paths that need more than the generated routes.
 const (
@@ -135,6 +156,8 @@ func (a *API) Routes(r chi.Router) {
 	h.Get(pathVerify, methodNotAllowed) // otherwise the last part would be a session's id
 	r.Handle(Prefix, h)                 // else the deprecated surface would answer it
 	r.Handle(Prefix+"/*", h)
+	r.Handle(otherVersion, h) // which has no route there
+	r.Handle(otherVersion+"/*", h)
 	r.Handle(pathToken, h)
 }
 
@@ -204,7 +227,7 @@ func keepBody(w http.ResponseWriter, r *http.Request) (body, error) {
 	return b, nil
 }
 
-func (a *API) admit(r *http.Request, op operation) (caller, error) {
+func (a *API) admit(r *http.Request, op described) (caller, error) {
 	token := problem.Bearer(r)
 	switch {
 	case op.clientSecret() && token == "":
@@ -221,7 +244,7 @@ func (a *API) admit(r *http.Request, op operation) (caller, error) {
 	case errors.Is(err, identity.ErrStale):
 		return caller{}, problem.Stale()
 	case err != nil:
-		return caller{}, unauthorized()
+		return caller{}, problem.UnknownKey(unauthorized(), token)
 	}
 	c := caller{Principal: p}
 	if reads(r) {

@@ -48,6 +48,9 @@ var errFixed = errors.New("partition counts differ")
 // ErrTopics says that the broker's topics are not those that this version needs.
 var ErrTopics = errors.New("topics are not ready")
 
+// ErrMissing says that topics do not exist yet. It wraps ErrTopics.
+var ErrMissing = fmt.Errorf("%w: missing", ErrTopics)
+
 // Client creates a client with the options that all our clients have, and with opts.
 func (c Config) Client(opts ...kgo.Opt) (*kgo.Client, error) {
 	base := append(c.Security.Options(),
@@ -124,7 +127,7 @@ func Load(ctx context.Context, c Config, cl *kgo.Client) (*Topology, error) {
 		t.partitions[topic.Name] = is.partitions
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("%w: missing %s; run `quittance migrate`", ErrTopics, strings.Join(missing, ", "))
+		return nil, fmt.Errorf("%w %s; run `quittance migrate`", ErrMissing, strings.Join(missing, ", "))
 	}
 	return t, t.check(c.topics())
 }

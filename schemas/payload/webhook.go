@@ -5,6 +5,7 @@ package payload
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"quittance/checkout"
@@ -121,6 +122,9 @@ func Webhook(e checkout.Event) ([]byte, error) {
 	}
 	if e.Type == checkout.EventCompleted || e.Type == checkout.EventLatePayment {
 		c := s.Collection
+		if c == nil {
+			return nil, errors.New("the event of a payment names no collection")
+		}
 		w.webhookPayment = &webhookPayment{
 			NoticeID: s.NoticeID, TransactionID: s.TransactionID, Channel: string(c.Channel), OfferID: c.OfferID,
 			OperatorRef: c.OperatorRef, FeeAmount: c.Fee, TotalAmount: c.Amount, Late: s.Late,

@@ -61,11 +61,17 @@ type AnnouncerConfig struct {
 	Codec    *schemas.Codec
 	Contacts Contacts
 	Sender   Sender
-	// Agency returns the name of an agency.
-	Agency  func(id string) (name string, ok bool)
+	// Agency finds an agency by its id.
+	Agency  func(id string) (Agency, bool)
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+}
+
+// Agency is what messages say of an agency. Contact are the lines of how to reach it, in the
+// agency's own language, besides its name; it may be empty.
+type Agency struct {
+	Name, Address, Phone, Email, Hours string
 }
 
 // Announcer makes the messages about the money of sessions: receipts, and what was given back.
@@ -231,9 +237,12 @@ func (a *Announcer) tell(ctx context.Context, n news) error {
 // message returns the message of an event to an address.
 func (a *Announcer) message(n news, to contact.Address, lang money.Language) notify.Message {
 	s := n.event.Session
+	if back := n.event.Returned(); len(s.Items) > 0 && len(back) > 0 {
+		s.Items = back // the message is about these dues
+	}
 	agency, ok := a.cfg.Agency(s.TenantID)
 	if !ok {
-		agency = "Administration" // one that the registry has no more
+		agency.Name = "Administration" // one that the registry has no more
 	}
 	amount := strconv.FormatInt(n.amount, 10) + " " + n.currency // of a currency that is not listed
 	if c, listed := money.Lookup(n.currency); listed {
@@ -242,12 +251,14 @@ func (a *Announcer) message(n news, to contact.Address, lang money.Language) not
 	m := notify.Message{
 		Kind: n.kind, Channel: provider.ChannelEmail, To: to.Text(), Locale: string(lang), AgencyID: s.TenantID, SessionID: s.ID, Live: s.Live, At: n.event.OccurredAt,
 		Variables: map[string]string{
-			notify.VariableAgency: agency, notify.VariableAmount: amount, notify.VariableReference: language.GroupReference(s.PaymentRef),
-			notify.VariableDate: localtime.In(n.at).Format("02/01/2006 15:04"),
+			notify.VariableAgency: agency.Name, notify.VariableAmount: amount, notify.VariableReference: language.GroupReference(s.PaymentRef),
+			notify.VariableDate: localtime.In(n.at).Format("02/01/2006 15:04"), notify.VariableObject: objectOf(s, lang),
 		},
 	}
 	if to.Kind == contact.Phone {
 		m.Channel = provider.ChannelSMS
+	} else {
+		m.Variables[notify.VariableDetails], m.Variables[notify.VariableContact] = detailsOf(s, lang), agency.contact(lang)
 	}
 	if n.kind.Name == notify.Receipt.Name {
 		m.Variables[notify.VariableSession] = s.ID

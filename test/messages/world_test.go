@@ -121,7 +121,7 @@ func (w *world) roles() {
 	all := []*program.Process{
 		process("simulate", "simulate", "--port", strconv.Itoa(ports[0])),
 		process("ingress", "ingress", "--listen", program.Local(ports[0]), "--checkout-url", edge, "--callback-url", edge),
-		process("processor", "processor", "--store", filepath.Join(w.Dir, "store")), // an ingress without one is not ready
+		process("processor", "processor", "--instance", "0", "--store", filepath.Join(w.Dir, "store")), // an ingress without one is not ready
 		process("schedule", "sink", "schedule"), process("readmodel", "sink", "readmodel"),
 	}
 	for n := range 2 {

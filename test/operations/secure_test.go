@@ -240,8 +240,8 @@ func (w *secured) refuses() {
 		want string
 	}{
 		{append([]string{"sink", "collect"}, w.Credentials(w.t, "collect")...), "User:quittance-collect may not Write topic " + lacks.Resource},
-		{append([]string{"processor"}, w.Credentials(w.t, "journal")...), "User:quittance-journal may not Read group " + harness.Prefix + "processor; Read topic " + harness.Prefix + "checkout.commands"},
-		{append([]string{"processor"}, w.Credentials(w.t, "journal")...), "Write transactional-id " + harness.Prefix + "checkout-0"},
+		{append([]string{"processor", "--instance", "0"}, w.Credentials(w.t, "journal")...), "User:quittance-journal may not Read group " + harness.Prefix + "processor; Read topic " + harness.Prefix + "checkout.commands"},
+		{append([]string{"processor", "--instance", "0"}, w.Credentials(w.t, "journal")...), "Write transactional-id " + harness.Prefix + "checkout-0"},
 		{append([]string{"sink", "collect"}, stranger...), "the broker refuses User:quittance-collect: user or password is wrong"},
 	} {
 		harness.Eventually(w.t, fmt.Sprintf("starting %v", c.args), func() error {

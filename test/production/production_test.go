@@ -80,8 +80,8 @@ func newInstallation(t *testing.T) *installation {
 	return i
 }
 
-// emptyInstallation has servers without topics and tables. QUITTANCE_DEVELOPER, which
-// switched the first release into developer mode, is set and must change nothing.
+// emptyInstallation has servers without topics and tables. Its environment has the variables that
+// Kubernetes makes for a service called quittance.
 func emptyInstallation(t *testing.T, environment ...string) *installation {
 	t.Helper()
 	path := servers.Quittance(t)
@@ -95,7 +95,7 @@ func emptyInstallation(t *testing.T, environment ...string) *installation {
 	engine, database := servers.ClickHouse(t)
 	keys := secret.GenerateKeys()
 	return &installation{path: path, dir: dir, prefix: prefix, pool: pool, keys: keys, Program: program.New(path, logs, append(environment,
-		"QUITTANCE_DEVELOPER=1", "QUITTANCE_PORT=8080", "QUITTANCE_TOPIC_PREFIX="+prefix,
+		"QUITTANCE_PORT=tcp://10.96.0.7:8080", "QUITTANCE_SERVICE_HOST=10.96.0.7", "QUITTANCE_TOPIC_PREFIX="+prefix,
 		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+dsn, "QUITTANCE_CLICKHOUSE=http://"+engine+"/"+database,
 		"QUITTANCE_SCHEMA_REGISTRY="+servers.SchemaRegistry(t), "QUITTANCE_DATA="+filepath.Join(dir, "data"),
 		"QUITTANCE_MASTER_KEYS="+keys.Reveal(), "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal())...)}
@@ -236,7 +236,7 @@ func TestProduction(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	roles := [][]string{{"processor"}, {"ingress"}}
+	roles := [][]string{{"processor", "--instance", "0"}, {"ingress"}}
 	for _, sink := range []string{"collect", "notify", "webhook", "cashin", "erp", "schedule", "cases", "readmodel", "journal"} {
 		roles = append(roles, []string{"sink", sink})
 	}
@@ -333,11 +333,11 @@ func TestProduction(t *testing.T) {
 	if _, stderr, code := i.run(t, i.path, "rebuild", "readmodel"); code != 2 || !strings.Contains(stderr, "Reads of sessions answer 503") || !strings.Contains(stderr, "nothing was done") {
 		t.Errorf("a rebuild without an answer ends with %d and prints %s", code, stderr)
 	}
-	if _, stderr, code := i.run(t, i.path, "rebuild", "stores", "--yes"); code != 1 || !strings.Contains(stderr, "stop `quittance processor checkout") {
+	if _, stderr, code := i.run(t, i.path, "rebuild", "stores", "--instance", "0", "--yes"); code != 1 || !strings.Contains(stderr, "stop `quittance processor checkout") {
 		t.Errorf("rebuild stores beside the processor ends with %d and prints %s", code, stderr)
 	}
 	processes[0].Quit()
-	if report := i.succeeds(t, i.path, "rebuild", "stores", "--yes"); !strings.Contains(report, "Removed the local stores of 2 partitions") {
+	if report := i.succeeds(t, i.path, "rebuild", "stores", "--instance", "0", "--yes"); !strings.Contains(report, "Removed the local stores of 2 partitions") {
 		t.Errorf("rebuild stores: %s", report)
 	}
 }

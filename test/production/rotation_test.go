@@ -60,7 +60,7 @@ func TestMasterKeyIsRetired(t *testing.T) {
 		}
 		return p
 	}
-	start("processor", program.Local(ports[0]), "processor")
+	start("processor", program.Local(ports[0]), "processor", "--instance", "0")
 	ingress := func(keys string) *program.Process {
 		t.Helper()
 		return start("ingress", program.Local(ports[1]), "ingress", "--listen", service, "--checkout-url", public, "--reference-key", reference, "--master-keys", keys)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,8 @@ type Command struct {
 	Connection Connection
 	// Flags declares the command's own flags.
 	Flags func(f *pflag.FlagSet, m *Meta)
+	// StrictEnvironment refuses QUITTANCE_… variables of which no command knows anything, in production.
+	StrictEnvironment bool
 	// LocatesItself means that Run calls Meta.Locate. Otherwise it is called before Run.
 	LocatesItself bool
 	// Check refuses an invalid command line before anything is opened.
@@ -113,6 +116,9 @@ func (p Program) command(c Command) *cobra.Command {
 					_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "warning: the secret in --%s can be read by every user of this machine; use --%s-file or %s\n", name, name, roles.Variable(name))
 				}
 			}
+			if unknown := roles.UnknownVariables(os.Environ(), Known(cmd.Root())); c.StrictEnvironment && !p.Options.Developer() && len(unknown) > 0 {
+				return Usage("%s", UnknownText(unknown))
+			}
 			return roles.FromEnvironment(cmd.Flags())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -146,6 +152,29 @@ func (p Program) command(c Command) *cobra.Command {
 		m.cmd.AddCommand(p.command(sub))
 	}
 	return m.cmd
+}
+
+// Known returns a function that reports whether a variable of the environment sets something of a
+// command of the program. An installation has one file of variables for all of them.
+func Known(root *cobra.Command) func(variable string) bool {
+	known := map[string]bool{roles.Variable(staffKey): true}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { known[roles.Variable(f.Name)] = true })
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(root)
+	return func(variable string) bool { return known[variable] }
+}
+
+// staffKey is a setting without a flag: a person's key must not be an argument.
+const staffKey = "staff-key"
+
+// UnknownText says that variables are unknown.
+func UnknownText(names []string) string {
+	return fmt.Sprintf("no setting is called %s; docs/operating/configuration.md has all of them", strings.Join(names, ", "))
 }
 
 func (c Command) arguments() cobra.PositionalArgs {

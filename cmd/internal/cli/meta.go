@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/cli/render"
@@ -77,6 +78,9 @@ func (m *Meta) WithBase(ctx context.Context, log *slog.Logger, do func(context.C
 	_ = b.Wait() // the parts that ran meanwhile
 	return err
 }
+
+// Root returns the tree of the program's commands.
+func (m *Meta) Root() *cobra.Command { return m.cmd.Root() }
 
 // staffKeyVariable is the environment variable with the key of the person who acts. No flag
 // sets it, because other users of the machine can read a command line.

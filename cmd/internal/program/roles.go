@@ -38,6 +38,7 @@ func roleCommand(kind roles.Kind, c cli.Command) cli.Command {
 	if len(table) > 1 {
 		c.Valid = render.Mapped(table, func(r roles.Role) cobra.Completion { return cobra.CompletionWithDesc(r.Name, r.Short) })
 	}
+	c.StrictEnvironment = true
 	c.Flags = func(f *pflag.FlagSet, m *cli.Meta) { m.RunFlags(f, kind) }
 	c.Run = func(ctx context.Context, m *cli.Meta) error {
 		role := table[0]
@@ -48,13 +49,8 @@ func roleCommand(kind roles.Kind, c cli.Command) cli.Command {
 			}
 			role = table[i]
 		}
-		b, err := roles.Open(ctx, m.Settings, m.Log)
-		if err != nil {
-			return err
-		}
 		role.TuneProcess()
-		b.Start(role.Start, (*roles.Base).ServeHealth)
-		return b.Wait()
+		return roles.Run(ctx, m.Settings, m.Log, role)
 	}
 	return c
 }

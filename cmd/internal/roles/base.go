@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -72,6 +73,10 @@ type Base struct {
 	ctx    context.Context //nolint:containedctx // the context of group: it ends after the servers
 	stop   context.CancelFunc
 	ending *ending
+	// patient is true for a role that runs for itself: it waits for what it needs. awaited is what
+	// it waits for; nil when it has started.
+	patient bool
+	awaited atomic.Pointer[string]
 
 	mu      sync.Mutex
 	ready   map[string]func() error
@@ -86,12 +91,6 @@ func Open(ctx context.Context, s Settings, log *slog.Logger) (*Base, error) {
 	}
 	s.print(log)
 	b := newBase(ctx, s, log)
-	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	b.served, b.lags = newServedMetrics(b.Metrics), newLags(b.Metrics)
-	is := build.Read()
-	promauto.With(b.Metrics).NewGauge(prometheus.GaugeOpts{
-		Name: "quittance_build_info", Help: "Always 1; the labels say which program runs.", ConstLabels: prometheus.Labels{"release": is.Release, "version": is.Version(), "go": is.Go},
-	}).Set(1)
 	if err := b.open(b.ctx); err != nil {
 		b.stop()
 		_ = b.Wait() // the parts that ran meanwhile
@@ -108,6 +107,12 @@ func newBase(ctx context.Context, s Settings, log *slog.Logger) *Base {
 		Settings: s, Log: log, Metrics: prometheus.NewRegistry(), Now: clock.Now, Machine: sameTime,
 		group: group, ctx: running, stop: stop, ending: newEnding(), ready: map[string]func() error{},
 	}
+	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	b.served, b.lags = newServedMetrics(b.Metrics), newLags(b.Metrics)
+	is := build.Read()
+	promauto.With(b.Metrics).NewGauge(prometheus.GaugeOpts{
+		Name: "quittance_build_info", Help: "Always 1; the labels say which program runs.", ConstLabels: prometheus.Labels{"release": is.Release, "version": is.Version(), "go": is.Go},
+	}).Set(1)
 	group.Go(func() error {
 		defer stop()
 		select {
@@ -126,13 +131,17 @@ func (b *Base) open(ctx context.Context) error {
 		return err
 	}
 	defer cl.Close()
-	if err := b.loadTopics(ctx, cl); err != nil {
+	if err := b.await("Kafka", func() error { return b.loadTopics(ctx, cl) }); err != nil {
 		return err
 	}
-	if b.Codec, err = b.OpenSchemas(ctx, false); err != nil {
+	err = b.await("the schema registry", func() (err error) {
+		b.Codec, err = b.OpenSchemas(ctx, false)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	if err := kafka.CheckKeys(ctx, b.KafkaConfig(), b.Topology, b.Codec); err != nil {
+	if err := b.await("Kafka", func() error { return kafka.CheckKeys(ctx, b.KafkaConfig(), b.Topology, b.Codec) }); err != nil {
 		return err
 	}
 	if b.Options.Clock == nil {
@@ -150,7 +159,7 @@ func (b *Base) open(ctx context.Context) error {
 	return nil
 }
 
-// loadTopics waits up to a minute for a broker that does not answer. Roles and broker
+// loadTopics waits up to a minute for a broker that does not answer. Commands and broker
 // may start at the same time, for example after a power cut.
 func (b *Base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
 	patience := time.Now().Add(time.Minute)
@@ -161,7 +170,7 @@ func (b *Base) loadTopics(ctx context.Context, cl *kgo.Client) (err error) {
 		if refused := b.KafkaConfig().Security.Refused(err); refused != nil {
 			return refused
 		}
-		if err == nil || errors.Is(err, kafka.ErrTopics) || kafka.IsDenied(err) || ctx.Err() != nil || time.Now().After(patience) {
+		if err == nil || errors.Is(err, kafka.ErrTopics) || kafka.IsDenied(err) || b.patient || ctx.Err() != nil || time.Now().After(patience) {
 			return err
 		}
 		b.Log.Warn("waiting for Kafka", slog.Any("error", err))
@@ -192,10 +201,15 @@ func (b *Base) checkTopics() error {
 // OpenPostgres opens the pool unless it is open. A database with pending migrations is
 // an error.
 func (b *Base) OpenPostgres() (err error) {
-	if b.Pool == nil {
-		if b.Pool, err = b.Settings.OpenPostgres(b.ctx); err == nil {
-			b.close = append(b.close, b.Pool.Close)
-		}
+	if b.Pool != nil {
+		return nil
+	}
+	err = b.await("Postgres", func() (err error) {
+		b.Pool, err = b.Settings.OpenPostgres(b.ctx)
+		return err
+	})
+	if err == nil {
+		b.close = append(b.close, b.Pool.Close)
 	}
 	return err
 }
@@ -295,14 +309,21 @@ func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
 	if err := b.Need("clickhouse"); err != nil {
 		return nil, err
 	}
-	conn, err := clickhouse.Open(b.ctx, b.ClickHouse)
+	var conn clickhouse.Conn
+	err := b.await("ClickHouse", func() (err error) {
+		if conn, err = clickhouse.Open(b.ctx, b.ClickHouse); err != nil {
+			return err
+		}
+		if err = reconciliation.Check(b.ctx, conn); err != nil {
+			_ = conn.Close()
+			return fmt.Errorf("%w; run `%s migrate`", err, b.Program)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	b.close = append(b.close, func() { _ = conn.Close() })
-	if err := reconciliation.Check(b.ctx, conn); err != nil {
-		return nil, fmt.Errorf("%w; run `%s migrate`", err, b.Program)
-	}
 	return conn, nil
 }
 
@@ -311,6 +332,9 @@ func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
 func (b *Base) Start(roles ...func(*Base) error) {
 	for _, start := range roles {
 		if err := start(b); err != nil {
+			if b.ending.begun.Load() && b.ctx.Err() != nil {
+				return // it was stopped while it started
+			}
 			b.group.Go(func() error { return err })
 			return
 		}

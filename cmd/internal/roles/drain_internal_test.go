@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	observe "quittance/test/await"
 	"quittance/test/httpclient"
 	"quittance/test/servers"
@@ -24,7 +22,6 @@ func TestDrainAnswersWhatIsInFlight(t *testing.T) {
 	const inFlight = 16
 	ctx, terminate := context.WithCancel(context.Background())
 	b := newBase(ctx, Settings{Drain: 300 * time.Millisecond}, servers.Logger(t))
-	b.served = newServedMetrics(prometheus.NewRegistry())
 	waiting, replies := make(chan struct{}, inFlight), make(chan struct{})
 	address := freeAddress(t)
 	err := b.Serve("test", address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +87,6 @@ func TestDrainAnswersWhatIsInFlight(t *testing.T) {
 func TestFailureDoesNotDrain(t *testing.T) {
 	t.Parallel()
 	b := newBase(t.Context(), Settings{Drain: time.Hour}, servers.Logger(t))
-	b.served = newServedMetrics(prometheus.NewRegistry())
 	if err := b.Serve("test", freeAddress(t), http.NotFoundHandler(), Limits{Connections: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,4 +127,15 @@ func freeAddress(t *testing.T) string {
 	}
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
+}
+
+// answerOf returns the status and the body of an answer; zero without one.
+func answerOf(req *http.Request) (status int, body string) {
+	resp, err := httpclient.Default.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
 }

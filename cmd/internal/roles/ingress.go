@@ -39,9 +39,6 @@ func publicHost(b *Base) (Host, error) {
 	if b.CheckoutURL == "" && b.Developer() {
 		b.CheckoutURL = "http://" + b.Listen
 	}
-	if b.Drain < 0 || b.Drain > longestDrain {
-		return Host{}, fmt.Errorf("--drain %v: must be from 0 to %v", b.Drain, longestDrain)
-	}
 	if err := b.checkPublicURL("checkout-url", b.CheckoutURL); err != nil {
 		return Host{}, err
 	}

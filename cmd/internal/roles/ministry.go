@@ -4,6 +4,8 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/ingress/ministry"
+	"quittance/internal/deliveries"
+	"quittance/sinks/webhook"
 )
 
 // ministrySurface is the ministry API.
@@ -19,6 +21,7 @@ func ministrySurface(e *edge, at Host) (Surface, error) {
 	api, err := ministry.New(ministry.Config{
 		Commands: e.processor, Registry: e.configuration(), Identities: e.Identities, Sessions: e.reader,
 		Reads: e.reads, Drafts: drafted, Papers: e.maker,
+		Deliveries: deliveries.NewStore(e.Pool, DeliveryKinds(nil)), Webhooks: webhook.Kind,
 		IDs: e.ids, Gate: e.gate, CheckoutURL: at.URL, Now: e.Now, Log: e.Log, Partition: e.partition,
 	})
 	// A page that frames a session may also ask for its completion token.

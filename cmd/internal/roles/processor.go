@@ -50,6 +50,9 @@ func processorGroup(f schemas.Family) string {
 // process runs a processor over the topics of its family. The store of checkout keeps the
 // name that it had when it was the only processor.
 func (b *Base) process(f schemas.Family, p runtime.Processor) error {
+	if err := b.CheckInstance(); err != nil {
+		return err
+	}
 	session := consume.SessionTimeout(b.ctx, b.KafkaConfig(), processorGroup(f), b.Log)
 	r, err := runtime.New(runtime.Config{
 		Name: f.Processor, Brokers: b.KafkaConfig().Brokers, Options: b.KafkaConfig().Security.Options(),

@@ -21,7 +21,6 @@ func serveTest(t *testing.T, h http.HandlerFunc, limits Limits) (*Base, string) 
 	addr := freeAddress(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	b := newBase(ctx, Settings{}, servers.Logger(t))
-	b.served = newServedMetrics(prometheus.NewRegistry())
 	t.Cleanup(func() {
 		cancel()
 		if err := b.Wait(); err != nil {

@@ -110,7 +110,9 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	s.RiskFlags(f)
 	f.StringVar(&s.Health, "health", "", "address of /healthz, /readyz and /metrics, host:port; empty for none")
-	s.instanceFlag(f)
+	if kind != KindProcessor {
+		f.StringVar(&s.Instance, "instance", "0", "name of this instance of the role")
+	}
 	switch kind {
 	case KindIngress:
 		f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "address to listen on, host:port")
@@ -123,7 +125,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		s.signInFlag(f, "")
 		f.DurationVar(&s.Drain, "drain", defaultDrain, "how long the ingress answers on after SIGTERM, unready, until balancers have moved on; at most 10s")
 	case KindProcessor:
-		s.storeFlag(f)
+		s.StoreFlags(f)
 	case KindSink:
 		service := ""
 		if s.Developer() {
@@ -148,14 +150,24 @@ func (s *Settings) signInSMSPerHour() (int, error) {
 	return s.SignInSMSPerHour, nil
 }
 
-// StoreFlags declares the settings that name the local stores of a processor's instance.
+// StoreFlags declares the settings that name the local stores of a processor's instance. In production
+// the instance has no default, see CheckInstance.
 func (s *Settings) StoreFlags(f *pflag.FlagSet) {
-	s.instanceFlag(f)
+	instance := ""
+	if s.Developer() {
+		instance = "0"
+	}
+	f.StringVar(&s.Instance, "instance", instance, "name of this instance of the processor; it must stay the same over restarts")
 	s.storeFlag(f)
 }
 
-func (s *Settings) instanceFlag(f *pflag.FlagSet) {
-	f.StringVar(&s.Instance, "instance", "0", "name of this instance of the role; it must stay the same over restarts")
+// CheckInstance refuses a processor without a name of its own: two of the same name fence each other off
+// for ever, and one that gets another name restores its stores anew.
+func (s *Settings) CheckInstance() error {
+	if s.Instance == "" {
+		return fmt.Errorf("%w: --instance (or %s), the name of this instance of the processor, which no other one has and which stays the same over restarts, such as 0", ErrSettings, Variable("instance"))
+	}
+	return nil
 }
 
 func (s *Settings) storeFlag(f *pflag.FlagSet) {
@@ -189,13 +201,16 @@ func Variable(flag string) string {
 // of that name.
 var serviceLink = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 
-// FromEnvironment sets the flags that the command line does not set from their
-// environment variables, and secrets from their files. It ignores the QUITTANCE_PORT of
-// Kubernetes, which names the address of a service that is called quittance.
-func FromEnvironment(f *pflag.FlagSet) error {
+// FromEnvironment is FromVariables with the variables of this process.
+func FromEnvironment(f *pflag.FlagSet) error { return FromVariables(f, os.LookupEnv) }
+
+// FromVariables sets the flags that the command line does not set from their environment
+// variables, and secrets from their files. It ignores the QUITTANCE_PORT of Kubernetes, which
+// names the address of a service that is called quittance.
+func FromVariables(f *pflag.FlagSet, lookup func(name string) (value string, ok bool)) error {
 	var errs []error
 	f.VisitAll(func(fl *pflag.Flag) {
-		if v, ok := os.LookupEnv(Variable(fl.Name)); ok && !fl.Changed && !(fl.Name == "port" && serviceLink.MatchString(v)) {
+		if v, ok := lookup(Variable(fl.Name)); ok && !fl.Changed && !(fl.Name == "port" && serviceLink.MatchString(v)) {
 			if err := f.Set(fl.Name, v); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %q is not a value of --%s", Variable(fl.Name), v, fl.Name))
 			}
@@ -207,6 +222,25 @@ func FromEnvironment(f *pflag.FlagSet) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// serviceVariable is the name of a variable that Kubernetes gives to the pods beside a service whose
+// name begins with quittance.
+var serviceVariable = regexp.MustCompile(`^QUITTANCE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+// UnknownVariables returns the names of the QUITTANCE_… variables among NAME=VALUE pairs that are
+// none of known, sorted. Those that Kubernetes makes for services are left out.
+func UnknownVariables(environ []string, known func(name string) bool) []string {
+	var out []string
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		link := serviceVariable.MatchString(name) || strings.HasSuffix(name, "_PORT") && serviceLink.MatchString(value)
+		if strings.HasPrefix(name, "QUITTANCE_") && !link && !known(name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // secretFlags can have a secret as their value. Each has a flag NAME-file.
@@ -353,6 +387,9 @@ func (s *Settings) OpenSchemas(ctx context.Context, register bool) (*schemas.Cod
 	return schemas.NewCodec(ctx, client, register)
 }
 
+// errPending says that this program needs migrations that the database lacks.
+var errPending = errors.New("migrations are pending in Postgres")
+
 // OpenPostgres opens the database. Pending migrations are an error.
 func (s *Settings) OpenPostgres(ctx context.Context) (*postgres.Pool, error) {
 	if err := s.Need("postgres"); err != nil {
@@ -364,7 +401,7 @@ func (s *Settings) OpenPostgres(ctx context.Context) (*postgres.Pool, error) {
 	}
 	n, err := postgres.Pending(ctx, pool)
 	if err == nil && n > 0 {
-		err = fmt.Errorf("%d migrations are pending in Postgres; run `%s migrate`", n, s.Program)
+		err = fmt.Errorf("%d %w; run `%s migrate`", n, errPending, s.Program)
 	}
 	if err != nil {
 		pool.Close()

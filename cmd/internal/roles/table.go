@@ -64,10 +64,10 @@ func Table() []Role {
 // Start checks that the role has its rights at Kafka and that the topics keep what they are given, opens what the role needs, and
 // starts its parts.
 func (r Role) Start(b *Base) error {
-	if err := b.checkRights(r); err != nil {
+	if err := b.await("Kafka", func() error { return b.checkRights(r) }); err != nil {
 		return err
 	}
-	if err := b.checkTopics(); err != nil {
+	if err := b.await("Kafka", b.checkTopics); err != nil {
 		return err
 	}
 	for _, part := range []struct {

@@ -37,8 +37,11 @@ func (p *Program) With(env ...string) *Program {
 	return New(p.path, p.logs, slices.Concat(p.env, env)...)
 }
 
-// Environment returns the environment of the program's processes.
-func (p *Program) Environment() []string { return Environment(p.env...) }
+// Environment returns the environment of the program's processes. Roles refuse variables that are
+// none of theirs, also the flags of Kafka's JVM.
+func (p *Program) Environment() []string {
+	return slices.DeleteFunc(Environment(p.env...), func(v string) bool { return strings.HasPrefix(v, "QUITTANCE_KAFKA_JVM=") })
+}
 
 // Run runs a command and waits until it has ended.
 func (p *Program) Run(ctx context.Context, args ...string) error {

@@ -152,6 +152,9 @@ func rebuildStores() cli.Command {
 			if !slices.Contains(processors, processor) {
 				return cli.Usage("no processor is called %q; there are %s", processor, strings.Join(processors, ", "))
 			}
+			if err := m.CheckInstance(); err != nil {
+				return err
+			}
 			folder := m.StoreFolder(processor)
 			if err := m.Agree(yes, fmt.Sprintf(storesPlan, processor, m.Instance, folder)); err != nil {
 				return err

@@ -1,0 +1,2 @@
+// Package config has the command that checks settings before a role starts.
+package config
