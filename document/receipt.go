@@ -60,8 +60,9 @@ type Receipt struct {
 	// Test is true for a receipt without value. Mark then stands across it.
 	Test bool
 	Mark string
-	// Stamp says that the money was given back: ANNULÉE. Empty for a payment that stands.
-	Stamp string
+	// Stamp says that the money was given back: ANNULÉE. Empty for a payment that stands. Paid says
+	// that it stands: PAYÉ. Empty for a payment that was given back, and for a test.
+	Stamp, Paid string
 	// Notes are what the reader must know before anything else, the most important first.
 	Notes []string
 	// Total is what was paid, fee included, and InWords the same in words.
@@ -119,6 +120,9 @@ func (r *Receipt) marks(w receiptWords, p Payment) {
 	if r.Test {
 		r.Mark = w.Test
 		r.Notes = append(r.Notes, w.TestNote)
+	}
+	if r.Stamp == "" && !r.Test {
+		r.Paid = w.Paid
 	}
 	if p.Unrecorded {
 		r.Notes = append(r.Notes, w.Recording)

@@ -6,7 +6,7 @@ import (
 )
 
 type receiptWords struct {
-	Title, Reversed, ReversedOn, ReversedEnd, Test, TestNote, Recording, Duplicate string
+	Title, Paid, Reversed, ReversedOn, ReversedEnd, Test, TestNote, Recording, Duplicate string
 	Payer, Service, Label, Order, Subject, Part, PartText                          string
 	Due, Fee, Total, InWords                                                       string
 	PaidAt, Channel, Operator, Counter, Clerk, PaymentRef, NoticeRef               string
@@ -15,7 +15,7 @@ type receiptWords struct {
 
 var receiptTexts = language.Table[receiptWords]{
 	money.French: {
-		Title: "Reçu de paiement", Reversed: "ANNULÉE", ReversedOn: "Opération annulée le", ReversedEnd: "\u00a0: la somme a été restituée. Ce reçu ne vaut plus preuve de paiement.",
+		Title: "Reçu de paiement", Paid: "PAYÉ", Reversed: "ANNULÉE", ReversedOn: "Opération annulée le", ReversedEnd: "\u00a0: la somme a été restituée. Ce reçu ne vaut plus preuve de paiement.",
 		Test: "TEST", TestNote: "Reçu de TEST, sans valeur\u00a0: aucune somme n’a été payée.",
 		Recording: "Enregistrement en cours\u00a0: le paiement est reçu, l’administration ne l’a pas encore enregistré.",
 		Duplicate: "Duplicata\u00a0: les coordonnées du payeur ont été effacées.",
@@ -25,7 +25,7 @@ var receiptTexts = language.Table[receiptWords]{
 		Accountant: "Comptable", CheckTitle: "Vérifier ce reçu", Check: "Scannez ce code avec un téléphone. La page doit s’ouvrir sous l’adresse", Transaction: "Transaction", File: "recu",
 	},
 	money.English: {
-		Title: "Payment receipt", Reversed: "CANCELLED", ReversedOn: "Payment cancelled on", ReversedEnd: ": the money was given back. This receipt no longer proves a payment.",
+		Title: "Payment receipt", Paid: "PAID", Reversed: "CANCELLED", ReversedOn: "Payment cancelled on", ReversedEnd: ": the money was given back. This receipt no longer proves a payment.",
 		Test: "TEST", TestNote: "TEST receipt, without value: no money was paid.",
 		Recording: "Being recorded: the payment is received, the agency has not recorded it yet.",
 		Duplicate: "Duplicate: the payer’s contact data was erased.",

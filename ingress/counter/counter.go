@@ -126,7 +126,7 @@ func New(cfg Config) (*Counter, error) {
 	}
 	c := &Counter{cfg: cfg}
 	var err error
-	if c.site, err = web.New(web.Config{Prefix: pagePrefix, Files: templates, PublicURL: cfg.PublicURL, Log: cfg.Log, Script: printing}); err != nil {
+	if c.site, err = web.New(web.Config{Prefix: pagePrefix, Files: templates, PublicURL: cfg.PublicURL, Log: cfg.Log, Script: printing, Wide: true}); err != nil {
 		return nil, fmt.Errorf("counter: %w", err)
 	}
 	c.signIn = &web.SignIn{

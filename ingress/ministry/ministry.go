@@ -25,6 +25,7 @@ import (
 	"quittance/internal/papers"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/money"
 )
@@ -64,6 +65,7 @@ type Sessions interface {
 	Session(ctx context.Context, q sessions.Query) (checkout.Session, error)
 	List(ctx context.Context, f sessions.Filter) ([]checkout.Session, int64, error)
 	Events(ctx context.Context, q sessions.Query) (checkout.Session, []sessions.Event, error)
+	Recent(ctx context.Context, applicationIDs []string, from time.Time, except []string) ([]sessions.Told, error)
 }
 
 // Deliveries shows deliveries and makes further ones: deliveries.Store.
@@ -109,14 +111,19 @@ type Config struct {
 	Partition func(tenantID string) int32
 	// CheckoutURL is the address where citizens pay, without a slash at its end.
 	CheckoutURL string
-	Now         func() time.Time
-	Log         *slog.Logger
+	// ListenSecret signs what a developer's machine hears, by its owner (secret.ListenSecret).
+	ListenSecret func(owner string) secret.Text
+	// Done is closed when streams must end.
+	Done <-chan struct{}
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // API answers the ministry surface. Safe for concurrent use.
 type API struct {
 	cfg        Config
 	flood      *flood
+	listeners  listeners
 	operations map[string]described
 }
 
@@ -125,7 +132,7 @@ var _ api.StrictServerInterface = (*API)(nil)
 // New makes the API. The error is a fault of openapi.yaml.
 func New(cfg Config) (*API, error) {
 	ops, err := operations()
-	return &API{cfg: cfg, flood: newFlood(), operations: ops}, err
+	return &API{cfg: cfg, flood: newFlood(), listeners: listeners{of: map[string]int{}}, operations: ops}, err
 }
 
 // Prefix is the path of the API, except the path of the completion token. Paths below
@@ -147,12 +154,13 @@ func (a *API) Routes(r chi.Router) {
 	h := chi.NewRouter()
 	methodNotAllowed := problem.Unrouted(h, func(method, pattern string) bool {
 		_, ok := a.operations[method+" "+pattern]
-		return ok
+		return ok || method == http.MethodGet && pattern == pathListen
 	})
 	api.HandlerWithOptions(
 		api.NewStrictHandlerWithOptions(a, nil, api.StrictHTTPServerOptions{RequestErrorHandlerFunc: a.fail, ResponseErrorHandlerFunc: a.fail}),
 		api.ChiServerOptions{BaseRouter: h.With(a.guard), ErrorHandlerFunc: a.fail},
 	)
+	h.Get(pathListen, a.listen)
 	h.Get(pathVerify, methodNotAllowed) // otherwise the last part would be a session's id
 	r.Handle(Prefix, h)                 // else the deprecated surface would answer it
 	r.Handle(Prefix+"/*", h)

@@ -240,6 +240,7 @@ func (p *Pages) Routes(r chi.Router) {
 		get(r, "/"+paperReceipt, p.visited(visit.showReceipt))
 		get(r, "/"+paperReceiptPDF, p.visited(visit.receiptPDF))
 	}
+	r.Post("/embed/origin", p.mayFrame)
 	r.Route("/embed/{session_id}", func(r chi.Router) {
 		r.Use(web.Compress())
 		journey(r)

@@ -38,6 +38,8 @@ type Config struct {
 	// Script is the only script that the policy allows, on the pages that have a use for it
 	// (View.Script). Pages must work without it. May be empty.
 	Script []byte
+	// Wide lets the pages take more of a wide screen: people work with them all day.
+	Wide bool
 	// Policy has further directives of the Content-Security-Policy. May be empty.
 	Policy string
 }

@@ -82,6 +82,8 @@ type View struct {
 	Typed map[string]string
 
 	Style, LanguageURL string
+	// Wide is that of the site.
+	Wide bool
 	// Script is the address of the site's script, for a page that has a use for it; see
 	// Visit.ScriptPath. Fetches says that the script calls the service.
 	Script  string
@@ -108,7 +110,7 @@ func (v Visit) View(site, title, path string) View {
 	other := v
 	other.Lang = money.Language(l.OtherTag)
 	return View{
-		L: l, Title: title, Site: site, Style: v.site.stylePath, LanguageURL: other.URL(path), SignOutURL: v.site.cfg.Prefix + "/sign-out",
+		L: l, Title: title, Site: site, Style: v.site.stylePath, Wide: v.site.cfg.Wide, LanguageURL: other.URL(path), SignOutURL: v.site.cfg.Prefix + "/sign-out",
 		Typed: map[string]string{},
 	}
 }

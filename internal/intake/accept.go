@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/statements"
 	"quittance/schemas/record"
@@ -68,7 +67,7 @@ func (i *attempt) accept(ctx context.Context, tx pgx.Tx, w *writer) error {
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.patience)
 	defer cancel()
-	if err := w.client.EndTransaction(ending, kgo.TryCommit); err != nil {
+	if err := i.commit(ending, w); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	if err := i.after(stepCommitted); err != nil {

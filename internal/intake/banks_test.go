@@ -144,11 +144,14 @@ func layoutOf(o *banks.Operator) *statements.Layout {
 }
 
 // Whatever an operator's report looks like: files that overlap lose no row and count none twice, an amount that the profile reads
-// in another way than it is written is refused, and so is a report with balances whose newest row comes first.
+// in another way than it is written is refused, and so is a report with balances whose newest row comes first. Days and months that a
+// profile exchanges may be accepted; two people take that back.
 func TestOperators(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	s := o.store()
+	s := o.closing("", "")
+	awa, ben := o.people()
+	taken := 0
 	type world struct {
 		operator *banks.Operator
 		rows     []banks.Row
@@ -185,6 +188,18 @@ func TestOperators(t *testing.T) {
 			o.counts(code, 0, 0)
 		}
 		o.misread(s, n, w.operator, layout, w.rows)
+		if exchanged := map[string]string{"02/01/2006 15:04": "01/02/2006 15:04", "01/02/2006 15:04": "02/01/2006 15:04"}[w.operator.Format]; exchanged != "" && want == statements.VerdictAccepted {
+			code, other := fmt.Sprintf("misdated-%d", n), *layout
+			other.TimeFormats = []string{exchanged}
+			request := o.account(code, func(a *registry.StatementAccount) { a.Profile, a.Columns = statements.ProfileCSV, &other })
+			if r := o.imported(s, request(w.operator.Write(1000, w.rows))); r.State == statements.VerdictAccepted {
+				taken += o.withdraws(s, awa, ben, r.ImportID)
+				o.counts(code, 0, 0)
+			}
+		}
+	}
+	if taken == 0 {
+		t.Error("no report with exchanged days and months was accepted")
 	}
 }
 

@@ -815,7 +815,7 @@ func TestIDsUsedAgain(t *testing.T) {
 				o := newOffice(t)
 				s := o.store()
 				var files []string
-				for n, day := range []string{"2025-11-20", "2025-11-20", "2025-11-21", "2026-01-02"} {
+				for n, day := range []string{"2025-11-20", "2025-11-20", "2025-11-21", "2026-11-20"} {
 					text := bankOf("RELEVE", day, 2000*n, 1000, 1000)
 					if withIDs {
 						text = numbered(text, "1")
@@ -915,7 +915,8 @@ func TestDaysFarAway(t *testing.T) {
 	}
 	o.decides(q.ImportID, intake.Released, "the bank booked it in May", "")
 	o.imports(s, "banque", may, statements.VerdictAccepted)
-	older := o.request("banque", bankOf("S3", "2026-03-01", 107, 8))
+	o.imports(s, "banque", bankOf("S4", "2026-12-30", 107, 3), statements.VerdictAccepted) // after a rest
+	older := o.request("banque", bankOf("S3", "2026-03-01", 110, 8))
 	older.BackFill = true
 	if r, err := s.Import(t.Context(), older); err != nil || r.State != statements.VerdictAccepted {
 		t.Error(r, err)

@@ -65,6 +65,7 @@ type writer struct {
 	partition int32
 	key       []byte
 	end       int64 // high watermark of the partition after fencing
+	last      *kgo.Record
 }
 
 // fence takes the account's transactional id. The broker aborts what another process has not
@@ -215,9 +216,8 @@ func (l *ledger) write(ctx context.Context, w *writer, id uuid.UUID, records fun
 		if err != nil {
 			return err
 		}
-		w.client.Produce(ctx, &kgo.Record{
-			Topic: w.topic, Partition: w.partition, Key: w.key, Value: value, Headers: []kgo.RecordHeader{schemas.Header(headerImport, id.String())},
-		}, first.Promise())
+		w.last = &kgo.Record{Topic: w.topic, Partition: w.partition, Key: w.key, Value: value, Headers: []kgo.RecordHeader{schemas.Header(headerImport, id.String())}}
+		w.client.Produce(ctx, w.last, first.Promise())
 		return ctx.Err()
 	}); err != nil {
 		return err
@@ -229,6 +229,28 @@ func (l *ledger) write(ctx context.Context, w *writer, id uuid.UUID, records fun
 		return fmt.Errorf("writing to Kafka: %w", err)
 	}
 	return l.after(stepProduced)
+}
+
+// errNotWritten says that Kafka has confirmed a transaction and does not have its records.
+var errNotWritten = errors.New("the broker has confirmed the end of the transaction, but its records are not there")
+
+// commit ends the Kafka transaction, and looks whether its last record is there: a file whose lines are lost must not be accepted. While
+// the transaction of another account in the partition is open nobody can see that, and the broker's word counts.
+func (l *ledger) commit(ctx context.Context, w *writer) error {
+	if err := w.client.EndTransaction(ctx, kgo.TryCommit); err != nil || w.last == nil {
+		return err
+	}
+	reading, cancel := context.WithTimeout(ctx, l.patience/6)
+	defer cancel()
+	found := false
+	err := l.cfg.Kafka.Read(reading, w.topic, map[int32]kafka.Span{w.partition: {From: w.last.Offset, To: w.last.Offset + 1}}, nil, func(*kgo.Record) (bool, error) {
+		found = true
+		return false, nil
+	})
+	if err == nil && !found {
+		return errNotWritten
+	}
+	return nil
 }
 
 // abort ends the Kafka transaction without effect, and then undoes what was stored before it. If it fails, the next

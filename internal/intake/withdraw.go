@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/casework"
 	"quittance/internal/decisions"
@@ -350,7 +349,7 @@ func (t *taking) carryOut(ctx context.Context, tx pgx.Tx) (int, error) {
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.patience)
 	defer cancel()
-	if err := w.client.EndTransaction(ending, kgo.TryCommit); err != nil {
+	if err := t.commit(ending, w); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrWithdrawalUnknown, err)
 	}
 	if err := t.after(stepCommitted); err != nil {

@@ -23,9 +23,9 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	got := samples(t)
 	for name, want := range map[string]string{
-		"receipt-fr":       "7643eaf28bbf36b355dd4840a66f3bf2d396de83db6b3d8fdae92878043388ed",
+		"receipt-fr":       "e4ac036919fb8e0dd6cd954205276faaa2004911cd61a3b47a7da36417c0833a",
 		"receipt-reversed": "56184639437e8e0de903f80f35cccc2cf3ce4985c8fb3785324551eacb495bd6",
-		"receipt-hostile":  "8b8a26f3c718b7c4038e4fceef5e700e7a4485da74dc4c635730fbd2e58dfad2",
+		"receipt-hostile":  "49e17fe863d65189bc5869d48a9266ffdbb5a7a7548c4315783d993b018516ba",
 		"notice-fr":        "54f0c46f5f6cd41ad7559ccd08cf4cb5938de33ea309ae03d50ea92314d7d532",
 	} {
 		if sum := fmt.Sprintf("%x", sha256.Sum256(got[name])); sum != want {

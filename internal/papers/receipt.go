@@ -25,8 +25,11 @@ func (s *sheet) receipt(r document.Receipt, qr code) {
 		s.note(note, c)
 	}
 	s.y += 2
-	if r.Stamp != "" {
-		s.stamp(r.Stamp)
+	switch {
+	case r.Stamp != "":
+		s.stamp(r.Stamp, red)
+	case r.Paid != "":
+		s.stamp(r.Paid, accent)
 	}
 	s.y += s.text(margin, s.y, textWidth, style{size: 24, bold: true, colour: black, lines: 1}, r.Total)
 	s.y += s.text(margin, s.y, textWidth, style{size: 10, colour: black}, r.InWords) + 3
@@ -44,14 +47,14 @@ func (s *sheet) receipt(r document.Receipt, qr code) {
 	s.foot(r)
 }
 
-// stamp writes a word in a red frame at the right of the total, at an angle.
-func (s *sheet) stamp(word string) {
-	t := style{size: 22, bold: true, colour: red, centre: true}
+// stamp writes a word in a frame of its colour at the right of the total, at an angle.
+func (s *sheet) stamp(word string, c colour) {
+	t := style{size: 22, bold: true, colour: c, centre: true}
 	const width, height = 54.0, 12.0
 	x, y := pageWidth-margin-width, s.y+2
 	s.pdf.TransformBegin()
 	s.pdf.TransformRotate(5, x+width/2, y+height/2)
-	s.stroke(red)
+	s.stroke(c)
 	s.pdf.SetLineWidth(0.9)
 	s.pdf.Rect(x, y, width, height, "D")
 	s.text(x, y+(height-t.leading())/2, width, t, word)

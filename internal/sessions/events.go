@@ -50,8 +50,8 @@ func writeEvents(batch *pgx.Batch, snapshots []Snapshot) {
 	for _, s := range ordered {
 		if e := s.Told; e != nil {
 			batch.Queue(`
-				INSERT INTO session_events (session_id, sequence, event_id, event, occurred_at, body) VALUES ($1, $2, $3, $4, $5, $6)
-				ON CONFLICT DO NOTHING`, s.ID, e.Sequence, e.ID, string(e.Type), e.OccurredAt, e.Body)
+				INSERT INTO session_events (session_id, sequence, application_id, livemode, event_id, event, occurred_at, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+				ON CONFLICT DO NOTHING`, s.ID, e.Sequence, s.ApplicationID, s.Live, e.ID, string(e.Type), e.OccurredAt, e.Body)
 		}
 		if s.Erased {
 			batch.Queue(`UPDATE session_events SET body = NULL WHERE session_id = $1 AND sequence < $2 AND body IS NOT NULL`, s.ID, s.Sequence)
@@ -85,4 +85,33 @@ func (r *Reader) Events(ctx context.Context, q Query) (checkout.Session, []Event
 		return checkout.Session{}, nil, ErrNotFound
 	}
 	return found[0], events, nil
+}
+
+// Told is an event with the session that it is about.
+type Told struct {
+	Event
+	SessionID, ApplicationID string
+}
+
+// recentAtMost is the most events that Recent returns.
+const recentAtMost = 200
+
+// Recent returns events of test sessions of applications from a time on, the oldest first, at most 200
+// and none of those with an id of except. Unlike Events it does not wait at the barrier: an event may come after a later one of
+// another agency, and while the read model is rebuilt there are none. The error is ErrBehind, or that
+// of ctx.
+func (r *Reader) Recent(ctx context.Context, applicationIDs []string, from time.Time, except []string) (out []Told, err error) {
+	err = r.query(ctx, func(ctx context.Context) error {
+		rows, _ := r.cfg.Pool.Query(ctx, `
+			SELECT event_id, event, sequence, occurred_at, body, session_id, application_id FROM session_events
+			WHERE application_id = ANY($1) AND NOT livemode AND occurred_at >= $2 AND body IS NOT NULL AND event_id <> ALL($3)
+			ORDER BY occurred_at, session_id, sequence LIMIT $4`, applicationIDs, from, except, recentAtMost) // the rows carry its error
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Told, err error) {
+			err = row.Scan(&e.ID, &e.Type, &e.Sequence, &e.OccurredAt, &e.Body, &e.SessionID, &e.ApplicationID)
+			e.OccurredAt = e.OccurredAt.UTC()
+			return e, err
+		})
+		return err
+	})
+	return out, err
 }

@@ -155,14 +155,18 @@ func (s *Statement) rest(last Mark, seen Seen) bool {
 const farDays = 45
 
 // far reports whether a statement has a day far from the account's last one. The days of one that continues the balance
-// may be many: only the first one counts.
+// may be many: only the first one counts. A bank's statement that continues it may come after a long rest of the account: its dates
+// are written in one way only, and no statement is missing between.
 func (s *Statement) far(last Mark, continued bool) bool {
 	middle, err := time.Parse(time.DateOnly, last.To)
 	if err != nil || s.From == "" {
 		return false
 	}
 	until := s.To
-	if continued {
+	switch {
+	case continued && !s.Dated:
+		until = ""
+	case continued:
 		until = s.From
 	}
 	return s.From < middle.AddDate(0, 0, -farDays).Format(time.DateOnly) || until > middle.AddDate(0, 0, farDays).Format(time.DateOnly)

@@ -89,6 +89,6 @@ func (o *Overlap) Put(s *Seen) {
 // content hashes what a line says, without its place.
 func (o *Overlap) content(l *Line) uint64 {
 	said := *l
-	said.Source, said.Statement, said.Scope, said.Number = Position{}, "", "", 0
+	said.Source, said.Statement, said.Scope, said.Number, said.entry = Position{}, "", "", 0, ""
 	return maphash.Comparable(o.seed, said)
 }

@@ -49,6 +49,9 @@ func (w *world) mixed(n int) {
 	again := line(0, 1000) // an overlapping statement: the first record of the line stays
 	again.StatementID, again.ImportID = "second", "second"
 	records = append(records, w.value(schemas.TopicStatements, "tenant/live/mtn", again))
+	gone := line(1, 1000) // withdrawn: a row of its own
+	gone.Withdrawn = true
+	records = append(records, w.value(schemas.TopicStatements, "tenant/live/mtn", gone))
 	for i := range 3 { // the last sums of a day count
 		of(&record.DayTotal{RunID: "run", TenantID: "tenant", Livemode: true, Account: "mtn", Day: "2026-04-01", Currency: "XAF", Sources: int64(i), SourcesAmount: 100, At: begin})
 	}
@@ -75,7 +78,7 @@ func TestVerify(t *testing.T) {
 	eventually(t, "the sink has written all", w.committed)
 	stop()
 	w.produce(n, n+5) // nobody has written these: they are not demanded
-	if got := w.verify(time.Time{}, time.Time{}); !got.Holds() || got.Rows != 8*n+n+n+7 || got.Unreadable != 1 || len(got.Positions) == 0 {
+	if got := w.verify(time.Time{}, time.Time{}); !got.Holds() || got.Rows != 8*n+n+n+8 || got.Unreadable != 1 || len(got.Positions) == 0 {
 		t.Fatalf("untouched: %+v", got)
 	}
 	change := func(sql string) {

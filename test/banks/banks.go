@@ -78,6 +78,8 @@ type Bank struct {
 	Split int
 	// Newest says that the entries of a statement begin with the newest.
 	Newest bool
+	// Apart says that each statement is a document of its own, one after the other in the file.
+	Apart bool
 
 	number, entry, batch int
 	lastDay              string
@@ -90,7 +92,7 @@ func Draw(t *rapid.T) *Bank {
 	return &Bank{
 		ID: one("id", 8), Number: one("number", 9), Entries: one("entries", 6), End: one("end", 8), Amount: one("amount", 3), Booked: one("booked", 3), Perday: 1 + one("a day", 2),
 		Length: []int{1, 1, 3, 7}[one("days", 4)], Version: 2 + 6*one("version", 2), Others: one("others", 3) == 0, PerFile: 1 + one("in a file", 3), Split: one("split", 14),
-		Newest: one("newest", 2) == 1,
+		Newest: one("newest", 2) == 1, Apart: one("apart", 3) == 0,
 	}
 }
 
@@ -180,18 +182,22 @@ func (b *Bank) Copy(s Statement) File {
 	return File{Text: b.Write(s), Statements: []Statement{s}}
 }
 
-// Write writes a document with statements.
+// Write writes a file with statements.
 func (b *Bank) Write(statements ...Statement) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+`<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.%02d"><BkToCstmrStmt><GrpHdr><MsgId>M%d</MsgId></GrpHdr>`, b.Version, b.number)
-	for _, s := range statements {
+	for i, s := range statements {
+		if i == 0 || b.Apart {
+			fmt.Fprintf(&out, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+`<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.%02d"><BkToCstmrStmt><GrpHdr><MsgId>M%d</MsgId></GrpHdr>`, b.Version, b.number)
+		}
 		if b.Others {
 			other := Statement{From: s.From, To: s.To, Opening: 7, Closing: 12, Lines: []Line{{Day: s.From, Amount: 5}}, id: s.id, sequence: s.sequence}
 			b.write(&out, OtherIBAN, other)
 		}
 		b.write(&out, IBAN, s)
+		if i == len(statements)-1 || b.Apart {
+			out.WriteString("</BkToCstmrStmt></Document>\n")
+		}
 	}
-	out.WriteString("</BkToCstmrStmt></Document>\n")
 	return out.String()
 }
 

@@ -486,7 +486,7 @@ func (g *gallery) counter(t *testing.T) {
 			if row.name == "receipt" || row.name == "report.signed" {
 				seen = append(seen, v.in("print"))
 			}
-			if row.name == "receipt" { // its button prints
+			if row.name == "report.signed" { // its button prints
 				seen = append(seen,
 					view{name: v.name + "-stub", run: `window.print = () => { document.body.dataset.printed = "yes"; }`},
 					view{name: v.name + "-pressed", press: "#print", until: "body[data-printed]"})

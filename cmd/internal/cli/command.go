@@ -272,7 +272,7 @@ func (p Program) noun(noun *cobra.Command, commands []Command) *cobra.Command {
 }
 
 // developing are the commands that only quittance-dev has.
-var developing = []string{"up", "simulate", "listen", "bench"}
+var developing = []string{"up", "simulate", "bench"}
 
 // unknownCommand returns an error that suggests commands with a similar name.
 func unknownCommand(cmd *cobra.Command, typed string) error {

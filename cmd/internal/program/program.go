@@ -18,6 +18,7 @@ import (
 	"quittance/cmd/internal/cli/journaling"
 	"quittance/cmd/internal/cli/key"
 	"quittance/cmd/internal/cli/link"
+	"quittance/cmd/internal/cli/listening"
 	"quittance/cmd/internal/cli/mapping"
 	"quittance/cmd/internal/cli/operatorcase"
 	"quittance/cmd/internal/cli/partner"
@@ -43,5 +44,8 @@ func New(p cli.Program, more ...doctor.Role) cli.Program {
 			replay.Replay(), replay.Rebuild(), journaling.Command(), reporting.Command(), analyst.Command(), erase.Command(), secrets.Command(), acl.Command(),
 		}},
 	}, p.Groups)
+	if !p.Options.Developer() { // a developer's program has its own `listen`
+		p.Groups = append(p.Groups, cli.Group{Title: "To develop against it:", Commands: []cli.Command{listening.Command()}})
+	}
 	return p
 }
