@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,19 +94,10 @@ func (u *installation) checkPorts(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	var taken []string
-	for name, offset := range u.ports() {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", local(u.port+offset))
-		if err != nil {
-			taken = append(taken, fmt.Sprintf("%d (%s)", u.port+offset, name))
-			continue
-		}
-		_ = l.Close()
+	if err := u.reserve(ctx); err != nil {
+		return "", err
 	}
-	slices.Sort(taken)
-	if len(taken) > 0 {
-		return "", fmt.Errorf("in use by other programs: %s; choose another --port", strings.Join(taken, ", "))
-	}
+	u.releaseAll()
 	return fmt.Sprintf("%d to %d are free", u.port, u.port+portLast), nil
 }
 

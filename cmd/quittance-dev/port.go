@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -18,6 +21,7 @@ import (
 // Ports of an `up`, as offsets from the port of the service.
 const (
 	defaultPort        = 8080
+	portService        = 0
 	portSimulators     = 1
 	portBroker         = 2
 	portController     = 3
@@ -34,6 +38,46 @@ const (
 const addressHint = "; or give --port of a running `" + name + " up`"
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// reserve binds all ports of the `up` before anything starts. A part that binds its port a minute later may find it taken
+// by a connection of another program. release gives a port to its part.
+func (u *installation) reserve(ctx context.Context) error {
+	u.held = map[int]net.Listener{}
+	var taken []string
+	for name, offset := range u.ports() {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", local(u.port+offset))
+		if err != nil {
+			taken = append(taken, fmt.Sprintf("%d (%s)", u.port+offset, name))
+			continue
+		}
+		u.held[offset] = l
+	}
+	if len(taken) == 0 {
+		return nil
+	}
+	u.releaseAll()
+	slices.Sort(taken)
+	return fmt.Errorf("in use by other programs: %s; choose another --port: it takes %d and the ports until %d", strings.Join(taken, ", "), u.port, u.port+portLast)
+}
+
+// release frees reserved ports.
+func (u *installation) release(offsets ...int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, offset := range offsets {
+		if l := u.held[offset]; l != nil {
+			_ = l.Close()
+			delete(u.held, offset)
+		}
+	}
+}
+
+// releaseAll frees all ports that are still reserved.
+func (u *installation) releaseAll() {
+	for offset := range portLast + 1 {
+		u.release(offset)
+	}
+}
 
 // portFlag declares --port, which stands for the addresses of an `up`.
 func portFlag(s *roles.Settings, f *pflag.FlagSet) (locate func() error) {

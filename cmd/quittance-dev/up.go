@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,9 @@ type installation struct {
 
 	mu   sync.Mutex
 	stop []func(context.Context) error // of the parts that were started
+	held map[int]net.Listener          // ports that are reserved, by their offset
+	// hasPartner is true if the registry file has a partner of the deprecated cash-in API.
+	hasPartner bool
 }
 
 func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
@@ -76,11 +80,15 @@ func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
 	if err := os.MkdirAll(u.Data, 0o755); err != nil { //nolint:gosec // Postgres passes through it as another user
 		return fmt.Errorf("making the data folder: %w", err)
 	}
+	if err := u.reserve(ctx); err != nil {
+		return err
+	}
+	defer u.releaseAll()
 	defer func() { err = errors.Join(err, u.shut()) }()
 	if err := u.parts(ctx); err != nil {
 		return err
 	}
-	if err := setup.Migrate(ctx, u.Settings, u.log); err != nil {
+	if _, err := setup.Migrate(ctx, u.Settings, u.log); err != nil {
 		return err
 	}
 	if _, err := setup.Seed(ctx, u.Settings, u.registry, false); err != nil {
@@ -106,6 +114,7 @@ func (u *installation) parts(ctx context.Context) error {
 	if u.Mail == "" {
 		u.Mail = simulatedMail(u.port)
 	}
+	u.release(portBroker, portController, portPostgres, portClickHouse, portSchemaRegistry)
 	g, ctx := errgroup.WithContext(ctx)
 	switch {
 	case u.broker == brokerEmbedded:
@@ -178,13 +187,24 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all := []func(*roles.Base) error{func(b *roles.Base) error { return startSimulators(b, u.port, d.clerkKeys()) }}
+	all := []func(*roles.Base) error{func(b *roles.Base) error {
+		u.release(portSimulators, portMail)
+		return startSimulators(b, u.port, d.clerkKeys())
+	}}
 	for _, kind := range []roles.Kind{roles.KindProcessor, roles.KindSink, roles.KindIngress} {
 		for _, role := range roles.OfKind(kind) {
-			all = append(all, role.Start)
+			all = append(all, func(b *roles.Base) error {
+				if role.Kind == roles.KindIngress {
+					u.release(portService)
+				}
+				return role.Start(b)
+			})
 		}
 	}
-	all = append(all, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, func(b *roles.Base) error { return u.partner(b, d.partner()) }, (*roles.Base).ServeHealth)
+	all = append(all, func(b *roles.Base) error { return u.shop(b, d.shopKey()) }, func(b *roles.Base) error { return u.partner(b, d.partner()) }, func(b *roles.Base) error {
+		u.release(portHealth)
+		return b.ServeHealth()
+	})
 	b.Start(all...)
 	b.Run("announcement", func(ctx context.Context) error { return u.announce(ctx, b, out) })
 	return b.Wait()
@@ -199,6 +219,7 @@ func (u *installation) shop(b *roles.Base, key string) error {
 	if err != nil {
 		return err
 	}
+	u.release(portShop)
 	b.Run("demo shop", s.Run)
 	return nil
 }
@@ -213,13 +234,18 @@ func (u *installation) partner(b *roles.Base, pair demoPair) error {
 	if err != nil {
 		return err
 	}
+	u.mu.Lock()
+	u.hasPartner = true
+	u.mu.Unlock()
+	u.release(portPartner)
 	b.Run("simulated partner", p.Run)
 	return nil
 }
 
-// announce waits until a session can be created and paid, then prints the banner.
+// announce waits until a session can be created and paid and all pages of the banner are served, then prints the
+// banner.
 func (u *installation) announce(ctx context.Context, b *roles.Base, out io.Writer) error {
-	for b.Unready() != nil {
+	for b.Unready() != nil || !u.answers(ctx) {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -228,6 +254,24 @@ func (u *installation) announce(ctx context.Context, b *roles.Base, out io.Write
 	}
 	u.log.Info("ready", slog.String("after", time.Since(u.begun).Round(100*time.Millisecond).String()))
 	return u.banner(ctx, b, out)
+}
+
+// answers reports whether somebody listens on each port of this process.
+func (u *installation) answers(ctx context.Context) bool {
+	u.mu.Lock()
+	partnerRuns := u.hasPartner
+	u.mu.Unlock()
+	for _, offset := range u.ports() {
+		if offset == portPartner && !partnerRuns {
+			continue
+		}
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", local(u.port+offset))
+		if err != nil {
+			return false
+		}
+		_ = conn.Close()
+	}
+	return true
 }
 
 func (u *installation) shut() error {

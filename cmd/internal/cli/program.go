@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
+	"quittance/internal/build"
 )
 
 // Program describes a program.
@@ -134,19 +136,14 @@ func completion(root *cobra.Command) {
 // version prints version, commit and platform of the program.
 func version() Command {
 	return Command{
-		Use: "version", Short: "Show the version of the program", Examples: []string{"version"}, Connection: ConnectionNone,
+		Use: "version", Short: "Show the version of the program", Examples: []string{"version"}, JSON: "it", Connection: ConnectionNone,
 		Run: func(_ context.Context, m *Meta) error {
-			version, revision := "(unknown)", ""
-			if info, ok := debug.ReadBuildInfo(); ok {
-				version = info.Main.Version
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						revision = ", commit " + s.Value
-					}
-				}
-			}
-			_, err := fmt.Fprintf(m.Out, "%s %s%s, %s %s/%s\n", m.program.Name, version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			is := build.Read()
+			platform := runtime.GOOS + "/" + runtime.GOARCH
+			j := render.Object{"program", m.program.Name, "version", is.Version(), "release", is.Release, "revision", render.OrNone(is.Revision), "modified", is.Modified, "go", is.Go, "platform", platform}
+			return m.Show(j, func(p *render.Page) {
+				p.Say("%s %s, %s %s", m.program.Name, is.Version(), is.Go, platform)
+			})
 		},
 	}
 }

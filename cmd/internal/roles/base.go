@@ -13,11 +13,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"golang.org/x/sync/errgroup"
 
 	"quittance/checkout"
+	"quittance/internal/build"
 	"quittance/internal/clickhouse"
 	"quittance/internal/clock"
 	"quittance/internal/commands"
@@ -107,6 +109,10 @@ func newBase(ctx context.Context, s Settings, log *slog.Logger) *Base {
 	}
 	b.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	b.served, b.lags = newServedMetrics(b.Metrics), newLags(b.Metrics)
+	is := build.Read()
+	promauto.With(b.Metrics).NewGauge(prometheus.GaugeOpts{
+		Name: "quittance_build_info", Help: "Always 1; the labels say which program runs.", ConstLabels: prometheus.Labels{"release": is.Release, "version": is.Version(), "go": is.Go},
+	}).Set(1)
 	group.Go(func() error {
 		defer stop()
 		select {

@@ -104,7 +104,7 @@ func TestIngressIsNotReadyWithoutNews(t *testing.T) {
 	pool, gate := h.Gate(t)
 	i := h.Open(t, func(cfg *registries.Config) { cfg.Pool, cfg.MaxAge = pool, time.Second })
 	registries.Run(t, i)
-	b := &Base{Identities: i.Identities, ready: map[string]func() error{}}
+	b := &Base{Identities: i.Identities, ready: map[string]func() error{}, ending: &ending{}}
 	b.readyWithNews()
 	if err := b.Unready(); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -51,7 +50,7 @@ func Command(more []Role) cli.Command {
 	table := roles.Table()
 	names := append(render.Mapped(more, func(r Role) string { return r.Name }), roles.Names(table)...)
 	return cli.Command{
-		Use: "doctor [ROLE]", Short: "Check every part that a role needs, and show how to mend faults", Examples: []string{"doctor erp"},
+		Use: "doctor [ROLE]", Short: "Check every part that a role needs, and show how to mend faults", JSON: "the checks", Examples: []string{"doctor erp"},
 		Args: cobra.MaximumNArgs(1), Valid: names, LocatesItself: true, // further roles need no addresses
 		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
 			m.RiskFlags(f)
@@ -67,7 +66,7 @@ func Command(more []Role) cli.Command {
 			}
 			role = m.Argument(role)
 			if i := slices.IndexFunc(more, func(r Role) bool { return r.Name == role }); i >= 0 {
-				return diagnose(ctx, m.Out, role, more[i].Checks(m.Settings, m.Flags()))
+				return diagnose(ctx, m, role, more[i].Checks(m.Settings, m.Flags()))
 			}
 			needs, group, known := map[roles.Need]bool{}, "", role == "all"
 			if known {
@@ -90,7 +89,7 @@ func Command(more []Role) cli.Command {
 			if err := m.Locate(); err != nil {
 				return err
 			}
-			return diagnose(ctx, m.Out, role, slices.Concat(examination{m}.checks(needs), examination{m}.checkSecurity(role), examination{m}.checkFailover(group)))
+			return diagnose(ctx, m, role, slices.Concat(examination{m}.checks(needs), examination{m}.checkSecurity(role), examination{m}.checkFailover(group)))
 		},
 	}
 }
@@ -148,8 +147,8 @@ func (m examination) checkFailover(group string) []Check {
 }
 
 // diagnose runs checks and prints the result of each.
-func diagnose(ctx context.Context, out io.Writer, role string, checks []Check) error {
-	bad := 0
+func diagnose(ctx context.Context, m *cli.Meta, role string, checks []Check) error {
+	bad, list := 0, []render.Object{}
 	for _, c := range checks {
 		timed, cancel := context.WithTimeout(ctx, 10*time.Second)
 		found, err := c.Do(timed)
@@ -159,7 +158,15 @@ func diagnose(ctx context.Context, out io.Writer, role string, checks []Check) e
 			mark, found = "FAIL", err.Error()
 			bad++
 		}
-		_, _ = fmt.Fprintf(out, "%s  %-16s %s\n", mark, c.Name, found)
+		list = append(list, render.Object{"check", c.Name, "ok", err == nil, "found", found})
+		if !m.AsJSON { // a check may take seconds: each is shown when it is done
+			_, _ = fmt.Fprintf(m.Out, "%s  %-16s %s\n", mark, c.Name, found)
+		}
+	}
+	if m.AsJSON {
+		if err := m.Show(render.Object{"role", role, "ok", bad == 0, "checks", list}, nil); err != nil {
+			return err
+		}
 	}
 	if bad > 0 {
 		return fmt.Errorf("%d of %d checks for %s did not pass", bad, len(checks), role)

@@ -3,8 +3,9 @@ package period
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -22,7 +23,7 @@ const chainHelp = `Show a sum of money from the due to the line of the bank, wit
 
 TERM is a due, an order, a session, a payment or notice reference, a transaction, an operator's reference, a batch, a line of a statement as the breaks name it, or a break: its id or its case. A break is shown with the rows of both sides and what each counts. At most 20 chains are shown, and at most 20 rows of each side.
 
---verify asks Kafka alone. It computes each close of the agency again that can have the money, compares the root with the record of the close, and shows the rows of the money with their proofs, which anybody can check with the root (RFC 6962). TERM is then no line. It reads all that Kafka has of the agency, and ends with code 1 unless a close that holds has the money.`
+--verify asks Kafka alone. It computes each close of the agency again that can have the money, compares the root with the record of the close, and shows the rows of the money with their proofs, which anybody can check with the root (RFC 6962). TERM is then no line. Without --agency or --mode ClickHouse is asked whose money it is; what it says proves nothing. It reads all that Kafka has of the agency, and ends with code 1 unless a close that holds has the money.`
 
 // Chain returns the command `chain`.
 func Chain() cli.Command {
@@ -32,18 +33,15 @@ func Chain() cli.Command {
 		Use: "chain TERM", Short: "Show a sum of money from the due to the line of the bank, with what proves each step", JSON: "the chains, or with --verify the proofs", Words: words,
 		Long:     chainHelp,
 		Missing:  "say what to look for: {usage}, for instance a payment reference or an operator's reference",
-		Examples: []string{"chain 6214534488655905", "chain MP261123.1001.A1 --agency impots --json", "chain case_u0f7qos9bf7eo2tnlcjotbuuafnrphi7", "chain 6214534488655905 --verify --agency impots --mode live"},
+		Examples: []string{"chain 6214534488655905", "chain MP261123.1001.A1 --agency impots --json", "chain case_u0f7qos9bf7eo2tnlcjotbuuafnrphi7", "chain 6214534488655905 --verify"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.StringVar(&agency, "agency", "", "money of this agency, by slug or id")
 			cli.TakesMode(f, &mode)
-			f.BoolVar(&verify, "verify", false, "compute the closes again from Kafka, and prove that they have the money; needs --agency and --mode")
+			f.BoolVar(&verify, "verify", false, "compute the closes again from Kafka, and prove that they have the money")
 		},
 		Check: func(m *cli.Meta) error {
-			switch {
-			case verify && agency == "":
-				return cli.Usage("say whose closes: --agency SLUG_OR_ID")
-			case verify:
-				return errors.Join(cli.NeedsMode(mode), cli.Quiet(m))
+			if verify {
+				return cli.Quiet(m)
 			}
 			return nil
 		},
@@ -52,24 +50,31 @@ func Chain() cli.Command {
 			if err != nil {
 				return err
 			}
-			if verify {
-				return verifyTerm(ctx, m, tenant, mode == registry.Mode(true), m.Args[0])
+			q := chain.Query{Term: m.Args[0], TenantID: tenant}
+			if mode != "" {
+				q.Live = new(mode == registry.Mode(true))
+			}
+			if verify && tenant != "" && q.Live != nil {
+				return verifyTerm(ctx, m, tenant, *q.Live, m.Args[0])
 			}
 			conn, err := access.OpenJournal(ctx, m)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = conn.Close() }()
-			q := chain.Query{Term: m.Args[0], TenantID: tenant}
-			if mode != "" {
-				q.Live = new(mode == registry.Mode(true))
-			}
 			list, err := chain.Find(ctx, conn, q)
 			if err != nil {
 				return err
 			}
 			if len(list) == 0 {
 				return m.AsArgument(operation.Refuse("chain.nothing", "term", nil), "term", "TERM")
+			}
+			if verify {
+				of, err := ownerOf(list)
+				if err != nil {
+					return err
+				}
+				return verifyTerm(ctx, m, of.tenant, of.live, m.Args[0])
 			}
 			return m.Show(list, func(p *render.Page) {
 				for i, c := range list {
@@ -81,6 +86,26 @@ func Chain() cli.Command {
 			})
 		},
 	}
+}
+
+// owner is whose money it is.
+type owner struct {
+	tenant string
+	live   bool
+}
+
+// ownerOf returns whose money chains have, if it is one agency's in one mode.
+func ownerOf(list []chain.Chain) (owner, error) {
+	found := map[owner]bool{}
+	for _, c := range list {
+		if c.Money != nil && c.Money.TenantID != "" {
+			found[owner{c.Money.TenantID, c.Money.Live}] = true
+		}
+	}
+	if len(found) != 1 {
+		return owner{}, cli.Usage("the term names money of %d agencies and modes: say whose closes with --agency SLUG_OR_ID and --mode", len(found))
+	}
+	return slices.Collect(maps.Keys(found))[0], nil
 }
 
 // sayChain shows the steps of a chain, one after the other.

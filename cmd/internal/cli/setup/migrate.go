@@ -10,7 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
+	"quittance/internal/build"
 	"quittance/internal/clickhouse"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
@@ -21,7 +23,7 @@ import (
 // MigrateCommand returns the command `migrate`.
 func MigrateCommand() cli.Command {
 	return cli.Command{
-		Use: "migrate", Short: "Create or bring up to date topics, schemas and tables", Examples: []string{"migrate --partitions 64"},
+		Use: "migrate", Short: "Create or bring up to date topics, schemas and tables", JSON: "what was done", Examples: []string{"migrate --partitions 64"},
 		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
 			f.Int32Var(&m.Partitions, "partitions", 0, "partitions of commands, state and events, at most as many processors share the work; fixed for ever when the topics are first created")
 			f.Int16Var(&m.Replication, "replication", 0, fmt.Sprintf("replicas of new topics; %d when not given, or with --accept-one-replica the broker's default", schemas.Replicas))
@@ -38,14 +40,24 @@ func MigrateCommand() cli.Command {
 			}
 			return nil
 		},
-		Run: func(ctx context.Context, m *cli.Meta) error { return Migrate(ctx, m.Settings, m.Log) },
+		Run: func(ctx context.Context, m *cli.Meta) error {
+			done, err := Migrate(ctx, m.Settings, m.Log)
+			if err != nil || !m.AsJSON {
+				return err
+			}
+			return m.Show(render.Object{
+				"migrated", true, "version", build.Read().Version(), "topics_created", append([]string{}, done.Created...), "settings_changed", render.Mapped(done.Changed, func(c kafka.Change) render.Object {
+					return render.Object{"topic", c.Topic, "setting", c.Setting, "from", c.Old, "to", c.New}
+				}),
+			}, nil)
+		},
 	}
 }
 
 // migrateTopics creates and configures the topics and logs each change. It refuses topics
 // that may lose payments.
-func migrateTopics(ctx context.Context, s roles.Settings, cl *kgo.Client, log *slog.Logger) error {
-	done, err := kafka.Migrate(ctx, s.KafkaConfig(), cl)
+func migrateTopics(ctx context.Context, s roles.Settings, cl *kgo.Client, log *slog.Logger) (done kafka.Migrated, err error) {
+	done, err = kafka.Migrate(ctx, s.KafkaConfig(), cl)
 	for _, c := range done.Changed {
 		log.Info("setting of a topic changed", slog.String("topic", c.Topic), slog.String("setting", c.Setting), slog.String("from", c.Old), slog.String("to", c.New))
 	}
@@ -55,62 +67,62 @@ func migrateTopics(ctx context.Context, s roles.Settings, cl *kgo.Client, log *s
 	}
 	switch {
 	case errors.Is(err, kafka.ErrPartitions):
-		return cli.Usage("--partitions is not set: it is the number of partitions of commands, state and events, and so the most processors that can share the work. It is fixed for ever when the topics are first created. Use --partitions 64 unless you have a reason for another number")
+		return done, cli.Usage("--partitions is not set: it is the number of partitions of commands, state and events, and so the most processors that can share the work. It is fixed for ever when the topics are first created. Use --partitions 64 unless you have a reason for another number")
 	case errors.Is(err, kafka.ErrReplication):
-		return fmt.Errorf("%w; add brokers until there are %d, or give --accept-one-replica to accept that one lost disk loses payments", err, schemas.Replicas)
+		return done, fmt.Errorf("%w; add brokers until there are %d, or give --accept-one-replica to accept that one lost disk loses payments", err, schemas.Replicas)
 	case err != nil:
-		return err
+		return done, err
 	}
 	log.Info("topics are ready", slog.Int("created", len(done.Created)), slog.Int("settings_changed", len(done.Changed)))
 	if s.Developer() {
-		return nil
+		return done, nil
 	}
 	_, err = kafka.CheckDurability(ctx, s.KafkaConfig(), cl, s.AcceptsOneReplica())
-	return err
+	return done, err
 }
 
-// Migrate brings every store up to date. It may be run again at any time.
-func Migrate(ctx context.Context, s roles.Settings, log *slog.Logger) error {
+// Migrate brings every store up to date, and returns what it did to the topics. It may be run again at any time.
+func Migrate(ctx context.Context, s roles.Settings, log *slog.Logger) (done kafka.Migrated, err error) {
 	if err := s.Need("kafka", "postgres", "clickhouse", "schema-registry"); err != nil {
-		return err
+		return done, err
 	}
 	cl, err := s.KafkaConfig().Client()
 	if err != nil {
-		return err
+		return done, err
 	}
 	defer cl.Close()
-	if err := migrateTopics(ctx, s, cl, log); err != nil {
-		return err
+	if done, err = migrateTopics(ctx, s, cl, log); err != nil {
+		return done, err
 	}
 	codec, err := s.OpenSchemas(ctx, true)
 	if err != nil {
-		return err
+		return done, err
 	}
 	log.Info("schemas are registered")
 	topology, err := kafka.Load(ctx, s.KafkaConfig(), cl)
 	if err != nil {
-		return err
+		return done, err
 	}
 	if err := kafka.CheckKeys(ctx, s.KafkaConfig(), topology, codec); err != nil {
-		return err
+		return done, err
 	}
 
 	if err := postgres.Migrate(ctx, s.Postgres); err != nil {
-		return err
+		return done, err
 	}
 	log.Info("postgres is up to date")
 
 	if err := clickhouse.CreateDatabase(ctx, s.ClickHouse); err != nil {
-		return err
+		return done, err
 	}
 	conn, err := clickhouse.OpenForMigration(ctx, s.ClickHouse)
 	if err != nil {
-		return err
+		return done, err
 	}
 	defer func() { _ = conn.Close() }()
 	if err := reconciliation.Migrate(ctx, conn); err != nil {
-		return err
+		return done, err
 	}
 	log.Info("clickhouse is up to date")
-	return nil
+	return done, nil
 }
