@@ -180,7 +180,7 @@ func TestProductionRefusesDemoSecrets(t *testing.T) {
 	}
 	i.succeeds(t, dev, "seed", "--port", "0", demo)
 	const want = "of Guichet fiscal (impots): end it with `quittance keys revoke "
-	for _, args := range [][]string{{"ingress"}, {"sink", "webhook"}, {"doctor", "ingress"}} {
+	for _, args := range [][]string{{"ingress", "--checkout-url", public}, {"sink", "webhook"}, {"doctor", "ingress"}} {
 		if stdout, stderr, code := i.run(t, i.path, args...); code != 1 || !strings.Contains(stdout+stderr, want) || strings.Contains(stdout+stderr, "DemoKey") {
 			t.Errorf("%v ends with %d and prints %s%s, want 1 and %q", args, code, stdout, stderr, want)
 		}
@@ -206,7 +206,7 @@ func TestProductionRefusesToLosePayments(t *testing.T) {
 		{[]string{"migrate", "--partitions", "3", "--accept-one-replica"}, 1, "has 2 partitions and cannot have 3"},
 		{[]string{"sink", "journal"}, 1, "fewer than 3 replicas"},
 		{[]string{"doctor", "journal"}, 1, "fewer than 3 replicas"},
-		{[]string{"ingress", "--accept-one-replica", "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
+		{[]string{"ingress", "--accept-one-replica", "--checkout-url", public, "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
 		{[]string{"ingress", "--accept-one-replica"}, 2, "not set: --checkout-url (or QUITTANCE_CHECKOUT_URL), the https address"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "http://pay.example"}, 1, "--checkout-url http://pay.example: must be https"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "pay.example"}, 1, "--checkout-url: must be an https address"},
