@@ -69,7 +69,7 @@ func CaseCatalog() casework.Catalog {
 		Kinds: of(CaseLatePayment, CaseMismatch, CaseOrphan, CaseUndecided, CaseRefundRequest, CaseReversal, CaseConfirmation),
 		Exits: []casework.Exit{
 			{Resolution: ResolutionHonour, Of: of(CaseLatePayment, CaseMismatch, CaseOrphan)},
-			{Resolution: ResolutionRefund, Of: of(CaseLatePayment, CaseMismatch, CaseOrphan, CaseRefundRequest), NeedsReference: true},
+			{Resolution: ResolutionRefund, Of: of(CaseLatePayment, CaseMismatch, CaseOrphan, CaseRefundRequest, CaseConfirmation), NeedsReference: true},
 			{Resolution: ResolutionApproved, Of: of(CaseUndecided), NeedsReference: true},
 			{Resolution: ResolutionRefused, Of: of(CaseUndecided), NeedsReference: true},
 			{Resolution: ResolutionAskAgain, Of: of(CaseUndecided, CaseMismatch)},
@@ -114,6 +114,9 @@ type Case struct {
 	// TransactionID names the due of a case about a confirmation. Empty in a case of an
 	// earlier version, whose session has one due.
 	TransactionID string
+	// TransactionIDs name the dues of a refund request, and of a reversal; empty means all that
+	// the session has.
+	TransactionIDs []string
 }
 
 // blocks reports whether the order cannot be paid again before the case is closed. A
@@ -213,8 +216,12 @@ func (do Resolve) Detail() map[string]string {
 	return detail
 }
 
-// OpenRefundRequest opens a case about a completed payment.
-type OpenRefundRequest struct{ By, Reason string }
+// OpenRefundRequest opens a case about a completed payment, or about some of its dues.
+type OpenRefundRequest struct {
+	By, Reason string
+	// TransactionIDs name the dues whose money is to be given back; none means all.
+	TransactionIDs []string
+}
 
 func (Resolve) action()           {}
 func (OpenRefundRequest) action() {}
@@ -280,6 +287,10 @@ func (s Session) undecidedCaseAt() time.Time {
 	return c.WindowEndsAt.Add(undecidedAfter)
 }
 
+// ReportedAt returns when the agency is told of the session's undecided collection, UTC; zero if
+// it was told, or never is.
+func (s Session) ReportedAt() time.Time { return s.undecidedCaseAt() }
+
 // open emits an event that opens a case.
 func (d *decider) open(s Session, t EventType, c Case, ch change, detail map[string]string) Session {
 	c.ID, c.OpenedAt = caseID(s.ID, s.Sequence+1), d.cmd.At
@@ -339,17 +350,87 @@ func (d *decider) openRefundRequest(do OpenRefundRequest) Answer {
 	if !ok {
 		return Answer{Code: CodeSessionNotFound}
 	}
-	if c, open := s.openCase(CaseRefundRequest); open {
-		return Answer{Code: CodeOK, Session: &s, CaseID: c.ID, Replayed: true}
-	}
 	if !s.Paid() {
 		return Answer{Code: CodeNotCompleted, Session: &s}
 	}
+	named, code := s.refundable(do.TransactionIDs)
+	if code != CodeOK {
+		return Answer{Code: code, Session: &s}
+	}
+	if c, open := s.openRefundRequest(named); open {
+		if slices.Equal(transactionIDs(s.refunds(c)), transactionIDs(named)) {
+			return Answer{Code: CodeOK, Session: &s, CaseID: c.ID, Replayed: true}
+		}
+		return Answer{Code: CodeRefundRequested, Session: &s, CaseID: c.ID}
+	}
+	var ids []string
+	if len(named) < len(s.Dues()) {
+		ids = transactionIDs(named)
+	}
 	s = d.open(s, EventCaseOpened, Case{
-		Case:         casework.Case{Kind: CaseRefundRequest, Amount: s.Collection.Amount, Currency: s.Currency, By: do.By, Reason: do.Reason},
-		CollectionID: s.Collection.ID,
+		Case:         casework.Case{Kind: CaseRefundRequest, Amount: totalOf(named), Currency: s.Currency, By: do.By, Reason: do.Reason},
+		CollectionID: s.Collection.ID, TransactionIDs: ids,
 	}, change{}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
 	return Answer{Code: CodeOK, Session: &s, CaseID: s.Cases[len(s.Cases)-1].ID}
+}
+
+// refundable returns the dues with the transaction ids, in the order of the session; all whose
+// money was not given back if there are no ids.
+func (s Session) refundable(ids []string) ([]Item, Code) {
+	if len(ids) == 0 {
+		return s.Kept(), CodeOK
+	}
+	for _, id := range ids {
+		due, ok := s.Due(id)
+		switch {
+		case !ok || id == "":
+			return nil, CodeDueUnknown
+		case !s.Returned(due).IsZero():
+			return nil, CodeDueReturned
+		}
+	}
+	return s.named(ids), CodeOK
+}
+
+// named returns the dues with the transaction ids, in the order of the session; all if there are no
+// ids.
+func (s Session) named(ids []string) (out []Item) {
+	for _, due := range s.Dues() {
+		if len(ids) == 0 || slices.Contains(ids, due.TransactionID) {
+			out = append(out, due)
+		}
+	}
+	return out
+}
+
+// refunds returns the dues of a refund request.
+func (s Session) refunds(c Case) []Item {
+	dues, _ := s.refundable(c.TransactionIDs)
+	return dues
+}
+
+// openRefundRequest returns the open refund request that has one of the dues.
+func (s Session) openRefundRequest(dues []Item) (Case, bool) {
+	return s.findCase(func(c Case) bool {
+		return c.Kind == CaseRefundRequest && c.Open() && slices.ContainsFunc(s.refunds(c), func(of Item) bool {
+			return slices.ContainsFunc(dues, func(due Item) bool { return due.TransactionID == of.TransactionID })
+		})
+	})
+}
+
+func transactionIDs(dues []Item) (ids []string) {
+	for _, due := range dues {
+		ids = append(ids, due.TransactionID)
+	}
+	return ids
+}
+
+// totalOf returns what was paid for the dues, fees included.
+func totalOf(dues []Item) (sum int64) {
+	for _, due := range dues {
+		sum += due.Total()
+	}
+	return sum
 }
 
 // resolve carries out what staff agreed on.
@@ -375,10 +456,7 @@ func (d *decider) resolve(do Resolve) Answer {
 	case ResolutionHonour:
 		s, code = d.honour(s, c, do)
 	case ResolutionRefund:
-		s = d.closeCase(s, c, do)
-		if c.ofApproved() {
-			s = d.refund(s, do)
-		}
+		s, code = d.refund(s, c, do)
 	case ResolutionApproved, ResolutionRefused:
 		s = d.decideByHand(s, c, do)
 	case ResolutionAskAgain:
@@ -387,7 +465,7 @@ func (d *decider) resolve(do Resolve) Answer {
 		s = d.closeCase(s, c, do)
 	case casework.ResolutionAcknowledge:
 		s = d.closeCase(s, c, do)
-		for _, due := range s.Dues() {
+		for _, due := range s.named(c.TransactionIDs) {
 			if c.Kind == CaseReversal && due.Confirmation.Status != "" && !due.Confirmation.settled() {
 				// A person has corrected the ERP. A confirmation that comes later would make the
 				// due paid again.
@@ -533,32 +611,59 @@ const (
 	ReversalRefunded     ReversalReason = "refunded"
 )
 
-// reversal is what checkout.reversed adds to the session.
+// reversal is what checkout.reversed adds to the session, and checkout.partially_reversed to the dues
+// with the transaction ids.
 type reversal struct {
-	reason    ReversalReason
-	reference string
-	by        string
+	reason         ReversalReason
+	reference      string
+	by             string
+	transactionIDs []string
 }
 
-// giveBack records that the session's money was given back, and tells the integrator. The
-// ERP that has a confirmation of it is told by a person.
-func (d *decider) giveBack(s Session, r reversal) Session {
-	confirmed := s.Confirms()
+// returned returns the session after the money of some of its dues was given back.
+func (s Session) returned(r reversal, at time.Time) Session {
+	s.Items = slices.Clone(s.Items)
+	for i := range s.Items {
+		if slices.Contains(r.transactionIDs, s.Items[i].TransactionID) {
+			s.Items[i].ReversedAt, s.Items[i].ReversalRef = at, r.reference
+		}
+	}
+	return s
+}
+
+// giveBack records that money of the session was given back, and tells the integrator: that of
+// some dues, or the last that the session had. The ERP that has a confirmation of it is told by a
+// person.
+func (d *decider) giveBack(s Session, dues []Item, r reversal) Session {
+	t := EventReversed
+	var ids []string
+	if len(dues) < len(s.Dues()) {
+		ids = transactionIDs(dues)
+	}
+	if len(dues) < len(s.Kept()) {
+		t, r.transactionIDs = EventPartiallyReversed, ids
+	}
+	confirmed := s.Status == StatusCompleted && slices.ContainsFunc(dues, func(due Item) bool { return due.ERPDueRef != "" })
 	detail := map[string]string{
 		DetailWasCompleted: strconv.FormatBool(s.Paid()), DetailReason: string(r.reason), DetailBy: r.by, DetailReference: r.reference,
 	}
-	detail[DetailOrderPaid] = strconv.FormatBool(d.otherPaid(s))
-	for _, due := range s.Dues() {
+	if t == EventReversed {
+		detail[DetailOrderPaid] = strconv.FormatBool(d.otherPaid(s))
+	}
+	if t == EventPartiallyReversed {
+		detail[DetailTransactionIDs] = strings.Join(ids, " ")
+	}
+	for _, due := range dues {
 		s = d.closeConfirmation(s, due, Resolve{Resolution: ResolutionSuperseded})
 	}
-	s = d.settle(d.emit(s, EventReversed, change{reversal: &r}, detail))
-	for _, due := range s.Dues() {
+	s = d.settle(d.emit(s, t, change{reversal: &r}, detail))
+	for _, due := range dues {
 		d.givenBack(s, due)
 	}
 	if confirmed {
 		s = d.open(s, EventCaseOpened, Case{
-			Case:         casework.Case{Kind: CaseReversal, Amount: s.Collection.Amount, Currency: s.Currency, By: r.by, Reason: string(r.reason)},
-			CollectionID: s.Collection.ID,
+			Case:         casework.Case{Kind: CaseReversal, Amount: totalOf(dues), Currency: s.Currency, By: r.by, Reason: string(r.reason)},
+			CollectionID: s.Collection.ID, TransactionIDs: ids,
 		}, change{}, map[string]string{DetailBy: r.by, DetailReason: string(r.reason)})
 	}
 	return s
@@ -567,17 +672,58 @@ func (d *decider) giveBack(s Session, r reversal) Session {
 // ofApproved reports whether the case is about the money of the session's approved collection,
 // not about another sum.
 func (c Case) ofApproved() bool {
-	return c.Kind == CaseLatePayment || c.Kind == CaseRefundRequest || c.Notice()
+	return c.Kind == CaseLatePayment || c.Kind == CaseRefundRequest || c.Kind == CaseConfirmation || c.Notice()
 }
 
-// refund gives the session's money back once. Other cases about the same money have no exit of
-// their own any more.
-func (d *decider) refund(s Session, do Resolve) Session {
-	s = d.supersede(s, s.Collection.ID, CaseLatePayment, CaseRefundRequest, CaseMismatch) // a mismatch of an approved collection is a notice
-	if !s.ReversedAt.IsZero() {
-		return s
+// refund closes a case because its money was given back, and gives that money of the session back
+// once. After a refund of everything, other cases about the same money have no exit of their own any
+// more.
+func (d *decider) refund(s Session, c Case, do Resolve) (Session, Code) {
+	r := reversal{reason: ReversalRefunded, reference: do.Reference, by: do.By}
+	if ids := s.refundedDues(c); len(ids) > 0 {
+		dues, code := s.refundable(ids)
+		if code != CodeOK {
+			return s, code
+		}
+		if !s.Paid() || s.exitElsewhere(c, dues) {
+			return s, CodeCaseNotAllowed
+		}
+		if len(dues) < len(s.Kept()) {
+			return d.giveBack(d.closeCase(s, c, do), dues, r), CodeOK
+		}
 	}
-	return d.giveBack(s, reversal{reason: ReversalRefunded, reference: do.Reference, by: do.By})
+	s = d.closeCase(s, c, do)
+	if !c.ofApproved() {
+		return s, CodeOK
+	}
+	s = d.supersede(s, s.Collection.ID, CaseLatePayment, CaseRefundRequest, CaseMismatch) // a mismatch of an approved collection is a notice
+	if dues := s.Kept(); len(dues) > 0 {
+		s = d.giveBack(s, dues, r)
+	}
+	return s, CodeOK
+}
+
+// exitElsewhere reports whether another open case is the exit of the money of the dues: a refund
+// request, or a report of the operator that contradicts the whole payment.
+func (s Session) exitElsewhere(c Case, dues []Item) bool {
+	if requested, ok := s.openRefundRequest(dues); ok && requested.ID != c.ID {
+		return true
+	}
+	_, contradicted := s.findCase(func(other Case) bool { return other.Open() && other.Notice() && other.CollectionID == c.CollectionID })
+	return contradicted
+}
+
+// refundedDues returns the transaction ids of the dues that a case is about; none if it is about the
+// whole money of the session, or about other money.
+func (s Session) refundedDues(c Case) []string {
+	if c.Kind == CaseConfirmation {
+		due, _ := s.Due(c.TransactionID)
+		return []string{due.TransactionID}
+	}
+	if c.Kind == CaseRefundRequest {
+		return c.TransactionIDs
+	}
+	return nil
 }
 
 // supersede closes the cases of a collection that a report of the operator replaces, or a refund

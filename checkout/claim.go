@@ -97,7 +97,7 @@ func AcceptedPayments(sessions []Session, erpDueRef string, now time.Time) (c Cl
 	for _, s := range sessions {
 		for _, due := range s.Dues() {
 			accepted := due.Confirmation.SettledAt
-			if due.ERPDueRef != erpDueRef || accepted.IsZero() || !s.ReversedAt.IsZero() && s.ReversedAt.Before(accepted) {
+			if due.ERPDueRef != erpDueRef || accepted.IsZero() || !s.Returned(due).IsZero() && s.Returned(due).Before(accepted) {
 				continue // what is accepted after it was given back is not counted
 			}
 			looked := due.Confirmation.Status == ConfirmationRecorded // people say what the ERP has
@@ -108,8 +108,8 @@ func AcceptedPayments(sessions []Session, erpDueRef string, now time.Time) (c Cl
 				}
 				return c
 			}})
-			if !s.ReversedAt.IsZero() {
-				steps = append(steps, step{s.ReversedAt, func(c Claim) Claim { return c.giveBack(due) }})
+			if at := s.Returned(due); !at.IsZero() {
+				steps = append(steps, step{at, func(c Claim) Claim { return c.giveBack(due) }})
 			}
 		}
 	}
@@ -142,10 +142,12 @@ func (s Session) DueState(due Item) DueState {
 		return DuePayable
 	case s.Status == StatusOpen, s.undecided(), slices.ContainsFunc(s.Cases, Case.holdsClaims):
 		return DueInPayment
-	case s.Paid() && due.Confirmation.Status != "" && !due.Confirmation.settled():
+	case s.keeps(due) && due.Confirmation.Status != "" && !due.Confirmation.settled():
 		return DueRecording
 	}
-	if _, open := s.openCase(CaseReversal); open {
+	if _, open := s.findCase(func(c Case) bool {
+		return c.Kind == CaseReversal && c.Open() && (len(c.TransactionIDs) == 0 || slices.Contains(c.TransactionIDs, due.TransactionID))
+	}); open {
 		return DueRecording
 	}
 	return DuePayable
@@ -223,7 +225,7 @@ func (d *decider) remembered(s Session, due Item) Claim {
 
 // accepted remembers that the ERP has a payment of the due, as it was before the acceptance.
 func (d *decider) accepted(s Session, due Item) {
-	if !s.ERP || !s.Paid() || due.ERPDueRef == "" {
+	if !s.ERP || !s.keeps(due) || due.ERPDueRef == "" {
 		return
 	}
 	put(&d.out.Claims, s.claimKey(due), d.remembered(s, due).accept(s, due, d.cmd.At))

@@ -323,6 +323,12 @@ const (
 	CodeCaseClosed Code = "case.closed"
 	// CodeCaseNotAllowed: a case of that kind, or with that report, has no such resolution.
 	CodeCaseNotAllowed Code = "case.resolution_not_allowed"
+	// CodeDueUnknown: the session has no due with a transaction id of the request.
+	CodeDueUnknown Code = "case.due_unknown"
+	// CodeDueReturned: the money of a due of the request was given back before.
+	CodeDueReturned Code = "case.due_returned"
+	// CodeRefundRequested: an open refund request has one of the dues. The answer has its CaseID.
+	CodeRefundRequested Code = "case.refund_requested"
 )
 
 // Answer is the reply to a command.

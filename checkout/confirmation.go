@@ -95,7 +95,7 @@ func (s Session) confirmationCaseAt() (at time.Time) {
 // confirmationCaseOf is confirmationCaseAt for one due.
 func (s Session) confirmationCaseOf(due Item) time.Time {
 	c := due.Confirmation
-	if c.Status == "" || c.settled() || !s.Paid() {
+	if c.Status == "" || c.settled() || !s.keeps(due) {
 		return time.Time{}
 	}
 	if _, open := s.openConfirmationCase(due); open {
@@ -157,12 +157,12 @@ func (d *decider) confirmed(do Confirmed) Answer {
 			return repeated
 		}
 		ch := change{answered: do.AnsweredAt}
-		if _, open := s.openConfirmationCase(due); open || !s.Paid() {
+		if _, open := s.openConfirmationCase(due); open || !s.keeps(due) {
 			s = d.emit(s, EventConfirmationRefused, ch, detail)
 			break
 		}
 		s = d.open(s, EventConfirmationRefused, s.confirmationCase(due, do.Reason), ch, detail)
-	case do.Answer == AnswerFailed && c.Status == "" && s.Paid():
+	case do.Answer == AnswerFailed && c.Status == "" && s.keeps(due):
 		// The agency had no ERP when the session was created, or the session is older than
 		// the memory of confirmations. From now on the ERP is awaited.
 		s = d.settle(d.emit(s, EventConfirmationAwaited, change{}, detail))

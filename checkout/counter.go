@@ -209,7 +209,7 @@ func (d *decider) reverse(do Reverse) Answer {
 		return Answer{Code: CodeNotTaken, Session: &s}
 	case c.ReversedBy != "":
 		return Answer{Code: CodeOK, Session: &s, Replayed: true}
-	case !s.ReversedAt.IsZero(), !s.Paid() && !s.lateAndOpen(c.ID):
+	case len(s.Kept()) < len(s.Dues()), !s.Paid() && !s.lateAndOpen(c.ID):
 		return Answer{Code: CodeCaseClosed, Session: &s} // staff have recorded another exit
 	}
 	if code := returnable(c.Clerk, do.By, c.DecidedAt, d.cmd.At); code != CodeOK {
@@ -221,7 +221,7 @@ func (d *decider) reverse(do Reverse) Answer {
 			s = d.closeCase(s, open, Resolve{Resolution: ResolutionCashReturned, By: do.By, Reason: do.Reason})
 		}
 	}
-	s = d.giveBack(s, reversal{reason: ReversalCashReturned, by: do.By})
+	s = d.giveBack(s, s.Dues(), reversal{reason: ReversalCashReturned, by: do.By})
 	return Answer{Code: CodeOK, Session: &s}
 }
 

@@ -283,9 +283,9 @@ func (d *decider) decideCreate(do Create) Answer {
 	}
 	switch {
 	case o.PaidSessionID != "":
-		return Answer{Code: CodeOrderPaid}
+		return d.taken(CodeOrderPaid, o.PaidSessionID)
 	case o.OpenSessionID != "":
-		return Answer{Code: CodeOrderOpen}
+		return d.taken(CodeOrderOpen, o.OpenSessionID)
 	case len(o.Late) > 0:
 		return Answer{Code: CodeOrderUnderReview}
 	}
@@ -295,6 +295,15 @@ func (d *decider) decideCreate(do Create) Answer {
 	s.CreatedAt = d.cmd.At
 	s = d.settle(d.emit(Session{}, EventCreated, change{created: &s}, nil))
 	return Answer{Code: CodeOK, Session: &s}
+}
+
+// taken is the answer to the creation of a session for an order that another session has.
+func (d *decider) taken(code Code, id string) Answer {
+	a := Answer{Code: code}
+	if s, ok := d.session(id); ok {
+		a.Session = &s
+	}
+	return a
 }
 
 // count takes one creation from the quota of the time stamp's minute. ok is false when

@@ -1,6 +1,10 @@
 package checkout
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // MetadataERPDueRef is the metadata key by which a ministry session names the
 // due that it pays (contract, "What the service does" 9).
@@ -26,7 +30,15 @@ type Item struct {
 	NoticeRef     string
 	// Confirmation is what is known of the ERP's part in the payment of the due.
 	Confirmation Confirmation
+	// ReversedAt is when this item's money was given back while others stayed paid; zero if it was
+	// not, and if the money of the whole session was given back at once. See [Session.Returned].
+	// ReversalRef names the refund.
+	ReversedAt  time.Time
+	ReversalRef string
 }
+
+// Total returns what was paid for the item: its amount and its part of the fee, in minor units.
+func (i Item) Total() int64 { return i.Amount + i.Fee }
 
 // Partial reports whether a part of the due stays owed after the payment, as far as the
 // ERP had told (contract, "Partial payment").
@@ -64,6 +76,22 @@ func (s Session) Due(transactionID string) (Item, bool) {
 	}
 	return dues[i], true
 }
+
+// Returned returns when the money of a due of the session was given back; zero if it was not.
+func (s Session) Returned(due Item) time.Time { return cmp.Or(due.ReversedAt, s.ReversedAt) }
+
+// Kept returns the dues whose money was not given back.
+func (s Session) Kept() (out []Item) {
+	for _, due := range s.Dues() {
+		if s.Returned(due).IsZero() {
+			out = append(out, due)
+		}
+	}
+	return out
+}
+
+// keeps reports whether the session completed and the money of the due was not given back.
+func (s Session) keeps(due Item) bool { return s.Paid() && due.ReversedAt.IsZero() }
 
 // withConfirmation returns the session with what is known of the confirmation of one due.
 func (s Session) withConfirmation(transactionID string, c Confirmation) Session {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"quittance/casework"
@@ -22,9 +23,10 @@ const (
 	EventCancelled            EventType = "checkout.cancelled"
 	EventExpired              EventType = "checkout.expired"
 	EventLatePayment          EventType = "checkout.late_payment"
-	EventReversed             EventType = "checkout.reversed"
-	EventArchived             EventType = "checkout.archived" // contact data and secrets are gone
-	EventErased               EventType = "checkout.erased"   // contact data was erased on request
+	EventReversed             EventType = "checkout.reversed"           // nothing of the session is paid any more
+	EventPartiallyReversed    EventType = "checkout.partially_reversed" // the money of some of its dues was given back
+	EventArchived             EventType = "checkout.archived"           // contact data and secrets are gone
+	EventErased               EventType = "checkout.erased"             // contact data was erased on request
 	EventTokenIssued          EventType = "checkout.completion_token_issued"
 	EventTokenConsumed        EventType = "checkout.completion_token_consumed"
 	EventCollectionRequested  EventType = "collection.requested"
@@ -55,7 +57,7 @@ const (
 // EventTypes has all event types.
 func EventTypes() []EventType {
 	return []EventType{
-		EventCreated, EventUpdated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventArchived, EventErased,
+		EventCreated, EventUpdated, EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventPartiallyReversed, EventArchived, EventErased,
 		EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected, EventCollectionEnquired,
 		EventCollectionRefused, EventCollectionReleased, EventCollectionReversed, EventCollectionMismatched, EventCollectionOrphaned,
 		EventCollectionUnreadable, EventCollectionReopened, EventCollectionContradicted,
@@ -68,7 +70,7 @@ func EventTypes() []EventType {
 // docs/design/decisions.md § 6 for late payments, § 14 for reversals).
 func (t EventType) Webhook() bool {
 	switch t {
-	case EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed:
+	case EventCompleted, EventFailed, EventCancelled, EventExpired, EventLatePayment, EventReversed, EventPartiallyReversed:
 		return true
 	case EventCreated, EventUpdated, EventArchived, EventErased, EventTokenIssued, EventTokenConsumed, EventCollectionRequested, EventCollectionRedirected,
 		EventCollectionEnquired, EventCollectionRefused, EventCollectionReleased, EventCollectionReversed,
@@ -97,12 +99,13 @@ const (
 	DetailApprovedBy     = "approved_by" // the second member of staff
 	DetailLate           = "late"        // true when a case completed the session
 	DetailWasCompleted   = "was_completed"
-	DetailOrderPaid      = "order_paid"     // another session of the order is paid
-	DetailProposal       = "proposal"       // number of a proposal within its case
-	DetailAnsweredAt     = "answered_at"    // time of the call to the ERP
-	DetailTransactionID  = "transaction_id" // of the due whose confirmation the event is about
-	DetailNumber         = "number"         // of a payment of the deprecated cash-in surface
-	DetailPaymentID      = "payment_id"     // of the same
+	DetailOrderPaid      = "order_paid"      // another session of the order is paid
+	DetailProposal       = "proposal"        // number of a proposal within its case
+	DetailAnsweredAt     = "answered_at"     // time of the call to the ERP
+	DetailTransactionID  = "transaction_id"  // of the due whose confirmation the event is about
+	DetailTransactionIDs = "transaction_ids" // of the dues whose money a partial reversal gave back, with spaces between them
+	DetailNumber         = "number"          // of a payment of the deprecated cash-in surface
+	DetailPaymentID      = "payment_id"      // of the same
 
 	// Of an orphaned report of no session, and of the events of its case, which have no
 	// session to hold them.
@@ -130,6 +133,19 @@ type Event struct {
 
 	// change is what apply needs beyond the type and the time.
 	change change
+}
+
+// Returned returns the dues whose money the event gave back: some of a partial reversal, and of a
+// reversal all whose money was not given back before.
+func (e Event) Returned() (out []Item) {
+	ids := strings.Fields(e.Detail[DetailTransactionIDs])
+	for _, due := range e.Session.Dues() {
+		partial := e.Type == EventPartiallyReversed && slices.Contains(ids, due.TransactionID)
+		if partial || e.Type == EventReversed && due.ReversedAt.IsZero() {
+			out = append(out, due)
+		}
+	}
+	return out
 }
 
 // Case returns the case that the event opens or closes. If the case has no session, it is
@@ -219,6 +235,8 @@ func apply(s Session, e Event) Session {
 		}
 	case EventReversed:
 		s.ReversedAt, s.ReversalReason, s.ReversalRef = e.OccurredAt, e.change.reversal.reason, e.change.reversal.reference
+	case EventPartiallyReversed:
+		s = s.returned(*e.change.reversal, e.OccurredAt)
 	case EventLatePayment:
 		s = approve(s, e)
 	case EventFailed:

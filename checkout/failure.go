@@ -54,7 +54,7 @@ func (f FailureCode) Message() string {
 	case FailurePayeeUnavailable:
 		return "The agency's merchant account cannot receive this payment."
 	case FailureOperatorUnavailable:
-		return "The operator could not be reached; nothing was debited."
+		return "The operator could not be reached."
 	case FailureOperatorError:
 		return failureMessageOperatorError
 	case FailureCardDeclined:

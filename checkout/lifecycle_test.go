@@ -263,6 +263,9 @@ func TestIdempotencyKey(t *testing.T) { // docs/design/decisions.md § 1
 	wantCode(t, try("k", "other", 2), checkout.CodeKeyReused)
 	refused := try("k2", "o", 2)
 	wantCode(t, refused, checkout.CodeOrderOpen)
+	if again := try("k2", "o", 2); refused.Session == nil || refused.Session.ID != first.Session.ID || again.Session == nil || again.Session.ID != first.Session.ID {
+		t.Errorf("the session that has the order is %+v, of a replay %+v", refused.Session, again.Session)
+	}
 	if a := try("k3", "o3", 2); a.Code != checkout.CodeRateLimited || a.RetryAfter != time.Minute {
 		t.Errorf("third creation of the minute: %+v", a)
 	}

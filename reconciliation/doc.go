@@ -19,7 +19,8 @@
 //	                       none for late money; for a mismatch or an orphan the negative of
 //	                       its row, and late, a row for each item
 //	checkout.late_payment  late, a row for each item
-//	checkout.reversed      reversal, a row for each item, negative
+//	checkout.reversed      reversal, a row for each item that was not given back before, negative
+//	checkout.partially_reversed   reversal, a row for each item that was given back, negative
 //	collection.mismatched  mismatch, a row; none for a report that contradicts an approval
 //	collection.orphaned    orphan, a row; none for a report of no known session, which may
 //	                       come several times
@@ -47,6 +48,7 @@
 //	                        is a part of its report, nor for a report of no known session
 //	case.opened             received, orphan, if the case is about such a report
 //	checkout.reversed       given_back
+//	checkout.partially_reversed   given_back, an entry for each event
 //	case.resolved           given_back of a mismatch, an orphan or a surplus; if the operator has
 //	                        replaced its report, or is asked anew, the entry is withdrawn
 //	checkout.failed, .expired, .cancelled   undecided, if the operator may still have the money;
@@ -79,7 +81,8 @@
 // reconciliation.events. From these the sink journal writes the tables matches, breaks (with
 // proposals), day_totals and match_runs. Each record of a match or a break is a row, also the one
 // that ends it, so the rows below an offset never change. rewrites has the times at which a rebuild or
-// a replay of the sink journal wrote rows of earlier records again.
+// a replay of the sink journal wrote rows of earlier records again, and journal_positions how far the tables
+// have Kafka's records. Package verify compares them each night.
 //
 // Package chain has the canonical form of a payment's chain of ids, from the due to the line of
 // the bank, the root over the rows of a closed period, and proofs that a row is one of them.

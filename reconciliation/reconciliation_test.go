@@ -239,12 +239,15 @@ func TestPayments(t *testing.T) {
 	t.Parallel()
 	conn := migrated(t)
 	var entries []journal.Entry
-	for _, s := range []string{"a", "b", "c", "d", "e"} {
+	for _, s := range []string{"a", "b", "c", "d", "e", "g", "h", "i"} {
 		entries = append(entries, event(s, 1, "checkout.created", "open", 5000), event(s, 2, "checkout.completed", "completed", 5000))
 	}
 	// Cash that was given back: a further entry, the same status.
 	reversed := event("d", 3, "collection.reversed", "completed", 5000)
 	reversed.CompletedAt = event("d", 2, "checkout.completed", "completed", 5000).CompletedAt
+	// The money was given back, and people told the ERP, which had not accepted the payment.
+	recorded := delivery("i", "erp_i", "erp", 1, "delivered", 0)
+	recorded.Reason = "recorded_by_hand"
 	entries = append(entries,
 		event("f", 1, "checkout.created", "open", 5000),
 		event("f", 2, "checkout.expired", "expired", 5000),
@@ -256,7 +259,26 @@ func TestPayments(t *testing.T) {
 		delivery("c", "erp_c", "erp", 1, "needs_operator", 0),
 		delivery("e", "erp_e1", "erp", 1, "delivered", 0), // two dues, one still on its way
 		delivery("e", "erp_e2", "erp", 1, "failed", 0),
+		delivery("g", "erp_g1", "erp", 1, "delivered", 0), // three dues, and nothing was sent of two yet
+		delivery("h", "erp_h1", "erp", 1, "delivered", 0), // three dues, of which two were given back
+		recorded,
 	)
+	due := func(session string, item uint16, movement journal.Movement, amount int64) {
+		r := journal.Receipt{
+			ID: journal.ReceiptID(session+string(movement), item), Movement: movement, OccurredAt: begin, LocalDate: begin.Truncate(24 * time.Hour), ApprovedOn: begin.Truncate(24 * time.Hour),
+			Livemode: true, TenantID: "t", SessionID: session, Item: item, ERPDueRef: fmt.Sprint("D-", item), Currency: "XAF", Amount: amount, TotalAmount: amount,
+		}
+		if err := journal.NewStore(conn).Insert(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, session := range []string{"g", "h"} {
+		for item := range uint16(3) {
+			due(session, item+1, journal.MovementCompleted, 100)
+		}
+	}
+	due("h", 2, journal.MovementReversal, -100)
+	due("h", 3, journal.MovementReversal, -100)
 	insert(t, conn, entries...)
 	insert(t, conn, entries...)
 	want(t, lines(t, conn, `session_id, amount, fee_amount, total_amount, channel, operator_ref, erp_due_ref, confirmation_state,
@@ -265,7 +287,10 @@ func TestPayments(t *testing.T) {
 		"b|5000|75|5075|MOBILE_MONEY|op-b|due\n\n1|pending|-|2026-02-01 00:00:00.250|-",
 		"c|5000|75|5075|MOBILE_MONEY|op-c|due\n\n1|needs_operator|-|2026-02-01 00:00:00.250|-",
 		"d|5000|75|5075|MOBILE_MONEY|op-d|due\n\n1|none|-|2026-02-01 00:00:00.250|2026-02-01 00:00:01.250",
-		"e|5000|75|5075|MOBILE_MONEY|op-e|due\n\n1|pending|-|2026-02-01 00:00:00.250|-")
+		"e|5000|75|5075|MOBILE_MONEY|op-e|due\n\n1|pending|-|2026-02-01 00:00:00.250|-",
+		"g|5000|75|5075|MOBILE_MONEY|op-g|D-1 D-2 D-3|pending|-|2026-02-01 00:00:00.250|-",
+		"h|5000|75|5075|MOBILE_MONEY|op-h|D-1 D-2 D-3|accepted|2026-02-01 00:59:58.250|2026-02-01 00:00:00.250|-",
+		"i|5000|75|5075|MOBILE_MONEY|op-i|due\n\n1|recorded|-|2026-02-01 00:00:00.250|-")
 }
 
 // Each operator case is a row, however often its events are inserted. The completion that

@@ -30,7 +30,7 @@ import (
 //go:generate go run ./build
 
 // Version is the newest release. /sdk/v1.js serves it.
-const Version = "1.0.0"
+const Version = "1.1.0"
 
 // Cache-Control of the addresses of the newest release, and of the addresses of one
 // release.

@@ -26,6 +26,7 @@ import (
 // line. No line ever changes.
 var released = map[string]map[string]string{
 	"1.0.0": {"quittance.js": "sha384-SC9bujAYBy3may5OVBp3xvmqu4vkRrhXwuhLp46nznWofD7Rd2yRvb2Ed7yn6MZZ"},
+	"1.1.0": {"quittance.js": "sha384-oKOwtArAyVJv9INsqjJ4C92RYt+SbC6JyMfEQmlcS8SRnheWr0Z/zY8RfODctLa8"},
 }
 
 func TestReleasesNeverChange(t *testing.T) {

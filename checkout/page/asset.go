@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -115,12 +116,16 @@ type Asset struct {
 //go:embed assets
 var assets embed.FS
 
+// comments are the lines of a script that are comments alone. Phones on slow networks do not
+// need them.
+var comments = regexp.MustCompile(`(?m)^\s*//.*\n`)
+
 func loadAsset(name, contentType string) (Asset, error) {
 	body, err := assets.ReadFile(path.Join("assets", name))
 	if err != nil {
 		return Asset{}, fmt.Errorf("reading asset %s: %w", name, err)
 	}
-	return NewAsset(name, contentType, body), nil
+	return NewAsset(name, contentType, comments.ReplaceAll(body, nil)), nil
 }
 
 // NewAsset returns an asset whose path has the name and a hash of the body.

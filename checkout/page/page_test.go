@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/xml"
@@ -292,6 +293,84 @@ func TestNoOffers(t *testing.T) {
 	}
 	if forms := parse(t, html).all("form"); len(forms) != 1 || !strings.HasSuffix(forms[0].attr["action"], "/cancel") {
 		t.Error("want the citizen's cancel as the only form")
+	}
+}
+
+// The agency's texts are in French on every page. An English page says so, so that a screen reader
+// does not read them as English.
+func TestLanguageOfTheAgencysTexts(t *testing.T) {
+	t.Parallel()
+	theirs := regexp.MustCompile(`Direction générale|Contribution de la|Patente 2026|Avenue de|du lundi|Hall d’accueil`)
+	var check func(t *testing.T, e *element, lang string)
+	check = func(t *testing.T, e *element, lang string) {
+		if lang = cmp.Or(e.attr["lang"], lang); e.name == "title" || e.name == "style" {
+			return
+		}
+		if e.name == "" && theirs.MatchString(e.content) && lang != "fr" {
+			t.Errorf("%q is marked as %q", e.content, lang)
+		}
+		for _, c := range e.children {
+			check(t, c, lang)
+		}
+	}
+	for _, state := range page.States {
+		v := full(state, money.English)
+		v.Items = []page.Item{{Label: "Patente 2026", Amount: 3000}, {Label: "Contribution de la vignette", Amount: 2000}}
+		v.Receipt.Links = []page.ReceiptLink{{URL: "/r", Label: "Patente 2026", Name: "AV1"}}
+		check(t, parse(t, render(t, v)), "")
+		v.Items = nil
+		check(t, parse(t, render(t, v)), "")
+	}
+}
+
+// Somebody with a slip could not compare its reference with the page.
+func TestReferenceOnTheStepsOfTheReference(t *testing.T) {
+	t.Parallel()
+	for _, state := range []page.State{page.StateChoose, page.StatePhone, page.StateReview} {
+		v := full(state, money.French)
+		for _, by := range []bool{false, true} {
+			v.ByReference = by
+			if main := parse(t, render(t, v)).byID("main").text(); strings.Contains(main, grouped) != by {
+				t.Errorf("%s by reference %v: %q", state, by, main)
+			}
+		}
+	}
+}
+
+// « Ne payez pas encore » stood for a day without a date, and after it.
+func TestUndecidedHasADate(t *testing.T) {
+	t.Parallel()
+	for lang, want := range map[money.Language][2]string{
+		money.French:  {"le 2 novembre 2026 à 15:32, l’administration en sera informée", "Adressez-vous à elle avec la référence de paiement"},
+		money.English: {"by 2 November 2026, 15:32, the agency will be told", "Ask the agency, with the payment reference"},
+	} {
+		v := full(page.StateUndecided, lang)
+		for n, at := range []time.Time{time.Date(2026, 11, 2, 14, 32, 0, 0, time.UTC), {}} {
+			v.ReportedAt = at
+			if main := parse(t, render(t, v)).byID("main").text(); !strings.Contains(main, want[n]) {
+				t.Errorf("reported at %v: %q", at, main)
+			}
+		}
+	}
+}
+
+// Back from the bank's page, the page asked for two seconds to go there once more.
+func TestBackFromTheBank(t *testing.T) {
+	t.Parallel()
+	for lang, again := range map[money.Language]string{money.French: "Continuer sur la page de la banque", money.English: "Go on to the bank’s page"} {
+		v := full(page.StateWaiting, lang)
+		v.Kind, v.Redirect = page.KindCard, "https://acquirer.example/pay?token=t"
+		for _, back := range []bool{false, true} {
+			v.Returned = back
+			main := parse(t, render(t, v)).byID("main")
+			if strings.Contains(main.text(), again) == back {
+				t.Errorf("returned %v: %q", back, main.text())
+			}
+			button := main.byClass("button").attr["href"]
+			if want := map[bool]string{false: v.Redirect, true: v.SelfURL}[back]; button != want {
+				t.Errorf("returned %v: the button leads to %s, want %s", back, button, want)
+			}
+		}
 	}
 }
 
@@ -883,6 +962,28 @@ func (e *element) text() string {
 	return b.String()
 }
 
+// Without network a confirmation ended in the browser's error, although the payment may have gone
+// through. The script sends it, and says what to do, with the form's words.
+func TestConfirmationWithoutNetwork(t *testing.T) {
+	t.Parallel()
+	for lang, want := range map[money.Language]string{money.French: "vous ne paierez pas deux fois", money.English: "you will not pay twice"} {
+		everyForm := 0
+		for _, state := range page.States {
+			for _, form := range parse(t, render(t, full(state, lang))).all("form") {
+				if lost := form.attr["data-lost"]; lost != "" {
+					everyForm++
+					if state != page.StateReview || form.attr["method"] != "post" || !strings.Contains(lost, want) {
+						t.Errorf("%s in %s says %q", state, lang, lost)
+					}
+				}
+			}
+		}
+		if everyForm != 1 {
+			t.Errorf("%d forms are sent by the script, want the confirmation alone", everyForm)
+		}
+	}
+}
+
 // A card is paid on the acquirer's page. The waiting page links to it, in a frame by a new
 // window, and does not mention a phone.
 func TestCard(t *testing.T) {
@@ -890,9 +991,6 @@ func TestCard(t *testing.T) {
 	for _, lang := range money.Languages {
 		v := full(page.StateReview, lang)
 		v.Kind, v.Phone = page.KindCard, ""
-		if _, next := parse(t, render(t, v)).all("form")[0].attr["data-next"]; !next {
-			t.Error("the script does not know that the answer leads on")
-		}
 		v.State = page.StateWaiting
 		if root := parse(t, render(t, v)); root.first(func(e *element) bool { return strings.HasPrefix(e.attr["href"], "http") }) != nil {
 			t.Error("a link to a page that is not known yet")
@@ -993,4 +1091,36 @@ func TestEmbed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The pages of a refused, an expired and a cancelled payment say whether money was taken, under
+// which reference, and what to do. None leads to the reference, by which an ended session can no
+// longer be paid.
+func TestMoneyOfAnUnpaidSession(t *testing.T) {
+	t.Parallel()
+	says := map[money.Language]struct{ none, doubt, again, ask string }{
+		money.French:  {"Aucune somme n’a été débitée.", "ne payez pas une deuxième fois", "Recommencer sur le site de l’administration", "demandez un nouveau lien de paiement"},
+		money.English: {"No money was taken.", "do not pay a second time", "Start again on the agency’s site", "ask the agency for a new payment link"},
+	}
+	for lang, say := range says {
+		for _, state := range []page.State{page.StateFailed, page.StateExpired, page.StateCancelled} {
+			for _, none := range []bool{false, true} {
+				for _, back := range []string{"", "https://guichet.example/retour"} {
+					v := full(state, lang)
+					v.NotDebited, v.CancelURL = none, back
+					html := render(t, v)
+					main := parse(t, html).byID("main").text()
+					if strings.Contains(main, say.none) != none || strings.Contains(main, say.doubt) == none || !strings.Contains(main, grouped) {
+						t.Errorf("%s in %s, nothing debited %v: %q", state, lang, none, main)
+					}
+					if strings.Contains(main, say.again) != (back != "") || strings.Contains(main, say.ask) != (back == "") {
+						t.Errorf("%s in %s, leading back to %q: %q", state, lang, back, main)
+					}
+					if strings.Contains(html, `href="/p`) {
+						t.Errorf("%s in %s leads to the reference", state, lang)
+					}
+				}
+			}
+		}
+	}
 }

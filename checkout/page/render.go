@@ -154,6 +154,10 @@ type content struct {
 	Test     bool
 	Kind     Kind
 
+	// Theirs marks the agency's texts, which are in French, on a page in another language. Subject
+	// is that of the Description, which is sometimes ours.
+	Theirs, Subject template.HTMLAttr
+
 	Agency, Service, Description, PaymentRef string
 	Logo                                     template.URL
 	Contact                                  Contact
@@ -177,6 +181,9 @@ type content struct {
 	Reference            string // PaymentRef in groups of four
 	PayBefore            string
 	Undecided            string // what the citizen must not do now
+	UndecidedCheck       string // when and whom to ask
+	Returned             bool   // see View.Returned
+	ByReference          bool   // the step shows the reference
 	Clock, Until, USSD   string
 	Left                 int64 // whole seconds of the approval window
 	Over                 bool
@@ -186,7 +193,7 @@ type content struct {
 
 	Receipt         Receipt
 	PaidAt, Failure string
-	Doubt           bool // something may have been debited
+	NotDebited      bool // see View.NotDebited
 	Settled         bool // see View.settled
 	ShowTotal       bool // beside the references to keep
 	PaperEnds       bool // a cancel ends the validity of a reference for the counter
@@ -207,6 +214,9 @@ func (r *Renderer) content(v View) content {
 	c := content{
 		W: w, Title: v.title(w), State: v.State, Style: r.style, Script: r.script.Path, Test: v.Test, Kind: cmp.Or(v.Kind, KindMobileMoney),
 		SelfURL: v.SelfURL, LanguageURL: v.LanguageURL,
+	}
+	if w.Code != string(money.French) {
+		c.Theirs = ` lang="fr"`
 	}
 	if v.Embed != nil {
 		c.Embed, c.Journey, c.TryAgain = v.Embed, r.journey.Path, w.Errors[ErrorTryAgain]
@@ -235,8 +245,10 @@ func (r *Renderer) content(v View) content {
 func (c *content) payment(v View) {
 	w := c.W
 	c.agency(v)
-	c.Service, c.Description, c.PaymentRef = v.Service, v.Description, v.PaymentRef
+	c.Service, c.Description, c.PaymentRef, c.NotDebited = v.Service, v.Description, v.PaymentRef, v.NotDebited
+	c.Subject = c.Theirs
 	if c.Description == "" && len(v.SubjectEnds) > 0 {
+		c.Subject = ""
 		c.Description = fmt.Sprintf(w.SubjectEnds, strings.Join(v.SubjectEnds, ", "))
 	}
 	for _, it := range v.Items {
@@ -253,7 +265,7 @@ func (c *content) payment(v View) {
 // step is a step of the citizen: its form, and the ways back and out.
 func (c *content) step(v View) {
 	c.Action, c.CancelAction, c.CancelFields, c.BackURL, c.OffersURL = v.Action, v.CancelAction, v.CancelFields, v.BackURL, v.OffersURL
-	c.Hidden = v.Hidden
+	c.Hidden, c.ByReference = v.Hidden, v.ByReference && v.PaymentRef != ""
 	c.Phone, c.Example = v.Phone, GroupPhone("06 612 34 56")
 	if v.State == StateReview {
 		c.Phone = GroupPhone(v.Phone)
@@ -285,14 +297,17 @@ func (c *content) state(v View) {
 		c.CancelAction, c.BackURL = v.CancelAction, v.BackURL
 		c.PaperEnds = v.PaymentRef != "" && slices.ContainsFunc(v.Offers, func(o Offer) bool { return o.Kind == KindCash })
 	case StateUndecided:
-		c.Undecided = w.Undecided[c.Kind]
+		c.Undecided, c.UndecidedCheck = w.Undecided[c.Kind], w.UndecidedCheck
+		if !v.ReportedAt.IsZero() {
+			c.UndecidedCheck = fmt.Sprintf(w.UndecidedUntil, language.Date(v.Lang, v.ReportedAt))
+		}
 	case StateCompleted:
 		c.Payer, c.Receipt = masked(v.Payer), v.Receipt
 		if !v.Receipt.PaidAt.IsZero() {
 			c.PaidAt = language.Date(v.Lang, v.Receipt.PaidAt)
 		}
 	case StateFailed:
-		c.Failure, c.Doubt = w.failure(v.FailureCode), !definite[v.FailureCode]
+		c.Failure = w.failure(v.FailureCode)
 	case StateReversed:
 		c.Receipt.Links = v.Receipt.Links
 	default:
@@ -376,12 +391,18 @@ func (c *content) message(e FieldError) string {
 		return fmt.Sprintf(text, cmp.Or(c.W.Offers[e.Offer], e.Offer), c.OfferLabel)
 	case ErrorRefused:
 		next := c.W.PayAgain
-		if !definite[e.Failure] {
+		if !Definite(e.Failure) {
 			next = fmt.Sprintf(c.W.FailKeep, c.Reference)
 		}
 		return fmt.Sprintf(text, c.W.failure(e.Failure), next)
 	case ErrorReferencePaused:
 		return fmt.Sprintf(text, max(e.Minutes, 1))
+	case ErrorPromptsLimited:
+		const hour = 60
+		if e.Minutes > hour {
+			return fmt.Sprintf(text, fmt.Sprint((e.Minutes+hour-1)/hour)+"\u00a0h")
+		}
+		return fmt.Sprintf(text, fmt.Sprint(max(e.Minutes, 1))+"\u00a0min")
 	default:
 		return cmp.Or(text, c.W.Errors[ErrorTryAgain])
 	}
@@ -405,7 +426,7 @@ func (c *content) faults(v View) {
 }
 
 func (c *content) wait(v View) {
-	c.USSD, c.Version, c.LiveURL, c.Redirect = v.USSD, v.Version, v.LiveURL, v.Redirect
+	c.USSD, c.Version, c.LiveURL, c.Redirect, c.Returned = v.USSD, v.Version, v.LiveURL, v.Redirect, v.Returned
 	c.WaitStatus, c.WaitOver = c.W.WaitStatuses[c.Kind], c.W.WaitOvers[c.Kind]
 	c.Payer = masked(v.Payer)
 	if v.WindowEnds.IsZero() {

@@ -76,6 +76,9 @@ type View struct {
 	Service     string
 	Description string
 	SubjectEnds []string
+	// ByReference is set for somebody who knows the payment reference only: each step shows it, so
+	// that the visitor can compare it with the slip.
+	ByReference bool
 	// Items are the dues that are paid together, and stand in the place of Description; empty for
 	// one due.
 	Items      []Item
@@ -128,6 +131,12 @@ type View struct {
 	// Typed is the payment reference as typed, for StateReference.
 	Typed string
 
+	// Returned says that the citizen comes back from the acquirer's page, for StateWaiting of a card.
+	Returned bool
+	// ReportedAt is when the agency is told of a collection that nobody has decided, UTC; zero when
+	// it was told or never is. For StateUndecided.
+	ReportedAt time.Time
+
 	// For StateWaiting. WindowEnds is the end of the approval window, zero when
 	// there is none to show. Now is the same clock. Both are UTC.
 	Now        time.Time
@@ -140,6 +149,10 @@ type View struct {
 
 	Receipt     Receipt // StateCompleted; of StateLate, StateReversed and StateMismatched the OperatorRef
 	FailureCode string  // StateFailed; a code of contract docs/design/decisions.md § 6
+	// NotDebited says that the session has taken no money and can take none: nothing was sent to
+	// an operator, or the operator itself refused. It is for StateFailed, StateExpired and
+	// StateCancelled. Without it the page says what to do if the account was debited.
+	NotDebited bool
 
 	// Addresses. Action receives the forward form. CancelAction must end in /cancel: a GET
 	// with CancelFields shows StateCancel, a POST cancels. Without it no cancel is offered.
@@ -235,7 +248,7 @@ type FieldError struct {
 	Message string
 	Offer   string // offer_id of the number's operator, for ErrorOperatorOther
 	Failure string // a code of contract docs/design/decisions.md § 6, for ErrorRefused
-	Minutes int    // until the payment may begin, for ErrorReferencePaused
+	Minutes int    // until the payment may begin, for ErrorReferencePaused and ErrorPromptsLimited
 }
 
 // ErrorCode is a fault for which the page has a text.
@@ -270,6 +283,11 @@ const (
 	// ErrorReferencePaused is for a reference by which too many payments were refused.
 	ErrorReferencePaused ErrorCode = "reference_paused"
 
+	// ErrorPromptOpen is for a confirmation by a phone that has another open request to pay,
+	// ErrorPromptsLimited for one by a phone that got too many.
+	ErrorPromptOpen     ErrorCode = "prompt_open"
+	ErrorPromptsLimited ErrorCode = "prompts_limited"
+
 	// The faults of a payment reference. ErrorReferenceMistyped is for a number that nobody
 	// issued, ErrorTooManyLookups for a reference that is not looked up now.
 	ErrorReferenceMissing  ErrorCode = "reference_missing"
@@ -282,7 +300,7 @@ const (
 var ErrorCodes = []ErrorCode{
 	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOperatorOther, ErrorOfferMissing, ErrorOfferUnavailable,
 	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid, ErrorDueInPayment, ErrorDuesUnknown,
-	ErrorRefused, ErrorReferencePaused, ErrorReferenceMissing, ErrorReferenceMistyped, ErrorReferenceUnknown, ErrorTooManyLookups,
+	ErrorRefused, ErrorReferencePaused, ErrorPromptOpen, ErrorPromptsLimited, ErrorReferenceMissing, ErrorReferenceMistyped, ErrorReferenceUnknown, ErrorTooManyLookups,
 }
 
 // Receipt is what a completed payment adds to the View. Empty fields are not
@@ -295,5 +313,6 @@ type Receipt struct {
 	Links []ReceiptLink
 }
 
-// ReceiptLink leads to the receipt of a due. Name tells several apart.
-type ReceiptLink struct{ URL, Name string }
+// ReceiptLink leads to the receipt of a due. Label says what was paid, and Name tells several
+// apart; both are empty for the only one.
+type ReceiptLink struct{ URL, Label, Name string }

@@ -28,11 +28,12 @@ type words struct {
 	PaymentRef, NoticeRef            string
 	OperatorRef                      string
 	ErrorTitle, ErrorPrefix, Payment string
+	Colon                            string // between a name and what it names
 	OfferFee                         string // formatted amount
 	OfferFree                        string
 	FeesLater                        string
-	ReturnTo                         string // agency
-	FailAgain                        string // agency
+	ReturnTo                         string
+	FailAgain                        string
 	Cancel, Back, Sending            string
 	WhatNext                         string
 	ContactPhone, ContactEmail       string
@@ -48,7 +49,7 @@ type words struct {
 	ReviewTitle, ReviewText                 string
 	ReviewPay                               string // formatted total
 	ReviewNumber, ReviewOffer               string
-	ReviewCard                              string
+	ReviewCard, ReviewLost                  string
 	CashTitle, CashText, CashReference      string
 	CashAmount                              string
 	CashUntil                               string // date and time
@@ -58,6 +59,7 @@ type words struct {
 	WaitTitle                               string
 	WaitCardTitle, WaitCardGo, WaitCardSoon string
 	WaitCardText, WaitCardBack              string
+	WaitCardReturned, WaitCardBackTo        string
 	WaitCashTitle, WaitCashText             string
 	WaitSent                                string // masked number
 	WaitSentPlain, WaitPIN, WaitPage        string
@@ -73,7 +75,8 @@ type words struct {
 	DoneEmbed                               string
 	FailTitle, FailNothing                  string
 	FailAgainFrame                          string
-	FailAgainPlain                          string // agency
+	FailAgainPlain                          string
+	NotDebited                              string
 	FailKeep                                string // payment reference
 	PayAgain                                string
 	ExpiredTitle, ExpiredText               string
@@ -82,6 +85,7 @@ type words struct {
 	UndecidedTitle, UndecidedText           string
 	UndecidedWait                           string
 	UndecidedCheck                          string
+	UndecidedUntil                          string // date and time
 	LateTitle, LateText                     string
 	ReversedTitle, ReversedText             string
 	MismatchTitle, MismatchText             string
@@ -123,12 +127,13 @@ var french = words{
 	SubjectEnds: "Redevable dont le numéro se termine par %s",
 	Number:      "Numéro", Offer: "Moyen de paiement", Date: "Date",
 	PaymentRef: "Référence de paiement", NoticeRef: "Numéro d’avis", OperatorRef: "Référence de l’opérateur",
+	Colon:      "\u00a0: ",
 	ErrorTitle: "Vérifiez les points suivants", ErrorPrefix: "Erreur\u00a0: ", Payment: "Paiement",
 	OfferFee:  "Frais\u00a0: %s",
 	OfferFree: "Sans frais",
 	FeesLater: "Les frais éventuels seront indiqués avant la confirmation.",
-	ReturnTo:  "Retourner sur le site\u00a0: %s",
-	FailAgain: "Recommencer sur le site\u00a0: %s",
+	ReturnTo:  "Retourner sur le site de l’administration",
+	FailAgain: "Recommencer sur le site de l’administration",
 	Cancel:    "Annuler le paiement", Back: "Retour", Sending: "Envoi en cours…",
 	WhatNext: "Que faire maintenant\u202f?", ContactPhone: "Téléphone\u00a0:", ContactEmail: "Courriel\u00a0:", ContactHours: "Horaires\u00a0:",
 	CancelTitle: "Annuler ce paiement\u202f?",
@@ -144,6 +149,7 @@ var french = words{
 	ReviewTitle: "Vérifiez avant de payer", ReviewText: "Après confirmation, votre opérateur vous demandera votre code secret sur votre téléphone.",
 	ReviewPay: "Payer %s", ReviewNumber: "Changer le numéro", ReviewOffer: "Changer le moyen de paiement",
 	ReviewCard: "Après confirmation, le paiement se poursuit sur la page sécurisée de la banque. Seule la banque vous demandera votre numéro de carte.",
+	ReviewLost: "La connexion est interrompue\u00a0: votre confirmation est peut-être arrivée. Appuyez de nouveau sur «\u00a0Payer\u00a0»\u00a0: vous ne paierez pas deux fois.",
 	CashTitle:  "Payez au guichet", CashText: "Présentez cette référence à un guichet de l’administration et payez en espèces.",
 	CashReference: "Référence à donner", CashAmount: "À payer au guichet",
 	CashUntil: "Valable jusqu’au %s.", CashPage: "Le résultat s’affichera sur cette page dès l’encaissement.", CashPrint: "Imprimer", CashOnline: "Payer en ligne", CashNotice: "Avis de paiement à imprimer",
@@ -153,6 +159,7 @@ var french = words{
 	WaitCardTitle: "Payez sur la page de la banque", WaitCardGo: "Continuer sur la page de la banque",
 	WaitCardSoon: "La page de la banque est en préparation. Si elle n’apparaît pas, appuyez sur «\u00a0Vérifier\u00a0».",
 	WaitCardText: "Après le paiement, la banque vous ramène sur cette page.", WaitCardBack: "Une fois le paiement terminé sur la page de la banque, le résultat s’affiche ici.",
+	WaitCardReturned: "Nous attendons la réponse de la banque\u00a0: le résultat s’affiche sur cette page.", WaitCardBackTo: "Vous n’avez pas terminé\u202f? Revenir à la page de la banque",
 	WaitCashTitle: "Le guichet traite votre paiement", WaitCashText: "Un agent procède à l’encaissement. Remettez-lui la somme et attendez le reçu.",
 	WaitSent:      "Votre opérateur envoie une demande au %s.",
 	WaitSentPlain: "Votre opérateur envoie une demande sur votre téléphone.",
@@ -168,29 +175,31 @@ var french = words{
 	DoneTitle: "Paiement réussi", DoneText: "Votre paiement a été reçu. Gardez-en le reçu.", DonePrint: "Imprimer cette page", DoneReceipt: "Reçu à imprimer ou à télécharger",
 	DoneEmbed: "Votre paiement a été reçu. Ouvrez le reçu pour le conserver ou l’imprimer.",
 	FailTitle: "Le paiement n’a pas abouti", FailNothing: "Cette demande de paiement est close.",
-	FailAgainFrame: "Pour recommencer, revenez sur la page du service qui affiche ce cadre.",
-	FailAgainPlain: "Pour recommencer, demandez un nouveau lien de paiement à\u00a0: %s.",
-	PayAgain:       "Vous pouvez payer de nouveau.",
+	FailAgainFrame: "Pour payer, revenez sur la page du service qui affiche ce cadre.",
+	FailAgainPlain: "Pour payer, demandez un nouveau lien de paiement à l’administration et indiquez-lui la référence de paiement.",
+	NotDebited:     "Aucune somme n’a été débitée.",
+	PayAgain:       "Aucune somme n’a été débitée. Vous pouvez payer de nouveau.",
 	FailKeep:       "Si votre compte a tout de même été débité, ne payez pas une deuxième fois\u00a0: conservez la référence %s et adressez-vous à l’administration.",
-	ExpiredTitle:   "Cette demande de paiement a expiré", ExpiredText: "Le délai de paiement est dépassé. Pour payer, demandez un nouveau lien à l’administration.",
+	ExpiredTitle:   "Cette demande de paiement a expiré", ExpiredText: "Le délai de paiement est dépassé.",
 	CancelledTitle: "Paiement annulé", CancelledText: "Cette demande de paiement a été annulée. Elle ne peut plus servir à payer.",
-	CancelledDues:  "L’administration a changé une somme que vous alliez payer, ou ne la demande plus. Rien n’a été débité. Consultez vos sommes dues, puis faites un nouveau paiement.",
+	CancelledDues:  "L’administration a changé une somme que vous alliez payer, ou ne la demande plus. Consultez vos sommes dues, puis faites un nouveau paiement.",
 	DuesAgain:      "Voir mes sommes dues",
 	UndecidedTitle: "Ne payez pas encore", UndecidedText: "Cette demande de paiement est terminée, mais nous ne savons pas encore si la somme a été débitée.",
 	UndecidedWait:  "Ne payez pas de nouveau avant de connaître le résultat.",
-	UndecidedCheck: "La réponse de l’opérateur peut prendre du temps. Vérifiez plus tard sur cette page, ou adressez-vous à l’administration.",
-	ReversedTitle:  "Paiement restitué", ReversedText: "La somme de ce paiement vous a été restituée. Ce paiement n’est plus pris en compte\u00a0: si la somme reste due, demandez à l’administration comment la payer.",
+	UndecidedCheck: "L’administration cherche le résultat avec l’opérateur. Adressez-vous à elle avec la référence de paiement.",
+	UndecidedUntil: "La réponse de l’opérateur peut prendre du temps\u00a0: vérifiez plus tard sur cette page. Si le résultat n’est pas connu le %s, l’administration en sera informée\u00a0: adressez-vous alors à elle avec la référence de paiement.",
+	ReversedTitle:  "Paiement restitué", ReversedText: "La somme de ce paiement vous a été restituée. Ce paiement n’est plus pris en compte\u00a0: si la somme reste due, adressez-vous à l’administration pour la payer.",
 	LateTitle: "Paiement reçu hors délai", LateText: "Votre paiement a été reçu après la clôture de cette demande de paiement. L’administration en est informée.",
 	MismatchTitle: "Paiement à vérifier", MismatchText: "L’opérateur a signalé un paiement qui ne correspond pas à cette demande. L’administration l’examine.",
 	SettledTitle: "Ne payez pas de nouveau", NotAgain: "Ne payez pas de nouveau.",
 	KeepRef:  "Conservez la référence de paiement\u00a0: l’administration peut vous la demander.",
 	KeepRefs: "Conservez les deux références\u00a0: l’administration peut vous les demander.",
-	RefTitle: "Payer avec une référence", RefText: "La référence de paiement figure sur votre bordereau ou votre avis, ou l’administration vous l’a dictée.",
+	RefTitle: "Payer avec une référence", RefText: "La référence de paiement figure sur votre avis, ou l’administration vous l’a communiquée.",
 	RefLabel: "Référence de paiement", RefHint: "16 chiffres, par exemple %s.", RefContinue: "Continuer", RefOther: "Payer une autre référence",
 	BusyTitle: "Un paiement est en cours", BusyText: "Quelqu’un est en train de payer cette référence. Ne la payez pas une deuxième fois.",
 	BusyYours: "Si c’est vous, terminez le paiement dans le navigateur où vous l’avez commencé. Sinon, attendez le résultat\u00a0: il s’affichera sur cette page.",
 	PaidTitle: "Cette référence est payée", PaidText: "Le paiement a été reçu. Ne payez pas de nouveau.",
-	PaidReceipt: "Le reçu s’affiche pendant 24 heures dans le navigateur qui a payé. Si vous avez payé et que vous n’avez pas le reçu, demandez-le à l’administration avec la référence.",
+	PaidReceipt: "Le reçu s’affiche pendant 24 heures dans le navigateur qui a payé. Si vous avez payé et que vous n’avez pas le reçu, adressez-vous à l’administration avec la référence.",
 	HeldTitle:   "Ne payez pas cette référence", HeldText: "Un paiement de cette référence est en cours de vérification. Ne payez pas de nouveau\u00a0: adressez-vous à l’administration avec la référence.",
 	ClosedTitle: "Cette référence ne peut plus servir", ClosedText: "Elle est close. Pour payer, demandez une nouvelle référence à l’administration.",
 	ClosedDebited: "Si vous avez essayé de payer cette référence et que votre compte a été débité, ne payez pas de nouveau\u00a0: adressez-vous à l’administration avec la référence.",
@@ -233,14 +242,16 @@ var french = words{
 		ErrorFormStale:        "Cette page n’était plus à jour. Vérifiez les informations et confirmez à nouveau.",
 		ErrorPreviousUndecided: "Nous vérifions encore auprès de l’opérateur si un paiement précédent pour cette demande a abouti. " +
 			"Si une demande est encore sur votre téléphone, ne l’approuvez pas. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans une minute.",
-		ErrorDuesUnknown: "Le système de l’administration ne répond pas\u00a0: nous ne pouvons pas vérifier que vous devez toujours cette somme. Rien n’a été débité. Réessayez dans quelques minutes.",
+		ErrorDuesUnknown: "Le système de l’administration ne répond pas\u00a0: nous ne pouvons pas vérifier que vous devez toujours cette somme. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans quelques minutes.",
 		ErrorDueInPayment: "Une autre demande paie ce que vous devez ici, ou l’a déjà payé. Aucune somme n’a été débitée par cette nouvelle confirmation. " +
 			"Ne payez pas deux fois\u00a0: attendez la fin de l’autre paiement, ou adressez-vous à l’administration.",
 		ErrorRefused:           "Votre paiement n’a pas abouti. %s %s",
-		ErrorReferencePaused:   "Trop de paiements par cette référence ont été refusés. Rien n’a été débité. Réessayez dans %d\u00a0min, ou payez à un guichet.",
+		ErrorReferencePaused:   "Trop de paiements par cette référence ont été refusés. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans %d\u00a0min, ou payez à un guichet.",
+		ErrorPromptOpen:        "Une demande de paiement est déjà ouverte sur ce téléphone. Acceptez-la ou refusez-la sur le téléphone, puis confirmez de nouveau. Aucune somme n’a été débitée par cette nouvelle confirmation.",
+		ErrorPromptsLimited:    "Trop de demandes de paiement ont été envoyées à ce numéro. Aucune somme n’a été débitée par cette nouvelle confirmation. Réessayez dans %s, ou choisissez un autre moyen de paiement.",
 		ErrorReferenceMissing:  "Entrez la référence de paiement.",
-		ErrorReferenceMistyped: "Cette référence n’est pas correcte\u00a0: un chiffre manque, est en trop ou n’est pas le bon. Comparez-la avec votre bordereau.",
-		ErrorReferenceUnknown:  "Aucun paiement en ligne n’a cette référence. Comparez-la avec votre bordereau\u00a0; si elle est la même, adressez-vous à l’administration.",
+		ErrorReferenceMistyped: "Cette référence n’est pas correcte\u00a0: un chiffre manque, est en trop ou n’est pas le bon. Comparez-la avec votre avis.",
+		ErrorReferenceUnknown:  "Aucun paiement en ligne n’a cette référence. Comparez-la avec votre avis\u00a0; si elle est la même, adressez-vous à l’administration.",
 		ErrorTooManyLookups:    "Trop de références sont demandées en ce moment. Celle-ci n’a pas été cherchée. Réessayez dans une minute.",
 		ErrorOrderPaid:         "Un paiement pour cette demande a déjà été reçu. Adressez-vous à l’administration avec la référence de paiement.",
 	},
@@ -274,12 +285,13 @@ var english = words{
 	SubjectEnds: "Taxpayer number ending in %s",
 	Number:      "Number", Offer: "Means of payment", Date: "Date",
 	PaymentRef: "Payment reference", NoticeRef: "Notice number", OperatorRef: "Operator’s reference",
+	Colon:      ": ",
 	ErrorTitle: "Please check the following", ErrorPrefix: "Error: ", Payment: "Payment",
 	OfferFee:  "Fee: %s",
 	OfferFree: "No fee",
 	FeesLater: "Any fee is shown to you before you confirm.",
-	ReturnTo:  "Return to the site: %s",
-	FailAgain: "Start again on the site: %s",
+	ReturnTo:  "Return to the agency’s site",
+	FailAgain: "Start again on the agency’s site",
 	Cancel:    "Cancel the payment", Back: "Back", Sending: "Sending…",
 	WhatNext: "What to do now", ContactPhone: "Phone:", ContactEmail: "Email:", ContactHours: "Hours:",
 	CancelTitle: "Cancel this payment?",
@@ -295,6 +307,7 @@ var english = words{
 	ReviewTitle: "Check before you pay", ReviewText: "After you confirm, your operator will ask for your PIN on your phone.",
 	ReviewPay: "Pay %s", ReviewNumber: "Change the number", ReviewOffer: "Change the means of payment",
 	ReviewCard: "After you confirm, you go on to the bank’s secure page. Only the bank asks for your card number.",
+	ReviewLost: "The connection is lost: your confirmation may have arrived. Press “Pay” again: you will not pay twice.",
 	CashTitle:  "Pay at a counter", CashText: "Show this reference at one of the agency’s counters and pay in cash.",
 	CashReference: "Reference to give", CashAmount: "To pay at the counter",
 	CashUntil: "Valid until %s.", CashPage: "This page will show the result as soon as the counter has taken the cash.", CashPrint: "Print", CashOnline: "Pay online", CashNotice: "Payment notice to print",
@@ -304,6 +317,7 @@ var english = words{
 	WaitCardTitle: "Pay on the bank’s page", WaitCardGo: "Go on to the bank’s page",
 	WaitCardSoon: "We are preparing the bank’s page. If it does not appear, press “Check”.",
 	WaitCardText: "The bank brings you back here after the payment.", WaitCardBack: "Finished on the bank’s page? The result appears here.",
+	WaitCardReturned: "We are waiting for the bank’s answer: the result appears here.", WaitCardBackTo: "Not finished? Go back to the bank’s page",
 	WaitCashTitle: "The counter is handling your payment", WaitCashText: "A clerk is taking the cash. Hand it over and wait for the receipt.",
 	WaitSent:      "Your operator is sending a request to %s.",
 	WaitSentPlain: "Your operator is sending a request to your phone.",
@@ -319,24 +333,26 @@ var english = words{
 	DoneTitle: "Payment successful", DoneText: "Your payment was received. Keep its receipt.", DonePrint: "Print this page", DoneReceipt: "Receipt to print or download",
 	DoneEmbed: "Your payment was received. Open the receipt to keep or print it.",
 	FailTitle: "The payment did not go through", FailNothing: "This payment request is closed.",
-	FailAgainFrame: "To start again, go back to the page of the service around this frame.",
-	FailAgainPlain: "To start again, ask for a new payment link from: %s.",
-	PayAgain:       "You can pay again.",
+	FailAgainFrame: "To pay, go back to the page of the service around this frame.",
+	FailAgainPlain: "To pay, ask the agency for a new payment link and give the payment reference.",
+	NotDebited:     "No money was taken.",
+	PayAgain:       "No money was taken. You can pay again.",
 	FailKeep:       "If your account was charged all the same, do not pay a second time: keep the reference %s and ask the agency.",
-	ExpiredTitle:   "This payment request has expired", ExpiredText: "The time to pay is over. To pay, ask the agency for a new link.",
+	ExpiredTitle:   "This payment request has expired", ExpiredText: "The time to pay is over.",
 	CancelledTitle: "Payment cancelled", CancelledText: "This payment request was cancelled. Nothing more can be done with it.",
-	CancelledDues:  "The agency has changed an amount that you were about to pay, or no longer asks for it. No money was taken. Look at your dues, then make a new payment.",
+	CancelledDues:  "The agency has changed an amount that you were about to pay, or no longer asks for it. Look at your dues, then make a new payment.",
 	DuesAgain:      "See my dues",
 	UndecidedTitle: "Do not pay yet", UndecidedText: "This payment request has ended, but we do not know yet whether money was taken.",
 	UndecidedWait:  "Do not pay again before the result is known.",
-	UndecidedCheck: "The operator may take time to answer. Check this page later, or ask the agency.",
+	UndecidedCheck: "The agency is finding out the result with the operator. Ask the agency, with the payment reference.",
+	UndecidedUntil: "The operator may take time to answer: check this page later. If the result is not known by %s, the agency will be told: ask the agency then, with the payment reference.",
 	ReversedTitle:  "Payment given back", ReversedText: "The money of this payment was given back to you. This payment no longer counts: if you still owe the amount, ask the agency how to pay it.",
 	LateTitle: "Payment received after the time limit", LateText: "Your payment arrived after this payment request had ended. The agency has been told.",
 	MismatchTitle: "Payment to be checked", MismatchText: "The operator reported a payment that does not match this request. The agency is looking at it.",
 	SettledTitle: "Do not pay again", NotAgain: "Do not pay again.",
 	KeepRef:  "Keep the payment reference: the agency may ask you for it.",
 	KeepRefs: "Keep both references: the agency may ask you for them.",
-	RefTitle: "Pay with a reference", RefText: "The payment reference is on your slip or notice, or the agency told it to you.",
+	RefTitle: "Pay with a reference", RefText: "The payment reference is on your notice, or the agency told it to you.",
 	RefLabel: "Payment reference", RefHint: "16 digits, for example %s.", RefContinue: "Continue", RefOther: "Pay another reference",
 	BusyTitle: "A payment is under way", BusyText: "Somebody is paying this reference now. Do not pay it a second time.",
 	BusyYours: "If it is you, finish the payment in the browser where you began it. Otherwise wait for the result: this page will show it.",
@@ -384,14 +400,16 @@ var english = words{
 		ErrorFormStale:        "This page was out of date. Check the details and confirm again.",
 		ErrorPreviousUndecided: "We are still checking with the operator whether an earlier payment for this request went through. " +
 			"If a request is still on your phone, do not approve it. No money was taken by this new confirmation. Try again in a minute.",
-		ErrorDuesUnknown: "The agency’s system does not answer, so we cannot check that you still owe this amount. No money was taken. Try again in a few minutes.",
+		ErrorDuesUnknown: "The agency’s system does not answer, so we cannot check that you still owe this amount. No money was taken by this new confirmation. Try again in a few minutes.",
 		ErrorDueInPayment: "Another request is paying what you owe here, or has paid it. No money was taken by this new confirmation. " +
 			"Do not pay twice: wait for the end of the other payment, or ask the agency.",
 		ErrorRefused:           "Your payment did not go through. %s %s",
-		ErrorReferencePaused:   "Too many payments by this reference were refused. Nothing was charged. Try again in %d min, or pay at a counter.",
+		ErrorReferencePaused:   "Too many payments by this reference were refused. No money was taken by this new confirmation. Try again in %d min, or pay at a counter.",
+		ErrorPromptOpen:        "This phone has an open payment request already. Accept or refuse it on the phone, then confirm again. No money was taken by this new confirmation.",
+		ErrorPromptsLimited:    "Too many payment requests were sent to this number. No money was taken by this new confirmation. Try again in %s, or choose another means of payment.",
 		ErrorReferenceMissing:  "Enter the payment reference.",
-		ErrorReferenceMistyped: "This reference is not correct: a digit is missing, is too many or is wrong. Compare it with your slip.",
-		ErrorReferenceUnknown:  "No online payment has this reference. Compare it with your slip; if it is the same, ask the agency.",
+		ErrorReferenceMistyped: "This reference is not correct: a digit is missing, is too many or is wrong. Compare it with your notice.",
+		ErrorReferenceUnknown:  "No online payment has this reference. Compare it with your notice; if it is the same, ask the agency.",
 		ErrorTooManyLookups:    "Too many references are being asked for. This one was not looked up. Try again in a minute.",
 		ErrorOrderPaid:         "A payment for this request has already been received. Ask the agency, with the payment reference.",
 	},
@@ -420,8 +438,11 @@ func (w *words) failure(code string) string {
 	return cmp.Or(w.Failures[code], w.Failures["collect.operator_error"])
 }
 
-// definite are the refusals after which nothing was debited. After any other, an
-// unknown one too, the page says what to do if the account was debited.
+// Definite reports whether the failure code is that of a refusal after which nothing was
+// debited. After any other, an unknown one too, the page says what to do if the account was
+// debited.
+func Definite(code string) bool { return definite[code] }
+
 var definite = map[string]bool{
 	"collect.rejected": true, "collect.insufficient_funds": true, "collect.payer_limit_reached": true,
 	"collect.payer_not_found": true, "collect.wrong_pin": true, "collect.amount_invalid": true,

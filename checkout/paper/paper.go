@@ -21,7 +21,7 @@ func Payment(lang money.Language, s checkout.Session, transactionID string, p do
 	if !known || s.Status != checkout.StatusCompleted || s.Collection == nil {
 		return p
 	}
-	p.Test, p.PaidAt, p.ReversedAt = !s.Live, s.PaidAt(), s.ReversedAt
+	p.Test, p.PaidAt, p.ReversedAt = !s.Live, s.PaidAt(), s.Returned(due)
 	p.Amount, p.Fee, p.Currency = due.Amount, due.Fee, s.Currency
 	p.Means = page.OfferName(lang, s.Collection.OfferID)
 	p.TransactionID, p.NoticeRef, p.PaymentRef, p.OperatorRef = due.TransactionID, due.NoticeRef, s.PaymentRef, s.Collection.OperatorRef

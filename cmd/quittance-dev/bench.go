@@ -14,7 +14,6 @@ import (
 	"quittance/dev/bench/live"
 	"quittance/dev/bench/matching"
 	"quittance/dev/bench/reports"
-	sinkjournal "quittance/sinks/journal"
 )
 
 // benchmark is the command `bench`. Without a subcommand it does the same as `bench
@@ -107,7 +106,7 @@ func benchReports() cli.Command {
 }
 
 func benchMatch() cli.Command {
-	b := matching.Config{JournalGroup: sinkjournal.Group, Turns: 3}
+	b := matching.Config{Turns: 3}
 	return benchCommand("match", "Measure runs of `sink match`: a large day, and a day after a short and a long history",
 		[]string{"bench match", "bench match --lines 1000 --days 30 --reach 15"}, &b.Broker, func(f *pflag.FlagSet) {
 			countVar(f, &b.Lines, "lines", 1_000_000, "lines of the large day, and as many payments")

@@ -5,20 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"quittance/checkout"
 	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/listening"
 	"quittance/cmd/internal/roles"
 	dev "quittance/dev/listen"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
+	"quittance/internal/secret"
+	"quittance/schemas/record"
 )
 
 func listen() cli.Command {
@@ -29,7 +31,7 @@ func listen() cli.Command {
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.StringVar(&l.ForwardTo, "forward-to", "", "where to post each event: http or https on 127.0.0.1, [::1] or localhost; nowhere when empty")
 			f.StringVar(&l.application, "application", "", "only events of this application: its id, or its name if no other application has the same")
-			f.StringSliceVar(&l.events, "events", nil, "only these events: "+strings.Join(subscribable(), ", "))
+			f.StringSliceVar(&l.events, "events", nil, "only these events: "+strings.Join(listening.Events(), ", "))
 			f.StringVar(&l.Mode, "mode", "", "only events of this mode: test or live")
 			f.DurationVar(&l.Since, "since", 0, "begin with the events of the past, up to this age, such as 10m")
 			f.BoolVar(&l.JSON, "json", false, "print one JSON object for each event, and everything else on stderr")
@@ -44,26 +46,17 @@ func listen() cli.Command {
 	}
 }
 
-// subscribable returns the events that integrators can subscribe to.
-func subscribable() (out []string) {
-	for _, e := range checkout.EventTypes() {
-		if e.Webhook() {
-			out = append(out, string(e))
-		}
-	}
-	return out
-}
-
 // listener is a `listen`.
 type listener struct {
-	dev.Terminal
+	listening.Terminal
 	application string
 	events      []string
 }
 
 func (l *listener) run(ctx context.Context, s *roles.Settings, log *slog.Logger) error {
-	w := dev.Listener{Log: log, Events: l.events, Test: l.Mode != "live", Live: l.Mode != "test", Since: l.Since, Hear: l.Hear}
-	if err := l.check(&w); err != nil {
+	w := dev.Listener{Log: log, Events: l.events, Test: l.Mode != "live", Live: l.Mode != "test", Since: l.Since}
+	to, err := l.check()
+	if err != nil {
 		return err
 	}
 	if err := s.Need("kafka", "schema-registry"); err != nil {
@@ -73,8 +66,8 @@ func (l *listener) run(ctx context.Context, s *roles.Settings, log *slog.Logger)
 	if _, err := os.Stat(filepath.Join(s.Data, "master.keys")); s.MasterKeys == "" && err != nil {
 		return errors.New("the installation's master keys are not known: set --data to the data folder of its `" + name + " up`, or set QUITTANCE_MASTER_KEYS")
 	}
-	var err error
-	if w.Keys, err = s.OpenKeys(); err != nil {
+	keys, err := s.OpenKeys()
+	if err != nil {
 		return err
 	}
 	whose := "all applications"
@@ -97,7 +90,17 @@ func (l *listener) run(ctx context.Context, s *roles.Settings, log *slog.Logger)
 	if w.Codec, err = s.OpenSchemas(ctx, false); err != nil {
 		return err
 	}
-	w.Started = func() { l.Announce(whose, dev.Secret(w.Keys, w.ApplicationID)) }
+	signing := secret.ListenSecret(keys, w.ApplicationID)
+	forwarder := listening.NewForwarder(to)
+	defer forwarder.Close()
+	w.Started = func() { l.Announce(whose, signing) }
+	w.Hear = func(ctx context.Context, n *record.Notification) error {
+		heard, err := forwarder.Forward(ctx, n, signing)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		return l.Hear(heard)
+	}
 	if err := w.Run(ctx); err != nil {
 		return err
 	}
@@ -105,25 +108,25 @@ func (l *listener) run(ctx context.Context, s *roles.Settings, log *slog.Logger)
 	return nil
 }
 
-// check refuses invalid flags and sets the listener's ForwardTo.
-func (l *listener) check(w *dev.Listener) (err error) {
-	for _, e := range l.events {
-		if !slices.Contains(subscribable(), e) {
-			return fmt.Errorf("--events: there is no event %q; there are %s", e, strings.Join(subscribable(), ", "))
-		}
+// check refuses invalid flags. It returns the address of --forward-to, nil when empty.
+func (l *listener) check() (*url.URL, error) {
+	if err := listening.CheckEvents(l.events); err != nil {
+		return nil, err
 	}
 	if l.Mode != "" && l.Mode != "test" && l.Mode != "live" {
-		return errors.New("--mode: must be test or live")
+		return nil, errors.New("--mode: must be test or live")
 	}
 	if l.Since < 0 {
-		return errors.New("--since: must not be negative")
+		return nil, errors.New("--since: must not be negative")
 	}
-	if l.ForwardTo != "" {
-		if w.ForwardTo, err = dev.ParseForward(l.ForwardTo); err != nil {
-			return fmt.Errorf("--forward-to: %w", err)
-		}
+	if l.ForwardTo == "" {
+		return nil, nil
 	}
-	return nil
+	to, err := listening.ParseForward(l.ForwardTo)
+	if err != nil {
+		return nil, fmt.Errorf("--forward-to: %w", err)
+	}
+	return to, nil
 }
 
 // checkTopics returns an error within ten seconds when the broker does not answer or does

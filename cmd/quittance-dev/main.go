@@ -1,5 +1,5 @@
 // Command quittance-dev is the service with the options of a developer. It has every
-// command of quittance. Its flag --port N stands for the addresses of an `up` on that
+// command of quittance; its listen reads the broker. Its flag --port N stands for the addresses of an `up` on that
 // port. It also has commands that run the service on one machine: up, simulate, listen
 // and bench. See README.md.
 package main

@@ -172,6 +172,14 @@ type route struct {
 	handle       func(*API, call) error
 }
 
+// allowed is the value of Allow. web.Head answers HEAD as GET.
+func (rt route) allowed() []string {
+	if rt.method == http.MethodGet {
+		return []string{http.MethodGet, http.MethodHead}
+	}
+	return []string{rt.method}
+}
+
 var routes = []route{
 	{pathGenerate, http.MethodPost, fewCalls, (*API).generate},
 	{pathRevoke, http.MethodPost, fewCalls, (*API).revoke},
@@ -187,7 +195,7 @@ func (a *API) Routes(r chi.Router) {
 		for _, rt := range routes {
 			r.Handle(prefix+rt.path, a.outermost(rt, func(c call) error {
 				if c.r.Method != rt.method {
-					c.w.Header().Set("Allow", rt.method)
+					c.w.Header()["Allow"] = rt.allowed()
 					return refuse(http.StatusMethodNotAllowed, codeMethodNotAllowed, "This route takes "+rt.method+" only.")
 				}
 				return rt.handle(a, c)

@@ -222,6 +222,7 @@ type paymentItemJSON struct {
 	Fee       int64   `json:"fee_minor"`
 	Recording string  `json:"recording"`
 	Recorded  *string `json:"recorded_at"`
+	Reversed  *string `json:"reversed_at"`
 }
 
 type paymentsJSON struct {
@@ -258,7 +259,7 @@ func (c *call) toPaymentJSON(p Payment) paymentJSON {
 		out.OfferID, out.Channel, out.OperatorRef = text(paid.OfferID), text(string(paid.Channel)), text(paid.OperatorRef)
 	}
 	for _, it := range p.Dues() {
-		out.Items = append(out.Items, paymentItemJSON{toItemJSON(it), it.Fee, string(RecordingOf(it)), moment(it.Confirmation.SettledAt)})
+		out.Items = append(out.Items, paymentItemJSON{toItemJSON(it), it.Fee, string(RecordingOf(it)), moment(it.Confirmation.SettledAt), moment(p.Returned(it))})
 	}
 	return out
 }

@@ -123,7 +123,7 @@ func TestAChangedCurrency(t *testing.T) {
 	if dues := a.list("dues"); len(dues) != 1 || dues[0]["currency"] != "JPY" {
 		t.Errorf("the answer is %s", a.raw)
 	}
-	b.page(http.MethodPost, "/portal/checkout", cart.form(t, "/portal/checkout")).want(t, 409, "Un montant a changé", "Montant affiché avant", "FCFA")
+	b.page(http.MethodPost, "/portal/checkout", cart.form(t, "/portal/checkout")).want(t, 409, "aucun moyen de paiement n’accepte cette monnaie (JPY)")
 	if n := len(w.Sessions); n != 0 {
 		t.Errorf("there are %d sessions", n)
 	}

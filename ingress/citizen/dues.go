@@ -45,6 +45,8 @@ type Due struct {
 	Overdue bool
 	// Own is the open session of this account that pays the due; nil for none.
 	Own *checkout.Session
+	// Untaken says that no means of payment of the agency takes the due's currency now.
+	Untaken bool
 	// Replaceable says that a new cart may take the due from open sessions
 	// (CheckoutRequest.Replace).
 	Replaceable bool
@@ -220,7 +222,7 @@ func (s *Service) listOf(ctx context.Context, who Visitor, answers []answered) (
 	for _, a := range answers {
 		list.Sources = append(list.Sources, Source{Link: a.link, Status: a.Status, AsOf: a.AsOf})
 		for _, d := range a.Dues {
-			due := Due{Link: a.link, Due: d, Overdue: d.Overdue(now)}
+			due := Due{Link: a.link, Due: d, Overdue: d.Overdue(now), Untaken: !s.takes(a.link.Agency.ID, d.Currency)}
 			of := claimed[a.link.Agency.ID][d.Ref]
 			due.settle(of, who.ID, a.from())
 			list.Dues = append(list.Dues, due)
@@ -233,6 +235,14 @@ func (s *Service) listOf(ctx context.Context, who Visitor, answers []answered) (
 		return cmp.Or(strings.Compare(a.Link.Agency.Name, b.Link.Agency.Name), strings.Compare(a.Link.Agency.ID, b.Link.Agency.ID), a.before(b))
 	})
 	return list, nil
+}
+
+// takes reports whether the agency's portal has a means of payment that takes the currency now.
+func (s *Service) takes(agencyID, currency string) bool {
+	portal, ok := s.cfg.Registry.PortalOf(agencyID)
+	return ok && slices.ContainsFunc(portal.Offers, func(offer string) bool {
+		return s.cfg.Registry.Takes(agencyID, s.cfg.Live, offer, currency) && s.cfg.Registry.HasChannel(agencyID, s.cfg.Live, offer, currency)
+	})
 }
 
 // before compares due dates. Dues without one come last.

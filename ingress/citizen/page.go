@@ -215,9 +215,7 @@ type view struct {
 	Address, Keep string
 	// Person is whose forms the page has.
 	Person string
-	// Shown is Address without places where a line may break inside a phone number.
-	Shown string
-	Text  string
+	Text   string
 
 	Agencies []agencyView
 	Links    []linkView
@@ -320,7 +318,12 @@ func (v visit) askCode() {
 func (v visit) showCode(status int, fault string) {
 	out := v.view(v.w.CodeTitle, "", "")
 	out.Address, out.Keep = v.Form.Get(fieldAddress), v.Form.Get(fieldKeep)
-	out.Shown = strings.ReplaceAll(out.Address, " ", "\u00a0")
+	// The number has no places where a line may break.
+	shown := strings.ReplaceAll(out.Address, " ", "\u00a0")
+	out.Text = v.w.Say(v.w.CodeTextPhone, shown)
+	if strings.Contains(shown, "@") {
+		out.Text = v.w.Say(v.w.CodeText, shown)
+	}
 	if fault != "" {
 		out.Fault(fieldCode, fault, "")
 	}

@@ -36,6 +36,10 @@ type cartView struct {
 	Key string
 	// Replace offers to give up the account's open payment of a due.
 	Replace bool
+	// Total is the sum of the amounts; empty while one of them is faulty, or their currencies
+	// differ. Amounts says that a field can change it.
+	Total   string
+	Amounts bool
 }
 
 type cartRow struct {
@@ -45,6 +49,9 @@ type cartRow struct {
 	Field, Hint, Typed, Fault string
 	// Was is the amount that was shown before.
 	Was string
+	// amount is what is paid of the due, in minor units of currency.
+	amount   int64
+	currency string
 }
 
 // openCart is POST /portal/cart: the amounts of the dues that were chosen.
@@ -69,14 +76,17 @@ func (v visit) showCart(status int, state cartState) {
 		v.unavailable("reading dues", err)
 		return
 	}
-	cart, gone, away := v.cartOf(list, state)
-	gone = gone || state.gone
+	cart, left := v.cartOf(list, state)
+	left.gone = left.gone || state.gone
 	switch {
 	case len(cart.Rows) > 0:
-	case away:
+	case left.away:
 		v.explain(http.StatusServiceUnavailable, v.w.CartRefused, v.w.CartSource)
 		return
-	case gone:
+	case left.untaken != "":
+		v.explain(http.StatusConflict, v.w.CartRefused, v.w.Say(v.w.Untaken, left.untaken))
+		return
+	case left.gone:
 		v.explain(http.StatusConflict, v.w.CartRefused, v.w.AllGone)
 		return
 	default:
@@ -84,16 +94,27 @@ func (v visit) showCart(status int, state cartState) {
 		return
 	}
 	out := v.view(v.w.CartTitle, "dues", "")
-	out.Cart, out.Faults = cart, append(out.Faults, v.faultsOfCart(cart, state.faults, gone, away)...)
-	if status == http.StatusOK && len(out.Faults) > 0 {
+	out.Cart, out.Faults = cart, append(out.Faults, v.faultsOfCart(cart, state.faults, left)...)
+	switch {
+	case status != http.StatusOK || len(out.Faults) == 0:
+	case slices.ContainsFunc(out.Faults, func(f form.Fault) bool { return f.Field == "" }):
 		status = http.StatusConflict
+	default:
+		status = http.StatusUnprocessableEntity
 	}
 	v.Write(status, "cart", out)
 }
 
-// cartOf returns the cart of the form's dues of one agency. gone says that dues were left out
-// because they cannot be chosen any more, away that an ERP did not tell.
-func (v visit) cartOf(list DueList, state cartState) (cart *cartView, gone, away bool) {
+// leftOut is why dues of a form are not in its cart: gone because they cannot be chosen any
+// more, away because an ERP did not tell, untaken because nothing takes their currency, which it
+// names.
+type leftOut struct {
+	gone, away bool
+	untaken    string
+}
+
+// cartOf returns the cart of the form's dues of one agency, and what was left out.
+func (v visit) cartOf(list DueList, state cartState) (cart *cartView, left leftOut) {
 	cart = &cartView{Key: uuid.NewString(), Replace: state.replace}
 	agency := ""
 	for i, value := range v.Form[fieldDue] {
@@ -105,11 +126,15 @@ func (v visit) cartOf(list DueList, state cartState) (cart *cartView, gone, away
 			return d.Ref == c.Ref && d.Link.Agency.ID == c.Tenant && d.Link.SubjectRef == c.Subject
 		})
 		if at < 0 && list.away(c.Tenant, c.Subject) {
-			away = true
+			left.away = true
 			continue
 		}
 		if at < 0 || list.Dues[at].Paid() || list.Dues[at].State == Recording || list.Dues[at].State == InPayment && !list.Dues[at].Replaceable {
-			gone = true
+			left.gone = true
+			continue
+		}
+		if list.Dues[at].Untaken {
+			left.untaken = list.Dues[at].Currency
 			continue
 		}
 		d := list.Dues[at]
@@ -120,16 +145,34 @@ func (v visit) cartOf(list DueList, state cartState) (cart *cartView, gone, away
 		cart.Rows = append(cart.Rows, v.cartRow(len(cart.Rows), i, d, c, state.faults))
 		cart.Replace = cart.Replace || d.State == InPayment && d.Own != nil
 	}
-	return cart, gone, away
+	cart.sum(v)
+	return cart, left
+}
+
+// sum sets the cart's total.
+func (c *cartView) sum(v visit) {
+	total := int64(0)
+	for _, row := range c.Rows {
+		c.Amounts = c.Amounts || row.Field != ""
+		if row.Fault != "" || row.currency != c.Rows[0].currency {
+			c.Total = ""
+			return
+		}
+		total += row.amount
+		c.Total = v.format(row.currency, total)
+	}
 }
 
 // faultsOfCart returns what the page says above a cart: what was left out, what has changed, and
 // the faults of the form.
-func (v visit) faultsOfCart(cart *cartView, faults []form.Fault, gone, away bool) (out []form.Fault) {
-	if gone {
+func (v visit) faultsOfCart(cart *cartView, faults []form.Fault, left leftOut) (out []form.Fault) {
+	if left.gone {
 		out = append(out, form.Fault{Message: v.w.SomeGone})
 	}
-	if away && !slices.ContainsFunc(faults, func(f form.Fault) bool { return f.Message == v.w.CartSource }) {
+	if left.untaken != "" {
+		out = append(out, form.Fault{Message: v.w.Say(v.w.Untaken, left.untaken)})
+	}
+	if left.away && !slices.ContainsFunc(faults, func(f form.Fault) bool { return f.Message == v.w.CartSource }) {
 		out = append(out, form.Fault{Message: v.w.CartSource})
 	}
 	if slices.ContainsFunc(cart.Rows, func(r cartRow) bool { return r.Was != "" }) {
@@ -150,7 +193,7 @@ func (v visit) faultsOfCart(cart *cartView, faults []form.Fault, gone, away bool
 
 // cartRow is the due at position at of the form, in row n of the cart.
 func (v visit) cartRow(n, at int, d Due, c chosen, faults []form.Fault) cartRow {
-	row := cartRow{dueView: v.dueView(d)}
+	row := cartRow{dueView: v.dueView(d), amount: d.Outstanding, currency: d.Currency}
 	if c.Outstanding != d.Outstanding || c.Currency != d.Currency {
 		row.Was = v.format(c.Currency, c.Outstanding)
 	}
@@ -159,18 +202,25 @@ func (v visit) cartRow(n, at int, d Due, c chosen, faults []form.Fault) cartRow 
 	}
 	row.Field = fieldAmount + itoa(n)
 	row.Hint = v.w.Say(v.w.AmountHint, row.Least, row.Outstanding)
-	row.Typed = strings.TrimSpace(v.Form.Get(fieldAmount + itoa(at)))
-	if row.Typed == "" {
-		if currency, ok := money.Lookup(d.Currency); ok {
-			row.Typed = currency.Decimal(d.Outstanding)
-		}
+	currency, _ := money.Lookup(d.Currency)
+	typed, given := v.typedAmount(at)
+	if row.Typed = typed; !given {
+		row.Typed = currency.Decimal(d.Outstanding)
+		return row
 	}
-	for _, f := range faults {
-		if f.Field == fieldAmount+itoa(at) {
-			row.Fault = v.w.Say(v.w.AmountFault, row.Least, row.Outstanding)
-		}
+	var err error
+	row.amount, err = parseAmount(currency, typed)
+	if err != nil || !d.Takes(row.amount) || slices.ContainsFunc(faults, func(f form.Fault) bool { return f.Field == fieldAmount+itoa(at) }) {
+		row.Fault = v.w.Say(v.w.AmountFault, row.Least, row.Outstanding)
 	}
 	return row
+}
+
+// typedAmount returns the amount that was typed for the due at a position of the form. given is
+// false when the form has no such field, and true when somebody cleared it: an empty field does
+// not stand for the whole due.
+func (v visit) typedAmount(at int) (typed string, given bool) {
+	return strings.TrimSpace(v.Form.Get(fieldAmount + itoa(at))), v.Form.Has(fieldAmount + itoa(at))
 }
 
 // errAmount says that the text is no amount.
@@ -210,7 +260,7 @@ func (v visit) payCart() {
 		}
 		shown := c.Outstanding
 		it := CheckoutItem{TenantID: c.Tenant, SubjectRef: c.Subject, ERPDueRef: c.Ref, Outstanding: &shown, Currency: c.Currency}
-		if typed := strings.TrimSpace(v.Form.Get(fieldAmount + itoa(i))); typed != "" {
+		if typed, given := v.typedAmount(i); given {
 			currency, _ := money.Lookup(c.Currency)
 			amount, err := parseAmount(currency, typed)
 			if err != nil {

@@ -23,6 +23,8 @@ type groupView struct {
 	Refused     []refusedView
 	// Choice is true when a due can be put into a cart.
 	Choice bool
+	// Totals are what is left to pay of several dues, one for each currency.
+	Totals []string
 }
 
 // dueView is one due of a list.
@@ -100,11 +102,34 @@ func (v visit) showDues() {
 		g.Choice = g.Choice || row.Choosable
 		g.Dues = append(g.Dues, row)
 	}
+	for i, g := range out.Groups {
+		out.Groups[i].Totals = v.totals(list.Dues, g.ID)
+	}
 	for _, r := range list.Refused {
 		g := group(r.Link)
 		g.Refused = append(g.Refused, v.refusedDue(r))
 	}
 	v.Write(200, "dues", out)
+}
+
+// totals returns what is left to pay at an agency, one total for each currency of which there is
+// more than one due.
+func (v visit) totals(dues []Due, agencyID string) (out []string) {
+	sums, counts := map[string]int64{}, map[string]int{}
+	var currencies []string
+	for _, d := range dues {
+		if d.Link.Agency.ID != agencyID || d.State != Payable && d.State != InPayment {
+			continue
+		}
+		if counts[d.Currency]++; counts[d.Currency] == 2 {
+			currencies = append(currencies, d.Currency)
+		}
+		sums[d.Currency] += d.Outstanding
+	}
+	for _, currency := range currencies {
+		out = append(out, v.format(currency, sums[currency]))
+	}
+	return out
 }
 
 // unavailableSource says that an ERP does not tell what a reference owes, and when it last did.
@@ -134,11 +159,8 @@ func (v visit) dueView(d Due) dueView {
 		Value: chosenOf(d).String(), Label: d.Label, Subject: d.Link.SubjectRef,
 		Outstanding: v.format(d.Currency, d.Outstanding), Overdue: d.Overdue,
 	}
-	if d.Service.Label != "" {
-		out.Label = d.Service.Label
-		if d.Label != d.Service.Label {
-			out.Service = d.Label
-		}
+	if d.Service.Label != d.Label {
+		out.Service = d.Service.Label
 	}
 	switch added := d.Added(); {
 	case added > 0:
@@ -155,7 +177,10 @@ func (v visit) dueView(d Due) dueView {
 	}
 	switch d.State {
 	case Payable:
-		out.Choosable = true
+		out.Choosable = !d.Untaken
+		if d.Untaken {
+			out.State = v.w.Say(v.w.Untaken, d.Currency)
+		}
 	case InPayment:
 		out.State = v.w.InPayment
 		if d.Own != nil {
@@ -219,6 +244,9 @@ func (v visit) showPayments() {
 			if RecordingOf(item) == Recorded {
 				state = v.w.Recorded
 			}
+			if !p.Returned(item).IsZero() {
+				state = v.w.Reversed
+			}
 			row.Items = append(row.Items, paidView{
 				Label: itemLabel(item), Amount: v.format(p.Currency, item.Amount), State: state,
 				Receipt: v.p.service.CheckoutURL(p.Session) + "/receipt?" + url.Values{web.FieldLanguage: {string(v.Lang)}, "due": {item.TransactionID}}.Encode(),
@@ -237,7 +265,7 @@ func (v visit) showPayments() {
 
 func itemLabel(item checkout.Item) string {
 	if item.ServiceLabel != "" && item.ServiceLabel != item.Label {
-		return item.ServiceLabel + ", " + item.Label
+		return item.Label + ", " + item.ServiceLabel
 	}
 	return item.Label
 }

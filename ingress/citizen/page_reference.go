@@ -28,6 +28,9 @@ const (
 	doneRemindersEnded = "reminders-ended"
 )
 
+// maxLinkCode is how many characters the field of a link code takes.
+const maxLinkCode = 64
+
 // linkView is a reference that the account sees.
 type linkView struct {
 	ID, Agency, Subject, Since string
@@ -62,6 +65,9 @@ func (v visit) showReferences(status int, faults []form.Fault) {
 	out.Faults = faults
 	v.offerPasskey(out)
 	out.Typed[fieldSubject] = v.Form.Get(fieldSubject)
+	if code := v.Form.Get(fieldLink); len(code) <= maxLinkCode {
+		out.Typed[fieldLink] = code
+	}
 	v.Write(status, "references", out)
 }
 
@@ -79,7 +85,7 @@ func (v visit) addReference() {
 	if q.SubjectRef == "" || !erp.IsReference(q.SubjectRef) || citizens.CheckSubjectRef(q.SubjectRef) != nil {
 		faults = append(faults, form.Fault{Field: fieldSubject, Message: v.w.SubjectMissing})
 	}
-	if q.Code == "" || len(q.Code) > 64 {
+	if q.Code == "" || len(q.Code) > maxLinkCode {
 		faults = append(faults, form.Fault{Field: fieldLink, Message: v.w.LinkMissing})
 	}
 	if len(faults) > 0 {

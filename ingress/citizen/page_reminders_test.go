@@ -19,7 +19,7 @@ func TestReminders(t *testing.T) {
 	const path, none, sms = "/portal/reminders", `value="none" checked`, `value="sms" checked`
 	page := b.page(http.MethodGet, path, nil).want(t, 200, "Rappels avant la date limite", "Par SMS au +242", none, "Aucun rappel")
 	page.without(t, sms, `value="email"`, "<script")
-	page.want(t, 200, "Aucune référence n’est encore liée", "Vous recevrez des rappels lorsque vous aurez ajouté une référence.", "/portal/references?lang=fr")
+	page.want(t, 200, "Aucune référence n’est encore rattachée", "Vous recevrez des rappels lorsque vous aurez ajouté une référence.", "/portal/references?lang=fr")
 	choose := func(by string) shown {
 		form := page.form(t, path)
 		form.Set("reminders", by)

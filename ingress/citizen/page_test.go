@@ -1,6 +1,8 @@
 package citizen_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"html"
 	"io"
 	"net/http"
@@ -163,15 +165,17 @@ func TestPortal(t *testing.T) {
 	form := refs.form(t, "/portal/references")
 	form.Set("tenant_id", agency)
 	form.Set("subject_ref", "TP-1001")
-	b.page(http.MethodPost, "/portal/references", form).want(t, 422, "Entrez le code de liaison", `value="TP-1001"`)
+	b.page(http.MethodPost, "/portal/references", form).want(t, 422, "Entrez le code de rattachement", `value="TP-1001"`)
 	form.Set("link_code", "0000000000")
-	b.page(http.MethodPost, "/portal/references", form).want(t, 422, "Ce code n’appartient pas à cette référence")
+	b.page(http.MethodPost, "/portal/references", form).want(t, 422, "Ce code n’appartient pas à cette référence", `value="0000000000"`)
 	form.Set("link_code", w.linkCode(agency, "TP-1001"))
+	form.Set("subject_ref", "tp-1001") // as phones write it
 	b.page(http.MethodPost, "/portal/references", form).want(t, 303)
 	b.page(http.MethodGet, "/portal/references?done=linked", nil).want(t, 200, "La référence est ajoutée", "TP-1001", "Vous êtes la seule personne")
 
 	dues := b.page(http.MethodGet, "/portal", nil).want(t, 200, "Direction générale des impôts", "Reste à payer", "En retard\u00a0: à payer au plus tard le", "Payable en plusieurs fois")
 	b.page(http.MethodGet, "/portal?lang=en", nil).want(t, 200, "Left to pay", "Overdue: to be paid by", "Can be paid in parts")
+	dues.want(t, 200, "Total à payer</span> <strong class=\"n\">185"+narrow+"000"+narrow+"FCFA")
 	if n := len(dues.choices()); n != 3 {
 		t.Fatalf("%d dues can be chosen, want 3", n)
 	}
@@ -191,7 +195,16 @@ func TestPortal(t *testing.T) {
 		form.Set(partial, wrong)
 		b.page(http.MethodPost, "/portal/checkout", form).want(t, 422, "Entrez un montant de", `value="`+wrong+`"`, `href="#`+partial+`"`)
 	}
+	// A cleared amount is not the whole due.
+	form.Set(partial, " ")
+	blank := b.page(http.MethodPost, "/portal/checkout", form).want(t, 422, "Entrez un montant de", `href="#`+partial+`"`)
+	if strings.Contains(blank.text, "Total de votre choix") {
+		t.Errorf("a cart without an amount has a total:\n%s", blank.text)
+	}
+	// The total follows the amounts without a script, too.
+	b.page(http.MethodPost, "/portal/cart", form).want(t, 422, "Entrez un montant de")
 	form.Set(partial, "20 000")
+	b.page(http.MethodPost, "/portal/cart", form).want(t, 200, `value="20 000"`, `Total de votre choix</span> <strong class="n">35`+narrow+`000`+narrow+`FCFA`, "Recalculer le total")
 	paying := b.page(http.MethodPost, "/portal/checkout", form).want(t, 303)
 	again := b.page(http.MethodPost, "/portal/checkout", form).want(t, 303) // a double click
 	id, _, _ := strings.Cut(strings.TrimPrefix(paying.location, publicURL+"/c/"), "?")
@@ -350,7 +363,7 @@ func TestPortalRepeatsACart(t *testing.T) {
 	if again := b.page(http.MethodPost, "/portal/checkout", form).want(t, 303).location; again != first {
 		t.Errorf("the cart leads to %s, and sent again to %s", first, again)
 	}
-	b.page(http.MethodPost, "/portal/checkout", later).want(t, 503, "Ce choix ne peut pas être payé", "L’administration ne répond pas pour le moment. Rien n’a été débité.")
+	b.page(http.MethodPost, "/portal/checkout", later).want(t, 503, "Ce choix ne peut pas être payé", "L’administration ne répond pas pour le moment. Aucune somme n’a été débitée pour ce choix.")
 	w.control("impots", `{"away": false}`)
 	b.page(http.MethodPost, "/portal/checkout", later).want(t, 303)
 }
@@ -375,7 +388,7 @@ func TestPortalShowsCoHolders(t *testing.T) {
 	w, b := taxpayer(t)
 	other := w.signedIn(2)
 	other.link(agency, "TP-1001")
-	page := b.page(http.MethodGet, "/portal/references", nil).want(t, 200, "Autres personnes liées", "••")
+	page := b.page(http.MethodGet, "/portal/references", nil).want(t, 200, "Autres personnes rattachées", "••")
 	if typed, _ := numbered(t, 2); strings.Contains(page.text, typed) {
 		t.Error("the page shows the other holder's number")
 	}
@@ -391,4 +404,31 @@ func TestPortalShowsCoHolders(t *testing.T) {
 	b.page(http.MethodPost, "/portal/references/"+action[1]+"/remove", url.Values{}).want(t, 303)
 	b.page(http.MethodPost, "/portal/references/"+action[1]+"/remove", url.Values{}).want(t, 303)
 	b.page(http.MethodGet, "/portal?lang=en", nil).want(t, 200, "No reference is linked")
+}
+
+// A due in a currency that no means of payment takes could be chosen, and ended in a page that
+// said that the agency takes no payment at all. It is shown with the reason, and a form that has it
+// all the same is told so.
+func TestPortalDueInAnotherCurrency(t *testing.T) {
+	t.Parallel()
+	_, b := taxpayer(t)
+	b.link(agency, "TP-1005")
+	dues := b.page(http.MethodGet, "/portal", nil).want(t, 200, "Visa, délivrance à l’étranger", "aucun moyen de paiement n’accepte cette monnaie (EUR)")
+	b.page(http.MethodGet, "/portal?lang=en", nil).want(t, 200, "no means of payment takes this currency (EUR)")
+	if n := len(dues.choices()); n != 3 {
+		t.Errorf("%d dues can be chosen, want the 3 in XAF", n)
+	}
+	eur, _ := json.Marshal(map[string]any{"t": agency, "s": "TP-1005", "r": "TP-1005-A", "o": 10_000, "c": "EUR"})
+	stale := base64.RawURLEncoding.EncodeToString(eur)
+	b.page(http.MethodPost, "/portal/cart", url.Values{"due": {stale}}).want(t, 409, "aucun moyen de paiement n’accepte cette monnaie (EUR)")
+	b.page(http.MethodPost, "/portal/cart", url.Values{"due": {stale, dues.choices()[0]}}).want(t, 409, "(EUR)", "Vérifiez votre choix", "Total de votre choix")
+}
+
+// The service stood above the due's own label, so that all dues of a service began alike.
+func TestPortalNamesTheDueFirst(t *testing.T) {
+	t.Parallel()
+	_, b := taxpayer(t)
+	dues := b.page(http.MethodGet, "/portal", nil).want(t, 200)
+	b.page(http.MethodPost, "/portal/cart", url.Values{"due": dues.choices()}).want(t, 200, "<strong>Contribution foncière, solde</strong>")
+	dues.want(t, 200, "<strong>Contribution foncière, solde</strong>")
 }

@@ -24,7 +24,7 @@ type words struct {
 	AddressFault, SendCode        string
 	ByReference, SignedOut, Kept  string
 	CodeTitle, CodeLabel          string
-	CodeText                      string // address
+	CodeText, CodeTextPhone       string // address
 	CodeHint, CodeMissing         string
 	CodeFault, Enter, SendAgain   string
 	OtherAddress, RefsTitle       string
@@ -63,6 +63,8 @@ type words struct {
 	NothingChosen, Replace        string
 	CartInPayment, CartSource     string
 	CartStale, NoChannel          string
+	Untaken                       string // currency
+	DuesTotal, CartTotal, CartSum string
 	TooManyDues                   string // number
 	OneCurrency, OneAgency        string
 	Pay, BackToDues               string
@@ -114,7 +116,7 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 		doneSignedOut: "Vous êtes déconnecté.",
 		doneLinked:    "La référence est ajoutée.",
 		doneRemoved:   "La référence est retirée. Pour la revoir, il faudra de nouveau son code.",
-		doneRenewal:   "L’administration est informée. Si elle accepte, toutes les personnes liées à cette référence devront entrer un nouveau code.",
+		doneRenewal:   "L’administration est informée. Si elle accepte, toutes les personnes rattachées à cette référence devront entrer un nouveau code.",
 
 		donePasskeyAdded:   "La clé d’accès est ajoutée. Un message vous le confirme.",
 		donePasskeyRemoved: "La clé d’accès est retirée, et vos sessions sur d’autres appareils sont terminées. Un message vous le confirme.",
@@ -123,22 +125,23 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 		doneRemindersEnded: "Votre choix est enregistré. Vous ne recevrez plus de rappels.",
 	},
 	SignInTitle: "Voir et payer ce que vous devez", SignInText: "Entrez votre numéro ou votre adresse\u00a0: vous recevrez un code. Il n’y a pas de mot de passe.",
-	AddressLabel: "Numéro de téléphone ou adresse électronique", AddressHint: "Un mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse électronique.",
-	AddressFault: "Entrez un numéro de mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse électronique. Avec un numéro étranger, utilisez une adresse électronique.",
+	AddressLabel: "Numéro de téléphone ou adresse de courriel", AddressHint: "Un mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse de courriel.",
+	AddressFault: "Entrez un numéro de mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse de courriel. Avec un numéro étranger, utilisez une adresse de courriel.",
 	SendCode:     "Recevoir un code", ByReference: "Payer avec une référence, sans compte",
 	SignedOut: "Votre session est terminée et rien n’a été fait. Connectez-vous de nouveau.", Kept: "Ce que vous avez saisi est conservé.",
-	CodeTitle: "Entrez le code", CodeText: "Si cette adresse peut recevoir un code, il est envoyé à %s. Il est valable dix minutes, dans ce navigateur seulement.",
+	CodeTitle: "Entrez le code", CodeTextPhone: "Si ce numéro peut recevoir un code, il est envoyé au %s. Il est valable dix minutes, dans ce navigateur seulement.",
+	CodeText:  "Si cette adresse peut recevoir un code, il est envoyé à %s. Il est valable dix minutes, dans ce navigateur seulement.",
 	CodeLabel: "Code reçu", CodeHint: "6 chiffres. Ne le donnez à personne.", CodeMissing: "Entrez le code que vous avez reçu.",
 	CodeFault: "Ce code n’est pas valable\u00a0: il est faux, déjà utilisé, remplacé par un autre ou trop ancien. Vérifiez-le, ou demandez un autre code.",
 	Enter:     "Se connecter", SendAgain: "Envoyer un autre code", OtherAddress: "Changer de numéro ou d’adresse",
-	RefsTitle: "Mes références", NoRefs: "Aucune référence n’est encore liée à votre compte.", Since: "Liée depuis le %s",
-	Others: "Autres personnes liées\u00a0:", OthersUnknown: "Vous êtes la seule personne liée à cette référence.",
+	RefsTitle: "Mes références", NoRefs: "Aucune référence n’est encore rattachée à votre compte.", Since: "Rattachée depuis le %s",
+	Others: "Autres personnes rattachées\u00a0:", OthersUnknown: "Vous êtes la seule personne rattachée à cette référence.",
 	Renew: "Demander un nouveau code", RenewHint: "Si vous ne connaissez pas l’une de ces personnes, demandez un nouveau code à l’administration.", Remove: "Retirer",
-	LinkTitle: "Ajouter une référence", LinkText: "Le code de liaison est imprimé sur votre avis, ou l’administration vous le remet.",
+	LinkTitle: "Ajouter une référence", LinkText: "Le code de rattachement est imprimé sur votre avis, ou l’administration vous le remettra.",
 	AgencyLabel: "Administration", AgencyMissing: "Choisissez une administration.",
-	SubjectLabel: "Votre référence à l’administration", SubjectHint: "Par exemple votre numéro d’identification, comme l’avis l’écrit, avec ses majuscules.", SubjectMissing: "Entrez votre référence comme l’administration l’écrit.",
-	LinkLabel: "Code de liaison", LinkHint: "Dix lettres et chiffres. Les espaces et les tirets sont permis.", LinkMissing: "Entrez le code de liaison.",
-	LinkRefused: "Ce code n’appartient pas à cette référence. Comparez la référence, aussi ses majuscules, et le code avec votre avis, ou demandez un code à l’administration.",
+	SubjectLabel: "Votre référence à l’administration", SubjectHint: "Par exemple votre numéro d’identification, comme elle figure sur l’avis, y compris les majuscules.", SubjectMissing: "Entrez votre référence comme l’administration l’écrit.",
+	LinkLabel: "Code de rattachement", LinkHint: "Dix lettres et chiffres. Les espaces et les tirets sont permis.", LinkMissing: "Entrez le code de rattachement.",
+	LinkRefused: "Ce code n’appartient pas à cette référence. Comparez la référence, y compris les majuscules, et le code avec votre avis, ou adressez-vous à l’administration pour obtenir un code.",
 	LinkLimited: "Trop de codes faux ont été entrés. Réessayez demain, ou adressez-vous à l’administration.",
 	Link:        "Ajouter", NoAgencies: "Aucune administration n’offre encore ce service.",
 	DuesTitle: "Ce que vous devez", NothingOwed: "Vous ne devez rien à cette administration.",
@@ -163,11 +166,13 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	SomeGone:      "Une partie de votre choix ne peut plus être payée\u00a0: c’est payé, en cours de paiement, ou l’administration ne le demande plus. Elle a été retirée de votre choix.",
 	NothingChosen: "Vous n’avez rien choisi. Revenez à la liste et choisissez ce que vous voulez payer.",
 	Replace:       "Vous avez déjà commencé à payer l’un de ces éléments. Continuez ce paiement, ou payez avec ce nouveau choix\u00a0: l’autre paiement sera annulé.",
-	CartInPayment: "L’un de ces éléments est en cours de paiement ailleurs, ou vient d’être payé. Rien n’a été débité. Attendez le résultat avant de payer.",
-	CartSource:    "L’administration ne répond pas pour le moment. Rien n’a été débité. Réessayez dans quelques minutes.",
+	CartInPayment: "L’un de ces éléments est en cours de paiement ailleurs, ou vient d’être payé. Aucune somme n’a été débitée pour ce nouveau choix. Attendez le résultat avant de payer.",
+	CartSource:    "L’administration ne répond pas pour le moment. Aucune somme n’a été débitée pour ce choix. Réessayez dans quelques minutes.",
 	CartStale:     "Cette page n’était plus à jour. Vérifiez votre choix et recommencez.",
-	NoChannel:     "Aucun moyen de paiement n’est disponible pour cette administration en ce moment. Adressez-vous à elle.",
-	TooManyDues:   "Un paiement a au plus %s éléments. Payez les autres ensuite.", OneCurrency: "Les éléments d’un paiement doivent être dans la même monnaie. Payez les autres ensuite.",
+	NoChannel:     "Aucun moyen de paiement n’accepte ce choix en ce moment. Adressez-vous à l’administration.",
+	Untaken:       "Ne peut pas être payé ici\u00a0: aucun moyen de paiement n’accepte cette monnaie (%s). Adressez-vous à l’administration.",
+	DuesTotal:     "Total à payer", CartTotal: "Total de votre choix", CartSum: "Recalculer le total",
+	TooManyDues: "Un paiement a au plus %s éléments. Payez les autres ensuite.", OneCurrency: "Les éléments d’un paiement doivent être dans la même monnaie. Payez les autres ensuite.",
 	OneAgency: "Les éléments d’un paiement doivent être dus à la même administration.",
 	Pay:       "Continuer vers le paiement", BackToDues: "Retour à la liste",
 	PaymentsTitle: "Mes paiements", NoPayments: "Vous n’avez encore rien payé ici.", Receipt: "Reçu", Payment: "Voir le paiement", Reversed: "Restitué", Fee: "Frais",
@@ -186,9 +191,9 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	Reminders:    "Rappels", RemindersTitle: "Rappels avant la date limite",
 	RemindersText:  "Vous pouvez recevoir un message sept jours avant la date limite d’un paiement, puis la veille, entre 8\u00a0heures et 20\u00a0heures. Avant chaque message, le montant est demandé à l’administration. Vous ne recevez pas de rappel pour ce qui est payé ou en cours de paiement.",
 	RemindersShown: "Le message indique la date limite et le montant, ou le nombre de paiements. Il ne contient ni votre nom ni votre référence complète. Un rappel est une aide\u00a0: sans message, la date limite reste la même.",
-	RemindersLabel: "Recevoir des rappels", NoReminders: "Aucun rappel", BySMS: "Par SMS au %s", ByEmail: "Par courrier électronique à %s",
+	RemindersLabel: "Recevoir des rappels", NoReminders: "Aucun rappel", BySMS: "Par SMS au %s", ByEmail: "Par courriel à %s",
 	SaveReminders: "Enregistrer", RemindersMissing: "Choisissez l’une des réponses proposées.",
-	RemindersEnd:    "Vous pouvez changer d’avis à tout moment sur cette page. Les rappels prennent fin aussi lorsque vous retirez vos références, lorsque votre compte est effacé, et lorsque vous n’avez pas utilisé votre compte, ou plus entré de code reçu à cette adresse, depuis 90 jours. Les messages vont au numéro ou à l’adresse électronique avec lesquels vous vous êtes connecté.",
+	RemindersEnd:    "Vous pouvez changer d’avis à tout moment sur cette page. Les rappels prennent fin aussi lorsque vous retirez vos références, lorsque votre compte est effacé, et lorsque vous n’avez pas utilisé votre compte, ou plus entré de code reçu à cette adresse, depuis 90 jours. Les messages vont au numéro ou à l’adresse de courriel avec lesquels vous vous êtes connecté.",
 	RemindersNoRefs: "Vous recevrez des rappels lorsque vous aurez ajouté une référence.",
 }
 
@@ -202,7 +207,7 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 		doneSignedOut: "You are signed out.",
 		doneLinked:    "The reference is added.",
 		doneRemoved:   "The reference is removed. To see it again, you will need its code again.",
-		doneRenewal:   "The agency is told. If it agrees, everybody who is linked to this reference must enter a new code.",
+		doneRenewal:   "The agency has been told. If it agrees, everybody who is linked to this reference must enter a new code.",
 
 		donePasskeyAdded:   "The passkey is added. A message confirms it.",
 		donePasskeyRemoved: "The passkey is removed, and your sessions on other devices have ended. A message confirms it.",
@@ -215,14 +220,15 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	AddressFault: "Enter a mobile number of Congo, for example 06\u00a0612\u00a034\u00a056, or an e-mail address. With a number of another country, use an e-mail address.",
 	SendCode:     "Get a code", ByReference: "Pay with a reference, without an account",
 	SignedOut: "Your session has ended and nothing was done. Sign in again.", Kept: "What you typed is kept.",
-	CodeTitle: "Enter the code", CodeText: "If this address can get a code, it is sent to %s. It is valid for ten minutes, in this browser only.",
-	CodeLabel: "Code", CodeHint: "6 digits. Give it to nobody.", CodeMissing: "Enter the code that you got.",
+	CodeTitle: "Enter the code", CodeTextPhone: "If this number can get a code, it is sent to %s. It is valid for ten minutes, in this browser only.",
+	CodeText:  "If this address can get a code, it is sent to %s. It is valid for ten minutes, in this browser only.",
+	CodeLabel: "Code", CodeHint: "6 digits. Don’t share it.", CodeMissing: "Enter the code that you got.",
 	CodeFault: "This code is not valid: it is wrong, used, replaced by another or too old. Check it, or ask for another code.",
 	Enter:     "Sign in", SendAgain: "Send another code", OtherAddress: "Change the number or address",
 	RefsTitle: "My references", NoRefs: "No reference is linked to your account yet.", Since: "Linked since %s",
 	Others: "Other people who are linked:", OthersUnknown: "Nobody else is linked to this reference.",
 	Renew: "Ask for a new code", RenewHint: "If you do not know one of these people, ask the agency for a new code.", Remove: "Remove",
-	LinkTitle: "Add a reference", LinkText: "The link code is printed on your notice, or the agency gives it to you.",
+	LinkTitle: "Add a reference", LinkText: "The link code is printed on your notice, or the agency will give it to you.",
 	AgencyLabel: "Agency", AgencyMissing: "Choose an agency.",
 	SubjectLabel: "Your reference at the agency", SubjectHint: "For example your taxpayer number, as the notice writes it, with its capital letters.", SubjectMissing: "Enter your reference as the agency writes it.",
 	LinkLabel: "Link code", LinkHint: "Ten letters and digits. Spaces and dashes are allowed.", LinkMissing: "Enter the link code.",
@@ -243,7 +249,7 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	},
 	Unnamed:    "Without a label",
 	SourceAway: "The agency is not answering for the reference %s. It last answered on %s.", SourceNever: "The agency is not answering for the reference %s.",
-	SourceText: "This does not mean that you owe nothing. Try again in a few minutes.", Choose: "Pay what is chosen", Select: "Choose",
+	SourceText: "This does not mean that you owe nothing. Try again in a few minutes.", Choose: "Pay selected", Select: "Choose",
 	CartTitle: "Check your choice", CartText: "Next you choose how to pay. Any fee is shown before you confirm.",
 	AmountLabel: "Amount to pay", ChooseAgain: "Choose for another payment", CartRefused: "This choice cannot be paid", AmountHint: "From %s to %s.", AmountFault: "Enter an amount from %s to %s.",
 	Was: "Amount shown before: %s", Changed: "An amount has changed since it was shown. Check the new amounts.",
@@ -251,11 +257,13 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	SomeGone:      "Some of your choice can no longer be paid: it is paid, being paid, or the agency does not ask for it any more. It was taken out of your choice.",
 	NothingChosen: "You have chosen nothing. Go back to the list and choose what you want to pay.",
 	Replace:       "You have already begun to pay one of these. Continue that payment, or pay with this new choice: the other payment will be cancelled.",
-	CartInPayment: "One of these is being paid elsewhere, or was just paid. Nothing was debited. Wait for the result before you pay.",
-	CartSource:    "The agency does not answer at the moment. Nothing was debited. Try again in a few minutes.",
+	CartInPayment: "One of these is being paid elsewhere, or was just paid. No money was taken for this new choice. Wait for the result before you pay.",
+	CartSource:    "The agency does not answer at the moment. No money was taken for this choice. Try again in a few minutes.",
 	CartStale:     "This page was out of date. Check your choice and try again.",
-	NoChannel:     "No way to pay is available for this agency now. Ask the agency.",
-	TooManyDues:   "A payment has at most %s dues. Pay the others next.", OneCurrency: "The dues of a payment must be in the same currency. Pay the others next.",
+	NoChannel:     "No means of payment takes this choice now. Ask the agency.",
+	Untaken:       "Cannot be paid here: no means of payment takes this currency (%s). Ask the agency.",
+	DuesTotal:     "Total to pay", CartTotal: "Total of your choice", CartSum: "Recalculate the total",
+	TooManyDues: "A payment has at most %s dues. Pay the others next.", OneCurrency: "The dues of a payment must be in the same currency. Pay the others next.",
 	OneAgency: "The dues of a payment must be owed to the same agency.",
 	Pay:       "Continue to the payment", BackToDues: "Back to the list",
 	PaymentsTitle: "My payments", NoPayments: "You have not paid anything here yet.", Receipt: "Receipt", Payment: "See the payment", Reversed: "Given back", Fee: "Fee",

@@ -59,8 +59,8 @@ func (c *Counter) answer(h handler) http.HandlerFunc {
 			return
 		}
 		if err != nil {
-			problem.Write(w, r, problem.New("generic.unauthorized").
-				Saying("The clerk's key is missing, unknown or revoked: send Authorization: Bearer ck_test_… or ck_live_…."))
+			problem.Write(w, r, problem.UnknownKey(problem.New("generic.unauthorized").
+				Saying("The clerk's key is missing, unknown or revoked: send Authorization: Bearer ck_test_… or ck_live_…."), problem.Bearer(r)))
 			return
 		}
 		d := &desk{c: c, ClerkPrincipal: clerk}

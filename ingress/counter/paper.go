@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"quittance/checkout"
 	"quittance/document"
@@ -37,11 +39,16 @@ func (v visit) papers(s checkout.Session) (out []paperLink) {
 	for _, due := range dues {
 		link := paperLink{URL: v.URL(s.PaymentRef+"/"+pathReceipt, queryDue, due.TransactionID)}
 		if len(dues) > 1 {
-			link.Name = due.NoticeRef
+			link.Name = strings.Join(nonEmpty(due.Label, due.NoticeRef), ", ")
 		}
 		out = append(out, link)
 	}
 	return out
+}
+
+// nonEmpty returns the texts that are not empty.
+func nonEmpty(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 // receiptPDF is GET /counter/{payment_ref}/receipt.pdf: the receipt that the citizen takes home.

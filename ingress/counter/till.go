@@ -62,7 +62,7 @@ type tillWords struct {
 	Sign, SignText, SignCount              string
 	NotSigned                              string
 	Refusals                               map[string]string // by code
-	Differs                                string            // amount
+	Differs                                string
 }
 
 var frenchTill = tillWords{
@@ -74,7 +74,7 @@ var frenchTill = tillWords{
 	Note: "Explication", Signature: "Contreseing", Signed: "%s, le %s", Movements: "Mouvements", NoMovements: "Aucun mouvement.",
 	Correct: "Corriger le comptage", CorrectText: "Le comptage peut être corrigé jusqu’au contreseing. Les mouvements ne changent plus.",
 	Sign: "Contresigner", SignText: "Comptez vous-même les espèces de cette caisse, puis entrez le montant. Votre contreseing est définitif.", SignCount: "Montant que vous avez compté",
-	NotSigned: "En attente d’un autre agent.", Differs: "Le montant compté diffère de %s du montant attendu. Comptez de nouveau, ou expliquez la différence.",
+	NotSigned: "En attente d’un autre agent.", Differs: "Le montant compté n’est pas le montant attendu. Comptez de nouveau, ou expliquez la différence.",
 	Refusals: map[string]string{
 		"till.amount_out_of_range": "Entrez un montant en francs CFA, en chiffres, sans virgule ni point.",
 		"till.changed":             "Le comptage ou l’explication a changé entre-temps\u00a0: relisez le rapport, puis contresignez.",
@@ -96,7 +96,7 @@ var englishTill = tillWords{
 	Note: "Explanation", Signature: "Signed off by", Signed: "%s, on %s", Movements: "Movements", NoMovements: "No movements.",
 	Correct: "Correct the count", CorrectText: "The count may be corrected until the till is signed. The movements do not change any more.",
 	Sign: "Sign", SignText: "Count the cash of this till yourself, then enter the amount. Your signature is final.", SignCount: "Amount that you counted",
-	NotSigned: "Waits for another clerk.", Differs: "The amount counted differs by %s from the amount expected. Count again, or explain the difference.",
+	NotSigned: "Waits for another clerk.", Differs: "The amount counted is not the amount expected. Count again, or explain the difference.",
 	Refusals: map[string]string{
 		"till.amount_out_of_range": "Enter an amount in CFA francs, in digits, without commas or points.",
 		"till.changed":             "The count or the explanation has changed in the meantime: read the report again, then sign.",
@@ -263,8 +263,8 @@ func (v visit) tillRefusal(err error) (status int, field, message string) {
 	}
 	switch refused.Code {
 	case "till.note_required":
-		difference, _ := refused.Args["difference"].(int64)
-		return http.StatusUnprocessableEntity, fieldNote, fmt.Sprintf(v.w.Till.Differs, v.signed(difference))
+		// Without the difference: whoever knows it counts what is expected.
+		return http.StatusUnprocessableEntity, fieldNote, v.w.Till.Differs
 	case "till.unknown":
 		return http.StatusNotFound, "", v.w.Till.Refusals[refused.Code]
 	case "till.amount_out_of_range", "till.note_malformed", "till.count_differs":

@@ -41,11 +41,16 @@ type resource struct {
 	etag         string // without quotes
 }
 
+// Placeholder stands in the descriptions of the APIs for the address of the service.
+const Placeholder = "https://pay.example"
+
 // New renders everything. ministry, counter and citizen are the descriptions of the APIs in YAML:
 // the one of the integrators' API is served, also as JSON, and the references are made
-// from all. The error is a fault of a description, or names the error codes without a page
+// from all. address is that of the service, without a slash at its end; it takes the place of
+// Placeholder in them. The error is a fault of a description, or names the error codes without a page
 // and the pages without a code.
-func New(ministry, counter, citizen []byte) (*Handler, error) {
+func New(address string, ministry, counter, citizen []byte) (*Handler, error) {
+	ministry = bytes.ReplaceAll(ministry, []byte(Placeholder), []byte(address))
 	root, err := parse(ministry)
 	if err != nil {
 		return nil, err
@@ -87,7 +92,7 @@ func New(ministry, counter, citizen []byte) (*Handler, error) {
 			feedPath:        newResource("application/atom+xml; charset=utf-8", atom),
 		},
 	}
-	if err := h.renderAll(site{style: template.CSS(style), contents: shown}); err != nil { //nolint:gosec // our own file
+	if err := h.renderAll(site{address: address, style: template.CSS(style), contents: shown}); err != nil { //nolint:gosec // our own file
 		return nil, err
 	}
 	return h, nil

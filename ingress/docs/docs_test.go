@@ -68,7 +68,7 @@ func citizenAPI(t *testing.T) []byte {
 
 func server(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := New(openAPI(t), counterAPI(t), citizenAPI(t))
+	h, err := New(Placeholder, openAPI(t), counterAPI(t), citizenAPI(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestEveryErrorCodeHasAPage(t *testing.T) {
 	list := get(t, h, "/docs/errors/")
 	for _, e := range explanations {
 		page := get(t, h, "/docs/errors/"+e.Code)
-		for _, part := range []string{"<h1>" + e.Title + "</h1>", "Likely causes", "The mend", `"type": "/docs/errors/` + e.Code + `"`, `"code": "` + e.Code + `"`, `"status": ` + strconv.Itoa(e.Status)} {
+		for _, part := range []string{"<h1>" + e.Title + "</h1>", "Likely causes", "The mend", `"type": "https://pay.example/docs/errors/` + e.Code + `"`, `"code": "` + e.Code + `"`, `"status": ` + strconv.Itoa(e.Status)} {
 			if !strings.Contains(page, part) {
 				t.Errorf("the page of %s lacks %q", e.Code, part)
 			}
@@ -132,7 +132,7 @@ func TestEveryErrorCodeHasAPage(t *testing.T) {
 		"reading the OpenAPI file: it has no operations":      strings.Replace(string(openAPI(t)), "\npaths:\n", "\nx-paths:\n", 1),
 		"the OpenAPI file lacks the webhook checkout.":        strings.Replace(string(openAPI(t)), "\nwebhooks:\n", "\nx-webhooks:\n", 1),
 	} {
-		if _, err := New([]byte(yaml), counterAPI(t), citizenAPI(t)); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := New(Placeholder, []byte(yaml), counterAPI(t), citizenAPI(t)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("New says %v, want %q", err, name)
 		}
 	}

@@ -46,6 +46,13 @@ func sampleEvent(t checkout.EventType) checkout.Event {
 		s.Status, s.Sequence, e.Sequence = checkout.StatusCompleted, 4, 4
 		s.ReversedAt, s.ReversalReason, s.ReversalRef = sampleAt, checkout.ReversalRefunded, "OV-2026-118"
 		e.Detail = map[string]string{checkout.DetailWasCompleted: "true", checkout.DetailOrderPaid: "false"}
+	case checkout.EventPartiallyReversed:
+		s.Status, s.Sequence, e.Sequence = checkout.StatusCompleted, 4, 4
+		s.Items = []checkout.Item{
+			{ERPDueRef: "PAT-2026-000412", Amount: 4000, Fee: 60, TransactionID: s.TransactionID, NoticeID: s.NoticeID, NoticeRef: s.NoticeRef},
+			{ERPDueRef: "PAT-2026-000413", Amount: 1000, Fee: 15, TransactionID: "019aaba5-3a10-7c44-9d1b-5f0c2b7e9a04", NoticeID: "019aaba5-3a10-7c44-9d1b-5f0c2b7e9a03", NoticeRef: "AV20260000000018"},
+		}
+		e.Detail = map[string]string{checkout.DetailTransactionIDs: s.Items[1].TransactionID, checkout.DetailReason: string(checkout.ReversalRefunded), checkout.DetailReference: "OV-2026-118"}
 	}
 	e.Session = s
 	return e

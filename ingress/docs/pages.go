@@ -125,8 +125,10 @@ type section struct{ ID, Title string }
 type view struct {
 	content
 	Lang, Title string
-	Style       template.CSS
-	Nav         []navigation
+	// Address is that of the service.
+	Address string
+	Style   template.CSS
+	Nav     []navigation
 	// Other is the address of the same page in OtherLang, empty when there is none.
 	Other, OtherLang string
 	Sections         []section
@@ -190,6 +192,7 @@ var files embed.FS
 
 // site renders pages.
 type site struct {
+	address  string
 	style    template.CSS
 	contents map[string]content // by language
 }
@@ -197,7 +200,7 @@ type site struct {
 // viewOf returns the view of a page in a language. A page that is not in the table has the
 // zero page.
 func (s site) viewOf(of page, lang string) view {
-	v := view{content: s.contents[lang], Lang: lang, Title: of.in(lang), Style: s.style, OtherLang: french}
+	v := view{content: s.contents[lang], Lang: lang, Title: of.in(lang), Address: s.address, Style: s.style, OtherLang: french}
 	v.Errors, v.CounterErrors, v.CitizenErrors = codes(problem.Catalogue(problem.Ministry), lang), codes(only(problem.Counter), lang), codes(only(problem.Citizen), lang)
 	if lang == french {
 		v.OtherLang = english

@@ -18,11 +18,14 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/commands"
+	"quittance/internal/deliveries"
 	"quittance/internal/drafts"
 	"quittance/internal/identity"
+	"quittance/internal/operation"
 	"quittance/internal/papers"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/money"
 )
@@ -44,6 +47,11 @@ type Registry interface {
 	ERP(agencyID string, live bool) (registry.ERPSettings, bool)
 	Fee(agencyID string, channel checkout.Channel, currency string) (money.Schedule, bool)
 	Platform() registry.Platform
+	// Endpoints returns the endpoints that subscribe to an event: those of the application,
+	// and the platform's if platform is true.
+	Endpoints(applicationID string, platform, live bool, event string) []registry.WebhookEndpoint
+	// Endpoint finds an endpoint by its id.
+	Endpoint(id string) (registry.WebhookEndpoint, bool)
 }
 
 // Identities knows the callers: internal/identity. It answers from memory.
@@ -56,11 +64,20 @@ type Identities interface {
 type Sessions interface {
 	Session(ctx context.Context, q sessions.Query) (checkout.Session, error)
 	List(ctx context.Context, f sessions.Filter) ([]checkout.Session, int64, error)
+	Events(ctx context.Context, q sessions.Query) (checkout.Session, []sessions.Event, error)
+	Recent(ctx context.Context, applicationIDs []string, from time.Time, except []string) ([]sessions.Told, error)
 }
 
-// Reads counts the reads of a key over all instances: internal/quota.
+// Deliveries shows deliveries and makes further ones: deliveries.Store.
+type Deliveries interface {
+	OfEvents(ctx context.Context, kind deliveries.Kind, events ...deliveries.EventRef) ([]deliveries.OfEvent, error)
+	Redeliver(ctx context.Context, actor operation.Actor, r deliveries.Redelivery, now time.Time) error
+}
+
+// Reads counts the calls of a minute, of a key or of something else, over all instances:
+// internal/quota.
 type Reads interface {
-	Admit(ctx context.Context, keyID string, limit int) (quota.Allowance, bool, error)
+	Admit(ctx context.Context, of string, limit int) (quota.Allowance, bool, error)
 }
 
 // Papers makes the papers of sessions: papers.Maker.
@@ -83,6 +100,9 @@ type Config struct {
 	Reads      Reads
 	Drafts     *drafts.Maker
 	Papers     Papers
+	Deliveries Deliveries
+	// Webhooks is the kind of the deliveries of webhooks.
+	Webhooks deliveries.Kind
 	// IDs recognise the ids of sessions, and make the completion tokens.
 	IDs checkout.IDs
 	// Gate admits the calls of embedded pages.
@@ -91,15 +111,20 @@ type Config struct {
 	Partition func(tenantID string) int32
 	// CheckoutURL is the address where citizens pay, without a slash at its end.
 	CheckoutURL string
-	Now         func() time.Time
-	Log         *slog.Logger
+	// ListenSecret signs what a developer's machine hears, by its owner (secret.ListenSecret).
+	ListenSecret func(owner string) secret.Text
+	// Done is closed when streams must end.
+	Done <-chan struct{}
+	Now  func() time.Time
+	Log  *slog.Logger
 }
 
 // API answers the ministry surface. Safe for concurrent use.
 type API struct {
 	cfg        Config
 	flood      *flood
-	operations map[string]operation
+	listeners  listeners
+	operations map[string]described
 }
 
 var _ api.StrictServerInterface = (*API)(nil)
@@ -107,12 +132,15 @@ var _ api.StrictServerInterface = (*API)(nil)
 // New makes the API. The error is a fault of openapi.yaml.
 func New(cfg Config) (*API, error) {
 	ops, err := operations()
-	return &API{cfg: cfg, flood: newFlood(), operations: ops}, err
+	return &API{cfg: cfg, flood: newFlood(), listeners: listeners{of: map[string]int{}}, operations: ops}, err
 }
 
 // Prefix is the path of the API, except the path of the completion token. Paths below
 // it that do not exist are answered with problem documents.
 const Prefix = "/api/v1"
+
+// otherVersion is a version of the API that does not exist.
+const otherVersion = "/api/v{version:[0-9]+}"
 
 // Paths that need more than the generated routes.
 const (
@@ -126,15 +154,18 @@ func (a *API) Routes(r chi.Router) {
 	h := chi.NewRouter()
 	methodNotAllowed := problem.Unrouted(h, func(method, pattern string) bool {
 		_, ok := a.operations[method+" "+pattern]
-		return ok
+		return ok || method == http.MethodGet && pattern == pathListen
 	})
 	api.HandlerWithOptions(
 		api.NewStrictHandlerWithOptions(a, nil, api.StrictHTTPServerOptions{RequestErrorHandlerFunc: a.fail, ResponseErrorHandlerFunc: a.fail}),
 		api.ChiServerOptions{BaseRouter: h.With(a.guard), ErrorHandlerFunc: a.fail},
 	)
+	h.Get(pathListen, a.listen)
 	h.Get(pathVerify, methodNotAllowed) // otherwise the last part would be a session's id
 	r.Handle(Prefix, h)                 // else the deprecated surface would answer it
 	r.Handle(Prefix+"/*", h)
+	r.Handle(otherVersion, h) // which has no route there
+	r.Handle(otherVersion+"/*", h)
 	r.Handle(pathToken, h)
 }
 
@@ -204,7 +235,7 @@ func keepBody(w http.ResponseWriter, r *http.Request) (body, error) {
 	return b, nil
 }
 
-func (a *API) admit(r *http.Request, op operation) (caller, error) {
+func (a *API) admit(r *http.Request, op described) (caller, error) {
 	token := problem.Bearer(r)
 	switch {
 	case op.clientSecret() && token == "":
@@ -221,7 +252,7 @@ func (a *API) admit(r *http.Request, op operation) (caller, error) {
 	case errors.Is(err, identity.ErrStale):
 		return caller{}, problem.Stale()
 	case err != nil:
-		return caller{}, unauthorized()
+		return caller{}, problem.UnknownKey(unauthorized(), token)
 	}
 	c := caller{Principal: p}
 	if reads(r) {

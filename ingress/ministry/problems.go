@@ -37,6 +37,8 @@ func refusal(a checkout.Answer) *problem.Problem {
 		return rateLimited(nil, a.RetryAfter)
 	case checkout.CodeSecretRefused:
 		return secretRefused()
+	case checkout.CodeOrderOpen, checkout.CodeOrderPaid:
+		return taken(a)
 	}
 	if len(a.Faults) == 0 {
 		return problem.New(a.Code)
@@ -50,4 +52,20 @@ func refusal(a checkout.Answer) *problem.Problem {
 		}
 	}
 	return problem.New(code).Naming(faults)
+}
+
+// taken is the problem of an order that another session has. An answer that an earlier release
+// remembered does not name the session.
+func taken(a checkout.Answer) *problem.Problem {
+	p := problem.New(a.Code)
+	switch {
+	case a.Session == nil:
+	case a.Code == checkout.CodeOrderPaid:
+		p.SessionID = a.Session.ID
+		p.Detail = "The order_id has been paid, by the session " + a.Session.ID + ". Use another order_id for another payment."
+	default:
+		p.SessionID = a.Session.ID
+		p.Detail = "The order_id has an open session, " + a.Session.ID + ": let the citizen pay that one, or cancel it first."
+	}
+	return p
 }

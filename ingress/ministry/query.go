@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"quittance/ingress/problem"
@@ -17,7 +18,7 @@ import (
 // checkQuery checks the query against the operation's parameters. The generated code,
 // which reads the query afterwards, would stop at the first fault and ignore
 // parameters that are unknown or repeated.
-func (o operation) checkQuery(r *http.Request) error {
+func (o described) checkQuery(r *http.Request) error {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	f := form.Of(nil)
 	if err != nil {
@@ -76,10 +77,19 @@ func (s schema) check(v string) (rule, message string) {
 		if _, ok := form.CanonicalUUID(v); !ok {
 			return "format", "must be a UUID"
 		}
+	case s.Format == "date-time":
+		if _, err := instant(v); err != nil {
+			return "format", "must be a date and time of RFC 3339, such as 2026-11-21T00:00:00Z; write + as %2B"
+		}
 	case n < s.MinLength || s.MaxLength > 0 && n > s.MaxLength:
 		return "length", form.LengthRule(s.MinLength, s.MaxLength)
 	}
 	return "", ""
+}
+
+// instant reads a date and time of RFC 3339, which allows small letters.
+func instant(v string) (time.Time, error) {
+	return time.Parse(time.RFC3339, strings.ToUpper(v))
 }
 
 func bound(v any, otherwise int64) int64 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"quittance/checkout"
 	"quittance/ingress/ministry/internal/api"
@@ -27,19 +28,28 @@ func (a *API) GetSession(ctx context.Context, r api.GetSessionRequestObject) (ap
 
 // session returns a session that the caller's key sees.
 func (a *API) session(ctx context.Context, id string, tenantID *api.TenantID) (checkout.Session, error) {
-	c := callerOf(ctx)
-	apps, err := a.scope(c.Principal, tenant(tenantID))
+	q, err := a.query(ctx, id, tenantID)
 	if err != nil {
 		return checkout.Session{}, err
 	}
-	if _, _, err := a.cfg.IDs.CheckSession(id); err != nil || len(apps) == 0 {
-		return checkout.Session{}, notFound()
-	}
-	s, err := a.cfg.Sessions.Session(ctx, sessions.Query{ID: id, ApplicationIDs: applicationIDs(apps), Live: c.Live})
+	s, err := a.cfg.Sessions.Session(ctx, q)
 	if errors.Is(err, sessions.ErrNotFound) {
 		return checkout.Session{}, notFound()
 	}
 	return s, err
+}
+
+// query asks for a session on behalf of the caller's key.
+func (a *API) query(ctx context.Context, id string, tenantID *api.TenantID) (sessions.Query, error) {
+	c := callerOf(ctx)
+	apps, err := a.scope(c.Principal, tenant(tenantID))
+	if err != nil {
+		return sessions.Query{}, err
+	}
+	if _, _, err := a.cfg.IDs.CheckSession(id); err != nil || len(apps) == 0 {
+		return sessions.Query{}, notFound()
+	}
+	return sessions.Query{ID: id, ApplicationIDs: applicationIDs(apps), Live: c.Live}, nil
 }
 
 // ListSessions answers GET /checkout/sessions.
@@ -49,6 +59,7 @@ func (a *API) ListSessions(ctx context.Context, r api.ListSessionsRequestObject)
 		Live: c.Live, OrderID: or(q.OrderID, ""), Status: checkout.Status(or(q.Status, "")), CustomerID: or(q.CustomerID, ""),
 		PaymentRef: or(q.PaymentRef, ""), Page: or(q.Page, 1), PageSize: or(q.PageSize, a.pageSize(c.Principal)),
 	}
+	f.CompletedFrom, f.CompletedTo = bounded(q.CompletedFrom), bounded(q.CompletedTo)
 	apps, err := a.scope(c.Principal, tenant(q.TenantID))
 	if err != nil {
 		return nil, err
@@ -72,14 +83,19 @@ func (a *API) ListSessions(ctx context.Context, r api.ListSessionsRequestObject)
 	return out, nil
 }
 
-// countRead counts a read of a key over all instances. The error is a rate_limited
-// problem when the quota is used up.
+// countRead counts a read of a key.
 func (a *API) countRead(ctx context.Context, p identity.Principal) (*problem.Quota, error) {
-	left, ok, err := a.cfg.Reads.Admit(ctx, p.KeyID, p.ReadsPerMinute)
+	return a.count(ctx, "reads", p.KeyID, p.ReadsPerMinute)
+}
+
+// count counts a call over all instances. name is the quota's name, of its key, limit the calls of a
+// minute. The error is a rate_limited problem when the quota is used up.
+func (a *API) count(ctx context.Context, name, of string, limit int) (*problem.Quota, error) {
+	left, ok, err := a.cfg.Reads.Admit(ctx, of, limit)
 	if err != nil {
-		return nil, fmt.Errorf("counting a read: %w: %w", commands.ErrUnavailable, err)
+		return nil, fmt.Errorf("counting %s: %w: %w", name, commands.ErrUnavailable, err)
 	}
-	q := &problem.Quota{Name: "reads", Limit: left.Limit, Remaining: left.Remaining, Reset: left.Reset}
+	q := &problem.Quota{Name: name, Limit: left.Limit, Remaining: left.Remaining, Reset: left.Reset}
 	if !ok {
 		return nil, rateLimited(q, left.Reset)
 	}
@@ -98,6 +114,15 @@ func tenant(id *api.TenantID) string {
 		return ""
 	}
 	return id.String()
+}
+
+// bounded returns the time of a parameter that checkQuery has accepted; nil for none.
+func bounded(text *string) *time.Time {
+	if text == nil {
+		return nil
+	}
+	at, _ := instant(*text)
+	return &at
 }
 
 func or[T any](p *T, otherwise T) T {

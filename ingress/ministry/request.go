@@ -15,6 +15,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/internal/contact"
 	"quittance/internal/form"
+	"quittance/money"
 )
 
 // longestOrderID is the most characters of an order_id (docs/design/decisions.md § 1).
@@ -68,8 +69,12 @@ func parseCreate(b body, live bool) (createRequest, []form.Fault, error) {
 		CancelURL:   f.url("cancel_url", live),
 		Mode:        checkout.Mode(f.Text("mode", false, 1, 50)),
 	}}
-	if q.Currency == "" && !f.Faulty("currency") {
+	switch capitals := strings.ToUpper(q.Currency); {
+	case q.Currency == "" && !f.Faulty("currency"):
 		q.Currency = "XAF"
+	case capitals != q.Currency && known(capitals):
+		f.Fault("currency", "format", `must be in capital letters: "`+capitals+`"`)
+		q.Currency = ""
 	}
 	switch q.Mode {
 	case checkout.ModeHosted, checkout.ModeEmbedded:
@@ -79,6 +84,12 @@ func parseCreate(b body, live bool) (createRequest, []form.Fault, error) {
 		f.Fault("mode", "enum", `must be "hosted" or "embedded"`)
 	}
 	return q, f.Faults(), nil
+}
+
+// known reports whether there is a currency of this code.
+func known(code string) bool {
+	_, ok := money.Lookup(code)
+	return ok
 }
 
 // verification is the body of verify-completion.

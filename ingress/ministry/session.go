@@ -71,12 +71,17 @@ func paymentOf(s checkout.Session) (p payment) {
 	return p
 }
 
-// metadata returns the integrator's data, nil if there is none.
+// metadata returns the integrator's data as webhooks have them: an empty object if there are
+// none, nil after they were erased.
 func metadata(s checkout.Session) *map[string]string {
-	if len(s.Metadata) == 0 {
+	out := s.Metadata
+	switch {
+	case out == nil && s.Archived:
 		return nil
+	case out == nil:
+		out = map[string]string{}
 	}
-	return &s.Metadata
+	return &out
 }
 
 // moment returns a time as the API writes it, nil for the zero time.

@@ -18,14 +18,15 @@ func OpenAPI() []byte { return openAPI }
 
 // specification is the part of the description that is used while serving.
 type specification struct {
-	Paths      map[string]map[string]operation `yaml:"paths"`
+	Paths      map[string]map[string]described `yaml:"paths"`
 	Components struct {
 		Parameters map[string]parameter `yaml:"parameters"`
 		Schemas    map[string]schema    `yaml:"schemas"`
 	} `yaml:"components"`
 }
 
-type operation struct {
+// described is an operation as the description has it.
+type described struct {
 	ID          string           `yaml:"operationId"`
 	Parameters  []parameter      `yaml:"parameters"`
 	RequestBody map[string]any   `yaml:"requestBody"`
@@ -33,7 +34,7 @@ type operation struct {
 }
 
 // clientSecret reports whether a citizen's page calls the operation.
-func (o operation) clientSecret() bool {
+func (o described) clientSecret() bool {
 	return len(o.Security) == 1 && o.Security[0]["clientSecret"] != nil
 }
 
@@ -57,12 +58,12 @@ type schema struct {
 
 // operations returns the operations of the description by method and path, such as
 // "GET /api/v1/checkout/sessions/{id}".
-func operations() (map[string]operation, error) {
+func operations() (map[string]described, error) {
 	var s specification
 	if err := yaml.Unmarshal(openAPI, &s); err != nil {
 		return nil, fmt.Errorf("reading openapi.yaml: %w", err)
 	}
-	out := map[string]operation{}
+	out := map[string]described{}
 	for path, methods := range s.Paths {
 		for method, o := range methods {
 			for i := range o.Parameters {
@@ -84,7 +85,7 @@ func operations() (map[string]operation, error) {
 }
 
 // hasBody reports whether the operation takes a body.
-func (o operation) hasBody() bool { return o.RequestBody != nil }
+func (o described) hasBody() bool { return o.RequestBody != nil }
 
 // reads reports whether the request counts against the quota of reads.
 func reads(r *http.Request) bool { return r.Method == http.MethodGet }

@@ -58,7 +58,7 @@ func TestDueChangesBeforeThePayment(t *testing.T) {
 			w.erp.Control(c.control)
 			cancelled := func(b *browser) {
 				t.Helper()
-				b.want(http.StatusOK, "Paiement annulé", "a changé une somme", "Rien n’a été débité").nothingToPress("Retourner")
+				b.want(http.StatusOK, "Paiement annulé", "a changé une somme", "Aucune somme n’a été débitée").nothingToPress("Retourner")
 				for _, a := range b.root.all("a") {
 					if a.text() == "Voir mes sommes dues" && a.attr["href"] == c.leads {
 						return
@@ -120,7 +120,7 @@ func TestERPIsAwayBeforeThePayment(t *testing.T) {
 			w.Change(func() { w.Time = w.Time.Add(15*time.Minute + time.Second) })
 			w.erp.Control(control)
 			b := browse(t, server).toReview(old)
-			b.forward().want(http.StatusServiceUnavailable, "ne répond pas", "Rien n’a été débité", "Vérifiez avant de payer", "65")
+			b.forward().want(http.StatusServiceUnavailable, "ne répond pas", "Aucune somme n’a été débitée par cette nouvelle confirmation", "Vérifiez avant de payer", "65")
 			if b.answer.Get("Retry-After") == "" {
 				t.Error("the answer does not say when to try again")
 			}
@@ -195,7 +195,7 @@ func TestDueChangesBeforeAPaymentByReference(t *testing.T) {
 		t.Fatal("the review has no total")
 	}
 	sent.Set("total", "1")
-	b.request(http.MethodPost, action, sent).want(http.StatusOK, "Paiement annulé", "a changé une somme", "Rien n’a été débité").discreet(w, id)
+	b.request(http.MethodPost, action, sent).want(http.StatusOK, "Paiement annulé", "a changé une somme", "Aucune somme n’a été débitée").discreet(w, id)
 	b.link("English").want(http.StatusOK, "See my dues").holds(`href="/portal"`).discreet(w, id)
 	if s := w.Session(id); s.CancelledBy != checkout.ByDueChange || len(w.collected()) != 0 {
 		t.Errorf("%s by %q", s.Status, s.CancelledBy)

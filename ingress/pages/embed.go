@@ -109,6 +109,40 @@ func (v visit) refuse(status int) {
 		"This page is shown only inside the site of a public service that is configured for it: parent_origin must be one of its embed origins.\n")
 }
 
+// longestID is more characters than the id of a session has.
+const longestID = 128
+
+// mayFrame tells the script of any page whether its origin may frame the session: 204, or 403. A
+// browser that refuses a frame tells the page nothing, so that a page with an origin that is not
+// registered waited for its time-out. The body is the id of the session, which is in no address of the
+// page. The answer says what the refused frame says, and nothing else of
+// the session.
+func (p *Pages) mayFrame(w http.ResponseWriter, r *http.Request) {
+	setHeaders(w.Header())
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longestID))
+	id := string(text)
+	if err != nil {
+		err = checkout.ErrMalformedID
+	} else {
+		err = p.cfg.Gate.Session(r, id)
+	}
+	var s checkout.Session
+	if err == nil {
+		s, err = p.cfg.Sessions.ByID(r.Context(), id)
+	}
+	switch {
+	case errors.Is(err, sessions.ErrNotFound), errors.Is(err, checkout.ErrMalformedID):
+		w.WriteHeader(http.StatusNotFound)
+	case err != nil: // too many requests, or the read model is behind: the frame itself says so
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case !slices.Contains(p.cfg.Agencies.EmbedOrigins(s.ApplicationID, s.Platform), r.Header.Get("Origin")):
+		w.WriteHeader(http.StatusForbidden)
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
 // CrossOrigin is middleware that lets the pages that may frame a session ask for its
 // completion token (contract, "Embedded checkout pages and SDK" 4). It acts only on
 // paths below /embed/{session_id}. Do not use it for the pages of the frame itself: a

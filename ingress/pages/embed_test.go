@@ -3,6 +3,7 @@ package pages_test
 import (
 	"crypto/sha256"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/test/httpclient"
 )
 
 const (
@@ -189,5 +191,51 @@ func TestCrossOrigin(t *testing.T) {
 		if b.answer.Get("Access-Control-Allow-Credentials") != "" {
 			t.Error("credentials are allowed")
 		}
+	}
+}
+
+// A page whose origin is not registered waited 20 s over the icon of a broken frame. Its script asks, and
+// is told at once; nobody learns more than the frame itself says.
+func TestMayFrame(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	id := w.create("A-1", inFrame)
+	platform := w.create("A-2", func(s *checkout.Session) { inFrame(s); s.Platform = true })
+	base := browse(t, server).base
+	ask := func(id, origin string) (*http.Response, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/embed/origin", strings.NewReader(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if origin != "" {
+			req.Header.Set("Origin", origin)
+		}
+		resp, err := httpclient.Default.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, string(text)
+	}
+	for name, row := range map[string]struct {
+		id, origin string
+		status     int
+	}{
+		"a registered origin": {id, guichet, 204}, "another origin": {id, "https://evil.example", 403}, "no origin": {id, "", 403},
+		"the application's, not the platform's": {platform, guichet, 403}, "the platform's": {platform, "https://portal.example", 204},
+		"no session": {"chs_nobody", guichet, 404}, "too long": {strings.Repeat("x", 1000), guichet, 404},
+	} {
+		resp, text := ask(row.id, row.origin)
+		if resp.StatusCode != row.status || resp.Header.Get("Access-Control-Allow-Origin") != "*" || text != "" || resp.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v %s", name, resp.StatusCode, resp.Header, text)
+		}
+	}
+	w.Change(func() { w.blind = errors.New("away") })
+	if resp, _ := ask(id, "https://evil.example"); resp.StatusCode != 503 {
+		t.Errorf("while the service is away: %d", resp.StatusCode) // no refusal
 	}
 }

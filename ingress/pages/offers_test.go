@@ -99,6 +99,9 @@ func TestCardWithoutScript(t *testing.T) {
 	if payerOf(c) != "" || c.Session.Collection.PayerMasked != "" || !c.Session.Collection.WindowEndsAt.Equal(start.Add(15*time.Minute)) {
 		t.Errorf("asked for %+v of %q", c.Session.Collection, payerOf(c))
 	}
+	// Back from the bank nothing asks to go there once more, also after a reload.
+	b.get("/c/"+id+"?returned&lang=fr").want(200, "Nous attendons la réponse de la banque", "Revenir à la page de la banque").doesNotSay("Continuer sur la page de la banque")
+	b.link("Vérifier").want(200, "Nous attendons la réponse de la banque")
 	w.outcome(id, checkout.OutcomeRefused, checkout.FailureCardAuthentication)
 	b.link("Vérifier").want(200, "La banque n’a pas pu vérifier votre identité")
 	if strings.Contains(b.html, "acquirer") {

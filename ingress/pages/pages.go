@@ -125,6 +125,8 @@ type Config struct {
 	Papers Papers
 	// Lookups has the limits LookupsPerClient and UnknownLookups.
 	Lookups Lookups
+	// Prompts limits the requests to pay that are sent to a phone.
+	Prompts Prompts
 	// Keys seal the cookies of browsers that pay by reference.
 	Keys web.Sealer
 	// PublicURL is where browsers reach the pages, such as https://pay.example, without a slash
@@ -145,8 +147,8 @@ func (c Config) validate() error {
 	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil || c.Personal == nil || c.Gate == nil:
 		return errors.New("pages: Now, Log, Metrics, Opener, Personal and Gate are required")
 	}
-	if c.Lookups == nil || c.Keys == nil || c.Papers == nil || c.PublicURL == "" {
-		return errors.New("pages: Lookups, Keys, Papers and PublicURL are required")
+	if c.Lookups == nil || c.Prompts == nil || c.Keys == nil || c.Papers == nil || c.PublicURL == "" {
+		return errors.New("pages: Lookups, Prompts, Keys, Papers and PublicURL are required")
 	}
 	for offer, m := range c.MobileMoney {
 		if channel, ok := checkout.OfferChannel(offer); !ok || channel != checkout.ChannelMobileMoney || m.Payer == nil {
@@ -196,7 +198,7 @@ func New(cfg Config) (*Pages, error) {
 			Name: "quittance_pages_rendered_total", Help: "Checkout pages shown, by state; paper for the page of a notice or receipt, pdf for its file.",
 		}, []string{"state"}),
 		confirmations: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_pages_confirmations_total", Help: "Payments that citizens confirmed, by outcome: an answer's code, or unavailable.",
+			Name: "quittance_pages_confirmations_total", Help: "Payments that citizens confirmed, by outcome: an answer's code, prompt_open or prompts_limited (of the phone), or unavailable.",
 		}, []string{"outcome"}),
 		lookups: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_pages_reference_lookups_total", Help: "Payment references that people without an account looked up, by outcome: found, unknown, refused (a limit is reached).",
@@ -205,7 +207,7 @@ func New(cfg Config) (*Pages, error) {
 	for _, outcome := range []string{"found", "unknown", "refused"} {
 		p.lookups.WithLabelValues(outcome)
 	}
-	for _, outcome := range []string{string(checkout.CodeOK), "unavailable"} {
+	for _, outcome := range append([]string{string(checkout.CodeOK), "unavailable"}, promptMetrics...) {
 		p.confirmations.WithLabelValues(outcome)
 	}
 	for _, asset := range append(renderer.Assets(), p.frame) {
@@ -238,6 +240,7 @@ func (p *Pages) Routes(r chi.Router) {
 		get(r, "/"+paperReceipt, p.visited(visit.showReceipt))
 		get(r, "/"+paperReceiptPDF, p.visited(visit.receiptPDF))
 	}
+	r.Post("/embed/origin", p.mayFrame)
 	r.Route("/embed/{session_id}", func(r chi.Router) {
 		r.Use(web.Compress())
 		journey(r)
@@ -259,6 +262,8 @@ func (p *Pages) Routes(r chi.Router) {
 			get(r, "/", p.nowhere)
 		})
 	})
+	// What no surface of the edge has is answered with a page, too: people mistype addresses.
+	r.NotFound(p.nowhere)
 	// Codes that have capitals alone are smaller.
 	for _, prefix := range []string{"/p", "/P"} {
 		r.Route(prefix, func(r chi.Router) {

@@ -99,7 +99,7 @@ func TestJourneyInEnglish(t *testing.T) {
 	w.outcome(id, checkout.OutcomeRefused, reject)
 	b.link("Check").want(200, "The payment did not go through", "There is not enough money")
 	for _, a := range b.root.all("a") {
-		if a.text() == "Start again on the site: Direction générale des impôts" && a.attr["href"] == "https://guichet.example/retour" {
+		if a.text() == "Start again on the agency’s site" && a.attr["href"] == "https://guichet.example/retour" {
 			return
 		}
 	}
@@ -329,7 +329,7 @@ func TestContact(t *testing.T) {
 	has(b.forward("phone", "06 600 00 02"))
 	has(b.forward())
 	w.outcome(id, checkout.OutcomeRefused, reject)
-	has(b.get("/c/"+id).want(200, "Que faire maintenant", "Pour recommencer, demandez un nouveau lien de paiement à\u00a0: Direction générale des impôts."))
+	has(b.get("/c/"+id).want(200, "Que faire maintenant", "Aucune somme n’a été débitée.", "Pour payer, demandez un nouveau lien de paiement à l’administration et indiquez-lui la référence de paiement.", reference))
 
 	framed := w.create("A-2", inFrame)
 	b.header.Set("Authorization", "Bearer "+secretOfFrame)
@@ -426,19 +426,20 @@ func TestEnds(t *testing.T) {
 
 	cancelled := w.create("A-1", nil)
 	w.Do(cancelled, checkout.Cancel{By: checkout.ByIntegrator})
-	b.get("/c/"+cancelled).want(200, "Paiement annulé")
+	none := "Aucune somme n’a été débitée."
+	b.get("/c/"+cancelled).want(200, "Paiement annulé", none, "Recommencer sur le site de l’administration", reference)
 
 	expired := w.create("A-2", nil)
 	w.Change(func() { w.Time = w.Time.Add(24 * time.Hour) })
-	b.get("/c/"+expired).want(200, "a expiré") // before its tick
+	b.get("/c/"+expired).want(200, "a expiré", none, reference) // before its tick
 	w.Do(expired, checkout.Tick{})
-	b.get("/c/"+expired).want(200, "a expiré")
+	b.get("/c/"+expired).want(200, "a expiré", none, "Recommencer sur le site de l’administration", reference)
 
 	late := w.create("A-3", nil)
 	b.toReview(late).forward()
 	w.outOfTime(late)
 	w.outcome(late, checkout.OutcomeRefused, checkout.FailureApprovalTimeout)
-	b.get("/c/"+late).want(200, "n’a pas été confirmé à temps", "Recommencer sur le site\u00a0: Direction générale des impôts", reference)
+	b.get("/c/"+late).want(200, "n’a pas été confirmé à temps", "Si votre compte a tout de même été débité", "Recommencer sur le site de l’administration", reference)
 }
 
 // ended are the ways in which a session ends while its collection is undecided. The domain
@@ -673,6 +674,7 @@ func TestNoChannel(t *testing.T) {
 	w, server := serve(t)
 	b := browse(t, server)
 	live := w.create("A-1", func(s *checkout.Session) { s.Live = true })
+	w.Change(func() { w.takes = nil })
 	b.get("/c/"+live).want(200, "Aucun moyen de paiement n’est configuré")
 	if strings.Contains(b.root.text(), "Mode test") {
 		t.Error("a live session is shown as a test")
@@ -694,7 +696,7 @@ func TestUnknown(t *testing.T) {
 	unknown := checkout.NewSessionID(start, 3, [16]byte{9, 9})
 	for _, path := range []string{
 		"/c/" + unknown, "/c/" + unknown + "/pay", "/c/chs_x", "/c/" + strings.ToUpper(id), "/c/" + id + "x", "/c/" + id + "/nothing",
-		"/c/" + id + "/a/b", "/c/%00", "/c/..%2f..%2fetc", "/c/", "/c", "/c/assets/nothing.js",
+		"/c/" + id + "/a/b", "/c/%00", "/c/..%2f..%2fetc", "/c/", "/c", "/c/assets/nothing.js", "/", "/nothing",
 	} {
 		b.get(path).want(404, "Page introuvable")
 		if b.answer.Get("Cache-Control") != "no-store" {

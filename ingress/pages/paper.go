@@ -157,8 +157,9 @@ func (v visit) receipts(s checkout.Session) (out []page.ReceiptLink) {
 		return []page.ReceiptLink{{URL: v.paperURL(paperReceipt, v.lang)}}
 	}
 	for i, due := range dues {
-		link := page.ReceiptLink{URL: v.receiptURL(paperReceipt, due.TransactionID, v.lang), Name: due.NoticeRef}
+		link := page.ReceiptLink{URL: v.receiptURL(paperReceipt, due.TransactionID, v.lang), Label: due.Label, Name: due.NoticeRef}
 		if v.by != nil {
+			link.Label = due.ServiceLabel
 			link.Name = strconv.Itoa(i + 1) // the first notice_ref may be the order
 		}
 		out = append(out, link)

@@ -214,7 +214,7 @@ func TestReceiptsOfACart(t *testing.T) {
 	})
 	var notices []string
 	for i, item := range w.Session(id).Dues() {
-		b.get("/c/"+id).link("Reçu à imprimer ou à télécharger "+item.NoticeRef).want(200, item.NoticeRef, item.Label, "Transaction "+transactions[i], "Enregistrement en cours")
+		b.get("/c/"+id).link("Reçu à imprimer ou à télécharger\u00a0: "+item.Label+" ("+item.NoticeRef+")").want(200, item.NoticeRef, item.Label, "Transaction "+transactions[i], "Enregistrement en cours")
 		notices = append(notices, item.NoticeRef)
 		file(b, "/c/"+id+"/receipt.pdf?due="+transactions[i], "recu-"+item.NoticeRef)
 	}

@@ -155,9 +155,16 @@ func (st steps) pay(chosen option) {
 		st.unavailable("noting who pays", err)
 		return
 	}
+	q := st.promptOf(do.CollectionID, payer)
+	if !st.admit(&q, chosen, typed, attempt.String()) {
+		return
+	}
 	a, outcome, ok := st.ask(st.r.Context(), do)
 	st.p.confirmations.WithLabelValues(outcome).Inc()
 	if ok {
+		if a.Code != checkout.CodeOK {
+			st.withdraw(q)
+		}
 		st.confirmed(st.r.Context(), a, chosen, typed, attempt.String())
 	}
 }

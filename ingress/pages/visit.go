@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/watch"
 	"quittance/ingress/web"
+	"quittance/internal/connector"
 	"quittance/internal/sessions"
 	"quittance/money"
 )
@@ -33,10 +35,12 @@ const (
 	// queryReloads counts how often a page without JavaScript has loaded itself again.
 	queryReloads = "reloads"
 	queryStep    = "step"
-	stepOffers   = "offers"
-	stepPhone    = "phone"
-	stepReview   = "review"
-	stepCash     = "cash"
+	// queryReturned is in the address to which an acquirer's page leads back.
+	queryReturned = connector.QueryReturned
+	stepOffers    = "offers"
+	stepPhone     = "phone"
+	stepReview    = "review"
+	stepCash      = "cash"
 )
 
 // portal is where citizens see their dues, beside our pages.
@@ -276,6 +280,32 @@ func end(s checkout.Session, now time.Time) page.State {
 	return ""
 }
 
+// notDebited reports whether the session has taken no money and can take none: nothing was sent
+// to an operator, or each operator refused itself, with a code after which nothing was debited. A
+// payment that the operator does not know, or that was not approved in time, proves nothing, nor
+// does a session with another sum.
+func notDebited(s checkout.Session) bool {
+	if len(s.Cases) > 0 || len(s.Orphans) > 0 || !refusedByOperator(s.Collection) {
+		return false
+	}
+	return !slices.ContainsFunc(s.Refusals, func(r checkout.Refusal) bool {
+		return !page.Definite(string(r.FailureCode)) || !refusedByOperator(r.Collection)
+	})
+}
+
+// refusedByOperator reports whether the operator itself refused the collection. A nil
+// collection was not sent.
+func refusedByOperator(c *checkout.Collection) bool {
+	if c == nil {
+		return true
+	}
+	// The code is the operator's, not the one with which the session ended.
+	if c.Status != checkout.CollectionRefused || c.Mismatched || c.Unreadable || !page.Definite(string(c.FailureCode)) {
+		return false
+	}
+	return !slices.ContainsFunc(c.Reports, func(r checkout.Report) bool { return r.Status != checkout.OutcomeRefused })
+}
+
 // view returns what every page of a session shows. When ok is false the request has
 // been answered.
 func (v visit) view(s checkout.Session) (out page.View, ok bool) {
@@ -294,6 +324,7 @@ func (v visit) view(s checkout.Session) (out page.View, ok bool) {
 	}
 	if v.by != nil {
 		out = v.printed(s, out)
+		out.ByReference = true
 	}
 	return out, true
 }
@@ -306,7 +337,7 @@ func items(s checkout.Session) (out []page.Item) {
 	for _, it := range s.Items {
 		label := it.Label
 		if it.ServiceLabel != "" && it.ServiceLabel != label && s.ServiceLabel == "" {
-			label = it.ServiceLabel + ", " + label
+			label += ", " + it.ServiceLabel
 		}
 		if it.Label == "" {
 			return nil
@@ -326,6 +357,7 @@ func (v visit) showEndWith(status int, s checkout.Session, state page.State) {
 	if !ok {
 		return
 	}
+	out.NotDebited = notDebited(s)
 	if state == page.StateCancelled && s.CancelledBy == checkout.ByDueChange { // nobody has paid
 		out.State, out.DuesURL = state, cmp.Or(out.CancelURL, portal)
 		v.write(status, out)
@@ -357,6 +389,14 @@ func (v visit) showEndWith(status int, s checkout.Session, state page.State) {
 	}
 	out.Version, out.LiveURL = v.live(s)
 	out.Refresh = v.refresh("", "")
+	out.ReportedAt = s.ReportedAt()
+	if v.r.URL.Query().Has(queryReturned) && state == page.StateWaiting {
+		// The page knows it again when it loads itself.
+		out.Returned = true
+		out.SelfURL += "&" + queryReturned
+		out.LanguageURL += "&" + queryReturned
+		out.Refresh.URL = strings.Replace(out.Refresh.URL, "?", "?"+queryReturned+"&", 1)
+	}
 	v.write(status, out)
 }
 

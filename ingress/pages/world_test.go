@@ -71,6 +71,8 @@ type world struct {
 	takes map[string][]string
 	// lookups limit the look-ups of references; only tests of references have it.
 	lookups quota.Lookups
+	// prompts limit the requests to a phone; only their test has live sessions.
+	prompts quota.Prompts
 	// erp is the agency's.
 	erp *erps.ERP
 }
@@ -340,10 +342,10 @@ func (agencies) EmbedOrigins(_ string, platform bool) []string {
 	return []string{"https://guichet.example", "https://autre.example"}
 }
 
-func (a agencies) Configured(tenantID string, live bool, offer, currency string) bool {
+func (a agencies) Configured(tenantID string, _ bool, offer, currency string) bool {
 	a.Lock()
 	defer a.Unlock()
-	return tenantID == tenant && !live && slices.Contains(a.takes[offer], currency)
+	return tenantID == tenant && slices.Contains(a.takes[offer], currency)
 }
 
 // serve starts the pages over a world.
@@ -377,7 +379,7 @@ func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
-		Lookups: &w.lookups, Keys: w.keys, PublicURL: "https://pay.example",
+		Lookups: &w.lookups, Prompts: &w.prompts, Keys: w.keys, PublicURL: "https://pay.example",
 		Gate: gate, Opener: w.keys, Personal: w, Papers: maker, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

@@ -77,15 +77,15 @@ func New[C ~string](code C) *Problem {
 	return p
 }
 
-// Example returns a problem document of the code, as it is answered.
-func (e Entry) Example() (string, error) {
+// Example returns a problem document of the code, as the service at an address answers it.
+func (e Entry) Example(address string) (string, error) {
 	response := New(e.Code)
 	response.Faults = e.Faults
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(response.Document("4c1e6f7a-3f5e-4c65-9a55-0d8e3c0c1c7b")); err != nil {
+	if err := enc.Encode(response.Document(address, "4c1e6f7a-3f5e-4c65-9a55-0d8e3c0c1c7b")); err != nil {
 		return "", fmt.Errorf("writing the example of %s: %w", e.Code, err)
 	}
 	return b.String(), nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,6 +29,8 @@ type Problem struct { //nolint:errname // RFC 9457 calls it a problem
 	Faults []form.Fault
 	// RetryAfter is sent in whole seconds, rounded up, when it is positive.
 	RetryAfter time.Duration
+	// SessionID is the session that has the order; empty in other problems.
+	SessionID string
 	// Quota is sent when the request was counted against one.
 	Quota *Quota
 	// Dues are those of a cart as they are now; nil in other problems. It is marshalled.
@@ -54,6 +57,29 @@ const staleRetry = 10 * time.Second
 func Stale() *Problem {
 	p := New("generic.unavailable").Saying("The service cannot tell at present which keys are valid. Nothing was done: send the request again.")
 	p.RetryAfter = staleRetry
+	return p
+}
+
+// secrets are what people take for one another, by how they begin.
+var secrets = []struct{ prefix, is string }{
+	{"sk_", "the key of an application"},
+	{"ck_", "the key of a clerk"},
+	{"st_", "the key of a member of staff"},
+	{"oat_", "a token of the deprecated cash-in API"},
+	{"chs_secret_", "the client_secret of a session"},
+	{"whsec_", "the secret of an endpoint"},
+	{"cpt_", "a completion token"},
+}
+
+// UnknownKey says in a problem whose detail ends with what to send that a token is of another kind. It
+// says what the beginning shows, and nothing of whether such a token exists.
+func UnknownKey(p *Problem, token string) *Problem {
+	_, send, _ := strings.Cut(p.Detail, ": ")
+	for _, s := range secrets {
+		if strings.HasPrefix(token, s.prefix) && !strings.Contains(send, " "+s.prefix) {
+			return p.Saying("What begins with %s is %s: %s", s.prefix, s.is, send)
+		}
+	}
 	return p
 }
 
@@ -118,19 +144,22 @@ type Document struct {
 	Message   string       `json:"message"`
 	RequestID string       `json:"request_id"`
 	Errors    []form.Fault `json:"errors"`
+	SessionID string       `json:"session_id,omitempty"`
 	Dues      any          `json:"dues,omitempty"`
 }
 
-// Document returns the document that answers the request of this id.
-func (p *Problem) Document(requestID string) Document {
+// Document returns the document that answers the request of this id. pages is the address
+// of the service, without a slash at its end, where the page of each code is.
+func (p *Problem) Document(pages, requestID string) Document {
 	return Document{
-		Type: TypePrefix + p.Code, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: p.Code, Message: p.Detail,
+		Type: pages + TypePrefix + p.Code, Title: p.Title, Status: p.Status, Detail: p.Detail, Code: p.Code, Message: p.Detail,
 		RequestID: requestID, Errors: append([]form.Fault{}, p.Faults...), // never null
-		Dues: p.Dues,
+		SessionID: p.SessionID, Dues: p.Dues,
 	}
 }
 
-// TypePrefix and a code make a problem's type: the address of the code's page.
+// TypePrefix and a code make the path of the code's page. The address of the page is a
+// problem's type.
 const TypePrefix = "/docs/errors/"
 
 // Write answers the request with the problem.
@@ -149,7 +178,25 @@ func Write(w http.ResponseWriter, r *http.Request, p *Problem) {
 		h.Set("WWW-Authenticate", `Bearer realm="quittance"`)
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p.Document(RequestID(r.Context()))) // fails only when the caller is gone
+	_ = json.NewEncoder(w).Encode(p.Document(pagesOf(r.Context()), RequestID(r.Context()))) // fails only when the caller is gone
+}
+
+type pagesKey struct{}
+
+// WithPages is middleware that makes the type of problems an absolute address. address is that
+// of the service, without a slash at its end.
+func WithPages(address string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), pagesKey{}, address)))
+		})
+	}
+}
+
+// pagesOf returns the address of WithPages, or an empty text outside it.
+func pagesOf(ctx context.Context) string {
+	address, _ := ctx.Value(pagesKey{}).(string)
+	return address
 }
 
 type requestIDKey struct{}

@@ -76,8 +76,9 @@ func Bearer(r *http.Request) string {
 }
 
 // Unrouted makes a router answer with problems where it has no route. The Allow
-// header of a 405 names the methods among GET, POST and DELETE that lead to an operation:
-// operation says so of a method and a pattern; nil takes every route for one.
+// header of a 405 names the methods among GET, POST and DELETE that lead to an operation, and HEAD
+// next to GET, as web.Head has it: operation says so of a method and a pattern; nil takes every
+// route for one.
 func Unrouted(r *chi.Mux, operation func(method, pattern string) bool) http.HandlerFunc {
 	r.NotFound(func(w http.ResponseWriter, req *http.Request) { Write(w, req, New("generic.not_found")) })
 	methodNotAllowed := func(w http.ResponseWriter, req *http.Request) {
@@ -85,6 +86,9 @@ func Unrouted(r *chi.Mux, operation func(method, pattern string) bool) http.Hand
 			pattern := r.Find(chi.NewRouteContext(), method, req.URL.Path)
 			return pattern == "" || operation != nil && !operation(method, pattern)
 		})
+		if len(allowed) > 0 && allowed[0] == http.MethodGet {
+			allowed = slices.Insert(allowed, 1, http.MethodHead)
+		}
 		w.Header()["Allow"] = allowed
 		Write(w, req, New("generic.method_not_allowed"))
 	}

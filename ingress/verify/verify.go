@@ -217,10 +217,11 @@ func (v *Verify) status(w http.ResponseWriter, r *http.Request) {
 		case err != nil:
 			v.unavailable(w, r, "reading the payment of a receipt", err)
 			return
-		case s.ReversedAt.IsZero():
-			out.Status = StatusPaid
 		default:
-			out.Status, out.ReversedAt = StatusReversed, s.ReversedAt.Unix()
+			out.Status = StatusPaid
+			if at := returnedAt(s, id); !at.IsZero() {
+				out.Status, out.ReversedAt = StatusReversed, at.Unix()
+			}
 		}
 	}
 	body, err := json.Marshal(out)
@@ -301,7 +302,13 @@ func (v *Verify) record(ctx context.Context, transactionID string) (receipts.Rec
 	if err != nil {
 		return receipts.Record{}, false, nil //nolint:nilerr // not paid: no receipt
 	}
-	return receipts.Record{Claims: claims, Live: s.Live, ReversedAt: s.ReversedAt}, true, nil
+	return receipts.Record{Claims: claims, Live: s.Live, ReversedAt: returnedAt(s, transactionID)}, true, nil
+}
+
+// returnedAt returns when the money of a transaction was given back; zero if it was not.
+func returnedAt(s checkout.Session, transactionID string) time.Time {
+	due, _ := s.Due(transactionID)
+	return s.Returned(due)
 }
 
 // admit applies the limits of calls without a key. If ok is false the request has been answered.

@@ -59,7 +59,7 @@ var texts = language.Table[*words]{
 		Unable:       "Vérification impossible hors ligne avec ce navigateur\u00a0: connectez-vous",
 		TestReversed: "Reçu de TEST, sans valeur\u00a0; paiement annulé le {day} à {clock}",
 		NoList:       "(aucune liste)",
-		Labels:       map[string]string{"a": "Somme due payée", "f": "Frais de service", "total": "Total payé", "o": "Numéro de dossier", "payer": "Payeur", "s": "Service", "t": "Administration", "pd": "Payé le", "ch": "Moyen de paiement", "pr": "Référence de paiement", "n": "Référence de l’avis", "sr": "Redevable", "pt": "Paiement partiel"},
+		Labels:       map[string]string{"a": "Montant réglé (hors frais)", "f": "Frais de service", "total": "Total payé", "o": "Numéro de dossier", "payer": "Payeur", "s": "Service", "t": "Administration", "pd": "Payé le", "ch": "Moyen de paiement", "pr": "Référence de paiement", "n": "Référence de l’avis", "sr": "Redevable", "pt": "Paiement partiel"},
 		Partial:      "une partie restait due",
 		Orders: map[orderResult]string{
 			orderMatches: "conforme au code", orderDiffers: "le numéro saisi n’est pas celui de ce reçu",
@@ -96,7 +96,7 @@ var texts = language.Table[*words]{
 		Served:       "This browser cannot check the signature: the service checked it.",
 		Unable:       "This browser cannot check receipts offline: connect to the network",
 		NoList:       "(no list)",
-		Labels:       map[string]string{"a": "Amount due paid", "f": "Service fee", "total": "Total paid", "o": "Case number", "payer": "Payer", "s": "Service", "t": "Agency", "pd": "Paid on", "ch": "Paid by", "pr": "Payment reference", "n": "Notice reference", "sr": "Owed by", "pt": "Partial payment"},
+		Labels:       map[string]string{"a": "Amount paid", "f": "Service fee", "total": "Total paid", "o": "Case number", "payer": "Payer", "s": "Service", "t": "Agency", "pd": "Paid on", "ch": "Paid by", "pr": "Payment reference", "n": "Notice reference", "sr": "Owed by", "pt": "Partial payment"},
 		Partial:      "a part stayed owed",
 		Orders: map[orderResult]string{
 			orderMatches: "agrees with the code", orderDiffers: "the number typed is not that of this receipt",

@@ -19,7 +19,7 @@ import (
 	"quittance/ingress/problem"
 )
 
-//go:embed templates/layout.html
+//go:embed templates
 var layout embed.FS
 
 //go:embed assets/style.css
@@ -41,6 +41,9 @@ type Config struct {
 	// Policy has further directives of the Content-Security-Policy. May be empty.
 	Policy string
 }
+
+// missingPage is the template of the page of an address that does not exist.
+const missingPage = "missing"
 
 // Site is one set of pages with a common layout and a common path. Safe for
 // concurrent use.
@@ -73,6 +76,9 @@ func New(cfg Config) (*Site, error) {
 	base, err := template.ParseFS(layout, "templates/layout.html")
 	if err != nil {
 		return nil, fmt.Errorf("parsing the layout: %w", err)
+	}
+	if s.templates[missingPage], err = template.Must(base.Clone()).ParseFS(layout, "templates/missing.html"); err != nil {
+		return nil, fmt.Errorf("parsing the page of a missing address: %w", err)
 	}
 	names, err := fs.Glob(cfg.Files, "templates/*.html")
 	if err != nil {
@@ -120,11 +126,12 @@ func originOf(address string) string {
 }
 
 // Routes mounts the site: its style, the pages that pages adds with paths below
-// Prefix, and the forms that forms adds, which refuse posts from other sites. Any
-// other path leads to the site's first page.
+// Prefix, and the forms that forms adds, which refuse posts from other sites. The address of a
+// form, opened again, leads to the site's first page. Any other path is answered with 404.
 func (s *Site) Routes(r chi.Router, pages, forms func(chi.Router)) {
 	r.Route(s.cfg.Prefix, func(r chi.Router) {
-		r.NotFound(func(w http.ResponseWriter, r *http.Request) { s.Visit(w, r).See("") })
+		r.NotFound(s.missing)
+		r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { s.Visit(w, r).See("") })
 		r.Get(strings.TrimPrefix(s.stylePath, s.cfg.Prefix), func(w http.ResponseWriter, _ *http.Request) {
 			WriteAsset(w, "text/css; charset=utf-8", style)
 		})
@@ -139,6 +146,18 @@ func (s *Site) Routes(r chi.Router, pages, forms func(chi.Router)) {
 			forms(r)
 		})
 	})
+}
+
+// missingView is the page of an address that does not exist.
+type missingView struct {
+	View
+	HomeURL string
+}
+
+func (s *Site) missing(w http.ResponseWriter, r *http.Request) {
+	v := s.Visit(w, r)
+	l := words.In(v.Lang)
+	v.Write(http.StatusNotFound, missingPage, &missingView{View: v.View(l.Service, l.Missing, ""), HomeURL: v.URL("")})
 }
 
 // setHeaders sets the headers of a page of a site without a script.

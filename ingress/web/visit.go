@@ -1,6 +1,7 @@
 package web
 
 import (
+	"html/template"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -85,6 +86,14 @@ type View struct {
 	// Visit.ScriptPath. Fetches says that the script calls the service.
 	Script  string
 	Fetches bool
+}
+
+// Theirs marks the texts of agencies, which are in French, on a page in another language.
+func (v *View) Theirs() template.HTMLAttr {
+	if v.L.Code == string(money.French) {
+		return ""
+	}
+	return ` lang="fr"`
 }
 
 // pageView is a pointer to a View, or to a struct that embeds one.

@@ -14,6 +14,9 @@ type Words struct {
 	SignOut                 string
 	Foreign                 string // a post from another site
 	Unavailable             string
+	Service                 string // the name of the whole service
+	Missing, MissingText    string
+	Home                    string
 }
 
 var french = Words{
@@ -23,6 +26,7 @@ var french = Words{
 	SignOut:     "Se déconnecter",
 	Foreign:     "Cette demande vient d’un autre site.",
 	Unavailable: "Le service ne répond pas. Recommencez\u00a0: rien n’est compté deux fois.",
+	Service:     "Quittance", Missing: "Page introuvable", MissingText: "Aucune page n’a cette adresse. Vérifiez l’adresse, ou revenez à la page d’accueil.", Home: "Page d’accueil",
 }
 
 var english = Words{
@@ -32,6 +36,7 @@ var english = Words{
 	SignOut:     "Sign out",
 	Foreign:     "This request comes from another site.",
 	Unavailable: "The service does not answer. Try again: nothing counts twice.",
+	Service:     "Quittance", Missing: "Page not found", MissingText: "No page has this address. Check the address, or go back to the first page.", Home: "First page",
 }
 
 var words = language.Table[*Words]{money.French: &french, money.English: &english}

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -60,7 +61,8 @@ const (
 	EvidenceKey          = "key" // of a tick: the entry
 )
 
-// Names of the evidence of a case about a confirmation: what the ERP knows the payment by.
+// Names of the evidence of a case about dues, a confirmation, a refund of some dues, or their reversal:
+// what the ERP knows the payments by, with spaces between several.
 const (
 	EvidenceTransaction = "transaction_id"
 	EvidenceDue         = "erp_due_ref"
@@ -162,6 +164,14 @@ func evidence(s checkout.Session, c checkout.Case) map[string]string {
 		return map[string]string{EvidenceTransaction: due.TransactionID, EvidenceDue: due.ERPDueRef}
 	}
 	out := map[string]string{}
+	if len(c.TransactionIDs) > 0 {
+		var refs []string
+		for _, id := range c.TransactionIDs {
+			due, _ := s.Due(id)
+			refs = append(refs, cmp.Or(due.ERPDueRef, due.NoticeRef))
+		}
+		out[EvidenceTransaction], out[EvidenceDue] = strings.Join(c.TransactionIDs, " "), strings.Join(refs, " ")
+	}
 	owed, currency := c.Expected, s.Currency
 	if own := s.Collection; owed == 0 && own != nil && (c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseLatePayment) && own.ID == c.CollectionID {
 		owed, currency = own.Amount, own.Currency

@@ -36,7 +36,7 @@ orphan: honour refund+ write_off+
 undecided: approved+ refused+ ask_again
 refund_request: refund+ acknowledge
 reversal: acknowledge+
-confirmation: retry recorded_by_hand+2
+confirmation: refund+ retry recorded_by_hand+2
 poison: acknowledge
 break: write_off+ explain+ match_by_hand2
 match_proposal: write_off+ explain+ match

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -385,11 +386,11 @@ type Asker interface {
 	Ask(ctx context.Context, cmd checkout.Command) (checkout.Answer, error)
 }
 
-// OpenRefundRequest opens a case about a completed payment. An open request of the session
-// is returned. now is the time of the service's clock. A refusal is an *operation.Error
-// with the field id or reason. An error that wraps commands.ErrUnavailable means that the
+// OpenRefundRequest opens a case about a completed payment, or about some of its dues, which
+// transactions name. An open request of the same dues is returned. now is the time of the service's
+// clock. A refusal is an *operation.Error with the field id, reason or due. An error that wraps commands.ErrUnavailable means that the
 // outcome is not known; it is safe to call again.
-func (s *Store) OpenRefundRequest(ctx context.Context, by By, processor Asker, session checkout.Session, reason string, now time.Time) (caseID string, err error) {
+func (s *Store) OpenRefundRequest(ctx context.Context, by By, processor Asker, session checkout.Session, transactions []string, reason string, now time.Time) (caseID string, err error) {
 	switch {
 	case !by.Staff.ActsFor(session.TenantID):
 		return "", operation.Refuse("case.session_unknown", "id", nil)
@@ -397,7 +398,7 @@ func (s *Store) OpenRefundRequest(ctx context.Context, by By, processor Asker, s
 		return "", operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
 	}
 	a, err := processor.Ask(ctx, checkout.Command{
-		At: now, TenantID: session.TenantID, SessionID: session.ID, Do: checkout.OpenRefundRequest{By: by.Staff.Name, Reason: reason},
+		At: now, TenantID: session.TenantID, SessionID: session.ID, Do: checkout.OpenRefundRequest{By: by.Staff.Name, Reason: reason, TransactionIDs: transactions},
 	})
 	if err != nil {
 		return "", fmt.Errorf("opening a refund request: %w", err)
@@ -406,11 +407,30 @@ func (s *Store) OpenRefundRequest(ctx context.Context, by By, processor Asker, s
 	case checkout.CodeOK:
 	case checkout.CodeNotCompleted:
 		return "", operation.Refuse("case.not_paid", "id", nil)
+	case checkout.CodeDueUnknown:
+		return "", operation.Refuse("case.due_unknown", "due", operation.Args{"dues": duesOf(session)})
+	case checkout.CodeDueReturned:
+		return "", operation.Refuse("case.due_returned", "due", nil)
+	case checkout.CodeRefundRequested:
+		return "", operation.Refuse("case.refund_requested", "due", operation.Args{"id": a.CaseID})
 	default:
 		return "", operation.Refuse("case.session_unknown", "id", nil)
 	}
+	detail := map[string]any{"session_id": session.ID, "reason": reason}
+	if len(transactions) > 0 {
+		detail["transaction_ids"] = transactions
+	}
 	err = s.tx(ctx, "opening a refund request", func(tx pgx.Tx) error {
-		return operation.Record(ctx, tx, by.actor(), now, operation.Entry{Action: "case.open", Subject: a.CaseID, Detail: map[string]any{"session_id": session.ID, "reason": reason}})
+		return operation.Record(ctx, tx, by.actor(), now, operation.Entry{Action: "case.open", Subject: a.CaseID, Detail: detail})
 	})
 	return a.CaseID, err
+}
+
+// duesOf lists the transaction ids of the session's dues, with the references of the dues.
+func duesOf(s checkout.Session) string {
+	var out []string
+	for _, due := range s.Dues() {
+		out = append(out, strings.TrimSpace(due.TransactionID+" "+due.ERPDueRef))
+	}
+	return strings.Join(out, ", ")
 }

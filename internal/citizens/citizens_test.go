@@ -617,6 +617,32 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// A phone writes tp-1001, the agency TP-1001: the code was refused. What the code proves is
+// linked, as typed first. Each try is one guess, and counts for the reference in either case.
+func TestReferenceInAnotherCase(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	_, c := o.signIn(email(t, 1))
+	upper, lower := citizens.Subject{AgencyID: agency, Ref: "NIU-ÉA-1"}, citizens.Subject{AgencyID: agency, Ref: "niu-éa-1"}
+	ofUpper, _ := o.LinkCode(t.Context(), upper)
+	ofLower, _ := o.LinkCode(t.Context(), lower)
+	for n := range 4 {
+		if p, err := o.Prove(t.Context(), c.ID, lower, "0000000000"); !errors.Is(err, citizens.ErrLinkRefused) || p.Failures != n+1 {
+			t.Fatalf("guess %d: %d are counted, %v", n+1, p.Failures, err)
+		}
+	}
+	if p, err := o.Prove(t.Context(), c.ID, upper, ofLower); !errors.Is(err, citizens.ErrLinkRefused) || p.Failures != 5 {
+		t.Errorf("the code of the small letters proves the capitals: %+v, %v", p, err)
+	}
+	_, other := o.signIn(email(t, 2))
+	if p, err := o.Prove(t.Context(), other.ID, lower, ofUpper); err != nil || p.Link.Subject != upper {
+		t.Errorf("the code of the capitals: %+v, %v", p, err)
+	}
+	if p, err := o.Prove(t.Context(), other.ID, lower, ofLower); err != nil || p.Link.Subject != lower {
+		t.Errorf("the code of the small letters: %+v, %v", p, err)
+	}
+}
+
 // Wrong codes of many accounts never lock out the owner of a reference. They are counted.
 func TestNobodyLocksOutTheOwner(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -51,23 +52,33 @@ type Proof struct {
 	Failures int
 }
 
-// Prove links an account to a subject whose link code it knows. The other holders of the
-// subject are told of a new link.
+// Prove links an account to a subject whose link code it knows. People type references in any
+// case: the reference is tried as it is and in upper case, and what the code proves is linked.
+// Both together are one guess. The other holders of the subject are told of a new link.
 func (s *Store) Prove(ctx context.Context, citizenID string, subject Subject, code string) (p Proof, err error) {
 	now := s.cfg.Now().UTC()
 	if CheckSubjectRef(subject.Ref) != nil {
 		return Proof{}, ErrLinkRefused
 	}
+	tried := []Subject{subject}
+	if upper := (Subject{subject.AgencyID, subject.Live, strings.ToUpper(subject.Ref)}); upper != subject && CheckSubjectRef(upper.Ref) == nil {
+		tried = append(tried, upper)
+	}
+	// Wrong codes are counted for the last of them, so that a guess in another case counts for
+	// the same subject.
+	counted := tried[len(tried)-1]
 	refused := error(nil)
 	err = s.locked(ctx, "linking a citizen", [][]byte{[]byte("links|" + citizenID)}, func(tx pgx.Tx) error {
-		if err := subject.lock(ctx, tx); err != nil {
-			return err
+		for _, t := range tried {
+			if err := t.lock(ctx, tx); err != nil {
+				return err
+			}
 		}
 		var own int
 		err := tx.QueryRow(ctx, `
 			SELECT (SELECT count(*) FROM link_failures WHERE citizen_id = $1 AND at > $5),
 				(SELECT count(*) FROM link_failures WHERE agency_id = $2 AND livemode = $3 AND subject_ref = $4 AND at > $5)`,
-			citizenID, subject.AgencyID, subject.Live, subject.Ref, now.Add(-failuresFor)).Scan(&own, &p.Failures)
+			citizenID, counted.AgencyID, counted.Live, counted.Ref, now.Add(-failuresFor)).Scan(&own, &p.Failures)
 		if err != nil {
 			return err
 		}
@@ -75,24 +86,41 @@ func (s *Store) Prove(ctx context.Context, citizenID string, subject Subject, co
 			refused = ErrLinkLimit
 			return nil
 		}
-		epoch, err := s.epoch(ctx, tx, subject)
+		proven, err := s.proven(ctx, tx, tried, code)
 		if err != nil {
 			return err
 		}
-		if given, ok := typed(code); !ok || subtle.ConstantTimeCompare([]byte(given), []byte(s.linkCode(subject, epoch))) != 1 {
+		if proven == nil {
 			refused = ErrLinkRefused
 			p.Failures++
 			_, err := tx.Exec(ctx, `INSERT INTO link_failures (citizen_id, agency_id, livemode, subject_ref, at) VALUES ($1, $2, $3, $4, $5)`,
-				citizenID, subject.AgencyID, subject.Live, subject.Ref, now)
+				citizenID, counted.AgencyID, counted.Live, counted.Ref, now)
 			return err
 		}
-		p.Link, p.New, err = link(ctx, tx, citizenID, subject, "code", now)
+		p.Link, p.New, err = link(ctx, tx, citizenID, *proven, "code", now)
 		return err
 	})
 	if err == nil {
 		err = refused
 	}
 	return p, err
+}
+
+// proven returns the first of the subjects that the code proves, nil for none. It looks at each,
+// so that its time does not tell which of them exists.
+func (s *Store) proven(ctx context.Context, tx pgx.Tx, tried []Subject, code string) (found *Subject, err error) {
+	given, ok := typed(code)
+	for _, subject := range tried {
+		epoch, err := s.epoch(ctx, tx, subject)
+		if err != nil {
+			return nil, err
+		}
+		same := subtle.ConstantTimeCompare([]byte(given), []byte(s.linkCode(subject, epoch))) == 1
+		if ok && same && found == nil {
+			found = &subject
+		}
+	}
+	return found, nil
 }
 
 // link makes a link and tells the other holders, or returns the link that there is. The

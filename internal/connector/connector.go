@@ -42,6 +42,9 @@ type ReportVerifier interface {
 	VerifyReport(account Account, header http.Header, body []byte) error
 }
 
+// QueryReturned is in the query of the citizen's page when an operator's page leads back to it.
+const QueryReturned = "returned"
+
 // Request asks for money.
 type Request struct {
 	// ID is the collection's: a UUID of version 4, unique for ever.
@@ -57,7 +60,7 @@ type Request struct {
 	Description string
 	// CallbackURL is the address for the operator's reports; see the function CallbackURL.
 	CallbackURL string
-	// ReturnURL is the address to which the operator's page sends the payer at the end.
+	// ReturnURL is the address, with QueryReturned, to which the operator's page sends the payer at the end.
 	ReturnURL string
 	// ExpiresAt ends the payer's time to approve, UTC.
 	ExpiresAt time.Time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,8 +26,8 @@ const (
 	reasonReplayed = "replayed"
 )
 
-// Replay describes a replay of notifications. All fields except FromEvents, Only,
-// Redelivery, DryRun and Progress are required.
+// Replay describes a replay of notifications. All fields except FromEvents, Only, SessionIDs,
+// EventID, Redelivery, DryRun and Progress are required.
 type Replay struct {
 	Kafka kafka.Config
 	Codec *schemas.Codec
@@ -43,6 +44,10 @@ type Replay struct {
 
 	// Only is the id of the destination to replay for; empty: all destinations.
 	Only string
+	// SessionIDs are the sessions whose events are replayed; nil: all sessions.
+	SessionIDs []string
+	// EventID is the event that is replayed; empty: all events.
+	EventID string
 	// Redelivery is the name of a redelivery. An accepted delivery is then sent once
 	// more, as a delivery of its own. The event and its id stay the same. The
 	// delivery's id is derived from this name, so a repeated replay sends nothing
@@ -147,7 +152,7 @@ type replay struct {
 	kind     Registration
 	underWay map[string]struct{}
 	// unplanned has the ids of events that the planner has not planned yet, and reversed
-	// the ids of sessions whose money was given back. Both stay empty where they do not
+	// the transaction ids of dues whose money was given back. Both stay empty where they do not
 	// matter.
 	unplanned, reversed map[string]struct{}
 	batch               []record.Delivery
@@ -158,6 +163,10 @@ type replay struct {
 func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
 	if r.kind.Plan != nil {
 		planned, err := r.kind.Plan(r.Codec, rec.Value)
+		planned = slices.DeleteFunc(planned, func(d record.Delivery) bool { return !r.asks(d.SessionID, d.EventID) })
+		if err == nil && len(planned) == 0 && r.selects() {
+			return nil
+		}
 		if err == nil {
 			return r.add(ctx, planned)
 		}
@@ -165,11 +174,18 @@ func (r *replay) take(ctx context.Context, rec *kgo.Record) error {
 	}
 	notifications, err := r.notifications(rec)
 	for _, n := range notifications {
-		if err == nil {
+		if err == nil && r.asks(n.SessionID, n.EventID) {
 			err = r.plan(ctx, n)
 		}
 	}
 	return r.unreadable(err)
+}
+
+// selects reports whether the replay is about some events only, and asks whether an event is one of them.
+func (r *replay) selects() bool { return r.SessionIDs != nil || r.EventID != "" }
+
+func (r *replay) asks(sessionID, eventID string) bool {
+	return (r.SessionIDs == nil || slices.Contains(r.SessionIDs, sessionID)) && (r.EventID == "" || r.EventID == eventID)
 }
 
 // unreadable counts a record that cannot be decoded. It returns other errors.
@@ -186,7 +202,7 @@ func (r *replay) plan(ctx context.Context, n *record.Notification) error {
 	if n.Request != "" {
 		return nil // the payment has a notification of its own, and its request was carried out
 	}
-	if _, is := r.reversed[n.SessionID]; is {
+	if _, is := r.reversed[n.EventID]; is {
 		r.replayed.Events++
 		r.replayed.Reversed++
 		return nil
@@ -356,7 +372,7 @@ func (r *replay) make(ctx context.Context, batch []record.Delivery) (made int64,
 			return err
 		}
 		return operation.Record(ctx, tx, r.actor, now, operation.Entry{Action: "delivery.replay", Subject: string(r.kind.Kind), Detail: map[string]any{
-			"since": r.Since, "until": r.Until, "destination": r.Only, "redelivery": r.Redelivery, "made": made,
+			"since": r.Since, "until": r.Until, "destination": r.Only, "redelivery": r.Redelivery, "sessions": r.SessionIDs, "event": r.EventID, "made": made,
 		}})
 	})
 	return made, err

@@ -100,8 +100,14 @@ func (r *replay) findReversed(ctx context.Context) error {
 			return readable(err)
 		}
 		switch checkout.EventType(e.Type) {
-		case checkout.EventReversed, checkout.EventCollectionReversed:
-			r.reversed[e.SessionID] = struct{}{}
+		case checkout.EventReversed, checkout.EventPartiallyReversed:
+			for _, due := range mapping.ToEvent(&e).Returned() {
+				r.reversed[due.TransactionID] = struct{}{}
+			}
+		case checkout.EventCollectionReversed: // of an earlier release, which told nothing else
+			for _, due := range mapping.ToEvent(&e).Session.Dues() {
+				r.reversed[due.TransactionID] = struct{}{}
+			}
 		default:
 		}
 		return nil

@@ -3,21 +3,17 @@ package intake
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
-	"quittance/internal/kafka"
-	"quittance/internal/registry"
 	"quittance/internal/statements"
-	"quittance/schemas"
 	"quittance/schemas/record"
 )
 
@@ -45,95 +41,6 @@ var ErrUnknown = errors.New("the broker did not confirm the import, which may be
 // ErrFileChanged says that the file was written to during its import.
 var ErrFileChanged = errors.New("the file changed while it was read: import it again when its transfer is complete")
 
-// writer is a Kafka client that holds the account's transactional id: no other import of the
-// account can commit any more.
-type writer struct {
-	client    *kgo.Client
-	topic     string
-	partition int32
-	key       []byte
-	end       int64 // high watermark of the partition after fencing
-}
-
-// fence takes the account's transactional id. The broker aborts what another process has not
-// committed, and refuses that process from then on.
-func (i *attempt) fence(ctx context.Context) (*writer, error) {
-	k := i.Account.StatementAccountKey
-	key := k.AgencyID + "/" + registry.Mode(k.Live) + "/" + k.Code
-	w := &writer{topic: i.cfg.Topology.Name(schemas.TopicStatements), partition: i.cfg.Topology.Partition(schemas.TopicStatements, key), key: []byte(key)}
-	var err error
-	w.client, err = i.cfg.Kafka.Client(
-		kgo.TransactionalID(i.cfg.Kafka.Prefix+TransactionalIDs+k.AgencyID+"-"+registry.Mode(k.Live)+"-"+k.Code), kgo.TransactionTimeout(transactionTimeout),
-		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(i.patience), kgo.ConcurrentTransactionsBackoff(20*time.Millisecond))
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, i.patience)
-	defer cancel()
-	if _, _, err = w.client.ProducerID(ctx); err == nil {
-		var ends map[int32]int64
-		ends, err = kafka.Offsets(kadm.NewClient(w.client).ListEndOffsets(ctx, w.topic))
-		w.end = ends[w.partition]
-	}
-	if err != nil {
-		w.client.Close()
-		return nil, fmt.Errorf("asking Kafka to begin: %w", err)
-	}
-	return w, nil
-}
-
-// unsettled is a pending import of the account.
-type unsettled struct {
-	id        uuid.UUID
-	partition int32
-	from      int64
-	plan      plan
-}
-
-// pending returns the import whose outcome is unknown; nil if there is none.
-func (i *attempt) pending(ctx context.Context, tx pgx.Tx) (*unsettled, error) {
-	var u unsettled
-	var text []byte
-	err := tx.QueryRow(ctx, `SELECT id, partition, from_offset, plan FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND state = 'pending'`,
-		i.account()...).Scan(&u.id, &u.partition, &u.from, &text)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // none is no error
-	}
-	if err != nil {
-		return nil, fmt.Errorf("looking for a pending import: %w", err)
-	}
-	return &u, json.Unmarshal(text, &u.plan)
-}
-
-// settle completes an earlier import of the account, or removes it. Its process is fenced: its
-// records are committed or never will be.
-func (i *attempt) settle(ctx context.Context, tx pgx.Tx, w *writer, u *unsettled) error {
-	committed := false
-	reading, cancel := context.WithTimeout(ctx, i.patience)
-	defer cancel()
-	// Read waits for records below the end whose transaction, of another account, is open.
-	err := i.cfg.Kafka.Read(reading, w.topic, map[int32]kafka.Span{u.partition: {From: u.from, To: w.end}}, nil, func(r *kgo.Record) (bool, error) {
-		for _, h := range r.Headers {
-			committed = committed || h.Key == headerImport && string(h.Value) == u.id.String()
-		}
-		return !committed, nil
-	})
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case reading.Err() != nil:
-		return ErrUnsettled
-	case err != nil:
-		return err
-	case committed:
-		return i.finish(ctx, tx, u.id, u.plan)
-	}
-	if _, err := tx.Exec(ctx, `DELETE FROM statement_imports WHERE id = $1 AND state = 'pending'`, u.id); err != nil {
-		return fmt.Errorf("removing an import that was interrupted: %w", err)
-	}
-	return nil
-}
-
 // accept writes the file to Kafka and then to the ledger.
 func (i *attempt) accept(ctx context.Context, tx pgx.Tx, w *writer) error {
 	id, err := uuid.NewV7()
@@ -141,6 +48,9 @@ func (i *attempt) accept(ctx context.Context, tx pgx.Tx, w *writer) error {
 		return err
 	}
 	p := i.planned()
+	if i.lives, err = i.livesOf(ctx, tx); err != nil {
+		return err
+	}
 	// The pending row commits before the Kafka transaction begins, on a connection of its own,
 	// because tx holds the ledger until the end.
 	if err := pgx.BeginFunc(ctx, i.cfg.Pool, func(tx pgx.Tx) error { return i.put(ctx, tx, id, "pending", p, w.partition, w.end) }); err != nil {
@@ -149,15 +59,15 @@ func (i *attempt) accept(ctx context.Context, tx pgx.Tx, w *writer) error {
 	if err := i.after(stepPending); err != nil {
 		return err
 	}
-	if err := i.produce(ctx, w, id); err != nil {
+	if err := i.write(ctx, w, id, func(send func(record.Record) error) error { return i.records(send, id) }); err != nil {
 		if !errors.Is(err, errKilled) {
-			err = errors.Join(err, i.abort(ctx, w, id))
+			err = errors.Join(err, i.abort(ctx, w, func(ctx context.Context, tx pgx.Tx) error { return removeImport(ctx, tx, id) }))
 		}
 		return err
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.patience)
 	defer cancel()
-	if err := w.client.EndTransaction(ending, kgo.TryCommit); err != nil {
+	if err := i.commit(ending, w); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	if err := i.after(stepCommitted); err != nil {
@@ -170,80 +80,13 @@ func (i *attempt) accept(ctx context.Context, tx pgx.Tx, w *writer) error {
 	return tx.Commit(ending)
 }
 
-// abort ends the Kafka transaction without effect and removes the pending row. If it fails,
-// the next import of the account does both.
-func (i *attempt) abort(ctx context.Context, w *writer, id uuid.UUID) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.patience)
-	defer cancel()
-	if err := w.client.AbortBufferedRecords(ctx); err != nil {
-		return err
-	}
-	if err := w.client.EndTransaction(ctx, kgo.TryAbort); err != nil {
-		return fmt.Errorf("aborting: %w", err)
-	}
-	_, err := i.cfg.Pool.Exec(ctx, `DELETE FROM statement_imports WHERE id = $1 AND state = 'pending'`, id)
-	return err
-}
-
-// finish makes a pending import accepted. It changes nothing if another process has done so. A file that was in quarantine
-// leaves it: its row and its original are those of the accepted import now, also for those who asked to read it.
-func (i *attempt) finish(ctx context.Context, tx pgx.Tx, id uuid.UUID, p plan) error {
-	const inQuarantine = `FROM statement_imports q, statement_imports p WHERE p.id = $1 AND p.state = 'pending'
-		AND (q.agency_id, q.live, q.code, q.digest) = (p.agency_id, p.live, p.code, p.digest) AND q.state IN ('quarantined', 'released')`
-	for _, statement := range []string{
-		`UPDATE statement_original_requests SET import_id = $1 WHERE import_id IN (SELECT q.id ` + inQuarantine + `)`,
-		`DELETE FROM statement_imports WHERE id IN (SELECT q.id ` + inQuarantine + `)`,
-	} {
-		if _, err := tx.Exec(ctx, statement, id); err != nil {
-			return fmt.Errorf("ending the quarantine: %w", err)
-		}
-	}
-	changed, err := tx.Exec(ctx, `UPDATE statement_imports SET state = 'accepted' WHERE id = $1 AND state = 'pending'`, id)
-	if err != nil {
-		return fmt.Errorf("accepting the import: %w", err)
-	}
-	if changed.RowsAffected() == 0 {
-		return ErrUnknown
-	}
-	for n, s := range p.Statements {
-		if _, err := tx.Exec(ctx, `INSERT INTO statements (agency_id, live, code, import_id, position, statement_id, page, sequence, last, from_day, to_day, balanced, opening, closing, currency, lines, net, digest)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
-			append(i.account(), id, n+1, s.ID, s.Page, s.Sequence, s.Last, s.From, s.To, s.Balanced, s.Opening, s.Closing, s.Currency, s.Lines, s.Net, s.Digest)...); err != nil {
-			return fmt.Errorf("accepting a statement: %w", err)
-		}
-	}
-	text, err := json.Marshal(ledgerMark{p.Mark, p.To})
-	if err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, `UPDATE statement_ledgers SET mark = $4 WHERE (agency_id, live, code) = ($1, $2, $3)`, append(i.account(), text)...); err != nil {
-		return fmt.Errorf("writing the ledger: %w", err)
-	}
-	return i.audit(ctx, tx, id, "accepted", p.Actor, p)
-}
-
-// produce writes the lines of the accepted statements and then these, in a transaction that
-// it does not end.
-func (i *attempt) produce(ctx context.Context, w *writer, id uuid.UUID) error {
-	if err := w.client.BeginTransaction(); err != nil {
-		return fmt.Errorf("beginning a Kafka transaction: %w", err)
-	}
-	first := kgo.AbortingFirstErrPromise(w.client)
-	send := func(r record.Record) error {
-		value, err := i.cfg.Codec.Encode(r)
-		if err != nil {
-			return err
-		}
-		w.client.Produce(ctx, &kgo.Record{
-			Topic: w.topic, Partition: w.partition, Key: w.key, Value: value, Headers: []kgo.RecordHeader{schemas.Header(headerImport, id.String())},
-		}, first.Promise())
-		return ctx.Err()
-	}
+// records gives the lines of the accepted statements and then these to send.
+func (i *attempt) records(send func(record.Record) error, id uuid.UUID) error {
 	if _, err := i.File.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("reading the file: %w", err)
 	}
 	lines := &counter{statements: i.out.Statements}
-	file, err := statements.Read(i.File, i.reader, func(l *statements.Line) error {
+	file, err := statements.Read(i.File, i.reader, func(l *statements.Line) (err error) {
 		s := lines.next()
 		if s == nil {
 			return ErrFileChanged
@@ -251,7 +94,11 @@ func (i *attempt) produce(ctx context.Context, w *writer, id uuid.UUID) error {
 		if s.State != statements.VerdictAccepted {
 			return nil
 		}
-		return send(i.line(l, s, id))
+		r := i.line(l, s, id)
+		if r.Life, err = i.lifeOf(r); err != nil {
+			return err
+		}
+		return send(r)
 	})
 	if err == nil && hex.EncodeToString(file.Digest[:]) != i.digest {
 		err = ErrFileChanged
@@ -261,16 +108,7 @@ func (i *attempt) produce(ctx context.Context, w *writer, id uuid.UUID) error {
 			err = send(i.statement(s, id))
 		}
 	}
-	if err != nil {
-		return err
-	}
-	if err := w.client.Flush(ctx); err != nil {
-		return err
-	}
-	if err := first.Err(); err != nil {
-		return fmt.Errorf("writing to Kafka: %w", err)
-	}
-	return i.after(stepProduced)
+	return err
 }
 
 // counter tells to which statement each line of the file belongs.
@@ -294,6 +132,9 @@ func (i *attempt) line(l *statements.Line, s *Statement, id uuid.UUID) *record.S
 	lineID := l.ID
 	if !s.Scoped {
 		lineID = l.Unscoped()
+	}
+	if s.Nth > 1 { // no id of a bank has the character "|"
+		lineID = l.Account + "/|" + strconv.Itoa(s.Nth) + "|" + strings.TrimPrefix(lineID, l.Account+"/")
 	}
 	return &record.StatementLine{
 		ImportID: id.String(), TenantID: i.Account.AgencyID, Livemode: i.Account.Live, Account: i.Account.Code, StatementID: s.ID, LineID: lineID, Number: int64(l.Number),

@@ -57,6 +57,11 @@ func Decide(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, 
 			return err
 		}
 		column := string(decision)
+		if decision == Released && state == string(statements.VerdictQuarantined) {
+			if err := releasable(ctx, tx, id); err != nil {
+				return err
+			}
+		}
 		switch {
 		case state == string(statements.VerdictQuarantined), state == string(Released) && decision == Dismissed:
 			_, err = tx.Exec(ctx, `UPDATE statement_imports SET state = $2, `+column+`_at = $3, `+column+`_by = $4, `+column+`_reason = $5 WHERE id = $1`, id, decision, now, by.Name, reason)
@@ -76,6 +81,23 @@ func Decide(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, 
 	return nil
 }
 
+// releasable returns why a file in quarantine cannot be released; nil if it can. The lines of a statement without ids would
+// count twice beside those of the accepted statement of its id. Files that earlier releases quarantined do not say that
+// they have no ids: their import says it.
+func releasable(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
+	var name string
+	err := tx.QueryRow(ctx, `SELECT s.statement_id FROM statement_imports i, jsonb_array_elements(i.plan -> 'statements') f, statements s
+		WHERE i.id = $1 AND f ->> 'twice' = 'true' AND (s.agency_id, s.live, s.code) = (i.agency_id, i.live, i.code) AND s.statement_id = f ->> 'id' AND s.page = (f ->> 'page')::int
+		AND s.digest <> f ->> 'digest' AND (s.from_day = '' OR f ->> 'from' = '' OR s.from_day <= f ->> 'to' AND f ->> 'from' <= s.to_day) LIMIT 1`, id).Scan(&name)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	return operation.Refuse("statement.positional", "id", operation.Args{"statement": name})
+}
+
 // restore makes the statement of an accepted import the account's last one again, after another version of it. Its lines are
 // written already.
 func restore(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
@@ -89,7 +111,7 @@ func restore(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 		return err
 	}
 	i := slices.IndexFunc(list, func(f Facts) bool {
-		return f.ID == last.Last.ID && f.Page == last.Last.Page && f.Digest != last.Last.Digest
+		return f.ID == last.Last.ID && f.Page == last.Last.Page && f.Digest != last.Last.Digest && together(f.From, f.To, last.Last.From, last.Last.To)
 	})
 	if i < 0 {
 		return operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": statements.VerdictAccepted})

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"time"
 
@@ -23,13 +22,16 @@ import (
 	"quittance/schemas"
 )
 
-// Config configures a Store. All fields are required.
+// Config configures a Store. All fields but Closed are required.
 type Config struct {
 	Pool     *pgxpool.Pool
 	Keys     *secret.Keys // seal originals
 	Kafka    kafka.Config
 	Topology *kafka.Topology
 	Codec    *schemas.Codec
+	// Closed returns the last local day of the closed periods of an account, such as 2026-11-30; empty for none.
+	// Withdrawals need it.
+	Closed func(context.Context, registry.StatementAccountKey) (string, error)
 }
 
 // Store imports statements. It is safe for concurrent use.
@@ -56,8 +58,10 @@ type Request struct {
 	File io.ReadSeeker
 	// BackFill says that the file may have days far from the account's last one.
 	BackFill bool
-	Actor    operation.Actor
-	Now      time.Time // in UTC
+	// Try asks what would become of the file. Nothing is stored.
+	Try   bool
+	Actor operation.Actor
+	Now   time.Time // in UTC
 }
 
 // Result says what became of a file.
@@ -102,6 +106,12 @@ type Facts struct {
 	// Scoped means that the ids of its lines name the statement where a bank's id is unique only there
 	// (statements.Line.Scope). Earlier releases recorded lines without.
 	Scoped bool `json:"scoped,omitempty"`
+	// Nth is more than 1 for another statement with an id that the bank gave a statement of the same days. The ids of its
+	// lines begin with it.
+	Nth int `json:"nth,omitempty"`
+	// Twice says of a statement in quarantine that an accepted one of its id has other content, and that lines have their ids from
+	// their positions: released, they would count twice. Earlier releases do not say it.
+	Twice bool `json:"twice,omitempty"`
 }
 
 func factsOf(s *statements.Statement, currency string) Facts {
@@ -168,7 +178,7 @@ func (s *Store) Import(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	i := &attempt{Store: s, Request: req, reader: account, file: file, digest: hex.EncodeToString(file.Digest[:])}
+	i := &attempt{ledger: s.ledgerOf(req.Account.StatementAccountKey, req.Now), Request: req, reader: account, file: file, digest: hex.EncodeToString(file.Digest[:])}
 	i.out = Result{Lines: file.Lines, Skipped: file.Skipped, Faults: file.Faults, More: file.More}
 	for n := range file.Statements {
 		i.out.Statements = append(i.out.Statements, Statement{Facts: factsOf(&file.Statements[n], req.Account.Currency)})
@@ -187,7 +197,7 @@ func (s *Store) Import(ctx context.Context, req Request) (Result, error) {
 
 // attempt is one import.
 type attempt struct {
-	*Store
+	ledger
 	Request
 	reader statements.Account
 	file   *statements.File
@@ -199,6 +209,8 @@ type attempt struct {
 	same string
 	// released says that a person has released the file from quarantine.
 	released bool
+	// lives are how often lines of the account were withdrawn.
+	lives map[lineKey]int32
 }
 
 // verdict sets the state of the file and of all its statements.
@@ -209,11 +221,6 @@ func (i *attempt) verdict(v statements.Verdict) {
 	}
 }
 
-func (i *attempt) account() []any {
-	k := i.Account.StatementAccountKey
-	return []any{k.AgencyID, k.Live, k.Code}
-}
-
 // locked imports while it holds the account's ledger. again means that it has settled an
 // earlier import and must be called again.
 func (i *attempt) locked(ctx context.Context) (again bool, err error) {
@@ -222,27 +229,19 @@ func (i *attempt) locked(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	last, err := i.ledger(ctx, tx)
+	last, err := i.lock(ctx, tx)
 	if err != nil {
 		return false, err
 	}
 	earlier, err := i.pending(ctx, tx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if earlier == nil {
-		if known, err := i.known(ctx, tx); err != nil || known {
+	case earlier != nil && i.Try:
+		return false, ErrInterrupted
+	case earlier == nil:
+		if done, err := i.judge(ctx, tx, last); err != nil || done {
 			return false, err
-		}
-		if err := i.decide(ctx, tx, last); err != nil {
-			return false, err
-		}
-		switch i.out.State {
-		case statements.VerdictQuarantined:
-			return false, i.quarantine(ctx, tx)
-		case statements.VerdictRefused, statements.VerdictUnchanged:
-			return false, nil
-		case statements.VerdictAccepted:
 		}
 	}
 	w, err := i.fence(ctx)
@@ -259,23 +258,24 @@ func (i *attempt) locked(ctx context.Context) (again bool, err error) {
 	return false, i.accept(ctx, tx, w)
 }
 
-// ledger locks the account and returns its last accepted statement.
-func (i *attempt) ledger(ctx context.Context, tx pgx.Tx) (last ledgerMark, err error) {
-	// While the transaction holds the ledger it waits for Kafka, and for files that are read.
-	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", transactionTimeout.Milliseconds())); err != nil {
-		return last, fmt.Errorf("opening the ledger: %w", err)
+// ErrInterrupted says that nothing can be told of a file now.
+var ErrInterrupted = errors.New("an earlier import or withdrawal of the account was interrupted, and its outcome is not known yet: repeat it first")
+
+// judge decides on the file, and does what no broker is needed for. done means that this was all.
+func (i *attempt) judge(ctx context.Context, tx pgx.Tx, last ledgerMark) (done bool, err error) {
+	if known, err := i.known(ctx, tx); err != nil || known {
+		return true, err
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO statement_ledgers (agency_id, live, code) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, i.account()...); err != nil {
-		return last, fmt.Errorf("opening the ledger: %w", err)
+	if err := i.decide(ctx, tx, last); err != nil {
+		return true, err
 	}
-	var text []byte
-	if err := tx.QueryRow(ctx, `SELECT mark FROM statement_ledgers WHERE (agency_id, live, code) = ($1, $2, $3) FOR UPDATE`, i.account()...).Scan(&text); err != nil {
-		return last, fmt.Errorf("locking the ledger: %w", err)
+	switch {
+	case i.Try:
+		return true, nil
+	case i.out.State == statements.VerdictQuarantined:
+		return true, i.quarantine(ctx, tx)
 	}
-	if text != nil {
-		err = json.Unmarshal(text, &last)
-	}
-	return last, err
+	return i.out.State != statements.VerdictAccepted, nil
 }
 
 // known reports whether the same bytes were imported before, and tells what became of them.
@@ -283,7 +283,7 @@ func (i *attempt) known(ctx context.Context, tx pgx.Tx) (bool, error) {
 	var id uuid.UUID
 	var state string
 	var by *string
-	err := tx.QueryRow(ctx, `SELECT id, state, dismissed_by FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND digest = $4 AND state <> 'pending'
+	err := tx.QueryRow(ctx, `SELECT id, state, dismissed_by FROM statement_imports WHERE (agency_id, live, code) = ($1, $2, $3) AND digest = $4 AND state NOT IN ('pending', 'withdrawn')
 		ORDER BY state = 'accepted' DESC, id DESC LIMIT 1`, append(i.account(), i.digest)...).Scan(&id, &state, &by)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
@@ -314,19 +314,27 @@ func (i *attempt) decide(ctx context.Context, tx pgx.Tx, last ledgerMark) error 
 		mark = last.Last.mark(last.To)
 	}
 	i.next = last
-	before := map[string]string{} // digests of the statements of this file that were looked at
+	before := map[string][]Facts{} // the statements of this file that were looked at
 	worst := map[statements.Verdict]bool{}
 	for n := range i.file.Statements {
 		s, out := &i.file.Statements[n], &i.out.Statements[n]
-		seen, scoped, err := i.seen(ctx, tx, mark, s, before)
+		seen, earlier, err := i.seen(ctx, tx, mark, s, before)
 		if err != nil {
 			return err
 		}
+		previous := mark
 		verdict, next, faults := statements.Follow(mark, s, seen)
 		if verdict == statements.VerdictAccepted && next != mark {
 			i.next = ledgerMark{out.Facts, next.To}
 		}
-		out.Scoped = !seen.Earlier || scoped // another version of a statement keeps the ids of its lines
+		switch {
+		case s.Another(previous, seen):
+			out.Nth = earlier.Most + 1
+		case seen.Earlier: // another version of a statement keeps the ids of its lines
+			out.Scoped, out.Nth = earlier.Scoped, earlier.Nth
+		}
+		out.Twice = s.Positional && slices.ContainsFunc(faults, func(f statements.Fault) bool { return f.Kind == statements.FaultChanged })
+		before[nameOf(s)] = append(before[nameOf(s)], out.Facts)
 		out.State, i.out.Faults = verdict, append(i.out.Faults, faults...)
 		worst[verdict] = true
 		if mark = next; verdict == statements.VerdictRefused {
@@ -398,14 +406,4 @@ func (i *attempt) quarantine(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	return tx.Commit(ctx)
-}
-
-func (i *attempt) audit(ctx context.Context, tx pgx.Tx, id uuid.UUID, state string, actor operation.Actor, p plan) error {
-	ids := map[string]bool{}
-	for _, s := range p.Statements {
-		ids[s.ID] = true
-	}
-	return operation.Record(ctx, tx, actor, i.Now, operation.Entry{Action: "statements.import", Subject: id.String(), Detail: map[string]any{
-		"agency_id": i.Account.AgencyID, "mode": registry.Mode(i.Account.Live), "account": i.Account.Code, "state": state, "statements": slices.Sorted(maps.Keys(ids)),
-	}})
 }

@@ -684,7 +684,8 @@ func bankOf(id, day string, opening int, amounts ...int) string {
 		id, balance("OPBD", opening), balance("CLBD", closing), entries)
 }
 
-// A statement whose lines have no ids stays in quarantine: released, its lines would count twice.
+// A statement whose lines have no ids cannot be released, because its lines would count twice, and release says so at once. A
+// file that an earlier release quarantined is refused when it is imported.
 func TestReleasedWithoutIDs(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -692,6 +693,8 @@ func TestReleasedWithoutIDs(t *testing.T) {
 	changed := bankOf("S1", "2026-11-20", 0, 400, 300)
 	o.imports(s, "banque", bankOf("S1", "2026-11-20", 0, 300, 400), statements.VerdictAccepted)
 	q := o.imports(s, "banque", changed, statements.VerdictQuarantined)
+	o.decides(q.ImportID, intake.Released, "the order is another one", "statement.positional")
+	o.Exec(t, `UPDATE statement_imports SET plan = jsonb_set(plan, '{statements,0}', plan -> 'statements' -> 0 #- '{twice}') WHERE state = 'quarantined'`)
 	o.decides(q.ImportID, intake.Released, "the order is another one", "")
 	if r := o.imports(s, "banque", changed, statements.VerdictQuarantined); r.ImportID != q.ImportID || !strings.Contains(r.Faults[0].Detail, "it cannot be released") {
 		t.Errorf("%+v", r)
@@ -800,6 +803,60 @@ func TestEntriesNumberedByStatement(t *testing.T) {
 	}
 }
 
+// Banks use an id again: in another year, each day, or for all statements of a day. Statements of other days are others, and so
+// is one that continues the last one and has other lines; no line of them is lost, whether it has an id or not, and whether
+// the statements come in one file or in several.
+func TestIDsUsedAgain(t *testing.T) {
+	t.Parallel()
+	for _, withIDs := range []bool{true, false} {
+		for _, together := range []bool{true, false} {
+			t.Run(fmt.Sprintf("ids %t, one file %t", withIDs, together), func(t *testing.T) {
+				t.Parallel()
+				o := newOffice(t)
+				s := o.store()
+				var files []string
+				for n, day := range []string{"2025-11-20", "2025-11-20", "2025-11-21", "2026-11-20"} {
+					text := bankOf("RELEVE", day, 2000*n, 1000, 1000)
+					if withIDs {
+						text = numbered(text, "1")
+					}
+					files = append(files, text)
+				}
+				if together {
+					var one strings.Builder
+					for _, f := range files {
+						begin, end := strings.Index(f, "<Stmt>"), strings.Index(f, "</BkToCstmrStmt>")
+						one.WriteString(f[begin:end])
+					}
+					head, tail := files[0][:strings.Index(files[0], "<Stmt>")], "</BkToCstmrStmt></Document>"
+					files = []string{head + one.String() + tail}
+				}
+				for _, f := range files {
+					o.imports(s, "banque", f, statements.VerdictAccepted)
+				}
+				for _, f := range files {
+					o.imports(s, "banque", strings.Replace(f, "<GrpHdr/>", "<GrpHdr></GrpHdr>", 1), statements.VerdictUnchanged)
+				}
+				o.readable(8)
+				o.counts("banque", 8, 8000)
+				// The corrected statement of the second half of the first day is a version of that one.
+				corrected := bankOf("RELEVE", "2025-11-20", 2000, 1000, 1001)
+				if withIDs {
+					corrected = numbered(corrected, "1")
+				}
+				q := o.imports(s, "banque", corrected, statements.VerdictQuarantined)
+				if !withIDs {
+					o.decides(q.ImportID, intake.Released, "the bank corrected line 2", "statement.positional")
+					return
+				}
+				o.decides(q.ImportID, intake.Released, "the bank corrected line 2", "")
+				o.imports(s, "banque", corrected, statements.VerdictAccepted)
+				o.counts("banque", 9, 9001) // the corrected line counts beside the old one, which is a break
+			})
+		}
+	}
+}
+
 // The bank corrects a statement that an earlier release recorded with ids of the bank alone. Released, it keeps these ids: its
 // unchanged entries are no new lines.
 func TestCorrectedAfterUpgrade(t *testing.T) {
@@ -858,7 +915,8 @@ func TestDaysFarAway(t *testing.T) {
 	}
 	o.decides(q.ImportID, intake.Released, "the bank booked it in May", "")
 	o.imports(s, "banque", may, statements.VerdictAccepted)
-	older := o.request("banque", bankOf("S3", "2026-03-01", 107, 8))
+	o.imports(s, "banque", bankOf("S4", "2026-12-30", 107, 3), statements.VerdictAccepted) // after a rest
+	older := o.request("banque", bankOf("S3", "2026-03-01", 110, 8))
 	older.BackFill = true
 	if r, err := s.Import(t.Context(), older); err != nil || r.State != statements.VerdictAccepted {
 		t.Error(r, err)

@@ -24,8 +24,8 @@ type Filter struct {
 	Code     string
 }
 
-// Listed is a stored statement: accepted, or of a file that is in quarantine, was released from it or dismissed. State is
-// accepted, quarantined, released or dismissed.
+// Listed is a stored statement: accepted, or of a file that is in quarantine, was released from it, dismissed or
+// withdrawn. State is accepted, quarantined, released, dismissed or withdrawn.
 type Listed struct {
 	Facts
 	registry.StatementAccountKey
@@ -100,7 +100,7 @@ type Coverage struct {
 	// Last is the last local day of an accepted statement, whose last page was accepted too; empty for
 	// none.
 	Last string
-	// Pending says that an import is under way or was interrupted. Quarantined are the imports in
+	// Pending says that an import or a withdrawal is under way or was interrupted. Quarantined are the imports in
 	// quarantine, or released and not imported again, that have days until the end of the period.
 	Pending     bool
 	Quarantined []string
@@ -126,11 +126,17 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, key registry.StatementAccoun
 			if l.From <= to && !slices.Contains(c.Quarantined, l.ImportID) {
 				c.Quarantined = append(c.Quarantined, l.ImportID)
 			}
-		case statements.VerdictUnchanged, statements.VerdictRefused, statements.Verdict(Dismissed): // nothing of it counts
+		case statements.VerdictUnchanged, statements.VerdictRefused, statements.Verdict(Dismissed), statements.Verdict(Withdrawn): // nothing of it counts
 		default:
 			c.Pending = true
 		}
 	}
 	slices.Sort(c.Statements)
+	withdrawing := false
+	if err := pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM statement_withdrawals w JOIN statement_imports i ON i.id = w.import_id
+		WHERE w.state = 'approved' AND i.agency_id::text = $1 AND i.live = $2 AND i.code = $3)`, key.AgencyID, key.Live, key.Code).Scan(&withdrawing); err != nil {
+		return c, fmt.Errorf("looking for a withdrawal: %w", err)
+	}
+	c.Pending = c.Pending || withdrawing
 	return c, nil
 }

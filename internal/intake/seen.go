@@ -13,37 +13,72 @@ import (
 	"quittance/internal/statements"
 )
 
+// earlier is the accepted statement of the same id, page and days.
+type earlier struct {
+	// Scoped and Nth are those of the statement.
+	Scoped bool
+	Nth    int
+	// Most is the highest Nth of such statements, at least 1.
+	Most int
+}
+
+func nameOf(s *statements.Statement) string { return fmt.Sprintf("%s/%d", s.ID, s.Page) }
+
+// together reports whether two periods have a day in common. A period may be unknown.
+func together(from, to, from2, to2 string) bool {
+	return from == "" || from2 == "" || from <= to2 && from2 <= to
+}
+
 // seen returns what is known of accepted statements for a statement of the file. last is the account's last statement before
-// it, and before has the digests of the file's statements before it, to which it adds this one. scoped says how the lines of the earlier
-// statement were recorded.
-func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *statements.Statement, before map[string]string) (seen statements.Seen, scoped bool, err error) {
-	name, digest := fmt.Sprintf("%s/%d", s.ID, s.Page), hex.EncodeToString(s.Digest[:])
-	var earlier string
+// it, and before has the file's statements before it.
+func (i *attempt) seen(ctx context.Context, tx pgx.Tx, last statements.Mark, s *statements.Statement, before map[string][]Facts) (seen statements.Seen, of earlier, err error) {
+	digest := hex.EncodeToString(s.Digest[:])
+	var is string
 	var importID uuid.UUID
-	// Of several versions of a dated statement, one with the same content, or else the last one.
-	err = tx.QueryRow(ctx, `SELECT s.digest, s.import_id, s.opening,
-			EXISTS (SELECT FROM jsonb_array_elements(i.plan -> 'statements') f WHERE f ->> 'id' = $4 AND f -> 'page' = to_jsonb(s.page) AND f ->> 'scoped' = 'true')
-		FROM statements s JOIN statement_imports i ON i.id = s.import_id
-		WHERE (s.agency_id, s.live, s.code) = ($1, $2, $3) AND s.statement_id = $4 AND s.page = $5
-		ORDER BY s.digest = $6 DESC, s.number DESC LIMIT 1`, append(i.account(), s.ID, s.Page, digest)...).Scan(&earlier, &importID, &seen.Opening, &scoped)
+	// Of several statements one with the same content, or else with the same opening balance, or else the last one.
+	err = tx.QueryRow(ctx, `SELECT s.digest, s.import_id, s.opening, coalesce(f ->> 'scoped', '') = 'true', coalesce((f ->> 'nth')::int, 0), max(coalesce((f ->> 'nth')::int, 1)) OVER ()
+		FROM statements s JOIN statement_imports i ON i.id = s.import_id LEFT JOIN LATERAL (SELECT f FROM jsonb_array_elements(i.plan -> 'statements') f
+			WHERE f ->> 'id' = s.statement_id AND f -> 'page' = to_jsonb(s.page) AND f ->> 'digest' = s.digest LIMIT 1) f ON true
+		WHERE (s.agency_id, s.live, s.code) = ($1, $2, $3) AND s.statement_id = $4 AND s.page = $5 AND ($7 = '' OR s.from_day = '' OR s.from_day <= $8 AND $7 <= s.to_day)
+		ORDER BY s.digest = $6 DESC, s.opening = $9 DESC, s.number DESC LIMIT 1`, append(i.account(), s.ID, s.Page, digest, s.From, s.To, s.Opening)...).
+		Scan(&is, &importID, &seen.Opening, &of.Scoped, &of.Nth, &of.Most)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return seen, scoped, fmt.Errorf("looking for an earlier statement: %w", err)
+		return seen, of, fmt.Errorf("looking for an earlier statement: %w", err)
 	}
-	inFile, repeated := before[name]
-	before[name] = digest
-	seen.Earlier, seen.Same = err == nil || repeated, err == nil && earlier == digest || repeated && inFile == digest
-	if seen.Same && !repeated {
+	seen.Earlier, seen.Same = err == nil, err == nil && is == digest
+	if seen.Same {
 		i.same = importID.String()
 	}
+	for _, f := range before[nameOf(s)] {
+		if together(f.From, f.To, s.From, s.To) {
+			seen.Earlier, seen.Same = true, seen.Same || f.Digest == digest
+			of = earlier{Scoped: f.Scoped, Nth: f.Nth, Most: max(of.Most, f.Nth, 1)}
+		}
+	}
 	seen.Released, seen.BackFill = i.released, i.BackFill
-	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND statement_id <> $4
-		AND (from_day, to_day, opening, closing, lines) = ($5, $6, $7, $8, $9))`, append(i.account(), s.ID, s.From, s.To, s.Opening, s.Closing, s.Lines)...).Scan(&seen.Twin); err != nil {
-		return seen, scoped, fmt.Errorf("looking for the same statement under another id: %w", err)
+	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND (from_day, to_day, opening, closing, lines) = ($4, $5, $6, $7, $8))`, append(i.account(), s.From, s.To, s.Opening, s.Closing, s.Lines)...).Scan(&seen.Twin); err != nil {
+		return seen, of, fmt.Errorf("looking for a twin of the statement: %w", err)
+	}
+	if seen.Withdrawn, err = i.withdrawnBefore(ctx, tx, s, digest); err != nil {
+		return seen, of, err
 	}
 	if seen.Same || !s.Dated || s.From > last.To {
-		return seen, scoped || repeated, nil
+		return seen, of, nil
 	}
-	return seen, scoped || repeated, i.overlap(ctx, last, s, importID, &seen)
+	return seen, of, i.overlap(ctx, last, s, importID, &seen)
+}
+
+// withdrawnBefore says who has withdrawn a statement with the same id, first day and content; empty for nobody.
+func (i *attempt) withdrawnBefore(ctx context.Context, tx pgx.Tx, s *statements.Statement, digest string) (said string, err error) {
+	err = tx.QueryRow(ctx, `SELECT format('%s and %s have withdrawn this statement, which was accepted as import %s: %s.', r.name, d.name, i.id, w.reason)
+		FROM statement_imports i JOIN statement_withdrawals w ON w.import_id = i.id AND w.state = 'done' JOIN staff r ON r.id = w.requested_by JOIN staff d ON d.id = w.decided_by
+		WHERE (i.agency_id, i.live, i.code) = ($1, $2, $3) AND i.state = 'withdrawn'
+		AND EXISTS (SELECT FROM jsonb_array_elements(i.plan -> 'statements') f WHERE (f ->> 'id', f ->> 'from', f ->> 'digest') = ($4, $5, $6)) ORDER BY w.decided_at DESC LIMIT 1`,
+		append(i.account(), s.ID, s.From, digest)...).Scan(&said)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("looking for a withdrawal: %w", err)
+	}
+	return said, nil
 }
 
 // overlap reads the file again, and the file of the earlier statement if there is one, and compares their lines.

@@ -35,7 +35,7 @@ func (e *Entry) caseRow() *caseRow {
 	}
 }
 
-var caseTable = tableOf[caseRow]("case_rows")
+var caseTable = tableOf[caseRow]("case_rows").by("occurred_at", "tenant_id", "case_id", "entry_id")
 
 // Validate returns nil: the row is valid when its entry is.
 func (r *caseRow) Validate() error { return nil }

@@ -85,7 +85,7 @@ func (c *Close) Hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-var closeTable = tableOf[Close]("closes")
+var closeTable = tableOf[Close]("closes").by("to_day", "tenant_id", "account", "livemode", "source_offset")
 
 // Validate returns an error that wraps ErrInvalidEntry unless the row can be written.
 func (c *Close) Validate() error {

@@ -125,7 +125,7 @@ func (e *Entry) Validate() error {
 	return validTimes(e.ID, &e.OccurredAt, e.CreatedAt, e.ExpiresAt, e.EndedAt, e.CompletedAt, e.NextAttemptAt)
 }
 
-var entryTable = tableOf[Entry]("journal")
+var entryTable = tableOf[Entry]("journal").by("occurred_at", "tenant_id", "entry_id")
 
 func (e *Entry) table() *table { return entryTable }
 func (e *Entry) key() string   { return e.ID }

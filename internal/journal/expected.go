@@ -147,7 +147,7 @@ func (e *Expected) Validate() error {
 	return validTimes(e.ID.String(), &e.ApprovedAt, &e.LocalDate, &e.OccurredAt)
 }
 
-var expectedTable = tableOf[Expected]("expected_money")
+var expectedTable = tableOf[Expected]("expected_money").by("local_date", "tenant_id", "account", "collection_id", "entry_id", "withdrawn")
 
 func (e *Expected) table() *table { return expectedTable }
 func (e *Expected) key() string   { return e.ID.String() }

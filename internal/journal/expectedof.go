@@ -23,7 +23,7 @@ const (
 // that lacks what a row needs is an error that wraps ErrInvalidEntry.
 func ExpectedOf(r *record.Event) ([]Expected, error) {
 	switch checkout.EventType(r.Type) {
-	case checkout.EventCompleted, checkout.EventLatePayment, checkout.EventReversed,
+	case checkout.EventCompleted, checkout.EventLatePayment, checkout.EventReversed, checkout.EventPartiallyReversed,
 		checkout.EventFailed, checkout.EventExpired, checkout.EventCancelled, checkout.EventCollectionRefused, checkout.EventCollectionReopened,
 		checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned, checkout.EventCaseOpened, checkout.EventCaseResolved:
 	default:
@@ -43,7 +43,7 @@ func ExpectedOf(r *record.Event) ([]Expected, error) {
 	case checkout.EventLatePayment:
 		received, err := expectSession(e, ExpectedReceived, ExpectedLate)
 		return append(decided(e), received...), err
-	case checkout.EventReversed:
+	case checkout.EventReversed, checkout.EventPartiallyReversed:
 		return expectSession(e, ExpectedGivenBack, ExpectedReversed)
 	case checkout.EventCollectionReopened:
 		return reopened(e), nil
@@ -124,13 +124,20 @@ func expectSession(e checkout.Event, kind ExpectedKind, state ExpectedState) ([]
 	}
 	out := expectCollection(e, kind, state, approved)
 	out.CaseID = e.Detail[checkout.DetailCaseID]
-	sign := int64(1)
+	sign, dues := int64(1), s.Dues()
 	if kind == ExpectedGivenBack {
-		sign = -1
+		sign, dues = -1, e.Returned()
 		out.Gross, out.Fee = -out.Gross, -out.Fee
-		out.Reason, out.Reference = string(s.ReversalReason), s.ReversalRef
+		out.Reason, out.Reference = returnOf(e)
+		if len(dues) < len(s.Dues()) {
+			out.ID = ExpectedID(kind, s.ID, c.ID, e.ID)
+			out.Gross, out.Fee = 0, 0
+			for _, due := range dues {
+				out.Gross, out.Fee = out.Gross-due.Total(), out.Fee-due.Fee
+			}
+		}
 	}
-	for _, due := range s.Dues() {
+	for _, due := range dues {
 		out.DueRefs, out.TransactionIDs, out.Amounts = append(out.DueRefs, due.ERPDueRef), append(out.TransactionIDs, due.TransactionID), append(out.Amounts, sign*due.Amount)
 	}
 	return []Expected{out}, nil

@@ -127,10 +127,10 @@ type MatchRun struct {
 }
 
 var (
-	matchTable = tableOf[Finding]("matches")
-	breakTable = tableOf[Finding]("breaks")
-	totalTable = tableOf[DayTotal]("day_totals")
-	runTable   = tableOf[MatchRun]("match_runs")
+	matchTable = tableOf[Finding]("matches").by("day", "tenant_id", "account", "livemode", "finding_id", "source_offset")
+	breakTable = tableOf[Finding]("breaks").by("day", "tenant_id", "account", "livemode", "finding_id", "source_offset")
+	totalTable = tableOf[DayTotal]("day_totals").by("day", "tenant_id", "account", "livemode", "currency")
+	runTable   = tableOf[MatchRun]("match_runs").by("today", "tenant_id", "account", "livemode", "source_offset")
 )
 
 // Validate returns an error that wraps ErrInvalidEntry unless the row can be written.

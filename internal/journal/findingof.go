@@ -31,7 +31,7 @@ func DayTotalOf(t *record.DayTotal, partition int32, offset int64) (*DayTotal, e
 	}, err
 }
 
-// LineOf returns the row of a line of a statement.
+// LineOf returns the row of a line of a statement. That of a withdrawn line has the opposite amounts.
 func LineOf(l *record.StatementLine, partition int32, offset int64) (*Line, error) {
 	day, err := dayOf(l.Day)
 	if err != nil {
@@ -46,9 +46,11 @@ func LineOf(l *record.StatementLine, partition int32, offset int64) (*Line, erro
 		Number: uint64(l.Number), Occurrence: uint32(l.Occurrence), SourceLine: uint32(l.SourceLine), SourceColumn: uint32(l.SourceColumn), //nolint:gosec // counts
 		Kind: l.Kind, Currency: l.Currency, Amount: l.Amount, FeeAmount: l.Fee, NetAmount: l.Amount - l.Fee, Reversal: l.Reversal,
 		OperatorRef: l.OperatorRef, PaymentRef: l.PaymentRef, NoticeRef: l.NoticeRef, Batch: l.Batch, DetailsUnused: uint32(l.DetailsUnused), //nolint:gosec // a count
-		SourcePartition: partition, SourceOffset: offset, Version: ExpectedVersion(offset),
+		Life: uint32(l.Life), Withdrawn: l.Withdrawn, SourcePartition: partition, SourceOffset: offset, Version: ExpectedVersion(offset), //nolint:gosec // a count
 	}
-	out.Content = ContentOf(out)
+	if out.Content = ContentOf(out); out.Withdrawn {
+		out.Amount, out.FeeAmount, out.NetAmount = -out.Amount, -out.FeeAmount, -out.NetAmount
+	}
 	return out, nil
 }
 

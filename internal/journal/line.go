@@ -42,6 +42,12 @@ type Line struct {
 	NoticeRef     string `ch:"notice_ref"`
 	Batch         string `ch:"batch"`
 	DetailsUnused uint32 `ch:"details_unused"`
+	// Life is how often the same line was withdrawn before. It is part of Content, so that a line
+	// may be imported again after its withdrawal.
+	Life uint32 `ch:"life"`
+	// Withdrawn marks the row after which the line of this life does not count any more. Its amounts are
+	// the opposite. It is part of the sorting key.
+	Withdrawn bool `ch:"withdrawn"`
 
 	SourcePartition int32 `ch:"source_partition"`
 	SourceOffset    int64 `ch:"source_offset"`
@@ -49,10 +55,10 @@ type Line struct {
 	Version uint64 `ch:"version"`
 }
 
-var lineTable = tableOf[Line]("statement_lines")
+var lineTable = tableOf[Line]("statement_lines").by("local_day", "tenant_id", "account", "livemode", "line_id", "content", "withdrawn")
 
-// ContentOf returns the hash of what a line says. It must never change: rows of the same line
-// and content are one.
+// ContentOf returns the hash of what a line says, with the amounts as they were imported. It must never
+// change: rows of the same line and content are one.
 func ContentOf(l *Line) uint64 {
 	b := make([]byte, 0, 256)
 	for _, text := range []string{l.Kind, l.Currency, l.OperatorRef, l.PaymentRef, l.NoticeRef, l.Batch} {
@@ -65,6 +71,9 @@ func ContentOf(l *Line) uint64 {
 	}
 	if l.Reversal {
 		b = append(b, 1)
+	}
+	if l.Life > 0 { // lines of earlier releases have the first life
+		b = binary.AppendUvarint(append(b, "life"...), uint64(l.Life))
 	}
 	sum := sha256.Sum256(b)
 	return binary.BigEndian.Uint64(sum[:])

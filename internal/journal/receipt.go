@@ -109,7 +109,7 @@ func (r *Receipt) Validate() error {
 	return validTimes(r.ID.String(), &r.OccurredAt, &r.LocalDate, &r.ApprovedOn)
 }
 
-var receiptTable = tableOf[Receipt]("receipt_rows")
+var receiptTable = tableOf[Receipt]("receipt_rows").by("local_date", "tenant_id", "account", "row_id")
 
 func (r *Receipt) table() *table { return receiptTable }
 func (r *Receipt) key() string   { return r.ID.String() }

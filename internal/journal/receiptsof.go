@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // that lacks what a receipt needs is an error that wraps ErrInvalidEntry.
 func ReceiptsOf(r *record.Event) ([]Receipt, error) {
 	switch checkout.EventType(r.Type) {
-	case checkout.EventCompleted, checkout.EventLatePayment, checkout.EventReversed:
+	case checkout.EventCompleted, checkout.EventLatePayment, checkout.EventReversed, checkout.EventPartiallyReversed:
 	case checkout.EventCollectionMismatched, checkout.EventCollectionOrphaned, checkout.EventCaseOpened, checkout.EventCaseResolved:
 	default:
 		return nil, nil
@@ -31,7 +32,7 @@ func ReceiptsOf(r *record.Event) ([]Receipt, error) {
 		return ofItems(e, MovementCompleted, 1)
 	case checkout.EventLatePayment:
 		return ofItems(e, MovementLate, 1)
-	case checkout.EventReversed:
+	case checkout.EventReversed, checkout.EventPartiallyReversed:
 		return ofItems(e, MovementReversal, -1)
 	case checkout.EventCollectionMismatched:
 		if !c.Reported() {
@@ -83,7 +84,8 @@ func receiptOf(e checkout.Event, movement Movement) Receipt {
 	}
 }
 
-// ofItems returns a receipt for each item of the session.
+// ofItems returns a receipt for each item of the session, or for each whose money the event gave
+// back.
 func ofItems(e checkout.Event, movement Movement, sign int64) ([]Receipt, error) {
 	s, c := e.Session, e.Session.Collection
 	if s.ID == "" || c == nil {
@@ -95,20 +97,31 @@ func ofItems(e checkout.Event, movement Movement, sign int64) ([]Receipt, error)
 	base.CollectionID, base.OperatorRef = c.ID, c.OperatorRef
 	base.CaseID, base.RecordedBy = e.Detail[checkout.DetailCaseID], e.Detail[checkout.DetailBy]
 	if movement == MovementReversal {
-		base.Reason, base.Reference = string(s.ReversalReason), s.ReversalRef
+		base.Reason, base.Reference = returnOf(e)
 	}
 	items := s.Dues()
-	out := make([]Receipt, len(items))
+	out := make([]Receipt, 0, len(items))
 	for i, item := range items {
+		if movement == MovementReversal && !slices.ContainsFunc(e.Returned(), func(due checkout.Item) bool { return due.TransactionID == item.TransactionID }) {
+			continue
+		}
 		r := base
 		r.Item = uint16(i + 1)
 		r.ID = ReceiptID(e.ID, r.Item)
 		r.ERPDueRef, r.TransactionID, r.NoticeRef = item.ERPDueRef, item.TransactionID, item.NoticeRef
 		r.ServiceCode, r.ServiceLabel = item.ServiceCode, item.ServiceLabel
 		r.Amount, r.FeeAmount, r.TotalAmount = sign*item.Amount, sign*item.Fee, sign*(item.Amount+item.Fee)
-		out[i] = r
+		out = append(out, r)
 	}
 	return out, nil
+}
+
+// returnOf returns why an event gave money of its session back, and the reference of the refund.
+func returnOf(e checkout.Event) (reason, reference string) {
+	if e.Type == checkout.EventPartiallyReversed {
+		return e.Detail[checkout.DetailReason], e.Detail[checkout.DetailReference]
+	}
+	return string(e.Session.ReversalReason), e.Session.ReversalRef
 }
 
 // ofCollection returns the receipt of money that was reported beside the session's own

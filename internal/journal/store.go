@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -75,7 +76,14 @@ func (s *Store) Insert(ctx context.Context, rows ...Row) error {
 
 // table is a table with its columns. Statements name the columns, so that a column that a
 // newer build has added gets its default.
-type table struct{ name, columns string }
+type table struct {
+	name, columns string
+	row           reflect.Type
+	// day is the field that selects the partition by its month. It and identity name a row: of rows that have
+	// them in common the table shows one. A table without them is not made of records.
+	day      int
+	identity []int
+}
 
 // tables are the tables of rows in the order in which Insert writes them.
 var tables = []*table{
@@ -89,7 +97,17 @@ func tableOf[T any](name string) *table {
 	for i := range names {
 		names[i] = t.Field(i).Tag.Get("ch")
 	}
-	return &table{name, strings.Join(names, ", ")}
+	return &table{name: name, columns: strings.Join(names, ", "), row: t}
+}
+
+// by sets the columns that name a row.
+func (t *table) by(day string, identity ...string) *table {
+	columns := strings.Split(t.columns, ", ")
+	t.day = slices.Index(columns, day)
+	for _, column := range identity {
+		t.identity = append(t.identity, slices.Index(columns, column))
+	}
+	return t
 }
 
 // insert writes the rows of a table.

@@ -87,14 +87,18 @@ var moneyRetries = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minut
 
 const moneyLife = 48 * time.Hour
 
-// aboutMoney returns a kind of messages about the money of a session.
+// aboutMoney returns a kind of messages about the money of a session. "object" says in a few words
+// what was to be paid. An e-mail has "details", lines of what was to be paid with the dossier
+// number, and "contact", lines of how to reach the agency.
 func aboutMoney(name string) Kind {
 	return Kind{
-		Name: name, Version: 1, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
-		Variables: []string{VariableAgency, VariableAmount, VariableDate, VariableReference},
+		Name: name, Version: 2, Channels: []provider.Channel{provider.ChannelSMS, provider.ChannelEmail},
+		Variables: []string{VariableAgency, VariableAmount, VariableDate, VariableReference, VariableObject}, InEmail: []string{VariableDetails, VariableContact},
 		Samples: map[string]string{
 			VariableAgency: "Direction generale des impots et des domaines", VariableAmount: "9 007 199 254 740 991 FCFA",
-			VariableDate: "30/11/2026 15:32", VariableReference: "4821 0937 5561 2048",
+			VariableDate: "30/11/2026 15:32", VariableReference: "4821 0937 5561 2048", VariableObject: "Contribution de la patente, exercice 2...",
+			VariableDetails: "Objet : Contribution de la patente, exercice 2026\nNuméro de dossier : 2026-0001",
+			VariableContact: "Direction générale des impôts\nAvenue de l’Indépendance, Brazzaville\nTéléphone : +242 22 000 00 00\nCourriel : contact@impots.example",
 		},
 		Life: moneyLife, Money: true, Retries: moneyRetries,
 	}
@@ -111,10 +115,12 @@ var Receipt = func() Kind {
 }()
 
 // Reversed is the kind of messages that a received payment was given back, so that its receipt
-// is worth nothing. Refunded is that of money that completed no session and was given back.
+// is worth nothing. PartlyReversed is that of a part of one: the money of some dues. Refunded is
+// that of money that completed no session and was given back.
 var (
-	Reversed = aboutMoney("payment_reversed")
-	Refunded = aboutMoney("payment_refunded")
+	Reversed       = aboutMoney("payment_reversed")
+	PartlyReversed = aboutMoney("payment_partly_reversed")
+	Refunded       = aboutMoney("payment_refunded")
 )
 
 // DueReminder is the kind of reminders before the due date of dues (docs/design/documents.md,
@@ -157,6 +163,9 @@ const (
 	VariableSession   = "session"
 	VariableCount     = "count"
 	VariableDues      = "dues"
+	VariableObject    = "object"
+	VariableDetails   = "details"
+	VariableContact   = "contact"
 	// Of StaffDigest.
 	VariableCases        = "cases"
 	VariableCaseList     = "case_list"
@@ -168,7 +177,7 @@ const (
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
 func Kinds() []Kind {
-	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, Refunded, DueReminder, StaffDigest}
+	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest}
 }
 
 // KindOf finds a kind by its name.

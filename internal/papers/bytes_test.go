@@ -23,10 +23,10 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	got := samples(t)
 	for name, want := range map[string]string{
-		"receipt-fr":       "2c155eda79f49b4093011d5ba31aa59703823d22ad15c3c19c1e6c09051fa16c",
-		"receipt-reversed": "ebac37fc9fa5a521ac5fdb6ac3b533124635ae6e26d376bff25a4da98b5081bc",
-		"receipt-hostile":  "ba5926fc9922f1e4a1a88c9bd73836fa0cb181e0c30432e0933d9d5607e4e978",
-		"notice-fr":        "437533996b167197c6ffdbca7cd26a54d955b436e13269be37ec17759c8cf252",
+		"receipt-fr":       "7643eaf28bbf36b355dd4840a66f3bf2d396de83db6b3d8fdae92878043388ed",
+		"receipt-reversed": "56184639437e8e0de903f80f35cccc2cf3ce4985c8fb3785324551eacb495bd6",
+		"receipt-hostile":  "8b8a26f3c718b7c4038e4fceef5e700e7a4485da74dc4c635730fbd2e58dfad2",
+		"notice-fr":        "54f0c46f5f6cd41ad7559ccd08cf4cb5938de33ea309ae03d50ea92314d7d532",
 	} {
 		if sum := fmt.Sprintf("%x", sha256.Sum256(got[name])); sum != want {
 			t.Errorf("%s has the sum %s, want %s", name, sum, want)

@@ -83,7 +83,9 @@ func (p Params) named() clickhouse.Parameters {
 // Table is the result of a report.
 type Table struct {
 	// Name is that of the report.
-	Name    string
+	Name string
+	// Stamp says where it comes from.
+	Stamp   Stamp
 	Columns []Column
 	// Rows have a value for each column: a string, or an int64.
 	Rows [][]any
@@ -99,9 +101,28 @@ type Column struct {
 // suffixMinor ends the names of columns with amounts.
 const suffixMinor = "_minor"
 
-// Title returns the name of the column without its unit, for people who see the amounts in
+// titles are the columns that their name does not say.
+var titles = map[string]string{
+	"operator_ref": "Operator's reference", "payment_ref": "Payment reference", "case_id": "Case", "session_id": "Session", "delivery_id": "Delivery", "finding_id": "Finding", "order_id": "Order",
+	"offer_id": "Offer", "http_status": "HTTP status", "of_no_account": "Money of no account", "days": "Age in days", "unmatched": "Not matched with a payment",
+	"opened_at": "Opened", "first_at": "First attempt", "last_at": "Last attempt",
+}
+
+// Title returns the heading of the column without its unit, for people who see the amounts in
 // the unit of the currency.
-func (c Column) Title() string { return strings.TrimSuffix(c.Name, suffixMinor) }
+func (c Column) Title() string {
+	name := strings.TrimSuffix(c.Name, suffixMinor)
+	if title, ok := titles[name]; ok {
+		return title
+	}
+	return strings.ToUpper(name[:1]) + strings.ReplaceAll(name[1:], "_", " ")
+}
+
+// Day reports whether the values are local days, such as 2026-11-30.
+func (c Column) Day() bool { return c.Name == "day" || c.Name == "business_date" }
+
+// Moment reports whether the values are times in Brazzaville, such as 2026-11-30 17:04:05.
+func (c Column) Moment() bool { return strings.HasSuffix(c.Name, "_at") }
 
 // Money reports whether the values are amounts in minor units.
 func (c Column) Money() bool { return strings.HasSuffix(c.Name, suffixMinor) }
@@ -121,6 +142,10 @@ func (r Report) Run(ctx context.Context, conn clickhouse.Conn, p Params) (Table,
 		t.Columns = append(t.Columns, Column{Name: column.Name(), Number: kind != reflect.String})
 		row[i] = reflect.New(column.ScanType()).Interface()
 	}
+	if len(types) == 0 { // without rows there is no block with their names
+		t.Columns, err = r.columns(ctx, conn, p)
+		return t, err
+	}
 	for rows.Next() {
 		if err := rows.Scan(row...); err != nil {
 			return Table{}, fmt.Errorf("reading %s: %w", r.Name, err)
@@ -139,6 +164,23 @@ func (r Report) Run(ctx context.Context, conn clickhouse.Conn, p Params) (Table,
 	return t, nil
 }
 
+// columns returns the columns of the report's result.
+func (r Report) columns(ctx context.Context, conn clickhouse.Conn, p Params) (out []Column, err error) {
+	rows, err := conn.Query(clickhouse.Context(ctx, clickhouse.WithParameters(p.named())), "DESCRIBE TABLE (\n"+r.SQL+"\n)")
+	if err != nil {
+		return nil, fmt.Errorf("asking ClickHouse for the columns of %s: %w", r.Name, err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var name, kind, rest string
+		if err := rows.Scan(&name, &kind, &rest, &rest, &rest, &rest, &rest); err != nil {
+			return nil, fmt.Errorf("reading the columns of %s: %w", r.Name, err)
+		}
+		out = append(out, Column{Name: name, Number: strings.Contains(kind, "Int")})
+	}
+	return out, rows.Err()
+}
+
 // plain returns a value as a string or an int64.
 func plain(v reflect.Value) (any, error) {
 	switch {
@@ -154,14 +196,7 @@ func plain(v reflect.Value) (any, error) {
 
 // currency returns the currency of the amounts of a row. It returns false for a code that is
 // not in our table, such as that of a strange report of an operator.
-func (t Table) currency(row []any) (money.Currency, bool) {
-	for i, c := range t.Columns {
-		if code, ok := row[i].(string); ok && c.Name == "currency" {
-			return money.Lookup(code)
-		}
-	}
-	return money.Currency{}, false
-}
+func (t Table) currency(row []any) (money.Currency, bool) { return money.Lookup(t.code(row)) }
 
 // Text returns a value of a row for people: amounts in the unit of their currency. An amount
 // of an unknown currency stays in minor units and says so.

@@ -232,8 +232,11 @@ type Filter struct {
 	Status         checkout.Status
 	CustomerID     string
 	PaymentRef     string
-	Page           int // from 1; 0 means 1
-	PageSize       int // 20 when 0
+	// CompletedFrom (inclusive) and CompletedTo (exclusive) bound the time at which sessions
+	// were completed, and select completed ones only. Nil: no bound.
+	CompletedFrom, CompletedTo *time.Time
+	Page                       int // from 1; 0 means 1
+	PageSize                   int // 20 when 0
 }
 
 // List returns a page of sessions, sorted by id with the newest first, and the total on
@@ -264,7 +267,7 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 
 // decode reads the session of a stored snapshot.
 func (r *Reader) decode(value []byte) (checkout.Session, error) {
-	_, s, err := Read(r.cfg.Codec, value)
+	_, s, err := read(r.cfg.Codec, value)
 	switch {
 	case errors.Is(err, schemas.ErrUndecodable):
 		return checkout.Session{}, fmt.Errorf("reading a stored session: %w", err)
@@ -295,6 +298,15 @@ func (f Filter) where() (string, []any) {
 	} {
 		if c.value != "" {
 			is(c.column, c.value)
+		}
+	}
+	for _, c := range []struct {
+		comparison string
+		value      *time.Time
+	}{{">=", f.CompletedFrom}, {"<", f.CompletedTo}} {
+		if c.value != nil {
+			args = append(args, *c.value)
+			conditions = append(conditions, fmt.Sprintf("completed_at %s $%d", c.comparison, len(args)))
 		}
 	}
 	return " WHERE " + strings.Join(conditions, " AND "), args

@@ -665,7 +665,7 @@ func TestKeysGoWithTheEvent(t *testing.T) {
 	}
 	event := func(id string, sequence int64, kind checkout.EventType, archived bool) readmodel.Snapshot {
 		t.Helper()
-		s := checkout.Session{ID: id, ApplicationID: appA, Status: checkout.StatusExpired, Sequence: sequence, Archived: archived}
+		s := checkout.Session{ID: id, ApplicationID: appA, Status: checkout.StatusExpired, Sequence: sequence, Archived: archived, Collection: &checkout.Collection{ID: "1"}}
 		value, err := codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt", Type: kind, SessionID: id, Sequence: sequence, Session: s}))
 		if err != nil {
 			t.Fatal(err)

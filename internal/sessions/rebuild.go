@@ -14,7 +14,7 @@ import (
 	"quittance/schemas"
 )
 
-// Empty removes all sessions and movements of cash and sets the positions of a topic's partitions, in one
+// Empty removes all sessions, their events and movements of cash, and sets the positions of a topic's partitions, in one
 // transaction. The next writer goes on from there. Reads answer ErrBehind until the
 // positions have reached the end of the topic again. Acceptances of ERPs stay, because
 // checkout.events does not have those of earlier releases.
@@ -29,7 +29,7 @@ func (s *Store) Empty(ctx context.Context, actor operation.Actor, now time.Time,
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, `TRUNCATE sessions`); err != nil {
+		if _, err := tx.Exec(ctx, `TRUNCATE sessions, session_events`); err != nil {
 			return err
 		}
 		// A transaction that closes a till and began before must not see an empty table, as
@@ -59,7 +59,7 @@ func (s *Store) Tally(ctx context.Context, codec *schemas.Codec, topic string) (
 		var sequence int64
 		var value []byte
 		_, err := pgx.ForEachRow(rows, []any{&sequence, &value}, func() error {
-			_, found, err := Read(codec, value)
+			_, found, err := read(codec, value)
 			if err != nil {
 				return err
 			}

@@ -22,6 +22,17 @@ func paidIn(s checkout.Session) (transactions []string, paidAt, reversedAt *time
 	return transactions, optional(s.RecordedAt()), optional(s.ReversedAt)
 }
 
+// returnedIn returns what the columns returned and returned_at of a session have: the dues whose money
+// was given back while others stayed paid, and when. Both are nil if there are none.
+func returnedIn(s checkout.Session) (transactions []string, at []time.Time) {
+	for _, due := range s.Dues() {
+		if !due.ReversedAt.IsZero() {
+			transactions, at = append(transactions, storable(due.TransactionID)), append(at, due.ReversedAt)
+		}
+	}
+	return transactions, at
+}
+
 // ByTransaction returns the completed session of a transaction, for those who check a receipt.
 // It shows everything that was acknowledged, like Session. Errors are ErrNotFound, ErrBehind and
 // those of ctx.
@@ -70,9 +81,16 @@ type Reversal struct {
 func (r *Reader) Reversals(ctx context.Context, live bool, from, until time.Time) (out []Reversal, err error) {
 	_, err = r.read(ctx, r.allPartitions(), func(batch *pgx.Batch, _ *[][]byte) {
 		out = nil
-		batch.Queue(`SELECT unnest(transactions), reversed_at FROM sessions
-			WHERE livemode = $1 AND reversed_at IS NOT NULL AND transactions IS NOT NULL AND paid_at >= coalesce($2::timestamptz, '-infinity') AND paid_at < coalesce($3::timestamptz, 'infinity')
-			ORDER BY reversed_at, 1`, live, optional(from), optional(until)).Query(func(found pgx.Rows) (err error) {
+		batch.Queue(`
+			WITH paid AS (SELECT transactions, reversed_at, returned, returned_at FROM sessions
+				WHERE livemode = $1 AND transactions IS NOT NULL AND (reversed_at IS NOT NULL OR returned IS NOT NULL)
+					AND paid_at >= coalesce($2::timestamptz, '-infinity') AND paid_at < coalesce($3::timestamptz, 'infinity'))
+			SELECT transaction, at FROM (
+				SELECT unnest(returned) AS transaction, unnest(returned_at) AS at FROM paid
+				UNION ALL
+				SELECT transaction, reversed_at FROM paid, unnest(transactions) AS transaction
+				WHERE reversed_at IS NOT NULL AND NOT transaction = ANY(coalesce(returned, '{}'))
+			) AS reversals ORDER BY at, transaction`, live, optional(from), optional(until)).Query(func(found pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (r Reversal, err error) {
 				err = row.Scan(&r.TransactionID, &r.At)
 				r.At = r.At.UTC()

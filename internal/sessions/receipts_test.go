@@ -39,6 +39,8 @@ func TestReceiptsByTransaction(t *testing.T) {
 	all := []checkout.Session{
 		session(1, checkout.StatusOpen, nil), session(2, checkout.StatusCompleted, nil), session(3, checkout.StatusCompleted, reversed),
 		session(4, checkout.StatusCompleted, late), session(5, checkout.StatusCompleted, func(s *checkout.Session) { reversed(s); s.Live = false }),
+		session(6, checkout.StatusCompleted, func(s *checkout.Session) { reversed(s); s.Items[0].ReversedAt = at.Add(24 * time.Hour) }),
+		session(7, checkout.StatusCompleted, func(s *checkout.Session) { s.Items[1].ReversedAt = at.Add(24 * time.Hour) }),
 	}
 	if err := w.store.Apply(t.Context(), snapshots(t, w.codec, all...), nil); err != nil {
 		t.Fatal(err)
@@ -58,11 +60,12 @@ func TestReceiptsByTransaction(t *testing.T) {
 		from, until time.Time
 		want        string
 	}{
-		{true, time.Time{}, time.Time{}, "[3-a 3-b 4-a 4-b]"},
+		{true, time.Time{}, time.Time{}, "[3-a 3-b 4-a 4-b 6-a 6-b 7-b]"},
 		{true, at.Add(3 * time.Minute), at.Add(4 * time.Minute), "[3-a 3-b]"},
-		{true, at.Add(4 * time.Minute), time.Time{}, "[4-a 4-b]"}, // paid when the operator's answer was known
+		{true, at.Add(8 * time.Minute), time.Time{}, "[4-a 4-b]"}, // paid when the operator's answer was known
 		{true, at, at.Add(3 * time.Minute), "[]"},
 		{false, time.Time{}, time.Time{}, "[5-a 5-b]"},
+		{true, at.Add(6 * time.Minute), time.Time{}, "[4-a 4-b 6-a 6-b 7-b]"}, // 6-a before the rest, 7-a stays paid
 	} {
 		found, err := w.reader.Reversals(t.Context(), c.live, c.from, c.until)
 		if err != nil {

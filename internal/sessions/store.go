@@ -54,7 +54,7 @@ func (s *Store) Stored(ctx context.Context, codec *schemas.Codec, id string) (ch
 	if err != nil {
 		return checkout.Session{}, fmt.Errorf("reading a stored session: %w", err)
 	}
-	_, snapshot, err := Read(codec, value)
+	_, snapshot, err := read(codec, value)
 	if err != nil {
 		return checkout.Session{}, fmt.Errorf("reading a stored session: %w", err)
 	}
@@ -73,7 +73,7 @@ func (s *Store) Apply(ctx context.Context, snapshots []Snapshot, moves []consume
 }
 
 // writing returns the statements for snapshots: the confirmations for ERPs, the last state
-// of each session with its movements of cash and its reversal, then the adoption of contact
+// of each session with its movements of cash and its reversal, then the events, the adoption of contact
 // data by the session that has them, and the deletion of the keys of erased data. All are
 // sorted by key, so that two writers cannot deadlock.
 func writing(snapshots []Snapshot) *pgx.Batch {
@@ -103,16 +103,20 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 	for _, id := range slices.Sorted(maps.Keys(last)) {
 		s := last[id]
 		transactions, paidAt, reversedAt := paidIn(s.Session)
+		returned, returnedAt := returnedIn(s.Session)
 		batch.Queue(`
-			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot, citizen_id, dues, transactions, paid_at, reversed_at)
-			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, nullif($10, ''), $11, $12, $13, $14)
+			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot, citizen_id, dues,
+				transactions, paid_at, reversed_at, returned, returned_at, completed_at)
+			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, nullif($10, ''), $11, $12, $13, $14, $15, $16, $17)
 			ON CONFLICT (id) DO UPDATE SET
 				application_id = excluded.application_id, livemode = excluded.livemode, order_id = excluded.order_id,
 				customer_id = excluded.customer_id, payment_ref = excluded.payment_ref, status = excluded.status,
 				sequence = excluded.sequence, snapshot = excluded.snapshot, citizen_id = excluded.citizen_id, dues = excluded.dues,
-				transactions = excluded.transactions, paid_at = excluded.paid_at, reversed_at = excluded.reversed_at
+				transactions = excluded.transactions, paid_at = excluded.paid_at, reversed_at = excluded.reversed_at,
+				returned = excluded.returned, returned_at = excluded.returned_at, completed_at = excluded.completed_at
 			WHERE s.sequence < excluded.sequence`,
-			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value, s.CitizenID, duesOf(s.Session), transactions, paidAt, reversedAt)
+			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value, s.CitizenID, duesOf(s.Session),
+			transactions, paidAt, reversedAt, returned, returnedAt, completedAt(s.Session))
 		for _, m := range s.Cash() {
 			writeCash(batch, m)
 		}
@@ -120,6 +124,7 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 			writeReversal(batch, s)
 		}
 	}
+	writeEvents(batch, snapshots)
 	personal.Adopt(batch, adopted)
 	personal.Delete(batch, slices.Sorted(maps.Keys(erased)))
 	return batch
@@ -133,6 +138,14 @@ func writeReversal(batch *pgx.Batch, s Snapshot) {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT DO NOTHING`,
 		s.ID, s.ApplicationID, s.Live, s.Cashin.Number, storable(s.OrderID), s.Amount, string(s.ReversalReason), s.ReversedAt)
+}
+
+// completedAt returns what the column completed_at of a session has.
+func completedAt(s checkout.Session) *time.Time {
+	if s.Status != checkout.StatusCompleted {
+		return nil
+	}
+	return optional(s.EndedAt)
 }
 
 // optional returns nil for the zero time.

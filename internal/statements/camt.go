@@ -343,6 +343,7 @@ func (c *camtReader) balances() {
 			continue
 		}
 		balance := c.amount(b.Amount, b.Direction, s.Source, "Stmt/Bal/Amt")
+		c.balanceDay(&b)
 		if first {
 			s.Opening, opening = balance, true
 		} else {
@@ -357,6 +358,36 @@ func (c *camtReader) balances() {
 		c.fault(FaultBalance, s.Source, "Stmt/Bal", fmt.Sprintf("The opening balance %d is not the closing balance %d of the statement before, in minor units.", s.Opening, p.Closing),
 			"Ask the bank for the statement or the page that is missing between them.")
 	}
+}
+
+// balanceDay checks the date of a balance. Banks date an opening balance with the day before, and over weekends with an earlier one, so
+// only what no bank means is a fault: no date of a calendar, a day in the future, or one far from the period.
+func (c *camtReader) balanceDay(b *camtBalance) {
+	if b.Date == (camtDate{}) {
+		return
+	}
+	var at Line
+	wrong := ""
+	switch ok := c.day(&at, b.Date); {
+	case !ok:
+		wrong = "The balance %s has no valid date."
+	case c.account.late(at.Day):
+		wrong = "The balance %s is dated " + at.Day + ", which is after tomorrow."
+	case c.s.From != "" && at.Day < before(c.s.From, farDays), c.s.To != "" && at.Day > before(c.s.To, -farDays):
+		wrong = "The balance %s is dated " + at.Day + ", far from the days of the statement."
+	}
+	if wrong != "" {
+		c.fault(FaultField, c.s.Source, "Stmt/Bal/Dt", fmt.Sprintf(wrong, b.Code), mendLate)
+	}
+}
+
+// before returns the day that is some days before a day.
+func before(day string, days int) string {
+	at, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return day
+	}
+	return at.AddDate(0, 0, -days).Format(time.DateOnly)
 }
 
 // ended drops a statement of another account, and checks the totals of another one, unless an entry has a fault: they would tell the

@@ -91,6 +91,7 @@ type camtBalance struct {
 	Code      string     `xml:"Tp>CdOrPrtry>Cd"`
 	Amount    camtAmount `xml:"Amt"`
 	Direction string     `xml:"CdtDbtInd"`
+	Date      camtDate   `xml:"Dt"`
 }
 
 type camtTotal struct {
@@ -299,6 +300,7 @@ func (c *camtReader) day(l *Line, date camtDate) bool {
 // entry.
 func (c *camtReader) lines(e *camtEntry, l Line) error {
 	id := token(e.ServicerRef)
+	l.entry = token(e.Ref)
 	if id != "" {
 		l.Scope = c.scope()
 		id = l.Scope + id

@@ -124,7 +124,15 @@ type table struct {
 	trailer bool
 	started bool     // the opening balance is known
 	lost    bool     // the row before has a fault, so the balance before is unknown
+	net     int64    // of the row before
+	short   *short   // the row before has too few columns
 	last    Position // of the last row
+}
+
+// short is a row with too few columns. The last row of a file was cut off.
+type short struct {
+	at      Position
+	columns int
 }
 
 func (d *Layout) read(r *reading) error {
@@ -219,6 +227,11 @@ func (t *table) cell(column int) string {
 	return strings.TrimSpace(decode(t.row[column-1]))
 }
 
+// word is the text of a column of ids, without the apostrophe by which a spreadsheet marks a text.
+func (t *table) word(column int) string {
+	return strings.TrimSpace(strings.TrimPrefix(t.cell(column), "'"))
+}
+
 func (t *table) name(column int) string {
 	if column > 0 && column <= len(t.Header) && t.Header[column-1] != "" {
 		return t.Header[column-1]
@@ -256,8 +269,13 @@ func (t *table) next() error {
 		t.faultOnce(FaultSummary, t.at(1), "", "A row follows the row of totals.", "Import one file at a time, unchanged.")
 		return nil
 	}
-	if len(t.row) != t.Width {
-		t.fault(FaultColumns, t.at(1), "", fmt.Sprintf("The row has %d columns instead of %d.", len(t.row), t.Width), mendColumns)
+	t.cutOff(mendColumns)
+	switch n := len(t.row); {
+	case n < t.Width:
+		t.short = &short{t.at(1), n}
+		return nil
+	case n > t.Width:
+		t.fault(FaultColumns, t.at(1), "", fmt.Sprintf("The row has %d columns instead of %d.", n, t.Width), mendColumns)
 		return nil
 	}
 	if t.Trailer != "" && strings.EqualFold(t.cell(1), t.Trailer) {
@@ -273,7 +291,7 @@ func (t *table) next() error {
 		}
 		if !slices.ContainsFunc(t.Booked, same) {
 			t.lost = true
-			t.wrong(FaultField, t.Status, "The status is unknown.", fmt.Sprintf("Known ones are %v.", append(slices.Clone(t.Booked), t.NotBooked...)))
+			t.wrong(FaultField, t.Status, t.unknown(t.Status, "status", status), fmt.Sprintf("Known ones are %v.", append(slices.Clone(t.Booked), t.NotBooked...)))
 			return nil
 		}
 	}
@@ -290,6 +308,26 @@ func (t *table) next() error {
 	return t.line(t.s, &l, id)
 }
 
+// cutOff tells of a row before that has too few columns.
+func (t *table) cutOff(mend string) {
+	if t.short != nil {
+		t.fault(FaultColumns, t.short.at, "", fmt.Sprintf("The row has %d columns instead of %d.", t.short.columns, t.Width), mend)
+		t.short = nil
+	}
+}
+
+// unknown says that the word of a column is unknown. It quotes the word if a header shows that the column is the right one: any other
+// may hold a name or a number of a payer.
+func (t *table) unknown(column int, what, word string) string {
+	if word == "" {
+		return "The " + what + " is missing."
+	}
+	if t.Header == nil || t.Header[column-1] == "" || len(word) > 40 || isPhone(word) {
+		return "The " + what + " is unknown."
+	}
+	return fmt.Sprintf("The %s %q is unknown.", what, word)
+}
+
 // money reads a row that counts.
 func (t *table) money() (l Line, id string) {
 	l = Line{Source: t.at(1), Kind: statement.KindPayment, Currency: t.currency.Code()}
@@ -301,7 +339,7 @@ func (t *table) money() (l Line, id string) {
 			}
 		}
 		if !known {
-			t.wrong(FaultField, t.Type, "The type is unknown.", "Ask for the account's profile to be extended by it.")
+			t.wrong(FaultField, t.Type, t.unknown(t.Type, "type", word), "Ask for the account's profile to be extended by it.")
 		}
 	}
 	l.Reversal = l.Kind == statement.KindReversal
@@ -311,7 +349,7 @@ func (t *table) money() (l Line, id string) {
 	if code := t.cell(t.Currency); t.Currency > 0 && code != t.currency.Code() {
 		t.wrong(FaultCurrency, t.Currency, "The row is not in "+t.currency.Code()+", the account's currency.", "Import it for an account of that currency.")
 	}
-	if t.Account > 0 && !t.account.is(t.cell(t.Account)) {
+	if t.Account > 0 && !t.account.is(t.word(t.Account)) {
 		t.faultOnce(FaultAccount, t.at(t.Account), t.name(t.Account), "The file is of another account.", "Import it for the account whose number it has.")
 	}
 	var why string
@@ -319,7 +357,7 @@ func (t *table) money() (l Line, id string) {
 		t.wrong(FaultReference, t.Reference, why, mendReference)
 	}
 	if t.Batch > 0 {
-		if l.Batch = name(t.cell(t.Batch)); l.Batch == "" && t.cell(t.Batch) != "" {
+		if l.Batch = name(t.word(t.Batch)); l.Batch == "" && t.cell(t.Batch) != "" {
 			t.wrong(FaultField, t.Batch, "The batch id has other characters than letters, digits, spaces and . _ / : -.", mendColumns)
 		}
 	}
@@ -330,7 +368,7 @@ func (t *table) money() (l Line, id string) {
 func (t *table) identity(l *Line) string {
 	parts := make([]string, len(t.ID))
 	for i, column := range t.ID {
-		parts[i] = t.cell(column)
+		parts[i] = t.word(column)
 		switch {
 		case parts[i] == "":
 			t.wrong(FaultField, column, "The id is missing.", mendColumns)
@@ -343,7 +381,7 @@ func (t *table) identity(l *Line) string {
 	id := strings.Join(parts, "|")
 	switch {
 	case t.OperatorRef > 0:
-		l.OperatorRef = token(t.cell(t.OperatorRef))
+		l.OperatorRef = token(t.word(t.OperatorRef))
 	case len(t.ID) == 1:
 		l.OperatorRef = id
 	}
@@ -471,11 +509,14 @@ func (t *table) balanced(l *Line) {
 	}
 	if !t.started && !t.lost {
 		t.started, t.s.Balanced, t.s.Opening = true, true, balance-l.Net()
+	} else if !t.lost && balance != t.balance+l.Net() && balance == t.balance-t.net {
+		t.faultOnce(FaultBalance, t.at(t.Balance), t.name(t.Balance), "The newest row comes first: each balance is the one before the row above.",
+			"Ask the operator for the report with the oldest row first. Do not sort it in a spreadsheet, which damages ids and references.")
 	} else if !t.lost && balance != t.balance+l.Net() {
 		t.wrong(FaultBalance, t.Balance, fmt.Sprintf("The balance %d is not the balance before, %d, with the %d of this row, in minor units.", balance, t.balance, l.Net()),
 			"A row is missing, doubled or out of order: fetch the file again.")
 	}
-	t.lost, t.balance, t.s.Closing = false, balance, balance
+	t.lost, t.balance, t.net, t.s.Closing = false, balance, l.Net(), balance
 }
 
 // totals checks the last row.
@@ -503,6 +544,7 @@ func (t *table) totals() {
 }
 
 func (t *table) close() error {
+	t.cutOff("Fetch the file again: it may be truncated.")
 	if t.Trailer != "" && !t.trailer {
 		t.fault(FaultSummary, t.last, "", "The row of totals is missing.", "Fetch the file again: it may be truncated.")
 	}

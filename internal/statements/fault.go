@@ -30,12 +30,13 @@ const (
 	FaultDays          FaultKind = "days"           // days that are far from the account's last ones
 	FaultChanged       FaultKind = "changed"        // an accepted statement with other content
 	FaultDismissed     FaultKind = "dismissed"      // a person dismissed the file
+	FaultWithdrawn     FaultKind = "withdrawn"      // two people have withdrawn the statement
 )
 
 // FaultKinds lists all kinds.
 var FaultKinds = []FaultKind{
 	FaultSyntax, FaultDoctype, FaultNamespace, FaultEncoding, FaultAccount, FaultCurrency, FaultColumns, FaultField, FaultAmount,
-	FaultReference, FaultBalance, FaultSummary, FaultDuplicateLine, FaultEmpty, FaultSequence, FaultNumber, FaultOverlap, FaultDays, FaultChanged, FaultDismissed,
+	FaultReference, FaultBalance, FaultSummary, FaultDuplicateLine, FaultEmpty, FaultSequence, FaultNumber, FaultOverlap, FaultDays, FaultChanged, FaultDismissed, FaultWithdrawn,
 }
 
 // Refuses reports whether the fault refuses the file. A repeated line does not: it is

@@ -43,6 +43,9 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 //
 // A statement of the same id and content is unchanged. The same id with other content is quarantined, marked as a copy or
 // not, until a person releases it; if its lines have no ids of their own, a person cannot, because they would count twice.
+// The same id on other days is another statement, which the caller does not call earlier; on the same days it is if it continues
+// the last statement and surely has other lines (Another).
+//
 // A statement continues the last one if its opening balance is the last closing balance. One that does not is refused. Numbers and
 // pages that do not follow are a warning then: banks number by year, by day, or not at all.
 //
@@ -61,12 +64,26 @@ var Verdicts = []Verdict{VerdictAccepted, VerdictUnchanged, VerdictQuarantined, 
 // through it after the last line. It may begin with it on the last covered day, after the last line. Otherwise it is quarantined:
 // the operator may have corrected these days. If a person releases it, it takes the place of the account's last statement,
 // unless it ends before the days of that one.
+//
+// A statement that two people have withdrawn is quarantined when it comes again, until a person releases it. The mark is that
+// after it, so that the statements of the file that continue it tell their own faults only.
 func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
+	verdict, next, faults := s.follow(last, seen)
+	if verdict == VerdictAccepted && seen.Withdrawn != "" && !seen.Released {
+		return VerdictQuarantined, next, append(faults, Fault{
+			Kind: FaultWithdrawn, Position: s.Source, Detail: seen.Withdrawn,
+			Mend: "If it is right all the same, release it and import it again. Otherwise dismiss it.",
+		})
+	}
+	return verdict, next, faults
+}
+
+func (s *Statement) follow(last Mark, seen Seen) (Verdict, Mark, []Fault) {
 	fault := func(kind FaultKind, detail, mend string) []Fault {
 		return []Fault{{Kind: kind, Position: s.Source, Detail: detail, Mend: mend}}
 	}
 	balanced := last.Balanced && s.Balanced
-	if seen.Earlier {
+	if seen.Earlier && !s.Another(last, seen) {
 		changed, mend := s.changed(seen, last)
 		switch {
 		case seen.Same:
@@ -121,6 +138,12 @@ func Follow(last Mark, s *Statement, seen Seen) (Verdict, Mark, []Fault) {
 	return VerdictAccepted, s.mark(last), warnings
 }
 
+// Another reports whether a bank's statement is another one than the earlier one of its id and days: it continues the last
+// statement and surely has other lines. Some banks give all statements of a day one id.
+func (s *Statement) Another(last Mark, seen Seen) bool {
+	return seen.Earlier && !seen.Same && !s.Dated && last.Last && last.Balanced && s.Balanced && s.Opening == last.Closing && s.rest(last, seen)
+}
+
 // rest reports whether a statement that continues the last one but begins on a covered day has other lines than the accepted ones:
 // it has none, or the next number, or the balance was another one at the beginning of the last one and no accepted
 // statement has the same days, balances and number of lines.
@@ -132,14 +155,18 @@ func (s *Statement) rest(last Mark, seen Seen) bool {
 const farDays = 45
 
 // far reports whether a statement has a day far from the account's last one. The days of one that continues the balance
-// may be many: only the first one counts.
+// may be many: only the first one counts. A bank's statement that continues it may come after a long rest of the account: its dates
+// are written in one way only, and no statement is missing between.
 func (s *Statement) far(last Mark, continued bool) bool {
 	middle, err := time.Parse(time.DateOnly, last.To)
 	if err != nil || s.From == "" {
 		return false
 	}
 	until := s.To
-	if continued {
+	switch {
+	case continued && !s.Dated:
+		until = ""
+	case continued:
 		until = s.From
 	}
 	return s.From < middle.AddDate(0, 0, -farDays).Format(time.DateOnly) || until > middle.AddDate(0, 0, farDays).Format(time.DateOnly)

@@ -7,12 +7,13 @@ import (
 
 // Seen is what is known of the accepted statements when a file comes.
 type Seen struct {
-	// Earlier says that a statement of the same id and page was accepted, and Same that one had the same content.
+	// Earlier says that a statement of the same id and page, with days of this one, was accepted, and Same that one had the
+	// same content.
 	Earlier, Same bool
-	// Twin says that an accepted statement of another id has the same days, balances and number of lines.
+	// Twin says that an accepted statement of any id has the same days, balances and number of lines.
 	Twin bool
 	// Missing is how many of the Lines of the earlier statement the file lacks or has with other content; below 0 it is
-	// not known. Example is the id of one of them. They, and what follows but BackFill and Released, matter for dated statements only.
+	// not known. Example is the id of one of them. They, and what follows but BackFill, Withdrawn and Released, matter for dated statements only.
 	Missing, Lines int
 	Example        string
 	// Opening is the opening balance of the earlier statement.
@@ -24,6 +25,8 @@ type Seen struct {
 	Begins int
 	// BackFill says that a person imports old days on purpose.
 	BackFill bool
+	// Withdrawn is a sentence about the withdrawal of the same statement; empty if it was not withdrawn.
+	Withdrawn string
 	// Released says that a person has released the file from quarantine.
 	Released bool
 }
@@ -86,6 +89,6 @@ func (o *Overlap) Put(s *Seen) {
 // content hashes what a line says, without its place.
 func (o *Overlap) content(l *Line) uint64 {
 	said := *l
-	said.Source, said.Statement, said.Scope, said.Number = Position{}, "", "", 0
+	said.Source, said.Statement, said.Scope, said.Number, said.entry = Position{}, "", "", 0, ""
 	return maphash.Comparable(o.seed, said)
 }

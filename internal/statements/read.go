@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
@@ -191,12 +192,20 @@ func (r *reading) line(s *Statement, l *Line, id string) error {
 		id = s.ID + "/" + strconv.Itoa(s.Page) + "/" + strconv.Itoa(s.Lines)
 	}
 	l.ID = r.account.Code + "/" + id
-	sum := sha256.Sum256([]byte(l.ID))
+	name := l.ID
+	if l.Scope != "" || s.Positional && strings.HasPrefix(id, s.ID+"/") { // unique in its statement; the next one may have the same id
+		name += "|" + strconv.Itoa(len(r.file.Statements))
+	}
+	sum := sha256.Sum256([]byte(name))
 	key := [16]byte(sum[:16])
 	if r.seen[key]++; r.seen[key] > 1 {
 		l.Occurrence = int(r.seen[key])
 		l.ID += repetition(l.Occurrence)
-		r.fault(FaultDuplicateLine, l.Source, "", "The file has the id of this line already.", "The line is imported as a repetition and becomes a break; ask who sent the file which line is wrong.")
+		if !r.another(name, l.entry) {
+			r.fault(FaultDuplicateLine, l.Source, "", "The file has the id of this line already.", "The line is imported as a repetition and becomes a break; ask who sent the file which line is wrong.")
+		}
+	} else {
+		r.another(name, l.entry)
 	}
 	var ok bool
 	if s.Net, ok = add(s.Net, l.Net()); !ok {
@@ -215,6 +224,18 @@ func (r *reading) line(s *Statement, l *Line, id string) error {
 		return nil
 	}
 	return r.visit(l)
+}
+
+// another reports whether a line has a reference of its entry that no line of the same id has had. A bank may give one id of its own to several
+// entries, such as those of one order.
+func (r *reading) another(name, entry string) bool {
+	if entry == "" {
+		return false
+	}
+	sum := sha256.Sum256([]byte(name + "|" + entry))
+	key := [16]byte(sum[:16])
+	r.seen[key]++
+	return r.seen[key] == 1
 }
 
 // late reports whether a day is after the last one that the account may have. Such a line would block the account: the

@@ -444,6 +444,65 @@ func TestSplitText(t *testing.T) {
 	}
 }
 
+// Reports that people sent and could not import, or whose faults said the wrong thing.
+func TestReportsOfOperators(t *testing.T) {
+	t.Parallel()
+	const head = "Id,External id,Status,Type,Date,Amount,Fee,Currency,From,To,Balance\n"
+	row := func(id string, day, balance int) string {
+		return fmt.Sprintf("%s,,Successful,Payment,2026-11-%02d 10:00:00,5000,50,XAF,x,46733123454,%d\n", id, day, balance)
+	}
+	for _, test := range []struct{ name, text, ids, fault string }{
+		{"an apostrophe before the id", head + row("'29384398", 3, 9900), "mtn-1/29384398", ""},
+		{"the newest row first", head + row("3", 5, 14_850) + row("2", 4, 9900) + row("1", 3, 4950), "", "The newest row comes first"},
+		{"a row is missing", head + row("1", 3, 4950) + row("3", 5, 14_850), "", "A row is missing, doubled or out of order"},
+		{"cut off in the last row", head + row("1", 3, 4950) + "2,,Successful,Pay", "", "The row has 4 columns instead of 11. Fetch the file again: it may be truncated."},
+		{"a short row in the middle", head + "2,,Successful,Pay\n" + row("1", 3, 4950), "", "The row has 4 columns instead of 11. Import the operator's file unchanged"},
+		{"a status", head + strings.Replace(row("1", 3, 4950), "Successful", "Reussi", 1), "", `The status "Reussi" is unknown.`},
+		{"no status", head + strings.Replace(row("1", 3, 4950), "Successful", "", 1), "", "The status is missing."},
+		{"a phone for a status", head + strings.Replace(row("1", 3, 4950), "Successful", "066123456", 1), "", "The status is unknown."},
+	} {
+		file, lines := read(t, []byte(test.text), accountOf("mtn-1.csv"))
+		var ids, faults []string
+		for _, l := range lines {
+			ids = append(ids, l.ID)
+		}
+		for _, f := range file.Faults {
+			faults = append(faults, f.String())
+		}
+		if got := strings.Join(faults, "\n"); test.fault == "" && (got != "" || strings.Join(ids, " ") != test.ids) || test.fault != "" && (len(faults) != 1 || !strings.Contains(got, test.fault)) {
+			t.Errorf("%s: %q, %s", test.name, ids, got)
+		}
+	}
+}
+
+// Two entries of one order have one id of the bank and a reference each: they are no repetition. The date of a balance is a day near the
+// statement's.
+func TestEntriesOfOneOrder(t *testing.T) {
+	t.Parallel()
+	file := func(second, closed string) *statements.File {
+		f, lines := read(t, []byte(`<Document xmlns="urn:iso:std:iso:20022:tech:xsd:camt.053.001.08"><BkToCstmrStmt><GrpHdr/><Stmt><Id>M-1</Id><FrToDt><FrDtTm>2026-11-02T00:00:00</FrDtTm><ToDtTm>2026-11-03T00:00:00</ToDtTm></FrToDt><Acct><Id><IBAN>CG1</IBAN></Id></Acct>
+<Bal><Tp><CdOrPrtry><Cd>OPBD</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">0</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>2026-10-30</Dt></Dt></Bal><Bal><Tp><CdOrPrtry><Cd>CLBD</Cd></CdOrPrtry></Tp><Amt Ccy="XAF">10</Amt><CdtDbtInd>CRDT</CdtDbtInd><Dt><Dt>`+closed+`</Dt></Dt></Bal>
+<Ntry><NtryRef>0001</NtryRef><Amt Ccy="XAF">5</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-11-02</Dt></BookgDt><AcctSvcrRef>98888208N8</AcctSvcrRef></Ntry>
+<Ntry><NtryRef>`+second+`</NtryRef><Amt Ccy="XAF">5</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-11-02</Dt></BookgDt><AcctSvcrRef>98888208N8</AcctSvcrRef></Ntry></Stmt></BkToCstmrStmt></Document>`),
+			statements.Account{Code: "b", IBAN: "CG1", Currency: "XAF", Profile: "camt.053", Latest: "2026-11-04"})
+		if len(lines) != 2 || lines[0].ID == lines[1].ID {
+			t.Errorf("%+v", lines)
+		}
+		return f
+	}
+	if f := file("0002", "2026-11-02"); len(f.Faults) != 0 {
+		t.Errorf("%v", f.Faults)
+	}
+	if f := file("0001", "2026-11-02"); len(f.Faults) != 1 || f.Faults[0].Kind != statements.FaultDuplicateLine {
+		t.Errorf("%v", f.Faults)
+	}
+	for _, closed := range []string{"2026-13-45", "2027-11-02", "1970-01-01", "02/11/2026"} {
+		if f := file("0002", closed); len(f.Faults) != 1 || !f.Refused() || f.Faults[0].Field != "Stmt/Bal/Dt" {
+			t.Errorf("a balance of %s: %v", closed, f.Faults)
+		}
+	}
+}
+
 // A bank ended the period of a day at the midnight after it, in its own way of writing. The period covered the next day, whose
 // statement was refused.
 func TestPeriodEnds(t *testing.T) {

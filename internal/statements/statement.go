@@ -159,6 +159,8 @@ type Line struct {
 	// DetailsUnused counts details of a bank's entry that were not used because their sum is
 	// not the entry.
 	DetailsUnused int `json:"details_unused,omitempty"`
+
+	entry string // the bank's reference of the entry in its statement; empty if it gives none
 }
 
 // unique is the id of the line without the number of a repetition.

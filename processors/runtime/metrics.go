@@ -72,7 +72,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for vec, values := range map[*prometheus.CounterVec][]string{
 		m.transactions: {outcomeCommitted, outcomeAborted, outcomeRefused, outcomeFailed},
 		m.restores:     {"done", "failed", "cancelled"},
-		m.discarded:    {discardedAhead, discardedTrimmed, store.DiscardedDamaged, store.DiscardedStamp, store.DiscardedAge},
+		m.discarded:    {discardedAhead, discardedTrimmed, discardedHistory, store.DiscardedDamaged, store.DiscardedStamp, store.DiscardedAge},
 		m.anomalies:    {"trimmed", "lost", "stateless"},
 	} {
 		for _, v := range values {

@@ -28,6 +28,12 @@ const (
 
 	discardedAhead   = "ahead"
 	discardedTrimmed = "trimmed"
+	// discardedHistory is a store with a record that the changelog does not have.
+	discardedHistory = "history"
+
+	// headerTransaction is the header of the last record of a transaction in each partition of the changelog: random
+	// bytes that no other transaction has.
+	headerTransaction = "transaction"
 )
 
 // restore reads the changelog of p into its store and determines the next input offset.
@@ -84,6 +90,14 @@ func (m *membership) restoreOnce(ctx context.Context, p *partition) error {
 		reason = discardedAhead
 	case pos.Changelog > 0 && pos.Changelog < start:
 		reason = discardedTrimmed
+	default:
+		same, err := m.sameHistory(ctx, p.id, pos.Mark, start, end)
+		if err != nil {
+			return err
+		}
+		if !same {
+			reason = discardedHistory
+		}
 	}
 	if reason != "" {
 		m.met.discarded.WithLabelValues(reason).Inc()
@@ -145,35 +159,52 @@ func (m *membership) ends(ctx context.Context, topic string, id int32) (start, e
 	return start, end, err
 }
 
-// replay reads the changelog from offset from up to offset to into the store.
-func (m *membership) replay(ctx context.Context, p *partition, from, to int64) error {
-	if from >= to {
-		return nil
-	}
-	// A separate client, because the membership's client consumes as a group member.
-	// Control records are kept because the changelog usually ends with one.
+// reader returns a client that reads a partition of the changelog from an offset. It is a separate one, because the
+// membership's client consumes as a group member. Control records are kept because the changelog usually ends with one.
+func (m *membership) reader(id int32, from int64) (*kgo.Client, error) {
 	rc, err := kgo.NewClient(m.cfg.opts(
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{m.cfg.StateTopic: {p.id: kgo.NewOffset().At(from)}}),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{m.cfg.StateTopic: {id: kgo.NewOffset().At(from)}}),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.FetchMaxWait(100*time.Millisecond), kgo.FetchMaxBytes(16<<20), kgo.FetchMaxPartitionBytes(8<<20),
 	)...)
 	if err != nil {
-		return fmt.Errorf("creating the client of a restore: %w", err)
+		return nil, fmt.Errorf("creating the client of a restore: %w", err)
+	}
+	return rc, nil
+}
+
+// nextOf returns the next records of the changelog; none if they do not come within restoreQuiet.
+func (m *membership) nextOf(ctx context.Context, rc *kgo.Client) (kgo.Fetches, error) {
+	pctx, cancel := context.WithTimeout(ctx, restoreQuiet)
+	defer cancel()
+	fs := rc.PollRecords(pctx, restoreBatch)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	for _, e := range fs.Errors() {
+		if !errors.Is(e.Err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("reading the changelog: %w", e.Err)
+		}
+	}
+	return fs, nil
+}
+
+// replay reads the changelog from offset from up to offset to into the store.
+func (m *membership) replay(ctx context.Context, p *partition, from, to int64) error {
+	if from >= to {
+		return nil
+	}
+	rc, err := m.reader(p.id, from)
+	if err != nil {
+		return err
 	}
 	defer rc.Close()
 
 	for next := from; next < to; {
-		pctx, cancel := context.WithTimeout(ctx, restoreQuiet)
-		fs := rc.PollRecords(pctx, restoreBatch)
-		cancel()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		for _, e := range fs.Errors() {
-			if !errors.Is(e.Err, context.DeadlineExceeded) {
-				return fmt.Errorf("reading the changelog: %w", e.Err)
-			}
+		fs, err := m.nextOf(ctx, rc)
+		if err != nil {
+			return err
 		}
 		if fs.NumRecords() == 0 {
 			if next, err = m.skipEmpty(ctx, rc, p.id, next); err != nil {
@@ -190,6 +221,9 @@ func (m *membership) replay(ctx context.Context, p *partition, from, to int64) e
 				continue
 			}
 			n++
+			if mark := markOf(r); mark != (store.Mark{}) {
+				pos.Mark = mark
+			}
 			if err := m.replayRecord(b, &pos, r); err != nil {
 				b.Close()
 				return err
@@ -202,6 +236,47 @@ func (m *membership) replay(ctx context.Context, p *partition, from, to int64) e
 		m.met.restoreRecords.Add(float64(n))
 	}
 	return nil
+}
+
+// markOf returns the mark of the last record of a transaction; of other records, and of those of earlier releases, none.
+func markOf(r *kgo.Record) store.Mark {
+	for _, h := range r.Headers {
+		if h.Key == headerTransaction {
+			return store.Mark{Offset: r.Offset, Transaction: string(h.Value)}
+		}
+	}
+	return store.Mark{}
+}
+
+// sameHistory reports whether the changelog has the record that a mark names. It does not if the broker was restored
+// from an older backup and another instance has written past the position of this one's store, which has then
+// decisions that are lost. A record that the cleaner has removed proves nothing either: the store is not worth the
+// risk, since a full restore is always right.
+func (m *membership) sameHistory(ctx context.Context, id int32, mark store.Mark, start, end int64) (bool, error) {
+	if mark == (store.Mark{}) {
+		return true, nil // new, or of an earlier release
+	}
+	if mark.Offset < start {
+		return false, nil
+	}
+	rc, err := m.reader(id, mark.Offset)
+	if err != nil {
+		return false, err
+	}
+	defer rc.Close()
+	for next := mark.Offset; next <= mark.Offset && next < end; {
+		fs, err := m.nextOf(ctx, rc)
+		if err != nil {
+			return false, err
+		}
+		if it := fs.RecordIter(); !it.Done() {
+			return markOf(it.Next()) == mark, nil
+		}
+		if next, err = m.skipEmpty(ctx, rc, id, next); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // replayRecord adds one changelog record to b, or to pos if it holds the position.

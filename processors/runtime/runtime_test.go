@@ -330,6 +330,44 @@ func TestKilledInstanceReplaysTheRest(t *testing.T) {
 	w.sound()
 }
 
+// The broker is restored from an older backup, and another instance decides commands until the changelog is longer
+// than it was. The store of the first instance has decisions that are lost, at a position that the changelog has
+// again. It would answer from them, so it is discarded. A store whose history is that of the changelog is kept.
+func TestStoreOfALostHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	folder := t.TempDir()
+	a := w.start("a", withStore(folder)).ready()
+	w.send(0, "k", "c1", "c2", "c3")
+	w.await(3)
+	if err := a.end(); err != nil {
+		t.Fatal(err)
+	}
+	a = w.start("a", withStore(folder)).ready()
+	if n := value(a.met.discarded.WithLabelValues(discardedHistory)); n != 0 {
+		t.Fatalf("a store of the same history: %v discarded", n)
+	}
+	if err := a.end(); err != nil {
+		t.Fatal(err)
+	}
+	a.onStore(0, func(st *store.Store) {
+		lost, pos := st.NewBatch(), st.Position()
+		if pos.Mark == (store.Mark{}) {
+			t.Error("the store has no mark")
+		}
+		pos.Mark.Transaction = "of the lost history"
+		if err := errors.Join(lost.Set([]byte("k"), store.Entry{Value: []byte("decided and lost")}, 0), st.Apply(lost, pos)); err != nil {
+			t.Error(err)
+		}
+	})
+	b := w.start("a", withStore(folder)).ready()
+	if n := value(b.met.discarded.WithLabelValues(discardedHistory)); n != 1 {
+		t.Errorf("%v stores discarded, want 1", n)
+	}
+	w.send(0, "k", "c4")
+	w.sound()
+}
+
 func TestStoreOfAnotherTopicIsDiscarded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -315,6 +316,8 @@ func (m *membership) tickOne(t *transaction, tp *touched, timer store.Timer, now
 
 // changelog appends the records that update the changelog with the changes of t.
 func (m *membership) changelog(t *transaction) {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
 	for _, tp := range t.parts {
 		for _, k := range tp.over.dirty {
 			t.out = append(t.out, &kgo.Record{Topic: m.cfg.StateTopic, Partition: tp.part.id, Key: []byte(k), Value: tp.over.cells[k].value})
@@ -328,6 +331,7 @@ func (m *membership) changelog(t *transaction) {
 		// One producer writes this partition in order: the last record has the highest offset.
 		if tp.over.hasInput || len(tp.over.dirty) > 0 {
 			tp.over.changelog = t.out[len(t.out)-1]
+			tp.over.changelog.Headers = []kgo.RecordHeader{{Key: headerTransaction, Value: id}}
 		}
 	}
 }
@@ -470,7 +474,7 @@ func (m *membership) merge(t *transaction) error {
 			pos.Input = tp.over.input
 		}
 		if tp.over.changelog != nil {
-			pos.Changelog = tp.over.changelog.Offset + 1
+			pos.Changelog, pos.Mark = tp.over.changelog.Offset+1, markOf(tp.over.changelog)
 		}
 		if err := st.Apply(b, pos); err != nil {
 			return err

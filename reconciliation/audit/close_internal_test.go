@@ -64,6 +64,11 @@ func (s *story) match(account, id, state string, part int32, sources, of []strin
 	s.add(schemas.TopicReconciliation, s.at(finds), fact{finding: &record.Finding{FindingID: id, Account: account, State: state, Part: part, Sources: sources, Lines: of}})
 }
 
+// unline withdraws a line.
+func (s *story) unline(account, row string) {
+	s.add(schemas.TopicStatements, s.at(lines), fact{unline: &line{row: row, day: row[:10], account: account}})
+}
+
 // close adds a close with the root that the rows have.
 func (s *story) close(t *testing.T, account string, to int, settling ...string) Close {
 	t.Helper()
@@ -141,13 +146,19 @@ func TestWhatACloseCovers(t *testing.T) {
 	if rows := s.rowsOf(t, second, a); len(rows) != 0 {
 		t.Errorf("a payment of which nothing changed has %+v", rows)
 	}
+	s.match("mtn", "md", journal.FindingOpen, 1, []string{late}, []string{s.line("mtn", "2026-11-02/D#4")})
+	s.unline("mtn", "2026-11-02/D#4") // before the run of the operator's account that ends the match
 	settled := s.close(t, "banque", 2, "mtn")
+	if rows := s.rowsOf(t, settled, late); len(rows) != 0 {
+		t.Errorf("a line that was withdrawn: %+v", rows)
+	}
 	for _, entry := range []string{a, b} {
 		rows := s.rowsOf(t, settled, entry)
 		if len(rows) != 2 || rows[0].OperatorLine == "" || rows[0].BankLine != "2026-11-02/PAYOUT#3" {
 			t.Errorf("%+v", rows)
 		}
 	}
+	s.match("mtn", "md", journal.FindingSuperseded, 1, []string{late}, []string{"2026-11-02/D#4"})
 	s.match("mtn", "ma", journal.FindingSuperseded, 1, []string{a}, []string{la})
 	s.money(2, 1, true)
 	s.match("mtn", "mb", journal.FindingSuperseded, 1, []string{b}, []string{lb})

@@ -49,6 +49,7 @@ type fact struct {
 	entry     *entry
 	withdrawn *entry
 	line      *line
+	unline    *line // a line that was withdrawn
 	finding   *record.Finding
 	confirmed *confirmed
 }
@@ -188,7 +189,12 @@ func (b *Book) statement(codec *schemas.Codec, r *kgo.Record) error {
 		return err
 	}
 	if l.TenantID == b.tenant && l.Livemode == b.live && statement.Kind(l.Kind).Money() {
-		b.add(schemas.TopicStatements, r, fact{line: &line{row: row.Row(), day: l.Day, account: l.Account}})
+		at := &line{row: row.Row(), day: l.Day, account: l.Account}
+		if l.Withdrawn {
+			b.add(schemas.TopicStatements, r, fact{unline: at})
+		} else {
+			b.add(schemas.TopicStatements, r, fact{line: at})
+		}
 	}
 	return nil
 }

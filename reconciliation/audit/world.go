@@ -23,6 +23,8 @@ type world struct {
 	lines []*line
 	known map[string]bool // lines that were taken, which overlapping statements repeat
 	gone  map[*entry]bool
+	// withdrawn are lines that do not count any more.
+	withdrawn map[string]bool
 	// confirmed are the events that confirm, by transaction. The first counts.
 	confirmed map[string]string
 	matches   map[string]*found
@@ -45,7 +47,7 @@ type found struct {
 
 func newWorld(b *Book, account string) *world {
 	return &world{
-		Book: b, account: account, next: map[string]int{}, fresh: map[string][]*entry{}, known: map[string]bool{}, gone: map[*entry]bool{}, confirmed: map[string]string{},
+		Book: b, account: account, next: map[string]int{}, fresh: map[string][]*entry{}, known: map[string]bool{}, gone: map[*entry]bool{}, withdrawn: map[string]bool{}, confirmed: map[string]string{},
 		matches: map[string]*found{}, changed: map[string]bool{}, counts: map[string]*found{}, proves: map[string]*found{},
 	}
 }
@@ -88,6 +90,8 @@ func (w *world) take(f *fact) {
 			w.known[f.line.row] = true
 			w.lines = append(w.lines, f.line)
 		}
+	case f.unline != nil:
+		w.withdrawn[f.unline.row] = true
 	case f.confirmed != nil:
 		if w.confirmed[f.confirmed.transaction] == "" {
 			w.confirmed[f.confirmed.transaction] = f.confirmed.event
@@ -146,11 +150,13 @@ func (w *world) rows(c *journal.Close) map[string][]chain.Row {
 		})
 	}
 	w.lines = slices.DeleteFunc(w.lines, func(l *line) bool { // an account may begin to settle later
-		if l.day <= to && settling[l.account] {
-			touched[l.row] = true
-			return true
+		if l.day > to || !settling[l.account] {
+			return false
 		}
-		return false
+		if !w.withdrawn[l.row] {
+			touched[l.row] = true
+		}
+		return true
 	})
 	for id := range w.changed {
 		m := w.matches[id]

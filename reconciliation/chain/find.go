@@ -101,7 +101,9 @@ type Line struct {
 	StatementID string         `json:"statement_id"`
 	ImportID    string         `json:"import_id"`
 	FileLine    uint32         `json:"file_line"`
-	Evidence    Evidence       `json:"evidence"`
+	// Withdrawn says that two people have withdrawn its import: it does not count any more.
+	Withdrawn bool     `json:"withdrawn"`
+	Evidence  Evidence `json:"evidence"`
 	// Match is empty for a line that no match in force has.
 	Match         string    `json:"match_id"`
 	Stage         string    `json:"stage"`
@@ -379,16 +381,20 @@ func (f *finder) sources(ctx context.Context, of owner, row string) (out []strin
 
 // lines reads lines that fulfil a condition.
 func (f *finder) lines(ctx context.Context, which string, args ...any) (out []Line, err error) {
-	rows, err := f.conn.Query(ctx, `SELECT `+journal.LineRowSQL+`, toString(tenant_id), livemode, toString(account), toString(local_day), toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, batch, statement_id, import_id, source_line, source_partition, source_offset
-		FROM statement_lines FINAL WHERE `+mine+` AND (`+which+`) ORDER BY local_day, line_id LIMIT ?`, f.args(append(args, most)...)...)
+	rows, err := f.conn.Query(ctx, `SELECT `+journal.LineRowSQL+`, toString(tenant_id), livemode, toString(account), toString(local_day), toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, batch, statement_id, import_id, source_line, source_partition, source_offset, withdrawn
+		FROM statement_lines FINAL WHERE `+mine+` AND (`+which+`) ORDER BY local_day, account, line_id, content, withdrawn LIMIT ?`, f.args(append(args, most)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the lines of a chain: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		l := Line{Evidence: Evidence{Topic: "reconciliation.statements"}}
-		if err := rows.Scan(&l.Row, &l.TenantID, &l.Live, &l.Account, &l.Day, (*string)(&l.Kind), &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.Batch, &l.StatementID, &l.ImportID, &l.FileLine, &l.Evidence.Partition, &l.Evidence.Offset); err != nil {
+		if err := rows.Scan(&l.Row, &l.TenantID, &l.Live, &l.Account, &l.Day, (*string)(&l.Kind), &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.Batch, &l.StatementID, &l.ImportID, &l.FileLine, &l.Evidence.Partition, &l.Evidence.Offset, &l.Withdrawn); err != nil {
 			return nil, fmt.Errorf("reading the lines of a chain: %w", err)
+		}
+		if n := len(out) - 1; n >= 0 && l.Withdrawn && out[n].Row == l.Row { // the second row of the line
+			out[n].Withdrawn = true
+			continue
 		}
 		out = append(out, l)
 	}

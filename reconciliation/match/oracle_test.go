@@ -4,13 +4,18 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
+	"quittance/internal/statements"
 	"quittance/reconciliation/match"
 	"quittance/statement"
+	"quittance/test/banks"
 )
 
 var payments = flag.Int("payments", 200_000, "payments of the simulated month")
@@ -247,4 +252,78 @@ func TestOracle(t *testing.T) {
 	if auto < 99.5 {
 		t.Errorf("too few automatic matches: %.2f%%", auto)
 	}
+}
+
+// Files of banks of many habits are read, and their lines settle the batches of an operator: each planted fault is found, nothing
+// else is, no match is false, and no line of a file is lost.
+func TestOracleOfBanks(t *testing.T) {
+	t.Parallel()
+	account := statements.Account{Code: "bank", IBAN: banks.IBAN, Currency: "XAF", Profile: "camt.053", Batch: regexp.MustCompile(`\bMTN-\d{8}\b`)}
+	draw := rapid.Custom(func(rt *rapid.T) []banks.File {
+		return banks.Draw(rt).Statements(rt, time.Date(2026, 11, 2, 0, 0, 0, 0, banks.Zone), 1000, 2)
+	})
+	var sum tally
+	planted, all := 0, 0
+	for n := range 60 {
+		files := draw.Example(n)
+		o := &oracle{truth: map[string]string{}, planted: map[string]string{}}
+		in := match.Settlements{Account: "bank", Rules: rules, Today: day(t, "2027-01-31"), Bank: o.read(t, account, files)}
+		if truth := banks.Lines(files...); len(in.Bank) != len(truth) {
+			t.Fatalf("bank %d: %d lines of %d are read", n, len(in.Bank), len(truth))
+		}
+		all += len(in.Bank)
+		for i, l := range in.Bank {
+			in.Lines = append(in.Lines, o.batchOf(i, &l)...)
+		}
+		in.Lines = append(in.Lines, match.Line{Line: statement.Line{ID: "unpaid", Account: "op", Day: day(t, "2026-11-03"), At: noon(day(t, "2026-11-03")), Kind: statement.KindPayment, Amount: 77_777_777, Currency: "XAF", Batch: "MTN-99999999"}})
+		o.planted["missing_line! unpaid="] = "a batch that is not paid"
+		planted += len(o.planted)
+		r, err := in.Run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.check(t, r, &sum)
+		for result, name := range o.planted {
+			t.Errorf("bank %d: not found: %s: %s", n, name, result)
+		}
+	}
+	t.Logf("banks=60 lines=%d planted=%d found=%d false=%d matches=%d", all, planted, sum.found, sum.wrong, sum.automatic)
+	if sum.automatic < 100 || sum.wrong > 0 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+// read reads the lines of a bank's files.
+func (o *oracle) read(t *testing.T, account statements.Account, files []banks.File) (lines []match.Line) {
+	t.Helper()
+	for _, f := range files {
+		got, err := statements.Read(strings.NewReader(f.Text), account, func(l *statements.Line) error {
+			d, err := statement.ParseDay(l.Day)
+			lines = append(lines, match.Line{Line: statement.Line{ID: fmt.Sprintf("k%03d", len(lines)), Account: "bank", Day: d, Kind: l.Kind, Amount: l.Amount, Currency: l.Currency, Batch: l.Batch}})
+			return err
+		})
+		if err != nil || got.Refused() {
+			t.Fatalf("%v %v\n%s", err, got.Faults, f.Text)
+		}
+	}
+	return lines
+}
+
+// batchOf returns the lines of the operator that a line of the bank pays; of each fifth batch they come to one franc more.
+func (o *oracle) batchOf(i int, l *match.Line) []match.Line {
+	if l.Batch == "" {
+		o.planted["unmatched_line! ="+l.ID] = "an entry that pays no batch"
+		return nil
+	}
+	one := func(part string, amount int64) match.Line {
+		return match.Line{Line: statement.Line{ID: l.ID + part, Account: "op", Day: l.Day, At: noon(l.Day), Kind: statement.KindPayment, Amount: amount, Currency: "XAF", Batch: l.Batch}}
+	}
+	a, b := one("a", 1), one("b", l.Amount-1)
+	if sources := a.ID + "+" + b.ID; i%5 == 0 {
+		b.Amount++
+		o.planted["amount! "+sources+"="+l.ID] = "a payout one franc short"
+	} else {
+		o.truth[l.ID] = sources
+	}
+	return []match.Line{a, b}
 }

@@ -283,7 +283,7 @@ func (r *run) sum(ctx context.Context, sums map[string]*record.DayTotal) error {
 	}
 	lines := func(accounts []registry.StatementAccount, amount string) (string, []any) {
 		of, args := r.ofLines(accounts)
-		return `SELECT toString(local_day) AS day, toInt64(count()), sum(` + amount + `), sum(fee_amount) FROM statement_lines FINAL
+		return `SELECT toString(local_day) AS day, sum(if(withdrawn, -1, 1)), sum(` + amount + `), sum(fee_amount) FROM statement_lines FINAL
 			WHERE ` + moneyLine + " AND " + of + " AND " + in("local_day", "toDate", days) + " GROUP BY day", args
 	}
 	query, args := lines([]registry.StatementAccount{r.account}, r.countsColumn())

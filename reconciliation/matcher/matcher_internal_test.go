@@ -187,6 +187,32 @@ func (o *office) lines(all ...*record.StatementLine) {
 	}
 }
 
+// withdrawn returns the record after which a line does not count any more.
+func withdrawn(l *record.StatementLine) *record.StatementLine {
+	out := *l
+	out.Withdrawn = true
+	return &out
+}
+
+// takesBack withdraws some of the lines, and imports about half of these again. It returns what counts then.
+func (o *office) takesBack(random *rand.Rand, all []*record.StatementLine) (left []*record.StatementLine) {
+	o.t.Helper()
+	for _, l := range all {
+		if random.IntN(10) > 0 {
+			left = append(left, l)
+			continue
+		}
+		o.lines(withdrawn(l))
+		if random.IntN(2) == 0 {
+			again := *l
+			again.Life++
+			o.lines(&again)
+			left = append(left, &again)
+		}
+	}
+	return left
+}
+
 // full returns the result of one run over everything, and the findings in force.
 func (o *office) full(key registry.StatementAccountKey) (full, inForce match.Result, w *world) {
 	o.t.Helper()
@@ -298,8 +324,8 @@ func (o *office) runs(m *Matcher, key registry.StatementAccountKey) Summary {
 }
 
 // Runs after each statement and each day, over payments and lines that arrive late and in any
-// order, with references that repeat, end where one run over everything ends. A repeated run
-// writes nothing. The sums of days are those of the rows.
+// order, with references that repeat, and with lines that are withdrawn and imported again, end where one
+// run over everything ends. A repeated run writes nothing. The sums of days are those of the rows.
 func TestRunsEqualOneRun(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -316,6 +342,7 @@ func TestRunsEqualOneRun(t *testing.T) {
 			}
 			random := rand.New(rand.NewPCG(seed, 7))
 			begin := o.now
+			var counting []*record.StatementLine
 			ref := func(prefix string, day int) string {
 				switch random.IntN(6) {
 				case 0:
@@ -350,6 +377,7 @@ func TestRunsEqualOneRun(t *testing.T) {
 					lines = append(lines, l)
 				}
 				o.lines(lines...)
+				counting = o.takesBack(random, append(counting, lines...))
 				o.runs(m, mtn)
 				o.agrees(mtn)
 				if s := o.runs(m, mtn); s.Written {
@@ -387,8 +415,14 @@ func TestSettlement(t *testing.T) {
 	if s := o.runs(m, bank); len(s.Superseded)+len(s.Breaks) != 0 {
 		t.Fatalf("%+v", s.Changes)
 	}
-	o.lines(in(o.line("mtn", at, 100, "A3", "", ""), "MTN-1", 1))
+	late := in(o.line("mtn", at, 100, "A3", "", ""), "MTN-1", 1)
+	o.lines(late)
 	if s := o.runs(m, bank); len(s.Superseded) != 1 || len(s.Breaks) != 1 || s.Breaks[0].Kind != match.BreakAmount || s.Breaks[0].Difference != -99 {
+		t.Fatalf("%+v", s.Changes)
+	}
+	o.agrees(bank)
+	o.lines(withdrawn(late)) // the file was the wrong one
+	if s := o.runs(m, bank); len(s.Matches) != 1 || len(s.Matches[0].Sources) != 2 || len(s.Cleared) != 1 {
 		t.Fatalf("%+v", s.Changes)
 	}
 	o.agrees(bank)

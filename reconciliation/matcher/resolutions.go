@@ -212,10 +212,11 @@ func (r *run) readExplained(ctx context.Context) (bool, error) {
 	return len(r.world.explained) > before, nil
 }
 
-// stands reports whether no payment of a finding of people was withdrawn. Otherwise its rows are
+// stands reports whether no payment and no line of a finding of people was withdrawn. Otherwise its rows are
 // free again.
 func (w *world) stands(f journal.Finding) bool {
-	return !slices.ContainsFunc(f.Sources, func(id string) bool { return w.gone[id] })
+	gone := func(id string) bool { return w.gone[id] }
+	return !slices.ContainsFunc(f.Sources, gone) && !slices.ContainsFunc(f.Lines, gone)
 }
 
 // undecided reports whether a row of the finding is a collection that its operator has not decided: no
@@ -226,7 +227,7 @@ func (w *world) undecided(f journal.Finding) bool {
 
 // frozen reports whether a match never changes: people made it, its period is closed, or a line of it is
 // of an account that does not settle to the bank account any more. It does
-// not hold any more when one of its payments was withdrawn.
+// not hold any more when one of its payments or lines was withdrawn.
 func (w *world) frozen(f journal.Finding) bool {
 	byHand := f.Stage == string(match.StageHand)
 	if slices.ContainsFunc(f.Sources, func(id string) bool { return w.left[id] }) {

@@ -62,7 +62,7 @@ type world struct {
 	// settles are the lines of other accounts that settle to a bank account.
 	settles *table[match.Line]
 	lines   *table[match.Line]
-	// gone are entries of expected money that do not count any more.
+	// gone are entries of expected money and lines of statements that do not count any more.
 	gone map[string]bool
 	// left are lines of accounts that do not settle to the bank account any more.
 	left map[string]bool
@@ -536,7 +536,7 @@ var moneyLine = func() string {
 // scanLines reads lines that fulfil a condition.
 func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccount, into *table[match.Line], unread, which string) error {
 	of, args := r.ofLines(accounts)
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, toString(account), at, toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, notice_ref, batch, reversal, `+unread+`
+	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, toString(account), at, toString(kind), amount, fee_amount, toString(currency), operator_ref, payment_ref, notice_ref, batch, reversal, withdrawn, `+unread+`
 		FROM statement_lines FINAL WHERE `+of+" AND "+which, args...)
 	if err != nil {
 		return fmt.Errorf("reading lines of statements: %w", err)
@@ -548,8 +548,8 @@ func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccoun
 		var content uint64
 		var at *time.Time
 		var l match.Line
-		var isFresh uint8
-		if err := rows.Scan(&day, &id, &content, &l.Account, &at, &kind, &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.NoticeRef, &l.Batch, &l.Reversal, scanBool{&isFresh}); err != nil {
+		var withdrawn, isFresh uint8
+		if err := rows.Scan(&day, &id, &content, &l.Account, &at, &kind, &l.Amount, &l.Fee, &l.Currency, &l.OperatorRef, &l.PaymentRef, &l.NoticeRef, &l.Batch, &l.Reversal, scanBool{&withdrawn}, scanBool{&isFresh}); err != nil {
 			return fmt.Errorf("reading lines of statements: %w", err)
 		}
 		l.Account, l.Currency, kind = one.of(l.Account), one.of(l.Currency), one.of(kind)
@@ -560,7 +560,12 @@ func (r *run) scanLines(ctx context.Context, accounts []registry.StatementAccoun
 		if at != nil {
 			l.At = *at
 		}
-		into.put(l.ID, l)
+		if withdrawn != 0 {
+			r.world.gone[l.ID] = true
+			into.remove(l.ID)
+		} else if !r.world.gone[l.ID] {
+			into.put(l.ID, l)
+		}
 		switch {
 		case isFresh != 0 && into == r.world.settles:
 			r.isNew(l.ID, batchOf(&l))

@@ -225,23 +225,33 @@ func (r *run) watermarks(ctx context.Context) error {
 	}
 }
 
-// behind reports whether the sink journal has not committed a record below the watermarks.
+// behind reports whether ClickHouse lacks rows of a record below the watermarks. It returns
+// journal.ErrRestored if ClickHouse had them.
 func (r *run) behind(ctx context.Context, adm *kadm.Client) (bool, error) {
+	positions, err := r.whole(ctx, adm)
+	if err != nil {
+		return false, err
+	}
+	written := map[string]int64{}
+	for _, p := range positions {
+		written[p.At()] = p.Position
+	}
 	for topic, partitions := range r.sources() {
-		spans, err := kafka.Unsettled(ctx, adm, r.cfg.Topology.Name(topic), r.cfg.Kafka.Prefix+r.cfg.JournalGroup)
+		name := r.cfg.Topology.Name(topic)
+		bounds, err := kafka.Bounds(ctx, adm, name)
 		if err != nil {
 			return false, err
 		}
-		for p, s := range spans {
-			s.To = min(s.To, r.marks[markOf(topic, p)])
-			spans[p] = s
-			if !slices.Contains(partitions, p) || s.From >= s.To {
-				delete(spans, p)
+		spans := map[int32]kafka.Span{}
+		for _, p := range partitions {
+			from := max(bounds[p].From, written[journal.Position{Topic: name, Partition: p}.At()])
+			if to := r.marks[markOf(topic, p)]; from < to {
+				spans[p] = kafka.Span{From: from, To: to}
 			}
 		}
-		// The end of a transaction is no record: no consumer commits it.
+		// The end of a transaction is no record: no position is after it.
 		found := false
-		err = r.cfg.Kafka.Read(ctx, r.cfg.Topology.Name(topic), spans, nil, func(*kgo.Record) (bool, error) {
+		err = r.cfg.Kafka.Read(ctx, name, spans, nil, func(*kgo.Record) (bool, error) {
 			found = true
 			return false, nil
 		})
@@ -250,6 +260,19 @@ func (r *run) behind(ctx context.Context, adm *kadm.Client) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// whole returns the positions of ClickHouse, or journal.ErrRestored if it is behind what it once had.
+func (m *Matcher) whole(ctx context.Context, adm *kadm.Client) ([]journal.Position, error) {
+	committed, err := journal.Committed(ctx, adm, m.cfg.Kafka.Prefix+m.cfg.JournalGroup)
+	if err != nil {
+		return nil, err
+	}
+	positions, err := journal.NewStore(m.cfg.ClickHouse).Positions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return positions, journal.Whole(positions, committed)
 }
 
 // firstToSayWhose is the version of the rules from which every run says whose money it expected.
@@ -530,6 +553,9 @@ func (r *run) write(ctx context.Context, result match.Result) (Summary, error) {
 // commit writes records in one transaction. After an error nothing was written, unless the broker
 // did not confirm the end.
 func (r *run) commit(ctx context.Context, records iter.Seq[record.Record]) error {
+	if _, err := r.whole(ctx, kadm.NewClient(r.client)); err != nil { // restored while the run read it
+		return err
+	}
 	if err := r.client.BeginTransaction(); err != nil {
 		return err
 	}

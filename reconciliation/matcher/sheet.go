@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"quittance/casework"
 	"quittance/internal/intake"
 	"quittance/internal/journal"
@@ -85,6 +87,14 @@ func (s *Sheet) Digest() (string, error) {
 // Sheet returns what a close of an account until a local day, such as 2026-11-30, would say now. A
 // refusal is an *operation.Error.
 func (m *Matcher) Sheet(ctx context.Context, key registry.StatementAccountKey, to string) (*Sheet, error) {
+	cl, err := m.cfg.Kafka.Client()
+	if err != nil {
+		return nil, err
+	}
+	defer cl.Close()
+	if _, err := m.whole(ctx, kadm.NewClient(cl)); err != nil {
+		return nil, err
+	}
 	r, err := m.newRun(key)
 	if err != nil {
 		return nil, err
@@ -146,7 +156,7 @@ type side struct {
 	roll *Roll
 	// fresh are the amounts of rows that the close before did not know, and older those of others.
 	fresh, older map[string]int64
-	// withdrawn are payments that do not count any more since the close before, gone those that were
+	// withdrawn are rows that do not count any more since the close before, gone those that were
 	// read and were withdrawn at any time, moneyless rows that are no money of their own (payouts,
 	// undecided collections), and settled rows that a step has counted.
 	withdrawn, gone, moneyless, settled map[string]bool
@@ -236,36 +246,60 @@ func (p *period) readFresh(ctx context.Context) error {
 	return nil
 }
 
-// readLinesOf reads the amounts of lines: of the ids, or those that the close before did not know.
-// Payouts are no money of their own.
+// readLinesOf reads the amounts of lines: of the ids, or those that the close before did not know. What was
+// withdrawn since is new with its negative amount. Payouts are no money of their own.
 func (p *period) readLinesOf(ctx context.Context, accounts []registry.StatementAccount, amount, which string, s *side, into map[string]int64) error {
 	if len(accounts) == 0 {
 		return nil
 	}
-	if which == "" {
+	all := which == ""
+	if all {
 		which = moneyLine + " AND " + p.fresh("local_day", p.ofAccounts(accounts, p.before, "<"))
 	}
-	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, `+amount+`, `+moneyLine+` FROM statement_lines FINAL
+	rows, err := p.cfg.ClickHouse.Query(querying(ctx), `SELECT toString(local_day), line_id, content, withdrawn, `+amount+`, `+moneyLine+` FROM statement_lines FINAL
 		WHERE tenant_id = ? AND livemode = ? AND `+p.ofAccounts(accounts, p.run.before, "<")+" AND "+which, p.account.AgencyID, p.account.Live)
 	if err != nil {
 		return fmt.Errorf("reading the lines of a period: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
+	withdrawn := map[string]int64{}
 	for rows.Next() {
 		var day, id string
 		var content uint64
 		var sum int64
-		var money uint8
-		if err := rows.Scan(&day, &id, &content, &sum, scanBool{&money}); err != nil {
+		var gone, money uint8
+		if err := rows.Scan(&day, &id, &content, scanBool{&gone}, &sum, scanBool{&money}); err != nil {
 			return fmt.Errorf("reading the lines of a period: %w", err)
 		}
-		if row := journal.LineRow(day, id, content); money == 0 {
+		switch row := journal.LineRow(day, id, content); {
+		case money == 0:
 			s.moneyless[row] = true
-		} else {
+		case gone != 0:
+			withdrawn[row] = sum
+		default:
 			into[row] = sum
 		}
 	}
+	s.withdraw(withdrawn, all)
 	return rows.Err()
+}
+
+// withdraw takes rows that do not count any more, with their opposite amounts. since says that they are those
+// that were withdrawn since the close before, which are new with these amounts unless the row itself is new, too.
+func (s *side) withdraw(rows map[string]int64, since bool) {
+	for id, amount := range rows {
+		if !since {
+			s.gone[id] = true
+			continue
+		}
+		s.withdrawn[id] = true
+		if _, both := s.fresh[id]; both {
+			delete(s.fresh, id)
+		} else {
+			s.roll.New.N--
+			s.roll.New.Amount += amount
+		}
+	}
 }
 
 // readExpectedOf reads the amounts of expected money: of the ids, or of what the close before did
@@ -302,21 +336,7 @@ func (p *period) readExpectedOf(ctx context.Context, which string, into map[stri
 			into[id] = gross
 		}
 	}
-	if !all {
-		for id := range withdrawn {
-			p.sources.gone[id] = true
-		}
-		return rows.Err()
-	}
-	for id, gross := range withdrawn {
-		p.sources.withdrawn[id] = true
-		if _, both := into[id]; both {
-			delete(into, id)
-		} else {
-			p.sources.roll.New.N--
-			p.sources.roll.New.Amount += gross
-		}
-	}
+	p.sources.withdraw(withdrawn, all)
 	return rows.Err()
 }
 
@@ -349,7 +369,7 @@ type change struct {
 }
 
 // changes reads the findings of a table that have come into a state since the close before, or
-// left it. A withdrawn payment ends an explanation. A finding is of the last day of all its rows,
+// left it. A withdrawn payment or line ends an explanation. A finding is of the last day of all its rows,
 // also if it has parts.
 func (p *period) changes(ctx context.Context, table, state, which string) (out []change, err error) {
 	last := "day"
@@ -357,8 +377,10 @@ func (p *period) changes(ctx context.Context, table, state, which string) (out [
 		last = "arrayMax(arrayMap(row -> left(row, 10), arrayConcat(sources, lines, [''])))"
 	}
 	touched := fmt.Sprintf("source_offset >= %d OR %s > %s", p.offset, last, quote(cmp.Or(p.closed, beginning)))
-	if len(p.sources.withdrawn) > 0 {
-		touched += " OR " + naming(slices.Collect(maps.Keys(p.sources.withdrawn)))
+	for _, s := range []*side{&p.sources, &p.lines} {
+		if len(s.withdrawn) > 0 {
+			touched += " OR " + naming(slices.Collect(maps.Keys(s.withdrawn)))
+		}
 	}
 	at := p.reconciliation(p.account.StatementAccountKey)
 	mine := fmt.Sprintf("tenant_id = %s AND livemode = %t AND account = %s AND source_offset < %d", quote(p.account.AgencyID), p.account.Live, quote(p.account.Code), p.marks[at])
@@ -405,9 +427,14 @@ func (p *period) sign(parts []change) int64 {
 		if len(c.sources)+len(c.lines) > 0 { // a part may have only rows that were not taken
 			day = max(day, lastDay(c.sources, c.lines))
 		}
-		for _, id := range c.sources {
-			withdrawn = withdrawn || p.sources.withdrawn[id] || p.sources.gone[id]
-			before = before || p.sources.gone[id] && !p.sources.withdrawn[id]
+		for _, of := range []struct {
+			side *side
+			ids  []string
+		}{{&p.sources, c.sources}, {&p.lines, c.lines}} {
+			for _, id := range of.ids {
+				withdrawn = withdrawn || of.side.withdrawn[id] || of.side.gone[id]
+				before = before || of.side.gone[id] && !of.side.withdrawn[id]
+			}
 		}
 	}
 	holds := parts[0].now != 0 && !withdrawn

@@ -379,6 +379,8 @@ func goName(s string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(s, "_") {
 		switch part {
+		case "ids":
+			b.WriteString("IDs")
 		case "id", "url", "http", "erp":
 			b.WriteString(strings.ToUpper(part))
 		default:

@@ -186,6 +186,8 @@ func fromItem(v checkout.Item) (r record.Item) {
 	if v.Confirmation.Status != "" {
 		r.Confirmation = new(fromConfirmation(v.Confirmation))
 	}
+	r.ReversedAt = v.ReversedAt
+	r.ReversalRef = v.ReversalRef
 	return r
 }
 
@@ -205,6 +207,8 @@ func toItem(r *record.Item) (v checkout.Item) {
 	if r.Confirmation != nil {
 		v.Confirmation = toConfirmation(r.Confirmation)
 	}
+	v.ReversedAt = r.ReversedAt
+	v.ReversalRef = r.ReversalRef
 	return v
 }
 
@@ -391,6 +395,7 @@ func fromCase(v checkout.Case) (r record.Case) {
 	r.Contradicted = v.Contradicted
 	r.AmountUnknown = v.AmountUnknown
 	r.TransactionID = v.TransactionID
+	r.TransactionIDs = v.TransactionIDs
 	return r
 }
 
@@ -421,6 +426,7 @@ func toCase(r *record.Case) (v checkout.Case) {
 	v.Contradicted = r.Contradicted
 	v.AmountUnknown = r.AmountUnknown
 	v.TransactionID = r.TransactionID
+	v.TransactionIDs = r.TransactionIDs
 	return v
 }
 
@@ -690,6 +696,7 @@ func toConsumeToken(r *record.CompletionToken) (v checkout.ConsumeToken) {
 func fromOpenRefundRequest(v checkout.OpenRefundRequest) (r record.CaseEntry) {
 	r.By = v.By
 	r.Reason = v.Reason
+	r.TransactionIDs = v.TransactionIDs
 	return r
 }
 
@@ -697,6 +704,7 @@ func fromOpenRefundRequest(v checkout.OpenRefundRequest) (r record.CaseEntry) {
 func toOpenRefundRequest(r *record.CaseEntry) (v checkout.OpenRefundRequest) {
 	v.By = r.By
 	v.Reason = r.Reason
+	v.TransactionIDs = r.TransactionIDs
 	return v
 }
 

@@ -5,6 +5,7 @@ package payload
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"quittance/checkout"
@@ -75,6 +76,19 @@ type webhookReversed struct {
 	OrderPaid      bool          `json:"order_paid"`
 }
 
+// webhookPartiallyReversed is the body of checkout.partially_reversed (docs/design/decisions.md § 14).
+type webhookPartiallyReversed struct {
+	webhook
+
+	// Items are the dues whose money was given back now, and ReversedAmount is that money with its
+	// part of the fee.
+	Items          []webhookItem `json:"items"`
+	ReversedAmount int64         `json:"reversed_amount"`
+	ReversedAt     string        `json:"reversed_at"`
+	ReversalReason string        `json:"reversal_reason"`
+	ReversalRef    *string       `json:"reversal_ref"`
+}
+
 // webhookItem is a due that was paid, or whose money was returned. Amount is in minor units,
 // without fees.
 type webhookItem struct {
@@ -85,8 +99,8 @@ type webhookItem struct {
 	NoticeRef     string  `json:"notice_ref"`
 }
 
-func items(s checkout.Session) (out []webhookItem) {
-	for _, due := range s.Dues() {
+func items(dues []checkout.Item) (out []webhookItem) {
+	for _, due := range dues {
 		out = append(out, webhookItem{
 			ERPDueRef: nullable(due.ERPDueRef), Amount: due.Amount, TransactionID: due.TransactionID, NoticeID: due.NoticeID, NoticeRef: due.NoticeRef,
 		})
@@ -108,6 +122,9 @@ func Webhook(e checkout.Event) ([]byte, error) {
 	}
 	if e.Type == checkout.EventCompleted || e.Type == checkout.EventLatePayment {
 		c := s.Collection
+		if c == nil {
+			return nil, errors.New("the event of a payment names no collection")
+		}
 		w.webhookPayment = &webhookPayment{
 			NoticeID: s.NoticeID, TransactionID: s.TransactionID, Channel: string(c.Channel), OfferID: c.OfferID,
 			OperatorRef: c.OperatorRef, FeeAmount: c.Fee, TotalAmount: c.Amount, Late: s.Late,
@@ -116,15 +133,24 @@ func Webhook(e checkout.Event) ([]byte, error) {
 			w.CompletedAt = timestamp(e.OccurredAt)
 		}
 		if len(s.Items) > 1 {
-			w.Items = items(s)
+			w.Items = items(s.Dues())
 		}
 	}
 	if e.Type == checkout.EventReversed {
 		return json.Marshal(webhookReversed{
 			webhook: w, TransactionID: s.TransactionID, ReversedAt: timestamp(s.ReversedAt), ReversalReason: string(s.ReversalReason), ReversalRef: nullable(s.ReversalRef),
 			WasCompleted: e.Detail[checkout.DetailWasCompleted] == "true", OrderPaid: e.Detail[checkout.DetailOrderPaid] == "true",
-			Items: items(s),
+			Items: items(e.Returned()),
 		})
+	}
+	if e.Type == checkout.EventPartiallyReversed {
+		out := webhookPartiallyReversed{
+			webhook: w, Items: items(e.Returned()), ReversedAt: timestamp(e.OccurredAt), ReversalReason: e.Detail[checkout.DetailReason], ReversalRef: nullable(e.Detail[checkout.DetailReference]),
+		}
+		for _, due := range e.Returned() {
+			out.ReversedAmount += due.Total()
+		}
+		return json.Marshal(out)
 	}
 	if e.Type == checkout.EventFailed {
 		w.webhookFailure = &webhookFailure{FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	mathrand "math/rand/v2"
 	"net"
 	"net/http"
@@ -124,9 +125,12 @@ type Filter struct {
 	Status     SessionStatus
 	CustomerID string
 	PaymentRef string
-	TenantID   string // with a platform key: the agency
-	Page       int    // from 1
-	PageSize   int    // at most 100
+	// CompletedFrom (inclusive) and CompletedTo (exclusive) bound the time at which sessions
+	// were completed, and select completed ones only.
+	CompletedFrom, CompletedTo time.Time
+	TenantID                   string // with a platform key: the agency
+	Page                       int    // from 1
+	PageSize                   int    // at most 100
 }
 
 // Sessions returns a page of sessions, the newest first.
@@ -134,7 +138,7 @@ func (c *Client) Sessions(ctx context.Context, f Filter) (SessionPage, error) {
 	q := url.Values{}
 	for name, value := range map[string]string{
 		"order_id": f.OrderID, "status": string(f.Status), "customer_id": f.CustomerID, "payment_ref": f.PaymentRef, "tenant_id": f.TenantID,
-		"page": number(f.Page), "page_size": number(f.PageSize),
+		"completed_from": instant(f.CompletedFrom), "completed_to": instant(f.CompletedTo), "page": number(f.Page), "page_size": number(f.PageSize),
 	} {
 		if value != "" {
 			q.Set(name, value)
@@ -147,6 +151,59 @@ func (c *Client) Sessions(ctx context.Context, f Filter) (SessionPage, error) {
 	var out SessionPage
 	_, err := c.call(ctx, http.MethodGet, path, nil, nil, &out)
 	return out, err
+}
+
+// AllSessions returns the sessions of all pages from f.Page on, the newest first. It asks for a page when
+// the one before is used up, of 100 sessions unless f.PageSize says otherwise, and has no budget over
+// all of them. The first error ends it. A session that is created meanwhile may be missing. One whose
+// change moves it out of the filter may take another's place: read by OrderID or by CompletedFrom and
+// CompletedTo in the past to miss none.
+func (c *Client) AllSessions(ctx context.Context, f Filter) iter.Seq2[Session, error] {
+	return func(yield func(Session, error) bool) {
+		f.PageSize = cmp.Or(f.PageSize, 100)
+		last := ""
+		for f.Page = max(f.Page, 1); ; f.Page++ {
+			page, err := c.Sessions(ctx, f)
+			if err != nil {
+				yield(Session{}, err)
+				return
+			}
+			for _, s := range page.Items {
+				if last != "" && s.ID >= last {
+					continue // newer sessions have moved it to this page
+				}
+				if last = s.ID; !yield(s, nil) {
+					return
+				}
+			}
+			if len(page.Items) < f.PageSize {
+				return
+			}
+		}
+	}
+}
+
+// Events returns the events of a session of which your back end is told, the oldest first, and what became
+// of each at your endpoints.
+func (c *Client) Events(ctx context.Context, id string) ([]SessionEvent, error) {
+	var out SessionEvents
+	_, err := c.call(ctx, http.MethodGet, "/"+url.PathEscape(id)+"/events", nil, nil, &out)
+	return out.Items, err
+}
+
+// Redeliver sends an event of a session once more to your endpoints, with the same id and the same body. If the answer of
+// an attempt was lost, the event may be sent twice. At most ten events a minute are sent.
+func (c *Client) Redeliver(ctx context.Context, id, eventID string) (SessionEvent, error) {
+	var out SessionEvent
+	_, err := c.call(ctx, http.MethodPost, "/"+url.PathEscape(id)+"/events/"+url.PathEscape(eventID)+"/redeliver", nil, nil, &out)
+	return out, err
+}
+
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.RFC3339Nano)
 }
 
 func number(n int) string {

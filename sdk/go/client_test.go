@@ -219,6 +219,55 @@ func TestCancellationWhoseAnswerIsLost(t *testing.T) {
 	}
 }
 
+// A session that moves to the next page while the list is read comes once. An error ends the list.
+func TestAllSessions(t *testing.T) {
+	t.Parallel()
+	page := func(ids ...string) string {
+		var items []string
+		for _, id := range ids {
+			items = append(items, strings.Replace(open, "chs_1", id, 1))
+		}
+		return `{"items":[` + strings.Join(items, ",") + `],"page":1,"page_size":2,"total":4}`
+	}
+	s, c := service(t, says(200, page("chs_4", "chs_3")), says(200, page("chs_3", "chs_2")), says(200, page("chs_1")), says(200, page("chs_4", "chs_3")), says(403, ended))
+	from := time.Date(2026, 11, 21, 0, 0, 0, 0, time.FixedZone("", 3600))
+	read := func() (ids []string, err error) {
+		for session, err := range c.AllSessions(t.Context(), quittance.Filter{CompletedFrom: from, PageSize: 2}) {
+			if err != nil {
+				return ids, err
+			}
+			ids = append(ids, session.ID)
+		}
+		return ids, nil
+	}
+	if ids, err := read(); err != nil || strings.Join(ids, " ") != "chs_4 chs_3 chs_2 chs_1" {
+		t.Errorf("%v %v", ids, err)
+	}
+	if got, want := s.requests[2].URL.RawQuery, "completed_from=2026-11-21T00%3A00%3A00%2B01%3A00&page=3&page_size=2"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	var p *quittance.Problem
+	if ids, err := read(); len(ids) != 2 || !errors.As(err, &p) || p.Status != 403 {
+		t.Errorf("%v %v", ids, err)
+	}
+}
+
+func TestSessionEvents(t *testing.T) {
+	t.Parallel()
+	const event = `{"event_id":"evt_1","event":"checkout.completed","created_at":"2026-11-21T10:18:00.412Z","deliveries":[{"endpoint":"e","url":"https://a","state":"waiting","attempts":2,"last_status":500,"next_at":"2026-11-21T10:19:07Z"}]}`
+	s, c := service(t, says(200, `{"items":[`+event+`]}`), says(202, event))
+	events, err := c.Events(t.Context(), "chs_1")
+	if err != nil || len(events) != 1 || len(events[0].Deliveries) != 1 || events[0].Deliveries[0].State != quittance.DeliveryStateWaiting || events[0].Deliveries[0].LastStatus != 500 {
+		t.Errorf("%+v %v", events, err)
+	}
+	if again, err := c.Redeliver(t.Context(), "chs_1", events[0].EventID); err != nil || again.EventID != "evt_1" {
+		t.Errorf("%+v %v", again, err)
+	}
+	if path := s.requests[0].URL.Path + " " + s.requests[1].URL.Path; path != "/api/v1/checkout/sessions/chs_1/events /api/v1/checkout/sessions/chs_1/events/evt_1/redeliver" {
+		t.Error(path)
+	}
+}
+
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	s, c := service(t, says(200, `{"items":[`+open+`],"page":2,"page_size":1,"total":7}`), says(200, open), says(200, `{"session_id":"chs_1","order_id":"o","amount":5,"currency":"XAF","status":"completed","paid":true,"notice_id":"n","tenant_id":"t","metadata":{"case":"4"},"service_code":null,"service_label":null}`))

@@ -95,6 +95,13 @@ func TestService(t *testing.T) {
 			if data, ok := e.Data.(*quittance.CancelledEvent); !ok || data.OrderID != order || data.Amount != 5_000_000_000 || e.Metadata["case"] != "4" || e.Status != quittance.SessionStatusCancelled {
 				t.Errorf("%+v", e)
 			}
+			told, err := c.Events(t.Context(), s.ID)
+			if err != nil || len(told) != 1 || told[0].EventID != e.EventID {
+				t.Errorf("the events are %+v, %v", told, err)
+			}
+			if again, err := c.Redeliver(t.Context(), s.ID, e.EventID); err != nil || again.EventID != e.EventID {
+				t.Errorf("sent again: %+v %v", again, err)
+			}
 			return
 		case <-time.After(time.Minute):
 			t.Fatal("no webhook came")

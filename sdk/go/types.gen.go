@@ -84,6 +84,16 @@ const (
 	CurrencyZAR Currency = "ZAR"
 )
 
+// Defines values for DeliveryState.
+const (
+	DeliveryStateDelivered DeliveryState = "delivered"
+	DeliveryStateExhausted DeliveryState = "exhausted"
+	DeliveryStateQueued    DeliveryState = "queued"
+	DeliveryStateSuspended DeliveryState = "suspended"
+	DeliveryStateUnsent    DeliveryState = "unsent"
+	DeliveryStateWaiting   DeliveryState = "waiting"
+)
+
 // Defines values for EventFieldsAPIVersion.
 const (
 	EventFieldsAPIVersionV1 EventFieldsAPIVersion = "v1"
@@ -151,6 +161,22 @@ const (
 	LatePaymentEventOfferIDMomoB      LatePaymentEventOfferID = "momo_b"
 )
 
+// Defines values for PartiallyReversedEventAPIVersion.
+const (
+	PartiallyReversedEventAPIVersionV1 PartiallyReversedEventAPIVersion = "v1"
+)
+
+// Defines values for PartiallyReversedEventEvent.
+const (
+	PartiallyReversedEventEventCheckoutPartiallyReversed PartiallyReversedEventEvent = "checkout.partially_reversed"
+)
+
+// Defines values for PartiallyReversedEventReversalReason.
+const (
+	PartiallyReversedEventReversalReasonCashReturned PartiallyReversedEventReversalReason = "cash_returned"
+	PartiallyReversedEventReversalReasonRefunded     PartiallyReversedEventReversalReason = "refunded"
+)
+
 // Defines values for PaymentChannel.
 const (
 	PaymentChannelCARD        PaymentChannel = "CARD"
@@ -172,7 +198,10 @@ const (
 	ProblemCodeCheckoutCompletionTokenExpired  ProblemCode = "checkout.completion_token_expired"
 	ProblemCodeCheckoutCompletionTokenNotFound ProblemCode = "checkout.completion_token_not_found"
 	ProblemCodeCheckoutDueInPayment            ProblemCode = "checkout.due_in_payment"
+	ProblemCodeCheckoutEventErased             ProblemCode = "checkout.event_erased"
+	ProblemCodeCheckoutEventNotFound           ProblemCode = "checkout.event_not_found"
 	ProblemCodeCheckoutNoChannel               ProblemCode = "checkout.no_channel"
+	ProblemCodeCheckoutNoEndpoint              ProblemCode = "checkout.no_endpoint"
 	ProblemCodeCheckoutNoNotice                ProblemCode = "checkout.no_notice"
 	ProblemCodeCheckoutNotCompleted            ProblemCode = "checkout.not_completed"
 	ProblemCodeCheckoutOrderOpen               ProblemCode = "checkout.order_open"
@@ -416,6 +445,34 @@ type Customer struct {
 	Phone string `json:"phone,omitempty,omitzero"`
 }
 
+// DeliveryState unsent: no attempt is known, since the first one is under way or the endpoint subscribed after the event. waiting: for
+// the next attempt. queued: the attempt is under way. delivered: your endpoint answered 2xx. exhausted: the last attempt
+// failed. suspended: the endpoint is suspended, and the delivery waits for its resumption.
+type DeliveryState string
+
+// EventDelivery The delivery of an event to an endpoint.
+type EventDelivery struct {
+	// Attempts Calls made so far.
+	Attempts int `json:"attempts"`
+
+	// Endpoint The endpoint's id.
+	Endpoint string `json:"endpoint"`
+
+	// LastStatus The HTTP status of your last answer; null if there was none.
+	LastStatus int `json:"last_status"`
+
+	// NextAt When the next attempt is due, while the state is waiting: ISO 8601, UTC.
+	NextAt string `json:"next_at"`
+
+	// State unsent: no attempt is known, since the first one is under way or the endpoint subscribed after the event. waiting: for
+	// the next attempt. queued: the attempt is under way. delivered: your endpoint answered 2xx. exhausted: the last attempt
+	// failed. suspended: the endpoint is suspended, and the delivery waits for its resumption.
+	State DeliveryState `json:"state"`
+
+	// URL The endpoint's address.
+	URL string `json:"url"`
+}
+
 // EventFields The fields of every webhook, beside `event`. `sequence` grows with each event of a session, so that you can drop the
 // older of two events. `amount` is the due amount, without fees.
 type EventFields struct {
@@ -586,6 +643,54 @@ type LatePaymentEventEvent string
 // LatePaymentEventOfferID defines model for LatePaymentEvent.OfferID.
 type LatePaymentEventOfferID string
 
+// PartiallyReversedEvent The money of some dues of the session was given back.
+type PartiallyReversedEvent struct {
+	Amount        int64                            `json:"amount"`
+	APIVersion    PartiallyReversedEventAPIVersion `json:"api_version"`
+	ApplicationID string                           `json:"application_id"`
+	CreatedAt     time.Time                        `json:"created_at"`
+	Currency      string                           `json:"currency"`
+	Event         PartiallyReversedEventEvent      `json:"event"`
+
+	// EventID `evt_…`; the same as the header `webhook-id`.
+	EventID string `json:"event_id"`
+
+	// Items The dues whose money was given back now.
+	Items    []SessionItem     `json:"items"`
+	Livemode bool              `json:"livemode"`
+	Metadata map[string]string `json:"metadata"`
+	OrderID  string            `json:"order_id"`
+
+	// Paid True only when the status is completed and the money was not given back.
+	Paid           bool                                 `json:"paid"`
+	PaymentRef     string                               `json:"payment_ref"`
+	ReversalReason PartiallyReversedEventReversalReason `json:"reversal_reason"`
+
+	// ReversalRef The agency's reference of the refund.
+	ReversalRef string `json:"reversal_ref"`
+
+	// ReversedAmount What was given back now: amounts and their part of the fee.
+	ReversedAmount int64     `json:"reversed_amount"`
+	ReversedAt     time.Time `json:"reversed_at"`
+	Sequence       int64     `json:"sequence"`
+	ServiceCode    string    `json:"service_code,omitempty,omitzero"`
+	ServiceLabel   string    `json:"service_label,omitempty,omitzero"`
+	SessionID      string    `json:"session_id"`
+
+	// Status open, or how the session ended.
+	Status   SessionStatus `json:"status"`
+	TenantID string        `json:"tenant_id"`
+}
+
+// PartiallyReversedEventAPIVersion defines model for PartiallyReversedEvent.APIVersion.
+type PartiallyReversedEventAPIVersion string
+
+// PartiallyReversedEventEvent defines model for PartiallyReversedEvent.Event.
+type PartiallyReversedEventEvent string
+
+// PartiallyReversedEventReversalReason defines model for PartiallyReversedEvent.ReversalReason.
+type PartiallyReversedEventReversalReason string
+
 // Payment The additional fields of a payment.
 type Payment struct {
 	Channel   PaymentChannel `json:"channel"`
@@ -622,10 +727,13 @@ type Problem struct {
 	// Message The same as detail.
 	Message   string `json:"message"`
 	RequestID string `json:"request_id"`
+
+	// SessionID Of `checkout.order_open` and `checkout.order_paid`: the session that has the order. Absent otherwise.
+	SessionID string `json:"session_id,omitempty,omitzero"`
 	Status    int    `json:"status"`
 	Title     string `json:"title"`
 
-	// Type A page that explains the code.
+	// Type The address of a page that explains the code.
 	Type string `json:"type"`
 }
 
@@ -660,7 +768,9 @@ type ReversedEvent struct {
 	Event         ReversedEventEvent      `json:"event"`
 
 	// EventID `evt_…`; the same as the header `webhook-id`.
-	EventID   string            `json:"event_id"`
+	EventID string `json:"event_id"`
+
+	// Items The dues whose money was given back: those that `checkout.partially_reversed` did not tell before.
 	Items     []SessionItem     `json:"items"`
 	Livemode  bool              `json:"livemode"`
 	Metadata  map[string]string `json:"metadata"`
@@ -734,7 +844,7 @@ type Session struct {
 	// ID `chs_…`, at most 64 characters; sorts by time.
 	ID string `json:"id"`
 
-	// Metadata Your own data; null if there is none, and 30 days after the end of the session.
+	// Metadata Your own data; empty if there are none, null from 30 days after the end of the session on.
 	Metadata map[string]string `json:"metadata"`
 
 	// Mode hosted sends the citizen to `checkout_url`; embedded shows the checkout in your page.
@@ -809,6 +919,26 @@ type SessionCreate struct {
 
 	// TenantID With a platform key, required: the agency. With an application key: its own agency, or leave it out.
 	TenantID string `json:"tenant_id,omitempty,omitzero"`
+}
+
+// SessionEvent An event of a session, and its deliveries to your endpoints.
+type SessionEvent struct {
+	// CreatedAt When the event happened: ISO 8601, UTC.
+	CreatedAt string `json:"created_at"`
+
+	// Deliveries The oldest first. An endpoint has a further delivery for each time that an accepted event was sent again.
+	Deliveries []EventDelivery `json:"deliveries"`
+
+	// Event Such as `checkout.completed`. Events may be added.
+	Event string `json:"event"`
+
+	// EventID `evt_…`; the same as the header `webhook-id`.
+	EventID string `json:"event_id"`
+}
+
+// SessionEvents The events of a session.
+type SessionEvents struct {
+	Items []SessionEvent `json:"items"`
 }
 
 // SessionItem A due that the session pays. The first one has the session's `transaction_id` and `notice_id`.

@@ -34,7 +34,7 @@ type Event struct {
 	// Type is checkout.completed, checkout.failed, …
 	Type string
 	// Data is the whole event: a *CompletedEvent, *FailedEvent, *CancelledEvent,
-	// *ExpiredEvent, *LatePaymentEvent or *ReversedEvent. It is nil for a type that this
+	// *ExpiredEvent, *LatePaymentEvent, *ReversedEvent or *PartiallyReversedEvent. It is nil for a type that this
 	// version does not know; ignore such events.
 	Data any
 }
@@ -124,6 +124,8 @@ func decode(body []byte) (Event, error) {
 		e.Data = &LatePaymentEvent{}
 	case string(ReversedEventEventCheckoutReversed):
 		e.Data = &ReversedEvent{}
+	case string(PartiallyReversedEventEventCheckoutPartiallyReversed):
+		e.Data = &PartiallyReversedEvent{}
 	default:
 		return e, nil
 	}

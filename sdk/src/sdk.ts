@@ -73,9 +73,9 @@ const initEmbeddedCheckout = async (options = {} as Quittance.Options): Promise<
       f.contentWindow!.location.replace(`${origin}/embed/${id}?${query}`);
     };
 
-    const fail = (code: string, retryable: boolean, ref?: any) => {
+    const fail = (code: string, retryable: boolean, ref?: any, refused?: string) => {
       settled = true;
-      if (options.onError) options.onError({ code, retryable, ref });
+      if (options.onError) options.onError({ code, retryable, ref, origin: refused });
     };
 
     const heard = (type: string, data: any) => {
@@ -144,6 +144,15 @@ const initEmbeddedCheckout = async (options = {} as Quittance.Options): Promise<
     const late = setTimeout(() => {
       if (!settled) reached && loaded && !spoke ? fail("origin_rejected", false) : fail("network", true);
     }, lateAfter);
+
+    // Browsers tell nobody why they show no frame. The service says at once whether this page may
+    // have one. The id is in the body, since the page can read the addresses of its requests.
+    fetch(origin + "/embed/origin", { method: "POST", body: secret.split(":")[0] }).then((answer) => {
+      if (answer.status !== 403 || settled || frame !== f) return;
+      console.error(`Quittance: ${location.origin} is not registered as an embed origin of this application: see ${origin}/docs/keys#origins`);
+      unmount();
+      fail("origin_rejected", false, undefined, location.origin);
+    }, () => {});
 
     unmount = () => {
       clearTimeout(slow);

@@ -76,7 +76,8 @@ declare namespace Quittance {
      * `origin_rejected`: the service answers, but its page may not be framed here:
      * the origin of this page is not among the application's embed origins, this
      * page's own Content-Security-Policy forbids the frame, or there is no such
-     * session. `network`: not ready after twenty seconds. `reloaded`: the frame
+     * session. When the origin is not registered, it is reported at once, with
+     * `origin`, and the frame is removed. `network`: not ready after twenty seconds. `reloaded`: the frame
      * was reloaded too often. `outdated`: the script is too old for the service.
      * Others come from the page, such as `session_not_found`.
      */
@@ -85,6 +86,8 @@ declare namespace Quittance {
     retryable: boolean;
     /** A reference for support, when there is one. */
     ref?: string;
+    /** The origin of this page, when it is not registered. */
+    origin?: string;
   }
 
   /** compact is 400 × 620 pixels, large 760 × 560; both shrink with the page. */

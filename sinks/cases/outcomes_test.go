@@ -26,7 +26,7 @@ const unknown checkout.Code = "unknown"
 var (
 	byProcessor = []checkout.Code{
 		checkout.CodeOK, checkout.CodeSessionNotFound, checkout.CodeCaseNotFound, checkout.CodeCaseClosed, checkout.CodeCaseNotAllowed, checkout.CodeInFlight, checkout.CodeDueInPayment,
-		checkout.CodeOrderPaid, unknown,
+		checkout.CodeDueReturned, checkout.CodeOrderPaid, unknown,
 	}
 	ofFindings = []checkout.Code{checkout.CodeOK, cases.RefusalChanged, cases.RefusalEnded, unknown}
 	ofCloses   = []checkout.Code{

@@ -1100,7 +1100,7 @@ func TestRedirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if to := resp.Header.Get("Location"); resp.StatusCode != http.StatusSeeOther || to != "https://pay.example/c/"+q.SessionID {
+	if to := resp.Header.Get("Location"); resp.StatusCode != http.StatusSeeOther || to != "https://pay.example/c/"+q.SessionID+"?returned" {
 		t.Errorf("%s to %q", resp.Status, to)
 	}
 	w.eventually("the report at its address", func() bool {

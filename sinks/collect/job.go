@@ -331,8 +331,9 @@ func (j *job) returnURL() string {
 	if j.request.ByReference {
 		address = j.sink.cfg.CheckoutURL + "/p/" + j.request.PaymentRef
 	}
+	address += "?" + connector.QueryReturned
 	if j.request.Language != "" {
-		address += "?lang=" + url.QueryEscape(j.request.Language)
+		address += "&lang=" + url.QueryEscape(j.request.Language)
 	}
 	return address
 }

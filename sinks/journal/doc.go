@@ -11,7 +11,9 @@
 // # Guarantees
 //
 // Every committed record becomes one entry of the journal, also when a process dies, and
-// so do its receipts and its expected money. Offsets are committed after all inserts. After a
+// so do its receipts and its expected money. Positions are rows of the same database, written after
+// all inserts (journal.Store.Move), so that a database that was restored from a backup gets what it
+// lacks. The offsets of the group follow; they say what a restored database once had. After a
 // crash between two of the steps a batch is inserted twice. Its rows have the same ids and
 // contents both times, so the tables show each once. For the same reason the replay of a whole
 // topic changes nothing.

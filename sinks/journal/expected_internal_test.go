@@ -148,11 +148,17 @@ func randomStep(t *rapid.T, p *processor.Processor) {
 		if p.Session(id).ID != "" {
 			return
 		}
-		p.Do(id, checkout.Create{Session: checkout.Session{
+		s := checkout.Session{
 			ID: id, ApplicationID: "app", TenantID: fmt.Sprint("agency ", n%2), Live: n != 3, OrderID: "order", Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted,
 			PaymentRef: "1234567890123456", TransactionID: "tx-" + id, NoticeRef: "AV-" + id, ExpiresAt: p.Time.Add(time.Hour),
 			Offers: []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 75}, {ID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Fee: 75}},
-		}, IdempotencyKey: id, CreationsPerMinute: 1000})
+		}
+		if n > 1 { // of several dues
+			for i, amount := range []int64{2000, 1700, 1300} {
+				s.Items = append(s.Items, checkout.Item{ERPDueRef: fmt.Sprint("D-", i), Amount: amount, TransactionID: fmt.Sprint("tx-", id, "-", i), NoticeRef: fmt.Sprint("AV-", i)})
+			}
+		}
+		p.Do(id, checkout.Create{Session: s, IdempotencyKey: id, CreationsPerMinute: 1000})
 	case "collect":
 		p.Do(id, checkout.Collect{CollectionID: "k-" + id, OfferID: checkout.OfferMomo, Account: "acc-1", Payer: "p", Total: 5075, ApprovalWindow: time.Minute, SendWithin: time.Minute, ByReference: rapid.Bool().Draw(t, "by reference")})
 	case "approved":
@@ -169,7 +175,13 @@ func randomStep(t *rapid.T, p *processor.Processor) {
 	case "cancel":
 		p.Do(id, checkout.Cancel{By: checkout.ByIntegrator})
 	case "refund":
-		p.Do(id, checkout.OpenRefundRequest{By: "Jean", Reason: "wrong taxpayer"})
+		var dues []string
+		for _, due := range p.Session(id).Items {
+			if rapid.Bool().Draw(t, "the due") {
+				dues = append(dues, due.TransactionID)
+			}
+		}
+		p.Do(id, checkout.OpenRefundRequest{By: "Jean", Reason: "wrong taxpayer", TransactionIDs: dues})
 	case "resolve":
 		for _, c := range p.Session(id).Cases {
 			if c.Open() {

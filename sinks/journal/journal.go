@@ -6,18 +6,16 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
-	"quittance/schemas/record"
 )
 
 const (
@@ -25,6 +23,7 @@ const (
 	defaultBatchWait     = time.Second
 	defaultInsertTimeout = time.Minute
 	longestPause         = 10 * time.Second
+	adoptAgain           = time.Second
 )
 
 // Config configures a Journal.
@@ -50,11 +49,6 @@ type Config struct {
 // Group is the consumer group of the sink.
 const Group = "journal"
 
-// Topics returns what the sink reads.
-func Topics() []string {
-	return []string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicStatements, schemas.TopicReconciliation}
-}
-
 // Journal is the sink. Any number of them share the work.
 type Journal struct {
 	cfg             Config
@@ -63,7 +57,8 @@ type Journal struct {
 	entries         *prometheus.CounterVec // type
 	receipts        *prometheus.CounterVec // movement
 	expected        *prometheus.CounterVec // kind
-	dropped         prometheus.Counter
+	decoder         journal.Decoder
+	admin           *kadm.Client // while it runs
 }
 
 // New makes a sink. It connects when it runs.
@@ -101,14 +96,15 @@ func New(cfg Config) (*Journal, error) {
 	for _, k := range journal.ExpectedKinds {
 		j.expected.WithLabelValues(k)
 	}
-	j.dropped = with.NewCounter(prometheus.CounterOpts{
+	dropped := with.NewCounter(prometheus.CounterOpts{
 		Name: "quittance_journal_dates_dropped_total", Help: "Events of money whose operator's date is not plausible. They stand on the day on which they were recorded.",
 	})
+	j.decoder = journal.Decoder{Codec: cfg.Codec, Prefix: cfg.Kafka.Prefix, DateDropped: dropped.Inc}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: Group, Topics: Topics(), Poison: schemas.TopicPoisonJournal,
+		Kafka: cfg.Kafka, Group: Group, Topics: journal.Topics(), Poison: schemas.TopicPoisonJournal,
 		AtOnce: cmp.Or(cfg.BatchSize, defaultBatchSize), Wait: cmp.Or(cfg.BatchWait, defaultBatchWait), Timeout: cmp.Or(cfg.InsertTimeout, defaultInsertTimeout),
-		Pause: longestPause, Log: cfg.Log,
+		Pause: longestPause, Log: cfg.Log, Positions: j.positions,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_journal_poison_total", Help: "Records that cannot be decoded or kept.",
 		}),
@@ -128,87 +124,56 @@ func New(cfg Config) (*Journal, error) {
 // Run writes the journal until ctx ends, then returns nil. It first finishes an insert
 // under way, within a few seconds. It returns an error only when it could not begin.
 func (j *Journal) Run(ctx context.Context) error {
-	return consume.Batch(ctx, j.consumer, j.decode, j.insert)
+	cl, err := j.cfg.Kafka.Client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	j.admin = kadm.NewClient(cl)
+	for j.adopt(ctx) != nil {
+		if !consume.Sleep(ctx, adoptAgain) {
+			return nil
+		}
+	}
+	return consume.Batch(ctx, j.consumer, j.decoder.Rows, j.insert)
 }
 
-// rows are what a record adds to the journal: an entry with its receipts and expected money after
-// it, or one row of another kind. A statement adds nothing.
+// adopt gives a database of an earlier release its positions.
+func (j *Journal) adopt(ctx context.Context) error {
+	committed, err := journal.Committed(ctx, j.admin, j.cfg.Kafka.Prefix+Group)
+	if err == nil {
+		err = j.cfg.Store.Adopt(ctx, committed)
+	}
+	if err != nil && ctx.Err() == nil {
+		j.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the journal cannot begin and tries again", slog.Any("error", err))
+	}
+	return err
+}
+
+// positions returns where the sink goes on in a topic (full name): at the positions of the database, so that one
+// that was restored from a backup gets what it lacks.
+func (j *Journal) positions(ctx context.Context, topic string) (map[int32]int64, error) {
+	committed, err := journal.Committed(ctx, j.admin, j.cfg.Kafka.Prefix+Group)
+	if err != nil {
+		return nil, err
+	}
+	return j.cfg.Store.Begin(ctx, topic, committed)
+}
+
+// rows are what a record adds to the journal (journal.Decoder).
 type rows = []journal.Row
 
-// decode returns the rows of a record. The errors schemas.ErrUndecodable and
-// journal.ErrInvalidEntry are permanent.
-func (j *Journal) decode(r *kgo.Record) (rows, error) {
-	out, err := j.rowsOf(r)
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range out {
-		if err := row.Validate(); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func (j *Journal) rowsOf(r *kgo.Record) (rows, error) {
-	switch topic := strings.TrimPrefix(r.Topic, j.cfg.Kafka.Prefix); topic {
-	case schemas.TopicEvents, schemas.TopicCases:
-		return j.ofEvent(topic, r)
-	case schemas.TopicCalls:
-		var c record.Call
-		if err := j.cfg.Codec.Decode(r.Value, &c); err != nil {
-			return nil, err
-		}
-		return rows{new(fromCall(&c))}, nil
-	case schemas.TopicStatements:
-		return j.ofStatement(r)
-	case schemas.TopicReconciliation:
-		return j.ofReconciliation(r)
-	default:
-		var a record.Attempt
-		if err := j.cfg.Codec.Decode(r.Value, &a); err != nil {
-			return nil, err
-		}
-		return rows{new(fromAttempt(&a))}, nil
-	}
-}
-
-// ofEvent returns the entry of an event, and the receipts and the expected money of its money.
-func (j *Journal) ofEvent(topic string, r *kgo.Record) (rows, error) {
-	var e record.Event
-	if err := j.cfg.Codec.Decode(r.Value, &e); err != nil {
-		return nil, err
-	}
-	entry := fromEvent(&e)
-	if topic == schemas.TopicEvents { // an event of cases.events may be written twice
-		entry.SourcePartition, entry.SourceOffset = r.Partition, r.Offset
-	}
-	receipts, err := journal.ReceiptsOf(&e)
-	if err != nil {
-		return nil, err
-	}
-	expected, err := journal.ExpectedOf(&e)
-	if err != nil {
-		return nil, err
-	}
-	if journal.DateDropped(&e) {
-		j.dropped.Inc()
-	}
-	for i := range expected {
-		x := &expected[i]
-		x.SourceTopic, x.SourcePartition, x.SourceOffset, x.Version = topic, r.Partition, r.Offset, journal.ExpectedVersion(r.Offset)
-	}
-	return slices.Concat(rows{&entry}, journal.Rows(receipts), journal.Rows(expected)), nil
-}
-
-// insert writes the rows of records. The consumer group stores the positions.
-func (j *Journal) insert(ctx context.Context, records []rows, _ []consume.Move) error {
-	if len(records) == 0 {
-		return nil
-	}
+// insert writes the rows of records, and then how far the database has them.
+func (j *Journal) insert(ctx context.Context, records []rows, moves []consume.Move) error {
 	begun := time.Now()
 	if err := j.write(ctx, records); err != nil {
 		return err
+	}
+	if err := j.cfg.Store.Move(ctx, moves); err != nil {
+		return err
+	}
+	if len(records) == 0 {
+		return nil
 	}
 	j.duration.Observe(time.Since(begun).Seconds())
 	j.batch.Observe(float64(len(records)))

@@ -43,6 +43,13 @@ func TestStatementLines(t *testing.T) {
 	other.Livemode = false // test and live never meet
 	add(other)
 	records = append(records, &kgo.Record{Topic: w.kafka.Prefix + schemas.TopicStatements, Key: []byte("k"), Value: []byte("garbage")})
+	gone := line(3, 1000) // withdrawn, twice told, and imported again
+	gone.Withdrawn = true
+	add(gone)
+	add(gone)
+	again := line(3, 1000)
+	again.Life = 1
+	add(again)
 	bad := line(2, 1000)
 	bad.Day = "tomorrow"
 	add(bad)
@@ -55,8 +62,12 @@ func TestStatementLines(t *testing.T) {
 	check := func() {
 		t.Helper()
 		var rows, firsts uint64
-		if err := w.conn.QueryRow(t.Context(), `SELECT count(), countIf(import_id = 'import') FROM statement_lines FINAL`).Scan(&rows, &firsts); err != nil || rows != n+2 || firsts != n+2 {
+		if err := w.conn.QueryRow(t.Context(), `SELECT count(), countIf(import_id = 'import') FROM statement_lines FINAL`).Scan(&rows, &firsts); err != nil || rows != n+4 || firsts != n+4 {
 			t.Errorf("%d rows, %d of the first statement, %v", rows, firsts, err)
+		}
+		var lines, sum int64
+		if err := w.conn.QueryRow(t.Context(), `SELECT sum(if(withdrawn, -1, 1)), sum(net_amount) FROM statement_lines FINAL WHERE line_id = 'mtn/00003'`).Scan(&lines, &sum); err != nil || lines != 1 || sum != 990 {
+			t.Errorf("a line that was withdrawn and imported again: %d lines of %d, %v", lines, sum, err)
 		}
 		var day, at string
 		var net, offset int64
@@ -70,11 +81,11 @@ func TestStatementLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := w.rebuild(t.Context(), nil)
-	if err != nil || !got.Equal() || got.Statements != n+13 || got.Unreadable != 2 || len(got.StatementLines) != 2 {
+	if err != nil || !got.Equal() || got.Statements != n+16 || got.Unreadable != 2 || len(got.StatementLines) != 2 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	for _, l := range got.StatementLines {
-		if l.Live && l.Source != (tally.Count{Events: n + 1, Amount: n*990 + 991}) {
+		if l.Live && l.Source != (tally.Count{Events: n + 3, Amount: n*990 + 991}) {
 			t.Errorf("%+v", l)
 		}
 	}

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -67,11 +68,11 @@ func (j *Journal) rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 	adm := kadm.NewClient(cl)
 	sums := &sums{now: now, seen: map[string]bool{}, source: tally.Tally{}, money: tally.Tally{}, expected: tally.Tally{}, lines: tally.Tally{}, findings: tally.Tally{}}
 	done := map[string]map[int32]int64{}
-	for _, topic := range Topics() {
+	for _, topic := range journal.Topics() {
 		done[topic] = map[int32]int64{}
 	}
 	for pass := 1; ; pass++ {
-		for _, topic := range Topics() {
+		for _, topic := range journal.Topics() {
 			if err := j.pass(ctx, adm, topic, done[topic], &out, progress, sums.add); err != nil {
 				return out, err
 			}
@@ -80,12 +81,35 @@ func (j *Journal) rebuild(ctx context.Context, now time.Time, progress kafka.Pro
 			return out, err
 		}
 		if out.Equal() || pass == rebuildPasses {
-			return out, nil
+			return out, j.wholeAgain(ctx, adm, done)
 		}
 		if !consume.Sleep(ctx, rebuildPause) {
 			return out, ctx.Err()
 		}
 	}
+}
+
+// wholeAgain moves the positions of a database that was restored from a backup to what was read: its rows are
+// there again.
+func (j *Journal) wholeAgain(ctx context.Context, adm *kadm.Client, done map[string]map[int32]int64) error {
+	committed, err := journal.Committed(ctx, adm, j.cfg.Kafka.Prefix+Group)
+	if err != nil {
+		return err
+	}
+	positions, err := j.cfg.Store.Positions(ctx)
+	if err != nil {
+		return err
+	}
+	var whole []journal.Position
+	for _, p := range positions {
+		o, _ := committed.Lookup(p.Topic, p.Partition)
+		to := done[strings.TrimPrefix(p.Topic, j.cfg.Kafka.Prefix)][p.Partition]
+		if p.Goal = max(p.Goal, o.At); p.Position < p.Goal && p.Position < to {
+			p.Position, p.Goal = to, max(p.Goal, to)
+			whole = append(whole, p)
+		}
+	}
+	return j.cfg.Store.SetPositions(ctx, whole...)
 }
 
 // sums are the sums of what Kafka has from before now.
@@ -157,9 +181,9 @@ func repeated(seen map[string]bool, e *journal.Entry) bool {
 }
 
 // repeatedLine reports whether a line of the same content was there before, in an overlapping
-// statement.
+// statement, or withdrawn before.
 func repeatedLine(seen map[string]bool, l *journal.Line) bool {
-	key := fmt.Sprintf("%s/%t/%s/%s/%d", l.TenantID, l.Livemode, l.Account, l.ID, l.Content)
+	key := fmt.Sprintf("%s/%t/%s/%s/%d/%t", l.TenantID, l.Livemode, l.Account, l.ID, l.Content, l.Withdrawn)
 	before := seen[key]
 	seen[key] = true
 	return before
@@ -177,7 +201,7 @@ func (j *Journal) pass(ctx context.Context, adm *kadm.Client, topic string, done
 	}
 	count := map[string]*int64{schemas.TopicEvents: &out.Events, schemas.TopicCases: &out.Cases, schemas.TopicAttempts: &out.Attempts, schemas.TopicCalls: &out.Calls, schemas.TopicStatements: &out.Statements, schemas.TopicReconciliation: &out.Reconciliation}[topic]
 	written, unreadable, err := consume.ReplaySpans(ctx, j.consumer, topic, spans, false, progress, func(r *kgo.Record) ([]rows, error) {
-		out, err := j.decode(r)
+		out, err := j.decoder.Rows(r)
 		if err != nil {
 			return nil, err
 		}

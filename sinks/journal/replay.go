@@ -26,7 +26,7 @@ type Replayed struct {
 func (j *Journal) Replay(ctx context.Context, topic string, since, until time.Time, dryRun bool, progress kafka.Progress) (out Replayed, err error) {
 	replay := func() error {
 		out.Entries, out.Unreadable, err = consume.Replay(ctx, j.consumer, topic, since, until, dryRun, progress, func(r *kgo.Record) ([]rows, error) {
-			out, err := j.decode(r)
+			out, err := j.decoder.Rows(r)
 			return []rows{out}, err
 		}, j.write)
 		return err

@@ -61,11 +61,17 @@ type AnnouncerConfig struct {
 	Codec    *schemas.Codec
 	Contacts Contacts
 	Sender   Sender
-	// Agency returns the name of an agency.
-	Agency  func(id string) (name string, ok bool)
+	// Agency finds an agency by its id.
+	Agency  func(id string) (Agency, bool)
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
+}
+
+// Agency is what messages say of an agency. Contact are the lines of how to reach it, in the
+// agency's own language, besides its name; it may be empty.
+type Agency struct {
+	Name, Address, Phone, Email, Hours string
 }
 
 // Announcer makes the messages about the money of sessions: receipts, and what was given back.
@@ -157,7 +163,9 @@ func newsOf(e checkout.Event) news {
 		if e.Detail[checkout.DetailWasCompleted] == "false" { // money of a case, whose own event tells it
 			return news{}
 		}
-		n.kind, n.amount = notify.Reversed, s.Collection.Amount
+		n.kind, n.amount = notify.Reversed, returned(e)
+	case checkout.EventPartiallyReversed:
+		n.kind, n.amount = notify.PartlyReversed, returned(e)
 	case checkout.EventCaseResolved:
 		c := e.Case()
 		misfit := c.Kind == checkout.CaseLatePayment || c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseOrphan
@@ -169,6 +177,14 @@ func newsOf(e checkout.Event) news {
 		return news{}
 	}
 	return n
+}
+
+// returned is the money that an event gave back, in minor units.
+func returned(e checkout.Event) (sum int64) {
+	for _, due := range e.Returned() {
+		sum += due.Total()
+	}
+	return sum
 }
 
 // announce makes the messages of a batch.
@@ -221,9 +237,12 @@ func (a *Announcer) tell(ctx context.Context, n news) error {
 // message returns the message of an event to an address.
 func (a *Announcer) message(n news, to contact.Address, lang money.Language) notify.Message {
 	s := n.event.Session
+	if back := n.event.Returned(); len(s.Items) > 0 && len(back) > 0 {
+		s.Items = back // the message is about these dues
+	}
 	agency, ok := a.cfg.Agency(s.TenantID)
 	if !ok {
-		agency = "Administration" // one that the registry has no more
+		agency.Name = "Administration" // one that the registry has no more
 	}
 	amount := strconv.FormatInt(n.amount, 10) + " " + n.currency // of a currency that is not listed
 	if c, listed := money.Lookup(n.currency); listed {
@@ -232,12 +251,14 @@ func (a *Announcer) message(n news, to contact.Address, lang money.Language) not
 	m := notify.Message{
 		Kind: n.kind, Channel: provider.ChannelEmail, To: to.Text(), Locale: string(lang), AgencyID: s.TenantID, SessionID: s.ID, Live: s.Live, At: n.event.OccurredAt,
 		Variables: map[string]string{
-			notify.VariableAgency: agency, notify.VariableAmount: amount, notify.VariableReference: language.GroupReference(s.PaymentRef),
-			notify.VariableDate: localtime.In(n.at).Format("02/01/2006 15:04"),
+			notify.VariableAgency: agency.Name, notify.VariableAmount: amount, notify.VariableReference: language.GroupReference(s.PaymentRef),
+			notify.VariableDate: localtime.In(n.at).Format("02/01/2006 15:04"), notify.VariableObject: objectOf(s, lang),
 		},
 	}
 	if to.Kind == contact.Phone {
 		m.Channel = provider.ChannelSMS
+	} else {
+		m.Variables[notify.VariableDetails], m.Variables[notify.VariableContact] = detailsOf(s, lang), agency.contact(lang)
 	}
 	if n.kind.Name == notify.Receipt.Name {
 		m.Variables[notify.VariableSession] = s.ID

@@ -39,8 +39,10 @@ func (w *world) announcer() (*notify.Announcer, *prometheus.Registry) {
 	metrics := prometheus.NewRegistry()
 	a, err := notify.NewAnnouncer(notify.AnnouncerConfig{
 		Kafka: w.Kafka, Codec: w.Codec, Contacts: contacts{w.personal}, Sender: w.sender,
-		Agency: func(id string) (string, bool) { return "Direction générale des impôts", id == "agency" },
-		Now:    w.Now, Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: metrics,
+		Agency: func(id string) (notify.Agency, bool) {
+			return notify.Agency{Name: "Direction générale des impôts", Address: "Avenue de l’Indépendance", Phone: "+242 22 000 00 00", Email: "contact@impots.example"}, id == "agency"
+		},
+		Now: w.Now, Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: metrics,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -56,7 +58,7 @@ func (w *world) paid(id string, c checkout.Customer) checkout.Session {
 		w.t.Fatal(err)
 	}
 	return checkout.Session{
-		ID: id, TenantID: "agency", Live: true, OrderID: id, Mode: checkout.ModeHosted, Currency: "XAF", Amount: 5000, CustomerSealed: sealed, Status: checkout.StatusCompleted, Sequence: 3,
+		ID: id, TenantID: "agency", Live: true, OrderID: "2026-0001", Description: "Patente 2026 www.ailleurs.example", Mode: checkout.ModeHosted, Currency: "XAF", Amount: 5000, CustomerSealed: sealed, Status: checkout.StatusCompleted, Sequence: 3,
 		PaymentRef: "4821093755612048", TransactionID: uuid.NewString(), NoticeID: uuid.NewString(), NoticeRef: "AV20260000000001", CreatedAt: w.Now(), EndedAt: w.Now(),
 		Collection: &checkout.Collection{
 			ID: "c", OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Amount: 5075, Fee: 75, Currency: "XAF", Status: checkout.CollectionApproved, OperatorRef: "op1", RequestedAt: w.Now(), DecidedAt: w.Now(),
@@ -129,6 +131,11 @@ func TestAnnouncements(t *testing.T) {
 	citizen.CitizenID = "018f0000-0000-7000-8000-00000000000c"
 	reversed := w.paid("chs_reversed", checkout.Customer{Email: "annule@example.org"})
 	reversed.ReversedAt = w.Now()
+	partly := w.paid("chs_partly", checkout.Customer{Email: "partie@example.org"}) // the other due stays paid
+	partly.Items = []checkout.Item{
+		{Label: "Vignette 2026", Amount: 900, TransactionID: "tx-1"},
+		{Label: "Patente 2026 www.ailleurs.example", Amount: 5000, Fee: 75, TransactionID: "tx-2", ReversedAt: w.Now()},
+	}
 	late := w.paid("chs_late", checkout.Customer{Email: "tard@example.org"})
 	late.Status = checkout.StatusExpired
 	late.Cases = []checkout.Case{{Case: casework.Case{ID: "case1", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", Resolution: checkout.ResolutionRefund}, CollectionID: "c"}}
@@ -142,7 +149,7 @@ func TestAnnouncements(t *testing.T) {
 		stale, w.event(checkout.EventCreated, whole, nil), w.event(checkout.EventCompleted, whole, nil), w.event(checkout.EventCompleted, abroad, nil),
 		w.event(checkout.EventCompleted, nameOnly, nil), w.event(checkout.EventCompleted, erased, nil), w.event(checkout.EventCompleted, partner, nil),
 		w.event(checkout.EventCompleted, test, nil), w.event(checkout.EventCompleted, citizen, nil), w.event(checkout.EventReversed, reversed, map[string]string{checkout.DetailWasCompleted: "true"}),
-		w.event(checkout.EventReversed, late, map[string]string{checkout.DetailWasCompleted: "false"}), w.event(checkout.EventCompleted, honoured, nil),
+		w.event(checkout.EventPartiallyReversed, partly, map[string]string{checkout.DetailTransactionIDs: "tx-2"}), w.event(checkout.EventReversed, late, map[string]string{checkout.DetailWasCompleted: "false"}), w.event(checkout.EventCompleted, honoured, nil),
 		w.event(checkout.EventCaseResolved, late, map[string]string{checkout.DetailCaseID: "case1", checkout.DetailResolution: "refund"}),
 		{Topic: w.Kafka.Prefix + schemas.TopicEvents, Value: []byte("no event")},
 	}
@@ -153,13 +160,13 @@ func TestAnnouncements(t *testing.T) {
 	deliverytest.Start(t, a)
 	want := map[string]string{
 		"payeuse@example.org": "Reçu de votre paiement", "essai@example.org": "TEST – Reçu de votre paiement", "compte@example.org": "Receipt of your payment",
-		"annule@example.org": "Paiement annulé", "tard@example.org": "Somme rendue", "honore@example.org": "Reçu de votre paiement",
+		"annule@example.org": "Paiement annulé –", "partie@example.org": "Paiement annulé en partie", "tard@example.org": "Somme restituée", "honore@example.org": "Reçu de votre paiement",
 	}
 	deliverytest.Eventually(t, "all messages are delivered", func() bool {
 		return w.count(`SELECT count(*) FROM deliveries WHERE state = $1`, deliveries.StateDelivered) == len(want)+1
 	})
 	deliverytest.Eventually(t, "all events are announced", func() bool {
-		return count(t, metrics, "made") == 14 && count(t, metrics, "nobody") == 2 && count(t, metrics, "erased") == 2 && count(t, metrics, "unreachable") == 2 && count(t, metrics, "stale") == 2
+		return count(t, metrics, "made") == 16 && count(t, metrics, "nobody") == 2 && count(t, metrics, "erased") == 2 && count(t, metrics, "unreachable") == 2 && count(t, metrics, "stale") == 2
 	})
 	letters := w.sim.Inbox(provider.ChannelEmail)
 	if len(letters) != len(want) {
@@ -170,13 +177,25 @@ func TestAnnouncements(t *testing.T) {
 			!strings.Contains(plain(l.Text), "5 075 FCFA") && !strings.Contains(plain(l.Text), "FCFA 5,075") {
 			t.Errorf("%+v", l)
 		}
+		object, dossier, reach := "Objet : Patente 2026 …", "Numéro de dossier : 2026-0001", "Téléphone : +242 22 000 00 00"
+		if strings.Contains(l.Subject, "your payment") { // of the portal, whose order is no dossier
+			object, dossier, reach = "For: Patente 2026 …", "", "Phone: +242 22 000 00 00"
+		}
+		if strings.Contains(l.Text, "Vignette") {
+			t.Errorf("the letter is about a due that stays paid: %s", l.Text)
+		}
+		for _, says := range []string{object, dossier, reach, "contact@impots.example"} {
+			if !strings.Contains(plain(l.Text), says) {
+				t.Errorf("the letter %q does not say %q: %s", l.Subject, says, l.Text)
+			}
+		}
 		if page := host + "/c/chs_"; strings.Contains(l.Subject, "Re") != strings.Contains(l.Text, page) {
 			t.Errorf("%s: %s", l.Subject, l.Text)
 		}
 	}
 	w.files()
 	sms := w.received()
-	if len(sms) != 1 || sms[0].To != arrived || !strings.Contains(sms[0].Text, "Direction générale des impots : paiement de 5 075 FCFA recu le") || !strings.HasSuffix(sms[0].Text, host+"/c/chs_whole") {
+	if len(sms) != 1 || sms[0].To != arrived || !strings.Contains(sms[0].Text, "Direction générale des impots : paiement de 5 075 FCFA encaissé le") || !strings.Contains(sms[0].Text, "(Patente 2026 ...)") || !strings.HasSuffix(sms[0].Text, host+"/c/chs_whole") {
 		t.Errorf("SMS: %+v", sms)
 	}
 	// Whoever erases the session erases what was written about it.

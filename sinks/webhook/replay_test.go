@@ -116,6 +116,19 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 		t.Errorf("quick has %v, slow %d", quick.Count(), len(slow.Got()))
 	}
 
+	// Support sends one event again, or those of one session: no neighbour goes with it.
+	for name, of := range map[string]deliveries.Replay{"one event": {EventID: first[3]}, "one session": {SessionIDs: []string{"session of nobody"}}} {
+		of.Kafka, of.Codec, of.Kind, of.Since, of.Until, of.Now, of.Redelivery = b.Kafka, b.Codec, webhook.Kind, begun, time.Now().Add(time.Second), b.Now, name
+		made := map[string]int64{"one event": 2}[name]
+		if got, err := store.Replay(t.Context(), deliverytest.Actor, of); err != nil || got.Made != made || got.Events != made/2 {
+			t.Fatalf("%s: %+v, %v; want %d made", name, got, err, made)
+		}
+	}
+	deliverytest.Eventually(t, "one event came again", func() bool { return quick.Count()[first[3]] == 3 && slow.Count()[first[3]] == 2 })
+	if len(quick.Got()) != 2*len(all)+1 || len(slow.Got()) != len(all)+1 {
+		t.Errorf("quick got %d, slow %d: neighbours were sent", len(quick.Got()), len(slow.Got()))
+	}
+
 	// While outcomes are not applied it is unknown what is delivered.
 	stop()
 	b.Notify(t, schemas.TopicWebhooks, true, notifications(b, "app", ids("c", 1))...)

@@ -160,7 +160,7 @@ func badRequests(t *testing.T, u *harness.Up, order string) {
 			}
 			allow := strings.Split(strings.Join(a.Header.Values("Allow"), ", "), ", ")
 			slices.Sort(allow)
-			want := map[string][]string{list: {"GET", "POST"}, some: {"GET"}, cancel: {"POST"}}[c.path]
+			want := map[string][]string{list: {"GET", "HEAD", "POST"}, some: {"GET", "HEAD"}, cancel: {"POST"}}[c.path]
 			if !slices.Equal(allow, want) {
 				t.Errorf("Allow is %q, want %q", allow, want)
 			}
@@ -207,7 +207,7 @@ func foreignSessions(t *testing.T, u *harness.Up, order string) {
 		refused(t, a, http.StatusNotFound, "checkout.session_not_found")
 		return strings.ReplaceAll(string(a.Body), a.Header.Get("X-Request-Id"), "")
 	}
-	for _, how := range []struct{ method, path string }{{http.MethodGet, ""}, {http.MethodPost, "/cancel"}} {
+	for _, how := range []struct{ method, path string }{{http.MethodGet, ""}, {http.MethodPost, "/cancel"}, {http.MethodGet, "/events"}, {http.MethodPost, "/events/evt_1/redeliver"}} {
 		ask := func(key, id string) harness.Answer {
 			return u.Call(t, how.method, u.Sessions("/"+id+how.path), "", "Authorization", "Bearer "+key)
 		}

@@ -33,6 +33,7 @@ const (
 	secStates      = "States and transitions"
 	secAuth        = "Authentication"
 	secEvents      = "Events"
+	secRedelivery  = "Events of a session"
 	secErrors      = "Errors"
 	secLimits      = "Limits"
 	secVersioning  = "Versioning"
@@ -171,13 +172,18 @@ var creationStatements = []statement{
 	}},
 	{secCreate, "§ 1: order_id has an open session: 409 checkout.order_open", func(t *testing.T, c *contract) {
 		body := c.with("")
-		c.created(t, taxKey, body)
-		refused(t, c.create(t, taxKey, body), 409, "checkout.order_open")
+		s, key := c.created(t, taxKey, body), uuid.NewString()
+		for range 2 { // the second answer is a replay
+			p := refusedBody(t, c.keyed(t, taxKey, key, body), 409, "checkout.order_open")
+			equal(t, "the session that has the order", p["session_id"], s["id"])
+			matches(t, "detail", p["detail"], s["id"].(string))
+		}
 	}},
 	{secCreate, "§ 1: order_id has a completed session: 409 checkout.order_paid", func(t *testing.T, c *contract) {
 		body := c.with("")
-		c.settle(t, taxKey, c.created(t, taxKey, body), "06 600 00 01", "completed")
-		refused(t, c.create(t, taxKey, body), 409, "checkout.order_paid")
+		s := c.created(t, taxKey, body)
+		c.settle(t, taxKey, s, "06 600 00 01", "completed")
+		equal(t, "the session that paid it", refusedBody(t, c.create(t, taxKey, body), 409, "checkout.order_paid")["session_id"], s["id"])
 	}},
 	{secCreate, "§ 1: keys and orders are scoped to application and mode", func(t *testing.T, c *contract) {
 		key, body := uuid.NewString(), c.with("")
@@ -691,16 +697,41 @@ var authenticationStatements = []statement{
 		if a := c.get(t, taxKey, ""); a.Header.Get("X-Request-Id") == "" {
 			t.Error("the answer has no X-Request-Id")
 		}
+		p := refusedBody(t, c.get(t, taxKey, "/chs_x"), 404, "checkout.session_not_found")
+		equal(t, "the page of the type", c.Call(t, http.MethodGet, p["type"].(string), "").Status, 200) // an absolute address
+		// Messages name the cause.
+		equal(t, "lower case", refused(t, c.create(t, taxKey, c.with(`"currency":"xaf"`)), 422, "generic.validation_failed")[0].Message, `currency must be in capital letters: "XAF".`)
+		for begins, is := range map[string]string{"ck_": "the key of a clerk", "st_": "the key of a member of staff", "oat_": "a token of the deprecated cash-in API", "whsec_": "the secret of an endpoint"} {
+			p := refusedBody(t, c.get(t, begins+"ContractUnknown0000000000000", ""), 401, "generic.unauthorized")
+			equal(t, "detail", p["detail"], "What begins with "+begins+" is "+is+": send Authorization: Bearer sk_test_… or sk_live_….")
+		}
 	}},
 	{secErrors, "§ 2: 405 with Allow; 404 for another path", func(t *testing.T, c *contract) {
 		for _, r := range []struct{ method, path, allow string }{
-			{"DELETE", "", "GET, POST"}, {"PUT", "/chs_x", "GET"}, {"GET", "/chs_x/cancel", "POST"}, {"GET", "/verify-completion", "POST"}, {"PATCH", "/verify-completion", "POST"}, {"HEAD", "", "GET, POST"},
+			{"DELETE", "", "GET, HEAD, POST"},
+			{"PUT", "/chs_x", "GET, HEAD"},
+			{"GET", "/chs_x/cancel", "POST"},
+			{"GET", "/verify-completion", "POST"},
+			{"PATCH", "/verify-completion", "POST"},
+			{"GET", "/chs_x/events/evt_x/redeliver", "POST"},
 		} {
 			a := c.Call(t, r.method, c.Sessions(r.path), "", "Authorization", "Bearer "+taxKey)
 			equal(t, r.method+" "+r.path, []any{a.Status, strings.Join(a.Header.Values("Allow"), ", ")}, []any{405, r.allow})
 		}
 		refused(t, c.Call(t, http.MethodGet, c.URL(harness.AtService, "/api/v1/checkout"), ""), 404, "generic.not_found")
 		refused(t, c.Call(t, http.MethodGet, c.URL(harness.AtService, "/api/v1/"), ""), 404, "generic.not_found")
+		// Another version is no part of the deprecated surface, whose answers say that it ends.
+		for _, path := range []string{"/api/v2", "/api/v2/checkout/sessions", "/api/v10/init-checkout"} {
+			a := c.Call(t, http.MethodGet, c.URL(harness.AtService, path), "")
+			refused(t, a, 404, "generic.not_found")
+			equal(t, "Deprecation", a.Header.Get("Deprecation"), "")
+		}
+		// HEAD is answered as GET, without a body.
+		s := c.created(t, taxKey, c.with(""))
+		for _, path := range []string{"", "/" + s["id"].(string), "/chs_x", "/verify-completion"} {
+			get, head := c.Call(t, http.MethodGet, c.Sessions(path), "", "Authorization", "Bearer "+taxKey), c.Call(t, http.MethodHead, c.Sessions(path), "", "Authorization", "Bearer "+taxKey)
+			equal(t, "HEAD "+path, []any{head.Status, head.Header.Get("Content-Type"), head.Header["Allow"], len(head.Body)}, []any{get.Status, get.Header.Get("Content-Type"), get.Header["Allow"], 0})
+		}
 	}},
 }
 

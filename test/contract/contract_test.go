@@ -336,7 +336,7 @@ type statement struct {
 func statements() []statement {
 	return slices.Concat(
 		creationStatements, readStatements, noticeStatements, receiptStatements, completionStatements,
-		authenticationStatements, eventStatements, limitStatements, clockStatements)
+		authenticationStatements, eventStatements, limitStatements, clockStatements, redeliveryStatements)
 }
 
 // TestContract checks each statement of the contract's ministry sections. The statements
@@ -395,7 +395,9 @@ func examples(t *testing.T, c *contract) {
 		{"/api/v1/checkout/sessions", "post"}, {"/api/v1/checkout/sessions/verify-completion", "post"},
 	} {
 		o := at(c.spec, "paths", op.path, op.method)
-		requests := at(o, "requestBody", "content", "application/json", "examples").(map[string]any)
+		media := at(o, "requestBody", "content", "application/json")
+		requests := maps.Clone(at(media, "examples").(map[string]any))
+		maps.Copy(requests, at(media, "x-refused-examples").(map[string]any))
 		order := slices.Sorted(maps.Keys(requests))
 		// order_open repeats the order of the example hosted, so it comes last.
 		slices.SortStableFunc(order, func(a, b string) int { return strings.Compare(first(a), first(b)) })
@@ -469,7 +471,7 @@ func asMap(v any) map[string]any {
 
 // generated are the values that differ at each run, with their replacements.
 var generated = []struct{ pattern, stands string }{
-	{`https?://[^/"]+/(c|embed)/`, "https://pay.example/$1/"},
+	{`https?://[^/"]+/(c|embed|docs)/`, "https://pay.example/$1/"},
 	{`chs_secret_[0-9A-Za-z]+`, "SECRET"},
 	{`chs_[0-9a-z]+`, "SESSION"},
 	{`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`, "UUID4"},

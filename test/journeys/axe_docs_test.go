@@ -19,7 +19,7 @@ import (
 // the largest.
 func (g *gallery) docs(t *testing.T) {
 	t.Helper()
-	manual, err := docs.New(ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
+	manual, err := docs.New(docs.Placeholder, ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,6 +171,11 @@ func embedStub(host func() string) http.Handler {
 			_, _ = fmt.Fprintf(w, "<script defer src=%q></script>", s)
 		}
 	}
+	// The origin is registered; the refused frame of a stranger stands for a policy of its own page.
+	r.Post("/embed/origin", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.WriteHeader(http.StatusNoContent)
+	})
 	var recovered atomic.Bool
 	r.Get("/recover", func(http.ResponseWriter, *http.Request) { recovered.Store(true) })
 	r.Get("/embed/{session_id}", func(w http.ResponseWriter, r *http.Request) {

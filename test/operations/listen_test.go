@@ -57,13 +57,15 @@ func TestListen(t *testing.T) {
 	forwarding := listen(t, u, append(port, "--forward-to", server.URL+"/hook", "--application", "Guichet fiscal", "--mode", "test")...)
 	others := listen(t, u, append(port, "--json", "--application", "Guichet douanier")...)
 	cancellations := listen(t, u, append(port, "--json", "--events", "checkout.cancelled")...)
+	streamed := byKey(t, u, harness.GuichetKey, "--json", "--forward-to", server.URL+"/stream")
 
 	paid := u.Create(t, "heard")
 	u.Citizen(paid.ID).Pay(t, "06 600 00 01")
-	completed := <-requests
+	completed, twin := <-requests, <-requests
 	cancelled := u.Create(t, "heard-and-refused")
 	u.Call(t, http.MethodPost, u.Sessions("/"+cancelled.ID+"/cancel"), "", "Authorization", "Bearer "+harness.GuichetKey)
 	refused := <-requests
+	<-requests
 
 	wh, err := standardwebhooks.NewWebhook(forwarding.secret(t))
 	if err != nil {
@@ -93,7 +95,11 @@ func TestListen(t *testing.T) {
 	forwarding.says(t, `Z  checkout\.completed  `+paid.ID+`  order heard  → 200 OK in \d+ ms\n`)
 	forwarding.says(t, `Z  checkout\.cancelled  `+cancelled.ID+`  order heard-and-refused  → 500 Internal Server Error in \d+ ms\n    A real endpoint would be sent this again after about [456] s`)
 	cancellations.says(t, cancelled.ID)
-	for _, l := range []*listening{forwarding, others, cancellations} {
+	streamed.says(t, cancelled.ID)
+	if err := wh.Verify(twin.body, twin.header); err != nil || string(twin.body) != registered.Body || twin.header.Get("webhook-id") != completed.header.Get("webhook-id") {
+		t.Errorf("the stream forwards %s with %v: %v", twin.body, twin.header, err)
+	}
+	for _, l := range []*listening{forwarding, others, cancellations, streamed} {
 		l.end(t)
 	}
 	forwarding.says(t, `\n2 events, 1 accepted, 1 not\.\n$`)
@@ -136,6 +142,53 @@ func TestListen(t *testing.T) {
 	}
 
 	listenRefuses(t, u)
+	byKeyRefuses(t, u, paid.ID)
+}
+
+// byKey starts the `listen` of integrators, who have a test key and nothing else.
+func byKey(t *testing.T, u *harness.Up, key string, args ...string) *listening {
+	t.Helper()
+	return start(t, outside(t, append([]string{"--url", u.URL(harness.AtService, ""), "--key", key}, args...)...))
+}
+
+func outside(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), servers.Quittance(t), append([]string{"listen"}, args...)...)
+	cmd.Env = program.Environment()
+	return cmd
+}
+
+// byKeyRefuses checks who hears nothing: live keys, keys of nobody, other applications, and whoever has
+// three streams already. A stream that begins in the past has the events of then.
+func byKeyRefuses(t *testing.T, u *harness.Up, paid string) {
+	t.Helper()
+	at := u.URL(harness.AtService, "")
+	for want, args := range map[string][]string{
+		`must be a test key`: {"--url", at, "--key", harness.GuichetLiveKey}, `listening: 401: The API key is`: {"--url", at, "--key", "sk_test_nobody00000000000000000000"},
+		`must use https`: {"--url", "http://pay.example", "--key", harness.GuichetKey}, `must be below 24h`: {"--url", at, "--key", harness.GuichetKey, "--since", "24h"},
+	} {
+		if output, err := outside(t, args...).CombinedOutput(); err == nil || !strings.Contains(string(output), want) || strings.Contains(string(output), harness.GuichetKey) {
+			t.Errorf("listen %v ends with %v and prints %q, want %s", args, err, output, want)
+		}
+	}
+	if a := u.Call(t, http.MethodGet, at+"/api/v1/checkout/webhooks", "", "Authorization", "Bearer "+harness.GuichetLiveKey); a.Status != http.StatusForbidden {
+		t.Errorf("a live key is answered %d %s", a.Status, a.Body)
+	}
+	var open []*listening
+	for range 3 {
+		open = append(open, byKey(t, u, harness.GuichetKey, "--since", "1h"))
+	}
+	open[2].says(t, `checkout\.completed  `+paid+`  order heard\n`)
+	if output, err := outside(t, "--url", at, "--key", harness.GuichetKey).CombinedOutput(); err == nil || !strings.Contains(string(output), "429: 3 streams of webhooks are open") {
+		t.Errorf("a fourth stream ends with %v and prints %q", err, output)
+	}
+	foreign := byKey(t, u, harness.DouanesKey, "--since", "1h")
+	for _, l := range append(open, foreign) {
+		l.end(t)
+	}
+	if strings.Contains(foreign.all(), paid) {
+		t.Errorf("another application hears %s", foreign.all())
+	}
 }
 
 // listenRefuses checks the messages about wrong arguments.
@@ -184,7 +237,13 @@ func command(t *testing.T, u *harness.Up, args ...string) *exec.Cmd {
 // listen starts `listen` and waits until it reads all later events.
 func listen(t *testing.T, u *harness.Up, args ...string) *listening {
 	t.Helper()
-	l := &listening{cmd: command(t, u, append([]string{"listen"}, args...)...)}
+	return start(t, command(t, u, append([]string{"listen"}, args...)...))
+}
+
+// start starts a `listen` and waits until it reads all later events.
+func start(t *testing.T, cmd *exec.Cmd) *listening {
+	t.Helper()
+	l := &listening{cmd: cmd}
 	for to, pipe := range map[*bytes.Buffer]func() (io.ReadCloser, error){&l.stdout: l.cmd.StdoutPipe, &l.stderr: l.cmd.StderrPipe} {
 		from, err := pipe()
 		if err != nil {

@@ -177,6 +177,8 @@ func reports(t *testing.T, o harness.Operator) {
 	}
 	o.Says(t, "15225", args("takings")...)
 	o.Says(t, ",XAF,3,15225,0,0,0,15225\n", args("takings", "--format", "csv")...)
+	o.Says(t, "# report: takings; agency: impots; month: "+month+"; mode: test payments: no money was moved; generated at: ", args("takings", "--format", "csv")...)
+	o.Says(t, "(compared with Kafka)", args("takings")...)
 	o.Says(t, `"fees_minor": 225,`, args("fees", "--format", "json")...)
 	o.Says(t, "MOBILE_MONEY", args("channels")...)
 	for _, report := range []string{"undelivered", "open-cases"} {

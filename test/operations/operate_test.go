@@ -99,6 +99,18 @@ func TestOperatingDeliveries(t *testing.T) {
 	o.stands(t, endpoint, "well", func(e endpointShown) bool { return e.State == "ok" && e.Waiting+e.Queued == 0 })
 	o.Refused(t, "was accepted at", "deliveries", "retry", held[0].ID)
 
+	// The integrator has lost one event and asks for it; no other goes with it.
+	o.Misused(t, "either --event, --order or --session", "deliveries", "redeliver")
+	o.Refused(t, "nothing was sent", "deliveries", "redeliver", "--event", "evt_0000000000000000000000000000")
+	before, delivered := len(o.Inbox(t, paid.ID)), o.deliveries(t, "--endpoint", endpoint)
+	o.Says(t, "1 webhooks are sent once more", "deliveries", "redeliver", "--order", paid.OrderID, "--endpoint", endpoint)
+	harness.Eventually(t, "the receiver has the event once more", func() error {
+		if now, all := len(o.Inbox(t, paid.ID)), o.deliveries(t, "--endpoint", endpoint); now != before+1 || len(all) != len(delivered)+1 || all[0].State != "delivered" {
+			return fmt.Errorf("%d webhooks, %+v", now, all)
+		}
+		return nil
+	})
+
 	// A maintenance of the receiver, and its secret.
 	o.Says(t, "is suspended", "endpoints", "suspend", endpoint)
 	text := o.Says(t, "whsec_", "endpoints", "rotate-secret", endpoint)
@@ -128,10 +140,10 @@ func TestOperatingDeliveries(t *testing.T) {
 	o.Control(t, "erp/impots", `{"reset": true}`)
 }
 
-// readsOriginal reads the file of an import, which another person approves.
-func (o deliveryOperator) readsOriginal(t *testing.T, importID, begins string) {
+// readsOriginal reads the file of an import, which another person approves. It returns both people.
+func (o deliveryOperator) readsOriginal(t *testing.T, importID, begins string) (awa, ben caseOperator) {
 	t.Helper()
-	awa, ben := caseOperator(o).as(t, "Awa Reader", "impots"), caseOperator(o).as(t, "Ben Reader", "impots")
+	awa, ben = caseOperator(o).as(t, "Awa Reader", "impots"), caseOperator(o).as(t, "Ben Reader", "impots")
 	o.Refused(t, "set QUITTANCE_STAFF_KEY", "statements", "original", "request", importID, "--reason", "r")
 	awa.Refused(t, "--reason: must be 1 to 500 printable characters", "statements", "original", "request", importID)
 	var request struct {
@@ -154,6 +166,53 @@ func (o deliveryOperator) readsOriginal(t *testing.T, importID, begins string) {
 	if info, err := os.Stat(out); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
+	return awa, ben
+}
+
+// takesBack is the drill "yesterday's statement was of the wrong day": two people withdraw the import of a file, and import the right one. It
+// logs how long the commands take.
+func (o deliveryOperator) takesBack(t *testing.T, awa, ben caseOperator, importID, wrong, right string) {
+	t.Helper()
+	begin := time.Now()
+	account := []string{"--agency", "impots", "--mode", "test", "--account", "mtn"}
+	importing := append([]string{"statements", "import"}, account...)
+	var file struct {
+		State  string
+		Tried  bool
+		Faults []struct{ Kind string }
+	}
+	o.FailsJSON(t, &file, append(importing, right, "--try")...)
+	if file.State != "quarantined" || !file.Tried || len(file.Faults) != 1 || file.Faults[0].Kind != "overlap" {
+		t.Errorf("the right file, tried: %+v", file)
+	}
+	var asked struct {
+		ID    string `json:"withdrawal_id"`
+		State string
+		Lines int `json:"withdrawn_lines"`
+	}
+	o.Refused(t, "set QUITTANCE_STAFF_KEY", "statements", "withdraw", "request", importID, "--reason", "r")
+	awa.JSON(t, &asked, "statements", "withdraw", "request", importID, "--reason", "MTN sent the file of the wrong day")
+	awa.Refused(t, "whoever requested the withdrawal cannot approve it", "statements", "withdraw", "approve", asked.ID)
+	ben.JSON(t, &asked, "statements", "withdraw", "approve", asked.ID)
+	if asked.State != "done" || asked.Lines != 1 {
+		t.Errorf("%+v", asked)
+	}
+	o.FailsJSON(t, &file, append(importing, wrong)...) // by a nightly job
+	if file.State != "quarantined" || len(file.Faults) != 1 || file.Faults[0].Kind != "withdrawn" {
+		t.Errorf("the wrong file again: %+v", file)
+	}
+	o.Says(t, "accepted", append(importing, right)...)
+	t.Logf("drill: the statement of the wrong day is withdrawn and the right one imported after %s", time.Since(begin).Round(10*time.Millisecond))
+	o.Says(t, "withdrawn", append([]string{"statements", "list"}, account...)...)
+	o.Says(t, "MTN sent the file of the wrong day", "statements", "withdraw", "list", "--agency", "impots")
+	harness.Eventually(t, "the right line counts alone", func() error {
+		rows, err := o.Rows(t, `SELECT sum(net_amount) AS net, sum(if(withdrawn, -1, 1)) AS lines, countIf(local_day = '2026-11-19') AS right FROM quittance.statement_lines FINAL WHERE account = 'mtn'`)
+		if err != nil || fmt.Sprint(rows) != "[map[lines:1 net:5000 right:1]]" {
+			return fmt.Errorf("%v, %w", rows, err)
+		}
+		return nil
+	})
+	o.Says(t, "its import was withdrawn", "chain", "31000000001")
 }
 
 // importsStatements imports statements of the demo registry's accounts. Their lines come to the
@@ -189,7 +248,8 @@ func (o deliveryOperator) importsStatements(t *testing.T) {
 	}
 	o.Says(t, "5000 XAF", "statements", "list", "--agency", "impots", "--account", "mtn")
 	o.Says(t, "SHA-256", "statements", "show", done.ImportID)
-	o.readsOriginal(t, done.ImportID, head)
+	awa, ben := o.readsOriginal(t, done.ImportID, head)
+	wrong := done.ImportID
 	o.FailsJSON(t, &done, append(account, bad)...)
 	if done.State != "refused" || len(done.Faults) != 2 || done.Faults[0].Line != 2 || done.Faults[1].Line != 3 || done.Faults[0].Column != 13 {
 		t.Errorf("a faulty file: %+v", done)
@@ -206,6 +266,8 @@ func (o deliveryOperator) importsStatements(t *testing.T) {
 		}
 		return nil
 	})
+	right := file("right.csv", head+`30900000001,,Successful,Payment,2026-11-19 08:00:01,5075,75,XAF,"MABIALA, Jeanne 066123456",46733123454,5000`+"\n")
+	o.takesBack(t, awa, ben, wrong, good, right)
 }
 
 // withoutAFile makes an application with a key, an endpoint and an embed origin, without a

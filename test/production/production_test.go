@@ -158,7 +158,7 @@ func TestProductionRefusesWhatDevelopersMay(t *testing.T) {
 		`unknown flag: --port`:          {"keys", "list", "--port", "8080"},
 		`unknown flag: --simulator-url`: {"ingress", "--simulator-url", "http://127.0.0.1:8081"},
 		`unknown command "up"`:          {"up"},
-		`unknown command "listen"`:      {"listen"},
+		`say at which service`:          {"listen"},
 		`unknown command "simulate"`:    {"simulate"},
 		`unknown command "bench"`:       {"bench"},
 	} {

@@ -33,11 +33,7 @@
       say("error", { code: "network", retryable: true });
       if (by) by.sent = false;
       doc.querySelectorAll("button").forEach(function (b) { b.removeAttribute("aria-disabled"); });
-      var p = doc.getElementById("lost") || main().insertBefore(doc.createElement("p"), main().firstChild);
-      p.id = "lost";
-      p.className = "errors";
-      p.setAttribute("role", "alert");
-      p.textContent = main().dataset.lost;
+      window.quittanceLost(by && by.dataset.lost || main().dataset.lost, body && by || main());
       if (!body) setTimeout(function () { if (mine === asking) go(url, null, by); }, 5000);
     });
   }

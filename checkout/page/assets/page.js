@@ -28,17 +28,40 @@
     if (form.sent) return event.preventDefault();
     busy(form, true);
     leave();
-    if (framed || !("next" in form.dataset) || !window.fetch || !window.URLSearchParams) return;
-    // A card payment continues on the acquirer's page. The answer has its address.
+    if (framed || !form.dataset.lost || !window.fetch || !window.URLSearchParams || !window.AbortController) return;
     event.preventDefault();
-    fetch(form.action, {
-      method: "POST", headers: { "Accept": "application/json" }, credentials: credentials, cache: "no-store",
-      body: new URLSearchParams(new FormData(form))
-    }).then(function (answer) { return answer.ok ? answer.json() : {}; }).then(function (answer) {
-      var to = answer.next_action && answer.next_action.redirect && answer.next_action.redirect.url;
-      if (to) location.assign(to); else form.submit();
-    }).catch(function () { form.submit(); });
+    confirm(form);
   });
+
+  // confirm sends the confirmation of a payment. Without network the page stays and says so. The
+  // form can be sent again: its attempt makes it the same payment. A card payment goes on at the
+  // address in the answer.
+  function confirm(form) {
+    var sent = new AbortController(), limit = setTimeout(function () { sent.abort(); }, 30000);
+    fetch(form.action, {
+      method: "POST", headers: { "Accept": "application/json" }, body: new URLSearchParams(new FormData(form)), signal: sent.signal
+    }).then(function (answer) {
+      if (answer.status > 499) throw new Error(answer.status);
+      if (answer.redirected) return location.assign(answer.url);
+      if (!answer.ok) return form.submit(); // the same answer as a page
+      return answer.json().then(function (answer) {
+        // The address of the form leads to the page of the payment.
+        location.assign(answer.next_action ? answer.next_action.redirect.url : form.action);
+      });
+    }).catch(function () {
+      busy(form, false);
+      lost(form.dataset.lost, form);
+    }).then(function () { clearTimeout(limit); });
+  }
+  // lost says at the top of a form or of the page that something could not be sent.
+  function lost(text, where) {
+    var p = at("lost") || where.insertBefore(doc.createElement("p"), where.firstChild);
+    p.id = "lost";
+    p.className = "errors";
+    p.setAttribute("role", "alert");
+    p.textContent = text;
+  }
+  window.quittanceLost = lost;
   doc.addEventListener("click", function (event) {
     var a = event.target.closest ? event.target.closest("a") : null;
     var elsewhere = event.ctrlKey || event.metaKey || event.shiftKey; // opens another tab

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/roles"
+	"quittance/internal/operation"
 	"quittance/internal/postgres"
 )
 
@@ -80,6 +81,8 @@ type Meta struct {
 	Pool    *postgres.Pool    // set for Operate
 	Now     time.Time         // set for Operate: the service's time
 	Machine roles.MachineTime // set for Operate
+	// By is who acts, set for Operate: the person of QUITTANCE_STAFF_KEY, or the user of the machine.
+	By operation.Actor
 }
 
 // Locate sets the addresses for which a flag of the program's Addresses stands, and prepares
@@ -226,6 +229,9 @@ func (m *Meta) OnDatabase(ctx context.Context, do func(context.Context, *Meta) e
 	if m.Now, m.Machine, err = m.Time(ctx, m.Pool); err != nil {
 		return err
 	}
+	if m.By, err = Actor(ctx, m.Pool, m.Now); err != nil {
+		return err
+	}
 	return do(ctx, m)
 }
 
@@ -266,7 +272,7 @@ func (p Program) noun(noun *cobra.Command, commands []Command) *cobra.Command {
 }
 
 // developing are the commands that only quittance-dev has.
-var developing = []string{"up", "simulate", "listen", "bench"}
+var developing = []string{"up", "simulate", "bench"}
 
 // unknownCommand returns an error that suggests commands with a similar name.
 func unknownCommand(cmd *cobra.Command, typed string) error {

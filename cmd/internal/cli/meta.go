@@ -17,7 +17,9 @@ import (
 
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
+	"quittance/internal/identity"
 	"quittance/internal/operation"
+	"quittance/internal/postgres"
 )
 
 // Argument returns the only argument of a command that takes at most one.
@@ -80,14 +82,31 @@ func (m *Meta) WithBase(ctx context.Context, log *slog.Logger, do func(context.C
 // Root returns the tree of the program's commands.
 func (m *Meta) Root() *cobra.Command { return m.cmd.Root() }
 
-// Operator returns the user who runs the command, as the actor of its operations.
-func Operator() operation.Actor {
-	a := operation.Actor{Kind: operation.ActorCommandLine, Name: cmp.Or(os.Getenv("USER"), "unknown")}
+// staffKeyVariable is the environment variable with the key of the person who acts. No flag
+// sets it, because other users of the machine can read a command line.
+const staffKeyVariable = "QUITTANCE_STAFF_KEY"
+
+// StaffKey returns the key of the person who acts; empty when none is set.
+func StaffKey() string { return os.Getenv(staffKeyVariable) }
+
+// Actor returns who runs the command, as the actor of its operations: the member of staff whose key is in
+// QUITTANCE_STAFF_KEY, or without one the user of the machine. A key that is not in force is refused.
+func Actor(ctx context.Context, pool *postgres.Pool, now time.Time) (operation.Actor, error) {
+	origin, _ := os.Hostname()
+	if key := StaffKey(); key != "" {
+		person, err := identity.AuthenticateStaff(ctx, pool, key, now)
+		return person.Actor(origin), err
+	}
+	a := operation.Actor{Kind: operation.ActorCommandLine, Name: cmp.Or(os.Getenv("USER"), "unknown"), Origin: origin}
 	if u, err := user.Current(); err == nil {
 		a.Name = cmp.Or(u.Username, a.Name)
 	}
-	a.Origin, _ = os.Hostname()
-	return a
+	return a, nil
+}
+
+// Audit records in the audit table what the command did or disclosed, by whom.
+func (m *Meta) Audit(ctx context.Context, action, subject string, detail map[string]any) error {
+	return operation.Record(ctx, m.Pool, m.By, m.Now, operation.Entry{Action: action, Subject: subject, Detail: detail})
 }
 
 // Progress returns a function that prints the progress of long work to out, at most once a second.

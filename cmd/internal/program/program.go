@@ -15,8 +15,10 @@ import (
 	"quittance/cmd/internal/cli/doctor"
 	"quittance/cmd/internal/cli/erase"
 	"quittance/cmd/internal/cli/erpcheck"
+	"quittance/cmd/internal/cli/journaling"
 	"quittance/cmd/internal/cli/key"
 	"quittance/cmd/internal/cli/link"
+	"quittance/cmd/internal/cli/listening"
 	"quittance/cmd/internal/cli/mapping"
 	"quittance/cmd/internal/cli/operatorcase"
 	"quittance/cmd/internal/cli/partner"
@@ -39,8 +41,11 @@ func New(p cli.Program, more ...doctor.Role) cli.Program {
 		{Title: "To set up and operate it:", Commands: []cli.Command{
 			setup.MigrateCommand(), setup.SeedCommand(), config.Command(), doctor.Command(more), session.Command(), key.Command(), partner.Command(), clerk.Command(), staff.Command(), operatorcase.Command(), audit.Command(), application.Apps(), application.Origins(), mapping.Command(),
 			account.Accounts(), account.Statements(), period.Periods(), period.Chain(), link.Command(), delivery.Endpoints(), erpcheck.Command(), receipt.Command(), delivery.Deliveries(),
-			replay.Replay(), replay.Rebuild(), reporting.Command(), analyst.Command(), erase.Command(), secrets.Command(), acl.Command(),
+			replay.Replay(), replay.Rebuild(), journaling.Command(), reporting.Command(), analyst.Command(), erase.Command(), secrets.Command(), acl.Command(),
 		}},
 	}, p.Groups)
+	if !p.Options.Developer() { // a developer's program has its own `listen`
+		p.Groups = append(p.Groups, cli.Group{Title: "To develop against it:", Commands: []cli.Command{listening.Command()}})
+	}
 	return p
 }

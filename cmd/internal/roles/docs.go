@@ -13,6 +13,6 @@ func sdkSurface(_ *edge, at Host) (Surface, error) { return Surface{at, sdk.Rout
 
 // docsSurface is the documentation.
 func docsSurface(_ *edge, at Host) (Surface, error) {
-	h, err := docs.New(ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
+	h, err := docs.New(at.URL, ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
 	return Surface{at, h.Routes}, err
 }

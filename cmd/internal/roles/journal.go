@@ -12,7 +12,7 @@ import (
 func journalRole() Role {
 	return Role{
 		Kind: KindSink, Name: "journal", Short: "writes events and attempts to ClickHouse", Needs: []Need{NeedPostgres, NeedClickHouse},
-		Access: Access{Groups: []Group{{sinkjournal.Group, sinkjournal.Topics()}}, Writes: []string{schemas.TopicPoisonJournal}},
+		Access: Access{Groups: []Group{{sinkjournal.Group, journal.Topics()}}, Writes: []string{schemas.TopicPoisonJournal}},
 		Run:    (*Base).journal,
 	}
 }

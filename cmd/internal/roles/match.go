@@ -5,9 +5,11 @@ import (
 	"os"
 	"runtime/debug"
 
+	"quittance/internal/journal"
 	"quittance/reconciliation/matcher"
+	"quittance/reconciliation/verify"
 	"quittance/schemas"
-	"quittance/sinks/journal"
+	sinkjournal "quittance/sinks/journal"
 )
 
 func matchRole() Role {
@@ -15,8 +17,8 @@ func matchRole() Role {
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedClickHouse},
 		Access: Access{
-			Reads:  []string{schemas.TopicCases, schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicPoisonJournal},
-			Writes: []string{schemas.TopicReconciliation}, Describes: []string{journal.Group}, Transacts: matcher.TransactionalIDs,
+			Reads:  append(journal.Topics(), schemas.TopicPoisonJournal),
+			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
 		MemoryLimit: matchMemory, Run: (*Base).match,
 	}
@@ -40,8 +42,14 @@ func (b *Base) match() error {
 	if err != nil {
 		return err
 	}
+	if err := add(b, "verification", verify.New, verify.Config{
+		Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix}, Store: journal.NewStore(conn), Everything: b.Options.Clock != nil,
+		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	}); err != nil {
+		return err
+	}
 	return add(b, "match", matcher.New, matcher.Config{
 		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool,
-		Registry: b.Registry, JournalGroup: journal.Group, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
+		Registry: b.Registry, JournalGroup: sinkjournal.Group, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
 	})
 }

@@ -124,9 +124,9 @@ func (b *Base) digest(sender *messages.Sender) error {
 
 // announce makes the messages about the money of sessions.
 func (b *Base) announce(accounts *citizens.Store, sender *messages.Sender) error {
-	agency := func(id string) (string, bool) {
+	agency := func(id string) (notify.Agency, bool) {
 		a, ok := b.Registry.Agency(id)
-		return a.Name, ok
+		return notify.Agency{Name: a.Name, Address: a.Address, Phone: a.Contact.Phone, Email: a.Contact.Email, Hours: a.Contact.Hours}, ok
 	}
 	return add(b, "announcer", notify.NewAnnouncer, notify.AnnouncerConfig{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Contacts: contacts{b.Personal, accounts}, Sender: sender,

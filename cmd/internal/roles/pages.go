@@ -23,6 +23,7 @@ func (e *edge) hostedPages(at Host) (*pages.Pages, error) {
 			MobileMoney: mobileMoney(e.offers), Gate: e.gate, Opener: e.Keys, Personal: e.Personal, Papers: e.maker,
 			FrameScript: sdk.Frame(), Keys: e.Keys, PublicURL: at.URL,
 			Lookups: &quota.Lookups{Postgres: e.Pool, Now: e.Now, PerClient: pages.LookupsPerClient, Unknown: pages.UnknownLookups},
+			Prompts: &quota.Prompts{Postgres: e.Pool, Hash: e.References.MAC("prompts"), Now: e.Now},
 			Now:     e.Now, Log: e.Log, Metrics: e.Metrics,
 		})
 	})

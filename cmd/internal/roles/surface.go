@@ -128,7 +128,7 @@ func (e *edge) router(at Host) (chi.Router, error) {
 	if secure {
 		r.Use(web.StrictTransport)
 	}
-	r.Use(problem.WithRequestID, e.measure)
+	r.Use(problem.WithRequestID, problem.WithPages(strings.TrimSuffix(e.CheckoutURL, "/")), e.measure, web.Head)
 	return r, nil
 }
 

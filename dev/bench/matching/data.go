@@ -181,16 +181,16 @@ func (d *data) ran(ctx context.Context, topology *kafka.Topology, partition int3
 	return journal.NewStore(d.conn).Insert(ctx, &run)
 }
 
-// advance makes the topics as long as the rows say, longer than they were, and commits all of them for the
-// group of the sink journal: the matcher waits for nobody and sees a new statement.
-func advance(ctx context.Context, in *installation.Installation, group string) error {
+// advance makes the topics as long as the rows say, longer than they were, and says that the database has all of
+// them: the matcher waits for nobody and sees a new statement.
+func advance(ctx context.Context, in *installation.Installation, conn clickhouse.Conn) error {
 	cl, err := in.KafkaConfig().Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	commit := kadm.Offsets{}
+	var positions []journal.Position
 	for _, topic := range inputs {
 		name := in.Topology.Name(topic)
 		bounds, err := kafka.Bounds(ctx, adm, name)
@@ -203,14 +203,11 @@ func advance(ctx context.Context, in *installation.Installation, group string) e
 			for range end - span.To {
 				records = append(records, &kgo.Record{Topic: name, Partition: p, Value: []byte("bench")})
 			}
-			commit.AddOffset(name, p, end, -1)
+			positions = append(positions, journal.Position{Topic: name, Partition: p, Position: end, Goal: end})
 		}
 		if err := cl.ProduceSync(ctx, records...).FirstErr(); err != nil {
 			return fmt.Errorf("making records: %w", err)
 		}
 	}
-	if err := adm.CommitAllOffsets(ctx, in.Prefix+group, commit); err != nil {
-		return fmt.Errorf("committing the topics: %w", err)
-	}
-	return nil
+	return journal.NewStore(conn).SetPositions(ctx, positions...)
 }

@@ -56,8 +56,6 @@ type Config struct {
 	Reach int
 	// Turns is how often the days after a history are measured, at least once.
 	Turns int
-	// JournalGroup is the consumer group of the sink journal, without the prefix.
-	JournalGroup string
 	// Log receives progress.
 	Log *slog.Logger
 }
@@ -267,10 +265,10 @@ func (c Config) prepare(ctx context.Context, in *installation.Installation, s da
 // measure runs the role in a new process of the engine, which holds nothing of the inserts, so many times in
 // one process of the role. What a run writes stays in Kafka: the next one does the same again.
 func (c Config) measure(ctx context.Context, in *installation.Installation, p prepared, runs int) (out []result, err error) {
-	if err := advance(ctx, in, c.JournalGroup); err != nil {
-		return nil, err
-	}
 	err = engine(ctx, p.folder, func(ctx context.Context, conn clickhouse.Conn, server *chdb.Server) error {
+		if err := advance(ctx, in, conn); err != nil {
+			return err
+		}
 		role, err := in.Process("match-"+p.name, "sink", "match", "--clickhouse", "http://"+server.Addr()+"/default?read_timeout=5m&max_threads=2")
 		if err != nil {
 			return err
@@ -278,7 +276,7 @@ func (c Config) measure(ctx context.Context, in *installation.Installation, p pr
 		defer role.Signal(syscall.SIGKILL) // before it looks again
 		for n := range runs {
 			r := result{lines: p.lines, days: p.days, first: n == 0}
-			values, err := c.run(ctx, in, server, role, p.day, &r)
+			values, err := c.run(ctx, in, conn, server, role, p.day, &r)
 			if err != nil {
 				return err
 			}
@@ -315,7 +313,7 @@ func engine(ctx context.Context, folder string, do func(context.Context, clickho
 
 // run starts the role, or for a further run makes the topics longer, waits until it has matched the account,
 // and returns the values of the records that it has written.
-func (c Config) run(ctx context.Context, in *installation.Installation, server *chdb.Server, role *program.Process, s day, r *result) ([][]byte, error) {
+func (c Config) run(ctx context.Context, in *installation.Installation, conn clickhouse.Conn, server *chdb.Server, role *program.Process, s day, r *result) ([][]byte, error) {
 	before, err := bounds(ctx, in)
 	if err != nil {
 		return nil, err
@@ -335,7 +333,7 @@ func (c Config) run(ctx context.Context, in *installation.Installation, server *
 		if secondsBefore, err = role.Metric(ctx, secondsMetric); err != nil {
 			return nil, err
 		}
-		if err := advance(ctx, in, c.JournalGroup); err != nil {
+		if err := advance(ctx, in, conn); err != nil {
 			return nil, err
 		}
 		if before, err = bounds(ctx, in); err != nil {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"quittance/sinks/journal"
 	"quittance/test/servers"
 )
 
@@ -16,7 +15,7 @@ import (
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	err := Run(t.Context(), Config{Program: servers.QuittanceDev(t), Lines: 1000, Daily: 200, Days: 8, Reach: 5, Turns: 1, JournalGroup: journal.Group, Log: servers.Logger(t)}, &out)
+	err := Run(t.Context(), Config{Program: servers.QuittanceDev(t), Lines: 1000, Daily: 200, Days: 8, Reach: 5, Turns: 1, Log: servers.Logger(t)}, &out)
 	line := func(lines, days int, first bool) string {
 		return fmt.Sprintf(`match lines=%d history_days=%d first=%t seconds=\d+\.\d cpu_seconds=\d+\.\d peak_mb=[1-9]\d+ clickhouse_mb=[1-9]\d+ raw_seconds=\d+\.\d ratio=\S+\n`, lines, days, first)
 	}

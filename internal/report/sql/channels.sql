@@ -1,4 +1,5 @@
--- Where the money of a month is: by channel, offer and merchant account or counter.
+-- Where the money of a month is: by channel, offer and merchant account or counter. What an operator
+-- reported and replaced was never received.
 SELECT
     r.agency AS agency,
     r.channel AS channel,
@@ -6,8 +7,8 @@ SELECT
     r.account AS account,
     r.currency AS currency,
     count() AS movements,
-    sumIf(r.total_amount, r.total_amount > 0) AS received_minor,
-    sumIf(r.total_amount, r.total_amount < 0) AS given_back_minor,
+    sumIf(r.total_amount, r.movement != 'reversal' OR r.reason IN ('superseded', 'ask_again')) AS received_minor,
+    sumIf(r.total_amount, r.movement = 'reversal' AND r.reason NOT IN ('superseded', 'ask_again')) AS given_back_minor,
     sum(r.total_amount) AS total_minor
 FROM receipts AS r
 WHERE r.livemode = {livemode:Bool}

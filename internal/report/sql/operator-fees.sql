@@ -4,7 +4,7 @@ SELECT
     any(a.name) AS agency,
     l.account AS account,
     l.currency AS currency,
-    countIf(l.kind != 'charge') AS lines,
+    sumIf(if(l.withdrawn, -1, 1), l.kind != 'charge') AS lines,
     sumIf(l.amount, l.kind != 'charge') AS gross_minor,
     sum(if(l.kind = 'charge', 0, l.fee_amount)) AS fees_minor,
     -sumIf(l.net_amount, l.kind = 'charge') AS charges_minor,

@@ -1,4 +1,5 @@
--- What the accounts took in a month, by service.
+-- What the accounts took in a month, by service. A report that its operator replaced, or is asked
+-- about anew, is not given back: it is taken off what fits no payment.
 SELECT
     r.agency AS agency,
     r.service_code AS service_code,
@@ -7,8 +8,8 @@ SELECT
     uniqExactIf(r.session_id, r.movement IN ('completed', 'late')) AS payments,
     sumIf(r.total_amount, r.movement = 'completed') AS completed_minor,
     sumIf(r.total_amount, r.movement = 'late') AS late_minor,
-    sumIf(r.total_amount, r.movement IN ('orphan', 'mismatch')) AS unmatched_minor,
-    sumIf(r.total_amount, r.movement = 'reversal') AS given_back_minor,
+    sumIf(r.total_amount, r.movement IN ('orphan', 'mismatch') OR r.reason IN ('superseded', 'ask_again')) AS unmatched_minor,
+    sumIf(r.total_amount, r.movement = 'reversal' AND r.reason NOT IN ('superseded', 'ask_again')) AS given_back_minor,
     sum(r.total_amount) AS total_minor
 FROM receipts AS r
 WHERE r.livemode = {livemode:Bool}

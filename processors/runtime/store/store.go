@@ -26,6 +26,7 @@ const Format = 1
 //
 //	m s                           stamp: source of this copy
 //	m p                           position: changelog, input, time (8 bytes each)
+//	m m                           mark: offset (8 bytes) and transaction; absent in copies of earlier releases
 //	s <key>                       deadline (8 bytes, 0 for none) and value
 //	t <deadline, 8 bytes> <key>   index of deadlines, empty value
 //	w <key>                       deadline (8 bytes) to which Postpone moved the entry
@@ -49,6 +50,7 @@ const (
 var (
 	keyStamp    = []byte{kindMeta, 's'}
 	keyPosition = []byte{kindMeta, 'p'}
+	keyMark     = []byte{kindMeta, 'm'}
 )
 
 // NoInput is Position.Input before any input was applied.
@@ -60,6 +62,15 @@ type Position struct {
 	Changelog int64
 	// Input is the offset of the last input record that is applied, or NoInput.
 	Input int64
+	// Mark is a changelog record that the copy has.
+	Mark Mark
+}
+
+// Mark names a record of the changelog and the transaction that wrote it. If the changelog has another transaction's
+// record at the offset, the copy is of another history. The zero value is none.
+type Mark struct {
+	Offset      int64
+	Transaction string
 }
 
 // Reasons for which Open discards a copy.
@@ -214,7 +225,11 @@ func open(cfg Config, fs vfs.FS, dir string) (s *Store, reason string, err error
 			return s, DiscardedAge, nil
 		}
 	}
-	return s, "", nil
+	mark, err := s.read(keyMark)
+	if err == nil && len(mark) > 8 {
+		s.pos.Mark = Mark{int64(binary.BigEndian.Uint64(mark)), string(mark[8:])} //nolint:gosec // written as int64
+	}
+	return s, "", err
 }
 
 // read returns the value of a key of the database, or nil. It does not use DB.Get, which
@@ -391,6 +406,12 @@ func (s *Store) Apply(b *Batch, pos Position) error {
 	v = binary.BigEndian.AppendUint64(v, uint64(s.asOf.UnixNano()))
 	if err := b.b.Set(keyPosition, v, nil); err != nil {
 		return writing(err)
+	}
+	if pos.Mark != s.pos.Mark {
+		mark := append(binary.BigEndian.AppendUint64(nil, uint64(pos.Mark.Offset)), pos.Mark.Transaction...) //nolint:gosec // read back as int64
+		if err := b.b.Set(keyMark, mark, nil); err != nil {
+			return writing(err)
+		}
 	}
 	if err := b.b.Commit(pebble.NoSync); err != nil {
 		return writing(err)

@@ -7,6 +7,9 @@ export type Session = Schemas['Session'];
 export type SessionPage = Schemas['SessionPage'];
 export type SessionStatus = Schemas['SessionStatus'];
 export type SessionFilter = NonNullable<operations['listSessions']['parameters']['query']>;
+export type SessionEvents = Schemas['SessionEvents'];
+export type SessionEvent = Schemas['SessionEvent'];
+export type EventDelivery = Schemas['EventDelivery'];
 export type CompletionVerify = Schemas['CompletionVerify'];
 export type Completion = Schemas['Completion'];
 export type Receipts = Schemas['Receipts'];
@@ -22,6 +25,7 @@ export type CancelledEvent = Schemas['CancelledEvent'];
 export type ExpiredEvent = Schemas['ExpiredEvent'];
 export type LatePaymentEvent = Schemas['LatePaymentEvent'];
 export type ReversedEvent = Schemas['ReversedEvent'];
+export type PartiallyReversedEvent = Schemas['PartiallyReversedEvent'];
 
 export interface Config {
   /** The service's address without a path, such as `https://pay.example`. http is accepted for this machine only. */
@@ -70,6 +74,19 @@ export class Quittance {
   createSession(session: SessionCreate, options?: CreateOptions): Promise<Session>;
   getSession(id: string, options?: CallOptions): Promise<Session>;
   listSessions(filter?: SessionFilter, options?: CallOptions): Promise<SessionPage>;
+  /**
+   * The sessions of all pages from `page` on, the newest first; each page is asked for when the one before is used up. A
+   * session that is created meanwhile may be missing, and one whose change moves it out of the filter may take another's
+   * place: read by `order_id`, or by `completed_from` and `completed_to` in the past, to miss none.
+   */
+  allSessions(filter?: SessionFilter, options?: CallOptions): AsyncGenerator<Session, void, undefined>;
+  /** The events of a session of which your back end is told, the oldest first, and what became of each at your endpoints. */
+  listEvents(id: string, options?: CallOptions): Promise<SessionEvents>;
+  /**
+   * Sends an event once more to your endpoints, with the same id and the same body. If the answer of an attempt was lost,
+   * the event may be sent twice. At most ten events a minute are sent.
+   */
+  redeliver(id: string, eventId: string, options?: CallOptions): Promise<SessionEvent>;
   /**
    * Cancels an open session. If the answer of an attempt was lost and the session is cancelled at the next one, that is a
    * success.

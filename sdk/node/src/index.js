@@ -77,6 +77,28 @@ export class Quittance {
     return (await this.#call('GET', query && `?${query}`, { signal })).data;
   }
 
+  async *allSessions(filter = {}, { signal } = {}) {
+    const size = filter.page_size ?? 100;
+    let last;
+    for (let page = filter.page ?? 1; ; page++) {
+      const { items } = await this.listSessions({ ...filter, page, page_size: size }, { signal });
+      for (const session of items) {
+        if (last !== undefined && session.id >= last) continue; // newer sessions have moved it to this page
+        last = session.id;
+        yield session;
+      }
+      if (items.length < size) return;
+    }
+  }
+
+  async listEvents(id, { signal } = {}) {
+    return (await this.#call('GET', `/${encodeURIComponent(id)}/events`, { signal })).data;
+  }
+
+  async redeliver(id, eventId, { signal } = {}) {
+    return (await this.#call('POST', `/${encodeURIComponent(id)}/events/${encodeURIComponent(eventId)}/redeliver`, { signal })).data;
+  }
+
   async cancelSession(id, { signal } = {}) {
     const answer = await this.#call('POST', `/${encodeURIComponent(id)}/cancel`, { signal, caught: true });
     if (!answer.error) return answer.data;

@@ -128,6 +128,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/checkout/sessions/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Events of a session
+         * @description The events of which your back end is told by webhook, the oldest first, and what became of each at your own
+         *     endpoints: of an application key those of its application, of a platform key those of the platform. It includes
+         *     everything that was answered before this request began; the deliveries may be some seconds behind. Deliveries are
+         *     known for 60 days. Quota of reads: 600 a minute for each key.
+         */
+        get: operations["listSessionEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/checkout/sessions/{id}/events/{event_id}/redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send an event again
+         * @description Sends the event once more to each of your own endpoints that subscribe to it, with the same `event_id` and the same
+         *     body, also if it was accepted before: your back end ignores what it has stored. A delivery that waits for its next
+         *     attempt is made at once. The body is empty.
+         *
+         *     Quota: 10 a minute for each application and mode, for a platform key 10 a minute. An event can be sent until 30 days
+         *     after the end of its session.
+         */
+        post: operations["redeliverEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/checkout/sessions/verify-completion": {
         parameters: {
             query?: never;
@@ -303,6 +351,29 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "checkout.partially_reversed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The money of some dues of a session was given back
+         * @description Sent for a session that pays several dues, each time the money of some of them is given back while others stay paid.
+         *     The session stays `completed` and `paid`. When nothing is left, `checkout.reversed` comes instead, with the dues that
+         *     were left. There may be several: tell them apart by `event_id`, not by the session. Only endpoints that subscribe to
+         *     this event get it.
+         */
+        post: operations["onCheckoutPartiallyReversed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface components {
     schemas: {
@@ -346,6 +417,42 @@ export interface components {
              */
             url: string;
         };
+        /** @description The events of a session. */
+        SessionEvents: {
+            items: components["schemas"]["SessionEvent"][];
+        };
+        /** @description An event of a session, and its deliveries to your endpoints. */
+        SessionEvent: {
+            /** @description `evt_…`; the same as the header `webhook-id`. */
+            event_id: string;
+            /** @description Such as `checkout.completed`. Events may be added. */
+            event: string;
+            /** @description When the event happened: ISO 8601, UTC. */
+            created_at: string;
+            /** @description The oldest first. An endpoint has a further delivery for each time that an accepted event was sent again. */
+            deliveries: components["schemas"]["EventDelivery"][];
+        };
+        /** @description The delivery of an event to an endpoint. */
+        EventDelivery: {
+            /** @description The endpoint's id. */
+            endpoint: string;
+            /** @description The endpoint's address. */
+            url: string;
+            state: components["schemas"]["DeliveryState"];
+            /** @description Calls made so far. */
+            attempts: number;
+            /** @description The HTTP status of your last answer; null if there was none. */
+            last_status: number | null;
+            /** @description When the next attempt is due, while the state is waiting: ISO 8601, UTC. */
+            next_at: string | null;
+        };
+        /**
+         * @description unsent: no attempt is known, since the first one is under way or the endpoint subscribed after the event. waiting: for
+         *     the next attempt. queued: the attempt is under way. delivered: your endpoint answered 2xx. exhausted: the last attempt
+         *     failed. suspended: the endpoint is suspended, and the delivery waits for its resumption.
+         * @enum {string}
+         */
+        DeliveryState: "unsent" | "waiting" | "queued" | "delivered" | "exhausted" | "suspended";
         /** @description A session to create. */
         SessionCreate: {
             /** @description The id of your case or order. */
@@ -431,7 +538,7 @@ export interface components {
              * @description Amount and fee in minor units, once the citizen has chosen how to pay.
              */
             total_amount: number | null;
-            /** @description Your own data; null if there is none, and 30 days after the end of the session. */
+            /** @description Your own data; empty if there are none, null from 30 days after the end of the session on. */
             metadata: {
                 [key: string]: string;
             } | null;
@@ -540,7 +647,10 @@ export interface components {
         };
         /** @description An error (RFC 9457). */
         Problem: {
-            /** @description A page that explains the code. */
+            /**
+             * Format: uri
+             * @description The address of a page that explains the code.
+             */
             type: string;
             title: string;
             status: number;
@@ -551,12 +661,14 @@ export interface components {
             message: string;
             request_id: string;
             errors: components["schemas"]["Fault"][];
+            /** @description Of `checkout.order_open` and `checkout.order_paid`: the session that has the order. Absent otherwise. */
+            session_id?: string;
         };
         /**
          * @description What is wrong, for programs. Its page under `/docs/errors/` says what to do.
          * @enum {string}
          */
-        ProblemCode: "generic.malformed_json" | "generic.invalid_query" | "generic.unauthorized" | "generic.forbidden" | "generic.not_found" | "generic.method_not_allowed" | "generic.body_too_large" | "generic.unsupported_media_type" | "generic.validation_failed" | "generic.rate_limited" | "generic.unavailable" | "idempotency.key_required" | "idempotency.key_invalid" | "idempotency.key_reused" | "embed.origins_required" | "checkout.no_channel" | "checkout.session_not_found" | "checkout.session_ended" | "checkout.order_open" | "checkout.order_paid" | "checkout.order_under_review" | "checkout.due_in_payment" | "checkout.no_notice" | "checkout.not_completed" | "checkout.completion_token_not_found" | "checkout.completion_token_expired" | "checkout.completion_token_consumed";
+        ProblemCode: "generic.malformed_json" | "generic.invalid_query" | "generic.unauthorized" | "generic.forbidden" | "generic.not_found" | "generic.method_not_allowed" | "generic.body_too_large" | "generic.unsupported_media_type" | "generic.validation_failed" | "generic.rate_limited" | "generic.unavailable" | "idempotency.key_required" | "idempotency.key_invalid" | "idempotency.key_reused" | "embed.origins_required" | "checkout.no_channel" | "checkout.session_not_found" | "checkout.session_ended" | "checkout.order_open" | "checkout.order_paid" | "checkout.order_under_review" | "checkout.due_in_payment" | "checkout.no_notice" | "checkout.event_not_found" | "checkout.event_erased" | "checkout.no_endpoint" | "checkout.not_completed" | "checkout.completion_token_not_found" | "checkout.completion_token_expired" | "checkout.completion_token_consumed";
         /** @description One field at fault. */
         Fault: {
             /** @description A dotted path, such as `metadata.case`. */
@@ -571,7 +683,7 @@ export interface components {
          */
         FailureCode: "collect.rejected" | "collect.approval_timeout" | "collect.insufficient_funds" | "collect.payer_limit_reached" | "collect.payer_not_found" | "collect.wrong_pin" | "collect.amount_invalid" | "collect.payee_unavailable" | "collect.operator_unavailable" | "collect.operator_error" | "card.declined" | "card.authentication_failed" | "card.abandoned";
         /** @description The body of a webhook: one of the events. `event` says which. Events may be added: ignore what you do not know. */
-        Event: components["schemas"]["CompletedEvent"] | components["schemas"]["FailedEvent"] | components["schemas"]["CancelledEvent"] | components["schemas"]["ExpiredEvent"] | components["schemas"]["LatePaymentEvent"] | components["schemas"]["ReversedEvent"];
+        Event: components["schemas"]["CompletedEvent"] | components["schemas"]["FailedEvent"] | components["schemas"]["CancelledEvent"] | components["schemas"]["ExpiredEvent"] | components["schemas"]["LatePaymentEvent"] | components["schemas"]["ReversedEvent"] | components["schemas"]["PartiallyReversedEvent"];
         /**
          * @description The fields of every webhook, beside `event`. `sequence` grows with each event of a session, so that you can drop the
          *     older of two events. `amount` is the due amount, without fees.
@@ -696,6 +808,7 @@ export interface components {
             /** @enum {string} */
             event: "checkout.reversed";
             transaction_id: string;
+            /** @description The dues whose money was given back: those that `checkout.partially_reversed` did not tell before. */
             items: components["schemas"]["SessionItem"][];
             /** Format: date-time */
             reversed_at: string;
@@ -711,6 +824,30 @@ export interface components {
              * @enum {string}
              */
             event: "checkout.reversed";
+        };
+        /** @description The money of some dues of the session was given back. */
+        PartiallyReversedEvent: components["schemas"]["EventFields"] & {
+            /** @enum {string} */
+            event: "checkout.partially_reversed";
+            /** @description The dues whose money was given back now. */
+            items: components["schemas"]["SessionItem"][];
+            /**
+             * Format: int64
+             * @description What was given back now: amounts and their part of the fee.
+             */
+            reversed_amount: number;
+            /** Format: date-time */
+            reversed_at: string;
+            /** @enum {string} */
+            reversal_reason: "cash_returned" | "refunded";
+            /** @description The agency's reference of the refund. */
+            reversal_ref: string | null;
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "checkout.partially_reversed";
         };
         /** @description A due that the session pays. The first one has the session's `transaction_id` and `notice_id`. */
         SessionItem: {
@@ -841,6 +978,12 @@ export interface components {
         SessionID: string;
         /** @description With a platform key: the agency. The key must be granted the agency. An application key does not need it. */
         TenantID: string;
+        /** @description The event's id, `evt_…`: the header `webhook-id`. */
+        EventID: string;
+        /** @description Sessions that were completed at this time or later: a date and time of RFC 3339, such as `2026-11-21T00:00:00Z`. Write `+` as `%2B`. */
+        CompletedFrom: string;
+        /** @description Sessions that were completed before this time. */
+        CompletedTo: string;
         /** @description The due whose receipt is asked for; all if absent. */
         TransactionID: string;
         /** @description The language of the paper; French if absent. */
@@ -890,6 +1033,10 @@ export interface operations {
                 customer_id?: string;
                 /** @description The session with this reference. */
                 payment_ref?: string;
+                /** @description Sessions that were completed at this time or later: a date and time of RFC 3339, such as `2026-11-21T00:00:00Z`. Write `+` as `%2B`. */
+                completed_from?: components["parameters"]["CompletedFrom"];
+                /** @description Sessions that were completed before this time. */
+                completed_to?: components["parameters"]["CompletedTo"];
                 /** @description With a platform key: the agency. The key must be granted the agency. An application key does not need it. */
                 tenant_id?: components["parameters"]["TenantID"];
                 /** @description The page, from 1. */
@@ -1196,6 +1343,112 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listSessionEvents: {
+        parameters: {
+            query?: {
+                /** @description With a platform key: the agency. The key must be granted the agency. An application key does not need it. */
+                tenant_id?: components["parameters"]["TenantID"];
+            };
+            header?: never;
+            path: {
+                /** @description The session's id. */
+                id: components["parameters"]["SessionID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events. An open session has none. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionEvents"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["SessionNotFound"];
+            422: components["responses"]["ForeignTenant"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    redeliverEvent: {
+        parameters: {
+            query?: {
+                /** @description With a platform key: the agency. The key must be granted the agency. An application key does not need it. */
+                tenant_id?: components["parameters"]["TenantID"];
+            };
+            header?: never;
+            path: {
+                /** @description The session's id. */
+                id: components["parameters"]["SessionID"];
+                /** @description The event's id, `evt_…`: the header `webhook-id`. */
+                event_id: components["parameters"]["EventID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The event and its deliveries, which are under way. */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionEvent"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /**
+             * @description `checkout.session_not_found`: there is no such session for this key. `checkout.event_not_found`: the session has
+             *     no such event.
+             */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `checkout.no_endpoint`: no endpoint of yours subscribes to the event. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `checkout.event_erased`: the session ended more than 30 days ago, or its data were erased. */
+            410: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            422: components["responses"]["ForeignTenant"];
+            429: components["responses"]["RateLimited"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     verifyCompletion: {
         parameters: {
             query?: never;
@@ -1482,6 +1735,37 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["ReversedEvent"];
+            };
+        };
+        responses: {
+            /** @description Received. Any 2xx is accepted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onCheckoutPartiallyReversed: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same at every attempt. */
+                "webhook-id": components["parameters"]["WebhookID"];
+                /** @description The same as `webhook-id`. */
+                "x-service-event-id": components["parameters"]["ServiceEventID"];
+                /** @description Unix time in seconds of this attempt. */
+                "webhook-timestamp": components["parameters"]["WebhookTimestamp"];
+                /** @description Signatures, `v1,<base64>`, separated by spaces. */
+                "webhook-signature": components["parameters"]["WebhookSignature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PartiallyReversedEvent"];
             };
         };
         responses: {

@@ -112,6 +112,32 @@ test('a cancellation whose answer is lost', async (t) => {
   assert.equal(first.requests.length, 1);
 });
 
+// A session that moves to the next page while the list is read comes once.
+test('all pages', async (t) => {
+  const list = (...ids) => says(200, { items: ids.map((id) => ({ ...open, id })), page: 1, page_size: 2, total: 4 });
+  const { requests, client } = await service(t, list('chs_4', 'chs_3'), list('chs_3', 'chs_2'), list('chs_1'));
+  const ids = [];
+  for await (const session of client.allSessions({ status: 'completed', completed_from: '2026-11-21T00:00:00+01:00', page_size: 2 })) ids.push(session.id);
+  assert.deepEqual(ids, ['chs_4', 'chs_3', 'chs_2', 'chs_1']);
+  assert.equal(requests[2].url, '/api/v1/checkout/sessions?status=completed&completed_from=2026-11-21T00%3A00%3A00%2B01%3A00&page_size=2&page=3');
+  const refused = await service(t, list('chs_4', 'chs_3'), says(403, problem(403, 'generic.forbidden', 'Forbidden.')));
+  const read = async () => {
+    for await (const session of refused.client.allSessions({ page_size: 2 })) ids.push(session.id);
+  };
+  await assert.rejects(read(), { code: 'generic.forbidden' });
+  assert.equal(ids.length, 6);
+});
+
+test('events', async (t) => {
+  const event = { event_id: 'evt_1', event: 'checkout.completed', created_at: '2026-11-21T10:18:00.412Z', deliveries: [] };
+  const { requests, client } = await service(t, says(200, { items: [event] }), says(202, event));
+  assert.deepEqual(await client.listEvents('chs_1'), { items: [event] });
+  assert.deepEqual(await client.redeliver('chs_1', 'evt_1'), event);
+  assert.deepEqual(requests.map((r) => `${r.method} ${r.url} ${r.body}`), [
+    'GET /api/v1/checkout/sessions/chs_1/events ', 'POST /api/v1/checkout/sessions/chs_1/events/evt_1/redeliver ',
+  ]);
+});
+
 test('requests', async (t) => {
   const page = { items: [open], page: 2, page_size: 1, total: 7 };
   const { requests, client } = await service(t, says(200, page), says(200, open), says(200, { session_id: 'chs_1', paid: true }), says(200, page));

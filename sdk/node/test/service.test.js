@@ -62,5 +62,8 @@ test('a running service', { skip: url ? false : 'QUITTANCE_URL names no running 
   await assert.rejects(client.cancelSession(session.id), { code: 'checkout.session_ended' });
 
   const event = await cancelled;
+  const [told] = (await client.listEvents(session.id)).items;
+  assert.equal(told.event_id, event.event_id);
+  assert.equal((await client.redeliver(session.id, event.event_id)).event_id, event.event_id);
   assert.deepEqual([event.event, event.session_id, event.amount, event.status, event.metadata], ['checkout.cancelled', session.id, 5_000_000_000, 'cancelled', { case: '4' }]);
 });

@@ -7,6 +7,10 @@ export async function right(): Promise<string> {
   const session = await client.createSession({ order_id: 'o', amount: 5000 });
   await client.createSession({ order_id: 'o', amount: 5000, currency: 'EUR', mode: null, metadata: { case: '4' } }, { idempotencyKey: 'k' });
   await client.listSessions({ order_id: 'o', page: 2 });
+  for await (const paid of client.allSessions({ completed_from: '2026-11-21T00:00:00Z' })) {
+    const [event] = (await client.listEvents(paid.id)).items;
+    if (event?.deliveries.some((delivery) => delivery.state === 'exhausted')) await client.redeliver(paid.id, event.event_id);
+  }
   const paper: Uint8Array = await client.getNotice(session.id, { lang: 'en' });
   const [first] = (await client.getReceipts(session.id)).items;
   if (first && paper.length > 0) await client.getReceiptPDF(session.id, { transactionId: first.transaction_id });

@@ -21,7 +21,8 @@ try {
 }
 
 async function walk(way) {
-  const fault = (what) => tell({ way: way.name, fault: what });
+  let losing = false;
+  const fault = (what) => losing && /net::ERR_/.test(what) || tell({ way: way.name, fault: what });
   const context = await browser.newContext({ javaScriptEnabled: way.script, locale: 'fr-CG', viewport: { width: way.width, height: 800 } });
   context.setDefaultTimeout(patience);
   const page = await context.newPage();
@@ -49,6 +50,7 @@ async function walk(way) {
     await press('button[name=offer][value=momo]', 'phone');
     await page.fill('#phone', way.phone);
     await press('form[action*="/phone"] button', 'review');
+    if (way.script) await loseConfirmations();
     await press('form[action*="/pay"] button', '');
     step = 'receipt';
     if (way.script) await page.waitForSelector('.mark');
@@ -70,6 +72,24 @@ async function walk(way) {
     fault(`after ${step}: ${e.message.split('\n')[0]}; the page reads ${await page.locator('body').innerText().catch(() => 'nothing')}`);
   } finally {
     await context.close();
+  }
+
+  // loseConfirmations confirms twice without success: the first confirmation does not reach the
+  // service, of the second the answer is lost. Each time the page says that the next one is not
+  // another payment, and lets the citizen confirm again.
+  async function loseConfirmations() {
+    losing = true;
+    const lose = [(route) => route.abort('internetdisconnected'), async (route) => { await route.fetch(); await route.abort('connectionreset'); }];
+    for (const lost of lose) {
+      await page.route('**/pay?*', lost, { times: 1 });
+      await page.locator('form[action*="/pay"] button').click();
+      await page.waitForSelector('#lost[role=alert]');
+      await page.waitForSelector('form[action*="/pay"] button:not([aria-disabled])');
+      step = 'lost';
+      await look();
+      await page.evaluate(() => document.getElementById('lost').remove());
+    }
+    losing = false;
   }
 
   // press sends a form and looks at the page that answers.

@@ -258,10 +258,17 @@ const cases = {
     const page = await context.newPage();
     await page.goto(`${task.stranger}/lies`);
     await page.addScriptTag({ url: `${task.checkout}/sdk/v1.js` });
+    const written = [];
+    page.on('console', (m) => written.push(m.text()));
+    const begun = performance.now();
     const said = await page.evaluate((clientSecret) => new Promise((onError) => {
       Quittance.initEmbeddedCheckout({ clientSecret, onError }).then((c) => c.mount(document.body));
     }), task.session);
-    assert.equal(said.code, 'origin_rejected');
+    const took = performance.now() - begun;
+    assert.deepEqual([said.code, said.retryable, said.origin], ['origin_rejected', false, task.stranger]);
+    assert.ok(took < 2000, `reported after ${took} ms`); // a second, and the machine's load
+    assert.equal(await page.locator('iframe').count(), 0); // no icon of a broken frame
+    assert.ok(written.some((text) => text.includes(`${task.stranger} is not registered`)), written.join());
     await context.close();
   },
 

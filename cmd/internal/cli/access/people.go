@@ -9,12 +9,8 @@ import (
 	"quittance/internal/identity"
 )
 
-// staffKeyVariable is the environment variable with the key of the person who acts. No flag
-// sets it, because other users of the machine can read a command line.
-const staffKeyVariable = "QUITTANCE_STAFF_KEY"
-
 // StaffKey returns the key of the person who acts; empty when none is set.
-func StaffKey() string { return os.Getenv(staffKeyVariable) }
+func StaffKey() string { return cli.StaffKey() }
 
 // Person returns the person whose key is in the environment.
 func Person(ctx context.Context, m *cli.Meta) (cases.By, error) {

@@ -23,30 +23,31 @@ import (
 func Statements() cli.Command {
 	return cli.Command{
 		Use: "statements", Short: "Import the statements of operators, acquirers, banks and counters, and see what was imported",
-		Commands: []cli.Command{importStatement(), listStatements(), showStatement(), decideOnStatement(dismissal), decideOnStatement(release), originals()},
+		Commands: []cli.Command{importStatement(), listStatements(), showStatement(), decideOnStatement(dismissal), decideOnStatement(release), withdrawals(), originals()},
 		Words:    words,
 	}
 }
 
 func importStatement() cli.Command {
 	var account access.AccountFlags
-	var backFill bool
+	var backFill, try bool
 	return cli.Command{
 		Use: "import FILE", Short: "Import a statement of an account, whole or not at all", JSON: "what became of the file",
 		Long: `Import a statement of an account, whole or not at all. The account's profile says how the file is read.
 
 accepted     its lines are written
 unchanged    the same statement was accepted before; nothing was done
-quarantined  it contradicts an accepted statement of the same id or days, or has days far from the account's last one; the file is kept, and a person compares both
-             (an operator's file that only adds lines is accepted)
+quarantined  it contradicts an accepted statement of the same id or days, has days far from the account's last one, or was withdrawn before; the file is kept, and a
+             person compares both (an operator's file that only adds lines is accepted)
 refused      the file has faults, all of which are shown with line and column; nothing was stored
 
-The last two end with code 1. An import that was interrupted may be repeated: it completes, or says that the file is unchanged.`,
+The last two end with code 1. With --try the command says what would become of the file, and stores nothing. An import that was interrupted may be repeated: it completes, or says that the file is unchanged.`,
 		Missing:  "say which file: {usage}",
-		Examples: []string{"statements import --agency impots --mode live --account mtn 2026-11-20.csv", "statements import --agency impots --mode live --account banque camt053.xml --json"},
+		Examples: []string{"statements import --agency impots --mode live --account mtn 2026-11-20.csv", "statements import --agency impots --mode live --account banque camt053.xml --json", "statements import --agency impots --mode live --account mtn 2026-11-20.csv --try"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			account.Declare(f)
 			f.BoolVar(&backFill, "back-fill", false, "the days of the file may be more than 45 days from the account's last one")
+			f.BoolVar(&try, "try", false, "say what would become of the file, and store nothing")
 		},
 		Check: func(*cli.Meta) error { return account.Check() },
 		Operate: func(ctx context.Context, m *cli.Meta) error {
@@ -57,23 +58,29 @@ The last two end with code 1. An import that was interrupted may be repeated: it
 			if err != nil {
 				return err
 			}
-			r, err := importFile(ctx, m, a, backFill)
+			r, err := importFile(ctx, m, intake.Request{Account: a, BackFill: backFill, Try: try, Actor: m.By, Now: m.Now})
 			if err != nil {
 				return err
 			}
-			if err := m.Show(importJSON(r), func(p *render.Page) { sayImported(p, m.Args[0], a, r) }); err != nil {
+			if err := m.Show(importJSON(r, try), func(p *render.Page) { sayImported(p, m.Args[0], a, r, try) }); err != nil {
 				return err
 			}
-			switch r.State {
-			case statements.VerdictRefused:
-				return fmt.Errorf("%s is refused: %s; nothing was stored", m.Args[0], faults(len(r.Faults)+r.More))
-			case statements.VerdictQuarantined:
-				return fmt.Errorf("%s is quarantined as %s: a person decides on it", m.Args[0], r.ImportID)
-			case statements.VerdictAccepted, statements.VerdictUnchanged:
-			}
-			return nil
+			return imported(m.Args[0], r, try)
 		},
 	}
+}
+
+// imported returns the error with which the import of a file ends that was not accepted.
+func imported(file string, r intake.Result, try bool) error {
+	switch {
+	case r.State == statements.VerdictRefused:
+		return fmt.Errorf("%s is refused: %s; nothing was stored", file, faults(len(r.Faults)+r.More))
+	case r.State == statements.VerdictQuarantined && try:
+		return fmt.Errorf("%s would be quarantined: a person would decide on it", file)
+	case r.State == statements.VerdictQuarantined:
+		return fmt.Errorf("%s is quarantined as %s: a person decides on it", file, r.ImportID)
+	}
+	return nil
 }
 
 func faults(n int) string {
@@ -84,7 +91,7 @@ func faults(n int) string {
 }
 
 // importFile imports the file that the command names.
-func importFile(ctx context.Context, m *cli.Meta, a registry.StatementAccount, backFill bool) (r intake.Result, err error) {
+func importFile(ctx context.Context, m *cli.Meta, req intake.Request) (r intake.Result, err error) {
 	file, err := os.Open(m.Args[0])
 	if err != nil {
 		return r, err
@@ -93,30 +100,36 @@ func importFile(ctx context.Context, m *cli.Meta, a registry.StatementAccount, b
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return r, fmt.Errorf("%s is not a regular file: save what it holds to a file first", m.Args[0])
 	}
-	keys, err := m.OpenKeys()
+	store, err := openIntake(ctx, m, nil)
 	if err != nil {
 		return r, err
+	}
+	req.File = file
+	return store.Import(ctx, req)
+}
+
+// openIntake opens what imports statements. closed may be nil for imports.
+func openIntake(ctx context.Context, m *cli.Meta, closed func(context.Context, registry.StatementAccountKey) (string, error)) (*intake.Store, error) {
+	keys, err := m.OpenKeys()
+	if err != nil {
+		return nil, err
 	}
 	topology, codec, err := access.OpenTopics(ctx, m)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	store, err := intake.New(intake.Config{Pool: m.Pool, Keys: keys, Kafka: m.KafkaConfig(), Topology: topology, Codec: codec})
-	if err != nil {
-		return r, err
-	}
-	return store.Import(ctx, intake.Request{Account: a, File: file, BackFill: backFill, Actor: cli.Operator(), Now: m.Now})
+	return intake.New(intake.Config{Pool: m.Pool, Keys: keys, Kafka: m.KafkaConfig(), Topology: topology, Codec: codec, Closed: closed})
 }
 
 // importJSON is the result of an import as --json prints it. The statement_id is that of the
 // first statement.
-func importJSON(r intake.Result) render.Object {
+func importJSON(r intake.Result, try bool) render.Object {
 	var first any
 	if len(r.Statements) > 0 {
 		first = render.OrNone(r.Statements[0].ID)
 	}
 	return render.Object{
-		"statement_id", first, "lines", r.Lines, "state", string(r.State), "import_id", render.OrNone(r.ImportID),
+		"statement_id", first, "lines", r.Lines, "state", string(r.State), "tried", try, "import_id", render.OrNone(r.ImportID),
 		"faults", render.Mapped(r.Faults, func(f statements.Fault) render.Object {
 			return render.Object{"kind", string(f.Kind), "line", f.Line, "column", f.Column, "field", render.OrNone(f.Field), "detail", f.Detail, "mend", f.Mend}
 		}),
@@ -141,8 +154,12 @@ func factsJSON(f intake.Facts) render.Object {
 }
 
 // sayImported shows the result of an import.
-func sayImported(p *render.Page, file string, a registry.StatementAccount, r intake.Result) {
-	p.Say("%s, account %s (%s): %s, %d lines", file, a.Code, registry.Mode(a.Live), r.State, r.Lines)
+func sayImported(p *render.Page, file string, a registry.StatementAccount, r intake.Result, try bool) {
+	state := string(r.State)
+	if try {
+		state = "would be " + state + " (nothing is stored)"
+	}
+	p.Say("%s, account %s (%s): %s, %d lines", file, a.Code, registry.Mode(a.Live), state, r.Lines)
 	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
 		p.Say("  not counted: %d %s", r.Skipped[reason], reason)
 	}

@@ -73,7 +73,7 @@ The address of --clickhouse names an administrator: a user that may create users
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return onClickHouse(ctx, m, func(conn clickhouse.Conn) error {
-				r, err := analysts.Add(ctx, m.Pool, conn, cli.Operator(), agency, m.Args[0], m.Now)
+				r, err := analysts.Add(ctx, m.Pool, conn, m.By, agency, m.Args[0], m.Now)
 				if err != nil {
 					return err
 				}
@@ -133,7 +133,7 @@ func revokeAnalyst() cli.Command {
 		Examples: []string{"analysts revoke jeanne"},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return onClickHouse(ctx, m, func(conn clickhouse.Conn) error {
-				r, err := analysts.Revoke(ctx, m.Pool, conn, cli.Operator(), m.Args[0], m.Now)
+				r, err := analysts.Revoke(ctx, m.Pool, conn, m.By, m.Args[0], m.Now)
 				if err != nil {
 					return err
 				}

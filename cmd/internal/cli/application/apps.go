@@ -79,7 +79,7 @@ func addApp() cli.Command {
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			req.ApplicationChange = flags.changed(m)
-			a, err := registry.AddApplication(ctx, m.Pool, cli.Operator(), req, m.Now)
+			a, err := registry.AddApplication(ctx, m.Pool, m.By, req, m.Now)
 			if err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func setApp() cli.Command {
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { flags.declare(f) },
 		Check:    cli.AnyGiven("offers", "session-lifetime", "creations-per-minute", "reads-per-minute", "page-size", "active"),
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			a, err := registry.ChangeApplication(ctx, m.Pool, cli.Operator(), m.Args[0], flags.changed(m), m.Now)
+			a, err := registry.ChangeApplication(ctx, m.Pool, m.By, m.Args[0], flags.changed(m), m.Now)
 			if err != nil {
 				return err
 			}

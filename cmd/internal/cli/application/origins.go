@@ -77,7 +77,7 @@ func changeOrigins(c cli.Command, do func(context.Context, *postgres.Pool, opera
 	c.Flags = func(f *pflag.FlagSet, _ *cli.Meta) { owner.Declare(f) }
 	c.Check = owner.Check
 	c.Operate = func(ctx context.Context, m *cli.Meta) error {
-		e, changed, err := do(ctx, m.Pool, cli.Operator(), owner.Application, m.Args, m.Now)
+		e, changed, err := do(ctx, m.Pool, m.By, owner.Application, m.Args, m.Now)
 		if err != nil {
 			return err
 		}

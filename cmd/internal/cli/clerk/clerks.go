@@ -48,7 +48,7 @@ func addClerk() cli.Command {
 		Check: func(*cli.Meta) error { return cli.NeedsMode(mode) },
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			req.Live = mode == "live"
-			k, err := identity.AddClerk(ctx, m.Pool, cli.Operator(), req, m.Now)
+			k, err := identity.AddClerk(ctx, m.Pool, m.By, req, m.Now)
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func limitClerk() cli.Command {
 			return nil
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			c, err := identity.LimitClerk(ctx, m.Pool, cli.Operator(), m.Args[0], given(m, "per-payment", &payment), given(m, "per-day", &day), m.Now)
+			c, err := identity.LimitClerk(ctx, m.Pool, m.By, m.Args[0], given(m, "per-payment", &payment), given(m, "per-day", &day), m.Now)
 			if err != nil {
 				return err
 			}
@@ -192,10 +192,10 @@ func revokeClerkKeys(ctx context.Context, m *cli.Meta, which, mode string, yes b
 		}
 	}
 	if !named || mode == "" {
-		return identity.RevokeClerkKeys(ctx, m.Pool, cli.Operator(), which, m.Now)
+		return identity.RevokeClerkKeys(ctx, m.Pool, m.By, which, m.Now)
 	}
 	for _, k := range keys {
-		now, one, err := identity.RevokeClerkKeys(ctx, m.Pool, cli.Operator(), k.ID, m.Now)
+		now, one, err := identity.RevokeClerkKeys(ctx, m.Pool, m.By, k.ID, m.Now)
 		if err != nil {
 			return clerk, ended, err
 		}

@@ -66,7 +66,7 @@ func forgetDevices() cli.Command {
 					return err
 				}
 			}
-			devices, err := identity.ForgetDevices(ctx, m.Pool, cli.Operator(), m.Args[0], m.Now)
+			devices, err := identity.ForgetDevices(ctx, m.Pool, m.By, m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}

@@ -19,9 +19,7 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
-	"quittance/internal/postgres"
 	"quittance/internal/registry"
-	"quittance/internal/sessions"
 	"quittance/internal/support"
 )
 
@@ -29,7 +27,7 @@ import (
 func Deliveries() cli.Command {
 	return cli.Command{
 		Use: "deliveries", Short: "Show webhooks, ERP confirmations and messages to people, and send them again",
-		Commands: []cli.Command{listDeliveries(), showDelivery(), retryDeliveries(), liftSuppressions(), reportURL()},
+		Commands: []cli.Command{listDeliveries(), showDelivery(), retryDeliveries(), redeliver(), liftSuppressions(), reportURL()},
 		Words:    words,
 	}
 }
@@ -79,7 +77,7 @@ func listDeliveries() cli.Command {
 			if err != nil {
 				return err
 			}
-			if filter.SessionIDs, err = f.sessions(ctx, m.Pool, dir); err != nil {
+			if filter.SessionIDs, err = access.Sessions(ctx, m.Pool, dir, f.session, f.order, f.paymentRef); err != nil {
 				return err
 			}
 			filter.Limit++ // one more shows whether there are further deliveries
@@ -133,25 +131,6 @@ func (f *deliveryFilter) check() error {
 		return cli.Usage("--payment-ref: must be 16 digits; spaces do not matter")
 	}
 	return nil
-}
-
-// sessions returns the sessions that --order, --session and --payment-ref name; nil if none of
-// them is given.
-func (f deliveryFilter) sessions(ctx context.Context, pool *postgres.Pool, dir registry.Directory) (ids []string, err error) {
-	switch {
-	case f.session != "":
-		return []string{f.session}, nil
-	case f.order == "" && f.paymentRef == "":
-		return nil, nil
-	}
-	search := sessions.Search{OrderID: f.order, PaymentRef: support.PaymentRef(f.paymentRef), ApplicationIDs: access.ApplicationIDs(dir)}
-	if ids, err = sessions.NewStore(pool).Find(ctx, search); err == nil && len(ids) == 0 {
-		err = errors.New(map[bool]string{
-			true:  "--order: no session has this order; orders are compared exactly, with capital and small letters",
-			false: "--payment-ref: no session has this payment reference",
-		}[f.order != ""])
-	}
-	return ids, err
 }
 
 // in returns the filter with the ids that the registry has for its names.
@@ -293,7 +272,7 @@ func retryDeliveries() cli.Command {
 					return err
 				}
 			}
-			n, err := access.Deliveries(m).RetryAll(ctx, cli.Operator(), d.Kind, d.ID, state, m.Now, cli.Progress(m.Err))
+			n, err := access.Deliveries(m).RetryAll(ctx, m.By, d.Kind, d.ID, state, m.Now, cli.Progress(m.Err))
 			if err != nil {
 				return brokenOff(err, n)
 			}
@@ -319,7 +298,7 @@ func retryEach(ctx context.Context, m *cli.Meta) error {
 	var broken error
 	refusals := 0
 	for _, id := range m.Args {
-		r, err := access.Deliveries(m).Retry(ctx, cli.Operator(), id, m.Now)
+		r, err := access.Deliveries(m).Retry(ctx, m.By, id, m.Now)
 		if err != nil && !cli.IsRefused(err, "") {
 			broken = err
 			break

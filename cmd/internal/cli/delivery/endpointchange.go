@@ -65,7 +65,7 @@ func addEndpoint() cli.Command {
 			if err != nil {
 				return err
 			}
-			added, err := registry.AddEndpoint(ctx, m.Pool, keys, cli.Operator(), registry.EndpointRequest{
+			added, err := registry.AddEndpoint(ctx, m.Pool, keys, m.By, registry.EndpointRequest{
 				Application: owner.Application, URL: url, Loopback: m.Loopback, EndpointChange: flags.changed(m),
 			}, m.Now)
 			if err != nil {
@@ -91,7 +91,7 @@ func addEndpoint() cli.Command {
 // resumeRestored sends what waited since the endpoint was removed. Its secret must be shown
 // before: it is stored, and nothing shows it again.
 func resumeRestored(ctx context.Context, m *cli.Meta, id string) error {
-	_, due, err := access.Deliveries(m).Resume(ctx, cli.Operator(), webhook.Kind, id, m.Now, cli.Progress(m.Err))
+	_, due, err := access.Deliveries(m).Resume(ctx, m.By, webhook.Kind, id, m.Now, cli.Progress(m.Err))
 	if err != nil {
 		return fmt.Errorf("the endpoint is restored, but what waited for it is not sent yet; `quittance endpoints resume %s` sends it: %w", id, m.InWords(err))
 	}
@@ -111,7 +111,7 @@ func setEndpoint() cli.Command {
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { flags.declare(f) },
 		Check:    cli.AnyGiven("events", "modes", "max-in-flight", "max-per-second"),
 		Operate: onWebhookEndpoint(func(ctx context.Context, m *cli.Meta, d deliveries.Entry) error {
-			if _, err := registry.ChangeEndpoint(ctx, m.Pool, cli.Operator(), d.ID, flags.changed(m), m.Now); err != nil {
+			if _, err := registry.ChangeEndpoint(ctx, m.Pool, m.By, d.ID, flags.changed(m), m.Now); err != nil {
 				return err
 			}
 			return showChanged(ctx, m, d, func(p *render.Page) { p.Say("%s is set; `quittance endpoints show %s` shows it.", d.Title, d.Name) })
@@ -124,11 +124,11 @@ func removeEndpoint() cli.Command {
 		Use: "remove ENDPOINT", Short: "Remove a webhook endpoint: no event goes to it any more", JSON: "the endpoint", Missing: whichEndpoint, Examples: []string{"endpoints remove 0198c5d2-…"},
 		Operate: onWebhookEndpoint(func(ctx context.Context, m *cli.Meta, d deliveries.Entry) error {
 			if d.RemovedAt.IsZero() { // suspended first: what is on its way stops, too
-				if _, _, err := access.Deliveries(m).Suspend(ctx, cli.Operator(), d.Kind, d.ID, m.Now); err != nil {
+				if _, _, err := access.Deliveries(m).Suspend(ctx, m.By, d.Kind, d.ID, m.Now); err != nil {
 					return err
 				}
 			}
-			if _, err := registry.RemoveEndpoint(ctx, m.Pool, cli.Operator(), d.ID, m.Now); err != nil {
+			if _, err := registry.RemoveEndpoint(ctx, m.Pool, m.By, d.ID, m.Now); err != nil {
 				return err
 			}
 			found, err := withStatus(ctx, m, d)

@@ -247,7 +247,7 @@ func suspendEndpoint() cli.Command {
 	return cli.Command{
 		Use: "suspend ENDPOINT", Short: "Send nothing to a webhook endpoint until it is resumed", JSON: "the endpoint", Missing: whichEndpoint, Examples: []string{"endpoints suspend 0198c5d2-…"},
 		Operate: onEndpoint(func(ctx context.Context, m *cli.Meta, d deliveries.Entry) error {
-			was, changed, err := access.Deliveries(m).Suspend(ctx, cli.Operator(), d.Kind, d.ID, m.Now)
+			was, changed, err := access.Deliveries(m).Suspend(ctx, m.By, d.Kind, d.ID, m.Now)
 			if err != nil {
 				return err
 			}
@@ -270,7 +270,7 @@ func resumeEndpoint() cli.Command {
 			if err := inUse(d); err != nil {
 				return err
 			}
-			was, due, err := access.Deliveries(m).Resume(ctx, cli.Operator(), d.Kind, d.ID, m.Now, cli.Progress(m.Err))
+			was, due, err := access.Deliveries(m).Resume(ctx, m.By, d.Kind, d.ID, m.Now, cli.Progress(m.Err))
 			if err != nil {
 				return brokenOff(err, due)
 			}
@@ -308,7 +308,7 @@ func rotateEndpointSecret() cli.Command {
 			if err != nil {
 				return err
 			}
-			rotated, err := registry.RotateSecret(ctx, m.Pool, keys, cli.Operator(), d.ID, overlap, m.Now)
+			rotated, err := registry.RotateSecret(ctx, m.Pool, keys, m.By, d.ID, overlap, m.Now)
 			if err != nil {
 				return err
 			}

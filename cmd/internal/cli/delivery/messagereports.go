@@ -88,7 +88,7 @@ func liftSuppressions() cli.Command {
 				said = "%d addresses of %s were suppressed from %s to %s. Nothing was changed."
 				n, err = addresses.CountSuppressed(ctx, of, from, to)
 			} else {
-				n, err = addresses.Lift(ctx, cli.Operator(), of, from, to, m.Now)
+				n, err = addresses.Lift(ctx, m.By, of, from, to, m.Now)
 			}
 			if err != nil {
 				return err

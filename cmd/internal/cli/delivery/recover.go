@@ -66,7 +66,7 @@ func (r recovery) run(ctx context.Context, f *following) error {
 	case r.stop && !running:
 		return fmt.Errorf("no recovery of %s is running", f.d.Name)
 	case r.stop:
-		if err := f.store.CancelRecovery(ctx, cli.Operator(), latest.ID, f.Now); err != nil {
+		if err := f.store.CancelRecovery(ctx, f.By, latest.ID, f.Now); err != nil {
 			return err
 		}
 		if latest, err = f.store.ReadRecovery(ctx, latest.ID); err != nil {
@@ -93,7 +93,7 @@ func (r recovery) run(ctx context.Context, f *following) error {
 				n, f.d.Name, render.Moment(req.Since), render.Moment(req.Until), r.perSecond)
 		})
 	}
-	started, _, err := f.store.StartRecovery(ctx, cli.Operator(), req, f.Now)
+	started, _, err := f.store.StartRecovery(ctx, f.By, req, f.Now)
 	if err != nil {
 		return err
 	}

@@ -316,6 +316,9 @@ func (m examination) checkClickHouse(ctx context.Context) (string, error) {
 	if err := reconciliation.Check(ctx, conn); err != nil {
 		return "", fmt.Errorf("%w; run `quittance migrate`", err)
 	}
+	if _, _, err := access.Whole(ctx, m.Meta, conn); err != nil {
+		return "", err
+	}
 	return roles.WithoutPassword(m.ClickHouse) + ", up to date", nil
 }
 

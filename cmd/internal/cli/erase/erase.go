@@ -103,7 +103,7 @@ func Command() cli.Command {
 			if err != nil {
 				return err
 			}
-			q := personal.Request{Actor: cli.Operator(), At: m.Now, By: "session", Reason: e.reason}
+			q := personal.Request{Actor: m.By, At: m.Now, By: "session", Reason: e.reason}
 			var ids []string
 			what, incomplete := "the contact data and the payers' numbers of session "+e.session, error(nil)
 			switch {
@@ -125,7 +125,7 @@ func Command() cli.Command {
 			if err := m.Agree(yes, fmt.Sprintf(erasePlan, what)); err != nil {
 				return err
 			}
-			account, err := eraseAccount(ctx, accounts, e)
+			account, err := eraseAccount(ctx, m, accounts, e)
 			if err != nil {
 				return err
 			}
@@ -147,12 +147,12 @@ func accountsFor(m *cli.Meta, e erasure, keys *secret.Keys) (*citizens.Store, er
 }
 
 // eraseAccount erases the account that the address opens. It is empty if no address is given.
-func eraseAccount(ctx context.Context, accounts *citizens.Store, e erasure) (personal.Result, error) {
+func eraseAccount(ctx context.Context, m *cli.Meta, accounts *citizens.Store, e erasure) (personal.Result, error) {
 	if accounts == nil {
 		return "", nil
 	}
 	address, _ := e.account()
-	if erased, err := accounts.Erase(ctx, cli.Operator(), address, e.reason); err != nil || erased {
+	if erased, err := accounts.Erase(ctx, m.By, address, e.reason); err != nil || erased {
 		return personal.ResultErased, err
 	}
 	return personal.ResultNothing, nil

@@ -70,7 +70,7 @@ func createKey() cli.Command {
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			req.Live = mode == "live"
-			minted, err := identity.CreateKey(ctx, m.Pool, cli.Operator(), req, m.Now)
+			minted, err := identity.CreateKey(ctx, m.Pool, m.By, req, m.Now)
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func revokeKey() cli.Command {
 		Use: "revoke KEY_ID", Short: "Revoke a key at once and permanently", JSON: "the key", Missing: whichKey,
 		Examples: []string{"keys revoke 018f0000-0000-7000-8000-0000000000aa"},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			k, changed, err := identity.RevokeKey(ctx, m.Pool, cli.Operator(), m.Args[0], m.Now)
+			k, changed, err := identity.RevokeKey(ctx, m.Pool, m.By, m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}
@@ -126,7 +126,7 @@ func rotateKey() cli.Command {
 			f.DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old key remains valid; 0 ends it at once")
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			minted, replaced, err := identity.RotateKey(ctx, m.Pool, cli.Operator(), m.Args[0], overlap, m.Now)
+			minted, replaced, err := identity.RotateKey(ctx, m.Pool, m.By, m.Args[0], overlap, m.Now)
 			if err != nil {
 				return err
 			}
@@ -195,7 +195,7 @@ func regrantKey(c cli.Command, flag string, withdraws bool, do func(context.Cont
 				return err
 			}
 		}
-		keys, changed, err := do(ctx, m.Pool, cli.Operator(), m.Args[0], agencies, m.Now)
+		keys, changed, err := do(ctx, m.Pool, m.By, m.Args[0], agencies, m.Now)
 		if err != nil {
 			return err
 		}

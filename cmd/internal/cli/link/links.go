@@ -15,6 +15,7 @@ import (
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
 	"quittance/internal/citizens"
+	"quittance/internal/operation"
 	"quittance/internal/registry"
 )
 
@@ -32,6 +33,7 @@ type office struct {
 	*citizens.Store
 	agency registry.Agency
 	live   bool
+	by     operation.Actor
 }
 
 func (o office) subject(ref string) citizens.Subject {
@@ -61,7 +63,7 @@ func withOffice(ctx context.Context, m *cli.Meta, mode string, do func(o office)
 	if err != nil {
 		return err
 	}
-	return do(office{store, agency, mode == "live" || mode == "" && !m.Options.Developer()})
+	return do(office{store, agency, mode == "live" || mode == "" && !m.Options.Developer(), m.By})
 }
 
 // takesPortalMode declares the --mode of commands that need not name it.
@@ -124,6 +126,10 @@ func linkCodes() cli.Command {
 				if err != nil {
 					return err
 				}
+				// Whoever has a code of a reference sees its dues. References are those of taxpayers.
+				if err := m.Audit(ctx, "link.codes", o.agency.ID, map[string]any{"mode": mode, "references": len(refs)}); err != nil {
+					return err
+				}
 				list, rows := make([]render.Object, len(refs)), make([][]any, len(refs))
 				for i, ref := range refs {
 					list[i], rows[i] = render.Object{"subject_ref", ref, "code", codes[i]}, []any{ref, codes[i]}
@@ -180,7 +186,7 @@ func renewLinks() cli.Command {
 		Use: "renew AGENCY", Short: "Make a new link code for a reference; the old code and all links end", JSON: "the new code",
 		Examples: []string{"links renew impots --subject TP-1001"},
 	}, func(ctx context.Context, o office, ref string) (citizens.Renewal, error) {
-		return o.Renew(ctx, cli.Operator(), o.subject(ref))
+		return o.Renew(ctx, o.by, o.subject(ref))
 	})
 }
 
@@ -190,7 +196,7 @@ func revokeLinks() cli.Command {
 		Long:     "End the link code and all links of a reference, without a new code. `quittance links codes` or `quittance links renew` tells one when the taxpayer may be linked again.",
 		Examples: []string{"links revoke impots --subject TP-1001"},
 	}, func(ctx context.Context, o office, ref string) (citizens.Renewal, error) {
-		return o.Revoke(ctx, cli.Operator(), o.subject(ref))
+		return o.Revoke(ctx, o.by, o.subject(ref))
 	})
 }
 
@@ -209,6 +215,9 @@ func listLinks() cli.Command {
 			return withOffice(ctx, m, mode, func(o office) error {
 				holders, err := o.Holders(ctx, o.subject(subjects[0]))
 				if err != nil {
+					return err
+				}
+				if err := m.Audit(ctx, "link.read", o.agency.ID, map[string]any{"mode": registry.Mode(o.live), "links": len(holders)}); err != nil {
 					return err
 				}
 				return m.Show(render.Mapped(holders, func(h citizens.Holder) render.Object {
@@ -274,7 +283,7 @@ func importLinks() cli.Command {
 				return err
 			}
 			return withOffice(ctx, m, mode, func(o office) error {
-				done, err := o.Import(ctx, cli.Operator(), o.agency.ID, o.live, contacts, again)
+				done, err := o.Import(ctx, m.By, o.agency.ID, o.live, contacts, again)
 				if err != nil {
 					return err
 				}

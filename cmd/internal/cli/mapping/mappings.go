@@ -91,7 +91,7 @@ func listMappings() cli.Command {
 
 // changeMappings runs a command that changes mappings.
 func changeMappings(ctx context.Context, m *cli.Meta, change registry.MappingChange) error {
-	e, changed, err := registry.ChangeMappings(ctx, m.Pool, cli.Operator(), m.Args[0], change, m.Now)
+	e, changed, err := registry.ChangeMappings(ctx, m.Pool, m.By, m.Args[0], change, m.Now)
 	if err != nil {
 		return err
 	}

@@ -333,11 +333,15 @@ func rejectCase() cli.Command {
 
 func openCase() cli.Command {
 	var reason string
+	var dues []string
 	return cli.Command{
-		Use: "open SESSION", Short: "Open a case about a completed payment that is to be given back", JSON: "the ids of the case and the session",
+		Use: "open SESSION", Short: "Open a case about a completed payment that is to be given back, wholly or some of its dues", JSON: "the ids of the case and the session",
 		Missing:  "say which session: {usage}, the chs_ id of a completed payment",
 		Examples: []string{`cases open chs_0000000000000000000000000000 --reason "the wrong taxpayer paid"`},
-		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			f.StringVar(&reason, "reason", "", "why; it is recorded")
+			f.StringSliceVar(&dues, "due", nil, "transaction id of a due that is to be given back; repeat it for several; default all")
+		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			if err := m.Need("kafka", "schema-registry"); err != nil {
 				return err
@@ -346,7 +350,7 @@ func openCase() cli.Command {
 			if err != nil {
 				return err
 			}
-			id, err := requestRefund(ctx, m, by, reason)
+			id, err := requestRefund(ctx, m, by, dues, reason)
 			if err != nil {
 				return err
 			}
@@ -358,7 +362,7 @@ func openCase() cli.Command {
 }
 
 // requestRefund opens a refund request through the processor.
-func requestRefund(ctx context.Context, m *cli.Meta, by cases.By, reason string) (caseID string, err error) {
+func requestRefund(ctx context.Context, m *cli.Meta, by cases.By, dues []string, reason string) (caseID string, err error) {
 	err = access.WithProcessor(ctx, m, func(ctx context.Context, processor *commands.Checkout, reader *sessions.Reader) error {
 		session, err := reader.ByID(ctx, m.Args[0])
 		switch {
@@ -369,7 +373,7 @@ func requestRefund(ctx context.Context, m *cli.Meta, by cases.By, reason string)
 		case err != nil:
 			return err
 		}
-		caseID, err = cases.NewStore(m.Pool).OpenRefundRequest(ctx, by, processor, session, reason, m.Now)
+		caseID, err = cases.NewStore(m.Pool).OpenRefundRequest(ctx, by, processor, session, dues, reason, m.Now)
 		if errors.Is(err, commands.ErrUnavailable) {
 			return errors.New("the processor did not answer in time; the case may be open: give the command again, which opens no second one")
 		}

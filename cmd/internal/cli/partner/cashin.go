@@ -58,7 +58,7 @@ func createPair() cli.Command {
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { cli.TakesMode(f, &mode) },
 		Check:    func(*cli.Meta) error { return cli.NeedsMode(mode) },
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			minted, err := cashin.Create(ctx, m.Pool, cli.Operator(), m.Args[0], mode == "live", m.Now)
+			minted, err := cashin.Create(ctx, m.Pool, m.By, m.Args[0], mode == "live", m.Now)
 			if err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ func rotatePair() cli.Command {
 				is := mode == "live"
 				live = &is
 			}
-			minted, err := cashin.Rotate(ctx, m.Pool, cli.Operator(), m.Args[0], live, m.Now)
+			minted, err := cashin.Rotate(ctx, m.Pool, m.By, m.Args[0], live, m.Now)
 			if err != nil {
 				return err
 			}
@@ -96,7 +96,7 @@ func revokePair() cli.Command {
 		Use: "revoke APPLICATION", Short: "End the credentials of an application and all their tokens at once", JSON: "the credentials, without their secrets", Missing: whichApplication,
 		Examples: []string{`cashin revoke "Boutique"`},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			e, err := cashin.Revoke(ctx, m.Pool, cli.Operator(), m.Args[0], m.Now)
+			e, err := cashin.Revoke(ctx, m.Pool, m.By, m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/render"
+	"quittance/internal/build"
 	"quittance/internal/cashin"
 	"quittance/internal/registry"
 	"quittance/internal/report"
@@ -78,7 +79,9 @@ func (u *cashinUsage) show(ctx context.Context, m *cli.Meta) error {
 		return err
 	}
 	if u.format == render.FormatCSV {
-		return usageTable(r).CSV(m.Out)
+		t := usageTable(r)
+		t.Stamp = report.Stamp{Report: "cash-in usage", Agency: u.agency, Since: r.Since, At: time.Now(), Program: m.Program, Version: build.Read().Version()}
+		return t.CSV(m.Out)
 	}
 	m.AsJSON = m.AsJSON || u.format == render.FormatJSON
 	return m.Show(usageJSON(r), func(p *render.Page) { u.page(p, r) })

@@ -158,7 +158,11 @@ func proofsOf(step string, lines []chain.Line) (rows [][]any) {
 
 // lineRow returns a row for a line that counts with an amount.
 func lineRow(step string, l chain.Line, amount int64) []any {
-	return []any{step, l.Row, render.Decimal(amount, l.Currency), fmt.Sprintf("account %s, statement %s, line %d of its file", l.Account, l.StatementID, l.FileLine), l.Evidence.String()}
+	of := fmt.Sprintf("account %s, statement %s, line %d of its file", l.Account, l.StatementID, l.FileLine)
+	if l.Withdrawn {
+		of += "; its import was withdrawn"
+	}
+	return []any{step, l.Row, render.Decimal(amount, l.Currency), of, l.Evidence.String()}
 }
 
 // settledRow returns a row for a line that another account pays.

@@ -54,7 +54,7 @@ func rotateReceiptKeys() cli.Command {
 			if mode != "" {
 				rotated = []bool{mode == "live"}
 			}
-			made, err := receipts.RotateKeys(ctx, m.Pool, keys, cli.Operator(), rotated, m.Now)
+			made, err := receipts.RotateKeys(ctx, m.Pool, keys, m.By, rotated, m.Now)
 			if err != nil {
 				return err
 			}
@@ -94,7 +94,7 @@ func revokeReceiptKey() cli.Command {
 			if err != nil {
 				return err
 			}
-			revoked, next, changed, err := receipts.RevokeKey(ctx, m.Pool, keys, cli.Operator(), m.Args[0], m.Now)
+			revoked, next, changed, err := receipts.RevokeKey(ctx, m.Pool, keys, m.By, m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}

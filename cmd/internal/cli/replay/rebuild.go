@@ -14,6 +14,7 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/journal"
+	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/internal/tally"
@@ -52,25 +53,52 @@ func rebuildJournal() cli.Command {
 				return err
 			}
 			return m.WithBase(ctx, m.Log, func(ctx context.Context, b *roles.Base) error {
-				conn, err := b.OpenClickHouse()
-				if err != nil {
-					return err
-				}
-				sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics})
-				if err != nil {
-					return err
-				}
-				report := cli.Progress(m.Err)
-				got, err := sink.Rebuild(ctx, b.Now(), func(done, total int64) { report(int(done), int(total)) })
+				before, got, err := rebuiltJournal(ctx, m, b)
 				if err != nil {
 					return err
 				}
 				return showRebuilt(m, "journal", []sums{{"sums", "STATUS", "EVENTS", got.Lines}, {"receipts", "MOVEMENT", "RECEIPTS", got.Receipts}, {"expected money", "STATE", "ROWS", got.Expected}, {"statement lines", "KIND", "LINES", got.StatementLines}, {"findings", "FINDING", "ROWS", got.Findings}}, []counted{
+					{"missing", before.Missing, "rows were missing before"}, {"different", before.Different, "rows were different from Kafka before"}, {"added", before.Added, "rows come from no record and stay"},
 					{"events", got.Events, "events written"}, {"case_events", got.Cases, "events of cases without a session written"}, {"attempts", got.Attempts, "attempts written"}, {"calls", got.Calls, "calls to operators written"}, {"statement_records", got.Statements, "records of statements and their lines written"}, {"reconciliation_records", got.Reconciliation, "records of the matcher written"}, {setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
 		},
 	}
+}
+
+// rebuiltJournal writes the journal again. The audit table says who did it, and what differed before.
+func rebuiltJournal(ctx context.Context, m *cli.Meta, b *roles.Base) (before journal.Verified, got sinkjournal.Rebuilt, err error) {
+	conn, err := b.OpenClickHouse()
+	if err != nil {
+		return before, got, err
+	}
+	if err := b.OpenPostgres(); err != nil {
+		return before, got, err
+	}
+	store := journal.NewStore(conn)
+	sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Log: b.Log, Metrics: b.Metrics})
+	if err != nil {
+		return before, got, err
+	}
+	report := cli.Progress(m.Err)
+	progress := func(done, total int64) { report(int(done), int(total)) }
+	if before, err = store.Verify(ctx, journal.VerifyConfig{Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix}, Progress: progress}); err != nil {
+		return before, got, err
+	}
+	by, err := cli.Actor(ctx, b.Pool, b.Now())
+	if err != nil {
+		return before, got, err
+	}
+	audit := func(action string, detail map[string]any) error {
+		return operation.Record(ctx, b.Pool, by, b.Now(), operation.Entry{Action: action, Detail: detail})
+	}
+	if err := audit("journal.rebuild", map[string]any{"rows": before.Rows, "missing": before.Missing, "different": before.Different, "added": before.Added}); err != nil {
+		return before, got, err
+	}
+	if got, err = sink.Rebuild(ctx, b.Now(), progress); err != nil {
+		return before, got, err
+	}
+	return before, got, audit("journal.rebuilt", map[string]any{"equal": got.Equal(), setAside: got.Unreadable})
 }
 
 func rebuildReadmodel() cli.Command {
@@ -91,8 +119,12 @@ func rebuildReadmodel() cli.Command {
 				if err != nil {
 					return err
 				}
+				by, err := cli.Actor(ctx, b.Pool, b.Now())
+				if err != nil {
+					return err
+				}
 				report := cli.Progress(m.Err)
-				got, err := sink.Rebuild(ctx, cli.Operator(), b.Now(), func(done, total int64) { report(int(done), int(total)) })
+				got, err := sink.Rebuild(ctx, by, b.Now(), func(done, total int64) { report(int(done), int(total)) })
 				if err != nil {
 					return err
 				}
@@ -166,8 +198,8 @@ func showRebuilt(m *cli.Meta, what string, all []sums, done []counted) error {
 		j = append(j, strings.ReplaceAll(s.name, " ", "_"), lines)
 	}
 	err := m.Show(j, func(p *render.Page) {
-		for i, c := range done {
-			if i == 0 || c.n > 0 {
+		for _, c := range done {
+			if c.n > 0 || c.name == "events" {
 				p.Say("%d %s.", c.n, c.what)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
 	"quittance/internal/journal"
+	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/schemas"
 	sinkjournal "quittance/sinks/journal"
@@ -71,7 +72,9 @@ type replayer struct {
 	dryRun      bool
 	endpoint    string
 	redelivery  string
-	notes       io.Writer
+	// order, session and eventID select some events of deliveries.
+	order, session, eventID string
+	notes                   io.Writer
 
 	// since and until are times of the service, from and to those of the records.
 	since, until, from, to time.Time
@@ -90,7 +93,7 @@ func Replay() cli.Command {
 	topics := slices.Sorted(maps.Keys(replayable()))
 	return cli.Command{
 		Use: "replay TOPIC", Short: "Read a range of a topic again into a sink, which makes what is missing and nothing twice", JSON: "what was done",
-		Examples: []string{"replay webhooks --to webhook --since 2026-03-01 --dry-run", "replay checkout.events --to readmodel --since 3d"},
+		Examples: []string{"replay webhooks --to webhook --since 2026-03-01 --dry-run", "replay checkout.events --to readmodel --since 3d", "replay erp.confirmations --to erp --since 3d --order DOSSIER-17"},
 		Missing:  "say which topic: " + strings.Join(topics, ", "), Valid: topics,
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.StringVar(&r.sinceText, "since", "", "records written at or after this time of the service's clock: "+cli.MomentForms)
@@ -98,6 +101,9 @@ func Replay() cli.Command {
 			cli.TakesChoice(f, &r.sink, "to", append(roles.DeliveryKinds(nil).Names(nil), "readmodel", "journal"), "the sink: ")
 			f.BoolVar(&r.dryRun, "dry-run", false, "change nothing, only print what would be done")
 			f.StringVar(&r.endpoint, "endpoint", "", "only for this webhook endpoint or ERP")
+			f.StringVar(&r.order, "order", "", "only events of the sessions of this order, of any application")
+			f.StringVar(&r.session, "session", "", "only events of this session, chs_…")
+			f.StringVar(&r.eventID, "event-id", "", "only this event, evt_…; of a confirmation its transaction_id")
 			f.StringVar(&r.redelivery, "redelivery", "", "send the webhooks that one endpoint has accepted once more, under this name; a second run with the same name sends nothing again")
 			f.StringVar(&r.redelivery, "again", "", "")
 			_ = f.MarkHidden("again") // the first release's name of --redelivery
@@ -136,6 +142,10 @@ func (r *replayer) check() error {
 		return cli.Usage("--to %q: %s goes to %s", r.sink, r.topic, strings.Join(sinks, " or "))
 	case r.endpoint != "" && unknown != nil:
 		return cli.Usage("--endpoint: is for --to %s", strings.Join(kinds.Names(nil), " and --to "))
+	case r.order+r.session+r.eventID != "" && unknown != nil:
+		return cli.Usage("--order, --session and --event-id: are for --to %s; the other sinks write the same again, so that a range of time is enough", strings.Join(kinds.Names(nil), " and --to "))
+	case r.order != "" && r.session != "":
+		return cli.Usage("give either --order or --session")
 	case r.redelivery != "" && !kind.Redelivers:
 		return cli.Usage("--redelivery: is for --to %s only; a payment that an ERP has accepted is not confirmed to it twice",
 			strings.Join(kinds.Names(func(k deliveries.Registration) bool { return k.Redelivers }), ", "))
@@ -218,8 +228,16 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.from, Until: r.to, Now: b.Now,
 		FromEvents: r.topic == schemas.TopicEvents, Redelivery: r.redelivery, DryRun: r.dryRun, Progress: r.progress(),
 	}
+	m := &cli.Meta{Settings: b.Settings, Pool: b.Pool, Now: b.Now()}
+	dir, err := registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, m.Now)
+	if err != nil {
+		return nil, err
+	}
+	cfg.EventID = r.eventID
+	if cfg.SessionIDs, err = access.Sessions(ctx, b.Pool, dir, r.session, r.order, ""); err != nil {
+		return nil, err
+	}
 	if r.endpoint != "" {
-		m := &cli.Meta{Settings: b.Settings, Pool: b.Pool, Now: b.Now()}
 		d, err := access.ReadDestination(ctx, m, "--endpoint", r.endpoint)
 		switch {
 		case err != nil:
@@ -229,7 +247,11 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		}
 		cfg.Only = d.ID
 	}
-	got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, cli.Operator(), cfg)
+	by, err := cli.Actor(ctx, b.Pool, m.Now)
+	if err != nil {
+		return nil, err
+	}
+	got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, by, cfg)
 	return []counted{
 		{"events", got.Events, "read"},
 		{"unaddressed", got.Unaddressed, "have no destination in the present configuration"},

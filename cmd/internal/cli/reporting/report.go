@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
+	"quittance/internal/build"
 	"quittance/internal/clickhouse"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
@@ -101,6 +103,10 @@ func (r *reportRequest) run(ctx context.Context, m *cli.Meta) error {
 	if err := reconciliation.Check(ctx, conn); err != nil {
 		return err
 	}
+	positions, compared, err := access.Whole(ctx, m, conn)
+	if err != nil {
+		return err
+	}
 	p := report.Params{Month: r.at, Live: r.mode == registry.Mode(true)}
 	if p.Agency, err = agencySlug(ctx, conn, r.agency); err != nil {
 		return err
@@ -108,6 +114,9 @@ func (r *reportRequest) run(ctx context.Context, m *cli.Meta) error {
 	table, err := r.report.Run(ctx, conn, p)
 	if err != nil {
 		return err
+	}
+	table.Stamp = report.Stamp{
+		Report: r.report.Name, Agency: p.Agency, Month: r.month, Mode: r.mode, At: time.Now(), Program: m.Program, Version: build.Read().Version(), Positions: positions, Compared: compared,
 	}
 	var b bytes.Buffer
 	if err := r.write(&b, table); err != nil {
@@ -152,27 +161,59 @@ func (r *reportRequest) write(out io.Writer, t report.Table) error {
 	case formatXLSX:
 		return t.XLSX(out)
 	case render.FormatJSON:
-		return render.Encode(out, render.Mapped(t.Rows, func(row []any) render.Object {
-			var o render.Object
-			for i, c := range t.Columns {
-				o = append(o, c.Name, row[i])
-			}
-			return o
-		}), "  ")
+		return render.Encode(out, tableJSON(t), "  ")
 	}
 	var p render.Page
-	titles := render.Mapped(t.Columns, func(c report.Column) string { return strings.ToUpper(strings.ReplaceAll(c.Title(), "_", " ")) })
+	titles := render.Mapped(t.Columns, func(c report.Column) string {
+		return strings.ToUpper(strings.ReplaceAll(strings.TrimSuffix(c.Name, "_minor"), "_", " "))
+	})
 	nothing := fmt.Sprintf("there is nothing to report for %s of %s payments", r.month, r.mode)
 	if r.mode == registry.Mode(true) {
 		nothing += "; --mode test is for those of test keys"
 	}
-	p.Table(nothing, strings.Join(titles, ","), render.Mapped(t.Rows, func(row []any) []any {
+	rows := t.Rows
+	for _, sum := range t.Totals() {
+		rows = append(rows[:len(rows):len(rows)], t.TotalRow(sum))
+	}
+	p.Table(nothing, strings.Join(titles, ","), render.Mapped(rows, func(row []any) []any {
 		cells := make([]any, len(row))
 		for i := range row {
 			cells[i] = render.OrDash(t.Text(row, i))
 		}
 		return cells
 	}))
+	p.Say("")
+	for _, f := range t.Stamp.Facts() {
+		p.Say("%s: %s", f.Name, f.Text)
+	}
 	_, err := out.Write(p.Bytes())
 	return err
+}
+
+// tableJSON returns a report with its stamp. Amounts are minor units.
+func tableJSON(t report.Table) render.Object {
+	s := t.Stamp
+	return render.Object{
+		"stamp", render.Object{
+			"report", s.Report, "agency", render.OrNone(s.Agency), "month", s.Month, "mode", s.Mode, "generated_at", s.At.UTC(), "offsets", s.Offsets(),
+			"compared_with_kafka", s.Compared, "program", s.Program, "version", s.Version,
+		},
+		"columns", render.Mapped(t.Columns, func(c report.Column) string { return c.Name }),
+		"rows", render.Mapped(t.Rows, func(row []any) render.Object {
+			var o render.Object
+			for i, c := range t.Columns {
+				o = append(o, c.Name, row[i])
+			}
+			return o
+		}),
+		"totals", render.Mapped(t.Totals(), func(sum report.Total) render.Object {
+			o := render.Object{"currency", sum.Currency}
+			for _, c := range t.Columns {
+				if c.Money() {
+					o = append(o, c.Name, sum.Amounts[c.Name])
+				}
+			}
+			return o
+		}),
+	}
 }

@@ -72,11 +72,11 @@ func resealAll(ctx context.Context, m *cli.Meta, keys *secret.Keys) error {
 			_, _ = fmt.Fprintf(m.Err, "values sealed with %q: %d\n", newest, done)
 		}
 	}
-	counts, err := registry.Reseal(ctx, m.Pool, keys, cli.Operator(), m.Now, resealBatch, report)
+	counts, err := registry.Reseal(ctx, m.Pool, keys, m.By, m.Now, resealBatch, report)
 	for _, rows := range sealedTables {
 		if err == nil {
 			var people secret.Resealed
-			people, err = rows.Reseal(ctx, m.Pool, keys, cli.Operator(), m.Now, resealBatch, report)
+			people, err = rows.Reseal(ctx, m.Pool, keys, m.By, m.Now, resealBatch, report)
 			counts = append(counts, people)
 		}
 	}

@@ -40,8 +40,13 @@ func findSessions() cli.Command {
 				}
 				v := view{dir: dir, to: display.DestinationsOf(dir)}
 				var sent []deliveries.Delivery
-				for _, one := range found.Payments {
-					sent = append(sent, one.Deliveries...)
+				ids := make([]string, len(found.Payments))
+				for i, one := range found.Payments {
+					sent, ids[i] = append(sent, one.Deliveries...), one.ID
+				}
+				// The term is not recorded: people type telephone numbers there.
+				if err := m.Audit(ctx, "session.find", "", map[string]any{"sessions": ids[:min(len(ids), 20)], "found": len(ids), "cases": len(found.Cases)}); err != nil {
+					return err
 				}
 				if v.reported, err = display.Reported(ctx, m, sent...); err != nil {
 					return err
@@ -89,6 +94,9 @@ func showSession() cli.Command {
 				whole, err := d.Page(ctx, m.Args[0])
 				if err != nil {
 					return sessionError(err)
+				}
+				if err := m.Audit(ctx, "session.read", whole.ID, nil); err != nil {
+					return err
 				}
 				v := view{dir: dir, to: display.DestinationsOf(dir)}
 				if v.reported, err = display.Reported(ctx, m, whole.Deliveries...); err != nil {

@@ -235,6 +235,20 @@ func casesText(list []checkout.Case) string {
 	}), "; ")
 }
 
+// givenBack says how much of a payment was given back while the rest stays paid; empty if nothing was.
+func givenBack(s checkout.Session) string {
+	var sum int64
+	for _, due := range s.Dues() {
+		if !due.ReversedAt.IsZero() {
+			sum += due.Total()
+		}
+	}
+	if sum == 0 {
+		return ""
+	}
+	return "; of it " + render.Decimal(sum, s.Currency) + " were given back"
+}
+
 // verdict says what became of the session's own payment.
 func (v view) verdict(p support.Payment) string {
 	s, c := p.Session, p.Session.Collection
@@ -244,7 +258,7 @@ func (v view) verdict(p support.Payment) string {
 		if s.Late {
 			late = ", late: the session had ended before"
 		}
-		return "paid: " + v.money(s) + " at " + render.Moment(s.PaidAt()) + late
+		return "paid: " + v.money(s) + " at " + render.Moment(s.PaidAt()) + late + givenBack(s)
 	case support.VerdictReturned:
 		text := "the money was given back at " + render.Moment(s.ReversedAt) + " (" + strings.ReplaceAll(string(s.ReversalReason), "_", " ")
 		if s.ReversalRef != "" {

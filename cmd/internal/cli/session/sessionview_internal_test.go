@@ -29,6 +29,8 @@ func TestAnswers(t *testing.T) {
 	}
 	paid := momo(checkout.CollectionApproved)
 	paid.OperatorRef = "918273"
+	known := momo(checkout.CollectionApproved)
+	known.OperatorRef, known.DecidedAt = "918273", at(2)
 	cash := &checkout.Collection{OfferID: checkout.OfferCashAgency, Channel: checkout.ChannelCash, Status: checkout.CollectionPending, Clerk: "c01", WindowEndsAt: at(10)}
 	late := []checkout.Case{{Case: casework.Case{ID: "case_1", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", OpenedAt: at(8)}}}
 	withoutPayer := &checkout.Collection{OfferID: checkout.OfferMomo, Status: checkout.CollectionApproved, Amount: 5075, Fee: 75, Currency: "XAF"}
@@ -36,7 +38,10 @@ func TestAnswers(t *testing.T) {
 	kept := checkout.Case{Case: casework.Case{ID: "case_3", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", OpenedAt: at(8), Resolution: casework.ResolutionWriteOff, ClosedAt: at(50)}}
 	for want, s := range map[string]checkout.Session{
 		"paid: 5075 XAF by momo from +242 06 ••• •• 01, operator's reference 918273 at 2026-11-22 12:02:00 UTC":                        {Status: checkout.StatusCompleted, Collection: paid, EndedAt: at(2)},
-		"paid: 5075 XAF by momo from +242 06 ••• •• 01, operator's reference 918273 at 2026-11-22 12:02:00 UTC, late: the session had": {Status: checkout.StatusCompleted, Collection: paid, EndedAt: at(2), Late: true},
+		"paid: 5075 XAF by momo from +242 06 ••• •• 01, operator's reference 918273 at 2026-11-22 12:02:00 UTC, late: the session had": {Status: checkout.StatusCompleted, Collection: known, EndedAt: at(1), Late: true},
+		"paid: 5075 XAF by momo from +242 06 ••• •• 01, operator's reference 918273 at 2026-11-22 12:02:00 UTC; of it 2030 XAF were given back": {
+			Status: checkout.StatusCompleted, Collection: paid, EndedAt: at(2), Items: []checkout.Item{{Amount: 3000, Fee: 45}, {Amount: 2000, Fee: 30, ReversedAt: at(9)}},
+		},
 		"the money was given back at 2026-11-22 12:30:00 UTC (refunded, reference wire 8); it was 5075 XAF by momo":                    {Status: checkout.StatusCompleted, Collection: paid, ReversedAt: at(30), ReversalReason: "refunded", ReversalRef: "wire 8"},
 		"money came that does not fit the session, which is failed; staff decide: 5075 XAF of kind late_payment, opened at 2026-11-22 12:08:00 UTC (case case_1)": {
 			Status: checkout.StatusFailed, Collection: paid, Cases: late,

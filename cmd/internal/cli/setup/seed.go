@@ -77,7 +77,11 @@ func Seed(ctx context.Context, s roles.Settings, path string, overrule bool) (re
 	if err != nil {
 		return report, err
 	}
-	report, err = registryfile.Apply(ctx, pool, cli.Operator(), text, registryfile.Options{Keys: keys, Developer: s.PlainSecrets, Operators: all.Operators(), Overrule: overrule, Now: func() time.Time { return now }})
+	by, err := cli.Actor(ctx, pool, now)
+	if err != nil {
+		return report, err
+	}
+	report, err = registryfile.Apply(ctx, pool, by, text, registryfile.Options{Keys: keys, Developer: s.PlainSecrets, Operators: all.Operators(), Overrule: overrule, Now: func() time.Time { return now }})
 	if err != nil {
 		return report, fmt.Errorf("%s: %w", path, fileFaults(err))
 	}

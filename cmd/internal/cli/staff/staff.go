@@ -48,7 +48,7 @@ func addStaff() cli.Command {
 			if err := sealContact(m, &req.Contact); err != nil {
 				return err
 			}
-			minted, err := identity.AddStaff(ctx, m.Pool, cli.Operator(), access.StaffKey(), req, m.Now)
+			minted, err := identity.AddStaff(ctx, m.Pool, m.By, access.StaffKey(), req, m.Now)
 			if err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func approveStaff() cli.Command {
 		Use: "approve STAFF", Short: "Make the key of a proposed member of staff valid", JSON: "the member", Missing: whichStaff,
 		Examples: []string{"staff approve 018f0000-0000-7000-8000-0000000000aa"},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			s, err := identity.ApproveStaff(ctx, m.Pool, cli.Operator(), access.StaffKey(), m.Args[0], m.Now)
+			s, err := identity.ApproveStaff(ctx, m.Pool, m.By, access.StaffKey(), m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}
@@ -135,7 +135,7 @@ func staffAddress() cli.Command {
 			if err := sealContact(m, &req); err != nil {
 				return err
 			}
-			s, err := identity.SetStaffContact(ctx, m.Pool, cli.Operator(), m.Args[0], req, m.Now)
+			s, err := identity.SetStaffContact(ctx, m.Pool, m.By, m.Args[0], req, m.Now)
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func staffAddress() cli.Command {
 }
 
 func removeStaffAddress(ctx context.Context, m *cli.Meta) error {
-	s, changed, err := identity.RemoveStaffContact(ctx, m.Pool, cli.Operator(), m.Args[0], m.Now)
+	s, changed, err := identity.RemoveStaffContact(ctx, m.Pool, m.By, m.Args[0], m.Now)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func revokeStaff() cli.Command {
 		Use: "revoke STAFF", Short: "End a member of staff and the key at once and permanently", JSON: "the member", Missing: whichStaff,
 		Examples: []string{`staff revoke "Jean Mabiala"`},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			s, changed, err := identity.RevokeStaff(ctx, m.Pool, cli.Operator(), m.Args[0], m.Now)
+			s, changed, err := identity.RevokeStaff(ctx, m.Pool, m.By, m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}

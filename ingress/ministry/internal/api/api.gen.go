@@ -17,6 +17,36 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for DeliveryState.
+const (
+	Delivered DeliveryState = "delivered"
+	Exhausted DeliveryState = "exhausted"
+	Queued    DeliveryState = "queued"
+	Suspended DeliveryState = "suspended"
+	Unsent    DeliveryState = "unsent"
+	Waiting   DeliveryState = "waiting"
+)
+
+// Valid indicates whether the value is a known member of the DeliveryState enum.
+func (e DeliveryState) Valid() bool {
+	switch e {
+	case Delivered:
+		return true
+	case Exhausted:
+		return true
+	case Queued:
+		return true
+	case Suspended:
+		return true
+	case Unsent:
+		return true
+	case Waiting:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SessionMode.
 const (
 	Embedded SessionMode = "embedded"
@@ -189,6 +219,34 @@ type CompletionToken struct {
 // CompletionVerify A completion token to verify.
 type CompletionVerify = json.RawMessage
 
+// DeliveryState unsent: no attempt is known, since the first one is under way or the endpoint subscribed after the event. waiting: for
+// the next attempt. queued: the attempt is under way. delivered: your endpoint answered 2xx. exhausted: the last attempt
+// failed. suspended: the endpoint is suspended, and the delivery waits for its resumption.
+type DeliveryState string
+
+// EventDelivery The delivery of an event to an endpoint.
+type EventDelivery struct {
+	// Attempts Calls made so far.
+	Attempts int `json:"attempts"`
+
+	// Endpoint The endpoint's id.
+	Endpoint string `json:"endpoint"`
+
+	// LastStatus The HTTP status of your last answer; null if there was none.
+	LastStatus *int `json:"last_status"`
+
+	// NextAt When the next attempt is due, while the state is waiting: ISO 8601, UTC.
+	NextAt *string `json:"next_at"`
+
+	// State unsent: no attempt is known, since the first one is under way or the endpoint subscribed after the event. waiting: for
+	// the next attempt. queued: the attempt is under way. delivered: your endpoint answered 2xx. exhausted: the last attempt
+	// failed. suspended: the endpoint is suspended, and the delivery waits for its resumption.
+	State DeliveryState `json:"state"`
+
+	// URL The endpoint's address.
+	URL string `json:"url"`
+}
+
 // Receipt The receipt of a due.
 type Receipt struct {
 	NoticeRef string `json:"notice_ref"`
@@ -245,7 +303,7 @@ type Session struct {
 	// ID `chs_…`, at most 64 characters; sorts by time.
 	ID string `json:"id"`
 
-	// Metadata Your own data; null if there is none, and 30 days after the end of the session.
+	// Metadata Your own data; empty if there are none, null from 30 days after the end of the session on.
 	Metadata *map[string]string `json:"metadata"`
 
 	// Mode hosted sends the citizen to `checkout_url`; embedded shows the checkout in your page.
@@ -285,6 +343,26 @@ type Session struct {
 // SessionCreate A session to create.
 type SessionCreate = json.RawMessage
 
+// SessionEvent An event of a session, and its deliveries to your endpoints.
+type SessionEvent struct {
+	// CreatedAt When the event happened: ISO 8601, UTC.
+	CreatedAt string `json:"created_at"`
+
+	// Deliveries The oldest first. An endpoint has a further delivery for each time that an accepted event was sent again.
+	Deliveries []EventDelivery `json:"deliveries"`
+
+	// Event Such as `checkout.completed`. Events may be added.
+	Event string `json:"event"`
+
+	// EventID `evt_…`; the same as the header `webhook-id`.
+	EventID string `json:"event_id"`
+}
+
+// SessionEvents The events of a session.
+type SessionEvents struct {
+	Items []SessionEvent `json:"items"`
+}
+
 // SessionItem A due that the session pays. The first one has the session's `transaction_id` and `notice_id`.
 type SessionItem struct {
 	// Amount The due amount in minor units, without fees.
@@ -310,6 +388,15 @@ type SessionPage struct {
 
 // SessionStatus open, or how the session ended.
 type SessionStatus string
+
+// CompletedFrom defines model for CompletedFrom.
+type CompletedFrom = string
+
+// CompletedTo defines model for CompletedTo.
+type CompletedTo = string
+
+// EventID defines model for EventID.
+type EventID = string
 
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
@@ -340,6 +427,12 @@ type ListSessionsParams struct {
 	// PaymentRef The session with this reference.
 	PaymentRef *string `form:"payment_ref,omitempty" json:"payment_ref,omitempty"`
 
+	// CompletedFrom Sessions that were completed at this time or later: a date and time of RFC 3339, such as `2026-11-21T00:00:00Z`. Write `+` as `%2B`.
+	CompletedFrom *CompletedFrom `form:"completed_from,omitempty" json:"completed_from,omitempty"`
+
+	// CompletedTo Sessions that were completed before this time.
+	CompletedTo *CompletedTo `form:"completed_to,omitempty" json:"completed_to,omitempty"`
+
 	// TenantID With a platform key: the agency. The key must be granted the agency. An application key does not need it.
 	TenantID *TenantID `form:"tenant_id,omitempty" json:"tenant_id,omitempty"`
 
@@ -366,6 +459,18 @@ type GetSessionParams struct {
 
 // CancelSessionParams defines parameters for CancelSession.
 type CancelSessionParams struct {
+	// TenantID With a platform key: the agency. The key must be granted the agency. An application key does not need it.
+	TenantID *TenantID `form:"tenant_id,omitempty" json:"tenant_id,omitempty"`
+}
+
+// ListSessionEventsParams defines parameters for ListSessionEvents.
+type ListSessionEventsParams struct {
+	// TenantID With a platform key: the agency. The key must be granted the agency. An application key does not need it.
+	TenantID *TenantID `form:"tenant_id,omitempty" json:"tenant_id,omitempty"`
+}
+
+// RedeliverEventParams defines parameters for RedeliverEvent.
+type RedeliverEventParams struct {
 	// TenantID With a platform key: the agency. The key must be granted the agency. An application key does not need it.
 	TenantID *TenantID `form:"tenant_id,omitempty" json:"tenant_id,omitempty"`
 }
@@ -420,6 +525,12 @@ type ServerInterface interface {
 	// CancelSession Cancel a session
 	// (POST /api/v1/checkout/sessions/{id}/cancel)
 	CancelSession(w http.ResponseWriter, r *http.Request, id SessionID, params CancelSessionParams)
+	// ListSessionEvents Events of a session
+	// (GET /api/v1/checkout/sessions/{id}/events)
+	ListSessionEvents(w http.ResponseWriter, r *http.Request, id SessionID, params ListSessionEventsParams)
+	// RedeliverEvent Send an event again
+	// (POST /api/v1/checkout/sessions/{id}/events/{event_id}/redeliver)
+	RedeliverEvent(w http.ResponseWriter, r *http.Request, id SessionID, eventID EventID, params RedeliverEventParams)
 	// GetSessionNotice Payment notice of a session
 	// (GET /api/v1/checkout/sessions/{id}/notice)
 	GetSessionNotice(w http.ResponseWriter, r *http.Request, id SessionID, params GetSessionNoticeParams)
@@ -462,6 +573,18 @@ func (_ Unimplemented) GetSession(w http.ResponseWriter, r *http.Request, id Ses
 // CancelSession Cancel a session
 // (POST /api/v1/checkout/sessions/{id}/cancel)
 func (_ Unimplemented) CancelSession(w http.ResponseWriter, r *http.Request, id SessionID, params CancelSessionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListSessionEvents Events of a session
+// (GET /api/v1/checkout/sessions/{id}/events)
+func (_ Unimplemented) ListSessionEvents(w http.ResponseWriter, r *http.Request, id SessionID, params ListSessionEventsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// RedeliverEvent Send an event again
+// (POST /api/v1/checkout/sessions/{id}/events/{event_id}/redeliver)
+func (_ Unimplemented) RedeliverEvent(w http.ResponseWriter, r *http.Request, id SessionID, eventID EventID, params RedeliverEventParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -549,6 +672,32 @@ func (siw *ServerInterfaceWrapper) ListSessions(w http.ResponseWriter, r *http.R
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "payment_ref"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "payment_ref", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "completed_from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "completed_from", r.URL.Query(), &params.CompletedFrom, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "completed_from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "completed_from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "completed_to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "completed_to", r.URL.Query(), &params.CompletedTo, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "completed_to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "completed_to", Err: err})
 		}
 		return
 	}
@@ -737,6 +886,99 @@ func (siw *ServerInterfaceWrapper) CancelSession(w http.ResponseWriter, r *http.
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.CancelSession(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListSessionEvents operation middleware
+func (siw *ServerInterfaceWrapper) ListSessionEvents(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id SessionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListSessionEventsParams
+
+	// ------------- Optional query parameter "tenant_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "tenant_id", r.URL.Query(), &params.TenantID, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "tenant_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "tenant_id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListSessionEvents(w, r, id, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RedeliverEvent operation middleware
+func (siw *ServerInterfaceWrapper) RedeliverEvent(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id SessionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", chi.URLParam(r, "id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "event_id" -------------
+	var eventID EventID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "event_id", chi.URLParam(r, "event_id"), &eventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: r.URL.RawPath == ""})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "event_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RedeliverEventParams
+
+	// ------------- Optional query parameter "tenant_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "tenant_id", r.URL.Query(), &params.TenantID, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "tenant_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "tenant_id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RedeliverEvent(w, r, id, eventID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1021,6 +1263,12 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Post(options.BaseURL+"/api/v1/checkout/sessions/{id}/cancel", wrapper.CancelSession)
 	})
 	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/api/v1/checkout/sessions/{id}/events", wrapper.ListSessionEvents)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/api/v1/checkout/sessions/{id}/events/{event_id}/redeliver", wrapper.RedeliverEvent)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/api/v1/checkout/sessions/{id}/notice", wrapper.GetSessionNotice)
 	})
 	r.Group(func(r chi.Router) {
@@ -1207,6 +1455,81 @@ func (response CancelSession200JSONResponse) VisitCancelSessionResponse(w http.R
 	return err
 }
 
+type ListSessionEventsRequestObject struct {
+	ID     SessionID `json:"id"`
+	Params ListSessionEventsParams
+}
+
+type ListSessionEventsResponseObject interface {
+	VisitListSessionEventsResponse(w http.ResponseWriter) error
+}
+
+type ListSessionEvents200ResponseHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+}
+
+type ListSessionEvents200JSONResponse struct {
+	Body    SessionEvents
+	Headers ListSessionEvents200ResponseHeaders
+}
+
+func (response ListSessionEvents200JSONResponse) VisitListSessionEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RedeliverEventRequestObject struct {
+	ID      SessionID `json:"id"`
+	EventID EventID   `json:"event_id"`
+	Params  RedeliverEventParams
+}
+
+type RedeliverEventResponseObject interface {
+	VisitRedeliverEventResponse(w http.ResponseWriter) error
+}
+
+type RedeliverEvent202ResponseHeaders struct {
+	RateLimit       *string
+	RateLimitPolicy *string
+}
+
+type RedeliverEvent202JSONResponse struct {
+	Body    SessionEvent
+	Headers RedeliverEvent202ResponseHeaders
+}
+
+func (response RedeliverEvent202JSONResponse) VisitRedeliverEventResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.RateLimit != nil {
+		w.Header().Set("RateLimit", fmt.Sprint(*response.Headers.RateLimit))
+	}
+	if response.Headers.RateLimitPolicy != nil {
+		w.Header().Set("RateLimit-Policy", fmt.Sprint(*response.Headers.RateLimitPolicy))
+	}
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetSessionNoticeRequestObject struct {
 	ID     SessionID `json:"id"`
 	Params GetSessionNoticeParams
@@ -1360,6 +1683,12 @@ type StrictServerInterface interface {
 	// CancelSession Cancel a session
 	// (POST /api/v1/checkout/sessions/{id}/cancel)
 	CancelSession(ctx context.Context, request CancelSessionRequestObject) (CancelSessionResponseObject, error)
+	// ListSessionEvents Events of a session
+	// (GET /api/v1/checkout/sessions/{id}/events)
+	ListSessionEvents(ctx context.Context, request ListSessionEventsRequestObject) (ListSessionEventsResponseObject, error)
+	// RedeliverEvent Send an event again
+	// (POST /api/v1/checkout/sessions/{id}/events/{event_id}/redeliver)
+	RedeliverEvent(ctx context.Context, request RedeliverEventRequestObject) (RedeliverEventResponseObject, error)
 	// GetSessionNotice Payment notice of a session
 	// (GET /api/v1/checkout/sessions/{id}/notice)
 	GetSessionNotice(ctx context.Context, request GetSessionNoticeRequestObject) (GetSessionNoticeResponseObject, error)
@@ -1547,6 +1876,61 @@ func (sh *strictHandler) CancelSession(w http.ResponseWriter, r *http.Request, i
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(CancelSessionResponseObject); ok {
 		if err := validResponse.VisitCancelSessionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListSessionEvents operation middleware
+func (sh *strictHandler) ListSessionEvents(w http.ResponseWriter, r *http.Request, id SessionID, params ListSessionEventsParams) {
+	var request ListSessionEventsRequestObject
+
+	request.ID = id
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListSessionEvents(ctx, request.(ListSessionEventsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListSessionEvents")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListSessionEventsResponseObject); ok {
+		if err := validResponse.VisitListSessionEventsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RedeliverEvent operation middleware
+func (sh *strictHandler) RedeliverEvent(w http.ResponseWriter, r *http.Request, id SessionID, eventID EventID, params RedeliverEventParams) {
+	var request RedeliverEventRequestObject
+
+	request.ID = id
+	request.EventID = eventID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RedeliverEvent(ctx, request.(RedeliverEventRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RedeliverEvent")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RedeliverEventResponseObject); ok {
+		if err := validResponse.VisitRedeliverEventResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

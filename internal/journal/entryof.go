@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"quittance/checkout"
-	"quittance/internal/journal"
 	"quittance/schemas/record"
 )
 
@@ -14,9 +13,9 @@ const statusCompleted = "completed"
 
 // fromEvent returns the entry of an event: the event and the session after it. It leaves
 // out the customer's contact data, the agency's note and all secrets.
-func fromEvent(e *record.Event) journal.Entry {
-	out := journal.Entry{
-		ID: e.EventID, Type: journal.EntryTypeEvent, OccurredAt: e.OccurredAt,
+func fromEvent(e *record.Event) Entry {
+	out := Entry{
+		ID: e.EventID, Type: EntryTypeEvent, OccurredAt: e.OccurredAt,
 		Event: e.Type, EventID: e.EventID, Sequence: e.Sequence, SessionID: e.SessionID, Detail: e.Detail,
 	}
 	s := e.Session
@@ -42,11 +41,11 @@ func fromEvent(e *record.Event) journal.Entry {
 // fromAttempt returns the entry of a delivery's outcome. One attempt has several
 // outcomes when it was deferred first, or when two workers made it around a rebalance.
 // The journal has an entry for each.
-func fromAttempt(a *record.Attempt) journal.Entry {
+func fromAttempt(a *record.Attempt) Entry {
 	d := &a.Delivery
-	return journal.Entry{
+	return Entry{
 		ID:   fmt.Sprintf("%s/%d.%d/%s/%d", d.DeliveryID, d.Attempt, d.Round, a.Outcome, a.At.UnixMilli()),
-		Type: journal.EntryTypeDelivery, OccurredAt: a.At, Event: d.Event, EventID: d.EventID,
+		Type: EntryTypeDelivery, OccurredAt: a.At, Event: d.Event, EventID: d.EventID,
 		TenantID: d.TenantID, ApplicationID: d.ApplicationID, Livemode: d.Livemode, SessionID: d.SessionID,
 		DeliveryID: d.DeliveryID, DestinationKind: d.Kind, EndpointID: d.DestinationID, Attempt: d.Attempt,
 		Outcome: a.Outcome, HTTPStatus: a.HTTPStatus, DurationMS: a.DurationMs, Reason: a.Reason, NextAttemptAt: optional(a.NextAttemptAt),
@@ -60,15 +59,15 @@ const (
 )
 
 // fromCall returns the entry of a call to an operator.
-func fromCall(c *record.Call) journal.Entry {
+func fromCall(c *record.Call) Entry {
 	channel, _ := checkout.OfferChannel(c.OfferID)
 	detail := map[string]string{detailOperator: c.Operator}
 	if c.Fault != "" {
 		detail[detailFault] = c.Fault
 	}
-	return journal.Entry{
+	return Entry{
 		ID:   fmt.Sprintf("%s/%s.%d/%s/%d", c.CollectionID, c.Kind, c.Enquiry, c.Outcome, c.At.UnixMilli()),
-		Type: journal.EntryTypeCall, OccurredAt: c.At, Event: "call." + c.Kind,
+		Type: EntryTypeCall, OccurredAt: c.At, Event: "call." + c.Kind,
 		TenantID: c.TenantID, ApplicationID: c.ApplicationID, Livemode: c.Livemode, SessionID: c.SessionID,
 		CollectionID: c.CollectionID, Account: c.Account, Channel: string(channel), OfferID: c.OfferID, OperatorRef: c.OperatorRef, FailureCode: c.FailureCode,
 		TotalAmount: c.Amount, Currency: c.Currency, Attempt: c.Enquiry, Outcome: c.Outcome, DurationMS: c.DurationMs, Reason: c.Reason, Detail: detail,

@@ -1,4 +1,4 @@
-package listen
+package listening
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 	"quittance/internal/secret"
 )
 
-// Terminal prints what a Listener hears.
+// Terminal prints events and what became of them.
 type Terminal struct {
 	// Out receives events. Notes receives everything else.
 	Out, Notes io.Writer

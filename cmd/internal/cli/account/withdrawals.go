@@ -1,0 +1,165 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/access"
+	"quittance/cmd/internal/cli/render"
+	"quittance/internal/cases"
+	"quittance/internal/intake"
+	"quittance/internal/journal"
+	"quittance/internal/registry"
+)
+
+func withdrawals() cli.Command {
+	return cli.Command{
+		Use: "withdraw", Short: "Withdraw an import that was accepted by mistake; two people agree to it, while its days are open",
+		Commands: []cli.Command{requestWithdrawal(), approveWithdrawal(), rejectWithdrawal(), listWithdrawals()},
+	}
+}
+
+const whichWithdrawal = "say which withdrawal: {usage}, its id; `quittance statements withdraw list` shows them"
+
+// withIntake does something with what withdraws imports.
+func withIntake(ctx context.Context, m *cli.Meta, do func(*intake.Store, cases.By) error) error {
+	if err := m.Need("kafka", "schema-registry"); err != nil {
+		return err
+	}
+	by, err := access.Person(ctx, m)
+	if err != nil {
+		return err
+	}
+	conn, err := access.OpenJournal(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	closes := journal.NewStore(conn)
+	store, err := openIntake(ctx, m, func(ctx context.Context, key registry.StatementAccountKey) (to string, err error) {
+		list, err := closes.Closes(ctx, journal.CloseFilter{TenantID: key.AgencyID, Live: &key.Live, Account: key.Code})
+		for _, c := range list {
+			if c.State == journal.CloseClosed {
+				to = max(to, c.ToDay.Format(time.DateOnly))
+			}
+		}
+		return to, err
+	})
+	if err != nil {
+		return err
+	}
+	return do(store, by)
+}
+
+func withdrawalJSON(w intake.Withdrawal, agency string) render.Object {
+	var decided any
+	if !w.DecidedAt.IsZero() {
+		decided = w.DecidedAt
+	}
+	return render.Object{
+		"withdrawal_id", w.ID, "import_id", w.ImportID, "agency", agency, "mode", registry.Mode(w.Live), "account", w.Code, "state", string(w.State), "reason", w.Reason,
+		"requested_by", w.RequestedBy, "requested_at", w.RequestedAt, "decided_by", render.OrNone(w.DecidedBy), "decided_at", decided, "until", w.Until(),
+		"statements", render.Mapped(w.Statements, factsJSON),
+	}
+}
+
+// showWithdrawal shows a withdrawal with its statements, and what comes next.
+func showWithdrawal(ctx context.Context, m *cli.Meta, w intake.Withdrawal, next string, more ...any) error {
+	s, err := registry.Read(ctx, m.Pool)
+	if err != nil {
+		return err
+	}
+	return m.Show(append(withdrawalJSON(w, s.Agencies[w.AgencyID].Slug), more...), func(p *render.Page) {
+		p.Table("", "STATEMENT,PAGE,FROM,TO,LINES,NET,OPENING,CLOSING", render.Mapped(w.Statements, factsRow))
+		p.Say("%s", next)
+	})
+}
+
+func requestWithdrawal() cli.Command {
+	var reason string
+	return cli.Command{
+		Use: "request IMPORT", Short: "Request to withdraw an accepted import; another person approves it within a day", JSON: "the withdrawal",
+		Long: `Request to withdraw an import that was accepted by mistake. When another person approves it, its lines do not count any more, but for those that another
+accepted import has; their matches end, and the account goes on from the statement before. It is refused if a day of it is closed, or if a later statement
+continues it: withdraw that one first.`,
+		Missing:  "say which import: {usage}, its id; `quittance statements list` shows them",
+		Examples: []string{`statements withdraw request 019ab3c0-0000-7000-8000-000000000000 --reason "MTN sent the file of the wrong day"`},
+		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
+				w, err := store.RequestWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+				if err != nil {
+					return err
+				}
+				return showWithdrawal(ctx, m, w, fmt.Sprintf("Withdrawal %s waits until %s. Another person approves it with `quittance statements withdraw approve %[1]s`.", w.ID, render.Moment(w.Until())))
+			})
+		},
+	}
+}
+
+func approveWithdrawal() cli.Command {
+	return cli.Command{
+		Use: "approve WITHDRAWAL", Short: "Approve the withdrawal of an import, which carries it out", JSON: "the withdrawal, with withdrawn_lines", Missing: whichWithdrawal,
+		Examples: []string{"statements withdraw approve 019ab3c0-0000-7000-8000-000000000000"},
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
+				w, lines, err := store.ApproveWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], m.Now)
+				if err != nil {
+					return err
+				}
+				return showWithdrawal(ctx, m, w, fmt.Sprintf("Import %s is withdrawn: %d lines do not count any more. Import the right file.", w.ImportID, lines), "withdrawn_lines", lines)
+			})
+		},
+	}
+}
+
+func rejectWithdrawal() cli.Command {
+	return cli.Command{
+		Use: "reject WITHDRAWAL", Short: "Reject the withdrawal of an import; whoever requested it takes it back so", JSON: "the withdrawal", Missing: whichWithdrawal,
+		Examples: []string{"statements withdraw reject 019ab3c0-0000-7000-8000-000000000000"},
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
+				w, err := store.RejectWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], m.Now)
+				if err != nil {
+					return err
+				}
+				return showWithdrawal(ctx, m, w, fmt.Sprintf("The withdrawal of import %s is rejected. The import still counts.", w.ImportID))
+			})
+		},
+	}
+}
+
+func listWithdrawals() cli.Command {
+	var agency string
+	return cli.Command{
+		Use: "list", Short: "List the withdrawals of imports, also those that are done", JSON: "the list", Args: cobra.NoArgs,
+		Examples: []string{"statements withdraw list", "statements withdraw list --agency impots --json"},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			f.StringVar(&agency, "agency", "", "of this agency, by slug or id")
+		},
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			tenant, err := access.AgencyID(ctx, m, agency)
+			if err != nil {
+				return err
+			}
+			s, err := registry.Read(ctx, m.Pool)
+			if err != nil {
+				return err
+			}
+			list, err := intake.Withdrawals(ctx, m.Pool, tenant)
+			if err != nil {
+				return err
+			}
+			return m.Show(render.Mapped(list, func(w intake.Withdrawal) render.Object { return withdrawalJSON(w, s.Agencies[w.AgencyID].Slug) }), func(p *render.Page) {
+				p.Table("no import was withdrawn, and no request waits", "WITHDRAWAL,AGENCY,MODE,ACCOUNT,IMPORT,REASON,REQUESTED BY,STATE,BY", render.Mapped(list, func(w intake.Withdrawal) []any {
+					return []any{w.ID, s.Agencies[w.AgencyID].Slug, registry.Mode(w.Live), w.Code, w.ImportID, w.Reason, w.RequestedBy, string(w.State), render.OrDash(w.DecidedBy)}
+				}))
+			})
+		},
+	}
+}

@@ -1,0 +1,204 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quittance/cmd/internal/cli"
+	"quittance/cmd/internal/cli/access"
+	"quittance/cmd/internal/cli/render"
+	"quittance/cmd/internal/roles"
+	"quittance/internal/deliveries"
+	"quittance/internal/registry"
+)
+
+// redelivery is what `deliveries redeliver` is asked for, and what it has done.
+type redelivery struct {
+	event, order, session, endpoint string
+
+	name     string // of the redelivery
+	filter   deliveries.Filter
+	retried  []string
+	refused  []string
+	replayed deliveries.Replayed
+}
+
+// before is how much earlier than its oldest delivery the first notification of what is sent again may be.
+const before = 24 * time.Hour
+
+func redeliver() cli.Command {
+	var r redelivery
+	return cli.Command{
+		Use: "redeliver --event EVENT | --order ORDER | --session SESSION", Short: "Send the webhooks of an event, an order or a session again, also accepted ones", JSON: "what was done", Args: cobra.NoArgs,
+		Long:     fmt.Sprintf(`Send the webhooks of one event, or all of an order or a session, again: with the same event id and the same bytes, to the endpoints that take the event now, or to one with --endpoint. A webhook that was accepted is sent once more, as a delivery of its own; one that waits or was given up is due now; one that is being sent stays as it is. No other event is sent. Receivers know the event by its id. A payment that an ERP has accepted is not confirmed again. Events are known for %d days.`, deliveries.KeepDays),
+		Examples: []string{"deliveries redeliver --event evt_0000000000000000000000000000", "deliveries redeliver --order DOSSIER-17"},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			f.StringVar(&r.event, "event", "", "the id of the event, evt_…")
+			f.StringVar(&r.order, "order", "", "all events of the sessions of this order, of any application")
+			f.StringVar(&r.session, "session", "", "all events of this session, chs_…")
+			f.StringVar(&r.endpoint, "endpoint", "", "only to this endpoint: the id of a webhook endpoint or of the application of a cash-in partner")
+		},
+		Check: func(m *cli.Meta) error {
+			given := slices.DeleteFunc([]string{r.event, r.order, r.session}, func(s string) bool { return s == "" })
+			if len(given) != 1 {
+				return cli.Usage("say what to send again: either --event, --order or --session")
+			}
+			return cli.Quiet(m)
+		},
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			if err := m.Need("kafka", "schema-registry"); err != nil {
+				return err
+			}
+			if err := r.find(ctx, m); err != nil {
+				return err
+			}
+			if err := r.retry(ctx, m); err != nil {
+				return err
+			}
+			if err := r.replay(ctx, m); err != nil {
+				return err
+			}
+			return r.show(m)
+		},
+	}
+}
+
+// find sets the filter of the deliveries.
+func (r *redelivery) find(ctx context.Context, m *cli.Meta) (err error) {
+	dir, err := registry.ReadDirectory(ctx, m.Pool, m.SimulatorURL, m.Now)
+	if err != nil {
+		return err
+	}
+	r.filter = deliveries.Filter{EventID: r.event, Limit: 1000, Since: m.Now.AddDate(0, 0, -deliveries.KeepDays)}
+	if r.filter.SessionIDs, err = access.Sessions(ctx, m.Pool, dir, r.session, r.order, ""); err != nil || r.endpoint == "" {
+		return err
+	}
+	d, err := access.FindDestination(dir, r.endpoint)
+	if err != nil {
+		return fmt.Errorf("--endpoint: %w", err)
+	}
+	if !slices.Contains(redelivered(), d.Kind) {
+		return cli.Usage("--endpoint: %s is no endpoint of webhooks", d.Name)
+	}
+	r.filter.Kind, r.filter.DestinationID = d.Kind, d.ID
+	return nil
+}
+
+// redelivered are the kinds of webhooks.
+func redelivered() (out []deliveries.Kind) {
+	for _, k := range roles.DeliveryKinds(nil) {
+		if k.Redelivers && k.Plan == nil {
+			out = append(out, k.Kind)
+		}
+	}
+	return out
+}
+
+// retry makes those deliveries due that wait or were given up.
+func (r *redelivery) retry(ctx context.Context, m *cli.Meta) error {
+	list, err := access.Deliveries(m).List(ctx, r.filter)
+	if err != nil {
+		return err
+	}
+	since := m.Now
+	for _, d := range list {
+		if d.OccurredAt.Before(since) {
+			since = d.OccurredAt
+		}
+		if !slices.Contains(redelivered(), d.Kind) || !slices.Contains(deliveries.Retryable, d.State) {
+			continue
+		}
+		switch _, err := access.Deliveries(m).Retry(ctx, m.By, d.ID, m.Now); {
+		case err == nil:
+			r.retried = append(r.retried, d.ID)
+		case cli.IsRefused(err, ""):
+			r.refused = append(r.refused, d.ID+": "+m.Naming(m.InWords(err).Error()))
+		default:
+			return err
+		}
+	}
+	if len(list) > 0 {
+		r.filter.Since = since.Add(-before)
+	}
+	return nil
+}
+
+// replay sends those again that were accepted, and those that were never made.
+func (r *redelivery) replay(ctx context.Context, m *cli.Meta) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	r.name = id.String()
+	return m.WithBase(ctx, slog.New(slog.DiscardHandler), func(ctx context.Context, b *roles.Base) error {
+		if err := b.OpenRegistry(); err != nil {
+			return err
+		}
+		from, err := b.Machine(ctx, r.filter.Since)
+		if err != nil {
+			return err
+		}
+		until, err := b.Machine(ctx, b.Now().Add(time.Minute))
+		if err != nil {
+			return err
+		}
+		for _, kind := range redelivered() {
+			if r.filter.Kind != "" && kind != r.filter.Kind {
+				continue
+			}
+			got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, m.By, deliveries.Replay{
+				Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: from, Until: until, Now: b.Now,
+				Only: r.filter.DestinationID, SessionIDs: r.filter.SessionIDs, EventID: r.event, Redelivery: r.name,
+			})
+			if err != nil {
+				return err
+			}
+			r.replayed.Events, r.replayed.Made = r.replayed.Events+got.Events, r.replayed.Made+got.Made
+			r.replayed.UnderWay, r.replayed.Superseded = r.replayed.UnderWay+got.UnderWay, r.replayed.Superseded+got.Superseded
+			r.replayed.Unaddressed += got.Unaddressed
+		}
+		return nil
+	})
+}
+
+// show prints what was done. Nothing found, and a refusal, are errors.
+func (r *redelivery) show(m *cli.Meta) error {
+	if r.replayed.Events == 0 && len(r.retried)+len(r.refused) == 0 {
+		return fmt.Errorf("nothing was sent: no webhook of the last %d days is of this event, order or session", deliveries.KeepDays)
+	}
+	j := render.Object{
+		"redelivery", r.name, "events", r.replayed.Events, "made", r.replayed.Made, "made_due", len(r.retried), "under_way", r.replayed.UnderWay, "superseded", r.replayed.Superseded,
+		"unaddressed", r.replayed.Unaddressed, "refused", append([]string{}, r.refused...),
+	}
+	if err := m.Show(j, func(p *render.Page) {
+		p.Say("%d events; %d webhooks are sent once more or for the first time, %d that waited or were given up are due now.", r.replayed.Events, r.replayed.Made, len(r.retried))
+		for _, c := range []struct {
+			n    int64
+			what string
+		}{
+			{r.replayed.UnderWay, "are being sent and stay as they are"}, {r.replayed.Superseded, "are older than an accepted webhook of the same payment and are not sent"},
+			{r.replayed.Unaddressed, "events have no endpoint in the present configuration"},
+		} {
+			if c.n > 0 {
+				p.Say("%d %s.", c.n, c.what)
+			}
+		}
+		for _, refusal := range r.refused {
+			p.Say("%s", refusal)
+		}
+	}); err != nil {
+		return err
+	}
+	if len(r.refused) > 0 {
+		return fmt.Errorf("%d webhooks were not sent: %s", len(r.refused), strings.Join(r.refused, "; "))
+	}
+	return nil
+}

@@ -1,0 +1,565 @@
+package intake
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/casework"
+	"quittance/internal/decisions"
+	"quittance/internal/form"
+	"quittance/internal/identity"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/statements"
+	"quittance/schemas/record"
+)
+
+// Withdrawn is the state of an import that two people have withdrawn: nothing of it counts any more, but for lines
+// that another accepted import has.
+const Withdrawn Decision = "withdrawn"
+
+// WithdrawalState is the state of a withdrawal.
+type WithdrawalState string
+
+// The states of a withdrawal.
+const (
+	WithdrawalRequested WithdrawalState = "requested" // waits for another person
+	WithdrawalApproved  WithdrawalState = "approved"  // is being carried out, or was interrupted
+	WithdrawalDone      WithdrawalState = "done"
+	WithdrawalRejected  WithdrawalState = "rejected"
+)
+
+// Withdrawal is the request of a person to withdraw an import that was accepted by mistake. Another person approves
+// it, which carries it out.
+type Withdrawal struct {
+	ID, ImportID string
+	registry.StatementAccountKey
+	State  WithdrawalState
+	Reason string
+	// RequestedBy and DecidedBy are names of staff; DecidedBy is empty before the decision.
+	RequestedBy, DecidedBy string
+	RequestedAt, DecidedAt time.Time // UTC; DecidedAt is zero before the decision
+	// Statements are those of the import.
+	Statements []Facts
+
+	requester   string // id
+	importState string
+	partition   int32
+	from        int64
+}
+
+// Until is when the request ends unless it is approved.
+func (w *Withdrawal) Until() time.Time { return w.RequestedAt.Add(requestLife) }
+
+// decision returns the withdrawal as a decision by two people.
+func (w *Withdrawal) decision() casework.Decision {
+	d := casework.Decision{State: casework.DecisionProposed, ProposedBy: w.requester, ProposedAt: w.RequestedAt, Life: requestLife}
+	switch w.State {
+	case WithdrawalRequested:
+	case WithdrawalApproved, WithdrawalDone:
+		d.State = casework.DecisionApproved
+	case WithdrawalRejected:
+		d.State = casework.DecisionRejected
+	}
+	return d
+}
+
+// refused says that the withdrawal was decided before.
+func (w *Withdrawal) refused() error {
+	return operation.Refuse("statement.withdrawal_decided", "id", operation.Args{"state": string(w.State), "name": w.DecidedBy})
+}
+
+// days returns the first and the last day of the import's statements; empty if they have none.
+func (w *Withdrawal) days() (first, last string) {
+	for _, f := range w.Statements {
+		if f.From != "" && (first == "" || f.From < first) {
+			first = f.From
+		}
+		last = max(last, f.To)
+	}
+	return first, last
+}
+
+// entry returns the entry of the audit table about a step of the withdrawal.
+func (w *Withdrawal) entry(action string) operation.Entry {
+	detail := map[string]any{
+		"agency_id": w.AgencyID, "mode": registry.Mode(w.Live), "account": w.Code, "withdrawal": w.ID, "reason": w.Reason, "requested_by": w.RequestedBy,
+	}
+	if w.DecidedBy != "" {
+		detail["decided_by"] = w.DecidedBy
+	}
+	return operation.Entry{Action: action, Subject: w.ImportID, Detail: detail}
+}
+
+// RequestWithdrawal requests to withdraw an accepted import of open days. A refusal is an *operation.Error: the import
+// is unknown or not accepted, its days are closed, or a later statement continues it.
+func (s *Store) RequestWithdrawal(ctx context.Context, by identity.Staff, origin, importID, reason string, now time.Time) (Withdrawal, error) {
+	var w Withdrawal
+	id, err := uuid.Parse(importID)
+	if err != nil {
+		return w, operation.Refuse("statement.unknown", "id", nil)
+	}
+	if !form.IsLine(reason, maxReason) {
+		return w, operation.Refuse("statement.reason_malformed", "reason", operation.Args{"most": maxReason})
+	}
+	err = s.holding(ctx, importOf, id, by, now, func(tx pgx.Tx, _ *ledger) error {
+		w = Withdrawal{ID: uuid.Must(uuid.NewV7()).String()}
+		staff, err := identity.LockStaff(ctx, tx, by.ID)
+		if err != nil {
+			return err
+		}
+		return decisions.Propose(ctx, tx, decisions.Step{
+			By: staff[by.ID].Person(), Actor: by.Actor(origin), At: now,
+			Store: func() (operation.Entry, error) {
+				if _, err := tx.Exec(ctx, `INSERT INTO statement_withdrawals (id, import_id, state, reason, requested_by, requested_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+					w.ID, id, WithdrawalRequested, reason, by.ID, now); err != nil {
+					return operation.Entry{}, err
+				}
+				if w, err = oneWithdrawal(ctx, tx, w.ID); err == nil {
+					err = s.withdrawable(ctx, tx, &w, "")
+				}
+				return w.entry("statements.withdraw.request"), err
+			},
+		})
+	})
+	if err != nil {
+		return w, fmt.Errorf("requesting a withdrawal: %w", err)
+	}
+	return w, nil
+}
+
+// RejectWithdrawal rejects a request; whoever made it takes it back so.
+func (s *Store) RejectWithdrawal(ctx context.Context, by identity.Staff, origin, withdrawalID string, now time.Time) (Withdrawal, error) {
+	var w Withdrawal
+	id, err := uuid.Parse(withdrawalID)
+	if err != nil {
+		return w, operation.Refuse("statement.withdrawal_unknown", "id", nil)
+	}
+	err = s.holding(ctx, importOfWithdrawal, id, by, now, func(tx pgx.Tx, _ *ledger) (err error) {
+		if w, err = oneWithdrawal(ctx, tx, withdrawalID); err != nil {
+			return err
+		}
+		return s.decided(ctx, tx, &w, by, now, func(step decisions.Step) error {
+			step.Actor = by.Actor(origin)
+			step.Store = func() (operation.Entry, error) {
+				if w.State != WithdrawalRequested {
+					return operation.Entry{}, casework.ErrDecided
+				}
+				_, err := tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4 WHERE id = $1`, id, WithdrawalRejected, by.ID, now)
+				if err == nil {
+					w, err = oneWithdrawal(ctx, tx, withdrawalID)
+				}
+				return w.entry("statements.withdraw.reject"), err
+			}
+			return decisions.Reject(ctx, tx, step)
+		})
+	})
+	if err != nil {
+		return w, fmt.Errorf("rejecting a withdrawal: %w", err)
+	}
+	return w, nil
+}
+
+// decided takes a step of a withdrawal that waits. The step has all but the actor and what it stores.
+func (s *Store) decided(ctx context.Context, tx pgx.Tx, w *Withdrawal, by identity.Staff, now time.Time, take func(decisions.Step) error) error {
+	staff, err := identity.LockStaff(ctx, tx, by.ID, w.requester)
+	if err != nil {
+		return err
+	}
+	return take(decisions.Step{
+		Decision: w.decision(), Proposer: staff[w.requester].Person(), By: staff[by.ID].Person(), At: now,
+		Refusals: map[error]error{
+			casework.ErrDecided:    w.refused(),
+			casework.ErrLapsed:     operation.Refuse("statement.withdrawal_over", "id", nil),
+			casework.ErrSamePerson: operation.Refuse("statement.withdrawal_second_person", "", nil),
+		},
+	})
+}
+
+// ApproveWithdrawal approves the request of another person, and carries it out: the lines of the import that no other
+// accepted import has do not count any more, and the account goes on from the statement before. Errors that are no
+// *operation.Error are about this attempt, which may be repeated.
+func (s *Store) ApproveWithdrawal(ctx context.Context, by identity.Staff, origin, withdrawalID string, now time.Time) (w Withdrawal, lines int, err error) {
+	id, err := uuid.Parse(withdrawalID)
+	if err != nil {
+		return w, 0, operation.Refuse("statement.withdrawal_unknown", "id", nil)
+	}
+	err = s.holding(ctx, importOfWithdrawal, id, by, now, func(tx pgx.Tx, l *ledger) (err error) {
+		if w, err = oneWithdrawal(ctx, tx, withdrawalID); err != nil {
+			return err
+		}
+		t := &taking{ledger: l, Withdrawal: &w, id: id, by: by, origin: origin}
+		lines, err = t.carryOut(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return w, 0, fmt.Errorf("withdrawing an import: %w", err)
+	}
+	w.State = WithdrawalDone
+	return w, lines, nil
+}
+
+const (
+	importOf           = `SELECT agency_id::text, live, code FROM statement_imports WHERE id = $1 AND state <> 'pending'`
+	importOfWithdrawal = `SELECT agency_id::text, live, code FROM statement_imports WHERE id = (SELECT import_id FROM statement_withdrawals WHERE id = $1)`
+)
+
+// holding does something while it holds the ledger of the account that a query finds, and settles what was interrupted
+// before. It commits what do has written.
+func (s *Store) holding(ctx context.Context, query string, id uuid.UUID, by identity.Staff, now time.Time, do func(pgx.Tx, *ledger) error) error {
+	if s.cfg.Closed == nil {
+		return errors.New("the store does not know which days are closed")
+	}
+	var key registry.StatementAccountKey
+	err := s.cfg.Pool.QueryRow(ctx, query, id).Scan(&key.AgencyID, &key.Live, &key.Code)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), err == nil && !by.ActsFor(key.AgencyID):
+		if query == importOf {
+			return operation.Refuse("statement.unknown", "id", nil)
+		}
+		return operation.Refuse("statement.withdrawal_unknown", "id", nil)
+	case err != nil:
+		return err
+	}
+	l := s.ledgerOf(key, now)
+	for again := true; again && err == nil; {
+		err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+			if _, err := l.lock(ctx, tx); err != nil {
+				return err
+			}
+			earlier, err := l.pending(ctx, tx)
+			if err != nil {
+				return err
+			}
+			if again = earlier != nil; !again {
+				return do(tx, &l)
+			}
+			w, err := l.fence(ctx)
+			if err != nil {
+				return err
+			}
+			defer w.client.Close()
+			return l.settle(ctx, tx, w, earlier)
+		})
+	}
+	return err
+}
+
+// withdrawable returns why an import cannot be withdrawn; nil if it can. first is the first day of its lines, if they
+// are known.
+func (s *Store) withdrawable(ctx context.Context, tx pgx.Tx, w *Withdrawal, first string) error {
+	if w.importState != string(statements.VerdictAccepted) {
+		return operation.Refuse("statement.not_accepted", "id", operation.Args{"state": w.importState})
+	}
+	if from, _ := w.days(); first == "" || from != "" && from < first {
+		first = from
+	}
+	accounts := []registry.StatementAccountKey{w.StatementAccountKey}
+	var bank *string
+	if err := tx.QueryRow(ctx, `SELECT settles_to FROM statement_accounts WHERE (agency_id, live, code) = ($1, $2, $3)`, w.AgencyID, w.Live, w.Code).Scan(&bank); err != nil {
+		return fmt.Errorf("reading the account: %w", err)
+	}
+	if bank != nil { // whose closes count these lines, too
+		accounts = append(accounts, registry.StatementAccountKey{AgencyID: w.AgencyID, Live: w.Live, Code: *bank})
+	}
+	for _, key := range accounts {
+		to, err := s.cfg.Closed(ctx, key)
+		if err != nil {
+			return err
+		}
+		if first != "" && first <= to {
+			return operation.Refuse("statement.days_closed", "id", operation.Args{"account": key.Code, "to": to})
+		}
+	}
+	var later uuid.UUID
+	var name string
+	err := tx.QueryRow(ctx, `WITH own AS (SELECT min(number) AS number, bool_or(balanced) AS balanced, array_agg(statement_id) AS ids FROM statements WHERE import_id = $1)
+		SELECT s.import_id, s.statement_id FROM statements s, own WHERE (s.agency_id, s.live, s.code) = ($2, $3, $4) AND s.import_id <> $1
+		AND (SELECT min(number) FROM statements o WHERE o.import_id = s.import_id) > own.number AND (s.balanced AND own.balanced OR s.statement_id = ANY (own.ids))
+		ORDER BY s.number DESC LIMIT 1`, w.ImportID, w.AgencyID, w.Live, w.Code).Scan(&later, &name)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking for a later statement: %w", err)
+	}
+	return operation.Refuse("statement.continued", "id", operation.Args{"statement": name, "import": later.String()})
+}
+
+// taking is a withdrawal that is carried out.
+type taking struct {
+	*ledger
+	*Withdrawal
+	id     uuid.UUID
+	by     identity.Staff
+	origin string
+}
+
+// carryOut writes the withdrawn records to Kafka and then the withdrawal to the ledger, in the steps of an import. It
+// returns how many lines do not count any more.
+func (t *taking) carryOut(ctx context.Context, tx pgx.Tx) (int, error) {
+	if t.State != WithdrawalRequested {
+		return 0, t.Withdrawal.refused()
+	}
+	if err := t.withdrawable(ctx, tx, t.Withdrawal, ""); err != nil {
+		return 0, err
+	}
+	w, err := t.fence(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer w.client.Close()
+	lines, heads, err := t.own(ctx, tx, w)
+	if err != nil {
+		return 0, err
+	}
+	// As in an import, the approval commits before the Kafka transaction begins.
+	if err := pgx.BeginFunc(ctx, t.cfg.Pool, func(tx pgx.Tx) error { return t.approve(ctx, tx, w, lines) }); err != nil {
+		return 0, err
+	}
+	if err := t.after(stepPending); err != nil {
+		return 0, err
+	}
+	if err := t.write(ctx, w, t.id, func(send func(record.Record) error) error {
+		for _, r := range lines {
+			if err := send(r); err != nil {
+				return err
+			}
+		}
+		for _, r := range heads {
+			if err := send(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		if !errors.Is(err, errKilled) {
+			err = errors.Join(err, t.abort(ctx, w, func(ctx context.Context, tx pgx.Tx) error { return undoWithdrawal(ctx, tx, t.id) }))
+		}
+		return 0, err
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.patience)
+	defer cancel()
+	if err := t.commit(ending, w); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrWithdrawalUnknown, err)
+	}
+	if err := t.after(stepCommitted); err != nil {
+		return 0, err
+	}
+	return len(lines), t.finishWithdrawal(ending, tx, t.id)
+}
+
+// ErrWithdrawalUnknown says that the broker did not confirm the end of the withdrawal.
+var ErrWithdrawalUnknown = errors.New("the broker did not confirm the withdrawal, which may be done: approve it again, which completes it or says that it is done")
+
+// own reads the records of the import, and returns those after which its lines and its statements do not count any
+// more. A line that another accepted import has still counts, so that it has none.
+func (t *taking) own(ctx context.Context, tx pgx.Tx, w *writer) (lines []*record.StatementLine, heads []*record.Statement, err error) {
+	all := map[lineKey]*record.StatementLine{}
+	first, last := t.days()
+	err = t.recordsOf(ctx, w, t.Withdrawal, func(l *record.StatementLine) error {
+		key, err := keyOf(l)
+		if err != nil {
+			return err
+		}
+		key.life = l.Life
+		all[key] = l
+		if last = max(last, l.Day); first == "" || l.Day < first {
+			first = l.Day
+		}
+		return nil
+	}, func(s *record.Statement) error {
+		s.Withdrawn, s.ImportedAt = true, t.now
+		heads = append(heads, s)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := t.withdrawable(ctx, tx, t.Withdrawal, first); err != nil {
+		return nil, nil, err
+	}
+	others, err := importsOf(ctx, tx, t.Withdrawal, first, last)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, other := range others {
+		if err := t.recordsOf(ctx, w, &other, func(l *record.StatementLine) error {
+			key, err := keyOf(l)
+			key.life = l.Life
+			delete(all, key)
+			return err
+		}, nil); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, l := range all {
+		l.Withdrawn, l.ImportedAt = true, t.now
+		lines = append(lines, l)
+	}
+	slices.SortFunc(lines, func(a, b *record.StatementLine) int {
+		return cmp.Or(cmp.Compare(a.StatementID, b.StatementID), cmp.Compare(a.Number, b.Number))
+	})
+	return lines, heads, nil
+}
+
+// approve approves the withdrawal, with the lines that do not count any more after it.
+func (t *taking) approve(ctx context.Context, tx pgx.Tx, w *writer, lines []*record.StatementLine) error {
+	return t.decided(ctx, tx, t.Withdrawal, t.by, t.now, func(step decisions.Step) error {
+		step.Actor = t.by.Actor(t.origin)
+		step.Store = func() (operation.Entry, error) {
+			actor, err := json.Marshal(step.Actor)
+			if err != nil {
+				return operation.Entry{}, err
+			}
+			if _, err := tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4, partition = $5, from_offset = $6, actor = $7 WHERE id = $1`,
+				t.id, WithdrawalApproved, t.by.ID, t.now, w.partition, w.end, actor); err != nil {
+				return operation.Entry{}, err
+			}
+			rows := make([][]any, len(lines))
+			for i, l := range lines {
+				key, err := keyOf(l)
+				if err != nil {
+					return operation.Entry{}, err
+				}
+				rows[i] = []any{t.id, key.id, int64(key.content)} //nolint:gosec // the bits count
+			}
+			if _, err := tx.CopyFrom(ctx, pgx.Identifier{"statement_withdrawn_lines"}, []string{"withdrawal_id", "line_id", "content"}, pgx.CopyFromRows(rows)); err != nil {
+				return operation.Entry{}, fmt.Errorf("noting withdrawn lines: %w", err)
+			}
+			*t.Withdrawal, err = oneWithdrawal(ctx, tx, t.ID)
+			return t.entry("statements.withdraw.approve"), err
+		}
+		return decisions.Approve(ctx, tx, step)
+	})
+}
+
+// undoWithdrawal makes a withdrawal whose records were not committed wait again.
+func undoWithdrawal(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
+	for _, statement := range []string{
+		`DELETE FROM statement_withdrawn_lines WHERE withdrawal_id = $1`,
+		`UPDATE statement_withdrawals SET state = 'requested', decided_by = NULL, decided_at = NULL, partition = NULL, from_offset = NULL, actor = NULL WHERE id = $1 AND state = 'approved'`,
+	} {
+		if _, err := tx.Exec(ctx, statement, id); err != nil {
+			return fmt.Errorf("undoing a withdrawal that was interrupted: %w", err)
+		}
+	}
+	return nil
+}
+
+// finishWithdrawal makes an approved withdrawal done. The account goes on from the statement before.
+func (l *ledger) finishWithdrawal(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
+	w, err := oneWithdrawal(ctx, tx, id.String())
+	if err != nil {
+		return err
+	}
+	var text []byte
+	err = tx.QueryRow(ctx, `UPDATE statement_withdrawals SET state = 'done' WHERE id = $1 AND state = 'approved' RETURNING actor`, id).Scan(&text)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrWithdrawalUnknown
+	}
+	var actor operation.Actor
+	if err := errors.Join(err, json.Unmarshal(text, &actor)); err != nil {
+		return fmt.Errorf("ending a withdrawal: %w", err)
+	}
+	for _, statement := range []string{
+		`UPDATE statement_imports SET state = 'withdrawn' WHERE id = $1`,
+		`DELETE FROM statements WHERE import_id = $1`,
+	} {
+		if _, err := tx.Exec(ctx, statement, w.ImportID); err != nil {
+			return fmt.Errorf("ending a withdrawal: %w", err)
+		}
+	}
+	if err := l.goBack(ctx, tx); err != nil {
+		return err
+	}
+	return operation.Record(ctx, tx, actor, l.now, w.entry("statements.withdraw"))
+}
+
+// goBack makes the account's last statement one that is accepted: the present one if it is, else that of the latest
+// import after which one was the last. The last covered day is that of the accepted statements.
+func (l *ledger) goBack(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, `SELECT mark -> 'last' FROM statement_ledgers WHERE (agency_id, live, code) = ($1, $2, $3)
+		UNION ALL (SELECT i.plan -> 'mark' FROM statement_imports i WHERE (i.agency_id, i.live, i.code) = ($1, $2, $3) AND i.state = 'accepted'
+			ORDER BY (SELECT min(s.number) FROM statements s WHERE s.import_id = i.id) DESC)`, l.account()...)
+	if err != nil {
+		return fmt.Errorf("reading the statements before: %w", err)
+	}
+	marks, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		return fmt.Errorf("reading the statements before: %w", err)
+	}
+	var back ledgerMark
+	for _, text := range marks {
+		var last Facts
+		if err := json.Unmarshal(text, &last); err != nil {
+			return fmt.Errorf("reading the statements before: %w", err)
+		}
+		var accepted bool
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM statements WHERE (agency_id, live, code) = ($1, $2, $3) AND (statement_id, page, digest) = ($4, $5, $6))`,
+			append(l.account(), last.ID, last.Page, last.Digest)...).Scan(&accepted); err != nil {
+			return fmt.Errorf("reading the statements before: %w", err)
+		}
+		if accepted || last.ID == "" {
+			back.Last = last
+			break
+		}
+	}
+	if err := tx.QueryRow(ctx, `SELECT coalesce(max(to_day), '') FROM statements WHERE (agency_id, live, code) = ($1, $2, $3)`, l.account()...).Scan(&back.To); err != nil {
+		return fmt.Errorf("reading the last covered day: %w", err)
+	}
+	text, err := json.Marshal(back)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE statement_ledgers SET mark = $4 WHERE (agency_id, live, code) = ($1, $2, $3)`, append(l.account(), text)...); err != nil {
+		return fmt.Errorf("writing the ledger: %w", err)
+	}
+	return nil
+}
+
+// Withdrawals returns the withdrawals, the oldest first. agencyID selects an agency; all when it is empty.
+func Withdrawals(ctx context.Context, pool *pgxpool.Pool, agencyID string) ([]Withdrawal, error) {
+	return withdrawals(ctx, pool, `($1 = '' OR i.agency_id::text = $1) ORDER BY w.requested_at, w.id`, agencyID)
+}
+
+func oneWithdrawal(ctx context.Context, tx pgx.Tx, id string) (Withdrawal, error) {
+	list, err := withdrawals(ctx, tx, "w.id = $1", id)
+	if err == nil && len(list) == 0 {
+		err = operation.Refuse("statement.withdrawal_unknown", "id", nil)
+	}
+	if err != nil {
+		return Withdrawal{}, err
+	}
+	return list[0], nil
+}
+
+func withdrawals(ctx context.Context, from querier, where string, args ...any) ([]Withdrawal, error) {
+	rows, err := from.Query(ctx, `SELECT w.id::text, w.import_id::text, i.agency_id::text, i.live, i.code, w.state, w.reason, s.name, coalesce(d.name, ''), w.requested_at, coalesce(w.decided_at, 'epoch'),
+			i.plan -> 'statements', s.id::text, i.state, i.partition, i.from_offset
+		FROM statement_withdrawals w JOIN statement_imports i ON i.id = w.import_id JOIN staff s ON s.id = w.requested_by LEFT JOIN staff d ON d.id = w.decided_by WHERE `+where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("reading withdrawals: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Withdrawal, err error) {
+		if err = row.Scan(&w.ID, &w.ImportID, &w.AgencyID, &w.Live, &w.Code, &w.State, &w.Reason, &w.RequestedBy, &w.DecidedBy, &w.RequestedAt, &w.DecidedAt,
+			&w.Statements, &w.requester, &w.importState, &w.partition, &w.from); err != nil {
+			return w, err
+		}
+		if w.RequestedAt = w.RequestedAt.UTC(); w.DecidedBy == "" {
+			w.DecidedAt = time.Time{}
+		} else {
+			w.DecidedAt = w.DecidedAt.UTC()
+		}
+		return w, nil
+	})
+}

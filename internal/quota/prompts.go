@@ -1,0 +1,174 @@
+package quota
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// The limits of prompts to one phone number.
+const (
+	// PromptsPerWindow is how many prompts a number gets in PromptWindow.
+	PromptsPerWindow = 3
+	PromptWindow     = 10 * time.Minute
+	// PromptsPerDay is how many it gets in 24 hours.
+	PromptsPerDay = 10
+	promptDay     = 24 * time.Hour
+)
+
+// Database is the part of a Postgres pool that Prompts uses.
+type Database interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Prompts limits the requests to pay that citizens send to a phone: whoever types a number makes
+// that phone ring. A number has one open prompt at a time. The limits are exact over all
+// instances. Numbers are kept as keyed hashes for a day. It is safe for concurrent use.
+type Prompts struct {
+	// Postgres, with the migrations of internal/postgres.
+	Postgres Database
+	// Hash is a keyed hash.
+	Hash func(text string) [sha256.Size]byte
+	// Now is the time in UTC.
+	Now func() time.Time
+}
+
+// Prompt is a request to pay on a phone.
+type Prompt struct {
+	// CollectionID is a UUID. Its prompt counts once, however often it begins.
+	CollectionID string
+	SessionID    string
+	// EndsAt is when the prompt is over if nobody ends it before, UTC.
+	EndsAt time.Time
+}
+
+// Prompted is the answer to Begin.
+type Prompted struct {
+	// Admitted says that the prompt may be sent, Added that it was counted now.
+	Admitted, Added bool
+	// Open is the prompt that is open on the phone; nil for none. If it is decided, End it and
+	// begin again.
+	Open *Prompt
+	// Wait is the time until a prompt may be sent; zero unless a limit is reached.
+	Wait time.Duration
+}
+
+const (
+	// lockNumber makes the prompts of a number begin one after the other.
+	lockNumber = `SELECT pg_advisory_xact_lock(hashtextextended('prompts ' || encode($1, 'hex'), 0))`
+
+	promptsOf = `SELECT collection_id::text, session_id, at, ends_at FROM payment_prompts WHERE number = $1 AND at > $2 ORDER BY at DESC`
+
+	addPrompt = `INSERT INTO payment_prompts (collection_id, number, session_id, at, ends_at) VALUES ($1, $2, $3, $4, $5)`
+
+	// forgetPrompts deletes more rows than one prompt adds. It never waits for a row.
+	forgetPrompts = `DELETE FROM payment_prompts WHERE collection_id IN (
+    SELECT collection_id FROM payment_prompts WHERE at <= $1 ORDER BY at LIMIT 20 FOR UPDATE SKIP LOCKED)`
+
+	endPrompt = `UPDATE payment_prompts SET ends_at = LEAST(ends_at, $2) WHERE collection_id = $1`
+
+	withdrawPrompt = `DELETE FROM payment_prompts WHERE collection_id = $1`
+)
+
+// Begin counts a prompt to the number, which may be written in any way, unless another one is
+// open or a limit is reached. An error means that Postgres did not answer in time; nothing may
+// be sent then.
+func (p *Prompts) Begin(ctx context.Context, number string, q Prompt) (out Prompted, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	now := p.Now()
+	hash := p.Hash(digits(number))
+	err = pgx.BeginFunc(ctx, p.Postgres, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockNumber, hash[:]); err != nil {
+			return err
+		}
+		rows, _ := tx.Query(ctx, promptsOf, hash[:], now.Add(-promptDay)) // CollectRows returns its error
+		sent, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sentPrompt])
+		if err != nil {
+			return err
+		}
+		if out = decide(sent, q, now); !out.Added {
+			return nil
+		}
+		if _, err := tx.Exec(ctx, addPrompt, q.CollectionID, hash[:], q.SessionID, now, q.EndsAt); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, forgetPrompts, now.Add(-promptDay))
+		return err
+	})
+	if err != nil {
+		return Prompted{}, fmt.Errorf("counting a prompt to a phone: %w", err)
+	}
+	return out, nil
+}
+
+// sentPrompt is a row of payment_prompts.
+type sentPrompt struct {
+	CollectionID, SessionID string
+	At, EndsAt              time.Time
+}
+
+// decide reports whether a prompt may be sent after those of the last day, the newest first.
+func decide(sent []sentPrompt, q Prompt, now time.Time) Prompted {
+	for _, s := range sent {
+		if s.CollectionID == q.CollectionID {
+			return Prompted{Admitted: true}
+		}
+	}
+	for _, s := range sent {
+		if now.Before(s.EndsAt) {
+			return Prompted{Open: &Prompt{CollectionID: s.CollectionID, SessionID: s.SessionID, EndsAt: s.EndsAt.UTC()}}
+		}
+	}
+	wait := time.Duration(0)
+	if len(sent) >= PromptsPerWindow {
+		wait = sent[PromptsPerWindow-1].At.Add(PromptWindow).Sub(now)
+	}
+	if len(sent) >= PromptsPerDay {
+		wait = max(wait, sent[PromptsPerDay-1].At.Add(promptDay).Sub(now))
+	}
+	if wait > 0 {
+		return Prompted{Wait: wait}
+	}
+	return Prompted{Admitted: true, Added: true}
+}
+
+// End says that the prompt of a collection is over, because the collection is decided.
+func (p *Prompts) End(ctx context.Context, collectionID string) error {
+	return p.change(ctx, "ending a prompt to a phone", endPrompt, collectionID, p.Now())
+}
+
+// Withdraw says that the prompt of a collection was not sent.
+func (p *Prompts) Withdraw(ctx context.Context, collectionID string) error {
+	return p.change(ctx, "withdrawing a prompt to a phone", withdrawPrompt, collectionID)
+}
+
+func (p *Prompts) change(ctx context.Context, doing, sql string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if _, err := p.Postgres.Exec(ctx, sql, args...); err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
+
+// nationalDigits is how long a number of the Republic of the Congo is without its country code.
+const nationalDigits = 9
+
+// digits returns the last digits of a number, so that one number has one hash with and without
+// the country code.
+func digits(number string) string {
+	out := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, number)
+	return out[max(0, len(out)-nationalDigits):]
+}

@@ -1,0 +1,131 @@
+// Package verify compares the journal in ClickHouse with Kafka each night (journal.Store.Verify), so that rows that
+// were changed by hand, lost or added are found before somebody reports them.
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"quittance/internal/journal"
+	"quittance/internal/kafka"
+	"quittance/internal/kafka/consume"
+	"quittance/money/localtime"
+)
+
+const (
+	// hour is that of the local day from which the night's verification runs.
+	hour = 2
+	// lookEvery is the time between two looks at the clock, and retryAfter the time until a verification that
+	// failed is tried again.
+	lookEvery  = time.Minute
+	retryAfter = time.Hour
+	// slack is how much earlier than the first day of a month the records of its rows may be: a statement may
+	// have lines of the day after.
+	slack = 72 * time.Hour
+	// named is how many rows the log names.
+	named = 20
+)
+
+// Config configures a Verifier. All fields but Everything and Every are required.
+type Config struct {
+	Kafka   kafka.Config
+	Decoder journal.Decoder
+	Store   *journal.Store
+	// Everything reads all records of Kafka, whatever their time: the service's clock is not that of the records.
+	Everything bool
+	// Every is the time between two looks at the clock; a minute when zero.
+	Every   time.Duration
+	Now     func() time.Time
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
+}
+
+// Verifier verifies the present and the previous month each night.
+type Verifier struct {
+	cfg         Config
+	differences *prometheus.GaugeVec // fault
+	verified    prometheus.Gauge
+}
+
+// New makes a verifier.
+func New(cfg Config) (*Verifier, error) {
+	if cfg.Decoder.Codec == nil || cfg.Store == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("verify: Decoder, Store, Now, Log and Metrics are required")
+	}
+	with := promauto.With(cfg.Metrics)
+	v := &Verifier{
+		cfg: cfg,
+		differences: with.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quittance_journal_differences", Help: "Rows of ClickHouse that are not as Kafka's records make them, by the last verification of the present and the previous month.",
+		}, []string{"fault"}),
+		verified: with.NewGauge(prometheus.GaugeOpts{
+			Name: "quittance_journal_verified_timestamp_seconds", Help: "When ClickHouse was last compared with Kafka, or this process began.",
+		}),
+	}
+	for _, f := range []journal.Fault{journal.FaultMissing, journal.FaultDifferent, journal.FaultAdded} {
+		v.differences.WithLabelValues(f)
+	}
+	v.verified.SetToCurrentTime()
+	return v, nil
+}
+
+// Run verifies each night until ctx ends, then returns nil. A process that begins after the hour begins with the
+// next night.
+func (v *Verifier) Run(ctx context.Context) error {
+	last := localtime.Day(v.cfg.Now().Add(-hour * time.Hour))
+	for consume.Sleep(ctx, cmp.Or(v.cfg.Every, lookEvery)) {
+		night := localtime.Day(v.cfg.Now().Add(-hour * time.Hour))
+		if night == last {
+			continue
+		}
+		if _, err := v.Verify(ctx); err != nil && ctx.Err() == nil {
+			v.cfg.Log.LogAttrs(ctx, slog.LevelError, "ClickHouse could not be compared with Kafka; it is tried again in an hour", slog.Any("error", err))
+			consume.Sleep(ctx, retryAfter)
+			continue
+		}
+		last = night
+	}
+	return nil
+}
+
+// Verify verifies the present and the previous month once.
+func (v *Verifier) Verify(ctx context.Context) (journal.Verified, error) {
+	local := localtime.In(v.cfg.Now())
+	from := time.Date(local.Year(), local.Month()-1, 1, 0, 0, 0, 0, time.UTC)
+	got, err := v.cfg.Store.Verify(ctx, Request(v.cfg.Kafka, v.cfg.Decoder, from, time.Time{}, v.cfg.Everything))
+	if err != nil {
+		return got, err
+	}
+	for fault, n := range map[journal.Fault]int64{journal.FaultMissing: got.Missing, journal.FaultDifferent: got.Different, journal.FaultAdded: got.Added} {
+		v.differences.WithLabelValues(fault).Set(float64(n))
+	}
+	v.verified.SetToCurrentTime()
+	about := []slog.Attr{slog.String("from", from.Format(time.DateOnly)), slog.Int64("rows", got.Rows), slog.Int64("missing", got.Missing), slog.Int64("different", got.Different), slog.Int64("added", got.Added)}
+	if got.Holds() {
+		v.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "ClickHouse has what Kafka has", about...)
+		return got, nil
+	}
+	v.cfg.Log.LogAttrs(ctx, slog.LevelError, "ClickHouse has not what Kafka has; `quittance journal verify` names the rows, and `quittance rebuild journal` writes them again", about...)
+	for _, d := range got.Differences[:min(named, len(got.Differences))] {
+		v.cfg.Log.LogAttrs(ctx, slog.LevelError, "a row is not as Kafka has it", slog.String("table", d.Table), slog.String("fault", d.Fault), slog.String("row", d.Row), slog.String("day", d.Day.Format(time.DateOnly)),
+			slog.String("record", fmt.Sprintf("%s/%d/%d", d.Topic, d.Partition, d.Offset)))
+	}
+	return got, nil
+}
+
+// Request returns what compares the rows of days from from up to but not including before; zero for all. everything
+// reads records of any time.
+func Request(k kafka.Config, d journal.Decoder, from, before time.Time, everything bool) journal.VerifyConfig {
+	out := journal.VerifyConfig{Kafka: k, Decoder: d, From: from, Before: before}
+	if !everything && !from.IsZero() {
+		out.Since = from.Add(-slack)
+	}
+	return out
+}
