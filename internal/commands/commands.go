@@ -20,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/kafka"
+	"quittance/internal/pulse"
 	"quittance/schemas"
 )
 
@@ -29,6 +30,9 @@ var ErrUnavailable = errors.New("the service cannot answer in time")
 
 // DefaultTimeout is how long a request waits for its reply (architecture, "Write path").
 const DefaultTimeout = 2 * time.Second
+
+// pollWait is how long a poll for replies waits: the loop shows that it turns.
+const pollWait = 30 * time.Second
 
 // Outcomes of a command, in addition to the codes of answers.
 const (
@@ -134,12 +138,21 @@ func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error)
 func (c *Client[C, A]) Run(ctx context.Context) error {
 	defer c.producer.Close()
 	defer c.replies.Close()
+	loop := pulse.Begin(ctx, "replies of "+c.cfg.Family.Processor, "")
+	defer loop.End()
 	for {
-		fetches := c.replies.PollFetches(ctx)
+		loop.Turn()
+		bounded, cancel := context.WithTimeout(ctx, pollWait)
+		fetches := c.replies.PollFetches(bounded)
+		idle := bounded.Err() != nil
+		cancel()
 		if ctx.Err() != nil {
 			return nil
 		}
 		fetches.EachError(func(topic string, partition int32, err error) {
+			if idle {
+				return
+			}
 			c.cfg.Log.Warn("reading replies", slog.String("topic", topic), slog.Int("partition", int(partition)), slog.Any("error", err))
 		})
 		fetches.EachRecord(c.reply)

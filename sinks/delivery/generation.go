@@ -43,6 +43,7 @@ func (w *Worker) generations(ctx context.Context, group *kafkago.ConsumerGroup) 
 			w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "joining the group", slog.String("group", w.group), slog.Any("error", err))
 			continue // kafka-go backs off
 		}
+		w.loop.Ready()
 		trackers, moved := map[int]*consume.Watermark{}, make(chan struct{}, 1)
 		assigned := gen.Assignments[w.topic]
 		var readers sync.WaitGroup

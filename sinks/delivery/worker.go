@@ -20,6 +20,7 @@ import (
 	"quittance/internal/exemplar"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
+	"quittance/internal/pulse"
 	"quittance/schemas"
 	"quittance/schemas/record"
 )
@@ -100,6 +101,7 @@ type Worker struct {
 	final    map[string]time.Time
 	stopping bool
 
+	loop      *pulse.Loop
 	producer  *kgo.Client
 	produce   func(context.Context, *kgo.Record, func(*kgo.Record, error)) // the producer's
 	heartbeat time.Duration                                                // interval
@@ -143,6 +145,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("joining group %s: %w", w.group, err)
 	}
+	w.loop = pulse.Begin(ctx, "group "+w.group, "it has not joined")
+	defer w.loop.End()
 	callCtx, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
 	w.callCtx = callCtx
@@ -589,7 +593,11 @@ func (w *Worker) drop() {
 
 // followHolds reads suspensions and resumptions from Postgres until ctx ends.
 func (w *Worker) followHolds(ctx context.Context) error {
-	return consume.Every(ctx, holdsEvery, w.readHolds, func(err error) {
+	turn := func(ctx context.Context) error {
+		w.loop.Turn()
+		return w.readHolds(ctx) // takes the lock of the mailboxes
+	}
+	return consume.Every(ctx, holdsEvery, turn, func(err error) {
 		w.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading suspended destinations; the known ones stay suspended", slog.Any("error", err))
 	})
 }

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -178,7 +180,7 @@ func TestProductionRefusesDemoSecrets(t *testing.T) {
 	}
 	i.succeeds(t, dev, "seed", "--port", "0", demo)
 	const want = "of Guichet fiscal (impots): end it with `quittance keys revoke "
-	for _, args := range [][]string{{"ingress"}, {"sink", "webhook"}, {"doctor", "ingress"}} {
+	for _, args := range [][]string{{"ingress", "--checkout-url", public}, {"sink", "webhook"}, {"doctor", "ingress"}} {
 		if stdout, stderr, code := i.run(t, i.path, args...); code != 1 || !strings.Contains(stdout+stderr, want) || strings.Contains(stdout+stderr, "DemoKey") {
 			t.Errorf("%v ends with %d and prints %s%s, want 1 and %q", args, code, stdout, stderr, want)
 		}
@@ -204,7 +206,7 @@ func TestProductionRefusesToLosePayments(t *testing.T) {
 		{[]string{"migrate", "--partitions", "3", "--accept-one-replica"}, 1, "has 2 partitions and cannot have 3"},
 		{[]string{"sink", "journal"}, 1, "fewer than 3 replicas"},
 		{[]string{"doctor", "journal"}, 1, "fewer than 3 replicas"},
-		{[]string{"ingress", "--accept-one-replica", "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
+		{[]string{"ingress", "--accept-one-replica", "--checkout-url", public, "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
 		{[]string{"ingress", "--accept-one-replica"}, 2, "not set: --checkout-url (or QUITTANCE_CHECKOUT_URL), the https address"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "http://pay.example"}, 1, "--checkout-url http://pay.example: must be https"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "pay.example"}, 1, "--checkout-url: must be an https address"},
@@ -246,8 +248,9 @@ func TestProduction(t *testing.T) {
 	roles[2] = append(roles[2], "--checkout-url", public, "--callback-url", public)
 	roles[3] = append(roles[3], "--checkout-url", public) // without a provider it starts, and warns
 	var processes []*program.Process
+	supervisor := newSupervisor(t)
 	for n, args := range roles {
-		p := i.Process(strings.Join(args[:min(2, len(args))], "-"), program.Local(ports[n]), args...)
+		p := i.With("NOTIFY_SOCKET="+supervisor.path).Process(strings.Join(args[:min(2, len(args))], "-"), program.Local(ports[n]), args...)
 		processes = append(processes, p)
 		t.Cleanup(p.Quit)
 		if err := p.Start(); err != nil {
@@ -314,7 +317,10 @@ func TestProduction(t *testing.T) {
 		t.Errorf("doctor finds %s", found)
 	}
 
+	supervisor.told(t, "READY=1", len(processes))
 	i.restartsTheEdge(t, processes[0], processes[1], sessions, key.Secret)
+	supervisor.told(t, "STOPPING=1", 1)
+	supervisor.told(t, "READY=1", len(processes)+1)
 
 	// Derived data is lost, and made again while the roles run.
 	if _, err := i.pool.Exec(t.Context(), `DELETE FROM sessions`); err != nil {
@@ -368,6 +374,54 @@ func send(ctx context.Context, method, url, key, body string) (status int, answe
 	defer func() { _ = resp.Body.Close() }()
 	answer, err = io.ReadAll(resp.Body)
 	return resp.StatusCode, answer, err
+}
+
+// supervisor is the socket on which systemd hears of the state of its services (Type=notify).
+type supervisor struct {
+	path string
+	mu   sync.Mutex
+	said map[string]int
+}
+
+func newSupervisor(t *testing.T) *supervisor {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "notify") // the address of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := &supervisor{path: filepath.Join(dir, "s"), said: map[string]int{}}
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: s.path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		for buffer := make([]byte, 4096); ; {
+			n, err := conn.Read(buffer)
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.said[string(buffer[:n])]++
+			s.mu.Unlock()
+		}
+	}()
+	return s
+}
+
+// told waits until processes have said something as often.
+func (s *supervisor) told(t *testing.T, what string, want int) {
+	t.Helper()
+	got := 0
+	if !await.Within(startWithin, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		got = s.said[what]
+		return got >= want
+	}) || got != want {
+		t.Errorf("systemd is told %s %d times, want %d", what, got, want)
+	}
 }
 
 // restartsTheEdge restarts the ingress while 16 creations await their replies. A restart lost all of

@@ -30,6 +30,7 @@ import (
 	"quittance/internal/notify"
 	"quittance/internal/personal"
 	"quittance/internal/postgres"
+	"quittance/internal/pulse"
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -73,6 +74,7 @@ type Base struct {
 	ctx    context.Context //nolint:containedctx // the context of group: it ends after the servers
 	stop   context.CancelFunc
 	ending *ending
+	pulse  pulse.Monitor
 	// patient is true for a role that runs for itself: it waits for what it needs. awaited is what
 	// it waits for; nil when it has started.
 	patient bool
@@ -344,7 +346,7 @@ func (b *Base) Start(roles ...func(*Base) error) {
 // Run runs a part until the roles end. An error of the part ends them.
 func (b *Base) Run(name string, part func(context.Context) error) {
 	b.group.Go(func() error {
-		if err := part(b.ctx); err != nil && !errors.Is(err, context.Canceled) {
+		if err := part(b.pulse.In(b.ctx)); err != nil && !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		return nil
@@ -369,6 +371,12 @@ func (b *Base) readyWhen(name string, check func() error) {
 	b.ready[name] = check
 }
 
+// turnsWithin is how long a loop may take for a turn.
+const turnsWithin = 2 * time.Minute
+
+// unhealthy returns an error that names the loops that hang, or nil. Only a restart helps then.
+func (b *Base) unhealthy() error { return b.pulse.Stuck(turnsWithin) }
+
 // Unready returns an error that names the conditions of /readyz that are not met, or nil.
 func (b *Base) Unready() error {
 	if b.ending.begun.Load() {
@@ -376,7 +384,7 @@ func (b *Base) Unready() error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var errs []error
+	errs := []error{b.pulse.Unready()}
 	for name, check := range b.ready {
 		if err := check(); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", name, err))
@@ -392,7 +400,13 @@ func (b *Base) ServeHealth() error {
 		return nil
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := b.unhealthy(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := b.Unready(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

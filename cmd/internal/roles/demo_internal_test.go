@@ -11,6 +11,7 @@ import (
 	"quittance/internal/identity"
 	"quittance/internal/registry"
 	"quittance/test/registries"
+	"quittance/test/servers"
 )
 
 // A production role does not start on a database with the demo registry, and its keys open
@@ -104,7 +105,8 @@ func TestIngressIsNotReadyWithoutNews(t *testing.T) {
 	pool, gate := h.Gate(t)
 	i := h.Open(t, func(cfg *registries.Config) { cfg.Pool, cfg.MaxAge = pool, time.Second })
 	registries.Run(t, i)
-	b := &Base{Identities: i.Identities, ready: map[string]func() error{}, ending: &ending{}}
+	b := newBase(t.Context(), Settings{}, servers.Logger(t))
+	b.Identities = i.Identities
 	b.readyWithNews()
 	if err := b.Unready(); err != nil {
 		t.Fatal(err)

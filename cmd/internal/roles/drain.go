@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
 )
 
 const (
@@ -46,6 +48,9 @@ func newEnding() *ending {
 // has nothing to wait for.
 func (b *Base) drain() {
 	b.ending.begun.Store(true)
+	if b.patient {
+		b.systemd(daemon.SdNotifyStopping)
+	}
 	b.mu.Lock()
 	servers := b.servers
 	b.mu.Unlock()

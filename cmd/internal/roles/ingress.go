@@ -2,7 +2,7 @@ package roles
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -62,31 +62,27 @@ func (b *Base) ingress() error {
 // readyWithNews makes the ingress unready while it cannot tell which keys are revoked.
 func (b *Base) readyWithNews() { b.readyWhen("registry", b.Identities.Fresh) }
 
-// probe makes the ingress ready once every partition has answered a command about a
-// session that does not exist. Then requests reach the processors and answers return.
+// probe makes the ingress ready once any partition has answered a command about a session that does
+// not exist. Then requests reach a processor and answers return. A partition that is being restored
+// concerns its agencies alone.
 func (b *Base) probe(h *commands.Checkout) func(context.Context) error {
-	var answered atomic.Int32
-	partitions := b.Topology.Count(schemas.TopicCommands)
+	var answered atomic.Bool
 	b.readyWhen("ingress", func() error {
-		if n := answered.Load(); n < partitions {
-			return fmt.Errorf("%d of %d partitions answer; is a processor running?", n, partitions)
+		if !answered.Load() {
+			return errors.New("no partition answers; is a processor running?")
 		}
 		return nil
 	})
 	return func(ctx context.Context) error {
-		for p := range partitions {
-			for {
-				id := checkout.NewSessionID(b.Now(), p, [16]byte{})
-				_, err := h.Ask(ctx, checkout.Command{At: b.Now(), SessionID: id, Do: checkout.Enquire{}})
-				if err == nil {
-					break
-				}
-				if ctx.Err() != nil {
-					return nil
-				}
-				b.Log.Debug("waiting for a processor", slog.Int("partition", int(p)), slog.Any("error", err))
+		partitions := b.Topology.Count(schemas.TopicCommands)
+		for p := int32(0); ctx.Err() == nil; p = (p + 1) % partitions {
+			id := checkout.NewSessionID(b.Now(), p, [16]byte{})
+			_, err := h.Ask(ctx, checkout.Command{At: b.Now(), SessionID: id, Do: checkout.Enquire{}})
+			if err == nil {
+				answered.Store(true)
+				return nil
 			}
-			answered.Add(1)
+			b.Log.Debug("waiting for a processor", slog.Int("partition", int(p)), slog.Any("error", err))
 		}
 		return nil
 	}

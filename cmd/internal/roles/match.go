@@ -33,7 +33,7 @@ const matchMemory = 1300 << 20
 // limit or the process has other roles.
 func keepMatch(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" && debug.SetMemoryLimit(-1) != math.MaxInt64 {
-		debug.SetMemoryLimit(matchMemory + bytes)
+		debug.SetMemoryLimit(min(matchMemory+bytes, containerMemory()))
 	}
 }
 

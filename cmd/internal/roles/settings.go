@@ -229,13 +229,13 @@ func FromVariables(f *pflag.FlagSet, lookup func(name string) (value string, ok 
 var serviceVariable = regexp.MustCompile(`^QUITTANCE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
 // UnknownVariables returns the names of the QUITTANCE_… variables among NAME=VALUE pairs that are
-// none of known, sorted. Those that Kubernetes makes for services are left out.
+// none of known, sorted. Those that Kubernetes makes for services, and empty ones, are left out.
 func UnknownVariables(environ []string, known func(name string) bool) []string {
 	var out []string
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		link := serviceVariable.MatchString(name) || strings.HasSuffix(name, "_PORT") && serviceLink.MatchString(value)
-		if strings.HasPrefix(name, "QUITTANCE_") && !link && !known(name) {
+		if strings.HasPrefix(name, "QUITTANCE_") && value != "" && !link && !known(name) {
 			out = append(out, name)
 		}
 	}

@@ -1,9 +1,12 @@
 package roles
 
 import (
+	"cmp"
 	"math"
 	"runtime/debug"
 	"slices"
+
+	"github.com/KimMachineGun/automemlimit/memlimit" // reads the limits of control groups of both versions
 )
 
 // Need is a part that a role needs besides Kafka and the schema registry.
@@ -97,19 +100,28 @@ func (r Role) Start(b *Base) error {
 	return b.reportLag(r)
 }
 
-// TuneProcess sets the garbage collector for a process that runs this role alone. GOGC and
-// GOMEMLIMIT win.
+// TuneProcess sets the garbage collector for a process that runs this role alone. Its memory is bounded
+// to 90 % of the container's, so that the collector works harder before the kernel kills it, and to
+// MemoryLimit. GOGC and GOMEMLIMIT win.
 func (r Role) TuneProcess() {
-	if r.MemoryLimit > 0 {
-		if set := debug.SetMemoryLimit(r.MemoryLimit); set != math.MaxInt64 {
-			debug.SetMemoryLimit(set)
-		}
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(min(cmp.Or(r.MemoryLimit, math.MaxInt64), containerMemory()))
 	}
 	if r.GCPercent > 0 {
 		if set := debug.SetGCPercent(r.GCPercent); set != 100 {
 			debug.SetGCPercent(set)
 		}
 	}
+}
+
+// containerMemory returns 90 % of the memory of the process's control group; without a limit or without
+// control groups the largest number.
+func containerMemory() int64 {
+	limit, err := memlimit.FromCgroup()
+	if err != nil || limit > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(limit / 10 * 9)
 }
 
 // OfKind returns the roles of one kind.

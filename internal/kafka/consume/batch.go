@@ -31,6 +31,7 @@ func Batch[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T,
 	}
 	defer c.close(ctx)
 	for tries := 0; ; tries++ {
+		c.loop.Turn()
 		records := b.collect(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -252,6 +253,7 @@ func (b *batches[T]) begin(ctx context.Context, assigned map[string]map[int32]kg
 			return nil, fmt.Errorf("reading stored positions: %w", ctx.Err())
 		}
 	}
+	b.loop.Ready()
 	return assigned, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/kafka"
+	"quittance/internal/pulse"
 	"quittance/schemas"
 )
 
@@ -31,6 +32,8 @@ const (
 	// fetchWait is how long a fetch waits for records. A partition that is assigned during a
 	// fetch waits for the end of that fetch. Shorter waits cost more requests at rest.
 	fetchWait = 500 * time.Millisecond
+	// pollWait is how long a poll waits for records: the loop shows that it turns.
+	pollWait = 30 * time.Second
 )
 
 // ErrRefused says that a record cannot be applied and that a retry gives the same result.
@@ -93,6 +96,7 @@ type partition struct {
 type Consumer struct {
 	cfg    Config
 	client *kgo.Client
+	loop   *pulse.Loop
 	oldest atomic.Int64 // of Batch: time of the oldest record in progress, Unix milliseconds; 0 for none
 
 	mu        sync.Mutex
@@ -199,8 +203,10 @@ func (c *Consumer) open(ctx context.Context, options ...kgo.Opt) error {
 	if c.cfg.Control {
 		options = append(options, kgo.KeepControlRecords())
 	}
+	c.loop = pulse.Begin(ctx, "group "+c.cfg.Group, "it has not joined and read its positions")
 	client, err := c.cfg.Kafka.Client(append(options, c.cfg.Options...)...)
 	if err != nil {
+		c.loop.End()
 		return err
 	}
 	c.mu.Lock()
@@ -213,6 +219,7 @@ func (c *Consumer) open(ctx context.Context, options ...kgo.Opt) error {
 func (c *Consumer) close(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
+	c.loop.End()
 	c.commit(bounded)
 	c.client.CloseAllowingRebalance()
 	c.oldest.Store(0)
@@ -226,9 +233,11 @@ func (c *Consumer) commit(ctx context.Context) {
 
 // poll returns at most n records. Rebalances are then blocked until AllowRebalance.
 func (c *Consumer) poll(ctx context.Context, n int) []*kgo.Record {
-	fetches := c.client.PollRecords(ctx, n)
+	bounded, cancel := context.WithTimeout(ctx, pollWait)
+	defer cancel()
+	fetches := c.client.PollRecords(bounded, n)
 	fetches.EachError(func(topic string, partition int32, err error) {
-		if ctx.Err() == nil {
+		if bounded.Err() == nil {
 			c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "reading records", slog.String("group", c.cfg.Group), slog.String("topic", topic),
 				slog.Int("partition", int(partition)), slog.Any("error", err))
 		}
@@ -238,6 +247,9 @@ func (c *Consumer) poll(ctx context.Context, n int) []*kgo.Record {
 
 func (c *Consumer) assigned(ctx context.Context, client *kgo.Client, assigned map[string][]int32) {
 	received := map[partition]*end{}
+	if len(assigned) == 0 || c.cfg.Positions == nil { // others are ready when their positions are read
+		c.loop.Ready()
+	}
 	each(assigned, func(p partition) {
 		if c.cfg.Assigned != nil {
 			c.cfg.Assigned(p.topic, p.id)
@@ -319,6 +331,7 @@ func (c *Consumer) backoff(tries int) time.Duration {
 // describes the step in the log.
 func (c *Consumer) until(ctx context.Context, doing string, try func() error) bool {
 	for tries := 0; ; tries++ {
+		c.loop.Turn()
 		err := try()
 		if err == nil {
 			return true

@@ -45,6 +45,7 @@ func Each[T any](ctx context.Context, c *Consumer, decode func(*kgo.Record) (T, 
 	defer stop()
 	var under sync.WaitGroup
 	for c.room(ctx) {
+		c.loop.Turn()
 		for _, r := range c.poll(ctx, min(maxPoll, c.cfg.AtOnce-c.InHand())) {
 			claim := c.claim(ctx, r)
 			claim.Take(r.Offset, r.LeaderEpoch)
