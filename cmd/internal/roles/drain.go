@@ -38,7 +38,7 @@ type ending struct {
 
 func newEnding() *ending {
 	e := &ending{streams: make(chan struct{})}
-	e.waits, e.stopWaits = context.WithCancel(context.Background())
+	e.waits, e.stopWaits = context.WithCancel(context.Background()) //nolint:gosec // drain calls it; a process that does not drain ends
 	return e
 }
 

@@ -7,15 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/sr"
 
 	"quittance/internal/kafka"
+	"quittance/internal/postgres"
 	"quittance/reconciliation"
 )
 
@@ -84,16 +83,12 @@ func (b *Base) await(what string, step func() error) error {
 // comes reports whether what a step lacks may come without a change of this process: a server that is
 // away or starts, topics and migrations that are not made yet.
 func comes(err error) bool {
-	var pg *pgconn.PgError
 	var answer *sr.ResponseError
 	var broker *kerr.Error
 	var network net.Error
 	switch {
-	case errors.Is(err, kafka.ErrMissing), errors.Is(err, errPending), errors.Is(err, reconciliation.ErrPending):
+	case errors.Is(err, kafka.ErrMissing), errors.Is(err, errPending), errors.Is(err, reconciliation.ErrPending), postgres.IsAway(err):
 		return true
-	case errors.As(err, &pg):
-		// Connection exceptions, too many connections, and a server that starts or stops.
-		return strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "57P")
 	case errors.As(err, &answer):
 		return answer.StatusCode == 404 || answer.StatusCode == 429 || answer.StatusCode >= 500 // 404: a schema is not registered yet
 	case errors.As(err, &broker):
