@@ -40,7 +40,8 @@ func TestActors(t *testing.T) {
 			cli.Command
 			args []string
 		}{
-			{link.Command(), codes}, {link.Command(), []string{"links", "list", "impots", "--mode", "test", "--subject", "TP-1001"}},
+			{link.Command(), codes},
+			{link.Command(), []string{"links", "list", "impots", "--mode", "test", "--subject", "TP-1001"}},
 			{key.Command(), []string{"keys", "create", "--platform", "--agency", "impots", "--mode", "test"}},
 		} {
 			if code, said := run(c.Command, c.args...); code != 0 {

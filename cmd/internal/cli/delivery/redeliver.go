@@ -184,7 +184,8 @@ func (r *redelivery) show(m *cli.Meta) error {
 			n    int64
 			what string
 		}{
-			{r.replayed.UnderWay, "are being sent and stay as they are"}, {r.replayed.Superseded, "are older than an accepted webhook of the same payment and are not sent"},
+			{r.replayed.UnderWay, "are being sent and stay as they are"},
+			{r.replayed.Superseded, "are older than an accepted webhook of the same payment and are not sent"},
 			{r.replayed.Unaddressed, "events have no endpoint in the present configuration"},
 		} {
 			if c.n > 0 {

@@ -194,7 +194,8 @@ func (r *reportRequest) write(out io.Writer, t report.Table) error {
 func tableJSON(t report.Table) render.Object {
 	s := t.Stamp
 	return render.Object{
-		"stamp", render.Object{
+		"stamp",
+		render.Object{
 			"report", s.Report, "agency", render.OrNone(s.Agency), "month", s.Month, "mode", s.Mode, "generated_at", s.At.UTC(), "offsets", s.Offsets(),
 			"compared_with_kafka", s.Compared, "program", s.Program, "version", s.Version,
 		},
