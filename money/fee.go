@@ -87,7 +87,7 @@ func Fee(amount int64, s Schedule) (int64, error) {
 		fee = min(fee, uint64(s.Maximum)) //nolint:gosec // not below the minimum
 	}
 	if step := uint64(s.Step); step > 1 { //nolint:gosec // not negative
-		fee += (step - (uint64(amount)+fee)%step) % step //nolint:gosec // the amount is not negative
+		fee += (step - (uint64(amount)+fee)%step) % step
 	}
 	if fee > math.MaxInt64 {
 		return 0, fmt.Errorf("computing the fee of %d: %w", amount, ErrOverflow)

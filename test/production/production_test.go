@@ -385,12 +385,7 @@ type supervisor struct {
 
 func newSupervisor(t *testing.T) *supervisor {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "notify") // the address of a socket is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &supervisor{path: filepath.Join(dir, "s"), said: map[string]int{}}
+	s := &supervisor{path: filepath.Join(servers.Dir(t), "s"), said: map[string]int{}}
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: s.path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)

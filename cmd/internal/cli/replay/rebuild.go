@@ -58,8 +58,16 @@ func rebuildJournal() cli.Command {
 					return err
 				}
 				return showRebuilt(m, "journal", []sums{{"sums", "STATUS", "EVENTS", got.Lines}, {"receipts", "MOVEMENT", "RECEIPTS", got.Receipts}, {"expected money", "STATE", "ROWS", got.Expected}, {"statement lines", "KIND", "LINES", got.StatementLines}, {"findings", "FINDING", "ROWS", got.Findings}}, []counted{
-					{"missing", before.Missing, "rows were missing before"}, {"different", before.Different, "rows were different from Kafka before"}, {"added", before.Added, "rows come from no record and stay"},
-					{"events", got.Events, "events written"}, {"case_events", got.Cases, "events of cases without a session written"}, {"attempts", got.Attempts, "attempts written"}, {"calls", got.Calls, "calls to operators written"}, {"statement_records", got.Statements, "records of statements and their lines written"}, {"reconciliation_records", got.Reconciliation, "records of the matcher written"}, {setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+					{"missing", before.Missing, "rows were missing before"},
+					{"different", before.Different, "rows were different from Kafka before"},
+					{"added", before.Added, "rows come from no record and stay"},
+					{"events", got.Events, "events written"},
+					{"case_events", got.Cases, "events of cases without a session written"},
+					{"attempts", got.Attempts, "attempts written"},
+					{"calls", got.Calls, "calls to operators written"},
+					{"statement_records", got.Statements, "records of statements and their lines written"},
+					{"reconciliation_records", got.Reconciliation, "records of the matcher written"},
+					{setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
 		},

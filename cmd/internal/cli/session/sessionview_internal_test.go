@@ -42,7 +42,7 @@ func TestAnswers(t *testing.T) {
 		"paid: 5075 XAF by momo from +242 06 ••• •• 01, operator's reference 918273 at 2026-11-22 12:02:00 UTC; of it 2030 XAF were given back": {
 			Status: checkout.StatusCompleted, Collection: paid, EndedAt: at(2), Items: []checkout.Item{{Amount: 3000, Fee: 45}, {Amount: 2000, Fee: 30, ReversedAt: at(9)}},
 		},
-		"the money was given back at 2026-11-22 12:30:00 UTC (refunded, reference wire 8); it was 5075 XAF by momo":                    {Status: checkout.StatusCompleted, Collection: paid, ReversedAt: at(30), ReversalReason: "refunded", ReversalRef: "wire 8"},
+		"the money was given back at 2026-11-22 12:30:00 UTC (refunded, reference wire 8); it was 5075 XAF by momo": {Status: checkout.StatusCompleted, Collection: paid, ReversedAt: at(30), ReversalReason: "refunded", ReversalRef: "wire 8"},
 		"money came that does not fit the session, which is failed; staff decide: 5075 XAF of kind late_payment, opened at 2026-11-22 12:08:00 UTC (case case_1)": {
 			Status: checkout.StatusFailed, Collection: paid, Cases: late,
 		},
