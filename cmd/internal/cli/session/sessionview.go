@@ -159,7 +159,7 @@ func (v view) page(p *render.Page, all support.Page) {
 	}
 	if len(all.Steps) > 0 {
 		p.Say("\nWhat happened:")
-		p.Table("", "AT,STEP,WHAT,OUTCOME,TOOK,MORE", render.Mapped(all.Steps, v.step))
+		p.Table("", "AT,STEP,WHAT,OUTCOME,TOOK,MORE", v.steps(all.Steps))
 	}
 	sayMissing(p, all.Missing)
 }
@@ -179,6 +179,45 @@ func (v view) collection(s checkout.Session) [][2]string {
 		{"Operator's reference", c.OperatorRef},
 		{"Operator's refusal", string(c.FailureCode)},
 	}
+}
+
+// enquiriesShown is how many steps of enquiries in a row are shown one by one. An operator that stays
+// silent is asked for days.
+const enquiriesShown = 4
+
+// steps returns the rows of the steps: one for enquiries that follow each other without anything
+// between them. The JSON has each.
+func (v view) steps(all []support.Step) (rows [][]any) {
+	for len(all) > 0 {
+		n := slices.IndexFunc(all, func(s support.Step) bool { return !enquires(s) })
+		if n < 0 {
+			n = len(all)
+		}
+		if n <= enquiriesShown {
+			n = min(max(n, 1), len(all))
+			rows = append(rows, render.Mapped(all[:n], v.step)...)
+			all = all[n:]
+			continue
+		}
+		last := all[n-1]
+		for _, s := range all[:n] {
+			if s.Kind == support.StepCall {
+				last = s
+			}
+		}
+		rows = append(rows, []any{
+			render.Moment(all[0].At), last.Kind, fmt.Sprintf("%d steps of enquiries", n), render.OrDash(last.Outcome), "-",
+			"the last at " + render.Moment(all[n-1].At) + "; `--json` has each",
+		})
+		all = all[n:]
+	}
+	return rows
+}
+
+// enquires reports whether the step is a part of an enquiry: the event, or the call.
+func enquires(s support.Step) bool {
+	return s.Name == string(checkout.EventCollectionEnquired) ||
+		s.Kind == support.StepCall && slices.ContainsFunc(s.Facts, func(f support.Fact) bool { return f.Name == "enquiry" })
 }
 
 // step returns the row of a step.

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,5 +108,32 @@ func TestWebhookOnly(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ERP") != (kind == erp.Kind)) {
 			t.Errorf("%s: %v", kind, err)
 		}
+	}
+}
+
+// An operator that stays silent for days is asked hundreds of times. The page has one row for that,
+// and each step before and after it.
+func TestStepsOfEnquiries(t *testing.T) {
+	t.Parallel()
+	at := func(n int) time.Time { return time.Date(2026, 11, 22, 12, n, 0, 0, time.UTC) }
+	event := func(n int, name string) support.Step {
+		return support.Step{At: at(n), Kind: support.StepEvent, Name: name}
+	}
+	call := func(n int, outcome string) support.Step {
+		return support.Step{At: at(n), Kind: support.StepCall, Name: "enquire", Outcome: outcome, Facts: []support.Fact{{Name: "enquiry", Value: "1"}}}
+	}
+	enquired := string(checkout.EventCollectionEnquired)
+	all := []support.Step{event(1, "collection.requested"), call(2, "pending"), event(2, enquired), event(3, "checkout.failed")}
+	for n := 4; n < 24; n += 2 {
+		all = append(all, event(n, enquired), call(n+1, "pending"))
+	}
+	all = append(all, event(30, "checkout.late_payment"))
+	var got []string
+	for _, row := range (view{}).steps(all) {
+		got = append(got, fmt.Sprint(row[2], " ", row[3]))
+	}
+	want := []string{"collection.requested -", "enquire pending", enquired + " -", "checkout.failed -", "20 steps of enquiries pending", "checkout.late_payment -"}
+	if !slices.Equal(got, want) {
+		t.Errorf("rows are %q, want %q", got, want)
 	}
 }
