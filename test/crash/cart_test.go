@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"quittance/internal/form"
 	"quittance/test/harness"
@@ -353,10 +354,43 @@ func (l *load) payCart(ctx context.Context, f family, who *citizen, c ordered, w
 		defer l.repeatCart(ctx, f, who, c, f.n)
 	}
 	if what != "late" {
-		l.pay(ctx, c.session, "06 600 00 "+what, f.n)
+		if l.pay(ctx, c.session, "06 600 00 "+what, f.n) && f.n/partnerEvery%3 == 0 {
+			l.mu.Lock()
+			l.parts = append(l.parts, c.session)
+			l.mu.Unlock()
+		}
 		return
 	}
 	l.payLate(ctx, c.creation, f.n, func() bool { return l.cancelCart(ctx, f, c.creation) })
+}
+
+// readReturns reads what ClickHouse and the read model say of dues whose money was given back, with
+// the fee, by transaction. The read model has no sums: what it says is 0.
+func (w *witness) readReturns(ctx context.Context) ([]returns, error) {
+	lines, err := w.clickhouse(ctx, `SELECT transaction_id, -sum(total_amount) FROM receipts WHERE movement = 'reversal' AND transaction_id != '' GROUP BY transaction_id`)
+	if err != nil {
+		return nil, err
+	}
+	view := returns{name: "the view receipts", sums: map[string]int64{}}
+	for _, line := range lines {
+		n, err := integers(line[1:])
+		if err != nil {
+			return nil, err
+		}
+		view.sums[line[0]] = n[0]
+	}
+	model := returns{name: "the read model", sums: map[string]int64{}, readModel: true}
+	rows, err := w.stack.Pool.Query(ctx, `
+		SELECT unnest(returned) FROM sessions WHERE returned IS NOT NULL
+		UNION SELECT unnest(transactions) FROM sessions WHERE reversed_at IS NOT NULL AND transactions IS NOT NULL`)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, id := range ids {
+		model.sums[id] = 0
+	}
+	return []returns{view, model}, err
 }
 
 // readReceipts reads the money in ClickHouse.

@@ -205,6 +205,7 @@ func TestCrash(t *testing.T) {
 			{"processors that joined and left", int(c.storms.Load())},
 			{"restores of PostgreSQL", int(c.restores.Load())},
 			{"refunds that staff requested", len(people.requested)},
+			{"  of one due of a cart", int(people.parts.Load())},
 			{"resolutions that staff agreed on", int(people.proposed.Load())},
 			{"closes of accounts", statements.closes},
 			{"  proposed again", int(books.again.Load())},
@@ -221,7 +222,7 @@ func TestCrash(t *testing.T) {
 	t.Logf("refusals of resolutions: %v", people.refusals)
 
 	if !v.clean() {
-		t.Errorf("lost=%d doubled=%d gaps=%d diverged=%d blocked=%d, want 0 of each", v.lost, v.doubled, v.gaps, v.diverged, v.blocked)
+		t.Errorf("lost=%d doubled=%d gaps=%d diverged=%d blocked=%d untold=%d, want 0 of each", v.lost, v.doubled, v.gaps, v.diverged, v.blocked, v.untold)
 	}
 	if poison > 0 {
 		t.Errorf("%d records are in the poison topics, want none", poison)

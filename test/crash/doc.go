@@ -5,7 +5,7 @@
 // cash-in surface. As often two citizens sign in to the portal and pay dues of one subject of
 // an agency's ERP, whole and in parts, and both carts have one of the dues. Each repeats the
 // request of the cart, without an answer and after one. Operators approve some payments late, clerks
-// take cash and give it back, and staff resolve operator cases. Meanwhile the test kills a
+// take cash and give it back, and staff resolve operator cases and give back payments, and single dues of carts. Meanwhile the test kills a
 // process every two seconds, or stops an ingress as a deployment does. It kills the broker
 // once, makes the processors' group rebalance for a while, and replaces the data of
 // PostgreSQL by an older backup. When nothing is under way any more, it compares the log,
@@ -20,9 +20,9 @@
 // lines of the report are
 //
 //	carts=N late=N items=N accepted=N receipts=N; amount of sessions=X items=X ERPs=X ClickHouse=X read_model=X
-//	lost=0 doubled=0 gaps=0 diverged=0 blocked=0 commands=N kills=K
+//	lost=0 doubled=0 gaps=0 diverged=0 blocked=0 untold=0 commands=N kills=K
 //
-// The first is about the completed carts. The test fails if one of the first five numbers of
+// The first is about the completed carts. The test fails if one of the first six numbers of
 // the second is not 0. The type verdict explains what each of them counts.
 //
 // The normal suite runs a short version; -short leaves it out. The environment changes the

@@ -24,6 +24,7 @@ import (
 	"quittance/dev/bench/topics"
 	"quittance/internal/sessions"
 	"quittance/schemas"
+	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 	"quittance/test/harness"
 )
@@ -318,6 +319,9 @@ func (w *witness) history(ctx context.Context) (h history, err error) {
 	if h.receipts, err = w.readReceipts(ctx); err != nil {
 		return h, err
 	}
+	if h.told, err = w.readReturns(ctx); err != nil {
+		return h, err
+	}
 	state := func(ctx context.Context) (store, error) { return w.state(ctx, &h) }
 	for _, read := range []func(context.Context) (store, error){state, w.readmodel, w.journal} {
 		s, err := read(ctx)
@@ -348,6 +352,9 @@ func (w *witness) events(ctx context.Context) ([]event, error) {
 		if s := e.Session; s != nil {
 			got.application, got.tenant, got.order, got.reference = s.ApplicationID, s.TenantID, s.OrderID, s.PaymentRef
 			got.cart, got.dues, got.after, got.mark = len(s.Items) > 0, duesOf(s), standingOf(s), markOf(s.SuccessURL)
+			for _, d := range mapping.ToEvent(&e).Returned() {
+				got.back = append(got.back, due{transaction: d.TransactionID, ref: d.ERPDueRef, amount: d.Amount, fee: d.Fee})
+			}
 			if c := s.Cashin; c != nil {
 				got.partner, got.paymentID, got.number = c.Kind, c.PaymentID, c.Number
 			}

@@ -39,6 +39,7 @@ type load struct {
 	cancelled  []string
 	taken      []cash
 	refunds    []string         // sessions that staff give back once they are paid
+	parts      []string         // carts of which staff give back one due once they are paid
 	abandoned  []creation       // "late" journeys that did not end in time
 	charges    []charge         // of partners' programs, each answer
 	unanswered int              // payments that partners asked for and got no answer

@@ -32,6 +32,7 @@ type staff struct {
 	requested   map[string]bool // sessions for which a refund was requested
 	outstanding atomic.Int64    // completed sessions for which it is not requested yet
 	proposed    atomic.Int64
+	parts       atomic.Int64   // refunds of one due of a cart that were requested
 	refusals    map[string]int // of the service, by code
 }
 
@@ -80,10 +81,10 @@ func (p *staff) run(ctx context.Context) {
 // its citizen gave up, needs none.
 func (p *staff) refund(ctx context.Context) {
 	p.load.mu.Lock()
-	refunds := slices.Clone(p.load.refunds)
+	refunds, parts := slices.Clone(p.load.refunds), slices.Clone(p.load.parts)
 	p.load.mu.Unlock()
 	var outstanding int64
-	for _, session := range refunds {
+	for _, session := range slices.Concat(refunds, parts) {
 		if ctx.Err() != nil {
 			return
 		}
@@ -92,11 +93,25 @@ func (p *staff) refund(ctx context.Context) {
 		}
 		var status string
 		var open bool // by a request whose answer was lost
-		if err := p.stack.Pool.QueryRow(ctx, `SELECT status, EXISTS (SELECT FROM cases WHERE session_id = $1 AND kind = 'refund_request')
-			FROM sessions WHERE id = $1`, session).Scan(&status, &open); err != nil || status != string(checkout.StatusCompleted) {
+		var dues []string
+		if err := p.stack.Pool.QueryRow(ctx, `SELECT status, EXISTS (SELECT FROM cases WHERE session_id = $1 AND kind = 'refund_request'), transactions
+			FROM sessions WHERE id = $1`, session).Scan(&status, &open, &dues); err != nil || status != string(checkout.StatusCompleted) {
 			continue
 		}
-		if p.requested[session] = open || p.program.Run(ctx, "cases", "open", session, "--reason", "crash test") == nil; !p.requested[session] {
+		command := []string{"cases", "open", session, "--reason", "crash test"}
+		part := slices.Contains(parts, session) && len(dues) > 1
+		if part {
+			command = append(command, "--due", dues[len(dues)-1])
+		}
+		switch {
+		case open:
+			p.requested[session] = true
+		case p.program.Run(ctx, command...) == nil:
+			p.requested[session] = true
+			if part {
+				p.parts.Add(1)
+			}
+		default:
 			outstanding++
 		}
 	}

@@ -205,7 +205,7 @@ func TestCrashVerifierAcceptsSoundHistory(t *testing.T) {
 		t.Errorf("the verifier finds faults in a sound history:\n%s", strings.Join(v.findings, "\n"))
 	}
 	report := v.report("a sound history", nil, 17, 4)
-	if lines := strings.Split(strings.TrimSpace(report), "\n"); lines[len(lines)-1] != "lost=0 doubled=0 gaps=0 diverged=0 blocked=0 commands=17 kills=4" {
+	if lines := strings.Split(strings.TrimSpace(report), "\n"); lines[len(lines)-1] != "lost=0 doubled=0 gaps=0 diverged=0 blocked=0 untold=0 commands=17 kills=4" {
 		t.Errorf("the report ends with %q", lines[len(lines)-1])
 	}
 }

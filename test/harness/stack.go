@@ -425,7 +425,7 @@ func (s *Stack) backup() string { return s.Database.Dir + "-backup" }
 
 // WebhookKinds are the events that an endpoint can subscribe to. They are written out, so
 // that a change of the service's own list fails a suite.
-var WebhookKinds = []string{"checkout.completed", "checkout.failed", "checkout.cancelled", "checkout.expired", "checkout.late_payment", "checkout.reversed"}
+var WebhookKinds = []string{"checkout.completed", "checkout.failed", "checkout.cancelled", "checkout.expired", "checkout.late_payment", "checkout.reversed", "checkout.partially_reversed"}
 
 // JourneyPatience is how long a client repeats a request. RequestPatience is how long each
 // request waits for its answer.

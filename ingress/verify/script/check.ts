@@ -97,7 +97,7 @@ async function keys(): Promise<Key[]> {
 async function agency(slug: string): Promise<string> {
   try {
     const names: Record<string, string> = JSON.parse(await latest(agenciesURL) ?? '{}');
-    return Object.hasOwn(names, slug) ? names[slug] : slug;
+    return Object.prototype.hasOwnProperty.call(names, slug) ? names[slug] : slug;
   } catch {
     return slug;
   }
