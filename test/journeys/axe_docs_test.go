@@ -25,6 +25,7 @@ func (g *gallery) docs(t *testing.T) {
 	}
 	r := chi.NewRouter()
 	manual.Routes(r)
+	g.mux.Handle("GET /docs/", r) // the pages load their script and the search from there
 	page := func(path string) *httptest.ResponseRecorder {
 		return answerTo(t, r, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody), http.StatusOK)
 	}

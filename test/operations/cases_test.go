@@ -259,7 +259,7 @@ func TestConfirmationCases(t *testing.T) {
 	mended, byHand := o.opened(t, refused["mended"].ID, "confirmation"), o.opened(t, refused["by hand"].ID, "confirmation")
 	o.Says(t, "http_422", "cases", "show", mended.ID)
 	o.Says(t, "DUE-mended", "cases", "show", mended.ID)
-	jean.Refused(t, "RESOLUTION: a case of kind confirmation is resolved by one of: retry; recorded_by_hand", "cases", "propose", mended.ID, "acknowledge", "--reason", "r")
+	jean.Refused(t, "RESOLUTION: a case of kind confirmation is resolved by one of: refund; retry; recorded_by_hand", "cases", "propose", mended.ID, "acknowledge", "--reason", "r")
 	jean.Refused(t, "--reference", "cases", "propose", byHand.ID, "recorded_by_hand", "--reason", "r")
 
 	o.Control(t, "erp/impots", `{"reset": true}`)

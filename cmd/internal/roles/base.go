@@ -79,6 +79,7 @@ type Base struct {
 	// it waits for; nil when it has started.
 	patient bool
 	awaited atomic.Pointer[string]
+	clock   *skew // once a role with Postgres has started
 
 	mu      sync.Mutex
 	ready   map[string]func() error

@@ -14,6 +14,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
+	sinkjournal "quittance/sinks/journal"
 )
 
 // KafkaClient is a client of Kafka that has rights of its own: a role, or commands.
@@ -89,7 +90,7 @@ func operatorAccess() Access {
 			reads = append(reads, g.Topics...)
 		}
 	}
-	return Access{Reads: reads, Writes: []string{schemas.TopicCommands, schemas.TopicStatements}, Describes: groups, Transacts: intake.TransactionalIDs}
+	return Access{Reads: reads, Writes: []string{schemas.TopicCommands, schemas.TopicStatements}, Describes: slices.Concat(groups, []string{sinkjournal.Group}), Transacts: intake.TransactionalIDs}
 }
 
 // CommonRights returns the rights of every client: at start it looks at the settings of all

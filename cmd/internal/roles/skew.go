@@ -65,14 +65,22 @@ func (s *skew) tooFar() error {
 	return nil
 }
 
-// followSkew measures the clock of a role with Postgres. An ingress with a wrong clock is unready.
+// followSkew compares the clock of the machine with Postgres, once for all roles of the process. An
+// ingress with a wrong clock is unready.
 func (b *Base) followSkew(r Role) {
 	if b.Pool == nil {
 		return
 	}
-	s := newSkew(b.Metrics, time.Now)
+	began := b.clock == nil
+	if began {
+		b.clock = newSkew(b.Metrics, time.Now)
+	}
+	s := b.clock
 	if r.Kind == KindIngress {
 		b.readyWhen("clock", s.tooFar)
+	}
+	if !began {
+		return
 	}
 	b.Run("clock offset", func(ctx context.Context) error {
 		return consume.Every(ctx, skewEvery, func(ctx context.Context) error { return s.measure(ctx, b.Pool) }, func(err error) {

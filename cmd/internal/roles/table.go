@@ -97,6 +97,7 @@ func (r Role) Start(b *Base) error {
 	if err := serve(); err != nil {
 		return err
 	}
+	b.followSkew(r)
 	return b.reportLag(r)
 }
 

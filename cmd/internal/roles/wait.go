@@ -45,7 +45,6 @@ func Run(ctx context.Context, s Settings, log *slog.Logger, r Role) error {
 	})
 	b.Run("systemd", b.tellSystemd)
 	b.Start((*Base).ServeHealth, func(b *Base) error { return b.open(b.ctx) }, r.Start, func(b *Base) error {
-		b.followSkew(r)
 		b.awaited.Store(nil)
 		return nil
 	})

@@ -34,6 +34,8 @@ export function receive(headers: Headers, body: Uint8Array): string | number | F
       case 'checkout.cancelled':
       case 'checkout.expired':
         return event.status;
+      case 'checkout.partially_reversed':
+        return event.reversed_amount;
       case 'checkout.reversed':
         return event.items.map((item) => item.amount).join();
     }

@@ -5,6 +5,7 @@ type Event =
   | (Common & { event: "checkout.completed" | "checkout.late_payment"; total_amount: number })
   | (Common & { event: "checkout.failed"; failure_code: string })
   | (Common & { event: "checkout.cancelled" | "checkout.expired" })
+  | (Common & { event: "checkout.partially_reversed"; reversed_amount: number })
   | (Common & { event: "checkout.reversed"; items: { amount: number }[] });
 
 export const env = (globalThis as unknown as { process: { env: Record<string, string> } }).process.env;
@@ -23,6 +24,8 @@ function detail(event: Event): string | number {
     case "checkout.cancelled":
     case "checkout.expired":
       return event.status;
+    case "checkout.partially_reversed":
+      return event.reversed_amount;
     case "checkout.reversed":
       return event.items[0]!.amount;
   }
