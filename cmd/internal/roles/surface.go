@@ -93,9 +93,13 @@ func (b *Base) openEdge() (*edge, error) {
 // sessionDrafts makes what creates sessions, and starts the leases of references.
 func (e *edge) sessionDrafts() (*drafts.Maker, error) {
 	return e.drafted.open(func() (*drafts.Maker, error) {
-		refs, err := readmodel.NewReferences(e.ctx, readmodel.ReferencesConfig{
-			Postgres: e.Pool, Kafka: e.KafkaConfig(), Topology: e.Topology, Codec: e.Codec,
-			Key: e.References.Permutation(), Now: e.Now, Log: e.Log,
+		var refs *readmodel.References
+		err := e.await("reference numbers", func() (err error) {
+			refs, err = readmodel.NewReferences(e.ctx, readmodel.ReferencesConfig{
+				Postgres: e.Pool, Kafka: e.KafkaConfig(), Topology: e.Topology, Codec: e.Codec,
+				Key: e.References.Permutation(), Now: e.Now, Log: e.Log,
+			})
+			return err
 		})
 		if err != nil {
 			return nil, err
