@@ -368,7 +368,7 @@ func (d *decider) openRefundRequest(do OpenRefundRequest) Answer {
 		ids = transactionIDs(named)
 	}
 	s = d.open(s, EventCaseOpened, Case{
-		Case:         casework.Case{Kind: CaseRefundRequest, Amount: totalOf(named), Currency: s.Currency, By: do.By, Reason: do.Reason},
+		Case:         casework.Case{Kind: CaseRefundRequest, Amount: Total(named), Currency: s.Currency, By: do.By, Reason: do.Reason},
 		CollectionID: s.Collection.ID, TransactionIDs: ids,
 	}, change{}, map[string]string{DetailBy: do.By, DetailReason: do.Reason})
 	return Answer{Code: CodeOK, Session: &s, CaseID: s.Cases[len(s.Cases)-1].ID}
@@ -423,14 +423,6 @@ func transactionIDs(dues []Item) (ids []string) {
 		ids = append(ids, due.TransactionID)
 	}
 	return ids
-}
-
-// totalOf returns what was paid for the dues, fees included.
-func totalOf(dues []Item) (sum int64) {
-	for _, due := range dues {
-		sum += due.Total()
-	}
-	return sum
 }
 
 // resolve carries out what staff agreed on.
@@ -647,11 +639,10 @@ func (d *decider) giveBack(s Session, dues []Item, r reversal) Session {
 	detail := map[string]string{
 		DetailWasCompleted: strconv.FormatBool(s.Paid()), DetailReason: string(r.reason), DetailBy: r.by, DetailReference: r.reference,
 	}
-	if t == EventReversed {
-		detail[DetailOrderPaid] = strconv.FormatBool(d.otherPaid(s))
-	}
 	if t == EventPartiallyReversed {
 		detail[DetailTransactionIDs] = strings.Join(ids, " ")
+	} else {
+		detail[DetailOrderPaid] = strconv.FormatBool(d.otherPaid(s))
 	}
 	for _, due := range dues {
 		s = d.closeConfirmation(s, due, Resolve{Resolution: ResolutionSuperseded})
@@ -662,7 +653,7 @@ func (d *decider) giveBack(s Session, dues []Item, r reversal) Session {
 	}
 	if confirmed {
 		s = d.open(s, EventCaseOpened, Case{
-			Case:         casework.Case{Kind: CaseReversal, Amount: totalOf(dues), Currency: s.Currency, By: r.by, Reason: string(r.reason)},
+			Case:         casework.Case{Kind: CaseReversal, Amount: Total(dues), Currency: s.Currency, By: r.by, Reason: string(r.reason)},
 			CollectionID: s.Collection.ID, TransactionIDs: ids,
 		}, change{}, map[string]string{DetailBy: r.by, DetailReason: string(r.reason)})
 	}

@@ -77,6 +77,14 @@ func (s Session) Due(transactionID string) (Item, bool) {
 	return dues[i], true
 }
 
+// Total returns what was paid for dues, fees included, in minor units.
+func Total(dues []Item) (sum int64) {
+	for _, due := range dues {
+		sum += due.Total()
+	}
+	return sum
+}
+
 // Returned returns when the money of a due of the session was given back; zero if it was not.
 func (s Session) Returned(due Item) time.Time { return cmp.Or(due.ReversedAt, s.ReversedAt) }
 

@@ -63,7 +63,7 @@ var texts = language.Table[*words]{
 		Partial:      "une partie restait due",
 		Orders: map[orderResult]string{
 			orderMatches: "conforme au code", orderDiffers: "le numéro saisi n’est pas celui de ce reçu",
-			orderUntyped: "non contrôlé : saisissez le numéro du papier ci-dessous", orderUnproven: "non prouvé par le code",
+			orderUntyped: "non contrôlé\u00a0: saisissez le numéro du papier ci-dessous", orderUnproven: "non prouvé par le code",
 		},
 		Unproven: "non prouvé par le code",
 		Channels: map[string]string{

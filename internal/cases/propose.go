@@ -388,8 +388,8 @@ type Asker interface {
 
 // OpenRefundRequest opens a case about a completed payment, or about some of its dues, which
 // transactions name. An open request of the same dues is returned. now is the time of the service's
-// clock. A refusal is an *operation.Error with the field id, reason or due. An error that wraps commands.ErrUnavailable means that the
-// outcome is not known; it is safe to call again.
+// clock. A refusal is an *operation.Error with the field id, reason or due. An error that wraps
+// commands.ErrUnavailable means that the outcome is not known; it is safe to call again.
 func (s *Store) OpenRefundRequest(ctx context.Context, by By, processor Asker, session checkout.Session, transactions []string, reason string, now time.Time) (caseID string, err error) {
 	switch {
 	case !by.Staff.ActsFor(session.TenantID):

@@ -131,9 +131,9 @@ func expectSession(e checkout.Event, kind ExpectedKind, state ExpectedState) ([]
 		out.Reason, out.Reference = returnOf(e)
 		if len(dues) < len(s.Dues()) {
 			out.ID = ExpectedID(kind, s.ID, c.ID, e.ID)
-			out.Gross, out.Fee = 0, 0
+			out.Gross, out.Fee = -checkout.Total(dues), 0
 			for _, due := range dues {
-				out.Gross, out.Fee = out.Gross-due.Total(), out.Fee-due.Fee
+				out.Fee -= due.Fee
 			}
 		}
 	}

@@ -144,13 +144,11 @@ func Webhook(e checkout.Event) ([]byte, error) {
 		})
 	}
 	if e.Type == checkout.EventPartiallyReversed {
-		out := webhookPartiallyReversed{
-			webhook: w, Items: items(e.Returned()), ReversedAt: timestamp(e.OccurredAt), ReversalReason: e.Detail[checkout.DetailReason], ReversalRef: nullable(e.Detail[checkout.DetailReference]),
-		}
-		for _, due := range e.Returned() {
-			out.ReversedAmount += due.Total()
-		}
-		return json.Marshal(out)
+		dues := e.Returned()
+		return json.Marshal(webhookPartiallyReversed{
+			webhook: w, Items: items(dues), ReversedAmount: checkout.Total(dues), ReversedAt: timestamp(e.OccurredAt),
+			ReversalReason: e.Detail[checkout.DetailReason], ReversalRef: nullable(e.Detail[checkout.DetailReference]),
+		})
 	}
 	if e.Type == checkout.EventFailed {
 		w.webhookFailure = &webhookFailure{FailureCode: string(s.FailureCode), FailureMessage: s.FailureMessage}

@@ -163,9 +163,9 @@ func newsOf(e checkout.Event) news {
 		if e.Detail[checkout.DetailWasCompleted] == "false" { // money of a case, whose own event tells it
 			return news{}
 		}
-		n.kind, n.amount = notify.Reversed, returned(e)
+		n.kind, n.amount = notify.Reversed, checkout.Total(e.Returned())
 	case checkout.EventPartiallyReversed:
-		n.kind, n.amount = notify.PartlyReversed, returned(e)
+		n.kind, n.amount = notify.PartlyReversed, checkout.Total(e.Returned())
 	case checkout.EventCaseResolved:
 		c := e.Case()
 		misfit := c.Kind == checkout.CaseLatePayment || c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseOrphan
@@ -177,14 +177,6 @@ func newsOf(e checkout.Event) news {
 		return news{}
 	}
 	return n
-}
-
-// returned is the money that an event gave back, in minor units.
-func returned(e checkout.Event) (sum int64) {
-	for _, due := range e.Returned() {
-		sum += due.Total()
-	}
-	return sum
 }
 
 // announce makes the messages of a batch.

@@ -152,7 +152,7 @@ func (d *badDays) confirmAtOnce(t *testing.T, s harness.Session, f harness.PageF
 			"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
 	}
 	a, err := send()
-	for again := 0; err == nil && a.Status == http.StatusServiceUnavailable && again < 5; again++ {
+	for again := 0; err == nil && a.Status == http.StatusServiceUnavailable && a.Header.Get("Retry-After") != "" && again < 5; again++ {
 		a, err = send()
 	}
 	if err != nil || a.Status != http.StatusSeeOther || !strings.HasPrefix(a.Header.Get("Location"), "/c/"+s.ID+"?") {

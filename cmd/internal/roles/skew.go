@@ -60,7 +60,7 @@ func (s *skew) measure(ctx context.Context, pool *postgres.Pool) error {
 // tooFar returns an error while the clock is too far from that of Postgres.
 func (s *skew) tooFar() error {
 	if ahead := time.Duration(s.last.Load()); ahead.Abs() > skewLimit {
-		return fmt.Errorf("this machine's clock is %v ahead of that of Postgres; synchronise it", ahead.Round(time.Millisecond))
+		return fmt.Errorf("this machine's clock and that of Postgres differ by %v; synchronise them", ahead.Abs().Round(time.Millisecond))
 	}
 	return nil
 }
@@ -71,20 +71,16 @@ func (b *Base) followSkew(r Role) {
 	if b.Pool == nil {
 		return
 	}
-	began := b.clock == nil
-	if began {
-		b.clock = newSkew(b.Metrics, time.Now)
-	}
-	s := b.clock
-	if r.Kind == KindIngress {
-		b.readyWhen("clock", s.tooFar)
-	}
-	if !began {
-		return
-	}
-	b.Run("clock offset", func(ctx context.Context) error {
-		return consume.Every(ctx, skewEvery, func(ctx context.Context) error { return s.measure(ctx, b.Pool) }, func(err error) {
-			b.Log.Warn("the offset of the clock is not known", slog.Any("error", err))
+	if b.clock == nil {
+		s := newSkew(b.Metrics, time.Now)
+		b.clock = s
+		b.Run("clock offset", func(ctx context.Context) error {
+			return consume.Every(ctx, skewEvery, func(ctx context.Context) error { return s.measure(ctx, b.Pool) }, func(err error) {
+				b.Log.Warn("the offset of the clock is not known", slog.Any("error", err))
+			})
 		})
-	})
+	}
+	if r.Kind == KindIngress {
+		b.readyWhen("clock", b.clock.tooFar)
+	}
 }

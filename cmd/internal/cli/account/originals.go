@@ -136,11 +136,13 @@ func newFile(name string, write func(io.Writer) error) (err error) {
 	return nil
 }
 
-func listOriginals() cli.Command {
+// listOf is the command `list` below a command of statements. It lists what all agencies have, or the
+// one that --agency names; tenant is its id, empty for all.
+func listOf(short, parent string, show func(ctx context.Context, m *cli.Meta, tenant string, s *registry.Snapshot) error) cli.Command {
 	var agency string
 	return cli.Command{
-		Use: "list", Short: "List the requests that wait for approval, and those whose file can be read", JSON: "the list", Args: cobra.NoArgs,
-		Examples: []string{"statements original list", "statements original list --agency impots --json"},
+		Use: "list", Short: short, JSON: "the list", Args: cobra.NoArgs,
+		Examples: []string{parent + " list", parent + " list --agency impots --json"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.StringVar(&agency, "agency", "", "of this agency, by slug or id")
 		},
@@ -153,15 +155,22 @@ func listOriginals() cli.Command {
 			if err != nil {
 				return err
 			}
-			list, err := intake.OriginalRequests(ctx, m.Pool, tenant, m.Now)
-			if err != nil {
-				return err
-			}
-			return m.Show(render.Mapped(list, func(r intake.OriginalRequest) render.Object { return requestJSON(r, s.Agencies[r.AgencyID].Slug) }), func(p *render.Page) {
-				p.Table("no request waits, and no file can be read", "REQUEST,AGENCY,MODE,ACCOUNT,IMPORT,REASON,REQUESTED BY,APPROVED BY,UNTIL", render.Mapped(list, func(r intake.OriginalRequest) []any {
-					return []any{r.ID, s.Agencies[r.AgencyID].Slug, registry.Mode(r.Live), r.Code, r.ImportID, r.Reason, r.RequestedBy, render.OrDash(r.ApprovedBy), r.Until().Format(time.RFC3339)}
-				}))
-			})
+			return show(ctx, m, tenant, s)
 		},
 	}
+}
+
+func listOriginals() cli.Command {
+	const short = "List the requests that wait for approval, and those whose file can be read"
+	return listOf(short, "statements original", func(ctx context.Context, m *cli.Meta, tenant string, s *registry.Snapshot) error {
+		list, err := intake.OriginalRequests(ctx, m.Pool, tenant, m.Now)
+		if err != nil {
+			return err
+		}
+		return m.Show(render.Mapped(list, func(r intake.OriginalRequest) render.Object { return requestJSON(r, s.Agencies[r.AgencyID].Slug) }), func(p *render.Page) {
+			p.Table("no request waits, and no file can be read", "REQUEST,AGENCY,MODE,ACCOUNT,IMPORT,REASON,REQUESTED BY,APPROVED BY,UNTIL", render.Mapped(list, func(r intake.OriginalRequest) []any {
+				return []any{r.ID, s.Agencies[r.AgencyID].Slug, registry.Mode(r.Live), r.Code, r.ImportID, r.Reason, r.RequestedBy, render.OrDash(r.ApprovedBy), r.Until().Format(time.RFC3339)}
+			}))
+		})
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/cli"
@@ -135,31 +134,16 @@ func rejectWithdrawal() cli.Command {
 }
 
 func listWithdrawals() cli.Command {
-	var agency string
-	return cli.Command{
-		Use: "list", Short: "List the withdrawals of imports, also those that are done", JSON: "the list", Args: cobra.NoArgs,
-		Examples: []string{"statements withdraw list", "statements withdraw list --agency impots --json"},
-		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
-			f.StringVar(&agency, "agency", "", "of this agency, by slug or id")
-		},
-		Operate: func(ctx context.Context, m *cli.Meta) error {
-			tenant, err := access.AgencyID(ctx, m, agency)
-			if err != nil {
-				return err
-			}
-			s, err := registry.Read(ctx, m.Pool)
-			if err != nil {
-				return err
-			}
-			list, err := intake.Withdrawals(ctx, m.Pool, tenant)
-			if err != nil {
-				return err
-			}
-			return m.Show(render.Mapped(list, func(w intake.Withdrawal) render.Object { return withdrawalJSON(w, s.Agencies[w.AgencyID].Slug) }), func(p *render.Page) {
-				p.Table("no import was withdrawn, and no request waits", "WITHDRAWAL,AGENCY,MODE,ACCOUNT,IMPORT,REASON,REQUESTED BY,STATE,BY", render.Mapped(list, func(w intake.Withdrawal) []any {
-					return []any{w.ID, s.Agencies[w.AgencyID].Slug, registry.Mode(w.Live), w.Code, w.ImportID, w.Reason, w.RequestedBy, string(w.State), render.OrDash(w.DecidedBy)}
-				}))
-			})
-		},
-	}
+	const short = "List the withdrawals of imports, also those that are done"
+	return listOf(short, "statements withdraw", func(ctx context.Context, m *cli.Meta, tenant string, s *registry.Snapshot) error {
+		list, err := intake.Withdrawals(ctx, m.Pool, tenant)
+		if err != nil {
+			return err
+		}
+		return m.Show(render.Mapped(list, func(w intake.Withdrawal) render.Object { return withdrawalJSON(w, s.Agencies[w.AgencyID].Slug) }), func(p *render.Page) {
+			p.Table("no import was withdrawn, and no request waits", "WITHDRAWAL,AGENCY,MODE,ACCOUNT,IMPORT,REASON,REQUESTED BY,STATE,BY", render.Mapped(list, func(w intake.Withdrawal) []any {
+				return []any{w.ID, s.Agencies[w.AgencyID].Slug, registry.Mode(w.Live), w.Code, w.ImportID, w.Reason, w.RequestedBy, string(w.State), render.OrDash(w.DecidedBy)}
+			}))
+		})
+	})
 }

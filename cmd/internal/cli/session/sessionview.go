@@ -188,30 +188,34 @@ const enquiriesShown = 4
 // steps returns the rows of the steps: one for enquiries that follow each other without anything
 // between them. The JSON has each.
 func (v view) steps(all []support.Step) (rows [][]any) {
-	for len(all) > 0 {
-		n := slices.IndexFunc(all, func(s support.Step) bool { return !enquires(s) })
-		if n < 0 {
-			n = len(all)
+	for begin := 0; begin < len(all); {
+		end := begin
+		for end < len(all) && enquires(all[end]) {
+			end++
 		}
-		if n <= enquiriesShown {
-			n = min(max(n, 1), len(all))
-			rows = append(rows, render.Mapped(all[:n], v.step)...)
-			all = all[n:]
+		if end-begin > enquiriesShown {
+			rows = append(rows, enquiries(all[begin:end]))
+			begin = end
 			continue
 		}
-		last := all[n-1]
-		for _, s := range all[:n] {
-			if s.Kind == support.StepCall {
-				last = s
-			}
-		}
-		rows = append(rows, []any{
-			render.Moment(all[0].At), last.Kind, fmt.Sprintf("%d steps of enquiries", n), render.OrDash(last.Outcome), "-",
-			"the last at " + render.Moment(all[n-1].At) + "; `--json` has each",
-		})
-		all = all[n:]
+		rows = append(rows, v.step(all[begin]))
+		begin++
 	}
 	return rows
+}
+
+// enquiries returns the row of several steps of enquiries, with the outcome of the last call.
+func enquiries(steps []support.Step) []any {
+	last := steps[len(steps)-1]
+	for _, s := range steps {
+		if s.Kind == support.StepCall {
+			last = s
+		}
+	}
+	return []any{
+		render.Moment(steps[0].At), last.Kind, fmt.Sprintf("%d steps of enquiries", len(steps)), render.OrDash(last.Outcome), "-",
+		"the last at " + render.Moment(steps[len(steps)-1].At) + "; `--json` has each",
+	}
 }
 
 // enquires reports whether the step is a part of an enquiry: the event, or the call.
@@ -276,12 +280,7 @@ func casesText(list []checkout.Case) string {
 
 // givenBack says how much of a payment was given back while the rest stays paid; empty if nothing was.
 func givenBack(s checkout.Session) string {
-	var sum int64
-	for _, due := range s.Dues() {
-		if !due.ReversedAt.IsZero() {
-			sum += due.Total()
-		}
-	}
+	sum := checkout.Total(s.Dues()) - checkout.Total(s.Kept())
 	if sum == 0 {
 		return ""
 	}
