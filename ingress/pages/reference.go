@@ -41,7 +41,6 @@ const (
 	grantLife = 24 * time.Hour
 	maxGrants = 6
 	// grantLabel separates the seal of the cookie from others.
-	grantLabel = "payment references of a browser"
 	// The cookies are two, so that a page that is loaded while the browser pays cannot take the
 	// receipt away.
 	foundCookie = "quittance_references"
@@ -243,6 +242,11 @@ func (p *Pages) liveByReference(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func grantLabel(cookie string) string { return "payment references of a browser: " + cookie }
+
+// Labels returns the labels under which the pages seal cookies (internal/secret).
+func Labels() []string { return []string{grantLabel(foundCookie), grantLabel(paidCookie)} }
+
 func (p *Pages) cookie(name string) web.Cookie {
 	return web.Cookie{Base: name, PublicURL: p.cfg.PublicURL, SameSite: http.SameSiteLaxMode} // the acquirer's page leads back to the receipt
 }
@@ -257,7 +261,7 @@ func (p *Pages) grants(r *http.Request, name string) (out []grant) {
 	if err != nil {
 		return nil
 	}
-	plain, err := p.cfg.Keys.OpenCredential(grantLabel+": "+name, sealed, nil)
+	plain, err := p.cfg.Keys.OpenCredential(grantLabel(name), sealed, nil)
 	if err != nil || json.Unmarshal(plain, &out) != nil {
 		return nil
 	}
@@ -274,7 +278,7 @@ func (v visit) note(name string, old []grant, g grant) ([]grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := v.p.cfg.Keys.Seal(grantLabel+": "+name, plain, nil)
+	sealed, err := v.p.cfg.Keys.Seal(grantLabel(name), plain, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	if seen(both) != before {
 		t.Error("in the middle something does not open")
 	}
-	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "1/0/0", "replaced_accounts": "1/0/0", "webhook_secrets": "4/0/0"}
+	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "1/0/0", "connector_accounts (reports)": "1/0/0", "replaced_accounts": "1/0/0", "replaced_accounts (reports)": "1/0/0", "webhook_secrets": "4/0/0"}
 	if got := reseal(t, h, both, 2); !maps.Equal(got, want) {
 		t.Errorf("counts %v, want %v (sealed/before/unopened)", got, want)
 	}

@@ -18,8 +18,8 @@ import (
 
 // Labels of sealed values (internal/secret).
 const (
-	labelWebhook = "webhook secrets"
-	labelERP     = "erp credentials"
+	LabelWebhook = "webhook secrets"
+	LabelERP     = "erp credentials"
 )
 
 // Digest is the SHA-256 of a secret that others present to the service.
@@ -143,7 +143,7 @@ func (l *loader) agencies(q *db.Queries) {
 
 func (l *loader) backends(q *db.Queries) {
 	read(l, "ERP settings", q.ERPSettings, func(r db.ErpSetting) {
-		auth, ok := l.open(labelERP, r.AuthSealed, erpAAD(r.AgencyID, r.Live))
+		auth, ok := l.open(LabelERP, r.AuthSealed, erpAAD(r.AgencyID, r.Live))
 		l.s.erp[modeKey{r.AgencyID, r.Live}] = ERPSettings{
 			AgencyID: r.AgencyID, Live: r.Live, BaseURL: fromStored(r.BaseUrl, l.simulators),
 			Auth:           ERPAuth{Type: AuthType(r.AuthType), Name: r.AuthName, Secret: secret.NewText(string(auth))},
@@ -177,8 +177,8 @@ func (l *loader) endpoints(q *db.Queries) {
 	secrets := map[string][]endpointSecret{}
 	read(l, "webhook secrets", q.WebhookSecrets, func(r db.WebhookSecret) {
 		known := endpointSecret{digest: Digest(r.Digest), expiresAt: value(r.ExpiresAt).UTC()}
-		if l.keys != nil {
-			if plain, err := l.keys.Open(labelWebhook, r.Sealed, []byte(r.EndpointID)); err == nil {
+		if l.keys != nil && !l.without(LabelWebhook) {
+			if plain, err := l.keys.Open(LabelWebhook, r.Sealed, []byte(r.EndpointID)); err == nil {
 				known.value = secret.NewText(string(plain))
 			} else if r.ExpiresAt == nil { // an expired secret need not open
 				l.s.locked = append(l.s.locked, "webhook endpoint "+r.EndpointID)
@@ -208,12 +208,20 @@ func (l *loader) open(label string, sealed, aad []byte) ([]byte, bool) {
 	if l.keys == nil {
 		return nil, true
 	}
+	if l.without(label) {
+		return nil, false // nothing is wrong: other roles use this secret
+	}
 	plain, err := l.keys.Open(label, sealed, aad)
 	if err != nil {
 		l.s.locked = append(l.s.locked, label+" of "+string(aad))
 		return nil, false
 	}
 	return plain, true
+}
+
+// without reports whether this process is a role that has not the key of a label.
+func (l *loader) without(label string) bool {
+	return l.keys != nil && l.keys.Role() != "" && !l.keys.Holds(secret.Use{Purpose: secret.PurposeSeal, Label: label})
 }
 
 // Service finds a service of an agency's catalogue by its code, active or not.

@@ -333,7 +333,11 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 		s.Ingress = append(s.Ingress, "http://"+program.Local(port))
 	}
 	add := func(name, role string, args ...string) {
-		s.Fleet = append(s.Fleet, s.Program.Process(name, program.Local(Ports(t, 1)[0]), append(args, s.Credentials(t, role)...)...))
+		its, err := s.Program.Of(ctx, role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Fleet = append(s.Fleet, its.Process(name, program.Local(Ports(t, 1)[0]), append(args, s.Credentials(t, role)...)...))
 	}
 	for n := range of.Ingresses {
 		instance := strconv.Itoa(n)

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strings"
 
+	"quittance/internal/connector"
+	"quittance/internal/personal"
+	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/sinks/collect"
 )
@@ -12,6 +15,7 @@ func collectRole() Role {
 	return Role{
 		Kind: KindSink, Name: "collect", Short: "asks operators for payers' money",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedOperators},
+		Keys:  append(seals(registry.LabelConnector, personal.Label, connector.LabelRedirect), macs(connector.LabelCallback)...),
 		Access: Access{
 			Groups: []Group{{collect.Group, []string{schemas.TopicCollections}}},
 			Writes: []string{schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections},

@@ -9,13 +9,14 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/commands"
+	"quittance/internal/registry"
 	"quittance/schemas"
 )
 
 func ingressRole() Role {
 	return Role{
 		Kind: KindIngress, Name: "ingress", Short: "the HTTP edge: ministry API, checkout pages, operators' callbacks",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedReferenceKey, NeedChannels},
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedReferenceKey, NeedChannels}, Keys: append(edgeKeys(), seals(registry.LabelERP)...),
 		Access: Access{
 			Reads:  []string{schemas.TopicReplies, schemas.TopicReferences},
 			Writes: []string{schemas.TopicCommands, schemas.TopicReferences, schemas.TopicMessages},

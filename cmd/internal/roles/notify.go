@@ -16,6 +16,7 @@ import (
 	messages "quittance/internal/notify"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
+	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/money"
 	"quittance/schemas"
@@ -25,7 +26,7 @@ import (
 
 func notifyRole() Role {
 	return deliveryRole(notify.Kind, Role{
-		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders},
+		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders}, Keys: append(notifyKeys(), seals(registry.LabelERP)...),
 		Access: Access{
 			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls}}},
 			Writes: []string{schemas.TopicMessages},

@@ -44,6 +44,8 @@ type Settings struct {
 	Replication int16 // of new topics; 0 when not given
 	// AcceptOneReplica accepts topics with fewer replicas than schemas.Replicas.
 	AcceptOneReplica bool
+	// AcceptMasterKeys lets a role hold the master keys in production, not only its own keys.
+	AcceptMasterKeys bool
 	Postgres         string
 	ClickHouse       string
 	SchemaRegistry   string
@@ -93,7 +95,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, https://host:port/database or clickhouse://…?secure=true")
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, https://host:port")
 	s.securityFlags(f)
-	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64[:open],… newest first (prefer --master-keys-file or the environment)")
+	f.StringVar(&s.MasterKeys, "master-keys", "", "keys of the role, as `secrets derive` prints them; for other commands the master keys, id:base64[:open],… newest first (prefer --master-keys-file or the environment)")
 	f.StringVar(&s.ReferenceKey, "reference-key", "", "key of references and ids, 32 bytes in base64; it never changes (prefer --reference-key-file or the environment)")
 	for _, name := range secretFlags {
 		if !slices.Contains(providerSecrets, name) {
@@ -109,6 +111,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 // RunFlags declares the settings of roles of a kind.
 func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	s.RiskFlags(f)
+	f.BoolVar(&s.AcceptMasterKeys, "accept-master-keys", false, "run although the process holds the master keys: whoever takes it then opens every secret of the service")
 	f.StringVar(&s.Health, "health", "", "address of /healthz, /readyz and /metrics, host:port; empty for none")
 	if kind != KindProcessor {
 		f.StringVar(&s.Instance, "instance", "0", "name of this instance of the role")
@@ -436,7 +439,7 @@ func (s *Settings) OpenKeys() (*secret.Keys, error) {
 		return secret.ParseKeys(s.MasterKeys)
 	}
 	if !s.PlainSecrets {
-		return nil, errors.New("QUITTANCE_MASTER_KEYS is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_MASTER_KEYS=1:<key>; every role needs the same keys; keep them as safe as the backups of the database")
+		return nil, errors.New("QUITTANCE_MASTER_KEYS is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_MASTER_KEYS=1:<key>; every role gets its own keys of them with `quittance secrets derive ROLE`; keep them as safe as the backups of the database")
 	}
 	text, err := s.developerSecret("master.keys", func() string { return secret.GenerateKeys().Reveal() })
 	if err != nil {
@@ -465,7 +468,7 @@ func (s *Settings) OpenReferenceKey() (*secret.ReferenceKey, error) {
 // master keys, with which an earlier release made the numbers of the same data folder.
 func (s *Settings) newReferenceKey() string {
 	key := secret.GenerateReferenceKey()
-	if keys, err := s.OpenKeys(); err == nil {
+	if keys, err := s.OpenKeys(); err == nil && keys.Role() == "" {
 		key = key.Carrying(keys.FormerPermutations()[0])
 	}
 	return key.Reveal()
@@ -528,6 +531,9 @@ func (s *Settings) print(log *slog.Logger) {
 		slog.String("instance", s.Instance), slog.String("listen", s.Listen), slog.String("health", s.Health),
 		slog.String("sms", WithoutPassword(s.SMS)), slog.String("sms_secret", secret.NewText(s.SMSSecret).String()),
 		slog.String("mail", WithoutPassword(s.Mail)), slog.String("mail_secret", secret.NewText(s.MailSecret).String()))
+	if s.AcceptMasterKeys && !s.Developer() {
+		log.Warn("the process may hold the master keys (--accept-master-keys): whoever takes it then opens every secret of the service")
+	}
 	if s.AcceptOneReplica && !s.Developer() {
 		log.Warn("topics may have fewer than three replicas (--accept-one-replica): one lost disk then loses payments")
 	}
@@ -555,8 +561,14 @@ func WithoutPassword(address string) string {
 	return u.Redacted()
 }
 
-// MasterKeysState describes where the master keys come from. It does not show them.
-func (s *Settings) MasterKeysState() string { return s.secretState(s.MasterKeys) }
+// MasterKeysState describes where the keys come from, and whose they are. It does not show them.
+func (s *Settings) MasterKeysState() string {
+	state := s.secretState(s.MasterKeys)
+	if keys, err := secret.ParseKeys(s.MasterKeys); err == nil && keys.Role() != "" {
+		state += ", keys of the role " + keys.Role()
+	}
+	return state
+}
 
 // ReferenceKeyState describes where the reference key comes from. It does not show it.
 func (s *Settings) ReferenceKeyState() string { return s.secretState(s.ReferenceKey) }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/KimMachineGun/automemlimit/memlimit" // reads the limits of control groups of both versions
+
+	"quittance/internal/secret"
 )
 
 // Need is a part that a role needs besides Kafka and the schema registry.
@@ -42,6 +44,8 @@ type Role struct {
 	Name  string
 	Short string
 	Needs []Need
+	// Keys are the keys that the role derives from the master keys. It gets no others.
+	Keys []secret.Use
 	// Access is what the role needs at Kafka.
 	Access
 	// Host returns where the role answers HTTP, and Surfaces make what it answers there. Both are nil for a role that
@@ -81,6 +85,11 @@ func (r Role) Start(b *Base) error {
 			continue
 		}
 		if err := part.open(b); err != nil {
+			return err
+		}
+	}
+	if b.Keys != nil {
+		if err := b.checkKeys(r, b.Keys); err != nil {
 			return err
 		}
 	}
