@@ -324,7 +324,12 @@ func clerkKey(agency, clerk int) string {
 // start starts the roles and waits until all are ready.
 func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	t.Helper()
-	t.Cleanup(s.stop)
+	t.Cleanup(func() {
+		s.stop()
+		for _, p := range s.Fleet {
+			NamesNoSession(t, p.LogFile())
+		}
+	})
 	if err := s.outside.Start(); err != nil {
 		t.Fatal(err)
 	}

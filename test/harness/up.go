@@ -85,6 +85,7 @@ func (u *Up) Start(t *testing.T) {
 		u.begun = true
 		t.Cleanup(func() {
 			u.End(30 * time.Second)
+			NamesNoSession(t, u.Stderr())
 			if t.Failed() {
 				t.Logf("the end of its log:\n%s", program.Tail(u.Stderr(), 8<<10))
 			}
