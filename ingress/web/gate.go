@@ -2,8 +2,6 @@ package web
 
 import (
 	"errors"
-	"hash/maphash"
-	"math"
 	"net/http"
 	"time"
 
@@ -13,39 +11,8 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/problem"
+	"quittance/internal/network"
 )
-
-// Clients limits the calls of each client (Client) to a rate. Safe for concurrent use.
-//
-// A client is one of a fixed number of buckets by its hash, so that a flood of addresses
-// takes no memory. Clients in one bucket share its rate.
-type Clients struct {
-	seed    maphash.Seed
-	buckets [4096]*rate.Limiter
-}
-
-// NewClients makes a limit of calls a second. A client that was silent may make the calls of
-// burst at once.
-func NewClients(perSecond float64, burst time.Duration) *Clients {
-	c := &Clients{seed: maphash.MakeSeed()}
-	for i := range c.buckets {
-		c.buckets[i] = NewRate(perSecond, burst)
-	}
-	return c
-}
-
-// Allow counts a call of a client and reports whether it is within the limit.
-func (c *Clients) Allow(r *http.Request) bool {
-	return c.buckets[maphash.String(c.seed, Client(r))%uint64(len(c.buckets))].Allow()
-}
-
-// NewRate makes a limit of calls a second, with the calls of burst at once, at least one.
-func NewRate(perSecond float64, burst time.Duration) *rate.Limiter {
-	return rate.NewLimiter(rate.Limit(perSecond), int(math.Max(1, math.Ceil(perSecond*burst.Seconds()))))
-}
-
-// ClientBurst is the burst of Clients that lets many phones, or programs, behind one address call together.
-const ClientBurst = 10 * time.Second
 
 const (
 	// instanceBurst is short: what it lets through waits for Kafka and Postgres.
@@ -80,6 +47,7 @@ type Gate struct {
 const (
 	refusedMadeUp   = "made_up"
 	refusedClient   = "client"
+	refusedNetwork  = "network"
 	refusedInstance = "instance"
 	refusedUnproven = "unproven"
 )
@@ -90,15 +58,15 @@ func NewGate(cfg GateConfig) (*Gate, error) {
 		return nil, errors.New("calls without a key: a client and an instance must be allowed more than 0 a second")
 	}
 	g := &Gate{
-		ids: cfg.IDs, clients: NewClients(cfg.PerClient, ClientBurst), instance: NewRate(cfg.PerInstance, instanceBurst),
+		ids: cfg.IDs, clients: NewClients(Shares(cfg.PerClient, cfg.PerInstance), ClientBurst), instance: NewRate(cfg.PerInstance, instanceBurst),
 		unproven: NewRate(cfg.PerInstance/unprovenShare, instanceBurst),
 		after:    time.Duration(float64(time.Second) / min(cfg.PerClient, cfg.PerInstance/unprovenShare, 1)),
 		refused: promauto.With(cfg.Metrics).NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_ingress_keyless_refused_total",
-			Help: "Calls without a key that were refused, by cause: made_up (nobody made the session id), client (limit of an address), instance (limit of this instance), unproven (limit of this instance for ids without a MAC).",
+			Help: "Calls without a key that were refused, by cause: made_up (nobody made the session id), client (limit of an address), network (limit of a /24 or /16, or of a /48 or /32 of IPv6), instance (limit of this instance), unproven (limit of this instance for ids without a MAC).",
 		}, []string{"cause"}),
 	}
-	for _, cause := range []string{refusedMadeUp, refusedClient, refusedInstance, refusedUnproven} {
+	for _, cause := range []string{refusedMadeUp, refusedClient, refusedNetwork, refusedInstance, refusedUnproven} {
 		g.refused.WithLabelValues(cause)
 	}
 	return g, nil
@@ -110,8 +78,8 @@ func NewGate(cfg GateConfig) (*Gate, error) {
 // Made-up ids count against their client alone: a flood of them must not take the rate of
 // the citizens.
 func (g *Gate) Session(r *http.Request, id string) error {
-	if !g.clients.Allow(r) {
-		return g.limited(refusedClient, "This address sends too many requests.")
+	if err := g.client(r); err != nil {
+		return err
 	}
 	_, proven, err := g.ids.CheckSession(id)
 	switch {
@@ -129,13 +97,25 @@ func (g *Gate) Session(r *http.Request, id string) error {
 // Call admits a call that names no session id. The error is a *problem.Problem with 429 if there
 // are too many calls.
 func (g *Gate) Call(r *http.Request) error {
-	switch {
-	case !g.clients.Allow(r):
-		return g.limited(refusedClient, "This address sends too many requests.")
-	case !g.instance.Allow():
+	if err := g.client(r); err != nil {
+		return err
+	}
+	if !g.instance.Allow() {
 		return g.limited(refusedInstance, "The service gets too many requests.")
 	}
 	return nil
+}
+
+// client counts a call against the limits of its client's networks.
+func (g *Gate) client(r *http.Request) error {
+	switch reached, ok := g.clients.allow(Client(r)); {
+	case ok:
+		return nil
+	case reached == network.Subscriber:
+		return g.limited(refusedClient, "This address sends too many requests.")
+	default:
+		return g.limited(refusedNetwork, "The network of this address sends too many requests.")
+	}
 }
 
 func (g *Gate) limited(cause, detail string) error {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -128,4 +129,62 @@ func BenchmarkGate(b *testing.B) {
 			}
 		}
 	})
+}
+
+// A subscriber has a /48 for the asking, and whoever registers as a provider a /32: counted by
+// the /64, 200,000 addresses were 200,000 clients, and took the whole instance.
+func TestNetworksAreLimited(t *testing.T) {
+	t.Parallel()
+	id := ids.NewSession(time.Now(), 3, [16]byte{1})
+	const instance = 100 // a second; a site has a tenth, a provider a quarter, and each the burst of two seconds
+	for name, c := range map[string]struct {
+		flood func(n int) string
+		share float64
+		other string
+	}{
+		"a /48": {func(n int) string { return fmt.Sprintf("2001:db8:1:%x::1", n%65536) }, instance / 10, "2001:db8:2::1"},
+		"a /32": {func(n int) string { return fmt.Sprintf("2001:db8:%x:%x::1", n%65536, n/65536) }, instance / 4, "2001:db9::1"},
+		"a /24": {func(n int) string { return fmt.Sprintf("198.51.100.%d", n%256) }, instance / 10, "198.51.101.1"},
+		"a /16": {func(n int) string { return fmt.Sprintf("198.51.%d.%d", n/256%256, n%256) }, instance / 4, "198.52.0.1"},
+	} {
+		call := gate(t, 1, instance)
+		began := time.Now()
+		got := count(20_000, func(n int) int { return call(c.flood(n), id) })
+		if most := int(c.share * (2 + time.Since(began).Seconds())); got[200] < 1 || got[200] > max(10, most)+1 {
+			t.Errorf("a flood of %s gets %v, want at most %d", name, got, most)
+		}
+		if got := call(c.other, id); got != http.StatusOK {
+			t.Errorf("beside a flood of %s another network is answered %d", name, got)
+		}
+	}
+}
+
+// A flood from one network leaves the others their rate, and takes no memory.
+func TestAFloodLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	id := ids.NewSession(time.Now(), 3, [16]byte{1})
+	call := gate(t, 100, 2000)
+	citizens := 0
+	began := time.Now()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	got := count(200_000, func(n int) int {
+		if n%2000 == 0 && call(fmt.Sprintf("203.0.%d.7", n/2000), id) == http.StatusOK {
+			citizens++
+		}
+		return call(fmt.Sprintf("2001:db8:%x:%x::1", n%65536, n/65536), id)
+	})
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	// The share of a provider's network, with its burst.
+	if most := 1000 + int(500*(time.Since(began).Seconds()+1)); got[200] > most {
+		t.Errorf("200,000 addresses of a /32 get %v, want at most %d", got, most)
+	}
+	if citizens != 100 {
+		t.Errorf("%d of 100 citizens get through beside a flood", citizens)
+	}
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
+		t.Errorf("the flood takes %d bytes", grown)
+	}
 }
