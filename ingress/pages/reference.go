@@ -183,11 +183,11 @@ func (v *visit) find() (wait time.Duration, err error) {
 	if !checkout.ValidPaymentRef(v.by.ref) {
 		return 0, errMistyped
 	}
-	if limited := problem.From(v.p.cfg.Gate.Call(v.r)); limited != nil {
-		return limited.RetryAfter, errLimited
-	}
 	v.by.found, v.by.paid = v.p.grants(v.r, foundCookie), v.p.grants(v.r, paidCookie)
 	known := slices.ContainsFunc(slices.Concat(v.by.found, v.by.paid), func(g grant) bool { return g.Ref == v.by.ref })
+	if limited := problem.From(v.admit(known)); limited != nil {
+		return limited.RetryAfter, errLimited
+	}
 	var lookup quota.Lookup
 	if !known {
 		var admitted bool
@@ -220,6 +220,14 @@ func (v *visit) find() (wait time.Duration, err error) {
 	}
 	v.by.found, err = v.note(foundCookie, v.by.found, grant{Ref: v.by.ref})
 	return 0, err
+}
+
+// admit admits a visit by a reference. A browser that has found it is in the middle of a payment.
+func (v *visit) admit(known bool) error {
+	if known {
+		return v.p.cfg.Gate.Payer(v.r, "reference "+v.by.ref)
+	}
+	return v.p.cfg.Gate.Call(v.r)
 }
 
 // liveByReference is GET /p/{payment_ref}/live.

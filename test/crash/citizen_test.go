@@ -76,7 +76,7 @@ func (p *portal) signIn(ctx context.Context, n int) (*citizen, error) {
 		return nil, err
 	}
 	browser := secret.NewText(uuid.NewString())
-	code, verdict, err := p.accounts.Begin(ctx, citizens.Request{Address: address, Browser: browser, Client: fmt.Sprintf("198.51.%d.%d", n/250, n%250)})
+	code, verdict, err := p.accounts.Begin(ctx, citizens.Request{Address: address, Browser: browser, Client: fmt.Sprintf("%d.%d.0.1", 20+n/250, n%250)})
 	if err != nil || verdict != citizens.Sent {
 		return nil, fmt.Errorf("%s: %w", verdict, err)
 	}

@@ -123,7 +123,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators and providers of SMS reach /callbacks; the checkout URL when empty")
 		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count and operators are known")
 		f.IntVar(&s.MaxConnections, "max-connections", DefaultMaxConnections, "open connections at the same time; further ones wait")
-		f.Float64Var(&s.KeylessPerClient, "keyless-per-client", DefaultKeylessPerClient, "calls of pages, of operators' reports and of the deprecated cash-in API that one client may make in a second; a client is an IPv4 address or a /64 of IPv6")
+		f.Float64Var(&s.KeylessPerClient, "keyless-per-client", DefaultKeylessPerClient, "calls of pages, of operators' reports and of the deprecated cash-in API that one client may make in a second; a client is an IPv4 address or a /64 of IPv6; its /24 or /48 may make a tenth of --keyless-per-instance, its /16 or /32 a quarter")
 		f.Float64Var(&s.KeylessPerInstance, "keyless-per-instance", DefaultKeylessPerInstance, "the same calls from all clients of this instance in a second")
 		s.signInFlag(f, "")
 		f.DurationVar(&s.Drain, "drain", defaultDrain, "how long the ingress answers on after SIGTERM, unready, until balancers have moved on; at most 10s")
