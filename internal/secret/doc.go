@@ -5,6 +5,12 @@
 // secrets", "callback addresses", …) and its own key, derived with HKDF-SHA256 (RFC
 // 5869), so that a leaked key of one use opens nothing of another.
 //
+// # Keys of a role
+//
+// A role gets the derived keys of its uses only (Subset): a process that is taken opens and
+// signs nothing of the others. What many roles verify and one makes is signed (Sign), so that
+// those who verify hold no key that forges.
+//
 // # Rotation
 //
 // Put a new entry at the front of the list. Seal and MAC use the first key, Open

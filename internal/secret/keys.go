@@ -28,17 +28,21 @@ var (
 	// ErrKeys says that a list of master keys is malformed. Its text never
 	// holds key material.
 	ErrKeys = errors.New("master keys: want id:base64[:open][,id:base64[:open]…], newest first, 32 bytes each, the first without :open")
+	// ErrRoleKeys says that the keys of a role are malformed. Its text never holds key material.
+	ErrRoleKeys = errors.New("keys of a role: want the text that `quittance secrets derive ROLE` prints, whole")
 	// ErrUnknownKey says that a ciphertext was sealed with a master key that is
 	// not in the list.
 	ErrUnknownKey = errors.New("sealed with a master key that is not configured")
+	// ErrNotHeld says that the keys were derived for one role and lack this one.
+	ErrNotHeld = errors.New("this process has not the key: it belongs to other roles")
 	// ErrSealed says that the bytes are not a ciphertext of this label and this
 	// additional data, or that they were changed.
 	ErrSealed = errors.New("sealed value does not open")
 )
 
-// Keys is the list of master keys. It is safe for concurrent use and prints as
-// "configured". The zero value holds no key; get one from ParseKeys or
-// GenerateKeys.
+// Keys is the list of master keys, or of the keys that one role derives from them (see
+// Subset). It is safe for concurrent use and prints as "configured". The zero value holds no
+// key; get one from ParseKeys or GenerateKeys.
 type Keys struct {
 	// Behind a function, because fmt prints unexported fields of a struct
 	// without asking their type, and follows pointers when the verb is wrong.
@@ -46,12 +50,13 @@ type Keys struct {
 }
 
 type ring struct {
+	role    string   // for which the keys were derived; empty for master keys
 	masters []master // newest first
-	derived sync.Map // derivation → cipher.AEAD or []byte
+	derived sync.Map // derivation → cipher.AEAD, []byte or ed25519.PrivateKey
 }
 
-func newKeys(masters []master) *Keys {
-	r := &ring{masters: masters}
+func newKeys(role string, masters []master) *Keys {
+	r := &ring{role: role, masters: masters}
 	return &Keys{ring: func() *ring { return r }}
 }
 
@@ -65,18 +70,27 @@ func (k *Keys) masters() []master {
 type master struct {
 	id  string
 	key [KeySize]byte
+	// held are the derived keys in place of the master key; nil for a master key.
+	held map[Use][]byte
 	// open marks a key that was replaced: it opens old ciphertexts and does nothing else.
 	open bool
 }
 
-// derivation names a derived key: the master key, the purpose and the label.
-type derivation struct{ id, purpose, label string }
+// derivation names a derived key: the id of its master key, and its use.
+type derivation struct {
+	id string
+	Use
+}
 
 // ParseKeys reads `id:base64[:open][,…]`, newest first: ids of 1 to 32 letters, digits,
 // hyphens or underscores, keys of 32 bytes in standard base64. A key marked open opens old
 // ciphertexts only: it verifies no MAC and signs nobody in. The first key is never marked.
-// Errors are ErrKeys and name the entry by its position.
+// Errors are ErrKeys and name the entry by its position. It also reads the keys of a role, as
+// Reveal writes those of Subset; their errors are ErrRoleKeys.
 func ParseKeys(list string) (*Keys, error) {
+	if strings.HasPrefix(strings.TrimSpace(list), subsetHeader) {
+		return parseSubset(list)
+	}
 	var masters []master
 	seen := map[string]bool{}
 	for i, entry := range strings.Split(strings.TrimSpace(list), ",") {
@@ -98,20 +112,23 @@ func ParseKeys(list string) (*Keys, error) {
 		}
 		masters = append(masters, master{id: id, key: [KeySize]byte(raw), open: marked})
 	}
-	return newKeys(masters), nil
+	return newKeys("", masters), nil
 }
 
 // GenerateKeys makes a list of one random key.
 func GenerateKeys() *Keys {
 	m := master{id: "k" + strings.ToLower(rand.Text()[:7])}
 	_, _ = rand.Read(m.key[:]) // never returns an error: the program ends instead
-	return newKeys([]master{m})
+	return newKeys("", []master{m})
 }
 
 // Reveal returns the list in the form that ParseKeys reads, to store it in the one
 // file or environment variable that keeps it.
 func (k *Keys) Reveal() string {
 	masters := k.masters()
+	if k.Role() != "" {
+		return revealSubset(k.Role(), masters)
+	}
 	entries := make([]string, len(masters))
 	for i, m := range masters {
 		entries[i] = m.id + ":" + base64.StdEncoding.EncodeToString(m.key[:])
@@ -218,13 +235,14 @@ func (k *Keys) Entries() []KeyEntry {
 	return out
 }
 
-// MAC is the HMAC-SHA256 of data under the newest key's derivation for label.
+// MAC is the HMAC-SHA256 of data under the newest key's derivation for label; nil without that key.
 func (k *Keys) MAC(label string, data []byte) []byte {
 	masters := k.masters()
 	if len(masters) == 0 {
 		return nil // and VerifyMAC accepts nothing
 	}
-	return k.mac(&masters[0], label, data)
+	mac, _ := k.mac(&masters[0], label, data)
+	return mac
 }
 
 // VerifyMAC reports whether mac is the MAC of data under any of the keys that are not
@@ -236,7 +254,9 @@ func (k *Keys) VerifyMAC(label string, data, mac []byte) bool {
 		if masters[i].open {
 			continue
 		}
-		ok |= subtle.ConstantTimeCompare(k.mac(&masters[i], label, data), mac)
+		if want, held := k.mac(&masters[i], label, data); held {
+			ok |= subtle.ConstantTimeCompare(want, mac)
+		}
 	}
 	return ok == 1
 }
@@ -246,23 +266,33 @@ func (k *Keys) VerifyMAC(label string, data, mac []byte) bool {
 func (k *Keys) FormerPermutations() (out [][]byte) {
 	masters := k.masters()
 	for i := len(masters) - 1; i >= 0; i-- {
-		out = append(out, append([]byte(nil), k.derive(&masters[i], "permutation", "reference")...))
+		if key, held := k.derive(&masters[i], Use{"permutation", "reference"}); held {
+			out = append(out, append([]byte(nil), key...))
+		}
 	}
 	return out
 }
 
-func (k *Keys) mac(m *master, label string, data []byte) []byte {
-	h := hmac.New(sha256.New, k.derive(m, "mac", label))
+func (k *Keys) mac(m *master, label string, data []byte) (mac []byte, held bool) {
+	key, held := k.derive(m, Use{PurposeMAC, label})
+	if !held {
+		return nil, false
+	}
+	h := hmac.New(sha256.New, key)
 	h.Write(data)
-	return h.Sum(nil)
+	return h.Sum(nil), true
 }
 
 func (k *Keys) aead(m *master, label string) (cipher.AEAD, error) {
-	at := derivation{m.id, "aead", label}
+	at := derivation{m.id, Use{"aead", label}}
 	if made, ok := k.ring().derived.Load(at); ok {
 		return made.(cipher.AEAD), nil //nolint:forcetypeassert // this purpose holds nothing else
 	}
-	block, err := aes.NewCipher(hkdfKey(m, "seal", label))
+	key, held := k.derive(m, Use{PurposeSeal, label})
+	if !held {
+		return nil, fmt.Errorf("%q: %w", label, ErrNotHeld)
+	}
+	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err
 	}
@@ -274,19 +304,29 @@ func (k *Keys) aead(m *master, label string) (cipher.AEAD, error) {
 	return aead, nil
 }
 
-func (k *Keys) derive(m *master, purpose, label string) []byte {
-	at := derivation{m.id, purpose, label}
-	if made, ok := k.ring().derived.Load(at); ok {
-		return made.([]byte) //nolint:forcetypeassert // these purposes hold nothing else
+// derive returns the key of a use. held is false if the keys of a role lack it.
+func (k *Keys) derive(m *master, use Use) (key []byte, held bool) {
+	if m.held != nil {
+		key, held = m.held[use]
+		return key, held
 	}
-	key := hkdfKey(m, purpose, label)
+	at := derivation{m.id, use}
+	if made, ok := k.ring().derived.Load(at); ok {
+		return made.([]byte), true //nolint:forcetypeassert // these purposes hold nothing else
+	}
+	key = hkdfKey(m, use)
 	k.ring().derived.Store(at, key)
-	return key
+	return key, true
 }
 
-func hkdfKey(m *master, purpose, label string) []byte {
+// hkdfKey derives the key of a use from a master key. That of PurposeVerify is the public part of
+// PurposeSign.
+func hkdfKey(m *master, use Use) []byte {
+	if use.Purpose == PurposeVerify {
+		return publicKey(hkdfKey(m, Use{PurposeSign, use.Label}))
+	}
 	// The only errors are a refused hash and a refused length, and neither can occur.
-	key, err := hkdf.Key(sha256.New, m.key[:], nil, "quittance/v1/"+purpose+"/"+label, KeySize)
+	key, err := hkdf.Key(sha256.New, m.key[:], nil, "quittance/v1/"+string(use.Purpose)+"/"+use.Label, KeySize)
 	if err != nil {
 		panic(err) // a FIPS build without SHA-256: nothing could ever have been derived
 	}
