@@ -4437,6 +4437,64 @@ func (r *Close) readFrom(d *reader) {
 	}
 }
 
+// AuditRow: A row of the audit table (audit): ids only. It proves what the row said when it was recorded.
+type AuditRow struct {
+	// number of the row, without gaps; the key of the record. Of several records with one number the first one counts
+	Sequence int64
+	// id of the row in Postgres; after a restore another row may have it again
+	RowID int64
+	// when it was done
+	At time.Time
+	// person, key, command_line or service
+	ActorKind string
+	// id of the person or the key, the user of a machine, or the role
+	Actor  string
+	Action string
+	// id of what was changed
+	Subject string
+	// SHA-256 of all columns of the row with its salt
+	Digest     []byte
+	RecordedAt time.Time
+}
+
+func (r *AuditRow) fromNative(m map[string]any) {
+	r.Sequence = from[int64](m["sequence"])
+	r.RowID = from[int64](m["row_id"])
+	r.At = from[time.Time](m["at"])
+	r.ActorKind = from[string](m["actor_kind"])
+	r.Actor = from[string](m["actor"])
+	r.Action = from[string](m["action"])
+	r.Subject = from[string](m["subject"])
+	r.Digest = fromBytes(m["digest"])
+	r.RecordedAt = from[time.Time](m["recorded_at"])
+}
+
+func (r *AuditRow) appendTo(b []byte) []byte {
+	b = appendLong(b, r.Sequence)
+	b = appendLong(b, r.RowID)
+	b = appendTime(b, r.At)
+	b = appendString(b, r.ActorKind)
+	b = appendString(b, r.Actor)
+	b = appendString(b, r.Action)
+	b = appendString(b, r.Subject)
+	b = appendBytes(b, r.Digest)
+	b = appendTime(b, r.RecordedAt)
+	return b
+}
+
+func (r *AuditRow) readFrom(d *reader) {
+	*r = AuditRow{}
+	r.Sequence = d.readLong()
+	r.RowID = d.readLong()
+	r.At = d.readTime()
+	r.ActorKind = d.readString()
+	r.Actor = d.readString()
+	r.Action = d.readString()
+	r.Subject = d.readString()
+	r.Digest = d.readBytes()
+	r.RecordedAt = d.readTime()
+}
+
 const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"by_reference","type":"boolean"},{"default":false,"name":"unreadable","type":"boolean"},{"default":[],"name":"reports","type":{"items":{"fields":[{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Report","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"reopened","type":"int"}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]},{"default":null,"name":"channel","type":["null","string"]},{"default":null,"name":"offer_id","type":["null","string"]},{"default":0,"name":"expected","type":"long"},{"default":0,"name":"fee","type":"long"},{"default":false,"name":"proven","type":"boolean"},{"default":false,"name":"contradicted","type":"boolean"},{"default":false,"name":"amount_unknown","type":"boolean"},{"default":[],"name":"transaction_ids","type":{"items":"string","type":"array"}}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]},{"default":0,"name":"again","type":"int"}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"cancelled_by","type":["null","string"]},{"default":[],"name":"refusals","type":{"items":{"fields":[{"name":"collection_id","type":"string"},{"name":"failure_code","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"collection","type":["null","quittance.Collection"]}],"name":"Refusal","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -4653,7 +4711,15 @@ func (*Close) Name() string { return "quittance.Close" }
 // Schema is the Avro schema with every named type expanded.
 func (*Close) Schema() string { return schemaClose }
 
+const schemaAuditRow = `{"fields":[{"name":"sequence","type":"long"},{"name":"row_id","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"actor_kind","type":"string"},{"name":"actor","type":"string"},{"name":"action","type":"string"},{"name":"subject","type":"string"},{"name":"digest","type":"bytes"},{"name":"recorded_at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"AuditRow","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*AuditRow) Name() string { return "quittance.AuditRow" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*AuditRow) Schema() string { return schemaAuditRow }
+
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &AuditRow{}}
 }
