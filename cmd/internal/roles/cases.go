@@ -8,7 +8,7 @@ import (
 
 func casesRole() Role {
 	return Role{
-		Kind: KindSink, Name: "cases", Short: "opens operator cases and carries out what staff agreed on", Needs: []Need{NeedPostgres},
+		Kind: KindSink, Name: "cases", Short: "opens operator cases and carries out what staff agreed on", Needs: []Need{NeedPostgres, NeedMasterKeys},
 		Access: Access{
 			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies},
 			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicPoisonCases},
@@ -18,7 +18,7 @@ func casesRole() Role {
 }
 
 func (b *Base) cases() error {
-	processor, err := b.commands()
+	processor, err := b.commands(casesRole())
 	if err != nil {
 		return err
 	}

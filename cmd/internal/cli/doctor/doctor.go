@@ -185,9 +185,9 @@ func (m examination) checks(needs map[roles.Need]bool) []Check {
 			_, err := m.OpenKeys()
 			return m.MasterKeysState(), err
 		}})
-		if !m.PlainSecrets {
-			out = append(out, Check{"demo secrets", m.checkDemoSecrets})
-		}
+	}
+	if needs[roles.NeedRegistry] && !m.PlainSecrets {
+		out = append(out, Check{"demo secrets", m.checkDemoSecrets})
 	}
 	if needs[roles.NeedReferenceKey] {
 		out = append(out, Check{"reference key", func(context.Context) (string, error) {
