@@ -59,8 +59,12 @@ func openPortal(ctx context.Context, s *harness.Stack, codec *schemas.Codec, cou
 	if err != nil {
 		return nil, err
 	}
+	signer, err := commands.NewSigner(s.Keys, "ingress")
+	if err != nil {
+		return nil, err
+	}
 	if p.commands, err = commands.New(ctx, commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: cfg, Topology: topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(codec, topology),
+		Kafka: cfg, Topology: topology, Family: schemas.Checkout, Signer: signer, Protocol: commands.CheckoutProtocol(codec, topology),
 		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	}); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 
 func casesRole() Role {
 	return Role{
-		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, and records the audit table in Kafka", Needs: []Need{NeedPostgres},
+		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, and records the audit table in Kafka", Needs: []Need{NeedPostgres, NeedMasterKeys},
 		Access: Access{
 			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies, schemas.TopicAudit},
 			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicAudit, schemas.TopicPoisonCases},
@@ -19,7 +19,7 @@ func casesRole() Role {
 }
 
 func (b *Base) cases() error {
-	processor, err := b.commands()
+	processor, err := b.commands(casesRole())
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func (b *Base) erp() error {
 	if err != nil {
 		return err
 	}
-	processor, err := b.commands()
+	processor, err := b.commands(erpRole())
 	if err != nil {
 		return err
 	}

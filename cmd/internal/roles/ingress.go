@@ -16,7 +16,7 @@ import (
 func ingressRole() Role {
 	return Role{
 		Kind: KindIngress, Name: "ingress", Short: "the HTTP edge: ministry API, checkout pages, operators' callbacks",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedReferenceKey, NeedChannels}, Keys: append(edgeKeys(), seals(registry.LabelERP)...),
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedReferenceKey, NeedChannels}, Keys: append(edgeKeys(), seals(registry.LabelERP)...),
 		Access: Access{
 			Reads:  []string{schemas.TopicReplies, schemas.TopicReferences},
 			Writes: []string{schemas.TopicCommands, schemas.TopicReferences, schemas.TopicMessages},
@@ -51,7 +51,7 @@ func publicHost(b *Base) (Host, error) {
 
 // ingress starts what the ingress does besides its surfaces.
 func (b *Base) ingress() error {
-	h, err := b.commands()
+	h, err := b.commands(ingressRole())
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	processor "quittance/processors/checkout"
+	"quittance/schemas"
 )
 
 func seals(labels ...string) []secret.Use { return uses(secret.PurposeSeal, labels) }
@@ -49,6 +51,21 @@ func notifyKeys() []secret.Use {
 		seals(personal.Label, citizens.SealedAddresses.Label, citizens.LabelKnownBrowser, identity.SealedContacts.Label, receipts.SealedKeys.Label),
 		macs(notify.LabelReports),
 	)
+}
+
+// commandKeys are the keys with which a role proves its commands; the processor has those of all senders.
+func commandKeys(r Role) (out []secret.Use) {
+	senders := []string{}
+	switch {
+	case r.Kind == KindProcessor:
+		senders = processor.Senders()
+	case slices.Contains(r.Writes, schemas.TopicCommands):
+		senders = []string{r.Name}
+	}
+	for _, sender := range senders {
+		out = append(out, macs(secret.LabelCommands(sender))...)
+	}
+	return out
 }
 
 // CheckKeysOf refuses keys of a role that lack one that this release of the role needs. The keys name their

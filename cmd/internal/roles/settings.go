@@ -46,13 +46,15 @@ type Settings struct {
 	AcceptOneReplica bool
 	// AcceptMasterKeys lets a role hold the master keys in production, not only its own keys.
 	AcceptMasterKeys bool
-	Postgres         string
-	ClickHouse       string
-	SchemaRegistry   string
-	secure           connectionSecurity
-	MasterKeys       string
-	ReferenceKey     string
-	LogLevel         string
+	// AcceptUnsignedCommands lets a processor decide commands that do not prove who sent them.
+	AcceptUnsignedCommands bool
+	Postgres               string
+	ClickHouse             string
+	SchemaRegistry         string
+	secure                 connectionSecurity
+	MasterKeys             string
+	ReferenceKey           string
+	LogLevel               string
 
 	Listen string
 	Health string
@@ -129,6 +131,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.DurationVar(&s.Drain, "drain", defaultDrain, "how long the ingress answers on after SIGTERM, unready, until balancers have moved on; at most 10s")
 	case KindProcessor:
 		s.StoreFlags(f)
+		f.BoolVar(&s.AcceptUnsignedCommands, "accept-unsigned-commands", false, "decide commands that do not prove who sent them, while senders of a release before 2026-11-29 run: whoever may write the topic of commands can then make any payment paid")
 	case KindSink:
 		service := ""
 		if s.Developer() {
@@ -536,6 +539,9 @@ func (s *Settings) print(log *slog.Logger) {
 	}
 	if s.AcceptOneReplica && !s.Developer() {
 		log.Warn("topics may have fewer than three replicas (--accept-one-replica): one lost disk then loses payments")
+	}
+	if s.AcceptUnsignedCommands {
+		log.Warn("whoever may write the topic of commands can make any payment paid (--accept-unsigned-commands): set it only while senders of an earlier release run")
 	}
 	for _, c := range s.Connections() {
 		log.Info("connection", slog.String("to", c.Flag), slog.String("protection", c.How))

@@ -64,7 +64,7 @@ type edge struct {
 func (b *Base) openEdge() (*edge, error) {
 	return b.opened.edge.open(func() (e *edge, err error) {
 		e = &edge{Base: b, ids: checkout.NewIDs(b.References.MAC("ids")), measure: web.Measure(b.Metrics)}
-		if e.processor, err = b.commands(); err != nil {
+		if e.processor, err = b.commands(ingressRole()); err != nil {
 			return nil, err
 		}
 		if e.reader, err = b.sessionReader(); err != nil {

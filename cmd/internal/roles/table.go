@@ -19,6 +19,7 @@ const (
 	NeedPostgres     Need = "postgres"
 	NeedClickHouse   Need = "clickhouse"
 	NeedMasterKeys   Need = "master keys"
+	NeedRegistry     Need = "registry" // the configuration in Postgres, which needs both
 	NeedReferenceKey Need = "reference key"
 	NeedERPs         Need = "erps"      // the agencies' ERPs answer
 	NeedProviders    Need = "providers" // providers of SMS and e-mail accept our credentials
@@ -62,10 +63,14 @@ type Role struct {
 
 // Table returns all roles. The first processor is the default one.
 func Table() []Role {
-	return []Role{
+	table := []Role{
 		ingressRole(), checkoutRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
 		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(),
 	}
+	for i := range table {
+		table[i].Keys = append(table[i].Keys, commandKeys(table[i])...)
+	}
+	return table
 }
 
 // Start checks that the role has its rights at Kafka and that the topics keep what they are given, opens what the role needs, and
@@ -80,7 +85,7 @@ func (r Role) Start(b *Base) error {
 	for _, part := range []struct {
 		need Need
 		open func(*Base) error
-	}{{NeedPostgres, (*Base).OpenPostgres}, {NeedMasterKeys, (*Base).OpenRegistry}, {NeedReferenceKey, (*Base).openReferenceKey}} {
+	}{{NeedPostgres, (*Base).OpenPostgres}, {NeedMasterKeys, (*Base).openKeys}, {NeedRegistry, (*Base).OpenRegistry}, {NeedReferenceKey, (*Base).openReferenceKey}} {
 		if !slices.Contains(r.Needs, part.need) {
 			continue
 		}

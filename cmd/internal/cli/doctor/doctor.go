@@ -188,9 +188,9 @@ func (m examination) checks(needs map[roles.Need]bool) []Check {
 			}
 			return m.MasterKeysState(), err
 		}})
-		if !m.PlainSecrets {
-			out = append(out, Check{"demo secrets", m.checkDemoSecrets})
-		}
+	}
+	if needs[roles.NeedRegistry] && !m.PlainSecrets {
+		out = append(out, Check{"demo secrets", m.checkDemoSecrets})
 	}
 	if needs[roles.NeedReferenceKey] {
 		out = append(out, Check{"reference key", func(context.Context) (string, error) {
