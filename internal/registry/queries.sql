@@ -4,7 +4,7 @@
 SELECT revision FROM registry_revision;
 
 -- name: LockRevision :one
-SELECT revision FROM registry_revision FOR UPDATE;
+SELECT lock_registry();
 
 -- name: Platform :many
 SELECT revision, embed_origins, origins_by_command FROM platform, registry_revision;

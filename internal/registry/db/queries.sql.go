@@ -400,14 +400,14 @@ func (q *Queries) KeepReplacedAccount(ctx context.Context, arg KeepReplacedAccou
 }
 
 const lockRevision = `-- name: LockRevision :one
-SELECT revision FROM registry_revision FOR UPDATE
+SELECT lock_registry()
 `
 
 func (q *Queries) LockRevision(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, lockRevision)
-	var revision int64
-	err := row.Scan(&revision)
-	return revision, err
+	var lock_registry int64
+	err := row.Scan(&lock_registry)
+	return lock_registry, err
 }
 
 const noteApplicationSet = `-- name: NoteApplicationSet :exec
