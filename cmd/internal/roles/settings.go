@@ -97,7 +97,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, https://host:port/database or clickhouse://…?secure=true")
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, https://host:port")
 	s.securityFlags(f)
-	f.StringVar(&s.MasterKeys, "master-keys", "", "keys of the role, as `secrets derive` prints them; for other commands the master keys, id:base64[:open],… newest first (prefer --master-keys-file or the environment)")
+	f.StringVar(&s.MasterKeys, "master-keys", "", "keys of the role, as 'secrets derive' prints them; for other commands the master keys, id:base64[:open],… newest first (prefer --master-keys-file or the environment)")
 	f.StringVar(&s.ReferenceKey, "reference-key", "", "key of references and ids, 32 bytes in base64; it never changes (prefer --reference-key-file or the environment)")
 	for _, name := range secretFlags {
 		if !slices.Contains(providerSecrets, name) {
