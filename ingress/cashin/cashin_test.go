@@ -229,7 +229,7 @@ func TestUsage(t *testing.T) {
 	w.change(func() { w.asked = commands.ErrUnavailable })
 	w.status(token, "T2611000001")
 	w.change(func() { w.asked = nil })
-	if _, err := cashin.Revoke(t.Context(), w.house.Pool, registries.Actor, shop, w.watch.Now()); err != nil {
+	if _, err := cashin.Revoke(t.Context(), w.house.Pool, w.house.Keys, registries.Actor, shop, w.watch.Now()); err != nil {
 		t.Fatal(err)
 	}
 	generate(w.pair.APIKey.Reveal(), w.pair.SecretKey.Reveal()) // an old program still calls
@@ -503,10 +503,10 @@ func TestDeactivatedApplication(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	token := w.token(w.pair)
-	w.house.Exec(t, `UPDATE applications SET active = false WHERE id = $1`, shop)
+	w.house.Write(t, `UPDATE applications SET active = false WHERE id = $1`, shop)
 	wantRefusal(t, w.init("/api", token, initial), http.StatusUnauthorized, "E_UNAUTHORIZED_ACCESS")
-	w.house.Exec(t, `UPDATE applications SET active = true WHERE id = $1`, shop)
-	if _, err := cashin.Revoke(t.Context(), w.house.Pool, registries.Actor, shop, w.watch.Now()); err != nil {
+	w.house.Write(t, `UPDATE applications SET active = true WHERE id = $1`, shop)
+	if _, err := cashin.Revoke(t.Context(), w.house.Pool, w.house.Keys, registries.Actor, shop, w.watch.Now()); err != nil {
 		t.Fatal(err)
 	}
 	wantRefusal(t, w.init("/api", token, initial), http.StatusUnauthorized, "E_UNAUTHORIZED_ACCESS")
@@ -684,7 +684,7 @@ func TestWebhookAddresses(t *testing.T) {
 		}
 	}
 	live0 := true
-	live, err := cashin.Rotate(t.Context(), w.house.Pool, registries.Actor, shop, &live0, w.watch.Now())
+	live, err := cashin.Rotate(t.Context(), w.house.Pool, w.house.Keys, registries.Actor, shop, &live0, w.watch.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

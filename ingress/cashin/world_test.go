@@ -100,7 +100,7 @@ agencies:
 
 func (w *world) mint(application string) credentials.Minted {
 	w.t.Helper()
-	m, err := credentials.Create(w.t.Context(), w.house.Pool, registries.Actor, application, false, w.watch.Now())
+	m, err := credentials.Create(w.t.Context(), w.house.Pool, w.house.Keys, registries.Actor, application, false, w.watch.Now())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/checkout"
@@ -15,6 +16,7 @@ import (
 	"quittance/internal/operation"
 	"quittance/internal/registry/db"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 	"quittance/money"
 )
 
@@ -38,8 +40,8 @@ type MerchantAccount struct {
 	// Replaced means that the agency has another account now. Money is no longer collected
 	// with this one; its operator is still asked about the collections that name it.
 	Replaced bool
-	// Locked means that the sealed fields do not open with this process's master keys.
-	// Requests wait.
+	// Locked means that the sealed fields do not open with this process's master keys, or that the row
+	// does not verify (internal/signed); it then holds nothing else. Requests wait.
 	Locked bool
 	// ReportsOnly means that this process has the key of reports only: the account has its
 	// fingerprint and no secret of calls.
@@ -75,20 +77,23 @@ func (a StoredAccount) of(t connector.AccountType) connector.Account {
 	return t.Read(connector.BaseURL(a.BaseURL), a.Fields)
 }
 
-func (l *loader) accounts(q *db.Queries) {
-	read(l, "merchant accounts", q.ConnectorAccounts, func(r db.ConnectorAccount) {
-		a := l.account(r)
+func (l *loader) accounts() {
+	read(l, "connector_accounts", func(r db.ConnectorAccount, believed bool) {
+		a := l.account(r, believed)
 		l.s.Accounts[a.AccountKey] = a
 	})
-	read(l, "replaced merchant accounts", q.ReplacedAccounts, func(r db.ReplacedAccount) {
+	read(l, "replaced_accounts", func(r db.ReplacedAccount, believed bool) {
 		a := l.account(db.ConnectorAccount{
 			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseUrl: r.BaseUrl, Sealed: r.Sealed, ReportsSealed: r.ReportsSealed, Flags: r.Flags, CallbackNetworks: r.CallbackNetworks,
-		})
+		}, believed)
 		l.s.replaced[a.AccountKey] = append(l.s.replaced[a.AccountKey], a)
 	})
 }
 
-func (l *loader) account(r db.ConnectorAccount) StoredAccount {
+func (l *loader) account(r db.ConnectorAccount, believed bool) StoredAccount {
+	if !believed {
+		return StoredAccount{AccountKey: AccountKey{r.AgencyID, r.Live, r.Offer}, Fields: connector.NewStoredFields(nil, nil), Locked: true}
+	}
 	a := StoredAccount{
 		AccountKey: AccountKey{r.AgencyID, r.Live, r.Offer}, BaseURL: fromStored(r.BaseUrl, l.simulators),
 		Fields: connector.NewStoredFields(nil, r.Flags), CallbackNetworks: r.CallbackNetworks, Locked: true, reported: len(r.ReportsSealed) > 0,
@@ -109,17 +114,21 @@ func (l *loader) account(r db.ConnectorAccount) StoredAccount {
 
 // PutAccount stores a merchant account. It writes nothing when it is the stored one, see
 // PutERP. A stored account of another fingerprint is kept among the replaced ones, because
-// undecided collections may name it.
+// undecided collections may name it; one whose row does not verify is not.
 func (t *Tx) PutAccount(ctx context.Context, a StoredAccount, of connector.AccountType) error {
 	old, ok := t.Before.Accounts[a.AccountKey]
-	if ok && !old.Locked && old.reported && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) && slices.Equal(old.CallbackNetworks, a.CallbackNetworks) {
+	forged := t.rows.Forged(signed.NewID("connector_accounts", a.AgencyID, a.Live, a.Name))
+	if ok && !forged && !old.Locked && old.reported && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) && slices.Equal(old.CallbackNetworks, a.CallbackNetworks) {
 		return nil
 	}
-	if ok && (old.Locked || !sameFingerprints(old.of(of), a.of(of))) {
+	if ok && !forged && (old.Locked || !sameFingerprints(old.of(of), a.of(of))) {
 		err := t.q.KeepReplacedAccount(ctx, db.KeepReplacedAccountParams{AgencyID: a.AgencyID, Live: a.Live, Offer: a.Name, ReplacedAt: t.Now})
 		if err != nil {
 			return fmt.Errorf("keeping the replaced %s account: %w", a.Name, err)
 		}
+	}
+	if err := t.Anew(ctx, "connector_accounts", a.AgencyID, a.Live, a.Name); err != nil {
+		return err
 	}
 	sealed, err := t.sealFields(LabelConnector, a.Fields.Reveal(), a.AccountKey)
 	if err != nil {
@@ -152,7 +161,7 @@ func SealReports(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, ope
 	}
 	err = Change(ctx, pool, keys, now, func(t *Tx) error {
 		n = 0
-		rows, err := accountsWithoutReports(ctx, t.q)
+		rows, err := accountsWithoutReports(ctx, t, keys)
 		for _, r := range rows {
 			key := AccountKey{r.AgencyID, r.Live, r.Offer}
 			var fields map[string]string
@@ -190,22 +199,23 @@ type storedRow struct {
 	replaced int64
 }
 
-func accountsWithoutReports(ctx context.Context, q *db.Queries) (out []storedRow, err error) {
-	present, err := q.ConnectorAccounts(ctx)
+// accountsWithoutReports returns the rows that verify: a forged one must not be signed.
+func accountsWithoutReports(ctx context.Context, tx pgx.Tx, keys *secret.Keys) (out []storedRow, err error) {
+	verifier := signed.NewVerifier(keys)
+	err = signed.Read(ctx, tx, verifier, "connector_accounts", func(r db.ConnectorAccount, row signed.Row) {
+		if row.Verified && len(r.ReportsSealed) == 0 {
+			out = append(out, storedRow{r, 0})
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	replaced, err := q.ReplacedAccounts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range present {
-		out = append(out, storedRow{r, 0})
-	}
-	for _, r := range replaced {
-		out = append(out, storedRow{db.ConnectorAccount{AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, Sealed: r.Sealed, ReportsSealed: r.ReportsSealed, Flags: r.Flags}, r.ID})
-	}
-	return slices.DeleteFunc(out, func(r storedRow) bool { return len(r.ReportsSealed) > 0 }), nil
+	err = signed.Read(ctx, tx, verifier, "replaced_accounts", func(r db.ReplacedAccount, row signed.Row) {
+		if row.Verified && len(r.ReportsSealed) == 0 {
+			out = append(out, storedRow{db.ConnectorAccount{AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, Sealed: r.Sealed, Flags: r.Flags}, r.ID})
+		}
+	})
+	return out, err
 }
 
 // sameFingerprints reports whether every collection that names one account names the other.
@@ -289,10 +299,11 @@ func (r *Registry) CollectingAccount(agencyID string, live bool, name, fingerpri
 
 // Takes reports whether an offer of an agency takes a currency (docs/design/decisions.md § 7). The
 // operator decides by the agency's account. Without an operator, as at counters, an
-// offer takes only XAF.
+// offer takes only XAF. While the fee's row does not verify, it takes nothing.
 func (r *Registry) Takes(agencyID string, live bool, offer, currency string) bool {
 	c, known := money.Lookup(currency)
-	if _, offered := checkout.OfferChannel(offer); !known || !offered {
+	channel, offered := checkout.OfferChannel(offer)
+	if !known || !offered || r.current.Load().closedFees[feeKey{agencyID, string(channel), currency}] {
 		return false
 	}
 	operator, ok := r.cfg.Operators.Collecting(offer)

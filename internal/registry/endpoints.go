@@ -197,7 +197,7 @@ func RotateSecret(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, ac
 		if err := t.sign(ctx, e.ID, minted.Secret, now.Add(overlap)); err != nil {
 			return err
 		}
-		after, err := load(ctx, t.q, nil, "")
+		after, err := load(ctx, t.Tx, loading{})
 		if err != nil {
 			return err
 		}

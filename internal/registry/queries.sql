@@ -1,49 +1,7 @@
--- Reading. Each query reads a whole table; all of them see one snapshot.
+-- internal/signed reads the rows of the tables that decide.
 
 -- name: Revision :one
 SELECT revision FROM registry_revision;
-
--- name: LockRevision :one
-SELECT lock_registry();
-
--- name: Platform :many
-SELECT revision, embed_origins, origins_by_command FROM platform, registry_revision;
-
--- name: Agencies :many
-SELECT * FROM agencies ORDER BY id;
-
--- name: Services :many
-SELECT * FROM services ORDER BY id;
-
--- name: ServiceMappings :many
-SELECT * FROM service_mappings;
-
--- name: Fees :many
-SELECT * FROM fees;
-
--- name: ERPSettings :many
-SELECT * FROM erp_settings;
-
--- name: ConnectorAccounts :many
-SELECT * FROM connector_accounts;
-
--- name: ReplacedAccounts :many
-SELECT * FROM replaced_accounts ORDER BY id DESC;
-
--- name: StatementAccounts :many
-SELECT * FROM statement_accounts ORDER BY agency_id, live, code;
-
--- name: Applications :many
-SELECT * FROM applications ORDER BY id;
-
--- name: CashinAccess :many
-SELECT * FROM cashin_access;
-
--- name: WebhookEndpoints :many
-SELECT * FROM webhook_endpoints ORDER BY id;
-
--- name: WebhookSecrets :many
-SELECT * FROM webhook_secrets ORDER BY endpoint_id, created_at DESC, digest;
 
 -- name: SuspendedEndpoints :many
 SELECT destination_id, suspended_at FROM delivery_destinations WHERE kind = 'webhook' AND suspended_at IS NOT NULL;
@@ -57,9 +15,6 @@ UPDATE platform SET embed_origins = @embed_origins;
 -- name: UpsertAgency :exec
 INSERT INTO agencies (id, slug, name, created_at) VALUES (@id, @slug, @name, @created_at)
 ON CONFLICT (id) DO UPDATE SET slug = excluded.slug, name = excluded.name;
-
--- name: SingleApprovalBelow :one
-SELECT single_approval_below FROM agencies WHERE id = @id;
 
 -- name: SetLateMoney :exec
 UPDATE agencies SET late_payments = COALESCE(sqlc.narg('late_payments')::text, late_payments),

@@ -235,6 +235,30 @@ func (h House) Exec(t *testing.T, sql string, args ...any) {
 	}
 }
 
+// Write runs SQL as the service itself does: what it changes is signed.
+func (h House) Write(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	err := registry.Change(t.Context(), h.Pool, h.Keys, Epoch, func(tx *registry.Tx) error {
+		_, err := tx.Exec(t.Context(), sql, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SignForged signs all rows that do not verify, as an operator does who has looked at them.
+func (h House) SignForged(t *testing.T) {
+	t.Helper()
+	f, err := registry.LookAtRows(t.Context(), h.Pool, h.Keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registry.SignRows(t.Context(), h.Pool, h.Keys, Actor, f.Rows, Epoch); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Revision counts the changes of the registry.
 func (h House) Revision(t *testing.T) (revision int64) {
 	t.Helper()

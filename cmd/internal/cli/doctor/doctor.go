@@ -25,6 +25,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
+	"quittance/internal/signed"
 	"quittance/reconciliation"
 	"quittance/schemas"
 )
@@ -188,6 +189,9 @@ func (m examination) checks(needs map[roles.Need]bool) []Check {
 			}
 			return m.MasterKeysState(), err
 		}})
+		if needs[roles.NeedPostgres] {
+			out = append(out, Check{"rows", m.checkRows})
+		}
 	}
 	if needs[roles.NeedRegistry] && !m.PlainSecrets {
 		out = append(out, Check{"demo secrets", m.checkDemoSecrets})
@@ -330,6 +334,38 @@ func (m examination) checkClickHouse(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return roles.WithoutPassword(m.ClickHouse) + ", up to date", nil
+}
+
+// checkRows names the rows that decide and are not as they were signed.
+func (m examination) checkRows(ctx context.Context) (string, error) {
+	keys, err := m.OpenKeys()
+	if err != nil {
+		return "", err
+	}
+	pool, err := m.OpenPostgres(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer pool.Close()
+	f, err := registry.LookAtRows(ctx, pool, keys)
+	if err == nil {
+		err = f.Err()
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(f.Rows)+len(f.Lost) == 0 {
+		return "all that decide are as they were signed", nil
+	}
+	var found []string
+	if len(f.Rows) > 0 {
+		names := render.Mapped(f.Rows, func(r signed.Row) string { return r.ID.String() })
+		found = append(found, "not as they were signed, and not used: "+render.Some(names))
+	}
+	if len(f.Lost) > 0 {
+		found = append(found, "tables from which signed rows were deleted, or in which some were put back: "+strings.Join(f.Lost, ", "))
+	}
+	return "", fmt.Errorf("%s; `%s rows list` shows them and says what to do", strings.Join(found, "; "), m.Program)
 }
 
 // checkDemoSecrets refuses a database with secrets of the demo registry, as roles do.

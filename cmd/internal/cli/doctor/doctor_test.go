@@ -6,6 +6,7 @@ import (
 
 	"quittance/cmd/internal/cli/clitest"
 	"quittance/cmd/internal/cli/doctor"
+	"quittance/test/registries"
 	"quittance/test/servers"
 )
 
@@ -17,5 +18,27 @@ func TestDoctorNamesAPooler(t *testing.T) {
 	code, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "readmodel", "--kafka", "127.0.0.1:1", "--schema-registry", "http://127.0.0.1:1", "--postgres", at)
 	if want := "FAIL  postgres         a pooler in transaction mode is between here and Postgres"; code == 0 || !strings.Contains(out, want) {
 		t.Errorf("it ends with %d and says\n%s\nwant %q", code, out, want)
+	}
+}
+
+// Somebody writes into Postgres where an ERP's token goes. doctor names the row.
+func TestDoctorNamesForgedRows(t *testing.T) {
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
+	said := func() string {
+		_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "webhook", "--kafka", "127.0.0.1:1", "--schema-registry", "http://127.0.0.1:1", "--postgres", h.DSN)
+		return out
+	}
+	if out := said(); !strings.Contains(out, "ok    rows             all that decide are as they were signed") {
+		t.Errorf("before:\n%s", out)
+	}
+	h.Exec(t, `UPDATE erp_settings SET base_url = 'https://thief.example.org' WHERE NOT live`)
+	h.Exec(t, `DELETE FROM fees`)
+	out := said()
+	for _, want := range []string{"FAIL  rows ", "erp_settings " + registries.AgencyA + "/false", "put back: fees", "rows list"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
 	}
 }
