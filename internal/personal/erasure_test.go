@@ -138,8 +138,12 @@ func (i *installation) process() (stop func()) {
 	if err != nil {
 		i.t.Fatal(err)
 	}
+	bodies, err := i.keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		i.t.Fatal(err)
+	}
 	metrics := prometheus.NewRegistry()
-	p, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Senders: senders, Metrics: metrics})
+	p, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Senders: senders, Bodies: bodies, Metrics: metrics})
 	if err != nil {
 		i.t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quittance/checkout"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -55,7 +56,11 @@ func newProcessor(t testing.TB) *Processor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Processor{codec: codec, topology: topics{}}
+	macs, err := secret.GenerateKeys().MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Processor{codec: codec, topology: topics{}, bodies: macs}
 }
 
 func creation(n int, order string, at time.Time) checkout.Command {

@@ -35,7 +35,9 @@ type Config struct {
 	// AcceptUnsigned accepts commands that do not say who sent them, as those of a release that did not
 	// sign: whoever may write the topic can then send any command.
 	AcceptUnsigned bool
-	Metrics        prometheus.Registerer
+	// Bodies proves the bodies of webhooks and confirmations.
+	Bodies  origin.MACs
+	Metrics prometheus.Registerer
 }
 
 // Processor decides commands. It has no state and may decide for any number of partitions
@@ -44,21 +46,22 @@ type Processor struct {
 	codec    *schemas.Codec
 	topology Topology
 	guard    *guard
+	bodies   origin.MACs
 }
 
 var _ runtime.Processor = (*Processor)(nil)
 
 // New creates a processor that writes to the topics of the installation.
 func New(cfg Config) (*Processor, error) {
-	if cfg.Codec == nil || cfg.Topology == nil || cfg.Metrics == nil {
-		return nil, errors.New("processor of checkout: Codec, Topology and Metrics are required")
+	if cfg.Codec == nil || cfg.Topology == nil || cfg.Bodies == nil || cfg.Metrics == nil {
+		return nil, errors.New("processor of checkout: Codec, Topology, Bodies and Metrics are required")
 	}
 	for _, sender := range Senders() {
 		if cfg.Senders[sender] == nil {
 			return nil, fmt.Errorf("processor of checkout: no key of the sender %s", sender)
 		}
 	}
-	return &Processor{cfg.Codec, cfg.Topology, newGuard(cfg.Senders, cfg.AcceptUnsigned, cfg.Metrics)}, nil
+	return &Processor{cfg.Codec, cfg.Topology, newGuard(cfg.Senders, cfg.AcceptUnsigned, cfg.Metrics), cfg.Bodies}, nil
 }
 
 // Process decides one record of checkout.commands. A record that cannot be decoded, an
@@ -169,6 +172,7 @@ func (w *writer) event(e checkout.Event) {
 	confirmations, err := mapping.ToConfirmations(e)
 	w.fail(err)
 	for _, n := range confirmations {
+		origin.SignBody(schemas.TopicConfirmations, n, w.p.bodies)
 		w.emit(schemas.TopicConfirmations, s.TenantID, n)
 	}
 }
@@ -176,6 +180,7 @@ func (w *writer) event(e checkout.Event) {
 func (w *writer) notify(topic, key string, e checkout.Event, notification func(checkout.Event) (*record.Notification, error)) {
 	n, err := notification(e)
 	if w.fail(err); err == nil {
+		origin.SignBody(topic, n, w.p.bodies)
 		w.emit(topic, key, n)
 	}
 }

@@ -75,6 +75,16 @@ func (i *installation) process(now func() time.Time) (stop func()) {
 	return i.run(now, false)
 }
 
+// bodies proves and verifies bodies.
+func (i *installation) bodies() *secret.MACs {
+	i.t.Helper()
+	macs, err := i.keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return macs
+}
+
 func (i *installation) run(now func() time.Time, acceptUnsigned bool) (stop func()) {
 	i.t.Helper()
 	senders, err := commands.NewVerifier(i.keys, processor.Senders())
@@ -82,7 +92,7 @@ func (i *installation) run(now func() time.Time, acceptUnsigned bool) (stop func
 		i.t.Fatal(err)
 	}
 	i.metrics = prometheus.NewRegistry()
-	p, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Senders: senders, AcceptUnsigned: acceptUnsigned, Metrics: i.metrics})
+	p, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Senders: senders, AcceptUnsigned: acceptUnsigned, Bodies: i.bodies(), Metrics: i.metrics})
 	if err != nil {
 		i.t.Fatal(err)
 	}

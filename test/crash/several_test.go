@@ -122,7 +122,11 @@ func (p *pair) process(ctx context.Context, dir string, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	decides, err := processor.New(processor.Config{Codec: p.codec, Topology: p.topology, Senders: senders, Metrics: metrics})
+	bodies, err := p.keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		return err
+	}
+	decides, err := processor.New(processor.Config{Codec: p.codec, Topology: p.topology, Senders: senders, Bodies: bodies, Metrics: metrics})
 	if err != nil {
 		return err
 	}

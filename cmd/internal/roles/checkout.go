@@ -2,6 +2,7 @@ package roles
 
 import (
 	"quittance/internal/commands"
+	"quittance/internal/secret"
 	processor "quittance/processors/checkout"
 	"quittance/processors/runtime"
 	"quittance/schemas"
@@ -19,7 +20,11 @@ func (b *Base) checkout() (runtime.Processor, error) {
 	if err != nil {
 		return nil, err
 	}
+	bodies, err := b.Keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		return nil, err
+	}
 	return processor.New(processor.Config{
-		Codec: b.Codec, Topology: b.Topology, Senders: senders, AcceptUnsigned: b.AcceptUnsignedCommands, Metrics: b.Metrics,
+		Codec: b.Codec, Topology: b.Topology, Senders: senders, AcceptUnsigned: b.AcceptUnsignedCommands, Bodies: bodies, Metrics: b.Metrics,
 	})
 }
