@@ -308,11 +308,15 @@ func (v visit) askCode() {
 	}
 	browser := v.p.service.RememberBrowser(v.W, v.R, v.Lang)
 	err = v.p.service.SignIn(v.R.Context(), SignInRequest{Address: to, Browser: browser.Secret, Client: web.Client(v.R), Locale: v.Lang, Known: v.p.service.KnownOf(v.R)})
-	if err != nil {
+	switch r := RefusalOf(err); {
+	case err == nil:
+		v.showCode(http.StatusOK, "")
+	case r.Code == CodeMailLimited:
+		v.RetryAfter(r.RetryAfter)
+		v.showSignIn(http.StatusTooManyRequests, typed, v.w.MailLimited, v.Form.Get(fieldKeep))
+	default:
 		v.refused("sending a code", err)
-		return
 	}
-	v.showCode(http.StatusOK, "")
 }
 
 func (v visit) showCode(status int, fault string) {
