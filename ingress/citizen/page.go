@@ -83,6 +83,7 @@ func (p *Portal) Routes(r chi.Router) {
 		r.Get("/payments", p.signedIn(visit.showPayments))
 		r.Get("/reminders", p.signedIn(func(v visit) { v.showReminders(http.StatusOK, "") }))
 		r.Get("/security", p.signedIn(visit.showSecurity))
+		r.Get("/security/prove", p.signedIn(visit.proveAddress))
 		r.Get("/security/again", p.signedIn(func(v visit) { v.signInAgain(http.StatusOK) }))
 	}, func(r chi.Router) {
 		r.Use(p.own)
@@ -225,6 +226,8 @@ type view struct {
 	// Later and Earlier lead to the pages of newer and older payments.
 	Later, Earlier string
 	NoLinks        bool
+	// Unproven are the masked addresses that get no messages until they are proven again.
+	Unproven []string
 }
 
 type agencyView struct {
@@ -239,6 +242,7 @@ func (v visit) view(title, here, path string) *view {
 	if len(v.who.Addresses) > 0 {
 		out.Who = v.who.Addresses[0]
 	}
+	out.Unproven = v.who.Unproven
 	out.Notice = v.w.Done[v.R.URL.Query().Get(queryDone)]
 	return out
 }

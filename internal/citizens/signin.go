@@ -365,6 +365,9 @@ type Citizen struct {
 	Locale money.Language
 	// Addresses are masked, for their owner.
 	Addresses []string
+	// Unproven are those of them that get no messages, because nobody has proven them for 90 days.
+	// They are known after Session and the sign-in with a passkey.
+	Unproven []string
 	// First is true at the sign-in that made the account.
 	First bool
 }
@@ -385,7 +388,7 @@ func (s *Store) Enter(ctx context.Context, a contact.Address, browser secret.Tex
 		if valid, err = s.enterCode(ctx, tx, address, browser, code, now); err != nil || !valid {
 			return err // a wrong try commits too
 		}
-		if c, err = s.account(ctx, tx, a, address, locale, now); err != nil {
+		if c, err = s.account(ctx, tx, a, address, locale, now, before); err != nil {
 			return err
 		}
 		if err := s.linkContacts(ctx, tx, c.ID, address, now); err != nil {
@@ -437,8 +440,9 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 
 // account returns the account of a proven address, and makes it if there is none. An address
 // that was not proven for 90 days may belong to somebody else by now: it opens a new account,
-// which sees neither the links nor the payments of the old one.
-func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time) (c Citizen, err error) {
+// which sees neither the links nor the payments of the old one. Whoever is signed in to the old
+// one, with a passkey or another address, proves the address again.
+func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time, before []secret.Text) (c Citizen, err error) {
 	var signedIn, proven time.Time
 	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at, a.proven_at FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn, &proven)
 	switch {
@@ -446,7 +450,14 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, addre
 		return s.register(ctx, tx, a, address, locale, now)
 	case err != nil:
 		return Citizen{}, err
-	case !now.Before(proven.Add(proveAgainAfter)):
+	}
+	own := now.Before(proven.Add(proveAgainAfter))
+	if !own {
+		if own, err = signedInTo(ctx, tx, c.ID, before, now); err != nil {
+			return Citizen{}, err
+		}
+	}
+	if !own {
 		if err := detach(ctx, tx, c.ID, address); err != nil {
 			return Citizen{}, err
 		}
@@ -457,6 +468,17 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, addre
 	}
 	c.Locale, c.Addresses = locale, []string{a.Masked()}
 	return c, signedInAgain(ctx, tx, c, signedIn, now)
+}
+
+// signedInTo reports whether one of the sessions is in use by an account.
+func signedInTo(ctx context.Context, tx pgx.Tx, citizenID string, sessions []secret.Text, now time.Time) (in bool, err error) {
+	tokens := make([][]byte, len(sessions))
+	for i, token := range sessions {
+		tokens[i] = tokenHash(token)
+	}
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM citizen_sessions WHERE token = ANY($1) AND citizen_id = $2 AND used_at > $3 AND created_at > $4)`,
+		tokens, citizenID, now.Add(-SessionIdle), now.Add(-SessionLifetime)).Scan(&in)
+	return in, err
 }
 
 // detach takes an address from an account. An account that nothing opens any more is deleted.
