@@ -61,7 +61,7 @@ func SessionMade(id string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, ErrMalformedID
 	}
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(b) >> 16)).UTC(), nil //nolint:gosec // 48 bits
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(b) >> 16)).UTC(), nil
 }
 
 // IDs makes session ids and completion tokens with a MAC, and recognises them. Safe for

@@ -91,7 +91,7 @@ func TestLimitsUnderAFlood(t *testing.T) {
 	// One address in an hour and in a day, whoever asks as often as possible.
 	day := map[int]int{}
 	for step := range 24 * 6 {
-		for status, n := range w.flood(instances, 3, func(i int) string { return everyClient(4000 + 3*step + i) }, func(int) object { return object{"email": "day@example.org"} }) {
+		for status, n := range w.flood(instances, 3, func(i int) string { return everyClient(4000 + 3*step + i) }, func(int) object { return object{"email": "day@mairie.example"} }) {
 			day[status] += n
 		}
 		if step == 5 {

@@ -83,6 +83,7 @@ func (p *Portal) Routes(r chi.Router) {
 		r.Get("/payments", p.signedIn(visit.showPayments))
 		r.Get("/reminders", p.signedIn(func(v visit) { v.showReminders(http.StatusOK, "") }))
 		r.Get("/security", p.signedIn(visit.showSecurity))
+		r.Get("/security/prove", p.signedIn(visit.proveAddress))
 		r.Get("/security/again", p.signedIn(func(v visit) { v.signInAgain(http.StatusOK) }))
 	}, func(r chi.Router) {
 		r.Use(p.own)
@@ -225,6 +226,8 @@ type view struct {
 	// Later and Earlier lead to the pages of newer and older payments.
 	Later, Earlier string
 	NoLinks        bool
+	// Unproven are the masked addresses that get no messages until they are proven again.
+	Unproven []string
 }
 
 type agencyView struct {
@@ -239,6 +242,7 @@ func (v visit) view(title, here, path string) *view {
 	if len(v.who.Addresses) > 0 {
 		out.Who = v.who.Addresses[0]
 	}
+	out.Unproven = v.who.Unproven
 	out.Notice = v.w.Done[v.R.URL.Query().Get(queryDone)]
 	return out
 }
@@ -308,11 +312,15 @@ func (v visit) askCode() {
 	}
 	browser := v.p.service.RememberBrowser(v.W, v.R, v.Lang)
 	err = v.p.service.SignIn(v.R.Context(), SignInRequest{Address: to, Browser: browser.Secret, Client: web.Client(v.R), Locale: v.Lang, Known: v.p.service.KnownOf(v.R)})
-	if err != nil {
+	switch r := RefusalOf(err); {
+	case err == nil:
+		v.showCode(http.StatusOK, "")
+	case r.Code == CodeMailLimited:
+		v.RetryAfter(r.RetryAfter)
+		v.showSignIn(http.StatusTooManyRequests, typed, v.w.MailLimited, v.Form.Get(fieldKeep))
+	default:
 		v.refused("sending a code", err)
-		return
 	}
-	v.showCode(http.StatusOK, "")
 }
 
 func (v visit) showCode(status int, fault string) {

@@ -26,8 +26,8 @@ const CodeLifetime = 10 * time.Minute
 
 // The limits of signing in.
 //
-// An e-mail address has no prefix, and e-mail has no limit of the whole service: it costs
-// nothing, and people must be able to sign in when SMS has stopped. Guesses at codes by e-mail
+// An e-mail address has no prefix. Codes by e-mail have a limit of their own (mail.go), because
+// people must be able to sign in when SMS has stopped. Guesses at codes by e-mail
 // are bounded by their address: 30 a day find one of a million codes once in 90 years. Over many
 // addresses they are bounded by the client's networks: 60 codes an hour with 5 tries each open
 // one account in 139 days of asking without a pause. What raises these limits are codes that were
@@ -59,7 +59,7 @@ var (
 var resendAfter = []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute}
 
 // Verdict says what Begin decided, for metrics. Only Sent comes with a code. Whoever asks
-// learns only of ErrTooManyRequests.
+// learns only of ErrTooManyRequests and ErrMailLimited.
 type Verdict string
 
 // The verdicts.
@@ -71,11 +71,16 @@ const (
 	PrefixClosed  Verdict = "prefix_closed" // too few codes to the prefix are entered
 	ServiceLimit  Verdict = "service_limit" // of the whole service by SMS; e-mail goes on
 	ClientLimited Verdict = "client_limit"  // with ErrTooManyRequests
+	// The limits of codes by e-mail, with ErrMailLimited: of the whole service, to a domain, and from
+	// a network.
+	MailLimit        Verdict = "mail_limit"
+	MailDomainLimit  Verdict = "mail_domain_limit"
+	MailNetworkLimit Verdict = "mail_network_limit"
 )
 
 // Verdicts has all verdicts.
 func Verdicts() []Verdict {
-	return []Verdict{Sent, TooSoon, AddressLimit, PrefixLimit, PrefixClosed, ServiceLimit, ClientLimited}
+	return []Verdict{Sent, TooSoon, AddressLimit, PrefixLimit, PrefixClosed, ServiceLimit, ClientLimited, MailLimit, MailDomainLimit, MailNetworkLimit}
 }
 
 // ErrTooManyRequests says that the client has asked for too many codes.
@@ -98,8 +103,8 @@ type Request struct {
 
 // Begin decides about a request for a code. With the verdict Sent it returns the code to
 // send; an earlier code of the address in that browser is void. Whether the address has an
-// account changes nothing. The error is ErrTooManyRequests or ErrBusy for a call that may be
-// repeated later.
+// account changes nothing. The error is ErrTooManyRequests, ErrMailLimited or ErrBusy for
+// a call that may be repeated later.
 //
 // Its locks are taken from the narrow to the wide, each when the limits before it allow the
 // code: a client above its limit waits for none, and the lock of the whole service is taken
@@ -110,7 +115,7 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 		return secret.Text{}, "", failed(decidingCode, err)
 	}
 	defer done()
-	a := &asked{Request: q, now: s.cfg.Now().UTC(), address: s.hash(q.Address), prefix: s.prefixHash(q.Address)}
+	a := &asked{Request: q, now: s.cfg.Now().UTC(), address: s.hash(q.Address), prefix: s.prefixHash(q.Address), domain: s.domainHash(q.Address)}
 	if id := s.browserID(q.Known, a.now); id != nil {
 		a.known = knownKey(a.address, id)
 	}
@@ -121,15 +126,15 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 		if v, err = s.verdict(ctx, tx, a); err != nil || v == ClientLimited {
 			return err
 		}
-		const request = `INSERT INTO sign_in_requests (at, client, site, provider, address, prefix, sent, known) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+		const request = `INSERT INTO sign_in_requests (at, client, site, provider, address, prefix, sent, known, domain) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 		n := network.Of(q.Client)
-		row := []any{a.now, n[network.Subscriber], n[network.Site], n[network.Provider], a.address, a.prefix, v == Sent, a.known}
+		row := []any{a.now, n[network.Subscriber], n[network.Site], n[network.Provider], a.address, a.prefix, v == Sent, a.known, a.domain}
 		if v != Sent {
 			_, err := tx.Exec(ctx, request, row...)
 			return err
 		}
 		_, err := tx.Exec(ctx, `WITH request AS (`+request+` RETURNING id)
-			INSERT INTO sign_in_codes (address, browser, mac, tries, sent_at, request, known) SELECT $5, $9, $10, 0, $1, id, $8 FROM request
+			INSERT INTO sign_in_codes (address, browser, mac, tries, sent_at, request, known) SELECT $5, $10, $11, 0, $1, id, $8 FROM request
 			ON CONFLICT (address, browser) DO UPDATE SET mac = excluded.mac, tries = 0, sent_at = excluded.sent_at, request = excluded.request, known = excluded.known`,
 			append(row, browserHash(q.Browser), s.codeMAC(a.address, q.Browser, code.Reveal()))...)
 		return err
@@ -139,6 +144,8 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 		return secret.Text{}, "", err
 	case v == ClientLimited:
 		return secret.Text{}, v, ErrTooManyRequests
+	case v == MailLimit || v == MailDomainLimit || v == MailNetworkLimit:
+		return secret.Text{}, v, ErrMailLimited
 	case v != Sent:
 		return secret.Text{}, v, nil
 	}
@@ -153,6 +160,7 @@ type asked struct {
 
 	now             time.Time
 	address, prefix []byte // prefix is nil for an e-mail address
+	domain          []byte // nil for a phone number
 	known           []byte // the key of the browser, if it is known; its limits are its own
 }
 
@@ -188,8 +196,11 @@ func (s *Store) verdict(ctx context.Context, tx pgx.Tx, a *asked) (Verdict, erro
 			a.known = nil
 		}
 	}
-	if v, err := a.addressVerdict(ctx, tx); err != nil || v != Sent || a.prefix == nil {
+	switch v, err := a.addressVerdict(ctx, tx); {
+	case err != nil || v != Sent:
 		return v, err
+	case a.domain != nil:
+		return s.mailVerdict(ctx, tx, a)
 	}
 	if a.known != nil {
 		// Strangers reach the limit of the service, not its ceiling.
@@ -321,19 +332,23 @@ type reference struct {
 // referenceFor is how long a limit of the whole service is used before it is read again.
 const referenceFor = time.Minute
 
-// smsLimit returns how many codes by SMS the whole service may send in this hour.
-func (s *Store) smsLimit(ctx context.Context, db querier, now time.Time) (int, error) {
-	r := &s.reference
+// limit returns the limit, and reads it again when it is old.
+func (r *reference) limit(now time.Time, read func() (int, error)) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if since := now.Sub(r.at); !r.at.IsZero() && since >= 0 && since < referenceFor {
 		return r.most, nil
 	}
-	most, err := smsLimit(ctx, db, now, s.cfg.SMSPerHour)
+	most, err := read()
 	if err == nil {
 		r.at, r.most = now, most
 	}
 	return most, err
+}
+
+// smsLimit returns how many codes by SMS the whole service may send in this hour.
+func (s *Store) smsLimit(ctx context.Context, db querier, now time.Time) (int, error) {
+	return s.sms.limit(now, func() (int, error) { return smsLimit(ctx, db, now, s.cfg.SMSPerHour) })
 }
 
 // smsLimit is a multiple of the busiest hour. It counts codes that people have entered: who
@@ -350,6 +365,9 @@ type Citizen struct {
 	Locale money.Language
 	// Addresses are masked, for their owner.
 	Addresses []string
+	// Unproven are those of them that get no messages, because nobody has proven them for 90 days.
+	// They are known after Session and the sign-in with a passkey.
+	Unproven []string
 	// First is true at the sign-in that made the account.
 	First bool
 }
@@ -370,7 +388,7 @@ func (s *Store) Enter(ctx context.Context, a contact.Address, browser secret.Tex
 		if valid, err = s.enterCode(ctx, tx, address, browser, code, now); err != nil || !valid {
 			return err // a wrong try commits too
 		}
-		if c, err = s.account(ctx, tx, a, address, locale, now); err != nil {
+		if c, err = s.account(ctx, tx, a, address, locale, now, before); err != nil {
 			return err
 		}
 		if err := s.linkContacts(ctx, tx, c.ID, address, now); err != nil {
@@ -422,8 +440,9 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 
 // account returns the account of a proven address, and makes it if there is none. An address
 // that was not proven for 90 days may belong to somebody else by now: it opens a new account,
-// which sees neither the links nor the payments of the old one.
-func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time) (c Citizen, err error) {
+// which sees neither the links nor the payments of the old one. Whoever is signed in to the old
+// one, with a passkey or another address, proves the address again.
+func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time, before []secret.Text) (c Citizen, err error) {
 	var signedIn, proven time.Time
 	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at, a.proven_at FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn, &proven)
 	switch {
@@ -431,7 +450,14 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, addre
 		return s.register(ctx, tx, a, address, locale, now)
 	case err != nil:
 		return Citizen{}, err
-	case !now.Before(proven.Add(proveAgainAfter)):
+	}
+	own := now.Before(proven.Add(proveAgainAfter))
+	if !own {
+		if own, err = signedInTo(ctx, tx, c.ID, before, now); err != nil {
+			return Citizen{}, err
+		}
+	}
+	if !own {
 		if err := detach(ctx, tx, c.ID, address); err != nil {
 			return Citizen{}, err
 		}
@@ -442,6 +468,17 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, addre
 	}
 	c.Locale, c.Addresses = locale, []string{a.Masked()}
 	return c, signedInAgain(ctx, tx, c, signedIn, now)
+}
+
+// signedInTo reports whether one of the sessions is in use by an account.
+func signedInTo(ctx context.Context, tx pgx.Tx, citizenID string, sessions []secret.Text, now time.Time) (in bool, err error) {
+	tokens := make([][]byte, len(sessions))
+	for i, token := range sessions {
+		tokens[i] = tokenHash(token)
+	}
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM citizen_sessions WHERE token = ANY($1) AND citizen_id = $2 AND used_at > $3 AND created_at > $4)`,
+		tokens, citizenID, now.Add(-SessionIdle), now.Add(-SessionLifetime)).Scan(&in)
+	return in, err
 }
 
 // detach takes an address from an account. An account that nothing opens any more is deleted.

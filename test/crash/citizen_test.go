@@ -43,6 +43,11 @@ func openPortal(ctx context.Context, s *harness.Stack, codec *schemas.Codec, cou
 		return nil, err
 	}
 	for k := range p.couples {
+		if k%40 == 0 { // another hour, or they would be beyond the codes of one
+			if _, err := s.Pool.Exec(ctx, `UPDATE sign_in_requests SET at = at - interval '2 hours'`); err != nil {
+				return nil, err
+			}
+		}
 		for i := range p.couples[k] {
 			if p.couples[k][i], err = p.signIn(ctx, 2*k+i); err != nil {
 				return nil, fmt.Errorf("signing a citizen in: %w", err)

@@ -13,7 +13,7 @@ import (
 // citizenSurface is the citizen API and the portal's pages. The mode of a portal is that of its
 // installation: live in quittance, test in quittance-dev.
 func citizenSurface(e *edge, at Host) (Surface, error) {
-	if _, err := e.signInSMSPerHour(); err != nil {
+	if _, _, err := e.signInCodes(); err != nil {
 		return Surface{}, err
 	}
 	drafted, err := e.sessionDrafts()

@@ -65,7 +65,7 @@ func (b *Base) sweepPersonalData(ctx context.Context) error {
 // watchCitizens deletes what citizens' accounts do not need any more, and exposes what alerts
 // watch.
 func (b *Base) watchCitizens() error {
-	smsPerHour, err := b.signInSMSPerHour()
+	smsPerHour, mailPerHour, err := b.signInCodes()
 	if err != nil {
 		return err
 	}
@@ -74,14 +74,16 @@ func (b *Base) watchCitizens() error {
 	}
 	guessed := gauge("guessed_subjects", "Subjects with 100 wrong link codes or more in the last day.")
 	stopped := gauge("sms_stopped", "1 while sign-in codes go by e-mail only, because the limit of the whole service is reached.")
+	mail := gauge("mail_stopped", "1 while browsers in which nobody signed in before get no sign-in codes by e-mail, because their limit of the whole service is reached.")
 	renewal := gauge("oldest_renewal_seconds", "Age of the oldest request of a holder for a new link code.")
 	notice := gauge("oldest_notice_seconds", "Age of the oldest notice to a citizen that is not sent.")
 	b.Run("citizens' accounts", func(ctx context.Context) error {
 		for swept := (time.Time{}); ; {
-			s, err := citizens.ReadState(ctx, b.Pool, b.Now(), smsPerHour)
+			s, err := citizens.ReadState(ctx, b.Pool, b.Now(), smsPerHour, mailPerHour)
 			if err == nil {
 				guessed.Set(float64(s.Guessed))
 				stopped.Set(map[bool]float64{true: 1}[s.SMSStopped])
+				mail.Set(map[bool]float64{true: 1}[s.MailStopped])
 				renewal.Set(s.OldestRenewal.Seconds())
 				notice.Set(s.OldestNotice.Seconds())
 			}

@@ -75,7 +75,9 @@ type Settings struct {
 	KeylessPerClient, KeylessPerInstance float64
 	// SignInSMSPerHour is the most sign-in codes by SMS that the whole service sends in an hour.
 	SignInSMSPerHour int
-	SimulatorURL     string
+	// SignInMailPerHour is the most sign-in codes by e-mail that it sends in an hour.
+	SignInMailPerHour int
+	SimulatorURL      string
 	// Origins replaces origins of the registry, those of embedding sites and of cash-in
 	// partners: the new origin by the old one.
 	Origins map[string]string
@@ -150,14 +152,18 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 
 func (s *Settings) signInFlag(f *pflag.FlagSet, of string) {
 	f.IntVar(&s.SignInSMSPerHour, "sign-in-sms-per-hour", DefaultSignInSMSPerHour, "sign-in codes by SMS that all instances together send in an hour at most, the same for all roles; further ones go by e-mail only"+of)
+	f.IntVar(&s.SignInMailPerHour, "sign-in-mail-per-hour", DefaultSignInMailPerHour, "sign-in codes by e-mail that all instances together send in an hour at most, the same for all roles"+of)
 }
 
-// signInSMSPerHour returns the setting, if it can be used.
-func (s *Settings) signInSMSPerHour() (int, error) {
-	if s.SignInSMSPerHour < 1 {
-		return 0, fmt.Errorf("--sign-in-sms-per-hour is %d: it must be at least 1", s.SignInSMSPerHour)
+// signInCodes returns the settings of codes by SMS and by e-mail, if they can be used.
+func (s *Settings) signInCodes() (smsPerHour, mailPerHour int, err error) {
+	switch {
+	case s.SignInSMSPerHour < 1:
+		return 0, 0, fmt.Errorf("--sign-in-sms-per-hour is %d: it must be at least 1", s.SignInSMSPerHour)
+	case s.SignInMailPerHour < 1:
+		return 0, 0, fmt.Errorf("--sign-in-mail-per-hour is %d: it must be at least 1", s.SignInMailPerHour)
 	}
-	return s.SignInSMSPerHour, nil
+	return s.SignInSMSPerHour, s.SignInMailPerHour, nil
 }
 
 // StoreFlags declares the settings that name the local stores of a processor's instance. In production
@@ -201,6 +207,9 @@ const (
 
 // DefaultSignInSMSPerHour is the most sign-in codes by SMS in an hour.
 const DefaultSignInSMSPerHour = citizens.DefaultSMSPerHour
+
+// DefaultSignInMailPerHour is the most sign-in codes by e-mail in an hour.
+const DefaultSignInMailPerHour = citizens.DefaultMailPerHour
 
 // Variable returns the environment variable of a flag.
 func Variable(flag string) string {
