@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +41,9 @@ const (
 	application = "018f0000-0000-7000-8000-00000000000a"
 	startWithin = 2 * time.Minute
 )
+
+// coreless matches the limits of a process that leaves no core dump.
+var coreless = regexp.MustCompile(`(?m)^Max core file size\s+0\s+0\s`)
 
 // registry is a file without anything that only quittance-dev accepts.
 const registry = `agencies:
@@ -295,6 +299,9 @@ func TestProduction(t *testing.T) {
 		}
 		if status, _ := call(t, http.MethodGet, "http://"+p.Health+"/debug/pprof/", "", ""); status != http.StatusNotFound {
 			t.Errorf("%s answers %d for profiles, want 404", p.Name, status)
+		}
+		if limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", p.Pid())); err != nil || !coreless.Match(limits) {
+			t.Errorf("%s can leave a core dump: %v\n%s", p.Name, err, limits)
 		}
 	}
 	if found := i.succeeds(t, i.path, "doctor", "ingress"); !strings.Contains(found, "every application that has a key can be paid") {
