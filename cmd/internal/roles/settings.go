@@ -133,7 +133,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		}
 		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators and providers of SMS reach /callbacks, https (sink collect; sink notify, where it is the checkout URL when empty)")
 		publicURLVar(f, &s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
-		s.signInFlag(f, " (sink readmodel)")
+		s.signInFlag(f, " (sink tidy)")
 		s.ProviderFlags(f)
 	}
 }

@@ -42,8 +42,9 @@ type Role struct {
 	Name  string
 	Short string
 	Needs []Need
-	// Access is what the role needs at Kafka.
+	// Access is what the role needs at Kafka, Databases what it needs in Postgres and ClickHouse.
 	Access
+	Databases
 	// Host returns where the role answers HTTP, and Surfaces make what it answers there. Both are nil for a role that
 	// does not.
 	Host     func(*Base) (Host, error)
@@ -60,12 +61,12 @@ type Role struct {
 func Table() []Role {
 	return []Role{
 		ingressRole(), checkoutRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
-		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(),
+		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(), tidyRole(),
 	}
 }
 
-// Start checks that the role has its rights at Kafka and that the topics keep what they are given, opens what the role needs, and
-// starts its parts.
+// Start checks that the role has its rights at Kafka and in the databases, and that the topics keep what they are given, opens what
+// the role needs, and starts its parts.
 func (r Role) Start(b *Base) error {
 	if err := b.await("Kafka", func() error { return b.checkRights(r) }); err != nil {
 		return err
@@ -82,6 +83,11 @@ func (r Role) Start(b *Base) error {
 		}
 		if err := part.open(b); err != nil {
 			return err
+		}
+		if part.need == NeedPostgres {
+			if err := b.await("Postgres", func() error { return b.CheckDatabase(b.ctx, b.Pool, r.Name) }); err != nil {
+				return err
+			}
 		}
 	}
 	serve := func() error { return nil }
