@@ -26,7 +26,7 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	if _, err := i.pool.Exec(t.Context(), `INSERT INTO reference_counters (name, next) VALUES ('key', $1)`, sessions.KeyFingerprint(old.FormerPermutations()[0])); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := i.run(t, i.path, "ingress", "--checkout-url", public); code != 1 || !strings.Contains(stderr, "make it with `quittance secrets reference-key`") {
+	if _, stderr, code := i.run(t, i.path, i.as(t, "ingress", "--checkout-url", public)...); code != 1 || !strings.Contains(stderr, "make it with `quittance secrets reference-key`") {
 		t.Fatalf("with another reference key ingress ends with %d and prints %s", code, stderr)
 	}
 	if _, stderr, code := i.run(t, i.path, "secrets", "reference-key", "--master-keys", newest.Reveal()); code != 1 || !strings.Contains(stderr, "add the master key with which the installation began") {
@@ -48,7 +48,7 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	service := program.Local(ports[2])
 	start := func(name, health string, args ...string) *program.Process {
 		t.Helper()
-		p := i.of(t, roleOf(args)).Process(name, health, args...)
+		p := i.of(t, roleOf(args)).Process(name, health, i.as(t, args...)...)
 		t.Cleanup(p.Quit)
 		if err := p.Start(); err != nil {
 			t.Fatal(err)

@@ -167,9 +167,8 @@ func (h House) Seed(t *testing.T, text string) registryfile.Report {
 // Config of an instance.
 type Config struct {
 	registry.Config
-	UsesEvery, CleanEvery time.Duration
-	MaxAge                time.Duration
-	Demo                  bool
+	UsesEvery, MaxAge time.Duration
+	Demo              bool
 }
 
 // Instance is the registry and the identities of one process.
@@ -191,7 +190,7 @@ func (h House) Open(t *testing.T, with ...func(*Config)) Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, CleanEvery: cfg.CleanEvery, MaxAge: cfg.MaxAge, Demo: cfg.Demo})
+	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, MaxAge: cfg.MaxAge, Demo: cfg.Demo})
 	if err != nil {
 		t.Fatal(err)
 	}

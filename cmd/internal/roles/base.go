@@ -249,7 +249,6 @@ func (b *Base) OpenRegistry() error {
 	}
 	b.Registry, b.Identities = reg, ids
 	b.Run("registry", reg.Run)
-	b.Run("identities", ids.Run)
 	return nil
 }
 
@@ -324,6 +323,15 @@ func (b *Base) sessionReader() (*sessions.Reader, error) {
 // OpenClickHouse opens a connection. Wait closes it. A schema that is not up to date is
 // an error.
 func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
+	return b.openClickHouse(func(clickhouse.Conn) error { return nil })
+}
+
+// openJournal is OpenClickHouse for a role. Rights that it lacks or, in production, must not have, are an error.
+func (b *Base) openJournal(role string) (clickhouse.Conn, error) {
+	return b.openClickHouse(func(conn clickhouse.Conn) error { return b.CheckJournal(b.ctx, conn, role) })
+}
+
+func (b *Base) openClickHouse(check func(clickhouse.Conn) error) (clickhouse.Conn, error) {
 	if err := b.Need("clickhouse"); err != nil {
 		return nil, err
 	}
@@ -336,7 +344,10 @@ func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
 			_ = conn.Close()
 			return fmt.Errorf("%w; run `%s migrate`", err, b.Program)
 		}
-		return nil
+		if err = check(conn); err != nil {
+			_ = conn.Close()
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,11 @@ func casesRole() Role {
 			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies, schemas.TopicAudit},
 			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicAudit, schemas.TopicPoisonCases},
 		},
+		Databases: Databases{Rows: rows(record,
+			may("select insert update", "case_positions", "cases"), may("select", "staff"),
+			// It carries out what staff decided: it does not propose or decide.
+			may("select update(finished_at,note_tried_at,noted,refusal,state,tried_at)", "case_proposals"),
+			may("execute", "lock_staff(uuid[])"))},
 		Run: (*Base).cases,
 	}
 }

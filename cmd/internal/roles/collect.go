@@ -21,7 +21,8 @@ func collectRole() Role {
 			Groups: []Group{{collect.Group, []string{schemas.TopicCollections}}},
 			Writes: []string{schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections},
 		},
-		Run: (*Base).collect,
+		Databases: Databases{Rows: rows(registryRead, may("select", "personal_keys"))},
+		Run:       (*Base).collect,
 	}
 }
 

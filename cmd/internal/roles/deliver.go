@@ -33,6 +33,7 @@ func deliveryRole(kind deliveries.Kind, r Role) Role {
 	r.Kind, r.Name, r.Needs = KindSink, string(kind), append([]Need{NeedPostgres, NeedMasterKeys, NeedRegistry}, r.Needs...)
 	r.Groups = append([]Group{{k.Planning().Group, []string{k.Planning().Topic}}, {k.Sending().Group, []string{k.Sending().Topic}}}, r.Groups...)
 	r.Writes = append(r.Writes, k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries)
+	r.Rows = rows(registryRead, deliveriesRead, r.Rows)
 	return r
 }
 

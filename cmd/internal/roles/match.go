@@ -21,6 +21,7 @@ func matchRole() Role {
 			Reads:  append(journal.Topics(), schemas.TopicPoisonJournal),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
+		Databases:   Databases{Rows: rows(registryRead, may("select", "cases", "statement_imports", "statement_withdrawals")), Journal: journalRead},
 		MemoryLimit: matchMemory, Run: (*Base).match,
 	}
 }
@@ -39,7 +40,7 @@ func keepMatch(bytes int64) {
 }
 
 func (b *Base) match() error {
-	conn, err := b.OpenClickHouse()
+	conn, err := b.openJournal("match")
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		}
 		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators and providers of SMS reach /callbacks, https (sink collect; sink notify, where it is the checkout URL when empty)")
 		publicURLVar(f, &s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
-		s.signInFlag(f, " (sink readmodel)")
+		s.signInFlag(f, " (sink tidy)")
 		f.BoolVar(&s.AcceptUnprovenBodies, "accept-unproven-bodies", false, "send webhooks and confirmations that nothing proves to be the processor's, while those of a release before 2026-11-29 wait (sinks webhook, cashin and erp): whoever may write their topics can then have any body signed and sent")
 		s.ProviderFlags(f)
 	}

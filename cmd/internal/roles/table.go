@@ -47,8 +47,9 @@ type Role struct {
 	Needs []Need
 	// Keys are the keys that the role derives from the master keys. It gets no others.
 	Keys []secret.Use
-	// Access is what the role needs at Kafka.
+	// Access is what the role needs at Kafka, Databases what it needs in Postgres and ClickHouse.
 	Access
+	Databases
 	// Host returns where the role answers HTTP, and Surfaces make what it answers there. Both are nil for a role that
 	// does not.
 	Host     func(*Base) (Host, error)
@@ -65,7 +66,7 @@ type Role struct {
 func Table() []Role {
 	table := []Role{
 		ingressRole(), checkoutRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
-		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(),
+		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(), tidyRole(),
 	}
 	for i := range table {
 		table[i].Keys = append(table[i].Keys, commandKeys(table[i])...)
@@ -73,8 +74,8 @@ func Table() []Role {
 	return table
 }
 
-// Start checks that the role has its rights at Kafka and that the topics keep what they are given, opens what the role needs, and
-// starts its parts.
+// Start checks that the role has its rights at Kafka and in the databases, and that the topics keep what they are given, opens what
+// the role needs, and starts its parts.
 func (r Role) Start(b *Base) error {
 	if err := b.await("Kafka", func() error { return b.checkRights(r) }); err != nil {
 		return err
@@ -91,6 +92,11 @@ func (r Role) Start(b *Base) error {
 		}
 		if err := part.open(b); err != nil {
 			return err
+		}
+		if part.need == NeedPostgres {
+			if err := b.await("Postgres", func() error { return b.CheckDatabase(b.ctx, b.Pool, r.Name) }); err != nil {
+				return err
+			}
 		}
 	}
 	if b.Keys != nil {
