@@ -98,7 +98,7 @@ var (
 	// registryOnly is the configuration: agencies, accounts with their sealed secrets, endpoints.
 	registryOnly = may("select",
 		"agencies", "applications", "cashin_access", "connector_accounts", "erp_settings", "fees", "platform", "registry_revision",
-		"replaced_accounts", "service_mappings", "services", "statement_accounts", "webhook_endpoints", "webhook_secrets")
+		"replaced_accounts", "row_manifest", "service_mappings", "services", "statement_accounts", "webhook_endpoints", "webhook_secrets")
 	// registryRead is the configuration and the identities: hashes of keys, clerks, staff. Each role with master keys reads both.
 	registryRead = rows(registryOnly, may("select", "api_keys", "cashin_pairs", "clerks", "staff", "staff_contacts"))
 	// deliveriesRead is what tells a sink of deliveries what was sent before.
@@ -129,14 +129,16 @@ var (
 func operatorDatabases() Databases {
 	return Databases{
 		Rows: rows(registryRead, record, receiptKeys, deliveriesRead, deliveriesMade, sessionsRead, sessionsWritten,
-			may("select", "audit", "cashin_reversals", "cashin_usage", "delivery_attempts", "link_failures", "message_reports",
+			may("select", "audit", "audit_position", "audit_sequence", "cashin_reversals", "cashin_usage", "delivery_attempts", "link_failures", "message_reports",
 				"operator_answers", "reference_counters"),
 			// the registry, and what is derived from its changes
 			may("insert update", "agencies", "api_keys", "applications", "cashin_access", "cashin_pairs", "clerks", "connector_accounts", "erp_settings", "fees",
 				"receipt_keys", "replaced_accounts", "services", "staff", "staff_contacts", "statement_accounts", "webhook_endpoints", "webhook_secrets"),
-			may("insert update delete", "service_mappings"), may("delete", "staff_contacts"), may("update", "platform"),
+			may("insert update delete", "service_mappings"), may("delete", "staff_contacts"), may("update", "platform"), may("insert update", "row_manifest"),
+			// a forged row is deleted before it is set anew
+			may("delete", "cashin_access", "connector_accounts", "erp_settings", "fees", "statement_accounts"),
 			may("select delete", "cashin_tokens", "clerk_devices", "clerk_sessions"),
-			may("execute", "lock_registry()", "lock_staff(uuid[])", "empty_readmodel()"),
+			may("update", "registry_lock"), may("execute", "lock_staff(uuid[])", "empty_readmodel()"),
 			// cases and statements
 			may("select insert update", "case_proposals", "statement_ledgers", "statement_original_requests", "statement_withdrawals"),
 			may("select update(ended_as,ended_at)", "cases"),

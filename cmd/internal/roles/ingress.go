@@ -35,7 +35,7 @@ func ingressRole() Role {
 // is due again. It cannot change the registryRead, keys, staff, decisions, or what is known of payments.
 func ingressDatabases() Databases {
 	return Databases{Rows: rows(registryRead, record, receiptKeys, deliveriesMade, sessionsRead,
-		may("update(last_used_at)", "api_keys"), may("execute", "lock_registry()"),
+		may("update(last_used_at)", "api_keys"), may("update", "registry_lock"),
 		may("select insert update delete", "clerk_devices", "clerk_sessions"), // signed in at the counter
 		may("select insert update", "tills"), may("select insert", "till_movements"),
 		may("select insert delete", "cashin_tokens"), may("select insert update", "cashin_usage"),

@@ -5,12 +5,6 @@
 -- Whoever changes the registry may not write its revision otherwise.
 ALTER FUNCTION registry_changed() SECURITY DEFINER;
 
--- +goose StatementBegin
-CREATE FUNCTION lock_registry() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS $$
-    SELECT revision FROM registry_revision FOR UPDATE;
-$$;
--- +goose StatementEnd
-
 -- A revocation of these members of staff waits for the end of the transaction.
 -- +goose StatementBegin
 CREATE FUNCTION lock_staff(ids uuid[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -80,7 +74,7 @@ DO $$
 DECLARE
     f regprocedure;
 BEGIN
-    FOREACH f IN ARRAY ARRAY['registry_changed()', 'lock_registry()', 'lock_staff(uuid[])', 'make_delivery_day(date)', 'drop_delivery_day(date)',
+    FOREACH f IN ARRAY ARRAY['registry_changed()', 'lock_staff(uuid[])', 'make_delivery_day(date)', 'drop_delivery_day(date)',
         'empty_readmodel()', 'first_receipt_key(uuid, text, boolean, bytea, bytea, timestamptz, timestamptz)']::regprocedure[] LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', f, current_schema());
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
@@ -89,7 +83,7 @@ END $$;
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION first_receipt_key, empty_readmodel, drop_delivery_day, make_delivery_day, lock_staff, lock_registry;
+DROP FUNCTION first_receipt_key, empty_readmodel, drop_delivery_day, make_delivery_day, lock_staff;
 ALTER FUNCTION registry_changed() SECURITY INVOKER;
 ALTER FUNCTION registry_changed() RESET search_path;
 GRANT EXECUTE ON FUNCTION registry_changed() TO PUBLIC;
