@@ -11,6 +11,7 @@ import (
 	"quittance/ingress/pages"
 	"quittance/internal/citizens"
 	"quittance/internal/connector"
+	"quittance/internal/deliveries"
 	"quittance/internal/drafts"
 	"quittance/internal/identity"
 	"quittance/internal/notify"
@@ -53,17 +54,24 @@ func notifyKeys() []secret.Use {
 	)
 }
 
-// commandKeys are the keys with which a role proves its commands; the processor has those of all senders.
-func commandKeys(r Role) (out []secret.Use) {
-	senders := []string{}
+// sharedKeys are the keys that follow from what a role reads and writes: those that prove its commands, of
+// which the processor has those of all senders; those of bodies, where they are made, sent or sent again; and
+// the public one of the rows that decide.
+func sharedKeys(r Role) (out []secret.Use) {
 	switch {
 	case r.Kind == KindProcessor:
-		senders = processor.Senders()
+		for _, sender := range processor.Senders() {
+			out = append(out, macs(secret.LabelCommands(sender))...)
+		}
 	case slices.Contains(r.Writes, schemas.TopicCommands):
-		senders = []string{r.Name}
+		out = macs(secret.LabelCommands(r.Name))
 	}
-	for _, sender := range senders {
-		out = append(out, macs(secret.LabelCommands(sender))...)
+	_, delivers := DeliveryKinds(nil).Of(deliveries.Kind(r.Name))
+	if r.Kind != KindSink || delivers == nil {
+		out = append(out, macs(secret.LabelWebhookBodies)...)
+	}
+	if slices.Contains(r.Needs, NeedPostgres) {
+		out = append(out, secret.Use{Purpose: secret.PurposeVerify, Label: secret.LabelRegistryRows})
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func Table() []Role {
 		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(), tidyRole(),
 	}
 	for i := range table {
-		table[i].Keys = append(table[i].Keys, commandKeys(table[i])...)
+		table[i].Keys = append(table[i].Keys, sharedKeys(table[i])...)
 	}
 	return table
 }
