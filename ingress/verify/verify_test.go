@@ -303,13 +303,17 @@ func TestDossierNumber(t *testing.T) {
 	s.CitizenID, s.OrderID, s.Items[0].Fee = "", "DOS-2026-17", 100
 	w.session = s
 	token := w.token(t, s)
-	portal := w.token(t, paid())
+	ofPortal := paid()
+	portal := w.token(t, ofPortal)
 	for name, c := range map[string]struct{ token, typed, text, result string }{
 		"its own":       {token, " DOS-2026-17 ", "conforme au code", "matches"},
 		"another":       {token, "DOS-2026-18", "le numéro saisi n’est pas celui de ce reçu", "differs"},
 		"not typed":     {token, "", "saisissez le numéro du papier", "untyped"},
 		"of the portal": {portal, "DOS-2026-17", "non prouvé par le code", "unproven"},
 	} {
+		if w.session = s; c.token == portal {
+			w.session = ofPortal
+		}
 		form := url.Values{"receipt": {c.token}, "order": {c.typed}, "lang": {"fr"}}.Encode()
 		page := w.do(t, http.MethodPost, "/q", form, "Accept", "text/html", "Sec-Fetch-Site", "same-origin")
 		text := strings.Join(strings.Fields(page.Body.String()), " ")

@@ -131,6 +131,13 @@ func (c Claims) Agrees(record Claims) bool {
 	return c == record
 }
 
+// samePayment reports whether the claims have the amount, the currency and the references of the record.
+// What a payment is never changes, so a token that says otherwise is not ours, whoever signed it.
+func (c Claims) samePayment(record Claims) bool {
+	return c.Amount == record.Amount && c.Currency == record.Currency && c.PaymentRef == record.PaymentRef && c.NoticeRef == record.NoticeRef &&
+		(c.Version == 1 || c.Fee == record.Fee)
+}
+
 // Paid returns the time of the payment, in UTC.
 func (c Claims) Paid() time.Time { return time.Unix(c.PaidAt, 0).UTC() }
 

@@ -6,5 +6,5 @@ import "time"
 func (s *Store) Age(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = &ring{rows: s.last.rows, keys: s.last.keys, at: s.last.at.Add(-by)}
+	s.last = &ring{private: s.last.private, keys: s.last.keys, at: s.last.at.Add(-by)}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/operation"
+	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 )
 
 // Codes of refused operations.
@@ -56,14 +59,13 @@ func (e Entry) State(now time.Time) KeyState {
 // paid before there were keys has receipts, too.
 var first = time.Unix(0, 0).UTC()
 
-// EnsureKeys makes the first key of each mode that has none. It signs at once. Roles that make
-// receipts call it when they start, so that no operator has to.
+// ErrNoKeys says that there are no keys of receipts, or none that these master keys open.
+var ErrNoKeys = errors.New("there are no keys of receipts: `quittance seed FILE` makes the first ones")
+
+// EnsureKeys makes the first key of each mode that has none. It signs at once. Whoever sets up an
+// installation calls it, with keys that sign rows; roles only read.
 func EnsureKeys(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, now time.Time) error {
-	var some, all bool
-	if err := pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM receipt_keys WHERE live), EXISTS (SELECT FROM receipt_keys WHERE NOT live)`).Scan(&some, &all); err == nil && some && all {
-		return nil // almost always: no lock is needed
-	}
-	return changeKeys(ctx, pool, func(tx pgx.Tx, entries []Entry) error {
+	return changeKeys(ctx, pool, keys, now, func(tx pgx.Tx, entries []Entry) error {
 		for _, live := range []bool{false, true} {
 			if slices.ContainsFunc(entries, func(e Entry) bool { return e.Live == live }) {
 				continue
@@ -81,7 +83,7 @@ func EnsureKeys(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, acto
 // keys. The refusal CodeAnnounced says that a key waits already. After an error nothing has
 // changed.
 func RotateKeys(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, modes []bool, now time.Time) (made []Entry, err error) {
-	err = changeKeys(ctx, pool, func(tx pgx.Tx, entries []Entry) error {
+	err = changeKeys(ctx, pool, keys, now, func(tx pgx.Tx, entries []Entry) error {
 		known := map[string]bool{}
 		for _, e := range entries {
 			known[e.ID] = true
@@ -124,7 +126,7 @@ func RevokeKey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor
 		return nil
 	}
 	named := func(e Entry) bool { return e.ID == kid }
-	err = changeKeys(ctx, pool, func(tx pgx.Tx, entries []Entry) error {
+	err = changeKeys(ctx, pool, keys, now, func(tx pgx.Tx, entries []Entry) error {
 		e := find(entries, named)
 		switch {
 		case e == nil:
@@ -180,8 +182,8 @@ func ListKeys(ctx context.Context, pool *pgxpool.Pool) ([]Entry, error) {
 	return readEntries(ctx, pool)
 }
 
-func readEntries(ctx context.Context, q querier) ([]Entry, error) {
-	rows, err := readRows(ctx, q)
+func readEntries(ctx context.Context, q signed.Querier) ([]Entry, error) {
+	rows, err := readRows(ctx, q, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -191,17 +193,15 @@ func readEntries(ctx context.Context, q querier) ([]Entry, error) {
 	}
 	out := make([]Entry, len(keys))
 	for i, k := range keys {
-		out[i] = Entry{k, rows[i].createdAt}
+		out[i] = Entry{k, rows[i].CreatedAt}
 	}
 	return out, nil
 }
 
-// changeKeys runs do in a transaction that no other change of the keys interrupts.
-func changeKeys(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx, entries []Entry) error) error {
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('receipt keys', 0))`); err != nil {
-			return err
-		}
+// changeKeys runs do in a transaction that no other change of the keys interrupts, and signs the keys that
+// it has changed.
+func changeKeys(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, now time.Time, do func(tx pgx.Tx, entries []Entry) error) error {
+	return registry.Change(ctx, pool, keys, now, func(tx *registry.Tx) error {
 		entries, err := readEntries(ctx, tx)
 		if err != nil {
 			return err

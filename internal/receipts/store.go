@@ -1,22 +1,25 @@
 package receipts
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/singleflight"
 
 	"quittance/checkout"
 	"quittance/internal/personal"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 )
 
 // SealedKeys are the private parts of the keys, for `secrets reseal`.
@@ -49,15 +52,17 @@ type Store struct {
 	issuer string
 	reads  singleflight.Group
 
+	verifier *signed.Verifier
+
 	mu   sync.Mutex
 	last *ring
 }
 
 // ring are the keys as they were at a time of this process's monotonic clock.
 type ring struct {
-	rows []row
-	keys Keys
-	at   time.Time
+	keys    Keys
+	private map[string]ed25519.PrivateKey // by kid
+	at      time.Time
 }
 
 // NewStore makes a Store. A PublicURL without a host is an error.
@@ -69,7 +74,7 @@ func NewStore(cfg StoreConfig) (*Store, error) {
 	if err != nil || u.Host == "" {
 		return nil, errors.New("receipts: PublicURL is not an absolute URL")
 	}
-	return &Store{cfg: cfg, base: u.Scheme + "://" + u.Host, issuer: u.Host}, nil
+	return &Store{cfg: cfg, base: u.Scheme + "://" + u.Host, issuer: u.Host, verifier: signed.NewVerifier(cfg.Keys)}, nil
 }
 
 // Issuer returns the host that tokens name: that of the pages.
@@ -96,7 +101,7 @@ func (s *Store) Signer(ctx context.Context, live bool, recordedAt time.Time) (*S
 	if err != nil {
 		return nil, err
 	}
-	return r.signer(s.cfg.Keys, k)
+	return r.signer(k)
 }
 
 // SignerOf returns the signer of a key that is neither revoked nor unknown: else ErrUnknownKey.
@@ -109,7 +114,7 @@ func (s *Store) SignerOf(ctx context.Context, kid string) (*Signer, error) {
 	if !ok || !k.RevokedAt.IsZero() {
 		return nil, ErrUnknownKey
 	}
-	return r.signer(s.cfg.Keys, k)
+	return r.signer(k)
 }
 
 // Issue returns the token of the receipt of a paid due, and the address that its QR code holds.
@@ -144,15 +149,23 @@ func (s *Store) ring(ctx context.Context) (*ring, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
 		at := time.Now()
-		rows, err := readRows(ctx, s.cfg.Pool)
+		r := &ring{private: map[string]ed25519.PrivateKey{}, at: at}
+		rows, err := readRows(ctx, s.cfg.Pool, s.verifier)
 		if err != nil {
 			return nil, err
 		}
-		keys, err := scheduled(rows)
-		if err != nil {
+		// A key that we cannot sign with is none of ours: it is not published.
+		rows = slices.DeleteFunc(rows, func(row row) bool {
+			private, failed := row.private(s.cfg.Keys)
+			r.private[row.Kid], err = private, cmp.Or(err, failed)
+			return failed != nil
+		})
+		if len(rows) == 0 {
+			return nil, cmp.Or(err, ErrNoKeys)
+		}
+		if r.keys, err = scheduled(rows); err != nil {
 			return nil, err
 		}
-		r := &ring{rows: rows, keys: keys, at: at}
 		s.mu.Lock()
 		s.last = r
 		s.mu.Unlock()
@@ -164,81 +177,91 @@ func (s *Store) ring(ctx context.Context) (*ring, error) {
 	return read.(*ring), nil //nolint:forcetypeassert // the function returns nothing else
 }
 
-// signer opens the private part of a key.
-func (r *ring) signer(keys *secret.Keys, k Key) (*Signer, error) {
-	for _, row := range r.rows {
-		if row.kid != k.ID {
-			continue
-		}
-		seed, err := keys.Open(SealedKeys.Label, row.sealed, row.id[:])
-		if err != nil {
-			return nil, fmt.Errorf("opening the private part of the receipt key %s: %w", k.ID, err)
-		}
-		if len(seed) != ed25519.SeedSize {
-			return nil, fmt.Errorf("the private part of the receipt key %s has %d bytes", k.ID, len(seed))
-		}
-		return NewSigner(k, ed25519.NewKeyFromSeed(seed))
+// signer returns the signer of a key.
+func (r *ring) signer(k Key) (*Signer, error) {
+	private, ok := r.private[k.ID]
+	if !ok {
+		return nil, ErrNoKey
 	}
-	return nil, ErrNoKey
+	return NewSigner(k, private)
 }
 
-// row is a stored key.
+// row is a stored key, as its table has it.
 type row struct {
-	id        uuid.UUID
-	kid       string
-	live      bool
-	public    []byte
-	sealed    []byte
-	from      time.Time
-	createdAt time.Time
-	revokedAt time.Time // zero: not revoked
+	ID                   uuid.UUID
+	Kid                  string
+	Live                 bool
+	Public, Sealed       []byte
+	SignsFrom, CreatedAt time.Time
+	RevokedAt            *time.Time // nil: not revoked
 }
 
-// querier is a pool or a transaction.
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
+// table of the keys, see signed.Tables.
+const table = "receipt_keys"
 
-// readRows reads all keys, those of a mode together, in the order in which they sign.
-func readRows(ctx context.Context, q querier) ([]row, error) {
-	found, _ := q.Query(ctx, `SELECT id, kid, live, public, sealed, signs_from, created_at, revoked_at FROM receipt_keys ORDER BY live, signs_from, kid`) // the rows return its error
-	rows, err := pgx.CollectRows(found, func(r pgx.CollectableRow) (out row, err error) {
-		var revoked *time.Time
-		err = r.Scan(&out.id, &out.kid, &out.live, &out.public, &out.sealed, &out.from, &out.createdAt, &revoked)
-		out.from, out.createdAt = out.from.UTC(), out.createdAt.UTC()
-		if revoked != nil {
-			out.revokedAt = revoked.UTC()
+// readRows reads all keys, those of a mode together, in the order in which they sign. With a verifier it
+// leaves out those whose rows do not verify.
+func readRows(ctx context.Context, q signed.Querier, v *signed.Verifier) (out []row, err error) {
+	err = signed.Read(ctx, q, v, table, func(r row, is signed.Row) {
+		if v != nil && !is.Verified {
+			return
 		}
-		return out, err
+		r.SignsFrom, r.CreatedAt = r.SignsFrom.UTC(), r.CreatedAt.UTC()
+		out = append(out, r)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the keys of receipts: %w", err)
 	}
-	return rows, nil
+	return out, nil
+}
+
+// revokedAt returns when the key was revoked, in UTC; zero if it was not.
+func (r row) revokedAt() time.Time {
+	if r.RevokedAt == nil {
+		return time.Time{}
+	}
+	return r.RevokedAt.UTC()
+}
+
+// private opens the private part. The error says that it does not open with these keys, or that it is
+// not that of the public key.
+func (r row) private(keys *secret.Keys) (ed25519.PrivateKey, error) {
+	seed, err := keys.Open(SealedKeys.Label, r.Sealed, r.ID[:])
+	if err != nil {
+		return nil, fmt.Errorf("opening the private part of the receipt key %s: %w", r.Kid, err)
+	}
+	if len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("the private part of the receipt key %s has %d bytes", r.Kid, len(seed))
+	}
+	private := ed25519.NewKeyFromSeed(seed)
+	if !bytes.Equal(private[ed25519.SeedSize:], r.Public) {
+		return nil, fmt.Errorf("the private part of the receipt key %s is that of another key", r.Kid)
+	}
+	return private, nil
 }
 
 // neverSigns reports whether the key was revoked before it signed anything.
-func (r row) neverSigns() bool { return !r.revokedAt.IsZero() && !r.revokedAt.After(r.from) }
+func (r row) neverSigns() bool { return r.RevokedAt != nil && !r.RevokedAt.After(r.SignsFrom) }
 
 // scheduled returns the keys of rows with the times at which they end: a key signs until the
 // next key of its mode that is not revoked before.
 func scheduled(rows []row) (Keys, error) {
 	var out Keys
 	for i, r := range rows {
-		k, err := NewKey(r.live, r.public, r.from)
+		k, err := NewKey(r.Live, r.Public, r.SignsFrom)
 		if err != nil {
-			return nil, fmt.Errorf("reading the receipt key %s: %w", r.kid, err)
+			return nil, fmt.Errorf("reading the receipt key %s: %w", r.Kid, err)
 		}
-		if k.ID != r.kid {
-			return nil, fmt.Errorf("the receipt key %s is stored under the name %s", k.ID, r.kid)
+		if k.ID != r.Kid {
+			return nil, fmt.Errorf("the receipt key %s is stored under the name %s", k.ID, r.Kid)
 		}
-		k.RevokedAt = r.revokedAt
+		k.RevokedAt = r.revokedAt()
 		if r.neverSigns() {
 			k.Until = k.From
 		} else {
 			for _, next := range rows[i+1:] {
-				if next.live == r.live && !next.neverSigns() {
-					k.Until = next.from
+				if next.Live == r.Live && !next.neverSigns() {
+					k.Until = next.SignsFrom
 					break
 				}
 			}

@@ -1,6 +1,7 @@
 package receipts_test
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"quittance/internal/operation"
 	"quittance/internal/receipts"
+	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/test/servers"
 )
@@ -115,11 +117,65 @@ func TestFirstKeys(t *testing.T) {
 		}
 	}
 	// Postgres has no private part that opens without the master key, and errors show none.
-	if _, err := i.store(t, secret.GenerateKeys()).Signer(t.Context(), true, paidAt); !errors.Is(err, secret.ErrUnknownKey) {
+	if _, err := i.store(t, secret.GenerateKeys()).Signer(t.Context(), true, paidAt); !errors.Is(err, receipts.ErrNoKeys) {
 		t.Errorf("another master key: %v", err)
 	}
 	if _, err := receipts.NewStore(receipts.StoreConfig{Pool: pool, Keys: i.keys, PublicURL: "pay.example"}); err == nil {
 		t.Error("an address without a host")
+	}
+}
+
+// Whoever can write to Postgres makes, revives or moves a key of receipts. Nobody is told to trust it.
+func TestForgedKeysAreNotPublished(t *testing.T) {
+	t.Parallel()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief, err := receipts.NewKey(true, public, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const insert = `INSERT INTO receipt_keys (id, kid, live, public, sealed, signs_from, created_at, signature) SELECT `
+	for name, c := range map[string]struct {
+		sql  string
+		args []any
+	}{
+		"a key of the thief":              {insert + `gen_random_uuid(), $1, live, $2, sealed, signs_from - interval '1 s', created_at, signature FROM receipt_keys WHERE live`, []any{thief.ID, []byte(public)}},
+		"the public part is another":      {`UPDATE receipt_keys SET public = $2, kid = $1 WHERE live`, []any{thief.ID, []byte(public)}},
+		"a revoked key is none":           {`UPDATE receipt_keys SET revoked_at = NULL WHERE live`, nil},
+		"a key signs earlier":             {`UPDATE receipt_keys SET signs_from = signs_from + interval '1 day' WHERE live`, nil},
+		"the key of tests is one of live": {`UPDATE receipt_keys SET live = true WHERE NOT live`, nil},
+		"the private part is no seal":     {`UPDATE receipt_keys SET sealed = $1 WHERE live`, []any{[]byte(private.Seed())}},
+		"the private part is another's":   {`UPDATE receipt_keys k SET sealed = o.sealed FROM receipt_keys o WHERE k.live AND NOT o.live`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := install(t)
+			before, err := i.store(t, i.keys).Keys(t.Context())
+			if err != nil || len(before) != 2 {
+				t.Fatal(before, err)
+			}
+			if strings.Contains(c.sql, "revoked_at") {
+				if _, _, _, err := receipts.RevokeKey(t.Context(), i.pool, i.keys, operator, before[1].ID, paidAt); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := i.pool.Exec(t.Context(), c.sql, c.args...); err != nil {
+				t.Fatal(err)
+			}
+			after, err := i.store(t, i.keys).Keys(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			set := string(after.JWKS(paidAt))
+			if strings.Contains(set, thief.ID) || strings.Contains(c.sql, "UPDATE") && len(after) != 1 && !strings.Contains(c.sql, "revoked_at") {
+				t.Errorf("%d keys are trusted: %s", len(after), set)
+			}
+			if k, ok := after.Find(before[1].ID); ok && strings.Contains(c.sql, "WHERE live") && !strings.Contains(c.sql, "INSERT") {
+				t.Errorf("%+v is trusted", k)
+			}
+		})
 	}
 }
 
@@ -224,18 +280,21 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// `secrets reseal` seals the private parts again.
+// `secrets reseal` seals the private parts and signs the rows again.
 func TestKeysAreSealedAgain(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	before := i.issue(t, i.store(t, i.keys), paidAt)
 	newest := secret.GenerateKeys()
-	both, err := secret.ParseKeys(newest.Reveal() + "," + i.keys.Reveal() + ":open")
+	both, err := secret.ParseKeys(newest.Reveal() + "," + i.keys.Reveal())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if done, err := receipts.SealedKeys.Reseal(t.Context(), i.pool, both, operator, paidAt, 10, func(int) {}); err != nil || done.Sealed != 2 {
 		t.Fatalf("%+v, %v", done, err)
+	}
+	if _, err := registry.Reseal(t.Context(), i.pool, both, operator, paidAt, 10, func(int) {}); err != nil {
+		t.Fatal(err)
 	}
 	if i.issue(t, i.store(t, newest), paidAt) != before {
 		t.Error("another token after sealing again")

@@ -39,6 +39,8 @@ type Result struct {
 
 // Record is what the service has of a paid due.
 type Record struct {
+	// Claims of the record; zero for somebody who was told only the state of the payment, and compares
+	// nothing.
 	Claims     Claims
 	Live       bool
 	ReversedAt time.Time // zero: the payment stands
@@ -68,7 +70,7 @@ func (ks Keys) Check(ctx context.Context, issuer, text string, now time.Time, re
 		return Result{}, err
 	case v.Test(): // without value, with a record or not
 		return Result{VerdictTest, record.ReversedAt, v.Claims}, nil
-	case !ok || !record.Live || v.Revoked() && !v.Claims.Agrees(record.Claims):
+	case !ok || !record.Live || record.Claims != (Claims{}) && !v.Claims.samePayment(record.Claims) || v.Revoked() && !v.Claims.Agrees(record.Claims):
 		return Result{Verdict: VerdictNone}, nil // somebody has the key
 	case !record.ReversedAt.IsZero():
 		return Result{VerdictReversed, record.ReversedAt, v.Claims}, nil

@@ -28,6 +28,8 @@ func TestVerdicts(t *testing.T) {
 	reversedAt := paidAt.Add(24 * time.Hour).Truncate(time.Second)
 	other, claims := c, c
 	other.Amount++
+	euros, elsewhere, renamed := c, c, c
+	euros.Currency, elsewhere.PaymentRef, renamed.Agency = "EUR", "1", "finances"
 	record := func(r receipts.Record, ok bool) receipts.Records {
 		return func(context.Context, string) (receipts.Record, bool, error) { return r, ok, nil }
 	}
@@ -41,8 +43,12 @@ func TestVerdicts(t *testing.T) {
 		want    receipts.Verdict
 		at      time.Time
 	}{
-		"paid":                                {h.keys, token, record(receipts.Record{Claims: c, Live: true}, true), receipts.VerdictAuthentic, now},
-		"reversed":                            {h.keys, token, record(receipts.Record{Claims: c, Live: true, ReversedAt: reversedAt}, true), receipts.VerdictReversed, reversedAt},
+		"paid":     {h.keys, token, record(receipts.Record{Claims: c, Live: true}, true), receipts.VerdictAuthentic, now},
+		"reversed": {h.keys, token, record(receipts.Record{Claims: c, Live: true, ReversedAt: reversedAt}, true), receipts.VerdictReversed, reversedAt},
+		"signed with our key by a thief, another amount": {h.keys, token, record(receipts.Record{Claims: other, Live: true}, true), receipts.VerdictNone, time.Time{}},
+		"another currency":                    {h.keys, token, record(receipts.Record{Claims: euros, Live: true}, true), receipts.VerdictNone, time.Time{}},
+		"another reference":                   {h.keys, token, record(receipts.Record{Claims: elsewhere, Live: true}, true), receipts.VerdictNone, time.Time{}},
+		"the agency's slug was changed":       {h.keys, token, record(receipts.Record{Claims: renamed, Live: true}, true), receipts.VerdictAuthentic, now},
 		"signed by a thief":                   {h.keys, token, record(receipts.Record{}, false), receipts.VerdictNone, time.Time{}},
 		"live token of a test payment":        {h.keys, token, record(receipts.Record{Claims: c}, true), receipts.VerdictNone, time.Time{}},
 		"forged":                              {h.keys, forged, nil, receipts.VerdictNone, time.Time{}},

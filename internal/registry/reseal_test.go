@@ -155,7 +155,7 @@ func TestResealLosesNoConcurrentWrite(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() {
-			_, err := registry.Reseal(t.Context(), h.Pool, both, registries.Actor, registries.Epoch, 100, func(int) {})
+			_, err := registry.Reseal(context.WithoutCancel(t.Context()), h.Pool, both, registries.Actor, registries.Epoch, 100, func(int) {})
 			ended <- err
 		}()
 		t.Cleanup(func() {

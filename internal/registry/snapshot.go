@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -95,6 +96,7 @@ type loader struct {
 	tx   signed.Querier
 	s    *Snapshot
 	rows []signed.Row // with a verifier: all that were read
+	read []string     // tables
 	err  error
 }
 
@@ -103,6 +105,7 @@ func read[R any](l *loader, table string, take func(r R, believed bool)) {
 	if l.err != nil {
 		return
 	}
+	l.read = append(l.read, table)
 	l.err = signed.Read(l.ctx, l.tx, l.verifier, table, func(r R, row signed.Row) {
 		if l.verifier != nil {
 			l.rows = append(l.rows, row)
@@ -131,11 +134,24 @@ func load(ctx context.Context, tx pgx.Tx, how loading) (*Snapshot, error) {
 	l.statementAccounts()
 	l.applications()
 	l.endpoints()
+	l.others()
 	if l.err == nil && l.verifier != nil {
 		s.findings, l.err = signed.Inspect(ctx, tx, l.keys, l.rows)
 		l.verifier.Forget()
 	}
 	return s, l.err
+}
+
+// others verifies the rows of tables that belong to other packages, for the findings.
+func (l *loader) others() {
+	if l.err != nil || l.verifier == nil {
+		return
+	}
+	for _, table := range signed.Names() {
+		if !slices.Contains(l.read, table) {
+			l.err = cmp.Or(l.err, signed.List(l.ctx, l.tx, l.verifier, table, func(r signed.Row) { l.rows = append(l.rows, r) }))
+		}
+	}
 }
 
 func (l *loader) agencies() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/internal/receipts"
 	"quittance/internal/signed"
 	"quittance/test/registries"
 )
@@ -28,6 +29,9 @@ func TestTamper(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	h.Seed(t, registries.Edit(t, "api_user: momo-user", "api_user: momo-other")) // replaces the account
+	if err := receipts.EnsureKeys(t.Context(), h.Pool, h.Keys, registries.Actor, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
 	var columns, found, refused, harmless, believed int
 	for _, table := range signed.Tables {
 		for _, c := range columnsOf(t, h, table.Name) {

@@ -167,7 +167,7 @@ func (f Findings) Counts() map[string]int {
 // Look finds what is not as it was signed, in a transaction that sees one snapshot. keys may be those
 // of a role that verifies.
 func Look(ctx context.Context, tx pgx.Tx, keys *secret.Keys) (Findings, error) {
-	rows, err := List(ctx, tx, NewVerifier(keys))
+	rows, err := all(ctx, tx, NewVerifier(keys))
 	if err != nil {
 		return Findings{}, err
 	}

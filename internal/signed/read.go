@@ -154,17 +154,19 @@ func (t *Table) query(ctx context.Context, q Querier, where string, args ...any)
 	return rows, nil
 }
 
-// List reads the rows of all tables of Tables, in their order.
-func List(ctx context.Context, q Querier, v *Verifier) (out []Row, err error) {
-	for i := range Tables {
-		if err := Tables[i].list(ctx, q, v, func(r Row) { out = append(out, r) }); err != nil {
+// all reads the rows of all tables of Tables, in their order.
+func all(ctx context.Context, q Querier, v *Verifier) (out []Row, err error) {
+	for _, name := range Names() {
+		if err := List(ctx, q, v, name, func(r Row) { out = append(out, r) }); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (t *Table) list(ctx context.Context, q Querier, v *Verifier, take func(Row)) error {
+// List calls take with each row of a table of Tables, for a caller that does not need its values.
+func List(ctx context.Context, q Querier, v *Verifier, table string, take func(Row)) error {
+	t := find(table)
 	rows, err := t.query(ctx, q, "")
 	if err != nil {
 		return err

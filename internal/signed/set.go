@@ -46,7 +46,7 @@ type Set struct {
 // nothing is verified, and Sign refuses changes.
 func Begin(ctx context.Context, tx pgx.Tx, keys *secret.Keys) (*Set, error) {
 	s := &Set{keys: keys, verifier: NewVerifier(keys), rows: map[ID]Row{}, anew: map[ID]bool{}, queued: &pgx.Batch{}}
-	list, err := List(ctx, tx, nil) // a row is verified when something depends on it
+	list, err := all(ctx, tx, nil) // a row is verified when something depends on it
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (t *Table) where(keys []any) (string, []any) {
 // end of the transaction. Refusals are CodeNoKey, CodeUnsigned and CodeForged: the transaction must not
 // commit then. at is the time of the service's clock.
 func (s *Set) Sign(ctx context.Context, tx pgx.Tx, at time.Time) error {
-	after, err := List(ctx, tx, nil)
+	after, err := all(ctx, tx, nil)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (s *Set) SignAll(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]
 	if !s.unsigned {
 		return counts, nil
 	}
-	list, err := List(ctx, tx, nil)
+	list, err := all(ctx, tx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func (s *Set) Again(ctx context.Context, tx pgx.Tx, batch int) (again, before, u
 // Conclude signs the manifest over the rows as they are now. With accept it forgets which tables had
 // lost rows: somebody has looked at them.
 func (s *Set) Conclude(ctx context.Context, tx pgx.Tx, accept bool, at time.Time) error {
-	list, err := List(ctx, tx, nil)
+	list, err := all(ctx, tx, nil)
 	if err != nil {
 		return err
 	}

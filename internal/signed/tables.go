@@ -36,6 +36,9 @@ var Tables = []Table{
 	{Name: "applications", Key: []string{"id"}},
 	{Name: "webhook_secrets", Key: []string{"endpoint_id", "digest"}, Order: "endpoint_id, created_at DESC, digest"},
 	{Name: "webhook_endpoints", Key: []string{"id"}},
+	{Name: "receipt_keys", Key: []string{"id"}, Order: "live, signs_from, kid", Left: map[string]string{
+		"sealed": "its seal is bound to the id, and what it holds must fit the column public, which is signed",
+	}},
 }
 
 // Known reports whether the rows of a table are signed.

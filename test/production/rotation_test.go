@@ -23,6 +23,9 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	i := newInstallation(t)
 	old, newest := i.keys, secret.GenerateKeys()
 	both := newest.Reveal() + "," + old.Reveal()
+	i.succeeds(t, i.path, "seed", i.file(t, strings.Replace(registry, "offers: [momo]", "offers: [momo]\n        embed_origins: [\"https://guichet.example\"]", 1)))
+	dev := servers.QuittanceDev(t)
+	i.succeeds(t, dev, "seed", "--port", "0", i.file(t, account))
 	if _, err := i.pool.Exec(t.Context(), `INSERT INTO reference_counters (name, next) VALUES ('key', $1)`, sessions.KeyFingerprint(old.FormerPermutations()[0])); err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +40,6 @@ func TestMasterKeyIsRetired(t *testing.T) {
 		t.Errorf("with the reference key reference-key ends with %d and prints %s", code, stderr)
 	}
 
-	i.succeeds(t, i.path, "seed", i.file(t, strings.Replace(registry, "offers: [momo]", "offers: [momo]\n        embed_origins: [\"https://guichet.example\"]", 1)))
-	dev := servers.QuittanceDev(t)
-	i.succeeds(t, dev, "seed", "--port", "0", i.file(t, account))
 	var key struct{ Secret string }
 	if err := json.Unmarshal([]byte(i.succeeds(t, i.path, "keys", "create", "--application", application, "--mode", "test", "--json")), &key); err != nil {
 		t.Fatal(err)
@@ -97,12 +97,12 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	p.Quit()
 	p = ingress(both)
 	second := create("order-2")
-	check(both, 1, "connector_accounts (1), connector_accounts (reports) (1), receipt_keys (2), webhook_secrets (1), open sessions (1, the last expires at", "`quittance secrets reseal` seals", "still needed")
+	check(both, 1, "connector_accounts (1), connector_accounts (reports) (1), receipt_keys (2), signatures of rows (", "), webhook_secrets (1), open sessions (1, the last expires at", "`quittance secrets reseal` seals", "still needed")
 
 	if _, stderr, code := i.run(t, i.path, "secrets", "reseal", "--master-keys", both); code != 2 || !strings.Contains(stderr, "restart all of them with the new list") {
 		t.Errorf("without an answer reseal ends with %d and prints %s", code, stderr)
 	}
-	if counts := i.succeeds(t, i.path, "secrets", "reseal", "--master-keys", both, "--yes", "--json"); strings.Count(counts, `"sealed": 1`) != 3 || strings.Count(counts, `"sealed": 2`) != 1 || !strings.Contains(counts, `"unopened": 0`) {
+	if counts := i.succeeds(t, i.path, "secrets", "reseal", "--master-keys", both, "--yes", "--json"); strings.Count(counts, `"sealed": 1,`) != 3 || strings.Count(counts, `"sealed": 2,`) != 1 || !strings.Contains(counts, `"unopened": 0`) {
 		t.Errorf("counts: %s", counts)
 	}
 	marked := both + ":open"

@@ -1,24 +1,21 @@
 package roles
 
 import (
-	"os"
 	"strings"
 
-	"quittance/internal/operation"
 	"quittance/internal/papers"
 	"quittance/internal/receipts"
 )
 
-// receiptKeys opens the keys that sign receipts. It makes the first ones, so that no operator
-// has to before the first receipt. The role has opened the registry and has a checkout URL.
+// receiptKeys opens the keys that sign receipts; receipts.ErrNoKeys says that whoever sets up the
+// installation has made none. The role has opened the registry and has a checkout URL.
 func (b *Base) receiptKeys() (*receipts.Store, error) {
 	return b.opened.receipts.open(func() (*receipts.Store, error) {
-		host, _ := os.Hostname()
-		actor := operation.Actor{Kind: operation.ActorService, Name: b.Program, Origin: host}
-		if err := receipts.EnsureKeys(b.ctx, b.Pool, b.Keys, actor, b.Now()); err != nil {
-			return nil, err
+		store, err := receipts.NewStore(receipts.StoreConfig{Pool: b.Pool, Keys: b.Keys, PublicURL: strings.TrimSuffix(b.CheckoutURL, "/")})
+		if err == nil {
+			_, err = store.Keys(b.ctx)
 		}
-		return receipts.NewStore(receipts.StoreConfig{Pool: b.Pool, Keys: b.Keys, PublicURL: strings.TrimSuffix(b.CheckoutURL, "/")})
+		return store, err
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"quittance/internal/kafka"
+	"quittance/internal/receipts"
 	"quittance/internal/signed"
 	"quittance/reconciliation"
 	observe "quittance/test/await"
@@ -63,7 +64,7 @@ func TestRefusalsEndTheStart(t *testing.T) {
 		}
 	}
 	for _, err := range []error{
-		kafka.ErrMissing, fmt.Errorf("3 %w", errPending), reconciliation.ErrPending, fmt.Errorf("opening: %w", signed.ErrNotSigned), context.DeadlineExceeded, kerr.CoordinatorNotAvailable,
+		kafka.ErrMissing, fmt.Errorf("3 %w", errPending), reconciliation.ErrPending, fmt.Errorf("opening: %w", signed.ErrNotSigned), receipts.ErrNoKeys, context.DeadlineExceeded, kerr.CoordinatorNotAvailable,
 		&pgconn.PgError{Code: "57P03"}, &pgconn.PgError{Code: "53300"},
 	} {
 		if !comes(err) {

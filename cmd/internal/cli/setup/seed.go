@@ -15,6 +15,7 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/connector/all"
 	"quittance/internal/form"
+	"quittance/internal/receipts"
 	"quittance/internal/registryfile"
 )
 
@@ -58,7 +59,7 @@ func reportJSON(r registryfile.Report) render.Object {
 	}
 }
 
-// Seed applies a registry file to the installation. overrule is that of registryfile.Options.
+// Seed applies a registry file to the installation, and makes the first keys of receipts. overrule is that of registryfile.Options.
 func Seed(ctx context.Context, s roles.Settings, path string, overrule bool) (report registryfile.Report, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -85,7 +86,7 @@ func Seed(ctx context.Context, s roles.Settings, path string, overrule bool) (re
 	if err != nil {
 		return report, fmt.Errorf("%s: %w", path, fileFaults(err))
 	}
-	return report, nil
+	return report, receipts.EnsureKeys(ctx, pool, keys, by, now)
 }
 
 // fileFaults lists the faults of a file, one on each line. Other errors stay as they are.
