@@ -5,6 +5,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/sinks/cashin"
 	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
@@ -49,9 +50,11 @@ func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
 		return err
 	}
 	b.close = append(b.close, cl.Close)
-	bodies, err := b.Keys.MACs(secret.LabelWebhookBodies)
-	if err != nil {
-		return err
+	var bodies origin.MACs
+	if kind.Proves() {
+		if bodies, err = b.Keys.MACs(secret.LabelWebhookBodies); err != nil {
+			return err
+		}
 	}
 	err = add(b, string(name)+" planner", delivery.NewPlanner, delivery.PlannerConfig{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Log: b.Log, Metrics: b.Metrics,
