@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -135,14 +136,19 @@ func (f *front) command(t *testing.T, program string, args ...string) *exec.Cmd 
 }
 
 // nginx returns the command that runs nginx with the example.
-func nginx(f *front, t *testing.T) *exec.Cmd {
+func nginx(f *front, t *testing.T) *exec.Cmd { return nginxWith(f, t, "", nil) }
+
+// nginxWith returns the same with other values in the example, and directives before it.
+func nginxWith(f *front, t *testing.T, directives string, values map[string]string) *exec.Cmd {
 	t.Helper()
-	site := f.configure(t, "nginx.conf", map[string]string{
+	replace := map[string]string{
 		"server 127.0.0.1:8080;": "server " + f.listen + ";", "listen 80;": "listen " + f.plain + ";", "listen 443 ssl http2;": "listen " + f.https + " ssl http2;",
 		"/etc/ssl/pay.example/fullchain.pem": f.path("cert.pem"), "/etc/ssl/pay.example/privkey.pem": f.path("key.pem"),
 		"/var/log/nginx/quittance.log": f.path("access.log"),
-	})
-	temporary := ""
+	}
+	maps.Copy(replace, values)
+	site := f.configure(t, "nginx.conf", replace)
+	temporary := directives
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		temporary += fmt.Sprintf("\t%s_temp_path %s;\n", kind, f.path("temp_"+kind))
 	}
