@@ -112,9 +112,8 @@ var (
 		may("select insert update", "erp_confirmations", "session_events", "sessions", "readmodel_positions"),
 		may("insert", "cash_movements", "cashin_reversals"),
 		may("select delete update(session_id)", "personal_keys"), may("select", "deliveries"))
-	// receiptKeys is what signs receipts. Only commands make further keys.
-	receiptKeys = rows(may("select", "receipt_keys"),
-		may("execute", "first_receipt_key(uuid, text, boolean, bytea, bytea, timestamptz, timestamptz)"))
+	// receiptKeys is what signs receipts. Only commands make keys.
+	receiptKeys = may("select", "receipt_keys")
 	// record is what tells who did what. Nobody may change or delete a row.
 	record = may("insert", "audit")
 

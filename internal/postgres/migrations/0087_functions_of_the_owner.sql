@@ -54,20 +54,6 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- Stores the first key of receipts of a mode; false if the mode has one.
--- +goose StatementBegin
-CREATE FUNCTION first_receipt_key(id uuid, kid text, live boolean, public bytea, sealed bytea, signs_from timestamptz, created_at timestamptz)
-    RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$
-BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended('receipt keys', 0));
-    IF EXISTS (SELECT FROM receipt_keys k WHERE k.live = $3) THEN
-        RETURN false;
-    END IF;
-    INSERT INTO receipt_keys (id, kid, live, public, sealed, signs_from, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7);
-    RETURN true;
-END $$;
--- +goose StatementEnd
-
 -- A caller must not choose which tables an owner's function means: temporary tables come last.
 -- +goose StatementBegin
 DO $$
@@ -75,7 +61,7 @@ DECLARE
     f regprocedure;
 BEGIN
     FOREACH f IN ARRAY ARRAY['registry_changed()', 'lock_staff(uuid[])', 'make_delivery_day(date)', 'drop_delivery_day(date)',
-        'empty_readmodel()', 'first_receipt_key(uuid, text, boolean, bytea, bytea, timestamptz, timestamptz)']::regprocedure[] LOOP
+        'empty_readmodel()']::regprocedure[] LOOP
         EXECUTE format('ALTER FUNCTION %s SET search_path = %I, pg_temp', f, current_schema());
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
     END LOOP;
@@ -83,7 +69,7 @@ END $$;
 -- +goose StatementEnd
 
 -- +goose Down
-DROP FUNCTION first_receipt_key, empty_readmodel, drop_delivery_day, make_delivery_day, lock_staff;
+DROP FUNCTION empty_readmodel, drop_delivery_day, make_delivery_day, lock_staff;
 ALTER FUNCTION registry_changed() SECURITY INVOKER;
 ALTER FUNCTION registry_changed() RESET search_path;
 GRANT EXECUTE ON FUNCTION registry_changed() TO PUBLIC;
