@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -181,7 +182,7 @@ func (l *loader) endpoints(q *db.Queries) {
 			if plain, err := l.keys.Open(labelWebhook, r.Sealed, []byte(r.EndpointID)); err == nil {
 				known.value = secret.NewText(string(plain))
 			} else if r.ExpiresAt == nil { // an expired secret need not open
-				l.s.locked = append(l.s.locked, "webhook endpoint "+r.EndpointID)
+				l.lock("webhook endpoint "+r.EndpointID, err)
 			}
 		}
 		secrets[r.EndpointID] = append(secrets[r.EndpointID], known)
@@ -202,7 +203,7 @@ func (l *loader) endpoints(q *db.Queries) {
 	})
 }
 
-// open unseals a value, and notes when it does not open. The rest of the registry is
+// open unseals a value, and notes when it does not open although it should. The rest of the registry is
 // still read then, so that a revocation takes effect although a master key is missing.
 func (l *loader) open(label string, sealed, aad []byte) ([]byte, bool) {
 	if l.keys == nil {
@@ -210,10 +211,17 @@ func (l *loader) open(label string, sealed, aad []byte) ([]byte, bool) {
 	}
 	plain, err := l.keys.Open(label, sealed, aad)
 	if err != nil {
-		l.s.locked = append(l.s.locked, label+" of "+string(aad))
+		l.lock(label+" of "+string(aad), err)
 		return nil, false
 	}
 	return plain, true
+}
+
+// lock notes a secret that does not open. A role whose keys are not for it needs no mend.
+func (l *loader) lock(name string, cause error) {
+	if !errors.Is(cause, secret.ErrNotHeld) {
+		l.s.locked = append(l.s.locked, name)
+	}
 }
 
 // Service finds a service of an agency's catalogue by its code, active or not.

@@ -103,6 +103,8 @@ type Shape struct {
 	Only []string
 	// Kafka replaces the stack's own broker. Each role is the user quittance-ROLE of it.
 	Kafka *servers.SecureKafka
+	// RoleKeys returns what the process of a role gets for QUITTANCE_MASTER_KEYS; the stack's keys when nil.
+	RoleKeys func(keys *secret.Keys, role string) *secret.Keys
 	// Program is the path of the program; quittance-dev when empty.
 	Program string
 }
@@ -333,7 +335,7 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 		s.Ingress = append(s.Ingress, "http://"+program.Local(port))
 	}
 	add := func(name, role string, args ...string) {
-		s.Fleet = append(s.Fleet, s.Program.Process(name, program.Local(Ports(t, 1)[0]), append(args, s.Credentials(t, role)...)...))
+		s.Fleet = append(s.Fleet, s.ProgramOf(of, role).Process(name, program.Local(Ports(t, 1)[0]), append(args, s.Credentials(t, role)...)...))
 	}
 	for n := range of.Ingresses {
 		instance := strconv.Itoa(n)
@@ -347,8 +349,8 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	for n := range of.Sinks {
 		instance := strconv.Itoa(n)
 		for _, sink := range []string{"collect", "webhook", "cashin", "erp", "readmodel", "journal", "schedule", "cases", "match", "notify"} {
-			if sink == "notify" && s.secure == nil {
-				continue // no suite but that of rights sends messages
+			if sink == "notify" && s.secure == nil && !slices.Contains(of.Only, sink) {
+				continue // few suites send messages
 			}
 			if len(of.Only) > 0 && !slices.Contains(of.Only, sink) {
 				continue
@@ -368,6 +370,24 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	if err := program.AwaitReady(ctx, append([]*program.Process{s.outside}, s.Fleet...)...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ProgramOf returns the program with the keys of a role of the shape.
+func (s *Stack) ProgramOf(of Shape, role string) *program.Program {
+	if of.RoleKeys == nil {
+		return s.Program
+	}
+	return s.Program.With("QUITTANCE_MASTER_KEYS=" + of.RoleKeys(s.Keys, role).Reveal())
+}
+
+// Process returns a process of the fleet by its name, such as erp-0.
+func (s *Stack) Process(t testing.TB, name string) *program.Process {
+	t.Helper()
+	i := slices.IndexFunc(s.Fleet, func(p *program.Process) bool { return p.Name == name })
+	if i < 0 {
+		t.Fatalf("no process %s", name)
+	}
+	return s.Fleet[i]
 }
 
 // stop kills all processes.

@@ -25,11 +25,11 @@ import (
 
 func notifyRole() Role {
 	return deliveryRole(notify.Kind, Role{
-		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders},
+		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders, NeedDues},
 		Access: Access{
 			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls}}},
 			Writes: []string{schemas.TopicMessages},
-		},
+		}.asksERPs(),
 		Run: (*Base).notify,
 	})
 }

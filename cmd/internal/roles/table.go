@@ -19,6 +19,7 @@ const (
 	NeedMasterKeys   Need = "master keys"
 	NeedReferenceKey Need = "reference key"
 	NeedERPs         Need = "erps"      // the agencies' ERPs answer
+	NeedDues         Need = "dues"      // `sink erp` asks the agencies' ERPs for us
 	NeedProviders    Need = "providers" // providers of SMS and e-mail accept our credentials
 	NeedChannels     Need = "channels"  // the applications' citizens can pay
 	NeedOperators    Need = "operators" // operators answer
