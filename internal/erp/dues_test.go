@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quittance/internal/call"
 	"quittance/internal/erp"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -68,13 +67,7 @@ func bySink(t *testing.T, h *house) erp.Asker {
 	t.Helper()
 	hop := erps.NewHop(t)
 	hop.Answer(t, h)
-	client := hop.Ask(t, 0)
-	// An agency that it does not know: no ERP is called.
-	erps.Ready(t, func() bool {
-		_, _, r := client.Dues(t.Context(), registry.ERPSettings{AgencyID: "nobody"}, "x")
-		return r.Fault == call.FaultUnusable
-	})
-	return client
+	return hop.Client(t)
 }
 
 // bothWays runs a test for each way.

@@ -75,17 +75,6 @@ func newAsking(t *testing.T) *asking {
 	return a
 }
 
-// client starts a client, and waits until its questions are answered.
-func (a *asking) client(t *testing.T) *erpquery.Client {
-	t.Helper()
-	c := a.Ask(t, 0)
-	erptest.Ready(t, func() bool {
-		_, _, r := c.Dues(t.Context(), registry.ERPSettings{AgencyID: "nobody"}, "x")
-		return r.Fault == call.FaultUnusable
-	})
-	return c
-}
-
 // questions returns the number of questions with an outcome.
 func (a *asking) questions(t *testing.T, outcome string) float64 {
 	t.Helper()
@@ -112,7 +101,7 @@ func TestSlowERPDelaysNoOther(t *testing.T) {
 	var most atomic.Int64
 	dead, quick := a.erps.house(t, "dead", hangs(&most)), a.erps.house(t, "quick", owes)
 	a.Answer(t, a.erps)
-	client := a.client(t)
+	client := a.Client(t)
 
 	reasons := make(chan string, 1000)
 	for n := range cap(reasons) {
@@ -138,7 +127,8 @@ func TestSlowERPDelaysNoOther(t *testing.T) {
 	for range cap(reasons) {
 		got[<-reasons]++
 	}
-	if got[call.FaultTimeout] != 64 || got[erpclient.FaultBusy] != 1000-64 {
+	// A busy machine may bring some of the 64 time-outs, which end together, after their askers have left.
+	if got[call.FaultTimeout] == 0 || got[call.FaultTimeout]+got[erpclient.FaultUnanswered] != 64 || got[erpclient.FaultBusy] != 1000-64 {
 		t.Errorf("answers of the dead ERP: %v", got)
 	}
 	if most.Load() != 64 || a.questions(t, "busy") != 1000-64 {
@@ -154,7 +144,7 @@ func TestTwoAskersAtOnce(t *testing.T) {
 	quick := a.erps.house(t, "quick", owes)
 	a.Answer(t, a.erps)
 	var asking sync.WaitGroup
-	for who, client := range []*erpquery.Client{a.client(t), a.client(t)} {
+	for who, client := range []*erpquery.Client{a.Client(t), a.Client(t)} {
 		for n := range 100 {
 			asking.Go(func() {
 				subject := fmt.Sprintf("%d-%d", who, n)
@@ -180,7 +170,7 @@ func TestStoppedWhileItAsks(t *testing.T) {
 		owes(rw, r)
 	})
 	stop := a.Answer(t, a.erps)
-	client := a.client(t)
+	client := a.Client(t)
 	ask := func(subject string) <-chan call.Result {
 		said := make(chan call.Result, 1)
 		go func() {
@@ -239,7 +229,7 @@ func TestRecordsOfQuestions(t *testing.T) {
 		_, _ = io.WriteString(rw, head+strings.Repeat("é", (size-len(head)-len(tail))/2)+tail)
 	})
 	a.Answer(t, a.erps)
-	client := a.client(t)
+	client := a.Client(t)
 	if _, _, r := client.Dues(t.Context(), erp, "SECRET-TP"); !r.OK() {
 		t.Errorf("the largest answer: %+v", r)
 	}

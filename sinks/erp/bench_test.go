@@ -5,9 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"quittance/internal/call"
 	erpclient "quittance/internal/erp"
-	"quittance/internal/registry"
 	erptest "quittance/test/erps"
 )
 
@@ -17,11 +15,7 @@ func BenchmarkDues(b *testing.B) {
 	const agency = "018f0000-0000-7000-8000-000000000001"
 	simulated, hop := erptest.Start(b, agency, time.Now), erptest.NewHop(b)
 	hop.Answer(b, simulated)
-	over, direct := hop.Ask(b, 0), caller()
-	erptest.Ready(b, func() bool {
-		_, _, r := over.Dues(b.Context(), registry.ERPSettings{AgencyID: "nobody"}, "x")
-		return r.Fault == call.FaultUnusable
-	})
+	over, direct := hop.Client(b), caller()
 	settings, _ := simulated.ERP(agency, false)
 	took := map[erpclient.Asker][]time.Duration{}
 	for b.Loop() {

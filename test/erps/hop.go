@@ -8,9 +8,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quittance/internal/call"
 	"quittance/internal/erp"
 	"quittance/internal/erpquery"
 	"quittance/internal/kafka"
+	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
 	sink "quittance/sinks/erp"
@@ -80,6 +82,17 @@ func (h *Hop) Ask(t testing.TB, patience time.Duration) *erpquery.Client {
 		t.Fatal(err)
 	}
 	run(t, c.Run)
+	return c
+}
+
+// Client is Ask with the patience of production, for an answerer that has started: it waits until its questions are answered.
+func (h *Hop) Client(t testing.TB) *erpquery.Client {
+	t.Helper()
+	c := h.Ask(t, 0)
+	Ready(t, func() bool {
+		_, _, r := c.Dues(t.Context(), registry.ERPSettings{AgencyID: "nobody"}, "x") // no ERP is called
+		return r.Fault == call.FaultUnusable
+	})
 	return c
 }
 
