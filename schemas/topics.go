@@ -29,6 +29,7 @@ const (
 	TopicCases              = "cases.events"
 	TopicStatements         = "reconciliation.statements"
 	TopicReconciliation     = "reconciliation.events"
+	TopicAudit              = "audit"
 	TopicPoisonCommands     = "checkout.commands.poison"
 	TopicPoisonCollections  = "collections.requests.poison"
 	TopicPoisonReadmodel    = "readmodel.poison"
@@ -127,6 +128,8 @@ func Topics() []Topic {
 		Topic{Name: TopicCases, Partitions: 1, Key: "case_id", Records: []string{"quittance.Event"}},
 		statements,
 		reconciliation,
+		// One partition: the rows are numbered in the order of their records.
+		Topic{Name: TopicAudit, Partitions: 1, Key: "sequence", Records: []string{"quittance.AuditRow"}},
 		poison(TopicPoisonCollections),
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),

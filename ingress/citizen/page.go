@@ -16,6 +16,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/contact"
+	"quittance/internal/network"
 	"quittance/internal/secret"
 	"quittance/money"
 )
@@ -62,17 +63,16 @@ type Portal struct {
 	clients *web.Clients
 }
 
-// NewPortal makes the pages of a Service. perClient is how many calls a client may make in a
-// second.
-func NewPortal(s *Service, perClient float64) (*Portal, error) {
-	if !(perClient > 0) {
+// NewPortal makes the pages of a Service, within limits of calls a second.
+func NewPortal(s *Service, limits web.Limits) (*Portal, error) {
+	if !(limits[network.Subscriber] > 0) {
 		return nil, errors.New("citizen: a client must be allowed more than 0 calls a second")
 	}
 	site, err := web.New(web.Config{Prefix: PortalPrefix, Files: templates, PublicURL: s.cfg.PublicURL, Log: s.cfg.Log, Script: script})
 	if err != nil {
 		return nil, err
 	}
-	return &Portal{service: s, site: site, clients: web.NewClients(perClient, web.ClientBurst)}, nil
+	return &Portal{service: s, site: site, clients: web.NewClients(limits, web.ClientBurst)}, nil
 }
 
 // Routes adds the pages to the router of the whole edge.

@@ -477,6 +477,59 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// A subscriber's /48 has 65,536 clients, and a provider's network more. Who enters codes raises
+// the limits of the network, so that the phones behind one address of an operator sign in.
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	n := 0
+	ask := func(client string) (contact.Address, secret.Text, bool) {
+		t.Helper()
+		n++
+		code, v, err := o.Begin(t.Context(), citizens.Request{Address: email(t, n), Browser: browser, Client: client})
+		if err != nil && v != citizens.ClientLimited {
+			t.Fatal(err)
+		}
+		return email(t, n), code, v == citizens.Sent
+	}
+	for name, c := range map[string]struct {
+		client func(n int) string
+		most   int
+		other  string
+	}{
+		"a /48": {func(n int) string { return fmt.Sprintf("2001:db8:1:%x::/64", n) }, 40, "2001:db8:2::/64"},
+		"a /24": {func(n int) string { return fmt.Sprintf("198.51.100.%d", n%250) }, 240, "198.51.101.1"},
+		"a /32": {func(n int) string { return fmt.Sprintf("2001:db9:%x:1::/64", n) }, 960, "2001:dba::/64"},
+	} {
+		sent := 0
+		for i := range c.most + 5 {
+			if _, _, ok := ask(c.client(i)); ok {
+				sent++
+			}
+		}
+		if _, _, ok := ask(c.other); sent != c.most || !ok {
+			t.Errorf("%s gets %d codes, want %d; another network gets one: %t", name, sent, c.most, ok)
+		}
+	}
+	o.wait(2 * time.Hour)
+	for range 50 {
+		a, code, _ := ask("203.0.113.7")
+		if _, _, err := o.Enter(t.Context(), a, browser, code.Reveal(), money.French); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.wait(2 * time.Hour)
+	sent := 0
+	for range 160 {
+		if _, _, ok := ask("203.0.113.7"); ok {
+			sent++
+		}
+	}
+	if sent != 150 {
+		t.Errorf("after an hour with 50 codes that were entered, an address gets %d codes in an hour, want 150", sent)
+	}
+}
+
 // A flood over three instances gets exactly what the limits allow.
 func TestLimitsAreExactOverInstances(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/internal/contact"
+	"quittance/internal/network"
 	"quittance/internal/personal"
 	"quittance/internal/secret"
 	"quittance/money"
@@ -29,22 +29,29 @@ const CodeLifetime = 10 * time.Minute
 // An e-mail address has no prefix, and e-mail has no limit of the whole service: it costs
 // nothing, and people must be able to sign in when SMS has stopped. Guesses at codes by e-mail
 // are bounded by their address: 30 a day find one of a million codes once in 90 years. Over many
-// addresses they are bounded by the client: 60 codes an hour with 5 tries each open one account
-// in 139 days of asking without a pause. A limit of wrong codes of all clients together would
+// addresses they are bounded by the client's networks: 60 codes an hour with 5 tries each open
+// one account in 139 days of asking without a pause. What raises these limits are codes that were
+// entered, and each of those opens an account that its owner has already. A limit of wrong codes of all clients together would
 // let strangers stop everybody's sign-in.
 const (
-	triesOfCode     = 5  // of one code
-	triesOfAddress  = 30 // wrong codes of an address in a day, over all browsers
-	addressHour     = 5
-	addressDay      = 10
-	knownDay        = 30 // all known browsers of an address together; each has the limits of an address
-	client4Hour     = 60 // an IPv4 address, which many people may share
-	client6Hour     = 10 // an IPv6 /64
-	prefixHour      = 20
-	prefixSample    = 20 // codes to a prefix from which on it may be closed
-	prefixEntered   = 5  // one in so many must be entered
-	serviceLeast    = 200
-	serviceMultiple = 3 // of the codes that people entered in the busiest hour of the last seven days
+	triesOfCode    = 5  // of one code
+	triesOfAddress = 30 // wrong codes of an address in a day, over all browsers
+	addressHour    = 5
+	addressDay     = 10
+	knownDay       = 30 // all known browsers of an address together; each has the limits of an address
+	prefixHour     = 20
+	prefixSample   = 20 // codes to a prefix from which on it may be closed
+	prefixEntered  = 5  // one in so many must be entered
+	serviceLeast   = 200
+	networkCeiling = 10 // times the least of a network, however many codes its people enter
+	provenMultiple = 3  // of the codes that people entered in the busiest hour of the last seven days
+)
+
+// sharedHour and subscriberHour are the requests an hour of the networks of an IPv4 address, which
+// many people may share, and of IPv6. provenMultiple raises them.
+var (
+	sharedHour     = [network.Widths]int{network.Subscriber: 60, network.Site: 240, network.Provider: 960}
+	subscriberHour = [network.Widths]int{network.Subscriber: 10, network.Site: 40, network.Provider: 960}
 )
 
 // resendAfter is the wait before the next code to an address: after the first code of a day
@@ -114,15 +121,17 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 		if v, err = s.verdict(ctx, tx, a); err != nil || v == ClientLimited {
 			return err
 		}
-		const request = `INSERT INTO sign_in_requests (at, client, address, prefix, sent, known) VALUES ($1, $2, $3, $4, $5, $6)`
+		const request = `INSERT INTO sign_in_requests (at, client, site, provider, address, prefix, sent, known) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+		n := network.Of(q.Client)
+		row := []any{a.now, n[network.Subscriber], n[network.Site], n[network.Provider], a.address, a.prefix, v == Sent, a.known}
 		if v != Sent {
-			_, err := tx.Exec(ctx, request, a.now, q.Client, a.address, a.prefix, false, a.known)
+			_, err := tx.Exec(ctx, request, row...)
 			return err
 		}
 		_, err := tx.Exec(ctx, `WITH request AS (`+request+` RETURNING id)
-			INSERT INTO sign_in_codes (address, browser, mac, tries, sent_at, request, known) SELECT $3, $7, $8, 0, $1, id, $6 FROM request
+			INSERT INTO sign_in_codes (address, browser, mac, tries, sent_at, request, known) SELECT $5, $9, $10, 0, $1, id, $8 FROM request
 			ON CONFLICT (address, browser) DO UPDATE SET mac = excluded.mac, tries = 0, sent_at = excluded.sent_at, request = excluded.request, known = excluded.known`,
-			a.now, q.Client, a.address, a.prefix, true, a.known, browserHash(q.Browser), s.codeMAC(a.address, q.Browser, code.Reveal()))
+			append(row, browserHash(q.Browser), s.codeMAC(a.address, q.Browser, code.Reveal()))...)
 		return err
 	})
 	switch {
@@ -197,15 +206,42 @@ func (s *Store) verdict(ctx context.Context, tx pgx.Tx, a *asked) (Verdict, erro
 
 func addressLock(address []byte) []byte { return append([]byte("address|"), address...) }
 
-// clientLimited reports whether the client has asked for as many codes as it may in an hour.
+// networkColumns are the columns of sign_in_requests with the networks of a client.
+var networkColumns = [network.Widths]string{network.Subscriber: "client", network.Site: "site", network.Provider: "provider"}
+
+// clientLimited reports whether a network of the client has asked for as many codes as it may in
+// an hour. A network whose people enter their codes may ask for more: operators have many
+// subscribers behind one address. Only the narrowest network is counted under a lock; requests at
+// the same time may together exceed the limits of the others by their number.
 func (a *asked) clientLimited(ctx context.Context, db querier) (bool, error) {
-	most := client4Hour
-	if strings.Contains(a.Client, ":") { // an IPv6 network
-		most = client6Hour
+	least := subscriberHour
+	if network.Shared(a.Client) {
+		least = sharedHour
 	}
-	var n int
-	err := db.QueryRow(ctx, `SELECT count(*) FROM sign_in_requests WHERE client = $1 AND at > $2`, a.Client, a.now.Add(-time.Hour)).Scan(&n)
-	return n >= most, err
+	for width, name := range network.Of(a.Client) {
+		of := networkColumns[width]
+		var n int
+		if err := db.QueryRow(ctx, `SELECT count(*) FROM sign_in_requests WHERE `+of+` = $1 AND at > $2`, name, a.now.Add(-time.Hour)).Scan(&n); err != nil {
+			return false, err
+		}
+		if n < least[width] {
+			continue
+		}
+		busiest, err := busiestHour(ctx, db, of+` = $3`, a.now, name)
+		if err != nil || n >= min(provenMultiple*busiest, networkCeiling*least[width]) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// busiestHour counts the codes that people have entered in the busiest of the hours of the last
+// seven days before this one. where chooses codes; its arguments begin at $3.
+func busiestHour(ctx context.Context, db querier, where string, now time.Time, args ...any) (n int, err error) {
+	err = db.QueryRow(ctx, `SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM sign_in_requests
+		WHERE entered AND at > $2::timestamptz AND at <= $1::timestamptz AND `+where+` GROUP BY date_trunc('hour', at)) h`,
+		append([]any{now.Add(-time.Hour), now.Add(-7 * 24 * time.Hour)}, args...)...).Scan(&n)
+	return n, err
 }
 
 func (a *asked) addressVerdict(ctx context.Context, tx pgx.Tx) (Verdict, error) {
@@ -304,12 +340,8 @@ func (s *Store) smsLimit(ctx context.Context, db querier, now time.Time) (int, e
 // only causes messages to be paid for does not raise the limit by them. Whoever enters codes,
 // too, reaches the ceiling at most.
 func smsLimit(ctx context.Context, db querier, now time.Time, ceiling int) (int, error) {
-	var busiest int
-	err := db.QueryRow(ctx, `
-		SELECT coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM sign_in_requests
-			WHERE prefix IS NOT NULL AND entered AND at > $2::timestamptz AND at <= $1::timestamptz GROUP BY date_trunc('hour', at)) h), 0)`,
-		now.Add(-time.Hour), now.Add(-7*24*time.Hour)).Scan(&busiest)
-	return min(ceiling, max(serviceLeast, serviceMultiple*busiest)), err
+	busiest, err := busiestHour(ctx, db, `prefix IS NOT NULL`, now)
+	return min(ceiling, max(serviceLeast, provenMultiple*busiest)), err
 }
 
 // Citizen is an account.

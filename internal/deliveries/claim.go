@@ -151,7 +151,7 @@ func (s *Store) Tidy(ctx context.Context, now time.Time) error {
 	}
 	for _, d := range days {
 		if d.Before(day(now.AddDate(0, 0, -KeepDays))) {
-			if err := s.dropDay(ctx, suffix(d)); err != nil {
+			if err := s.dropDay(ctx, d); err != nil {
 				return err
 			}
 		}

@@ -41,7 +41,7 @@ type Client struct {
 func New(ctx context.Context, cfg Config) (*Client, error) {
 	cfg.Patience = cmp.Or(cfg.Patience, Patience)
 	c, err := commands.New(ctx, commands.Config[Question, Answer]{
-		Kafka: cfg.Kafka, Topology: cfg.Protocol.Topology, Family: schemas.ERPQueries, Protocol: cfg.Protocol, Log: cfg.Log, Metrics: cfg.Metrics,
+		Kafka: cfg.Kafka, Topology: cfg.Protocol.Topology, Family: schemas.ERPQueries, Protocol: cfg.Protocol, Signer: commands.Unsigned, Log: cfg.Log, Metrics: cfg.Metrics,
 	})
 	if err != nil {
 		return nil, err

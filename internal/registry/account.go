@@ -6,15 +6,24 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/operation"
 	"quittance/internal/registry/db"
+	"quittance/internal/secret"
 	"quittance/money"
 )
 
-// labelConnector is the label of sealed accounts (internal/secret).
-const labelConnector = "connector accounts"
+// Labels of sealed accounts (internal/secret): of all fields, and of those that tell whose a report is and
+// prove it, which the ingress opens.
+const (
+	LabelConnector = "connector accounts"
+	LabelReports   = "operator reports"
+)
 
 // MerchantAccount is an agency's merchant account with an operator.
 type MerchantAccount struct {
@@ -32,6 +41,9 @@ type MerchantAccount struct {
 	// Locked means that the sealed fields do not open with this process's master keys.
 	// Requests wait.
 	Locked bool
+	// ReportsOnly means that this process has the key of reports only: the account has its
+	// fingerprint and no secret of calls.
+	ReportsOnly bool
 }
 
 // AccountKey names a merchant account. Name stands for its operator and its purpose
@@ -53,6 +65,9 @@ type StoredAccount struct {
 	Fields           connector.StoredFields
 	CallbackNetworks []netip.Prefix
 	Locked           bool // Fields hold only the flags
+	ReportsOnly      bool // Fields lack the secrets of calls
+	// reported tells that what proves reports is sealed apart.
+	reported bool
 }
 
 // of returns the account in the type of its operator's connector.
@@ -67,7 +82,7 @@ func (l *loader) accounts(q *db.Queries) {
 	})
 	read(l, "replaced merchant accounts", q.ReplacedAccounts, func(r db.ReplacedAccount) {
 		a := l.account(db.ConnectorAccount{
-			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseUrl: r.BaseUrl, Sealed: r.Sealed, Flags: r.Flags, CallbackNetworks: r.CallbackNetworks,
+			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseUrl: r.BaseUrl, Sealed: r.Sealed, ReportsSealed: r.ReportsSealed, Flags: r.Flags, CallbackNetworks: r.CallbackNetworks,
 		})
 		l.s.replaced[a.AccountKey] = append(l.s.replaced[a.AccountKey], a)
 	})
@@ -76,9 +91,13 @@ func (l *loader) accounts(q *db.Queries) {
 func (l *loader) account(r db.ConnectorAccount) StoredAccount {
 	a := StoredAccount{
 		AccountKey: AccountKey{r.AgencyID, r.Live, r.Offer}, BaseURL: fromStored(r.BaseUrl, l.simulators),
-		Fields: connector.NewStoredFields(nil, r.Flags), CallbackNetworks: r.CallbackNetworks, Locked: true,
+		Fields: connector.NewStoredFields(nil, r.Flags), CallbackNetworks: r.CallbackNetworks, Locked: true, reported: len(r.ReportsSealed) > 0,
 	}
-	if sealed, ok := l.open(labelConnector, r.Sealed, a.aad()); ok && sealed != nil {
+	label, value := LabelConnector, r.Sealed
+	if l.without(LabelConnector) && !l.without(LabelReports) {
+		label, value, a.ReportsOnly = LabelReports, r.ReportsSealed, true
+	}
+	if sealed, ok := l.open(label, value, a.aad()); ok && sealed != nil {
 		var fields map[string]string
 		if json.Unmarshal(sealed, &fields) != nil {
 			l.err = fmt.Errorf("reading the %s account of agency %s: its sealed value is not a JSON object of strings", r.Offer, r.AgencyID)
@@ -93,7 +112,7 @@ func (l *loader) account(r db.ConnectorAccount) StoredAccount {
 // undecided collections may name it.
 func (t *Tx) PutAccount(ctx context.Context, a StoredAccount, of connector.AccountType) error {
 	old, ok := t.Before.Accounts[a.AccountKey]
-	if ok && !old.Locked && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) && slices.Equal(old.CallbackNetworks, a.CallbackNetworks) {
+	if ok && !old.Locked && old.reported && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) && slices.Equal(old.CallbackNetworks, a.CallbackNetworks) {
 		return nil
 	}
 	if ok && (old.Locked || !sameFingerprints(old.of(of), a.of(of))) {
@@ -102,18 +121,91 @@ func (t *Tx) PutAccount(ctx context.Context, a StoredAccount, of connector.Accou
 			return fmt.Errorf("keeping the replaced %s account: %w", a.Name, err)
 		}
 	}
-	text, err := json.Marshal(a.Fields.Reveal())
+	sealed, err := t.sealFields(LabelConnector, a.Fields.Reveal(), a.AccountKey)
 	if err != nil {
 		return err
 	}
-	sealed, err := t.keys.Seal(labelConnector, text, a.aad())
+	reports, err := t.sealFields(LabelReports, a.Fields.Reports(), a.AccountKey)
 	if err != nil {
 		return err
 	}
 	return t.q.UpsertConnectorAccount(ctx, db.UpsertConnectorAccountParams{
-		AgencyID: a.AgencyID, Live: a.Live, Offer: a.Name, BaseUrl: ToStored(a.BaseURL), Sealed: sealed, Flags: a.Fields.Flags(),
+		AgencyID: a.AgencyID, Live: a.Live, Offer: a.Name, BaseUrl: ToStored(a.BaseURL), Sealed: sealed, ReportsSealed: reports, Flags: a.Fields.Flags(),
 		CallbackNetworks: append([]netip.Prefix{}, a.CallbackNetworks...),
 	})
+}
+
+func (t *Tx) sealFields(label string, fields map[string]string, of AccountKey) ([]byte, error) {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	return t.keys.Seal(label, text, of.aad())
+}
+
+// SealReports seals what proves the reports of accounts apart, for accounts that were stored before that was
+// done, and returns their number. Accounts that do not open stay as they are.
+func SealReports(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, operators connector.Table, actor operation.Actor, now time.Time) (n int, err error) {
+	types := map[string]connector.AccountType{}
+	for _, t := range operators.Accounts() {
+		types[t.Name] = t
+	}
+	err = Change(ctx, pool, keys, now, func(t *Tx) error {
+		n = 0
+		rows, err := accountsWithoutReports(ctx, t.q)
+		for _, r := range rows {
+			key := AccountKey{r.AgencyID, r.Live, r.Offer}
+			var fields map[string]string
+			plain, unopened := keys.Open(LabelConnector, r.Sealed, key.aad())
+			if unopened != nil || json.Unmarshal(plain, &fields) != nil || types[r.Offer].Read == nil {
+				continue
+			}
+			stored := types[r.Offer].Store(connector.NewStoredFields(fields, r.Flags))
+			var with []byte
+			if with, err = t.sealFields(LabelReports, stored.Reports(), key); err != nil {
+				return err
+			}
+			var done int64
+			if r.replaced > 0 {
+				done, err = t.q.ResealReplacedAccountReports(ctx, db.ResealReplacedAccountReportsParams{Sealed: with, ID: r.replaced, Was: []byte{}})
+			} else {
+				done, err = t.q.ResealAccountReports(ctx, db.ResealAccountReportsParams{Sealed: with, AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, Was: []byte{}})
+			}
+			if err != nil {
+				return err
+			}
+			n += int(done)
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		return operation.Record(ctx, t, actor, now, operation.Entry{Action: "secrets.seal_reports", Subject: "connector_accounts", Detail: map[string]any{"values": n}})
+	})
+	return n, err
+}
+
+// storedRow is a row of connector_accounts, or with the id of its row one of replaced_accounts.
+type storedRow struct {
+	db.ConnectorAccount
+	replaced int64
+}
+
+func accountsWithoutReports(ctx context.Context, q *db.Queries) (out []storedRow, err error) {
+	present, err := q.ConnectorAccounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	replaced, err := q.ReplacedAccounts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range present {
+		out = append(out, storedRow{r, 0})
+	}
+	for _, r := range replaced {
+		out = append(out, storedRow{db.ConnectorAccount{AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, Sealed: r.Sealed, ReportsSealed: r.ReportsSealed, Flags: r.Flags}, r.ID})
+	}
+	return slices.DeleteFunc(out, func(r storedRow) bool { return len(r.ReportsSealed) > 0 }), nil
 }
 
 // sameFingerprints reports whether every collection that names one account names the other.
@@ -140,7 +232,7 @@ func (r *Registry) MerchantAccount(agencyID string, live bool, offer string) (Me
 func (r *Registry) present(agencyID string, live bool, operator connector.Registration) (MerchantAccount, bool) {
 	s, t := r.current.Load(), operator.Collector.Account
 	if a, ok := s.Accounts[AccountKey{agencyID, live, t.Name}]; ok {
-		return MerchantAccount{Account: a.of(t), CallbackNetworks: a.CallbackNetworks, Locked: a.Locked}, true
+		return MerchantAccount{Account: a.of(t), CallbackNetworks: a.CallbackNetworks, Locked: a.Locked, ReportsOnly: a.ReportsOnly}, true
 	}
 	agency, known := s.Agencies[agencyID]
 	if live || r.cfg.Simulators == "" || !known {
@@ -179,7 +271,7 @@ func (r *Registry) CollectingAccount(agencyID string, live bool, name, fingerpri
 	find := func(fingerprint string) (MerchantAccount, bool) {
 		for _, a := range replaced {
 			if account := a.of(t); !a.Locked && connector.Is(account, fingerprint) {
-				return MerchantAccount{Account: account, CallbackNetworks: a.CallbackNetworks, Replaced: true}, true
+				return MerchantAccount{Account: account, CallbackNetworks: a.CallbackNetworks, Replaced: true, ReportsOnly: a.ReportsOnly}, true
 			}
 		}
 		return MerchantAccount{}, false

@@ -231,7 +231,7 @@ func (t *Tx) sign(ctx context.Context, endpointID string, with secret.Text, othe
 		return fmt.Errorf("ending the old secret: %w", err)
 	}
 	digest := DigestOf(with)
-	sealed, err := t.keys.Seal(labelWebhook, []byte(with.Reveal()), []byte(endpointID))
+	sealed, err := t.keys.Seal(LabelWebhook, []byte(with.Reveal()), []byte(endpointID))
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@
 SELECT revision FROM registry_revision;
 
 -- name: LockRevision :one
-SELECT revision FROM registry_revision FOR UPDATE;
+SELECT lock_registry();
 
 -- name: Platform :many
 SELECT revision, embed_origins, origins_by_command FROM platform, registry_revision;
@@ -116,14 +116,15 @@ ON CONFLICT (agency_id, live) DO UPDATE SET base_url = excluded.base_url, auth_t
     conflict_is_done = excluded.conflict_is_done, networks = excluded.networks;
 
 -- name: UpsertConnectorAccount :exec
-INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks)
-VALUES (@agency_id, @live, @offer, @base_url, @sealed, @flags, @callback_networks)
-ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, flags = excluded.flags,
+INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, reports_sealed, flags, callback_networks)
+VALUES (@agency_id, @live, @offer, @base_url, @sealed, @reports_sealed, @flags, @callback_networks)
+ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed,
+    reports_sealed = excluded.reports_sealed, flags = excluded.flags,
     callback_networks = excluded.callback_networks;
 
 -- name: KeepReplacedAccount :exec
-INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at)
-SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.flags, a.callback_networks, @replaced_at FROM connector_accounts a
+INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, reports_sealed, flags, callback_networks, replaced_at)
+SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.reports_sealed, a.flags, a.callback_networks, @replaced_at FROM connector_accounts a
 WHERE a.agency_id = @agency_id AND a.live = @live AND a.offer = @offer;
 
 -- name: UpsertStatementAccount :exec
@@ -234,6 +235,12 @@ UPDATE connector_accounts SET sealed = @sealed WHERE agency_id = @agency_id AND 
 
 -- name: ResealReplacedAccount :execrows
 UPDATE replaced_accounts SET sealed = @sealed WHERE id = @id AND sealed = @was;
+
+-- name: ResealAccountReports :execrows
+UPDATE connector_accounts SET reports_sealed = @sealed WHERE agency_id = @agency_id AND live = @live AND offer = @offer AND reports_sealed = @was;
+
+-- name: ResealReplacedAccountReports :execrows
+UPDATE replaced_accounts SET reports_sealed = @sealed WHERE id = @id AND reports_sealed = @was;
 
 -- name: ResealWebhookSecret :execrows
 UPDATE webhook_secrets SET sealed = @sealed WHERE endpoint_id = @endpoint_id AND digest = @digest AND sealed = @was;

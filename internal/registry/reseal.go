@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,7 +30,7 @@ type sealedColumn struct {
 
 // sealedColumns lists all columns of ciphertexts.
 var sealedColumns = []sealedColumn{
-	{"erp_settings", "auth_sealed", labelERP, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
+	{"erp_settings", "auth_sealed", LabelERP, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
 		rows, err := q.ERPSettings(ctx)
 		return mapSealed(rows, err, func(r db.ErpSetting) sealed {
 			return sealed{r.AuthSealed, erpAAD(r.AgencyID, r.Live), func(ctx context.Context, with []byte) (int64, error) {
@@ -37,7 +38,7 @@ var sealedColumns = []sealedColumn{
 			}}
 		})
 	}},
-	{"connector_accounts", "sealed", labelConnector, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
+	{"connector_accounts", "sealed", LabelConnector, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
 		rows, err := q.ConnectorAccounts(ctx)
 		return mapSealed(rows, err, func(r db.ConnectorAccount) sealed {
 			return sealed{r.Sealed, AccountKey{r.AgencyID, r.Live, r.Offer}.aad(), func(ctx context.Context, with []byte) (int64, error) {
@@ -45,7 +46,7 @@ var sealedColumns = []sealedColumn{
 			}}
 		})
 	}},
-	{"replaced_accounts", "sealed", labelConnector, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
+	{"replaced_accounts", "sealed", LabelConnector, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
 		rows, err := q.ReplacedAccounts(ctx)
 		return mapSealed(rows, err, func(r db.ReplacedAccount) sealed {
 			return sealed{r.Sealed, AccountKey{r.AgencyID, r.Live, r.Offer}.aad(), func(ctx context.Context, with []byte) (int64, error) {
@@ -53,7 +54,25 @@ var sealedColumns = []sealedColumn{
 			}}
 		})
 	}},
-	{"webhook_secrets", "sealed", labelWebhook, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
+	{"connector_accounts (reports)", "reports_sealed", LabelReports, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
+		rows, err := q.ConnectorAccounts(ctx)
+		out, err := mapSealed(rows, err, func(r db.ConnectorAccount) sealed {
+			return sealed{r.ReportsSealed, AccountKey{r.AgencyID, r.Live, r.Offer}.aad(), func(ctx context.Context, with []byte) (int64, error) {
+				return q.ResealAccountReports(ctx, db.ResealAccountReportsParams{Sealed: with, AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, Was: r.ReportsSealed})
+			}}
+		})
+		return notEmpty(out), err
+	}},
+	{"replaced_accounts (reports)", "reports_sealed", LabelReports, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
+		rows, err := q.ReplacedAccounts(ctx)
+		out, err := mapSealed(rows, err, func(r db.ReplacedAccount) sealed {
+			return sealed{r.ReportsSealed, AccountKey{r.AgencyID, r.Live, r.Offer}.aad(), func(ctx context.Context, with []byte) (int64, error) {
+				return q.ResealReplacedAccountReports(ctx, db.ResealReplacedAccountReportsParams{Sealed: with, ID: r.ID, Was: r.ReportsSealed})
+			}}
+		})
+		return notEmpty(out), err
+	}},
+	{"webhook_secrets", "sealed", LabelWebhook, func(ctx context.Context, q *db.Queries) ([]sealed, error) {
 		rows, err := q.WebhookSecrets(ctx)
 		return mapSealed(rows, err, func(r db.WebhookSecret) sealed {
 			return sealed{r.Sealed, []byte(r.EndpointID), func(ctx context.Context, with []byte) (int64, error) {
@@ -61,6 +80,11 @@ var sealedColumns = []sealedColumn{
 			}}
 		})
 	}},
+}
+
+// notEmpty leaves out rows of before the column was filled (SealReports).
+func notEmpty(values []sealed) []sealed {
+	return slices.DeleteFunc(values, func(v sealed) bool { return len(v.value) == 0 })
 }
 
 func mapSealed[R any](rows []R, err error, one func(R) sealed) ([]sealed, error) {

@@ -112,7 +112,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	if seen(both) != before {
 		t.Error("in the middle something does not open")
 	}
-	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "1/0/0", "replaced_accounts": "1/0/0", "webhook_secrets": "4/0/0"}
+	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "1/0/0", "connector_accounts (reports)": "1/0/0", "replaced_accounts": "1/0/0", "replaced_accounts (reports)": "1/0/0", "webhook_secrets": "4/0/0"}
 	if got := reseal(t, h, both, 2); !maps.Equal(got, want) {
 		t.Errorf("counts %v, want %v (sealed/before/unopened)", got, want)
 	}
@@ -202,7 +202,7 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"statement_original_parts.content": true, // encrypted with the sealed keys of statement_originals
 		// Hashes and MACs of the reference key, which never changes, and SHA-256.
 		"citizen_addresses.hash": true, "sign_in_codes.address": true, "sign_in_codes.browser": true, "sign_in_codes.mac": true, "sign_in_requests.address": true,
-		"sign_in_requests.prefix": true, "sign_in_failures.address": true, "payment_prompts.number": true,
+		"sign_in_requests.prefix": true, "sign_in_failures.address": true, "payment_prompts.number": true, "payment_prompts.client": true, "payment_prompts.site": true, "payment_prompts.provider": true,
 		"sign_in_requests.known": true, "sign_in_codes.known": true, "sign_in_failures.known": true, "known_browsers.key": true, "known_browsers.address": true, "citizen_sessions.token": true, "subject_contacts.address": true,
 		"citizen_passkeys.id": true, "citizen_seen.token": true, "citizen_seen.subject": true, "citizen_seen.macs": true, "citizen_reminded.due": true, "passkey_challenges.browser": true,
 	}

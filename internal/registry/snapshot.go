@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,8 +18,8 @@ import (
 
 // Labels of sealed values (internal/secret).
 const (
-	labelWebhook = "webhook secrets"
-	labelERP     = "erp credentials"
+	LabelWebhook = "webhook secrets"
+	LabelERP     = "erp credentials"
 )
 
 // Digest is the SHA-256 of a secret that others present to the service.
@@ -144,7 +143,7 @@ func (l *loader) agencies(q *db.Queries) {
 
 func (l *loader) backends(q *db.Queries) {
 	read(l, "ERP settings", q.ERPSettings, func(r db.ErpSetting) {
-		auth, ok := l.open(labelERP, r.AuthSealed, erpAAD(r.AgencyID, r.Live))
+		auth, ok := l.open(LabelERP, r.AuthSealed, erpAAD(r.AgencyID, r.Live))
 		l.s.erp[modeKey{r.AgencyID, r.Live}] = ERPSettings{
 			AgencyID: r.AgencyID, Live: r.Live, BaseURL: fromStored(r.BaseUrl, l.simulators),
 			Auth:           ERPAuth{Type: AuthType(r.AuthType), Name: r.AuthName, Secret: secret.NewText(string(auth))},
@@ -178,11 +177,11 @@ func (l *loader) endpoints(q *db.Queries) {
 	secrets := map[string][]endpointSecret{}
 	read(l, "webhook secrets", q.WebhookSecrets, func(r db.WebhookSecret) {
 		known := endpointSecret{digest: Digest(r.Digest), expiresAt: value(r.ExpiresAt).UTC()}
-		if l.keys != nil {
-			if plain, err := l.keys.Open(labelWebhook, r.Sealed, []byte(r.EndpointID)); err == nil {
+		if l.keys != nil && !l.without(LabelWebhook) {
+			if plain, err := l.keys.Open(LabelWebhook, r.Sealed, []byte(r.EndpointID)); err == nil {
 				known.value = secret.NewText(string(plain))
 			} else if r.ExpiresAt == nil { // an expired secret need not open
-				l.lock("webhook endpoint "+r.EndpointID, err)
+				l.s.locked = append(l.s.locked, "webhook endpoint "+r.EndpointID)
 			}
 		}
 		secrets[r.EndpointID] = append(secrets[r.EndpointID], known)
@@ -203,25 +202,26 @@ func (l *loader) endpoints(q *db.Queries) {
 	})
 }
 
-// open unseals a value, and notes when it does not open although it should. The rest of the registry is
+// open unseals a value, and notes when it does not open. The rest of the registry is
 // still read then, so that a revocation takes effect although a master key is missing.
 func (l *loader) open(label string, sealed, aad []byte) ([]byte, bool) {
 	if l.keys == nil {
 		return nil, true
 	}
+	if l.without(label) {
+		return nil, false // nothing is wrong: other roles use this secret
+	}
 	plain, err := l.keys.Open(label, sealed, aad)
 	if err != nil {
-		l.lock(label+" of "+string(aad), err)
+		l.s.locked = append(l.s.locked, label+" of "+string(aad))
 		return nil, false
 	}
 	return plain, true
 }
 
-// lock notes a secret that does not open. A role whose keys are not for it needs no mend.
-func (l *loader) lock(name string, cause error) {
-	if !errors.Is(cause, secret.ErrNotHeld) {
-		l.s.locked = append(l.s.locked, name)
-	}
+// without reports whether this process is a role that has not the key of a label.
+func (l *loader) without(label string) bool {
+	return l.keys != nil && l.keys.Role() != "" && !l.keys.Holds(secret.Use{Purpose: secret.PurposeSeal, Label: label})
 }
 
 // Service finds a service of an agency's catalogue by its code, active or not.

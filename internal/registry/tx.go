@@ -97,7 +97,7 @@ func (t *Tx) PutERP(ctx context.Context, e ERPSettings) error {
 		old.Auth.Secret.Equal(e.Auth.Secret) && old.ConflictIsDone == e.ConflictIsDone && slices.Equal(old.Networks, e.Networks) {
 		return nil
 	}
-	sealed, err := t.keys.Seal(labelERP, []byte(e.Auth.Secret.Reveal()), erpAAD(e.AgencyID, e.Live))
+	sealed, err := t.keys.Seal(LabelERP, []byte(e.Auth.Secret.Reveal()), erpAAD(e.AgencyID, e.Live))
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func newProcessor(t testing.TB) *Processor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(codec, topics{})
+	return &Processor{codec: codec, topology: topics{}}
 }
 
 func creation(n int, order string, at time.Time) checkout.Command {

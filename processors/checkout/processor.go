@@ -2,8 +2,10 @@ package checkout
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
@@ -11,6 +13,7 @@ import (
 	"quittance/processors/runtime"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -23,21 +26,48 @@ type Topology interface {
 	Partition(topic, key string) int32
 }
 
+// Config is what a Processor needs. All fields but AcceptUnsigned are required.
+type Config struct {
+	Codec    *schemas.Codec
+	Topology Topology
+	// Senders has the keys of those that Senders returns.
+	Senders origin.Verifier
+	// AcceptUnsigned accepts commands that do not say who sent them, as those of a release that did not
+	// sign: whoever may write the topic can then send any command.
+	AcceptUnsigned bool
+	Metrics        prometheus.Registerer
+}
+
 // Processor decides commands. It has no state and may decide for any number of partitions
 // at the same time.
 type Processor struct {
 	codec    *schemas.Codec
 	topology Topology
+	guard    *guard
 }
 
 var _ runtime.Processor = (*Processor)(nil)
 
 // New creates a processor that writes to the topics of the installation.
-func New(codec *schemas.Codec, topology Topology) *Processor { return &Processor{codec, topology} }
+func New(cfg Config) (*Processor, error) {
+	if cfg.Codec == nil || cfg.Topology == nil || cfg.Metrics == nil {
+		return nil, errors.New("processor of checkout: Codec, Topology and Metrics are required")
+	}
+	for _, sender := range Senders() {
+		if cfg.Senders[sender] == nil {
+			return nil, fmt.Errorf("processor of checkout: no key of the sender %s", sender)
+		}
+	}
+	return &Processor{cfg.Codec, cfg.Topology, newGuard(cfg.Senders, cfg.AcceptUnsigned, cfg.Metrics)}, nil
+}
 
-// Process decides one record of checkout.commands. A record that cannot be decoded, or an
-// unknown command, is poison.
+// Process decides one record of checkout.commands. A record that cannot be decoded, an
+// unknown command, and a command of somebody who may not send it are poison.
 func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
+	from, err := p.guard.sent(rec)
+	if err != nil {
+		return err
+	}
 	var r record.Command
 	if err := p.codec.Decode(rec.Value, &r); err != nil {
 		if errors.Is(err, schemas.ErrUndecodable) {
@@ -48,6 +78,9 @@ func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
 	cmd, err := mapping.ToCommand(&r)
 	if err != nil {
 		return runtime.Poison(err)
+	}
+	if err := p.guard.allows(from, cmd.Do); err != nil {
+		return err
 	}
 	return p.decide(tx, cmd)
 }

@@ -3,7 +3,6 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,17 +14,11 @@ import (
 
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
-	"quittance/internal/kafka/consume"
+	"quittance/internal/nightly"
 	"quittance/money/localtime"
 )
 
 const (
-	// hour is that of the local day from which the night's verification runs.
-	hour = 2
-	// lookEvery is the time between two looks at the clock, and retryAfter the time until a verification that
-	// failed is tried again.
-	lookEvery  = time.Minute
-	retryAfter = time.Hour
 	// slack is how much earlier than the first day of a month the records of its rows may be: a statement may
 	// have lines of the day after.
 	slack = 72 * time.Hour
@@ -76,23 +69,12 @@ func New(cfg Config) (*Verifier, error) {
 	return v, nil
 }
 
-// Run verifies each night until ctx ends, then returns nil. A process that begins after the hour begins with the
-// next night.
+// Run verifies each night until ctx ends, then returns nil.
 func (v *Verifier) Run(ctx context.Context) error {
-	last := localtime.Day(v.cfg.Now().Add(-hour * time.Hour))
-	for consume.Sleep(ctx, cmp.Or(v.cfg.Every, lookEvery)) {
-		night := localtime.Day(v.cfg.Now().Add(-hour * time.Hour))
-		if night == last {
-			continue
-		}
-		if _, err := v.Verify(ctx); err != nil && ctx.Err() == nil {
-			v.cfg.Log.LogAttrs(ctx, slog.LevelError, "ClickHouse could not be compared with Kafka; it is tried again in an hour", slog.Any("error", err))
-			consume.Sleep(ctx, retryAfter)
-			continue
-		}
-		last = night
-	}
-	return nil
+	return nightly.Job{
+		Name: "comparing ClickHouse with Kafka", Every: v.cfg.Every, Now: v.cfg.Now, Log: v.cfg.Log,
+		Do: func(ctx context.Context) error { _, err := v.Verify(ctx); return err },
+	}.Run(ctx)
 }
 
 // Verify verifies the present and the previous month once.

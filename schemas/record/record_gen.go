@@ -4437,6 +4437,64 @@ func (r *Close) readFrom(d *reader) {
 	}
 }
 
+// AuditRow: A row of the audit table (audit): ids only. It proves what the row said when it was recorded.
+type AuditRow struct {
+	// number of the row, without gaps; the key of the record. Of several records with one number the first one counts
+	Sequence int64
+	// id of the row in Postgres; after a restore another row may have it again
+	RowID int64
+	// when it was done
+	At time.Time
+	// person, key, command_line or service
+	ActorKind string
+	// id of the person or the key, the user of a machine, or the role
+	Actor  string
+	Action string
+	// id of what was changed
+	Subject string
+	// SHA-256 of all columns of the row with its salt
+	Digest     []byte
+	RecordedAt time.Time
+}
+
+func (r *AuditRow) fromNative(m map[string]any) {
+	r.Sequence = from[int64](m["sequence"])
+	r.RowID = from[int64](m["row_id"])
+	r.At = from[time.Time](m["at"])
+	r.ActorKind = from[string](m["actor_kind"])
+	r.Actor = from[string](m["actor"])
+	r.Action = from[string](m["action"])
+	r.Subject = from[string](m["subject"])
+	r.Digest = fromBytes(m["digest"])
+	r.RecordedAt = from[time.Time](m["recorded_at"])
+}
+
+func (r *AuditRow) appendTo(b []byte) []byte {
+	b = appendLong(b, r.Sequence)
+	b = appendLong(b, r.RowID)
+	b = appendTime(b, r.At)
+	b = appendString(b, r.ActorKind)
+	b = appendString(b, r.Actor)
+	b = appendString(b, r.Action)
+	b = appendString(b, r.Subject)
+	b = appendBytes(b, r.Digest)
+	b = appendTime(b, r.RecordedAt)
+	return b
+}
+
+func (r *AuditRow) readFrom(d *reader) {
+	*r = AuditRow{}
+	r.Sequence = d.readLong()
+	r.RowID = d.readLong()
+	r.At = d.readTime()
+	r.ActorKind = d.readString()
+	r.Actor = d.readString()
+	r.Action = d.readString()
+	r.Subject = d.readString()
+	r.Digest = d.readBytes()
+	r.RecordedAt = d.readTime()
+}
+
 // ERPQuery: A question to an agency's ERP, which sink erp asks (erp.queries). No field has the subject in plain.
 type ERPQuery struct {
 	CorrelationID  string
@@ -4705,6 +4763,14 @@ func (*Close) Name() string { return "quittance.Close" }
 // Schema is the Avro schema with every named type expanded.
 func (*Close) Schema() string { return schemaClose }
 
+const schemaAuditRow = `{"fields":[{"name":"sequence","type":"long"},{"name":"row_id","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"actor_kind","type":"string"},{"name":"actor","type":"string"},{"name":"action","type":"string"},{"name":"subject","type":"string"},{"name":"digest","type":"bytes"},{"name":"recorded_at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"AuditRow","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*AuditRow) Name() string { return "quittance.AuditRow" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*AuditRow) Schema() string { return schemaAuditRow }
+
 const schemaERPQuery = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"reply_partition","type":"int"},{"name":"sealed","type":"bytes"}],"name":"ERPQuery","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -4723,5 +4789,5 @@ func (*ERPAnswer) Schema() string { return schemaERPAnswer }
 
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &ERPQuery{}, &ERPAnswer{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &AuditRow{}, &ERPQuery{}, &ERPAnswer{}}
 }

@@ -103,8 +103,6 @@ type Shape struct {
 	Only []string
 	// Kafka replaces the stack's own broker. Each role is the user quittance-ROLE of it.
 	Kafka *servers.SecureKafka
-	// RoleKeys returns what the process of a role gets for QUITTANCE_MASTER_KEYS; the stack's keys when nil.
-	RoleKeys func(keys *secret.Keys, role string) *secret.Keys
 	// Program is the path of the program; quittance-dev when empty.
 	Program string
 }
@@ -326,7 +324,12 @@ func clerkKey(agency, clerk int) string {
 // start starts the roles and waits until all are ready.
 func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	t.Helper()
-	t.Cleanup(s.stop)
+	t.Cleanup(func() {
+		s.stop()
+		for _, p := range s.Fleet {
+			NamesNoSession(t, p.LogFile())
+		}
+	})
 	if err := s.outside.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +338,11 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 		s.Ingress = append(s.Ingress, "http://"+program.Local(port))
 	}
 	add := func(name, role string, args ...string) {
-		s.Fleet = append(s.Fleet, s.ProgramOf(of, role).Process(name, program.Local(Ports(t, 1)[0]), append(args, s.Credentials(t, role)...)...))
+		its, err := s.Program.Of(ctx, role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Fleet = append(s.Fleet, its.Process(name, program.Local(Ports(t, 1)[0]), append(args, s.Credentials(t, role)...)...))
 	}
 	for n := range of.Ingresses {
 		instance := strconv.Itoa(n)
@@ -370,14 +377,6 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	if err := program.AwaitReady(ctx, append([]*program.Process{s.outside}, s.Fleet...)...); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// ProgramOf returns the program with the keys of a role of the shape.
-func (s *Stack) ProgramOf(of Shape, role string) *program.Program {
-	if of.RoleKeys == nil {
-		return s.Program
-	}
-	return s.Program.With("QUITTANCE_MASTER_KEYS=" + of.RoleKeys(s.Keys, role).Reveal())
 }
 
 // Process returns a process of the fleet by its name, such as erp-0.

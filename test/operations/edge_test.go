@@ -18,6 +18,7 @@ import (
 	"quittance/dev/stack/program"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
+	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/money"
 	"quittance/test/harness"
@@ -25,39 +26,20 @@ import (
 	"quittance/test/servers"
 )
 
-// erpSecrets is the key of the ERPs' credentials.
-var erpSecrets = secret.Use{Purpose: secret.PurposeSeal, Label: "erp credentials"}
-
-// edgeKeys are the keys of a role: all that opens the ERPs' credentials is left out for ingress and notify.
-func edgeKeys(keys *secret.Keys, role string) *secret.Keys {
-	if role != "ingress" && role != "notify" {
-		return keys
-	}
-	var uses []secret.Use
-	for _, label := range []string{
-		"erp queries", "webhook secrets", "connector accounts", "client_secret", "personal data", "receipt key", "citizen address", "citizen known browser",
-		"staff address", "redirect", "counter sessions", "counter devices",
-	} {
-		uses = append(uses, secret.Use{Purpose: secret.PurposeSeal, Label: label})
-	}
-	for _, label := range []string{"callback", "webhook-listen"} {
-		uses = append(uses, secret.Use{Purpose: secret.PurposeMAC, Label: label})
-	}
-	return keys.Subset(role, uses)
-}
-
 // Whoever takes over an ingress opens no ERP's credentials. Ingresses and `sink notify` without the key of these show dues,
 // because `sink erp` asks. While it is dead they answer in time, and say that it was not the ERP; so does doctor.
 func TestEdgeHoldsNoSecretOfAnERP(t *testing.T) {
 	t.Parallel()
 	shape := harness.Shape{
-		Registry: (*harness.Stack).ApplicationsAndPortals, Ingresses: 2, Processors: 1, Sinks: 1, Only: []string{"erp", "notify", "readmodel"}, RoleKeys: edgeKeys,
+		Registry: (*harness.Stack).ApplicationsAndPortals, Ingresses: 2, Processors: 1, Sinks: 1, Only: []string{"erp", "notify", "readmodel"},
 	}
 	s := harness.NewStack(t, servers.Dir(t), shape)
-	if edgeKeys(s.Keys, "ingress").Holds(erpSecrets) || !edgeKeys(s.Keys, "erp").Holds(erpSecrets) {
-		t.Fatal("the keys of the roles are not those of this test")
+	for role, holds := range map[string]bool{"ingress": false, "notify": false, "erp": true} {
+		if _, err := keysOf(t, s, role).Seal(registry.LabelERP, nil, nil); (err == nil) != holds {
+			t.Fatalf("%s holds the key of the ERPs' credentials: %v", role, !holds)
+		}
 	}
-	e := edge{t: t, Stack: s, shape: shape}
+	e := edge{t: t, Stack: s}
 	e.signIn("NIU-EDGE-1")
 
 	var asking sync.WaitGroup
@@ -95,11 +77,31 @@ func TestEdgeHoldsNoSecretOfAnERP(t *testing.T) {
 	e.logs()
 }
 
+// keysOf returns the keys with which the processes of a role run.
+func keysOf(t *testing.T, s *harness.Stack, role string) *secret.Keys {
+	t.Helper()
+	as, err := s.Program.Of(t.Context(), role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := as.Environment()
+	for i := len(env) - 1; i >= 0; i-- { // the last one counts
+		if text, ok := strings.CutPrefix(env[i], "QUITTANCE_MASTER_KEYS="); ok {
+			keys, err := secret.ParseKeys(text)
+			if err != nil || keys.Role() != role {
+				t.Fatalf("keys of %q: %v", keys.Role(), err)
+			}
+			return keys
+		}
+	}
+	t.Fatal("the program has no keys")
+	return nil
+}
+
 // edge is an installation whose edge holds no secret of an ERP, and somebody who has signed in.
 type edge struct {
 	*harness.Stack
 	t      *testing.T
-	shape  harness.Shape
 	cookie string
 }
 
@@ -203,7 +205,11 @@ func (e *edge) killed() {
 // doctor runs doctor with the keys of a role, and returns the line of its check of the sink.
 func (e *edge) doctor(role string) (line string) {
 	e.t.Helper()
-	return checkOfSink(e.t, e.ProgramOf(e.shape, role), role)
+	as, err := e.Program.Of(e.t.Context(), role)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return checkOfSink(e.t, as, role)
 }
 
 // checkOfSink runs doctor for a role, and returns the line of its check of `sink erp`.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -103,6 +104,27 @@ func emptyInstallation(t *testing.T, environment ...string) *installation {
 		"QUITTANCE_MASTER_KEYS="+keys.Reveal(), "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal())...)}
 }
 
+// of returns the program with the keys of a role.
+func (i *installation) of(t *testing.T, role string) *program.Program {
+	t.Helper()
+	its, err := i.Of(t.Context(), role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return its
+}
+
+// roleOf returns the name of the role that a command runs.
+func roleOf(args []string) string {
+	switch args[0] {
+	case "sink":
+		return args[1]
+	case "processor":
+		return "checkout"
+	}
+	return args[0]
+}
+
 // run runs a command of a program on the installation.
 func (i *installation) run(t *testing.T, path string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
@@ -110,6 +132,9 @@ func (i *installation) run(t *testing.T, path string, args ...string) (stdout, s
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Env = i.dir, i.Environment()
+	if role := roleOf(args); path == i.path && slices.Contains([]string{"ingress", "processor", "sink"}, args[0]) {
+		cmd.Env = i.of(t, role).Environment()
+	}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -207,6 +232,8 @@ func TestProductionRefusesToLosePayments(t *testing.T) {
 		{[]string{"sink", "journal"}, 1, "fewer than 3 replicas"},
 		{[]string{"doctor", "journal"}, 1, "fewer than 3 replicas"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", public, "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
+		{[]string{"sink", "schedule", "--accept-one-replica", "--master-keys", i.keys.Reveal()}, 1, "QUITTANCE_MASTER_KEYS holds the master keys"},
+		{[]string{"sink", "collect", "--accept-one-replica", "--checkout-url", public, "--callback-url", public, "--master-keys", i.keys.Subset("schedule", nil).Reveal()}, 1, `lack seal "connector accounts"`},
 		{[]string{"ingress", "--accept-one-replica"}, 2, "not set: --checkout-url (or QUITTANCE_CHECKOUT_URL), the https address"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "http://pay.example"}, 1, "--checkout-url http://pay.example: must be https"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "pay.example"}, 1, "--checkout-url: must be an https address"},
@@ -250,7 +277,7 @@ func TestProduction(t *testing.T) {
 	var processes []*program.Process
 	supervisor := newSupervisor(t)
 	for n, args := range roles {
-		p := i.With("NOTIFY_SOCKET="+supervisor.path).Process(strings.Join(args[:min(2, len(args))], "-"), program.Local(ports[n]), args...)
+		p := i.of(t, roleOf(args)).With("NOTIFY_SOCKET="+supervisor.path).Process(strings.Join(args[:min(2, len(args))], "-"), program.Local(ports[n]), args...)
 		processes = append(processes, p)
 		t.Cleanup(p.Quit)
 		if err := p.Start(); err != nil {

@@ -49,7 +49,7 @@ type Base struct {
 	Topology   *kafka.Topology
 	Codec      *schemas.Codec
 	Pool       *postgres.Pool       // after OpenPostgres
-	Keys       *secret.Keys         // after OpenRegistry
+	Keys       *secret.Keys         // in roles that need master keys, and after OpenRegistry
 	Registry   *registry.Registry   // after OpenRegistry
 	Identities *identity.Identities // after OpenRegistry
 	Personal   *personal.Store      // after OpenRegistry
@@ -228,8 +228,7 @@ func (b *Base) OpenRegistry() error {
 	if err := b.OpenPostgres(); err != nil {
 		return err
 	}
-	var err error
-	if b.Keys, err = b.OpenKeys(); err != nil {
+	if err := b.openKeys(); err != nil {
 		return err
 	}
 	cfg := registry.Config{Pool: b.Pool, Keys: b.Keys, Log: b.Log, Now: b.Now, Metrics: b.Metrics, Operators: all.Operators()}
@@ -254,6 +253,14 @@ func (b *Base) OpenRegistry() error {
 	b.Run("registry", reg.Run)
 	b.Run("identities", ids.Run)
 	return nil
+}
+
+// openKeys opens the master keys unless they are open.
+func (b *Base) openKeys() (err error) {
+	if b.Keys == nil {
+		b.Keys, err = b.OpenKeys()
+	}
+	return err
 }
 
 // openReferenceKey opens the reference key unless it is open.
@@ -282,12 +289,16 @@ func (o *once[T]) open(open func() (T, error)) (T, error) {
 	return part, err
 }
 
-// commands returns the client of the processor of checkout sessions, which all roles of the
-// process share.
-func (b *Base) commands() (*commands.Checkout, error) {
-	return b.opened.commands.open(func() (*commands.Checkout, error) {
+// commands returns the client of the processor of checkout sessions, which signs as a role. All roles of
+// the process share its connections. It needs the master keys.
+func (b *Base) commands(r Role) (*commands.Checkout, error) {
+	signer, err := commands.NewSigner(b.Keys, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := b.opened.commands.open(func() (*commands.Checkout, error) {
 		h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
-			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout,
+			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Signer: signer,
 			Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
 		})
 		if err == nil {
@@ -295,6 +306,10 @@ func (b *Base) commands() (*commands.Checkout, error) {
 		}
 		return h, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return shared.As(signer), nil
 }
 
 // sessionReader starts the reads of sessions, which all roles of the process share.

@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"quittance/internal/audit"
 	"quittance/internal/cases"
 	"quittance/schemas"
 	sinkcases "quittance/sinks/cases"
@@ -8,17 +9,17 @@ import (
 
 func casesRole() Role {
 	return Role{
-		Kind: KindSink, Name: "cases", Short: "opens operator cases and carries out what staff agreed on", Needs: []Need{NeedPostgres},
+		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, and records the audit table in Kafka", Needs: []Need{NeedPostgres, NeedMasterKeys},
 		Access: Access{
-			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies},
-			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicPoisonCases},
+			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies, schemas.TopicAudit},
+			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicAudit, schemas.TopicPoisonCases},
 		},
 		Run: (*Base).cases,
 	}
 }
 
 func (b *Base) cases() error {
-	processor, err := b.commands()
+	processor, err := b.commands(casesRole())
 	if err != nil {
 		return err
 	}
@@ -27,6 +28,16 @@ func (b *Base) cases() error {
 		return err
 	}
 	b.close = append(b.close, cl.Close)
+	if err := add(b, "audit", audit.NewRelay, audit.RelayConfig{
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Client: cl, Pool: b.Pool, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	}); err != nil {
+		return err
+	}
+	if err := add(b, "audit verification", audit.NewNight, audit.NightConfig{
+		Verify: audit.VerifyConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, Pool: b.Pool, AllRecords: b.Options.Clock != nil}, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	}); err != nil {
+		return err
+	}
 	return add(b, "cases", sinkcases.New, sinkcases.Config{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool), Processor: processor,
 		Events: cases.NewEvents(cl, b.Topology, b.Codec), Now: b.Now, Log: b.Log, Metrics: b.Metrics,

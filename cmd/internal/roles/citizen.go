@@ -6,6 +6,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/ingress/citizen"
+	"quittance/ingress/web"
 	"quittance/internal/registry"
 )
 
@@ -37,11 +38,12 @@ func citizenSurface(e *edge, at Host) (Surface, error) {
 	e.Run("citizens", service.Run)
 	// The last sign-ins are answered while the instance drains.
 	e.close = append(e.close, func() { service.Flush(context.WithoutCancel(e.ctx)) })
-	api, err := citizen.NewAPI(service, e.KeylessPerClient)
+	limits := web.Shares(e.KeylessPerClient, e.KeylessPerInstance)
+	api, err := citizen.NewAPI(service, limits)
 	if err != nil {
 		return Surface{}, err
 	}
-	portal, err := citizen.NewPortal(service, e.KeylessPerClient)
+	portal, err := citizen.NewPortal(service, limits)
 	return Surface{at, func(r chi.Router) { api.Routes(r); portal.Routes(r) }}, err
 }
 

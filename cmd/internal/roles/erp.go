@@ -3,13 +3,14 @@ package roles
 import (
 	client "quittance/internal/erp"
 	"quittance/internal/erpquery"
+	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/sinks/erp"
 )
 
 func erpRole() Role {
 	return deliveryRole(erp.Kind, Role{
-		Short: "calls the agencies' ERPs: confirms payments, and asks for dues", Needs: []Need{NeedERPs},
+		Short: "calls the agencies' ERPs: confirms payments, and asks for dues", Needs: []Need{NeedERPs}, Keys: seals(registry.LabelERP, erpquery.Label),
 		Access: Access{
 			Groups: []Group{{erp.ReporterGroup, []string{schemas.TopicAttempts}}, {erp.AnswererGroup, []string{schemas.TopicERPQueries}}},
 			Reads:  []string{schemas.TopicReplies}, Writes: []string{schemas.TopicCommands, schemas.TopicERPAnswers},
@@ -27,7 +28,7 @@ func (b *Base) erp() error {
 	if err := b.answerForERPs(calls); err != nil {
 		return err
 	}
-	processor, err := b.commands()
+	processor, err := b.commands(erpRole())
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 func ingressRole() Role {
 	return Role{
 		Kind: KindIngress, Name: "ingress", Short: "the HTTP edge: ministry API, checkout pages, operators' callbacks",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedReferenceKey, NeedChannels, NeedDues},
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedReferenceKey, NeedChannels, NeedDues}, Keys: edgeKeys(),
 		Access: Access{
 			Reads:  []string{schemas.TopicReplies, schemas.TopicReferences},
 			Writes: []string{schemas.TopicCommands, schemas.TopicReferences, schemas.TopicMessages},
@@ -50,7 +50,7 @@ func publicHost(b *Base) (Host, error) {
 
 // ingress starts what the ingress does besides its surfaces.
 func (b *Base) ingress() error {
-	h, err := b.commands()
+	h, err := b.commands(ingressRole())
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"quittance/internal/journal"
+	"quittance/internal/registry"
 	"quittance/reconciliation/matcher"
 	"quittance/reconciliation/verify"
 	"quittance/schemas"
@@ -15,7 +16,7 @@ import (
 func matchRole() Role {
 	return Role{
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedClickHouse},
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: seals(registry.LabelReports),
 		Access: Access{
 			Reads:  append(journal.Topics(), schemas.TopicPoisonJournal),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,

@@ -25,7 +25,7 @@ import (
 
 func notifyRole() Role {
 	return deliveryRole(notify.Kind, Role{
-		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders, NeedDues},
+		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders, NeedDues}, Keys: notifyKeys(),
 		Access: Access{
 			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls}}},
 			Writes: []string{schemas.TopicMessages},

@@ -81,7 +81,7 @@ func operatorAccess() Access {
 	notifications, sent, groups := deliveryTopics()
 	reads := slices.Concat(notifications, sent, []string{
 		schemas.TopicReplies, schemas.TopicReferences, schemas.TopicAttempts, schemas.TopicCalls, schemas.TopicCases,
-		schemas.TopicStatements, schemas.TopicReconciliation,
+		schemas.TopicStatements, schemas.TopicReconciliation, schemas.TopicAudit,
 		schemas.TopicPoisonReadmodel, schemas.TopicPoisonJournal,
 	})
 	for _, p := range OfKind(KindProcessor) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/KimMachineGun/automemlimit/memlimit" // reads the limits of control groups of both versions
+
+	"quittance/internal/secret"
 )
 
 // Need is a part that a role needs besides Kafka and the schema registry.
@@ -17,6 +19,7 @@ const (
 	NeedPostgres     Need = "postgres"
 	NeedClickHouse   Need = "clickhouse"
 	NeedMasterKeys   Need = "master keys"
+	NeedRegistry     Need = "registry" // the configuration in Postgres, which needs both
 	NeedReferenceKey Need = "reference key"
 	NeedERPs         Need = "erps"      // the agencies' ERPs answer
 	NeedDues         Need = "dues"      // `sink erp` asks the agencies' ERPs for us
@@ -43,6 +46,8 @@ type Role struct {
 	Name  string
 	Short string
 	Needs []Need
+	// Keys are the keys that the role derives from the master keys. It gets no others.
+	Keys []secret.Use
 	// Access is what the role needs at Kafka.
 	Access
 	// Host returns where the role answers HTTP, and Surfaces make what it answers there. Both are nil for a role that
@@ -59,10 +64,14 @@ type Role struct {
 
 // Table returns all roles. The first processor is the default one.
 func Table() []Role {
-	return []Role{
+	table := []Role{
 		ingressRole(), checkoutRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
 		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(),
 	}
+	for i := range table {
+		table[i].Keys = append(table[i].Keys, commandKeys(table[i])...)
+	}
+	return table
 }
 
 // Start checks that the role has its rights at Kafka and that the topics keep what they are given, opens what the role needs, and
@@ -77,11 +86,16 @@ func (r Role) Start(b *Base) error {
 	for _, part := range []struct {
 		need Need
 		open func(*Base) error
-	}{{NeedPostgres, (*Base).OpenPostgres}, {NeedMasterKeys, (*Base).OpenRegistry}, {NeedReferenceKey, (*Base).openReferenceKey}} {
+	}{{NeedPostgres, (*Base).OpenPostgres}, {NeedMasterKeys, (*Base).openKeys}, {NeedRegistry, (*Base).OpenRegistry}, {NeedReferenceKey, (*Base).openReferenceKey}} {
 		if !slices.Contains(r.Needs, part.need) {
 			continue
 		}
 		if err := part.open(b); err != nil {
+			return err
+		}
+	}
+	if b.Keys != nil {
+		if err := b.checkKeys(r, b.Keys); err != nil {
 			return err
 		}
 	}

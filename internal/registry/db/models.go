@@ -63,6 +63,7 @@ type ConnectorAccount struct {
 	Sealed           []byte
 	Flags            []string
 	CallbackNetworks []netip.Prefix
+	ReportsSealed    []byte
 }
 
 type ErpSetting struct {
@@ -98,6 +99,7 @@ type ReplacedAccount struct {
 	Flags            []string
 	CallbackNetworks []netip.Prefix
 	ReplacedAt       time.Time
+	ReportsSealed    []byte
 }
 
 type Service struct {

@@ -133,7 +133,7 @@ func (q *Queries) CashinAccess(ctx context.Context) ([]CashinAccess, error) {
 }
 
 const connectorAccounts = `-- name: ConnectorAccounts :many
-SELECT agency_id, live, offer, base_url, sealed, flags, callback_networks FROM connector_accounts
+SELECT agency_id, live, offer, base_url, sealed, flags, callback_networks, reports_sealed FROM connector_accounts
 `
 
 func (q *Queries) ConnectorAccounts(ctx context.Context) ([]ConnectorAccount, error) {
@@ -153,6 +153,7 @@ func (q *Queries) ConnectorAccounts(ctx context.Context) ([]ConnectorAccount, er
 			&i.Sealed,
 			&i.Flags,
 			&i.CallbackNetworks,
+			&i.ReportsSealed,
 		); err != nil {
 			return nil, err
 		}
@@ -376,8 +377,8 @@ func (q *Queries) InsertWebhookSecret(ctx context.Context, arg InsertWebhookSecr
 }
 
 const keepReplacedAccount = `-- name: KeepReplacedAccount :exec
-INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at)
-SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.flags, a.callback_networks, $1 FROM connector_accounts a
+INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, reports_sealed, flags, callback_networks, replaced_at)
+SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.reports_sealed, a.flags, a.callback_networks, $1 FROM connector_accounts a
 WHERE a.agency_id = $2 AND a.live = $3 AND a.offer = $4
 `
 
@@ -399,14 +400,14 @@ func (q *Queries) KeepReplacedAccount(ctx context.Context, arg KeepReplacedAccou
 }
 
 const lockRevision = `-- name: LockRevision :one
-SELECT revision FROM registry_revision FOR UPDATE
+SELECT lock_registry()
 `
 
 func (q *Queries) LockRevision(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, lockRevision)
-	var revision int64
-	err := row.Scan(&revision)
-	return revision, err
+	var lock_registry int64
+	err := row.Scan(&lock_registry)
+	return lock_registry, err
 }
 
 const noteApplicationSet = `-- name: NoteApplicationSet :exec
@@ -514,7 +515,7 @@ func (q *Queries) RemoveWebhookEndpoint(ctx context.Context, arg RemoveWebhookEn
 }
 
 const replacedAccounts = `-- name: ReplacedAccounts :many
-SELECT id, agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at FROM replaced_accounts ORDER BY id DESC
+SELECT id, agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at, reports_sealed FROM replaced_accounts ORDER BY id DESC
 `
 
 func (q *Queries) ReplacedAccounts(ctx context.Context) ([]ReplacedAccount, error) {
@@ -536,6 +537,7 @@ func (q *Queries) ReplacedAccounts(ctx context.Context) ([]ReplacedAccount, erro
 			&i.Flags,
 			&i.CallbackNetworks,
 			&i.ReplacedAt,
+			&i.ReportsSealed,
 		); err != nil {
 			return nil, err
 		}
@@ -561,6 +563,32 @@ type ResealAccountParams struct {
 
 func (q *Queries) ResealAccount(ctx context.Context, arg ResealAccountParams) (int64, error) {
 	result, err := q.db.Exec(ctx, resealAccount,
+		arg.Sealed,
+		arg.AgencyID,
+		arg.Live,
+		arg.Offer,
+		arg.Was,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const resealAccountReports = `-- name: ResealAccountReports :execrows
+UPDATE connector_accounts SET reports_sealed = $1 WHERE agency_id = $2 AND live = $3 AND offer = $4 AND reports_sealed = $5
+`
+
+type ResealAccountReportsParams struct {
+	Sealed   []byte
+	AgencyID string
+	Live     bool
+	Offer    string
+	Was      []byte
+}
+
+func (q *Queries) ResealAccountReports(ctx context.Context, arg ResealAccountReportsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, resealAccountReports,
 		arg.Sealed,
 		arg.AgencyID,
 		arg.Live,
@@ -611,6 +639,24 @@ type ResealReplacedAccountParams struct {
 
 func (q *Queries) ResealReplacedAccount(ctx context.Context, arg ResealReplacedAccountParams) (int64, error) {
 	result, err := q.db.Exec(ctx, resealReplacedAccount, arg.Sealed, arg.ID, arg.Was)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const resealReplacedAccountReports = `-- name: ResealReplacedAccountReports :execrows
+UPDATE replaced_accounts SET reports_sealed = $1 WHERE id = $2 AND reports_sealed = $3
+`
+
+type ResealReplacedAccountReportsParams struct {
+	Sealed []byte
+	ID     int64
+	Was    []byte
+}
+
+func (q *Queries) ResealReplacedAccountReports(ctx context.Context, arg ResealReplacedAccountReportsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, resealReplacedAccountReports, arg.Sealed, arg.ID, arg.Was)
 	if err != nil {
 		return 0, err
 	}
@@ -1027,9 +1073,10 @@ func (q *Queries) UpsertCashinAccess(ctx context.Context, arg UpsertCashinAccess
 }
 
 const upsertConnectorAccount = `-- name: UpsertConnectorAccount :exec
-INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
-ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, flags = excluded.flags,
+INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, reports_sealed, flags, callback_networks)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed,
+    reports_sealed = excluded.reports_sealed, flags = excluded.flags,
     callback_networks = excluded.callback_networks
 `
 
@@ -1039,6 +1086,7 @@ type UpsertConnectorAccountParams struct {
 	Offer            string
 	BaseUrl          string
 	Sealed           []byte
+	ReportsSealed    []byte
 	Flags            []string
 	CallbackNetworks []netip.Prefix
 }
@@ -1050,6 +1098,7 @@ func (q *Queries) UpsertConnectorAccount(ctx context.Context, arg UpsertConnecto
 		arg.Offer,
 		arg.BaseUrl,
 		arg.Sealed,
+		arg.ReportsSealed,
 		arg.Flags,
 		arg.CallbackNetworks,
 	)

@@ -14,6 +14,7 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/kafka"
+	"quittance/processors/checkout"
 	"quittance/schemas"
 )
 
@@ -92,8 +93,9 @@ func TestFewWriteCommands(t *testing.T) {
 		}
 	}
 	slices.Sort(writers)
-	if want := []string{"cases", "collect", "erp", "ingress", "operator"}; !slices.Equal(writers, want) {
-		t.Errorf("%q write commands, want %q", writers, want)
+	senders := slices.Sorted(slices.Values(checkout.Senders()))
+	if want := []string{"cases", "collect", "erp", "ingress", "operator"}; !slices.Equal(writers, want) || !slices.Equal(senders, want) {
+		t.Errorf("%q write commands, the processor knows %q, want %q", writers, senders, want)
 	}
 	for _, r := range roles.Table() {
 		if !names[r.Name] {

@@ -15,12 +15,14 @@ import (
 
 // words has the texts for the codes of refused operations.
 var words = cli.Words{
-	"audit.not_yours": cli.Filled("the key in QUITTANCE_STAFF_KEY is of an agency; the records are of all agencies, and operations read them, or whoever has the database's password and no key"),
+	"audit.not_yours":         cli.Filled("the key in QUITTANCE_STAFF_KEY is of an agency; the records are of all agencies, and operations read them, or whoever has the database's password and no key"),
+	"audit.reason_malformed":  cli.Filled("--reason must be one line of at most {most} characters"),
+	"audit.nothing_to_accept": cli.Filled("no record from {from} to {to} is missing, changed, added or late without an acceptance; `quittance audit verify` shows what is. A row without a number is recorded first: start the sink cases"),
 }
 
 // Command returns the command `audit`.
 func Command() cli.Command {
-	return cli.Command{Use: "audit", Short: "See who did what", Commands: []cli.Command{list()}, Words: words}
+	return cli.Command{Use: "audit", Short: "See who did what, and prove it", Commands: []cli.Command{list(), verification(), acceptance()}, Words: words}
 }
 
 func list() cli.Command {

@@ -183,12 +183,15 @@ func (m examination) checks(needs map[roles.Need]bool) []Check {
 	}
 	if needs[roles.NeedMasterKeys] {
 		out = append(out, Check{"master keys", func(context.Context) (string, error) {
-			_, err := m.OpenKeys()
+			keys, err := m.OpenKeys()
+			if err == nil && keys.Role() != "" {
+				err = m.CheckKeysOf(keys)
+			}
 			return m.MasterKeysState(), err
 		}})
-		if !m.PlainSecrets {
-			out = append(out, Check{"demo secrets", m.checkDemoSecrets})
-		}
+	}
+	if needs[roles.NeedRegistry] && !m.PlainSecrets {
+		out = append(out, Check{"demo secrets", m.checkDemoSecrets})
 	}
 	if needs[roles.NeedReferenceKey] {
 		out = append(out, Check{"reference key", func(context.Context) (string, error) {

@@ -53,6 +53,7 @@ var notReplayable = map[string]string{
 	schemas.TopicState:              "it is the processors' own state, which they restore when they start",
 	schemas.TopicReplies:            "no request waits for these answers any more",
 	schemas.TopicReferences:         "its last values are the highest leased references, which the leases read themselves",
+	schemas.TopicAudit:              "it only proves what Postgres has; `quittance audit verify` compares the two",
 	schemas.TopicCollections:        "it would ask payers for money again; the processors ask operators about undecided collections automatically",
 	schemas.TopicWebhooksDeliveries: "it would send accepted webhooks again; replay webhooks --to webhook makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",
 	schemas.TopicPartnersDeliveries: "it would send accepted webhooks again; replay cashin.webhooks --to cashin makes missing deliveries, and `quittance endpoints recover` sends those that were not accepted",

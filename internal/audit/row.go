@@ -1,0 +1,71 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/schemas/record"
+)
+
+// row is a row of the audit table, with its number.
+type row struct {
+	id                                                 int64
+	at                                                 time.Time
+	kind, actor, origin, action, subject, detail, salt string
+	sequence                                           int64 // 0: not numbered
+}
+
+// columns are what scan reads. The table is a, its numbers are s.
+const columns = `a.id, a.at, a.actor_kind, a.actor, a.origin, a.action, a.subject, a.detail::text, a.salt::text, coalesce(s.sequence, 0)`
+
+// targets are the fields of columns.
+func (v *row) targets() []any {
+	return []any{&v.id, &v.at, &v.kind, &v.actor, &v.origin, &v.action, &v.subject, &v.detail, &v.salt, &v.sequence}
+}
+
+// utc returns the row with its time in UTC.
+func (v row) utc() row {
+	v.at = v.at.UTC()
+	return v
+}
+
+func scan(r pgx.CollectableRow) (v row, err error) {
+	err = r.Scan(v.targets()...)
+	return v.utc(), err
+}
+
+// digest returns the hash of all columns. It never changes: records have it for ever.
+func (v row) digest() ([sha256.Size]byte, error) {
+	d := json.NewDecoder(bytes.NewReader([]byte(v.detail)))
+	d.UseNumber()
+	var detail any
+	if err := d.Decode(&detail); err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("reading the detail of row %d of the audit table: %w", v.id, err)
+	}
+	text, err := json.Marshal([]any{"quittance audit v1", strconv.FormatInt(v.id, 10), v.at.Format(time.RFC3339Nano), v.kind, v.actor, v.origin, v.action, v.subject, detail, v.salt})
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("hashing row %d of the audit table: %w", v.id, err)
+	}
+	return sha256.Sum256(text), nil
+}
+
+// record returns the record of the row under a number.
+func (v row) record(sequence int64, now time.Time) (*record.AuditRow, error) {
+	digest, err := v.digest()
+	return &record.AuditRow{
+		Sequence: sequence, RowID: v.id, At: v.at.Truncate(time.Millisecond), ActorKind: v.kind, Actor: v.actor, Action: v.action, Subject: v.subject,
+		Digest: digest[:], RecordedAt: now.Truncate(time.Millisecond),
+	}, err
+}
+
+// proves reports whether a record is of the row as it is now.
+func (v row) proves(r *record.AuditRow) (bool, error) {
+	digest, err := v.digest()
+	return v.id == r.RowID && bytes.Equal(digest[:], r.Digest), err
+}
