@@ -25,6 +25,10 @@ func FamilyOf(processor string) Family {
 // Checkout is the family of the processor of checkout sessions.
 var Checkout = FamilyOf("checkout")
 
+// ERPQueries are the topics of questions to the agencies' ERPs, which the sink erp answers. It keeps nothing: there
+// are no state, events and poison.
+var ERPQueries = Family{Processor: "erp", Commands: TopicERPQueries, Replies: TopicERPAnswers}
+
 // FamilyRecords holds the full Avro names of the records in a family's topics.
 type FamilyRecords struct{ Commands, State, Events, Replies []string }
 

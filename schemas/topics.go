@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"hash/fnv"
+	"strconv"
 	"time"
 )
 
@@ -17,6 +18,8 @@ const (
 	TopicWebhooksDeliveries = "webhooks.deliveries"
 	TopicConfirmations      = "erp.confirmations"
 	TopicERPDeliveries      = "erp.deliveries"
+	TopicERPQueries         = "erp.queries"
+	TopicERPAnswers         = "erp.answers"
 	TopicPartners           = "cashin.webhooks"
 	TopicPartnersDeliveries = "cashin.deliveries"
 	TopicMessages           = "notifications"
@@ -81,6 +84,10 @@ const (
 	InSyncReplicas = 2
 )
 
+// MaxERPAnswer is the size of the largest record in erp.answers, in bytes. An ERP's answer of 1 MiB, sealed and encoded,
+// is smaller.
+const MaxERPAnswer = 2 << 20
+
 // Topics returns the table of all topics: the family of each processor, and the topics of
 // sinks.
 func Topics() []Topic {
@@ -104,6 +111,11 @@ func Topics() []Topic {
 		effect(TopicCalls, defaultRetentionHistory, "collection_id", "quittance.Call"),
 		effect(TopicWebhooks, defaultRetentionHistory, "application_id", "quittance.Notification"),
 		effect(TopicConfirmations, 0, "tenant_id", "quittance.Notification"),
+		Topic{Name: TopicERPQueries, Partitions: defaultEffectPartitions, Retention: time.Hour, Key: "tenant_id", Records: []string{"quittance.ERPQuery"}},
+		Topic{
+			Name: TopicERPAnswers, Partitions: defaultReplyPartitions, Retention: time.Hour, Key: "correlation_id", Records: []string{"quittance.ERPAnswer"},
+			Config: map[string]string{"max.message.bytes": strconv.Itoa(MaxERPAnswer)},
+		},
 		effect(TopicWebhooksDeliveries, defaultRetentionEffects, "endpoint id", "quittance.Delivery"),
 		effect(TopicERPDeliveries, defaultRetentionEffects, "agency and mode", "quittance.Delivery"),
 		effect(TopicPartners, defaultRetentionHistory, "application_id", "quittance.Notification"),

@@ -49,7 +49,7 @@ func (p checkoutProtocol) Encode(cmd checkout.Command, to *ReplyTo) (*kgo.Record
 	return &kgo.Record{Partition: partition, Key: []byte(key), Value: value}, nil
 }
 
-func (p checkoutProtocol) Decode(value []byte) (checkout.Answer, error) {
+func (p checkoutProtocol) Decode(_ string, value []byte) (checkout.Answer, error) {
 	var r record.Reply
 	if err := p.codec.Decode(value, &r); err != nil {
 		return checkout.Answer{}, err

@@ -28,6 +28,10 @@ import (
 // command: send it again only if it is idempotent.
 var ErrUnavailable = errors.New("the service cannot answer in time")
 
+// ErrForeign says that a record is not the reply that its key names: somebody moved or forged it. The client drops it
+// and waits on.
+var ErrForeign = errors.New("not the reply to this command")
+
 // DefaultTimeout is how long a request waits for its reply (architecture, "Write path").
 const DefaultTimeout = 2 * time.Second
 
@@ -40,6 +44,7 @@ const (
 	outcomeTold        = "told"
 	outcomeUnavailable = "unavailable"
 	outcomeUndecodable = "undecodable"
+	outcomeForeign     = "foreign"
 )
 
 // ReplyTo is the address of a reply: a partition of the family's replies, and the key of
@@ -55,14 +60,22 @@ type Protocol[C, A any] interface {
 	// Encode returns the record of a command with Key, Partition and Value. The client sets
 	// the topic. to is nil if the sender awaits no reply.
 	Encode(cmd C, to *ReplyTo) (*kgo.Record, error)
-	// Decode decodes the value of a reply.
-	Decode(value []byte) (A, error)
+	// Decode decodes the value of the reply with that correlation id. The error wraps ErrForeign if the value does not
+	// belong to the id; a Protocol that cannot tell never returns it.
+	Decode(correlationID string, value []byte) (A, error)
 	// Code returns the code of the answer, a label of metrics.
 	Code(answer A) string
 }
 
 // Signer signs a command as one client of Kafka. *origin.Signer implements it.
 type Signer interface{ Sign(r *kgo.Record) }
+
+// Unsigned is the Signer of a protocol whose records prove their sender in another way, such as by a seal.
+var Unsigned Signer = unsigned{}
+
+type unsigned struct{}
+
+func (unsigned) Sign(*kgo.Record) {}
 
 // Config of a Client. Every field but Timeout is required.
 type Config[C, A any] struct {
@@ -113,13 +126,13 @@ func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error)
 	c := &connection[C, A]{
 		cfg: cfg, instance: uuid.NewString(), waiting: map[string]chan<- A{},
 		asked: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_hub_commands_total", Help: "Commands sent to the processors, by outcome: the code of the answer, told, unavailable, undecodable.",
+			Name: "quittance_hub_commands_total", Help: "Commands sent to the processors, and questions to ERPs (processor erp), by outcome: the code of the answer, told, unavailable, undecodable, foreign (a reply that was dropped).",
 		}, []string{"outcome"}),
 		latency: factory.NewHistogram(prometheus.HistogramOpts{
 			Name: "quittance_hub_reply_seconds", Help: "Time from a command to its reply.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}),
 	}
-	for _, outcome := range []string{outcomeOK, outcomeTold, outcomeUnavailable, outcomeUndecodable} {
+	for _, outcome := range []string{outcomeOK, outcomeTold, outcomeUnavailable, outcomeUndecodable, outcomeForeign} {
 		c.asked.WithLabelValues(outcome)
 	}
 	var b [4]byte
@@ -178,14 +191,20 @@ func (c *connection[C, A]) Run(ctx context.Context) error {
 
 // reply passes a reply to the request that waits for it.
 func (c *connection[C, A]) reply(rec *kgo.Record) {
+	id := string(rec.Key)
 	c.mu.Lock()
-	ch, mine := c.waiting[string(rec.Key)]
-	delete(c.waiting, string(rec.Key))
+	ch, mine := c.waiting[id]
 	c.mu.Unlock()
 	if !mine {
 		return // the reply to another instance, or to a request that has ended
 	}
-	answer, err := c.cfg.Protocol.Decode(rec.Value)
+	answer, err := c.cfg.Protocol.Decode(id, rec.Value)
+	if errors.Is(err, ErrForeign) {
+		c.asked.WithLabelValues(outcomeForeign).Inc()
+		c.cfg.Log.Error("dropping a reply", slog.Int64("offset", rec.Offset), slog.Any("error", err))
+		return
+	}
+	c.forget(id) // a repeated reply finds nobody
 	if err != nil {
 		c.cfg.Log.Error("decoding a reply", slog.Int64("offset", rec.Offset), slog.Any("error", err))
 		close(ch)

@@ -76,9 +76,17 @@ type DuesRegistry interface {
 	Agency(id string) (registry.Agency, bool)
 }
 
+// Asker asks an agency's ERP for the dues of a subject: a Client, or a client of package erpquery, which has
+// `sink erp` ask. Safe for concurrent use.
+type Asker interface {
+	// Dues returns the dues that can be shown and the refused ones, or why there are none: no call takes longer than
+	// ReadTimeout and a second.
+	Dues(ctx context.Context, s registry.ERPSettings, subjectRef string) ([]Due, []Refused, call.Result)
+}
+
 // DuesConfig configures Dues. Client, Registry and Now are required.
 type DuesConfig struct {
-	Client   *Client
+	Client   Asker
 	Registry DuesRegistry
 	// Now is the service's clock in UTC.
 	Now func() time.Time

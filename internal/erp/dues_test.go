@@ -19,6 +19,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	deliverytest "quittance/test/deliveries"
+	"quittance/test/erps"
 )
 
 // house is a registry with the ERP of the agency "a" in test mode, at an address that may be
@@ -55,7 +56,32 @@ type world struct {
 	answer  atomic.Value // func(http.ResponseWriter, *http.Request)
 }
 
-func newWorld(t *testing.T, shared time.Duration) *world {
+// A way asks the ERPs of a house.
+type way func(t *testing.T, h *house) erp.Asker
+
+// itself calls the ERP from the process that shows the dues, as operators' commands do.
+func itself(*testing.T, *house) erp.Asker { return erp.New(erp.Config{Loopback: true}) }
+
+// bySink has `sink erp` ask, over a real Kafka.
+func bySink(t *testing.T, h *house) erp.Asker {
+	t.Helper()
+	hop := erps.NewHop(t)
+	hop.Answer(t, h)
+	return hop.Client(t)
+}
+
+// bothWays runs a test for each way.
+func bothWays(t *testing.T, test func(*testing.T, way)) {
+	t.Helper()
+	for name, w := range map[string]way{"itself": itself, "by sink erp": bySink} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, w)
+		})
+	}
+}
+
+func newWorld(t *testing.T, shared time.Duration, asks way) *world {
 	t.Helper()
 	w := &world{house: &house{}, metrics: prometheus.NewRegistry()}
 	w.says(`{"items":[]}`)
@@ -67,7 +93,7 @@ func newWorld(t *testing.T, shared time.Duration) *world {
 	w.house.url.Store(server.URL)
 	var err error
 	w.Dues, err = erp.NewDues(erp.DuesConfig{
-		Client: erp.New(erp.Config{Loopback: true}), Registry: w.house, Shared: shared, Metrics: w.metrics,
+		Client: asks(t, w.house), Registry: w.house, Shared: shared, Metrics: w.metrics,
 		Now: func() time.Time { return time.Unix(w.now.Load(), 0).UTC() },
 	})
 	if err != nil {
@@ -119,7 +145,11 @@ func (w *world) gauge(t *testing.T, name string) float64 {
 // a shared answer. An ERP that is away is never an empty list.
 func TestSharedAnswers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 0)
+	bothWays(t, testSharedAnswers)
+}
+
+func testSharedAnswers(t *testing.T, asks way) {
+	w := newWorld(t, 0, asks)
 	w.now.Store(1000)
 	first := string(body(t, due("D-1", nil), due("D-2", map[string]any{"currency": "?"})))
 	w.does(func(rw http.ResponseWriter, r *http.Request) {
@@ -167,6 +197,10 @@ func TestSharedAnswers(t *testing.T) {
 // What an ERP does wrong makes it unavailable, with a reason. No text has the subject.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
+	bothWays(t, testUnavailable)
+}
+
+func testUnavailable(t *testing.T, asks way) {
 	huge := strings.Repeat(" ", 5<<20) + `{"items":[]}`
 	for reason, do := range map[string]func(http.ResponseWriter, *http.Request){
 		"answer_invalid:html":     func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "<html>NIU 1/é") },
@@ -191,7 +225,7 @@ func TestUnavailable(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, 0)
+			w := newWorld(t, 0, asks)
 			w.does(do)
 			begun := time.Now()
 			if a := w.list(t); a.Status != erp.SourceUnavailable || a.Reason != reason || !a.AsOf.IsZero() || len(a.Dues)+len(a.Refused) > 0 {
@@ -215,11 +249,11 @@ func (agencies) Agencies() []registry.Agency { return []registry.Agency{{ID: "a"
 // The probe of the dues asks for a subject that does not exist, and checks the answer.
 func TestProbeDues(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 0)
+	w := newWorld(t, 0, itself)
 	client := erp.New(erp.Config{Loopback: true})
 	for body, reason := range map[string]string{`{"items":[]}`: "", "<p>": "answer_invalid:html"} {
 		w.says(body)
-		if got := client.ProbeDues(t.Context(), agencies{w.house}); len(got) != 1 || got[0].Name() != "impots/test" || got[0].Result.Reason() != reason {
+		if got := erp.ProbeDues(t.Context(), client, agencies{w.house}); len(got) != 1 || got[0].Name() != "impots/test" || got[0].Result.Reason() != reason {
 			t.Errorf("%s: %+v", body, got)
 		}
 	}
@@ -230,7 +264,11 @@ func TestProbeDues(t *testing.T) {
 // no call of others.
 func TestOneCallAtATime(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, time.Nanosecond)
+	bothWays(t, testOneCallAtATime)
+}
+
+func testOneCallAtATime(t *testing.T, asks way) {
+	w := newWorld(t, time.Nanosecond, asks)
 	arrived, release := make(chan struct{}, 10), make(chan struct{})
 	var under, most atomic.Int64
 	w.does(func(rw http.ResponseWriter, _ *http.Request) {

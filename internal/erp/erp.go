@@ -1,6 +1,7 @@
 // Package erp calls the agencies' own systems (integration contract, "ERP REST"). It
 // authenticates, calls only the networks that the agency names, confirms payments, asks for
-// health, and reads dues and disbursement lines. No other package uses an ERP's credentials.
+// health, and reads dues and disbursement lines. No other package uses an ERP's credentials,
+// and no role but `sink erp` holds them: the others have it ask (package erpquery).
 //
 // Pages and the citizen API read dues with [Dues], which shares calls and answers and adds
 // the services of the catalogue. No error, result or metric of this package holds a secret

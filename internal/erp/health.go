@@ -37,9 +37,9 @@ func (c *Client) Probe(ctx context.Context, agencies Agencies) []Health {
 
 // ProbeDues asks all ERPs at the same time for the dues of a subject that does not exist. A
 // 2xx means that the answer is valid.
-func (c *Client) ProbeDues(ctx context.Context, agencies Agencies) []Health {
+func ProbeDues(ctx context.Context, client Asker, agencies Agencies) []Health {
 	return probe(ctx, agencies, func(ctx context.Context, s registry.ERPSettings) call.Result {
-		_, _, r := c.Dues(ctx, s, nobody)
+		_, _, r := client.Dues(ctx, s, nobody)
 		return r
 	})
 }

@@ -29,6 +29,14 @@ const (
 // The detail is one of the Invalid… constants.
 const FaultInvalid = "answer_invalid"
 
+// Faults of a question that was not put to the ERP (package erpquery).
+const (
+	// FaultUnanswered: `sink erp`, which calls the ERPs, did not answer. Whether the ERP would have is unknown.
+	FaultUnanswered = "sink_erp_unanswered"
+	// FaultBusy: `sink erp` has too many questions to this ERP, which is slow or away, or is asked too often.
+	FaultBusy = "sink_erp_busy"
+)
+
 // Details of FaultInvalid.
 const (
 	InvalidHTML       = "html"
@@ -66,36 +74,46 @@ func IsReference(s string) bool {
 
 // Dues asks for the dues of a subject and checks each. After a fault there are none. The
 // dues have no Service yet: Resolve adds it.
-func (c *Client) Dues(ctx context.Context, s registry.ERPSettings, subjectRef string) (dues []Due, refused []Refused, r call.Result) {
-	r = c.read(ctx, s, "/dues?subject_ref="+url.QueryEscape(subjectRef), func(body []byte) (err error) {
-		dues, refused, err = ParseDues(body)
-		return err
-	})
-	return dues, refused, r
+func (c *Client) Dues(ctx context.Context, s registry.ERPSettings, subjectRef string) ([]Due, []Refused, call.Result) {
+	return ReadDues(c.FetchDues(ctx, s, subjectRef, ReadTimeout))
+}
+
+// FetchDues is Dues without a check of the answer: it returns the body of a 2xx. It takes at most the
+// time given, and never longer than ReadTimeout.
+func (c *Client) FetchDues(ctx context.Context, s registry.ERPSettings, subjectRef string, within time.Duration) ([]byte, call.Result) {
+	return c.fetch(ctx, s, "/dues?subject_ref="+url.QueryEscape(subjectRef), min(within, ReadTimeout))
+}
+
+// ReadDues checks what FetchDues returned.
+func ReadDues(body []byte, r call.Result) ([]Due, []Refused, call.Result) {
+	return readAnswer(body, r, ParseDues)
 }
 
 // Disbursements asks for the lines of a batch and checks each. After a fault there are none.
-func (c *Client) Disbursements(ctx context.Context, s registry.ERPSettings, batchRef string) (lines []Line, refused []Refused, r call.Result) {
-	r = c.read(ctx, s, "/disbursements?batch_ref="+url.QueryEscape(batchRef), func(body []byte) (err error) {
-		lines, refused, err = ParseDisbursements(body)
-		return err
-	})
-	return lines, refused, r
+func (c *Client) Disbursements(ctx context.Context, s registry.ERPSettings, batchRef string) ([]Line, []Refused, call.Result) {
+	body, r := c.fetch(ctx, s, "/disbursements?batch_ref="+url.QueryEscape(batchRef), ReadTimeout)
+	return readAnswer(body, r, ParseDisbursements)
 }
 
-func (c *Client) read(ctx context.Context, s registry.ERPSettings, path string, parse func(body []byte) error) call.Result {
+func (c *Client) fetch(ctx context.Context, s registry.ERPSettings, path string, within time.Duration) ([]byte, call.Result) {
 	h, ok := header(s)
 	if !ok {
-		return call.Result{Fault: call.FaultUnusable}
+		return nil, call.Result{Fault: call.FaultUnusable}
 	}
-	r, body := c.to(s).Fetch(ctx, address(s, path), h, MaxAnswer, ReadTimeout)
+	r, body := c.to(s).Fetch(ctx, address(s, path), h, MaxAnswer, within)
+	return body, r
+}
+
+// readAnswer parses the body of a 2xx.
+func readAnswer[T any](body []byte, r call.Result, parse func([]byte) ([]T, []Refused, error)) ([]T, []Refused, call.Result) {
 	if !r.OK() {
-		return r
+		return nil, nil, r
 	}
-	if err := parse(body); err != nil {
-		return call.Result{Fault: FaultInvalid, Detail: err.Error(), Duration: r.Duration}
+	usable, refused, err := parse(body)
+	if err != nil {
+		return nil, nil, call.Result{Fault: FaultInvalid, Detail: err.Error(), Duration: r.Duration}
 	}
-	return r
+	return usable, refused, r
 }
 
 // items returns the elements of {"items": […]}. Other members are ignored, because ERPs

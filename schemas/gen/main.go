@@ -18,7 +18,7 @@ import (
 const namespace = "quittance"
 
 // files are in the order of their references: a record is defined before it is used.
-var files = []string{"session", "event", "command", "reply", "state", "collection_request", "call", "delivery", "message", "references", "statement", "reconciliation", "audit"}
+var files = []string{"session", "event", "command", "reply", "state", "collection_request", "call", "delivery", "message", "references", "statement", "reconciliation", "audit", "erp_query"}
 
 type record struct {
 	Name   string  `json:"name"`

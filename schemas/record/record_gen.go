@@ -4519,6 +4519,58 @@ func (r *AuditRow) readFrom(d *reader) {
 	r.RecordedAt = d.readTime()
 }
 
+// ERPQuery: A question to an agency's ERP, which sink erp asks (erp.queries). No field has the subject in plain.
+type ERPQuery struct {
+	CorrelationID  string
+	ReplyPartition int32
+	// the question, sealed (internal/erpquery)
+	Sealed []byte
+}
+
+func (r *ERPQuery) fromNative(m map[string]any) {
+	r.CorrelationID = from[string](m["correlation_id"])
+	r.ReplyPartition = from[int32](m["reply_partition"])
+	r.Sealed = fromBytes(m["sealed"])
+}
+
+func (r *ERPQuery) appendTo(b []byte) []byte {
+	b = appendString(b, r.CorrelationID)
+	b = appendInt(b, r.ReplyPartition)
+	b = appendBytes(b, r.Sealed)
+	return b
+}
+
+func (r *ERPQuery) readFrom(d *reader) {
+	*r = ERPQuery{}
+	r.CorrelationID = d.readString()
+	r.ReplyPartition = d.readInt()
+	r.Sealed = d.readBytes()
+}
+
+// ERPAnswer: The answer to an ERPQuery (erp.answers). No field has what the ERP answered in plain.
+type ERPAnswer struct {
+	CorrelationID string
+	// the answer, sealed (internal/erpquery)
+	Sealed []byte
+}
+
+func (r *ERPAnswer) fromNative(m map[string]any) {
+	r.CorrelationID = from[string](m["correlation_id"])
+	r.Sealed = fromBytes(m["sealed"])
+}
+
+func (r *ERPAnswer) appendTo(b []byte) []byte {
+	b = appendString(b, r.CorrelationID)
+	b = appendBytes(b, r.Sealed)
+	return b
+}
+
+func (r *ERPAnswer) readFrom(d *reader) {
+	*r = ERPAnswer{}
+	r.CorrelationID = d.readString()
+	r.Sealed = d.readBytes()
+}
+
 const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"by_reference","type":"boolean"},{"default":false,"name":"unreadable","type":"boolean"},{"default":[],"name":"reports","type":{"items":{"fields":[{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Report","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"reopened","type":"int"}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]},{"default":null,"name":"channel","type":["null","string"]},{"default":null,"name":"offer_id","type":["null","string"]},{"default":0,"name":"expected","type":"long"},{"default":0,"name":"fee","type":"long"},{"default":false,"name":"proven","type":"boolean"},{"default":false,"name":"contradicted","type":"boolean"},{"default":false,"name":"amount_unknown","type":"boolean"},{"default":[],"name":"transaction_ids","type":{"items":"string","type":"array"}}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]},{"default":0,"name":"again","type":"int"}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"cancelled_by","type":["null","string"]},{"default":[],"name":"refusals","type":{"items":{"fields":[{"name":"collection_id","type":"string"},{"name":"failure_code","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"collection","type":["null","quittance.Collection"]}],"name":"Refusal","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -4743,7 +4795,23 @@ func (*AuditRow) Name() string { return "quittance.AuditRow" }
 // Schema is the Avro schema with every named type expanded.
 func (*AuditRow) Schema() string { return schemaAuditRow }
 
+const schemaERPQuery = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"reply_partition","type":"int"},{"name":"sealed","type":"bytes"}],"name":"ERPQuery","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*ERPQuery) Name() string { return "quittance.ERPQuery" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*ERPQuery) Schema() string { return schemaERPQuery }
+
+const schemaERPAnswer = `{"fields":[{"name":"correlation_id","type":"string"},{"name":"sealed","type":"bytes"}],"name":"ERPAnswer","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*ERPAnswer) Name() string { return "quittance.ERPAnswer" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*ERPAnswer) Schema() string { return schemaERPAnswer }
+
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &AuditRow{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &AuditRow{}, &ERPQuery{}, &ERPAnswer{}}
 }

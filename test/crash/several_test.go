@@ -68,10 +68,10 @@ func (p abacus) Process(tx *runtime.Tx, rec *kgo.Record) error {
 	return nil
 }
 
-func (abacus) Deadline(_, _ []byte) time.Time            { return time.Time{} }
-func (abacus) Tick(*runtime.Tx, []byte, time.Time) error { return nil }
-func (abacus) Decode(value []byte) (int, error)          { return strconv.Atoi(string(value)) }
-func (abacus) Code(int) string                           { return "ok" }
+func (abacus) Deadline(_, _ []byte) time.Time             { return time.Time{} }
+func (abacus) Tick(*runtime.Tx, []byte, time.Time) error  { return nil }
+func (abacus) Decode(_ string, value []byte) (int, error) { return strconv.Atoi(string(value)) }
+func (abacus) Code(int) string                            { return "ok" }
 func (p abacus) Encode(c abacusCommand, to *commands.ReplyTo) (*kgo.Record, error) {
 	return &kgo.Record{
 		Key: []byte(c.agency), Partition: p.topology.Partition(p.family.Commands, c.agency), Value: fmt.Appendf(nil, "%s %s %d", c.id, to.CorrelationID, to.Partition),

@@ -373,8 +373,8 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	for n := range of.Sinks {
 		instance := strconv.Itoa(n)
 		for _, sink := range []string{"collect", "webhook", "cashin", "erp", "readmodel", "journal", "schedule", "cases", "match", "notify", "tidy"} {
-			if sink == "notify" && s.secure == nil {
-				continue // no suite but that of rights sends messages
+			if sink == "notify" && s.secure == nil && !slices.Contains(of.Only, sink) {
+				continue // few suites send messages
 			}
 			if len(of.Only) > 0 && !slices.Contains(of.Only, sink) {
 				continue
@@ -394,6 +394,16 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	if err := program.AwaitReady(ctx, append([]*program.Process{s.outside}, s.Fleet...)...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Process returns a process of the fleet by its name, such as erp-0.
+func (s *Stack) Process(t testing.TB, name string) *program.Process {
+	t.Helper()
+	i := slices.IndexFunc(s.Fleet, func(p *program.Process) bool { return p.Name == name })
+	if i < 0 {
+		t.Fatalf("no process %s", name)
+	}
+	return s.Fleet[i]
 }
 
 // stop kills all processes.

@@ -49,6 +49,15 @@ func TestRolesWithTheirRights(t *testing.T) {
 	w.pays()
 	w.importsAStatement()
 	w.givesBack()
+	for _, user := range []string{"ingress", "notify", "operator"} {
+		role := user
+		if user == "operator" {
+			role = "ingress"
+		}
+		if line := checkOfSink(t, s.Program, role, s.Credentials(t, user)...); !strings.HasPrefix(line, "ok") {
+			t.Errorf("%s has sink erp ask the ERPs: %s", user, line)
+		}
+	}
 	w.poisons()
 	if denied := k.Denied(t); len(denied) > 0 {
 		t.Errorf("the broker refused %d requests of roles with their rights, the first: %s", len(denied), denied[0])

@@ -25,6 +25,7 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/connector/all"
 	"quittance/internal/erp"
+	"quittance/internal/erpquery"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/notify"
@@ -61,6 +62,7 @@ type Base struct {
 
 	opened struct { // each by the method of Base that returns it
 		commands once[*commands.Checkout]
+		queries  once[*erpquery.Client]
 		dues     once[*erp.Dues]
 		sessions once[*sessions.Reader]
 		messages once[*notify.Sender]

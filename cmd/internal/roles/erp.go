@@ -2,6 +2,7 @@ package roles
 
 import (
 	client "quittance/internal/erp"
+	"quittance/internal/erpquery"
 	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/sinks/erp"
@@ -9,10 +10,10 @@ import (
 
 func erpRole() Role {
 	return deliveryRole(erp.Kind, Role{
-		Short: "confirms payments to the agencies' ERPs", Needs: []Need{NeedERPs}, Keys: seals(registry.LabelERP),
+		Short: "calls the agencies' ERPs: confirms payments, and asks for dues", Needs: []Need{NeedERPs}, Keys: seals(registry.LabelERP, erpquery.Label),
 		Access: Access{
-			Groups: []Group{{erp.ReporterGroup, []string{schemas.TopicAttempts}}},
-			Reads:  []string{schemas.TopicReplies}, Writes: []string{schemas.TopicCommands},
+			Groups: []Group{{erp.ReporterGroup, []string{schemas.TopicAttempts}}, {erp.AnswererGroup, []string{schemas.TopicERPQueries}}},
+			Reads:  []string{schemas.TopicReplies}, Writes: []string{schemas.TopicCommands, schemas.TopicERPAnswers},
 		},
 		Run: (*Base).erp,
 	})
@@ -22,6 +23,9 @@ func (b *Base) erp() error {
 	calls := b.ERPs()
 	err := add(b, "erp prober", erp.NewProber, erp.ProberConfig{Agencies: b.Registry, Client: calls, Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
+		return err
+	}
+	if err := b.answerForERPs(calls); err != nil {
 		return err
 	}
 	processor, err := b.commands(erpRole())
@@ -37,13 +41,47 @@ func (b *Base) erp() error {
 	return b.deliver(erp.Kind, erp.NewPolicy(b.Registry, calls))
 }
 
-// ERPs returns a client of the agencies' ERPs.
+// answerForERPs asks the ERPs what other roles want to know.
+func (b *Base) answerForERPs(calls *client.Client) error {
+	return add(b, "erp answerer", erp.NewAnswerer, erp.AnswererConfig{
+		Kafka: b.KafkaConfig(), Protocol: b.erpQueries(), ERPs: b.Registry, Client: calls, Log: b.Log, Metrics: b.Metrics,
+	})
+}
+
+// ERPs returns a client of the agencies' ERPs, for `sink erp` and for operators.
 func (b *Base) ERPs() *client.Client { return client.New(client.Config{Loopback: b.Loopback}) }
+
+// erpQueries is the protocol between those who ask ERPs and `sink erp`. It needs the registry.
+func (b *Base) erpQueries() erpquery.Protocol {
+	return erpquery.Protocol{Codec: b.Codec, Topology: b.Topology, Keys: b.Keys}
+}
+
+// AskERPs returns the client by which roles without the ERPs' credentials have `sink erp` ask them, which all roles of the
+// process share. It needs the registry.
+func (b *Base) AskERPs() (*erpquery.Client, error) {
+	return b.opened.queries.open(func() (*erpquery.Client, error) {
+		c, err := erpquery.New(b.ctx, erpquery.Config{Kafka: b.KafkaConfig(), Protocol: b.erpQueries(), Log: b.Log, Metrics: b.Metrics})
+		if err == nil {
+			b.Run("questions to ERPs", c.Run)
+		}
+		return c, err
+	})
+}
+
+// asksERPs adds what AskERPs needs at Kafka.
+func (a Access) asksERPs() Access {
+	a.Reads, a.Writes = append(a.Reads, schemas.TopicERPAnswers), append(a.Writes, schemas.TopicERPQueries)
+	return a
+}
 
 // Dues returns the reader of what the agencies' ERPs say that citizens owe, which all roles of
 // the process share. It needs the registry.
 func (b *Base) Dues() (*client.Dues, error) {
 	return b.opened.dues.open(func() (*client.Dues, error) {
-		return client.NewDues(client.DuesConfig{Client: b.ERPs(), Registry: b.Registry, Now: b.Now, Metrics: b.Metrics})
+		asker, err := b.AskERPs()
+		if err != nil {
+			return nil, err
+		}
+		return client.NewDues(client.DuesConfig{Client: asker, Registry: b.Registry, Now: b.Now, Metrics: b.Metrics})
 	})
 }

@@ -9,18 +9,17 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/commands"
-	"quittance/internal/registry"
 	"quittance/schemas"
 )
 
 func ingressRole() Role {
 	return Role{
 		Kind: KindIngress, Name: "ingress", Short: "the HTTP edge: ministry API, checkout pages, operators' callbacks",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedReferenceKey, NeedChannels}, Keys: append(edgeKeys(), seals(registry.LabelERP)...),
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedReferenceKey, NeedChannels, NeedDues}, Keys: edgeKeys(),
 		Access: Access{
 			Reads:  []string{schemas.TopicReplies, schemas.TopicReferences},
 			Writes: []string{schemas.TopicCommands, schemas.TopicReferences, schemas.TopicMessages},
-		},
+		}.asksERPs(),
 		Databases: ingressDatabases(),
 		Host:      publicHost,
 		Surfaces: []opener{

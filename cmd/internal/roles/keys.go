@@ -13,6 +13,7 @@ import (
 	"quittance/internal/connector"
 	"quittance/internal/deliveries"
 	"quittance/internal/drafts"
+	"quittance/internal/erpquery"
 	"quittance/internal/identity"
 	"quittance/internal/notify"
 	"quittance/internal/personal"
@@ -34,12 +35,12 @@ func uses(purpose secret.Purpose, labels []string) (out []secret.Use) {
 }
 
 // edgeKeys are the keys of the ingress: of its cookies and addresses, of what citizens and integrators hand
-// in, of receipts, and of operators' reports. It opens no secret of calls to operators, and none of
-// webhooks.
+// in, of receipts, of operators' reports, and of questions to ERPs. It opens no secret of calls to operators
+// or ERPs, and none of webhooks.
 func edgeKeys() []secret.Use {
 	return slices.Concat(
 		seals(counter.LabelSessions, counter.LabelDevices, citizens.LabelKnownBrowser, citizens.SealedAddresses.Label, drafts.LabelClientSecret,
-			personal.Label, receipts.SealedKeys.Label, connector.LabelRedirect, registry.LabelReports),
+			personal.Label, receipts.SealedKeys.Label, connector.LabelRedirect, registry.LabelReports, erpquery.Label),
 		seals(pages.Labels()...),
 		macs(connector.LabelCallback, notify.LabelReports, secret.LabelListen),
 	)
@@ -49,7 +50,7 @@ func edgeKeys() []secret.Use {
 // addresses of providers' reports.
 func notifyKeys() []secret.Use {
 	return slices.Concat(
-		seals(personal.Label, citizens.SealedAddresses.Label, citizens.LabelKnownBrowser, identity.SealedContacts.Label, receipts.SealedKeys.Label),
+		seals(personal.Label, citizens.SealedAddresses.Label, citizens.LabelKnownBrowser, identity.SealedContacts.Label, receipts.SealedKeys.Label, erpquery.Label),
 		macs(notify.LabelReports),
 	)
 }

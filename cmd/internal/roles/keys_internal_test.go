@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"quittance/internal/erpquery"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -21,6 +22,8 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 	for use, want := range map[secret.Use]string{
 		{Purpose: secret.PurposeSeal, Label: registry.LabelConnector}: "collect",
 		{Purpose: secret.PurposeSeal, Label: registry.LabelWebhook}:   "webhook",
+		{Purpose: secret.PurposeSeal, Label: registry.LabelERP}:       "erp",
+		{Purpose: secret.PurposeSeal, Label: erpquery.Label}:          "ingress erp notify",
 		{Purpose: secret.PurposeSeal, Label: registry.LabelReports}:   "ingress match",
 		{Purpose: secret.PurposeSeal, Label: personal.Label}:          "ingress collect notify",
 	} {

@@ -90,7 +90,10 @@ func operatorAccess() Access {
 			reads = append(reads, g.Topics...)
 		}
 	}
-	return Access{Reads: reads, Writes: []string{schemas.TopicCommands, schemas.TopicStatements}, Describes: slices.Concat(groups, []string{sinkjournal.Group}), Transacts: intake.TransactionalIDs}
+	return Access{
+		Reads: reads, Writes: []string{schemas.TopicCommands, schemas.TopicStatements},
+		Describes: slices.Concat(groups, []string{sinkjournal.Group}), Transacts: intake.TransactionalIDs,
+	}.asksERPs()
 }
 
 // CommonRights returns the rights of every client: at start it looks at the settings of all

@@ -22,6 +22,7 @@ const (
 	NeedRegistry     Need = "registry" // the configuration in Postgres, which needs both
 	NeedReferenceKey Need = "reference key"
 	NeedERPs         Need = "erps"      // the agencies' ERPs answer
+	NeedDues         Need = "dues"      // `sink erp` asks the agencies' ERPs for us
 	NeedProviders    Need = "providers" // providers of SMS and e-mail accept our credentials
 	NeedChannels     Need = "channels"  // the applications' citizens can pay
 	NeedOperators    Need = "operators" // operators answer

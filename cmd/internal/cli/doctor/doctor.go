@@ -18,6 +18,7 @@ import (
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
+	"quittance/internal/call"
 	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
 	"quittance/internal/digests"
@@ -252,6 +253,9 @@ func (m examination) checks(needs map[roles.Need]bool) []Check {
 	if needs[roles.NeedProviders] {
 		out = append(out, Check{"providers", m.CheckProviders})
 	}
+	if needs[roles.NeedDues] {
+		out = append(out, Check{"sink erp", m.checkAnswers})
+	}
 	if needs[roles.NeedERPs] {
 		out = append(out, Check{"erps", m.checkERPs}, Check{"dues", m.checkDues}, Check{"confirmations", m.checkConfirmations})
 	}
@@ -464,7 +468,9 @@ func (m examination) checkChannels(ctx context.Context) (found string, err error
 
 // checkERPs calls GET /health of each agency's ERP.
 func (m examination) checkERPs(ctx context.Context) (string, error) {
-	well, ill, without, err := m.probe(ctx, (*erp.Client).Probe)
+	well, ill, without, err := m.probe(ctx, func(ctx context.Context, b *roles.Base) ([]erp.Health, error) {
+		return b.ERPs().Probe(ctx, b.Registry), nil
+	})
 	ill = append(ill, without...)
 	switch {
 	case err != nil:
@@ -480,7 +486,9 @@ func (m examination) checkERPs(ctx context.Context) (string, error) {
 // checkDues calls GET /dues of each agency's ERP with a subject that does not exist. An
 // agency needs it for the citizens' portal only.
 func (m examination) checkDues(ctx context.Context) (string, error) {
-	well, ill, without, err := m.probe(ctx, (*erp.Client).ProbeDues)
+	well, ill, without, err := m.probe(ctx, func(ctx context.Context, b *roles.Base) ([]erp.Health, error) {
+		return erp.ProbeDues(ctx, b.ERPs(), b.Registry), nil
+	})
 	if err != nil {
 		return "", err
 	}
@@ -497,13 +505,52 @@ func (m examination) checkDues(ctx context.Context) (string, error) {
 	return cmp.Or(strings.Join(found, "; "), "no agency has an ERP"), nil
 }
 
+// checkAnswers has `sink erp` ask each agency's ERP for the dues of a subject that does not exist, as ingress and sink
+// notify do. What an ERP answers is no fault of those.
+func (m examination) checkAnswers(ctx context.Context) (string, error) {
+	var answered, silent []string
+	err := m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
+		asker, err := b.AskERPs()
+		if err != nil {
+			return err
+		}
+		for _, h := range erp.ProbeDues(ctx, asker, b.Registry) {
+			took := fmt.Sprintf("%s in %d ms", h.Name(), h.Result.Duration.Milliseconds())
+			switch {
+			case h.Result.Fault == erp.FaultUnanswered, h.Result.Fault == call.FaultInterrupted:
+				silent = append(silent, h.Name())
+			case h.Result.OK():
+				answered = append(answered, took)
+			default:
+				answered = append(answered, took+" ("+h.Result.Reason()+")")
+			}
+		}
+		return nil
+	})
+	slices.Sort(answered)
+	slices.Sort(silent)
+	switch {
+	case err != nil:
+		return "", err
+	case len(silent) > 0:
+		return "", fmt.Errorf("`quittance sink erp`, which asks the agencies' ERPs for dues, does not answer for: %s; start it, and see its log; whether these ERPs are well, `quittance doctor erp` says where it runs", strings.Join(silent, ", "))
+	case len(answered) == 0:
+		return "no agency has an ERP", nil
+	}
+	return "asks the ERPs: " + strings.Join(answered, ", "), nil
+}
+
 // unknownPath are the statuses of a system that does not know the path.
 var unknownPath = map[int]bool{http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusNotImplemented: true}
 
 // probe probes all ERPs. The third list has those that do not know the path.
-func (m examination) probe(ctx context.Context, ask func(*erp.Client, context.Context, erp.Agencies) []erp.Health) (well, ill, without []string, err error) {
+func (m examination) probe(ctx context.Context, ask func(context.Context, *roles.Base) ([]erp.Health, error)) (well, ill, without []string, err error) {
 	err = m.onRegistry(ctx, func(ctx context.Context, b *roles.Base) error {
-		for _, h := range ask(b.ERPs(), ctx, b.Registry) {
+		answers, err := ask(ctx, b)
+		if err != nil {
+			return err
+		}
+		for _, h := range answers {
 			switch {
 			case h.Result.OK():
 				well = append(well, fmt.Sprintf("%s in %d ms", h.Name(), h.Result.Duration.Milliseconds()))
