@@ -88,7 +88,7 @@ func (u *installation) run(ctx context.Context, out io.Writer) (err error) {
 	if err := u.parts(ctx); err != nil {
 		return err
 	}
-	if _, err := setup.Migrate(ctx, u.Settings, u.log); err != nil {
+	if err := u.migrate(ctx); err != nil {
 		return err
 	}
 	if _, err := setup.Seed(ctx, u.Settings, u.registry, false); err != nil {

@@ -24,6 +24,9 @@ var embedded embed.FS
 // undefinedTable is Postgres' code for a table that does not exist.
 const undefinedTable = "42P01"
 
+// insufficientPrivilege is Postgres' code for a right that the user lacks.
+const insufficientPrivilege = "42501"
+
 // Migrate applies to the database at dsn (as of Open) the migrations that this program needs.
 // Concurrent calls wait for each other (advisory lock). When a migration fails, the
 // earlier ones stay applied and the next call continues with the one that failed. The error is
@@ -87,6 +90,9 @@ func Pending(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 		return nil
 	})
 	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == insufficientPrivilege {
+		return 0, fmt.Errorf("%w: %s; make the login a member of the group of its role, which `quittance grants` prints", ErrRights, pg.Message)
+	}
 	if err != nil && !(errors.As(err, &pg) && pg.Code == undefinedTable) {
 		return 0, fmt.Errorf("reading applied migrations: %w", err)
 	}

@@ -82,6 +82,9 @@ func CheckExcess(ctx context.Context, pool *pgxpool.Pool, rights []Right) error 
 		if excess, err = askedTexts(ctx, pool, unlisted, verbs, on, columns); err != nil {
 			return err
 		}
+		if len(excess) > 0 {
+			excess[0] = "has " + excess[0]
+		}
 	}
 	if len(excess) == 0 {
 		return nil

@@ -299,6 +299,9 @@ func TestProductionRefusesToLosePayments(t *testing.T) {
 		{[]string{"doctor", "ingress", "--accept-one-replica", "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
 		{[]string{"doctor", "journal", "--accept-one-replica"}, 0, "WARNING: one lost disk loses payments"},
 	} {
+		if step.args[0] == "ingress" || step.args[0] == "sink" {
+			step.args = i.as(t, step.args...)
+		}
 		stdout, stderr, code := i.run(t, i.path, step.args...)
 		if code != step.code || !strings.Contains(stdout+stderr, step.want) {
 			t.Errorf("%v ends with %d and prints %s%s; want %d and %q", step.args, code, stdout, stderr, step.code, step.want)

@@ -42,6 +42,9 @@ func DatabaseClients(o Options) []DatabaseClient {
 		DatabaseClient{Name: ClientOperator, Short: "the other commands, for people; each has a login of its own", Databases: operatorDatabases()})
 	for i := range out {
 		c := &out[i]
+		if c.Owner {
+			continue // what is listed would be all that it may do with its own tables
+		}
 		if o.Clock != nil {
 			c.Rows = rows(c.Rows, may("select", "developer_clock", "developer_clock_moves"))
 			if c.Name == ClientOperator {
@@ -190,17 +193,19 @@ func (s *Settings) CheckJournal(ctx context.Context, conn clickhouse.Conn, name 
 // GroupPrefix begins the names of the groups of users, unless an installation chooses otherwise: quittance_ingress.
 const GroupPrefix = "quittance_"
 
-// Statements returns the SQL that makes the groups of Postgres' users with all their rights in a schema, for an
-// installation that this process sets up. The groups of developers may read the developer's clock.
+// OwnerStatements returns the SQL that makes the group of the owner and gives it the tables of a schema.
+func OwnerStatements(schema string) []string {
+	return postgres.Owner(schema, GroupPrefix+ClientMigrate)
+}
+
+// Statements returns the SQL that makes the groups of Postgres' users with all their rights in a migrated schema, as
+// `quittance grants` prints it, for an installation that this process sets up.
 func Statements(o Options, schema string) []string {
-	var owner, others []string
+	out := OwnerStatements(schema)
 	for _, c := range DatabaseClients(o) {
-		switch {
-		case c.Owner:
-			owner = postgres.Owner(schema, GroupPrefix+c.Name)
-		case len(c.Rows) > 0:
-			others = append(others, postgres.Grants(schema, GroupPrefix+c.Name, c.Rows, true)...)
+		if len(c.Rows) > 0 {
+			out = append(out, postgres.Grants(schema, GroupPrefix+c.Name, c.Rows, true)...)
 		}
 	}
-	return append(owner, others...)
+	return out
 }

@@ -1,15 +1,20 @@
 package roles
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"quittance/internal/citizens"
+	"quittance/internal/personal"
 	"quittance/internal/postgres"
 	"quittance/test/servers"
 )
@@ -193,6 +198,55 @@ func TestAttacksOnPostgres(t *testing.T) {
 			if !errors.As(err, &pg) || pg.Code != "42501" { // insufficient_privilege
 				t.Errorf("%s: %s: %v", name, sql, err)
 			}
+		}
+	}
+}
+
+// A login that is in no group is told so when it first reads something.
+func TestLoginWithoutGroupIsTold(t *testing.T) {
+	t.Parallel()
+	dsn := granted(t)
+	servers.Grant(t, dsn, "DO $$ BEGIN CREATE ROLE quittance_nobody NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$")
+	s := Settings{Program: "quittance", Postgres: servers.Login(t, dsn, "nobody")}
+	if _, err := s.OpenPostgres(t.Context()); !errors.Is(err, postgres.ErrRights) || !strings.Contains(err.Error(), "`quittance grants`") || comes(err) {
+		t.Errorf("it is told %v", err)
+	}
+}
+
+// The clean-up has the rights that all its deletions need, and deletes what is old enough alone.
+func TestTidyWithItsRights(t *testing.T) {
+	t.Parallel()
+	dsn := granted(t)
+	admin := open(t, dsn)
+	now := time.Now().UTC()
+	for _, at := range []time.Time{now.Add(-personal.KeptAtMost - time.Hour), now} {
+		if _, err := admin.Exec(t.Context(), `INSERT INTO personal_keys (id, session_id, sealed, created_at) VALUES (gen_random_uuid(), 'cs', 'sealed', $1)`, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &Base{Pool: open(t, servers.Login(t, dsn, "tidy"))}
+	for _, step := range b.tidySteps() {
+		if err := step.do(t.Context(), now); err != nil {
+			t.Errorf("%s: %v", step.what, err)
+		}
+	}
+	if _, err := citizens.ReadState(t.Context(), b.Pool, now, 100); err != nil {
+		t.Errorf("what alerts watch: %v", err)
+	}
+	var kept int
+	if err := admin.QueryRow(t.Context(), `SELECT count(*) FROM personal_keys`).Scan(&kept); err != nil || kept != 1 {
+		t.Errorf("%d keys of personal data are left, %v", kept, err)
+	}
+}
+
+// The owner of an `up` lost its rights on its own tables: developers' rights were listed for it too, and all others
+// were taken away.
+func TestOwnerHasNoList(t *testing.T) {
+	t.Parallel()
+	clock := func(context.Context, *postgres.Pool, *slog.Logger) (Clock, error) { return nil, nil }
+	for _, o := range []Options{{}, {Clock: clock}} {
+		if c := databaseClient(o, ClientMigrate); !c.Owner || len(c.Rows) > 0 || len(c.Journal) > 0 {
+			t.Errorf("the owner has a list of %d rights", len(c.Rows)+len(c.Journal))
 		}
 	}
 }

@@ -103,7 +103,7 @@ func clickhouseDocument() string {
 func TestGrantsRun(t *testing.T) {
 	t.Parallel()
 	dsn := servers.Postgres(t)
-	print := func(args ...string) string {
+	printed := func(args ...string) string {
 		t.Helper()
 		code, out, stderr := clitest.Run(t, Command(), append([]string{"grants"}, args...)...)
 		if code != 0 {
@@ -111,11 +111,11 @@ func TestGrantsRun(t *testing.T) {
 		}
 		return out
 	}
-	servers.Grant(t, dsn, print("migrate"))
+	servers.Grant(t, dsn, printed("migrate"))
 	if err := postgres.Migrate(t.Context(), servers.Login(t, dsn, "migrate")); err != nil {
 		t.Fatalf("migrations of the owner: %v", err)
 	}
-	servers.Grant(t, dsn, print())
+	servers.Grant(t, dsn, printed())
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestGrantsRun(t *testing.T) {
 		args []string
 		want bool
 	}{{[]string{"--keep"}, true}, {nil, false}, {[]string{"tidy"}, false}} {
-		servers.Grant(t, dsn, print(c.args...))
+		servers.Grant(t, dsn, printed(c.args...))
 		if !has("DELETE", "citizen_sessions") || has("INSERT", "citizens") != c.want {
 			t.Errorf("after grants %v: the role may delete sessions: %t, may insert citizens: %t", c.args, has("DELETE", "citizen_sessions"), has("INSERT", "citizens"))
 		}
@@ -149,7 +149,7 @@ func TestGrantsRun(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `REASSIGN OWNED BY quittance_migrate TO CURRENT_USER`); err != nil {
 		t.Fatal(err)
 	}
-	servers.Grant(t, dsn, print())
+	servers.Grant(t, dsn, printed())
 	if err := postgres.Migrate(t.Context(), servers.Login(t, dsn, "migrate")); err != nil {
 		t.Errorf("migrations of the owner of tables that it was given: %v", err)
 	}
