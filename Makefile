@@ -288,6 +288,13 @@ test/budgets: deps/test ## compare with the budgets the first paint, and when 50
 		go test -count=1 -timeout 10m -run '^TestBudgets$$' ./test/budgets; \
 		status=$$?; cat $(DEPS)/budgets-report.txt 2>/dev/null; exit $$status
 
+.PHONY: test/flood
+test/flood: deps/test ## have 1000 citizens pay beside a flood of 200,000 addresses, and compare what they wait with a quiet run
+	@rm -f $(DEPS)/flood-report.txt
+	@QUITTANCE_FLOOD_REPORT=$(CURDIR)/$(DEPS)/flood-report.txt \
+		go test -count=1 -timeout 20m -run '^TestFlood$$' ./ingress/pages; \
+		status=$$?; cat $(DEPS)/flood-report.txt 2>/dev/null; exit $$status
+
 .PHONY: screens
 screens: deps/test ## take a picture of every page, into .deps/screens, and those that documents show, into docs/screens
 	@QUITTANCE_SCREENS=write go test -count=1 -timeout 10m -run '^TestScreens$$' ./test/journeys

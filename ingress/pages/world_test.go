@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -360,8 +361,15 @@ var ids = checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids"))
 // serveWithin is serve with a limit of calls that one client makes in a second.
 func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 	t.Helper()
+	return serveGated(t, web.GateConfig{PerClient: perClient, PerSession: perClient, PerInstance: 1e6})
+}
+
+// serveGated is serve with the limits of a gate.
+func serveGated(t *testing.T, limits web.GateConfig) (*world, *httptest.Server) {
+	t.Helper()
 	w := &world{Processor: processor.New(t, start), ending: make(chan struct{}), keys: secret.GenerateKeys()}
-	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: perClient, PerSession: perClient, PerInstance: 1e6, Metrics: prometheus.NewRegistry()})
+	limits.IDs, limits.Metrics = ids, prometheus.NewRegistry()
+	gate, err := web.NewGate(limits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,6 +394,7 @@ func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 		t.Fatal(err)
 	}
 	r := chi.NewRouter()
+	r.Use(web.ClientAddress([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}))
 	p.Routes(r)
 	r.With(p.CrossOrigin).HandleFunc("/embed/{session_id}/completion-token", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	server := httptest.NewServer(r)
