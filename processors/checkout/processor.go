@@ -4,8 +4,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/processors/entry"
 	"quittance/processors/runtime"
@@ -28,12 +30,27 @@ type Topology interface {
 type Processor struct {
 	codec    *schemas.Codec
 	topology Topology
+	judge    *judge
+}
+
+// Config is what a Processor needs. All fields are required.
+type Config struct {
+	Codec    *schemas.Codec
+	Topology Topology
+	// Verify verifies the signatures of staff's steps.
+	Verify  casework.Verify
+	Metrics prometheus.Registerer
 }
 
 var _ runtime.Processor = (*Processor)(nil)
 
 // New creates a processor that writes to the topics of the installation.
-func New(codec *schemas.Codec, topology Topology) *Processor { return &Processor{codec, topology} }
+func New(cfg Config) (*Processor, error) {
+	if cfg.Codec == nil || cfg.Topology == nil || cfg.Verify == nil || cfg.Metrics == nil {
+		return nil, errors.New("processor of checkout: Codec, Topology, Verify and Metrics are required")
+	}
+	return &Processor{cfg.Codec, cfg.Topology, newJudge(cfg.Verify, cfg.Metrics)}, nil
+}
 
 // Process decides one record of checkout.commands. A record that cannot be decoded, or an
 // unknown command, is poison.
@@ -61,7 +78,14 @@ type transaction interface {
 
 func (p *Processor) decide(tx transaction, cmd checkout.Command) error {
 	state := entry.NewState(tx, p.codec)
-	d, err := checkout.Decide(view{state}, cmd)
+	d := checkout.Decision{}
+	a, refused := p.judge.refuses(view{state}, cmd)
+	var err error
+	if !refused {
+		d, err = checkout.Decide(view{state}, cmd)
+	} else if cmd.ReplyTo != nil {
+		d.Answer = &a
+	}
 	if err != nil {
 		return runtime.Poison(err)
 	}

@@ -14,8 +14,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
+	"quittance/internal/decisions"
 	"quittance/internal/kafka"
+	"quittance/internal/secret"
 	processor "quittance/processors/checkout"
 	"quittance/processors/runtime"
 	"quittance/schemas"
@@ -36,6 +39,8 @@ type installation struct {
 	topology *kafka.Topology
 	codec    *schemas.Codec
 	producer *kgo.Client
+	keys     *secret.Keys
+	metrics  *prometheus.Registry // of the processor that runs
 }
 
 func install(t *testing.T) *installation {
@@ -62,16 +67,21 @@ func install(t *testing.T) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &installation{t, cfg, topology, codec, producer}
+	return &installation{t: t, cfg: cfg, topology: topology, codec: codec, producer: producer, keys: secret.GenerateKeys()}
 }
 
 // process runs a processor until the returned function is called.
 func (i *installation) process(now func() time.Time) (stop func()) {
 	i.t.Helper()
+	i.metrics = prometheus.NewRegistry()
+	p, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Verify: decisions.Verify(i.keys), Metrics: i.metrics})
+	if err != nil {
+		i.t.Fatal(err)
+	}
 	r, err := runtime.New(runtime.Config{
 		Name: "checkout", Brokers: i.cfg.Brokers, Group: i.cfg.Prefix + "processor", TransactionalID: i.cfg.Prefix + "checkout-0",
 		InputTopic: i.topology.Name(schemas.TopicCommands), StateTopic: i.topology.Name(schemas.TopicState), PoisonTopic: i.topology.Name(schemas.TopicPoisonCommands),
-		Processor: processor.New(i.codec, i.topology), Now: now, Log: servers.Logger(i.t), Metrics: prometheus.NewRegistry(),
+		Processor: p, Now: now, Log: servers.Logger(i.t), Metrics: i.metrics,
 	})
 	if err != nil {
 		i.t.Fatal(err)
@@ -281,7 +291,7 @@ func TestConfirmationThroughKafka(t *testing.T) {
 	}
 	stop()
 	defer i.process(clock)()
-	retry := checkout.Command{At: now.Add(time.Minute), SessionID: "chs_a", Do: checkout.Resolve{CaseID: events[3].Detail[checkout.DetailCaseID], Resolution: checkout.ResolutionRetry, By: "one", ApprovedBy: "two"}}
+	retry := checkout.Command{At: now.Add(time.Minute), SessionID: "chs_a", Do: signed(t, i.keys, mapping.ToSession(events[3].Session), now, func(do *checkout.Resolve, _, _ *casework.Signed) { do.Resolution = checkout.ResolutionRetry })}
 	i.send(refused, retry, retry)
 	i.send(checkout.Command{At: now.Add(time.Hour), SessionID: "chs_a", Do: checkout.Confirmed{
 		TransactionID: do.Session.TransactionID, Answer: checkout.AnswerAccepted, AnsweredAt: now.Add(time.Hour),

@@ -117,8 +117,12 @@ func openPair(t *testing.T, broker, prefix, registry string, migrate bool) *pair
 func (p *pair) process(ctx context.Context, dir string, log *slog.Logger) error {
 	metrics := prometheus.NewRegistry()
 	group, ctx := errgroup.WithContext(ctx)
+	decides, err := processor.New(processor.Config{Codec: p.codec, Topology: p.topology, Verify: func(_, _ []byte) bool { return false }, Metrics: metrics})
+	if err != nil {
+		return err
+	}
 	for family, processor := range map[schemas.Family]runtime.Processor{
-		schemas.Checkout: processor.New(p.codec, p.topology), abacusFamily: abacus{p.topology, abacusFamily},
+		schemas.Checkout: decides, abacusFamily: abacus{p.topology, abacusFamily},
 	} {
 		r, err := runtime.New(runtime.Config{
 			Name: family.Processor, Brokers: p.kafka.Brokers, Group: p.kafka.Prefix + family.Processor, TransactionalID: p.kafka.Prefix + family.Processor + "-0",

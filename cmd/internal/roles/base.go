@@ -48,7 +48,7 @@ type Base struct {
 	Topology   *kafka.Topology
 	Codec      *schemas.Codec
 	Pool       *postgres.Pool       // after OpenPostgres
-	Keys       *secret.Keys         // after OpenRegistry
+	Keys       *secret.Keys         // in roles that need master keys, and after OpenRegistry
 	Registry   *registry.Registry   // after OpenRegistry
 	Identities *identity.Identities // after OpenRegistry
 	Personal   *personal.Store      // after OpenRegistry
@@ -226,8 +226,7 @@ func (b *Base) OpenRegistry() error {
 	if err := b.OpenPostgres(); err != nil {
 		return err
 	}
-	var err error
-	if b.Keys, err = b.OpenKeys(); err != nil {
+	if err := b.openKeys(); err != nil {
 		return err
 	}
 	cfg := registry.Config{Pool: b.Pool, Keys: b.Keys, Log: b.Log, Now: b.Now, Metrics: b.Metrics, Operators: all.Operators()}
@@ -252,6 +251,14 @@ func (b *Base) OpenRegistry() error {
 	b.Run("registry", reg.Run)
 	b.Run("identities", ids.Run)
 	return nil
+}
+
+// openKeys opens the master keys unless they are open.
+func (b *Base) openKeys() (err error) {
+	if b.Keys == nil {
+		b.Keys, err = b.OpenKeys()
+	}
+	return err
 }
 
 // openReferenceKey opens the reference key unless it is open.

@@ -11,7 +11,7 @@ import (
 func collectRole() Role {
 	return Role{
 		Kind: KindSink, Name: "collect", Short: "asks operators for payers' money",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedOperators},
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedOperators},
 		Access: Access{
 			Groups: []Group{{collect.Group, []string{schemas.TopicCollections}}},
 			Writes: []string{schemas.TopicCommands, schemas.TopicReplies, schemas.TopicCalls, schemas.TopicPoisonCollections},

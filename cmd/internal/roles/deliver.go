@@ -29,7 +29,7 @@ func deliveryTopics() (notifications, sent, groups []string) {
 // deliveryRole returns the role of a kind of deliveries, which has what r has, and what its planner and its worker need.
 func deliveryRole(kind deliveries.Kind, r Role) Role {
 	k, _ := DeliveryKinds(nil).Of(kind) // it is registered
-	r.Kind, r.Name, r.Needs = KindSink, string(kind), append([]Need{NeedPostgres, NeedMasterKeys}, r.Needs...)
+	r.Kind, r.Name, r.Needs = KindSink, string(kind), append([]Need{NeedPostgres, NeedMasterKeys, NeedRegistry}, r.Needs...)
 	r.Groups = append([]Group{{k.Planning().Group, []string{k.Planning().Topic}}, {k.Sending().Group, []string{k.Sending().Topic}}}, r.Groups...)
 	r.Writes = append(r.Writes, k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries)
 	return r

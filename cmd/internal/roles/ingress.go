@@ -15,7 +15,7 @@ import (
 func ingressRole() Role {
 	return Role{
 		Kind: KindIngress, Name: "ingress", Short: "the HTTP edge: ministry API, checkout pages, operators' callbacks",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedReferenceKey, NeedChannels},
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedReferenceKey, NeedChannels},
 		Access: Access{
 			Reads:  []string{schemas.TopicReplies, schemas.TopicReferences},
 			Writes: []string{schemas.TopicCommands, schemas.TopicReferences, schemas.TopicMessages},

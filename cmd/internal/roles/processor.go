@@ -12,14 +12,20 @@ import (
 )
 
 // processorRole returns the role of a processor over the topics of its family. It writes no topics of effects.
-func processorRole(f schemas.Family, short string, processor func(*Base) runtime.Processor) Role {
+func processorRole(f schemas.Family, short string, processor func(*Base) (runtime.Processor, error)) Role {
 	return Role{
-		Kind: KindProcessor, Name: f.Processor, Short: short,
+		Kind: KindProcessor, Name: f.Processor, Short: short, Needs: []Need{NeedMasterKeys},
 		Access: Access{
 			Groups: []Group{{processorGroup(f), []string{f.Commands}}},
 			Reads:  []string{f.State}, Writes: []string{f.State, f.Events, f.Replies, f.Poison}, Transacts: f.Processor + "-",
 		},
-		Run: func(b *Base) error { return b.process(f, processor(b)) },
+		Run: func(b *Base) error {
+			p, err := processor(b)
+			if err != nil {
+				return err
+			}
+			return b.process(f, p)
+		},
 	}
 }
 

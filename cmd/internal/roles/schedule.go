@@ -11,7 +11,7 @@ import (
 func scheduleRole() Role {
 	notifications, sent, groups := deliveryTopics()
 	return Role{
-		Kind: KindSink, Name: "schedule", Short: "makes deliveries due again", Needs: []Need{NeedPostgres, NeedMasterKeys},
+		Kind: KindSink, Name: "schedule", Short: "makes deliveries due again", Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
 		Access: Access{
 			Groups: []Group{{schedule.Group, []string{schemas.TopicAttempts}}}, Reads: slices.Concat(notifications, sent),
 			Writes: append(sent, schemas.TopicPoisonDeliveries), Describes: groups,

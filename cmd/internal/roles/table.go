@@ -17,6 +17,7 @@ const (
 	NeedPostgres     Need = "postgres"
 	NeedClickHouse   Need = "clickhouse"
 	NeedMasterKeys   Need = "master keys"
+	NeedRegistry     Need = "registry" // the configuration in Postgres, which needs both
 	NeedReferenceKey Need = "reference key"
 	NeedERPs         Need = "erps"      // the agencies' ERPs answer
 	NeedProviders    Need = "providers" // providers of SMS and e-mail accept our credentials
@@ -76,7 +77,7 @@ func (r Role) Start(b *Base) error {
 	for _, part := range []struct {
 		need Need
 		open func(*Base) error
-	}{{NeedPostgres, (*Base).OpenPostgres}, {NeedMasterKeys, (*Base).OpenRegistry}, {NeedReferenceKey, (*Base).openReferenceKey}} {
+	}{{NeedPostgres, (*Base).OpenPostgres}, {NeedMasterKeys, (*Base).openKeys}, {NeedRegistry, (*Base).OpenRegistry}, {NeedReferenceKey, (*Base).openReferenceKey}} {
 		if !slices.Contains(r.Needs, part.need) {
 			continue
 		}

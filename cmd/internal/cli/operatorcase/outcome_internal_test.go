@@ -19,6 +19,7 @@ func TestApprovalThatIsRefused(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 0"))
 	t.Setenv("QUITTANCE_POSTGRES", h.DSN)
+	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
 	store := cases.NewStore(h.Pool)
 	c := cases.Case{
 		Case:      casework.Case{ID: "case_1", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", OpenedAt: registries.Epoch},
