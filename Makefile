@@ -60,12 +60,12 @@ $(DEPS)/.chdb: dev/stack/chdb/npm/package-lock.json | $(DEPS)
 	@dev/tools/npm-ci dev/stack/chdb/npm $(DEPS)/chdb
 	@touch $@
 
-# The module in go.mod determines the version.
-$(DEPS)/.postgres: $(DEPS)/.go
+# The module in go.mod determines the version, postgres.sha256 the file.
+$(DEPS)/.postgres: $(DEPS)/.go dev/stack/postgres.sha256
 	@go run ./dev/stack/prepare postgres $(DEPS)/postgres
 	@touch $@
 
-$(DEPS)/.kafka: deploy/kafka/pom.xml | $(DEPS)
+$(DEPS)/.kafka: deploy/kafka/pom.xml deploy/kafka/jars.sha256 | $(DEPS)
 	@dev/tools/need java mvn
 	@echo "fetching Kafka's jars (45 MB)" >&2
 	@mkdir -p $(DEPS)/kafka
@@ -106,7 +106,7 @@ $(DEPS)/.camt: test/tools/camt/requirements.txt test/tools/camt/install | $(DEPS
 
 # What generates clients from openapi.yaml, and what the generated clients need.
 CLIENTS := test/tools/clients
-$(DEPS)/.clients: $(CLIENTS)/requirements.txt $(CLIENTS)/pom.xml $(CLIENTS)/install | $(DEPS)
+$(DEPS)/.clients: $(CLIENTS)/requirements.txt $(CLIENTS)/pom.xml $(CLIENTS)/jars.sha256 $(CLIENTS)/install | $(DEPS)
 	@dev/tools/need python3 java javac mvn php
 	@echo "fetching generators of Java, PHP and Python clients (90 MB)" >&2
 	@$(CLIENTS)/install $(DEPS)/clients
@@ -120,7 +120,7 @@ $(DEPS)/.clients-node: $(CLIENTS)/package-lock.json | $(DEPS)
 
 # What says whether a PDF is PDF/A, and reads PDFs, QR codes and the tokens in them.
 PAPERS := test/tools/papers
-$(DEPS)/.papers: $(PAPERS)/requirements.txt $(PAPERS)/package-lock.json $(PAPERS)/pom.xml $(PAPERS)/install | $(DEPS)
+$(DEPS)/.papers: $(PAPERS)/requirements.txt $(PAPERS)/package-lock.json $(PAPERS)/pom.xml $(PAPERS)/jars.sha256 $(PAPERS)/install | $(DEPS)
 	@dev/tools/need python3 node npm java javac mvn
 	@echo "fetching veraPDF, MuPDF and readers of QR codes and tokens (60 MB)" >&2
 	@$(PAPERS)/install $(DEPS)/papers
@@ -299,6 +299,15 @@ lint: deps/test ## check style, faults and the imports between packages
 	@$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 	@cd sdk/go && $(CURDIR)/$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) run ./...
 
+# VULNDB=file:///srv/vulndb or https://…: a copy of the database, where vuln.go.dev is out of reach.
+.PHONY: vulncheck
+vulncheck: $(DEPS)/.go ## fail on known vulnerabilities that the programs can reach; skipped with a warning without a database (VULNDB=)
+	@dev/tools/vulncheck ./cmd/...
+
+.PHONY: deps/outdated
+deps/outdated: $(DEPS)/.go ## list everything that is fetched, with the present and the newest version and their dates
+	@go run ./dev/outdated
+
 .PHONY: generate
 generate: deps $(GENERATORS) ## generate the generated code
 	@PATH="$(CURDIR)/$(BIN):$$PATH" go generate ./...
@@ -312,8 +321,9 @@ generate/check: deps $(GENERATORS) ## fail if the generated code is not up to da
 	@dev/tools/generate-check $(MAKE) generate
 
 .PHONY: verify
-verify: ## lint, generate/check, test, test/suites and test/budgets: what CI runs
+verify: ## lint, vulncheck, generate/check, test, test/suites and test/budgets: what CI runs
 	@$(MAKE) lint
+	@$(MAKE) vulncheck
 	@$(MAKE) generate/check
 	@$(MAKE) test
 	@$(MAKE) test/suites

@@ -256,6 +256,9 @@ func (d *decider) createPayment(s Session) (Session, Code) {
 }
 
 func (d *decider) initCheckout(do InitCheckout) Answer {
+	if a, known := d.repeated(do.Session); known {
+		return a
+	}
 	k := do.Session.externalKey()
 	if id := d.external(k).InitSessionID; id != "" {
 		if s, ok := d.session(id); ok {
@@ -277,6 +280,9 @@ func (d *decider) initCheckout(do InitCheckout) Answer {
 }
 
 func (d *decider) partnerPay(do PartnerPay) Answer {
+	if a, known := d.repeated(do.Session); known {
+		return a
+	}
 	offer, known := do.Session.Offer(do.Collect.OfferID)
 	switch {
 	case !known, offer.Channel == ChannelCash:

@@ -226,6 +226,9 @@ func (d *decider) create(do Create) Answer {
 		}
 		return a
 	}
+	if a, known := d.repeated(s); known {
+		return a
+	}
 
 	if s.Portal() {
 		// No quota: there is no key whose use it could limit.
@@ -246,6 +249,14 @@ func (d *decider) create(do Create) Answer {
 	a := d.decideCreate(do)
 	a.QuotaLimit, a.QuotaRemaining = quota.QuotaLimit, quota.QuotaRemaining
 	return d.remember(key, do, a)
+}
+
+// repeated returns the answer to a creation whose session exists. A session id is random, so this is the
+// creation itself once more, after what else would know it was forgotten. It must not make the session
+// new: its money would be forgotten.
+func (d *decider) repeated(s Session) (Answer, bool) {
+	known, ok := d.session(s.ID)
+	return Answer{Code: CodeOK, Session: &known, Replayed: true}, ok
 }
 
 // passes reports whether the refusal of a citizen's cart leaves its idempotency key unused. Such

@@ -50,6 +50,20 @@ func NewSessionID(at time.Time, partition int32, random [16]byte) string {
 // SessionPartition returns the partition in a session id. It does not verify the MAC.
 func SessionPartition(id string) (int32, error) { return route(PrefixSession, id, sessionSize) }
 
+// SessionMade returns when a session id was made, UTC, in milliseconds. It does not verify the MAC.
+// The error is ErrMalformedID.
+func SessionMade(id string) (time.Time, error) {
+	if _, err := route(PrefixSession, id, sessionSize); err != nil {
+		return time.Time{}, err
+	}
+	text := id[len(PrefixSession):]
+	b, err := idEncoding.DecodeString(text[:idEncoding.EncodedLen(sessionSize)])
+	if err != nil {
+		return time.Time{}, ErrMalformedID
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(b) >> 16)).UTC(), nil
+}
+
 // IDs makes session ids and completion tokens with a MAC, and recognises them. Safe for
 // concurrent use if mac is.
 type IDs struct {

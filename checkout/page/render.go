@@ -397,7 +397,7 @@ func (c *content) message(e FieldError) string {
 		return fmt.Sprintf(text, c.W.failure(e.Failure), next)
 	case ErrorReferencePaused:
 		return fmt.Sprintf(text, max(e.Minutes, 1))
-	case ErrorPromptsLimited:
+	case ErrorPromptsLimited, ErrorNetworkLimited:
 		const hour = 60
 		if e.Minutes > hour {
 			return fmt.Sprintf(text, fmt.Sprint((e.Minutes+hour-1)/hour)+"\u00a0h")

@@ -248,7 +248,7 @@ type FieldError struct {
 	Message string
 	Offer   string // offer_id of the number's operator, for ErrorOperatorOther
 	Failure string // a code of contract docs/design/decisions.md § 6, for ErrorRefused
-	Minutes int    // until the payment may begin, for ErrorReferencePaused and ErrorPromptsLimited
+	Minutes int    // until the payment may begin, for ErrorReferencePaused, ErrorPromptsLimited and ErrorNetworkLimited
 }
 
 // ErrorCode is a fault for which the page has a text.
@@ -284,9 +284,11 @@ const (
 	ErrorReferencePaused ErrorCode = "reference_paused"
 
 	// ErrorPromptOpen is for a confirmation by a phone that has another open request to pay,
-	// ErrorPromptsLimited for one by a phone that got too many.
+	// ErrorPromptsLimited for one by a phone that got too many, ErrorNetworkLimited for one from a
+	// network that sent too many.
 	ErrorPromptOpen     ErrorCode = "prompt_open"
 	ErrorPromptsLimited ErrorCode = "prompts_limited"
+	ErrorNetworkLimited ErrorCode = "network_limited"
 
 	// The faults of a payment reference. ErrorReferenceMistyped is for a number that nobody
 	// issued, ErrorTooManyLookups for a reference that is not looked up now.
@@ -300,7 +302,7 @@ const (
 var ErrorCodes = []ErrorCode{
 	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOperatorOther, ErrorOfferMissing, ErrorOfferUnavailable,
 	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid, ErrorDueInPayment, ErrorDuesUnknown,
-	ErrorRefused, ErrorReferencePaused, ErrorPromptOpen, ErrorPromptsLimited, ErrorReferenceMissing, ErrorReferenceMistyped, ErrorReferenceUnknown, ErrorTooManyLookups,
+	ErrorRefused, ErrorReferencePaused, ErrorPromptOpen, ErrorPromptsLimited, ErrorNetworkLimited, ErrorReferenceMissing, ErrorReferenceMistyped, ErrorReferenceUnknown, ErrorTooManyLookups,
 }
 
 // Receipt is what a completed payment adds to the View. Empty fields are not

@@ -66,7 +66,7 @@ func startSimulators(b *roles.Base, port int, clerks [][]string) error {
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics, Counter: strings.TrimSuffix(b.CheckoutURL, "/"), Clerks: clerks,
 		Secrets: func(inbox string) []string { return inboxSecrets(b, inbox) },
 		ERPAuth: func(slug string) []simulator.Auth { return erpAuth(b, slug) },
-		Card:    func(merchant string) (string, bool) { return cardSecret(b, merchant) },
+		Card:    func(merchant string) (requests, reports string, ok bool) { return cardSecrets(b, merchant) },
 
 		Statements: func() []simulator.StatementAccount { return statementAccounts(b) },
 		AdvanceClock: func(ctx context.Context, d time.Duration) (time.Time, error) {
@@ -105,16 +105,16 @@ func inboxSecrets(b *roles.Base, inbox string) []string {
 	return out
 }
 
-// cardSecret returns the secret that an agency's account shares with the simulated
-// acquirer.
-func cardSecret(b *roles.Base, merchant string) (string, bool) {
+// cardSecrets returns the secrets that an agency's account shares with the simulated
+// acquirer, of requests and of reports.
+func cardSecrets(b *roles.Base, merchant string) (requests, reports string, ok bool) {
 	for _, agency := range b.Registry.Agencies() {
 		a, _ := b.Registry.CollectingAccount(agency.ID, false, card.Operator, "")
 		if a, ok := a.Account.(card.Account); ok && a.Merchant == merchant && string(a.BaseURL) == b.SimulatorURL+"/"+card.Operator {
-			return a.Secret, a.Secret != ""
+			return a.Secret, a.ReportSecret, a.Secret != ""
 		}
 	}
-	return "", false
+	return "", "", false
 }
 
 // erpAuth returns the credentials that the service uses at an agency's simulated ERP.

@@ -172,7 +172,7 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	}
 	s.Listen = local(u.port)
 	s.MaxConnections = roles.DefaultMaxConnections
-	s.SignInSMSPerHour = roles.DefaultSignInSMSPerHour
+	s.SignInSMSPerHour, s.SignInMailPerHour = roles.DefaultSignInSMSPerHour, roles.DefaultSignInMailPerHour
 	// All callers of this machine are one client.
 	s.KeylessPerClient, s.KeylessPerInstance = roles.DefaultKeylessPerInstance, roles.DefaultKeylessPerInstance
 	s.Health = local(u.port + portHealth)

@@ -4,15 +4,21 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/program"
+	"quittance/internal/nodump"
 )
 
 func main() {
+	if err := nodump.Forbid(); err != nil {
+		fmt.Fprintf(os.Stderr, "quittance: %v\n", err)
+		os.Exit(1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := program.New(cli.Program{Name: "quittance"}).Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -113,13 +114,13 @@ func (s *Simulator) cardRoutes(r chi.Router) {
 	})
 }
 
-// secretOf returns the secret that a merchant shares with the acquirer.
-func (s *Simulator) secretOf(merchant string) (string, bool) {
+// secretsOf returns the secrets that a merchant shares with the acquirer, of requests and of reports.
+func (s *Simulator) secretsOf(merchant string) (requests, reports string, ok bool) {
 	if s.cfg.Card == nil {
-		return cardSecret, merchant != ""
+		return cardSecret, cardSecret, merchant != ""
 	}
-	secret, ok := s.cfg.Card(merchant)
-	return secret, ok && secret != ""
+	requests, reports, ok = s.cfg.Card(merchant)
+	return requests, cmp.Or(reports, requests), ok && requests != ""
 }
 
 var cardAuthorization = regexp.MustCompile(`^HMAC-SHA256 merchant="([!#-\[\]-~]{1,200})", timestamp="([0-9]{1,12})", signature="([0-9a-f]{64})"$`)
@@ -143,7 +144,7 @@ func (s *Simulator) cardAuthorize(w http.ResponseWriter, r *http.Request, body [
 		return "", false
 	}
 	merchant, timestamp := parts[1], parts[2]
-	secret, known := s.secretOf(merchant)
+	secret, _, known := s.secretsOf(merchant)
 	want := cardSignature(secret, "request", merchant, timestamp, r.Method, r.URL.RequestURI(), hexSHA256(body))
 	if !known || !hmac.Equal([]byte(want), []byte(parts[3])) {
 		refuseCode(w, http.StatusUnauthorized, "signature_invalid", "the signature is not this merchant's of this request")
@@ -343,7 +344,7 @@ func cardCallback(c collection) (method string, body []byte) {
 // cardSign returns the Authorization header of a report to the merchant, with the present
 // time.
 func (s *Simulator) cardSign(merchant string, body []byte) string {
-	secret, _ := s.secretOf(merchant)
+	_, secret, _ := s.secretsOf(merchant)
 	timestamp := strconv.FormatInt(s.cfg.Timestamp().Unix(), 10)
 	return fmt.Sprintf(`HMAC-SHA256 merchant="%s", timestamp="%s", signature="%s"`, merchant, timestamp,
 		cardSignature(secret, "report", merchant, timestamp, hexSHA256(body)))

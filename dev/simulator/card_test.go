@@ -293,7 +293,7 @@ func TestCardReference(t *testing.T) {
 func TestCardIsStrict(t *testing.T) {
 	t.Parallel()
 	m := newWorld(t, func(c *simulator.Config) {
-		c.Card = func(merchant string) (string, bool) { return "secret", merchant == "impots" }
+		c.Card = func(merchant string) (requests, reports string, ok bool) { return "secret", "", merchant == "impots" }
 	}).shop()
 	m.secret = "secret"
 	for name, row := range map[string]struct {

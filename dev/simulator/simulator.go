@@ -68,9 +68,9 @@ type Config struct {
 	// Airtel reports whether a merchant's application exists. Nil accepts any two non-empty
 	// values.
 	Airtel func(clientID, clientSecret string) bool
-	// Card returns the secret that a merchant shares with the card acquirer; false for an
-	// unknown merchant. Nil accepts any merchant, with the secret "simulator".
-	Card func(merchant string) (secret string, ok bool)
+	// Card returns the secrets that a merchant shares with the card acquirer, that of requests and that
+	// of reports; false for an unknown merchant. Nil accepts any merchant, with the secrets "simulator".
+	Card func(merchant string) (secret, reports string, ok bool)
 	// SMSKey is the key, or the secret, that the simulated providers of SMS accept. Empty
 	// accepts any.
 	SMSKey string

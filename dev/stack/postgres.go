@@ -356,60 +356,6 @@ func (p *Postgres) copyBinaries() (string, error) {
 	return target, nil
 }
 
-// FetchPostgres downloads PostgreSQL's programs into dir unless they are there. Only
-// `make deps` calls it. An interrupted download leaves dir unchanged.
-func FetchPostgres(ctx context.Context, dir string, log *slog.Logger) error {
-	if hasPostgres(dir) {
-		return nil
-	}
-	log.LogAttrs(ctx, slog.LevelInfo, "fetching PostgreSQL", slog.String("version", PostgresVersion), slog.String("into", dir))
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return fmt.Errorf("fetching PostgreSQL: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // the server's own user must pass
-		return fmt.Errorf("fetching PostgreSQL: %w", err)
-	}
-	scratch, err := os.MkdirTemp(filepath.Dir(dir), "fetch-")
-	if err != nil {
-		return fmt.Errorf("fetching PostgreSQL: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(scratch) }()
-	ports, err := FreePorts(1)
-	if err != nil {
-		return fmt.Errorf("fetching PostgreSQL: %w", err)
-	}
-	programs := filepath.Join(scratch, "programs")
-	// The library downloads and unpacks as the first step of a start. The next steps
-	// cannot work as root and are not wanted: a locale that does not exist makes them
-	// fail at once. Afterwards the presence of the programs decides about success.
-	var output strings.Builder
-	server := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
-		Version(embeddedpostgres.V18).
-		Port(uint32(ports[0])). //nolint:gosec // a port
-		CachePath(filepath.Join(scratch, "cache")).
-		RuntimePath(filepath.Join(scratch, "runtime")).
-		DataPath(filepath.Join(scratch, "data")).
-		BinariesPath(programs).
-		Locale("none.such").
-		Logger(&output))
-	startErr := server.Start()
-	if startErr == nil {
-		_ = server.Stop()
-	}
-	out, err := exec.CommandContext(ctx, filepath.Join(programs, "bin", "postgres"), "--version").CombinedOutput() //nolint:gosec // just fetched
-	if err != nil {
-		return fmt.Errorf("fetching PostgreSQL: %w", errors.Join(startErr, fmt.Errorf("running it: %w: %s", err, out)))
-	}
-	if err := openToAll(programs); err != nil {
-		return fmt.Errorf("fetching PostgreSQL: %w", err)
-	}
-	if err := os.Rename(programs, dir); err != nil {
-		return fmt.Errorf("fetching PostgreSQL: %w", err)
-	}
-	return nil
-}
-
 // openToAll lets everybody read the files of a tree, and run its programs: the archive's modes and
 // our umask may deny access to the user who runs them.
 func openToAll(tree string) error {

@@ -32,6 +32,9 @@ const (
 	accountTimeout = 2 * time.Second
 	// unprovenBurst is how much of its rate a caller may send at once.
 	unprovenBurst = 2 * time.Second
+	// callerShare is the part of UnprovenPerSecond for one caller. Its wider networks have those
+	// of web.Shares.
+	callerShare = 10
 )
 
 // Sender sends a command and returns once the broker has it; internal/commands does.
@@ -59,7 +62,8 @@ type Config struct {
 	Metrics prometheus.Registerer
 
 	// UnprovenPerSecond is how many reports without a valid address may cause an enquiry,
-	// from all callers together. The default is 50. Each caller may send a tenth of it.
+	// from all callers together. The default is 50. Each caller may send a tenth of it, and all
+	// callers of a provider's network a quarter.
 	UnprovenPerSecond float64
 }
 
@@ -110,7 +114,7 @@ func New(cfg Config) (*Handler, error) {
 		reports: promauto.With(cfg.Metrics).NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_callbacks_total", Help: "Reports of operators, by what they were taken for.",
 		}, []string{"operator", "outcome"}),
-		all: web.NewRate(cfg.UnprovenPerSecond, unprovenBurst), callers: web.NewClients(cfg.UnprovenPerSecond/10, unprovenBurst),
+		all: web.NewRate(cfg.UnprovenPerSecond, unprovenBurst), callers: web.NewClients(web.Shares(cfg.UnprovenPerSecond/callerShare, cfg.UnprovenPerSecond), unprovenBurst),
 	}
 	for _, c := range cfg.Connectors {
 		for _, outcome := range []string{outcomeUnreadable, outcomeAsked, outcomeUnproven, outcomeShed, outcomeUnavailable, outcomeTooLarge, outcomeBadSignature, outcomeUnverified, outcomeElsewhere} {

@@ -20,6 +20,7 @@ import (
 	"quittance/internal/cashin"
 	"quittance/internal/commands"
 	"quittance/internal/drafts"
+	"quittance/internal/network"
 	"quittance/internal/quota"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -102,11 +103,11 @@ type Config struct {
 	CheckoutURL string
 	// Stopping ends when the instance stops. Waits for operators end then.
 	Stopping context.Context //nolint:containedctx // the life of the instance, not of a call
-	// PerClient is how many calls a second of one client are looked at, with credentials or without.
-	PerClient float64
-	Now       func() time.Time
-	Log       *slog.Logger
-	Metrics   prometheus.Registerer
+	// Limits are how many calls a second of a network are looked at, with credentials or without.
+	Limits  web.Limits
+	Now     func() time.Time
+	Log     *slog.Logger
+	Metrics prometheus.Registerer
 }
 
 // API answers the surface. Safe for concurrent use.
@@ -123,12 +124,12 @@ func New(cfg Config) (*API, error) {
 	switch {
 	case cfg.Commands == nil || cfg.Credentials == nil || cfg.Configuration == nil || cfg.Quotas == nil || cfg.Usage == nil || cfg.Drafts == nil || cfg.Personal == nil:
 		return nil, errors.New("cash-in: Commands, Credentials, Configuration, Quotas, Usage, Drafts and Personal are required")
-	case cfg.Expect == nil || cfg.Payers == nil || cfg.Resolver == nil || cfg.CheckoutURL == "" || cfg.Stopping == nil || cfg.PerClient <= 0 || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil:
-		return nil, errors.New("cash-in: Expect, Payers, Resolver, CheckoutURL, Stopping, PerClient, Now, Log and Metrics are required")
+	case cfg.Expect == nil || cfg.Payers == nil || cfg.Resolver == nil || cfg.CheckoutURL == "" || cfg.Stopping == nil || cfg.Limits[network.Subscriber] <= 0 || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil:
+		return nil, errors.New("cash-in: Expect, Payers, Resolver, CheckoutURL, Stopping, Limits, Now, Log and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
 	a := &API{
-		cfg: cfg, clients: web.NewClients(cfg.PerClient, web.ClientBurst), guesses: web.NewClients(fewCalls/time.Minute.Seconds(), time.Minute),
+		cfg: cfg, clients: web.NewClients(cfg.Limits, web.ClientBurst), guesses: web.NewClients(web.Multiples(fewCalls/time.Minute.Seconds()), time.Minute),
 		words: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_cashin_words_total", Help: "What operators said in time about payments of partners/payments: accepted, refused, not_sent, none.",
 		}, []string{"word"}),

@@ -109,19 +109,31 @@ func TestWrongCredentials(t *testing.T) {
 	}
 	wantFaults(t, w.send(http.MethodPost, "/api/generate-application-access-token", "", `{}`), "apiKey required", "secretKey required")
 	wantFaults(t, w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":7,"secretKey":"`+strings.Repeat("x", 501)+`"}`), "apiKey type", "secretKey range")
-	// Wrong credentials count; what the form refuses does not.
-	for range 4 {
+	// Wrong credentials count against their client; what the form refuses does not.
+	for range 3 {
 		w.send(http.MethodPost, "/api/v1/generate-application-access-token", "", `{"apiKey":"`+w.pair.APIKey.Reveal()+`","secretKey":"wrong"}`)
 	}
-	r := w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"`+w.pair.APIKey.Reveal()+`","secretKey":"`+w.pair.SecretKey.Reveal()+`"}`)
+	r := w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"another","secretKey":"x"}`)
 	wantRefusal(t, r, http.StatusTooManyRequests, "E_TOO_MANY_REQUESTS")
 	if r.header.Get("Retry-After") != "60" {
 		t.Errorf("Retry-After is %q", r.header.Get("Retry-After"))
 	}
-	for range 4 { // keys that nobody has count against their client
-		w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"unknown","secretKey":"x"}`)
+}
+
+// Whoever knew an apiKey locked its owner out of new tokens with five wrong secrets a minute, and
+// the partner's payments ended with its last token. The right secret always counts for itself.
+func TestWrongSecretsLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	wrong := `{"apiKey":"` + w.pair.APIKey.Reveal() + `","secretKey":"wrong"}`
+	for range 40 {
+		w.send(http.MethodPost, "/api/generate-application-access-token", "", wrong)
 	}
-	wantRefusal(t, w.send(http.MethodPost, "/api/generate-application-access-token", "", `{"apiKey":"another","secretKey":"x"}`), http.StatusTooManyRequests, "E_TOO_MANY_REQUESTS")
+	for range 5 { // the quota of the contract, also from the network of the guesses
+		w.token(w.pair)
+	}
+	right := `{"apiKey":"` + w.pair.APIKey.Reveal() + `","secretKey":"` + w.pair.SecretKey.Reveal() + `"}`
+	wantRefusal(t, w.send(http.MethodPost, "/api/generate-application-access-token", "", right), http.StatusTooManyRequests, "E_TOO_MANY_REQUESTS")
 }
 
 // Whether anybody has an apiKey shows neither in the answers to wrong credentials nor in
@@ -229,7 +241,7 @@ func TestUsage(t *testing.T) {
 	w.change(func() { w.asked = commands.ErrUnavailable })
 	w.status(token, "T2611000001")
 	w.change(func() { w.asked = nil })
-	if _, err := cashin.Revoke(t.Context(), w.house.Pool, registries.Actor, shop, w.watch.Now()); err != nil {
+	if _, err := cashin.Revoke(t.Context(), w.house.Pool, w.house.Keys, registries.Actor, shop, w.watch.Now()); err != nil {
 		t.Fatal(err)
 	}
 	generate(w.pair.APIKey.Reveal(), w.pair.SecretKey.Reveal()) // an old program still calls
@@ -503,10 +515,10 @@ func TestDeactivatedApplication(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	token := w.token(w.pair)
-	w.house.Exec(t, `UPDATE applications SET active = false WHERE id = $1`, shop)
+	w.house.Write(t, `UPDATE applications SET active = false WHERE id = $1`, shop)
 	wantRefusal(t, w.init("/api", token, initial), http.StatusUnauthorized, "E_UNAUTHORIZED_ACCESS")
-	w.house.Exec(t, `UPDATE applications SET active = true WHERE id = $1`, shop)
-	if _, err := cashin.Revoke(t.Context(), w.house.Pool, registries.Actor, shop, w.watch.Now()); err != nil {
+	w.house.Write(t, `UPDATE applications SET active = true WHERE id = $1`, shop)
+	if _, err := cashin.Revoke(t.Context(), w.house.Pool, w.house.Keys, registries.Actor, shop, w.watch.Now()); err != nil {
 		t.Fatal(err)
 	}
 	wantRefusal(t, w.init("/api", token, initial), http.StatusUnauthorized, "E_UNAUTHORIZED_ACCESS")
@@ -684,7 +696,7 @@ func TestWebhookAddresses(t *testing.T) {
 		}
 	}
 	live0 := true
-	live, err := cashin.Rotate(t.Context(), w.house.Pool, registries.Actor, shop, &live0, w.watch.Now())
+	live, err := cashin.Rotate(t.Context(), w.house.Pool, w.house.Keys, registries.Actor, shop, &live0, w.watch.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

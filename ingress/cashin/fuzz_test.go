@@ -56,7 +56,7 @@ func fuzzed() *API {
 			Credentials: nobody{}, Quotas: unlimited{}, Webhooks: address.Rule{}, Resolver: unresolved{}, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 			Payers: map[string]Payer{checkout.OfferMomo: congo{"06"}, checkout.OfferMomoB: congo{"05", "04"}},
 		},
-		clients: web.NewClients(1e9, time.Minute), guesses: web.NewClients(1e9, time.Minute),
+		clients: web.NewClients(web.Multiples(1e9), time.Minute), guesses: web.NewClients(web.Multiples(1e9), time.Minute),
 	}
 }
 

@@ -81,13 +81,13 @@ func TestEndsAtAnotherInstanceAtOnce(t *testing.T) {
 		},
 		"rotation": func(string) {
 			var err error
-			if w.pair, err = cashin.Rotate(t.Context(), w.house.Pool, registries.Actor, shop, nil, w.watch.Now()); err != nil {
+			if w.pair, err = cashin.Rotate(t.Context(), w.house.Pool, w.house.Keys, registries.Actor, shop, nil, w.watch.Now()); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"deactivation": func(string) { w.house.Exec(t, `UPDATE applications SET active = false WHERE id = $1`, shop) },
+		"deactivation": func(string) { w.house.Write(t, `UPDATE applications SET active = false WHERE id = $1`, shop) },
 	} {
-		w.house.Exec(t, `UPDATE applications SET active = true WHERE id = $1`, shop)
+		w.house.Write(t, `UPDATE applications SET active = true WHERE id = $1`, shop)
 		w.minute()
 		token := w.token(w.pair)
 		if !opens(other, token) {

@@ -3,26 +3,27 @@ package cashin
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/google/uuid"
 
 	"quittance/ingress/problem"
+	"quittance/ingress/web"
 )
 
 // longestCredential is the most characters of apiKey and secretKey.
 const longestCredential = 500
 
-// guessBuckets is the number of quotas that wrong credentials share. It bounds what made-up
-// apiKeys cost.
+// guessBuckets is the number of quotas that wrong credentials share, by their client. It bounds
+// what a flood from many clients costs. Right credentials have no part in them.
 const guessBuckets = 4096
 
-// generate answers POST /generate-application-access-token. Each call counts against the
-// quota of its access. Wrong credentials also count against a quota of guesses at the apiKey
-// and against the client, and these two decide their answer: neither the answers nor the
-// work tell whether anybody has the apiKey.
+// generate answers POST /generate-application-access-token. A call with the right credentials
+// counts against the quota of its access alone. Wrong ones count against the networks of their
+// client, and never against the access: whoever knows an apiKey, which is no secret, does not lock
+// its owner out. Neither the answers nor the work tell whether anybody has the apiKey. A secretKey
+// has 256 random bits, so that guesses from many clients find none.
 func (a *API) generate(c call) error {
 	o, err := readObject(c)
 	if err != nil {
@@ -32,21 +33,17 @@ func (a *API) generate(c call) error {
 	if err := o.faults.err(); err != nil {
 		return err
 	}
-	digest := sha256.Sum256([]byte(apiKey))
-	bucket := binary.BigEndian.Uint32(digest[:]) % guessBuckets
-	access, guesses := made("stranger", bucket), made("guess", bucket)
 	p, right, err := a.cfg.Credentials.Check(c.r.Context(), apiKey, secretKey)
 	if err != nil {
 		return err
 	}
 	if p.PairID != "" {
-		*c.by, access = p, p.PairID
+		*c.by = p
 	}
-	err = a.count(c, access)
 	if !right {
-		return a.guessed(c, err, guesses)
+		return a.guessed(c)
 	}
-	if err != nil {
+	if err := a.count(c, p.PairID); err != nil {
 		return err
 	}
 	token, expiresAt, err := a.cfg.Credentials.Generate(c.r.Context(), p.PairID)
@@ -60,25 +57,22 @@ func (a *API) generate(c call) error {
 	return nil
 }
 
-// made returns the id of an access that is no pair.
-func made(name string, bucket uint32) string {
-	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s %d", name, bucket)).String()
-}
-
-// guessed returns the answer to wrong credentials. counted is the outcome of counting them
-// against their access: only that a quota is away shows.
-func (a *API) guessed(c call, counted error, guesses string) error {
-	var refused *refusal
-	if counted != nil && !errors.As(counted, &refused) {
-		return counted
-	}
-	if err := a.count(c, guesses); err != nil {
+// guessed returns the answer to wrong credentials. The quota of the client is that of all
+// instances, the limits of its wider networks are those of this one.
+func (a *API) guessed(c call) error {
+	digest := sha256.Sum256([]byte(web.Client(c.r)))
+	if err := a.count(c, made("guess", binary.BigEndian.Uint32(digest[:])%guessBuckets)); err != nil {
 		return err
 	}
 	if !a.guesses.Allow(c.r) {
 		return tooMany(untilNextMinute(a.now()))
 	}
 	return unauthorized()
+}
+
+// made returns the id of an access that is no pair.
+func made(name string, bucket uint32) string {
+	return uuid.NewSHA1(uuid.Nil, fmt.Appendf(nil, "%s %d", name, bucket)).String()
 }
 
 // revoke answers POST /revoke-application-access-token. Its body does not matter.

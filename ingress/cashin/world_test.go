@@ -100,7 +100,7 @@ agencies:
 
 func (w *world) mint(application string) credentials.Minted {
 	w.t.Helper()
-	m, err := credentials.Create(w.t.Context(), w.house.Pool, registries.Actor, application, false, w.watch.Now())
+	m, err := credentials.Create(w.t.Context(), w.house.Pool, w.house.Keys, registries.Actor, application, false, w.watch.Now())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func (w *world) serve() *httptest.Server {
 		Commands: w, Expect: func() cashin.Expectation { return &word{w} }, Credentials: store, Configuration: w, Quotas: quotas, Usage: w.usage, Drafts: drafted, Personal: w.personal,
 		Payers:   map[string]cashin.Payer{checkout.OfferMomo: prefixes{"06"}, checkout.OfferMomoB: prefixes{"05", "04"}},
 		Webhooks: address.Rule{}, Resolver: w,
-		CheckoutURL: "https://pay.example", Stopping: stopping, PerClient: cmp.Or(w.perClient, 1000), Now: w.watch.Now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
+		CheckoutURL: "https://pay.example", Stopping: stopping, Limits: web.Multiples(cmp.Or(w.perClient, 1000)), Now: w.watch.Now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		w.t.Fatal(err)

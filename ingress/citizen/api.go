@@ -16,6 +16,7 @@ import (
 	"quittance/internal/contact"
 	"quittance/internal/erp"
 	"quittance/internal/form"
+	"quittance/internal/network"
 	"quittance/money"
 )
 
@@ -36,13 +37,12 @@ type API struct {
 	clients *web.Clients
 }
 
-// NewAPI makes the API of a Service. perClient is how many calls a client may make in a
-// second.
-func NewAPI(s *Service, perClient float64) (*API, error) {
-	if !(perClient > 0) {
+// NewAPI makes the API of a Service, within limits of calls a second.
+func NewAPI(s *Service, limits web.Limits) (*API, error) {
+	if !(limits[network.Subscriber] > 0) {
 		return nil, errors.New("citizen: a client must be allowed more than 0 calls a second")
 	}
-	return &API{service: s, clients: web.NewClients(perClient, web.ClientBurst)}, nil
+	return &API{service: s, clients: web.NewClients(limits, web.ClientBurst)}, nil
 }
 
 // call is a request to an operation. who is zero where nobody needs to be signed in.

@@ -10,5 +10,5 @@ import (
 
 // Router is the API's router with all routes, without a service.
 func Router(testing.TB) chi.Routes {
-	return (&API{service: &Service{}, clients: web.NewClients(1, web.ClientBurst)}).router()
+	return (&API{service: &Service{}, clients: web.NewClients(web.Multiples(1), web.ClientBurst)}).router()
 }

@@ -16,6 +16,7 @@ import (
 	"quittance/ingress/problem"
 	"quittance/ingress/web"
 	"quittance/internal/contact"
+	"quittance/internal/network"
 	"quittance/internal/secret"
 	"quittance/money"
 )
@@ -62,17 +63,16 @@ type Portal struct {
 	clients *web.Clients
 }
 
-// NewPortal makes the pages of a Service. perClient is how many calls a client may make in a
-// second.
-func NewPortal(s *Service, perClient float64) (*Portal, error) {
-	if !(perClient > 0) {
+// NewPortal makes the pages of a Service, within limits of calls a second.
+func NewPortal(s *Service, limits web.Limits) (*Portal, error) {
+	if !(limits[network.Subscriber] > 0) {
 		return nil, errors.New("citizen: a client must be allowed more than 0 calls a second")
 	}
 	site, err := web.New(web.Config{Prefix: PortalPrefix, Files: templates, PublicURL: s.cfg.PublicURL, Log: s.cfg.Log, Script: script})
 	if err != nil {
 		return nil, err
 	}
-	return &Portal{service: s, site: site, clients: web.NewClients(perClient, web.ClientBurst)}, nil
+	return &Portal{service: s, site: site, clients: web.NewClients(limits, web.ClientBurst)}, nil
 }
 
 // Routes adds the pages to the router of the whole edge.
@@ -83,6 +83,7 @@ func (p *Portal) Routes(r chi.Router) {
 		r.Get("/payments", p.signedIn(visit.showPayments))
 		r.Get("/reminders", p.signedIn(func(v visit) { v.showReminders(http.StatusOK, "") }))
 		r.Get("/security", p.signedIn(visit.showSecurity))
+		r.Get("/security/prove", p.signedIn(visit.proveAddress))
 		r.Get("/security/again", p.signedIn(func(v visit) { v.signInAgain(http.StatusOK) }))
 	}, func(r chi.Router) {
 		r.Use(p.own)
@@ -225,6 +226,8 @@ type view struct {
 	// Later and Earlier lead to the pages of newer and older payments.
 	Later, Earlier string
 	NoLinks        bool
+	// Unproven are the masked addresses that get no messages until they are proven again.
+	Unproven []string
 }
 
 type agencyView struct {
@@ -239,6 +242,7 @@ func (v visit) view(title, here, path string) *view {
 	if len(v.who.Addresses) > 0 {
 		out.Who = v.who.Addresses[0]
 	}
+	out.Unproven = v.who.Unproven
 	out.Notice = v.w.Done[v.R.URL.Query().Get(queryDone)]
 	return out
 }
@@ -308,11 +312,15 @@ func (v visit) askCode() {
 	}
 	browser := v.p.service.RememberBrowser(v.W, v.R, v.Lang)
 	err = v.p.service.SignIn(v.R.Context(), SignInRequest{Address: to, Browser: browser.Secret, Client: web.Client(v.R), Locale: v.Lang, Known: v.p.service.KnownOf(v.R)})
-	if err != nil {
+	switch r := RefusalOf(err); {
+	case err == nil:
+		v.showCode(http.StatusOK, "")
+	case r.Code == CodeMailLimited:
+		v.RetryAfter(r.RetryAfter)
+		v.showSignIn(http.StatusTooManyRequests, typed, v.w.MailLimited, v.Form.Get(fieldKeep))
+	default:
 		v.refused("sending a code", err)
-		return
 	}
-	v.showCode(http.StatusOK, "")
 }
 
 func (v visit) showCode(status int, fault string) {

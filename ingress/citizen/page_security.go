@@ -77,6 +77,15 @@ func (v visit) signInAgain(status int) {
 	v.showSignIn(status, "", v.w.SignInAgain, backToSecurity)
 }
 
+// proveAddress is GET /portal/security/prove. It asks somebody who is signed in for an address of
+// the account, to which a code is sent: a passkey would prove nothing of it. The code leads back to
+// the page of passkeys.
+func (v visit) proveAddress() {
+	out := v.view(v.w.ProveTitle, "security", "security/prove")
+	out.Keep, out.Text = backToSecurity, v.w.ProveText
+	v.Write(http.StatusOK, "prove", out)
+}
+
 // removePasskey is POST /portal/security/passkeys/{id}/remove. A second click finds nothing to
 // do.
 func (v visit) removePasskey() {

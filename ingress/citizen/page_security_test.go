@@ -173,3 +173,27 @@ func TestSecurityPageWithoutPasskeys(t *testing.T) {
 	b.page(http.MethodGet, "/portal", nil).want(t, 200).without(t, "passkey", "<script")
 	b.page(http.MethodGet, "/portal/security", nil).want(t, 200, "Ce service n’a pas de clés d’accès à cette adresse", "Se déconnecter partout").without(t, "<script")
 }
+
+// An address that was not proven for 90 days gets no messages. Its owner reads so, and proves it
+// again with a code, without a new account.
+func TestProvingAnAddressAgain(t *testing.T) {
+	t.Parallel()
+	const stopped = "Aucun message n’est plus envoyé à"
+	w := serve(t)
+	b := w.signedIn(1)
+	p := b.addPasskey()
+	b.page(http.MethodGet, "/portal", nil).without(t, stopped)
+	w.wait(91 * 24 * time.Hour)
+	b.signInWith(p)
+	for _, path := range []string{"/portal", "/portal/security"} {
+		b.page(http.MethodGet, path, nil).want(t, http.StatusOK, stopped, "/portal/security/prove")
+	}
+	typed, to := numbered(t, 1)
+	b.page(http.MethodGet, "/portal/security/prove", nil).want(t, http.StatusOK, "Un code lui est envoyé")
+	form := url.Values{"address": {typed}, "keep": {"back=security"}}
+	b.page(http.MethodPost, "/portal/sign-in", form).want(t, http.StatusOK)
+	form.Set("code", w.code(to))
+	b.page(http.MethodPost, "/portal/verify", form).want(t, http.StatusSeeOther)
+	after := b.page(http.MethodGet, "/portal/security", nil).want(t, http.StatusOK, "Ajoutée le") // the passkey: it is the same account
+	after.without(t, stopped)
+}

@@ -13,6 +13,7 @@ import (
 const (
 	CodeSignedOut     = "citizen.signed_out"
 	CodeInvalid       = "citizen.code_invalid"
+	CodeMailLimited   = "citizen.mail_limited"
 	CodeLinkRefused   = "citizen.link_refused"
 	CodeForeignOrigin = "citizen.foreign_origin"
 	CodeLinkNotFound  = "citizen.link_not_found"

@@ -41,8 +41,9 @@ var channels = map[contact.Kind]provider.Channel{contact.Phone: provider.Channel
 
 // SignIn sends a code to an address, within the limits. It returns nil whether a code is sent
 // or not, in the same time: the message is sent afterwards. Only a client that has asked too
-// often is refused, with generic.rate_limited, and any other while too many sign-ins are under
-// way.
+// often is refused, with generic.rate_limited, any other while too many sign-ins are under way, and
+// an e-mail address with citizen.mail_limited while too many codes go by e-mail, whether it has an
+// account or not.
 func (s *Service) SignIn(ctx context.Context, q SignInRequest) error {
 	code, verdict, err := s.cfg.Citizens.Begin(ctx, citizens.Request{Address: q.Address, Browser: q.Browser, Client: q.Client, Known: q.Known})
 	if verdict != "" {
@@ -51,6 +52,8 @@ func (s *Service) SignIn(ctx context.Context, q SignInRequest) error {
 	switch {
 	case errors.Is(err, citizens.ErrTooManyRequests):
 		return limited(clientRetry)
+	case errors.Is(err, citizens.ErrMailLimited):
+		return &Refusal{Code: CodeMailLimited, RetryAfter: clientRetry}
 	case err != nil:
 		return s.signInError(err)
 	case verdict != citizens.Sent:

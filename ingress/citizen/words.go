@@ -22,6 +22,10 @@ type words struct {
 	SignInTitle, SignInText       string
 	AddressLabel, AddressHint     string
 	AddressFault, SendCode        string
+	MailLimited                   string
+	UnprovenText                  string // masked address
+	ProveLink, ProveTitle         string
+	ProveText                     string
 	ByReference, SignedOut, Kept  string
 	CodeTitle, CodeLabel          string
 	CodeText, CodeTextPhone       string // address
@@ -126,6 +130,10 @@ var french = words{ //nolint:gosec // texts about passkeys, no credentials
 	},
 	SignInTitle: "Voir et payer ce que vous devez", SignInText: "Entrez votre numéro ou votre adresse\u00a0: vous recevrez un code. Il n’y a pas de mot de passe.",
 	AddressLabel: "Numéro de téléphone ou adresse de courriel", AddressHint: "Un mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse de courriel.",
+	MailLimited:  "Trop de codes sont demandés par courriel en ce moment\u00a0: celui-ci n’a pas été envoyé. Entrez votre numéro de mobile, ou réessayez dans une heure.",
+	UnprovenText: "Aucun message n’est plus envoyé à %s\u00a0: cette adresse n’a pas été confirmée depuis 90 jours.",
+	ProveLink:    "Confirmer une adresse", ProveTitle: "Confirmer une adresse",
+	ProveText:    "Entrez le numéro ou l’adresse de courriel de votre compte. Un code lui est envoyé. Quand vous l’aurez saisi, vos reçus et vos messages y seront envoyés de nouveau.",
 	AddressFault: "Entrez un numéro de mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse de courriel. Avec un numéro étranger, utilisez une adresse de courriel.",
 	SendCode:     "Recevoir un code", ByReference: "Payer avec une référence, sans compte",
 	SignedOut: "Votre session est terminée et rien n’a été fait. Connectez-vous de nouveau.", Kept: "Ce que vous avez saisi est conservé.",
@@ -217,6 +225,10 @@ var english = words{ //nolint:gosec // texts about passkeys, no credentials
 	},
 	SignInTitle: "See and pay what you owe", SignInText: "Enter your number or address: you will get a code. There is no password.",
 	AddressLabel: "Phone number or e-mail address", AddressHint: "A mobile number of Congo, for example 06\u00a0612\u00a034\u00a056, or an e-mail address.",
+	MailLimited:  "Too many codes are being asked for by e-mail: this one was not sent. Enter your mobile number, or try again in an hour.",
+	UnprovenText: "No message is sent to %s any more: this address was not confirmed for 90 days.",
+	ProveLink:    "Confirm an address", ProveTitle: "Confirm an address",
+	ProveText:    "Enter the number or the e-mail address of your account. A code is sent to it. When you have entered the code, your receipts and messages are sent there again.",
 	AddressFault: "Enter a mobile number of Congo, for example 06\u00a0612\u00a034\u00a056, or an e-mail address. With a number of another country, use an e-mail address.",
 	SendCode:     "Get a code", ByReference: "Pay with a reference, without an account",
 	SignedOut: "Your session has ended and nothing was done. Sign in again.", Kept: "What you typed is kept.",

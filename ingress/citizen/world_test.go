@@ -327,7 +327,7 @@ func (w *world) start(change ...func(*citizen.Config)) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	api, err := citizen.NewAPI(service, 1e6)
+	api, err := citizen.NewAPI(service, web.Multiples(1e6))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func (w *world) start(change ...func(*citizen.Config)) string {
 	// A test's client is the last address of X-Forwarded-For.
 	r.Use(web.ClientAddress(loopback), problem.WithRequestID)
 	api.Routes(r)
-	portal, err := citizen.NewPortal(service, 1e6)
+	portal, err := citizen.NewPortal(service, web.Multiples(1e6))
 	if err != nil {
 		w.t.Fatal(err)
 	}

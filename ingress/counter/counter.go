@@ -82,6 +82,12 @@ type Unknown interface {
 // So unknown references are those of other agencies, or guesses.
 const MaxUnknown = 20
 
+// Labels of the cookies of the page (internal/secret).
+const (
+	LabelSessions = "counter sessions"
+	LabelDevices  = "counter devices"
+)
+
 // Config of a Counter. All fields are required.
 type Config struct {
 	Commands   Asker
@@ -130,11 +136,11 @@ func New(cfg Config) (*Counter, error) {
 		return nil, fmt.Errorf("counter: %w", err)
 	}
 	c.signIn = &web.SignIn{
-		Cookie: "quittance_counter", Label: "counter sessions", Keys: cfg.Keys, PublicURL: cfg.PublicURL,
+		Cookie: "quittance_counter", Label: LabelSessions, Keys: cfg.Keys, PublicURL: cfg.PublicURL,
 		Whole: identity.ClerkSessionLifetime, Now: c.now,
 	}
 	c.devices = &web.SignIn{
-		Cookie: "quittance_counter_device", Label: "counter devices", Keys: cfg.Keys, PublicURL: cfg.PublicURL,
+		Cookie: "quittance_counter_device", Label: LabelDevices, Keys: cfg.Keys, PublicURL: cfg.PublicURL,
 		Whole: identity.DeviceLifetime, Keep: true, Now: c.now,
 	}
 	factory := promauto.With(cfg.Metrics)

@@ -65,7 +65,7 @@ func (a *API) RedeliverEvent(ctx context.Context, r api.RedeliverEventRequestObj
 		return nil, err
 	}
 	err = a.cfg.Deliveries.Redeliver(ctx, operation.Actor{Kind: operation.ActorKey, Name: p.KeyID}, deliveries.Redelivery{
-		Kind: a.cfg.Webhooks, Notification: notificationOf(s, e), Destinations: own, Name: rand.Text(),
+		Kind: a.cfg.Webhooks, Notification: notificationOf(s, e), Destinations: own, Bodies: a.cfg.Bodies, Name: rand.Text(),
 	}, a.cfg.Now())
 	if err != nil {
 		return nil, err

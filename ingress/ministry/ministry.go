@@ -28,6 +28,7 @@ import (
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/money"
+	"quittance/schemas/origin"
 )
 
 // Asker sends a command and awaits its answer: internal/commands.
@@ -103,6 +104,8 @@ type Config struct {
 	Deliveries Deliveries
 	// Webhooks is the kind of the deliveries of webhooks.
 	Webhooks deliveries.Kind
+	// Bodies proves the bodies of webhooks that are sent once more.
+	Bodies origin.MACs
 	// IDs recognise the ids of sessions, and make the completion tokens.
 	IDs checkout.IDs
 	// Gate admits the calls of embedded pages.

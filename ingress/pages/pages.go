@@ -198,7 +198,7 @@ func New(cfg Config) (*Pages, error) {
 			Name: "quittance_pages_rendered_total", Help: "Checkout pages shown, by state; paper for the page of a notice or receipt, pdf for its file.",
 		}, []string{"state"}),
 		confirmations: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_pages_confirmations_total", Help: "Payments that citizens confirmed, by outcome: an answer's code, prompt_open or prompts_limited (of the phone), or unavailable.",
+			Name: "quittance_pages_confirmations_total", Help: "Payments that citizens confirmed, by outcome: an answer's code, prompt_open or prompts_limited (of the phone), network_limited (of the browser), or unavailable.",
 		}, []string{"outcome"}),
 		lookups: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_pages_reference_lookups_total", Help: "Payment references that people without an account looked up, by outcome: found, unknown, refused (a limit is reached).",

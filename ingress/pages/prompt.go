@@ -10,6 +10,7 @@ import (
 	"quittance/checkout"
 	"quittance/checkout/page"
 	"quittance/ingress/problem"
+	"quittance/ingress/web"
 	"quittance/internal/quota"
 	"quittance/internal/sessions"
 )
@@ -29,7 +30,8 @@ type prompt struct {
 	added bool
 }
 
-// admit counts the prompt, unless the phone has another open one or got too many. Test sessions
+// admit counts the prompt, unless the phone has another open one or got too many, or
+// the network of the browser sent too many. Test sessions
 // ring no phone and are not counted. When ok is false the request has been answered.
 func (st steps) admit(q *prompt, chosen option, typed, attempt string) (ok bool) {
 	if !st.s.Live || chosen.kind() != page.KindMobileMoney {
@@ -50,6 +52,8 @@ func (st steps) admit(q *prompt, chosen option, typed, attempt string) (ok bool)
 	case out.Admitted:
 		q.added = out.Added
 		return true
+	case out.Network:
+		fault = page.FieldError{Code: page.ErrorNetworkLimited, Minutes: int(math.Ceil(out.Wait.Minutes()))}
 	case out.Open == nil:
 		fault = page.FieldError{Code: page.ErrorPromptsLimited, Minutes: int(math.Ceil(out.Wait.Minutes()))}
 	}
@@ -84,10 +88,10 @@ func (st steps) withdraw(q prompt) {
 // promptOf is the prompt of a collection that begins now.
 func (st steps) promptOf(collectionID, payer string) prompt {
 	return prompt{
-		Prompt: quota.Prompt{CollectionID: collectionID, SessionID: st.id, EndsAt: st.p.cfg.Now().UTC().Add(approvalWindow + sendWithin)},
+		Prompt: quota.Prompt{CollectionID: collectionID, SessionID: st.id, Client: web.Client(st.r), EndsAt: st.p.cfg.Now().UTC().Add(approvalWindow + sendWithin)},
 		payer:  payer,
 	}
 }
 
 // promptMetrics are the outcomes of confirmations that send no prompt.
-var promptMetrics = []string{string(page.ErrorPromptOpen), string(page.ErrorPromptsLimited)}
+var promptMetrics = []string{string(page.ErrorPromptOpen), string(page.ErrorPromptsLimited), string(page.ErrorNetworkLimited)}

@@ -41,7 +41,6 @@ const (
 	grantLife = 24 * time.Hour
 	maxGrants = 6
 	// grantLabel separates the seal of the cookie from others.
-	grantLabel = "payment references of a browser"
 	// The cookies are two, so that a page that is loaded while the browser pays cannot take the
 	// receipt away.
 	foundCookie = "quittance_references"
@@ -184,11 +183,11 @@ func (v *visit) find() (wait time.Duration, err error) {
 	if !checkout.ValidPaymentRef(v.by.ref) {
 		return 0, errMistyped
 	}
-	if limited := problem.From(v.p.cfg.Gate.Call(v.r)); limited != nil {
-		return limited.RetryAfter, errLimited
-	}
 	v.by.found, v.by.paid = v.p.grants(v.r, foundCookie), v.p.grants(v.r, paidCookie)
 	known := slices.ContainsFunc(slices.Concat(v.by.found, v.by.paid), func(g grant) bool { return g.Ref == v.by.ref })
+	if limited := problem.From(v.admit(known)); limited != nil {
+		return limited.RetryAfter, errLimited
+	}
 	var lookup quota.Lookup
 	if !known {
 		var admitted bool
@@ -223,6 +222,14 @@ func (v *visit) find() (wait time.Duration, err error) {
 	return 0, err
 }
 
+// admit admits a visit by a reference. A browser that has found it is in the middle of a payment.
+func (v *visit) admit(known bool) error {
+	if known {
+		return v.p.cfg.Gate.Payer(v.r, "reference "+v.by.ref)
+	}
+	return v.p.cfg.Gate.Call(v.r)
+}
+
 // liveByReference is GET /p/{payment_ref}/live.
 func (p *Pages) liveByReference(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
@@ -243,6 +250,11 @@ func (p *Pages) liveByReference(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func grantLabel(cookie string) string { return "payment references of a browser: " + cookie }
+
+// Labels returns the labels under which the pages seal cookies (internal/secret).
+func Labels() []string { return []string{grantLabel(foundCookie), grantLabel(paidCookie)} }
+
 func (p *Pages) cookie(name string) web.Cookie {
 	return web.Cookie{Base: name, PublicURL: p.cfg.PublicURL, SameSite: http.SameSiteLaxMode} // the acquirer's page leads back to the receipt
 }
@@ -257,7 +269,7 @@ func (p *Pages) grants(r *http.Request, name string) (out []grant) {
 	if err != nil {
 		return nil
 	}
-	plain, err := p.cfg.Keys.OpenCredential(grantLabel+": "+name, sealed, nil)
+	plain, err := p.cfg.Keys.OpenCredential(grantLabel(name), sealed, nil)
 	if err != nil || json.Unmarshal(plain, &out) != nil {
 		return nil
 	}
@@ -274,7 +286,7 @@ func (v visit) note(name string, old []grant, g grant) ([]grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := v.p.cfg.Keys.Seal(grantLabel+": "+name, plain, nil)
+	sealed, err := v.p.cfg.Keys.Seal(grantLabel(name), plain, nil)
 	if err != nil {
 		return nil, err
 	}

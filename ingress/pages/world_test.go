@@ -361,7 +361,7 @@ var ids = checkout.NewIDs(secret.GenerateReferenceKey().MAC("ids"))
 func serveWithin(t *testing.T, perClient float64) (*world, *httptest.Server) {
 	t.Helper()
 	w := &world{Processor: processor.New(t, start), ending: make(chan struct{}), keys: secret.GenerateKeys()}
-	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: perClient, PerInstance: 1e6, Metrics: prometheus.NewRegistry()})
+	gate, err := web.NewGate(web.GateConfig{IDs: ids, PerClient: perClient, PerSession: perClient, PerInstance: 1e6, Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

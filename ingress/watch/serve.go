@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"quittance/internal/network"
 	"quittance/internal/sessions"
 )
 
@@ -32,7 +33,7 @@ const (
 // limit of the instance.
 func (w *Watcher) Serve(rw http.ResponseWriter, r *http.Request, id, client string) {
 	wantsStream := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
-	viewer, reached := w.enter(Viewer{w: w, id: id, streams: wantsStream, client: client})
+	viewer, reached := w.enter(Viewer{w: w, id: id, streams: wantsStream, networks: network.Of(client)})
 	if reached != "" {
 		refuse(rw, reached)
 		return

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/checkout"
+	"quittance/internal/network"
 )
 
 const (
@@ -31,6 +32,8 @@ const (
 	// requests that ask once, so that a page whose stream is refused can still ask.
 	maxViewers = 10_000
 	maxStreams = maxViewers / 5 * 4
+	// siteShare and providerShare are the parts of all streams for a network of that width.
+	siteShare, providerShare = 5, 2
 
 	// pollEvery is how often the sessions are read. A citizen must see a change within a
 	// second; the 500 ms of architecture, "Read path", took most of that.
@@ -59,7 +62,8 @@ type Config struct {
 	// a citizen has a few tabs.
 	SessionStreams int
 	// ClientStreams is the most streams of one client (web.Client), DefaultClientStreams
-	// when zero. Mobile operators send many phones through one IPv4 address.
+	// when zero. Mobile operators send many phones through one IPv4 address. A wider network
+	// has a share of all streams, or as many as a client if that is more.
 	ClientStreams int
 	// Ending is closed when the streams are to end, because the instance stops; nil for never.
 	Ending  <-chan struct{}
@@ -87,7 +91,10 @@ type Watcher struct {
 	watched map[string]*watched
 	viewers int
 	streams int
-	clients map[string]int // streams by client
+	// networks counts the streams of the networks of clients. It has at most as many entries as
+	// there are streams, for each width.
+	networks [network.Widths]map[string]int
+	most     [network.Widths]int
 
 	gauge, open    prometheus.Gauge
 	polls, refused *prometheus.CounterVec
@@ -110,7 +117,10 @@ func New(cfg Config) *Watcher {
 	cfg.ClientStreams = cmp.Or(cfg.ClientStreams, DefaultClientStreams)
 	factory := promauto.With(cfg.Metrics)
 	w := &Watcher{
-		cfg: cfg, done: make(chan struct{}), watched: map[string]*watched{}, clients: map[string]int{},
+		cfg: cfg, done: make(chan struct{}), watched: map[string]*watched{},
+		most: [network.Widths]int{
+			network.Subscriber: cfg.ClientStreams, network.Site: max(cfg.ClientStreams, maxStreams/siteShare), network.Provider: max(cfg.ClientStreams, maxStreams/providerShare),
+		},
 		gauge: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "quittance_pages_live_viewers", Help: "Pages that await a change of their session.",
 		}),
@@ -119,16 +129,19 @@ func New(cfg Config) *Watcher {
 		}),
 		refused: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_pages_live_refused_total",
-			Help: "Requests for live status that were refused, by the limit: session (streams of one session), client (streams of one client), streams, viewers (of this instance). A page whose stream is refused asks every few seconds.",
+			Help: "Requests for live status that were refused, by the limit: session (streams of one session), client (streams of one client), network (streams of one of its wider networks), streams, viewers (of this instance). A page whose stream is refused asks every few seconds.",
 		}, []string{"limit"}),
 		polls: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_pages_live_polls_total", Help: "Queries for the sessions being watched, by outcome: ok, error.",
 		}, []string{"outcome"}),
 	}
+	for width := range w.networks {
+		w.networks[width] = map[string]int{}
+	}
 	for _, outcome := range []string{"ok", "error"} {
 		w.polls.WithLabelValues(outcome)
 	}
-	for _, l := range []limit{limitSession, limitClient, limitStreams, limitViewers} {
+	for _, l := range []limit{limitSession, limitClient, limitNetwork, limitStreams, limitViewers} {
 		w.refused.WithLabelValues(string(l))
 	}
 	return w
@@ -140,6 +153,7 @@ type limit string
 const (
 	limitSession limit = "session"
 	limitClient  limit = "client"
+	limitNetwork limit = "network"
 	limitStreams limit = "streams"
 	limitViewers limit = "viewers"
 )
@@ -219,8 +233,8 @@ type Viewer struct {
 	id string
 	e  *watched
 
-	streams bool   // it is a stream
-	client  string // of a stream
+	streams  bool             // it is a stream
+	networks network.Networks // of a stream
 }
 
 // Watch begins to watch a session. It returns false when the instance has too many
@@ -242,10 +256,10 @@ func (w *Watcher) enter(v Viewer) (Viewer, limit) {
 	case !v.streams:
 	case e != nil && e.streams >= w.cfg.SessionStreams:
 		reached = limitSession
-	case w.clients[v.client] >= w.cfg.ClientStreams:
-		reached = limitClient
 	case w.streams >= maxStreams:
 		reached = limitStreams
+	default:
+		reached = w.full(v.networks)
 	}
 	if reached != "" {
 		w.refused.WithLabelValues(string(reached)).Inc()
@@ -262,10 +276,26 @@ func (w *Watcher) enter(v Viewer) (Viewer, limit) {
 	if v.streams {
 		e.streams++
 		w.streams++
-		w.clients[v.client]++
+		for width, name := range v.networks {
+			w.networks[width][name]++
+		}
 		w.open.Inc()
 	}
 	return v, ""
+}
+
+// full returns the limit of the narrowest network that has as many streams as it may, or "".
+func (w *Watcher) full(of network.Networks) limit {
+	for width, name := range of {
+		switch {
+		case w.networks[width][name] < w.most[width]:
+		case network.Width(width) == network.Subscriber:
+			return limitClient
+		default:
+			return limitNetwork
+		}
+	}
+	return ""
 }
 
 // Leave ends the watch.
@@ -283,8 +313,10 @@ func (v Viewer) Leave() {
 	}
 	v.e.streams--
 	w.streams--
-	if w.clients[v.client]--; w.clients[v.client] == 0 {
-		delete(w.clients, v.client)
+	for width, name := range v.networks {
+		if w.networks[width][name]--; w.networks[width][name] == 0 {
+			delete(w.networks[width], name)
+		}
 	}
 	w.open.Dec()
 }

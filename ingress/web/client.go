@@ -5,6 +5,8 @@ import (
 	"net/netip"
 
 	"github.com/go-chi/chi/v5/middleware"
+
+	"quittance/internal/network"
 )
 
 // ClientAddress is middleware for the root router of the edge. It determines the address
@@ -22,9 +24,8 @@ func ClientAddress(proxies []netip.Prefix) func(http.Handler) http.Handler {
 	return middleware.ClientIPFromXFF(trusted...)
 }
 
-// Client returns the network by which limits count the client of a request: its IPv4
-// address, or the /64 of its IPv6 address, as one customer of a provider has at least that
-// many addresses. It returns the address of the peer if a trusted proxy names no client.
+// Client returns the client of a request as limits count it (network.Client). It is that of the
+// peer if a trusted proxy names no client.
 func Client(r *http.Request) string {
 	addr := middleware.GetClientIPAddr(r.Context())
 	if !addr.IsValid() {
@@ -34,11 +35,7 @@ func Client(r *http.Request) string {
 		}
 		addr = peer.Addr()
 	}
-	addr = addr.Unmap().WithZone("")
-	if addr.Is4() {
-		return addr.String()
-	}
-	return netip.PrefixFrom(addr, 64).Masked().String()
+	return network.Client(addr)
 }
 
 // Caller returns the exact address of the client. certain is false when it may be that of

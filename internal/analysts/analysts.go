@@ -42,18 +42,24 @@ type Analyst struct {
 	Name     string
 	AgencyID string
 	Agency   string // its slug; empty for an agency that the registry does not know
-	// Unprotected are tables that the analyst can read without a policy: it sees the rows of
-	// other agencies there. Add repairs it.
+	// Unprotected are tables and views that the analyst reads itself and not through its own
+	// views, and tables that its views read without a policy: it can see more than the rows
+	// of its agency. Add repairs it.
 	Unprotected []string
-	// Lacking are tables and views that the analyst cannot read. Add repairs it.
+	// Lacking are tables and views of which the analyst has no view, or one of another
+	// release. Add repairs it.
 	Lacking []string
+	// Loose are settings of FixedSettings that the analyst can change. Add repairs it.
+	Loose []string
 
 	user bool // it exists
 }
 
-// Complete reports whether the analyst reads all tables and views, and its agency's rows
-// only.
-func (a Analyst) Complete() bool { return len(a.Unprotected) == 0 && len(a.Lacking) == 0 }
+// Complete reports whether the analyst has a view of each table and view, with its agency's
+// rows only, and cannot go round them.
+func (a Analyst) Complete() bool {
+	return len(a.Unprotected) == 0 && len(a.Lacking) == 0 && len(a.Loose) == 0
+}
 
 // Result says what an operation did.
 type Result struct {
@@ -91,7 +97,7 @@ func Add(ctx context.Context, pool *pgxpool.Pool, conn chouse.Conn, actor operat
 		out.Analyst = Analyst{Name: name, AgencyID: of.ID, Agency: of.Slug}
 		if !s.stores {
 			p := newPassword()
-			out.Password, out.SQL = p.text, s.add(name, of.ID, p)
+			out.Password, out.SQL = p.text, s.add(name, of.ID, p, s.shared())
 			return nil
 		}
 		return out.make(ctx, t, conn, s, actor)
@@ -141,10 +147,10 @@ func (r *Result) make(ctx context.Context, t *registry.Tx, conn chouse.Conn, s *
 		return operation.Refuse(CodeUnprotected, "", operation.Args{"tables": open})
 	}
 	r.Changed = true
-	return s.run(ctx, conn, s.grants(r.Name))
+	return s.run(ctx, conn, append(s.define(r.Name, s.shared()), s.open(r.Name)...))
 }
 
-// Revoke removes an analyst and its policies. Its open connections answer no more queries. A
+// Revoke removes an analyst with its database and policies. Its open connections answer no more queries. A
 // refusal is an *operation.Error with the field name.
 func Revoke(ctx context.Context, pool *pgxpool.Pool, conn chouse.Conn, actor operation.Actor, name string, now time.Time) (out Result, err error) {
 	if !registry.IsSlug(name) {

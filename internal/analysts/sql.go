@@ -16,12 +16,16 @@ import (
 // is no other.
 const PolicyOfAll = "quittance_all"
 
-// policyPrefix begins the names of the row policies of analysts. The name of the analyst
-// follows.
-const policyPrefix = "analyst_"
+// prefix begins the names of what an analyst's database is made of: the database, the user
+// that defines its views, and the row policies of that user. The name of the analyst follows.
+const prefix = "analyst_"
+
+// Database returns the name of the analyst's database, which is also the name of the user that
+// defines its views.
+func Database(analyst string) string { return prefix + analyst }
 
 // Tables returns the tables with rows of agencies, by name. Each has the column tenant_id.
-// schema_migrations and rewrites have none and are not among them.
+// schema_migrations, rewrites and journal_positions have none and are not among them.
 func Tables() []string {
 	return []string{
 		"breaks", "case_rows", "closes", "day_totals", "expected_money", "journal", "match_runs", "matches", "names", "receipt_rows", "statement_lines",
@@ -57,6 +61,20 @@ func Limits() []Limit {
 	}
 }
 
+// Fixed is a setting that an analyst cannot change.
+type Fixed struct {
+	Setting string
+	Value   int64
+}
+
+// FixedSettings returns the settings that an analyst cannot change. An index of references, and
+// what ClickHouse remembers of earlier conditions, are about the rows of all agencies that share
+// a granule: EXPLAIN and the number of rows that a query reads would tell whether another agency
+// has a reference. Queries are logged.
+func FixedSettings() []Fixed {
+	return []Fixed{{"use_skip_indexes", 0}, {"use_query_condition_cache", 0}, {"allow_introspection_functions", 0}, {"log_queries", 1}}
+}
+
 // ReadOnly is the setting readonly of an analyst: reads only. Clients such as Metabase may
 // change settings, but not this one.
 const ReadOnly = 2
@@ -86,52 +104,99 @@ func (s statements) showAll() string {
 	return fmt.Sprintf("CREATE ROW POLICY OR REPLACE %s ON %s USING 1 AS PERMISSIVE TO ALL", PolicyOfAll, s.names(Tables()))
 }
 
-// restrict creates the policies of an analyst. to is the user, or NONE before it exists.
-func (s statements) restrict(analyst, agencyID, to string) string {
+// restrict creates the policies of an analyst. They bind the user that defines the views, and
+// the analyst, should somebody give it a right to a table. Without users they bind nobody.
+func (s statements) restrict(analyst, agencyID string, users ...string) string {
+	to := "NONE"
+	if len(users) > 0 {
+		quoted := make([]string, len(users))
+		for i, u := range users {
+			quoted[i] = clickhouse.Quote(u)
+		}
+		to = strings.Join(quoted, ", ")
+	}
 	return fmt.Sprintf("CREATE ROW POLICY OR REPLACE %s ON %s USING %s AS RESTRICTIVE TO %s",
-		clickhouse.Quote(policyPrefix+analyst), s.names(Tables()), Filter(agencyID), to)
+		clickhouse.Quote(prefix+analyst), s.names(Tables()), Filter(agencyID), to)
+}
+
+// settings returns the settings of an analyst as SQL.
+func settings() string {
+	list := []string{fmt.Sprintf("readonly = %d CONST", ReadOnly)}
+	for _, f := range FixedSettings() {
+		list = append(list, fmt.Sprintf("%s = %d CONST", f.Setting, f.Value))
+	}
+	for _, l := range Limits() {
+		list = append(list, fmt.Sprintf("%s = %d MIN 1 MAX %d", l.Setting, l.Default, l.Most))
+	}
+	return strings.Join(list, ", ")
 }
 
 // createUser creates a user without any right.
 func (s statements) createUser(analyst string, p password) string {
-	settings := []string{fmt.Sprintf("readonly = %d", ReadOnly)}
-	for _, l := range Limits() {
-		settings = append(settings, fmt.Sprintf("%s = %d MIN 1 MAX %d", l.Setting, l.Default, l.Most))
-	}
 	return fmt.Sprintf("CREATE USER %s IDENTIFIED WITH sha256_hash BY %s SALT %s DEFAULT DATABASE %s GRANTEES NONE SETTINGS %s",
-		clickhouse.Quote(analyst), literal(p.hash), literal(p.salt), clickhouse.Quote(s.database), strings.Join(settings, ", "))
+		clickhouse.Quote(analyst), literal(p.hash), literal(p.salt), clickhouse.Quote(Database(analyst)), settings())
 }
 
-// grants gives the right to read, object by object: a new table is in none of them.
-func (s statements) grants(analyst string) (out []string) {
-	for _, object := range slices.Concat(Tables(), Views()) {
-		out = append(out, fmt.Sprintf("GRANT SELECT ON %s TO %s", s.name(object), clickhouse.Quote(analyst)))
+// createDefiner creates the user that defines the views. Nobody can sign in as it: it has no
+// host, and a password that nobody knows.
+func createDefiner(analyst string) string {
+	p := newPassword()
+	return fmt.Sprintf("CREATE USER IF NOT EXISTS %s IDENTIFIED WITH sha256_hash BY %s SALT %s HOST NONE GRANTEES NONE",
+		clickhouse.Quote(Database(analyst)), literal(p.hash), literal(p.salt))
+}
+
+// define gives the definer the right to read, object by object, and makes the database and its
+// views: a new table is in none of them.
+func (s statements) define(analyst string, objects []object) (out []string) {
+	definer := clickhouse.Quote(Database(analyst))
+	for _, o := range objects {
+		out = append(out, fmt.Sprintf("GRANT SELECT ON %s TO %s", s.name(o.name), definer))
+	}
+	out = append(out, "CREATE DATABASE IF NOT EXISTS "+definer)
+	for _, o := range objects {
+		out = append(out, s.view(analyst, o))
 	}
 	return out
 }
 
+// open gives the analyst the right to read its database, and takes the rights to the tables
+// that releases before 2026-11-29 gave.
+func (s statements) open(analyst string) []string {
+	user := clickhouse.Quote(analyst)
+	return []string{
+		fmt.Sprintf("REVOKE SELECT ON %s.* FROM %s", clickhouse.Quote(s.database), user),
+		fmt.Sprintf("GRANT SELECT ON %s.* TO %s", clickhouse.Quote(Database(analyst)), user),
+	}
+}
+
 // add returns the statements that make an analyst, in order. The policies come before the
 // user, which has no right until the last of them holds.
-func (s statements) add(analyst, agencyID string, p password) []string {
-	return append(s.protect(analyst, agencyID, &p), s.grants(analyst)...)
+func (s statements) add(analyst, agencyID string, p password, objects []object) []string {
+	return slices.Concat(s.protect(analyst, agencyID, &p), s.define(analyst, objects), s.open(analyst))
 }
 
-// protect returns the statements of add before the rights. Without a password the user
-// exists.
+// protect returns the statements of add before the first right. Without a password the user
+// exists, and gets its settings again.
 func (s statements) protect(analyst, agencyID string, p *password) []string {
+	user := fmt.Sprintf("ALTER USER %s DEFAULT DATABASE %s SETTINGS %s", clickhouse.Quote(analyst), clickhouse.Quote(Database(analyst)), settings())
+	if p != nil {
+		user = s.createUser(analyst, *p)
+	}
 	out := []string{s.showAll()}
 	if p != nil {
-		out = append(out, s.restrict(analyst, agencyID, "NONE"), s.createUser(analyst, *p))
+		out = append(out, s.restrict(analyst, agencyID))
 	}
-	return append(out, s.restrict(analyst, agencyID, clickhouse.Quote(analyst)))
+	return append(out, user, createDefiner(analyst), s.restrict(analyst, agencyID, Database(analyst), analyst))
 }
 
-// revoke returns the statements that remove an analyst. The user comes first: without the
-// policies it would see all rows.
+// revoke returns the statements that remove an analyst. The policies come last: without them the
+// users would see all rows. ClickHouse does not drop a user that defines views.
 func (s statements) revoke(analyst string) []string {
 	return []string{
 		"DROP USER IF EXISTS " + clickhouse.Quote(analyst),
-		fmt.Sprintf("DROP ROW POLICY IF EXISTS %s ON %s", clickhouse.Quote(policyPrefix+analyst), s.names(Tables())),
+		"DROP DATABASE IF EXISTS " + clickhouse.Quote(Database(analyst)) + " SYNC",
+		"DROP USER IF EXISTS " + clickhouse.Quote(Database(analyst)),
+		fmt.Sprintf("DROP ROW POLICY IF EXISTS %s ON %s", clickhouse.Quote(prefix+analyst), s.names(Tables())),
 	}
 }
 

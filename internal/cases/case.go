@@ -16,6 +16,7 @@ import (
 
 	"quittance/casework"
 	"quittance/checkout"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -257,10 +258,17 @@ func storable(text string) string {
 
 // Store is the tables of cases and proposals. It is safe for concurrent use; several
 // processes may use the same tables.
-type Store struct{ pool *pgxpool.Pool }
+type Store struct {
+	pool *pgxpool.Pool
+	keys *secret.Keys // nil: no agency has a single_approval_below
+}
 
 // NewStore makes a store on a migrated database.
-func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool} }
+func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+
+// Verifying returns the store with the keys that verify the rows of agencies and accounts. Without them
+// no proposal is approved by one person.
+func (s *Store) Verifying(keys *secret.Keys) *Store { return &Store{s.pool, keys} }
 
 // row is a case as columns has it.
 type row struct {

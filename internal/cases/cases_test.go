@@ -21,6 +21,7 @@ import (
 	"quittance/internal/identity"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/operation"
+	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/test/registries"
@@ -36,7 +37,7 @@ func newWorld(t *testing.T) world {
 	t.Helper()
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 0"))
-	return world{h, cases.NewStore(h.Pool)}
+	return world{h, cases.NewStore(h.Pool).Verifying(h.Keys)}
 }
 
 // staff makes a member of staff.
@@ -411,6 +412,38 @@ func TestSingleApproval(t *testing.T) {
 		"unconfirmed 2 approved retry  by Jean: r", "unconfirmed 2 proposed retry  by Jean: r",
 	}; !slices.Equal(steps, want) {
 		t.Errorf("the steps are %q", steps)
+	}
+}
+
+// Somebody writes into Postgres that one person is enough, or that an account of the counters is none.
+// The row does not verify: two people decide, and no clerk.
+func TestForgedLimitDoesNotApprove(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 1000"))
+	jean := w.staff(t, "Jean", "impots")
+	w.apply(t, late("before", 999), late("after", 999))
+	if d, err := w.Propose(t.Context(), jean, refund("before"), registries.Epoch); err != nil || d.Proposals[0].State != cases.ProposalApproved {
+		t.Fatalf("%+v, %v", d.Proposals, err)
+	}
+	w.Exec(t, `UPDATE agencies SET single_approval_below = 1000000000`)
+	if d, err := w.Propose(t.Context(), jean, refund("after"), registries.Epoch); err != nil || d.Proposals[0].State != cases.ProposalOpen {
+		t.Errorf("one person approved: %+v, %v", d.Proposals, err)
+	}
+	tx, err := w.Pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	till := registry.StatementAccountKey{AgencyID: registries.AgencyA, Code: "guichets"}
+	if cash, err := till.TakesCash(t.Context(), tx, w.Keys); !cash || err != nil {
+		t.Errorf("before: %v, %v", cash, err)
+	}
+	if _, err := tx.Exec(t.Context(), `UPDATE statement_accounts SET kind = 'acquirer' WHERE code = 'guichets'`); err != nil {
+		t.Fatal(err)
+	}
+	if cash, err := till.TakesCash(t.Context(), tx, w.Keys); !cash || err != nil {
+		t.Errorf("an account of the counters is none: %v, %v", cash, err)
 	}
 }
 

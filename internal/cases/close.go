@@ -48,7 +48,7 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 		if !by.Staff.ActsFor(req.AgencyID) {
 			return operation.Refuse("case.not_yours", "", nil)
 		}
-		me, err := mayResolve(ctx, tx, by, c)
+		me, err := mayResolve(ctx, tx, s.keys, by, c)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/money"
 )
 
@@ -61,7 +62,7 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err != nil {
 			return err
 		}
-		me, err := mayResolve(ctx, tx, by, c)
+		me, err := mayResolve(ctx, tx, s.keys, by, c)
 		if err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err != nil {
 			return err
 		}
-		below, err := registry.SingleApprovalBelow(ctx, tx, c.AgencyID)
+		below, err := registry.SingleApprovalBelow(ctx, tx, s.keys, c.AgencyID)
 		if err != nil {
 			return err
 		}
@@ -83,7 +84,7 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err := req.checkOthers(ctx, tx, by, c); err != nil {
 			return err
 		}
-		cash, err := ofCash(ctx, tx, c)
+		cash, err := ofCash(ctx, tx, s.keys, c)
 		if err != nil {
 			return err
 		}
@@ -232,13 +233,13 @@ func lockOpen(ctx context.Context, tx pgx.Tx, by By, id string) (Case, error) {
 
 // mayResolve refuses a person who is revoked, or who took or gave back the cash. It returns the
 // person as of the transaction.
-func mayResolve(ctx context.Context, tx pgx.Tx, by By, c Case) (me identity.Staff, err error) {
+func mayResolve(ctx context.Context, tx pgx.Tx, keys *secret.Keys, by By, c Case) (me identity.Staff, err error) {
 	if me, err = identity.LockInForce(ctx, tx, by.Staff); err != nil {
 		return me, err
 	}
 	own := slices.ContainsFunc(c.Clerks, func(code string) bool { return me.IsClerk(c.AgencyID, code) })
 	if !own && me.AnyClerk(c.AgencyID) {
-		own, err = ofCash(ctx, tx, c)
+		own, err = ofCash(ctx, tx, keys, c)
 	}
 	if own {
 		err = operation.Refuse("case.own_cash", "", nil)
@@ -248,13 +249,11 @@ func mayResolve(ctx context.Context, tx pgx.Tx, by By, c Case) (me identity.Staf
 
 // ofCash reports whether a case of the matcher is about an account of the counters. It does not name
 // the clerks who took the cash, so no clerk of the agency resolves it, and nobody alone.
-func ofCash(ctx context.Context, tx pgx.Tx, c Case) (cash bool, err error) {
+func ofCash(ctx context.Context, tx pgx.Tx, keys *secret.Keys, c Case) (cash bool, err error) {
 	if c.Evidence[EvidenceLedger] == "" {
 		return false, nil
 	}
-	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM statement_accounts WHERE agency_id::text = $1 AND live = $2 AND code = $3 AND kind = 'cash')`,
-		c.AgencyID, c.Mode == mode(true), c.Evidence[EvidenceLedger]).Scan(&cash)
-	return cash, err
+	return registry.StatementAccountKey{AgencyID: c.AgencyID, Live: c.Mode == mode(true), Code: c.Evidence[EvidenceLedger]}.TakesCash(ctx, tx, keys)
 }
 
 // nextNumber returns the number of a new proposal. A proposal that has lapsed makes room.
@@ -308,7 +307,7 @@ func (s *Store) Approve(ctx context.Context, by By, id string, number int, now t
 		if err != nil {
 			return err
 		}
-		me, err := mayResolve(ctx, tx, by, c)
+		me, err := mayResolve(ctx, tx, s.keys, by, c)
 		if err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func (h *house) store(demo bool) *cashin.Store {
 
 func (h *house) create(application string) cashin.Minted {
 	h.t.Helper()
-	m, err := cashin.Create(h.t.Context(), h.Pool, registries.Actor, application, false, h.watch.Now())
+	m, err := cashin.Create(h.t.Context(), h.Pool, h.Keys, registries.Actor, application, false, h.watch.Now())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -149,11 +149,11 @@ func TestWrongCredentials(t *testing.T) {
 		}
 	}
 	token := h.generate(m)
-	h.Exec(t, `UPDATE applications SET active = false WHERE id = $1`, registries.AppA)
+	h.Write(t, `UPDATE applications SET active = false WHERE id = $1`, registries.AppA)
 	if !h.refused(token) {
 		t.Error("an application that is not active keeps its tokens")
 	}
-	h.Exec(t, `UPDATE applications SET active = true WHERE id = $1`, registries.AppA)
+	h.Write(t, `UPDATE applications SET active = true WHERE id = $1`, registries.AppA)
 	if h.refused(token) {
 		t.Error("the token is lost")
 	}
@@ -174,7 +174,7 @@ func TestRotation(t *testing.T) {
 	first := h.create("Boutique")
 	token := h.generate(first)
 	live := true
-	second, err := cashin.Rotate(ctx, h.Pool, registries.Actor, "Boutique", &live, h.watch.Now())
+	second, err := cashin.Rotate(ctx, h.Pool, h.Keys, registries.Actor, "Boutique", &live, h.watch.Now())
 	if err != nil || !second.Live || second.ID == first.ID || second.APIKey.Equal(first.APIKey) {
 		t.Fatalf("rotated to %+v, %v", second.Entry, err)
 	}
@@ -192,7 +192,7 @@ func TestRotation(t *testing.T) {
 	if p, err := h.two.Authenticate(ctx, again); err != nil || !p.Live {
 		t.Errorf("principal %+v, %v", p, err)
 	}
-	if _, err := cashin.Revoke(ctx, h.Pool, registries.Actor, "Boutique", h.watch.Now()); err != nil {
+	if _, err := cashin.Revoke(ctx, h.Pool, h.Keys, registries.Actor, "Boutique", h.watch.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if !h.refused(again) {
@@ -200,20 +200,20 @@ func TestRotation(t *testing.T) {
 	}
 
 	refusedWith(t, code("cashin.none"), func() error {
-		_, err := cashin.Revoke(ctx, h.Pool, registries.Actor, "Boutique", h.watch.Now())
+		_, err := cashin.Revoke(ctx, h.Pool, h.Keys, registries.Actor, "Boutique", h.watch.Now())
 		return err
 	})
 	refusedWith(t, code("cashin.none"), func() error {
-		_, err := cashin.Rotate(ctx, h.Pool, registries.Actor, "Boutique", nil, h.watch.Now())
+		_, err := cashin.Rotate(ctx, h.Pool, h.Keys, registries.Actor, "Boutique", nil, h.watch.Now())
 		return err
 	})
 	h.create("Boutique")
 	refusedWith(t, code("cashin.in_force"), func() error {
-		_, err := cashin.Create(ctx, h.Pool, registries.Actor, "Boutique", false, h.watch.Now())
+		_, err := cashin.Create(ctx, h.Pool, h.Keys, registries.Actor, "Boutique", false, h.watch.Now())
 		return err
 	})
 	refusedWith(t, code("application.unknown"), func() error {
-		_, err := cashin.Create(ctx, h.Pool, registries.Actor, "Nobody", false, h.watch.Now())
+		_, err := cashin.Create(ctx, h.Pool, h.Keys, registries.Actor, "Nobody", false, h.watch.Now())
 		return err
 	})
 	entries, err := cashin.List(ctx, h.Pool)

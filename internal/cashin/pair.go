@@ -51,8 +51,8 @@ type Minted struct {
 // Create mints the pair of an application that has none in force. application is its id or
 // unique name, now the time of the service's clock. A refusal is an *operation.Error with
 // the field application. After an error nothing has changed.
-func Create(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, application string, live bool, now time.Time) (Minted, error) {
-	minted, err := replace(ctx, pool, actor, application, now, func(_ context.Context, t *Tx, current *Pair) (bool, string, error) {
+func Create(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, application string, live bool, now time.Time) (Minted, error) {
+	minted, err := replace(ctx, pool, keys, actor, application, now, func(_ context.Context, t *Tx, current *Pair) (bool, string, error) {
 		if current != nil {
 			return false, "", operation.Refuse("cashin.in_force", "application", operation.Args{"id": current.ID, "live": current.Live})
 		}
@@ -67,8 +67,8 @@ func Create(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, appl
 // Rotate replaces the pair of an application by a new one. The old pair and all tokens of
 // it end at once. live is the mode of the new pair; nil keeps the mode. Errors are as in
 // Create.
-func Rotate(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, application string, live *bool, now time.Time) (Minted, error) {
-	minted, err := replace(ctx, pool, actor, application, now, func(ctx context.Context, t *Tx, current *Pair) (bool, string, error) {
+func Rotate(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, application string, live *bool, now time.Time) (Minted, error) {
+	minted, err := replace(ctx, pool, keys, actor, application, now, func(ctx context.Context, t *Tx, current *Pair) (bool, string, error) {
 		if current == nil {
 			return false, "", operation.Refuse("cashin.none", "application", nil)
 		}
@@ -85,9 +85,9 @@ func Rotate(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, appl
 }
 
 // replace mints a pair after prepare, which returns its mode and the action to record.
-func replace(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, application string, now time.Time, prepare func(context.Context, *Tx, *Pair) (live bool, action string, err error)) (Minted, error) {
+func replace(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, application string, now time.Time, prepare func(context.Context, *Tx, *Pair) (live bool, action string, err error)) (Minted, error) {
 	var out Minted
-	err := change(ctx, pool, application, now, func(t *Tx, app registry.Application) error {
+	err := change(ctx, pool, keys, application, now, func(t *Tx, app registry.Application) error {
 		var current *Pair
 		if p, ok := t.InForce(app.ID); ok {
 			current = &p
@@ -115,9 +115,9 @@ func replace(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, app
 
 // Revoke ends the pair of an application and all of its tokens at once. Errors are as in
 // Create.
-func Revoke(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, application string, now time.Time) (Entry, error) {
+func Revoke(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, application string, now time.Time) (Entry, error) {
 	var out Entry
-	err := change(ctx, pool, application, now, func(t *Tx, app registry.Application) error {
+	err := change(ctx, pool, keys, application, now, func(t *Tx, app registry.Application) error {
 		p, ok := t.InForce(app.ID)
 		if !ok {
 			return operation.Refuse("cashin.none", "application", nil)
@@ -280,8 +280,8 @@ func entry(s *registry.Snapshot, p Pair) Entry {
 }
 
 // change runs do in a transaction of its own, for an application by its id or unique name.
-func change(ctx context.Context, pool *pgxpool.Pool, application string, now time.Time, do func(*Tx, registry.Application) error) error {
-	return registry.Change(ctx, pool, nil, now, func(tx *registry.Tx) error {
+func change(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, application string, now time.Time, do func(*Tx, registry.Application) error) error {
+	return registry.Change(ctx, pool, keys, now, func(tx *registry.Tx) error {
 		app, err := tx.Before.FindClient(application)
 		if err != nil {
 			return err

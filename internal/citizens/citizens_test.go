@@ -357,7 +357,7 @@ func TestLimitOfTheService(t *testing.T) {
 	}
 	stopped := func(after time.Duration) bool {
 		t.Helper()
-		s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now().Add(after), citizens.DefaultSMSPerHour)
+		s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now().Add(after), citizens.DefaultSMSPerHour, citizens.DefaultMailPerHour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -447,10 +447,10 @@ func TestWhoWaitsForTheService(t *testing.T) {
 	if v, err := ask(email(t, 70), "192.0.2.7"); !errors.Is(err, citizens.ErrTooManyRequests) {
 		t.Errorf("a client above its limit: %s, %v", v, err)
 	}
-	if v, err := ask(email(t, 71), "192.0.2.8"); v != citizens.Sent {
+	if v, err := ask(email(t, 71), "192.0.3.8"); v != citizens.Sent {
 		t.Errorf("a code by e-mail: %s, %v", v, err)
 	}
-	if v, err := ask(phone(t, 1), "192.0.2.9"); !errors.Is(err, citizens.ErrBusy) {
+	if v, err := ask(phone(t, 1), "192.0.4.9"); !errors.Is(err, citizens.ErrBusy) {
 		t.Errorf("a code by SMS while the lock is held: %s, %v", v, err)
 	}
 	release()
@@ -458,7 +458,7 @@ func TestWhoWaitsForTheService(t *testing.T) {
 		t.Fatalf("%d messages", got)
 	}
 	o.hold("service")
-	if v, err := ask(phone(t, 250*10_000), "192.0.2.10"); v != citizens.ServiceLimit {
+	if v, err := ask(phone(t, 250*10_000), "192.0.5.10"); v != citizens.ServiceLimit {
 		t.Errorf("above the limit of the service: %s, %v", v, err)
 	}
 }
@@ -474,6 +474,57 @@ func TestClients(t *testing.T) {
 			}
 		}
 		o.wait(2 * time.Hour)
+	}
+}
+
+// A subscriber's /48 has 65,536 clients, and a provider's network more. Who enters codes raises
+// the limits of the network, so that the phones behind one address of an operator sign in.
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	ask := func(n int, client string) (contact.Address, secret.Text, bool) {
+		t.Helper()
+		code, v, err := o.Begin(t.Context(), citizens.Request{Address: email(t, n), Browser: browser, Client: client})
+		if err != nil && v != citizens.ClientLimited {
+			t.Fatal(err)
+		}
+		return email(t, n), code, v != citizens.ClientLimited // a request counts, whether a code is sent or not
+	}
+	for name, c := range map[string]struct {
+		client func(n int) string
+		most   int
+		other  string
+	}{
+		"a /48": {func(n int) string { return fmt.Sprintf("2001:db8:1:%x::/64", n) }, 40, "2001:db8:2::/64"},
+		"a /24": {func(n int) string { return fmt.Sprintf("198.51.100.%d", n%250) }, 240, "198.51.101.1"},
+		"a /32": {func(n int) string { return fmt.Sprintf("2001:db9:%x:1::/64", n) }, 960, "2001:dba::/64"},
+	} {
+		sent := 0
+		for i := range c.most + 5 {
+			if _, _, ok := ask(1, c.client(i)); ok {
+				sent++
+			}
+		}
+		if _, _, ok := ask(1, c.other); sent != c.most || !ok {
+			t.Errorf("%s may ask for %d codes, want %d; another network for one: %t", name, sent, c.most, ok)
+		}
+	}
+	o.wait(2 * time.Hour)
+	for n := range 50 {
+		a, code, _ := ask(n, "203.0.113.7")
+		if _, _, err := o.Enter(t.Context(), a, browser, code.Reveal(), money.French); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.wait(2 * time.Hour)
+	sent := 0
+	for range 160 {
+		if _, _, ok := ask(1, "203.0.113.7"); ok {
+			sent++
+		}
+	}
+	if sent != 150 {
+		t.Errorf("after an hour with 50 codes that were entered, an address may ask for %d codes in an hour, want 150", sent)
 	}
 }
 
@@ -658,7 +709,7 @@ func TestNobodyLocksOutTheOwner(t *testing.T) {
 	if p.Failures != citizens.FailuresOfSubject {
 		t.Errorf("%d failures are counted", p.Failures)
 	}
-	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now(), citizens.DefaultSMSPerHour); err != nil || s.Guessed != 1 {
+	if s, err := citizens.ReadState(t.Context(), o.pool, o.cfg.Now(), citizens.DefaultSMSPerHour, citizens.DefaultMailPerHour); err != nil || s.Guessed != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if list, err := o.Attentions(t.Context(), agency, false); err != nil || len(list) != 1 || list[0].Failures != citizens.FailuresOfSubject || !list[0].AskedAt.IsZero() {

@@ -34,7 +34,7 @@ func (s *Store) Holders(ctx context.Context, subject Subject) ([]Holder, error) 
 		return nil, failed("reading the holders of a reference", err)
 	}
 	for i, h := range holders {
-		addresses, err := s.Addresses(ctx, h.CitizenID)
+		addresses, err := s.stored(ctx, h.CitizenID)
 		if err != nil {
 			return nil, err
 		}

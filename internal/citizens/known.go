@@ -21,8 +21,8 @@ const KnownFor = 180 * 24 * time.Hour
 // longest time ago is forgotten first.
 const knownBrowsers = 5
 
-// knownLabel separates the seal of the cookie from others.
-const knownLabel = "citizen known browser"
+// LabelKnownBrowser separates the seal of the cookie from others.
+const LabelKnownBrowser = "citizen known browser"
 
 // knownID is the length of a browser's random id. In the cookie, the time follows it.
 const knownID = 16
@@ -51,7 +51,7 @@ func (s *Store) Remember(ctx context.Context, citizenID string, a contact.Addres
 	if err != nil {
 		return secret.Text{}, err
 	}
-	sealed, err := s.cfg.Keys.Seal(knownLabel, binary.BigEndian.AppendUint64(id, uint64(now.Unix())), nil) //nolint:gosec // after 1970
+	sealed, err := s.cfg.Keys.Seal(LabelKnownBrowser, binary.BigEndian.AppendUint64(id, uint64(now.Unix())), nil) //nolint:gosec // after 1970
 	return secret.NewText(base64.RawURLEncoding.EncodeToString(sealed)), failed(what, err)
 }
 
@@ -62,7 +62,7 @@ func (s *Store) browserID(cookie secret.Text, now time.Time) []byte {
 	if err != nil || len(sealed) == 0 {
 		return nil
 	}
-	plain, err := s.cfg.Keys.OpenCredential(knownLabel, sealed, nil)
+	plain, err := s.cfg.Keys.OpenCredential(LabelKnownBrowser, sealed, nil)
 	if err != nil || len(plain) != knownID+8 {
 		return nil
 	}

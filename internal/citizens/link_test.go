@@ -349,7 +349,7 @@ func TestHoldersAreTold(t *testing.T) {
 	if err == nil || sent != 1 {
 		t.Errorf("%d were sent, %v", sent, err)
 	}
-	if s, err := citizens.ReadState(ctx, o.pool, o.cfg.Now().Add(time.Minute), citizens.DefaultSMSPerHour); err != nil || s.OldestNotice < time.Minute {
+	if s, err := citizens.ReadState(ctx, o.pool, o.cfg.Now().Add(time.Minute), citizens.DefaultSMSPerHour, citizens.DefaultMailPerHour); err != nil || s.OldestNotice < time.Minute {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if got := o.told(); len(got) != 1 || got[failed] != want {
@@ -377,7 +377,7 @@ func TestHoldersAreTold(t *testing.T) {
 	if err := o.pool.QueryRow(ctx, `SELECT count(*) FROM audit WHERE action = 'links.ask_renewal' AND detail->>'subject' = '***1001'`).Scan(&asked); err != nil || asked != 1 {
 		t.Errorf("%d records, %v", asked, err)
 	}
-	if s, err := citizens.ReadState(ctx, o.pool, o.cfg.Now().Add(time.Hour), citizens.DefaultSMSPerHour); err != nil || s.OldestRenewal != time.Hour {
+	if s, err := citizens.ReadState(ctx, o.pool, o.cfg.Now().Add(time.Hour), citizens.DefaultSMSPerHour, citizens.DefaultMailPerHour); err != nil || s.OldestRenewal != time.Hour {
 		t.Errorf("%+v, %v", s, err)
 	}
 	list, err := o.Attentions(ctx, agency, false)

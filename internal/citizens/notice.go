@@ -30,7 +30,7 @@ type Notice struct {
 	ID   string
 	Kind NoticeKind
 	At   time.Time
-	// Addresses are those of the account.
+	// Addresses are those of the account to which messages may go; see Store.Addresses.
 	Addresses []contact.Address
 	Locale    money.Language
 	// AgencyID, Live and the masked Subject say of a NoticeNewLink what it is about.

@@ -275,10 +275,7 @@ func (k *Passkeys) FinishSignIn(ctx context.Context, browser secret.Text, respon
 	if err != nil {
 		return secret.Text{}, Citizen{}, err
 	}
-	addresses, err := k.store.Addresses(ctx, c.ID)
-	for _, a := range addresses {
-		c.Addresses = append(c.Addresses, a.Masked())
-	}
+	err = k.store.mask(ctx, &c)
 	return token, c, err
 }
 

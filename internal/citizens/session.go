@@ -64,27 +64,63 @@ func (s *Store) Session(ctx context.Context, token secret.Text) (Citizen, error)
 			return Citizen{}, failed("using a citizen's session", err)
 		}
 	}
-	addresses, err := s.Addresses(ctx, c.ID)
-	for _, a := range addresses {
-		c.Addresses = append(c.Addresses, a.Masked())
-	}
+	err = s.mask(ctx, &c)
 	return c, err
 }
 
-// Addresses returns the proven addresses of an account, the oldest first.
-func (s *Store) Addresses(ctx context.Context, citizenID string) ([]contact.Address, error) {
-	rows, _ := s.cfg.Pool.Query(ctx, `SELECT kind, id, sealed FROM citizen_addresses WHERE citizen_id = $1 ORDER BY proven_at, id`, citizenID) // the rows return its error
-	var out []contact.Address
+// mask sets the addresses of an account, for their owner.
+func (s *Store) mask(ctx context.Context, c *Citizen) error {
+	addresses, err := s.stored(ctx, c.ID)
+	for _, a := range addresses {
+		c.Addresses = append(c.Addresses, a.Masked())
+		if !s.recent(a) {
+			c.Unproven = append(c.Unproven, a.Masked())
+		}
+	}
+	return err
+}
+
+// Addresses returns the addresses of an account to which messages may go, the one proven the
+// longest time ago first: those that were proven in the last 90 days. A number that nobody has
+// proven for so long may belong to somebody else, also when its account is in use by a passkey or
+// by another address.
+func (s *Store) Addresses(ctx context.Context, citizenID string) (out []contact.Address, err error) {
+	all, err := s.stored(ctx, citizenID)
+	for _, a := range all {
+		if s.recent(a) {
+			out = append(out, a.Address)
+		}
+	}
+	return out, err
+}
+
+// storedAddress is an address of an account.
+type storedAddress struct {
+	contact.Address
+
+	provenAt time.Time
+}
+
+// recent reports whether messages may go to an address.
+func (s *Store) recent(a storedAddress) bool {
+	return s.cfg.Now().Before(a.provenAt.Add(proveAgainAfter))
+}
+
+// stored returns all addresses of an account, the one proven the longest time ago first.
+func (s *Store) stored(ctx context.Context, citizenID string) ([]storedAddress, error) {
+	rows, _ := s.cfg.Pool.Query(ctx, `SELECT kind, id, sealed, proven_at FROM citizen_addresses WHERE citizen_id = $1 ORDER BY proven_at, id`, citizenID) // the rows return its error
+	var out []storedAddress
 	var kind string
 	var id uuid.UUID
 	var sealed []byte
-	_, err := pgx.ForEachRow(rows, []any{&kind, &id, &sealed}, func() error {
+	var provenAt time.Time
+	_, err := pgx.ForEachRow(rows, []any{&kind, &id, &sealed, &provenAt}, func() error {
 		text, err := s.cfg.Keys.Open(SealedAddresses.Label, sealed, id[:])
 		if err != nil {
 			return err
 		}
 		a, err := contact.Parse(contact.Kind(kind), string(text))
-		out = append(out, a)
+		out = append(out, storedAddress{a, provenAt})
 		return err
 	})
 	return out, failed("reading a citizen's addresses", err)

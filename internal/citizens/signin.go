@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/internal/contact"
+	"quittance/internal/network"
 	"quittance/internal/personal"
 	"quittance/internal/secret"
 	"quittance/money"
@@ -26,25 +26,32 @@ const CodeLifetime = 10 * time.Minute
 
 // The limits of signing in.
 //
-// An e-mail address has no prefix, and e-mail has no limit of the whole service: it costs
-// nothing, and people must be able to sign in when SMS has stopped. Guesses at codes by e-mail
+// An e-mail address has no prefix. Codes by e-mail have a limit of their own (mail.go), because
+// people must be able to sign in when SMS has stopped. Guesses at codes by e-mail
 // are bounded by their address: 30 a day find one of a million codes once in 90 years. Over many
-// addresses they are bounded by the client: 60 codes an hour with 5 tries each open one account
-// in 139 days of asking without a pause. A limit of wrong codes of all clients together would
+// addresses they are bounded by the client's networks: 60 codes an hour with 5 tries each open
+// one account in 139 days of asking without a pause. What raises these limits are codes that were
+// entered, and each of those opens an account that its owner has already. A limit of wrong codes of all clients together would
 // let strangers stop everybody's sign-in.
 const (
-	triesOfCode     = 5  // of one code
-	triesOfAddress  = 30 // wrong codes of an address in a day, over all browsers
-	addressHour     = 5
-	addressDay      = 10
-	knownDay        = 30 // all known browsers of an address together; each has the limits of an address
-	client4Hour     = 60 // an IPv4 address, which many people may share
-	client6Hour     = 10 // an IPv6 /64
-	prefixHour      = 20
-	prefixSample    = 20 // codes to a prefix from which on it may be closed
-	prefixEntered   = 5  // one in so many must be entered
-	serviceLeast    = 200
-	serviceMultiple = 3 // of the codes that people entered in the busiest hour of the last seven days
+	triesOfCode    = 5  // of one code
+	triesOfAddress = 30 // wrong codes of an address in a day, over all browsers
+	addressHour    = 5
+	addressDay     = 10
+	knownDay       = 30 // all known browsers of an address together; each has the limits of an address
+	prefixHour     = 20
+	prefixSample   = 20 // codes to a prefix from which on it may be closed
+	prefixEntered  = 5  // one in so many must be entered
+	serviceLeast   = 200
+	networkCeiling = 10 // times the least of a network, however many codes its people enter
+	provenMultiple = 3  // of the codes that people entered in the busiest hour of the last seven days
+)
+
+// sharedHour and subscriberHour are the requests an hour of the networks of an IPv4 address, which
+// many people may share, and of IPv6. provenMultiple raises them.
+var (
+	sharedHour     = [network.Widths]int{network.Subscriber: 60, network.Site: 240, network.Provider: 960}
+	subscriberHour = [network.Widths]int{network.Subscriber: 10, network.Site: 40, network.Provider: 960}
 )
 
 // resendAfter is the wait before the next code to an address: after the first code of a day
@@ -52,7 +59,7 @@ const (
 var resendAfter = []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute}
 
 // Verdict says what Begin decided, for metrics. Only Sent comes with a code. Whoever asks
-// learns only of ErrTooManyRequests.
+// learns only of ErrTooManyRequests and ErrMailLimited.
 type Verdict string
 
 // The verdicts.
@@ -64,11 +71,16 @@ const (
 	PrefixClosed  Verdict = "prefix_closed" // too few codes to the prefix are entered
 	ServiceLimit  Verdict = "service_limit" // of the whole service by SMS; e-mail goes on
 	ClientLimited Verdict = "client_limit"  // with ErrTooManyRequests
+	// The limits of codes by e-mail, with ErrMailLimited: of the whole service, to a domain, and from
+	// a network.
+	MailLimit        Verdict = "mail_limit"
+	MailDomainLimit  Verdict = "mail_domain_limit"
+	MailNetworkLimit Verdict = "mail_network_limit"
 )
 
 // Verdicts has all verdicts.
 func Verdicts() []Verdict {
-	return []Verdict{Sent, TooSoon, AddressLimit, PrefixLimit, PrefixClosed, ServiceLimit, ClientLimited}
+	return []Verdict{Sent, TooSoon, AddressLimit, PrefixLimit, PrefixClosed, ServiceLimit, ClientLimited, MailLimit, MailDomainLimit, MailNetworkLimit}
 }
 
 // ErrTooManyRequests says that the client has asked for too many codes.
@@ -91,8 +103,8 @@ type Request struct {
 
 // Begin decides about a request for a code. With the verdict Sent it returns the code to
 // send; an earlier code of the address in that browser is void. Whether the address has an
-// account changes nothing. The error is ErrTooManyRequests or ErrBusy for a call that may be
-// repeated later.
+// account changes nothing. The error is ErrTooManyRequests, ErrMailLimited or ErrBusy for
+// a call that may be repeated later.
 //
 // Its locks are taken from the narrow to the wide, each when the limits before it allow the
 // code: a client above its limit waits for none, and the lock of the whole service is taken
@@ -103,7 +115,7 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 		return secret.Text{}, "", failed(decidingCode, err)
 	}
 	defer done()
-	a := &asked{Request: q, now: s.cfg.Now().UTC(), address: s.hash(q.Address), prefix: s.prefixHash(q.Address)}
+	a := &asked{Request: q, now: s.cfg.Now().UTC(), address: s.hash(q.Address), prefix: s.prefixHash(q.Address), domain: s.domainHash(q.Address)}
 	if id := s.browserID(q.Known, a.now); id != nil {
 		a.known = knownKey(a.address, id)
 	}
@@ -114,15 +126,17 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 		if v, err = s.verdict(ctx, tx, a); err != nil || v == ClientLimited {
 			return err
 		}
-		const request = `INSERT INTO sign_in_requests (at, client, address, prefix, sent, known) VALUES ($1, $2, $3, $4, $5, $6)`
+		const request = `INSERT INTO sign_in_requests (at, client, site, provider, address, prefix, sent, known, domain) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+		n := network.Of(q.Client)
+		row := []any{a.now, n[network.Subscriber], n[network.Site], n[network.Provider], a.address, a.prefix, v == Sent, a.known, a.domain}
 		if v != Sent {
-			_, err := tx.Exec(ctx, request, a.now, q.Client, a.address, a.prefix, false, a.known)
+			_, err := tx.Exec(ctx, request, row...)
 			return err
 		}
 		_, err := tx.Exec(ctx, `WITH request AS (`+request+` RETURNING id)
-			INSERT INTO sign_in_codes (address, browser, mac, tries, sent_at, request, known) SELECT $3, $7, $8, 0, $1, id, $6 FROM request
+			INSERT INTO sign_in_codes (address, browser, mac, tries, sent_at, request, known) SELECT $5, $10, $11, 0, $1, id, $8 FROM request
 			ON CONFLICT (address, browser) DO UPDATE SET mac = excluded.mac, tries = 0, sent_at = excluded.sent_at, request = excluded.request, known = excluded.known`,
-			a.now, q.Client, a.address, a.prefix, true, a.known, browserHash(q.Browser), s.codeMAC(a.address, q.Browser, code.Reveal()))
+			append(row, browserHash(q.Browser), s.codeMAC(a.address, q.Browser, code.Reveal()))...)
 		return err
 	})
 	switch {
@@ -130,6 +144,8 @@ func (s *Store) Begin(ctx context.Context, q Request) (code secret.Text, v Verdi
 		return secret.Text{}, "", err
 	case v == ClientLimited:
 		return secret.Text{}, v, ErrTooManyRequests
+	case v == MailLimit || v == MailDomainLimit || v == MailNetworkLimit:
+		return secret.Text{}, v, ErrMailLimited
 	case v != Sent:
 		return secret.Text{}, v, nil
 	}
@@ -144,6 +160,7 @@ type asked struct {
 
 	now             time.Time
 	address, prefix []byte // prefix is nil for an e-mail address
+	domain          []byte // nil for a phone number
 	known           []byte // the key of the browser, if it is known; its limits are its own
 }
 
@@ -179,8 +196,11 @@ func (s *Store) verdict(ctx context.Context, tx pgx.Tx, a *asked) (Verdict, erro
 			a.known = nil
 		}
 	}
-	if v, err := a.addressVerdict(ctx, tx); err != nil || v != Sent || a.prefix == nil {
+	switch v, err := a.addressVerdict(ctx, tx); {
+	case err != nil || v != Sent:
 		return v, err
+	case a.domain != nil:
+		return s.mailVerdict(ctx, tx, a)
 	}
 	if a.known != nil {
 		// Strangers reach the limit of the service, not its ceiling.
@@ -197,15 +217,42 @@ func (s *Store) verdict(ctx context.Context, tx pgx.Tx, a *asked) (Verdict, erro
 
 func addressLock(address []byte) []byte { return append([]byte("address|"), address...) }
 
-// clientLimited reports whether the client has asked for as many codes as it may in an hour.
+// networkColumns are the columns of sign_in_requests with the networks of a client.
+var networkColumns = [network.Widths]string{network.Subscriber: "client", network.Site: "site", network.Provider: "provider"}
+
+// clientLimited reports whether a network of the client has asked for as many codes as it may in
+// an hour. A network whose people enter their codes may ask for more: operators have many
+// subscribers behind one address. Only the narrowest network is counted under a lock; requests at
+// the same time may together exceed the limits of the others by their number.
 func (a *asked) clientLimited(ctx context.Context, db querier) (bool, error) {
-	most := client4Hour
-	if strings.Contains(a.Client, ":") { // an IPv6 network
-		most = client6Hour
+	least := subscriberHour
+	if network.Shared(a.Client) {
+		least = sharedHour
 	}
-	var n int
-	err := db.QueryRow(ctx, `SELECT count(*) FROM sign_in_requests WHERE client = $1 AND at > $2`, a.Client, a.now.Add(-time.Hour)).Scan(&n)
-	return n >= most, err
+	for width, name := range network.Of(a.Client) {
+		of := networkColumns[width]
+		var n int
+		if err := db.QueryRow(ctx, `SELECT count(*) FROM sign_in_requests WHERE `+of+` = $1 AND at > $2`, name, a.now.Add(-time.Hour)).Scan(&n); err != nil {
+			return false, err
+		}
+		if n < least[width] {
+			continue
+		}
+		busiest, err := busiestHour(ctx, db, of+` = $3`, a.now, name)
+		if err != nil || n >= min(provenMultiple*busiest, networkCeiling*least[width]) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// busiestHour counts the codes that people have entered in the busiest of the hours of the last
+// seven days before this one. where chooses codes; its arguments begin at $3.
+func busiestHour(ctx context.Context, db querier, where string, now time.Time, args ...any) (n int, err error) {
+	err = db.QueryRow(ctx, `SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM sign_in_requests
+		WHERE entered AND at > $2::timestamptz AND at <= $1::timestamptz AND `+where+` GROUP BY date_trunc('hour', at)) h`,
+		append([]any{now.Add(-time.Hour), now.Add(-7 * 24 * time.Hour)}, args...)...).Scan(&n)
+	return n, err
 }
 
 func (a *asked) addressVerdict(ctx context.Context, tx pgx.Tx) (Verdict, error) {
@@ -285,31 +332,31 @@ type reference struct {
 // referenceFor is how long a limit of the whole service is used before it is read again.
 const referenceFor = time.Minute
 
-// smsLimit returns how many codes by SMS the whole service may send in this hour.
-func (s *Store) smsLimit(ctx context.Context, db querier, now time.Time) (int, error) {
-	r := &s.reference
+// limit returns the limit, and reads it again when it is old.
+func (r *reference) limit(now time.Time, read func() (int, error)) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if since := now.Sub(r.at); !r.at.IsZero() && since >= 0 && since < referenceFor {
 		return r.most, nil
 	}
-	most, err := smsLimit(ctx, db, now, s.cfg.SMSPerHour)
+	most, err := read()
 	if err == nil {
 		r.at, r.most = now, most
 	}
 	return most, err
 }
 
+// smsLimit returns how many codes by SMS the whole service may send in this hour.
+func (s *Store) smsLimit(ctx context.Context, db querier, now time.Time) (int, error) {
+	return s.sms.limit(now, func() (int, error) { return smsLimit(ctx, db, now, s.cfg.SMSPerHour) })
+}
+
 // smsLimit is a multiple of the busiest hour. It counts codes that people have entered: who
 // only causes messages to be paid for does not raise the limit by them. Whoever enters codes,
 // too, reaches the ceiling at most.
 func smsLimit(ctx context.Context, db querier, now time.Time, ceiling int) (int, error) {
-	var busiest int
-	err := db.QueryRow(ctx, `
-		SELECT coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM sign_in_requests
-			WHERE prefix IS NOT NULL AND entered AND at > $2::timestamptz AND at <= $1::timestamptz GROUP BY date_trunc('hour', at)) h), 0)`,
-		now.Add(-time.Hour), now.Add(-7*24*time.Hour)).Scan(&busiest)
-	return min(ceiling, max(serviceLeast, serviceMultiple*busiest)), err
+	busiest, err := busiestHour(ctx, db, `prefix IS NOT NULL`, now)
+	return min(ceiling, max(serviceLeast, provenMultiple*busiest)), err
 }
 
 // Citizen is an account.
@@ -318,6 +365,9 @@ type Citizen struct {
 	Locale money.Language
 	// Addresses are masked, for their owner.
 	Addresses []string
+	// Unproven are those of them that get no messages, because nobody has proven them for 90 days.
+	// They are known after Session and the sign-in with a passkey.
+	Unproven []string
 	// First is true at the sign-in that made the account.
 	First bool
 }
@@ -338,7 +388,7 @@ func (s *Store) Enter(ctx context.Context, a contact.Address, browser secret.Tex
 		if valid, err = s.enterCode(ctx, tx, address, browser, code, now); err != nil || !valid {
 			return err // a wrong try commits too
 		}
-		if c, err = s.account(ctx, tx, a, address, locale, now); err != nil {
+		if c, err = s.account(ctx, tx, a, address, locale, now, before); err != nil {
 			return err
 		}
 		if err := s.linkContacts(ctx, tx, c.ID, address, now); err != nil {
@@ -390,8 +440,9 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 
 // account returns the account of a proven address, and makes it if there is none. An address
 // that was not proven for 90 days may belong to somebody else by now: it opens a new account,
-// which sees neither the links nor the payments of the old one.
-func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time) (c Citizen, err error) {
+// which sees neither the links nor the payments of the old one. Whoever is signed in to the old
+// one, with a passkey or another address, proves the address again.
+func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time, before []secret.Text) (c Citizen, err error) {
 	var signedIn, proven time.Time
 	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at, a.proven_at FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn, &proven)
 	switch {
@@ -399,7 +450,14 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, addre
 		return s.register(ctx, tx, a, address, locale, now)
 	case err != nil:
 		return Citizen{}, err
-	case !now.Before(proven.Add(proveAgainAfter)):
+	}
+	own := now.Before(proven.Add(proveAgainAfter))
+	if !own {
+		if own, err = signedInTo(ctx, tx, c.ID, before, now); err != nil {
+			return Citizen{}, err
+		}
+	}
+	if !own {
 		if err := detach(ctx, tx, c.ID, address); err != nil {
 			return Citizen{}, err
 		}
@@ -410,6 +468,17 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, addre
 	}
 	c.Locale, c.Addresses = locale, []string{a.Masked()}
 	return c, signedInAgain(ctx, tx, c, signedIn, now)
+}
+
+// signedInTo reports whether one of the sessions is in use by an account.
+func signedInTo(ctx context.Context, tx pgx.Tx, citizenID string, sessions []secret.Text, now time.Time) (in bool, err error) {
+	tokens := make([][]byte, len(sessions))
+	for i, token := range sessions {
+		tokens[i] = tokenHash(token)
+	}
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM citizen_sessions WHERE token = ANY($1) AND citizen_id = $2 AND used_at > $3 AND created_at > $4)`,
+		tokens, citizenID, now.Add(-SessionIdle), now.Add(-SessionLifetime)).Scan(&in)
+	return in, err
 }
 
 // detach takes an address from an account. An account that nothing opens any more is deleted.

@@ -33,6 +33,9 @@ type Config struct {
 	// SMSPerHour is the most codes by SMS that the whole service sends in an hour, however
 	// busy it was before. 0 means DefaultSMSPerHour.
 	SMSPerHour int
+	// MailPerHour is the most codes by e-mail that the whole service sends in an hour, however
+	// busy it was before. 0 means DefaultMailPerHour.
+	MailPerHour int
 }
 
 // DefaultSMSPerHour is the most codes by SMS of an hour, unless configured.
@@ -47,7 +50,7 @@ type Store struct {
 	addresses, codes, linkCodes, seen, reminded func(string) [sha256.Size]byte
 
 	slots     *semaphore.Weighted // of sign-ins under way
-	reference reference
+	sms, mail reference           // limits of the whole service
 }
 
 // New makes a Store.
@@ -57,6 +60,9 @@ func New(cfg Config) (*Store, error) {
 	}
 	if cfg.SMSPerHour = cmp.Or(cfg.SMSPerHour, DefaultSMSPerHour); cfg.SMSPerHour < 0 {
 		return nil, errors.New("citizens: SMSPerHour is below 0")
+	}
+	if cfg.MailPerHour = cmp.Or(cfg.MailPerHour, DefaultMailPerHour); cfg.MailPerHour < 0 {
+		return nil, errors.New("citizens: MailPerHour is below 0")
 	}
 	return &Store{
 		cfg: cfg, addresses: cfg.Reference.MAC("citizen address"), codes: cfg.Reference.MAC("citizen sign-in code"), linkCodes: cfg.Reference.MAC("citizen link code"),
@@ -76,6 +82,15 @@ func (s *Store) prefixHash(a contact.Address) []byte {
 		return nil
 	}
 	h := s.addresses("prefix|" + a.Prefix())
+	return h[:]
+}
+
+// domainHash is the key of the domain of an e-mail address; nil for a phone number.
+func (s *Store) domainHash(a contact.Address) []byte {
+	if a.Domain() == "" {
+		return nil
+	}
+	h := s.addresses("domain|" + a.Domain())
 	return h[:]
 }
 

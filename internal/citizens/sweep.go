@@ -38,14 +38,18 @@ type State struct {
 	Guessed int
 	// SMSStopped means that the limit of the whole service is reached: codes go by e-mail only.
 	SMSStopped bool
+	// MailStopped means that browsers that are not known get no codes by e-mail, because their
+	// limit of the whole service is reached.
+	MailStopped bool
 	// OldestRenewal is the age of the oldest request of a holder for a new code, and
 	// OldestNotice that of the oldest notice that is not sent; zero without one.
 	OldestRenewal, OldestNotice time.Duration
 }
 
-// ReadState reads the State. smsPerHour is that of the Config of the instances that send codes.
+// ReadState reads the State. smsPerHour and mailPerHour are those of the Config of the instances that
+// send codes.
 // It needs no keys.
-func ReadState(ctx context.Context, pool *pgxpool.Pool, now time.Time, smsPerHour int) (s State, err error) {
+func ReadState(ctx context.Context, pool *pgxpool.Pool, now time.Time, smsPerHour, mailPerHour int) (s State, err error) {
 	now = now.UTC()
 	var renewal, notice *time.Time
 	err = pool.QueryRow(ctx, `
@@ -59,6 +63,9 @@ func ReadState(ctx context.Context, pool *pgxpool.Pool, now time.Time, smsPerHou
 		most, err = smsLimit(ctx, pool, now, smsPerHour)
 	}
 	s.SMSStopped = err == nil && sent >= most
+	if err == nil {
+		s.MailStopped, err = mailStopped(ctx, pool, now, mailPerHour)
+	}
 	s.OldestRenewal, s.OldestNotice = age(renewal, now), age(notice, now)
 	return s, failed("reading what citizens' alerts watch", err)
 }

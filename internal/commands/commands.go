@@ -61,10 +61,15 @@ type Protocol[C, A any] interface {
 	Code(answer A) string
 }
 
+// Signer signs a command as one client of Kafka. *origin.Signer implements it.
+type Signer interface{ Sign(r *kgo.Record) }
+
 // Config of a Client. Every field but Timeout is required.
 type Config[C, A any] struct {
 	Kafka    kafka.Config
 	Topology *kafka.Topology
+	// Signer signs the commands. See As for a process of several senders.
+	Signer Signer
 	// Family holds the names of the processor's topics.
 	Family   schemas.Family
 	Protocol Protocol[C, A]
@@ -77,6 +82,12 @@ type Config[C, A any] struct {
 // Client sends the commands C of one processor and receives its answers A. It is
 // safe for concurrent use while Run runs.
 type Client[C, A any] struct {
+	*connection[C, A]
+	signer Signer
+}
+
+// connection is what the clients of one process share.
+type connection[C, A any] struct {
 	cfg       Config[C, A]
 	producer  *kgo.Client
 	replies   *kgo.Client
@@ -95,8 +106,11 @@ type Client[C, A any] struct {
 // commands.
 func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	if cfg.Signer == nil {
+		return nil, errors.New("commands: Signer is required")
+	}
 	factory := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"processor": cfg.Family.Processor}, cfg.Metrics))
-	c := &Client[C, A]{
+	c := &connection[C, A]{
 		cfg: cfg, instance: uuid.NewString(), waiting: map[string]chan<- A{},
 		asked: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_hub_commands_total", Help: "Commands sent to the processors, by outcome: the code of the answer, told, unavailable, undecodable.",
@@ -130,12 +144,15 @@ func New[C, A any](ctx context.Context, cfg Config[C, A]) (*Client[C, A], error)
 		c.producer.Close()
 		return nil, err
 	}
-	return c, nil
+	return &Client[C, A]{c, cfg.Signer}, nil
 }
+
+// As returns a client that signs its commands as another sender and shares everything else, Run included.
+func (c *Client[C, A]) As(signer Signer) *Client[C, A] { return &Client[C, A]{c.connection, signer} }
 
 // Run passes replies to the requests that wait for them, until ctx ends. It then closes the
 // connections of the client.
-func (c *Client[C, A]) Run(ctx context.Context) error {
+func (c *connection[C, A]) Run(ctx context.Context) error {
 	defer c.producer.Close()
 	defer c.replies.Close()
 	loop := pulse.Begin(ctx, "replies of "+c.cfg.Family.Processor, "")
@@ -160,7 +177,7 @@ func (c *Client[C, A]) Run(ctx context.Context) error {
 }
 
 // reply passes a reply to the request that waits for it.
-func (c *Client[C, A]) reply(rec *kgo.Record) {
+func (c *connection[C, A]) reply(rec *kgo.Record) {
 	c.mu.Lock()
 	ch, mine := c.waiting[string(rec.Key)]
 	delete(c.waiting, string(rec.Key))
@@ -255,7 +272,7 @@ func (e *Expected[A]) Await(ctx context.Context) (answer A, ok bool) {
 func (e *Expected[A]) Close() { e.forget() }
 
 // await registers a request that waits for a reply.
-func (c *Client[C, A]) await(id string) <-chan A {
+func (c *connection[C, A]) await(id string) <-chan A {
 	ch := make(chan A, 1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +280,7 @@ func (c *Client[C, A]) await(id string) <-chan A {
 	return ch
 }
 
-func (c *Client[C, A]) forget(id string) {
+func (c *connection[C, A]) forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, id)
@@ -313,16 +330,17 @@ func (c *Client[C, A]) TellAll(ctx context.Context, cmds []C) (unsent error) {
 // produce sends a record and never waits. Both other ways wait for as long as the broker is
 // away: Produce when the buffer is full, and ProduceSync, whatever its context, for a record
 // that may already be on its way, as the producer is idempotent.
-func (c *Client[C, A]) produce(ctx context.Context, rec *kgo.Record, done func(error)) {
+func (c *connection[C, A]) produce(ctx context.Context, rec *kgo.Record, done func(error)) {
 	c.producer.TryProduce(context.WithoutCancel(ctx), rec, func(_ *kgo.Record, err error) { done(err) })
 }
 
-// record returns the record of a command.
+// record returns the signed record of a command.
 func (c *Client[C, A]) record(cmd C, to *ReplyTo) (*kgo.Record, error) {
 	rec, err := c.cfg.Protocol.Encode(cmd, to)
 	if err != nil {
 		return nil, err
 	}
 	rec.Topic = c.cfg.Topology.Name(c.cfg.Family.Commands)
+	c.signer.Sign(rec)
 	return rec, nil
 }

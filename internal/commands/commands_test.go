@@ -16,6 +16,7 @@ import (
 	"quittance/dev/stack"
 	"quittance/internal/commands"
 	"quittance/internal/kafka"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -29,6 +30,10 @@ type broker struct {
 	cfg      kafka.Config
 	topology *kafka.Topology
 	codec    *schemas.Codec
+	keys     *secret.Keys
+
+	mu   sync.Mutex
+	from map[string]int // commands by sender
 }
 
 func open(t *testing.T) *broker {
@@ -39,7 +44,7 @@ func open(t *testing.T) *broker {
 func openOn(t *testing.T, address string) *broker {
 	t.Helper()
 	ctx := t.Context()
-	b := &broker{t: t, cfg: kafka.Config{Brokers: []string{address}, Prefix: servers.Prefix(t)}}
+	b := &broker{t: t, keys: secret.GenerateKeys(), from: map[string]int{}, cfg: kafka.Config{Brokers: []string{address}, Prefix: servers.Prefix(t)}}
 	cl, err := b.cfg.Client()
 	if err != nil {
 		t.Fatal(err)
@@ -63,8 +68,12 @@ func openOn(t *testing.T, address string) *broker {
 
 func (b *broker) client(timeout time.Duration) *commands.Checkout {
 	b.t.Helper()
+	signer, err := commands.NewSigner(b.keys, "ingress")
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	c, err := commands.New(b.t.Context(), commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: b.cfg, Topology: b.topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(b.codec, b.topology), Timeout: timeout, Log: servers.Logger(b.t), Metrics: prometheus.NewRegistry(),
+		Kafka: b.cfg, Topology: b.topology, Family: schemas.Checkout, Signer: signer, Protocol: commands.CheckoutProtocol(b.codec, b.topology), Timeout: timeout, Log: servers.Logger(b.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -90,10 +99,21 @@ func (b *broker) answer() {
 		b.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	verifier, err := commands.NewVerifier(b.keys, []string{"ingress", "cases"})
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			cl.PollFetches(ctx).EachRecord(func(rec *kgo.Record) {
+				from, err := verifier.Verify(rec)
+				if err != nil {
+					b.t.Errorf("a command is not signed: %v", err)
+				}
+				b.mu.Lock()
+				b.from[from]++
+				b.mu.Unlock()
 				var c record.Command
 				if err := b.codec.Decode(rec.Value, &c); err != nil {
 					b.t.Error(err)
@@ -132,6 +152,29 @@ func TestEveryAnswerFindsItsQuestion(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Two roles of one process share a client. Each signs its own commands.
+func TestSeveralSendersShareAClient(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.answer()
+	ingress := b.client(20 * time.Second)
+	signer, err := commands.NewSigner(b.keys, "cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, c := range []*commands.Checkout{ingress, ingress.As(signer), ingress.As(signer)} {
+		id := fmt.Sprintf("chs_%d", n)
+		if a, err := c.Ask(t.Context(), checkout.Command{SessionID: id, TenantID: agency, Do: checkout.Cancel{}}); err != nil || a.Session.ID != id {
+			t.Errorf("got %+v, %v", a, err)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.from["ingress"] != 1 || b.from["cases"] != 2 {
+		t.Errorf("commands by sender: %v", b.from)
+	}
 }
 
 func TestNoAnswerInTime(t *testing.T) {

@@ -105,6 +105,9 @@ type Fields interface {
 	// Secret returns a required secret. A registry file may hold it in plain text in
 	// developer mode only.
 	Secret(name string) secret.Text
+	// ReportSecret returns the secret that proves the operator's reports and does nothing else; empty
+	// for an account that has none of its own.
+	ReportSecret(name string) secret.Text
 	// Flag returns a flag, false unless set. Flags are not sealed, because the offers of a
 	// session depend on them and must not depend on a master key.
 	Flag(name string) bool
@@ -115,6 +118,8 @@ type Fields interface {
 type StoredFields struct {
 	sealed map[string]secret.Text
 	flags  []string // those that are on, in the order of reading
+	// reports are the names of those of sealed that tell whose a report is and prove it.
+	reports []string
 }
 
 // NewStoredFields makes StoredFields of texts and secrets by name, and of flags.
@@ -135,6 +140,18 @@ func (s StoredFields) Reveal() map[string]string {
 	return out
 }
 
+// Reports returns what tells whose a report is and proves it, in plain text: texts and report secrets,
+// not the secrets of calls. Only what AccountType.Store made knows which they are.
+func (s StoredFields) Reports() map[string]string {
+	out := map[string]string{}
+	for _, name := range s.reports {
+		if value := s.sealed[name]; !value.Empty() {
+			out[name] = value.Reveal()
+		}
+	}
+	return out
+}
+
 // Flags lists the names of the flags that are on.
 func (s StoredFields) Flags() []string { return append([]string{}, s.flags...) }
 
@@ -149,6 +166,9 @@ func (s StoredFields) Text(name string) string { return s.sealed[name].Reveal() 
 // Secret returns the field of that name; empty where there is none.
 func (s StoredFields) Secret(name string) secret.Text { return s.sealed[name] }
 
+// ReportSecret returns the field of that name; empty where there is none.
+func (s StoredFields) ReportSecret(name string) secret.Text { return s.sealed[name] }
+
 // Flag returns the flag of that name.
 func (s StoredFields) Flag(name string) bool { return slices.Contains(s.flags, name) }
 
@@ -162,6 +182,7 @@ type recorder struct {
 func (r recorder) Text(name string) string {
 	value := r.from.Text(name)
 	r.to.sealed[name] = secret.NewText(value)
+	r.to.reports = append(r.to.reports, name)
 	return value
 }
 
@@ -169,6 +190,16 @@ func (r recorder) Text(name string) string {
 func (r recorder) Secret(name string) secret.Text {
 	value := r.from.Secret(name)
 	r.to.sealed[name] = value
+	return value
+}
+
+// ReportSecret records a report secret, if the account has one.
+func (r recorder) ReportSecret(name string) secret.Text {
+	value := r.from.ReportSecret(name)
+	if !value.Empty() {
+		r.to.sealed[name] = value
+		r.to.reports = append(r.to.reports, name)
+	}
 	return value
 }
 

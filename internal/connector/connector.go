@@ -38,7 +38,8 @@ type PayerReader interface {
 // the merchant account.
 type ReportVerifier interface {
 	// VerifyReport returns nil when the account's operator signed the report. Errors wrap
-	// ErrSignature.
+	// ErrSignature, or secret.ErrNotHeld in a process that has not the account's secret of reports:
+	// the report proves nothing there.
 	VerifyReport(account Account, header http.Header, body []byte) error
 }
 

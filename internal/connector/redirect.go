@@ -21,8 +21,8 @@ func (Redirect) String() string { return "redirect" }
 // GoString is String, for %#v.
 func (Redirect) GoString() string { return "redirect" }
 
-// redirectLabel is the label under which redirects are sealed.
-const redirectLabel = "redirect"
+// LabelRedirect is the label under which redirects are sealed.
+const LabelRedirect = "redirect"
 
 // Sealer seals values. *secret.Keys is a Sealer.
 type Sealer interface {
@@ -39,7 +39,7 @@ func SealRedirect(s Sealer, sessionID, collectionID string, r Redirect) ([]byte,
 	plain, err := json.Marshal(r) //nolint:gosec // sealed in the next line
 	if err == nil {
 		var sealed []byte
-		if sealed, err = s.Seal(redirectLabel, plain, callbackData(sessionID, collectionID)); err == nil {
+		if sealed, err = s.Seal(LabelRedirect, plain, callbackData(sessionID, collectionID)); err == nil {
 			return sealed, nil
 		}
 	}
@@ -49,7 +49,7 @@ func SealRedirect(s Sealer, sessionID, collectionID string, r Redirect) ([]byte,
 // OpenRedirect opens a redirect that SealRedirect sealed.
 func OpenRedirect(o Opener, sessionID, collectionID string, sealed []byte) (Redirect, error) {
 	var r Redirect
-	plain, err := o.Open(redirectLabel, sealed, callbackData(sessionID, collectionID))
+	plain, err := o.Open(LabelRedirect, sealed, callbackData(sessionID, collectionID))
 	if err == nil {
 		err = json.Unmarshal(plain, &r)
 	}

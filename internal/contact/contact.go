@@ -103,6 +103,14 @@ func (a Address) Prefix() string {
 	return a.text[:len(a.text)-4]
 }
 
+// Domain is the domain of an e-mail address, in small letters. It is empty for a phone number.
+func (a Address) Domain() string {
+	if a.Kind != Email {
+		return ""
+	}
+	return strings.ToLower(a.text[strings.LastIndexByte(a.text, '@')+1:])
+}
+
 // Masked returns the address as pages show it, with no-break spaces:
 // "+242 06 ••• •• 01", or "m•••@example.org".
 func (a Address) Masked() string {

@@ -165,6 +165,12 @@ const insertDeliveries = `
 		SELECT * FROM unnest($1::date[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
 			$10::bool[], $11::timestamptz[], $12::text[], $13::int[], $14::int[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::int[], $19::text[], $20::bytea[], $21::text[])`
 
+// A body that the processor proved is stored behind its MAC, and a byte with which no other body begins.
+const (
+	provedBody = 1
+	macSize    = 32
+)
+
 // rowOf returns the row of a delivery after its first outcome.
 func rowOf(a *record.Attempt) []any {
 	d, state, attempts, next, body := &a.Delivery, stateOf[Outcome(a.Outcome)], a.Delivery.Attempt, zeronull.Timestamptz{}, a.Delivery.Body
@@ -176,6 +182,9 @@ func rowOf(a *record.Attempt) []any {
 	}
 	if state == StateDelivered || state == StateSuperseded {
 		body = nil // in every other state, also exhausted, it may still be sent
+	}
+	if len(body) > 0 && len(d.Mac) == macSize {
+		body = append(append([]byte{provedBody}, d.Mac...), body...)
 	}
 	return []any{
 		day(d.OccurredAt), d.DeliveryID, d.Kind, d.DestinationID, d.EventID, d.Event, d.ApplicationID, d.TenantID, d.SessionID,

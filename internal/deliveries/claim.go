@@ -75,7 +75,9 @@ func claimOf(ctx context.Context, tx pgx.Tx, kind Kind, id string, now time.Time
 		UPDATE deliveries d SET state = 'queued', round = d.round + 1, next_attempt_at = NULL, lease_until = clock_timestamp() + $5::interval
 		FROM chosen c WHERE d.occurred_on = c.occurred_on AND d.delivery_id = c.delivery_id
 		RETURNING d.delivery_id, d.kind, d.destination_id, d.event_id, d.event, d.application_id, d.tenant_id, d.session_id, d.livemode,
-			d.occurred_at, d.attempts + 1, d.round, coalesce(d.first_attempt_at, '0001-01-01Z'), d.body, coalesce(d.url, '')`, kind, id, now, room, claimLease)
+			d.occurred_at, d.attempts + 1, d.round, coalesce(d.first_attempt_at, '0001-01-01Z'),
+			CASE WHEN substr(d.body, 1, 1) = '\x01' THEN substr(d.body, 34) ELSE d.body END, coalesce(d.url, ''),
+			CASE WHEN substr(d.body, 1, 1) = '\x01' THEN substr(d.body, 2, 32) END`, kind, id, now, room, claimLease)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +153,7 @@ func (s *Store) Tidy(ctx context.Context, now time.Time) error {
 	}
 	for _, d := range days {
 		if d.Before(day(now.AddDate(0, 0, -KeepDays))) {
-			if err := s.dropDay(ctx, suffix(d)); err != nil {
+			if err := s.dropDay(ctx, d); err != nil {
 				return err
 			}
 		}

@@ -60,6 +60,10 @@ const (
 // the destination has the notification.
 const ReasonRecorded = "recorded_by_hand"
 
+// ReasonUnproven is the reason of an outcome without a call: nothing proves that the processor made the
+// body, or that it is for that destination. The body is not kept.
+const ReasonUnproven = "unproven_body"
+
 // Reasons lists the reasons for which a worker defers.
 var Reasons = []string{ReasonMailboxFull, ReasonRateLimited, ReasonBreakerOpen, ReasonSuspended, ReasonNoDestination, ReasonLocked, ReasonOrderUnknown}
 
@@ -95,7 +99,7 @@ func Requested(n *record.Notification, d *record.Delivery) *record.Attempt {
 		a.Outcome, a.Reason, a.NextAttemptAt = string(OutcomeDeferred), ReasonRetried, n.RequestedAt
 	case checkout.RequestWithdraw:
 		a.Outcome, a.Reason = string(OutcomeDelivered), ReasonRecorded
-		a.Delivery.Attempt, a.Delivery.Body = 0, nil
+		a.Delivery.Attempt, a.Delivery.Body, a.Delivery.Mac = 0, nil, nil
 	case checkout.RequestConfirm:
 		return nil
 	default:
@@ -111,7 +115,7 @@ func refused(a *record.Attempt) bool {
 
 // called reports whether the outcome is that of a call.
 func called(a *record.Attempt) bool {
-	return (Outcome(a.Outcome) != OutcomeDeferred || refused(a)) && Outcome(a.Outcome) != OutcomeSuperseded && a.Reason != ReasonRecorded
+	return (Outcome(a.Outcome) != OutcomeDeferred || refused(a)) && Outcome(a.Outcome) != OutcomeSuperseded && a.Reason != ReasonRecorded && a.Reason != ReasonUnproven
 }
 
 // Plan returns the delivery of a notification to a destination. A notification of a payment
@@ -124,6 +128,6 @@ func Plan(kind Kind, n *record.Notification, destinationID string) *record.Deliv
 	return &record.Delivery{
 		DeliveryID: id, Kind: string(kind), DestinationID: destinationID,
 		EventID: n.EventID, Event: n.Event, ApplicationID: n.ApplicationID, TenantID: n.TenantID,
-		SessionID: n.SessionID, Livemode: n.Livemode, OccurredAt: n.OccurredAt, Attempt: 1, Body: n.Body, URL: n.URL,
+		SessionID: n.SessionID, Livemode: n.Livemode, OccurredAt: n.OccurredAt, Attempt: 1, Body: n.Body, URL: n.URL, Mac: n.Mac,
 	}
 }

@@ -36,6 +36,9 @@ type Registration struct {
 	// destination has accepted it, the other deliveries of the session are superseded.
 	// Empty: the deliveries of a session are independent, and receivers order them.
 	Final string
+	// Addressed reports whether a delivery's destination is one of those whom its proved body is for;
+	// nil: the destination is the addressee.
+	Addressed func(d *record.Delivery) bool
 	// Directory has the destinations. It may be nil for operations on rows, which
 	// plan, send and claim nothing.
 	Directory Directory
@@ -137,6 +140,10 @@ func (k Kinds) Of(kind Kind) (Registration, error) {
 	}
 	return Registration{}, fmt.Errorf("unknown kind of delivery %q", string(kind))
 }
+
+// Proves reports whether the processor proves the bodies of the kind. Those of messages to people are
+// sealed by their senders instead.
+func (r Registration) Proves() bool { return r.Plan == nil }
 
 // Names returns the names of the kinds for which pick is true, in the order of their
 // registration. A nil pick selects all kinds.

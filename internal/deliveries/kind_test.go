@@ -71,7 +71,7 @@ func TestKindIsARegistration(t *testing.T) {
 		t.Errorf("%d calls, want 2", n)
 	}
 	again := deliveries.Replay{
-		Kafka: b.Kafka, Codec: b.Codec, Kind: kind.Kind, Since: begun.Add(-time.Second), Until: time.Now().Add(time.Second), Now: b.Now, Redelivery: "lost",
+		Kafka: b.Kafka, Codec: b.Codec, Kind: kind.Kind, Since: begun.Add(-time.Second), Until: time.Now().Add(time.Second), Now: b.Now, Bodies: deliverytest.Bodies(), Redelivery: "lost",
 	}
 	deliverytest.Eventually(t, "replayed", func() bool {
 		got, err := store.Replay(t.Context(), deliverytest.Actor, again)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/internal/operation"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -55,6 +56,8 @@ type Redelivery struct {
 	Notification *record.Notification
 	// Destinations are the ids of those that get it; at least one.
 	Destinations []string
+	// Bodies proves the body, see origin.SignBody.
+	Bodies origin.MACs
 	// Name is unique for each request. The ids of the deliveries are derived from it.
 	Name string
 }
@@ -67,6 +70,11 @@ type Redelivery struct {
 func (s *Store) Redeliver(ctx context.Context, actor operation.Actor, r Redelivery, now time.Time) error {
 	var planned []*record.Attempt
 	var destinations [][]any
+	kind, err := s.kinds.Of(r.Kind)
+	if err != nil {
+		return err
+	}
+	origin.SignBody(kind.Notifications, r.Notification, r.Bodies)
 	for _, id := range r.Destinations {
 		// Like a deferred delivery: no attempt is counted.
 		planned = append(planned, &record.Attempt{

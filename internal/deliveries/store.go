@@ -100,9 +100,6 @@ func collectMap[K comparable, V any](ctx context.Context, q querier, doing, sql 
 	return out, failed(doing, err)
 }
 
-// lockDays serialises the making and dropping of daily tables.
-const lockDays = 0x71756974 // "quit"
-
 // day returns the UTC day of an event. A delivery is in the table of that day.
 func day(occurredAt time.Time) time.Time {
 	return occurredAt.UTC().Truncate(24 * time.Hour)
@@ -123,15 +120,9 @@ func (s *Store) ensureDays(ctx context.Context, outcomes []*record.Attempt) erro
 		return nil
 	}
 	err := s.tx(ctx, "making daily tables of deliveries", func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockDays); err != nil {
-			return err
-		}
-		for name, d := range missing {
-			for _, table := range []string{"deliveries", "delivery_attempts"} {
-				if _, err := tx.Exec(ctx, fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s_%s PARTITION OF %s FOR VALUES FROM ('%s') TO ('%s')`,
-					table, name, table, d.Format(time.DateOnly), d.AddDate(0, 0, 1).Format(time.DateOnly))); err != nil {
-					return err
-				}
+		for _, d := range missing {
+			if _, err := tx.Exec(ctx, `SELECT make_delivery_day($1)`, d); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -146,21 +137,13 @@ func (s *Store) ensureDays(ctx context.Context, outcomes []*record.Attempt) erro
 }
 
 // dropDay drops the tables of a day unless a delivery in them is still open.
-func (s *Store) dropDay(ctx context.Context, name string) error {
-	table, attempts := pgx.Identifier{"deliveries_" + name}.Sanitize(), pgx.Identifier{"delivery_attempts_" + name}.Sanitize()
-	err := s.tx(ctx, "dropping the deliveries of "+name, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockDays); err != nil {
-			return err
-		}
-		var open bool
-		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM `+table+` WHERE state NOT IN ('delivered', 'exhausted', 'superseded'))`).Scan(&open); err != nil || open {
-			return err
-		}
-		_, err := tx.Exec(ctx, `DROP TABLE `+table+`, `+attempts)
-		return err
+func (s *Store) dropDay(ctx context.Context, d time.Time) error {
+	var dropped bool
+	err := s.tx(ctx, "dropping the deliveries of "+d.Format(time.DateOnly), func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT drop_delivery_day($1)`, d).Scan(&dropped)
 	})
-	if err == nil {
-		s.days.Delete(name)
+	if err == nil && dropped {
+		s.days.Delete(suffix(d))
 	}
 	return err
 }

@@ -137,14 +137,14 @@ func (m *Maker) number(noticeRef, noticeID, transactionID *string) (err error) {
 	return nil
 }
 
-// secretLabel separates the seals of client_secrets from other seals.
-const secretLabel = "client_secret"
+// LabelClientSecret separates the seals of client_secrets from other seals.
+const LabelClientSecret = "client_secret"
 
 func (m *Maker) sealClientSecret(s *checkout.Session) (err error) {
 	plain := checkout.PrefixClientSecret + rand.Text() + rand.Text()
 	sum := sha256.Sum256([]byte(plain))
 	s.ClientSecretHash = sum[:]
-	if s.ClientSecretSealed, err = m.cfg.Keys.Seal(secretLabel, []byte(plain), []byte(s.ID)); err != nil {
+	if s.ClientSecretSealed, err = m.cfg.Keys.Seal(LabelClientSecret, []byte(plain), []byte(s.ID)); err != nil {
 		return fmt.Errorf("sealing a client_secret: %w", err)
 	}
 	return nil
@@ -152,7 +152,7 @@ func (m *Maker) sealClientSecret(s *checkout.Session) (err error) {
 
 // ClientSecret opens the client_secret of a session that has one.
 func (m *Maker) ClientSecret(s checkout.Session) (string, error) {
-	plain, err := m.cfg.Keys.Open(secretLabel, s.ClientSecretSealed, []byte(s.ID))
+	plain, err := m.cfg.Keys.Open(LabelClientSecret, s.ClientSecretSealed, []byte(s.ID))
 	if err != nil {
 		return "", fmt.Errorf("opening the client_secret of a session: %w", err)
 	}

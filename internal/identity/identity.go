@@ -50,9 +50,6 @@ type Config struct {
 	Now func() time.Time
 	// UsesEvery is the interval at which Run writes the last uses of keys; 10 s when zero.
 	UsesEvery time.Duration
-	// CleanEvery is the interval at which Run deletes ended sessions of clerks; 10 min when
-	// zero.
-	CleanEvery time.Duration
 	// MaxAge is how long keys are valid after Postgres last confirmed them; 15 minutes when
 	// zero.
 	MaxAge time.Duration
@@ -94,7 +91,7 @@ func Open(ctx context.Context, cfg Config) (*Identities, error) {
 	if cfg.Registry == nil || cfg.Pool == nil || cfg.Log == nil || cfg.Now == nil {
 		return nil, errors.New("opening identities: Registry, Pool, Log and Now are required")
 	}
-	cfg.UsesEvery, cfg.CleanEvery = cmp.Or(cfg.UsesEvery, 10*time.Second), cmp.Or(cfg.CleanEvery, 10*time.Minute)
+	cfg.UsesEvery = cmp.Or(cfg.UsesEvery, 10*time.Second)
 	cfg.MaxAge = cmp.Or(cfg.MaxAge, 15*time.Minute)
 	i := &Identities{cfg: cfg, age: cfg.Registry.Age}
 	err := cfg.Registry.Join(ctx, func(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot) (func(), error) {

@@ -18,8 +18,11 @@ UPDATE staff SET approved_by = @approved_by, approved_at = @approved_at WHERE id
 UPDATE staff SET revoked_at = @revoked_at WHERE id = @id;
 
 -- A revocation waits for the transaction that acts for the staff.
--- name: LockStaff :many
-SELECT * FROM staff WHERE id = ANY(@ids::uuid[]) ORDER BY id FOR SHARE;
+-- name: LockStaff :exec
+SELECT lock_staff(@ids::uuid[]);
+
+-- name: StaffOf :many
+SELECT * FROM staff WHERE id = ANY(@ids::uuid[]);
 
 -- name: StaffContacts :many
 SELECT * FROM staff_contacts ORDER BY staff_id;

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/identity/internal/db"
 )
@@ -75,12 +76,9 @@ func (i *Identities) EndClerkSession(ctx context.Context, id string) error {
 	return nil
 }
 
-// cleanSessions deletes the rows of sessions that have ended, and of devices that are
-// forgotten.
-func (i *Identities) cleanSessions(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	now, q := i.cfg.Now(), db.New(i.cfg.Pool)
+// Sweep deletes the rows of sessions of clerks that have ended, and of devices that are forgotten.
+func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
+	q := db.New(pool)
 	if err := q.CleanClerkSessions(ctx, db.CleanClerkSessionsParams{
 		BegunBefore: now.Add(-ClerkSessionLifetime), UsedBefore: now.Add(-ClerkSessionIdle),
 	}); err != nil {

@@ -162,7 +162,15 @@ func AuthenticateStaff(ctx context.Context, pool *pgxpool.Pool, key string, now 
 // LockStaff reads staff by id within a transaction. A revocation waits for the end of the
 // transaction.
 func LockStaff(ctx context.Context, tx pgx.Tx, ids ...string) (map[string]Staff, error) {
-	rows, err := db.New(tx).LockStaff(ctx, ids)
+	if err := db.New(tx).LockStaff(ctx, ids); err != nil {
+		return nil, fmt.Errorf("locking staff: %w", err)
+	}
+	return StaffOf(ctx, tx, ids...)
+}
+
+// StaffOf reads staff by id within a transaction.
+func StaffOf(ctx context.Context, tx pgx.Tx, ids ...string) (map[string]Staff, error) {
+	rows, err := db.New(tx).StaffOf(ctx, ids)
 	if err != nil {
 		return nil, fmt.Errorf("reading staff: %w", err)
 	}

@@ -39,30 +39,26 @@ func (u *uses) note(keyID string, now time.Time) {
 	}
 }
 
-// Run writes the last uses of keys in batches until ctx ends, and then once more. It
-// deletes sessions of clerks that have ended. After an error it tries again at the next
-// interval.
+// Run writes the last uses of keys in batches until ctx ends, and then once more. After an error it tries
+// again at the next interval. A process that authenticates nobody need not run it.
 func (i *Identities) Run(ctx context.Context) error {
-	uses, cleaning := time.NewTicker(i.cfg.UsesEvery), time.NewTicker(i.cfg.CleanEvery)
+	uses := time.NewTicker(i.cfg.UsesEvery)
 	defer uses.Stop()
-	defer cleaning.Stop()
-	failing := map[string]bool{}
-	work := func(doing string, do func(context.Context) error) {
-		err := do(context.WithoutCancel(ctx))
-		if err != nil && !failing[doing] {
-			i.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "maintaining identities failed, it is tried again", slog.String("doing", doing), slog.Any("error", err))
+	failing := false
+	write := func() {
+		err := i.writeUses(context.WithoutCancel(ctx))
+		if err != nil && !failing {
+			i.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the last uses of keys are not written, it is tried again", slog.Any("error", err))
 		}
-		failing[doing] = err != nil
+		failing = err != nil
 	}
 	for {
 		select {
 		case <-ctx.Done():
-			work("writing the last uses of keys", i.writeUses)
+			write()
 			return nil
 		case <-uses.C:
-			work("writing the last uses of keys", i.writeUses)
-		case <-cleaning.C:
-			work("deleting ended sessions of clerks", i.cleanSessions)
+			write()
 		}
 	}
 }

@@ -253,7 +253,8 @@ func (r *Reports) Sweep(ctx context.Context, now time.Time) (unknown map[string]
 	return unknown, nil
 }
 
-const labelReports = "message reports"
+// LabelReports is the label of the MACs in the addresses of providers' reports (internal/secret).
+const LabelReports = "message reports"
 
 // ReportURL returns the address for a provider's reports on a message:
 // {base}/callbacks/messages/{provider}/{message_id}/{mac}. Without a message id it is the
@@ -265,13 +266,13 @@ func ReportURL(signer secret.Signer, base, providerName, messageID string) strin
 	if messageID != "" {
 		path += url.PathEscape(messageID) + "/"
 	}
-	return path + secret.AddressMAC(signer, labelReports, reportData(providerName, messageID))
+	return path + secret.AddressMAC(signer, LabelReports, reportData(providerName, messageID))
 }
 
 // VerifyReportURL reports whether mac is the MAC that ReportURL writes for this provider and
 // message.
 func VerifyReportURL(verifier secret.Verifier, providerName, messageID, mac string) bool {
-	return secret.VerifyAddressMAC(verifier, labelReports, reportData(providerName, messageID), mac)
+	return secret.VerifyAddressMAC(verifier, LabelReports, reportData(providerName, messageID), mac)
 }
 
 // reportData is the text that the MAC of an address covers. No name of a provider has a bar.

@@ -25,11 +25,13 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/personal"
+	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	processor "quittance/processors/checkout"
 	"quittance/processors/runtime"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 	sinkjournal "quittance/sinks/journal"
 	"quittance/sinks/readmodel"
@@ -60,12 +62,13 @@ type installation struct {
 	journal  driver.Conn
 	stores   string // folder of the processor
 	ask      *commands.Checkout
+	keys     *secret.Keys // of commands
 }
 
 func install(t *testing.T) *installation {
 	t.Helper()
 	i := &installation{
-		vault: newVault(t), t: t, stores: t.TempDir(),
+		vault: newVault(t), t: t, stores: t.TempDir(), keys: secret.GenerateKeys(),
 		kafka: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 1},
 	}
 	i.now = time.Now().UTC().Truncate(time.Millisecond)
@@ -93,13 +96,22 @@ func install(t *testing.T) *installation {
 	}
 	t.Cleanup(func() { _ = i.journal.Close() })
 	if i.ask, err = commands.New(t.Context(), commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: i.kafka, Topology: i.topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(i.codec, i.topology), Timeout: patience,
+		Kafka: i.kafka, Topology: i.topology, Family: schemas.Checkout, Signer: i.signer(processor.SenderIngress), Protocol: commands.CheckoutProtocol(i.codec, i.topology), Timeout: patience,
 		Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	}); err != nil {
 		t.Fatal(err)
 	}
 	i.run(i.ask.Run)
 	return i
+}
+
+func (i *installation) signer(sender string) *origin.Signer {
+	i.t.Helper()
+	s, err := commands.NewSigner(i.keys, sender)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return s
 }
 
 // run runs a part until the returned function is called, or the test ends.
@@ -122,10 +134,23 @@ func (i *installation) run(part func(context.Context) error) (stop func()) {
 
 func (i *installation) process() (stop func()) {
 	i.t.Helper()
+	senders, err := commands.NewVerifier(i.keys, processor.Senders())
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	bodies, err := i.keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	metrics := prometheus.NewRegistry()
+	p, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Senders: senders, Bodies: bodies, Metrics: metrics})
+	if err != nil {
+		i.t.Fatal(err)
+	}
 	r, err := runtime.New(runtime.Config{
 		Name: "checkout", Brokers: i.kafka.Brokers, Group: i.kafka.Prefix + "processor", TransactionalID: i.kafka.Prefix + "checkout-0",
 		InputTopic: i.topology.Name(schemas.TopicCommands), StateTopic: i.topology.Name(schemas.TopicState), PoisonTopic: i.topology.Name(schemas.TopicPoisonCommands),
-		Processor: processor.New(i.codec, i.topology), StoreDir: i.stores, Now: func() time.Time { return i.now }, Log: servers.Logger(i.t), Metrics: prometheus.NewRegistry(),
+		Processor: p, StoreDir: i.stores, Now: func() time.Time { return i.now }, Log: servers.Logger(i.t), Metrics: metrics,
 	})
 	if err != nil {
 		i.t.Fatal(err)
@@ -144,7 +169,11 @@ func (i *installation) readmodel() *readmodel.ReadModel {
 
 func (i *installation) do(id string, action checkout.Action) checkout.Answer {
 	i.t.Helper()
-	a, err := i.ask.Ask(i.t.Context(), checkout.Command{At: i.now, TenantID: agency, SessionID: id, Do: action})
+	ask := i.ask
+	if _, ok := action.(checkout.Erase); ok {
+		ask = ask.As(i.signer(processor.SenderOperator))
+	}
+	a, err := ask.Ask(i.t.Context(), checkout.Command{At: i.now, TenantID: agency, SessionID: id, Do: action})
 	if err != nil || a.Code != checkout.CodeOK {
 		i.t.Fatalf("%T: %s, %v", action, a.Code, err)
 	}
@@ -178,7 +207,9 @@ func (i *installation) pays() (id string) {
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	if err := i.client.ProduceSync(i.t.Context(), &kgo.Record{Topic: i.topology.Name(schemas.TopicCommands), Value: value}).FirstErr(); err != nil {
+	r := &kgo.Record{Topic: i.topology.Name(schemas.TopicCommands), Value: value}
+	i.signer(processor.SenderIngress).Sign(r)
+	if err := i.client.ProduceSync(i.t.Context(), r).FirstErr(); err != nil {
 		i.t.Fatal(err)
 	}
 	return id
@@ -395,7 +426,7 @@ func TestErasureReachesEveryPlace(t *testing.T) {
 	if err != nil || len(ids) != 1 || ids[0] != id {
 		t.Fatalf("found %v, %v", ids, err)
 	}
-	got, err := i.Erase(t.Context(), i.ask, id, personal.Request{Actor: actor, At: i.now, By: "phone"})
+	got, err := i.Erase(t.Context(), i.ask.As(i.signer(processor.SenderOperator)), id, personal.Request{Actor: actor, At: i.now, By: "phone"})
 	if err != nil || got != personal.ResultErased {
 		t.Fatalf("%s, %v", got, err)
 	}

@@ -22,6 +22,7 @@ var severalWriters = map[string]string{}
 // write the other columns themselves.
 var writersOfAny = map[string]string{
 	"internal/kafka/consume": "the positions of a sink, in the transaction of its noun",
+	"internal/signed":        "the signatures of rows that other packages write, in their transactions",
 	"internal/personal":      "seals a column again with another master key, for the nouns that name their tables in Sealed",
 	"internal/citizens":      "two tables of its own in a loop",
 	"internal/journal":       "tables of ClickHouse",

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"quittance/internal/network"
 )
 
 // Executor is the part of a Postgres pool that Lookups uses.
@@ -27,21 +28,17 @@ type Executor interface {
 // get sixty. A mistyped reference is not looked up (checkout.ValidPaymentRef), so that few people
 // look up an unknown one by mistake.
 //
-// An IPv6 client is counted as its /64 and as its /48, because a subscriber may have 65536
-// networks of the first kind.
+// A client is counted in all its networks (network.Of), because a subscriber of IPv6 may have
+// 65536 of the narrowest kind.
 type Lookups struct {
 	// Postgres, with the migrations of internal/postgres.
 	Postgres Executor
 	// Now is the time in UTC.
 	Now func() time.Time
 	// PerClient is the number of look-ups of one client, Unknown that of unknown references
-	// by all clients. A /48 has SiteClients times PerClient.
+	// by all clients. Wider networks have multiples of PerClient (network.Multiples).
 	PerClient, Unknown int
 }
-
-// SiteClients is how many clients a /48 counts as. A provider of mobile phones may have many
-// subscribers in one.
-const SiteClients = 4
 
 // Lookup is one look-up that Begin admitted.
 type Lookup struct {
@@ -87,7 +84,7 @@ WHERE who = $1 AND date_trunc('hour', minute, 'UTC') = date_trunc('hour', $2::ti
 	keptLookups = 70 * time.Minute
 )
 
-// Begin counts a look-up of a client (web.Client) as one of an unknown reference, until Found.
+// Begin counts a look-up of a client (network.Client) as one of an unknown reference, until Found.
 // ok is false when a limit is reached; until is then the time until the next minute begins. An
 // error means that Postgres did not answer in time.
 func (l *Lookups) Begin(ctx context.Context, client string) (q Lookup, until time.Duration, ok bool, err error) {
@@ -97,8 +94,12 @@ func (l *Lookups) Begin(ctx context.Context, client string) (q Lookup, until tim
 	minute := now.Truncate(time.Minute)
 	until = minute.Add(time.Minute).Sub(now)
 	q.lookups = l
+	limits := l.limitsOf(client)
+	if reached, err := l.reached(ctx, limits, minute); err != nil || reached {
+		return Lookup{}, until, false, failed(err)
+	}
 	innocent := true // no other look-up of an unknown reference in this hour
-	for _, of := range l.limitsOf(client) {
+	for _, of := range limits {
 		counted, ok, err := l.count(ctx, of.who, minute, of.most)
 		if err == nil && ok && counted.added {
 			_, err = l.Postgres.Exec(ctx, forgetLookups, now.Add(-keptLookups))
@@ -107,7 +108,7 @@ func (l *Lookups) Begin(ctx context.Context, client string) (q Lookup, until tim
 			return Lookup{}, until, false, errors.Join(failed(err), q.notUnknown(ctx))
 		}
 		q.sources = append(q.sources, source{of.who, counted.minute})
-		innocent = innocent && counted.unknown == 1
+		innocent = innocent && (of.many || counted.unknown == 1)
 	}
 	counted, ok, err := l.count(ctx, everybody, minute, l.Unknown)
 	switch {
@@ -123,15 +124,38 @@ func (l *Lookups) Begin(ctx context.Context, client string) (q Lookup, until tim
 type limit struct {
 	who  string
 	most int
+	// many says that many people are behind the network: the guess of one does not make the
+	// others guess.
+	many bool
 }
 
-// limitsOf are those of a client.
-func (l *Lookups) limitsOf(client string) []limit {
-	limits := []limit{{"client " + client, l.PerClient}}
-	if network, err := netip.ParsePrefix(client); err == nil && network.Addr().Is6() {
-		limits = append(limits, limit{"site " + netip.PrefixFrom(network.Addr(), 48).Masked().String(), SiteClients * l.PerClient})
+// limitsOf are those of the networks of a client, from the narrow to the wide.
+func (l *Lookups) limitsOf(client string) (limits []limit) {
+	for w, name := range network.Of(client) {
+		width := network.Width(w)
+		limits = append(limits, limit{
+			who: widths[w] + " " + name, most: network.Multiples[w] * l.PerClient,
+			many: width == network.Provider || width == network.Site && network.Shared(client),
+		})
 	}
 	return limits
+}
+
+// widths begin the names of rows.
+var widths = [network.Widths]string{"client", "site", "provider"}
+
+// full finds a row whose limit is reached.
+const full = `SELECT EXISTS (SELECT FROM reference_lookups l JOIN unnest($1::text[], $2::integer[]) AS of (who, most) USING (who) WHERE l.minute >= $3 AND l.count >= of.most)`
+
+// reached reports whether a limit is reached already. A flood from a wide network so adds no
+// rows of its narrow ones.
+func (l *Lookups) reached(ctx context.Context, limits []limit, minute time.Time) (reached bool, err error) {
+	who, most := make([]string, len(limits)), make([]int, len(limits))
+	for i, of := range limits {
+		who[i], most[i] = of.who, of.most
+	}
+	err = l.Postgres.QueryRow(ctx, full, who, most, minute).Scan(&reached)
+	return reached, err
 }
 
 // counted is a row after a look-up was counted in it. added says that the row is new.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/internal/network"
 	"quittance/internal/quota"
 )
 
@@ -97,7 +98,7 @@ func TestLookups(t *testing.T) {
 		t.Errorf("%d look-ups an hour later, want 1", n)
 	}
 	var rows int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM reference_lookups`).Scan(&rows); err != nil || rows > 3 {
+	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM reference_lookups`).Scan(&rows); err != nil || rows > 4 { // of three networks and of everybody
 		t.Errorf("%d rows of earlier minutes are kept, %v", rows, err)
 	}
 }
@@ -121,8 +122,8 @@ func TestLookupsOfASite(t *testing.T) {
 			admitted++
 		}
 	}
-	if admitted != quota.SiteClients*5 {
-		t.Errorf("a /48 looked up %d references in a minute, want %d", admitted, quota.SiteClients*5)
+	if admitted != network.SiteClients*5 {
+		t.Errorf("a /48 looked up %d references in a minute, want %d", admitted, network.SiteClients*5)
 	}
 	if !begin("2001:db8:2::/64") {
 		t.Error("another /48 is refused")
@@ -130,5 +131,42 @@ func TestLookupsOfASite(t *testing.T) {
 	l.Unknown = 0
 	if begin("2001:db8:2:7::/64") || !begin("2001:db8:3::/64") || begin("2001:db8:3:1::/64") {
 		t.Error("a /48 has more than one unknown reference in an hour above the limit of everybody")
+	}
+}
+
+// A provider's network adds no rows beyond its limit, however many addresses it has.
+func TestLookupsOfAProvider(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]func(n int) string{
+		"IPv6": func(n int) string { return fmt.Sprintf("2001:db8:%x::/64", n) },
+		"IPv4": func(n int) string { return fmt.Sprintf("198.51.%d.%d", n%250, n/250) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var w watch
+			w.set(10 * time.Second)
+			pool := database(t)
+			l := &quota.Lookups{Postgres: pool, Now: w.now, PerClient: 2, Unknown: 1000}
+			admitted := 0
+			for n := range 400 {
+				_, _, ok, err := l.Begin(t.Context(), client(n))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ok {
+					admitted++
+				}
+			}
+			if want := 2 * network.ProviderClients; admitted != want {
+				t.Errorf("a provider's network looked up %d references in a minute, want %d", admitted, want)
+			}
+			var rows int
+			if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM reference_lookups`).Scan(&rows); err != nil || rows > 3*2*network.ProviderClients {
+				t.Errorf("the flood made %d rows, %v", rows, err)
+			}
+			if _, _, ok, err := l.Begin(t.Context(), "203.0.113.1"); !ok || err != nil {
+				t.Errorf("another network: %t, %v", ok, err)
+			}
+		})
 	}
 }

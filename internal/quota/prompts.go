@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"quittance/internal/network"
 )
 
 // The limits of prompts to one phone number.
@@ -19,6 +22,11 @@ const (
 	// PromptsPerDay is how many it gets in 24 hours.
 	PromptsPerDay = 10
 	promptDay     = 24 * time.Hour
+	// PromptsPerShared and PromptsPerSubscriber are how many prompts may be sent from an IPv4
+	// address, which many phones share, and from a /64 of IPv6 in PromptWindow. Wider networks have
+	// multiples (network.Multiples).
+	PromptsPerShared     = 300
+	PromptsPerSubscriber = 30
 )
 
 // Database is the part of a Postgres pool that Prompts uses.
@@ -28,8 +36,11 @@ type Database interface {
 }
 
 // Prompts limits the requests to pay that citizens send to a phone: whoever types a number makes
-// that phone ring. A number has one open prompt at a time. The limits are exact over all
-// instances. Numbers are kept as keyed hashes for a day. It is safe for concurrent use.
+// that phone ring. A number has one open prompt at a time, and the networks of the client that
+// asks have limits of their own, so that nobody makes one phone after the other ring. The limits
+// of a number are exact over all instances; prompts that begin at the same time may exceed those
+// of a network by their number. Numbers and networks are kept as keyed hashes for a day. It is
+// safe for concurrent use.
 type Prompts struct {
 	// Postgres, with the migrations of internal/postgres.
 	Postgres Database
@@ -44,6 +55,8 @@ type Prompt struct {
 	// CollectionID is a UUID. Its prompt counts once, however often it begins.
 	CollectionID string
 	SessionID    string
+	// Client is who asks for it (network.Client). It is empty in an answer.
+	Client string
 	// EndsAt is when the prompt is over if nobody ends it before, UTC.
 	EndsAt time.Time
 }
@@ -57,6 +70,8 @@ type Prompted struct {
 	Open *Prompt
 	// Wait is the time until a prompt may be sent; zero unless a limit is reached.
 	Wait time.Duration
+	// Network says that the limit is that of a network of the client, not that of the number.
+	Network bool
 }
 
 const (
@@ -65,7 +80,14 @@ const (
 
 	promptsOf = `SELECT collection_id::text, session_id, at, ends_at FROM payment_prompts WHERE number = $1 AND at > $2 ORDER BY at DESC`
 
-	addPrompt = `INSERT INTO payment_prompts (collection_id, number, session_id, at, ends_at) VALUES ($1, $2, $3, $4, $5)`
+	// fullNetwork returns the prompt whose age ends the refusal by the limits of the networks;
+	// null if none is reached.
+	fullNetwork = `SELECT max(at) FROM (
+    (SELECT at FROM payment_prompts WHERE client = $1 AND at > $4 ORDER BY at DESC OFFSET $5 LIMIT 1) UNION ALL
+    (SELECT at FROM payment_prompts WHERE site = $2 AND at > $4 ORDER BY at DESC OFFSET $6 LIMIT 1) UNION ALL
+    (SELECT at FROM payment_prompts WHERE provider = $3 AND at > $4 ORDER BY at DESC OFFSET $7 LIMIT 1)) last`
+
+	addPrompt = `INSERT INTO payment_prompts (collection_id, number, session_id, at, ends_at, client, site, provider) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 
 	// forgetPrompts deletes more rows than one prompt adds. It never waits for a row.
 	forgetPrompts = `DELETE FROM payment_prompts WHERE collection_id IN (
@@ -96,7 +118,15 @@ func (p *Prompts) Begin(ctx context.Context, number string, q Prompt) (out Promp
 		if out = decide(sent, q, now); !out.Added {
 			return nil
 		}
-		if _, err := tx.Exec(ctx, addPrompt, q.CollectionID, hash[:], q.SessionID, now, q.EndsAt); err != nil {
+		networks, wait, err := p.networks(ctx, tx, q.Client, now)
+		if err != nil {
+			return err
+		}
+		if wait > 0 {
+			out = Prompted{Wait: wait, Network: true}
+			return nil
+		}
+		if _, err := tx.Exec(ctx, addPrompt, append([]any{q.CollectionID, hash[:], q.SessionID, now, q.EndsAt}, networks...)...); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, forgetPrompts, now.Add(-promptDay))
@@ -106,6 +136,27 @@ func (p *Prompts) Begin(ctx context.Context, number string, q Prompt) (out Promp
 		return Prompted{}, fmt.Errorf("counting a prompt to a phone: %w", err)
 	}
 	return out, nil
+}
+
+// networks returns the hashes of a client's networks, by width, and the time until they may send a
+// prompt.
+func (p *Prompts) networks(ctx context.Context, tx pgx.Tx, client string, now time.Time) (hashes []any, wait time.Duration, err error) {
+	most := PromptsPerSubscriber
+	if network.Shared(client) {
+		most = PromptsPerShared
+	}
+	var limits []any
+	for w, name := range network.Of(client) {
+		hash := p.Hash("network " + name)
+		hashes = append(hashes, hash[:])
+		limits = append(limits, most*network.Multiples[w]-1)
+	}
+	var last *time.Time
+	err = tx.QueryRow(ctx, fullNetwork, slices.Concat(hashes, []any{now.Add(-PromptWindow)}, limits)...).Scan(&last)
+	if err == nil && last != nil {
+		wait = last.Add(PromptWindow).Sub(now)
+	}
+	return hashes, wait, err
 }
 
 // sentPrompt is a row of payment_prompts.

@@ -2,6 +2,8 @@ package quota_test
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"quittance/internal/network"
 	"quittance/internal/quota"
 )
 
@@ -115,5 +118,56 @@ func TestPrompts(t *testing.T) {
 	var rows int
 	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM payment_prompts WHERE at < $1`, w.now().Add(-24*time.Hour)).Scan(&rows); err != nil || rows != 0 {
 		t.Errorf("%d prompts of more than a day ago are kept, %v", rows, err)
+	}
+}
+
+// One client could make one phone after the other ring, each within the limits of its number.
+func TestPromptsOfANetwork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		client func(n int) string
+		most   int
+		other  string
+	}{
+		"subscriber": {func(int) string { return "2001:db8:1:2::/64" }, quota.PromptsPerSubscriber, "2001:db8:1:3::/64"},
+		"site":       {func(n int) string { return fmt.Sprintf("2001:db8:1:%x::/64", n) }, network.SiteClients * quota.PromptsPerSubscriber, "2001:db8:2::/64"},
+		"shared":     {func(int) string { return "198.51.100.7" }, quota.PromptsPerShared, "198.51.100.8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var w watch
+			w.set(time.Hour)
+			pool := database(t)
+			p := &quota.Prompts{Postgres: pool, Now: w.now, Hash: func(text string) [sha256.Size]byte { return sha256.Sum256([]byte("key " + text)) }}
+			begin := func(n int, client string) quota.Prompted {
+				t.Helper()
+				q := prompt(&w)
+				q.Client = client
+				out, err := p.Begin(t.Context(), fmt.Sprintf("06%07d", n), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return out
+			}
+			for n := range c.most {
+				if out := begin(n, c.client(n)); !out.Added {
+					t.Fatalf("prompt %d: %+v", n+1, out)
+				}
+			}
+			if out := begin(c.most, c.client(c.most)); out.Admitted || !out.Network || out.Wait <= 0 || out.Wait > quota.PromptWindow {
+				t.Errorf("prompt %d: %+v", c.most+1, out)
+			}
+			if out := begin(c.most+1, c.other); !out.Added {
+				t.Errorf("a prompt from another network: %+v", out)
+			}
+			w.set(time.Hour + quota.PromptWindow)
+			if out := begin(c.most, c.client(c.most)); !out.Added {
+				t.Errorf("ten minutes later: %+v", out)
+			}
+			var rows string
+			if err := pool.QueryRow(t.Context(), `SELECT string_agg(p::text, ' ') FROM payment_prompts p`).Scan(&rows); err != nil || strings.Contains(rows, "198.51") || strings.Contains(rows, "2001:db8") {
+				t.Errorf("an address is kept, %v", err)
+			}
+		})
 	}
 }

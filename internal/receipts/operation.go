@@ -68,7 +68,7 @@ func EnsureKeys(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, acto
 			if slices.ContainsFunc(entries, func(e Entry) bool { return e.Live == live }) {
 				continue
 			}
-			if err := addKey(ctx, tx, keys, actor, live, first, now); err != nil {
+			if err := addKey(ctx, tx, firstKey, keys, actor, live, first, now); err != nil {
 				return err
 			}
 		}
@@ -97,7 +97,7 @@ func RotateKeys(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, acto
 				}
 				from = now.Add(AnnouncedFor).Truncate(time.Second)
 			}
-			if err := addKey(ctx, tx, keys, actor, live, from, now); err != nil {
+			if err := addKey(ctx, tx, furtherKey, keys, actor, live, from, now); err != nil {
 				return err
 			}
 		}
@@ -167,7 +167,7 @@ func RevokeKey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor
 // succeed makes the key that waits sign from a time on, or a new one if none waits.
 func succeed(ctx context.Context, tx pgx.Tx, keys *secret.Keys, actor operation.Actor, live bool, waiting *Entry, from, now time.Time) error {
 	if waiting == nil {
-		return addKey(ctx, tx, keys, actor, live, from, now)
+		return addKey(ctx, tx, furtherKey, keys, actor, live, from, now)
 	}
 	if _, err := tx.Exec(ctx, `UPDATE receipt_keys SET signs_from = $2 WHERE kid = $1`, waiting.ID, from); err != nil {
 		return err
@@ -210,8 +210,14 @@ func changeKeys(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx, entr
 	})
 }
 
-// addKey makes a key and stores it.
-func addKey(ctx context.Context, tx pgx.Tx, keys *secret.Keys, actor operation.Actor, live bool, from, now time.Time) error {
+// The statements that store a key. Roles may only store the first one of a mode.
+const (
+	firstKey   = `SELECT first_receipt_key($1, $2, $3, $4, $5, $6, $7)`
+	furtherKey = `INSERT INTO receipt_keys (id, kid, live, public, sealed, signs_from, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+)
+
+// addKey makes a key and stores it with one of the statements above.
+func addKey(ctx context.Context, tx pgx.Tx, store string, keys *secret.Keys, actor operation.Actor, live bool, from, now time.Time) error {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return fmt.Errorf("making a key of receipts: %w", err)
@@ -225,7 +231,7 @@ func addKey(ctx context.Context, tx pgx.Tx, keys *secret.Keys, actor operation.A
 	if err != nil {
 		return fmt.Errorf("sealing a key of receipts: %w", err)
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO receipt_keys (id, kid, live, public, sealed, signs_from, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+	if _, err := tx.Exec(ctx, store,
 		id, k.ID, live, []byte(public), sealed, from, now); err != nil {
 		return fmt.Errorf("storing a key of receipts: %w", err)
 	}

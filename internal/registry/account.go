@@ -6,15 +6,26 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/checkout"
 	"quittance/internal/connector"
+	"quittance/internal/operation"
 	"quittance/internal/registry/db"
+	"quittance/internal/secret"
+	"quittance/internal/signed"
 	"quittance/money"
 )
 
-// labelConnector is the label of sealed accounts (internal/secret).
-const labelConnector = "connector accounts"
+// Labels of sealed accounts (internal/secret): of all fields, and of those that tell whose a report is and
+// prove it, which the ingress opens.
+const (
+	LabelConnector = "connector accounts"
+	LabelReports   = "operator reports"
+)
 
 // MerchantAccount is an agency's merchant account with an operator.
 type MerchantAccount struct {
@@ -29,9 +40,12 @@ type MerchantAccount struct {
 	// Replaced means that the agency has another account now. Money is no longer collected
 	// with this one; its operator is still asked about the collections that name it.
 	Replaced bool
-	// Locked means that the sealed fields do not open with this process's master keys.
-	// Requests wait.
+	// Locked means that the sealed fields do not open with this process's master keys, or that the row
+	// does not verify (internal/signed); it then holds nothing else. Requests wait.
 	Locked bool
+	// ReportsOnly means that this process has the key of reports only: the account has its
+	// fingerprint and no secret of calls.
+	ReportsOnly bool
 }
 
 // AccountKey names a merchant account. Name stands for its operator and its purpose
@@ -53,6 +67,9 @@ type StoredAccount struct {
 	Fields           connector.StoredFields
 	CallbackNetworks []netip.Prefix
 	Locked           bool // Fields hold only the flags
+	ReportsOnly      bool // Fields lack the secrets of calls
+	// reported tells that what proves reports is sealed apart.
+	reported bool
 }
 
 // of returns the account in the type of its operator's connector.
@@ -60,25 +77,32 @@ func (a StoredAccount) of(t connector.AccountType) connector.Account {
 	return t.Read(connector.BaseURL(a.BaseURL), a.Fields)
 }
 
-func (l *loader) accounts(q *db.Queries) {
-	read(l, "merchant accounts", q.ConnectorAccounts, func(r db.ConnectorAccount) {
-		a := l.account(r)
+func (l *loader) accounts() {
+	read(l, "connector_accounts", func(r db.ConnectorAccount, believed bool) {
+		a := l.account(r, believed)
 		l.s.Accounts[a.AccountKey] = a
 	})
-	read(l, "replaced merchant accounts", q.ReplacedAccounts, func(r db.ReplacedAccount) {
+	read(l, "replaced_accounts", func(r db.ReplacedAccount, believed bool) {
 		a := l.account(db.ConnectorAccount{
-			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseUrl: r.BaseUrl, Sealed: r.Sealed, Flags: r.Flags, CallbackNetworks: r.CallbackNetworks,
-		})
+			AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, BaseUrl: r.BaseUrl, Sealed: r.Sealed, ReportsSealed: r.ReportsSealed, Flags: r.Flags, CallbackNetworks: r.CallbackNetworks,
+		}, believed)
 		l.s.replaced[a.AccountKey] = append(l.s.replaced[a.AccountKey], a)
 	})
 }
 
-func (l *loader) account(r db.ConnectorAccount) StoredAccount {
+func (l *loader) account(r db.ConnectorAccount, believed bool) StoredAccount {
+	if !believed {
+		return StoredAccount{AccountKey: AccountKey{r.AgencyID, r.Live, r.Offer}, Fields: connector.NewStoredFields(nil, nil), Locked: true}
+	}
 	a := StoredAccount{
 		AccountKey: AccountKey{r.AgencyID, r.Live, r.Offer}, BaseURL: fromStored(r.BaseUrl, l.simulators),
-		Fields: connector.NewStoredFields(nil, r.Flags), CallbackNetworks: r.CallbackNetworks, Locked: true,
+		Fields: connector.NewStoredFields(nil, r.Flags), CallbackNetworks: r.CallbackNetworks, Locked: true, reported: len(r.ReportsSealed) > 0,
 	}
-	if sealed, ok := l.open(labelConnector, r.Sealed, a.aad()); ok && sealed != nil {
+	label, value := LabelConnector, r.Sealed
+	if l.without(LabelConnector) && !l.without(LabelReports) {
+		label, value, a.ReportsOnly = LabelReports, r.ReportsSealed, true
+	}
+	if sealed, ok := l.open(label, value, a.aad()); ok && sealed != nil {
 		var fields map[string]string
 		if json.Unmarshal(sealed, &fields) != nil {
 			l.err = fmt.Errorf("reading the %s account of agency %s: its sealed value is not a JSON object of strings", r.Offer, r.AgencyID)
@@ -90,30 +114,108 @@ func (l *loader) account(r db.ConnectorAccount) StoredAccount {
 
 // PutAccount stores a merchant account. It writes nothing when it is the stored one, see
 // PutERP. A stored account of another fingerprint is kept among the replaced ones, because
-// undecided collections may name it.
+// undecided collections may name it; one whose row does not verify is not.
 func (t *Tx) PutAccount(ctx context.Context, a StoredAccount, of connector.AccountType) error {
 	old, ok := t.Before.Accounts[a.AccountKey]
-	if ok && !old.Locked && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) && slices.Equal(old.CallbackNetworks, a.CallbackNetworks) {
+	forged := t.rows.Forged(signed.NewID("connector_accounts", a.AgencyID, a.Live, a.Name))
+	if ok && !forged && !old.Locked && old.reported && old.BaseURL == a.BaseURL && old.Fields.Equal(a.Fields) && slices.Equal(old.CallbackNetworks, a.CallbackNetworks) {
 		return nil
 	}
-	if ok && (old.Locked || !sameFingerprints(old.of(of), a.of(of))) {
+	if ok && !forged && (old.Locked || !sameFingerprints(old.of(of), a.of(of))) {
 		err := t.q.KeepReplacedAccount(ctx, db.KeepReplacedAccountParams{AgencyID: a.AgencyID, Live: a.Live, Offer: a.Name, ReplacedAt: t.Now})
 		if err != nil {
 			return fmt.Errorf("keeping the replaced %s account: %w", a.Name, err)
 		}
 	}
-	text, err := json.Marshal(a.Fields.Reveal())
+	if err := t.Anew(ctx, "connector_accounts", a.AgencyID, a.Live, a.Name); err != nil {
+		return err
+	}
+	sealed, err := t.sealFields(LabelConnector, a.Fields.Reveal(), a.AccountKey)
 	if err != nil {
 		return err
 	}
-	sealed, err := t.keys.Seal(labelConnector, text, a.aad())
+	reports, err := t.sealFields(LabelReports, a.Fields.Reports(), a.AccountKey)
 	if err != nil {
 		return err
 	}
 	return t.q.UpsertConnectorAccount(ctx, db.UpsertConnectorAccountParams{
-		AgencyID: a.AgencyID, Live: a.Live, Offer: a.Name, BaseUrl: ToStored(a.BaseURL), Sealed: sealed, Flags: a.Fields.Flags(),
+		AgencyID: a.AgencyID, Live: a.Live, Offer: a.Name, BaseUrl: ToStored(a.BaseURL), Sealed: sealed, ReportsSealed: reports, Flags: a.Fields.Flags(),
 		CallbackNetworks: append([]netip.Prefix{}, a.CallbackNetworks...),
 	})
+}
+
+func (t *Tx) sealFields(label string, fields map[string]string, of AccountKey) ([]byte, error) {
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	return t.keys.Seal(label, text, of.aad())
+}
+
+// SealReports seals what proves the reports of accounts apart, for accounts that were stored before that was
+// done, and returns their number. Accounts that do not open stay as they are.
+func SealReports(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, operators connector.Table, actor operation.Actor, now time.Time) (n int, err error) {
+	types := map[string]connector.AccountType{}
+	for _, t := range operators.Accounts() {
+		types[t.Name] = t
+	}
+	err = Change(ctx, pool, keys, now, func(t *Tx) error {
+		n = 0
+		rows, err := accountsWithoutReports(ctx, t, keys)
+		for _, r := range rows {
+			key := AccountKey{r.AgencyID, r.Live, r.Offer}
+			var fields map[string]string
+			plain, unopened := keys.Open(LabelConnector, r.Sealed, key.aad())
+			if unopened != nil || json.Unmarshal(plain, &fields) != nil || types[r.Offer].Read == nil {
+				continue
+			}
+			stored := types[r.Offer].Store(connector.NewStoredFields(fields, r.Flags))
+			var with []byte
+			if with, err = t.sealFields(LabelReports, stored.Reports(), key); err != nil {
+				return err
+			}
+			var done int64
+			if r.replaced > 0 {
+				done, err = t.q.ResealReplacedAccountReports(ctx, db.ResealReplacedAccountReportsParams{Sealed: with, ID: r.replaced, Was: []byte{}})
+			} else {
+				done, err = t.q.ResealAccountReports(ctx, db.ResealAccountReportsParams{Sealed: with, AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, Was: []byte{}})
+			}
+			if err != nil {
+				return err
+			}
+			n += int(done)
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		return operation.Record(ctx, t, actor, now, operation.Entry{Action: "secrets.seal_reports", Subject: "connector_accounts", Detail: map[string]any{"values": n}})
+	})
+	return n, err
+}
+
+// storedRow is a row of connector_accounts, or with the id of its row one of replaced_accounts.
+type storedRow struct {
+	db.ConnectorAccount
+	replaced int64
+}
+
+// accountsWithoutReports returns the rows that verify: a forged one must not be signed.
+func accountsWithoutReports(ctx context.Context, tx pgx.Tx, keys *secret.Keys) (out []storedRow, err error) {
+	verifier := signed.NewVerifier(keys)
+	err = signed.Read(ctx, tx, verifier, "connector_accounts", func(r db.ConnectorAccount, row signed.Row) {
+		if row.Verified && len(r.ReportsSealed) == 0 {
+			out = append(out, storedRow{r, 0})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = signed.Read(ctx, tx, verifier, "replaced_accounts", func(r db.ReplacedAccount, row signed.Row) {
+		if row.Verified && len(r.ReportsSealed) == 0 {
+			out = append(out, storedRow{db.ConnectorAccount{AgencyID: r.AgencyID, Live: r.Live, Offer: r.Offer, Sealed: r.Sealed, Flags: r.Flags}, r.ID})
+		}
+	})
+	return out, err
 }
 
 // sameFingerprints reports whether every collection that names one account names the other.
@@ -140,7 +242,7 @@ func (r *Registry) MerchantAccount(agencyID string, live bool, offer string) (Me
 func (r *Registry) present(agencyID string, live bool, operator connector.Registration) (MerchantAccount, bool) {
 	s, t := r.current.Load(), operator.Collector.Account
 	if a, ok := s.Accounts[AccountKey{agencyID, live, t.Name}]; ok {
-		return MerchantAccount{Account: a.of(t), CallbackNetworks: a.CallbackNetworks, Locked: a.Locked}, true
+		return MerchantAccount{Account: a.of(t), CallbackNetworks: a.CallbackNetworks, Locked: a.Locked, ReportsOnly: a.ReportsOnly}, true
 	}
 	agency, known := s.Agencies[agencyID]
 	if live || r.cfg.Simulators == "" || !known {
@@ -179,7 +281,7 @@ func (r *Registry) CollectingAccount(agencyID string, live bool, name, fingerpri
 	find := func(fingerprint string) (MerchantAccount, bool) {
 		for _, a := range replaced {
 			if account := a.of(t); !a.Locked && connector.Is(account, fingerprint) {
-				return MerchantAccount{Account: account, CallbackNetworks: a.CallbackNetworks, Replaced: true}, true
+				return MerchantAccount{Account: account, CallbackNetworks: a.CallbackNetworks, Replaced: true, ReportsOnly: a.ReportsOnly}, true
 			}
 		}
 		return MerchantAccount{}, false
@@ -197,10 +299,11 @@ func (r *Registry) CollectingAccount(agencyID string, live bool, name, fingerpri
 
 // Takes reports whether an offer of an agency takes a currency (docs/design/decisions.md § 7). The
 // operator decides by the agency's account. Without an operator, as at counters, an
-// offer takes only XAF.
+// offer takes only XAF. While the fee's row does not verify, it takes nothing.
 func (r *Registry) Takes(agencyID string, live bool, offer, currency string) bool {
 	c, known := money.Lookup(currency)
-	if _, offered := checkout.OfferChannel(offer); !known || !offered {
+	channel, offered := checkout.OfferChannel(offer)
+	if !known || !offered || r.current.Load().closedFees[feeKey{agencyID, string(channel), currency}] {
 		return false
 	}
 	operator, ok := r.cfg.Operators.Collecting(offer)

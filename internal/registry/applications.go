@@ -15,6 +15,7 @@ import (
 	"quittance/internal/form"
 	"quittance/internal/operation"
 	"quittance/internal/registry/db"
+	"quittance/internal/secret"
 )
 
 // ApplicationEntry is an application as operators see it.
@@ -105,8 +106,8 @@ func (c ApplicationChange) fields() (names []string) {
 
 // AddApplication makes an application. now is the time of the service's clock. A refusal is
 // an *operation.Error.
-func AddApplication(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, req ApplicationRequest, now time.Time) (added ApplicationEntry, err error) {
-	err = Change(ctx, pool, nil, now, func(t *Tx) error {
+func AddApplication(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, req ApplicationRequest, now time.Time) (added ApplicationEntry, err error) {
+	err = Change(ctx, pool, keys, now, func(t *Tx) error {
 		agency, err := t.Before.FindAgency(req.Agency)
 		if err != nil {
 			return err
@@ -141,8 +142,8 @@ func AddApplication(ctx context.Context, pool *pgxpool.Pool, actor operation.Act
 // ChangeApplication sets fields of an application, found by its id or by a unique name.
 // Every instance knows them within a second, and a registry file leaves them from then on.
 // now is the time of the service's clock. A refusal is an *operation.Error.
-func ChangeApplication(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, named string, change ApplicationChange, now time.Time) (changed ApplicationEntry, err error) {
-	err = Change(ctx, pool, nil, now, func(t *Tx) error {
+func ChangeApplication(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, named string, change ApplicationChange, now time.Time) (changed ApplicationEntry, err error) {
+	err = Change(ctx, pool, keys, now, func(t *Tx) error {
 		app, err := t.Before.FindApplication(named)
 		if refused := (*operation.Error)(nil); errors.As(err, &refused) {
 			refused.Field = "id"
@@ -171,7 +172,7 @@ func (t *Tx) setApplication(ctx context.Context, actor operation.Actor, action, 
 	if err := t.q.NoteApplicationSet(ctx, db.NoteApplicationSetParams{ID: id, Fields: append([]string{}, change.fields()...)}); err != nil {
 		return ApplicationEntry{}, fmt.Errorf("noting the fields that were set: %w", err)
 	}
-	after, err := load(ctx, t.q, nil, "")
+	after, err := load(ctx, t.Tx, loading{})
 	if err != nil {
 		return ApplicationEntry{}, err
 	}

@@ -33,13 +33,13 @@ func TestWithoutARegistryFile(t *testing.T) {
 	registries.Run(t, r)
 	ctx, now := t.Context(), registries.Epoch // also the time of the instance
 
-	app, err := registry.AddApplication(ctx, h.Pool, registries.Actor, registry.ApplicationRequest{
+	app, err := registry.AddApplication(ctx, h.Pool, h.Keys, registries.Actor, registry.ApplicationRequest{
 		Agency: "impots", Name: "Vignettes", ApplicationChange: registry.ApplicationChange{Offers: []string{"momo"}, SessionLifetime: to(time.Hour)},
 	}, now)
 	if err != nil || app.Owner() != "Vignettes (impots)" || !app.Active || app.CreationsPerMinute != 30 || !slices.Equal(app.ByCommand, []string{"offers", "session_lifetime"}) {
 		t.Fatalf("%+v, %v", app, err)
 	}
-	if app, err = registry.ChangeApplication(ctx, h.Pool, registries.Actor, "Vignettes", registry.ApplicationChange{Active: to(false), PageSize: to[int64](50)}, now); err != nil || app.Active || app.PageSize != 50 || app.SessionLifetime != time.Hour {
+	if app, err = registry.ChangeApplication(ctx, h.Pool, h.Keys, registries.Actor, "Vignettes", registry.ApplicationChange{Active: to(false), PageSize: to[int64](50)}, now); err != nil || app.Active || app.PageSize != 50 || app.SessionLifetime != time.Hour {
 		t.Fatalf("%+v, %v", app, err)
 	}
 	registries.Within(t, time.Second, "the application is known", func() bool {
@@ -60,12 +60,12 @@ func TestWithoutARegistryFile(t *testing.T) {
 	registries.Within(t, time.Second, "it receives live completions only", func() bool {
 		return receives("checkout.completed", true) && !receives("checkout.completed", false) && !receives("checkout.failed", true)
 	})
-	if _, err := registry.ChangeEndpoint(ctx, h.Pool, registries.Actor, id, registry.EndpointChange{Events: []string{"checkout.failed"}, MaxPerSecond: to[int64](7)}, now); err != nil {
+	if _, err := registry.ChangeEndpoint(ctx, h.Pool, h.Keys, registries.Actor, id, registry.EndpointChange{Events: []string{"checkout.failed"}, MaxPerSecond: to[int64](7)}, now); err != nil {
 		t.Fatal(err)
 	}
 	registries.Within(t, time.Second, "it receives failures only", func() bool { return !receives("checkout.completed", true) && receives("checkout.failed", true) })
 
-	removed, err := registry.RemoveEndpoint(ctx, h.Pool, registries.Actor, id, now)
+	removed, err := registry.RemoveEndpoint(ctx, h.Pool, h.Keys, registries.Actor, id, now)
 	if err != nil || !removed.RemovedAt.Equal(now) {
 		t.Fatalf("%+v, %v", removed, err)
 	}
@@ -73,7 +73,7 @@ func TestWithoutARegistryFile(t *testing.T) {
 		known, ok := r.Endpoint(id) // its deliveries still name it
 		return !receives("checkout.failed", true) && ok && known.Locked
 	})
-	_, err = registry.RemoveEndpoint(ctx, h.Pool, registries.Actor, id, now)
+	_, err = registry.RemoveEndpoint(ctx, h.Pool, h.Keys, registries.Actor, id, now)
 	refusal(t, err, "endpoint.removed", "id")
 	_, err = registry.RotateSecret(ctx, h.Pool, h.Keys, registries.Actor, id, 0, now)
 	refusal(t, err, "endpoint.removed", "id")
@@ -100,14 +100,14 @@ func TestOrigins(t *testing.T) {
 	r := h.Open(t)
 	registries.Run(t, r)
 	ctx, now := t.Context(), registries.Epoch.Add(time.Hour)
-	e, changed, err := registry.AddOrigins(ctx, h.Pool, registries.Actor, "Guichet fiscal", []string{"https://a.example", "https://guichet.example"}, now)
+	e, changed, err := registry.AddOrigins(ctx, h.Pool, h.Keys, registries.Actor, "Guichet fiscal", []string{"https://a.example", "https://guichet.example"}, now)
 	if err != nil || !changed || !slices.Equal(e.Origins, []string{"https://guichet.example", "https://a.example"}) {
 		t.Fatalf("%+v, %v, %v", e, changed, err)
 	}
-	if _, changed, err = registry.AddOrigins(ctx, h.Pool, registries.Actor, "", []string{"https://portal.example"}, now); changed || err != nil {
+	if _, changed, err = registry.AddOrigins(ctx, h.Pool, h.Keys, registries.Actor, "", []string{"https://portal.example"}, now); changed || err != nil {
 		t.Errorf("an origin that is there: %v, %v", changed, err)
 	}
-	if e, changed, err = registry.RemoveOrigins(ctx, h.Pool, registries.Actor, "", []string{"https://portal.example"}, now); !changed || err != nil || len(e.Origins) != 0 || e.Owner() != "platform" {
+	if e, changed, err = registry.RemoveOrigins(ctx, h.Pool, h.Keys, registries.Actor, "", []string{"https://portal.example"}, now); !changed || err != nil || len(e.Origins) != 0 || e.Owner() != "platform" {
 		t.Errorf("%+v, %v, %v", e, changed, err)
 	}
 	registries.Within(t, time.Second, "instances know it", func() bool {
@@ -115,12 +115,12 @@ func TestOrigins(t *testing.T) {
 		return len(r.Platform().EmbedOrigins) == 0 && slices.Contains(app.EmbedOrigins, "https://a.example")
 	})
 	for _, bad := range []string{"http://a.example", "https://a.example/", "https://A.example", "https://a.example:443", "a.example", ""} {
-		_, _, err := registry.AddOrigins(ctx, h.Pool, registries.Actor, "", []string{bad}, now)
+		_, _, err := registry.AddOrigins(ctx, h.Pool, h.Keys, registries.Actor, "", []string{bad}, now)
 		refusal(t, err, "origin.malformed", "id")
 	}
-	_, _, err = registry.RemoveOrigins(ctx, h.Pool, registries.Actor, "Guichet fiscal", []string{"https://b.example"}, now)
+	_, _, err = registry.RemoveOrigins(ctx, h.Pool, h.Keys, registries.Actor, "Guichet fiscal", []string{"https://b.example"}, now)
 	refusal(t, err, "origin.unknown", "id")
-	_, _, err = registry.AddOrigins(ctx, h.Pool, registries.Actor, "Nobody", []string{"https://b.example"}, now)
+	_, _, err = registry.AddOrigins(ctx, h.Pool, h.Keys, registries.Actor, "Nobody", []string{"https://b.example"}, now)
 	refusal(t, err, "application.unknown", "application")
 	if list, err := registry.ListOrigins(ctx, h.Pool); err != nil || len(list) != 2 || list[0].Owner() != "platform" || len(list[1].Origins) != 2 {
 		t.Errorf("%+v, %v", list, err)
@@ -154,10 +154,10 @@ func TestRefusedChanges(t *testing.T) {
 	} {
 		req := good
 		c.change(&req)
-		_, err := registry.AddApplication(ctx, h.Pool, registries.Actor, req, now)
+		_, err := registry.AddApplication(ctx, h.Pool, h.Keys, registries.Actor, req, now)
 		refusal(t, err, c.code, c.field)
 	}
-	_, err := registry.ChangeApplication(ctx, h.Pool, registries.Actor, "Nobody", registry.ApplicationChange{Active: to(false)}, now)
+	_, err := registry.ChangeApplication(ctx, h.Pool, h.Keys, registries.Actor, "Nobody", registry.ApplicationChange{Active: to(false)}, now)
 	refusal(t, err, "application.unknown", "id")
 
 	endpoint := registry.EndpointRequest{Application: registries.AppA, URL: "https://new.example.org/secret-path", EndpointChange: registry.EndpointChange{Events: []string{"checkout.completed"}}}
@@ -182,7 +182,7 @@ func TestRefusedChanges(t *testing.T) {
 			t.Errorf("%v repeats the address", err)
 		}
 	}
-	_, err = registry.ChangeEndpoint(ctx, h.Pool, registries.Actor, registries.AppA, registry.EndpointChange{}, now)
+	_, err = registry.ChangeEndpoint(ctx, h.Pool, h.Keys, registries.Actor, registries.AppA, registry.EndpointChange{}, now)
 	refusal(t, err, "endpoint.unknown", "id")
 	if h.Revision(t) != before || len(h.Audited(t)) != 1 {
 		t.Errorf("a refusal changed something: revision %d of %d, audited %v", h.Revision(t), before, h.Audited(t))

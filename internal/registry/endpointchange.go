@@ -128,8 +128,8 @@ func (r EndpointRequest) refusedBy(s *Snapshot, applicationID string) error {
 // ChangeEndpoint sets fields of a webhook endpoint. Every instance knows them within a
 // second, and a registry file leaves them from then on. now is the time of the service's
 // clock. A refusal is an *operation.Error.
-func ChangeEndpoint(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, change EndpointChange, now time.Time) (changed EndpointEntry, err error) {
-	err = Change(ctx, pool, nil, now, func(t *Tx) error {
+func ChangeEndpoint(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, id string, change EndpointChange, now time.Time) (changed EndpointEntry, err error) {
+	err = Change(ctx, pool, keys, now, func(t *Tx) error {
 		e, err := t.inUse(id)
 		if err != nil {
 			return err
@@ -150,8 +150,8 @@ func ChangeEndpoint(ctx context.Context, pool *pgxpool.Pool, actor operation.Act
 // within a second. Its row stays, because deliveries name it. AddEndpoint restores it, a
 // registry file does not. now is the time of the service's clock. A refusal is an
 // *operation.Error with the code endpoint.unknown or endpoint.removed.
-func RemoveEndpoint(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, now time.Time) (removed EndpointEntry, err error) {
-	err = Change(ctx, pool, nil, now, func(t *Tx) error {
+func RemoveEndpoint(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, id string, now time.Time) (removed EndpointEntry, err error) {
+	err = Change(ctx, pool, keys, now, func(t *Tx) error {
 		e, err := t.inUse(id)
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func (t *Tx) setEndpoint(ctx context.Context, actor operation.Actor, action, id 
 	if err := t.q.NoteEndpointSet(ctx, db.NoteEndpointSetParams{ID: id, Fields: append([]string{}, c.fields()...)}); err != nil {
 		return EndpointEntry{}, fmt.Errorf("noting the fields that were set: %w", err)
 	}
-	after, err := load(ctx, t.q, nil, "")
+	after, err := load(ctx, t.Tx, loading{})
 	if err != nil {
 		return EndpointEntry{}, err
 	}

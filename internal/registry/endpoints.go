@@ -197,7 +197,7 @@ func RotateSecret(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, ac
 		if err := t.sign(ctx, e.ID, minted.Secret, now.Add(overlap)); err != nil {
 			return err
 		}
-		after, err := load(ctx, t.q, nil, "")
+		after, err := load(ctx, t.Tx, loading{})
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (t *Tx) sign(ctx context.Context, endpointID string, with secret.Text, othe
 		return fmt.Errorf("ending the old secret: %w", err)
 	}
 	digest := DigestOf(with)
-	sealed, err := t.keys.Seal(labelWebhook, []byte(with.Reveal()), []byte(endpointID))
+	sealed, err := t.keys.Seal(LabelWebhook, []byte(with.Reveal()), []byte(endpointID))
 	if err != nil {
 		return err
 	}

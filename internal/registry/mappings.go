@@ -13,6 +13,7 @@ import (
 	"quittance/internal/form"
 	"quittance/internal/operation"
 	"quittance/internal/registry/db"
+	"quittance/internal/secret"
 )
 
 // MaxERPCode is the longest revenue_line_code in characters (contract, "Limits").
@@ -108,8 +109,8 @@ type MappingChange struct {
 // counts for the next list of dues at every instance within a second, and a registry file
 // leaves it. changed is false if all of it was so before. now is the time of the service's
 // clock. A refusal is an *operation.Error; nothing has changed then.
-func ChangeMappings(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, named string, c MappingChange, now time.Time) (after MappingsEntry, changed bool, err error) {
-	err = Change(ctx, pool, nil, now, func(t *Tx) error {
+func ChangeMappings(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, named string, c MappingChange, now time.Time) (after MappingsEntry, changed bool, err error) {
+	err = Change(ctx, pool, keys, now, func(t *Tx) error {
 		agency, err := t.Before.FindAgency(named)
 		if err != nil {
 			return err
@@ -120,7 +121,7 @@ func ChangeMappings(ctx context.Context, pool *pgxpool.Pool, actor operation.Act
 		if changed, err = t.changeMappings(ctx, agency, c); err != nil {
 			return fmt.Errorf("storing the mapping: %w", err)
 		}
-		now, err := load(ctx, t.q, nil, "")
+		now, err := load(ctx, t.Tx, loading{})
 		if err != nil {
 			return err
 		}
@@ -188,6 +189,9 @@ func (t *Tx) changeMappings(ctx context.Context, agency Agency, c MappingChange)
 	codes, fields := slices.Sorted(maps.Keys(c.Set)), []string{}
 	for _, code := range codes {
 		changed = changed || t.Before.MappingOf(agency.ID, code) != c.Set[code]
+		if err := t.Anew(ctx, "service_mappings", agency.ID, code); err != nil {
+			return false, err
+		}
 		if err := t.q.UpsertServiceMapping(ctx, db.UpsertServiceMappingParams{AgencyID: agency.ID, ErpCode: code, ServiceCode: c.Set[code]}); err != nil {
 			return false, err
 		}

@@ -29,7 +29,7 @@ func TestMappings(t *testing.T) {
 	ctx, now := t.Context(), registries.Epoch.Add(time.Hour)
 	change := func(c registry.MappingChange) (registry.MappingsEntry, bool) {
 		t.Helper()
-		e, changed, err := registry.ChangeMappings(ctx, h.Pool, registries.Actor, "impots", c, now)
+		e, changed, err := registry.ChangeMappings(ctx, h.Pool, h.Keys, registries.Actor, "impots", c, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestMappings(t *testing.T) {
 		{"impots", "mapping.code_malformed", "erp-code", registry.MappingChange{Set: map[string]string{strings.Repeat("é", 51): "voirie"}}},
 		{"impots", "mapping.unknown", "erp-code", registry.MappingChange{Set: map[string]string{"1": "voirie"}, Remove: []string{"77"}}},
 	} {
-		_, _, err := registry.ChangeMappings(ctx, h.Pool, registries.Actor, bad.agency, bad.change, now)
+		_, _, err := registry.ChangeMappings(ctx, h.Pool, h.Keys, registries.Actor, bad.agency, bad.change, now)
 		refusal(t, err, bad.code, bad.field)
 	}
 	if _, err := registry.ListMappings(ctx, h.Pool, "nobody"); err == nil {

@@ -38,6 +38,9 @@ type Agency struct {
 	Contact   Contact
 	Receipt   ReceiptTexts
 	CreatedAt time.Time
+	// Locked means that the agency's row does not verify (internal/signed). Nothing of it is used: its
+	// applications are not active, and its late payments are held.
+	Locked bool
 }
 
 // ReceiptTexts are what an agency writes on its receipts, each in one line. Empty fields are
@@ -114,8 +117,9 @@ type WebhookEndpoint struct {
 	MaxPerSecond  int // calls; 0: no limit
 	// Secrets that sign now, newest first. There are two during a rotation.
 	Secrets []secret.Text
-	// Locked means that a secret does not open with this process's master keys.
-	// Deliveries wait, because they must carry its signature.
+	// Locked means that a secret does not open with this process's master keys, or that the row of the
+	// endpoint or of a secret does not verify (internal/signed). Deliveries wait, because they must
+	// carry its signature.
 	Locked    bool
 	CreatedAt time.Time
 	// RemovedAt is the time at which a command removed it; zero for an endpoint in use. A
@@ -168,8 +172,8 @@ type ERPSettings struct {
 	// Networks contain the addresses that the ERP may have. None: public addresses only.
 	Networks    []netip.Prefix
 	MaxInFlight int
-	// Locked means that the secret does not open with this process's master keys.
-	// Confirmations wait.
+	// Locked means that the secret does not open with this process's master keys, or that the row does
+	// not verify (internal/signed); it then holds nothing else. Confirmations wait.
 	Locked bool
 }
 

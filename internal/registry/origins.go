@@ -12,6 +12,7 @@ import (
 
 	"quittance/internal/operation"
 	"quittance/internal/registry/db"
+	"quittance/internal/secret"
 )
 
 // OriginsEntry holds the embed origins of an application, or of the platform.
@@ -64,8 +65,8 @@ func ListOrigins(ctx context.Context, pool *pgxpool.Pool) (list []OriginsEntry, 
 // id or by a unique name, or with an empty name those of platform keys. Every instance knows
 // it within a second. changed is false if all of them could before. now is the time of the
 // service's clock. A refusal is an *operation.Error.
-func AddOrigins(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, application string, origins []string, now time.Time) (after OriginsEntry, changed bool, err error) {
-	return changeOrigins(ctx, pool, actor, "origin.add", application, origins, now, func(had []string) ([]string, error) {
+func AddOrigins(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, application string, origins []string, now time.Time) (after OriginsEntry, changed bool, err error) {
+	return changeOrigins(ctx, pool, keys, actor, "origin.add", application, origins, now, func(had []string) ([]string, error) {
 		for _, o := range origins {
 			if CheckOrigin(o) != nil {
 				return nil, operation.Refuse("origin.malformed", "id", nil)
@@ -80,8 +81,8 @@ func AddOrigins(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, 
 
 // RemoveOrigins withdraws origins: their pages can embed nothing within a second. A registry
 // file does not add them again. Otherwise it is like AddOrigins.
-func RemoveOrigins(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, application string, origins []string, now time.Time) (after OriginsEntry, changed bool, err error) {
-	return changeOrigins(ctx, pool, actor, "origin.remove", application, origins, now, func(had []string) ([]string, error) {
+func RemoveOrigins(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, application string, origins []string, now time.Time) (after OriginsEntry, changed bool, err error) {
+	return changeOrigins(ctx, pool, keys, actor, "origin.remove", application, origins, now, func(had []string) ([]string, error) {
 		for _, o := range origins {
 			if !slices.Contains(had, o) {
 				return nil, operation.Refuse("origin.unknown", "id", operation.Args{"origins": had})
@@ -91,8 +92,8 @@ func RemoveOrigins(ctx context.Context, pool *pgxpool.Pool, actor operation.Acto
 	})
 }
 
-func changeOrigins(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, action, application string, origins []string, now time.Time, plan func(had []string) ([]string, error)) (after OriginsEntry, changed bool, err error) {
-	err = Change(ctx, pool, nil, now, func(t *Tx) error {
+func changeOrigins(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, action, application string, origins []string, now time.Time, plan func(had []string) ([]string, error)) (after OriginsEntry, changed bool, err error) {
+	err = Change(ctx, pool, keys, now, func(t *Tx) error {
 		var app Application
 		if application != "" {
 			var err error

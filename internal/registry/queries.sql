@@ -1,49 +1,7 @@
--- Reading. Each query reads a whole table; all of them see one snapshot.
+-- internal/signed reads the rows of the tables that decide.
 
 -- name: Revision :one
 SELECT revision FROM registry_revision;
-
--- name: LockRevision :one
-SELECT revision FROM registry_revision FOR UPDATE;
-
--- name: Platform :many
-SELECT revision, embed_origins, origins_by_command FROM platform, registry_revision;
-
--- name: Agencies :many
-SELECT * FROM agencies ORDER BY id;
-
--- name: Services :many
-SELECT * FROM services ORDER BY id;
-
--- name: ServiceMappings :many
-SELECT * FROM service_mappings;
-
--- name: Fees :many
-SELECT * FROM fees;
-
--- name: ERPSettings :many
-SELECT * FROM erp_settings;
-
--- name: ConnectorAccounts :many
-SELECT * FROM connector_accounts;
-
--- name: ReplacedAccounts :many
-SELECT * FROM replaced_accounts ORDER BY id DESC;
-
--- name: StatementAccounts :many
-SELECT * FROM statement_accounts ORDER BY agency_id, live, code;
-
--- name: Applications :many
-SELECT * FROM applications ORDER BY id;
-
--- name: CashinAccess :many
-SELECT * FROM cashin_access;
-
--- name: WebhookEndpoints :many
-SELECT * FROM webhook_endpoints ORDER BY id;
-
--- name: WebhookSecrets :many
-SELECT * FROM webhook_secrets ORDER BY endpoint_id, created_at DESC, digest;
 
 -- name: SuspendedEndpoints :many
 SELECT destination_id, suspended_at FROM delivery_destinations WHERE kind = 'webhook' AND suspended_at IS NOT NULL;
@@ -57,9 +15,6 @@ UPDATE platform SET embed_origins = @embed_origins;
 -- name: UpsertAgency :exec
 INSERT INTO agencies (id, slug, name, created_at) VALUES (@id, @slug, @name, @created_at)
 ON CONFLICT (id) DO UPDATE SET slug = excluded.slug, name = excluded.name;
-
--- name: SingleApprovalBelow :one
-SELECT single_approval_below FROM agencies WHERE id = @id;
 
 -- name: SetLateMoney :exec
 UPDATE agencies SET late_payments = COALESCE(sqlc.narg('late_payments')::text, late_payments),
@@ -116,14 +71,15 @@ ON CONFLICT (agency_id, live) DO UPDATE SET base_url = excluded.base_url, auth_t
     conflict_is_done = excluded.conflict_is_done, networks = excluded.networks;
 
 -- name: UpsertConnectorAccount :exec
-INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks)
-VALUES (@agency_id, @live, @offer, @base_url, @sealed, @flags, @callback_networks)
-ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, flags = excluded.flags,
+INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, reports_sealed, flags, callback_networks)
+VALUES (@agency_id, @live, @offer, @base_url, @sealed, @reports_sealed, @flags, @callback_networks)
+ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed,
+    reports_sealed = excluded.reports_sealed, flags = excluded.flags,
     callback_networks = excluded.callback_networks;
 
 -- name: KeepReplacedAccount :exec
-INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at)
-SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.flags, a.callback_networks, @replaced_at FROM connector_accounts a
+INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, reports_sealed, flags, callback_networks, replaced_at)
+SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.reports_sealed, a.flags, a.callback_networks, @replaced_at FROM connector_accounts a
 WHERE a.agency_id = @agency_id AND a.live = @live AND a.offer = @offer;
 
 -- name: UpsertStatementAccount :exec
@@ -234,6 +190,12 @@ UPDATE connector_accounts SET sealed = @sealed WHERE agency_id = @agency_id AND 
 
 -- name: ResealReplacedAccount :execrows
 UPDATE replaced_accounts SET sealed = @sealed WHERE id = @id AND sealed = @was;
+
+-- name: ResealAccountReports :execrows
+UPDATE connector_accounts SET reports_sealed = @sealed WHERE agency_id = @agency_id AND live = @live AND offer = @offer AND reports_sealed = @was;
+
+-- name: ResealReplacedAccountReports :execrows
+UPDATE replaced_accounts SET reports_sealed = @sealed WHERE id = @id AND reports_sealed = @was;
 
 -- name: ResealWebhookSecret :execrows
 UPDATE webhook_secrets SET sealed = @sealed WHERE endpoint_id = @endpoint_id AND digest = @digest AND sealed = @was;

@@ -20,6 +20,7 @@ import (
 	"quittance/internal/connector"
 	"quittance/internal/registry/db"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 	"quittance/money"
 )
 
@@ -29,6 +30,9 @@ const (
 	// patience is the time-out of each reading.
 	patience = 3 * time.Second
 	retry    = 250 * time.Millisecond
+	// opening is the time-out of the first reading, which verifies every signature: ten thousand take
+	// seconds on a busy machine.
+	opening = time.Minute
 )
 
 // Config of a Registry.
@@ -53,9 +57,12 @@ type Registry struct {
 	current  atomic.Pointer[Snapshot]
 	syncedAt atomic.Int64 // Unix nanoseconds of the machine's clock
 	reloads  *prometheus.CounterVec
+	unlike   *prometheus.GaugeVec
+	verifier *signed.Verifier
 
 	reloading  sync.Mutex
 	companions []Companion
+	told       string // the findings that the log has
 }
 
 // Companion reads tables that refer to the registry and belong to another package. It
@@ -63,7 +70,8 @@ type Registry struct {
 // install is called after s became the current snapshot.
 type Companion func(ctx context.Context, tx pgx.Tx, s *Snapshot) (install func(), err error)
 
-// Open reads the registry. It returns an error while Postgres is away.
+// Open reads the registry. It returns an error while Postgres is away, and signed.ErrNotSigned or
+// signed.ErrOtherKeys while no row can be used. Keys verify the rows: master keys, or those of a role.
 func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	if cfg.Pool == nil || cfg.Keys == nil || cfg.Log == nil || cfg.Now == nil {
 		return nil, errors.New("opening the registry: Pool, Keys, Log and Now are required")
@@ -71,7 +79,7 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	if cfg.Metrics == nil {
 		cfg.Metrics = prometheus.NewRegistry()
 	}
-	r := &Registry{cfg: cfg}
+	r := &Registry{cfg: cfg, verifier: signed.NewVerifier(cfg.Keys), told: fmt.Sprint([]string{}, []string{})}
 	with := promauto.With(cfg.Metrics)
 	r.reloads = with.NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_registry_reloads_total", Help: "Times the registry was read from Postgres, by outcome.",
@@ -79,7 +87,13 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	for _, outcome := range []string{"ok", "failed"} {
 		r.reloads.WithLabelValues(outcome)
 	}
-	if err := r.reload(ctx); err != nil {
+	r.unlike = with.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "quittance_registry_rows_not_as_signed", Help: "Rows of Postgres that decide and are not as they were signed, by table; 1 more for a table from which rows were deleted or in which some were put back.",
+	}, []string{"table"})
+	if err := r.reload(ctx, opening); err != nil {
+		return nil, fmt.Errorf("opening the registry: %w", err)
+	}
+	if err := r.current.Load().findings.Err(); err != nil {
 		return nil, fmt.Errorf("opening the registry: %w", err)
 	}
 	with.NewGaugeFunc(prometheus.GaugeOpts{
@@ -139,7 +153,7 @@ func (r *Registry) follow(ctx context.Context, well func()) error {
 		}
 		// After the restore of a backup the revision may be lower.
 		if revision != r.current.Load().Revision {
-			if err := r.reload(ctx); err != nil {
+			if err := r.reload(ctx, patience); err != nil {
 				return err
 			}
 		}
@@ -173,18 +187,20 @@ func (r *Registry) Join(ctx context.Context, c Companion) error {
 	r.reloading.Lock()
 	r.companions = append(r.companions, c)
 	r.reloading.Unlock()
-	return r.reload(ctx)
+	return r.reload(ctx, opening)
 }
 
-func (r *Registry) reload(ctx context.Context) error {
+// reload reads everything within a limit of time. What it has verified until then need not be verified
+// again.
+func (r *Registry) reload(ctx context.Context, limit time.Duration) error {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var s *Snapshot
 	installs := make([]func(), len(r.companions))
 	err := pgx.BeginTxFunc(ctx, r.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		if s, err = load(ctx, db.New(tx), r.cfg.Keys, r.cfg.Simulators); err != nil {
+		if s, err = load(ctx, tx, loading{keys: r.cfg.Keys, simulators: r.cfg.Simulators, verifier: r.verifier}); err != nil {
 			return err
 		}
 		for i, c := range r.companions {
@@ -197,6 +213,7 @@ func (r *Registry) reload(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the registry: %w", err)
 	}
+	r.tell(ctx, s.findings)
 	if len(s.locked) > 0 {
 		r.cfg.Log.LogAttrs(ctx, slog.LevelError, "secrets of the registry do not open: add the missing master key to QUITTANCE_MASTER_KEYS", slog.Any("locked", s.locked))
 	}
@@ -207,6 +224,27 @@ func (r *Registry) reload(ctx context.Context) error {
 	r.syncedAt.Store(time.Now().UnixNano())
 	r.reloads.WithLabelValues("ok").Inc()
 	return nil
+}
+
+// tell counts what is not as it was signed, and logs it when it changes.
+func (r *Registry) tell(ctx context.Context, f signed.Findings) {
+	for table, n := range f.Counts() {
+		r.unlike.WithLabelValues(table).Set(float64(n))
+	}
+	var rows []string
+	for _, row := range f.Rows {
+		rows = append(rows, row.ID.String())
+	}
+	if now := fmt.Sprint(rows, f.Lost); now != r.told {
+		r.told = now
+		if len(rows)+len(f.Lost) == 0 {
+			r.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "all rows that decide are as they were signed")
+			return
+		}
+		const shown = 20
+		r.cfg.Log.LogAttrs(ctx, slog.LevelError, "rows that decide are not as they were signed and are not used: `quittance rows list` shows them",
+			slog.Any("rows", rows[:min(len(rows), shown)]), slog.Int("count", len(rows)), slog.Any("tables_with_lost_rows", f.Lost))
+	}
 }
 
 // Age is the time since Postgres last confirmed that the snapshot is current.
@@ -309,9 +347,13 @@ func (r *Registry) Service(agencyID, code string) (Service, bool) {
 
 // ResolveService finds the service of a due: the service to which its ERP code is
 // mapped, or if that is not active the agency's default service, or if that is not
-// active none (contract, "Service catalogue mapping").
+// active none (contract, "Service catalogue mapping"). A due whose mapping does not verify has
+// none.
 func (r *Registry) ResolveService(agencyID, erpCode string) (Service, bool) {
 	s := r.current.Load()
+	if s.closedMappings[codeKey{agencyID, erpCode}] {
+		return Service{}, false // the default is not what the mapping said
+	}
 	for _, code := range []string{s.mappings[codeKey{agencyID, erpCode}], s.Agencies[agencyID].DefaultService} {
 		if service := s.byCode[codeKey{agencyID, code}]; service.Active {
 			return service, true

@@ -16,7 +16,7 @@ import (
 	"quittance/internal/connector/card"
 	"quittance/internal/connector/mtn"
 	"quittance/internal/identity"
-	"quittance/internal/secret"
+	"quittance/internal/registry"
 	"quittance/test/registries"
 )
 
@@ -218,7 +218,7 @@ func TestTakes(t *testing.T) {
 
 	// Without the master key the account cannot be used, but its currencies are known.
 	h.Seed(t, account(", xaf: true"))
-	r = h.Open(t, func(cfg *registries.Config) { cfg.Keys = secret.GenerateKeys() })
+	r = h.Open(t, withoutTheOldKey(t, h))
 	if c, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferCard); !ok || !c.Locked || c.Account != (card.Account{BaseURL: "https://card.example.org", XAF: true}) {
 		t.Errorf("locked account: %+v, %v", c, ok)
 	}
@@ -242,6 +242,7 @@ func TestAccountOfAnEarlierRelease(t *testing.T) {
 	h.Exec(t, down)
 	h.Exec(t, `INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, xaf) VALUES ($1, true, 'card', 'https://acquirer.example.org', $2, true)`, registries.AgencyA, sealed)
 	h.Exec(t, up)
+	h.SignForged(t)
 	want := card.Account{BaseURL: "https://acquirer.example.org", Merchant: "impots", Secret: "s3cret-of-card", XAF: true}
 	if a, ok := h.Open(t).MerchantAccount(registries.AgencyA, true, checkout.OfferCard); !ok || a.Locked || a.Account != want {
 		t.Errorf("account = %+v, %v", a, ok)
@@ -344,12 +345,29 @@ func TestCutOffFromPostgres(t *testing.T) {
 	}
 }
 
+// withoutTheOldKey signs all rows with a new master key, and makes an instance that has that key alone:
+// what the old one sealed does not open.
+func withoutTheOldKey(t *testing.T, h registries.House) func(*registries.Config) {
+	t.Helper()
+	both, newest := lists(t, h)
+	err := registry.Change(t.Context(), h.Pool, both, registries.Epoch, func(tx *registry.Tx) error {
+		if _, _, _, _, err := tx.Rows().Again(t.Context(), tx, 1000); err != nil {
+			return err
+		}
+		return tx.Rows().Conclude(t.Context(), tx, false, registries.Epoch)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(cfg *registries.Config) { cfg.Keys = newest }
+}
+
 // One row is sealed with a key that this process lacks. The rest of the registry works.
 func TestMissingMasterKeyLocksItsRowsOnly(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
-	r := h.Open(t, func(cfg *registries.Config) { cfg.Keys = secret.GenerateKeys() })
+	r := h.Open(t, withoutTheOldKey(t, h))
 	if _, err := r.AuthenticateKey(registries.KeyTest); err != nil {
 		t.Error(err)
 	}

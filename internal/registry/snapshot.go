@@ -9,17 +9,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"quittance/internal/form"
 	"quittance/internal/operation"
 	"quittance/internal/registry/db"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 	"quittance/money"
 )
 
 // Labels of sealed values (internal/secret).
 const (
-	labelWebhook = "webhook secrets"
-	labelERP     = "erp credentials"
+	LabelWebhook = "webhook secrets"
+	LabelERP     = "erp credentials"
 )
 
 // Digest is the SHA-256 of a secret that others present to the service.
@@ -59,6 +62,9 @@ type Snapshot struct {
 	byCommand         map[string][]string    // origins that a command has added or removed, by application; empty for the platform
 	mapped            map[string][]string    // ERP codes whose mapping a command has set or removed, by agency
 	locked            []string               // names of secrets that did not open, for the log
+	findings          signed.Findings        // what is not as it was signed; of a Registry
+	closedMappings    map[codeKey]bool       // by ERP code: rows that do not verify
+	closedFees        map[feeKey]bool        // rows that do not verify
 }
 
 // endpoint is a WebhookEndpoint with all its secrets, also the expired ones.
@@ -73,55 +79,77 @@ type endpointSecret struct {
 	expiresAt time.Time   // zero: never
 }
 
-// loader builds a snapshot. It stops reading at the first error.
-type loader struct {
-	ctx        context.Context //nolint:containedctx // a loader lives for one reading
-	keys       *secret.Keys    // nil: nothing is opened
-	simulators string
-	s          *Snapshot
-	err        error
+// loading says how to read the registry.
+type loading struct {
+	keys       *secret.Keys // nil: nothing is opened, and nothing is Locked
+	simulators string       // the address of the simulators; defaultSimulators when empty
+	// verifier makes the snapshot one that is acted upon: a row that does not verify is not used. Without
+	// it the snapshot has the rows as they are, for an operator to see or to change.
+	verifier *signed.Verifier
 }
 
-// read calls take with each row of a query, unless an earlier reading failed.
-func read[R any](l *loader, what string, query func(context.Context) ([]R, error), take func(R)) {
+// loader builds a snapshot. It stops reading at the first error.
+type loader struct {
+	loading
+	ctx  context.Context //nolint:containedctx // a loader lives for one reading
+	tx   signed.Querier
+	s    *Snapshot
+	rows []signed.Row // with a verifier: all that were read
+	err  error
+}
+
+// read calls take with each row of a table, and whether it may be used, unless an earlier reading failed.
+func read[R any](l *loader, table string, take func(r R, believed bool)) {
 	if l.err != nil {
 		return
 	}
-	rows, err := query(l.ctx)
-	if err != nil {
-		l.err = fmt.Errorf("reading %s: %w", what, err)
-		return
-	}
-	for _, r := range rows {
-		take(r)
-	}
+	l.err = signed.Read(l.ctx, l.tx, l.verifier, table, func(r R, row signed.Row) {
+		if l.verifier != nil {
+			l.rows = append(l.rows, row)
+		}
+		take(r, l.verifier == nil || row.Verified)
+	})
 }
 
-// load reads the registry. The queries must see one snapshot of the database. Without
-// keys it opens no secret and sets no Locked. simulators is the address of the
-// simulators; defaultSimulators when empty.
-func load(ctx context.Context, q *db.Queries, keys *secret.Keys, simulators string) (*Snapshot, error) {
+// load reads the registry in a transaction that sees one snapshot of the database.
+func load(ctx context.Context, tx pgx.Tx, how loading) (*Snapshot, error) {
 	s := &Snapshot{
 		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{}, replaced: map[AccountKey][]StoredAccount{},
 		byCode: map[codeKey]Service{}, mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{}, statementAccounts: map[StatementAccountKey]StatementAccount{},
 		integrators: map[string]string{}, byOwner: map[string][]*endpoint{}, commanded: map[string][]string{}, byCommand: map[string][]string{}, mapped: map[string][]string{},
+		closedMappings: map[codeKey]bool{}, closedFees: map[feeKey]bool{},
 	}
-	l := &loader{ctx: ctx, keys: keys, simulators: simulators, s: s}
-	l.agencies(q)
-	l.backends(q)
-	l.accounts(q)
-	l.statementAccounts(q)
-	l.applications(q)
-	l.endpoints(q)
+	var err error
+	if s.Revision, err = db.New(tx).Revision(ctx); err != nil {
+		return s, fmt.Errorf("reading the registry's revision: %w", err)
+	}
+	l := &loader{loading: how, ctx: ctx, tx: tx, s: s}
+	l.agencies()
+	l.catalogue()
+	l.backends()
+	l.accounts()
+	l.statementAccounts()
+	l.applications()
+	l.endpoints()
+	if l.err == nil && l.verifier != nil {
+		s.findings, l.err = signed.Inspect(ctx, tx, l.keys, l.rows)
+		l.verifier.Forget()
+	}
 	return s, l.err
 }
 
-func (l *loader) agencies(q *db.Queries) {
+func (l *loader) agencies() {
 	s := l.s
-	read(l, "the platform", q.Platform, func(r db.PlatformRow) {
-		s.Revision, s.Platform.EmbedOrigins, s.byCommand[""] = r.Revision, r.EmbedOrigins, r.OriginsByCommand
+	read(l, "platform", func(r db.Platform, believed bool) {
+		if believed {
+			s.Platform.EmbedOrigins, s.byCommand[""] = r.EmbedOrigins, r.OriginsByCommand
+		}
 	})
-	read(l, "agencies", q.Agencies, func(r db.Agency) {
+	read(l, "agencies", func(r db.Agency, believed bool) {
+		if !believed {
+			s.Agencies[r.ID] = Agency{ID: r.ID, Slug: r.ID, Name: r.ID, LatePayments: LatePaymentsHold, Locked: true}
+			return
+		}
 		s.Agencies[r.ID] = Agency{
 			ID: r.ID, Slug: r.Slug, Name: r.Name, DefaultService: value(r.DefaultService), LatePayments: LatePayments(r.LatePayments),
 			SingleApprovalBelow: r.SingleApprovalBelow, Logo: r.Logo, Address: r.Address,
@@ -130,20 +158,40 @@ func (l *loader) agencies(q *db.Queries) {
 		}
 		s.commanded[r.ID], s.mapped[r.ID] = r.SetByCommand, r.MappingsByCommand
 	})
-	read(l, "services", q.Services, func(r db.Service) {
-		s.Services[r.ID], s.byCode[codeKey{r.AgencyID, r.Code}] = Service(r), Service(r)
+}
+
+func (l *loader) catalogue() {
+	s := l.s
+	read(l, "services", func(r db.Service, believed bool) {
+		service := Service(r)
+		service.Active = r.Active && believed
+		s.Services[r.ID], s.byCode[codeKey{r.AgencyID, r.Code}] = service, service
 	})
-	read(l, "service mappings", q.ServiceMappings, func(r db.ServiceMapping) { s.mappings[codeKey{r.AgencyID, r.ErpCode}] = r.ServiceCode })
-	read(l, "fees", q.Fees, func(r db.Fee) {
+	read(l, "service_mappings", func(r db.ServiceMapping, believed bool) {
+		if !believed {
+			s.closedMappings[codeKey{r.AgencyID, r.ErpCode}] = true
+			return
+		}
+		s.mappings[codeKey{r.AgencyID, r.ErpCode}] = r.ServiceCode
+	})
+	read(l, "fees", func(r db.Fee, believed bool) {
+		if !believed {
+			s.closedFees[feeKey{r.AgencyID, r.Channel, r.Currency}] = true
+			return
+		}
 		s.fees[feeKey{r.AgencyID, r.Channel, r.Currency}] = money.Schedule{
 			RatioPPM: r.RatioPpm, Fixed: r.Fixed, Minimum: r.Minimum, Maximum: value(r.Maximum), HasMaximum: r.Maximum != nil, Step: r.Step,
 		}
 	})
 }
 
-func (l *loader) backends(q *db.Queries) {
-	read(l, "ERP settings", q.ERPSettings, func(r db.ErpSetting) {
-		auth, ok := l.open(labelERP, r.AuthSealed, erpAAD(r.AgencyID, r.Live))
+func (l *loader) backends() {
+	read(l, "erp_settings", func(r db.ErpSetting, believed bool) {
+		if !believed {
+			l.s.erp[modeKey{r.AgencyID, r.Live}] = ERPSettings{AgencyID: r.AgencyID, Live: r.Live, Locked: true}
+			return
+		}
+		auth, ok := l.open(LabelERP, r.AuthSealed, erpAAD(r.AgencyID, r.Live))
 		l.s.erp[modeKey{r.AgencyID, r.Live}] = ERPSettings{
 			AgencyID: r.AgencyID, Live: r.Live, BaseURL: fromStored(r.BaseUrl, l.simulators),
 			Auth:           ERPAuth{Type: AuthType(r.AuthType), Name: r.AuthName, Secret: secret.NewText(string(auth))},
@@ -152,14 +200,21 @@ func (l *loader) backends(q *db.Queries) {
 	})
 }
 
-func (l *loader) applications(q *db.Queries) {
+func (l *loader) applications() {
 	s, cashin := l.s, map[string]*Cashin{}
-	read(l, "cash-in access", q.CashinAccess, func(r db.CashinAccess) {
+	read(l, "cashin_access", func(r db.CashinAccess, believed bool) {
+		if !believed {
+			return
+		}
 		cashin[r.ApplicationID] = &Cashin{
 			RedirectOrigins: r.RedirectOrigins, WebhookURL: fromStored(r.WebhookUrl, l.simulators), Providers: r.Providers,
 		}
 	})
-	read(l, "applications", q.Applications, func(r db.Application) {
+	read(l, "applications", func(r db.Application, believed bool) {
+		if !believed || s.Agencies[r.AgencyID].Locked {
+			s.Applications[r.ID] = Application{ID: r.ID, AgencyID: r.AgencyID, Name: r.Name, SessionLifetime: MinLifetime, PageSize: DefaultPageSize, CreatedAt: r.CreatedAt.UTC()}
+			return
+		}
 		s.Applications[r.ID] = Application{
 			ID: r.ID, AgencyID: r.AgencyID, Name: r.Name, Active: r.Active, Integrator: r.Integrator, Portal: r.Portal, Offers: r.Offers, SuccessOrigins: r.SuccessOrigins,
 			EmbedOrigins: r.EmbedOrigins, SessionLifetime: time.Duration(r.SessionLifetimeMs) * time.Millisecond,
@@ -173,12 +228,18 @@ func (l *loader) applications(q *db.Queries) {
 	})
 }
 
-func (l *loader) endpoints(q *db.Queries) {
+func (l *loader) endpoints() {
 	secrets := map[string][]endpointSecret{}
-	read(l, "webhook secrets", q.WebhookSecrets, func(r db.WebhookSecret) {
-		known := endpointSecret{digest: Digest(r.Digest), expiresAt: value(r.ExpiresAt).UTC()}
-		if l.keys != nil {
-			if plain, err := l.keys.Open(labelWebhook, r.Sealed, []byte(r.EndpointID)); err == nil {
+	read(l, "webhook_secrets", func(r db.WebhookSecret, believed bool) {
+		known := endpointSecret{digest: sha256.Sum256(nil)}
+		if len(r.Digest) == sha256.Size {
+			known.digest = Digest(r.Digest)
+		}
+		if believed {
+			known.expiresAt = value(r.ExpiresAt).UTC()
+		}
+		if l.keys != nil && believed && !l.without(LabelWebhook) {
+			if plain, err := l.keys.Open(LabelWebhook, r.Sealed, []byte(r.EndpointID)); err == nil {
 				known.value = secret.NewText(string(plain))
 			} else if r.ExpiresAt == nil { // an expired secret need not open
 				l.s.locked = append(l.s.locked, "webhook endpoint "+r.EndpointID)
@@ -186,7 +247,10 @@ func (l *loader) endpoints(q *db.Queries) {
 		}
 		secrets[r.EndpointID] = append(secrets[r.EndpointID], known)
 	})
-	read(l, "webhook endpoints", q.WebhookEndpoints, func(r db.WebhookEndpoint) {
+	read(l, "webhook_endpoints", func(r db.WebhookEndpoint, believed bool) {
+		if !believed {
+			secrets[r.ID] = nil // it is Locked: deliveries to it are planned, and wait
+		}
 		e := &endpoint{secrets: secrets[r.ID], WebhookEndpoint: WebhookEndpoint{
 			ID: r.ID, ApplicationID: value(r.ApplicationID), URL: fromStored(r.Url, l.simulators), Events: r.Events,
 			MaxInFlight: int(r.MaxInFlight), MaxPerSecond: int(value(r.MaxPerSecond)), CreatedAt: r.CreatedAt.UTC(),
@@ -208,12 +272,20 @@ func (l *loader) open(label string, sealed, aad []byte) ([]byte, bool) {
 	if l.keys == nil {
 		return nil, true
 	}
+	if l.without(label) {
+		return nil, false // nothing is wrong: other roles use this secret
+	}
 	plain, err := l.keys.Open(label, sealed, aad)
 	if err != nil {
 		l.s.locked = append(l.s.locked, label+" of "+string(aad))
 		return nil, false
 	}
 	return plain, true
+}
+
+// without reports whether this process is a role that has not the key of a label.
+func (l *loader) without(label string) bool {
+	return l.keys != nil && l.keys.Role() != "" && !l.keys.Holds(secret.Use{Purpose: secret.PurposeSeal, Label: label})
 }
 
 // Service finds a service of an agency's catalogue by its code, active or not.

@@ -18,6 +18,7 @@ import (
 	"quittance/internal/connector"
 	"quittance/internal/operation"
 	"quittance/internal/registry/db"
+	"quittance/internal/signed"
 	"quittance/internal/statements"
 )
 
@@ -126,8 +127,11 @@ func (a StatementAccount) CutoffText() string {
 	return fmt.Sprintf("%02d:%02d", int(a.Cutoff.Hours()), int(a.Cutoff.Minutes())%60)
 }
 
-func (l *loader) statementAccounts(q *db.Queries) {
-	read(l, "accounts", q.StatementAccounts, func(r db.StatementAccount) {
+func (l *loader) statementAccounts() {
+	read(l, "statement_accounts", func(r db.StatementAccount, believed bool) {
+		if !believed {
+			return
+		}
 		a := StatementAccount{
 			StatementAccountKey: StatementAccountKey{r.AgencyID, r.Live, r.Code}, Kind: AccountKind(r.Kind), Offer: value(r.Offer), Fingerprint: r.Fingerprint,
 			IBAN: r.Iban, Number: r.Number, Currency: r.Currency, Profile: r.Profile, Zone: r.Zone, Cutoff: time.Duration(r.CutoffMinutes) * time.Minute,
@@ -145,8 +149,12 @@ func (l *loader) statementAccounts(q *db.Queries) {
 
 // PutStatementAccount stores an account. It writes nothing when it is the stored one.
 func (t *Tx) PutStatementAccount(ctx context.Context, a StatementAccount) error {
-	if old, ok := t.Before.statementAccounts[a.StatementAccountKey]; ok && reflect.DeepEqual(old, a) {
+	forged := t.rows.Forged(signed.NewID("statement_accounts", a.AgencyID, a.Live, a.Code))
+	if old, ok := t.Before.statementAccounts[a.StatementAccountKey]; ok && !forged && reflect.DeepEqual(old, a) {
 		return nil
+	}
+	if err := t.Anew(ctx, "statement_accounts", a.AgencyID, a.Live, a.Code); err != nil {
+		return err
 	}
 	var columns []byte
 	if a.Columns != nil {

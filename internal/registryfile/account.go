@@ -67,6 +67,11 @@ func (f accountFields) Text(name string) string { return f.o.credential(name, tr
 // Secret reads a secret field.
 func (f accountFields) Secret(name string) secret.Text { return f.o.secret(name) }
 
+// ReportSecret reads a secret field that may be missing.
+func (f accountFields) ReportSecret(name string) secret.Text {
+	return f.o.plain(name, f.o.credential(name, false))
+}
+
 // Flag reads a flag. A missing flag is off.
 func (f accountFields) Flag(name string) bool {
 	on := f.o.Bool(name)

@@ -162,6 +162,9 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 		return err
 	}
 	for _, f := range a.fees {
+		if err := w.Anew(ctx, "fees", f.AgencyID, f.Channel, f.Currency); err != nil {
+			return err
+		}
 		if err := w.q.UpsertFee(ctx, f); err != nil {
 			return err
 		}

@@ -219,8 +219,8 @@ func TestSeedingNeverUndoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Exec(t, `UPDATE webhook_secrets SET expires_at = $1 WHERE endpoint_id = $2`, registries.Epoch.Add(24*time.Hour), endpoint)
-	h.Exec(t, `INSERT INTO webhook_secrets VALUES ($1, $2, $3, $4)`, endpoint, newDigest[:], sealed, registries.Epoch.Add(time.Second))
+	h.Write(t, `UPDATE webhook_secrets SET expires_at = $1 WHERE endpoint_id = $2`, registries.Epoch.Add(24*time.Hour), endpoint)
+	h.Write(t, `INSERT INTO webhook_secrets VALUES ($1, $2, $3, $4)`, endpoint, newDigest[:], sealed, registries.Epoch.Add(time.Second))
 
 	report := h.Seed(t, registries.Full)
 	if report.Changed || len(report.Notes) != 3 {
@@ -400,7 +400,7 @@ func TestSeedUndoesNoRotationOfACashinPair(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
-	if _, err := cashin.Rotate(t.Context(), h.Pool, registries.Actor, registries.AppA, nil, registries.Epoch); err != nil {
+	if _, err := cashin.Rotate(t.Context(), h.Pool, h.Keys, registries.Actor, registries.AppA, nil, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	report := h.Seed(t, registries.Full)

@@ -116,6 +116,9 @@ func (w *writer) mappings(ctx context.Context, a agency) error {
 			}
 			continue
 		}
+		if err := w.Anew(ctx, "service_mappings", m.AgencyID, m.ErpCode); err != nil {
+			return err
+		}
 		if err := w.q.UpsertServiceMapping(ctx, m.UpsertServiceMappingParams); err != nil {
 			return err
 		}

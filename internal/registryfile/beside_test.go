@@ -27,20 +27,20 @@ func TestAFileLeavesWhatCommandsHaveSet(t *testing.T) {
 		}
 	}
 	size, same := int64(7), int64(40)
-	_, err := registry.ChangeApplication(ctx, h.Pool, registries.Actor, registries.AppA, registry.ApplicationChange{Offers: []string{"momo"}, PageSize: &size, CreationsPerMinute: &same}, now)
+	_, err := registry.ChangeApplication(ctx, h.Pool, h.Keys, registries.Actor, registries.AppA, registry.ApplicationChange{Offers: []string{"momo"}, PageSize: &size, CreationsPerMinute: &same}, now)
 	must(err)
-	_, _, err = registry.RemoveOrigins(ctx, h.Pool, registries.Actor, registries.AppA, []string{"https://guichet.example"}, now)
+	_, _, err = registry.RemoveOrigins(ctx, h.Pool, h.Keys, registries.Actor, registries.AppA, []string{"https://guichet.example"}, now)
 	must(err)
-	_, _, err = registry.AddOrigins(ctx, h.Pool, registries.Actor, registries.AppA, []string{"https://added.example"}, now)
+	_, _, err = registry.AddOrigins(ctx, h.Pool, h.Keys, registries.Actor, registries.AppA, []string{"https://added.example"}, now)
 	must(err)
-	_, _, err = registry.AddOrigins(ctx, h.Pool, registries.Actor, "", []string{"https://second.example"}, now)
+	_, _, err = registry.AddOrigins(ctx, h.Pool, h.Keys, registries.Actor, "", []string{"https://second.example"}, now)
 	must(err)
 	d, err := registry.ReadDirectory(ctx, h.Pool, "", now)
 	must(err)
 	platforms, own := d.Endpoints[0], d.Endpoints[1]
-	_, err = registry.RemoveEndpoint(ctx, h.Pool, registries.Actor, platforms.ID, now)
+	_, err = registry.RemoveEndpoint(ctx, h.Pool, h.Keys, registries.Actor, platforms.ID, now)
 	must(err)
-	_, err = registry.ChangeEndpoint(ctx, h.Pool, registries.Actor, own.ID, registry.EndpointChange{Events: []string{"checkout.reversed"}}, now)
+	_, err = registry.ChangeEndpoint(ctx, h.Pool, h.Keys, registries.Actor, own.ID, registry.EndpointChange{Events: []string{"checkout.reversed"}}, now)
 	must(err)
 
 	stands := func(what string, offers, origins, platform, events []string, pageSize int) {

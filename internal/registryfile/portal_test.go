@@ -77,17 +77,17 @@ func TestThePortalsApplication(t *testing.T) {
 	for _, named := range []string{id, "Portail impots"} {
 		_, err := identity.CreateKey(ctx, h.Pool, registries.Actor, identity.KeyRequest{Application: named}, now)
 		refused("a key", err, "application.portal", "application")
-		_, err = cashin.Create(ctx, h.Pool, registries.Actor, named, false, now)
+		_, err = cashin.Create(ctx, h.Pool, h.Keys, registries.Actor, named, false, now)
 		refused("credentials of cash-in", err, "application.portal", "application")
-		_, _, err = registry.AddOrigins(ctx, h.Pool, registries.Actor, named, []string{"https://a.example"}, now)
+		_, _, err = registry.AddOrigins(ctx, h.Pool, h.Keys, registries.Actor, named, []string{"https://a.example"}, now)
 		refused("an embed origin", err, "application.portal", "application")
 	}
 	least, most, lifetime, off := int64(1), int64(9), time.Minute, false
-	_, err := registry.ChangeApplication(ctx, h.Pool, registries.Actor, id, registry.ApplicationChange{CreationsPerMinute: &most}, now)
+	_, err := registry.ChangeApplication(ctx, h.Pool, h.Keys, registries.Actor, id, registry.ApplicationChange{CreationsPerMinute: &most}, now)
 	refused("a quota of creations", err, "application.portal_has_none", "creations-per-minute")
-	_, err = registry.ChangeApplication(ctx, h.Pool, registries.Actor, id, registry.ApplicationChange{ReadsPerMinute: &least}, now)
+	_, err = registry.ChangeApplication(ctx, h.Pool, h.Keys, registries.Actor, id, registry.ApplicationChange{ReadsPerMinute: &least}, now)
 	refused("a quota of reads", err, "application.portal_has_none", "reads-per-minute")
-	_, err = registry.ChangeApplication(ctx, h.Pool, registries.Actor, id, registry.ApplicationChange{SessionLifetime: &lifetime}, now)
+	_, err = registry.ChangeApplication(ctx, h.Pool, h.Keys, registries.Actor, id, registry.ApplicationChange{SessionLifetime: &lifetime}, now)
 	refused("a lifetime of a minute", err, "registry.out_of_range", "session-lifetime")
 	if app, ok := h.Open(t).IntegratorOf(registries.AgencyA); !ok || app.Portal {
 		t.Errorf("integrator: %+v", app)
@@ -98,7 +98,7 @@ func TestThePortalsApplication(t *testing.T) {
 	}
 
 	// What a command has set, a file leaves.
-	changed, err := registry.ChangeApplication(ctx, h.Pool, registries.Actor, "Portail impots", registry.ApplicationChange{Active: &off, Offers: []string{"momo_b"}}, now)
+	changed, err := registry.ChangeApplication(ctx, h.Pool, h.Keys, registries.Actor, "Portail impots", registry.ApplicationChange{Active: &off, Offers: []string{"momo_b"}}, now)
 	if err != nil || changed.Active || changed.CreationsPerMinute != 0 || changed.SessionLifetime != 3*time.Hour {
 		t.Errorf("%+v, %v", changed, err)
 	}

@@ -11,6 +11,8 @@ const (
 	// LabelCredentials is of the MACs by which credentials are found: API keys, keys of clerks and staff,
 	// pairs of the cash-in surface, secrets of sessions.
 	LabelCredentials = "credentials"
+	// LabelListen is of the secrets that sign what `listen` shows, see ListenSecret.
+	LabelListen = "webhook-listen"
 	// LabelWebhookBodies is of the MACs by which the processor authenticates what workers sign and send.
 	LabelWebhookBodies = "webhook bodies"
 )

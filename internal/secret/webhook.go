@@ -20,5 +20,5 @@ func WebhookKey(s Text) []byte {
 // id of an application or of a platform key, empty for all applications. It signs no event to an
 // endpoint, and stays the same for an owner until the master keys are rotated.
 func ListenSecret(keys *Keys, owner string) Text {
-	return NewText("whsec_" + base64.StdEncoding.EncodeToString(keys.MAC("webhook-listen", []byte(owner))))
+	return NewText("whsec_" + base64.StdEncoding.EncodeToString(keys.MAC(LabelListen, []byte(owner))))
 }

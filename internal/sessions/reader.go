@@ -139,7 +139,7 @@ func (r *Reader) ByID(ctx context.Context, id string) (checkout.Session, error) 
 
 // errRebuilt says that the read model was emptied or restored after the barrier was
 // passed.
-var errRebuilt = fmt.Errorf("%w: it is being rebuilt", ErrBehind)
+var errRebuilt = fmt.Errorf("%w: it has lost rows that it had, so it was emptied or restored, and has not caught up", ErrBehind)
 
 // prove reports whether positions of a snapshot have reached the marks that the barrier
 // returned for the partitions. Only then may the rows of that snapshot be used.

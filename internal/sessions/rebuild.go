@@ -29,15 +29,7 @@ func (s *Store) Empty(ctx context.Context, actor operation.Actor, now time.Time,
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, `TRUNCATE sessions, session_events`); err != nil {
-			return err
-		}
-		// A transaction that closes a till and began before must not see an empty table, as
-		// it would after a TRUNCATE.
-		if _, err := tx.Exec(ctx, `DELETE FROM cash_movements`); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `DELETE FROM cashin_reversals`); err != nil {
+		if _, err := tx.Exec(ctx, `SELECT empty_readmodel()`); err != nil {
 			return err
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "readmodel.rebuild", Subject: topic})

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quittance/checkout"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -56,7 +57,11 @@ func newProcessor(t testing.TB) *Processor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Processor{codec: codec, topology: topics{}, judge: newJudge(func(_, _ []byte) bool { return false }, prometheus.NewRegistry())}
+	macs, err := secret.GenerateKeys().MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Processor{codec: codec, topology: topics{}, bodies: macs, judge: newJudge(func(_, _ []byte) bool { return false }, prometheus.NewRegistry())}
 }
 
 func creation(n int, order string, at time.Time) checkout.Command {

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,7 @@ import (
 	"quittance/processors/runtime"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -25,36 +27,54 @@ type Topology interface {
 	Partition(topic, key string) int32
 }
 
+// Config is what a Processor needs. All fields but AcceptUnsigned are required.
+type Config struct {
+	Codec    *schemas.Codec
+	Topology Topology
+	// Senders has the keys of those that Senders returns.
+	Senders origin.Verifier
+	// AcceptUnsigned accepts commands that do not say who sent them, as those of a release that did not
+	// sign: whoever may write the topic can then send any command.
+	AcceptUnsigned bool
+	// Bodies proves the bodies of webhooks and confirmations.
+	Bodies origin.MACs
+	// Verify verifies the signatures of staff's steps.
+	Verify  casework.Verify
+	Metrics prometheus.Registerer
+}
+
 // Processor decides commands. It has no state and may decide for any number of partitions
 // at the same time.
 type Processor struct {
 	codec    *schemas.Codec
 	topology Topology
+	guard    *guard
+	bodies   origin.MACs
 	judge    *judge
-}
-
-// Config is what a Processor needs. All fields are required.
-type Config struct {
-	Codec    *schemas.Codec
-	Topology Topology
-	// Verify verifies the signatures of staff's steps.
-	Verify  casework.Verify
-	Metrics prometheus.Registerer
 }
 
 var _ runtime.Processor = (*Processor)(nil)
 
 // New creates a processor that writes to the topics of the installation.
 func New(cfg Config) (*Processor, error) {
-	if cfg.Codec == nil || cfg.Topology == nil || cfg.Verify == nil || cfg.Metrics == nil {
-		return nil, errors.New("processor of checkout: Codec, Topology, Verify and Metrics are required")
+	if cfg.Codec == nil || cfg.Topology == nil || cfg.Bodies == nil || cfg.Verify == nil || cfg.Metrics == nil {
+		return nil, errors.New("processor of checkout: Codec, Topology, Bodies, Verify and Metrics are required")
 	}
-	return &Processor{cfg.Codec, cfg.Topology, newJudge(cfg.Verify, cfg.Metrics)}, nil
+	for _, sender := range Senders() {
+		if cfg.Senders[sender] == nil {
+			return nil, fmt.Errorf("processor of checkout: no key of the sender %s", sender)
+		}
+	}
+	return &Processor{cfg.Codec, cfg.Topology, newGuard(cfg.Senders, cfg.AcceptUnsigned, cfg.Metrics), cfg.Bodies, newJudge(cfg.Verify, cfg.Metrics)}, nil
 }
 
-// Process decides one record of checkout.commands. A record that cannot be decoded, or an
-// unknown command, is poison.
+// Process decides one record of checkout.commands. A record that cannot be decoded, an
+// unknown command, and a command of somebody who may not send it are poison.
 func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
+	from, err := p.guard.sent(rec)
+	if err != nil {
+		return err
+	}
 	var r record.Command
 	if err := p.codec.Decode(rec.Value, &r); err != nil {
 		if errors.Is(err, schemas.ErrUndecodable) {
@@ -65,6 +85,9 @@ func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
 	cmd, err := mapping.ToCommand(&r)
 	if err != nil {
 		return runtime.Poison(err)
+	}
+	if err := p.guard.allows(from, cmd.Do); err != nil {
+		return err
 	}
 	return p.decide(tx, cmd)
 }
@@ -160,6 +183,7 @@ func (w *writer) event(e checkout.Event) {
 	confirmations, err := mapping.ToConfirmations(e)
 	w.fail(err)
 	for _, n := range confirmations {
+		origin.SignBody(schemas.TopicConfirmations, n, w.p.bodies)
 		w.emit(schemas.TopicConfirmations, s.TenantID, n)
 	}
 }
@@ -167,6 +191,7 @@ func (w *writer) event(e checkout.Event) {
 func (w *writer) notify(topic, key string, e checkout.Event, notification func(checkout.Event) (*record.Notification, error)) {
 	n, err := notification(e)
 	if w.fail(err); err == nil {
+		origin.SignBody(topic, n, w.p.bodies)
 		w.emit(topic, key, n)
 	}
 }

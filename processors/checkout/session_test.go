@@ -16,6 +16,7 @@ import (
 
 	"quittance/casework"
 	"quittance/checkout"
+	"quittance/internal/commands"
 	"quittance/internal/decisions"
 	"quittance/internal/kafka"
 	"quittance/internal/secret"
@@ -73,8 +74,27 @@ func install(t *testing.T) *installation {
 // process runs a processor until the returned function is called.
 func (i *installation) process(now func() time.Time) (stop func()) {
 	i.t.Helper()
+	return i.run(now, false)
+}
+
+// bodies proves and verifies bodies.
+func (i *installation) bodies() *secret.MACs {
+	i.t.Helper()
+	macs, err := i.keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return macs
+}
+
+func (i *installation) run(now func() time.Time, acceptUnsigned bool) (stop func()) {
+	i.t.Helper()
+	senders, err := commands.NewVerifier(i.keys, processor.Senders())
+	if err != nil {
+		i.t.Fatal(err)
+	}
 	i.metrics = prometheus.NewRegistry()
-	p, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Verify: decisions.Verify(i.keys), Metrics: i.metrics})
+	p, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Senders: senders, AcceptUnsigned: acceptUnsigned, Bodies: i.bodies(), Verify: decisions.Verify(i.keys), Metrics: i.metrics})
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -111,14 +131,38 @@ func (i *installation) send(cmds ...checkout.Command) {
 		if err != nil {
 			i.t.Fatal(err)
 		}
-		i.raw(value)
+		i.raw(senderOf(cmd.Do), value)
 	}
 }
 
-func (i *installation) raw(value []byte) {
+// senderOf returns the part that sends a command in these tests.
+func senderOf(do checkout.Action) string {
+	switch do.(type) {
+	case checkout.Confirmed:
+		return processor.SenderERP
+	case checkout.Resolve:
+		return processor.SenderCases
+	}
+	return processor.SenderIngress
+}
+
+// raw sends a value as a sender, or without a signature if the sender is empty.
+func (i *installation) raw(sender string, value []byte) {
 	i.t.Helper()
 	topic := schemas.TopicCommands
 	rec := &kgo.Record{Topic: i.topology.Name(topic), Partition: i.topology.Partition(topic, tenant), Value: value}
+	if sender != "" {
+		signer, err := commands.NewSigner(i.keys, sender)
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		signer.Sign(rec)
+	}
+	i.produce(rec)
+}
+
+func (i *installation) produce(rec *kgo.Record) {
+	i.t.Helper()
 	if err := i.producer.ProduceSync(i.t.Context(), rec).FirstErr(); err != nil {
 		i.t.Fatal(err)
 	}
@@ -400,12 +444,12 @@ func TestPoison(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	stop := i.process(func() time.Time { return now })
 	defer stop()
-	i.raw([]byte("no record at all"))
+	i.raw(processor.SenderIngress, []byte("no record at all"))
 	b, err := i.codec.Encode(&record.Command{Type: "session.transmogrify", SessionID: "chs_a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.raw(b)
+	i.raw(processor.SenderIngress, b)
 	i.send(create("chs_a", "o", now)) // the poison record does not block later commands
 	i.read(schemas.TopicEvents, 1)
 	for _, rec := range i.read(schemas.TopicPoisonCommands, 2) {

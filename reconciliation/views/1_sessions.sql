@@ -3,6 +3,7 @@
 CREATE OR REPLACE VIEW sessions
 (
     session_id     String COMMENT 'Session (chs_)',
+    session_key    String COMMENT 'Key of the session, the same in all views',
     tenant_id      String COMMENT 'Agency',
     agency         String COMMENT 'Present name of the agency',
     application_id String COMMENT 'Application that created the session',
@@ -45,6 +46,7 @@ WITH
     (SELECT (groupArray(n.id), groupArray(n.name)) FROM names AS n FINAL WHERE n.kind = 'application') AS applications
 SELECT
     j.session_id AS session_id,
+    substring(lower(hex(SHA256(j.session_id))), 1, 32) AS session_key,
     argMax(j.tenant_id, j.sequence) AS tenant_id,
     transform(argMax(j.tenant_id, j.sequence), agencies.1, agencies.2, '') AS agency,
     argMax(j.application_id, j.sequence) AS application_id,

@@ -4,6 +4,7 @@ CREATE OR REPLACE VIEW deliveries
 (
     delivery_id      String COMMENT 'Delivery',
     session_id       String COMMENT 'Session; empty for none',
+    session_key      String COMMENT 'Key of the session, the same in all views; empty for none',
     tenant_id        String COMMENT 'Agency',
     agency           String COMMENT 'Present name of the agency',
     application_id   String COMMENT 'Application',
@@ -31,6 +32,7 @@ WITH
 SELECT
     j.delivery_id AS delivery_id,
     any(j.session_id) AS session_id,
+    any(j.session_key) AS session_key,
     any(j.tenant_id) AS tenant_id,
     transform(any(j.tenant_id), agencies.1, agencies.2, '') AS agency,
     any(j.application_id) AS application_id,

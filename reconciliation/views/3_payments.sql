@@ -6,6 +6,7 @@
 CREATE OR REPLACE VIEW payments
 (
     session_id         String COMMENT 'Session (chs_)',
+    session_key        String COMMENT 'Key of the session, the same in all views',
     tenant_id          String COMMENT 'Agency',
     agency             String COMMENT 'Present name of the agency',
     application_id     String COMMENT 'Application that created the session',
@@ -40,6 +41,7 @@ SQL SECURITY INVOKER
 AS
 SELECT
     s.session_id     AS session_id,
+    s.session_key    AS session_key,
     s.tenant_id      AS tenant_id,
     s.agency         AS agency,
     s.application_id AS application_id,

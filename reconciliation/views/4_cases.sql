@@ -11,6 +11,7 @@ CREATE OR REPLACE VIEW cases
     application         String COMMENT 'Present name of the application',
     livemode            Bool COMMENT 'false for tests and for poison',
     session_id          String COMMENT 'Session of the money; of an orphan of no known session, the id that its report named; empty for poison',
+    session_key         String COMMENT 'Key of the session, the same in all views; of an orphan of no known session, of the id that its report named; empty for poison',
     order_id            String COMMENT 'Order of the integrator',
     amount              Int64 COMMENT 'Money as it was reported, minor units; of a case about the session''s own payment, its total; of a break, the lines less the money that is expected; 0 for poison',
     currency            String COMMENT 'ISO 4217; empty for poison',
@@ -53,6 +54,7 @@ SELECT
     -- The events of an orphan of no known session have its mode in their own fields.
     argMin(j.livemode OR j.detail['livemode'] = 'true', rank)::Bool AS livemode,
     any(j.session_id) AS session_id,
+    any(if(empty(j.session_id), '', substring(lower(hex(SHA256(j.session_id))), 1, 32))) AS session_key,
     any(j.order_id) AS order_id,
     -- Money as it was reported; of a case about the session's own payment, its total.
     argMinIf(if(j.detail['reported_amount'] != '', toInt64OrZero(j.detail['reported_amount']), j.total_amount), rank, opens) AS amount,

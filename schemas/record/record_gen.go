@@ -3186,6 +3186,8 @@ type Notification struct {
 	URL string
 	// how often staff had the ERP told again of a payment that it had accepted; each time is a delivery of its own
 	Again int32
+	// proves that the processor made the body, for whom and of what (docs/design/rights.md)
+	Mac []byte
 }
 
 func (r *Notification) fromNative(m map[string]any) {
@@ -3202,6 +3204,7 @@ func (r *Notification) fromNative(m map[string]any) {
 	r.RequestedAt = fromNullable[time.Time]("long.timestamp-millis", m["requested_at"])
 	r.URL = fromNullable[string]("string", m["url"])
 	r.Again = from[int32](m["again"])
+	r.Mac = fromNullable[[]byte]("bytes", m["mac"])
 }
 
 func (r *Notification) appendTo(b []byte) []byte {
@@ -3233,6 +3236,12 @@ func (r *Notification) appendTo(b []byte) []byte {
 		b = append(b, 0)
 	}
 	b = appendInt(b, r.Again)
+	if len(r.Mac) > 0 {
+		b = append(b, 2)
+		b = appendBytes(b, r.Mac)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -3257,6 +3266,9 @@ func (r *Notification) readFrom(d *reader) {
 		r.URL = d.readString()
 	}
 	r.Again = d.readInt()
+	if d.present() {
+		r.Mac = d.readBytes()
+	}
 }
 
 // Delivery: The delivery of one notification to one destination (webhooks.deliveries, erp.deliveries).
@@ -3282,6 +3294,8 @@ type Delivery struct {
 	Body           []byte
 	// the delivery's own address: of the payment itself (deprecated cash-in surface), or of a message, with its middle hidden
 	URL string
+	// that of the notification; null for messages
+	Mac []byte
 }
 
 func (r *Delivery) fromNative(m map[string]any) {
@@ -3300,6 +3314,7 @@ func (r *Delivery) fromNative(m map[string]any) {
 	r.FirstAttemptAt = fromNullable[time.Time]("long.timestamp-millis", m["first_attempt_at"])
 	r.Body = fromBytes(m["body"])
 	r.URL = fromNullable[string]("string", m["url"])
+	r.Mac = fromNullable[[]byte]("bytes", m["mac"])
 }
 
 func (r *Delivery) appendTo(b []byte) []byte {
@@ -3328,6 +3343,12 @@ func (r *Delivery) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if len(r.Mac) > 0 {
+		b = append(b, 2)
+		b = appendBytes(b, r.Mac)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -3351,6 +3372,9 @@ func (r *Delivery) readFrom(d *reader) {
 	r.Body = d.readBytes()
 	if d.present() {
 		r.URL = d.readString()
+	}
+	if d.present() {
+		r.Mac = d.readBytes()
 	}
 }
 
@@ -4703,7 +4727,7 @@ func (*Call) Name() string { return "quittance.Call" }
 // Schema is the Avro schema with every named type expanded.
 func (*Call) Schema() string { return schemaCall }
 
-const schemaNotification = `{"fields":[{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":false,"name":"platform","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"body","type":"bytes"},{"default":null,"name":"request","type":["null","string"]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"url","type":["null","string"]},{"default":0,"name":"again","type":"int"}],"name":"Notification","namespace":"quittance","type":"record"}`
+const schemaNotification = `{"fields":[{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":false,"name":"platform","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"body","type":"bytes"},{"default":null,"name":"request","type":["null","string"]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"url","type":["null","string"]},{"default":0,"name":"again","type":"int"},{"default":null,"name":"mac","type":["null","bytes"]}],"name":"Notification","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Notification) Name() string { return "quittance.Notification" }
@@ -4711,7 +4735,7 @@ func (*Notification) Name() string { return "quittance.Notification" }
 // Schema is the Avro schema with every named type expanded.
 func (*Notification) Schema() string { return schemaNotification }
 
-const schemaDelivery = `{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"},{"default":null,"name":"url","type":["null","string"]}],"name":"Delivery","namespace":"quittance","type":"record"}`
+const schemaDelivery = `{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"},{"default":null,"name":"url","type":["null","string"]},{"default":null,"name":"mac","type":["null","bytes"]}],"name":"Delivery","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Delivery) Name() string { return "quittance.Delivery" }
@@ -4719,7 +4743,7 @@ func (*Delivery) Name() string { return "quittance.Delivery" }
 // Schema is the Avro schema with every named type expanded.
 func (*Delivery) Schema() string { return schemaDelivery }
 
-const schemaAttempt = `{"fields":[{"name":"delivery","type":{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"},{"default":null,"name":"url","type":["null","string"]}],"name":"Delivery","namespace":"quittance","type":"record"}},{"name":"outcome","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"duration_ms","type":"long"},{"default":0,"name":"http_status","type":"int"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"answer","type":["null","string"]},{"default":null,"name":"next_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"own_address","type":"boolean"}],"name":"Attempt","namespace":"quittance","type":"record"}`
+const schemaAttempt = `{"fields":[{"name":"delivery","type":{"fields":[{"name":"delivery_id","type":"string"},{"name":"kind","type":"string"},{"name":"destination_id","type":"string"},{"name":"event_id","type":"string"},{"name":"event","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"session_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"occurred_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"attempt","type":"int"},{"default":0,"name":"round","type":"int"},{"default":null,"name":"first_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"body","type":"bytes"},{"default":null,"name":"url","type":["null","string"]},{"default":null,"name":"mac","type":["null","bytes"]}],"name":"Delivery","namespace":"quittance","type":"record"}},{"name":"outcome","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"duration_ms","type":"long"},{"default":0,"name":"http_status","type":"int"},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"answer","type":["null","string"]},{"default":null,"name":"next_attempt_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"own_address","type":"boolean"}],"name":"Attempt","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Attempt) Name() string { return "quittance.Attempt" }

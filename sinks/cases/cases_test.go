@@ -71,7 +71,7 @@ func newWorld(t *testing.T) *world {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 0"))
 	w := &world{
-		House: h, Processor: processor.New(t, registries.Epoch), store: cases.NewStore(h.Pool),
+		House: h, Processor: processor.New(t, registries.Epoch), store: cases.NewStore(h.Pool).Verifying(h.Keys),
 		kafka: kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2},
 	}
 	var err error

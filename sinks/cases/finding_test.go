@@ -156,7 +156,7 @@ func TestMatchByHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.runs(t, w)
-	w.Exec(t, `UPDATE agencies SET single_approval_below = 1000`)
+	w.Write(t, `UPDATE agencies SET single_approval_below = 1000`)
 	line, payment, other, large := w.broken(t, "brk_1", 500), w.broken(t, "brk_2", -500), w.broken(t, "brk_3", -400), w.broken(t, "brk_4", -50_000)
 	_, late := w.late(t, 1)
 	w.within(t, "the late case", func() bool { return w.show(t, late).ID != "" })
@@ -215,7 +215,7 @@ func TestBreakOfCash(t *testing.T) {
 	}
 	w.finding(t, f)
 	w.within(t, "the case", func() bool { return w.show(t, f.CaseID).ID != "" })
-	w.Exec(t, `UPDATE agencies SET single_approval_below = 5000`)
+	w.Write(t, `UPDATE agencies SET single_approval_below = 5000`)
 	request := cases.Request{CaseID: f.CaseID, Resolution: "write_off", Reference: "x", Reason: "lost"}
 	_, err = w.store.Propose(t.Context(), cases.By{Staff: m.Staff, Signer: w.House.Keys}, request, w.Now())
 	if refused := (*operation.Error)(nil); !errors.As(err, &refused) || refused.Code != "case.own_cash" {

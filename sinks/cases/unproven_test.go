@@ -8,6 +8,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/operation"
+	"quittance/test/registries"
 )
 
 // refusedWith waits until a proposal is refused with a code. The session must be as it was, no event says that it was
@@ -154,7 +155,7 @@ func TestOnePersonTwice(t *testing.T) {
 func TestOneIsEnough(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.Exec(t, `UPDATE agencies SET single_approval_below = 6000`)
+	w.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 6000"))
 	session, id := w.proposed(t, 1, false)
 	w.runs(t, w)
 	w.within(t, "the decision of one", func() bool { return w.show(t, id).Resolution == checkout.ResolutionHonour })

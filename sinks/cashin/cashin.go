@@ -38,6 +38,7 @@ type Applications interface {
 func Registration(applications Applications) deliveries.Registration {
 	r := deliveries.Registration{
 		Kind: Kind, Notifications: schemas.TopicPartners, Deliveries: schemas.TopicPartnersDeliveries, Suspends: true, Redelivers: true, Final: string(checkout.EventCompleted),
+		Addressed: func(d *record.Delivery) bool { return d.DestinationID == d.ApplicationID },
 		Entries: func(dir registry.Directory) (entries []deliveries.Entry) {
 			for _, p := range dir.Partners {
 				entries = append(entries, entry(p))

@@ -208,7 +208,7 @@ func TestCompletedEndsFailed(t *testing.T) {
 	store := deliveries.NewStore(b.Pool, deliveries.Kinds{cashin.Registration(apps)})
 	for _, dry := range []bool{true, false} {
 		r, err := store.Replay(t.Context(), deliverytest.Actor, deliveries.Replay{
-			Kafka: b.Kafka, Codec: b.Codec, Kind: cashin.Kind, Since: begun.Add(-time.Minute), Until: time.Now().Add(time.Minute), Now: b.Now, DryRun: dry,
+			Kafka: b.Kafka, Codec: b.Codec, Kind: cashin.Kind, Since: begun.Add(-time.Minute), Until: time.Now().Add(time.Minute), Now: b.Now, Bodies: deliverytest.Bodies(), DryRun: dry,
 		})
 		if err != nil || r.Made != 0 || r.Accepted != 1 || r.Superseded == 0 || r.Superseded+r.Accepted != r.Events {
 			t.Errorf("a replay, dry %t: %+v, %v", dry, r, err)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
+	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
@@ -42,6 +43,8 @@ type Config struct {
 	HonoursLate func(tenantID string) bool
 	// Signer signs callback addresses.
 	Signer secret.Signer
+	// Commands signs the commands that say what operators answered.
+	Commands commands.Signer
 	// PublicURL is the address under which operators call back.
 	PublicURL string
 	// Sealer seals the redirects in operators' answers.
@@ -63,8 +66,8 @@ type Config struct {
 func (c *Config) validate() error {
 	c.Backlog = cmp.Or(c.Backlog, 16384)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 8*time.Second)
-	if c.Topology == nil || c.Codec == nil || c.Account == nil || c.Payer == nil || c.Signer == nil || c.Sealer == nil || c.Now == nil || c.Log == nil {
-		return errors.New("collect: Topology, Codec, Account, Payer, Signer, Sealer, Now and Log are required")
+	if c.Topology == nil || c.Codec == nil || c.Account == nil || c.Payer == nil || c.Signer == nil || c.Commands == nil || c.Sealer == nil || c.Now == nil || c.Log == nil {
+		return errors.New("collect: Topology, Codec, Account, Payer, Signer, Commands, Sealer, Now and Log are required")
 	}
 	if len(c.Connectors) == 0 {
 		return errors.New("collect: no connectors")

@@ -23,6 +23,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/dev/simulator"
+	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/connector/airtel"
 	"quittance/internal/connector/card"
@@ -146,12 +147,19 @@ func (w *world) follow() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	senders, err := commands.NewVerifier(w.keys, []string{"collect"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
 			client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+				if from, err := senders.Verify(r); from != "collect" || err != nil {
+					w.t.Errorf("the command is of %q: %v", from, err)
+				}
 				var c record.Command
 				if err := w.codec.Decode(r.Value, &c); err != nil {
 					w.t.Errorf("command: %v", err)
@@ -204,6 +212,10 @@ func (w *world) control(path, body string) {
 // run starts a sink and returns a function that stops it.
 func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
 	w.t.Helper()
+	signer, err := commands.NewSigner(w.keys, "collect")
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	cfg := collect.Config{
 		Kafka: w.kafka, Topology: w.topology, Codec: w.codec,
 		Connectors: map[string]connector.Connector{checkout.OfferMomo: w.momo(500 * time.Millisecond)},
@@ -212,7 +224,7 @@ func (w *world) run(configure ...func(*collect.Config)) (stop func()) {
 			return a, false, id == tenant && !live && (fingerprint == "" || connector.Is(a, fingerprint))
 		},
 		Payer:  func(context.Context, string, []byte) (string, error) { return "", personal.ErrErased },
-		Signer: w.keys, PublicURL: w.callbacks, Sealer: w.keys, CheckoutURL: "https://pay.example", Now: w.clock.now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
+		Signer: w.keys, Commands: signer, PublicURL: w.callbacks, Sealer: w.keys, CheckoutURL: "https://pay.example", Now: w.clock.now, Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(),
 	}
 	for _, f := range configure {
 		f(&cfg)

@@ -493,10 +493,12 @@ func (j *job) command(do checkout.Action) error {
 	if err != nil {
 		return err
 	}
-	if !j.produce(&kgo.Record{
+	r := &kgo.Record{
 		Topic: topology.Name(schemas.TopicCommands), Partition: topology.Partition(schemas.TopicCommands, q.TenantID),
 		Key: []byte(q.TenantID), Value: value,
-	}) {
+	}
+	j.sink.cfg.Commands.Sign(r)
+	if !j.produce(r) {
 		return errLeft
 	}
 	return nil

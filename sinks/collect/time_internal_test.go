@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
+	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/kafka"
 	"quittance/internal/personal"
@@ -157,8 +158,8 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 		t.Fatal(err)
 	}
 	// Only the number of partitions comes from a broker.
-	commands := slices.DeleteFunc(schemas.Topics(), func(t schemas.Topic) bool { return t.Name != schemas.TopicCommands && t.Name != schemas.TopicCalls })
-	config := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2, Topics: commands}
+	topics := slices.DeleteFunc(schemas.Topics(), func(t schemas.Topic) bool { return t.Name != schemas.TopicCommands && t.Name != schemas.TopicCalls })
+	config := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2, Topics: topics}
 	client, err := config.Client()
 	if err != nil {
 		t.Fatal(err)
@@ -172,6 +173,10 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 		t.Fatal(err)
 	}
 	keys := secret.GenerateKeys()
+	signer, err := commands.NewSigner(keys, "collect")
+	if err != nil {
+		t.Fatal(err)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{t: t, metrics: prometheus.NewRegistry()}
 		var err error
@@ -179,7 +184,7 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 			Kafka: config, Topology: topology, Codec: codec, Connectors: map[string]connector.Connector{checkout.OfferMomo: o},
 			Account: d.account,
 			Payer:   func(context.Context, string, []byte) (string, error) { return "", personal.ErrErased },
-			Signer:  keys, Sealer: keys, PublicURL: "https://pay.example", CheckoutURL: "https://pay.example",
+			Signer:  keys, Commands: signer, Sealer: keys, PublicURL: "https://pay.example", CheckoutURL: "https://pay.example",
 			Now: d.now, Log: slog.New(slog.DiscardHandler), Metrics: d.metrics,
 		}); err != nil {
 			t.Fatal(err)

@@ -307,10 +307,13 @@ func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *
 	if err == nil && (d.DeliveryID == "" || d.DestinationID == "" || deliveries.Kind(d.Kind) != w.cfg.Kind.Kind) {
 		err = fmt.Errorf("delivery of another kind or without id or destination: %w", schemas.ErrUndecodable)
 	}
+	settle := func() { t.Done(m.Offset) }
 	if err == nil {
-		return d, true
-	}
-	if !errors.Is(err, schemas.ErrUndecodable) {
+		if err = w.proved(d); err == nil {
+			return d, true
+		}
+		settle = w.distrust(d, settle)
+	} else if !errors.Is(err, schemas.ErrUndecodable) {
 		t.Forget() // the generation ended while the schema registry was away
 		return nil, false
 	}
@@ -322,7 +325,7 @@ func (w *Worker) read(ctx context.Context, partition int, m kafkago.Message, t *
 				w.fail(fmt.Errorf("writing to the poison topic: %w", err))
 				return
 			}
-			t.Done(m.Offset)
+			settle()
 		})
 	return nil, false
 }

@@ -14,6 +14,8 @@ type counters struct {
 	planned     prometheus.Counter
 	unaddressed prometheus.Counter
 	poison      prometheus.Counter
+	refused     prometheus.Counter
+	unproven    prometheus.Counter
 	attempts    *prometheus.CounterVec // outcome
 	deferred    *prometheus.CounterVec // reason
 	inFlight    *prometheus.GaugeVec   // lane
@@ -46,6 +48,8 @@ func newCounters(reg prometheus.Registerer, kind deliveries.Kind) *counters {
 		planned:     counter("planned_total", "Deliveries made from notifications."),
 		unaddressed: counter("unaddressed_total", "Notifications without a configured destination."),
 		poison:      counter("poison_total", "Records that cannot be decoded."),
+		refused:     counter("bodies_refused_total", "Deliveries that are not sent because nothing proves that the processor made their body for their destination."),
+		unproven:    counter("bodies_unproven_total", "Deliveries without a proof of their body that were accepted (--accept-unproven-bodies)."),
 		attempts:    counterVec("attempts_total", "Calls by outcome; superseded: ended without a call, because a later event was accepted.", "outcome"),
 		deferred:    counterVec("deferred_total", "Deliveries deferred without an attempt, by reason.", "reason"),
 		inFlight:    gaugeVec("in_flight", "Calls under way by lane.", "lane"),

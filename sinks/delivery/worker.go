@@ -22,6 +22,7 @@ import (
 	"quittance/internal/kafka/consume"
 	"quittance/internal/pulse"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -73,12 +74,17 @@ type WorkerConfig struct {
 	Kafka kafka.Config
 	Codec *schemas.Codec
 	// Kind needs its Directory.
-	Kind    deliveries.Registration
-	Policy  Policy
-	History History
-	Now     func() time.Time
-	Log     *slog.Logger
-	Metrics prometheus.Registerer
+	Kind deliveries.Registration
+	// Bodies verifies the bodies of a kind that proves them.
+	Bodies origin.MACs
+	// AcceptUnproven sends bodies without a proof, as those of a release that proved none: whoever may
+	// write the topic of deliveries, or that of attempts, can then have any body signed and sent.
+	AcceptUnproven bool
+	Policy         Policy
+	History        History
+	Now            func() time.Time
+	Log            *slog.Logger
+	Metrics        prometheus.Registerer
 }
 
 // Worker sends the deliveries of one kind. See DESIGN.md.
@@ -114,6 +120,9 @@ type Worker struct {
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Policy == nil || cfg.History == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("delivery worker: Codec, Kind with its Directory, Policy, History, Now, Log and Metrics are required")
+	}
+	if cfg.Kind.Proves() && cfg.Bodies == nil {
+		return nil, errors.New("delivery worker: Bodies is required")
 	}
 	sending := cfg.Kind.Sending()
 	return &Worker{
@@ -517,7 +526,7 @@ func (w *Worker) deferred(j *job, reason string, now, until time.Time) {
 func (w *Worker) record(j *job, a *record.Attempt) {
 	switch deliveries.Outcome(a.Outcome) {
 	case deliveries.OutcomeDelivered, deliveries.OutcomeSuperseded:
-		a.Delivery.Body = nil
+		a.Delivery.Body, a.Delivery.Mac = nil, nil
 	default: // the schedule stores the bytes to send
 	}
 	w.mu.Lock()

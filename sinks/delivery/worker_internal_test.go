@@ -16,6 +16,7 @@ import (
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
 	"quittance/internal/kafka/consume"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/record"
 )
@@ -140,11 +141,15 @@ func bubble(t *testing.T, destinations map[string]deliveries.Destination, test f
 	if err != nil {
 		t.Fatal(err)
 	}
+	macs, err := secret.GenerateKeys().MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		t.Fatal(err)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{destinations: destinations, tracker: consume.NewWatermark(0), begun: map[string][]time.Time{}, suspended: map[string]bool{}}
 		b.answer = func(context.Context, *record.Delivery) call.Result { return call.Result{Status: http.StatusOK} }
 		if b.Worker, err = NewWorker(WorkerConfig{
-			Codec: codec, Kind: deliveries.Registration{Kind: "test", Directory: b}, Policy: b, History: b, Now: time.Now,
+			Codec: codec, Kind: deliveries.Registration{Kind: "test", Directory: b}, Bodies: macs, Policy: b, History: b, Now: time.Now,
 			Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		}); err != nil {
 			t.Fatal(err)

@@ -38,6 +38,7 @@ type ERPs interface {
 func Registration(erps ERPs) deliveries.Registration {
 	r := deliveries.Registration{
 		Kind: Kind, Notifications: schemas.TopicConfirmations, Deliveries: schemas.TopicERPDeliveries, Confirms: true,
+		Addressed: func(d *record.Delivery) bool { return d.DestinationID == erp.ID(d.TenantID, d.Livemode) },
 		Entries: func(dir registry.Directory) (entries []deliveries.Entry) {
 			for _, e := range dir.ERPs {
 				entries = append(entries, entry(e))

@@ -91,7 +91,7 @@ func TestReplayFromEvents(t *testing.T) {
 	replay := func(dry bool, want deliveries.Replayed) {
 		t.Helper()
 		got, err := store.Replay(t.Context(), deliverytest.Actor, deliveries.Replay{
-			Kafka: b.Kafka, Codec: b.Codec, Kind: erp.Kind, FromEvents: true, Since: begun, Until: time.Now().Add(time.Minute), Now: b.Now, DryRun: dry,
+			Kafka: b.Kafka, Codec: b.Codec, Kind: erp.Kind, FromEvents: true, Since: begun, Until: time.Now().Add(time.Minute), Now: b.Now, Bodies: deliverytest.Bodies(), DryRun: dry,
 		})
 		if err != nil || got != want {
 			t.Fatalf("%+v, %v; want %+v", got, err, want)

@@ -389,7 +389,7 @@ func TestReplayReopensNothing(t *testing.T) {
 	}
 	before := c.Session("a").Sequence
 	store := deliveries.NewStore(c.Pool, deliveries.Kinds{erp.Registration(oneERP(c.receiver.URL))})
-	replay := deliveries.Replay{Kafka: c.Kafka, Codec: c.Codec, Kind: erp.Kind, Since: begun, Until: time.Now().Add(time.Minute), Now: c.Bench.Now}
+	replay := deliveries.Replay{Kafka: c.Kafka, Codec: c.Codec, Kind: erp.Kind, Since: begun, Until: time.Now().Add(time.Minute), Now: c.Bench.Now, Bodies: deliverytest.Bodies()}
 	c.eventually("a replay", func() bool {
 		got, err := store.Replay(t.Context(), deliverytest.Actor, replay)
 		return err == nil && got.Made == 1

@@ -199,13 +199,13 @@ func (a *Announcer) announce(ctx context.Context, read []news, _ []consume.Move)
 // tell makes the messages of an event.
 func (a *Announcer) tell(ctx context.Context, n news) error {
 	s := n.event.Session
-	addresses, why, err := a.addresses(ctx, s)
+	addresses, why, err := a.addresses(ctx, n.event.ID, s)
 	lang := money.French
 	if err == nil && s.CitizenID != "" {
 		lang, err = a.cfg.Contacts.Language(ctx, s.CitizenID)
 	}
 	if err != nil {
-		return fmt.Errorf("finding whom to tell about session %s: %w", s.ID, err)
+		return fmt.Errorf("finding whom to tell about event %s: %w", n.event.ID, err)
 	}
 	if len(addresses) == 0 {
 		a.announced.WithLabelValues(why).Inc()
@@ -217,7 +217,7 @@ func (a *Announcer) tell(ctx context.Context, n news) error {
 			if !errors.As(err, &wrong) {
 				return err
 			}
-			a.cfg.Log.LogAttrs(ctx, slog.LevelError, "nobody gets a message about a payment", slog.String("session_id", s.ID), slog.Any("error", err))
+			a.cfg.Log.LogAttrs(ctx, slog.LevelError, "nobody gets a message about a payment", slog.String("event_id", n.event.ID), slog.Any("error", err))
 			a.announced.WithLabelValues(announceUnreachable).Inc()
 			continue
 		}
@@ -260,8 +260,9 @@ func (a *Announcer) message(n news, to contact.Address, lang money.Language) not
 }
 
 // addresses returns where the messages about a session go: to the customer that its integrator
-// or the citizen portal named. Without addresses it says why there are none.
-func (a *Announcer) addresses(ctx context.Context, s checkout.Session) (out []contact.Address, why string, err error) {
+// or the citizen portal named. Without addresses it says why there are none. A log names the
+// event: whoever reads the id of a session can open its page.
+func (a *Announcer) addresses(ctx context.Context, event string, s checkout.Session) (out []contact.Address, why string, err error) {
 	if len(s.CustomerSealed) == 0 {
 		return nil, announceNobody, nil
 	}
@@ -270,7 +271,7 @@ func (a *Announcer) addresses(ctx context.Context, s checkout.Session) (out []co
 	case errors.Is(err, personal.ErrErased):
 		return nil, announceErased, nil
 	case errors.Is(err, personal.ErrMalformed), errors.Is(err, secret.ErrSealed):
-		a.cfg.Log.LogAttrs(ctx, slog.LevelError, "the contact data of a session does not open", slog.String("session_id", s.ID), slog.Any("error", err))
+		a.cfg.Log.LogAttrs(ctx, slog.LevelError, "the contact data of a session does not open", slog.String("event_id", event), slog.Any("error", err))
 		return nil, announceUnreachable, nil
 	case err != nil:
 		return nil, "", err

@@ -90,7 +90,7 @@ func (w *world) projected(erased bool, all ...checkout.Session) {
 func (w *world) event(kind checkout.EventType, s checkout.Session, detail map[string]string) *kgo.Record {
 	w.t.Helper()
 	value, err := w.Codec.Encode(mapping.FromEvent(checkout.Event{
-		ID: "evt_" + string(kind) + s.ID, Type: kind, SessionID: s.ID, Sequence: 3, OccurredAt: w.Now().Truncate(time.Millisecond), Session: s, Detail: detail,
+		ID: "evt_" + string(kind) + strings.TrimPrefix(s.ID, "chs_"), Type: kind, SessionID: s.ID, Sequence: 3, OccurredAt: w.Now().Truncate(time.Millisecond), Session: s, Detail: detail,
 	}))
 	if err != nil {
 		w.t.Fatal(err)
@@ -123,6 +123,8 @@ func TestAnnouncements(t *testing.T) {
 	if err := w.personal.Forget(t.Context(), "chs_erased"); err != nil {
 		t.Fatal(err)
 	}
+	broken := w.paid("chs_broken", payer)
+	broken.CustomerSealed = []byte("sealed by nobody")
 	partner := w.paid("chs_partner", payer)
 	partner.Cashin = &checkout.Cashin{}
 	test := w.paid("chs_test", checkout.Customer{Email: "essai@example.org"})
@@ -147,7 +149,7 @@ func TestAnnouncements(t *testing.T) {
 	w.Advance(49 * time.Hour)
 	records := []*kgo.Record{
 		stale, w.event(checkout.EventCreated, whole, nil), w.event(checkout.EventCompleted, whole, nil), w.event(checkout.EventCompleted, abroad, nil),
-		w.event(checkout.EventCompleted, nameOnly, nil), w.event(checkout.EventCompleted, erased, nil), w.event(checkout.EventCompleted, partner, nil),
+		w.event(checkout.EventCompleted, nameOnly, nil), w.event(checkout.EventCompleted, erased, nil), w.event(checkout.EventCompleted, broken, nil), w.event(checkout.EventCompleted, partner, nil),
 		w.event(checkout.EventCompleted, test, nil), w.event(checkout.EventCompleted, citizen, nil), w.event(checkout.EventReversed, reversed, map[string]string{checkout.DetailWasCompleted: "true"}),
 		w.event(checkout.EventPartiallyReversed, partly, map[string]string{checkout.DetailTransactionIDs: "tx-2"}), w.event(checkout.EventReversed, late, map[string]string{checkout.DetailWasCompleted: "false"}), w.event(checkout.EventCompleted, honoured, nil),
 		w.event(checkout.EventCaseResolved, late, map[string]string{checkout.DetailCaseID: "case1", checkout.DetailResolution: "refund"}),
@@ -166,7 +168,7 @@ func TestAnnouncements(t *testing.T) {
 		return w.count(`SELECT count(*) FROM deliveries WHERE state = $1`, deliveries.StateDelivered) == len(want)+1
 	})
 	deliverytest.Eventually(t, "all events are announced", func() bool {
-		return count(t, metrics, "made") == 16 && count(t, metrics, "nobody") == 2 && count(t, metrics, "erased") == 2 && count(t, metrics, "unreachable") == 2 && count(t, metrics, "stale") == 2
+		return count(t, metrics, "made") == 16 && count(t, metrics, "nobody") == 2 && count(t, metrics, "erased") == 2 && count(t, metrics, "unreachable") == 4 && count(t, metrics, "stale") == 2
 	})
 	letters := w.sim.Inbox(provider.ChannelEmail)
 	if len(letters) != len(want) {
@@ -208,10 +210,13 @@ func TestAnnouncements(t *testing.T) {
 	if n, other := w.count(keys, whole.ID), w.count(keys, citizen.ID); n != 0 || other == 0 {
 		t.Errorf("after the erasure %d keys of messages about the session are left, and %d of another", n, other)
 	}
-	for _, hidden := range []string{"066000001", "payeuse", "essai@"} {
+	for _, hidden := range []string{"066000001", "payeuse", "essai@", "chs_"} {
 		if strings.Contains(strings.ToLower(w.log.String()), hidden) {
 			t.Errorf("a log has %q", hidden)
 		}
+	}
+	if !strings.Contains(w.log.String(), "does not open") {
+		t.Error("no log tells of contact data that does not open")
 	}
 }
 

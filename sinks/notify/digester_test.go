@@ -45,7 +45,7 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	w := newWorld(t)
-	o := &office{world: w, House: registries.House{DSN: w.Bench.DSN, Pool: w.Bench.Pool, Keys: w.keys}, cases: cases.NewStore(w.Bench.Pool)}
+	o := &office{world: w, House: registries.House{DSN: w.Bench.DSN, Pool: w.Bench.Pool, Keys: w.keys}, cases: cases.NewStore(w.Bench.Pool).Verifying(w.keys)}
 	o.Seed(t, registries.Full)
 	o.instance = o.Open(t)
 	o.jean, o.mireille, o.op = o.staff("Jean", "impots", money.French), o.staff("Mireille", "impots", money.English), o.staff("Op", "", money.French)

@@ -51,7 +51,7 @@ func TestRedeliver(t *testing.T) {
 	deliverytest.Eventually(t, "the first attempts", func() bool { return states() == "accepting delivered 200, failing waiting 500" })
 	again := func(name string, to ...string) {
 		t.Helper()
-		if err := store.Redeliver(t.Context(), deliverytest.Actor, deliveries.Redelivery{Kind: webhook.Kind, Notification: n, Destinations: to, Name: name}, b.Now()); err != nil {
+		if err := store.Redeliver(t.Context(), deliverytest.Actor, deliveries.Redelivery{Kind: webhook.Kind, Notification: n, Destinations: to, Bodies: deliverytest.Bodies(), Name: name}, b.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -59,7 +59,7 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 	replay := func(redelivery, only string, dry bool) (deliveries.Replayed, error) {
 		return store.Replay(t.Context(), deliverytest.Actor, deliveries.Replay{
 			Kafka: b.Kafka, Codec: b.Codec, Kind: webhook.Kind, Since: begun, Until: time.Now().Add(time.Second), Now: b.Now,
-			Redelivery: redelivery, Only: only, DryRun: dry,
+			Bodies: deliverytest.Bodies(), Redelivery: redelivery, Only: only, DryRun: dry,
 		})
 	}
 	want := deliveries.Replayed{Events: 20, Made: 20, Accepted: 15, UnderWay: 5}
@@ -119,6 +119,7 @@ func TestReplayFillsGapsOnly(t *testing.T) {
 	// Support sends one event again, or those of one session: no neighbour goes with it.
 	for name, of := range map[string]deliveries.Replay{"one event": {EventID: first[3]}, "one session": {SessionIDs: []string{"session of nobody"}}} {
 		of.Kafka, of.Codec, of.Kind, of.Since, of.Until, of.Now, of.Redelivery = b.Kafka, b.Codec, webhook.Kind, begun, time.Now().Add(time.Second), b.Now, name
+		of.Bodies = deliverytest.Bodies()
 		made := map[string]int64{"one event": 2}[name]
 		if got, err := store.Replay(t.Context(), deliverytest.Actor, of); err != nil || got.Made != made || got.Events != made/2 {
 			t.Fatalf("%s: %+v, %v; want %d made", name, got, err, made)
@@ -165,7 +166,7 @@ func TestReplayOfForgottenDeliveries(t *testing.T) {
 	replay := func(redelivery string, days int) (deliveries.Replayed, error) {
 		return store.Replay(t.Context(), deliverytest.Actor, deliveries.Replay{
 			Kafka: b.Kafka, Codec: b.Codec, Kind: webhook.Kind, Since: begun, Until: time.Now().Add(time.Second), Now: func() time.Time { return b.Now().AddDate(0, 0, days) },
-			Redelivery: redelivery, Only: "one", DryRun: true,
+			Bodies: deliverytest.Bodies(), Redelivery: redelivery, Only: "one", DryRun: true,
 		})
 	}
 	deliverytest.Eventually(t, "all are accepted", func() bool {

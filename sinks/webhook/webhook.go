@@ -74,6 +74,10 @@ func Registration(endpoints Endpoints) deliveries.Registration {
 	}
 	if endpoints != nil {
 		r.Directory = directory{endpoints}
+		r.Addressed = func(d *record.Delivery) bool {
+			e, ok := endpoints.Endpoint(d.DestinationID)
+			return !ok || e.Platform() || e.ApplicationID == d.ApplicationID // one that is gone gets nothing
+		}
 	}
 	return r
 }

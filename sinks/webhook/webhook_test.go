@@ -627,7 +627,7 @@ func TestWorkerChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Policy: stalling{p, c.StallAt}, History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Bodies: deliverytest.Bodies(), Policy: stalling{p, c.StallAt}, History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
 		Now: time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

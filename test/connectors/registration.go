@@ -40,17 +40,31 @@ func (f *recordedFields) Secret(name string) secret.Text {
 	return s
 }
 
+// ReportSecret records the name and the secret.
+func (f *recordedFields) ReportSecret(name string) secret.Text {
+	f.read = append(f.read, name)
+	s := f.StoredFields.ReportSecret(name)
+	f.secrets = append(f.secrets, s.Reveal())
+	return s
+}
+
 // withoutSecrets are fields without secrets.
 type withoutSecrets struct{ connector.Fields }
 
 // Secret is empty.
 func (withoutSecrets) Secret(string) secret.Text { return secret.Text{} }
 
+// ReportSecret is empty.
+func (withoutSecrets) ReportSecret(string) secret.Text { return secret.Text{} }
+
 // rotated are fields with other secrets.
 type rotated struct{ connector.Fields }
 
 // Secret is another secret.
 func (rotated) Secret(string) secret.Text { return secret.NewText("rotated") }
+
+// ReportSecret is another secret.
+func (rotated) ReportSecret(string) secret.Text { return secret.NewText("rotated") }
 
 // anotherAccount belongs to no connector.
 type anotherAccount struct{}

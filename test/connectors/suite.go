@@ -25,6 +25,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/connector"
 	"quittance/internal/contact"
+	"quittance/internal/secret"
 )
 
 // Operator is what the suite needs besides a registration: a stand-in for the operator,
@@ -597,18 +598,30 @@ func signatures(t *testing.T, x target) {
 		"too old":              {x.account, x.Sign(x.account, now.Add(-6*time.Minute), body), body},
 		"of the future":        {x.account, x.Sign(x.account, now.Add(6*time.Minute), body), body},
 		"two headers":          {x.account, twice, body},
-		"no secret":            {bare, x.Sign(bare, now, body), body},
 	} {
 		err := verifier.VerifyReport(c.account, c.header, c.body)
 		if !errors.Is(err, connector.ErrSignature) {
 			t.Errorf("%s: error %v, want ErrSignature", name, err)
 			continue
 		}
-		for _, secret := range x.secrets {
-			if strings.Contains(err.Error(), secret) {
+		for _, text := range x.secrets {
+			if strings.Contains(err.Error(), text) {
 				t.Errorf("%s: the error tells the secret", name)
 			}
 		}
+	}
+	// A process without the secret cannot tell: it must not believe, nor call the operator a liar.
+	if err := verifier.VerifyReport(bare, x.Sign(bare, now, body), body); !errors.Is(err, secret.ErrNotHeld) {
+		t.Errorf("no secret: error %v, want ErrNotHeld", err)
+	}
+	// What is sealed for the ingress is enough to verify a report and too little to make a request.
+	stored := x.registration.Collector.Account.Store(readFields(x.Fields))
+	edge := x.registration.Collector.Account.Read("https://operator.example", connector.NewStoredFields(stored.Reports(), nil))
+	if err := verifier.VerifyReport(edge, x.Sign(x.account, now, body), body); err != nil || !connector.Is(edge, x.account.Fingerprint()) {
+		t.Errorf("with what proves reports alone: %v", err)
+	}
+	if _, err := x.connector.Enquire(t.Context(), edge, connector.Reference{ID: uuid.NewString(), Amount: amount, Currency: currency}); err == nil {
+		t.Error("a request without the secret of requests")
 	}
 }
 

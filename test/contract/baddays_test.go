@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	devstack "quittance/dev/stack"
 	"quittance/dev/stack/program"
 	"quittance/internal/connector"
-	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/test/harness"
 )
@@ -228,16 +226,8 @@ func (d *badDays) report(t *testing.T, url, status, amount string) harness.Answe
 // An operator reports a success of a payment that the service did not request. The
 // callback address is authentic, so the report becomes an operator case.
 func (d *badDays) unknownCollection(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(d.Data(), "master.keys"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := secret.ParseKeys(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := d.order(t)
-	address := connector.CallbackURL(keys, d.URL(harness.AtService, ""), "mtn", s.ID, uuid.NewString())
+	address := connector.CallbackURL(d.Keys(t), d.URL(harness.AtService, ""), "mtn", s.ID, uuid.NewString())
 	for range 2 {
 		if a := d.report(t, address, "SUCCESSFUL", "5075"); a.Status != http.StatusOK {
 			t.Fatalf("the report is answered %d, want 200", a.Status)

@@ -165,10 +165,7 @@ func keysOf(t *testing.T, up *harness.Up) (*secret.Keys, *secret.ReferenceKey) {
 		}
 		return strings.TrimSpace(string(text))
 	}
-	keys, err := secret.ParseKeys(key("master.keys"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := up.Keys(t)
 	reference, err := secret.ParseReferenceKey(key("reference.key"))
 	if err != nil {
 		t.Fatal(err)

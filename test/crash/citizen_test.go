@@ -43,6 +43,11 @@ func openPortal(ctx context.Context, s *harness.Stack, codec *schemas.Codec, cou
 		return nil, err
 	}
 	for k := range p.couples {
+		if k%40 == 0 { // another hour, or they would be beyond the codes of one
+			if _, err := s.Pool.Exec(ctx, `UPDATE sign_in_requests SET at = at - interval '2 hours'`); err != nil {
+				return nil, err
+			}
+		}
 		for i := range p.couples[k] {
 			if p.couples[k][i], err = p.signIn(ctx, 2*k+i); err != nil {
 				return nil, fmt.Errorf("signing a citizen in: %w", err)
@@ -59,8 +64,12 @@ func openPortal(ctx context.Context, s *harness.Stack, codec *schemas.Codec, cou
 	if err != nil {
 		return nil, err
 	}
+	signer, err := commands.NewSigner(s.Keys, "ingress")
+	if err != nil {
+		return nil, err
+	}
 	if p.commands, err = commands.New(ctx, commands.Config[checkout.Command, checkout.Answer]{
-		Kafka: cfg, Topology: topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(codec, topology),
+		Kafka: cfg, Topology: topology, Family: schemas.Checkout, Signer: signer, Protocol: commands.CheckoutProtocol(codec, topology),
 		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	}); err != nil {
 		return nil, err
@@ -76,7 +85,7 @@ func (p *portal) signIn(ctx context.Context, n int) (*citizen, error) {
 		return nil, err
 	}
 	browser := secret.NewText(uuid.NewString())
-	code, verdict, err := p.accounts.Begin(ctx, citizens.Request{Address: address, Browser: browser, Client: fmt.Sprintf("198.51.%d.%d", n/250, n%250)})
+	code, verdict, err := p.accounts.Begin(ctx, citizens.Request{Address: address, Browser: browser, Client: fmt.Sprintf("%d.%d.0.1", 20+n/250, n%250)})
 	if err != nil || verdict != citizens.Sent {
 		return nil, fmt.Errorf("%s: %w", verdict, err)
 	}

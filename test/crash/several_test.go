@@ -25,6 +25,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/commands"
 	"quittance/internal/kafka"
+	"quittance/internal/secret"
 	processor "quittance/processors/checkout"
 	"quittance/processors/runtime"
 	"quittance/schemas"
@@ -82,12 +83,13 @@ type pair struct {
 	kafka    kafka.Config
 	topology *kafka.Topology
 	codec    *schemas.Codec
+	keys     *secret.Keys
 }
 
-func openPair(t *testing.T, broker, prefix, registry string, migrate bool) *pair {
+func openPair(t *testing.T, broker, prefix, registry string, keys *secret.Keys, migrate bool) *pair {
 	t.Helper()
 	ctx := t.Context()
-	p := &pair{kafka: kafka.Config{
+	p := &pair{keys: keys, kafka: kafka.Config{
 		Brokers: []string{broker}, Prefix: prefix, Partitions: 4, Topics: append(schemas.Topics(), abacusFamily.Topics(schemas.FamilyRecords{})...),
 	}}
 	cl, err := p.kafka.Client()
@@ -116,6 +118,18 @@ func openPair(t *testing.T, broker, prefix, registry string, migrate bool) *pair
 // process runs both processors in this process until ctx ends.
 func (p *pair) process(ctx context.Context, dir string, log *slog.Logger) error {
 	metrics := prometheus.NewRegistry()
+	senders, err := commands.NewVerifier(p.keys, processor.Senders())
+	if err != nil {
+		return err
+	}
+	bodies, err := p.keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		return err
+	}
+	decides, err := processor.New(processor.Config{Codec: p.codec, Topology: p.topology, Senders: senders, Bodies: bodies, Metrics: metrics})
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	decides, err := processor.New(processor.Config{Codec: p.codec, Topology: p.topology, Verify: func(_, _ []byte) bool { return false }, Metrics: metrics})
 	if err != nil {
@@ -139,7 +153,7 @@ func (p *pair) process(ctx context.Context, dir string, log *slog.Logger) error 
 
 // Environment of the process that runs both processors.
 const (
-	envPair = "QUITTANCE_TEST_PAIR" // broker, prefix of the topics, schema registry, folder
+	envPair = "QUITTANCE_TEST_PAIR" // broker, prefix of the topics, schema registry, folder, master keys
 	// The process is killed pairKills times, each time after pairAnswers answers of each
 	// processor.
 	pairKills, pairAnswers = 3, 40
@@ -148,10 +162,14 @@ const (
 // TestPairProcess is the process that TestSeveralProcessors starts and kills.
 func TestPairProcess(t *testing.T) {
 	with := strings.Fields(os.Getenv(envPair))
-	if len(with) != 4 {
+	if len(with) != 5 {
 		t.Skip("TestSeveralProcessors starts it")
 	}
-	p := openPair(t, with[0], with[1], with[2], false)
+	keys, err := secret.ParseKeys(with[4])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := openPair(t, with[0], with[1], with[2], keys, false)
 	if err := p.process(t.Context(), with[3], servers.Logger(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -166,13 +184,13 @@ func TestSeveralProcessors(t *testing.T) {
 	t.Parallel()
 	prefix, dir := servers.Prefix(t), t.TempDir()
 	broker, registry := servers.Kafka(t), servers.SchemaRegistry(t)
-	p := openPair(t, broker, prefix, registry, true)
+	p := openPair(t, broker, prefix, registry, secret.GenerateKeys(), true)
 	counts := askPair(t, p, abacusFamily, commands.Protocol[abacusCommand, int](abacus{p.topology, abacusFamily}))
 	sessions := askPair(t, p, schemas.Checkout, commands.CheckoutProtocol(p.codec, p.topology))
 
 	start := func() *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestPairProcess$", "-test.timeout", "10m")
-		cmd.Env = append(os.Environ(), envPair+"="+strings.Join([]string{broker, prefix, registry, dir}, " "))
+		cmd.Env = append(os.Environ(), envPair+"="+strings.Join([]string{broker, prefix, registry, dir, p.keys.Reveal()}, " "))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -253,8 +271,12 @@ func TestSeveralProcessors(t *testing.T) {
 // askPair runs a client of one of the processors until the test ends.
 func askPair[C, A any](t *testing.T, p *pair, family schemas.Family, protocol commands.Protocol[C, A]) *commands.Client[C, A] {
 	t.Helper()
+	signer, err := commands.NewSigner(p.keys, processor.SenderIngress)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, err := commands.New(t.Context(), commands.Config[C, A]{
-		Kafka: p.kafka, Topology: p.topology, Family: family, Protocol: protocol, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
+		Kafka: p.kafka, Topology: p.topology, Family: family, Signer: signer, Protocol: protocol, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

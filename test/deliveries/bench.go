@@ -5,6 +5,7 @@ package deliverytest
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"log/slog"
@@ -25,7 +26,9 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/postgres"
+	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 	"quittance/sinks/cashin"
 	"quittance/sinks/delivery"
@@ -148,10 +151,23 @@ func Start(t testing.TB, parts ...Runner) (stop func()) {
 	return stop
 }
 
+// Bodies proves and verifies the bodies of all tests, also in the processes that they start.
+func Bodies() *secret.MACs {
+	keys, err := secret.ParseKeys("test:" + base64.StdEncoding.EncodeToString(make([]byte, secret.KeySize)))
+	if err != nil {
+		panic(err)
+	}
+	macs, err := keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		panic(err)
+	}
+	return macs
+}
+
 // Sender returns the configuration of the planner and the worker of a kind.
 func (b *Bench) Sender(kind deliveries.Registration, policy delivery.Policy) delivery.WorkerConfig {
 	return delivery.WorkerConfig{
-		Kafka: b.Kafka, Codec: b.Codec, Kind: kind, Policy: policy, History: b.History(), Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
+		Kafka: b.Kafka, Codec: b.Codec, Kind: kind, Bodies: Bodies(), Policy: policy, History: b.History(), Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
 	}
 }
 
@@ -201,6 +217,7 @@ func (b *Bench) Notify(t testing.TB, topic string, commit bool, notifications ..
 	t.Helper()
 	records := make([]*kgo.Record, len(notifications))
 	for i, n := range notifications {
+		origin.SignBody(topic, n, Bodies())
 		value, err := b.Codec.Encode(n)
 		if err != nil {
 			t.Fatal(err)

@@ -69,7 +69,7 @@ type Stack struct {
 	Reference  *secret.ReferenceKey
 
 	secure   *servers.SecureKafka // nil for a broker without TLS and ACLs
-	postgres string               // URL
+	postgres string               // URL of the superuser
 	schemas  string               // URL of the schema registry
 	outside  *program.Process     // the simulators, which no suite kills
 }
@@ -189,7 +189,6 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry stri
 	}
 	s.Program = program.New(path, logs, append(broker,
 		"QUITTANCE_LOG=info", "QUITTANCE_TOPIC_PREFIX="+Prefix,
-		"QUITTANCE_POSTGRES="+s.postgres,
 		"QUITTANCE_CLICKHOUSE=http://"+s.ClickHouse+"/"+Database, "QUITTANCE_SCHEMA_REGISTRY="+s.schemas,
 		"QUITTANCE_SIMULATOR_URL="+s.Simulator, "QUITTANCE_MAIL=smtp+plain://"+program.Local(mail)+"?from=no-reply@quittance.example", "QUITTANCE_DATA="+filepath.Join(s.Dir, "data"),
 		"QUITTANCE_MASTER_KEYS="+s.Keys.Reveal(), "QUITTANCE_KEYLESS_PER_CLIENT=1000000", "QUITTANCE_KEYLESS_PER_INSTANCE=1000000", "QUITTANCE_REFERENCE_KEY="+s.Reference.Reveal(),
@@ -198,22 +197,40 @@ func (s *Stack) configure(ctx context.Context, t testing.TB, path, registry stri
 	if err := os.WriteFile(file, []byte(registry), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{append([]string{"migrate"}, s.Credentials(t, "migrate")...), {"seed", file}} {
-		if err := s.Program.Run(ctx, args...); err != nil {
-			t.Fatal(err)
-		}
+	servers.Grant(t, s.postgres, Grants(ctx, t, path, "migrate"))
+	if err := s.Program.Run(ctx, append([]string{"migrate"}, s.Credentials(t, "migrate")...)...); err != nil {
+		t.Fatal(err)
+	}
+	servers.Grant(t, s.postgres, Grants(ctx, t, path))
+	s.Program = s.Program.With("QUITTANCE_POSTGRES=" + servers.Login(t, s.postgres, "operator"))
+	if err := s.Program.Run(ctx, "seed", file); err != nil {
+		t.Fatal(err)
 	}
 	s.outside = s.Program.Process("simulate", program.Local(Ports(t, 1)[0]), append([]string{"simulate", "--port", strconv.Itoa(port - 1)}, s.Credentials(t, "operator")...)...)
 }
 
-// Credentials returns the flags with which a role connects to a secure broker.
-func (s *Stack) Credentials(t testing.TB, role string) []string {
+// Credentials returns the flags with which a role connects to Postgres, and to a secure broker. A role without rights
+// in Postgres has no user there. Commands connect as the operator.
+func (s *Stack) Credentials(t testing.TB, role string) (flags []string) {
 	t.Helper()
+	if role != "operator" && role != "checkout" {
+		flags = []string{"--postgres", servers.Login(t, s.postgres, role)}
+	}
 	if s.secure == nil {
-		return nil
+		return flags
 	}
 	user := "quittance-" + role
-	return []string{"--kafka-user", user, "--kafka-password-file", s.secure.PasswordFile(user)}
+	return append(flags, "--kafka-user", user, "--kafka-password-file", s.secure.PasswordFile(user))
+}
+
+// Grants returns what `grants` of the program prints for Postgres, for all roles or some.
+func Grants(ctx context.Context, t testing.TB, path string, role ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(ctx, path, append([]string{"grants"}, role...)...).Output()
+	if err != nil {
+		t.Fatalf("printing the rights in Postgres: %v", err)
+	}
+	return string(out)
 }
 
 // Applications returns a registry: agencies with an ERP each, and applications with an
@@ -324,7 +341,12 @@ func clerkKey(agency, clerk int) string {
 // start starts the roles and waits until all are ready.
 func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	t.Helper()
-	t.Cleanup(s.stop)
+	t.Cleanup(func() {
+		s.stop()
+		for _, p := range s.Fleet {
+			NamesNoSession(t, p.LogFile())
+		}
+	})
 	if err := s.outside.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +355,11 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 		s.Ingress = append(s.Ingress, "http://"+program.Local(port))
 	}
 	add := func(name, role string, args ...string) {
-		s.Fleet = append(s.Fleet, s.Program.Process(name, program.Local(Ports(t, 1)[0]), append(args, s.Credentials(t, role)...)...))
+		its, err := s.Program.Of(ctx, role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Fleet = append(s.Fleet, its.Process(name, program.Local(Ports(t, 1)[0]), append(args, s.Credentials(t, role)...)...))
 	}
 	for n := range of.Ingresses {
 		instance := strconv.Itoa(n)
@@ -346,7 +372,7 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	}
 	for n := range of.Sinks {
 		instance := strconv.Itoa(n)
-		for _, sink := range []string{"collect", "webhook", "cashin", "erp", "readmodel", "journal", "schedule", "cases", "match", "notify"} {
+		for _, sink := range []string{"collect", "webhook", "cashin", "erp", "readmodel", "journal", "schedule", "cases", "match", "notify", "tidy"} {
 			if sink == "notify" && s.secure == nil {
 				continue // no suite but that of rights sends messages
 			}

@@ -14,6 +14,7 @@ import (
 	"quittance/dev/bench/client"
 	"quittance/dev/bench/measure"
 	"quittance/dev/stack/program"
+	"quittance/internal/secret"
 	"quittance/test/servers"
 )
 
@@ -70,6 +71,20 @@ func (u *Up) Stderr() string { return filepath.Join(u.Dir, "stderr.log") }
 // Data returns the folder of --data.
 func (u *Up) Data() string { return filepath.Join(u.Dir, "data") }
 
+// Keys returns the master keys of the installation.
+func (u *Up) Keys(t testing.TB) *secret.Keys {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(u.Data(), "master.keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := secret.ParseKeys(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
 // Start starts it and waits until it is ready.
 func (u *Up) Start(t *testing.T) {
 	t.Helper()
@@ -85,6 +100,7 @@ func (u *Up) Start(t *testing.T) {
 		u.begun = true
 		t.Cleanup(func() {
 			u.End(30 * time.Second)
+			NamesNoSession(t, u.Stderr())
 			if t.Failed() {
 				t.Logf("the end of its log:\n%s", program.Tail(u.Stderr(), 8<<10))
 			}

@@ -22,6 +22,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/citizen"
 	"quittance/ingress/problem"
+	"quittance/ingress/web"
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/drafts"
@@ -300,7 +301,7 @@ func (g *gallery) portal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := citizen.NewPortal(service, 1e6)
+	pages, err := citizen.NewPortal(service, web.Multiples(1e6))
 	if err != nil {
 		t.Fatal(err)
 	}

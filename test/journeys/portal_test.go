@@ -20,6 +20,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/test/await"
 	"quittance/test/harness"
 )
@@ -31,6 +32,7 @@ type carts struct {
 	topology *kafka.Topology
 	protocol commands.Protocol[checkout.Command, checkout.Answer]
 	ids      checkout.IDs
+	signer   *origin.Signer
 	made     int
 }
 
@@ -63,6 +65,9 @@ func openCarts(t *testing.T, u *harness.Up) *carts {
 		t.Fatal(err)
 	}
 	c.protocol, c.ids = commands.CheckoutProtocol(codec, c.topology), checkout.NewIDs(key.MAC("ids"))
+	if c.signer, err = commands.NewSigner(u.Keys(t), "ingress"); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
@@ -91,6 +96,7 @@ func (c *carts) cart(t *testing.T) (s harness.Session, due string) {
 		t.Fatal(err)
 	}
 	record.Topic = c.topology.Name(schemas.TopicCommands)
+	c.signer.Sign(record)
 	if err := c.producer.ProduceSync(t.Context(), record).FirstErr(); err != nil {
 		t.Fatal(err)
 	}

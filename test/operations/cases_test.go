@@ -192,6 +192,11 @@ func (o caseOperator) casesWithoutASession(t *testing.T) {
 		t.Fatal(err)
 	}
 	report.Topic = topology.Name(schemas.TopicCommands)
+	signer, err := commands.NewSigner(o.Keys(t), "ingress")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer.Sign(report)
 	again := *report
 	junk := &kgo.Record{Topic: topology.Name(schemas.TopicWebhooks), Value: []byte("unreadable")}
 	if err := cl.ProduceSync(t.Context(), report, &again, junk).FirstErr(); err != nil {

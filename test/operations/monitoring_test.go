@@ -18,9 +18,8 @@ import (
 	"quittance/dev/stack/program"
 	"quittance/test/harness"
 
+	"github.com/VictoriaMetrics/metricsql"
 	"github.com/goccy/go-yaml"
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -165,7 +164,7 @@ func groupsWithoutLag(t *testing.T, u *harness.Up, m monitored) (missing []strin
 		t.Fatalf("the broker has the groups %v: %v", groups, err)
 	}
 	for _, name := range groups.Groups() {
-		if !slices.ContainsFunc(m.series["quittance_consumer_lag_records"], func(l labels.Labels) bool { return l.Get("group") == name }) {
+		if !slices.ContainsFunc(m.series["quittance_consumer_lag_records"], func(l labels) bool { return l["group"] == name }) {
 			missing = append(missing, name)
 		}
 	}
@@ -181,19 +180,47 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
+// labels are the labels of a series, by name. metricName is its metric.
+type labels map[string]string
+
+// String returns the labels in order, so that equal ones are the same text.
+func (l labels) String() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(l)) {
+		fmt.Fprintf(&b, "%s=%q,", name, l[name])
+	}
+	return b.String()
+}
+
+// parseSeries reads the name of a series, such as up{job="x"}.
+func parseSeries(text string) (labels, error) {
+	expr, err := metricsql.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := expr.(*metricsql.MetricExpr)
+	if !ok || len(m.LabelFilterss) != 1 {
+		return nil, fmt.Errorf("%s is no series", text)
+	}
+	out := labels{}
+	for _, f := range m.LabelFilterss[0] {
+		out[f.Label] = f.Value
+	}
+	return out, nil
+}
+
 // monitored holds the series of the service by metric, with the labels that a scrape adds.
 type monitored struct {
-	series map[string][]labels.Labels
+	series map[string][]labels
 	values map[string]string
-	parser parser.Parser
 }
 
 // scrape reads the metrics of the service.
 func scrape(t *testing.T, u *harness.Up) monitored {
 	t.Helper()
 	m := monitored{
-		series: map[string][]labels.Labels{"up": {labels.FromStrings(metricName, "up", "job", "quittance", "instance", "i")}}, // Prometheus' own
-		values: map[string]string{}, parser: parser.NewParser(parser.Options{}),
+		series: map[string][]labels{"up": {{metricName: "up", "job": "quittance", "instance": "i"}}}, // Prometheus' own
+		values: map[string]string{},
 	}
 	a := u.Call(t, http.MethodGet, u.URL(harness.AtHealth, "/metrics"), "")
 	for line := range strings.Lines(string(a.Body)) {
@@ -202,15 +229,13 @@ func scrape(t *testing.T, u *harness.Up) monitored {
 		if at < 0 || strings.HasPrefix(line, "#") {
 			continue
 		}
-		one, err := m.parser.ParseMetric(line[:at])
+		one, err := parseSeries(line[:at])
 		if err != nil {
 			t.Fatalf("the service exposes %q: %v", line, err)
 		}
 		m.values[one.String()] = line[at+1:]
-		b := labels.NewBuilder(one)
-		b.Set("job", "quittance").Set("instance", "i")
-		name := one.Get(metricName)
-		m.series[name] = append(m.series[name], b.Labels())
+		one["job"], one["instance"] = "quittance", "i"
+		m.series[one[metricName]] = append(m.series[one[metricName]], one)
 	}
 	return m
 }
@@ -218,7 +243,7 @@ func scrape(t *testing.T, u *harness.Up) monitored {
 // value returns the exposed value of one series.
 func (m monitored) value(t *testing.T, series string) (v float64) {
 	t.Helper()
-	of, err := m.parser.ParseMetric(series)
+	of, err := parseSeries(series)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,124 +268,155 @@ func (s set) add(others ...set) set {
 }
 
 // check evaluates an expression against the series. It returns the labels of the result,
-// the metrics that the expression names, and its faults.
+// the metrics that the expression names, and its faults. Prometheus itself, by promtool and by
+// its server, says whether the expression is PromQL: the parser here takes a little more.
 func (m monitored) check(text string) (result, named set, faults []string) {
-	expr, err := m.parser.ParseExpr(text)
+	expr, err := metricsql.Parse(text)
 	if err != nil {
-		return nil, nil, []string{err.Error()}
+		return nil, nil, []string{"parse error: " + err.Error()}
 	}
 	named = set{}
 	result = m.labels(expr, named, &faults)
 	return result, named, faults
 }
 
+// shown returns an expression as text.
+func shown(e metricsql.Expr) string { return string(e.AppendString(nil)) }
+
+// scalar reports whether the expression has one value without labels.
+func scalar(e metricsql.Expr) bool {
+	switch e := e.(type) {
+	case *metricsql.NumberExpr, *metricsql.DurationExpr, *metricsql.StringExpr:
+		return true
+	case *metricsql.FuncExpr:
+		return slices.Contains([]string{"time", "scalar", "pi"}, strings.ToLower(e.Name))
+	case *metricsql.BinaryOpExpr:
+		return scalar(e.Left) && scalar(e.Right)
+	}
+	return false
+}
+
 // labels returns the labels of an expression's result.
-func (m monitored) labels(expr parser.Expr, named set, faults *[]string) set {
+func (m monitored) labels(expr metricsql.Expr, named set, faults *[]string) set {
 	fault := func(format string, args ...any) { *faults = append(*faults, fmt.Sprintf(format, args...)) }
-	need := func(of set, names []string, where parser.Expr) {
+	need := func(of set, names []string, where metricsql.Expr) {
 		for _, n := range names {
 			if !of[n] {
-				fault("no label %q in %s", n, where)
+				fault("no label %q in %s", n, shown(where))
 			}
 		}
 	}
+	all := func(args []metricsql.Expr) set {
+		out := set{}
+		for _, arg := range args {
+			out.add(m.labels(arg, named, faults))
+		}
+		return out
+	}
 	switch e := expr.(type) {
-	case *parser.VectorSelector:
+	case *metricsql.MetricExpr:
 		return m.selected(e, named, fault)
-	case *parser.MatrixSelector:
-		return m.labels(e.VectorSelector, named, faults)
-	case *parser.SubqueryExpr:
+	case *metricsql.RollupExpr:
 		return m.labels(e.Expr, named, faults)
-	case *parser.ParenExpr:
-		return m.labels(e.Expr, named, faults)
-	case *parser.UnaryExpr:
-		return m.labels(e.Expr, named, faults)
-	case *parser.AggregateExpr:
-		of := m.labels(e.Expr, named, faults)
-		need(of, e.Grouping, e)
-		if e.Op == parser.TOPK || e.Op == parser.BOTTOMK {
+	case *metricsql.AggrFuncExpr:
+		of := all(e.Args)
+		need(of, e.Modifier.Args, e)
+		if name := strings.ToLower(e.Name); name == "topk" || name == "bottomk" {
 			return of
 		}
 		out := set{}
 		for n := range of {
-			if slices.Contains(e.Grouping, n) != e.Without {
+			if slices.Contains(e.Modifier.Args, n) != (strings.ToLower(e.Modifier.Op) == "without") {
 				out[n] = true
 			}
 		}
 		return out
-	case *parser.BinaryExpr:
-		left, right := m.labels(e.LHS, named, faults), m.labels(e.RHS, named, faults)
-		switch {
-		case e.LHS.Type() == parser.ValueTypeScalar:
-			return right
-		case e.RHS.Type() == parser.ValueTypeScalar:
-			return left
-		}
-		if e.VectorMatching != nil && len(e.VectorMatching.MatchingLabels) > 0 {
-			need(left, e.VectorMatching.MatchingLabels, e)
-			need(right, e.VectorMatching.MatchingLabels, e)
-		} else if e.Op != parser.LOR && e.VectorMatching != nil && !e.VectorMatching.On && !maps.Equal(left, right) {
-			fault("the sides of %s have the labels %v and %v, which never match", e, slices.Sorted(maps.Keys(left)), slices.Sorted(maps.Keys(right)))
-		}
-		if e.Op == parser.LOR {
-			return set{}.add(left, right)
-		}
-		return left
-	case *parser.Call:
-		out := set{}
-		for _, arg := range e.Args {
-			out.add(m.labels(arg, named, faults))
-		}
-		switch e.Func.Name {
+	case *metricsql.BinaryOpExpr:
+		return m.joined(e, m.labels(e.Left, named, faults), m.labels(e.Right, named, faults), need, fault)
+	case *metricsql.FuncExpr:
+		out := all(e.Args)
+		switch strings.ToLower(e.Name) {
 		case "histogram_quantile":
 			need(out, []string{"le"}, e)
 			delete(out, "le")
 		case "absent", "absent_over_time":
 			return set{}
 		case "label_replace", "label_join":
-			fault("%s: this check does not know %s", e, e.Func.Name)
+			fault("%s: this check does not know %s", shown(e), e.Name)
 		}
 		return out
-	case *parser.NumberLiteral, *parser.StringLiteral:
+	case *metricsql.NumberExpr, *metricsql.StringExpr, *metricsql.DurationExpr:
 		return set{}
 	default:
-		fault("%s: this check does not know %T", e, e)
+		fault("%s: this check does not know %T", shown(e), e)
 		return set{}
 	}
 }
 
-// selected returns the labels of the series that a selector matches.
-func (m monitored) selected(e *parser.VectorSelector, named set, fault func(string, ...any)) set {
-	out, known := set{}, false
-	for name, all := range m.series {
-		for _, matcher := range e.LabelMatchers {
-			if matcher.Name == metricName && !matcher.Matches(name) {
-				all = nil
-			}
-		}
-		known = known || len(all) > 0
-		for _, one := range all {
-			if !slices.ContainsFunc(e.LabelMatchers, func(matcher *labels.Matcher) bool { return !matcher.Matches(one.Get(matcher.Name)) }) {
-				named[name] = true
-				one.Range(func(l labels.Label) {
-					if l.Name != metricName {
-						out[l.Name] = true
-					}
-				})
-			}
-		}
+// joined returns the labels of what an operator makes of both sides.
+func (m monitored) joined(e *metricsql.BinaryOpExpr, left, right set, need func(set, []string, metricsql.Expr), fault func(string, ...any)) set {
+	switch {
+	case scalar(e.Left):
+		return right
+	case scalar(e.Right):
+		return left
 	}
-	for _, matcher := range e.LabelMatchers {
-		// A matcher that matches the empty value also matches a missing label.
-		if len(out) > 0 && !out[matcher.Name] && matcher.Name != metricName {
-			fault("no label %q in %s", matcher.Name, e)
+	or, on := strings.EqualFold(e.Op, "or"), strings.EqualFold(e.GroupModifier.Op, "on")
+	if len(e.GroupModifier.Args) > 0 {
+		need(left, e.GroupModifier.Args, e)
+		need(right, e.GroupModifier.Args, e)
+	} else if !or && !on && !maps.Equal(left, right) {
+		fault("the sides of %s have the labels %v and %v, which never match", shown(e), slices.Sorted(maps.Keys(left)), slices.Sorted(maps.Keys(right)))
+	}
+	if or {
+		return set{}.add(left, right)
+	}
+	return left
+}
+
+// matches reports whether a label has a value that the filter takes. A label that is missing has
+// the empty one.
+func matches(f metricsql.LabelFilter, value string) bool {
+	is := f.Value == value
+	if f.IsRegexp {
+		is = regexp.MustCompile("^(?:" + f.Value + ")$").MatchString(value)
+	}
+	return is != f.IsNegative
+}
+
+// selected returns the labels of the series that a selector matches.
+func (m monitored) selected(e *metricsql.MetricExpr, named set, fault func(string, ...any)) set {
+	out, known := set{}, false
+	for _, filters := range e.LabelFilterss {
+		for name, all := range m.series {
+			if slices.ContainsFunc(filters, func(f metricsql.LabelFilter) bool { return f.Label == metricName && !matches(f, name) }) {
+				continue
+			}
+			known = known || len(all) > 0
+			for _, one := range all {
+				if slices.ContainsFunc(filters, func(f metricsql.LabelFilter) bool { return !matches(f, one[f.Label]) }) {
+					continue
+				}
+				named[name] = true
+				for label := range one {
+					if label != metricName {
+						out[label] = true
+					}
+				}
+			}
+		}
+		for _, f := range filters {
+			// A filter that matches the empty value also matches a missing label.
+			if len(out) > 0 && !out[f.Label] && f.Label != metricName {
+				fault("no label %q in %s", f.Label, shown(e))
+			}
 		}
 	}
 	switch {
 	case !known:
-		fault("no metric is called %s", e)
+		fault("no metric is called %s", shown(e))
 	case len(out) == 0:
-		fault("%s has no series; the service must expose it as 0 before the first event", e)
+		fault("%s has no series; the service must expose it as 0 before the first event", shown(e))
 	}
 	return out
 }

@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +26,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/dev/clock"
+	"quittance/dev/stack/chdb"
 	"quittance/dev/stack/program"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
@@ -39,6 +42,9 @@ const (
 	application = "018f0000-0000-7000-8000-00000000000a"
 	startWithin = 2 * time.Minute
 )
+
+// coreless matches the limits of a process that leaves no core dump.
+var coreless = regexp.MustCompile(`(?m)^Max core file size\s+0\s+0\s`)
 
 // registry is a file without anything that only quittance-dev accepts.
 const registry = `agencies:
@@ -67,7 +73,10 @@ const account = `agencies:
 type installation struct {
 	*program.Program
 	path, dir, prefix string
+	dsn               string // of the superuser
 	pool              *postgres.Pool
+	engine            chdb.Config
+	journal           *chdb.Server
 	keys              *secret.Keys
 }
 
@@ -75,7 +84,8 @@ type installation struct {
 func newInstallation(t *testing.T) *installation {
 	t.Helper()
 	i := emptyInstallation(t, "QUITTANCE_PARTITIONS=2", "QUITTANCE_ACCEPT_ONE_REPLICA=true")
-	i.succeeds(t, i.path, "migrate")
+	i.succeeds(t, i.path, "migrate", "--postgres", servers.Login(t, i.dsn, "migrate"))
+	i.restrictsTheJournal(t)
 	if _, err := clock.Advance(t.Context(), i.pool, 1000*time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -94,13 +104,74 @@ func emptyInstallation(t *testing.T, environment ...string) *installation {
 	}
 	dsn, pool := servers.Database(t)
 	prefix := servers.Prefix(t) + "."
-	engine, database := servers.ClickHouse(t)
+	// With the groups of developers, as tests also run commands of the other program here.
+	servers.Grant(t, dsn, harness.Grants(t.Context(), t, servers.QuittanceDev(t)))
+	engine := chdb.Config{Dir: filepath.Join(dir, "clickhouse"), Addr: program.Local(harness.Ports(t, 1)[0]), Log: servers.Logger(t)}
+	journal, err := chdb.Start(t.Context(), engine)
+	if err != nil {
+		t.Fatal(err)
+	}
 	keys := secret.GenerateKeys()
-	return &installation{path: path, dir: dir, prefix: prefix, pool: pool, keys: keys, Program: program.New(path, logs, append(environment,
+	i := &installation{path: path, dir: dir, prefix: prefix, dsn: dsn, pool: pool, engine: engine, journal: journal, keys: keys, Program: program.New(path, logs, append(environment,
 		"QUITTANCE_PORT=tcp://10.96.0.7:8080", "QUITTANCE_SERVICE_HOST=10.96.0.7", "QUITTANCE_TOPIC_PREFIX="+prefix,
-		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+dsn, "QUITTANCE_CLICKHOUSE=http://"+engine+"/"+database,
+		"QUITTANCE_KAFKA="+servers.Kafka(t), "QUITTANCE_POSTGRES="+servers.Login(t, dsn, "operator"), "QUITTANCE_CLICKHOUSE=http://"+engine.Addr+"/quittance",
 		"QUITTANCE_SCHEMA_REGISTRY="+servers.SchemaRegistry(t), "QUITTANCE_DATA="+filepath.Join(dir, "data"),
 		"QUITTANCE_MASTER_KEYS="+keys.Reveal(), "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal())...)}
+	t.Cleanup(func() { _ = i.journal.Stop(context.WithoutCancel(t.Context())) })
+	return i
+}
+
+// restrictsTheJournal starts the ClickHouse engine again with the rights of the operator, who has those of the sink journal.
+// The engine has one user.
+func (i *installation) restrictsTheJournal(t *testing.T) {
+	t.Helper()
+	if err := i.journal.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(i.succeeds(t, i.path, "grants", "operator", "--server", "clickhouse")) {
+		if grant, _, is := strings.Cut(line, " TO "); is {
+			i.engine.Users = `<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><default><password/><networks><ip>::/0</ip></networks>
+				<profile>default</profile><quota>default</quota><grants><query>` + grant + `</query></grants></default></users></clickhouse>`
+		}
+	}
+	var err error
+	if i.journal, err = chdb.Start(t.Context(), i.engine); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// as returns the flag with which a role connects to Postgres. The processor has no user there.
+func (i *installation) as(t *testing.T, role ...string) []string {
+	t.Helper()
+	name := role[0]
+	switch name {
+	case "sink":
+		name = role[1]
+	case "processor":
+		return role
+	}
+	return append(slices.Clone(role), "--postgres", servers.Login(t, i.dsn, name))
+}
+
+// of returns the program with the keys of a role.
+func (i *installation) of(t *testing.T, role string) *program.Program {
+	t.Helper()
+	its, err := i.Of(t.Context(), role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return its
+}
+
+// roleOf returns the name of the role that a command runs.
+func roleOf(args []string) string {
+	switch args[0] {
+	case "sink":
+		return args[1]
+	case "processor":
+		return "checkout"
+	}
+	return args[0]
 }
 
 // run runs a command of a program on the installation.
@@ -110,6 +181,9 @@ func (i *installation) run(t *testing.T, path string, args ...string) (stdout, s
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Env = i.dir, i.Environment()
+	if role := roleOf(args); path == i.path && slices.Contains([]string{"ingress", "processor", "sink"}, args[0]) {
+		cmd.Env = i.of(t, role).Environment()
+	}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
@@ -181,6 +255,9 @@ func TestProductionRefusesDemoSecrets(t *testing.T) {
 	i.succeeds(t, dev, "seed", "--port", "0", demo)
 	const want = "of Guichet fiscal (impots): end it with `quittance keys revoke "
 	for _, args := range [][]string{{"ingress", "--checkout-url", public}, {"sink", "webhook"}, {"doctor", "ingress"}} {
+		if args[0] != "doctor" {
+			args = i.as(t, args...)
+		}
 		if stdout, stderr, code := i.run(t, i.path, args...); code != 1 || !strings.Contains(stdout+stderr, want) || strings.Contains(stdout+stderr, "DemoKey") {
 			t.Errorf("%v ends with %d and prints %s%s, want 1 and %q", args, code, stdout, stderr, want)
 		}
@@ -192,21 +269,26 @@ func TestProductionRefusesDemoSecrets(t *testing.T) {
 func TestProductionRefusesToLosePayments(t *testing.T) {
 	t.Parallel()
 	i := emptyInstallation(t)
+	migrate := func(args ...string) []string {
+		return append([]string{"migrate", "--postgres", servers.Login(t, i.dsn, "migrate")}, args...)
+	}
 	for _, step := range []struct {
 		args []string
 		code int
 		want string
 	}{
-		{[]string{"migrate"}, 2, "--partitions is not set"},
-		{[]string{"migrate"}, 2, "--partitions 64"},
-		{[]string{"migrate", "--partitions", "2"}, 1, "--accept-one-replica"},
-		{[]string{"migrate", "--partitions", "2", "--replication", "1"}, 2, "--accept-one-replica accepts that one lost disk loses payments"},
-		{[]string{"migrate", "--partitions", "2", "--accept-one-replica"}, 0, "topics are ready"},
-		{[]string{"migrate"}, 1, "fewer than 3 replicas"},
-		{[]string{"migrate", "--partitions", "3", "--accept-one-replica"}, 1, "has 2 partitions and cannot have 3"},
+		{migrate(), 2, "--partitions is not set"},
+		{migrate(), 2, "--partitions 64"},
+		{migrate("--partitions", "2"), 1, "--accept-one-replica"},
+		{migrate("--partitions", "2", "--replication", "1"), 2, "--accept-one-replica accepts that one lost disk loses payments"},
+		{migrate("--partitions", "2", "--accept-one-replica"), 0, "topics are ready"},
+		{migrate(), 1, "fewer than 3 replicas"},
+		{migrate("--partitions", "3", "--accept-one-replica"), 1, "has 2 partitions and cannot have 3"},
 		{[]string{"sink", "journal"}, 1, "fewer than 3 replicas"},
 		{[]string{"doctor", "journal"}, 1, "fewer than 3 replicas"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", public, "--reference-key="}, 1, "QUITTANCE_REFERENCE_KEY is not set"},
+		{[]string{"sink", "schedule", "--accept-one-replica", "--master-keys", i.keys.Reveal()}, 1, "QUITTANCE_MASTER_KEYS holds the master keys"},
+		{[]string{"sink", "collect", "--accept-one-replica", "--checkout-url", public, "--callback-url", public, "--master-keys", i.keys.Subset("schedule", nil).Reveal()}, 1, `lack seal "connector accounts"`},
 		{[]string{"ingress", "--accept-one-replica"}, 2, "not set: --checkout-url (or QUITTANCE_CHECKOUT_URL), the https address"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "http://pay.example"}, 1, "--checkout-url http://pay.example: must be https"},
 		{[]string{"ingress", "--accept-one-replica", "--checkout-url", "pay.example"}, 1, "--checkout-url: must be an https address"},
@@ -239,7 +321,7 @@ func TestProduction(t *testing.T) {
 	}
 
 	roles := [][]string{{"processor", "--instance", "0"}, {"ingress"}}
-	for _, sink := range []string{"collect", "notify", "webhook", "cashin", "erp", "schedule", "cases", "readmodel", "journal"} {
+	for _, sink := range []string{"collect", "notify", "webhook", "cashin", "erp", "schedule", "cases", "readmodel", "journal", "tidy"} {
 		roles = append(roles, []string{"sink", sink})
 	}
 	ports := harness.Ports(t, len(roles)+1)
@@ -250,7 +332,7 @@ func TestProduction(t *testing.T) {
 	var processes []*program.Process
 	supervisor := newSupervisor(t)
 	for n, args := range roles {
-		p := i.With("NOTIFY_SOCKET="+supervisor.path).Process(strings.Join(args[:min(2, len(args))], "-"), program.Local(ports[n]), args...)
+		p := i.of(t, roleOf(args)).With("NOTIFY_SOCKET="+supervisor.path).Process(strings.Join(args[:min(2, len(args))], "-"), program.Local(ports[n]), i.as(t, args...)...)
 		processes = append(processes, p)
 		t.Cleanup(p.Quit)
 		if err := p.Start(); err != nil {
@@ -268,6 +350,9 @@ func TestProduction(t *testing.T) {
 		}
 		if status, _ := call(t, http.MethodGet, "http://"+p.Health+"/debug/pprof/", "", ""); status != http.StatusNotFound {
 			t.Errorf("%s answers %d for profiles, want 404", p.Name, status)
+		}
+		if limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", p.Pid())); err != nil || !coreless.Match(limits) {
+			t.Errorf("%s can leave a core dump: %v\n%s", p.Name, err, limits)
 		}
 	}
 	if found := i.succeeds(t, i.path, "doctor", "ingress"); !strings.Contains(found, "every application that has a key can be paid") {

@@ -26,7 +26,7 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	if _, err := i.pool.Exec(t.Context(), `INSERT INTO reference_counters (name, next) VALUES ('key', $1)`, sessions.KeyFingerprint(old.FormerPermutations()[0])); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := i.run(t, i.path, "ingress", "--checkout-url", public); code != 1 || !strings.Contains(stderr, "make it with `quittance secrets reference-key`") {
+	if _, stderr, code := i.run(t, i.path, i.as(t, "ingress", "--checkout-url", public)...); code != 1 || !strings.Contains(stderr, "make it with `quittance secrets reference-key`") {
 		t.Fatalf("with another reference key ingress ends with %d and prints %s", code, stderr)
 	}
 	if _, stderr, code := i.run(t, i.path, "secrets", "reference-key", "--master-keys", newest.Reveal()); code != 1 || !strings.Contains(stderr, "add the master key with which the installation began") {
@@ -48,7 +48,7 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	service := program.Local(ports[2])
 	start := func(name, health string, args ...string) *program.Process {
 		t.Helper()
-		p := i.Process(name, health, args...)
+		p := i.of(t, roleOf(args)).Process(name, health, i.as(t, args...)...)
 		t.Cleanup(p.Quit)
 		if err := p.Start(); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,8 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	start("processor", program.Local(ports[0]), "processor", "--instance", "0")
 	ingress := func(keys string) *program.Process {
 		t.Helper()
-		return start("ingress", program.Local(ports[1]), "ingress", "--listen", service, "--checkout-url", public, "--reference-key", reference, "--master-keys", keys)
+		return start("ingress", program.Local(ports[1]), "ingress", "--listen", service, "--checkout-url", public, "--reference-key", reference,
+			"--master-keys", i.succeeds(t, i.path, "secrets", "derive", "ingress", "--master-keys", keys))
 	}
 	type session struct {
 		ID         string `json:"id"`
@@ -96,12 +97,12 @@ func TestMasterKeyIsRetired(t *testing.T) {
 	p.Quit()
 	p = ingress(both)
 	second := create("order-2")
-	check(both, 1, "connector_accounts (1), receipt_keys (2), webhook_secrets (1), open sessions (1, the last expires at", "`quittance secrets reseal` seals", "still needed")
+	check(both, 1, "connector_accounts (1), connector_accounts (reports) (1), receipt_keys (2), webhook_secrets (1), open sessions (1, the last expires at", "`quittance secrets reseal` seals", "still needed")
 
 	if _, stderr, code := i.run(t, i.path, "secrets", "reseal", "--master-keys", both); code != 2 || !strings.Contains(stderr, "restart all of them with the new list") {
 		t.Errorf("without an answer reseal ends with %d and prints %s", code, stderr)
 	}
-	if counts := i.succeeds(t, i.path, "secrets", "reseal", "--master-keys", both, "--yes", "--json"); strings.Count(counts, `"sealed": 1`) != 2 || strings.Count(counts, `"sealed": 2`) != 1 || !strings.Contains(counts, `"unopened": 0`) {
+	if counts := i.succeeds(t, i.path, "secrets", "reseal", "--master-keys", both, "--yes", "--json"); strings.Count(counts, `"sealed": 1`) != 3 || strings.Count(counts, `"sealed": 2`) != 1 || !strings.Contains(counts, `"unopened": 0`) {
 		t.Errorf("counts: %s", counts)
 	}
 	marked := both + ":open"

@@ -167,9 +167,8 @@ func (h House) Seed(t *testing.T, text string) registryfile.Report {
 // Config of an instance.
 type Config struct {
 	registry.Config
-	UsesEvery, CleanEvery time.Duration
-	MaxAge                time.Duration
-	Demo                  bool
+	UsesEvery, MaxAge time.Duration
+	Demo              bool
 }
 
 // Instance is the registry and the identities of one process.
@@ -191,7 +190,7 @@ func (h House) Open(t *testing.T, with ...func(*Config)) Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, CleanEvery: cfg.CleanEvery, MaxAge: cfg.MaxAge, Demo: cfg.Demo})
+	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, MaxAge: cfg.MaxAge, Demo: cfg.Demo})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,6 +230,30 @@ func Within(t *testing.T, limit time.Duration, what string, done func() bool) {
 func (h House) Exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	if _, err := h.Pool.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Write runs SQL as the service itself does: what it changes is signed.
+func (h House) Write(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	err := registry.Change(t.Context(), h.Pool, h.Keys, Epoch, func(tx *registry.Tx) error {
+		_, err := tx.Exec(t.Context(), sql, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SignForged signs all rows that do not verify, as an operator does who has looked at them.
+func (h House) SignForged(t *testing.T) {
+	t.Helper()
+	f, err := registry.LookAtRows(t.Context(), h.Pool, h.Keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registry.SignRows(t.Context(), h.Pool, h.Keys, Actor, f.Rows, Epoch); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/operation"
 	"quittance/internal/postgres"
+	"quittance/internal/secret"
 )
 
 // Command is a command of a program. Without Run and Operate it is a noun that only has
@@ -51,6 +52,9 @@ type Command struct {
 	// Operate replaces Run for a command that needs the installation's database. It is
 	// called with Meta.Pool and Meta.Now set.
 	Operate func(ctx context.Context, m *Meta) error
+	// Keyed means that Operate changes rows that are signed, or believes some: Meta.Keys is set, and
+	// without master keys the command is refused.
+	Keyed bool
 	// Commands are subcommands.
 	Commands []Command
 	// Words has texts for codes with which the command and its subcommands refuse.
@@ -79,6 +83,7 @@ type Meta struct {
 	locate  func() error
 	AsJSON  bool
 	Pool    *postgres.Pool    // set for Operate
+	Keys    *secret.Keys      // set for Operate of a Keyed command
 	Now     time.Time         // set for Operate: the service's time
 	Machine roles.MachineTime // set for Operate
 	// By is who acts, set for Operate: the person of QUITTANCE_STAFF_KEY, or the user of the machine.
@@ -201,6 +206,12 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 	}
 	_, argument, _ := strings.Cut(c.Use, " ")
 	if c.Operate != nil {
+		if c.Keyed {
+			var err error
+			if m.Keys, err = m.OpenKeys(); err != nil {
+				return err
+			}
+		}
 		return m.program.words.Refusal(m.OnDatabase(ctx, c.Operate), argument)
 	}
 	if m.cmd.Flags().Lookup("log") != nil {

@@ -52,6 +52,23 @@ func setHelp(root *cobra.Command) {
 	})
 }
 
+// connectionText explains the connection flags for roles and for doctor, which checks them. Some thirty
+// lines under every other command would hide its own flags.
+func connectionText(cmd *cobra.Command, flags *pflag.FlagSet) string {
+	if cmd.Name() == "doctor" || cmd.Flags().Lookup("health") != nil || !flags.HasFlags() {
+		return flags.FlagUsages()
+	}
+	const width = 100
+	lines := []string{" "}
+	flags.VisitAll(func(f *pflag.Flag) {
+		if last := len(lines) - 1; len(lines[last])+len(f.Name) > width {
+			lines = append(lines, " ")
+		}
+		lines[len(lines)-1] += " --" + f.Name
+	})
+	return strings.Join(lines, "\n") + fmt.Sprintf("\n  `%s doctor --help` explains them.", cmd.Root().Name())
+}
+
 func usageText(cmd *cobra.Command) string {
 	var b strings.Builder
 	section := func(title, text string) {
@@ -91,7 +108,7 @@ func usageText(cmd *cobra.Command) string {
 		}
 	})
 	section("Flags:", own.FlagUsages())
-	section("Connection flags (each also from the environment: --kafka is QUITTANCE_KAFKA):", connections.FlagUsages())
+	section("Connection flags (each also from the environment: --kafka is QUITTANCE_KAFKA):", connectionText(cmd, connections))
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n`%s COMMAND --help` tells more about a command.\n", cmd.CommandPath())
 	}

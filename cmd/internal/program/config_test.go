@@ -24,6 +24,7 @@ QUITTANCE_REFERENCE_KEY='` + key + `'
 QUITTANCE_PORT=tcp://10.96.0.7:8080
 QUITTANCE_INGRESS_SERVICE_PORT_HTTP=8080
 GOMEMLIMIT=1GiB
+QUITTANCE_ACCEPT_MASTER_KEYS=true
 `
 	for name, c := range map[string]struct {
 		role, text string
@@ -34,6 +35,7 @@ GOMEMLIMIT=1GiB
 		"no number":              {"ingress", good + "QUITTANCE_MAX_CONNECTIONS=many\n", []string{`QUITTANCE_MAX_CONNECTIONS: "many" is not a value of --max-connections`}},
 		"long drain":             {"ingress", good + "QUITTANCE_DRAIN=1m\n", []string{"--drain 1m0s: must be from 0 to 10s"}},
 		"plain address":          {"ingress", strings.Replace(good, "https://pay", "http://pay", 1), []string{"--checkout-url http://pay.example: must be https"}},
+		"master keys":            {"ingress", strings.Replace(good, "ACCEPT_MASTER_KEYS=true", "ACCEPT_MASTER_KEYS=false", 1), []string{"a role has its own keys only"}},
 		"processor":              {"processor", good + "QUITTANCE_INSTANCE=0\n", nil},
 		"processor without name": {"processor", good, []string{"--instance (or QUITTANCE_INSTANCE)"}},
 		"another machine":        {"webhook", strings.Replace(good, "127.0.0.1:1/quittance", "db:5432/quittance", 1), []string{"--postgres: the connection is plaintext to another machine"}},

@@ -15,6 +15,7 @@ import (
 	"quittance/cmd/internal/cli/doctor"
 	"quittance/cmd/internal/cli/erase"
 	"quittance/cmd/internal/cli/erpcheck"
+	"quittance/cmd/internal/cli/grant"
 	"quittance/cmd/internal/cli/journaling"
 	"quittance/cmd/internal/cli/key"
 	"quittance/cmd/internal/cli/link"
@@ -26,6 +27,7 @@ import (
 	"quittance/cmd/internal/cli/receipt"
 	"quittance/cmd/internal/cli/replay"
 	"quittance/cmd/internal/cli/reporting"
+	"quittance/cmd/internal/cli/row"
 	"quittance/cmd/internal/cli/secrets"
 	"quittance/cmd/internal/cli/session"
 	"quittance/cmd/internal/cli/setup"
@@ -41,7 +43,7 @@ func New(p cli.Program, more ...doctor.Role) cli.Program {
 		{Title: "To set up and operate it:", Commands: []cli.Command{
 			setup.MigrateCommand(), setup.SeedCommand(), config.Command(), doctor.Command(more), session.Command(), key.Command(), partner.Command(), clerk.Command(), staff.Command(), operatorcase.Command(), audit.Command(), application.Apps(), application.Origins(), mapping.Command(),
 			account.Accounts(), account.Statements(), period.Periods(), period.Chain(), link.Command(), delivery.Endpoints(), erpcheck.Command(), receipt.Command(), delivery.Deliveries(),
-			replay.Replay(), replay.Rebuild(), journaling.Command(), reporting.Command(), analyst.Command(), erase.Command(), secrets.Command(), acl.Command(),
+			replay.Replay(), replay.Rebuild(), journaling.Command(), reporting.Command(), analyst.Command(), erase.Command(), secrets.Command(), row.Command(), acl.Command(), grant.Command(),
 		}},
 	}, p.Groups)
 	if !p.Options.Developer() { // a developer's program has its own `listen`

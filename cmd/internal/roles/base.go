@@ -249,7 +249,6 @@ func (b *Base) OpenRegistry() error {
 	}
 	b.Registry, b.Identities = reg, ids
 	b.Run("registry", reg.Run)
-	b.Run("identities", ids.Run)
 	return nil
 }
 
@@ -287,12 +286,16 @@ func (o *once[T]) open(open func() (T, error)) (T, error) {
 	return part, err
 }
 
-// commands returns the client of the processor of checkout sessions, which all roles of the
-// process share.
-func (b *Base) commands() (*commands.Checkout, error) {
-	return b.opened.commands.open(func() (*commands.Checkout, error) {
+// commands returns the client of the processor of checkout sessions, which signs as a role. All roles of
+// the process share its connections. It needs the master keys.
+func (b *Base) commands(r Role) (*commands.Checkout, error) {
+	signer, err := commands.NewSigner(b.Keys, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := b.opened.commands.open(func() (*commands.Checkout, error) {
 		h, err := commands.New(b.ctx, commands.Config[checkout.Command, checkout.Answer]{
-			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout,
+			Kafka: b.KafkaConfig(), Topology: b.Topology, Family: schemas.Checkout, Signer: signer,
 			Protocol: commands.CheckoutProtocol(b.Codec, b.Topology), Log: b.Log, Metrics: b.Metrics,
 		})
 		if err == nil {
@@ -300,6 +303,10 @@ func (b *Base) commands() (*commands.Checkout, error) {
 		}
 		return h, err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return shared.As(signer), nil
 }
 
 // sessionReader starts the reads of sessions, which all roles of the process share.
@@ -316,6 +323,15 @@ func (b *Base) sessionReader() (*sessions.Reader, error) {
 // OpenClickHouse opens a connection. Wait closes it. A schema that is not up to date is
 // an error.
 func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
+	return b.openClickHouse(func(clickhouse.Conn) error { return nil })
+}
+
+// openJournal is OpenClickHouse for a role. Rights that it lacks or, in production, must not have, are an error.
+func (b *Base) openJournal(role string) (clickhouse.Conn, error) {
+	return b.openClickHouse(func(conn clickhouse.Conn) error { return b.CheckJournal(b.ctx, conn, role) })
+}
+
+func (b *Base) openClickHouse(check func(clickhouse.Conn) error) (clickhouse.Conn, error) {
 	if err := b.Need("clickhouse"); err != nil {
 		return nil, err
 	}
@@ -328,7 +344,10 @@ func (b *Base) OpenClickHouse() (clickhouse.Conn, error) {
 			_ = conn.Close()
 			return fmt.Errorf("%w; run `%s migrate`", err, b.Program)
 		}
-		return nil
+		if err = check(conn); err != nil {
+			_ = conn.Close()
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"quittance/internal/audit"
 	"quittance/internal/cases"
 	"quittance/internal/decisions"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	sinkcases "quittance/sinks/cases"
 )
@@ -11,16 +12,22 @@ import (
 func casesRole() Role {
 	return Role{
 		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, and records the audit table in Kafka", Needs: []Need{NeedPostgres, NeedMasterKeys},
+		Keys: verifies(secret.LabelDecisions),
 		Access: Access{
 			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies, schemas.TopicAudit},
 			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicAudit, schemas.TopicPoisonCases},
 		},
+		Databases: Databases{Rows: rows(record,
+			may("select insert update", "case_positions", "cases"), may("select", "staff", "audit"), may("select insert", "audit_sequence"), may("select insert update", "audit_position"),
+			// It carries out what staff decided: it does not propose or decide.
+			may("select update(finished_at,note_tried_at,noted,refusal,state,tried_at)", "case_proposals"),
+			may("execute", "lock_staff(uuid[])"))},
 		Run: (*Base).cases,
 	}
 }
 
 func (b *Base) cases() error {
-	processor, err := b.commands()
+	processor, err := b.commands(casesRole())
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,10 @@ func (s *Settings) CheckRole(r Role) error {
 		errs = append(errs, s.checkPublicURL("checkout-url", s.CheckoutURL), s.checkDrain(), proxies)
 	}
 	if slices.Contains(r.Needs, NeedMasterKeys) {
-		_, err := s.OpenKeys()
+		keys, err := s.OpenKeys()
+		if err == nil {
+			err = s.checkKeys(r, keys)
+		}
 		errs = append(errs, err)
 	}
 	if slices.Contains(r.Needs, NeedReferenceKey) {

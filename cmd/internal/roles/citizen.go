@@ -6,13 +6,14 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quittance/ingress/citizen"
+	"quittance/ingress/web"
 	"quittance/internal/registry"
 )
 
 // citizenSurface is the citizen API and the portal's pages. The mode of a portal is that of its
 // installation: live in quittance, test in quittance-dev.
 func citizenSurface(e *edge, at Host) (Surface, error) {
-	if _, err := e.signInSMSPerHour(); err != nil {
+	if _, _, err := e.signInCodes(); err != nil {
 		return Surface{}, err
 	}
 	drafted, err := e.sessionDrafts()
@@ -37,11 +38,12 @@ func citizenSurface(e *edge, at Host) (Surface, error) {
 	e.Run("citizens", service.Run)
 	// The last sign-ins are answered while the instance drains.
 	e.close = append(e.close, func() { service.Flush(context.WithoutCancel(e.ctx)) })
-	api, err := citizen.NewAPI(service, e.KeylessPerClient)
+	limits := web.Shares(e.KeylessPerClient, e.KeylessPerInstance)
+	api, err := citizen.NewAPI(service, limits)
 	if err != nil {
 		return Surface{}, err
 	}
-	portal, err := citizen.NewPortal(service, e.KeylessPerClient)
+	portal, err := citizen.NewPortal(service, limits)
 	return Surface{at, func(r chi.Router) { api.Routes(r); portal.Routes(r) }}, err
 }
 

@@ -21,7 +21,7 @@ const (
 
 // citizenStore opens the accounts of citizens, for roles that need registry and reference key.
 func (b *Base) citizenStore() (*citizens.Store, error) {
-	return citizens.New(citizens.Config{Pool: b.Pool, Keys: b.Keys, Reference: b.References, Now: b.Now, SMSPerHour: b.SignInSMSPerHour})
+	return citizens.New(citizens.Config{Pool: b.Pool, Keys: b.Keys, Reference: b.References, Now: b.Now, SMSPerHour: b.SignInSMSPerHour, MailPerHour: b.SignInMailPerHour})
 }
 
 // LinkCodes returns the link codes of subjects of an agency, as it would print them on its

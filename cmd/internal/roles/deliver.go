@@ -3,6 +3,7 @@ package roles
 import (
 	"quittance/internal/deliveries"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/sinks/cashin"
 	"quittance/sinks/delivery"
@@ -32,6 +33,7 @@ func deliveryRole(kind deliveries.Kind, r Role) Role {
 	r.Kind, r.Name, r.Needs = KindSink, string(kind), append([]Need{NeedPostgres, NeedMasterKeys, NeedRegistry}, r.Needs...)
 	r.Groups = append([]Group{{k.Planning().Group, []string{k.Planning().Topic}}, {k.Sending().Group, []string{k.Sending().Topic}}}, r.Groups...)
 	r.Writes = append(r.Writes, k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries)
+	r.Rows = rows(registryRead, deliveriesRead, r.Rows)
 	return r
 }
 
@@ -47,6 +49,10 @@ func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
 		return err
 	}
 	b.close = append(b.close, cl.Close)
+	bodies, err := b.Keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		return err
+	}
 	err = add(b, string(name)+" planner", delivery.NewPlanner, delivery.PlannerConfig{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Log: b.Log, Metrics: b.Metrics,
 	})
@@ -54,7 +60,7 @@ func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
 		return err
 	}
 	return add(b, string(name)+" worker", delivery.NewWorker, delivery.WorkerConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Policy: policy, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Bodies: bodies, AcceptUnproven: b.AcceptUnprovenBodies, Policy: policy, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 		History: deliveries.NewHistory(b.KafkaConfig(), cl, deliveries.NewStore(b.Pool, kinds)),
 	})
 }

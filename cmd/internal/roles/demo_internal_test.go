@@ -88,7 +88,7 @@ func TestDemoSecretsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := cashin.Rotate(t.Context(), h.Pool, registries.Actor, "Vente de timbres", nil, registries.Epoch); err != nil {
+	if _, err := cashin.Rotate(t.Context(), h.Pool, h.Keys, registries.Actor, "Vente de timbres", nil, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	h.Seed(t, strings.Replace(string(text), "DemoErpTokenImpots000000", "own-token-of-the-erp", 1)) // undoes no revocation

@@ -2,13 +2,14 @@ package roles
 
 import (
 	client "quittance/internal/erp"
+	"quittance/internal/registry"
 	"quittance/schemas"
 	"quittance/sinks/erp"
 )
 
 func erpRole() Role {
 	return deliveryRole(erp.Kind, Role{
-		Short: "confirms payments to the agencies' ERPs", Needs: []Need{NeedERPs},
+		Short: "confirms payments to the agencies' ERPs", Needs: []Need{NeedERPs}, Keys: seals(registry.LabelERP),
 		Access: Access{
 			Groups: []Group{{erp.ReporterGroup, []string{schemas.TopicAttempts}}},
 			Reads:  []string{schemas.TopicReplies}, Writes: []string{schemas.TopicCommands},
@@ -23,7 +24,7 @@ func (b *Base) erp() error {
 	if err != nil {
 		return err
 	}
-	processor, err := b.commands()
+	processor, err := b.commands(erpRole())
 	if err != nil {
 		return err
 	}

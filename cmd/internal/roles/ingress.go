@@ -9,24 +9,48 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/commands"
+	"quittance/internal/registry"
 	"quittance/schemas"
 )
 
 func ingressRole() Role {
 	return Role{
 		Kind: KindIngress, Name: "ingress", Short: "the HTTP edge: ministry API, checkout pages, operators' callbacks",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedReferenceKey, NeedChannels},
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedReferenceKey, NeedChannels}, Keys: append(edgeKeys(), seals(registry.LabelERP)...),
 		Access: Access{
 			Reads:  []string{schemas.TopicReplies, schemas.TopicReferences},
 			Writes: []string{schemas.TopicCommands, schemas.TopicReferences, schemas.TopicMessages},
 		},
-		Host: publicHost,
+		Databases: ingressDatabases(),
+		Host:      publicHost,
 		Surfaces: []opener{
 			ministrySurface, sdkSurface, pagesSurface, reportsSurface, messagesSurface, counterSurface, cashinSurface,
 			citizenSurface, verifySurface, docsSurface,
 		},
 		GCPercent: gcPercent, Run: (*Base).ingress,
 	}
+}
+
+// ingressDatabases is what the edge needs. Whoever takes it over can make sessions of citizens and clerks, and can send what
+// is due again. It cannot change the registryRead, keys, staff, decisions, or what is known of payments.
+func ingressDatabases() Databases {
+	return Databases{Rows: rows(registryRead, record, receiptKeys, deliveriesMade, sessionsRead,
+		may("update(last_used_at)", "api_keys"), may("update", "registry_lock"),
+		may("select insert update delete", "clerk_devices", "clerk_sessions"), // signed in at the counter
+		may("select insert update", "tills"), may("select insert", "till_movements"),
+		may("select insert delete", "cashin_tokens"), may("select insert update", "cashin_usage"),
+		may("select insert delete update(session_id)", "personal_keys"), may("select", "audit"),
+		// references and limits
+		may("select insert update", "read_quota", "reference_counters", "unknown_references"),
+		may("select insert update delete", "payment_prompts", "reference_lookups"),
+		// citizens' accounts
+		may("select insert update delete", "citizen_addresses", "citizen_links", "citizen_passkeys", "citizen_reminders", "citizen_sessions", "citizens",
+			"known_browsers", "passkey_challenges", "sign_in_codes"),
+		may("select insert update", "citizen_notices", "citizen_seen", "sign_in_requests", "subject_contacts"),
+		may("select insert", "link_failures", "sign_in_failures"), may("insert", "link_renewals"), may("select", "subject_epochs"),
+		may("select update(sent_at)", "citizen_reminded"),
+		// reports of providers of messages
+		may("select insert update", "message_addresses"), may("select update(counted,reason,reported_at,state)", "message_reports"))}
 }
 
 // gcPercent of an ingress that has a process of its own. Its live heap is small and most
@@ -50,12 +74,13 @@ func publicHost(b *Base) (Host, error) {
 
 // ingress starts what the ingress does besides its surfaces.
 func (b *Base) ingress() error {
-	h, err := b.commands()
+	h, err := b.commands(ingressRole())
 	if err != nil {
 		return err
 	}
 	b.Run("commands probe", b.probe(h))
 	b.readyWithNews()
+	b.Run("identities", b.Identities.Run)
 	return b.tellCitizens()
 }
 

@@ -13,12 +13,16 @@ func journalRole() Role {
 	return Role{
 		Kind: KindSink, Name: "journal", Short: "writes events and attempts to ClickHouse", Needs: []Need{NeedPostgres, NeedClickHouse},
 		Access: Access{Groups: []Group{{sinkjournal.Group, journal.Topics()}}, Writes: []string{schemas.TopicPoisonJournal}},
-		Run:    (*Base).journal,
+		Databases: Databases{
+			// the names of agencies and applications
+			Rows: registryOnly, Journal: journalWritten,
+		},
+		Run: (*Base).journal,
 	}
 }
 
 func (b *Base) journal() error {
-	conn, err := b.OpenClickHouse()
+	conn, err := b.openJournal("journal")
 	if err != nil {
 		return err
 	}

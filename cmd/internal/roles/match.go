@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"quittance/internal/journal"
+	"quittance/internal/registry"
 	"quittance/reconciliation/matcher"
 	"quittance/reconciliation/verify"
 	"quittance/schemas"
@@ -15,11 +16,12 @@ import (
 func matchRole() Role {
 	return Role{
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse},
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: seals(registry.LabelReports),
 		Access: Access{
 			Reads:  append(journal.Topics(), schemas.TopicPoisonJournal),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
+		Databases:   Databases{Rows: rows(registryRead, may("select", "cases", "statement_imports", "statement_withdrawals")), Journal: journalRead},
 		MemoryLimit: matchMemory, Run: (*Base).match,
 	}
 }
@@ -38,7 +40,7 @@ func keepMatch(bytes int64) {
 }
 
 func (b *Base) match() error {
-	conn, err := b.OpenClickHouse()
+	conn, err := b.openJournal("match")
 	if err != nil {
 		return err
 	}

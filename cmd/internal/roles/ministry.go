@@ -19,11 +19,15 @@ func ministrySurface(e *edge, at Host) (Surface, error) {
 	if err != nil {
 		return Surface{}, err
 	}
+	bodies, err := e.Keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		return Surface{}, err
+	}
 	api, err := ministry.New(ministry.Config{
 		Commands: e.processor, Registry: e.configuration(), Identities: e.Identities, Sessions: e.reader,
 		Reads: e.reads, Drafts: drafted, Papers: e.maker,
 		ListenSecret: func(owner string) secret.Text { return secret.ListenSecret(e.Keys, owner) },
-		Deliveries:   deliveries.NewStore(e.Pool, DeliveryKinds(nil)), Webhooks: webhook.Kind,
+		Deliveries:   deliveries.NewStore(e.Pool, DeliveryKinds(nil)), Webhooks: webhook.Kind, Bodies: bodies,
 		IDs: e.ids, Gate: e.gate, CheckoutURL: at.URL, Done: e.ctx.Done(), Now: e.Now, Log: e.Log, Partition: e.partition,
 	})
 	// A page that frames a session may also ask for its completion token.

@@ -16,6 +16,7 @@ import (
 	messages "quittance/internal/notify"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
+	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/money"
 	"quittance/schemas"
@@ -25,11 +26,16 @@ import (
 
 func notifyRole() Role {
 	return deliveryRole(notify.Kind, Role{
-		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders},
+		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders}, Keys: append(notifyKeys(), seals(registry.LabelERP)...),
 		Access: Access{
 			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls}}},
 			Writes: []string{schemas.TopicMessages},
 		},
+		Databases: Databases{Rows: rows(record, receiptKeys,
+			may("select", "audit", "case_proposals", "cases", "citizen_addresses", "citizen_links", "citizens", "readmodel_positions", "sessions"),
+			may("select insert update", "citizen_reminded", "operator_answers", "reminder_pace"), may("select update", "citizen_reminders"),
+			may("select insert delete", "digest_windows"), may("select insert update delete", "digest_items", "digests", "message_addresses", "message_reports", "message_sends"),
+			may("select delete", "personal_keys"))},
 		Run: (*Base).notify,
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 
 	surface "quittance/ingress/cashin"
+	"quittance/ingress/web"
 	"quittance/internal/address"
 	"quittance/internal/cashin"
 	"quittance/internal/connector"
@@ -38,7 +39,7 @@ func cashinSurface(e *edge, at Host) (Surface, error) {
 		Commands: e.processor, Expect: func() surface.Expectation { return e.processor.Expect() }, Credentials: credentials,
 		Configuration: partners{e.configuration()}, Quotas: e.reads, Usage: usage, Drafts: drafted, Personal: e.Personal,
 		Payers: payers, Webhooks: address.Rule{Loopback: e.Loopback}, Resolver: net.DefaultResolver,
-		CheckoutURL: at.URL, Stopping: e.ending.waits, PerClient: e.KeylessPerClient,
+		CheckoutURL: at.URL, Stopping: e.ending.waits, Limits: web.Shares(e.KeylessPerClient, e.KeylessPerInstance),
 		Now: e.Now, Log: e.Log, Metrics: e.Metrics,
 	})
 	return Surface{at, api.Routes}, err

@@ -16,6 +16,10 @@ func scheduleRole() Role {
 			Groups: []Group{{schedule.Group, []string{schemas.TopicAttempts}}}, Reads: slices.Concat(notifications, sent),
 			Writes: append(sent, schemas.TopicPoisonDeliveries), Describes: groups,
 		},
+		Databases: Databases{Rows: rows(registryRead, deliveriesRead, deliveriesMade,
+			may("insert", "delivery_attempts"), may("insert update", "delivery_positions"), may("select", "cases"),
+			may("select update", "delivery_recoveries"), may("select insert update(accepted_at)", "erp_confirmations"),
+			may("execute", "drop_delivery_day(date)"))},
 		Run: (*Base).schedule,
 	}
 }

@@ -44,13 +44,20 @@ type Settings struct {
 	Replication int16 // of new topics; 0 when not given
 	// AcceptOneReplica accepts topics with fewer replicas than schemas.Replicas.
 	AcceptOneReplica bool
-	Postgres         string
-	ClickHouse       string
-	SchemaRegistry   string
-	secure           connectionSecurity
-	MasterKeys       string
-	ReferenceKey     string
-	LogLevel         string
+	// AcceptMasterKeys lets a role hold the master keys in production, not only its own keys.
+	AcceptMasterKeys bool
+	// AcceptUnsignedCommands lets a processor decide commands that do not prove who sent them.
+	AcceptUnsignedCommands bool
+	// AcceptUnprovenBodies lets the sinks webhook, cashin and erp send bodies that nothing proves to be the
+	// processor's.
+	AcceptUnprovenBodies bool
+	Postgres             string
+	ClickHouse           string
+	SchemaRegistry       string
+	secure               connectionSecurity
+	MasterKeys           string
+	ReferenceKey         string
+	LogLevel             string
 
 	Listen string
 	Health string
@@ -68,7 +75,9 @@ type Settings struct {
 	KeylessPerClient, KeylessPerInstance float64
 	// SignInSMSPerHour is the most sign-in codes by SMS that the whole service sends in an hour.
 	SignInSMSPerHour int
-	SimulatorURL     string
+	// SignInMailPerHour is the most sign-in codes by e-mail that it sends in an hour.
+	SignInMailPerHour int
+	SimulatorURL      string
 	// Origins replaces origins of the registry, those of embedding sites and of cash-in
 	// partners: the new origin by the old one.
 	Origins map[string]string
@@ -93,7 +102,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.ClickHouse, "clickhouse", "", "address of ClickHouse, https://host:port/database or clickhouse://…?secure=true")
 	f.StringVar(&s.SchemaRegistry, "schema-registry", "", "address of the schema registry, https://host:port")
 	s.securityFlags(f)
-	f.StringVar(&s.MasterKeys, "master-keys", "", "master keys, id:base64[:open],… newest first (prefer --master-keys-file or the environment)")
+	f.StringVar(&s.MasterKeys, "master-keys", "", "keys of the role, as 'secrets derive' prints them; for other commands the master keys, id:base64[:open],… newest first (prefer --master-keys-file or the environment)")
 	f.StringVar(&s.ReferenceKey, "reference-key", "", "key of references and ids, 32 bytes in base64; it never changes (prefer --reference-key-file or the environment)")
 	for _, name := range secretFlags {
 		if !slices.Contains(providerSecrets, name) {
@@ -109,6 +118,7 @@ func (s *Settings) ConnectionFlags(f *pflag.FlagSet) {
 // RunFlags declares the settings of roles of a kind.
 func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 	s.RiskFlags(f)
+	f.BoolVar(&s.AcceptMasterKeys, "accept-master-keys", false, "run although the process holds the master keys: whoever takes it then opens every secret of the service")
 	f.StringVar(&s.Health, "health", "", "address of /healthz, /readyz and /metrics, host:port; empty for none")
 	if kind != KindProcessor {
 		f.StringVar(&s.Instance, "instance", "0", "name of this instance of the role")
@@ -120,12 +130,13 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.StringVar(&s.CallbackURL, "callback-url", "", "URL at which operators and providers of SMS reach /callbacks; the checkout URL when empty")
 		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count and operators are known")
 		f.IntVar(&s.MaxConnections, "max-connections", DefaultMaxConnections, "open connections at the same time; further ones wait")
-		f.Float64Var(&s.KeylessPerClient, "keyless-per-client", DefaultKeylessPerClient, "calls of pages, of operators' reports and of the deprecated cash-in API that one client may make in a second; a client is an IPv4 address or a /64 of IPv6")
+		f.Float64Var(&s.KeylessPerClient, "keyless-per-client", DefaultKeylessPerClient, "calls of pages, of operators' reports and of the deprecated cash-in API that one client may make in a second; a client is an IPv4 address or a /64 of IPv6; its /24 or /48 may make a tenth of --keyless-per-instance, its /16 or /32 a quarter")
 		f.Float64Var(&s.KeylessPerInstance, "keyless-per-instance", DefaultKeylessPerInstance, "the same calls from all clients of this instance in a second")
 		s.signInFlag(f, "")
 		f.DurationVar(&s.Drain, "drain", defaultDrain, "how long the ingress answers on after SIGTERM, unready, until balancers have moved on; at most 10s")
 	case KindProcessor:
 		s.StoreFlags(f)
+		f.BoolVar(&s.AcceptUnsignedCommands, "accept-unsigned-commands", false, "decide commands that do not prove who sent them, while senders of a release before 2026-11-29 run: whoever may write the topic of commands can then make any payment paid")
 	case KindSink:
 		service := ""
 		if s.Developer() {
@@ -133,21 +144,26 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		}
 		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators and providers of SMS reach /callbacks, https (sink collect; sink notify, where it is the checkout URL when empty)")
 		publicURLVar(f, &s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
-		s.signInFlag(f, " (sink readmodel)")
+		s.signInFlag(f, " (sink tidy)")
+		f.BoolVar(&s.AcceptUnprovenBodies, "accept-unproven-bodies", false, "send webhooks and confirmations that nothing proves to be the processor's, while those of a release before 2026-11-29 wait (sinks webhook, cashin and erp): whoever may write their topics can then have any body signed and sent")
 		s.ProviderFlags(f)
 	}
 }
 
 func (s *Settings) signInFlag(f *pflag.FlagSet, of string) {
 	f.IntVar(&s.SignInSMSPerHour, "sign-in-sms-per-hour", DefaultSignInSMSPerHour, "sign-in codes by SMS that all instances together send in an hour at most, the same for all roles; further ones go by e-mail only"+of)
+	f.IntVar(&s.SignInMailPerHour, "sign-in-mail-per-hour", DefaultSignInMailPerHour, "sign-in codes by e-mail that all instances together send in an hour at most, the same for all roles"+of)
 }
 
-// signInSMSPerHour returns the setting, if it can be used.
-func (s *Settings) signInSMSPerHour() (int, error) {
-	if s.SignInSMSPerHour < 1 {
-		return 0, fmt.Errorf("--sign-in-sms-per-hour is %d: it must be at least 1", s.SignInSMSPerHour)
+// signInCodes returns the settings of codes by SMS and by e-mail, if they can be used.
+func (s *Settings) signInCodes() (smsPerHour, mailPerHour int, err error) {
+	switch {
+	case s.SignInSMSPerHour < 1:
+		return 0, 0, fmt.Errorf("--sign-in-sms-per-hour is %d: it must be at least 1", s.SignInSMSPerHour)
+	case s.SignInMailPerHour < 1:
+		return 0, 0, fmt.Errorf("--sign-in-mail-per-hour is %d: it must be at least 1", s.SignInMailPerHour)
 	}
-	return s.SignInSMSPerHour, nil
+	return s.SignInSMSPerHour, s.SignInMailPerHour, nil
 }
 
 // StoreFlags declares the settings that name the local stores of a processor's instance. In production
@@ -191,6 +207,9 @@ const (
 
 // DefaultSignInSMSPerHour is the most sign-in codes by SMS in an hour.
 const DefaultSignInSMSPerHour = citizens.DefaultSMSPerHour
+
+// DefaultSignInMailPerHour is the most sign-in codes by e-mail in an hour.
+const DefaultSignInMailPerHour = citizens.DefaultMailPerHour
 
 // Variable returns the environment variable of a flag.
 func Variable(flag string) string {
@@ -436,7 +455,7 @@ func (s *Settings) OpenKeys() (*secret.Keys, error) {
 		return secret.ParseKeys(s.MasterKeys)
 	}
 	if !s.PlainSecrets {
-		return nil, errors.New("QUITTANCE_MASTER_KEYS is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_MASTER_KEYS=1:<key>; every role needs the same keys; keep them as safe as the backups of the database")
+		return nil, errors.New("QUITTANCE_MASTER_KEYS is not set: make a key with `head -c 32 /dev/urandom | base64` and set QUITTANCE_MASTER_KEYS=1:<key>; every role gets its own keys of them with `quittance secrets derive ROLE`; keep them as safe as the backups of the database")
 	}
 	text, err := s.developerSecret("master.keys", func() string { return secret.GenerateKeys().Reveal() })
 	if err != nil {
@@ -465,7 +484,7 @@ func (s *Settings) OpenReferenceKey() (*secret.ReferenceKey, error) {
 // master keys, with which an earlier release made the numbers of the same data folder.
 func (s *Settings) newReferenceKey() string {
 	key := secret.GenerateReferenceKey()
-	if keys, err := s.OpenKeys(); err == nil {
+	if keys, err := s.OpenKeys(); err == nil && keys.Role() == "" {
 		key = key.Carrying(keys.FormerPermutations()[0])
 	}
 	return key.Reveal()
@@ -528,8 +547,17 @@ func (s *Settings) print(log *slog.Logger) {
 		slog.String("instance", s.Instance), slog.String("listen", s.Listen), slog.String("health", s.Health),
 		slog.String("sms", WithoutPassword(s.SMS)), slog.String("sms_secret", secret.NewText(s.SMSSecret).String()),
 		slog.String("mail", WithoutPassword(s.Mail)), slog.String("mail_secret", secret.NewText(s.MailSecret).String()))
+	if s.AcceptMasterKeys && !s.Developer() {
+		log.Warn("the process may hold the master keys (--accept-master-keys): whoever takes it then opens every secret of the service")
+	}
 	if s.AcceptOneReplica && !s.Developer() {
 		log.Warn("topics may have fewer than three replicas (--accept-one-replica): one lost disk then loses payments")
+	}
+	if s.AcceptUnsignedCommands {
+		log.Warn("whoever may write the topic of commands can make any payment paid (--accept-unsigned-commands): set it only while senders of an earlier release run")
+	}
+	if s.AcceptUnprovenBodies {
+		log.Warn("whoever may write the topics of deliveries can have any body signed and sent (--accept-unproven-bodies): set it only while deliveries of an earlier release wait")
 	}
 	for _, c := range s.Connections() {
 		log.Info("connection", slog.String("to", c.Flag), slog.String("protection", c.How))
@@ -555,8 +583,14 @@ func WithoutPassword(address string) string {
 	return u.Redacted()
 }
 
-// MasterKeysState describes where the master keys come from. It does not show them.
-func (s *Settings) MasterKeysState() string { return s.secretState(s.MasterKeys) }
+// MasterKeysState describes where the keys come from, and whose they are. It does not show them.
+func (s *Settings) MasterKeysState() string {
+	state := s.secretState(s.MasterKeys)
+	if keys, err := secret.ParseKeys(s.MasterKeys); err == nil && keys.Role() != "" {
+		state += ", keys of the role " + keys.Role()
+	}
+	return state
+}
 
 // ReferenceKeyState describes where the reference key comes from. It does not show it.
 func (s *Settings) ReferenceKeyState() string { return s.secretState(s.ReferenceKey) }

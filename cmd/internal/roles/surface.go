@@ -18,6 +18,7 @@ import (
 	"quittance/internal/papers"
 	"quittance/internal/quota"
 	"quittance/internal/receipts"
+	"quittance/internal/registry"
 	readmodel "quittance/internal/sessions"
 	"quittance/schemas"
 )
@@ -63,7 +64,7 @@ type edge struct {
 func (b *Base) openEdge() (*edge, error) {
 	return b.opened.edge.open(func() (e *edge, err error) {
 		e = &edge{Base: b, ids: checkout.NewIDs(b.References.MAC("ids")), measure: web.Measure(b.Metrics)}
-		if e.processor, err = b.commands(); err != nil {
+		if e.processor, err = b.commands(ingressRole()); err != nil {
 			return nil, err
 		}
 		if e.reader, err = b.sessionReader(); err != nil {
@@ -72,7 +73,7 @@ func (b *Base) openEdge() (*edge, error) {
 		if e.reads, err = quota.New(quota.Config{Postgres: b.Pool, Now: b.Now, Metrics: b.Metrics}); err != nil {
 			return nil, err
 		}
-		e.gate, err = web.NewGate(web.GateConfig{IDs: e.ids, PerClient: b.KeylessPerClient, PerInstance: b.KeylessPerInstance, Metrics: b.Metrics})
+		e.gate, err = web.NewGate(web.GateConfig{IDs: e.ids, PerClient: b.KeylessPerClient, PerInstance: b.KeylessPerInstance, Lifetime: registry.MaxLifetime, Now: b.Now, Metrics: b.Metrics})
 		if err != nil {
 			return nil, fmt.Errorf("--keyless-per-client and --keyless-per-instance: %w", err)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/KimMachineGun/automemlimit/memlimit" // reads the limits of control groups of both versions
+
+	"quittance/internal/secret"
 )
 
 // Need is a part that a role needs besides Kafka and the schema registry.
@@ -43,8 +45,11 @@ type Role struct {
 	Name  string
 	Short string
 	Needs []Need
-	// Access is what the role needs at Kafka.
+	// Keys are the keys that the role derives from the master keys. It gets no others.
+	Keys []secret.Use
+	// Access is what the role needs at Kafka, Databases what it needs in Postgres and ClickHouse.
 	Access
+	Databases
 	// Host returns where the role answers HTTP, and Surfaces make what it answers there. Both are nil for a role that
 	// does not.
 	Host     func(*Base) (Host, error)
@@ -59,14 +64,18 @@ type Role struct {
 
 // Table returns all roles. The first processor is the default one.
 func Table() []Role {
-	return []Role{
+	table := []Role{
 		ingressRole(), checkoutRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
-		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(),
+		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(), tidyRole(),
 	}
+	for i := range table {
+		table[i].Keys = append(table[i].Keys, commandKeys(table[i])...)
+	}
+	return table
 }
 
-// Start checks that the role has its rights at Kafka and that the topics keep what they are given, opens what the role needs, and
-// starts its parts.
+// Start checks that the role has its rights at Kafka and in the databases, and that the topics keep what they are given, opens what
+// the role needs, and starts its parts.
 func (r Role) Start(b *Base) error {
 	if err := b.await("Kafka", func() error { return b.checkRights(r) }); err != nil {
 		return err
@@ -82,6 +91,16 @@ func (r Role) Start(b *Base) error {
 			continue
 		}
 		if err := part.open(b); err != nil {
+			return err
+		}
+		if part.need == NeedPostgres {
+			if err := b.await("Postgres", func() error { return b.CheckDatabase(b.ctx, b.Pool, r.Name) }); err != nil {
+				return err
+			}
+		}
+	}
+	if b.Keys != nil {
+		if err := b.checkKeys(r, b.Keys); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
+	"quittance/internal/signed"
 	"quittance/reconciliation"
 )
 
@@ -86,7 +87,7 @@ func comes(err error) bool {
 	var broker *kerr.Error
 	var network net.Error
 	switch {
-	case errors.Is(err, kafka.ErrMissing), errors.Is(err, errPending), errors.Is(err, reconciliation.ErrPending), postgres.IsAway(err):
+	case errors.Is(err, kafka.ErrMissing), errors.Is(err, errPending), errors.Is(err, reconciliation.ErrPending), errors.Is(err, signed.ErrNotSigned), postgres.IsAway(err):
 		return true
 	case errors.As(err, &answer):
 		return answer.StatusCode == 404 || answer.StatusCode == 429 || answer.StatusCode >= 500 // 404: a schema is not registered yet

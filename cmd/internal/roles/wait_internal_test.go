@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"quittance/internal/kafka"
+	"quittance/internal/signed"
 	"quittance/reconciliation"
 	observe "quittance/test/await"
 	"quittance/test/servers"
@@ -54,7 +55,7 @@ func TestRoleWaitsForItsServers(t *testing.T) {
 func TestRefusalsEndTheStart(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{
-		kafka.ErrUnsafe, kafka.ErrRights, fmt.Errorf("signing in: %w", kerr.SaslAuthenticationFailed), ErrSettings,
+		kafka.ErrUnsafe, kafka.ErrRights, fmt.Errorf("signing in: %w", kerr.SaslAuthenticationFailed), ErrSettings, signed.ErrOtherKeys,
 		fmt.Errorf("connecting: %w", &pgconn.PgError{Code: "28P01"}), &pgconn.PgError{Code: "3D000"}, errors.New("another"),
 	} {
 		if comes(err) {
@@ -62,7 +63,7 @@ func TestRefusalsEndTheStart(t *testing.T) {
 		}
 	}
 	for _, err := range []error{
-		kafka.ErrMissing, fmt.Errorf("3 %w", errPending), reconciliation.ErrPending, context.DeadlineExceeded, kerr.CoordinatorNotAvailable,
+		kafka.ErrMissing, fmt.Errorf("3 %w", errPending), reconciliation.ErrPending, fmt.Errorf("opening: %w", signed.ErrNotSigned), context.DeadlineExceeded, kerr.CoordinatorNotAvailable,
 		&pgconn.PgError{Code: "57P03"}, &pgconn.PgError{Code: "53300"},
 	} {
 		if !comes(err) {

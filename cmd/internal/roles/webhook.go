@@ -3,11 +3,12 @@ package roles
 import (
 	"time"
 
+	"quittance/internal/registry"
 	"quittance/sinks/webhook"
 )
 
 func webhookRole() Role {
-	return deliveryRole(webhook.Kind, Role{Short: "sends webhooks", Run: (*Base).webhook})
+	return deliveryRole(webhook.Kind, Role{Short: "sends webhooks", Keys: seals(registry.LabelWebhook), Run: (*Base).webhook})
 }
 
 func (b *Base) webhook() error {

@@ -13,7 +13,9 @@ import (
 	"quittance/checkout"
 	"quittance/dev/bench/installation"
 	"quittance/dev/bench/measure"
+	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -91,12 +93,18 @@ func (a *Arena) writeUntil(ctx context.Context, all []*notification) (int, error
 
 func (a *Arena) transact(ctx context.Context, cl *kgo.Client, all []*notification) error {
 	occurred := a.now()
+	bodies, err := a.in.Keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		return err
+	}
 	records := make([]*kgo.Record, len(all))
 	for i, b := range all {
-		value, err := a.topics.Codec.Encode(&record.Notification{
+		n := &record.Notification{
 			EventID: notificationID(b.number), Event: string(checkout.EventCompleted), ApplicationID: b.to.id, TenantID: tenant,
 			SessionID: "chs_delivery", OccurredAt: occurred, Body: b.body,
-		})
+		}
+		origin.SignBody(schemas.TopicWebhooks, n, bodies)
+		value, err := a.topics.Codec.Encode(n)
 		if err != nil {
 			return err
 		}

@@ -51,6 +51,7 @@ type Installation struct {
 	Broker   string           // host:port
 	Topology *kafka.Topology  // the topics
 	Program  *program.Program // with the addresses of the servers in its environment
+	Keys     *secret.Keys     // of the roles
 
 	// Kafka is nil when the benchmark uses a running broker.
 	Kafka    *stack.Kafka
@@ -65,7 +66,7 @@ type Installation struct {
 // Open starts the servers, and makes topics, schemas and tables. Close ends and removes
 // what it made. When Open returns an error, it has closed everything.
 func Open(ctx context.Context, cfg Config) (_ *Installation, err error) {
-	i := &Installation{Broker: cfg.Broker, Prefix: "bench-" + uuid.NewString()[:8] + ".", log: cfg.Log}
+	i := &Installation{Keys: secret.GenerateKeys(), Broker: cfg.Broker, Prefix: "bench-" + uuid.NewString()[:8] + ".", log: cfg.Log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, i.Close(ctx))
@@ -93,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (_ *Installation, err error) {
 		return nil, err
 	}
 	i.Program = program.New(cfg.Program, logs,
-		"QUITTANCE_LOG=warn", "QUITTANCE_DATA="+filepath.Join(i.Dir, "data"), "QUITTANCE_MASTER_KEYS="+secret.GenerateKeys().Reveal(), "QUITTANCE_KEYLESS_PER_CLIENT=1000000", "QUITTANCE_KEYLESS_PER_INSTANCE=1000000", "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal(),
+		"QUITTANCE_LOG=warn", "QUITTANCE_DATA="+filepath.Join(i.Dir, "data"), "QUITTANCE_MASTER_KEYS="+i.Keys.Reveal(), "QUITTANCE_KEYLESS_PER_CLIENT=1000000", "QUITTANCE_KEYLESS_PER_INSTANCE=1000000", "QUITTANCE_REFERENCE_KEY="+secret.GenerateReferenceKey().Reveal(),
 		"QUITTANCE_KAFKA="+i.Broker, "QUITTANCE_TOPIC_PREFIX="+i.Prefix, "QUITTANCE_POSTGRES="+i.DSN(), "QUITTANCE_SCHEMA_REGISTRY="+i.Schemas(),
 	)
 	return i, nil

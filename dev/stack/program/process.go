@@ -37,6 +37,18 @@ func (p *Program) With(env ...string) *Program {
 	return New(p.path, p.logs, slices.Concat(p.env, env)...)
 }
 
+// Of returns the program as a role runs it: with the keys of that role, which the program derives from
+// the master keys in its environment.
+func (p *Program) Of(ctx context.Context, role string) (*Program, error) {
+	cmd := exec.CommandContext(ctx, p.path, "secrets", "derive", role) //nolint:gosec // the caller's own program
+	cmd.Env = p.Environment()
+	keys, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("deriving the keys of %s: %w", role, err)
+	}
+	return p.With("QUITTANCE_MASTER_KEYS=" + string(keys)), nil
+}
+
 // Environment returns the environment of the program's processes. Roles refuse variables that are
 // none of theirs, also the flags of Kafka's JVM.
 func (p *Program) Environment() []string {

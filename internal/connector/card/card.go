@@ -107,10 +107,10 @@ var Registration = connector.Registration{
 		Account: connector.AccountType{
 			Name: "card",
 			Read: func(base connector.BaseURL, f connector.Fields) connector.Account {
-				return Account{BaseURL: base, Merchant: f.Text("merchant"), Secret: f.Secret("secret").Reveal(), XAF: f.Flag("xaf")}
+				return Account{BaseURL: base, Merchant: f.Text("merchant"), Secret: f.Secret("secret").Reveal(), ReportSecret: f.ReportSecret("report_secret").Reveal(), XAF: f.Flag("xaf")}
 			},
 			Simulated: func(_, agencySlug string) map[string]string {
-				return map[string]string{"merchant": agencySlug, "secret": "simulator"}
+				return map[string]string{"merchant": agencySlug, "secret": "simulator", "report_secret": "simulator"}
 			},
 		},
 		// Cards take the contract's list of currencies, and XAF where the agency's
@@ -128,6 +128,9 @@ type Account struct {
 	connector.BaseURL
 	Merchant string
 	Secret   string
+	// ReportSecret signs the acquirer's reports; Secret does so when it is empty. With one of its own the
+	// ingress can verify reports without the secret that signs requests.
+	ReportSecret string
 	// XAF says that the acquirer takes XAF beside the contract's list.
 	XAF bool
 }

@@ -1,6 +1,7 @@
 package card_test
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -38,7 +39,9 @@ func account(base connector.BaseURL) card.Account {
 
 // accepts makes the simulator accept only the account.
 func accepts(c *simulator.Config) {
-	c.Card = func(merchant string) (string, bool) { return "the-secret-of-" + merchant, merchant == "impots" }
+	c.Card = func(merchant string) (requests, reports string, ok bool) {
+		return "the-secret-of-" + merchant, "the-secret-of-reports", merchant == "impots"
+	}
 }
 
 // operator runs the simulator behind faults and returns its address.
@@ -86,7 +89,7 @@ func signReport(account connector.Account, at time.Time, body []byte) http.Heade
 	a, _ := account.(card.Account)
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	sum := sha256.Sum256(body)
-	mac := hmac.New(sha256.New, []byte(a.Secret))
+	mac := hmac.New(sha256.New, []byte(cmp.Or(a.ReportSecret, a.Secret)))
 	mac.Write([]byte("report\n" + a.Merchant + "\n" + timestamp + "\n" + hex.EncodeToString(sum[:])))
 	return http.Header{"Authorization": {fmt.Sprintf(
 		`HMAC-SHA256 merchant="%s", timestamp="%s", signature="%x"`, a.Merchant, timestamp, mac.Sum(nil))}}
@@ -109,8 +112,8 @@ func TestConformance(t *testing.T) {
 	}
 	connectors.Run(t, card.Registration, connectors.Operator{
 		Standin: func(t *testing.T) connectors.Standin { return connectors.Simulators(t, card.Operator, accepts) },
-		Fields:  map[string]string{"merchant": "impots", "secret": "the-secret-of-impots"},
-		Wrong:   map[string]string{"merchant": "impots", "secret": "another-secret"},
+		Fields:  map[string]string{"merchant": "impots", "secret": "the-secret-of-impots", "report_secret": "the-secret-of-reports"},
+		Wrong:   map[string]string{"merchant": "impots", "secret": "another-secret", "report_secret": "another-secret"},
 		Asks:    isRequest, Enquires: isEnquiry,
 		Approves: "4000 0000 0000 0001", Waits: nobody, Visit: visit, Sign: signReport,
 		Refuses: map[string]checkout.FailureCode{

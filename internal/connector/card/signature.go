@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"quittance/internal/connector"
+	"quittance/internal/secret"
 )
 
 // tolerance is the allowed age of a signature, including the difference between the clocks
@@ -34,14 +36,15 @@ func sign(account Account, at time.Time, method, address string, body []byte) (s
 	}
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	header := fmt.Sprintf(`HMAC-SHA256 merchant="%s", timestamp="%s", signature="%s"`, account.Merchant, timestamp,
-		hex.EncodeToString(mac(account, "request", account.Merchant, timestamp, method, u.RequestURI(), digest(body))))
+		hex.EncodeToString(mac(account.Secret, "request", account.Merchant, timestamp, method, u.RequestURI(), digest(body))))
 	if account.Secret == "" || !authorization.MatchString(header) {
 		return "", errCredentials
 	}
 	return header, nil
 }
 
-// verify checks the Authorization header of a report. Errors wrap ErrSignature.
+// verify checks the Authorization header of a report. Errors wrap ErrSignature, or are secret.ErrNotHeld in a
+// process that cannot tell.
 func verify(account Account, header http.Header, body []byte, now time.Time) error {
 	refuse := func(why string) error { return fmt.Errorf("%w: %s", connector.ErrSignature, why) }
 	values := header.Values("Authorization")
@@ -54,11 +57,15 @@ func verify(account Account, header http.Header, body []byte, now time.Time) err
 	}
 	merchant, timestamp, signature := parts[1], parts[2], parts[3]
 	// Anyone could sign with an empty secret.
-	if account.Secret == "" || account.Merchant == "" || merchant != account.Merchant {
+	key := cmp.Or(account.ReportSecret, account.Secret)
+	if key == "" && account.Merchant != "" {
+		return fmt.Errorf("the secret that signs reports: %w", secret.ErrNotHeld)
+	}
+	if account.Merchant == "" || merchant != account.Merchant {
 		return refuse("another merchant")
 	}
 	given, err := hex.DecodeString(signature)
-	if err != nil || !hmac.Equal(given, mac(account, "report", merchant, timestamp, digest(body))) {
+	if err != nil || !hmac.Equal(given, mac(key, "report", merchant, timestamp, digest(body))) {
 		return refuse("another secret or content")
 	}
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
@@ -68,8 +75,8 @@ func verify(account Account, header http.Header, body []byte, now time.Time) err
 	return nil
 }
 
-func mac(account Account, lines ...string) []byte {
-	m := hmac.New(sha256.New, []byte(account.Secret))
+func mac(key string, lines ...string) []byte {
+	m := hmac.New(sha256.New, []byte(key))
 	m.Write([]byte(strings.Join(lines, "\n")))
 	return m.Sum(nil)
 }

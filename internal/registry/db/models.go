@@ -7,6 +7,8 @@ package db
 import (
 	"net/netip"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 type Agency struct {
@@ -29,6 +31,24 @@ type Agency struct {
 	ReceiptAccountant   string
 }
 
+type ApiKey struct {
+	ID             string
+	Hash           []byte
+	ApplicationID  *string
+	Live           bool
+	Agencies       []string
+	ReadsPerMinute *int64
+	CreatedAt      time.Time
+	RevokedAt      *time.Time
+	LastUsedAt     *time.Time
+	EndsAt         *time.Time
+	ClerkAgencyID  *string
+	ClerkCode      *string
+	StaffID        *string
+	Replaces       *string
+	Withdrawn      []string
+}
+
 type Application struct {
 	ID                 string
 	AgencyID           string
@@ -48,11 +68,256 @@ type Application struct {
 	SuccessOrigins     []string
 }
 
+type Audit struct {
+	ID        int64
+	At        time.Time
+	ActorKind string
+	Actor     string
+	Origin    string
+	Action    string
+	Subject   string
+	Detail    []byte
+	Salt      string
+}
+
+type AuditPosition struct {
+	One      bool
+	Sequence int64
+	Next     int64
+}
+
+type AuditSequence struct {
+	Sequence int64
+	RowID    int64
+}
+
+type Case struct {
+	ID            string
+	Kind          string
+	InSession     bool
+	Sequence      int64
+	SessionID     *string
+	AgencyID      *string
+	ApplicationID *string
+	Livemode      *bool
+	OrderID       *string
+	CollectionID  *string
+	Amount        *int64
+	Currency      *string
+	OperatorRef   *string
+	Reason        *string
+	OpenedBy      *string
+	Clerks        []string
+	Evidence      []byte
+	OpenedAt      time.Time
+	Resolution    *string
+	Reference     *string
+	ClosedBy      *string
+	ClosedAt      *time.Time
+	Recorded      bool
+	EndedAs       *string
+	EndedAt       *time.Time
+	EndedReason   *string
+}
+
+type CasePosition struct {
+	Topic     string
+	Partition int64
+	Next      int64
+}
+
+type CaseProposal struct {
+	CaseID      string
+	Number      int64
+	State       string
+	SessionID   *string
+	Resolution  string
+	Reference   string
+	Reason      string
+	ProposedBy  string
+	Proposer    string
+	ProposedAt  time.Time
+	DecidedBy   *string
+	Decider     string
+	DecidedAt   *time.Time
+	Decision    string
+	Refusal     string
+	FinishedAt  *time.Time
+	TriedAt     *time.Time
+	Noted       int16
+	NoteTriedAt *time.Time
+}
+
+type CashMovement struct {
+	SessionID    string
+	CollectionID string
+	Kind         string
+	AgencyID     string
+	Livemode     bool
+	Clerk        string
+	At           time.Time
+	Day          string
+	Amount       int64
+	PaymentRef   string
+	NoticeRefs   string
+	ServiceLabel string
+	Counter      string
+	Receipt      string
+}
+
 type CashinAccess struct {
 	ApplicationID   string
 	RedirectOrigins []string
 	WebhookUrl      string
 	Providers       []string
+}
+
+type CashinPair struct {
+	ID            string
+	ApplicationID string
+	Live          bool
+	ApiKeyHash    []byte
+	SecretHash    []byte
+	CreatedAt     time.Time
+	RevokedAt     *time.Time
+}
+
+type CashinReversal struct {
+	SessionID      string
+	ApplicationID  string
+	Livemode       bool
+	Number         string
+	ExternalNumber string
+	Amount         int64
+	Reason         string
+	ReversedAt     time.Time
+}
+
+type CashinToken struct {
+	Hash      []byte
+	PairID    string
+	ExpiresAt time.Time
+}
+
+type CashinUsage struct {
+	ApplicationID string
+	Live          bool
+	Day           pgtype.Date
+	Route         string
+	Calls         int64
+	Refused       int64
+	Failed        int64
+	FirstAt       time.Time
+	LastAt        time.Time
+}
+
+type Citizen struct {
+	ID         string
+	Locale     string
+	CreatedAt  time.Time
+	SignedInAt time.Time
+}
+
+type CitizenAddress struct {
+	ID        string
+	Hash      []byte
+	CitizenID string
+	Kind      string
+	Sealed    []byte
+	ProvenAt  time.Time
+}
+
+type CitizenLink struct {
+	ID         string
+	CitizenID  string
+	AgencyID   string
+	Livemode   bool
+	SubjectRef string
+	Proof      string
+	CreatedAt  time.Time
+	UsedAt     time.Time
+}
+
+type CitizenNotice struct {
+	ID        string
+	CitizenID string
+	Kind      string
+	AgencyID  *string
+	Livemode  bool
+	Subject   string
+	At        time.Time
+	Cause     string
+	SentAt    *time.Time
+}
+
+type CitizenPasskey struct {
+	ID         []byte
+	Name       string
+	CitizenID  string
+	Credential []byte
+	CreatedAt  time.Time
+	UsedAt     time.Time
+}
+
+type CitizenReminded struct {
+	CitizenID string
+	Due       []byte
+	Stage     int16
+	Message   string
+	At        time.Time
+	SentAt    *time.Time
+}
+
+type CitizenReminder struct {
+	CitizenID string
+	AddressID string
+	ChosenAt  time.Time
+	NextAt    time.Time
+}
+
+type CitizenSeen struct {
+	Token   []byte
+	Subject []byte
+	Macs    []byte
+}
+
+type CitizenSession struct {
+	Token     []byte
+	CitizenID string
+	CreatedAt time.Time
+	UsedAt    time.Time
+}
+
+type Clerk struct {
+	AgencyID     string
+	Code         string
+	Name         string
+	Counter      string
+	Active       bool
+	CreatedAt    time.Time
+	PaymentLimit int64
+	DayLimit     int64
+}
+
+type ClerkDevice struct {
+	ID         string
+	DeviceID   string
+	KeyID      string
+	AgencyID   string
+	ClerkCode  string
+	Live       bool
+	Pin        string
+	Wrong      int64
+	CreatedAt  time.Time
+	LastUsedAt time.Time
+}
+
+type ClerkSession struct {
+	ID         string
+	KeyID      string
+	BegunAt    time.Time
+	LastUsedAt time.Time
+	Device     *string
 }
 
 type ConnectorAccount struct {
@@ -63,6 +328,117 @@ type ConnectorAccount struct {
 	Sealed           []byte
 	Flags            []string
 	CallbackNetworks []netip.Prefix
+	ReportsSealed    []byte
+}
+
+type Delivery struct {
+	OccurredOn     pgtype.Date
+	DeliveryID     string
+	Kind           string
+	DestinationID  string
+	EventID        string
+	Event          string
+	ApplicationID  string
+	TenantID       string
+	SessionID      string
+	Livemode       bool
+	OccurredAt     time.Time
+	State          string
+	Attempts       int64
+	Round          int64
+	FirstAttemptAt *time.Time
+	LastOutcomeAt  time.Time
+	NextAttemptAt  *time.Time
+	LeaseUntil     *time.Time
+	HttpStatus     *int64
+	Reason         *string
+	Body           []byte
+	Url            *string
+}
+
+type DeliveryAttempt struct {
+	OccurredOn pgtype.Date
+	DeliveryID string
+	Attempt    int64
+	At         time.Time
+	Outcome    string
+	DurationMs int64
+	HttpStatus *int64
+	Reason     *string
+	Answer     *string
+}
+
+type DeliveryDestination struct {
+	Kind            string
+	DestinationID   string
+	NextDueAt       *time.Time
+	HoldUntil       *time.Time
+	FailingSince    *time.Time
+	SuspendedAt     *time.Time
+	SuspendedReason *string
+	ResumedAt       *time.Time
+	RefusedSince    *time.Time
+}
+
+type DeliveryPosition struct {
+	Topic      string
+	Partition  int64
+	NextOffset int64
+}
+
+type DeliveryRecovery struct {
+	ID            string
+	Kind          string
+	DestinationID string
+	Since         time.Time
+	Until         time.Time
+	PerSecond     int64
+	Total         int64
+	Done          int64
+	CursorAt      *time.Time
+	CursorID      *string
+	CreatedAt     time.Time
+	AdvancedAt    *time.Time
+	FinishedAt    *time.Time
+	Cancelled     bool
+}
+
+type DeveloperClock struct {
+	Singleton bool
+	OffsetMs  int64
+}
+
+type DeveloperClockMove struct {
+	ID       int64
+	MovedAt  time.Time
+	BeforeMs int64
+	AfterMs  int64
+}
+
+type Digest struct {
+	StaffID  string
+	WindowAt time.Time
+	Items    []byte
+	SentAt   *time.Time
+}
+
+type DigestItem struct {
+	StaffID string
+	Item    string
+	ToldAt  time.Time
+}
+
+type DigestWindow struct {
+	WindowAt time.Time
+}
+
+type ErpConfirmation struct {
+	TransactionID string
+	SessionID     *string
+	TenantID      string
+	Livemode      bool
+	CompletedAt   *time.Time
+	AcceptedAt    *time.Time
 }
 
 type ErpSetting struct {
@@ -88,6 +464,146 @@ type Fee struct {
 	Step     int64
 }
 
+type KnownBrowser struct {
+	Key       []byte
+	Address   []byte
+	CitizenID string
+	UsedAt    time.Time
+}
+
+type LinkFailure struct {
+	CitizenID  string
+	AgencyID   string
+	Livemode   bool
+	SubjectRef string
+	At         time.Time
+}
+
+type LinkRenewal struct {
+	AgencyID   string
+	Livemode   bool
+	SubjectRef string
+	CitizenID  string
+	AskedAt    time.Time
+}
+
+type MessageAddress struct {
+	DestinationID string
+	Sent          []time.Time
+	Unknown       int64
+	SuppressedAt  *time.Time
+	ChangedAt     time.Time
+}
+
+type MessageReport struct {
+	MessageID     string
+	DestinationID string
+	Provider      string
+	Calls         int64
+	SentAt        time.Time
+	AcceptedAt    *time.Time
+	State         string
+	Reason        *string
+	ReportedAt    *time.Time
+	Counted       bool
+}
+
+type MessageSend struct {
+	MessageID string
+	FirstAt   time.Time
+	Sends     int64
+	RefusedAt *time.Time
+}
+
+type OperatorAnswer struct {
+	Operator     string
+	Live         bool
+	AnsweredAt   *time.Time
+	FailingSince *time.Time
+	FailedAt     *time.Time
+	Agencies     []string
+}
+
+type PasskeyChallenge struct {
+	Browser []byte
+	Purpose string
+	Session []byte
+	At      time.Time
+}
+
+type PaymentPrompt struct {
+	CollectionID string
+	Number       []byte
+	SessionID    string
+	At           time.Time
+	EndsAt       time.Time
+	Client       []byte
+	Site         []byte
+	Provider     []byte
+}
+
+type PersonalKey struct {
+	ID        string
+	SessionID string
+	Sealed    []byte
+	CreatedAt time.Time
+}
+
+type Platform struct {
+	Singleton        bool
+	EmbedOrigins     []string
+	OriginsByCommand []string
+}
+
+type ReadQuotum struct {
+	KeyID   string
+	Minute  time.Time
+	Taken   int64
+	Granted int64
+}
+
+type ReadmodelPosition struct {
+	Topic     string
+	Partition int64
+	Next      int64
+}
+
+type ReceiptKey struct {
+	ID        string
+	Kid       string
+	Live      bool
+	Public    []byte
+	Sealed    []byte
+	SignsFrom time.Time
+	CreatedAt time.Time
+	RevokedAt *time.Time
+}
+
+type ReferenceCounter struct {
+	Name string
+	Next int64
+}
+
+type ReferenceLookup struct {
+	Who     string
+	Minute  time.Time
+	Count   int64
+	Unknown int64
+}
+
+type RegistryLock struct {
+}
+
+type RegistryRevision struct {
+	Singleton bool
+	Revision  int64
+}
+
+type ReminderPace struct {
+	AgencyID string
+	NextAt   time.Time
+}
+
 type ReplacedAccount struct {
 	ID               int64
 	AgencyID         string
@@ -98,6 +614,14 @@ type ReplacedAccount struct {
 	Flags            []string
 	CallbackNetworks []netip.Prefix
 	ReplacedAt       time.Time
+	ReportsSealed    []byte
+}
+
+type RowManifest struct {
+	Singleton bool
+	Content   []byte
+	Signature []byte
+	SignedAt  time.Time
 }
 
 type Service struct {
@@ -112,6 +636,110 @@ type ServiceMapping struct {
 	AgencyID    string
 	ErpCode     string
 	ServiceCode string
+}
+
+type Session struct {
+	ID            string
+	ApplicationID string
+	Livemode      bool
+	OrderID       string
+	CustomerID    *string
+	PaymentRef    string
+	Status        string
+	Sequence      int64
+	Snapshot      []byte
+	CitizenID     *string
+	Dues          []string
+	Transactions  []string
+	PaidAt        *time.Time
+	ReversedAt    *time.Time
+	CompletedAt   *time.Time
+	Returned      []string
+	ReturnedAt    []time.Time
+}
+
+type SessionEvent struct {
+	SessionID     string
+	Sequence      int64
+	ApplicationID string
+	Livemode      bool
+	EventID       string
+	Event         string
+	OccurredAt    time.Time
+	Body          []byte
+}
+
+type SignInCode struct {
+	Address []byte
+	Browser []byte
+	Mac     []byte
+	Tries   int64
+	SentAt  time.Time
+	Request *int64
+	Known   []byte
+}
+
+type SignInFailure struct {
+	Address []byte
+	At      time.Time
+	Known   []byte
+}
+
+type SignInRequest struct {
+	ID       int64
+	At       time.Time
+	Client   string
+	Address  []byte
+	Prefix   []byte
+	Sent     bool
+	Entered  bool
+	Known    []byte
+	Site     *string
+	Provider *string
+}
+
+type Staff struct {
+	ID         string
+	Name       string
+	Folded     string
+	AgencyID   *string
+	Clerks     []string
+	CreatedAt  time.Time
+	ProposedBy *string
+	ApprovedBy *string
+	ApprovedAt *time.Time
+	RevokedAt  *time.Time
+}
+
+type StaffContact struct {
+	ID      string
+	StaffID string
+	Sealed  []byte
+	Masked  string
+	Locale  string
+	SetAt   time.Time
+}
+
+type Statement struct {
+	AgencyID    string
+	Live        bool
+	Code        string
+	StatementID string
+	Page        int64
+	ImportID    string
+	Position    int64
+	Sequence    int64
+	Last        bool
+	FromDay     string
+	ToDay       string
+	Balanced    bool
+	Opening     int64
+	Closing     int64
+	Currency    string
+	Lines       int64
+	Net         int64
+	Digest      string
+	Number      *int64
 }
 
 type StatementAccount struct {
@@ -132,6 +760,133 @@ type StatementAccount struct {
 	BatchPattern  string
 	Columns       []byte
 	KeepYears     int64
+}
+
+type StatementImport struct {
+	ID              string
+	AgencyID        string
+	Live            bool
+	Code            string
+	State           string
+	Digest          string
+	Size            int64
+	Profile         string
+	Lines           int64
+	Partition       int64
+	FromOffset      int64
+	Plan            []byte
+	Actor           string
+	ImportedAt      time.Time
+	DismissedAt     *time.Time
+	DismissedBy     *string
+	DismissedReason *string
+	ReleasedAt      *time.Time
+	ReleasedBy      *string
+	ReleasedReason  *string
+}
+
+type StatementLedger struct {
+	AgencyID string
+	Live     bool
+	Code     string
+	Mark     []byte
+}
+
+type StatementOriginal struct {
+	ID     string
+	Sealed []byte
+}
+
+type StatementOriginalPart struct {
+	ID      string
+	Part    int64
+	Content []byte
+}
+
+type StatementOriginalRequest struct {
+	ID          string
+	ImportID    string
+	Reason      string
+	RequestedBy string
+	RequestedAt time.Time
+	ApprovedBy  *string
+	ApprovedAt  *time.Time
+}
+
+type StatementWithdrawal struct {
+	ID          string
+	ImportID    string
+	State       string
+	Reason      string
+	RequestedBy string
+	RequestedAt time.Time
+	DecidedBy   *string
+	DecidedAt   *time.Time
+	Partition   *int64
+	FromOffset  *int64
+	Actor       []byte
+}
+
+type StatementWithdrawnLine struct {
+	WithdrawalID string
+	LineID       string
+	Content      int64
+}
+
+type SubjectContact struct {
+	AgencyID   string
+	Livemode   bool
+	SubjectRef string
+	Address    []byte
+	ImportedAt time.Time
+	LinkedAt   *time.Time
+	RevokedAt  *time.Time
+	RevokedBy  *string
+}
+
+type SubjectEpoch struct {
+	AgencyID   string
+	Livemode   bool
+	SubjectRef string
+	Epoch      int64
+}
+
+type Till struct {
+	ID            string
+	AgencyID      string
+	ClerkCode     string
+	Livemode      bool
+	Number        int64
+	Counter       string
+	OpenedAt      time.Time
+	Opening       int64
+	ClosedAt      *time.Time
+	TakenCount    int64
+	Taken         int64
+	ReturnedCount int64
+	Returned      int64
+	Counted       *int64
+	Note          string
+	SignedBy      *string
+	SignedAt      *time.Time
+}
+
+type TillMovement struct {
+	SessionID    string
+	CollectionID string
+	Kind         string
+	TillID       string
+	At           time.Time
+	Amount       int64
+	PaymentRef   string
+	ServiceLabel string
+	Receipt      string
+}
+
+type UnknownReference struct {
+	KeyID string
+	Hour  time.Time
+	Count int64
 }
 
 type WebhookEndpoint struct {

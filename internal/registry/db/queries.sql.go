@@ -20,150 +20,6 @@ func (q *Queries) AddCashinAccess(ctx context.Context, applicationID string) err
 	return err
 }
 
-const agencies = `-- name: Agencies :many
-SELECT id, slug, name, default_service, created_at, late_payments, single_approval_below, logo, address, contact_phone, contact_email, contact_hours, set_by_command, mappings_by_command, receipt_title, receipt_mention, receipt_accountant FROM agencies ORDER BY id
-`
-
-func (q *Queries) Agencies(ctx context.Context) ([]Agency, error) {
-	rows, err := q.db.Query(ctx, agencies)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Agency
-	for rows.Next() {
-		var i Agency
-		if err := rows.Scan(
-			&i.ID,
-			&i.Slug,
-			&i.Name,
-			&i.DefaultService,
-			&i.CreatedAt,
-			&i.LatePayments,
-			&i.SingleApprovalBelow,
-			&i.Logo,
-			&i.Address,
-			&i.ContactPhone,
-			&i.ContactEmail,
-			&i.ContactHours,
-			&i.SetByCommand,
-			&i.MappingsByCommand,
-			&i.ReceiptTitle,
-			&i.ReceiptMention,
-			&i.ReceiptAccountant,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const applications = `-- name: Applications :many
-SELECT id, agency_id, name, active, integrator, offers, embed_origins, session_lifetime_ms, creations_per_minute, reads_per_minute, page_size, created_at, set_by_command, origins_by_command, portal, success_origins FROM applications ORDER BY id
-`
-
-func (q *Queries) Applications(ctx context.Context) ([]Application, error) {
-	rows, err := q.db.Query(ctx, applications)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Application
-	for rows.Next() {
-		var i Application
-		if err := rows.Scan(
-			&i.ID,
-			&i.AgencyID,
-			&i.Name,
-			&i.Active,
-			&i.Integrator,
-			&i.Offers,
-			&i.EmbedOrigins,
-			&i.SessionLifetimeMs,
-			&i.CreationsPerMinute,
-			&i.ReadsPerMinute,
-			&i.PageSize,
-			&i.CreatedAt,
-			&i.SetByCommand,
-			&i.OriginsByCommand,
-			&i.Portal,
-			&i.SuccessOrigins,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const cashinAccess = `-- name: CashinAccess :many
-SELECT application_id, redirect_origins, webhook_url, providers FROM cashin_access
-`
-
-func (q *Queries) CashinAccess(ctx context.Context) ([]CashinAccess, error) {
-	rows, err := q.db.Query(ctx, cashinAccess)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CashinAccess
-	for rows.Next() {
-		var i CashinAccess
-		if err := rows.Scan(
-			&i.ApplicationID,
-			&i.RedirectOrigins,
-			&i.WebhookUrl,
-			&i.Providers,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const connectorAccounts = `-- name: ConnectorAccounts :many
-SELECT agency_id, live, offer, base_url, sealed, flags, callback_networks FROM connector_accounts
-`
-
-func (q *Queries) ConnectorAccounts(ctx context.Context) ([]ConnectorAccount, error) {
-	rows, err := q.db.Query(ctx, connectorAccounts)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ConnectorAccount
-	for rows.Next() {
-		var i ConnectorAccount
-		if err := rows.Scan(
-			&i.AgencyID,
-			&i.Live,
-			&i.Offer,
-			&i.BaseUrl,
-			&i.Sealed,
-			&i.Flags,
-			&i.CallbackNetworks,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const decideApplicationOrigins = `-- name: DecideApplicationOrigins :exec
 UPDATE applications SET embed_origins = $1, origins_by_command = $2 WHERE id = $3
 `
@@ -202,40 +58,6 @@ func (q *Queries) DemoteIntegrators(ctx context.Context, ids []string) error {
 	return err
 }
 
-const eRPSettings = `-- name: ERPSettings :many
-SELECT agency_id, live, base_url, auth_type, auth_name, auth_sealed, conflict_is_done, networks, max_in_flight FROM erp_settings
-`
-
-func (q *Queries) ERPSettings(ctx context.Context) ([]ErpSetting, error) {
-	rows, err := q.db.Query(ctx, eRPSettings)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ErpSetting
-	for rows.Next() {
-		var i ErpSetting
-		if err := rows.Scan(
-			&i.AgencyID,
-			&i.Live,
-			&i.BaseUrl,
-			&i.AuthType,
-			&i.AuthName,
-			&i.AuthSealed,
-			&i.ConflictIsDone,
-			&i.Networks,
-			&i.MaxInFlight,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const expireWebhookSecrets = `-- name: ExpireWebhookSecrets :exec
 UPDATE webhook_secrets SET expires_at = $1
 WHERE endpoint_id = $2 AND (expires_at IS NULL OR expires_at > $1)
@@ -249,39 +71,6 @@ type ExpireWebhookSecretsParams struct {
 func (q *Queries) ExpireWebhookSecrets(ctx context.Context, arg ExpireWebhookSecretsParams) error {
 	_, err := q.db.Exec(ctx, expireWebhookSecrets, arg.ExpiresAt, arg.EndpointID)
 	return err
-}
-
-const fees = `-- name: Fees :many
-SELECT agency_id, channel, currency, ratio_ppm, fixed, minimum, maximum, step FROM fees
-`
-
-func (q *Queries) Fees(ctx context.Context) ([]Fee, error) {
-	rows, err := q.db.Query(ctx, fees)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Fee
-	for rows.Next() {
-		var i Fee
-		if err := rows.Scan(
-			&i.AgencyID,
-			&i.Channel,
-			&i.Currency,
-			&i.RatioPpm,
-			&i.Fixed,
-			&i.Minimum,
-			&i.Maximum,
-			&i.Step,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const forgetApplicationCommands = `-- name: ForgetApplicationCommands :exec
@@ -376,8 +165,8 @@ func (q *Queries) InsertWebhookSecret(ctx context.Context, arg InsertWebhookSecr
 }
 
 const keepReplacedAccount = `-- name: KeepReplacedAccount :exec
-INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at)
-SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.flags, a.callback_networks, $1 FROM connector_accounts a
+INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, reports_sealed, flags, callback_networks, replaced_at)
+SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.reports_sealed, a.flags, a.callback_networks, $1 FROM connector_accounts a
 WHERE a.agency_id = $2 AND a.live = $3 AND a.offer = $4
 `
 
@@ -396,17 +185,6 @@ func (q *Queries) KeepReplacedAccount(ctx context.Context, arg KeepReplacedAccou
 		arg.Offer,
 	)
 	return err
-}
-
-const lockRevision = `-- name: LockRevision :one
-SELECT revision FROM registry_revision FOR UPDATE
-`
-
-func (q *Queries) LockRevision(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, lockRevision)
-	var revision int64
-	err := row.Scan(&revision)
-	return revision, err
 }
 
 const noteApplicationSet = `-- name: NoteApplicationSet :exec
@@ -455,36 +233,6 @@ func (q *Queries) NoteMappings(ctx context.Context, arg NoteMappingsParams) erro
 	return err
 }
 
-const platform = `-- name: Platform :many
-SELECT revision, embed_origins, origins_by_command FROM platform, registry_revision
-`
-
-type PlatformRow struct {
-	Revision         int64
-	EmbedOrigins     []string
-	OriginsByCommand []string
-}
-
-func (q *Queries) Platform(ctx context.Context) ([]PlatformRow, error) {
-	rows, err := q.db.Query(ctx, platform)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []PlatformRow
-	for rows.Next() {
-		var i PlatformRow
-		if err := rows.Scan(&i.Revision, &i.EmbedOrigins, &i.OriginsByCommand); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const removeServiceMapping = `-- name: RemoveServiceMapping :exec
 DELETE FROM service_mappings WHERE agency_id = $1 AND erp_code = $2
 `
@@ -513,40 +261,6 @@ func (q *Queries) RemoveWebhookEndpoint(ctx context.Context, arg RemoveWebhookEn
 	return err
 }
 
-const replacedAccounts = `-- name: ReplacedAccounts :many
-SELECT id, agency_id, live, offer, base_url, sealed, flags, callback_networks, replaced_at FROM replaced_accounts ORDER BY id DESC
-`
-
-func (q *Queries) ReplacedAccounts(ctx context.Context) ([]ReplacedAccount, error) {
-	rows, err := q.db.Query(ctx, replacedAccounts)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReplacedAccount
-	for rows.Next() {
-		var i ReplacedAccount
-		if err := rows.Scan(
-			&i.ID,
-			&i.AgencyID,
-			&i.Live,
-			&i.Offer,
-			&i.BaseUrl,
-			&i.Sealed,
-			&i.Flags,
-			&i.CallbackNetworks,
-			&i.ReplacedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const resealAccount = `-- name: ResealAccount :execrows
 UPDATE connector_accounts SET sealed = $1 WHERE agency_id = $2 AND live = $3 AND offer = $4 AND sealed = $5
 `
@@ -561,6 +275,32 @@ type ResealAccountParams struct {
 
 func (q *Queries) ResealAccount(ctx context.Context, arg ResealAccountParams) (int64, error) {
 	result, err := q.db.Exec(ctx, resealAccount,
+		arg.Sealed,
+		arg.AgencyID,
+		arg.Live,
+		arg.Offer,
+		arg.Was,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const resealAccountReports = `-- name: ResealAccountReports :execrows
+UPDATE connector_accounts SET reports_sealed = $1 WHERE agency_id = $2 AND live = $3 AND offer = $4 AND reports_sealed = $5
+`
+
+type ResealAccountReportsParams struct {
+	Sealed   []byte
+	AgencyID string
+	Live     bool
+	Offer    string
+	Was      []byte
+}
+
+func (q *Queries) ResealAccountReports(ctx context.Context, arg ResealAccountReportsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, resealAccountReports,
 		arg.Sealed,
 		arg.AgencyID,
 		arg.Live,
@@ -617,6 +357,24 @@ func (q *Queries) ResealReplacedAccount(ctx context.Context, arg ResealReplacedA
 	return result.RowsAffected(), nil
 }
 
+const resealReplacedAccountReports = `-- name: ResealReplacedAccountReports :execrows
+UPDATE replaced_accounts SET reports_sealed = $1 WHERE id = $2 AND reports_sealed = $3
+`
+
+type ResealReplacedAccountReportsParams struct {
+	Sealed []byte
+	ID     int64
+	Was    []byte
+}
+
+func (q *Queries) ResealReplacedAccountReports(ctx context.Context, arg ResealReplacedAccountReportsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, resealReplacedAccountReports, arg.Sealed, arg.ID, arg.Was)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const resealWebhookSecret = `-- name: ResealWebhookSecret :execrows
 UPDATE webhook_secrets SET sealed = $1 WHERE endpoint_id = $2 AND digest = $3 AND sealed = $4
 `
@@ -646,66 +404,12 @@ const revision = `-- name: Revision :one
 SELECT revision FROM registry_revision
 `
 
-// Reading. Each query reads a whole table; all of them see one snapshot.
+// internal/signed reads the rows of the tables that decide.
 func (q *Queries) Revision(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, revision)
 	var revision int64
 	err := row.Scan(&revision)
 	return revision, err
-}
-
-const serviceMappings = `-- name: ServiceMappings :many
-SELECT agency_id, erp_code, service_code FROM service_mappings
-`
-
-func (q *Queries) ServiceMappings(ctx context.Context) ([]ServiceMapping, error) {
-	rows, err := q.db.Query(ctx, serviceMappings)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ServiceMapping
-	for rows.Next() {
-		var i ServiceMapping
-		if err := rows.Scan(&i.AgencyID, &i.ErpCode, &i.ServiceCode); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const services = `-- name: Services :many
-SELECT id, agency_id, code, label, active FROM services ORDER BY id
-`
-
-func (q *Queries) Services(ctx context.Context) ([]Service, error) {
-	rows, err := q.db.Query(ctx, services)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Service
-	for rows.Next() {
-		var i Service
-		if err := rows.Scan(
-			&i.ID,
-			&i.AgencyID,
-			&i.Code,
-			&i.Label,
-			&i.Active,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const setAgencyAddress = `-- name: SetAgencyAddress :exec
@@ -819,59 +523,6 @@ UPDATE platform SET embed_origins = $1
 func (q *Queries) SetPlatformOrigins(ctx context.Context, embedOrigins []string) error {
 	_, err := q.db.Exec(ctx, setPlatformOrigins, embedOrigins)
 	return err
-}
-
-const singleApprovalBelow = `-- name: SingleApprovalBelow :one
-SELECT single_approval_below FROM agencies WHERE id = $1
-`
-
-func (q *Queries) SingleApprovalBelow(ctx context.Context, id string) (int64, error) {
-	row := q.db.QueryRow(ctx, singleApprovalBelow, id)
-	var single_approval_below int64
-	err := row.Scan(&single_approval_below)
-	return single_approval_below, err
-}
-
-const statementAccounts = `-- name: StatementAccounts :many
-SELECT agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes, grace_days, settles_to, batch_pattern, columns, keep_years FROM statement_accounts ORDER BY agency_id, live, code
-`
-
-func (q *Queries) StatementAccounts(ctx context.Context) ([]StatementAccount, error) {
-	rows, err := q.db.Query(ctx, statementAccounts)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []StatementAccount
-	for rows.Next() {
-		var i StatementAccount
-		if err := rows.Scan(
-			&i.AgencyID,
-			&i.Live,
-			&i.Code,
-			&i.Kind,
-			&i.Offer,
-			&i.Fingerprint,
-			&i.Iban,
-			&i.Number,
-			&i.Currency,
-			&i.Profile,
-			&i.Zone,
-			&i.CutoffMinutes,
-			&i.GraceDays,
-			&i.SettlesTo,
-			&i.BatchPattern,
-			&i.Columns,
-			&i.KeepYears,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const suspendedEndpoints = `-- name: SuspendedEndpoints :many
@@ -1027,9 +678,10 @@ func (q *Queries) UpsertCashinAccess(ctx context.Context, arg UpsertCashinAccess
 }
 
 const upsertConnectorAccount = `-- name: UpsertConnectorAccount :exec
-INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, flags, callback_networks)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
-ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed, flags = excluded.flags,
+INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, reports_sealed, flags, callback_networks)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (agency_id, live, offer) DO UPDATE SET base_url = excluded.base_url, sealed = excluded.sealed,
+    reports_sealed = excluded.reports_sealed, flags = excluded.flags,
     callback_networks = excluded.callback_networks
 `
 
@@ -1039,6 +691,7 @@ type UpsertConnectorAccountParams struct {
 	Offer            string
 	BaseUrl          string
 	Sealed           []byte
+	ReportsSealed    []byte
 	Flags            []string
 	CallbackNetworks []netip.Prefix
 }
@@ -1050,6 +703,7 @@ func (q *Queries) UpsertConnectorAccount(ctx context.Context, arg UpsertConnecto
 		arg.Offer,
 		arg.BaseUrl,
 		arg.Sealed,
+		arg.ReportsSealed,
 		arg.Flags,
 		arg.CallbackNetworks,
 	)
@@ -1254,69 +908,4 @@ func (q *Queries) UpsertStatementAccount(ctx context.Context, arg UpsertStatemen
 		arg.KeepYears,
 	)
 	return err
-}
-
-const webhookEndpoints = `-- name: WebhookEndpoints :many
-SELECT id, application_id, url, events, modes, max_in_flight, created_at, max_per_second, set_by_command, removed_at FROM webhook_endpoints ORDER BY id
-`
-
-func (q *Queries) WebhookEndpoints(ctx context.Context) ([]WebhookEndpoint, error) {
-	rows, err := q.db.Query(ctx, webhookEndpoints)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []WebhookEndpoint
-	for rows.Next() {
-		var i WebhookEndpoint
-		if err := rows.Scan(
-			&i.ID,
-			&i.ApplicationID,
-			&i.Url,
-			&i.Events,
-			&i.Modes,
-			&i.MaxInFlight,
-			&i.CreatedAt,
-			&i.MaxPerSecond,
-			&i.SetByCommand,
-			&i.RemovedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const webhookSecrets = `-- name: WebhookSecrets :many
-SELECT endpoint_id, digest, sealed, created_at, expires_at FROM webhook_secrets ORDER BY endpoint_id, created_at DESC, digest
-`
-
-func (q *Queries) WebhookSecrets(ctx context.Context) ([]WebhookSecret, error) {
-	rows, err := q.db.Query(ctx, webhookSecrets)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []WebhookSecret
-	for rows.Next() {
-		var i WebhookSecret
-		if err := rows.Scan(
-			&i.EndpointID,
-			&i.Digest,
-			&i.Sealed,
-			&i.CreatedAt,
-			&i.ExpiresAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

@@ -4,7 +4,7 @@ SELECT
     r.channel AS channel,
     r.offer_id AS offer_id,
     r.currency AS currency,
-    uniqExactIf(r.session_id, r.movement IN ('completed', 'late')) AS payments,
+    uniqExactIf(r.session_key, r.movement IN ('completed', 'late')) AS payments,
     sumIf(r.amount, r.movement IN ('completed', 'late')) AS due_minor,
     sumIf(r.fee_amount, r.fee_amount > 0) AS fees_minor,
     sumIf(r.fee_amount, r.fee_amount < 0) AS given_back_minor,

@@ -4,7 +4,6 @@ SELECT
     c.kind AS kind,
     formatDateTime(assumeNotNull(c.opened_at), '%F %T', 'Africa/Brazzaville') AS opened_at,
     c.order_id AS order_id,
-    c.session_id AS session_id,
     c.operator_ref AS operator_ref,
     c.currency AS currency,
     c.amount AS amount_minor,

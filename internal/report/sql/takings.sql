@@ -5,7 +5,7 @@ SELECT
     r.service_code AS service_code,
     argMax(r.service, r.occurred_at) AS service,
     r.currency AS currency,
-    uniqExactIf(r.session_id, r.movement IN ('completed', 'late')) AS payments,
+    uniqExactIf(r.session_key, r.movement IN ('completed', 'late')) AS payments,
     sumIf(r.total_amount, r.movement = 'completed') AS completed_minor,
     sumIf(r.total_amount, r.movement = 'late') AS late_minor,
     sumIf(r.total_amount, r.movement IN ('orphan', 'mismatch') OR r.reason IN ('superseded', 'ask_again')) AS unmatched_minor,

@@ -9,7 +9,7 @@ WITH undelivered AS
         j.endpoint_id AS destination,
         j.event_id AS event_id,
         any(j.event) AS event,
-        any(j.session_id) AS session_id,
+        any(j.session_key) AS session_key,
         argMax(j.delivery_id, (j.occurred_at, j.attempt)) AS delivery_id,
         argMax(j.outcome, (j.occurred_at, j.attempt)) AS outcome,
         argMax(j.http_status, (j.occurred_at, j.attempt)) AS http_status,
@@ -34,7 +34,6 @@ SELECT
     u.event AS event,
     s.order_id AS order_id,
     s.payment_ref AS payment_ref,
-    u.session_id AS session_id,
     s.currency AS currency,
     s.total AS total_minor,
     u.outcome AS outcome,
@@ -49,13 +48,13 @@ LEFT JOIN agencies AS a ON a.tenant_id = u.tenant_id
 LEFT JOIN
 (
     SELECT
-        j.session_id AS session_id,
+        j.session_key AS session_key,
         any(j.order_id) AS order_id,
         any(j.payment_ref) AS payment_ref,
         any(j.currency) AS currency,
         argMax(j.amount + j.fee_amount, j.sequence) AS total
     FROM journal AS j
-    WHERE j.entry_type = 'event' AND j.session_id IN (SELECT session_id FROM undelivered WHERE session_id != '')
-    GROUP BY j.session_id
-) AS s ON s.session_id = u.session_id
+    WHERE j.entry_type = 'event' AND j.session_key IN (SELECT session_key FROM undelivered WHERE session_key != '')
+    GROUP BY j.session_key
+) AS s ON s.session_key = u.session_key
 ORDER BY agency, kind, destination, first_at, delivery_id

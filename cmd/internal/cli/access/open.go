@@ -90,8 +90,16 @@ var ErrBehind = errors.New("the sink readmodel has not applied all events, so th
 // WithProcessor opens the processor of checkout sessions and the read model, and calls do.
 func WithProcessor(ctx context.Context, m *cli.Meta, do func(ctx context.Context, processor *commands.Checkout, reader *sessions.Reader) error) error {
 	return WithReader(ctx, m, func(ctx context.Context, r *ReadModel) (err error) {
+		keys, err := m.OpenKeys()
+		if err != nil {
+			return err
+		}
+		signer, err := commands.NewSigner(keys, roles.ClientOperator)
+		if err != nil {
+			return err
+		}
 		processor, err := commands.New(ctx, commands.Config[checkout.Command, checkout.Answer]{
-			Kafka: m.KafkaConfig(), Topology: r.Topology, Family: schemas.Checkout, Protocol: commands.CheckoutProtocol(r.Codec, r.Topology), Log: r.log, Metrics: prometheus.NewRegistry(),
+			Kafka: m.KafkaConfig(), Topology: r.Topology, Family: schemas.Checkout, Signer: signer, Protocol: commands.CheckoutProtocol(r.Codec, r.Topology), Log: r.log, Metrics: prometheus.NewRegistry(),
 		})
 		if err != nil {
 			return err

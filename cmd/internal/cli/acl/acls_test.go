@@ -14,6 +14,7 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/kafka"
+	"quittance/processors/checkout"
 	"quittance/schemas"
 )
 
@@ -67,7 +68,7 @@ func TestRolesInDocuments(t *testing.T) {
 			t.Errorf("the runbook makes no user %s at Kafka", c.Name)
 		}
 	}
-	rotated, _, _ := strings.Cut(line("../../../../docs/operating/secrets.md", "2. Restart every role that has master keys: "), ". From now on")
+	rotated, _, _ := strings.Cut(line("../../../../docs/operating/secrets.md", "2. Derive the keys of every role again and restart them: "), ". From now on")
 	for _, r := range roles.Table() {
 		if has := strings.Contains(rotated, "`"+r.Name+"`"); has != slices.Contains(r.Needs, roles.NeedMasterKeys) {
 			t.Errorf("docs/operating/secrets.md restarts %s after a rotation: %t", r.Name, has)
@@ -92,8 +93,9 @@ func TestFewWriteCommands(t *testing.T) {
 		}
 	}
 	slices.Sort(writers)
-	if want := []string{"cases", "collect", "erp", "ingress", "operator"}; !slices.Equal(writers, want) {
-		t.Errorf("%q write commands, want %q", writers, want)
+	senders := slices.Sorted(slices.Values(checkout.Senders()))
+	if want := []string{"cases", "collect", "erp", "ingress", "operator"}; !slices.Equal(writers, want) || !slices.Equal(senders, want) {
+		t.Errorf("%q write commands, the processor knows %q, want %q", writers, senders, want)
 	}
 	for _, r := range roles.Table() {
 		if !names[r.Name] {

@@ -28,7 +28,7 @@ const whichAnalyst = "say whom: {usage}; `quittance analysts list` shows the nam
 // analystJSON is an analyst as --json prints it. The agency is a slug.
 func analystJSON(a analysts.Analyst) render.Object {
 	return render.Object{
-		"name", a.Name, "agency", render.OrNone(a.Agency), "complete", a.Complete(), "unprotected", append([]string{}, a.Unprotected...), "lacking", append([]string{}, a.Lacking...),
+		"name", a.Name, "agency", render.OrNone(a.Agency), "complete", a.Complete(), "unprotected", append([]string{}, a.Unprotected...), "lacking", append([]string{}, a.Lacking...), "loose", append([]string{}, a.Loose...),
 	}
 }
 
@@ -58,9 +58,9 @@ func addAnalyst() cli.Command {
 	return cli.Command{
 		Use: "add NAME", Short: "Make a user of ClickHouse that reads one agency's rows and show its password once, or repair it", JSON: "the analyst and the password",
 		Missing: "say how the analyst is called: {usage}, at most 63 lower-case letters, digits and hyphens",
-		Long: `Make a user of ClickHouse that reads the rows of one agency in all tables and views, and show its password once.
+		Long: `Make a user of ClickHouse that reads the rows of one agency through views of all tables and views in a database of its own, and show its password once.
 
-The address of --clickhouse names an administrator: a user that may create users and row policies and pass on the right to read. For an analyst who exists, the command repairs policies and rights, also those of tables that a migration added, and leaves the password. For a new password, revoke the analyst first.`,
+The address of --clickhouse names an administrator: a user that may create users, row policies and databases and pass on the right to read (docs/analysts.md). For an analyst who exists, the command repairs views, policies, settings and rights, also those of tables that a migration added, and leaves the password. For a new password, revoke the analyst first.`,
 		Examples: []string{"analysts add --agency impots jeanne"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.StringVar(&agency, "agency", "", "the agency, by slug or id")
@@ -85,7 +85,7 @@ The address of --clickhouse names an administrator: a user that may create users
 					case !r.Changed:
 						p.Say("%s exists and reads the rows of %s in all tables and views. Nothing was changed; for a new password run `quittance analysts revoke %s` first.", r.Name, r.Agency, r.Name)
 					case r.Password.Empty():
-						p.Say("%s existed. Its policies and rights are repaired: it reads the rows of %s in all tables and views. The password is the same.", r.Name, r.Agency)
+						p.Say("%s existed. Its views, policies and rights are repaired: it reads the rows of %s in all tables and views. The password is the same.", r.Name, r.Agency)
 					default:
 						p.Say("New user %s of ClickHouse, who reads the rows of %s. Its password is shown once and stored nowhere:\n\n  %s\n", r.Name, r.Agency, r.Password.Reveal())
 					}
@@ -97,7 +97,7 @@ The address of --clickhouse names an administrator: a user that may create users
 
 func listAnalysts() cli.Command {
 	return cli.Command{
-		Use: "list", Short: "List the analysts, and what is wrong with their policies and rights", JSON: "the list", Examples: []string{"analysts list --json"},
+		Use: "list", Short: "List the analysts, and what is wrong with their views, policies and rights", JSON: "the list", Examples: []string{"analysts list --json"},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return onClickHouse(ctx, m, func(conn clickhouse.Conn) error {
 				list, stores, err := analysts.List(ctx, m.Pool, conn)
@@ -120,7 +120,9 @@ func listAnalysts() cli.Command {
 func analystState(a analysts.Analyst) string {
 	switch {
 	case len(a.Unprotected) > 0:
-		return "sees other agencies in " + render.Some(a.Unprotected) + ": add it again, or revoke it"
+		return "can go round its views in " + render.Some(a.Unprotected) + ": add it again, or revoke it"
+	case len(a.Loose) > 0:
+		return "can change the settings " + render.Some(a.Loose) + ": add it again"
 	case len(a.Lacking) > 0:
 		return "cannot read " + render.Some(a.Lacking) + ": add it again"
 	}
@@ -129,7 +131,7 @@ func analystState(a analysts.Analyst) string {
 
 func revokeAnalyst() cli.Command {
 	return cli.Command{
-		Use: "revoke NAME", Short: "Remove an analyst's user and policies at once", JSON: "the analyst", Missing: whichAnalyst,
+		Use: "revoke NAME", Short: "Remove an analyst's user, database and policies at once", JSON: "the analyst", Missing: whichAnalyst,
 		Examples: []string{"analysts revoke jeanne"},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return onClickHouse(ctx, m, func(conn clickhouse.Conn) error {

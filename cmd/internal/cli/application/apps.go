@@ -77,9 +77,10 @@ func addApp() cli.Command {
 			}
 			return nil
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			req.ApplicationChange = flags.changed(m)
-			a, err := registry.AddApplication(ctx, m.Pool, m.By, req, m.Now)
+			a, err := registry.AddApplication(ctx, m.Pool, m.Keys, m.By, req, m.Now)
 			if err != nil {
 				return err
 			}
@@ -134,8 +135,9 @@ func setApp() cli.Command {
 		Examples: []string{`apps set "Guichet fiscal" --offers momo,card --session-lifetime 48h`, "apps set 018f0000-0000-7000-8000-00000000000a --active=false"},
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { flags.declare(f) },
 		Check:    cli.AnyGiven("offers", "session-lifetime", "creations-per-minute", "reads-per-minute", "page-size", "active"),
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			a, err := registry.ChangeApplication(ctx, m.Pool, m.By, m.Args[0], flags.changed(m), m.Now)
+			a, err := registry.ChangeApplication(ctx, m.Pool, m.Keys, m.By, m.Args[0], flags.changed(m), m.Now)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"quittance/internal/operation"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 )
 
 // Origins returns the command `origins`.
@@ -65,7 +66,7 @@ func listOrigins() cli.Command {
 }
 
 // changeOrigins completes a command that adds or removes origins.
-func changeOrigins(c cli.Command, do func(context.Context, *postgres.Pool, operation.Actor, string, []string, time.Time) (registry.OriginsEntry, bool, error)) cli.Command {
+func changeOrigins(c cli.Command, do func(context.Context, *postgres.Pool, *secret.Keys, operation.Actor, string, []string, time.Time) (registry.OriginsEntry, bool, error)) cli.Command {
 	var owner access.OwnerFlags
 	c.JSON = "the origins of the owner"
 	c.Args = func(cmd *cobra.Command, args []string) error {
@@ -76,8 +77,9 @@ func changeOrigins(c cli.Command, do func(context.Context, *postgres.Pool, opera
 	}
 	c.Flags = func(f *pflag.FlagSet, _ *cli.Meta) { owner.Declare(f) }
 	c.Check = owner.Check
+	c.Keyed = true
 	c.Operate = func(ctx context.Context, m *cli.Meta) error {
-		e, changed, err := do(ctx, m.Pool, m.By, owner.Application, m.Args, m.Now)
+		e, changed, err := do(ctx, m.Pool, m.Keys, m.By, owner.Application, m.Args, m.Now)
 		if err != nil {
 			return err
 		}

@@ -110,8 +110,9 @@ func setEndpoint() cli.Command {
 		Examples: []string{"endpoints set 0198c5d2-… --events checkout.completed,checkout.reversed --max-per-second 20"},
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { flags.declare(f) },
 		Check:    cli.AnyGiven("events", "modes", "max-in-flight", "max-per-second"),
+		Keyed:    true,
 		Operate: onWebhookEndpoint(func(ctx context.Context, m *cli.Meta, d deliveries.Entry) error {
-			if _, err := registry.ChangeEndpoint(ctx, m.Pool, m.By, d.ID, flags.changed(m), m.Now); err != nil {
+			if _, err := registry.ChangeEndpoint(ctx, m.Pool, m.Keys, m.By, d.ID, flags.changed(m), m.Now); err != nil {
 				return err
 			}
 			return showChanged(ctx, m, d, func(p *render.Page) { p.Say("%s is set; `quittance endpoints show %s` shows it.", d.Title, d.Name) })
@@ -122,13 +123,14 @@ func setEndpoint() cli.Command {
 func removeEndpoint() cli.Command {
 	return cli.Command{
 		Use: "remove ENDPOINT", Short: "Remove a webhook endpoint: no event goes to it any more", JSON: "the endpoint", Missing: whichEndpoint, Examples: []string{"endpoints remove 0198c5d2-…"},
+		Keyed: true,
 		Operate: onWebhookEndpoint(func(ctx context.Context, m *cli.Meta, d deliveries.Entry) error {
 			if d.RemovedAt.IsZero() { // suspended first: what is on its way stops, too
 				if _, _, err := access.Deliveries(m).Suspend(ctx, m.By, d.Kind, d.ID, m.Now); err != nil {
 					return err
 				}
 			}
-			if _, err := registry.RemoveEndpoint(ctx, m.Pool, m.By, d.ID, m.Now); err != nil {
+			if _, err := registry.RemoveEndpoint(ctx, m.Pool, m.Keys, m.By, d.ID, m.Now); err != nil {
 				return err
 			}
 			found, err := withStatus(ctx, m, d)

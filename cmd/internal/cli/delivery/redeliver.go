@@ -18,6 +18,7 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 )
 
 // redelivery is what `deliveries redeliver` is asked for, and what it has done.
@@ -142,6 +143,10 @@ func (r *redelivery) replay(ctx context.Context, m *cli.Meta) error {
 		if err := b.OpenRegistry(); err != nil {
 			return err
 		}
+		bodies, err := b.Keys.MACs(secret.LabelWebhookBodies)
+		if err != nil {
+			return err
+		}
 		from, err := b.Machine(ctx, r.filter.Since)
 		if err != nil {
 			return err
@@ -156,7 +161,7 @@ func (r *redelivery) replay(ctx context.Context, m *cli.Meta) error {
 			}
 			got, err := deliveries.NewStore(b.Pool, roles.DeliveryKinds(b.Registry)).Replay(ctx, m.By, deliveries.Replay{
 				Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: from, Until: until, Now: b.Now,
-				Only: r.filter.DestinationID, SessionIDs: r.filter.SessionIDs, EventID: r.event, Redelivery: r.name,
+				Only: r.filter.DestinationID, SessionIDs: r.filter.SessionIDs, EventID: r.event, Redelivery: r.name, Bodies: bodies,
 			})
 			if err != nil {
 				return err

@@ -25,6 +25,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
+	"quittance/internal/signed"
 	"quittance/reconciliation"
 	"quittance/schemas"
 )
@@ -97,8 +98,8 @@ func Command(more []Role) cli.Command {
 // examination is a run of `doctor`.
 type examination struct{ *cli.Meta }
 
-// checkSecurity says how connections are protected, and whether this user of Kafka has the
-// rights of a role.
+// checkSecurity says how connections are protected, and whether the users of Kafka and of the databases have the
+// rights of a role, and no others.
 func (m examination) checkSecurity(role string) []Check {
 	out := []Check{{"connections", func(context.Context) (string, error) {
 		var found []string
@@ -114,6 +115,7 @@ func (m examination) checkSecurity(role string) []Check {
 	if role == string(roles.KindProcessor) {
 		role = roles.OfKind(roles.KindProcessor)[0].Name
 	}
+	out = append(out, m.checkDatabaseRights(role)...)
 	if m.KafkaConfig().Security.Anonymous() || !slices.ContainsFunc(roles.KafkaClients(), func(c roles.KafkaClient) bool { return c.Name == role }) {
 		return out
 	}
@@ -125,6 +127,46 @@ func (m examination) checkSecurity(role string) []Check {
 		}
 		return fmt.Sprintf("%s has those of the role %s", m.KafkaConfig().Security.Principal(), role), err
 	}})
+}
+
+// checkDatabaseRights says whether the users of Postgres and ClickHouse have the rights of a role, and, in production, no
+// others; nothing of a database in which the role has none.
+func (m examination) checkDatabaseRights(role string) (out []Check) {
+	clients := roles.DatabaseClients(m.Options)
+	i := slices.IndexFunc(clients, func(c roles.DatabaseClient) bool { return c.Name == role })
+	if i < 0 {
+		return nil
+	}
+	// Whoever types the command may not be the role.
+	tell := func(err error) (string, error) {
+		for _, is := range []error{postgres.ErrRights, postgres.ErrExcess, clickhouse.ErrRights, clickhouse.ErrExcess} {
+			if errors.Is(err, is) {
+				return fmt.Sprintf("WARNING: not those of the role %s: %v", role, err), nil
+			}
+		}
+		return "the user has those of the role " + role, err
+	}
+	if len(clients[i].Rows) > 0 && m.Postgres != "" {
+		out = append(out, Check{"postgres rights", func(ctx context.Context) (string, error) {
+			pool, err := m.OpenPostgres(ctx)
+			if err != nil {
+				return "", err
+			}
+			defer pool.Close()
+			return tell(m.CheckDatabase(ctx, pool, role))
+		}})
+	}
+	if len(clients[i].Journal) > 0 && m.ClickHouse != "" {
+		out = append(out, Check{"clickhouse rights", func(ctx context.Context) (string, error) {
+			conn, err := clickhouse.Open(ctx, m.ClickHouse)
+			if err != nil {
+				return "", err
+			}
+			defer func() { _ = conn.Close() }()
+			return tell(m.CheckJournal(ctx, conn, role))
+		}})
+	}
+	return out
 }
 
 // checkFailover says how long the work of a killed member of the group waits; nothing without a group.
@@ -182,12 +224,18 @@ func (m examination) checks(needs map[roles.Need]bool) []Check {
 	}
 	if needs[roles.NeedMasterKeys] {
 		out = append(out, Check{"master keys", func(context.Context) (string, error) {
-			_, err := m.OpenKeys()
+			keys, err := m.OpenKeys()
+			if err == nil && keys.Role() != "" {
+				err = m.CheckKeysOf(keys)
+			}
 			return m.MasterKeysState(), err
 		}})
-		if !m.PlainSecrets {
-			out = append(out, Check{"demo secrets", m.checkDemoSecrets})
+		if needs[roles.NeedPostgres] {
+			out = append(out, Check{"rows", m.checkRows})
 		}
+	}
+	if needs[roles.NeedRegistry] && !m.PlainSecrets {
+		out = append(out, Check{"demo secrets", m.checkDemoSecrets})
 	}
 	if needs[roles.NeedReferenceKey] {
 		out = append(out, Check{"reference key", func(context.Context) (string, error) {
@@ -327,6 +375,38 @@ func (m examination) checkClickHouse(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return roles.WithoutPassword(m.ClickHouse) + ", up to date", nil
+}
+
+// checkRows names the rows that decide and are not as they were signed.
+func (m examination) checkRows(ctx context.Context) (string, error) {
+	keys, err := m.OpenKeys()
+	if err != nil {
+		return "", err
+	}
+	pool, err := m.OpenPostgres(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer pool.Close()
+	f, err := registry.LookAtRows(ctx, pool, keys)
+	if err == nil {
+		err = f.Err()
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(f.Rows)+len(f.Lost) == 0 {
+		return "all that decide are as they were signed", nil
+	}
+	var found []string
+	if len(f.Rows) > 0 {
+		names := render.Mapped(f.Rows, func(r signed.Row) string { return r.ID.String() })
+		found = append(found, "not as they were signed, and not used: "+render.Some(names))
+	}
+	if len(f.Lost) > 0 {
+		found = append(found, "tables from which signed rows were deleted, or in which some were put back: "+strings.Join(f.Lost, ", "))
+	}
+	return "", fmt.Errorf("%s; `%s rows list` shows them and says what to do", strings.Join(found, "; "), m.Program)
 }
 
 // checkDemoSecrets refuses a database with secrets of the demo registry, as roles do.

@@ -4,8 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"quittance/cmd/internal/cli/clitest"
 	"quittance/cmd/internal/cli/doctor"
+	"quittance/cmd/internal/roles"
+	"quittance/test/registries"
 	"quittance/test/servers"
 )
 
@@ -17,5 +21,58 @@ func TestDoctorNamesAPooler(t *testing.T) {
 	code, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "readmodel", "--kafka", "127.0.0.1:1", "--schema-registry", "http://127.0.0.1:1", "--postgres", at)
 	if want := "FAIL  postgres         a pooler in transaction mode is between here and Postgres"; code == 0 || !strings.Contains(out, want) {
 		t.Errorf("it ends with %d and says\n%s\nwant %q", code, out, want)
+	}
+}
+
+// Somebody writes into Postgres where an ERP's token goes. doctor names the row.
+func TestDoctorNamesForgedRows(t *testing.T) {
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
+	said := func() string {
+		_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "webhook", "--kafka", "127.0.0.1:1", "--schema-registry", "http://127.0.0.1:1", "--postgres", h.DSN)
+		return out
+	}
+	if out := said(); !strings.Contains(out, "ok    rows             all that decide are as they were signed") {
+		t.Errorf("before:\n%s", out)
+	}
+	h.Exec(t, `UPDATE erp_settings SET base_url = 'https://thief.example.org' WHERE NOT live`)
+	h.Exec(t, `DELETE FROM fees`)
+	out := said()
+	for _, want := range []string{"FAIL  rows ", "erp_settings " + registries.AgencyA + "/false", "put back: fees", "rows list"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+// It says which rights of its role the user of Postgres lacks, and which it has beside them.
+func TestDoctorNamesRights(t *testing.T) {
+	t.Parallel()
+	dsn := servers.Migrated(t)
+	servers.Grant(t, dsn, strings.Join(roles.Statements(roles.Options{}, "public"), "\n"))
+	own := servers.Login(t, dsn, "tidy")
+	change := func(sql string) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close(t.Context()) }()
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ change, at, want string }{
+		{"SELECT 1", own, "ok    postgres rights  the user has those of the role tidy"},
+		{"SELECT 1", dsn, "postgres rights  WARNING: not those of the role tidy: the user of Postgres may do more than it needs: "},
+		{"GRANT INSERT ON citizens TO quittance_tidy", own, "INSERT of citizens"},
+		{"REVOKE DELETE ON citizen_links FROM quittance_tidy", own, "the user test_tidy lacks DELETE of citizen_links; `quittance grants tidy`"},
+	} {
+		change(c.change)
+		_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "tidy", "--kafka", "127.0.0.1:1", "--schema-registry", "http://127.0.0.1:1", "--postgres", c.at)
+		if !strings.Contains(out, c.want) || strings.Contains(out, "login-of-a-test") {
+			t.Errorf("after %s it says\n%s\nwant %q", c.change, out, c.want)
+		}
 	}
 }

@@ -91,7 +91,7 @@ func listMappings() cli.Command {
 
 // changeMappings runs a command that changes mappings.
 func changeMappings(ctx context.Context, m *cli.Meta, change registry.MappingChange) error {
-	e, changed, err := registry.ChangeMappings(ctx, m.Pool, m.By, m.Args[0], change, m.Now)
+	e, changed, err := registry.ChangeMappings(ctx, m.Pool, m.Keys, m.By, m.Args[0], change, m.Now)
 	if err != nil {
 		return err
 	}
@@ -123,6 +123,7 @@ func setMappings() cli.Command {
 			}
 			return nil
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			change := registry.MappingChange{Set: map[string]string{}}
 			for _, code := range codes {
@@ -152,6 +153,7 @@ func removeMappings() cli.Command {
 			}
 			return nil
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			change := registry.MappingChange{Remove: codes}
 			if standard {

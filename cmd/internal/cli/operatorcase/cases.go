@@ -212,13 +212,14 @@ func proposeCase() cli.Command {
 			f.StringVar(&req.Reason, "reason", "", "why; it is recorded")
 			f.StringVar(&req.Reference, "reference", "", "what proves it: reference and date of the refund, the operator's letter, the ERP's reference; of match_by_hand the cases of the other breaks, separated by commas")
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			by, err := access.Person(ctx, m)
 			if err != nil {
 				return err
 			}
 			req.CaseID, req.Resolution = m.Args[0], casework.Resolution(m.Args[1])
-			d, err := cases.NewStore(m.Pool).Propose(ctx, by, req, m.Now)
+			d, err := cases.NewStore(m.Pool).Verifying(m.Keys).Propose(ctx, by, req, m.Now)
 			if err != nil {
 				return m.AsArgument(err, "resolution", "RESOLUTION")
 			}
@@ -246,12 +247,13 @@ func approveCase() cli.Command {
 			}
 			return nil
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			by, err := access.Person(ctx, m)
 			if err != nil {
 				return err
 			}
-			d, err := cases.NewStore(m.Pool).Approve(ctx, by, m.Args[0], number, m.Now)
+			d, err := cases.NewStore(m.Pool).Verifying(m.Keys).Approve(ctx, by, m.Args[0], number, m.Now)
 			if err != nil {
 				return err
 			}

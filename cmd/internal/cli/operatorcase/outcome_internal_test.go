@@ -20,7 +20,7 @@ func TestApprovalThatIsRefused(t *testing.T) {
 	h.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 0"))
 	t.Setenv("QUITTANCE_POSTGRES", h.DSN)
 	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
-	store := cases.NewStore(h.Pool)
+	store := cases.NewStore(h.Pool).Verifying(h.Keys)
 	c := cases.Case{
 		Case:      casework.Case{ID: "case_1", Kind: checkout.CaseLatePayment, Amount: 5075, Currency: "XAF", OpenedAt: registries.Epoch},
 		InSession: true, Sequence: 1, SessionID: "chs_1", AgencyID: registries.AgencyA, Mode: "live", Clerks: []string{}, Evidence: map[string]string{},

@@ -57,8 +57,9 @@ func createPair() cli.Command {
 		Examples: []string{`cashin create "Boutique" --mode test`},
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { cli.TakesMode(f, &mode) },
 		Check:    func(*cli.Meta) error { return cli.NeedsMode(mode) },
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			minted, err := cashin.Create(ctx, m.Pool, m.By, m.Args[0], mode == "live", m.Now)
+			minted, err := cashin.Create(ctx, m.Pool, m.Keys, m.By, m.Args[0], mode == "live", m.Now)
 			if err != nil {
 				return err
 			}
@@ -73,13 +74,14 @@ func rotatePair() cli.Command {
 		Use: "rotate APPLICATION", Short: "Replace the credentials of an application; the old ones and all their tokens end at once", JSON: "the new credentials", Missing: whichApplication,
 		Examples: []string{`cashin rotate "Boutique"`, `cashin rotate "Boutique" --mode live`},
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { cli.TakesMode(f, &mode) },
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			var live *bool // the same mode as before
 			if mode != "" {
 				is := mode == "live"
 				live = &is
 			}
-			minted, err := cashin.Rotate(ctx, m.Pool, m.By, m.Args[0], live, m.Now)
+			minted, err := cashin.Rotate(ctx, m.Pool, m.Keys, m.By, m.Args[0], live, m.Now)
 			if err != nil {
 				return err
 			}
@@ -95,8 +97,9 @@ func revokePair() cli.Command {
 	return cli.Command{
 		Use: "revoke APPLICATION", Short: "End the credentials of an application and all their tokens at once", JSON: "the credentials, without their secrets", Missing: whichApplication,
 		Examples: []string{`cashin revoke "Boutique"`},
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			e, err := cashin.Revoke(ctx, m.Pool, m.By, m.Args[0], m.Now)
+			e, err := cashin.Revoke(ctx, m.Pool, m.Keys, m.By, m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}

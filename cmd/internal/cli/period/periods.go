@@ -59,6 +59,7 @@ func closePeriod() cli.Command {
 			}
 			return cli.Quiet(m)
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			if err := m.Need("kafka", "schema-registry", "clickhouse"); err != nil {
 				return err
@@ -91,7 +92,7 @@ func proposeClose(ctx context.Context, m *cli.Meta, by cases.By, a registry.Stat
 	if err != nil {
 		return err
 	}
-	d, err := cases.NewStore(m.Pool).OpenClose(ctx, by, cases.CloseRequest{
+	d, err := cases.NewStore(m.Pool).Verifying(m.Keys).OpenClose(ctx, by, cases.CloseRequest{
 		AgencyID: a.AgencyID, Live: a.Live, Account: a.Code, From: sheet.From, To: sheet.To, Digest: digest, Sums: inShort(sheet), Reason: reason,
 	}, m.Now)
 	if err != nil {

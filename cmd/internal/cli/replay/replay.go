@@ -19,6 +19,7 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/schemas"
 	sinkjournal "quittance/sinks/journal"
@@ -225,9 +226,13 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 	if err := b.OpenRegistry(); err != nil {
 		return nil, err
 	}
+	bodies, err := b.Keys.MACs(secret.LabelWebhookBodies)
+	if err != nil {
+		return nil, err
+	}
 	cfg := deliveries.Replay{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Since: r.from, Until: r.to, Now: b.Now,
-		FromEvents: r.topic == schemas.TopicEvents, Redelivery: r.redelivery, DryRun: r.dryRun, Progress: r.progress(),
+		FromEvents: r.topic == schemas.TopicEvents, Redelivery: r.redelivery, Bodies: bodies, DryRun: r.dryRun, Progress: r.progress(),
 	}
 	m := &cli.Meta{Settings: b.Settings, Pool: b.Pool, Now: b.Now()}
 	dir, err := registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, m.Now)

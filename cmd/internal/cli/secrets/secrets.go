@@ -14,6 +14,7 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/citizens"
+	"quittance/internal/connector/all"
 	"quittance/internal/identity"
 	"quittance/internal/intake"
 	"quittance/internal/personal"
@@ -25,7 +26,7 @@ import (
 
 // Command returns the command `secrets`.
 func Command() cli.Command {
-	return cli.Command{Use: "secrets", Short: "Seal secrets with the newest master key, and make the reference key", Commands: []cli.Command{reseal(), referenceKey()}}
+	return cli.Command{Use: "secrets", Short: "Derive the keys of a role, seal secrets with the newest master key, and make the reference key", Commands: []cli.Command{derive(), reseal(), referenceKey()}}
 }
 
 const resealPlan = `This seals every secret in Postgres with the newest master key, %q.
@@ -71,6 +72,9 @@ func resealAll(ctx context.Context, m *cli.Meta, keys *secret.Keys) error {
 		if done > 0 {
 			_, _ = fmt.Fprintf(m.Err, "values sealed with %q: %d\n", newest, done)
 		}
+	}
+	if _, err := registry.SealReports(ctx, m.Pool, keys, all.Operators(), m.By, m.Now); err != nil {
+		return err
 	}
 	counts, err := registry.Reseal(ctx, m.Pool, keys, m.By, m.Now, resealBatch, report)
 	for _, rows := range sealedTables {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -16,6 +18,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
+	"quittance/internal/registry"
 	"quittance/reconciliation"
 	"quittance/schemas"
 )
@@ -81,6 +84,36 @@ func migrateTopics(ctx context.Context, s roles.Settings, cl *kgo.Client, log *s
 	return done, err
 }
 
+// signRows signs the rows that decide if an earlier release has written them and none is signed yet.
+func signRows(ctx context.Context, s roles.Settings, log *slog.Logger) error {
+	pool, err := s.OpenPostgres(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	f, err := registry.LookAtRows(ctx, pool, nil)
+	if err != nil || !f.NotSigned {
+		return err
+	}
+	keys, err := s.OpenKeys()
+	if err != nil {
+		return fmt.Errorf("the rows of Postgres that decide are to be signed once, by whoever has the master keys: %w", err)
+	}
+	now, _, err := s.Time(ctx, pool)
+	if err != nil {
+		return err
+	}
+	by, err := cli.Actor(ctx, pool, now)
+	if err != nil {
+		return err
+	}
+	counts, err := registry.SignAll(ctx, pool, keys, by, now)
+	for _, table := range slices.Sorted(maps.Keys(counts)) {
+		log.Info("rows were signed for the first time", slog.String("table", table), slog.Int("rows", counts[table]))
+	}
+	return err
+}
+
 // Migrate brings every store up to date, and returns what it did to the topics. It may be run again at any time.
 func Migrate(ctx context.Context, s roles.Settings, log *slog.Logger) (done kafka.Migrated, err error) {
 	if err := s.Need("kafka", "postgres", "clickhouse", "schema-registry"); err != nil {
@@ -111,6 +144,9 @@ func Migrate(ctx context.Context, s roles.Settings, log *slog.Logger) (done kafk
 		return done, err
 	}
 	log.Info("postgres is up to date")
+	if err := signRows(ctx, s, log); err != nil {
+		return done, err
+	}
 
 	if err := clickhouse.CreateDatabase(ctx, s.ClickHouse); err != nil {
 		return done, err

@@ -425,40 +425,14 @@ func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
 	return items, nil
 }
 
-const lockStaff = `-- name: LockStaff :many
-SELECT id, name, folded, agency_id, clerks, created_at, proposed_by, approved_by, approved_at, revoked_at FROM staff WHERE id = ANY($1::uuid[]) ORDER BY id FOR SHARE
+const lockStaff = `-- name: LockStaff :exec
+SELECT lock_staff($1::uuid[])
 `
 
 // A revocation waits for the transaction that acts for the staff.
-func (q *Queries) LockStaff(ctx context.Context, ids []string) ([]Staff, error) {
-	rows, err := q.db.Query(ctx, lockStaff, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Staff
-	for rows.Next() {
-		var i Staff
-		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.Folded,
-			&i.AgencyID,
-			&i.Clerks,
-			&i.CreatedAt,
-			&i.ProposedBy,
-			&i.ApprovedBy,
-			&i.ApprovedAt,
-			&i.RevokedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+func (q *Queries) LockStaff(ctx context.Context, ids []string) error {
+	_, err := q.db.Exec(ctx, lockStaff, ids)
+	return err
 }
 
 const pINWasRight = `-- name: PINWasRight :exec
@@ -592,6 +566,41 @@ func (q *Queries) StaffContacts(ctx context.Context) ([]StaffContact, error) {
 			&i.Masked,
 			&i.Locale,
 			&i.SetAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const staffOf = `-- name: StaffOf :many
+SELECT id, name, folded, agency_id, clerks, created_at, proposed_by, approved_by, approved_at, revoked_at FROM staff WHERE id = ANY($1::uuid[])
+`
+
+func (q *Queries) StaffOf(ctx context.Context, ids []string) ([]Staff, error) {
+	rows, err := q.db.Query(ctx, staffOf, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Staff
+	for rows.Next() {
+		var i Staff
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Folded,
+			&i.AgencyID,
+			&i.Clerks,
+			&i.CreatedAt,
+			&i.ProposedBy,
+			&i.ApprovedBy,
+			&i.ApprovedAt,
+			&i.RevokedAt,
 		); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,198 @@
+package roles
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"quittance/internal/postgres"
+	"quittance/test/servers"
+)
+
+// granted is a database with the groups and rights of all clients.
+func granted(t *testing.T) string {
+	t.Helper()
+	dsn := servers.Migrated(t)
+	servers.Grant(t, dsn, strings.Join(Statements(Options{}, "public"), "\n"))
+	return dsn
+}
+
+func open(t *testing.T, dsn string) *postgres.Pool {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// A client with its rights passes the check at start. Without any of them it is refused, by an error that names the
+// user, the right and the command that mends it.
+func TestMissingRightInPostgresIsNamed(t *testing.T) {
+	t.Parallel()
+	dsn := granted(t)
+	owner := open(t, dsn)
+	for _, c := range DatabaseClients(Options{}) {
+		if len(c.Rows) == 0 {
+			continue
+		}
+		s := Settings{Program: "quittance"}
+		pool := open(t, servers.Login(t, dsn, c.Name))
+		if err := s.CheckDatabase(t.Context(), pool, c.Name); err != nil {
+			t.Fatalf("%s with its rights: %v", c.Name, err)
+		}
+		change := func(sql string) {
+			t.Helper()
+			if _, err := owner.Exec(t.Context(), sql); err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+		}
+		for _, r := range c.Rows {
+			verb, on := r.Verb, r.On
+			if r.Column != "" {
+				verb += " (" + r.Column + ")"
+			}
+			if r.Verb == "EXECUTE" {
+				on = "FUNCTION " + on
+			}
+			change(fmt.Sprintf("REVOKE %s ON %s FROM quittance_%s", verb, on, c.Name))
+			err := s.CheckDatabase(t.Context(), pool, c.Name)
+			if !errors.Is(err, postgres.ErrRights) || !strings.Contains(err.Error(), "the user test_"+c.Name+" lacks "+r.String()) ||
+				!strings.Contains(err.Error(), "`quittance grants "+c.Name+"`") || comes(err) {
+				t.Errorf("%s without %v: %v", c.Name, r, err)
+			}
+			change(fmt.Sprintf("GRANT %s ON %s TO quittance_%s", verb, on, c.Name))
+		}
+	}
+}
+
+// In production a user that may do more than its role needs is refused, also when it has set another role for its
+// session. Developers may have it.
+func TestMoreRightsThanNeededAreRefused(t *testing.T) {
+	t.Parallel()
+	dsn := granted(t)
+	admin := open(t, dsn)
+	s := Settings{Program: "quittance"}
+	refused := func(what string, pool *postgres.Pool, want string) {
+		t.Helper()
+		err := s.CheckDatabase(t.Context(), pool, "ingress")
+		if !errors.Is(err, postgres.ErrExcess) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "`quittance grants ingress`") || comes(err) {
+			t.Errorf("%s: %v, want %q", what, err, want)
+		}
+		developer := Settings{Program: "quittance-dev", Options: Options{Loopback: true}}
+		if err := developer.CheckDatabase(t.Context(), pool, "ingress"); err != nil {
+			t.Errorf("%s of a developer: %v", what, err)
+		}
+	}
+	refused("a superuser", admin, "is a superuser")
+	refused("a superuser as its group", open(t, dsn+"&options=-c%20role%3Dquittance_ingress"), "is a superuser")
+
+	pool := open(t, servers.Login(t, dsn, "ingress"))
+	for sql, want := range map[string]string{
+		"INSERT ON staff":                       "INSERT of staff",
+		"UPDATE ON sessions":                    "UPDATE of sessions",
+		"UPDATE (hash) ON api_keys":             "UPDATE of api_keys (hash)",
+		"TRUNCATE ON tills":                     "TRUNCATE of tills",
+		"DELETE ON audit":                       "DELETE of audit",
+		"EXECUTE ON FUNCTION empty_readmodel()": "EXECUTE of empty_readmodel()",
+		"CREATE ON SCHEMA public":               "may create in the schema public",
+		"TRIGGER ON statements":                 "TRIGGER of statements",
+	} {
+		if _, err := admin.Exec(t.Context(), "GRANT "+sql+" TO quittance_ingress"); err != nil {
+			t.Fatal(err)
+		}
+		refused(sql, pool, want)
+		servers.Grant(t, dsn, strings.Join(postgres.Grants("public", "quittance_ingress", databaseClient(Options{}, "ingress").Rows, true), "\n"))
+		if err := s.CheckDatabase(t.Context(), pool, "ingress"); err != nil {
+			t.Errorf("after the rights were given anew: %v", err)
+		}
+	}
+	// The owner is no role, also while it acts as one.
+	servers.Login(t, dsn, "ingress")
+	refused("the owner", open(t, ownerOf(t, dsn)), "owns the table")
+}
+
+// ownerOf returns the address of a login that is a member of the owner and of ingress.
+func ownerOf(t *testing.T, dsn string) string {
+	t.Helper()
+	as := servers.Login(t, dsn, "migrate")
+	servers.Grant(t, dsn, `DO $$ BEGIN GRANT quittance_ingress TO test_migrate; EXCEPTION WHEN unique_violation THEN NULL; END $$`)
+	return as + "&options=-c%20role%3Dquittance_ingress"
+}
+
+// What whoever takes over a role, or the login of a person, may not do.
+func TestAttacksOnPostgres(t *testing.T) {
+	t.Parallel()
+	dsn := granted(t)
+	every := slices.DeleteFunc(DatabaseClients(Options{}), func(c DatabaseClient) bool { return len(c.Rows) == 0 })
+	all := make([]string, len(every))
+	for i, c := range every {
+		all[i] = c.Name
+	}
+	but := func(names ...string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(names, name) })
+	}
+	attacks := map[string][]string{
+		// nobody but the owner
+		`DELETE FROM audit`:                        all,
+		`UPDATE audit SET actor = 'somebody else'`: all,
+		`TRUNCATE audit`:                           all,
+		`TRUNCATE sessions`:                        all,
+		`DELETE FROM sessions`:                     all,
+		`DROP TABLE statements`:                    all,
+		`ALTER TABLE staff DISABLE TRIGGER ALL`:    all,
+		`CREATE TABLE mine (a int)`:                all,
+		`CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'`: all,
+		`UPDATE registry_revision SET revision = 0`:                     all,
+		`DELETE FROM goose_db_version`:                                  all,
+		`DELETE FROM statement_ledgers`:                                 all,
+		`SELECT * FROM pg_authid`:                                       all,
+		`SET ROLE quittance_migrate`:                                    all,
+		`COPY staff TO PROGRAM 'true'`:                                  all,
+		// the registry, keys and staff
+		`UPDATE connector_accounts SET base_url = 'https://attacker.example'`: but("operator"),
+		`UPDATE webhook_endpoints SET removed_at = now()`:                     but("operator"),
+		`INSERT INTO api_keys (id) VALUES (gen_random_uuid())`:                but("operator"),
+		`UPDATE api_keys SET revoked_at = NULL`:                               but("operator"),
+		`UPDATE staff SET approved_at = now()`:                                but("operator"),
+		`INSERT INTO receipt_keys (id) VALUES (gen_random_uuid())`:            but("operator"),
+		`UPDATE statement_accounts SET iban = NULL`:                           but("operator"),
+		// what is known of payments
+		`INSERT INTO sessions (id) VALUES ('x')`:               but("readmodel", "operator"),
+		`UPDATE sessions SET status = 'completed'`:             but("readmodel", "operator"),
+		`UPDATE readmodel_positions SET next = 0`:              but("readmodel", "operator"),
+		`UPDATE delivery_positions SET next_offset = 0`:        but("schedule"),
+		`UPDATE case_positions SET next = 0`:                   but("cases"),
+		`SELECT empty_readmodel()`:                             but("operator"),
+		`SELECT drop_delivery_day('2026-01-01')`:               but("schedule"),
+		`UPDATE case_proposals SET decision = 'approve'`:       but("operator"),
+		`INSERT INTO case_proposals (case_id) VALUES ('x')`:    but("operator"),
+		`UPDATE cases SET resolution = 'refund'`:               but("cases"),
+		`INSERT INTO statement_withdrawals (id) VALUES (NULL)`: but("operator"),
+		`DELETE FROM till_movements`:                           all,
+		`UPDATE till_movements SET amount = 0`:                 all,
+		// the clean-up adds nothing
+		`INSERT INTO citizen_sessions DEFAULT VALUES`: but("ingress"),
+		`INSERT INTO clerk_sessions DEFAULT VALUES`:   but("ingress"),
+		`INSERT INTO citizen_links DEFAULT VALUES`:    but("ingress"),
+	}
+	for _, name := range all {
+		pool := open(t, servers.Login(t, dsn, name))
+		for _, sql := range slices.Sorted(maps.Keys(attacks)) {
+			if !slices.Contains(attacks[sql], name) {
+				continue
+			}
+			_, err := pool.Exec(t.Context(), sql)
+			var pg *pgconn.PgError
+			if !errors.As(err, &pg) || pg.Code != "42501" { // insufficient_privilege
+				t.Errorf("%s: %s: %v", name, sql, err)
+			}
+		}
+	}
+}

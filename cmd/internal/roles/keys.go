@@ -1,0 +1,103 @@
+package roles
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"quittance/ingress/counter"
+	"quittance/ingress/pages"
+	"quittance/internal/citizens"
+	"quittance/internal/connector"
+	"quittance/internal/drafts"
+	"quittance/internal/identity"
+	"quittance/internal/notify"
+	"quittance/internal/personal"
+	"quittance/internal/receipts"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	processor "quittance/processors/checkout"
+	"quittance/schemas"
+)
+
+func seals(labels ...string) []secret.Use { return uses(secret.PurposeSeal, labels) }
+func macs(labels ...string) []secret.Use  { return uses(secret.PurposeMAC, labels) }
+
+func verifies(labels ...string) []secret.Use { return uses(secret.PurposeVerify, labels) }
+
+func uses(purpose secret.Purpose, labels []string) (out []secret.Use) {
+	for _, label := range labels {
+		out = append(out, secret.Use{Purpose: purpose, Label: label})
+	}
+	return out
+}
+
+// edgeKeys are the keys of the ingress: of its cookies and addresses, of what citizens and integrators hand
+// in, of receipts, and of operators' reports. It opens no secret of calls to operators, and none of
+// webhooks.
+func edgeKeys() []secret.Use {
+	return slices.Concat(
+		seals(counter.LabelSessions, counter.LabelDevices, citizens.LabelKnownBrowser, citizens.SealedAddresses.Label, drafts.LabelClientSecret,
+			personal.Label, receipts.SealedKeys.Label, connector.LabelRedirect, registry.LabelReports),
+		seals(pages.Labels()...),
+		macs(connector.LabelCallback, notify.LabelReports, secret.LabelListen),
+	)
+}
+
+// notifyKeys are the keys of what people are told: their addresses, receipts in attachments, and the
+// addresses of providers' reports.
+func notifyKeys() []secret.Use {
+	return slices.Concat(
+		seals(personal.Label, citizens.SealedAddresses.Label, citizens.LabelKnownBrowser, identity.SealedContacts.Label, receipts.SealedKeys.Label),
+		macs(notify.LabelReports),
+	)
+}
+
+// commandKeys are the keys with which a role proves its commands; the processor has those of all senders.
+func commandKeys(r Role) (out []secret.Use) {
+	senders := []string{}
+	switch {
+	case r.Kind == KindProcessor:
+		senders = processor.Senders()
+	case slices.Contains(r.Writes, schemas.TopicCommands):
+		senders = []string{r.Name}
+	}
+	for _, sender := range senders {
+		out = append(out, macs(secret.LabelCommands(sender))...)
+	}
+	return out
+}
+
+// CheckKeysOf refuses keys of a role that lack one that this release of the role needs. The keys name their
+// role.
+func (s *Settings) CheckKeysOf(keys *secret.Keys) error {
+	table := Table()
+	i := slices.IndexFunc(table, func(r Role) bool { return r.Name == keys.Role() })
+	if i < 0 {
+		return fmt.Errorf("QUITTANCE_MASTER_KEYS holds the keys of %q: there is no such role", keys.Role())
+	}
+	return s.checkKeys(table[i], keys)
+}
+
+// checkKeys refuses keys that are those of another role or lack one that the role needs, and in production
+// the master keys themselves: whoever takes this process could then open every secret.
+func (s *Settings) checkKeys(r Role, keys *secret.Keys) error {
+	derive := fmt.Sprintf("make them with `%s secrets derive %s` where the master keys are", cmp.Or(s.Program, "quittance"), r.Name)
+	if keys.Role() == "" {
+		if s.Developer() || s.AcceptMasterKeys {
+			return nil
+		}
+		return errors.New("QUITTANCE_MASTER_KEYS holds the master keys, which open every secret of the service; a role has its own keys only: " + derive + ", or accept the risk with --accept-master-keys")
+	}
+	missing := keys.Missing(r.Keys)
+	if len(missing) == 0 {
+		return nil
+	}
+	names := make([]string, len(missing))
+	for i, use := range missing {
+		names[i] = use.String()
+	}
+	return fmt.Errorf("QUITTANCE_MASTER_KEYS holds the keys of %q, which lack %s: %s", keys.Role(), strings.Join(names, ", "), derive)
+}

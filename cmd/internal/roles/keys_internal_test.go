@@ -1,0 +1,59 @@
+package roles
+
+import (
+	"strings"
+	"testing"
+
+	"quittance/internal/personal"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+)
+
+// A role that is taken opens no secret of another one's destinations.
+func TestRolesHoldOnlyTheirKeys(t *testing.T) {
+	t.Parallel()
+	holders := map[string][]string{}
+	for _, r := range Table() {
+		for _, use := range r.Keys {
+			holders[use.String()] = append(holders[use.String()], r.Name)
+		}
+	}
+	for use, want := range map[secret.Use]string{
+		{Purpose: secret.PurposeSeal, Label: registry.LabelConnector}: "collect",
+		{Purpose: secret.PurposeSeal, Label: registry.LabelWebhook}:   "webhook",
+		{Purpose: secret.PurposeSeal, Label: registry.LabelReports}:   "ingress match",
+		{Purpose: secret.PurposeSeal, Label: personal.Label}:          "ingress collect notify",
+	} {
+		if got := strings.Join(holders[use.String()], " "); got != want {
+			t.Errorf("%s is held by %q, want %q", use, got, want)
+		}
+	}
+}
+
+func TestKeysOfAnotherRoleAreRefused(t *testing.T) {
+	t.Parallel()
+	all := secret.GenerateKeys()
+	production, developer := &Settings{Program: "quittance"}, &Settings{}
+	developer.Options.Loopback, developer.Options.PlainSecrets, developer.Options.Simulators = true, true, true
+	webhook, collect := webhookRole(), collectRole()
+	of := func(r Role) *secret.Keys { return all.Subset(r.Name, r.Keys) }
+	for name, c := range map[string]struct {
+		settings *Settings
+		role     Role
+		keys     *secret.Keys
+		want     string
+	}{
+		"its own":                   {production, webhook, of(webhook), ""},
+		"those of another":          {production, collect, of(webhook), `holds the keys of "webhook", which lack seal "connector accounts"`},
+		"the mend":                  {production, collect, of(webhook), "make them with `quittance secrets derive collect`"},
+		"master keys":               {production, webhook, all, "accept the risk with --accept-master-keys"},
+		"master keys, accepted":     {&Settings{AcceptMasterKeys: true}, webhook, all, ""},
+		"master keys, developer":    {developer, webhook, all, ""},
+		"another's, with more keys": {production, webhook, all.Subset("collect", append(webhook.Keys, collect.Keys...)), ""},
+	} {
+		err := c.settings.checkKeys(c.role, c.keys)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package signed
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/internal/secret"
+)
+
+// manifest says which rows were signed when a transaction of ours last changed one.
+type manifest struct {
+	known     bool   // there is one
+	content   []byte // what is signed
+	signature []byte
+}
+
+// contents of a manifest.
+type contents struct {
+	// Revision is the number of the manifest. Each has the one after its predecessor's.
+	Revision int64 `json:"revision"`
+	// Tables has the signatures of each table.
+	Tables map[string]sums `json:"tables"`
+	// Lost are the tables that were not as an earlier manifest said, until somebody accepts them.
+	Lost []string `json:"lost,omitempty"`
+}
+
+type sums struct {
+	Rows   int    `json:"rows"`
+	Digest []byte `json:"digest"` // SHA-256 of the sorted signatures
+}
+
+func readManifest(ctx context.Context, q Querier) (m manifest, err error) {
+	rows, _ := q.Query(ctx, `SELECT content, signature FROM row_manifest`) // the rows return its error
+	_, err = pgx.ForEachRow(rows, []any{&m.content, &m.signature}, func() error {
+		m = manifest{true, bytes.Clone(m.content), bytes.Clone(m.signature)}
+		return nil
+	})
+	if err != nil {
+		return m, fmt.Errorf("reading the manifest of rows: %w", err)
+	}
+	return m, nil
+}
+
+// read returns the contents; false for a manifest that is missing or not ours.
+func (m manifest) read(keys *secret.Keys) (c contents, ok bool) {
+	if !m.known || !keys.VerifySignature(secret.LabelRegistryRows, m.signed(), m.signature) {
+		return contents{}, false
+	}
+	return c, json.Unmarshal(m.content, &c) == nil
+}
+
+// signed returns the bytes that the signature is of. They are not those of a row, which have 32 bytes.
+func (m manifest) signed() []byte {
+	return append([]byte("quittance manifest of rows 1\n"), m.content...)
+}
+
+// differs returns the tables whose signatures are not those of the manifest, and those that it calls
+// lost, sorted. A missing manifest says nothing about an installation without signatures; otherwise all
+// tables with signatures differ.
+func (m manifest) differs(keys *secret.Keys, rows []Row) []string {
+	now := summed(rows)
+	c, ok := m.read(keys)
+	var out []string
+	for _, t := range Tables {
+		was, is := c.Tables[t.Name], now[t.Name]
+		switch {
+		case ok && slices.Contains(c.Lost, t.Name), ok && (was.Rows != is.Rows || !bytes.Equal(was.Digest, is.Digest)), !ok && is.Rows > 0:
+			out = append(out, t.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// summed returns the sums of the signatures of each table that has some.
+func summed(rows []Row) map[string]sums {
+	signatures := map[string][][]byte{}
+	for _, r := range rows {
+		if r.Signed {
+			signatures[r.Table] = append(signatures[r.Table], r.signature)
+		}
+	}
+	out := map[string]sums{}
+	for table, list := range signatures {
+		slices.SortFunc(list, bytes.Compare)
+		h := sha256.New()
+		for _, s := range list {
+			h.Write(part(nil, s))
+		}
+		out[table] = sums{len(list), h.Sum(nil)}
+	}
+	return out
+}
+
+// write replaces the manifest by one of these rows.
+func (m manifest) write(ctx context.Context, tx pgx.Tx, keys *secret.Keys, rows []Row, lost []string, at time.Time) error {
+	before, _ := m.read(keys)
+	next := manifest{known: true}
+	var err error
+	if next.content, err = json.Marshal(contents{before.Revision + 1, summed(rows), lost}); err != nil {
+		return err
+	}
+	if next.signature, err = keys.Sign(secret.LabelRegistryRows, next.signed()); err != nil {
+		return fmt.Errorf("signing the manifest of rows: %w", err)
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO row_manifest (content, signature, signed_at) VALUES ($1, $2, $3)
+		ON CONFLICT (singleton) DO UPDATE SET content = excluded.content, signature = excluded.signature, signed_at = excluded.signed_at`,
+		next.content, next.signature, at); err != nil {
+		return fmt.Errorf("storing the manifest of rows: %w", err)
+	}
+	return nil
+}
+
+// ErrNotSigned says that no row is signed yet: an earlier release has written all of them.
+var ErrNotSigned = errors.New("the rows of Postgres that decide are not signed yet: run `quittance migrate` with QUITTANCE_MASTER_KEYS")
+
+// ErrOtherKeys says that rows are signed, and none of them with a master key of this process.
+var ErrOtherKeys = errors.New("no row of Postgres that decides is signed with these master keys: QUITTANCE_MASTER_KEYS lacks the key that signed them, or marks it :open before `quittance secrets reseal`")
+
+// Findings are what is not as it was signed.
+type Findings struct {
+	// Rows are those that do not verify, by table.
+	Rows []Row
+	// Lost are the tables from which signed rows were deleted, or in which some were put back to an
+	// earlier state, sorted.
+	Lost []string
+	// NotSigned means that no row is signed yet.
+	NotSigned bool
+	// NoneVerifies means that rows are signed and none verifies.
+	NoneVerifies bool
+}
+
+// Err returns ErrNotSigned or ErrOtherKeys if no row can be used.
+func (f Findings) Err() error {
+	switch {
+	case f.NotSigned:
+		return ErrNotSigned
+	case f.NoneVerifies:
+		return ErrOtherKeys
+	}
+	return nil
+}
+
+// Counts returns the number of findings of every table. A table of Lost counts one more.
+func (f Findings) Counts() map[string]int {
+	out := map[string]int{}
+	for _, t := range Tables {
+		out[t.Name] = 0
+	}
+	for _, r := range f.Rows {
+		out[r.Table]++
+	}
+	for _, t := range f.Lost {
+		out[t]++
+	}
+	return out
+}
+
+// Look finds what is not as it was signed, in a transaction that sees one snapshot. keys may be those
+// of a role that verifies.
+func Look(ctx context.Context, tx pgx.Tx, keys *secret.Keys) (Findings, error) {
+	rows, err := List(ctx, tx, NewVerifier(keys))
+	if err != nil {
+		return Findings{}, err
+	}
+	return Inspect(ctx, tx, keys, rows)
+}
+
+// Inspect is Look for rows that were read in the same transaction, those of all tables.
+func Inspect(ctx context.Context, q Querier, keys *secret.Keys, rows []Row) (Findings, error) {
+	m, err := readManifest(ctx, q)
+	if err != nil {
+		return Findings{}, err
+	}
+	f := Findings{Lost: m.differs(keys, rows), NotSigned: unsigned(rows)}
+	some := false
+	for _, r := range rows {
+		if !r.Verified {
+			f.Rows = append(f.Rows, r)
+		}
+		f.NoneVerifies, some = f.NoneVerifies || r.Signed, some || r.Signed && r.Verified
+	}
+	f.NoneVerifies = f.NoneVerifies && !some
+	sortRows(f.Rows)
+	return f, nil
+}
+
+// unsigned reports whether no row has a signature although some need one.
+func unsigned(rows []Row) bool {
+	some := false
+	for _, r := range rows {
+		if r.Signed {
+			return false
+		}
+		some = some || !find(r.Table).saysNothing(r.columns)
+	}
+	return some
+}
+
+// sortRows sorts rows as Tables does, and by key.
+func sortRows(rows []Row) {
+	at := map[string]int{}
+	for i, t := range Tables {
+		at[t.Name] = i
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		if a.Table != b.Table {
+			return at[a.Table] - at[b.Table]
+		}
+		return bytes.Compare([]byte(a.Key), []byte(b.Key))
+	})
+}

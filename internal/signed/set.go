@@ -1,0 +1,276 @@
+package signed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/internal/operation"
+	"quittance/internal/secret"
+)
+
+// Codes of refused operations.
+const (
+	// CodeNoKey says that the change needs the master keys.
+	CodeNoKey = "rows.no_key"
+	// CodeForged says that the change would sign a row that somebody else has written.
+	CodeForged = "rows.forged"
+	// CodeUnsigned says that no row is signed yet.
+	CodeUnsigned = "rows.unsigned"
+	// CodeUnknown says that there is no such row.
+	CodeUnknown = "rows.unknown"
+	// CodeChanged says that a row is not what somebody has looked at.
+	CodeChanged = "rows.changed"
+	// CodeUnknownTable says that the rows of no such table are signed.
+	CodeUnknownTable = "rows.unknown_table"
+)
+
+// Set are the rows of all tables as they were when a transaction began.
+type Set struct {
+	keys     *secret.Keys
+	verifier *Verifier
+	rows     map[ID]Row
+	unsigned bool // no row was signed
+	anew     map[ID]bool
+	manifest manifest
+	queued   *pgx.Batch
+	lost     []string // tables that were not as the manifest says
+}
+
+// Begin reads the rows at the beginning of a transaction, which must be REPEATABLE READ. Without keys
+// nothing is verified, and Sign refuses changes.
+func Begin(ctx context.Context, tx pgx.Tx, keys *secret.Keys) (*Set, error) {
+	s := &Set{keys: keys, verifier: NewVerifier(keys), rows: map[ID]Row{}, anew: map[ID]bool{}, queued: &pgx.Batch{}}
+	list, err := List(ctx, tx, nil) // a row is verified when something depends on it
+	if err != nil {
+		return nil, err
+	}
+	s.unsigned = unsigned(list)
+	for _, r := range list {
+		s.rows[r.ID] = r
+	}
+	if s.manifest, err = readManifest(ctx, tx); err != nil {
+		return nil, err
+	}
+	if keys != nil {
+		s.lost = s.manifest.differs(keys, list)
+	}
+	return s, nil
+}
+
+// Forged reports whether the row does not verify. It is false for an unknown row, and without keys.
+func (s *Set) Forged(id ID) bool {
+	r, ok := s.rows[id]
+	return s.verifier != nil && ok && !s.verified(r)
+}
+
+func (s *Set) verified(r Row) bool { return s.verifier.verify(find(r.Table), r) }
+
+// Anew deletes a row that does not verify, so that the transaction can insert it with values of its own
+// in every column. It does nothing to a row that verifies.
+func (s *Set) Anew(ctx context.Context, tx pgx.Tx, id ID) error {
+	if !s.Forged(id) {
+		return nil
+	}
+	t := find(id.Table)
+	where, args := t.where(s.rows[id].keys)
+	if _, err := tx.Exec(ctx, `DELETE FROM `+t.Name+` WHERE `+where, args...); err != nil {
+		return fmt.Errorf("making %s anew: %w", id, err)
+	}
+	s.anew[id] = true
+	return nil
+}
+
+// where returns the condition for the row with a primary key, and its parameters from $1 on.
+func (t *Table) where(keys []any) (string, []any) {
+	parts := make([]string, len(t.Key))
+	for i, name := range t.Key {
+		parts[i] = fmt.Sprintf("%s = $%d", name, i+1)
+	}
+	return strings.Join(parts, " AND "), keys
+}
+
+// Sign signs the rows that the transaction has changed since Begin, and the manifest. Call it at the
+// end of the transaction. Refusals are CodeNoKey, CodeUnsigned and CodeForged: the transaction must not
+// commit then. at is the time of the service's clock.
+func (s *Set) Sign(ctx context.Context, tx pgx.Tx, at time.Time) error {
+	after, err := List(ctx, tx, nil)
+	if err != nil {
+		return err
+	}
+	changed := false
+	seen := map[ID]bool{}
+	var signed []Row
+	for _, r := range after {
+		seen[r.ID] = true
+		before, known := s.rows[r.ID]
+		if known && before.digest == r.digest && !s.anew[r.ID] {
+			signed = append(signed, before)
+			continue
+		}
+		changed = true
+		if err := s.refused(before, known); err != nil {
+			return err
+		}
+		if r, err = s.sign(r); err != nil {
+			return err
+		}
+		signed = append(signed, r)
+	}
+	for id := range s.rows {
+		changed = changed || !seen[id]
+	}
+	if !changed {
+		return nil
+	}
+	if s.keys == nil {
+		return operation.Refuse(CodeNoKey, "", nil)
+	}
+	if err := s.store(ctx, tx); err != nil {
+		return err
+	}
+	return s.manifest.write(ctx, tx, s.keys, signed, s.lost, at)
+}
+
+// refused returns why the transaction may not change a row.
+func (s *Set) refused(before Row, known bool) error {
+	switch {
+	case s.keys == nil || !s.keys.Holds(secret.Use{Purpose: secret.PurposeSign, Label: secret.LabelRegistryRows}):
+		return operation.Refuse(CodeNoKey, "", nil)
+	case s.unsigned:
+		return operation.Refuse(CodeUnsigned, "", nil)
+	case known && !s.anew[before.ID] && !s.verified(before):
+		return operation.Refuse(CodeForged, "", operation.Args{"table": before.Table, "key": before.Key})
+	}
+	return nil
+}
+
+// sign makes the signature of a row and queues that it is stored.
+func (s *Set) sign(r Row) (Row, error) {
+	signature, err := s.keys.Sign(secret.LabelRegistryRows, r.digest[:])
+	if err != nil {
+		return r, fmt.Errorf("signing %s: %w", r.ID, err)
+	}
+	t := find(r.Table)
+	where, args := t.where(r.keys)
+	args = append(slices.Clone(args), signature)
+	s.queued.Queue(fmt.Sprintf(`UPDATE %s SET %s = $%d WHERE %s`, t.Name, column, len(args), where), args...)
+	r.signature, r.Signed, r.Verified = signature, true, true
+	return r, nil
+}
+
+// store stores the signatures that are queued.
+func (s *Set) store(ctx context.Context, tx pgx.Tx) error {
+	batch := s.queued
+	s.queued = &pgx.Batch{}
+	if err := tx.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("storing signatures: %w", err)
+	}
+	return nil
+}
+
+// SignAll signs all rows of an installation that has no signed row yet, and returns how many by table.
+// It does nothing when a row has a signature: a row without one was then written by somebody else.
+func (s *Set) SignAll(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]int, error) {
+	counts := map[string]int{}
+	if !s.unsigned {
+		return counts, nil
+	}
+	list, err := List(ctx, tx, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range list {
+		if list[i], err = s.sign(r); err != nil {
+			return nil, noKey(err)
+		}
+		counts[r.Table]++
+		s.rows[r.ID] = list[i]
+	}
+	if err := s.store(ctx, tx); err != nil {
+		return nil, err
+	}
+	return counts, s.manifest.write(ctx, tx, s.keys, list, nil, at)
+}
+
+// noKey turns the errors of keys that do not sign into a refusal.
+func noKey(err error) error {
+	if errors.Is(err, secret.ErrNotHeld) || errors.Is(err, secret.ErrKeys) {
+		return operation.Refuse(CodeNoKey, "", nil)
+	}
+	return err
+}
+
+// SignAs signs a row as it is now, although it does not verify: seen is what somebody has looked at.
+// Refusals are CodeUnknown, CodeChanged and CodeNoKey.
+func (s *Set) SignAs(ctx context.Context, tx pgx.Tx, seen Row) (Row, error) {
+	r, ok := s.rows[seen.ID]
+	switch {
+	case !ok:
+		return r, operation.Refuse(CodeUnknown, "", operation.Args{"table": seen.Table})
+	case r.digest != seen.digest:
+		return r, operation.Refuse(CodeChanged, "", operation.Args{"table": r.Table, "key": r.Key})
+	}
+	r, err := s.sign(r)
+	if err != nil {
+		return r, noKey(err)
+	}
+	s.rows[r.ID] = r
+	return r, s.store(ctx, tx)
+}
+
+// Lost returns the tables from which signed rows were deleted, or in which some were put back to an
+// earlier state, sorted.
+func (s *Set) Lost() []string { return s.lost }
+
+// Again signs up to batch rows with the newest master key that verify with an older one. more means
+// that others are left. unverified is the number of rows that do not verify: they stay as they are.
+func (s *Set) Again(ctx context.Context, tx pgx.Tx, batch int) (again, before, unverified int, more bool, err error) {
+	for id, r := range s.rows {
+		switch {
+		case !s.verified(r):
+			unverified++
+		case !r.Signed: // says nothing
+		case s.keys.SignedWithNewest(r.signature):
+			before++
+		case again == batch:
+			more = true
+		default:
+			if s.rows[id], err = s.sign(r); err != nil {
+				return again, before, unverified, false, noKey(err)
+			}
+			again++
+		}
+	}
+	return again, before, unverified, more, s.store(ctx, tx)
+}
+
+// Conclude signs the manifest over the rows as they are now. With accept it forgets which tables had
+// lost rows: somebody has looked at them.
+func (s *Set) Conclude(ctx context.Context, tx pgx.Tx, accept bool, at time.Time) error {
+	list, err := List(ctx, tx, nil)
+	if err != nil {
+		return err
+	}
+	lost := s.lost
+	if accept {
+		lost = nil
+	}
+	return noKey(s.manifest.write(ctx, tx, s.keys, list, lost, at))
+}
+
+// Keys counts the signatures by the id of the master key that made them.
+func (s *Set) Keys() map[string]int {
+	counts := map[string]int{}
+	for _, r := range s.rows {
+		if id, ok := secret.SealedWith(r.signature); ok && r.Signed {
+			counts[id]++
+		}
+	}
+	return counts
+}

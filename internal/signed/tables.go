@@ -1,0 +1,60 @@
+package signed
+
+import "slices"
+
+// Table is a table whose rows decide.
+type Table struct {
+	Name string
+	// Key are the columns of the primary key, in the order in which ID.Key names them.
+	Key []string
+	// Order are the columns by which Read sorts; Key when empty.
+	Order string
+	// Left are the columns that do not decide, with the reason. They are not signed.
+	Left map[string]string
+	// NullDiffers are the columns in which NULL and zero mean different things.
+	NullDiffers []string
+	// EmptySaysNothing marks a table whose row decides nothing while all columns outside the key are
+	// zero. A migration makes such a row, without a key to sign it.
+	EmptySaysNothing bool
+}
+
+// column of the signature in every table.
+const column = "signature"
+
+// Tables lists all tables whose rows decide.
+var Tables = []Table{
+	{Name: "platform", Key: []string{"singleton"}, EmptySaysNothing: true},
+	{Name: "agencies", Key: []string{"id"}},
+	{Name: "services", Key: []string{"id"}},
+	{Name: "service_mappings", Key: []string{"agency_id", "erp_code"}},
+	{Name: "fees", Key: []string{"agency_id", "channel", "currency"}, NullDiffers: []string{"maximum"}}, // NULL: no maximum
+	{Name: "erp_settings", Key: []string{"agency_id", "live"}},
+	{Name: "connector_accounts", Key: []string{"agency_id", "live", "offer"}},
+	{Name: "replaced_accounts", Key: []string{"id"}, Order: "id DESC"},
+	{Name: "statement_accounts", Key: []string{"agency_id", "live", "code"}},
+	{Name: "cashin_access", Key: []string{"application_id"}},
+	{Name: "applications", Key: []string{"id"}},
+	{Name: "webhook_secrets", Key: []string{"endpoint_id", "digest"}, Order: "endpoint_id, created_at DESC, digest"},
+	{Name: "webhook_endpoints", Key: []string{"id"}},
+}
+
+// Known reports whether the rows of a table are signed.
+func Known(table string) bool { return slices.Contains(Names(), table) }
+
+// Names returns the names of the tables whose rows are signed.
+func Names() []string {
+	out := make([]string, len(Tables))
+	for i, t := range Tables {
+		out[i] = t.Name
+	}
+	return out
+}
+
+// find returns the table with a name. An unknown name is a fault of the program.
+func find(name string) *Table {
+	i := slices.IndexFunc(Tables, func(t Table) bool { return t.Name == name })
+	if i < 0 {
+		panic("no table of signed rows: " + name)
+	}
+	return &Tables[i]
+}
