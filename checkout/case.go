@@ -2,6 +2,9 @@ package checkout
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,6 +204,91 @@ type Resolve struct {
 	Reason    string
 	// By proposed the resolution, ApprovedBy approved it.
 	By, ApprovedBy string
+	// Number is that of the proposal within the case. Digest is that of what the people decided on
+	// (ResolutionDigest), and Proposed and Approved are their signed steps, which the processor checks
+	// before it decides. The policies of the processor have none.
+	Number             int
+	Digest             []byte
+	Proposed, Approved *casework.Signed
+}
+
+// DecisionOfCase is the kind of decisions about cases, in what their steps sign.
+const DecisionOfCase = "case"
+
+// ProposalLife is how long a proposal waits for its approval, and an approval for being carried out.
+const ProposalLife = 7 * 24 * time.Hour
+
+// Subject returns what a decision about a case decides on: a proposal of it.
+func Subject(caseID string, proposal int) string { return caseID + "#" + strconv.Itoa(proposal) }
+
+// Agreement returns what people agreed on.
+func (do Resolve) Agreement() casework.Agreement {
+	return casework.Agreement{Kind: DecisionOfCase, Subject: Subject(do.CaseID, do.Number), Digest: do.Digest, Proposed: do.Proposed, Approved: do.Approved}
+}
+
+// Terms returns what the agreement about a case of the session must fit at a time.
+func (do Resolve) Terms(s Session, c Case, now time.Time) casework.Terms {
+	mode := "test"
+	if s.Live {
+		mode = "live"
+	}
+	exit, _ := CaseCatalog().Exit(c.Kind, do.Resolution)
+	return casework.Terms{
+		Digest: casework.Digest(Decided{
+			Case: c.Case, AgencyID: s.TenantID, Mode: mode, SessionID: s.ID, Number: do.Number, Resolution: do.Resolution, Reference: do.Reference, Reason: do.Reason,
+		}.Content()),
+		AgencyID: s.TenantID, Life: ProposalLife, Now: now, NeedsTwo: exit.NeedsTwo,
+	}
+}
+
+// Decided is what people decide on in a case.
+type Decided struct {
+	Case casework.Case
+	// AgencyID, Mode and SessionID are empty where they are not known.
+	AgencyID, Mode, SessionID string
+	Number                    int // of the proposal
+	Resolution                casework.Resolution
+	Reference, Reason         string
+	// Finding is the evidence of the matcher that says what is decided on; nil in other cases.
+	Finding map[string]string
+}
+
+// Content returns the texts whose digest the people sign.
+func (d Decided) Content() map[string]string {
+	content := map[string]string{
+		"case": d.Case.ID, "kind": string(d.Case.Kind), "amount": strconv.FormatInt(d.Case.Amount, 10), "currency": d.Case.Currency,
+		"agency": d.AgencyID, "mode": d.Mode, "session": d.SessionID, "proposal": strconv.Itoa(d.Number),
+		"resolution": string(d.Resolution), "reference": d.Reference, "reason": d.Reason,
+	}
+	for name, text := range d.Finding {
+		content["finding."+name] = text
+	}
+	return content
+}
+
+// UnprovenCodes returns the codes of ApprovalCode but CodeOK.
+func UnprovenCodes() []Code {
+	return []Code{CodeUnsigned, CodeOtherContent, CodeOtherGroup, CodeSamePerson, CodeNotInForce, CodeApprovalLapsed}
+}
+
+// ApprovalCode returns the answer to an agreement that is not carried out, for an error of casework.Agreement.Check;
+// CodeOK for nil.
+func ApprovalCode(err error) Code {
+	switch {
+	case err == nil:
+		return CodeOK
+	case errors.Is(err, casework.ErrOtherContent):
+		return CodeOtherContent
+	case errors.Is(err, casework.ErrOtherGroup):
+		return CodeOtherGroup
+	case errors.Is(err, casework.ErrSamePerson):
+		return CodeSamePerson
+	case errors.Is(err, casework.ErrRevoked):
+		return CodeNotInForce
+	case errors.Is(err, casework.ErrLapsed):
+		return CodeApprovalLapsed
+	}
+	return CodeUnsigned
 }
 
 // Detail returns what the event of the exit says beside its case.
@@ -240,6 +328,9 @@ type NoteProposal struct {
 	Reference  string
 	Reason     string
 	By         string // who proposed, approved or rejected it; empty if it lapsed
+	// Digest and Proposed are those of the step, if it was signed: a proposal or an approval.
+	Digest   []byte
+	Proposed *casework.Signed
 }
 
 // Event returns the type of the event that records the step. ok is false for an unknown step.
@@ -265,7 +356,30 @@ func (do NoteProposal) Detail() map[string]string {
 			detail[name] = value
 		}
 	}
+	if s := do.Proposed; s != nil {
+		detail[DetailPerson], detail[DetailGroup], detail[DetailSignedAt] = s.Person, s.Group, s.At.UTC().Format(time.RFC3339Nano)
+		detail[DetailDigest], detail[DetailSignature] = hex.EncodeToString(do.Digest), base64.StdEncoding.EncodeToString(s.Signature)
+		detail[DetailAlone] = strconv.FormatBool(s.Alone)
+	}
 	return detail
+}
+
+// SignedStep returns the signed step in the detail of an event that NoteProposal has made, and the digest of what is
+// decided on. The step is nil if it was not signed.
+func SignedStep(detail map[string]string) (digest []byte, step *casework.Signed) {
+	at, err := time.Parse(time.RFC3339Nano, detail[DetailSignedAt])
+	if err != nil {
+		return nil, nil
+	}
+	s := casework.Signed{Person: detail[DetailPerson], Name: detail[DetailBy], Group: detail[DetailGroup], At: at.UTC(), Alone: detail[DetailAlone] == strconv.FormatBool(true)}
+	digest, err = hex.DecodeString(detail[DetailDigest])
+	if err != nil {
+		return nil, nil
+	}
+	if s.Signature, err = base64.StdEncoding.DecodeString(detail[DetailSignature]); err != nil {
+		return nil, nil
+	}
+	return digest, &s
 }
 
 // undecidedAfter is the time after the end of an approval window from which on an

@@ -321,6 +321,16 @@ const (
 	CodeCaseNotFound Code = "case.not_found"
 	// CodeCaseClosed: the money of the case has another exit.
 	CodeCaseClosed Code = "case.closed"
+	// The next ones refuse what people are said to have agreed on. CodeUnsigned: a step was not signed where
+	// a person's key was checked, or for another decision. CodeOtherContent: the case or the proposal is
+	// another one now. CodeOtherGroup: a person does not act for the agency. CodeSamePerson: one person took
+	// both steps. CodeNotInForce: a person was not in force. CodeApprovalLapsed: a step came too late.
+	CodeUnsigned       Code = "approval.unsigned"
+	CodeOtherContent   Code = "approval.other_content"
+	CodeOtherGroup     Code = "approval.other_group"
+	CodeSamePerson     Code = "approval.same_person"
+	CodeNotInForce     Code = "approval.not_in_force"
+	CodeApprovalLapsed Code = "approval.lapsed"
 	// CodeCaseNotAllowed: a case of that kind, or with that report, has no such resolution.
 	CodeCaseNotAllowed Code = "case.resolution_not_allowed"
 	// CodeDueUnknown: the session has no due with a transaction id of the request.

@@ -99,7 +99,13 @@ const (
 	DetailApprovedBy     = "approved_by" // the second member of staff
 	DetailLate           = "late"        // true when a case completed the session
 	DetailWasCompleted   = "was_completed"
-	DetailOrderPaid      = "order_paid"      // another session of the order is paid
+	DetailOrderPaid      = "order_paid"   // another session of the order is paid
+	DetailPerson         = "person_id"    // id of the member of staff who took a step of a decision
+	DetailGroup          = "person_group" // id of the person's agency; empty for operations
+	DetailSignedAt       = "signed_at"
+	DetailDigest         = "content_digest"  // of what is decided on, hexadecimal
+	DetailSignature      = "signature"       // of the step, base64
+	DetailAlone          = "alone"           // true if the person may decide without another one
 	DetailProposal       = "proposal"        // number of a proposal within its case
 	DetailAnsweredAt     = "answered_at"     // time of the call to the ERP
 	DetailTransactionID  = "transaction_id"  // of the due whose confirmation the event is about

@@ -25,6 +25,8 @@ type Approved struct {
 	Decider    string // who approved it
 	DecidedBy  string // the id of that person
 	DecidedAt  time.Time
+	// Agreement has the signed steps. Claim does not read it.
+	Agreement casework.Agreement `db:"-"`
 }
 
 // Command returns the command that carries the proposal out. It is idempotent.
@@ -35,6 +37,7 @@ func (a Approved) Command(at time.Time) checkout.Command {
 func (a Approved) resolution() checkout.Resolve {
 	return checkout.Resolve{
 		CaseID: a.CaseID, Resolution: a.Resolution, Reference: a.Reference, Reason: a.Reason, By: a.Proposer, ApprovedBy: a.Decider,
+		Number: a.Number, Digest: a.Agreement.Digest, Proposed: a.Agreement.Proposed, Approved: a.Agreement.Approved,
 	}
 }
 

@@ -64,7 +64,7 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 		}
 		p := Proposal{Number: 1, State: ProposalOpen, Resolution: ResolutionClose, Reason: req.Reason, ProposedBy: me.ID, ProposedAt: now}
 		detail := map[string]any{"account": req.Account, "to": req.To, "digest": req.Digest}
-		if err := propose(ctx, tx, c, p, p.step(by, me, now), detail); err != nil {
+		if err := propose(ctx, tx, by, c, p, p.step(by, me, now), detail); err != nil {
 			return err
 		}
 		d, err = show(ctx, tx, &by.Staff, c.ID, now)

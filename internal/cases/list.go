@@ -9,12 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/casework"
+	"quittance/checkout"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 )
 
 // lapsesAfter is how long a proposal waits for its approval.
-const lapsesAfter = 7 * 24 * time.Hour
+const lapsesAfter = checkout.ProposalLife
 
 // ProposalState is the state of a proposal.
 type ProposalState string
@@ -47,18 +48,20 @@ type Proposal struct {
 	Decision             string // why it was rejected
 	Refusal              string // code of the processor's refusal
 	FinishedAt           time.Time
+	// Digest is that of what the people decide on; nil in a proposal of an earlier release.
+	Digest []byte
 
 	from casework.Person // who proposed it, as Show has read the person
 }
 
 const proposalColumns = `case_id, number, state, resolution, reference, reason, proposed_by, proposer, proposed_at, decided_by, decider, decided_at,
-	decision, refusal, finished_at`
+	decision, refusal, finished_at, digest`
 
 func toProposal(r pgx.CollectableRow) (p Proposal, err error) {
 	var decidedBy *string
 	var decidedAt, finishedAt *time.Time
 	err = r.Scan(&p.CaseID, &p.Number, &p.State, &p.Resolution, &p.Reference, &p.Reason, &p.ProposedBy, &p.Proposer, &p.ProposedAt,
-		&decidedBy, &p.Decider, &decidedAt, &p.Decision, &p.Refusal, &finishedAt)
+		&decidedBy, &p.Decider, &decidedAt, &p.Decision, &p.Refusal, &finishedAt, &p.Digest)
 	p.DecidedBy, p.DecidedAt, p.FinishedAt = value(decidedBy), value(decidedAt), value(finishedAt)
 	return p, err
 }

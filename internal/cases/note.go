@@ -25,6 +25,8 @@ type Note struct {
 	Reason     string // of the proposal, or of its rejection
 	By         string // the name of who did it; empty if the proposal lapsed
 	At         time.Time
+	// Agreement has the signed steps. ClaimNotes does not read it.
+	Agreement casework.Agreement `db:"-"`
 	// Steps is the number of steps that events record before this one.
 	Steps int
 }
@@ -35,9 +37,17 @@ func (n Note) Command(at time.Time) checkout.Command {
 }
 
 func (n Note) proposal() checkout.NoteProposal {
-	return checkout.NoteProposal{
+	do := checkout.NoteProposal{
 		CaseID: n.CaseID, Number: n.Number, Step: n.Step, Resolution: n.Resolution, Reference: n.Reference, Reason: n.Reason, By: n.By,
 	}
+	switch n.Step {
+	case casework.DecisionProposed:
+		do.Digest, do.Proposed = n.Agreement.Digest, n.Agreement.Proposed
+	case casework.DecisionApproved:
+		do.Digest, do.Proposed = n.Agreement.Digest, n.Agreement.Approved
+	case casework.DecisionRejected, casework.DecisionLapsed:
+	}
+	return do
 }
 
 // ClaimNotes returns the next step of up to n cases that have one and that nobody has tried

@@ -32,6 +32,8 @@ const (
 type By struct {
 	Staff  identity.Staff
 	Origin string
+	// Signer signs what the person decides. It is required for proposals and approvals.
+	Signer decisions.Signer
 }
 
 func (b By) actor() operation.Actor { return b.Staff.Actor(b.Origin) }
@@ -76,7 +78,7 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 			CaseID: c.ID, Number: number, State: ProposalOpen, Resolution: req.Resolution, Reference: req.Reference, Reason: req.Reason,
 			ProposedBy: me.ID, ProposedAt: now, from: me.Person(),
 		}
-		if err := propose(ctx, tx, c, p, p.step(by, me, now), map[string]any{"reference": req.Reference}); err != nil {
+		if err := propose(ctx, tx, by, c, p, p.step(by, me, now), map[string]any{"reference": req.Reference}); err != nil {
 			return err
 		}
 		if err := req.checkOthers(ctx, tx, by, c); err != nil {
@@ -89,7 +91,7 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if !cash && c.oneApproves(exit, below) {
 			alone := p.step(by, me, now)
 			alone.Decision.Alone = true
-			if err := approve(ctx, tx, c, p, alone); err != nil {
+			if err := approve(ctx, tx, by, c, p, alone); err != nil {
 				return err
 			}
 		}
@@ -112,12 +114,16 @@ func (p Proposal) step(by By, me identity.Staff, now time.Time) decisions.Step {
 }
 
 // propose stores a proposal. detail is what the audit table has beside its number and resolution.
-func propose(ctx context.Context, tx pgx.Tx, c Case, p Proposal, s decisions.Step, detail map[string]any) error {
+func propose(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposal, s decisions.Step, detail map[string]any) error {
 	s.Store = func() (operation.Entry, error) {
-		_, err := tx.Exec(ctx, `
-			INSERT INTO case_proposals (case_id, number, state, session_id, resolution, reference, reason, proposed_by, proposer, proposed_at)
-			VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, $8, $9)`,
-			c.ID, p.Number, sessionOf(c), string(p.Resolution), p.Reference, p.Reason, s.By.ID, s.By.Name, s.At)
+		signed, err := p.sign(by, c, casework.DecisionProposed, casework.Signed{Person: s.By.ID, Name: s.By.Name, Group: by.Staff.AgencyID, At: s.At})
+		if err != nil {
+			return operation.Entry{}, err
+		}
+		_, err = tx.Exec(ctx, `
+			INSERT INTO case_proposals (case_id, number, state, session_id, resolution, reference, reason, proposed_by, proposer, proposed_at, digest, proposed_signature)
+			VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			c.ID, p.Number, sessionOf(c), string(p.Resolution), p.Reference, p.Reason, s.By.ID, s.By.Name, s.At, p.Digest, signed.Signature)
 		detail["proposal"], detail["resolution"] = p.Number, p.Resolution
 		return entry("case.propose", c, detail), err
 	}
@@ -305,7 +311,10 @@ func (s *Store) Approve(ctx context.Context, by By, id string, number int, now t
 		if err != nil {
 			return err
 		}
-		if err := approve(ctx, tx, c, p, p.step(by, me, now)); err != nil {
+		if err := believed(ctx, tx, by, c, p, now); err != nil {
+			return err
+		}
+		if err := approve(ctx, tx, by, c, p, p.step(by, me, now)); err != nil {
 			return err
 		}
 		d, err = show(ctx, tx, &by.Staff, id, now)
@@ -333,11 +342,32 @@ func (d Detail) choose(number int) (Proposal, error) {
 	return p, nil
 }
 
+// believed refuses a proposal that was not signed where its proposer's key was checked, or whose case is another one
+// since: nobody would carry it out.
+func believed(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposal, now time.Time) error {
+	a, err := agreement(ctx, tx, c, p.Number, now)
+	if err != nil {
+		return err
+	}
+	if _, err := p.sign(by, c, casework.DecisionApproved, casework.Signed{}); err != nil {
+		return err // without a key nothing can be verified either
+	}
+	if code := a.CheckProposal(decisions.Verify(by.Signer)); code != checkout.CodeOK {
+		return operation.Refuse("case.proposal_not_believed", "id", operation.Args{"number": p.Number, "code": code})
+	}
+	return nil
+}
+
 // approve records the approval. The sink cases carries the proposal out.
-func approve(ctx context.Context, tx pgx.Tx, c Case, p Proposal, s decisions.Step) error {
+func approve(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposal, s decisions.Step) error {
 	s.Store = func() (operation.Entry, error) {
-		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'approved', decided_by = $3, decider = $4, decided_at = $5
-			WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, p.Number, s.By.ID, s.By.Name, s.At)
+		alone := s.Decision.Alone
+		signed, err := p.sign(by, c, casework.DecisionApproved, casework.Signed{Person: s.By.ID, Name: s.By.Name, Group: by.Staff.AgencyID, At: s.At, Alone: alone})
+		if err != nil {
+			return operation.Entry{}, err
+		}
+		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'approved', decided_by = $3, decider = $4, decided_at = $5, decided_signature = $6, alone = $7
+			WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, p.Number, s.By.ID, s.By.Name, s.At, signed.Signature, alone)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = casework.ErrLapsed // since it was read
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
 
@@ -60,7 +61,7 @@ func newProcessor(t testing.TB) *Processor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Processor{codec: codec, topology: topics{}, bodies: macs}
+	return &Processor{codec: codec, topology: topics{}, bodies: macs, judge: newJudge(func(_, _ []byte) bool { return false }, prometheus.NewRegistry())}
 }
 
 func creation(n int, order string, at time.Time) checkout.Command {

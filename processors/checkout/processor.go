@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/processors/entry"
 	"quittance/processors/runtime"
@@ -36,7 +37,9 @@ type Config struct {
 	// sign: whoever may write the topic can then send any command.
 	AcceptUnsigned bool
 	// Bodies proves the bodies of webhooks and confirmations.
-	Bodies  origin.MACs
+	Bodies origin.MACs
+	// Verify verifies the signatures of staff's steps.
+	Verify  casework.Verify
 	Metrics prometheus.Registerer
 }
 
@@ -47,21 +50,22 @@ type Processor struct {
 	topology Topology
 	guard    *guard
 	bodies   origin.MACs
+	judge    *judge
 }
 
 var _ runtime.Processor = (*Processor)(nil)
 
 // New creates a processor that writes to the topics of the installation.
 func New(cfg Config) (*Processor, error) {
-	if cfg.Codec == nil || cfg.Topology == nil || cfg.Bodies == nil || cfg.Metrics == nil {
-		return nil, errors.New("processor of checkout: Codec, Topology, Bodies and Metrics are required")
+	if cfg.Codec == nil || cfg.Topology == nil || cfg.Bodies == nil || cfg.Verify == nil || cfg.Metrics == nil {
+		return nil, errors.New("processor of checkout: Codec, Topology, Bodies, Verify and Metrics are required")
 	}
 	for _, sender := range Senders() {
 		if cfg.Senders[sender] == nil {
 			return nil, fmt.Errorf("processor of checkout: no key of the sender %s", sender)
 		}
 	}
-	return &Processor{cfg.Codec, cfg.Topology, newGuard(cfg.Senders, cfg.AcceptUnsigned, cfg.Metrics), cfg.Bodies}, nil
+	return &Processor{cfg.Codec, cfg.Topology, newGuard(cfg.Senders, cfg.AcceptUnsigned, cfg.Metrics), cfg.Bodies, newJudge(cfg.Verify, cfg.Metrics)}, nil
 }
 
 // Process decides one record of checkout.commands. A record that cannot be decoded, an
@@ -97,7 +101,14 @@ type transaction interface {
 
 func (p *Processor) decide(tx transaction, cmd checkout.Command) error {
 	state := entry.NewState(tx, p.codec)
-	d, err := checkout.Decide(view{state}, cmd)
+	d := checkout.Decision{}
+	a, refused := p.judge.refuses(view{state}, cmd)
+	var err error
+	if !refused {
+		d, err = checkout.Decide(view{state}, cmd)
+	} else if cmd.ReplyTo != nil {
+		d.Answer = &a
+	}
 	if err != nil {
 		return runtime.Poison(err)
 	}

@@ -14,8 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/commands"
+	"quittance/internal/decisions"
 	"quittance/internal/kafka"
 	"quittance/internal/secret"
 	processor "quittance/processors/checkout"
@@ -92,7 +94,7 @@ func (i *installation) run(now func() time.Time, acceptUnsigned bool) (stop func
 		i.t.Fatal(err)
 	}
 	i.metrics = prometheus.NewRegistry()
-	p, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Senders: senders, AcceptUnsigned: acceptUnsigned, Bodies: i.bodies(), Metrics: i.metrics})
+	p, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Senders: senders, AcceptUnsigned: acceptUnsigned, Bodies: i.bodies(), Verify: decisions.Verify(i.keys), Metrics: i.metrics})
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -333,7 +335,7 @@ func TestConfirmationThroughKafka(t *testing.T) {
 	}
 	stop()
 	defer i.process(clock)()
-	retry := checkout.Command{At: now.Add(time.Minute), SessionID: "chs_a", Do: checkout.Resolve{CaseID: events[3].Detail[checkout.DetailCaseID], Resolution: checkout.ResolutionRetry, By: "one", ApprovedBy: "two"}}
+	retry := checkout.Command{At: now.Add(time.Minute), SessionID: "chs_a", Do: signed(t, i.keys, mapping.ToSession(events[3].Session), now, func(do *checkout.Resolve, _, _ *casework.Signed) { do.Resolution = checkout.ResolutionRetry })}
 	i.send(refused, retry, retry)
 	i.send(checkout.Command{At: now.Add(time.Hour), SessionID: "chs_a", Do: checkout.Confirmed{
 		TransactionID: do.Session.TransactionID, Answer: checkout.AnswerAccepted, AnsweredAt: now.Add(time.Hour),

@@ -708,6 +708,12 @@ func toOpenRefundRequest(r *record.CaseEntry) (v checkout.OpenRefundRequest) {
 	return v
 }
 
+// fromSigned converts to a record.
+func fromSigned(v casework.Signed) (r record.SignedStep) { return record.SignedStep(v) }
+
+// toSigned converts from a record.
+func toSigned(r *record.SignedStep) (v casework.Signed) { return casework.Signed(*r) }
+
 // fromResolve converts to a record.
 func fromResolve(v checkout.Resolve) (r record.CaseEntry) {
 	r.CaseID = v.CaseID
@@ -716,6 +722,10 @@ func fromResolve(v checkout.Resolve) (r record.CaseEntry) {
 	r.Reason = v.Reason
 	r.By = v.By
 	r.ApprovedBy = v.ApprovedBy
+	r.Proposal = int32(v.Number)
+	r.Digest = v.Digest
+	r.Proposed = (*record.SignedStep)(v.Proposed)
+	r.Approved = (*record.SignedStep)(v.Approved)
 	return r
 }
 
@@ -727,6 +737,10 @@ func toResolve(r *record.CaseEntry) (v checkout.Resolve) {
 	v.Reason = r.Reason
 	v.By = r.By
 	v.ApprovedBy = r.ApprovedBy
+	v.Number = int(r.Proposal)
+	v.Digest = r.Digest
+	v.Proposed = (*casework.Signed)(r.Proposed)
+	v.Approved = (*casework.Signed)(r.Approved)
 	return v
 }
 
@@ -739,6 +753,8 @@ func fromNoteProposal(v checkout.NoteProposal) (r record.CaseEntry) {
 	r.Reference = v.Reference
 	r.Reason = v.Reason
 	r.By = v.By
+	r.Digest = v.Digest
+	r.Proposed = (*record.SignedStep)(v.Proposed)
 	return r
 }
 
@@ -751,6 +767,8 @@ func toNoteProposal(r *record.CaseEntry) (v checkout.NoteProposal) {
 	v.Reference = r.Reference
 	v.Reason = r.Reason
 	v.By = r.By
+	v.Digest = r.Digest
+	v.Proposed = (*casework.Signed)(r.Proposed)
 	return v
 }
 

@@ -74,6 +74,8 @@ type Config struct {
 	Store     *cases.Store
 	Processor Asker
 	Events    Events
+	// Verify verifies the signatures of staff's steps.
+	Verify casework.Verify
 	// Now returns the service's time in UTC.
 	Now func() time.Time
 	// Again is how long after a try without an answer a proposal is sent again; 5 s when
@@ -91,6 +93,7 @@ type Cases struct {
 	open     *prometheus.GaugeVec   // kind
 	oldest   *prometheus.GaugeVec   // kind
 	approved prometheus.Gauge
+	unproven *prometheus.CounterVec // reason
 }
 
 // Outcomes of an approved proposal.
@@ -121,8 +124,8 @@ func Topics() []string {
 
 // New makes a sink. It connects when it runs.
 func New(cfg Config) (*Cases, error) {
-	if cfg.Codec == nil || cfg.Store == nil || cfg.Processor == nil || cfg.Events == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("cases: Codec, Store, Processor, Events, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Store == nil || cfg.Processor == nil || cfg.Events == nil || cfg.Verify == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("cases: Codec, Store, Processor, Events, Verify, Now, Log and Metrics are required")
 	}
 	cfg.Again = cmp.Or(cfg.Again, defaultAgain)
 	with := promauto.With(cfg.Metrics)
@@ -140,6 +143,12 @@ func New(cfg Config) (*Cases, error) {
 		approved: with.NewGauge(prometheus.GaugeOpts{
 			Name: "quittance_cases_oldest_approved_seconds", Help: "Time since the approval of the oldest proposal that has not been answered; 0 when there is none.",
 		}),
+	}
+	c.unproven = with.NewCounterVec(prometheus.CounterOpts{
+		Name: "quittance_cases_unproven_total", Help: "Proposals and approvals that were refused because they are not signed where a person's key was checked, or not as they stand there, by reason.",
+	}, []string{"reason"})
+	for _, code := range checkout.UnprovenCodes() {
+		c.unproven.WithLabelValues(string(code))
 	}
 	for _, outcome := range []string{outcomeCarriedOut, outcomeRefused, outcomeNoAnswer} {
 		c.answers.WithLabelValues(outcome)
@@ -326,6 +335,17 @@ func (c *Cases) carryOut(ctx context.Context) error {
 // note makes an event of one step. After a crash at any point it is made again, and is one
 // event.
 func (c *Cases) note(ctx context.Context, n cases.Note) error {
+	if n.Step == casework.DecisionProposed || n.Step == casework.DecisionApproved {
+		check := cases.Agreement.Check
+		if n.Step == casework.DecisionProposed {
+			check = cases.Agreement.CheckProposal
+		}
+		a, proven, err := c.proven(ctx, n.CaseID, n.Number, check)
+		if err != nil || !proven {
+			return err
+		}
+		n.Agreement = a
+	}
 	if n.SessionID == "" {
 		d, err := c.cfg.Store.Show(ctx, nil, n.CaseID, c.cfg.Now())
 		if err == nil {
@@ -344,6 +364,25 @@ func (c *Cases) note(ctx context.Context, n cases.Note) error {
 		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the processor does not know the case of a proposal, whose step is no event", slog.String("case", n.CaseID), slog.String("code", string(a.Code)))
 	}
 	return c.noted(ctx, n)
+}
+
+// proven checks the signed steps of a proposal again, before its event and before its effect. One that does not count
+// is refused, and its row stays.
+func (c *Cases) proven(ctx context.Context, caseID string, number int, check func(cases.Agreement, casework.Verify) checkout.Code) (of casework.Agreement, proven bool, err error) {
+	a, err := c.cfg.Store.Agreement(ctx, caseID, number, c.cfg.Now())
+	if err != nil {
+		return of, false, err
+	}
+	code := check(a, c.cfg.Verify)
+	if code == checkout.CodeOK {
+		return a.Agreement, true, nil
+	}
+	ended, err := c.cfg.Store.Unproven(ctx, caseID, number, code, c.cfg.Now())
+	if err == nil && ended {
+		c.unproven.WithLabelValues(string(code)).Inc()
+		c.cfg.Log.LogAttrs(ctx, slog.LevelError, "a decision about an operator case is refused: nobody has signed it as it stands there", slog.String("case", caseID), slog.Int("proposal", number), slog.String("code", string(code)))
+	}
+	return of, false, err
 }
 
 func (c *Cases) noted(ctx context.Context, n cases.Note) error {
@@ -373,6 +412,11 @@ func (c *Cases) exit(ctx context.Context, p cases.Approved) (checkout.Answer, er
 // resolve carries one proposal out. After a crash at any point it is sent again, and the
 // answer is the same.
 func (c *Cases) resolve(ctx context.Context, p cases.Approved) error {
+	of, proven, err := c.proven(ctx, p.CaseID, p.Number, cases.Agreement.Check)
+	if err != nil || !proven {
+		return err
+	}
+	p.Agreement = of
 	ask := func() (checkout.Answer, error) { return c.cfg.Processor.Ask(ctx, p.Command(c.cfg.Now())) }
 	if p.SessionID == "" {
 		ask = func() (checkout.Answer, error) { return c.exit(ctx, p) }

@@ -2,6 +2,7 @@ package cases_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/commands"
+	"quittance/internal/decisions"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/schemas"
@@ -93,7 +95,7 @@ func newWorld(t *testing.T) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
-		by.Staff = m.Staff
+		by.Staff, by.Signer = m.Staff, h.Keys
 	}
 	return w
 }
@@ -112,10 +114,18 @@ func (w *world) publish() {
 	}
 }
 
-// Ask decides a command as the processor does.
+// Ask decides a command as the processor does, which checks what people agreed on first.
 func (w *world) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, error) {
 	w.Lock()
 	defer w.Unlock()
+	if do, ok := cmd.Do.(checkout.Resolve); ok {
+		s := w.Sessions[cmd.SessionID]
+		if c, known := s.Case(do.CaseID); known && c.Open() {
+			if err := do.Agreement().Check(do.Terms(s, c, cmd.At), decisions.Verify(w.House.Keys)); err != nil {
+				return checkout.Answer{Code: checkout.ApprovalCode(err)}, nil
+			}
+		}
+	}
 	a := w.Decide(cmd)
 	w.publish()
 	return a, nil
@@ -159,7 +169,7 @@ func (w *world) runs(t *testing.T, asker sink.Asker) (stop func()) {
 func (w *world) runsWith(t *testing.T, asker sink.Asker, events sink.Events) (stop func()) {
 	t.Helper()
 	s, err := sink.New(sink.Config{
-		Kafka: w.kafka, Codec: w.codec, Store: w.store, Processor: asker, Events: events, Now: w.Now, Again: 50 * time.Millisecond, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
+		Kafka: w.kafka, Codec: w.codec, Store: w.store, Processor: asker, Events: events, Verify: decisions.Verify(w.House.Keys), Now: w.Now, Again: 50 * time.Millisecond, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +259,11 @@ func TestStepsOfProposalsAreEvents(t *testing.T) {
 	var lost sync.Map
 	w.runs(t, asker(func(ctx context.Context, cmd checkout.Command) (checkout.Answer, error) {
 		a, err := w.Ask(ctx, cmd)
-		if _, before := lost.LoadOrStore(fmt.Sprintf("%+v", cmd.Do), true); !before {
+		same, marshalling := json.Marshal(cmd.Do)
+		if marshalling != nil {
+			return a, marshalling
+		}
+		if _, before := lost.LoadOrStore(string(same), true); !before {
 			return checkout.Answer{}, fmt.Errorf("lost: %w", commands.ErrUnavailable)
 		}
 		return a, err

@@ -217,7 +217,7 @@ func TestBreakOfCash(t *testing.T) {
 	w.within(t, "the case", func() bool { return w.show(t, f.CaseID).ID != "" })
 	w.Write(t, `UPDATE agencies SET single_approval_below = 5000`)
 	request := cases.Request{CaseID: f.CaseID, Resolution: "write_off", Reference: "x", Reason: "lost"}
-	_, err = w.store.Propose(t.Context(), cases.By{Staff: m.Staff}, request, w.Now())
+	_, err = w.store.Propose(t.Context(), cases.By{Staff: m.Staff, Signer: w.House.Keys}, request, w.Now())
 	if refused := (*operation.Error)(nil); !errors.As(err, &refused) || refused.Code != "case.own_cash" {
 		t.Errorf("a clerk: %v", err)
 	}
@@ -225,7 +225,7 @@ func TestBreakOfCash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err := w.store.Propose(t.Context(), cases.By{Staff: other.Staff}, request, w.Now()); err != nil || d.Proposals[0].State != cases.ProposalOpen {
+	if d, err := w.store.Propose(t.Context(), cases.By{Staff: other.Staff, Signer: w.House.Keys}, request, w.Now()); err != nil || d.Proposals[0].State != cases.ProposalOpen {
 		t.Errorf("another person alone: %+v, %v", d.Proposals, err)
 	}
 }

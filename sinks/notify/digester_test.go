@@ -96,7 +96,7 @@ func (o *office) proposed(id string, by identity.MintedStaff) {
 		Clerks: []string{}, Evidence: map[string]string{},
 	}}, nil)
 	if err == nil {
-		_, err = o.cases.Propose(o.t.Context(), cases.By{Staff: by.Staff, Origin: "desk"}, cases.Request{CaseID: id, Resolution: checkout.ResolutionRefund, Reference: "wire 7", Reason: "paid twice"}, o.Now())
+		_, err = o.cases.Propose(o.t.Context(), cases.By{Staff: by.Staff, Origin: "desk", Signer: o.House.Keys}, cases.Request{CaseID: id, Resolution: checkout.ResolutionRefund, Reference: "wire 7", Reason: "paid twice"}, o.Now())
 	}
 	if err != nil {
 		o.t.Fatal(err)

@@ -48,7 +48,7 @@ func newStaff(ctx context.Context, s *harness.Stack, l *load) (*staff, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.people[i] = cases.By{Staff: added.Staff, Origin: "crash"}
+		p.people[i] = cases.By{Staff: added.Staff, Origin: "crash", Signer: s.Keys}
 		if i == 0 {
 			p.program = s.Program.With("QUITTANCE_STAFF_KEY=" + added.Secret.Reveal())
 		}

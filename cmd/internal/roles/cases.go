@@ -3,6 +3,8 @@ package roles
 import (
 	"quittance/internal/audit"
 	"quittance/internal/cases"
+	"quittance/internal/decisions"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	sinkcases "quittance/sinks/cases"
 )
@@ -10,6 +12,7 @@ import (
 func casesRole() Role {
 	return Role{
 		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, and records the audit table in Kafka", Needs: []Need{NeedPostgres, NeedMasterKeys},
+		Keys: verifies(secret.LabelDecisions),
 		Access: Access{
 			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies, schemas.TopicAudit},
 			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicAudit, schemas.TopicPoisonCases},
@@ -45,6 +48,6 @@ func (b *Base) cases() error {
 	}
 	return add(b, "cases", sinkcases.New, sinkcases.Config{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool), Processor: processor,
-		Events: cases.NewEvents(cl, b.Topology, b.Codec), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Events: cases.NewEvents(cl, b.Topology, b.Codec), Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

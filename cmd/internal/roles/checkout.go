@@ -2,6 +2,7 @@ package roles
 
 import (
 	"quittance/internal/commands"
+	"quittance/internal/decisions"
 	"quittance/internal/secret"
 	processor "quittance/processors/checkout"
 	"quittance/processors/runtime"
@@ -11,6 +12,7 @@ import (
 // checkoutRole is the processor of checkout sessions.
 func checkoutRole() Role {
 	r := processorRole(schemas.Checkout, "decides the commands of checkout sessions", (*Base).checkout)
+	r.Keys = append(r.Keys, verifies(secret.LabelDecisions)...)
 	r.Writes = append(r.Writes, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicPartners, schemas.TopicConfirmations)
 	return r
 }
@@ -25,6 +27,6 @@ func (b *Base) checkout() (runtime.Processor, error) {
 		return nil, err
 	}
 	return processor.New(processor.Config{
-		Codec: b.Codec, Topology: b.Topology, Senders: senders, AcceptUnsigned: b.AcceptUnsignedCommands, Bodies: bodies, Metrics: b.Metrics,
+		Codec: b.Codec, Topology: b.Topology, Senders: senders, AcceptUnsigned: b.AcceptUnsignedCommands, Bodies: bodies, Verify: decisions.Verify(b.Keys), Metrics: b.Metrics,
 	})
 }

@@ -27,6 +27,8 @@ import (
 func seals(labels ...string) []secret.Use { return uses(secret.PurposeSeal, labels) }
 func macs(labels ...string) []secret.Use  { return uses(secret.PurposeMAC, labels) }
 
+func verifies(labels ...string) []secret.Use { return uses(secret.PurposeVerify, labels) }
+
 func uses(purpose secret.Purpose, labels []string) (out []secret.Use) {
 	for _, label := range labels {
 		out = append(out, secret.Use{Purpose: purpose, Label: label})

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/schemas/record"
 )
@@ -60,7 +61,8 @@ var pairs = []pair{
 	{domain: checkout.IssueToken{}, record: record.CompletionToken{}, part: true},
 	{domain: checkout.ConsumeToken{}, record: record.CompletionToken{}, part: true},
 	{domain: checkout.OpenRefundRequest{}, record: record.CaseEntry{}, part: true},
-	{domain: checkout.Resolve{}, record: record.CaseEntry{}, part: true},
+	{domain: casework.Signed{}, record: record.SignedStep{}},
+	{domain: checkout.Resolve{}, record: record.CaseEntry{}, names: map[string]string{"Number": "Proposal"}, part: true},
 	{domain: checkout.NoteProposal{}, record: record.CaseEntry{}, names: map[string]string{"Number": "Proposal"}, part: true},
 	{domain: checkout.Confirmed{}, record: record.ConfirmationAnswer{}},
 	{domain: checkout.Answer{}, record: record.Reply{}, part: true, exported: true},

@@ -6,7 +6,9 @@ import (
 
 	"quittance/cmd/internal/cli"
 	"quittance/internal/cases"
+	"quittance/internal/decisions"
 	"quittance/internal/identity"
+	"quittance/internal/operation"
 )
 
 // StaffKey returns the key of the person who acts; empty when none is set.
@@ -16,8 +18,26 @@ func StaffKey() string { return cli.StaffKey() }
 func Person(ctx context.Context, m *cli.Meta) (cases.By, error) {
 	e, err := identity.AuthenticateStaff(ctx, m.Pool, StaffKey(), m.Now)
 	origin, _ := os.Hostname()
-	return cases.By{Staff: e.Staff, Origin: origin}, err
+	return cases.By{Staff: e.Staff, Origin: origin, Signer: signer(m)}, err
 }
+
+// signer signs what the person decides with the master keys. Without them it refuses.
+func signer(m *cli.Meta) decisions.Signer {
+	keys, err := m.OpenKeys()
+	if err != nil {
+		return keyless{err}
+	}
+	return keys
+}
+
+// keyless is a Signer without keys.
+type keyless struct{ why error }
+
+func (k keyless) Sign(string, []byte) ([]byte, error) {
+	return nil, operation.Refuse("decision.no_signing_key", "", operation.Args{"why": k.why.Error()})
+}
+
+func (keyless) VerifySignature(string, []byte, []byte) bool { return false }
 
 // Viewer returns the person who looks at cases; nil without a key in the environment.
 // Whoever has the database's password may look at all cases.

@@ -68,7 +68,7 @@ func TestRolesInDocuments(t *testing.T) {
 			t.Errorf("the runbook makes no user %s at Kafka", c.Name)
 		}
 	}
-	rotated, _, _ := strings.Cut(line("../../../../docs/operating/secrets.md", "2. Restart every role that has master keys: "), ". From now on")
+	rotated, _, _ := strings.Cut(line("../../../../docs/operating/secrets.md", "2. Derive the keys of every role again and restart them: "), ". From now on")
 	for _, r := range roles.Table() {
 		if has := strings.Contains(rotated, "`"+r.Name+"`"); has != slices.Contains(r.Needs, roles.NeedMasterKeys) {
 			t.Errorf("docs/operating/secrets.md restarts %s after a rotation: %t", r.Name, has)

@@ -19,6 +19,8 @@ var words = cli.Words{
 	"case.not_paid":               cli.Filled("the session is not completed, or its money was given back already; there is nothing to refund"),
 	"case.nothing_to_match":       cli.Filled("the break has rows on one side only; name the cases of the other breaks, separated by commas: `quittance cases list --kind break --state open` shows them"),
 	"case.own_cash":               cli.Filled("the key in QUITTANCE_STAFF_KEY is of a person who took or gave back this cash as a clerk, or, for an account of the counters, who is a clerk of the agency; two other people resolve the case"),
+	"decision.no_signing_key":    cli.Filled("decisions are signed with the installation's master keys, which this command has not: {why}"),
+	"case.proposal_not_believed": cli.Filled("proposal {number} cannot be approved ({code}): it was not signed where its proposer's key was checked, or the case has changed since, or it is of an earlier release; end it with `quittance cases reject` and propose again"),
 	"case.proposal_over":          cli.Filled("proposal {number} is {state} and cannot be approved; make a new one with `quittance cases propose`"),
 	"case.proposal_unknown":       cli.Filled("the case has {most} proposals, numbered from 1; `quittance cases show` lists them"),
 	"case.proposal_waits":         cli.Filled("proposal {number} ({resolution}, by {proposer}) is {state}; end an open one with `quittance cases reject` before you make another"),
@@ -38,6 +40,12 @@ var words = cli.Words{
 // refusals says why what people agreed on was refused after its approval, by the codes of the processor
 // and of the matcher.
 var refusals = map[string]string{
+	string(checkout.CodeUnsigned):        "a step is not signed where a person's key was checked: the row was written or changed by hand, is of an earlier release, or the master keys were replaced meanwhile; propose it again, and tell whoever guards the database if nobody knows of it",
+	string(checkout.CodeOtherContent):    "the case or the proposal is another one than people agreed on; look at it again and propose it again",
+	string(checkout.CodeOtherGroup):      "a person who agreed does not act for the agency",
+	string(checkout.CodeSamePerson):      "one person took both steps",
+	string(checkout.CodeNotInForce):      "a person who agreed was not in force at that time",
+	string(checkout.CodeApprovalLapsed):  "it was approved, or would be carried out, more than 7 days late; propose it again",
 	string(checkout.CodeSessionNotFound): "the processor does not know the session",
 	string(checkout.CodeCaseNotFound):    "the processor does not know the case",
 	string(checkout.CodeCaseClosed):      "the case was closed before; a sum has one exit only",

@@ -1,0 +1,141 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/casework"
+	"quittance/checkout"
+	"quittance/internal/decisions"
+	"quittance/internal/operation"
+)
+
+// Agreement is a proposal with its signed steps, and what it must fit to be carried out.
+type Agreement struct {
+	casework.Agreement
+	Terms    casework.Terms
+	proposer standing
+	approver standing
+}
+
+// standing says from when to when a person may act.
+type standing struct {
+	from, until time.Time // until is zero without an end
+}
+
+func (s standing) at(t time.Time) bool {
+	return !s.from.IsZero() && !t.Before(s.from.Truncate(time.Millisecond)) && (s.until.IsZero() || t.Before(s.until))
+}
+
+// Check returns why the agreement is not carried out; checkout.CodeOK if it is.
+func (a Agreement) Check(verify casework.Verify) checkout.Code {
+	err := a.Agreement.Check(a.Terms, verify)
+	if err == nil && (!a.proposer.at(a.Proposed.At) || !a.proposer.at(a.Approved.At) || !a.approver.at(a.Approved.At)) {
+		err = casework.ErrRevoked
+	}
+	return checkout.ApprovalCode(err)
+}
+
+// CheckProposal returns why the proposal does not count; checkout.CodeOK if it does.
+func (a Agreement) CheckProposal(verify casework.Verify) checkout.Code {
+	err := a.Agreement.CheckProposal(a.Terms, verify)
+	if err == nil && !a.proposer.at(a.Proposed.At) {
+		err = casework.ErrRevoked
+	}
+	return checkout.ApprovalCode(err)
+}
+
+// decided returns what a proposal of the case decides on.
+func (c Case) decided(number int, r casework.Resolution, reference, reason string) checkout.Decided {
+	d := checkout.Decided{
+		Case: c.Case, AgencyID: c.AgencyID, Mode: c.Mode, SessionID: c.SessionID, Number: number, Resolution: r, Reference: reference, Reason: reason, Finding: map[string]string{},
+	}
+	for _, name := range decisive() {
+		if text := c.Evidence[name]; text != "" {
+			d.Finding[name] = text
+		}
+	}
+	return d
+}
+
+// decisive returns the names of the evidence of the matcher's cases on which people decide.
+func decisive() []string {
+	return []string{EvidenceFinding, EvidenceLedger, EvidenceFrom, EvidenceTo, EvidenceDigest}
+}
+
+// sign signs a step of a person about the proposal of a case, and notes it in the proposal.
+func (p *Proposal) sign(by By, c Case, verdict casework.DecisionState, s casework.Signed) (*casework.Signed, error) {
+	p.Digest = casework.Digest(c.decided(p.Number, p.Resolution, p.Reference, p.Reason).Content())
+	a := casework.Agreement{Kind: checkout.DecisionOfCase, Subject: checkout.Subject(c.ID, p.Number), Digest: p.Digest}
+	return decisions.Sign(by.Signer, a, verdict, s)
+}
+
+// Agreement reads a proposal with its signed steps. The terms are those of a time of the service's clock. While the
+// case has no row, the error wraps ErrNoCase.
+func (s *Store) Agreement(ctx context.Context, caseID string, number int, now time.Time) (a Agreement, err error) {
+	err = s.tx(ctx, "reading what people agreed on", func(tx pgx.Tx) error {
+		c, err := find(ctx, tx, nil, caseID, "")
+		if errors.As(err, new(*operation.Error)) {
+			return fmt.Errorf("%s: %w", caseID, ErrNoCase)
+		}
+		if err == nil {
+			a, err = agreement(ctx, tx, c, number, now)
+		}
+		return err
+	})
+	return a, err
+}
+
+// ErrNoCase says that the sink has not read the opening of a case yet.
+var ErrNoCase = errors.New("the case is not known yet")
+
+func agreement(ctx context.Context, tx pgx.Tx, c Case, number int, now time.Time) (a Agreement, err error) {
+	var p Proposal
+	var one, two casework.Signed
+	var from, until [2]*time.Time
+	var decidedAt *time.Time
+	a.Agreement = casework.Agreement{Kind: checkout.DecisionOfCase, Subject: checkout.Subject(c.ID, number), Proposed: &one}
+	err = tx.QueryRow(ctx, `
+		SELECT p.resolution, p.reference, p.reason, p.digest, p.proposed_by::text, p.proposer, coalesce(m.agency_id::text, ''), p.proposed_at, coalesce(p.proposed_signature, ''), m.approved_at, m.revoked_at,
+			coalesce(p.decided_by::text, ''), p.decider, coalesce(d.agency_id::text, ''), p.decided_at, coalesce(p.decided_signature, ''), d.approved_at, d.revoked_at, p.alone
+		FROM case_proposals p JOIN staff m ON m.id = p.proposed_by LEFT JOIN staff d ON d.id = p.decided_by WHERE p.case_id = $1 AND p.number = $2`, c.ID, number).Scan(
+		&p.Resolution, &p.Reference, &p.Reason, &a.Digest, &one.Person, &one.Name, &one.Group, &one.At, &one.Signature, &from[0], &until[0],
+		&two.Person, &two.Name, &two.Group, &decidedAt, &two.Signature, &from[1], &until[1], &two.Alone)
+	if err != nil {
+		return a, fmt.Errorf("reading proposal %d of %s: %w", number, c.ID, err)
+	}
+	one.At, two.At = one.At.UTC().Truncate(time.Millisecond), value(decidedAt).UTC().Truncate(time.Millisecond)
+	if two.Person != "" {
+		a.Approved = &two
+	}
+	a.proposer, a.approver = standing{value(from[0]), value(until[0])}, standing{value(from[1]), value(until[1])}
+	exit, _ := Catalog().Exit(c.Kind, p.Resolution)
+	a.Terms = casework.Terms{
+		Digest: casework.Digest(c.decided(number, p.Resolution, p.Reference, p.Reason).Content()), AgencyID: c.AgencyID, Life: lapsesAfter, Now: now, NeedsTwo: exit.NeedsTwo,
+	}
+	return a, nil
+}
+
+// Unproven ends a proposal that does not count: it was not signed where a person's key was checked, or not as it stands
+// there. The row stays, as refused with the code, and no event records a further step of it. ended is false if it had
+// ended before, as rejected for example; it then stays so.
+func (s *Store) Unproven(ctx context.Context, caseID string, number int, code checkout.Code, now time.Time) (ended bool, err error) {
+	err = s.tx(ctx, "refusing a proposal", func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = $3, refusal = $4, finished_at = $5, noted = 2 WHERE case_id = $1 AND number = $2 AND state IN ('open', 'approved')`,
+			caseID, number, string(ProposalRefused), string(code), now)
+		if ended = tag.RowsAffected() > 0; err == nil && !ended {
+			_, err = tx.Exec(ctx, `UPDATE case_proposals SET noted = 2 WHERE case_id = $1 AND number = $2`, caseID, number)
+		}
+		if err != nil || !ended {
+			return err
+		}
+		return operation.Record(ctx, tx, operation.Actor{Kind: operation.ActorService, Name: "cases"}, now, operation.Entry{
+			Action: "case.refused", Subject: caseID, Detail: map[string]any{"proposal": number, "refusal": code},
+		})
+	})
+	return ended, err
+}
