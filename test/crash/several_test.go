@@ -126,15 +126,11 @@ func (p *pair) process(ctx context.Context, dir string, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	decides, err := processor.New(processor.Config{Codec: p.codec, Topology: p.topology, Senders: senders, Bodies: bodies, Metrics: metrics})
+	decides, err := processor.New(processor.Config{Codec: p.codec, Topology: p.topology, Senders: senders, Bodies: bodies, Verify: func(_, _ []byte) bool { return false }, Metrics: metrics})
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	decides, err := processor.New(processor.Config{Codec: p.codec, Topology: p.topology, Verify: func(_, _ []byte) bool { return false }, Metrics: metrics})
-	if err != nil {
-		return err
-	}
 	for family, processor := range map[schemas.Family]runtime.Processor{
 		schemas.Checkout: decides, abacusFamily: abacus{p.topology, abacusFamily},
 	} {

@@ -230,7 +230,7 @@ func TestTidyWithItsRights(t *testing.T) {
 			t.Errorf("%s: %v", step.what, err)
 		}
 	}
-	if _, err := citizens.ReadState(t.Context(), b.Pool, now, 100); err != nil {
+	if _, err := citizens.ReadState(t.Context(), b.Pool, now, 100, 100); err != nil {
 		t.Errorf("what alerts watch: %v", err)
 	}
 	var kept int

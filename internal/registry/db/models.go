@@ -127,25 +127,29 @@ type CasePosition struct {
 }
 
 type CaseProposal struct {
-	CaseID      string
-	Number      int64
-	State       string
-	SessionID   *string
-	Resolution  string
-	Reference   string
-	Reason      string
-	ProposedBy  string
-	Proposer    string
-	ProposedAt  time.Time
-	DecidedBy   *string
-	Decider     string
-	DecidedAt   *time.Time
-	Decision    string
-	Refusal     string
-	FinishedAt  *time.Time
-	TriedAt     *time.Time
-	Noted       int16
-	NoteTriedAt *time.Time
+	CaseID            string
+	Number            int64
+	State             string
+	SessionID         *string
+	Resolution        string
+	Reference         string
+	Reason            string
+	ProposedBy        string
+	Proposer          string
+	ProposedAt        time.Time
+	DecidedBy         *string
+	Decider           string
+	DecidedAt         *time.Time
+	Decision          string
+	Refusal           string
+	FinishedAt        *time.Time
+	TriedAt           *time.Time
+	Noted             int16
+	NoteTriedAt       *time.Time
+	Digest            []byte
+	ProposedSignature []byte
+	DecidedSignature  []byte
+	Alone             bool
 }
 
 type CashMovement struct {
@@ -577,6 +581,7 @@ type ReceiptKey struct {
 	SignsFrom time.Time
 	CreatedAt time.Time
 	RevokedAt *time.Time
+	Signature []byte
 }
 
 type ReferenceCounter struct {
@@ -696,6 +701,7 @@ type SignInRequest struct {
 	Known    []byte
 	Site     *string
 	Provider *string
+	Domain   []byte
 }
 
 type Staff struct {
