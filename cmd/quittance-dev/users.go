@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"quittance/cmd/internal/cli/setup"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/postgres"
@@ -23,8 +21,8 @@ const developer = "developer"
 // address of the login developer.
 func (u *installation) migrate(ctx context.Context) error {
 	superuser := u.Postgres
-	if err := execute(ctx, superuser, roles.OwnerStatements("public")); err != nil {
-		return err
+	if err := postgres.Execute(ctx, superuser, roles.OwnerStatements("public")); err != nil {
+		return fmt.Errorf("making the owner in Postgres: %w", err)
 	}
 	as, err := withUser(superuser, nil, roles.GroupPrefix+roles.ClientMigrate)
 	if err != nil {
@@ -43,8 +41,8 @@ func (u *installation) migrate(ctx context.Context) error {
 			statements = append(statements, "GRANT "+roles.GroupPrefix+c.Name+" TO "+developer+";")
 		}
 	}
-	if err := execute(ctx, superuser, statements); err != nil {
-		return err
+	if err := postgres.Execute(ctx, superuser, statements); err != nil {
+		return fmt.Errorf("making the users of Postgres: %w", err)
 	}
 	u.Postgres, err = withUser(superuser, url.UserPassword(developer, password), "")
 	return err
@@ -65,25 +63,4 @@ func withUser(address string, user *url.Userinfo, role string) (string, error) {
 		at.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // libpq's form
 	}
 	return at.String(), nil
-}
-
-// execute runs statements in one transaction.
-func execute(ctx context.Context, address string, statements []string) error {
-	pool, err := postgres.Open(ctx, address)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		for _, sql := range statements {
-			if _, err := tx.Exec(ctx, sql); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("making the users of Postgres: %w", err)
-	}
-	return nil
 }

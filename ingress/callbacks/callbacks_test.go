@@ -565,8 +565,12 @@ func TestReportsAreNotLimited(t *testing.T) {
 		}
 	}
 	unproven := e.address()[:strings.LastIndex(e.address(), "/")] + "/AAAA"
-	if first, second := e.call(http.MethodPut, unproven, approved), e.call(http.MethodPut, unproven, approved); first != http.StatusAccepted || second != http.StatusTooManyRequests {
-		t.Errorf("status %d and %d of an address that we did not make, want 202 and 429", first, second)
+	statuses := map[int]int{}
+	for range 50 {
+		statuses[e.call(http.MethodPut, unproven, approved)]++
+	}
+	if statuses[http.StatusAccepted] == 0 || statuses[http.StatusTooManyRequests] < 20 || len(statuses) != 2 {
+		t.Errorf("statuses %v of an address that we did not make, want some 202, as the session is ours, and then 429", statuses)
 	}
 }
 

@@ -252,3 +252,20 @@ func Grouped(rights []Right) []SameRights {
 	}
 	return out
 }
+
+// Execute runs statements that make users and rights, in one transaction of a connection of its own.
+func Execute(ctx context.Context, address string, statements []string) error {
+	pool, err := Open(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		for _, sql := range statements {
+			if _, err := tx.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -227,7 +227,7 @@ func TestProcessorNeedsTheKeysOfAllSenders(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := &installation{topology: &kafka.Topology{}, codec: &schemas.Codec{}}
-	if _, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Senders: senders, Bodies: senders[processor.SenderERP], Metrics: prometheus.NewRegistry()}); err == nil || !strings.Contains(err.Error(), "no key of the sender ingress") {
+	if _, err := processor.New(processor.Config{Codec: i.codec, Topology: i.topology, Senders: senders, Bodies: senders[processor.SenderERP], Verify: func(_, _ []byte) bool { return false }, Metrics: prometheus.NewRegistry()}); err == nil || !strings.Contains(err.Error(), "no key of the sender ingress") {
 		t.Errorf("without a key: %v", err)
 	}
 }

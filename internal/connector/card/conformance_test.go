@@ -34,7 +34,7 @@ func isRequest(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/v1
 func isEnquiry(r *http.Request) bool { return strings.Contains(r.URL.Path, "/v1/transactions/") }
 
 func account(base connector.BaseURL) card.Account {
-	return card.Account{BaseURL: base, Merchant: "impots", Secret: "the-secret-of-impots"}
+	return card.Account{BaseURL: base, Merchant: "impots", Secret: "the-secret-of-impots", ReportSecret: "the-secret-of-reports"}
 }
 
 // accepts makes the simulator accept only the account.

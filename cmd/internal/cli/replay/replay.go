@@ -52,6 +52,8 @@ func replayable() map[string][]string {
 var notReplayable = map[string]string{
 	schemas.TopicCommands:           "its commands are decided already; the processors read the topic themselves and skip decided commands",
 	schemas.TopicState:              "it is the processors' own state, which they restore when they start",
+	schemas.TopicERPQueries:         "no page waits for the answers any more",
+	schemas.TopicERPAnswers:         "no page waits for these answers any more",
 	schemas.TopicReplies:            "no request waits for these answers any more",
 	schemas.TopicReferences:         "its last values are the highest leased references, which the leases read themselves",
 	schemas.TopicAudit:              "it only proves what Postgres has; `quittance audit verify` compares the two",
