@@ -60,11 +60,15 @@ func TestMasterKeyIsRetired(t *testing.T) {
 		}
 		return p
 	}
-	start("processor", program.Local(ports[0]), "processor", "--instance", "0")
+	derived := func(role, keys string) string {
+		return i.succeeds(t, i.path, "secrets", "derive", role, "--master-keys", keys)
+	}
+	// It knows the new key before anybody uses it.
+	start("processor", program.Local(ports[0]), "processor", "--instance", "0", "--master-keys", derived("checkout", old.Reveal()+","+newest.Reveal()))
 	ingress := func(keys string) *program.Process {
 		t.Helper()
 		return start("ingress", program.Local(ports[1]), "ingress", "--listen", service, "--checkout-url", public, "--reference-key", reference,
-			"--master-keys", i.succeeds(t, i.path, "secrets", "derive", "ingress", "--master-keys", keys))
+			"--master-keys", derived("ingress", keys))
 	}
 	type session struct {
 		ID         string `json:"id"`
