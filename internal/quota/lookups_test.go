@@ -97,10 +97,17 @@ func TestLookups(t *testing.T) {
 	if n := flood("192.0.2.9", 1, true); n != 1 {
 		t.Errorf("%d look-ups an hour later, want 1", n)
 	}
-	var rows int
-	if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM reference_lookups`).Scan(&rows); err != nil || rows > 4 { // of three networks and of everybody
-		t.Errorf("%d rows of earlier minutes are kept, %v", rows, err)
+	rows := 0
+	for range 3 { // a row that somebody counts in is left for the next look-up
+		if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM reference_lookups`).Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		if rows <= 4 { // of three networks and of everybody
+			return
+		}
+		flood("192.0.2.9", 1, true)
 	}
+	t.Errorf("%d rows of earlier minutes are kept", rows)
 }
 
 // A /48 counts as a few clients, however many /64 it has, and above the limit of everybody as one.
