@@ -13,6 +13,9 @@ const (
 	LabelCredentials = "credentials"
 	// LabelListen is of the secrets that sign what `listen` shows, see ListenSecret.
 	LabelListen = "webhook-listen"
+	// LabelOutcomes is of the MACs by which sink erp proves what ERPs answered, to itself: other sinks write
+	// the same topic.
+	LabelOutcomes = "outcomes of confirmations"
 	// LabelWebhookBodies is of the MACs by which the processor authenticates what workers sign and send.
 	LabelWebhookBodies = "webhook bodies"
 )

@@ -48,10 +48,16 @@ type Signer struct {
 func NewSigner(from string, macs MACs) *Signer { return &Signer{[]byte(from), macs} }
 
 // Sign adds the headers to a record whose full topic, partition, key and value are final.
-func (s *Signer) Sign(r *kgo.Record) {
+func (s *Signer) Sign(r *kgo.Record) { s.sign(r, placed) }
+
+// SignKeyed is Sign for a record whose partition its client chooses by the key. A copy in another partition is
+// authentic, too.
+func (s *Signer) SignKeyed(r *kgo.Record) { s.sign(r, keyed) }
+
+func (s *Signer) sign(r *kgo.Record, of binding) {
 	b := buffers.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
 	defer buffers.Put(b)
-	*b = message((*b)[:0], r, s.from)
+	*b = message((*b)[:0], r, s.from, of)
 	r.Headers = append(r.Headers, kgo.RecordHeader{Key: HeaderFrom, Value: s.from}, kgo.RecordHeader{Key: HeaderMAC, Value: s.macs.Append(nil, *b)})
 }
 
@@ -60,7 +66,12 @@ type Verifier map[string]MACs
 
 // Verify returns who wrote the record. With ErrForged, from is the known writer that the record names, and
 // empty if it names no known one.
-func (v Verifier) Verify(r *kgo.Record) (from string, err error) {
+func (v Verifier) Verify(r *kgo.Record) (from string, err error) { return v.verify(r, placed) }
+
+// VerifyKeyed is Verify for records of SignKeyed.
+func (v Verifier) VerifyKeyed(r *kgo.Record) (from string, err error) { return v.verify(r, keyed) }
+
+func (v Verifier) verify(r *kgo.Record, of binding) (from string, err error) {
 	var name, mac []byte
 	names, sums := 0, 0
 	for _, h := range r.Headers {
@@ -83,7 +94,7 @@ func (v Verifier) Verify(r *kgo.Record) (from string, err error) {
 	}
 	b := buffers.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
 	defer buffers.Put(b)
-	*b = message((*b)[:0], r, name)
+	*b = message((*b)[:0], r, name, of)
 	if !macs.Verify(*b, mac) {
 		return string(name), ErrForged
 	}
@@ -93,12 +104,22 @@ func (v Verifier) Verify(r *kgo.Record) (from string, err error) {
 // buffers hold the bytes of a message while its MAC is computed.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
+// binding says whether a MAC binds a record to its partition.
+type binding string
+
+const (
+	placed binding = "record\x00"
+	keyed  binding = "keyed record\x00"
+)
+
 // message appends what the MAC covers. Each part but the partition has its length before it, so that no
 // other record has the same bytes.
-func message(dst []byte, r *kgo.Record, from []byte) []byte {
-	dst = append(dst, "record\x00"...)
+func message(dst []byte, r *kgo.Record, from []byte, of binding) []byte {
+	dst = append(dst, of...)
 	dst = append(binary.BigEndian.AppendUint32(dst, uint32(len(r.Topic))), r.Topic...) //nolint:gosec // at most 249
-	dst = binary.BigEndian.AppendUint32(dst, uint32(r.Partition))                      //nolint:gosec // as it is
+	if of == placed {
+		dst = binary.BigEndian.AppendUint32(dst, uint32(r.Partition)) //nolint:gosec // as it is
+	}
 	for _, part := range [...][]byte{r.Key, from, r.Value} {
 		dst = append(binary.BigEndian.AppendUint32(dst, uint32(len(part))), part...) //nolint:gosec // a record is smaller
 	}

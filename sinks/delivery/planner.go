@@ -17,6 +17,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -25,9 +26,11 @@ type PlannerConfig struct {
 	Kafka kafka.Config
 	Codec *schemas.Codec
 	// Kind needs its Directory.
-	Kind    deliveries.Registration
-	Log     *slog.Logger
-	Metrics prometheus.Registerer
+	Kind deliveries.Registration
+	// Outcomes signs the outcomes of a kind whose outcomes decide; nil for others.
+	Outcomes *origin.Signer
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
 }
 
 // Planner turns each notification into one delivery per destination. It commits
@@ -145,7 +148,7 @@ func (p *Planner) records(n *notification, repeats map[int32]int64) (out []*kgo.
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, &kgo.Record{Topic: p.cfg.Kafka.Prefix + schemas.TopicAttempts, Key: []byte(a.Delivery.DestinationID), Value: value})
+		out = append(out, outcomeRecord(p.cfg.Kafka, p.cfg.Outcomes, a, value))
 	}
 	end, known := repeats[n.partition]
 	for i := range n.deliveries {

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/deliveries"
+	"quittance/internal/kafka"
 	"quittance/schemas"
 	"quittance/schemas/origin"
 	"quittance/schemas/record"
@@ -57,9 +58,7 @@ func (w *Worker) distrust(d *record.Delivery, settle func()) func() {
 		w.fail(fmt.Errorf("recording the outcome of %s: %w", d.DeliveryID, err))
 		return both
 	}
-	w.produce(context.WithoutCancel(w.callCtx), &kgo.Record{
-		Topic: w.cfg.Kafka.Prefix + schemas.TopicAttempts, Key: []byte(d.DestinationID), Value: value,
-	}, func(_ *kgo.Record, err error) {
+	w.produce(context.WithoutCancel(w.callCtx), outcomeRecord(w.cfg.Kafka, w.cfg.Outcomes, a, value), func(_ *kgo.Record, err error) {
 		if err != nil {
 			w.fail(fmt.Errorf("recording the outcome of %s: %w", d.DeliveryID, err))
 			return
@@ -67,4 +66,13 @@ func (w *Worker) distrust(d *record.Delivery, settle func()) func() {
 		both()
 	})
 	return both
+}
+
+// outcomeRecord returns the record of an outcome, signed if the outcomes of its kind decide.
+func outcomeRecord(cfg kafka.Config, signer *origin.Signer, a *record.Attempt, value []byte) *kgo.Record {
+	r := &kgo.Record{Topic: cfg.Prefix + schemas.TopicAttempts, Key: []byte(a.Delivery.DestinationID), Value: value}
+	if signer != nil {
+		signer.SignKeyed(r)
+	}
+	return r
 }

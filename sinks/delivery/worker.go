@@ -80,11 +80,13 @@ type WorkerConfig struct {
 	// AcceptUnproven sends bodies without a proof, as those of a release that proved none: whoever may
 	// write the topic of deliveries, or that of attempts, can then have any body signed and sent.
 	AcceptUnproven bool
-	Policy         Policy
-	History        History
-	Now            func() time.Time
-	Log            *slog.Logger
-	Metrics        prometheus.Registerer
+	// Outcomes signs the outcomes of a kind whose outcomes decide; nil for others.
+	Outcomes *origin.Signer
+	Policy   Policy
+	History  History
+	Now      func() time.Time
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
 }
 
 // Worker sends the deliveries of one kind. See DESIGN.md.
@@ -537,9 +539,7 @@ func (w *Worker) record(j *job, a *record.Attempt) {
 		w.fail(fmt.Errorf("recording the outcome of %s: %w", a.Delivery.DeliveryID, err))
 		return
 	}
-	w.produce(context.WithoutCancel(w.callCtx), &kgo.Record{
-		Topic: w.cfg.Kafka.Prefix + schemas.TopicAttempts, Key: []byte(a.Delivery.DestinationID), Value: value,
-	}, func(_ *kgo.Record, err error) {
+	w.produce(context.WithoutCancel(w.callCtx), outcomeRecord(w.cfg.Kafka, w.cfg.Outcomes, a, value), func(_ *kgo.Record, err error) {
 		if err != nil {
 			w.fail(fmt.Errorf("recording the outcome of %s: %w", a.Delivery.DeliveryID, err))
 			return

@@ -16,6 +16,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -25,17 +26,25 @@ const reportWithin = 30 * time.Second
 // ReporterGroup is the consumer group of the reporter.
 const ReporterGroup = "erp-reporter"
 
+// OutcomesFrom is the name under which the sink signs its outcomes.
+const OutcomesFrom = string(Kind)
+
 // Teller sends commands to the processor and returns when the broker has acknowledged all
 // of them. An error says that some may not have been sent.
 type Teller interface {
 	TellAll(ctx context.Context, cmds []checkout.Command) error
 }
 
-// ReporterConfig configures a Reporter. All fields are required.
+// ReporterConfig configures a Reporter. All fields but AcceptUnproven are required.
 type ReporterConfig struct {
 	Kafka     kafka.Config
 	Codec     *schemas.Codec
 	Processor Teller
+	// Outcomes verifies that the sink erp wrote an outcome. Other sinks write the same topic.
+	Outcomes origin.Verifier
+	// AcceptUnproven believes outcomes without a proof, as those of a release that proved none: whoever may
+	// write the topic can then say that an ERP has confirmed.
+	AcceptUnproven bool
 	// Now returns the service's time in UTC.
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -56,8 +65,8 @@ type Reporter struct {
 // NewReporter makes a reporter. It connects when it runs. Any number of them share the
 // work.
 func NewReporter(cfg ReporterConfig) (*Reporter, error) {
-	if cfg.Codec == nil || cfg.Processor == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("erp reporter: Codec, Processor, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Processor == nil || cfg.Outcomes[OutcomesFrom] == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("erp reporter: Codec, Processor, Outcomes, Now, Log and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
 	r := &Reporter{cfg: cfg, answers: with.NewCounterVec(prometheus.CounterOpts{
@@ -71,7 +80,7 @@ func NewReporter(cfg ReporterConfig) (*Reporter, error) {
 		Kafka: cfg.Kafka, Group: ReporterGroup, Topics: []string{schemas.TopicAttempts}, Poison: schemas.TopicPoisonDeliveries,
 		Timeout: reportWithin, Log: cfg.Log,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
-			Name: "quittance_erp_answers_poison_total", Help: "Outcomes of deliveries that cannot be decoded.",
+			Name: "quittance_erp_answers_poison_total", Help: "Outcomes of deliveries that cannot be decoded, or that say what an ERP answered without a proof of the sink erp.",
 		}),
 		Failures: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_erp_answers_failures_total", Help: "Batches of answers that could not be sent to the processor and were read again.",
@@ -102,6 +111,9 @@ func (r *Reporter) decode(rec *kgo.Record) (checkout.Command, error) {
 	answer, ok := answerOf(&a)
 	if !ok {
 		return checkout.Command{}, nil
+	}
+	if _, err := r.cfg.Outcomes.VerifyKeyed(rec); err != nil && !(r.cfg.AcceptUnproven && errors.Is(err, origin.ErrUnsigned)) {
+		return checkout.Command{}, fmt.Errorf("an answer of an ERP: %w: %w", err, schemas.ErrUndecodable)
 	}
 	if a.Delivery.TenantID == "" || a.Delivery.EventID == "" {
 		return checkout.Command{}, fmt.Errorf("a confirmation without agency or id: %w", schemas.ErrUndecodable)

@@ -11,12 +11,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
 	"quittance/internal/call"
 	"quittance/internal/deliveries"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
@@ -96,7 +99,8 @@ func (c *circle) publish() {
 func (c *circle) reports(to erp.Teller) (stop func()) {
 	c.t.Helper()
 	r, err := erp.NewReporter(erp.ReporterConfig{
-		Kafka: c.Kafka, Codec: c.Codec, Processor: to, Now: c.Bench.Now, Log: servers.Logger(c.t), Metrics: prometheus.NewRegistry(),
+		Kafka: c.Kafka, Codec: c.Codec, Processor: to, Now: c.Bench.Now,
+		Outcomes: origin.Verifier{erp.OutcomesFrom: deliverytest.Bodies()}, Log: servers.Logger(c.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -140,6 +144,53 @@ func (c *circle) state(id string) string { return c.State(c.t, erp.Kind, "tx-"+i
 func (c *circle) eventually(what string, ok func() bool) {
 	c.t.Helper()
 	deliverytest.Eventually(c.t, what, ok)
+}
+
+// Whoever may write the topic of outcomes, as five sinks may, says that an ERP has confirmed a payment of
+// which it knows nothing. The processor is told what the sink erp has proved.
+func TestForgedAnswerIsNotTold(t *testing.T) {
+	t.Parallel()
+	c := newCircle(t)
+	c.pay("owed")
+	c.pay("paid")
+	producer, err := c.Kafka.Producer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	answer := func(id string, sign func(*kgo.Record)) {
+		t.Helper()
+		value, err := c.Codec.Encode(&record.Attempt{Outcome: string(deliveries.OutcomeDelivered), At: c.Bench.Now(), Delivery: record.Delivery{
+			Kind: string(erp.Kind), DeliveryID: "d-" + id, DestinationID: "agency/test", TenantID: "agency", SessionID: id, EventID: "tx-" + id,
+			Attempt: 1, OccurredAt: c.Bench.Now(),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &kgo.Record{Topic: c.Kafka.Prefix + schemas.TopicAttempts, Key: []byte("agency/test"), Value: value}
+		sign(r)
+		if err := producer.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stranger, err := secret.GenerateKeys().MACs(secret.LabelOutcomes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := origin.NewSigner(erp.OutcomesFrom, deliverytest.Bodies())
+	var copied []kgo.RecordHeader
+	answer("paid", func(r *kgo.Record) { own.SignKeyed(r); copied = r.Headers; r.Headers = nil }) // unsigned
+	answer("owed", func(*kgo.Record) {})
+	answer("owed", origin.NewSigner(erp.OutcomesFrom, stranger).SignKeyed)
+	answer("owed", origin.NewSigner("webhook", deliverytest.Bodies()).SignKeyed)
+	answer("owed", func(r *kgo.Record) { r.Headers = copied })
+	answer("owed", own.Sign) // bound to another partition
+	answer("paid", own.SignKeyed)
+	c.reports(c)
+	c.eventually("the true answer", func() bool { return c.status("paid") == checkout.ConfirmationAccepted })
+	if got := c.status("owed"); got == checkout.ConfirmationAccepted || c.events("owed", checkout.EventConfirmationAccepted) > 0 {
+		t.Errorf("a forged answer is believed: %s", got)
+	}
 }
 
 // Nobody but the delivery's row knew what the ERP had answered. Now the state knows: an

@@ -167,14 +167,14 @@ func Bodies() *secret.MACs {
 // Sender returns the configuration of the planner and the worker of a kind.
 func (b *Bench) Sender(kind deliveries.Registration, policy delivery.Policy) delivery.WorkerConfig {
 	return delivery.WorkerConfig{
-		Kafka: b.Kafka, Codec: b.Codec, Kind: kind, Bodies: Bodies(), Policy: policy, History: b.History(), Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
+		Kafka: b.Kafka, Codec: b.Codec, Kind: kind, Bodies: Bodies(), Outcomes: origin.NewSigner(string(kind.Kind), Bodies()), Policy: policy, History: b.History(), Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
 	}
 }
 
 // Planner makes the planner of a kind.
 func Planner(t testing.TB, cfg delivery.WorkerConfig) *delivery.Planner {
 	t.Helper()
-	p, err := delivery.NewPlanner(delivery.PlannerConfig{Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: cfg.Kind, Log: cfg.Log, Metrics: cfg.Metrics})
+	p, err := delivery.NewPlanner(delivery.PlannerConfig{Kafka: cfg.Kafka, Codec: cfg.Codec, Kind: cfg.Kind, Outcomes: cfg.Outcomes, Log: cfg.Log, Metrics: cfg.Metrics})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,14 +56,30 @@ func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
 			return err
 		}
 	}
+	outcomes, err := b.outcomes(name)
+	if err != nil {
+		return err
+	}
 	err = add(b, string(name)+" planner", delivery.NewPlanner, delivery.PlannerConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Outcomes: outcomes, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err
 	}
 	return add(b, string(name)+" worker", delivery.NewWorker, delivery.WorkerConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Bodies: bodies, AcceptUnproven: b.AcceptUnprovenBodies, Policy: policy, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Kind: kind, Bodies: bodies, AcceptUnproven: b.AcceptUnprovenBodies, Outcomes: outcomes, Policy: policy, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 		History: deliveries.NewHistory(b.KafkaConfig(), cl, deliveries.NewStore(b.Pool, kinds)),
 	})
+}
+
+// outcomes returns what signs the outcomes of a kind; nil for one whose outcomes decide nothing.
+func (b *Base) outcomes(name deliveries.Kind) (*origin.Signer, error) {
+	if name != erp.Kind {
+		return nil, nil
+	}
+	macs, err := b.Keys.MACs(secret.LabelOutcomes)
+	if err != nil {
+		return nil, err
+	}
+	return origin.NewSigner(erp.OutcomesFrom, macs), nil
 }

@@ -4,13 +4,15 @@ import (
 	client "quittance/internal/erp"
 	"quittance/internal/erpquery"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/sinks/erp"
 )
 
 func erpRole() Role {
 	return deliveryRole(erp.Kind, Role{
-		Short: "calls the agencies' ERPs: confirms payments, and asks for dues", Needs: []Need{NeedERPs}, Keys: seals(registry.LabelERP, erpquery.Label),
+		Short: "calls the agencies' ERPs: confirms payments, and asks for dues", Needs: []Need{NeedERPs}, Keys: append(seals(registry.LabelERP, erpquery.Label), macs(secret.LabelOutcomes)...),
 		Access: Access{
 			Groups: []Group{{erp.ReporterGroup, []string{schemas.TopicAttempts}}, {erp.AnswererGroup, []string{schemas.TopicERPQueries}}},
 			Reads:  []string{schemas.TopicReplies}, Writes: []string{schemas.TopicCommands, schemas.TopicERPAnswers},
@@ -32,8 +34,12 @@ func (b *Base) erp() error {
 	if err != nil {
 		return err
 	}
+	outcomes, err := b.Keys.MACs(secret.LabelOutcomes)
+	if err != nil {
+		return err
+	}
 	err = add(b, "erp reporter", erp.NewReporter, erp.ReporterConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Processor: processor, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Processor: processor, Outcomes: origin.Verifier{erp.OutcomesFrom: outcomes}, AcceptUnproven: b.AcceptUnprovenBodies, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err
