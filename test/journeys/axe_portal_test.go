@@ -272,6 +272,7 @@ func portalRows() []portalRow {
 		{name: "signin.passkey", pictured: true, who: "nobody", passkey: "used", revealed: true},
 		{name: "signin.key", who: "nobody", revealed: true},
 		{name: "signin.again", pictured: true, who: "keyed", path: "/security/again", passkey: "used", revealed: true},
+		{name: "prove", pictured: true, who: "keyed", path: "/security/prove"},
 		{name: "references.offer", pictured: true, who: "new", path: "/references", passkey: "none", revealed: true},
 		{name: "dues.offer", passkey: "none", revealed: true},
 	}

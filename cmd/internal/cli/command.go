@@ -206,13 +206,7 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 	}
 	_, argument, _ := strings.Cut(c.Use, " ")
 	if c.Operate != nil {
-		if c.Keyed {
-			var err error
-			if m.Keys, err = m.OpenKeys(); err != nil {
-				return err
-			}
-		}
-		return m.program.words.Refusal(m.OnDatabase(ctx, c.Operate), argument)
+		return m.program.words.Refusal(m.OnDatabase(ctx, c.operate), argument)
 	}
 	if m.cmd.Flags().Lookup("log") != nil {
 		var err error
@@ -226,6 +220,16 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 		}
 	}
 	return m.program.words.Refusal(c.Run(ctx, m), argument)
+}
+
+// operate runs Operate, with the keys of the installation if the command is Keyed.
+func (c Command) operate(ctx context.Context, m *Meta) (err error) {
+	if c.Keyed { // where they are is known once the installation is
+		if m.Keys, err = m.OpenKeys(); err != nil {
+			return err
+		}
+	}
+	return c.Operate(ctx, m)
 }
 
 // OnDatabase opens the installation's database and calls do.
