@@ -84,6 +84,10 @@ func (p *portal) signIn(ctx context.Context, name string) (person, error) {
 	}
 	browser := secret.NewText(uuid.NewString())
 	code, verdict, err := p.accounts.Begin(ctx, citizens.Request{Address: address, Browser: browser, Client: name})
+	for errors.Is(err, citizens.ErrBusy) && ctx.Err() == nil { // the citizens of a history sign in at the same time
+		time.Sleep(100 * time.Millisecond)
+		code, verdict, err = p.accounts.Begin(ctx, citizens.Request{Address: address, Browser: browser, Client: name})
+	}
 	if err != nil || verdict != citizens.Sent {
 		return person{}, fmt.Errorf("signing a citizen in: %s: %w", verdict, err)
 	}

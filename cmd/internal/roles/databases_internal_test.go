@@ -178,7 +178,7 @@ func TestAttacksOnPostgres(t *testing.T) {
 		`SELECT drop_delivery_day('2026-01-01')`:               but("schedule"),
 		`UPDATE case_proposals SET decision = 'approve'`:       but("operator"),
 		`INSERT INTO case_proposals (case_id) VALUES ('x')`:    but("operator"),
-		`UPDATE cases SET resolution = 'refund'`:               but("cases"),
+		`UPDATE cases SET resolution = 'refund'`:               but("cases", "operator"),
 		`INSERT INTO statement_withdrawals (id) VALUES (NULL)`: but("operator"),
 		`DELETE FROM till_movements`:                           all,
 		`UPDATE till_movements SET amount = 0`:                 all,
