@@ -252,10 +252,15 @@ func (c *clerkOfBooks) closeUntil(ctx context.Context, agency harness.Applicatio
 		for _, one := range open {
 			if err := c.patiently(ctx, func() error {
 				detail, err := c.people.cases.Show(ctx, &c.people.people[1].Staff, one.ID, time.Now())
-				if err != nil || detail.Proposals[len(detail.Proposals)-1].State != cases.ProposalOpen {
+				if err != nil {
 					return err
 				}
-				_, err = c.people.cases.Approve(ctx, c.people.people[1], one.ID, len(detail.Proposals), time.Now())
+				last := detail.Proposals[len(detail.Proposals)-1]
+				if last.State != cases.ProposalOpen {
+					return nil
+				}
+				// The service's clock was moved: an approval of this machine's time would be before its proposal.
+				_, err = c.people.cases.Approve(ctx, c.people.people[1], one.ID, len(detail.Proposals), last.ProposedAt.Add(time.Second))
 				return err
 			}); err != nil {
 				return err
