@@ -8,9 +8,6 @@ const (
 	LabelRegistryRows = "registry rows"
 	// LabelDecisions signs proposals and approvals of staff, where the person's key was checked.
 	LabelDecisions = "staff decisions"
-	// LabelCredentials is of the MACs by which credentials are found: API keys, keys of clerks and staff,
-	// pairs of the cash-in surface, secrets of sessions.
-	LabelCredentials = "credentials"
 	// LabelListen is of the secrets that sign what `listen` shows, see ListenSecret.
 	LabelListen = "webhook-listen"
 	// LabelOutcomes is of the MACs by which sink erp proves what ERPs answered, to itself: other sinks write

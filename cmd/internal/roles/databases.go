@@ -115,8 +115,6 @@ var (
 		may("select insert update", "erp_confirmations", "session_events", "sessions", "readmodel_positions"),
 		may("insert", "cash_movements", "cashin_reversals"),
 		may("select delete update(session_id)", "personal_keys"), may("select", "deliveries"))
-	// receiptKeys is what signs receipts. Only commands make keys.
-	receiptKeys = may("select", "receipt_keys")
 	// record is what tells who did what. Nobody may change or delete a row.
 	record = may("insert", "audit")
 
@@ -130,7 +128,7 @@ var (
 // operatorDatabases is what commands need. People run them: what they write is of the nouns that they decide about.
 func operatorDatabases() Databases {
 	return Databases{
-		Rows: rows(registryRead, record, receiptKeys, deliveriesRead, deliveriesMade, sessionsRead, sessionsWritten,
+		Rows: rows(registryRead, record, deliveriesRead, deliveriesMade, sessionsRead, sessionsWritten,
 			may("select", "audit", "audit_position", "audit_sequence", "cashin_reversals", "cashin_usage", "delivery_attempts", "link_failures", "message_reports",
 				"operator_answers", "reference_counters"),
 			// the registry, and what is derived from its changes

@@ -33,7 +33,7 @@ func ingressRole() Role {
 // ingressDatabases is what the edge needs. Whoever takes it over can make sessions of citizens and clerks, and can send what
 // is due again. It cannot change the registryRead, keys, staff, decisions, or what is known of payments.
 func ingressDatabases() Databases {
-	return Databases{Rows: rows(registryRead, record, receiptKeys, deliveriesMade, sessionsRead,
+	return Databases{Rows: rows(registryRead, record, deliveriesMade, sessionsRead,
 		may("update(last_used_at)", "api_keys"), may("update", "registry_lock"),
 		may("select insert update delete", "clerk_devices", "clerk_sessions"), // signed in at the counter
 		may("select insert update", "tills"), may("select insert", "till_movements"),

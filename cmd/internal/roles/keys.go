@@ -79,11 +79,15 @@ func sharedKeys(r Role) (out []secret.Use) {
 	return out
 }
 
-// CheckKeysOf refuses keys of a role that lack one that this release of the role needs. The keys name their
-// role.
-func (s *Settings) CheckKeysOf(keys *secret.Keys) error {
+// CheckKeysOf refuses keys of a role that lack one that the named role needs. A name that is no role's stands
+// for the role that the keys name.
+func (s *Settings) CheckKeysOf(name string, keys *secret.Keys) error {
 	table := Table()
-	i := slices.IndexFunc(table, func(r Role) bool { return r.Name == keys.Role() })
+	called := func(name string) int { return slices.IndexFunc(table, func(r Role) bool { return r.Name == name }) }
+	i := called(name)
+	if i < 0 {
+		i = called(keys.Role())
+	}
 	if i < 0 {
 		return fmt.Errorf("QUITTANCE_MASTER_KEYS holds the keys of %q: there is no such role", keys.Role())
 	}

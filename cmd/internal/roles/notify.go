@@ -30,7 +30,7 @@ func notifyRole() Role {
 			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls}}},
 			Writes: []string{schemas.TopicMessages},
 		}.asksERPs(),
-		Databases: Databases{Rows: rows(record, receiptKeys,
+		Databases: Databases{Rows: rows(record,
 			may("select", "audit", "case_proposals", "cases", "citizen_addresses", "citizen_links", "citizens", "readmodel_positions", "sessions"),
 			may("select insert update", "citizen_reminded", "operator_answers", "reminder_pace"), may("select update", "citizen_reminders"),
 			may("select insert delete", "digest_windows"), may("select insert update delete", "digest_items", "digests", "message_addresses", "message_reports", "message_sends"),

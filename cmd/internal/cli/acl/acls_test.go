@@ -28,22 +28,7 @@ const (
 // deploy/kafka/acls.md has the rights that the roles check at start.
 func TestACLsDocument(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile(aclsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, tables, found := strings.Cut(string(b), aclsBegin)
-	if !found {
-		t.Fatalf("%s lacks the line %s", aclsFile, aclsBegin)
-	}
-	want := "\n" + aclsDocument()
-	if *update {
-		if err := os.WriteFile(aclsFile, []byte(head+aclsBegin+want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if tables != want {
-		t.Errorf("%s does not have the rights of the table in cmd/internal/roles: run go test ./cmd/internal/cli/acl -run TestACLsDocument -update", aclsFile)
-	}
+	clitest.Generated(t, aclsFile, aclsBegin, aclsDocument(), *update, "go test ./cmd/internal/cli/acl -run TestACLsDocument -update")
 }
 
 // The lists of roles in documents and runbook have every role that they must have.

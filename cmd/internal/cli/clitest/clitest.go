@@ -2,6 +2,8 @@ package clitest
 
 import (
 	"bytes"
+	"os"
+	"strings"
 	"testing"
 
 	"quittance/cmd/internal/cli"
@@ -13,4 +15,26 @@ func Run(t testing.TB, c cli.Command, args ...string) (code int, stdout, stderr 
 	var out, errs bytes.Buffer
 	code = cli.Program{Name: "quittance", Groups: []cli.Group{{Commands: []cli.Command{c}}}}.Run(t.Context(), args, &out, &errs)
 	return code, out.String(), errs.String()
+}
+
+// Generated checks that a document ends with begin and, after an empty line, want. With update it writes the
+// document so. how is the command that does that.
+func Generated(t testing.TB, file, begin, want string, update bool, how string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, made, found := strings.Cut(string(b), begin)
+	if !found {
+		t.Fatalf("%s lacks the line %s", file, begin)
+	}
+	want = "\n" + want
+	if update {
+		if err := os.WriteFile(file, []byte(head+begin+want), 0o644); err != nil { //nolint:gosec // a document that everybody reads
+			t.Fatal(err)
+		}
+	} else if made != want {
+		t.Errorf("%s does not have the rights of the table in cmd/internal/roles: run %s", file, how)
+	}
 }

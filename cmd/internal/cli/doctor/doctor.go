@@ -91,7 +91,7 @@ func Command(more []Role) cli.Command {
 			if err := m.Locate(); err != nil {
 				return err
 			}
-			return diagnose(ctx, m, role, slices.Concat(examination{m}.checks(needs), examination{m}.checkSecurity(role), examination{m}.checkFailover(group)))
+			return diagnose(ctx, m, role, slices.Concat(examination{m}.checks(role, needs), examination{m}.checkSecurity(role), examination{m}.checkFailover(group)))
 		},
 	}
 }
@@ -217,8 +217,8 @@ func diagnose(ctx context.Context, m *cli.Meta, role string, checks []Check) err
 	return nil
 }
 
-// checks returns the checks of these needs, and of those that all roles have.
-func (m examination) checks(needs map[roles.Need]bool) []Check {
+// checks returns the checks of the needs of a role, and of those that all roles have.
+func (m examination) checks(role string, needs map[roles.Need]bool) []Check {
 	out := []Check{{"kafka", m.checkKafka}, {"topics", m.checkTopics}, {"schema registry", m.checkSchemas}}
 	if needs[roles.NeedPostgres] || m.Options.Clock != nil { // the movable clock is in Postgres
 		out = append(out, Check{"postgres", m.checkPostgres})
@@ -227,7 +227,7 @@ func (m examination) checks(needs map[roles.Need]bool) []Check {
 		out = append(out, Check{"master keys", func(context.Context) (string, error) {
 			keys, err := m.OpenKeys()
 			if err == nil && keys.Role() != "" {
-				err = m.CheckKeysOf(keys)
+				err = m.CheckKeysOf(role, keys)
 			}
 			return m.MasterKeysState(), err
 		}})

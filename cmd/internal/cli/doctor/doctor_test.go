@@ -9,6 +9,7 @@ import (
 	"quittance/cmd/internal/cli/clitest"
 	"quittance/cmd/internal/cli/doctor"
 	"quittance/cmd/internal/roles"
+	"quittance/internal/secret"
 	"quittance/test/registries"
 	"quittance/test/servers"
 )
@@ -74,5 +75,14 @@ func TestDoctorNamesRights(t *testing.T) {
 		if !strings.Contains(out, c.want) || strings.Contains(out, "login-of-a-test") {
 			t.Errorf("after %s it says\n%s\nwant %q", c.change, out, c.want)
 		}
+	}
+}
+
+// A role was given the key file of another one: it would not start.
+func TestDoctorNamesKeysOfAnotherRole(t *testing.T) {
+	t.Setenv("QUITTANCE_MASTER_KEYS", secret.GenerateKeys().Subset("schedule", nil).Reveal())
+	_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "webhook", "--kafka", "127.0.0.1:1", "--schema-registry", "http://127.0.0.1:1", "--postgres", "postgres://127.0.0.1:1/none")
+	if want := `FAIL  master keys      QUITTANCE_MASTER_KEYS holds the keys of "schedule", which lack seal "webhook secrets"`; !strings.Contains(out, want) || !strings.Contains(out, "secrets derive webhook") {
+		t.Errorf("it says\n%s\nwant %q", out, want)
 	}
 }

@@ -3,7 +3,6 @@ package grant
 import (
 	"encoding/json"
 	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -27,22 +26,7 @@ func TestGrantsDocuments(t *testing.T) {
 	t.Parallel()
 	for server, table := range map[string]func() string{serverPostgres: postgresDocument, serverClickHouse: clickhouseDocument} {
 		file := "../../../../deploy/" + server + "/grants.md"
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		head, tables, found := strings.Cut(string(b), begin)
-		if !found {
-			t.Fatalf("%s lacks the line %s", file, begin)
-		}
-		want := "\n" + table()
-		if *update {
-			if err := os.WriteFile(file, []byte(head+begin+want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		} else if tables != want {
-			t.Errorf("%s does not have the rights of the table in cmd/internal/roles: run go test ./cmd/internal/cli/grant -run TestGrantsDocuments -update", file)
-		}
+		clitest.Generated(t, file, begin, table(), *update, "go test ./cmd/internal/cli/grant -run TestGrantsDocuments -update")
 	}
 }
 
