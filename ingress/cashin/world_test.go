@@ -110,7 +110,7 @@ func (w *world) mint(application string) credentials.Minted {
 // serve runs one instance.
 func (w *world) serve() *httptest.Server {
 	w.t.Helper()
-	store, err := credentials.New(credentials.Config{Pool: w.house.Pool, Now: w.watch.Now})
+	store, err := credentials.New(credentials.Config{Pool: w.house.Pool, Keys: w.house.Keys, Now: w.watch.Now})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -395,7 +395,7 @@ func TestLimitsOfAClerk(t *testing.T) {
 	w := serve(t, func(c *counter.Config) { clerks = c.Identities })
 	limits := func(payment, day int64) {
 		t.Helper()
-		if _, err := identity.LimitClerk(t.Context(), w.pool, registries.Actor, "impots/c01", &payment, &day, w.Now()); err != nil {
+		if _, err := identity.LimitClerk(t.Context(), w.pool, w.masters, registries.Actor, "impots/c01", &payment, &day, w.Now()); err != nil {
 			t.Fatal(err)
 		}
 		registries.Within(t, 10*time.Second, "the limits are read", func() bool {
@@ -442,7 +442,7 @@ func TestRevokedKeyEndsAtOnce(t *testing.T) {
 	s := w.create(nil)
 	page := w.signedIn(c01)
 	id := w.held(c01, s)
-	if _, _, err := identity.RevokeClerkKeys(t.Context(), w.pool, registries.Actor, "impots/c01", w.Now()); err != nil {
+	if _, _, err := identity.RevokeClerkKeys(t.Context(), w.pool, w.masters, registries.Actor, "impots/c01", w.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if !await.Within(10*time.Second, func() bool { return w.stands(c01, s).status == http.StatusUnauthorized }) {

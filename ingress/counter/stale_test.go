@@ -63,7 +63,7 @@ func TestCutOffFromPostgres(t *testing.T) {
 		cfg = *c
 	})
 	fresh := clerks.Load()
-	stale, err := identity.Open(t.Context(), identity.Config{Registry: cfg.Registry.(*registry.Registry), Pool: w.pool, Log: servers.Logger(t), Now: cfg.Now, MaxAge: time.Nanosecond})
+	stale, err := identity.Open(t.Context(), identity.Config{Registry: cfg.Registry.(*registry.Registry), Pool: w.pool, Keys: w.masters, Log: servers.Logger(t), Now: cfg.Now, MaxAge: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,6 +90,7 @@ type world struct {
 	// instance starts another instance and returns its address.
 	instance func() string
 	pool     *pgxpool.Pool
+	masters  *secret.Keys
 	log      *bytes.Buffer
 
 	receipts *receipts.Store
@@ -244,6 +245,7 @@ func serve(t *testing.T, change ...func(*counter.Config)) *world {
 	}
 	w.erp = erps.Start(t, agency, w.Now)
 	keys := secret.GenerateKeys()
+	w.masters = keys
 	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(file), registryfile.Options{Keys: keys, Developer: true, Now: w.Now}); err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +282,7 @@ func (w *world) start(keys *secret.Keys, change []func(*counter.Config)) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	clerks, err := identity.Open(t.Context(), identity.Config{Registry: agencies, Pool: w.pool, Log: servers.Logger(t), Now: w.Now})
+	clerks, err := identity.Open(t.Context(), identity.Config{Registry: agencies, Pool: w.pool, Keys: keys, Log: servers.Logger(t), Now: w.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

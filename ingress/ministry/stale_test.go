@@ -26,7 +26,7 @@ func TestCutOffFromPostgres(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stale, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: h.Pool, Log: servers.Logger(t), Now: time.Now, MaxAge: time.Nanosecond})
+	stale, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: h.Pool, Keys: h.Keys, Log: servers.Logger(t), Now: time.Now, MaxAge: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}

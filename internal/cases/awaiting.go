@@ -61,7 +61,7 @@ func (s *Store) AwaitingApproval(ctx context.Context, now time.Time) (out []Awai
 		for i, a := range found {
 			ids[i] = a.ProposedBy
 		}
-		staff, err := identity.StaffOf(ctx, tx, ids...)
+		staff, err := identity.StaffOf(ctx, tx, s.keys, ids...)
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func TestAwaitingApproval(t *testing.T) {
 		}
 	}
 	// A proposal lapses after seven days, or when its proposer is revoked.
-	if _, _, err := identity.RevokeStaff(t.Context(), w.Pool, registries.Actor, "Jean", at); err != nil {
+	if _, _, err := identity.RevokeStaff(t.Context(), w.Pool, w.Keys, registries.Actor, "Jean", at); err != nil {
 		t.Fatal(err)
 	}
 	if found, err = w.AwaitingApproval(t.Context(), at); err != nil || len(found) != 2 {

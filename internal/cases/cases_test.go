@@ -43,7 +43,7 @@ func newWorld(t *testing.T) world {
 // staff makes a member of staff.
 func (w world) staff(t *testing.T, name, agency string, clerks ...string) cases.By {
 	t.Helper()
-	m, err := identity.AddStaff(t.Context(), w.Pool, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agency, Clerks: clerks}, registries.Epoch)
+	m, err := identity.AddStaff(t.Context(), w.Pool, w.Keys, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agency, Clerks: clerks}, registries.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestWhoMayResolve(t *testing.T) {
 		t.Errorf("another agency's case is found by %d", n)
 	}
 	// A revoked person acts no more, also with an authentication from before.
-	if _, _, err := identity.RevokeStaff(t.Context(), w.Pool, registries.Actor, "Op", registries.Epoch); err != nil {
+	if _, _, err := identity.RevokeStaff(t.Context(), w.Pool, w.Keys, registries.Actor, "Op", registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	_, err = w.Reject(t.Context(), operations, "foreign", "r", registries.Epoch)
@@ -351,7 +351,7 @@ func TestProposalsLapse(t *testing.T) {
 	refusedBy(t, err, "case.proposal_unknown", "most=2")
 	_, err = w.Approve(t.Context(), jean, "a", 1, week)
 	refusedBy(t, err, "case.proposal_over", "number=1")
-	if _, _, err := identity.RevokeStaff(t.Context(), w.Pool, registries.Actor, "Mireille", week); err != nil {
+	if _, _, err := identity.RevokeStaff(t.Context(), w.Pool, w.Keys, registries.Actor, "Mireille", week); err != nil {
 		t.Fatal(err)
 	}
 	_, err = w.Approve(t.Context(), jean, "a", 2, week)

@@ -52,7 +52,7 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 		if err != nil {
 			return err
 		}
-		if err := endCloses(ctx, tx, by, c, now); err != nil {
+		if err := s.endCloses(ctx, tx, by, c, now); err != nil {
 			return err
 		}
 		args, err := c.args()
@@ -67,7 +67,7 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 		if err := propose(ctx, tx, by, c, p, p.step(by, me, now), detail); err != nil {
 			return err
 		}
-		d, err = show(ctx, tx, &by.Staff, c.ID, now)
+		d, err = s.show(ctx, tx, &by.Staff, c.ID, now)
 		return err
 	})
 	return d, err
@@ -75,7 +75,7 @@ func (s *Store) OpenClose(ctx context.Context, by By, req CloseRequest, now time
 
 // endCloses ends the open cases of closes of the account of c. It refuses while the proposal of one
 // of them waits.
-func endCloses(ctx context.Context, tx pgx.Tx, by By, c Case, now time.Time) error {
+func (s *Store) endCloses(ctx context.Context, tx pgx.Tx, by By, c Case, now time.Time) error {
 	if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "close "+c.AgencyID+" "+c.Mode+" "+c.Evidence[EvidenceLedger]); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func endCloses(ctx context.Context, tx pgx.Tx, by By, c Case, now time.Time) err
 		return err
 	}
 	for _, e := range earlier {
-		d, err := show(ctx, tx, nil, e.ID, now)
+		d, err := s.show(ctx, tx, nil, e.ID, now)
 		if err != nil {
 			return err
 		}

@@ -150,7 +150,7 @@ func (d Detail) ApprovedBy() string {
 // viewer is as in List. A refusal is an *operation.Error with the field id.
 func (s *Store) Show(ctx context.Context, viewer *identity.Staff, id string, now time.Time) (d Detail, err error) {
 	err = s.tx(ctx, "showing a case", func(tx pgx.Tx) error {
-		d, err = show(ctx, tx, viewer, id, now)
+		d, err = s.show(ctx, tx, viewer, id, now)
 		return err
 	})
 	return d, err
@@ -164,7 +164,7 @@ func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) err
 }
 
 // show reads a case. Its proposals have lapsed when their time is over.
-func show(ctx context.Context, tx pgx.Tx, viewer *identity.Staff, id string, now time.Time) (d Detail, err error) {
+func (s *Store) show(ctx context.Context, tx pgx.Tx, viewer *identity.Staff, id string, now time.Time) (d Detail, err error) {
 	if d.Case, err = find(ctx, tx, viewer, id, ""); err != nil {
 		return d, err
 	}
@@ -175,7 +175,7 @@ func show(ctx context.Context, tx pgx.Tx, viewer *identity.Staff, id string, now
 	for i, p := range d.Proposals {
 		ids[i] = p.ProposedBy
 	}
-	staff, err := identity.LockStaff(ctx, tx, ids...)
+	staff, err := identity.LockStaff(ctx, tx, s.keys, ids...)
 	if err != nil {
 		return d, err
 	}

@@ -66,7 +66,7 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err != nil {
 			return err
 		}
-		number, err := nextNumber(ctx, tx, by, c, now)
+		number, err := s.nextNumber(ctx, tx, by, c, now)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 				return err
 			}
 		}
-		d, err = show(ctx, tx, &by.Staff, c.ID, now)
+		d, err = s.show(ctx, tx, &by.Staff, c.ID, now)
 		return err
 	})
 	return d, err
@@ -234,7 +234,7 @@ func lockOpen(ctx context.Context, tx pgx.Tx, by By, id string) (Case, error) {
 // mayResolve refuses a person who is revoked, or who took or gave back the cash. It returns the
 // person as of the transaction.
 func mayResolve(ctx context.Context, tx pgx.Tx, keys *secret.Keys, by By, c Case) (me identity.Staff, err error) {
-	if me, err = identity.LockInForce(ctx, tx, by.Staff); err != nil {
+	if me, err = identity.LockInForce(ctx, tx, keys, by.Staff); err != nil {
 		return me, err
 	}
 	own := slices.ContainsFunc(c.Clerks, func(code string) bool { return me.IsClerk(c.AgencyID, code) })
@@ -257,8 +257,8 @@ func ofCash(ctx context.Context, tx pgx.Tx, keys *secret.Keys, c Case) (cash boo
 }
 
 // nextNumber returns the number of a new proposal. A proposal that has lapsed makes room.
-func nextNumber(ctx context.Context, tx pgx.Tx, by By, c Case, now time.Time) (int, error) {
-	d, err := show(ctx, tx, &by.Staff, c.ID, now)
+func (s *Store) nextNumber(ctx context.Context, tx pgx.Tx, by By, c Case, now time.Time) (int, error) {
+	d, err := s.show(ctx, tx, &by.Staff, c.ID, now)
 	if err != nil {
 		return 0, err
 	}
@@ -300,7 +300,7 @@ func (s *Store) Approve(ctx context.Context, by By, id string, number int, now t
 		if err != nil {
 			return err
 		}
-		if d, err = show(ctx, tx, &by.Staff, id, now); err != nil {
+		if d, err = s.show(ctx, tx, &by.Staff, id, now); err != nil {
 			return err
 		}
 		p, err := d.choose(number)
@@ -317,7 +317,7 @@ func (s *Store) Approve(ctx context.Context, by By, id string, number int, now t
 		if err := approve(ctx, tx, by, c, p, p.step(by, me, now)); err != nil {
 			return err
 		}
-		d, err = show(ctx, tx, &by.Staff, id, now)
+		d, err = s.show(ctx, tx, &by.Staff, id, now)
 		return err
 	})
 	return d, err
@@ -388,7 +388,7 @@ func (s *Store) Reject(ctx context.Context, by By, id, reason string, now time.T
 		if !form.IsLine(reason, maxReason) {
 			return operation.Refuse("case.reason_malformed", "reason", operation.Args{"most": maxReason})
 		}
-		staff, err := identity.LockStaff(ctx, tx, by.Staff.ID)
+		staff, err := identity.LockStaff(ctx, tx, s.keys, by.Staff.ID)
 		if err != nil {
 			return err
 		}
@@ -404,7 +404,7 @@ func (s *Store) Reject(ctx context.Context, by By, id, reason string, now time.T
 		if err := decisions.Reject(ctx, tx, rejection); err != nil {
 			return err
 		}
-		d, err = show(ctx, tx, &by.Staff, id, now)
+		d, err = s.show(ctx, tx, &by.Staff, id, now)
 		return err
 	})
 	return d, err

@@ -37,7 +37,7 @@ func setUp(t *testing.T) *house {
 
 func (h *house) store(demo bool) *cashin.Store {
 	h.t.Helper()
-	s, err := cashin.New(cashin.Config{Pool: h.Pool, Now: h.watch.Now, Demo: demo})
+	s, err := cashin.New(cashin.Config{Pool: h.Pool, Keys: h.Keys, Now: h.watch.Now, Demo: demo})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 )
 
 // Prefixes of minted credentials. Partners read both as opaque texts.
@@ -188,22 +189,28 @@ func Within(ctx context.Context, tx *registry.Tx) (*Tx, error) {
 }
 
 func read(ctx context.Context, tx pgx.Tx) (out []stored, err error) {
-	rows, _ := tx.Query(ctx, `SELECT id, application_id, live, created_at, revoked_at, api_key_hash, secret_hash FROM cashin_pairs ORDER BY application_id, created_at DESC, id DESC`) // the rows return its error
-	var p stored
-	var revoked *time.Time
-	var apiKey, secretKey []byte
-	_, err = pgx.ForEachRow(rows, []any{&p.ID, &p.ApplicationID, &p.Live, &p.CreatedAt, &revoked, &apiKey, &secretKey}, func() error {
-		p.apiKey, p.secretKey, p.RevokedAt = registry.Digest(apiKey), registry.Digest(secretKey), time.Time{}
-		if revoked != nil {
-			p.RevokedAt = *revoked
-		}
-		out = append(out, p)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading pairs: %w", err)
+	err = signed.Read(ctx, tx, nil, "cashin_pairs", func(r pairRow, _ signed.Row) { out = append(out, toStored(r)) })
+	return out, err
+}
+
+// pairRow is what is read of a row of cashin_pairs.
+type pairRow struct {
+	ID, ApplicationID      string
+	Live                   bool
+	ApiKeyHash, SecretHash []byte //nolint:revive // as the columns are called
+	CreatedAt              time.Time
+	RevokedAt              *time.Time
+}
+
+func toStored(r pairRow) stored {
+	p := stored{
+		Pair:   Pair{ID: r.ID, ApplicationID: r.ApplicationID, Live: r.Live, CreatedAt: r.CreatedAt},
+		apiKey: registry.Digest(r.ApiKeyHash), secretKey: registry.Digest(r.SecretHash),
 	}
-	return out, nil
+	if r.RevokedAt != nil {
+		p.RevokedAt = *r.RevokedAt
+	}
+	return p
 }
 
 // InForce returns the application's pair in force.

@@ -1,6 +1,7 @@
 package cashin
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -8,11 +9,13 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 )
 
 // TokenLifetime is how long an access token is valid (contract, "Limits").
@@ -33,25 +36,41 @@ type Principal struct {
 	Live          bool
 }
 
-// Config of a Store. Pool and Now are required.
+// Config of a Store. Pool, Keys and Now are required.
 type Config struct {
 	// Pool, with the migrations of internal/postgres.
 	Pool *pgxpool.Pool
+	// Keys verify pairs and applications, and prove tokens (LabelTokens).
+	Keys *secret.Keys
 	// Now is the service's clock, UTC.
 	Now func() time.Time
 	// Demo accepts the pairs of the demo registry, which are public.
 	Demo bool
 }
 
+// LabelTokens is of the MACs of tokens in the database, which bind a token to its pair.
+const LabelTokens = "cash-in tokens"
+
+// tokens is the table of access tokens.
+const tokens = "cashin_tokens"
+
 // Store generates, recognises and revokes access tokens. It is safe for concurrent use.
-type Store struct{ cfg Config }
+type Store struct {
+	cfg      Config
+	macs     *secret.MACs
+	verifier *signed.Verifier
+}
 
 // New makes a store.
 func New(cfg Config) (*Store, error) {
-	if cfg.Pool == nil || cfg.Now == nil {
-		return nil, errors.New("cash-in credentials: Pool and Now are required")
+	if cfg.Pool == nil || cfg.Keys == nil || cfg.Now == nil {
+		return nil, errors.New("cash-in credentials: Pool, Keys and Now are required")
 	}
-	return &Store{cfg}, nil
+	macs, err := cfg.Keys.MACs(LabelTokens)
+	if err != nil {
+		return nil, fmt.Errorf("cash-in credentials: %w", err)
+	}
+	return &Store{cfg, macs, signed.NewVerifier(cfg.Keys)}, nil
 }
 
 // Check checks a pair. p is the access with the apiKey, in force or not, and zero when nobody
@@ -62,20 +81,39 @@ func (s *Store) Check(ctx context.Context, apiKey, secretKey string) (p Principa
 	defer cancel()
 	key, presented := secret.NewText(apiKey), registry.DigestOf(secret.NewText(secretKey))
 	digest := registry.DigestOf(key)
-	var none registry.Digest // no secret has this hash
-	var stored []byte
+	// Both queries are made for every apiKey. No secret has the hash of the zero pair.
+	var pair stored
 	var inForce bool
-	// The query has one row, and searches both tables, for every apiKey.
-	err = s.cfg.Pool.QueryRow(ctx, `SELECT coalesce(p.id::text, ''), coalesce(p.application_id::text, ''), coalesce(p.live, false), coalesce(p.secret_hash, $2), coalesce(p.revoked_at IS NULL AND a.active, false)
-		FROM (SELECT $1::bytea AS hash) k LEFT JOIN cashin_pairs p ON p.api_key_hash = k.hash
-		LEFT JOIN applications a ON a.id = coalesce(p.application_id, '00000000-0000-0000-0000-000000000000')`, digest[:], none[:]).Scan(&p.PairID, &p.ApplicationID, &p.Live, &stored, &inForce)
+	err = pgx.BeginTxFunc(ctx, s.cfg.Pool, reading, func(tx pgx.Tx) error {
+		if err := signed.Find(ctx, tx, s.verifier, func(r pairRow, row signed.Row) {
+			pair, inForce = toStored(r), row.Verified && r.RevokedAt == nil
+		}, "cashin_pairs", "api_key_hash", digest[:]); err != nil {
+			return err
+		}
+		active, err := s.active(ctx, tx, pair.ApplicationID)
+		inForce = inForce && active
+		return err
+	})
 	if err != nil {
 		return Principal{}, false, fmt.Errorf("reading a pair: %w", err)
 	}
-	same := subtle.ConstantTimeCompare(stored, presented[:]) == 1
+	same := subtle.ConstantTimeCompare(pair.secretKey[:], presented[:]) == 1
 	demo := secret.IsDemo(key) && !s.cfg.Demo
-	return p, same && inForce && !demo, nil
+	return pair.principal(), same && inForce && !demo, nil
 }
+
+// reading is a transaction that sees one snapshot.
+var reading = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+
+// active reports whether the application is active and its row is as it was signed.
+func (s *Store) active(ctx context.Context, tx pgx.Tx, applicationID string) (active bool, err error) {
+	err = signed.One(ctx, tx, s.verifier, func(r struct{ Active bool }, row signed.Row) {
+		active = row.Verified && r.Active
+	}, "applications", cmp.Or(applicationID, uuid.Nil.String()))
+	return active, err
+}
+
+func (p stored) principal() Principal { return Principal{p.ID, p.ApplicationID, p.Live} }
 
 // Generate mints an access token for a pair that Check found right. It also deletes the
 // tokens that have expired.
@@ -87,8 +125,9 @@ func (s *Store) Generate(ctx context.Context, pairID string) (token secret.Text,
 	hash := registry.DigestOf(token)
 	// The foreign key is checked, but a rotation may have ended the pair meanwhile. The token
 	// then opens nothing, see Authenticate.
+	mac := signed.MAC(s.macs, tokens, hash[:], pairID, expiresAt)
 	if _, err := s.cfg.Pool.Exec(ctx, `WITH expired AS (DELETE FROM cashin_tokens WHERE expires_at <= $4)
-		INSERT INTO cashin_tokens (hash, pair_id, expires_at) VALUES ($1, $2, $3)`, hash[:], pairID, expiresAt, now); err != nil {
+		INSERT INTO cashin_tokens (hash, pair_id, expires_at, mac) VALUES ($1, $2, $3, $5)`, hash[:], pairID, expiresAt, now, mac); err != nil {
 		return secret.Text{}, time.Time{}, fmt.Errorf("storing a token: %w", err)
 	}
 	return token, expiresAt, nil
@@ -105,11 +144,33 @@ func (s *Store) Authenticate(ctx context.Context, token string) (p Principal, er
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	hash := registry.DigestOf(secret.NewText(token))
-	err = s.cfg.Pool.QueryRow(ctx, `SELECT p.id, p.application_id, p.live FROM cashin_tokens t
-		JOIN cashin_pairs p ON p.id = t.pair_id JOIN applications a ON a.id = p.application_id
-		WHERE t.hash = $1 AND t.expires_at > $2 AND p.revoked_at IS NULL AND a.active`, hash[:], s.cfg.Now().UTC()).Scan(&p.PairID, &p.ApplicationID, &p.Live)
+	err = pgx.BeginTxFunc(ctx, s.cfg.Pool, reading, func(tx pgx.Tx) error {
+		var pairID string
+		var expiresAt time.Time
+		var mac []byte
+		err := tx.QueryRow(ctx, `SELECT pair_id::text, expires_at, mac FROM cashin_tokens WHERE hash = $1 AND expires_at > $2`, hash[:], s.cfg.Now().UTC()).Scan(&pairID, &expiresAt, &mac)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return ErrUnauthorized
+		case err != nil:
+			return err
+		case !signed.VerifyMAC(s.macs, mac, tokens, hash[:], pairID, expiresAt):
+			return ErrUnauthorized
+		}
+		inForce := false
+		if err := signed.One(ctx, tx, s.verifier, func(r pairRow, row signed.Row) {
+			p, inForce = toStored(r).principal(), row.Verified && r.RevokedAt == nil
+		}, "cashin_pairs", pairID); err != nil {
+			return err
+		}
+		active, err := s.active(ctx, tx, p.ApplicationID)
+		if err == nil && (!inForce || !active) {
+			err = ErrUnauthorized
+		}
+		return err
+	})
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
+	case errors.Is(err, ErrUnauthorized):
 		return Principal{}, ErrUnauthorized
 	case err != nil:
 		return Principal{}, fmt.Errorf("reading a token: %w", err)

@@ -28,7 +28,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{House: registries.SetUp(t), t: t, window: digests.Window(registries.Epoch), found: map[string][]digests.Item{}}
 	w.Store = digests.NewStore(w.Pool)
 	for name, id := range map[string]*string{"Jean": &w.jean, "Anne": &w.anne} {
-		m, err := identity.AddStaff(t.Context(), w.Pool, registries.Actor, "", identity.StaffRequest{Name: name}, registries.Epoch)
+		m, err := identity.AddStaff(t.Context(), w.Pool, w.Keys, registries.Actor, "", identity.StaffRequest{Name: name}, registries.Epoch)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,12 +33,17 @@ type Clerk struct {
 	// are minor units of XAF; zero is no limit. The processors hold them.
 	PaymentLimit, DayLimit int64
 	CreatedAt              time.Time
+	// Forged means that the row of the clerk is not as it was signed: the clerk takes no cash.
+	Forged bool
 }
 
-func toClerk(r db.Clerk) Clerk {
+// InForce reports whether the clerk's keys may be valid.
+func (c Clerk) InForce() bool { return c.Active && !c.Forged }
+
+func toClerk(r clerkRow, forged bool) Clerk {
 	return Clerk{
 		AgencyID: r.AgencyID, Code: r.Code, Name: r.Name, Counter: r.Counter, Active: r.Active,
-		PaymentLimit: r.PaymentLimit, DayLimit: r.DayLimit, CreatedAt: r.CreatedAt,
+		PaymentLimit: r.PaymentLimit, DayLimit: r.DayLimit, CreatedAt: r.CreatedAt, Forged: forged,
 	}
 }
 
@@ -78,7 +83,7 @@ type ClerkRequest struct {
 // ListClerks lists all clerks by agency and code.
 func ListClerks(ctx context.Context, pool *pgxpool.Pool) ([]ClerkEntry, error) {
 	var out []ClerkEntry
-	err := view(ctx, pool, func(s *snapshot) {
+	err := view(ctx, pool, nil, func(s *snapshot) {
 		for _, c := range s.clerks {
 			out = append(out, s.clerkEntry(c))
 		}
@@ -93,9 +98,9 @@ func ListClerks(ctx context.Context, pool *pgxpool.Pool) ([]ClerkEntry, error) {
 // AddClerk creates a key of a clerk, and the clerk if the agency has none with that code.
 // now is the time of the service's clock. A refusal is an *operation.Error with the field
 // agency, code, name or counter. After an error nothing has changed.
-func AddClerk(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, req ClerkRequest, now time.Time) (MintedClerkKey, error) {
+func AddClerk(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, req ClerkRequest, now time.Time) (MintedClerkKey, error) {
 	var minted MintedClerkKey
-	err := change(ctx, pool, now, func(t *Tx) error {
+	err := change(ctx, pool, keys, now, func(t *Tx) error {
 		agency, err := t.agency(req.Agency)
 		if err != nil {
 			return err
@@ -135,8 +140,8 @@ func AddClerk(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, re
 // or for AGENCY/CODE all keys of that clerk. ended are the keys that were in force until
 // now. now is the time of the service's clock. A refusal is an *operation.Error with the
 // field id. After an error nothing has changed.
-func RevokeClerkKeys(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, which string, now time.Time) (clerk ClerkEntry, ended []Key, err error) {
-	err = change(ctx, pool, now, func(t *Tx) error {
+func RevokeClerkKeys(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, which string, now time.Time) (clerk ClerkEntry, ended []Key, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
 		var keys []Key
 		if clerk, keys, err = t.clerkKeys(which); err != nil {
 			return err
@@ -204,9 +209,9 @@ func (t *Tx) PutClerk(ctx context.Context, c Clerk, with ClerkSettings) error {
 // A limit that is nil stays as it is; zero is no limit. now is the time of the service's
 // clock. A refusal is an *operation.Error with the field id, per-payment or per-day. After
 // an error nothing has changed.
-func LimitClerk(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, which string, perPayment, perDay *int64, now time.Time) (ClerkEntry, error) {
+func LimitClerk(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, which string, perPayment, perDay *int64, now time.Time) (ClerkEntry, error) {
 	var limited ClerkEntry
-	err := change(ctx, pool, now, func(t *Tx) error {
+	err := change(ctx, pool, keys, now, func(t *Tx) error {
 		agency, code, _ := strings.Cut(which, "/")
 		known, ok := t.findClerk(agency, code)
 		detail := map[string]any{}

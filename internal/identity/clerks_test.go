@@ -78,7 +78,7 @@ func TestAddClerk(t *testing.T) {
 	r := h.Open(t)
 	registries.Run(t, r)
 	req := identity.ClerkRequest{Agency: "impots", Code: "c03", Name: "Guichet 3", Counter: "Annexe"}
-	first, err := identity.AddClerk(t.Context(), h.Pool, registries.Actor, req, registries.Epoch)
+	first, err := identity.AddClerk(t.Context(), h.Pool, h.Keys, registries.Actor, req, registries.Epoch)
 	if err != nil || first.Ref() != "impots/c03" || first.Name != "Guichet 3" || first.Key.Live || first.Key.CreatedAt != registries.Epoch || !strings.HasPrefix(first.Secret.Reveal(), "ck_test_") {
 		t.Fatalf("%+v, %v", first, err)
 	}
@@ -87,14 +87,14 @@ func TestAddClerk(t *testing.T) {
 		return err == nil && c.KeyID == first.Key.ID && c.Code == "c03"
 	})
 	// A second key, for a rotation. The counter changes.
-	second, err := identity.AddClerk(t.Context(), h.Pool, registries.Actor, identity.ClerkRequest{Agency: registries.AgencyA, Code: "c03", Counter: "Hall"}, registries.Epoch)
+	second, err := identity.AddClerk(t.Context(), h.Pool, h.Keys, registries.Actor, identity.ClerkRequest{Agency: registries.AgencyA, Code: "c03", Counter: "Hall"}, registries.Epoch)
 	if err != nil || second.Name != "Guichet 3" || second.Counter != "Hall" || len(second.Keys) != 2 {
 		t.Fatalf("%+v, %v", second, err)
 	}
-	_, err = identity.AddClerk(t.Context(), h.Pool, registries.Actor, req, registries.Epoch)
+	_, err = identity.AddClerk(t.Context(), h.Pool, h.Keys, registries.Actor, req, registries.Epoch)
 	refusedBy(t, err, "clerk.too_many_keys", "code", "live=false", first.Key.ID, second.Key.ID)
 	req.Live = true
-	if live, err := identity.AddClerk(t.Context(), h.Pool, registries.Actor, req, registries.Epoch); err != nil || !strings.HasPrefix(live.Secret.Reveal(), "ck_live_") {
+	if live, err := identity.AddClerk(t.Context(), h.Pool, h.Keys, registries.Actor, req, registries.Epoch); err != nil || !strings.HasPrefix(live.Secret.Reveal(), "ck_live_") {
 		t.Errorf("%+v, %v", live, err)
 	}
 
@@ -104,7 +104,7 @@ func TestAddClerk(t *testing.T) {
 		"name":    {Agency: "impots", Code: "c04", Counter: "y"},
 		"counter": {Agency: "impots", Code: "c04", Name: "x"},
 	} {
-		_, err := identity.AddClerk(t.Context(), h.Pool, registries.Actor, req, registries.Epoch)
+		_, err := identity.AddClerk(t.Context(), h.Pool, h.Keys, registries.Actor, req, registries.Epoch)
 		code := "clerk." + field + "_malformed"
 		if field == "agency" {
 			code = "agency.unknown"
@@ -136,7 +136,7 @@ func TestRevokeClerkKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clerk, ended, err := identity.RevokeClerkKeys(t.Context(), h.Pool, registries.Actor, c.KeyID, registries.Epoch)
+	clerk, ended, err := identity.RevokeClerkKeys(t.Context(), h.Pool, h.Keys, registries.Actor, c.KeyID, registries.Epoch)
 	if err != nil || clerk.Ref() != "impots/c01" || len(ended) != 1 || ended[0].ID != c.KeyID {
 		t.Fatalf("%+v, %+v, %v", clerk, ended, err)
 	}
@@ -150,10 +150,10 @@ func TestRevokeClerkKeys(t *testing.T) {
 	if _, err := instances[0].AuthenticateClerk(registries.ClerkLive); err != nil {
 		t.Errorf("the live key: %v", err)
 	}
-	if _, ended, err := identity.RevokeClerkKeys(t.Context(), h.Pool, registries.Actor, "impots/c01", registries.Epoch.Add(time.Hour)); err != nil || len(ended) != 1 || !ended[0].Live {
+	if _, ended, err := identity.RevokeClerkKeys(t.Context(), h.Pool, h.Keys, registries.Actor, "impots/c01", registries.Epoch.Add(time.Hour)); err != nil || len(ended) != 1 || !ended[0].Live {
 		t.Errorf("all that is left: %+v, %v", ended, err)
 	}
-	if clerk, ended, err := identity.RevokeClerkKeys(t.Context(), h.Pool, registries.Actor, "impots/c01", registries.Epoch.Add(2*time.Hour)); err != nil || len(ended) != 0 || clerk.Keys[0].RevokedAt != registries.Epoch {
+	if clerk, ended, err := identity.RevokeClerkKeys(t.Context(), h.Pool, h.Keys, registries.Actor, "impots/c01", registries.Epoch.Add(2*time.Hour)); err != nil || len(ended) != 0 || clerk.Keys[0].RevokedAt != registries.Epoch {
 		t.Errorf("again: %+v, %+v, %v", clerk, ended, err)
 	}
 	if report := h.Seed(t, registries.Full); report.Changed || len(report.Notes) != 2 || report.Clerks != 2 {
@@ -163,7 +163,7 @@ func TestRevokeClerkKeys(t *testing.T) {
 		"": "clerk.not_a_name", "c01": "clerk.not_a_name", "impots/c09": "clerk.unknown", registries.ClerkTwo: "clerk.not_a_name",
 		registries.AppA: "clerk.key_unknown", "nowhere/c01": "clerk.unknown",
 	} {
-		_, _, err := identity.RevokeClerkKeys(t.Context(), h.Pool, registries.Actor, which, registries.Epoch)
+		_, _, err := identity.RevokeClerkKeys(t.Context(), h.Pool, h.Keys, registries.Actor, which, registries.Epoch)
 		if refusedBy(t, err, code, "id"); strings.Contains(err.Error(), registries.ClerkTwo) {
 			t.Errorf("%v", err)
 		}
@@ -220,14 +220,14 @@ func TestLimitClerk(t *testing.T) {
 		{nil, amount(identity.MaxClerkLimit), [2]int64{100_000, identity.MaxClerkLimit}},
 		{amount(0), amount(0), [2]int64{}},
 	} {
-		c, err := identity.LimitClerk(t.Context(), h.Pool, registries.Actor, "impots/c01", step.payment, step.day, registries.Epoch)
+		c, err := identity.LimitClerk(t.Context(), h.Pool, h.Keys, registries.Actor, "impots/c01", step.payment, step.day, registries.Epoch)
 		if err != nil || [2]int64{c.PaymentLimit, c.DayLimit} != step.want || !c.Active || c.Name != "Guichet 1" || len(c.Keys) != 2 {
 			t.Errorf("limited to %+v, %v", c, err)
 		}
 		registries.Within(t, time.Second, "the limits are read", func() bool { return limits() == step.want })
 	}
 	// A file that does not name limits leaves them; a file that names them sets them.
-	if _, err := identity.LimitClerk(t.Context(), h.Pool, registries.Actor, "impots/c02", amount(7), nil, registries.Epoch); err != nil {
+	if _, err := identity.LimitClerk(t.Context(), h.Pool, h.Keys, registries.Actor, "impots/c02", amount(7), nil, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	h.Seed(t, registries.Full)
@@ -246,7 +246,7 @@ func TestLimitClerk(t *testing.T) {
 		{"impots/c01", "per-payment", "clerk.limit_out_of_range", amount(-1), nil},
 		{"impots/c01", "per-day", "clerk.limit_out_of_range", nil, amount(identity.MaxClerkLimit + 1)},
 	} {
-		_, err := identity.LimitClerk(t.Context(), h.Pool, registries.Actor, row.which, row.payment, row.day, registries.Epoch)
+		_, err := identity.LimitClerk(t.Context(), h.Pool, h.Keys, registries.Actor, row.which, row.payment, row.day, registries.Epoch)
 		refusedBy(t, err, row.code, row.field)
 	}
 	if after := h.Audited(t); !slices.Equal(before, after) || !slices.Contains(after, "clerk.limit") {

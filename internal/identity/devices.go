@@ -17,6 +17,8 @@ import (
 	"quittance/internal/identity/internal/db"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/internal/signed"
 )
 
 // DeviceLifetime is how long a device is remembered after its last sign-in with a PIN.
@@ -95,13 +97,15 @@ func (i *Identities) RememberDevice(ctx context.Context, actor operation.Actor, 
 		if foreign {
 			deviceID = uuid.NewString()
 		}
+		row := db.ClerkDevice{DeviceID: deviceID, KeyID: clerk.KeyID, AgencyID: clerk.AgencyID, ClerkCode: clerk.Code, Live: clerk.Live, Pin: string(hash)}
 		id, err := q.PutDevice(ctx, db.PutDeviceParams{
-			ID: uuid.Must(uuid.NewV7()).String(), DeviceID: deviceID, KeyID: clerk.KeyID, AgencyID: clerk.AgencyID, ClerkCode: clerk.Code, Live: clerk.Live, Pin: string(hash), Now: now,
+			ID: uuid.Must(uuid.NewV7()).String(), DeviceID: row.DeviceID, KeyID: row.KeyID, AgencyID: row.AgencyID, ClerkCode: row.ClerkCode, Live: row.Live, Pin: row.Pin, Now: now,
+			Mac: deviceMAC(i.macs, row),
 		})
 		if err != nil {
 			return err
 		}
-		if err := q.BindClerkSession(ctx, db.BindClerkSessionParams{Device: &id, ID: session, KeyID: clerk.KeyID}); err != nil {
+		if err := i.bind(ctx, q, session, clerk.KeyID, id); err != nil {
 			return err
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "clerk.remember_device", Subject: id, Detail: map[string]any{"clerk": clerk.Ref(), "live": clerk.Live}})
@@ -110,6 +114,46 @@ func (i *Identities) RememberDevice(ctx context.Context, actor operation.Actor, 
 		return "", fmt.Errorf("remembering a clerk's device: %w", err)
 	}
 	return deviceID, nil
+}
+
+// bind makes a session end with a device. A session that has ended stays so.
+func (i *Identities) bind(ctx context.Context, q *db.Queries, session, keyID, device string) error {
+	begun, err := q.ClerkSessionBegan(ctx, db.ClerkSessionBeganParams{ID: session, KeyID: keyID})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return q.BindClerkSession(ctx, db.BindClerkSessionParams{Device: &device, ID: session, KeyID: keyID, Mac: i.sessionMAC(session, keyID, &device, begun)})
+}
+
+// deviceMAC proves whose a device is and what its PIN is. It does not cover the number of wrong PINs.
+func deviceMAC(macs *secret.MACs, d db.ClerkDevice) []byte {
+	return signed.MAC(macs, "clerk_devices", d.DeviceID, d.KeyID, d.AgencyID, d.ClerkCode, d.Live, d.Pin)
+}
+
+// proves reports whether a device is as this role has remembered it.
+func (i *Identities) proves(d db.ClerkDevice) bool {
+	return signed.VerifyMAC(i.macs, d.Mac, "clerk_devices", d.DeviceID, d.KeyID, d.AgencyID, d.ClerkCode, d.Live, d.Pin)
+}
+
+// ProveDevices proves the devices that an earlier release has remembered, in the transaction that signs
+// the rows of people for the first time.
+func ProveDevices(ctx context.Context, tx *registry.Tx) error {
+	macs, err := tx.Keys().MACs(LabelSignIns)
+	if err != nil {
+		return fmt.Errorf("proving the devices of clerks: %w", err)
+	}
+	q := db.New(tx)
+	devices, err := q.Devices(ctx)
+	for _, d := range devices {
+		err = errors.Join(err, q.ProveDevice(ctx, db.ProveDeviceParams{ID: d.ID, Mac: deviceMAC(macs, d)}))
+	}
+	if err != nil {
+		return fmt.Errorf("proving the devices of clerks: %w", err)
+	}
+	return nil
 }
 
 // SignInWithPIN signs a clerk in on a remembered device and returns the id of the session.
@@ -135,6 +179,9 @@ func (i *Identities) SignInWithPIN(ctx context.Context, deviceID, code, pin stri
 	if err != nil {
 		return "", fmt.Errorf("counting a PIN: %w", err)
 	}
+	if !i.proves(try) {
+		return "", ErrPINUsedUp // somebody else has written it: the clerk needs the key
+	}
 	if bcrypt.CompareHashAndPassword([]byte(try.Pin), []byte(pin)) != nil {
 		if try.Wrong >= MaxWrongPINs {
 			return "", ErrPINUsedUp
@@ -146,7 +193,7 @@ func (i *Identities) SignInWithPIN(ctx context.Context, deviceID, code, pin stri
 	}
 	err = pgx.BeginFunc(ctx, i.cfg.Pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
-		if err := q.PINWasRight(ctx, db.PINWasRightParams{ID: try.ID, Now: now}); err != nil {
+		if err := q.PINWasRight(ctx, db.PINWasRightParams{ID: try.ID, Now: now, Mac: deviceMAC(i.macs, try)}); err != nil {
 			return err
 		}
 		session, err = i.beginSession(ctx, q, try.KeyID, try.ID)
@@ -187,7 +234,7 @@ func toDevice(r db.ClerkDevice, reg *registry.Snapshot) Device {
 // clerk needs the key. now is the time of the service's clock. A refusal is an
 // *operation.Error with the field id.
 func ForgetDevices(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, which string, now time.Time) (forgotten []Device, err error) {
-	err = change(ctx, pool, now, func(t *Tx) error {
+	err = change(ctx, pool, nil, now, func(t *Tx) error {
 		var params db.ForgetDevicesParams
 		if agency, code, ok := strings.Cut(which, "/"); ok {
 			c, found := t.findClerk(agency, code)

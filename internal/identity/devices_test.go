@@ -195,7 +195,7 @@ func TestForgetDevices(t *testing.T) {
 			t.Errorf("%d audit rows of %s, %v", n, action, err)
 		}
 	}
-	if _, _, err := identity.RevokeClerkKeys(t.Context(), h.Pool, registries.Actor, "impots/c02", registries.Epoch); err != nil {
+	if _, _, err := identity.RevokeClerkKeys(t.Context(), h.Pool, h.Keys, registries.Actor, "impots/c02", registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	three := h.Open(t) // has read the revocation

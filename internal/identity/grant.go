@@ -11,6 +11,7 @@ import (
 	"quittance/internal/form"
 	"quittance/internal/identity/internal/db"
 	"quittance/internal/operation"
+	"quittance/internal/secret"
 )
 
 // GrantKey lets a platform key act for more agencies, by id or slug. It changes all keys in
@@ -18,8 +19,8 @@ import (
 // have are no error, and changed is false if there are no others. now is the time of the
 // service's clock. A refusal is an *operation.Error with the field id or agency. After an
 // error nothing has changed.
-func GrantKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, agencies []string, now time.Time) (keys []KeyEntry, changed bool, err error) {
-	return regrant(ctx, pool, actor, "key.grant", id, now, func(t *Tx) (func(Key) (agencies, withdrawn []string), error) {
+func GrantKey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, id string, agencies []string, now time.Time) (granted []KeyEntry, changed bool, err error) {
+	return regrant(ctx, pool, keys, actor, "key.grant", id, now, func(t *Tx) (func(Key) (agencies, withdrawn []string), error) {
 		add, err := t.grant(agencies)
 		return func(k Key) ([]string, []string) {
 			return with(k.AgencyIDs, add), without(k.Withdrawn, add)
@@ -30,8 +31,8 @@ func GrantKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id
 // UngrantKey withdraws agencies from a platform key, on every instance within a second, and
 // from all keys in force of its rotation. A registry file does not grant them again; GrantKey
 // does. Otherwise it is like GrantKey. A key with no other agency is refused: revoke it.
-func UngrantKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, agencies []string, now time.Time) (keys []KeyEntry, changed bool, err error) {
-	return regrant(ctx, pool, actor, "key.ungrant", id, now, func(t *Tx) (func(Key) (agencies, withdrawn []string), error) {
+func UngrantKey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, id string, agencies []string, now time.Time) (granted []KeyEntry, changed bool, err error) {
+	return regrant(ctx, pool, keys, actor, "key.ungrant", id, now, func(t *Tx) (func(Key) (agencies, withdrawn []string), error) {
 		remove, err := t.agencies(agencies)
 		return func(k Key) ([]string, []string) {
 			return without(k.AgencyIDs, remove), with(k.Withdrawn, remove)
@@ -40,8 +41,8 @@ func UngrantKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, 
 }
 
 // regrant changes the grants of a platform key and of all keys in force of its rotation.
-func regrant(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, action, id string, now time.Time, plan func(*Tx) (func(Key) (agencies, withdrawn []string), error)) (keys []KeyEntry, changed bool, err error) {
-	err = change(ctx, pool, now, func(t *Tx) error {
+func regrant(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, action, id string, now time.Time, plan func(*Tx) (func(Key) (agencies, withdrawn []string), error)) (granted []KeyEntry, changed bool, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
 		named, err := t.apiKey(id)
 		switch {
 		case err != nil:
@@ -77,7 +78,7 @@ func regrant(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, act
 			return err
 		}
 		for _, id := range ids {
-			keys = append(keys, t.entry(t.keys[t.digests[id]]))
+			granted = append(granted, t.entry(t.keys[t.digests[id]]))
 		}
 		if !changed {
 			return nil
@@ -87,7 +88,7 @@ func regrant(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, act
 	if err != nil {
 		return nil, false, fmt.Errorf("changing the agencies of a key: %w", err)
 	}
-	return keys, changed, nil
+	return granted, changed, nil
 }
 
 // agencies finds the ids of agencies by id or slug.
@@ -130,7 +131,7 @@ func (s *snapshot) rotation(k Key) []Key {
 func ListRotation(ctx context.Context, pool *pgxpool.Pool, id string) ([]KeyEntry, error) {
 	var out []KeyEntry
 	parsed, _ := form.CanonicalUUID(id)
-	err := view(ctx, pool, func(s *snapshot) {
+	err := view(ctx, pool, nil, func(s *snapshot) {
 		named, ok := s.keys[s.digests[parsed]]
 		if !ok || !named.Platform() {
 			return

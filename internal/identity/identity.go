@@ -16,9 +16,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quittance/internal/identity/internal/db"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 )
 
 // ErrUnauthorized says that a key is not valid: it is malformed, unknown, revoked or
@@ -34,6 +34,7 @@ var (
 	ErrApplicationInactive = fmt.Errorf("%w: its application is not active", ErrUnauthorized)
 	ErrClerkInactive       = fmt.Errorf("%w: its clerk is not active", ErrUnauthorized)
 	ErrKeyDemo             = fmt.Errorf("%w: a secret of the demo registry, which is public", ErrUnauthorized)
+	ErrKeyForged           = fmt.Errorf("%w: its row is not as it was signed", ErrUnauthorized)
 	ErrStaffInactive       = fmt.Errorf("%w: its holder is not approved, or was revoked", ErrUnauthorized)
 )
 
@@ -41,11 +42,14 @@ var (
 // revocation may be missing. Callers answer 503.
 var ErrStale = errors.New("no news from Postgres about revoked keys")
 
-// Config of Identities. Registry, Pool, Log and Now are required.
+// Config of Identities. Registry, Pool, Keys, Log and Now are required.
 type Config struct {
 	Registry *registry.Registry
 	Pool     *pgxpool.Pool
-	Log      *slog.Logger
+	// Keys verify the rows of people and their keys (internal/signed). One that does not verify opens
+	// nothing.
+	Keys *secret.Keys
+	Log  *slog.Logger
 	// Now returns the time in UTC. It decides which rotated keys have ended.
 	Now func() time.Time
 	// UsesEvery is the interval at which Run writes the last uses of keys; 10 s when zero.
@@ -63,7 +67,11 @@ type Identities struct {
 	age     func() time.Duration // since Postgres confirmed the snapshot
 	current atomic.Pointer[snapshot]
 	uses    uses
+	macs    *secret.MACs // nil in a role that signs no clerk in
 }
+
+// LabelSignIns is of the MACs of clerks' sessions and devices in the database, which the ingress writes.
+const LabelSignIns = "clerk sign-ins"
 
 // snapshot holds all identities at one revision of the registry. It does not change.
 type snapshot struct {
@@ -88,14 +96,22 @@ type cashDesk struct {
 // Open reads all identities. From then on they are read together with the registry. It
 // returns an error while Postgres is away.
 func Open(ctx context.Context, cfg Config) (*Identities, error) {
-	if cfg.Registry == nil || cfg.Pool == nil || cfg.Log == nil || cfg.Now == nil {
-		return nil, errors.New("opening identities: Registry, Pool, Log and Now are required")
+	if cfg.Registry == nil || cfg.Pool == nil || cfg.Keys == nil || cfg.Log == nil || cfg.Now == nil {
+		return nil, errors.New("opening identities: Registry, Pool, Keys, Log and Now are required")
 	}
 	cfg.UsesEvery = cmp.Or(cfg.UsesEvery, 10*time.Second)
 	cfg.MaxAge = cmp.Or(cfg.MaxAge, 15*time.Minute)
 	i := &Identities{cfg: cfg, age: cfg.Registry.Age}
+	if cfg.Keys.Holds(secret.Use{Purpose: secret.PurposeMAC, Label: LabelSignIns}) {
+		var err error
+		if i.macs, err = cfg.Keys.MACs(LabelSignIns); err != nil {
+			return nil, fmt.Errorf("opening identities: %w", err)
+		}
+	}
+	verifier := signed.NewVerifier(cfg.Keys)
 	err := cfg.Registry.Join(ctx, func(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot) (func(), error) {
-		s, err := load(ctx, db.New(tx), reg)
+		s, err := load(ctx, tx, reg, verifier, notVerified)
+		verifier.Forget()
 		return func() { i.current.Store(s) }, err
 	})
 	if err != nil {
@@ -104,42 +120,38 @@ func Open(ctx context.Context, cfg Config) (*Identities, error) {
 	return i, nil
 }
 
-func load(ctx context.Context, q *db.Queries, reg *registry.Snapshot) (*snapshot, error) {
+// notVerified is the rule of those who act upon rows: one that does not verify is forged.
+func notVerified(r signed.Row) bool { return !r.Verified }
+
+// load reads all identities. forged says of a row that it must not be used.
+func load(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot, v *signed.Verifier, forged func(signed.Row) bool) (*snapshot, error) {
 	s := &snapshot{
 		registry: reg, keys: map[registry.Digest]Key{}, digests: map[string]registry.Digest{},
 		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{}, contacts: map[string]StaffContact{},
 	}
-	clerks, err := q.Clerks(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading clerks: %w", err)
+	if err := errors.Join(
+		signed.Read(ctx, tx, v, "clerks", func(r clerkRow, row signed.Row) {
+			s.clerks[clerkID{r.AgencyID, r.Code}] = toClerk(r, forged(row))
+		}),
+		signed.Read(ctx, tx, v, "staff", func(r staffRow, row signed.Row) {
+			s.staff = append(s.staff, toStaff(r, forged(row)))
+		}),
+		signed.Read(ctx, tx, v, "staff_contacts", func(r contactRow, row signed.Row) {
+			if !forged(row) {
+				s.contacts[r.StaffID] = toStaffContact(r)
+			}
+		}),
+		signed.Read(ctx, tx, v, "api_keys", func(r keyRow, row signed.Row) {
+			k := toKey(r, forged(row))
+			s.keys[registry.Digest(r.Hash)], s.digests[r.ID], s.byAge = k, registry.Digest(r.Hash), append(s.byAge, k)
+		}),
+	); err != nil {
+		return nil, err
 	}
-	for _, r := range clerks {
-		s.clerks[clerkID{r.AgencyID, r.Code}] = toClerk(r)
-	}
-	staff, err := q.Staff(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading staff: %w", err)
-	}
-	for _, r := range staff {
-		s.staff = append(s.staff, toStaff(r))
-	}
-	contacts, err := q.StaffContacts(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading addresses of staff: %w", err)
-	}
-	for _, r := range contacts {
-		s.contacts[r.StaffID] = toStaffContact(r)
-	}
-	keys, err := q.Keys(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("reading keys: %w", err)
-	}
-	for _, r := range keys {
-		k := toKey(r)
-		s.keys[registry.Digest(r.Hash)], s.digests[r.ID], s.byAge = k, registry.Digest(r.Hash), append(s.byAge, k)
-		desk, counter := cashDesk{k.ClerkAgencyID, k.Live}, s.clerks[k.clerk()].Counter
-		if k.RevokedAt.IsZero() && s.clerks[k.clerk()].Active && !slices.Contains(s.cash[desk], counter) {
-			s.cash[desk] = append(s.cash[desk], counter)
+	for _, k := range s.byAge {
+		desk, clerk := cashDesk{k.ClerkAgencyID, k.Live}, s.clerks[k.clerk()]
+		if k.RevokedAt.IsZero() && !k.Forged && clerk.InForce() && !slices.Contains(s.cash[desk], clerk.Counter) {
+			s.cash[desk] = append(s.cash[desk], clerk.Counter)
 		}
 	}
 	for _, counters := range s.cash {
@@ -305,11 +317,13 @@ func (i *Identities) use(s *snapshot, k Key) error {
 func (s *snapshot) valid(k Key, now time.Time) error {
 	state := k.State(now)
 	switch {
+	case k.Forged:
+		return ErrKeyForged
 	case state == KeyStateRevoked:
 		return ErrKeyRevoked
 	case state == KeyStateEnded:
 		return ErrKeyEnded
-	case k.ClerkCode != "" && !s.clerks[k.clerk()].Active:
+	case k.ClerkCode != "" && !s.clerks[k.clerk()].InForce():
 		return ErrClerkInactive
 	case k.StaffID != "" && !s.member(k.StaffID).InForce():
 		return ErrStaffInactive

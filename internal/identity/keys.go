@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/form"
-	"quittance/internal/identity/internal/db"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -49,16 +48,18 @@ type Key struct {
 	RevokedAt  time.Time // zero: not revoked
 	EndsAt     time.Time // end of the overlap of its rotation; zero: not rotated
 	LastUsedAt time.Time // in whole seconds, some seconds late; zero: never
-	reads      *int64    // ReadsPerMinute as it is stored; nil: the default
-	demo       bool      // of the demo registry
+	// Forged means that the row of the key is not as it was signed: the key is not valid.
+	Forged bool
+	reads  *int64 // ReadsPerMinute as it is stored; nil: the default
+	demo   bool   // of the demo registry
 }
 
-func toKey(r db.ApiKey) Key {
+func toKey(r keyRow, forged bool) Key {
 	return Key{
 		ID: r.ID, Live: r.Live, ApplicationID: value(r.ApplicationID), AgencyIDs: r.Agencies, ReadsPerMinute: cmp.Or(int(value(r.ReadsPerMinute)), registry.DefaultReadsPerMinute),
 		ClerkAgencyID: value(r.ClerkAgencyID), ClerkCode: value(r.ClerkCode), StaffID: value(r.StaffID), CreatedAt: r.CreatedAt,
 		RevokedAt: value(r.RevokedAt), EndsAt: value(r.EndsAt), LastUsedAt: value(r.LastUsedAt), reads: r.ReadsPerMinute,
-		Withdrawn: r.Withdrawn, Replaces: value(r.Replaces),
+		Withdrawn: r.Withdrawn, Replaces: value(r.Replaces), Forged: forged,
 		demo: secret.IsDemoDigest([32]byte(r.Hash)),
 	}
 }
@@ -183,7 +184,7 @@ type KeyRequest struct {
 // name. Keys of one holder are sorted by age, the oldest first.
 func ListKeys(ctx context.Context, pool *pgxpool.Pool) ([]KeyEntry, error) {
 	var out []KeyEntry
-	err := view(ctx, pool, func(s *snapshot) {
+	err := view(ctx, pool, nil, func(s *snapshot) {
 		for _, k := range s.byAge {
 			if k.api() {
 				out = append(out, s.entry(k))
@@ -224,9 +225,9 @@ func (i *Identities) DemoKeys() (out []DemoKey) {
 // CreateKey creates an API key. now is the time of the service's clock. A refusal is an
 // *operation.Error with the field application, agency or reads-per-minute. After an
 // error nothing has changed.
-func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, req KeyRequest, now time.Time) (MintedKey, error) {
+func CreateKey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, req KeyRequest, now time.Time) (MintedKey, error) {
 	var minted MintedKey
-	err := change(ctx, pool, now, func(t *Tx) error {
+	err := change(ctx, pool, keys, now, func(t *Tx) error {
 		key := Key{Live: req.Live}
 		var err error
 		if req.Application != "" {
@@ -265,8 +266,8 @@ func CreateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, r
 // revoked before keeps the time of its revocation, and changed is false. now is the time
 // of the service's clock. A refusal is an *operation.Error with the field id. After an
 // error nothing has changed.
-func RevokeKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, now time.Time) (revoked KeyEntry, changed bool, err error) {
-	err = change(ctx, pool, now, func(t *Tx) error {
+func RevokeKey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, id string, now time.Time) (revoked KeyEntry, changed bool, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
 		known, err := t.apiKey(id)
 		if err != nil {
 			return err
@@ -290,8 +291,8 @@ func RevokeKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, i
 // were withdrawn from the other are withdrawn from the new key, too. The other key ends after the overlap, or is revoked at once when the overlap is zero. now is the
 // time of the service's clock. A refusal is an *operation.Error with the field id or
 // overlap. After an error nothing has changed.
-func RotateKey(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, id string, overlap time.Duration, now time.Time) (minted MintedKey, replaced KeyEntry, err error) {
-	err = change(ctx, pool, now, func(t *Tx) error {
+func RotateKey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, id string, overlap time.Duration, now time.Time) (minted MintedKey, replaced KeyEntry, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
 		if overlap < 0 {
 			return operation.Refuse("key.overlap_negative", "overlap", nil)
 		}
@@ -342,7 +343,7 @@ func (t *Tx) apiKey(id string) (Key, error) {
 
 // FindApplication returns an application by its id or by a unique name.
 func FindApplication(ctx context.Context, pool *pgxpool.Pool, named string) (app registry.Application, err error) {
-	failed := view(ctx, pool, func(s *snapshot) {
+	failed := view(ctx, pool, nil, func(s *snapshot) {
 		app, err = s.registry.FindApplication(named)
 	})
 	return app, errors.Join(failed, err)

@@ -19,7 +19,7 @@ import (
 
 func newKey(t *testing.T, h registries.House, req identity.KeyRequest) identity.MintedKey {
 	t.Helper()
-	k, err := identity.CreateKey(t.Context(), h.Pool, registries.Actor, req, registries.Epoch)
+	k, err := identity.CreateKey(t.Context(), h.Pool, h.Keys, registries.Actor, req, registries.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestCreateKey(t *testing.T) {
 	}
 
 	create := func(req identity.KeyRequest) error {
-		_, err := identity.CreateKey(t.Context(), h.Pool, registries.Actor, req, registries.Epoch)
+		_, err := identity.CreateKey(t.Context(), h.Pool, h.Keys, registries.Actor, req, registries.Epoch)
 		return err
 	}
 	refusedBy(t, create(identity.KeyRequest{Application: registries.AppA}), "key.too_many", "application", "live=false", "most=2", test.ID)
@@ -130,7 +130,7 @@ func TestKeysInForceAreCountedUnderALock(t *testing.T) {
 	var made atomic.Int32
 	for range 8 {
 		wg.Go(func() {
-			if _, err := identity.CreateKey(t.Context(), h.Pool, registries.Actor, identity.KeyRequest{Application: registries.AppA}, registries.Epoch); err == nil {
+			if _, err := identity.CreateKey(t.Context(), h.Pool, h.Keys, registries.Actor, identity.KeyRequest{Application: registries.AppA}, registries.Epoch); err == nil {
 				made.Add(1)
 			}
 		})
@@ -154,7 +154,7 @@ func TestRevocationReachesEveryInstance(t *testing.T) {
 		}
 	}
 	id := h.KeyID(t, registries.KeyTest)
-	k, changed, err := identity.RevokeKey(t.Context(), h.Pool, registries.Actor, id, registries.Epoch)
+	k, changed, err := identity.RevokeKey(t.Context(), h.Pool, h.Keys, registries.Actor, id, registries.Epoch)
 	if err != nil || !changed || k.State(registries.Epoch) != identity.KeyStateRevoked || k.RevokedAt != registries.Epoch {
 		t.Fatalf("%+v, %v, %v", k, changed, err)
 	}
@@ -166,12 +166,12 @@ func TestRevocationReachesEveryInstance(t *testing.T) {
 	if err := opens(instances[0], secret.NewText(registries.KeyLive)); err != nil {
 		t.Errorf("the live key: %v", err)
 	}
-	again, changed, err := identity.RevokeKey(t.Context(), h.Pool, registries.Actor, id, registries.Epoch.Add(time.Hour))
+	again, changed, err := identity.RevokeKey(t.Context(), h.Pool, h.Keys, registries.Actor, id, registries.Epoch.Add(time.Hour))
 	if err != nil || changed || again.RevokedAt != registries.Epoch {
 		t.Errorf("revoking again: %+v, %v, %v", again, changed, err)
 	}
 	for id, code := range map[string]string{"": "key.not_an_id", "x": "key.not_an_id", registries.KeyTest: "key.not_an_id", registries.AppA: "key.unknown"} {
-		_, _, err := identity.RevokeKey(t.Context(), h.Pool, registries.Actor, id, registries.Epoch)
+		_, _, err := identity.RevokeKey(t.Context(), h.Pool, h.Keys, registries.Actor, id, registries.Epoch)
 		if refusedBy(t, err, code, "id"); strings.Contains(err.Error(), registries.KeyTest) {
 			t.Errorf("%v", err)
 		}
@@ -186,7 +186,7 @@ func TestRotateKeyWithOverlap(t *testing.T) {
 	r := h.Open(t, w.Wear)
 	registries.Run(t, r)
 	old := h.KeyID(t, registries.KeyTest)
-	minted, replaced, err := identity.RotateKey(t.Context(), h.Pool, registries.Actor, old, time.Hour, registries.Epoch)
+	minted, replaced, err := identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, old, time.Hour, registries.Epoch)
 	if err != nil || replaced.ID != old || replaced.EndsAt != registries.Epoch.Add(time.Hour) || replaced.State(registries.Epoch) != identity.KeyStateEnding ||
 		minted.ApplicationID != registries.AppA || minted.Live || minted.State(registries.Epoch) != identity.KeyStateActive {
 		t.Fatalf("%+v replaces %+v, %v", minted.KeyEntry, replaced, err)
@@ -228,28 +228,28 @@ func TestRotateKeyWithOverlap(t *testing.T) {
 
 	// While two keys overlap, no third one can be created, neither directly nor by a
 	// rotation with overlap. A rotation without overlap is allowed.
-	_, err = identity.CreateKey(t.Context(), h.Pool, registries.Actor, identity.KeyRequest{Application: registries.AppA}, registries.Epoch)
+	_, err = identity.CreateKey(t.Context(), h.Pool, h.Keys, registries.Actor, identity.KeyRequest{Application: registries.AppA}, registries.Epoch)
 	refusedBy(t, err, "key.too_many", "application", old, "ends at 2026-03-01T13:00:00Z")
-	_, _, err = identity.RotateKey(t.Context(), h.Pool, registries.Actor, old, time.Hour, registries.Epoch)
+	_, _, err = identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, old, time.Hour, registries.Epoch)
 	refusedBy(t, err, "key.rotated", "id", old, "2026-03-01T13:00:00Z")
-	_, _, err = identity.RotateKey(t.Context(), h.Pool, registries.Actor, minted.ID, time.Hour, registries.Epoch)
+	_, _, err = identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, minted.ID, time.Hour, registries.Epoch)
 	refusedBy(t, err, "key.no_room_to_overlap", "id", "other_id="+old, "id="+minted.ID)
-	_, _, err = identity.RotateKey(t.Context(), h.Pool, registries.Actor, minted.ID, -1, registries.Epoch)
+	_, _, err = identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, minted.ID, -1, registries.Epoch)
 	refusedBy(t, err, "key.overlap_negative", "overlap")
-	emergency, replaced, err := identity.RotateKey(t.Context(), h.Pool, registries.Actor, minted.ID, 0, registries.Epoch)
+	emergency, replaced, err := identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, minted.ID, 0, registries.Epoch)
 	if err != nil || replaced.RevokedAt != registries.Epoch || replaced.State(registries.Epoch) != identity.KeyStateRevoked {
 		t.Fatalf("%+v, %v", replaced, err)
 	}
 	registries.Within(t, time.Second, "the emergency", func() bool {
 		return opens(r, emergency.Secret) == nil && errors.Is(opens(r, minted.Secret), identity.ErrKeyRevoked)
 	})
-	_, _, err = identity.RotateKey(t.Context(), h.Pool, registries.Actor, minted.ID, 0, registries.Epoch)
+	_, _, err = identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, minted.ID, 0, registries.Epoch)
 	refusedBy(t, err, "key.over", "id", "state=revoked")
 	// After the overlap the ended key no longer counts.
 	later := registries.Epoch.Add(time.Hour)
-	_, _, err = identity.RotateKey(t.Context(), h.Pool, registries.Actor, old, time.Hour, later)
+	_, _, err = identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, old, time.Hour, later)
 	refusedBy(t, err, "key.over", "id", "state=ended")
-	if _, err := identity.CreateKey(t.Context(), h.Pool, registries.Actor, identity.KeyRequest{Application: registries.AppA}, later); err != nil {
+	if _, err := identity.CreateKey(t.Context(), h.Pool, h.Keys, registries.Actor, identity.KeyRequest{Application: registries.AppA}, later); err != nil {
 		t.Errorf("a second key after the overlap: %v", err)
 	}
 }
@@ -259,7 +259,7 @@ func TestRotatePlatformKey(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
-	minted, _, err := identity.RotateKey(t.Context(), h.Pool, registries.Actor, h.KeyID(t, registries.KeyPlatform), time.Hour, registries.Epoch)
+	minted, _, err := identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, h.KeyID(t, registries.KeyPlatform), time.Hour, registries.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +332,7 @@ func TestLastUseIsWrittenForwardOnly(t *testing.T) {
 		t.Errorf("the test key was last used at %v", used)
 	}
 	// A refused call is not a use.
-	if _, _, err := identity.RevokeKey(t.Context(), h.Pool, registries.Actor, id, registries.Epoch); err != nil {
+	if _, _, err := identity.RevokeKey(t.Context(), h.Pool, h.Keys, registries.Actor, id, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	refused := open(time.Hour)

@@ -1,12 +1,3 @@
--- name: Clerks :many
-SELECT * FROM clerks ORDER BY agency_id, code;
-
--- name: Staff :many
-SELECT * FROM staff ORDER BY created_at, id;
-
--- name: Keys :many
-SELECT * FROM api_keys ORDER BY id;
-
 -- name: InsertStaff :exec
 INSERT INTO staff (id, name, folded, agency_id, clerks, created_at, proposed_by, approved_at)
 VALUES (@id, @name, @folded, sqlc.narg('agency_id'), @clerks, @created_at, sqlc.narg('proposed_by'), sqlc.narg('approved_at'));
@@ -20,12 +11,6 @@ UPDATE staff SET revoked_at = @revoked_at WHERE id = @id;
 -- A revocation waits for the transaction that acts for the staff.
 -- name: LockStaff :exec
 SELECT lock_staff(@ids::uuid[]);
-
--- name: StaffOf :many
-SELECT * FROM staff WHERE id = ANY(@ids::uuid[]);
-
--- name: StaffContacts :many
-SELECT * FROM staff_contacts ORDER BY staff_id;
 
 -- name: InsertStaffContact :exec
 INSERT INTO staff_contacts (id, staff_id, sealed, masked, locale, set_at) VALUES (@id, @staff_id, @sealed, @masked, @locale, @set_at);
@@ -70,7 +55,7 @@ ON CONFLICT (agency_id, code) DO UPDATE SET name = excluded.name, counter = excl
     day_limit = COALESCE(sqlc.narg('day_limit')::bigint, clerks.day_limit);
 
 -- name: BeginClerkSession :exec
-INSERT INTO clerk_sessions (id, key_id, device, begun_at, last_used_at) VALUES (@id, @key_id, sqlc.narg('device'), @begun_at, @begun_at);
+INSERT INTO clerk_sessions (id, key_id, device, begun_at, last_used_at, mac) VALUES (@id, @key_id, sqlc.narg('device'), @begun_at, @begun_at, @mac);
 
 -- name: KeepNewestClerkSessions :exec
 DELETE FROM clerk_sessions s WHERE s.key_id = @key_id AND s.id NOT IN (
@@ -81,7 +66,7 @@ DELETE FROM clerk_sessions s WHERE s.key_id = @key_id AND s.id NOT IN (
 UPDATE clerk_sessions s SET last_used_at = GREATEST(s.last_used_at, @now)
 FROM api_keys k
 WHERE s.id = @id AND k.id = s.key_id AND k.revoked_at IS NULL AND s.begun_at > @begun_after AND s.last_used_at > @used_after
-RETURNING s.key_id, s.device;
+RETURNING s.key_id, s.device, s.begun_at, s.mac;
 
 -- name: EndClerkSession :exec
 DELETE FROM clerk_sessions WHERE id = @id;
@@ -94,16 +79,19 @@ WHERE k.id = s.key_id AND k.clerk_agency_id = @agency_id AND k.clerk_code = @cle
 DELETE FROM clerk_sessions s USING api_keys k
 WHERE k.id = s.key_id AND (k.revoked_at IS NOT NULL OR s.begun_at <= @begun_before OR s.last_used_at <= @used_before);
 
+-- name: ClerkSessionBegan :one
+SELECT begun_at FROM clerk_sessions WHERE id = @id AND key_id = @key_id FOR UPDATE;
+
 -- name: BindClerkSession :exec
-UPDATE clerk_sessions SET device = @device WHERE id = @id AND key_id = @key_id;
+UPDATE clerk_sessions SET device = @device, mac = @mac WHERE id = @id AND key_id = @key_id;
 
 -- name: ForeignDevice :one
 SELECT EXISTS (SELECT 1 FROM clerk_devices WHERE device_id = @device_id AND (agency_id <> @agency_id OR live <> @live));
 
 -- name: PutDevice :one
-INSERT INTO clerk_devices (id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at)
-VALUES (@id, @device_id, @key_id, @agency_id, @clerk_code, @live, @pin, 0, @now, @now)
-ON CONFLICT (device_id, clerk_code) DO UPDATE SET key_id = excluded.key_id, pin = excluded.pin, wrong = 0, last_used_at = excluded.last_used_at
+INSERT INTO clerk_devices (id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at, mac)
+VALUES (@id, @device_id, @key_id, @agency_id, @clerk_code, @live, @pin, 0, @now, @now, @mac)
+ON CONFLICT (device_id, clerk_code) DO UPDATE SET key_id = excluded.key_id, pin = excluded.pin, wrong = 0, last_used_at = excluded.last_used_at, mac = excluded.mac
 RETURNING id;
 
 -- An attempt counts before its PIN is compared, so that attempts at the same time on
@@ -111,13 +99,16 @@ RETURNING id;
 -- name: TryPIN :one
 UPDATE clerk_devices SET wrong = wrong + 1
 WHERE device_id = @device_id AND clerk_code = @clerk_code AND wrong < @most AND last_used_at > @used_after
-RETURNING id, key_id, pin, wrong;
+RETURNING *;
 
 -- name: DeviceKnown :one
 SELECT EXISTS (SELECT 1 FROM clerk_devices WHERE device_id = @device_id AND clerk_code = @clerk_code AND last_used_at > @used_after);
 
 -- name: PINWasRight :exec
-UPDATE clerk_devices SET wrong = 0, last_used_at = @now WHERE id = @id;
+UPDATE clerk_devices SET wrong = 0, last_used_at = @now, mac = @mac WHERE id = @id;
+
+-- name: ProveDevice :exec
+UPDATE clerk_devices SET mac = @mac WHERE id = @id;
 
 -- name: ForgetDevices :many
 DELETE FROM clerk_devices WHERE id = sqlc.narg('id') OR agency_id = sqlc.narg('agency_id') AND clerk_code = sqlc.narg('clerk_code')

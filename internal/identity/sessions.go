@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/identity/internal/db"
+	"quittance/internal/signed"
 )
 
 // A clerk's session ends ClerkSessionLifetime after the clerk signed in, and after
@@ -42,10 +43,22 @@ func (i *Identities) BeginClerkSession(ctx context.Context, keyID string) (id st
 // beginSession begins a session that ends with a device, unless device is empty.
 func (i *Identities) beginSession(ctx context.Context, q *db.Queries, keyID, device string) (id string, err error) {
 	id = uuid.NewString()
-	if err := q.BeginClerkSession(ctx, db.BeginClerkSessionParams{ID: id, KeyID: keyID, Device: given(device), BegunAt: i.cfg.Now()}); err != nil {
+	begun := i.cfg.Now()
+	mac := i.sessionMAC(id, keyID, given(device), begun)
+	if err := q.BeginClerkSession(ctx, db.BeginClerkSessionParams{ID: id, KeyID: keyID, Device: given(device), BegunAt: begun, Mac: mac}); err != nil {
 		return "", err
 	}
 	return id, q.KeepNewestClerkSessions(ctx, db.KeepNewestClerkSessionsParams{KeyID: keyID, Newest: maxClerkSessions})
+}
+
+// sessionMAC proves that this role has begun a session, whose it is and with which device it ends. Whoever
+// writes to Postgres cannot make a session another clerk's.
+func (i *Identities) sessionMAC(id, keyID string, device *string, begun time.Time) []byte {
+	return signed.MAC(i.macs, "clerk_sessions", sessionValues(id, keyID, device, begun)...)
+}
+
+func sessionValues(id, keyID string, device *string, begun time.Time) []any {
+	return []any{id, keyID, value(device), begun}
 }
 
 // ClerkSession returns the clerk of a session and notes its use. It reads Postgres, so that
@@ -62,6 +75,8 @@ func (i *Identities) ClerkSession(ctx context.Context, id string) (ClerkPrincipa
 		return ClerkPrincipal{}, ErrSessionEnded
 	case err != nil:
 		return ClerkPrincipal{}, fmt.Errorf("reading a clerk's session: %w", err)
+	case !signed.VerifyMAC(i.macs, used.Mac, "clerk_sessions", sessionValues(id, used.KeyID, used.Device, used.BegunAt)...):
+		return ClerkPrincipal{}, ErrSessionEnded // somebody else has written it, or an earlier release
 	}
 	clerk, err := i.ClerkByKey(used.KeyID)
 	clerk.Device = value(used.Device)

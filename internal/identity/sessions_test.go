@@ -95,7 +95,7 @@ func TestClerkSession(t *testing.T) {
 	if !in(last) {
 		t.Error("nobody is signed in")
 	}
-	if _, _, err := identity.RevokeClerkKeys(t.Context(), h.Pool, registries.Actor, "impots/c01", clock.Now()); err != nil {
+	if _, _, err := identity.RevokeClerkKeys(t.Context(), h.Pool, h.Keys, registries.Actor, "impots/c01", clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if in(last) {
@@ -157,7 +157,7 @@ func TestEndedSessionsAreDeleted(t *testing.T) {
 	if _, err := r.ClerkSession(t.Context(), kept); err != nil {
 		t.Errorf("a session in use: %v", err)
 	}
-	if _, _, err := identity.RevokeClerkKeys(t.Context(), h.Pool, registries.Actor, "impots/c02", clock.Now()); err != nil {
+	if _, _, err := identity.RevokeClerkKeys(t.Context(), h.Pool, h.Keys, registries.Actor, "impots/c02", clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	sweep()

@@ -20,6 +20,7 @@ import (
 	"quittance/internal/identity/internal/db"
 	"quittance/internal/operation"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 )
 
 // firstStaff is the number of members that a group needs to decide about others. Until it
@@ -41,12 +42,14 @@ type Staff struct {
 	ProposedBy, ApprovedBy string
 	ApprovedAt             time.Time // zero: the key is not valid yet
 	RevokedAt              time.Time // zero: not revoked
+	// Forged means that the row of the person is not as it was signed: the person may not act.
+	Forged bool
 }
 
-func toStaff(r db.Staff) Staff {
+func toStaff(r staffRow, forged bool) Staff {
 	return Staff{
 		ID: r.ID, Name: r.Name, AgencyID: value(r.AgencyID), Clerks: r.Clerks, CreatedAt: r.CreatedAt, ProposedBy: value(r.ProposedBy),
-		ApprovedBy: value(r.ApprovedBy), ApprovedAt: value(r.ApprovedAt), RevokedAt: value(r.RevokedAt),
+		ApprovedBy: value(r.ApprovedBy), ApprovedAt: value(r.ApprovedAt), RevokedAt: value(r.RevokedAt), Forged: forged,
 	}
 }
 
@@ -72,7 +75,7 @@ func (s Staff) State() StaffState {
 }
 
 // InForce reports whether the person may act.
-func (s Staff) InForce() bool { return s.State() == StaffStateActive }
+func (s Staff) InForce() bool { return s.State() == StaffStateActive && !s.Forged }
 
 // Operations reports whether the person belongs to no agency and acts for all.
 func (s Staff) Operations() bool { return s.AgencyID == "" }
@@ -134,10 +137,11 @@ type StaffRequest struct {
 	Contact StaffContactRequest
 }
 
-// ListStaff lists all staff, the oldest first.
-func ListStaff(ctx context.Context, pool *pgxpool.Pool) ([]StaffEntry, error) {
+// ListStaff lists all staff, the oldest first. With keys it says who is forged, and shows no address whose
+// row does not verify.
+func ListStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys) ([]StaffEntry, error) {
 	var out []StaffEntry
-	err := view(ctx, pool, func(s *snapshot) {
+	err := view(ctx, pool, keys, func(s *snapshot) {
 		for _, m := range s.staff {
 			out = append(out, s.staffEntry(m))
 		}
@@ -148,9 +152,9 @@ func ListStaff(ctx context.Context, pool *pgxpool.Pool) ([]StaffEntry, error) {
 	return out, nil
 }
 
-// AuthenticateStaff finds the person with a key. A refusal is an *operation.Error.
-func AuthenticateStaff(ctx context.Context, pool *pgxpool.Pool, key string, now time.Time) (person StaffEntry, err error) {
-	failed := view(ctx, pool, func(s *snapshot) {
+// AuthenticateStaff finds the person with a key. With keys a row that does not verify is refused. A refusal is an *operation.Error.
+func AuthenticateStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key string, now time.Time) (person StaffEntry, err error) {
+	failed := view(ctx, pool, keys, func(s *snapshot) {
 		var m Staff
 		if m, err = s.byKey(key, now); err == nil {
 			person = s.staffEntry(m)
@@ -160,35 +164,47 @@ func AuthenticateStaff(ctx context.Context, pool *pgxpool.Pool, key string, now 
 }
 
 // LockStaff reads staff by id within a transaction. A revocation waits for the end of the
-// transaction.
-func LockStaff(ctx context.Context, tx pgx.Tx, ids ...string) (map[string]Staff, error) {
+// transaction. A person whose row does not verify with the keys is not in force; without keys the rows are
+// as they are.
+func LockStaff(ctx context.Context, tx pgx.Tx, keys *secret.Keys, ids ...string) (map[string]Staff, error) {
 	if err := db.New(tx).LockStaff(ctx, ids); err != nil {
 		return nil, fmt.Errorf("locking staff: %w", err)
 	}
-	return StaffOf(ctx, tx, ids...)
+	return StaffOf(ctx, tx, keys, ids...)
 }
 
-// StaffOf reads staff by id within a transaction.
-func StaffOf(ctx context.Context, tx pgx.Tx, ids ...string) (map[string]Staff, error) {
-	rows, err := db.New(tx).StaffOf(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("reading staff: %w", err)
-	}
-	out := map[string]Staff{}
-	for _, r := range rows {
-		out[r.ID] = toStaff(r)
+// StaffOf reads staff by id within a transaction. A person whose row does not verify with the keys is
+// not in force; without keys the rows are as they are.
+func StaffOf(ctx context.Context, tx pgx.Tx, keys *secret.Keys, ids ...string) (map[string]Staff, error) {
+	out, verifier := map[string]Staff{}, signed.NewVerifier(keys)
+	for _, id := range ids {
+		if err := signed.One(ctx, tx, verifier, func(r staffRow, row signed.Row) {
+			out[r.ID] = toStaff(r, keys != nil && !row.Verified)
+		}, "staff", id); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
 
 // LockInForce reads a person again within a transaction. A revocation waits for the end of the
-// transaction; a person who was revoked before is refused.
-func LockInForce(ctx context.Context, tx pgx.Tx, by Staff) (Staff, error) {
-	staff, err := LockStaff(ctx, tx, by.ID)
-	if err == nil && !staff[by.ID].InForce() {
-		err = operation.Refuse("staff.revoked", "", operation.Args{"name": by.Name})
+// transaction; a person who was revoked before, or whose row does not verify, is refused.
+func LockInForce(ctx context.Context, tx pgx.Tx, keys *secret.Keys, by Staff) (Staff, error) {
+	staff, err := LockStaff(ctx, tx, keys, by.ID)
+	switch now := staff[by.ID]; {
+	case err != nil:
+		return now, err
+	case now.Forged:
+		return now, refuseForged(by)
+	case !now.InForce():
+		return now, operation.Refuse("staff.revoked", "", operation.Args{"name": by.Name})
+	default:
+		return now, nil
 	}
-	return staff[by.ID], err
+}
+
+func refuseForged(who Staff) error {
+	return operation.Refuse(signed.CodeForged, "", operation.Args{"table": "staff", "key": who.ID})
 }
 
 // AddStaff makes a member of staff with a key. While the group has fewer than two members
@@ -196,9 +212,9 @@ func LockInForce(ctx context.Context, tx pgx.Tx, by Staff) (Staff, error) {
 // member who proposes the new one, whose own key is valid when another member has called
 // ApproveStaff. now is the time of the service's clock. A refusal is an *operation.Error
 // with the field name, agency, clerk, email, language or staff-key. After an error nothing has changed.
-func AddStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, by string, req StaffRequest, now time.Time) (MintedStaff, error) {
+func AddStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, by string, req StaffRequest, now time.Time) (MintedStaff, error) {
 	var minted MintedStaff
-	err := change(ctx, pool, now, func(t *Tx) error {
+	err := change(ctx, pool, keys, now, func(t *Tx) error {
 		m := Staff{ID: uuid.Must(uuid.NewV7()).String(), Name: strings.Join(strings.Fields(req.Name), " "), CreatedAt: now}
 		if !form.IsLine(m.Name, maxName) {
 			return operation.Refuse("staff.name_malformed", "name", operation.Args{"most": maxName})
@@ -248,7 +264,7 @@ func AddStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, by
 func (t *Tx) proposes(actor operation.Actor, by string, m *Staff) (operation.Actor, error) {
 	members := 0
 	for _, s := range t.staff {
-		if s.InForce() && s.AgencyID == m.AgencyID {
+		if s.State() == StaffStateActive && s.AgencyID == m.AgencyID { // also one whose row somebody has edited
 			members++
 		}
 	}
@@ -274,9 +290,9 @@ func (t *Tx) proposes(actor operation.Actor, by string, m *Staff) (operation.Act
 // ApproveStaff makes the key of a proposed member valid. by is the key of another member of
 // the group than the one who proposed. named is the id or the name. now is the time of the
 // service's clock. A refusal is an *operation.Error. After an error nothing has changed.
-func ApproveStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, by, named string, now time.Time) (StaffEntry, error) {
+func ApproveStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, by, named string, now time.Time) (StaffEntry, error) {
 	var approved StaffEntry
-	err := change(ctx, pool, now, func(t *Tx) error {
+	err := change(ctx, pool, keys, now, func(t *Tx) error {
 		approver, err := t.byKey(by, now)
 		if err != nil {
 			return err
@@ -319,8 +335,8 @@ func ApproveStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor
 // person's address. The person's proposals lapse. One who was revoked before stays so, and changed is false. named is the
 // id or the name. now is the time of the service's clock. A refusal is an *operation.Error.
 // After an error nothing has changed.
-func RevokeStaff(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, named string, now time.Time) (revoked StaffEntry, changed bool, err error) {
-	err = change(ctx, pool, now, func(t *Tx) error {
+func RevokeStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, named string, now time.Time) (revoked StaffEntry, changed bool, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
 		m, err := t.staffNamed(named)
 		if err != nil {
 			return err
@@ -374,6 +390,10 @@ func (s *snapshot) byKey(key string, now time.Time) (Staff, error) {
 	switch m := s.member(k.StaffID); {
 	case err == nil:
 		return m, nil
+	case errors.Is(err, ErrKeyForged):
+		return Staff{}, operation.Refuse(signed.CodeForged, "", operation.Args{"table": "api_keys", "key": k.ID})
+	case m.Forged:
+		return Staff{}, refuseForged(m)
 	case m.State() == StaffStateProposed && m.ID != "":
 		return Staff{}, operation.Refuse("staff.not_approved", "", operation.Args{"name": m.Name, "id": m.ID})
 	case m.State() == StaffStateRevoked:

@@ -16,7 +16,7 @@ import (
 func group(t *testing.T, h registries.House, agency string, names ...string) (keys []string) {
 	t.Helper()
 	for _, name := range names {
-		m, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agency}, registries.Epoch)
+		m, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agency}, registries.Epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,14 +32,14 @@ func TestStaffDecideAboutStaff(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	add := func(by string, req identity.StaffRequest) (identity.MintedStaff, error) {
-		return identity.AddStaff(t.Context(), h.Pool, registries.Actor, by, req, registries.Epoch)
+		return identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, by, req, registries.Epoch)
 	}
 	approve := func(by, named string) error {
-		_, err := identity.ApproveStaff(t.Context(), h.Pool, registries.Actor, by, named, registries.Epoch)
+		_, err := identity.ApproveStaff(t.Context(), h.Pool, h.Keys, registries.Actor, by, named, registries.Epoch)
 		return err
 	}
 	authenticate := func(key string) (identity.StaffEntry, error) {
-		return identity.AuthenticateStaff(t.Context(), h.Pool, key, registries.Epoch)
+		return identity.AuthenticateStaff(t.Context(), h.Pool, h.Keys, key, registries.Epoch)
 	}
 	agency, operations := group(t, h, "impots", "Jean", "Mireille"), group(t, h, "", "Opérations Un", "Opérations Deux")
 	if s, err := authenticate(agency[0]); err != nil || s.Name != "Jean" || s.Group() != "impots" || !s.ActsFor(registries.AgencyA) || s.ActsFor("") {
@@ -90,12 +90,12 @@ func TestStaffAreRevoked(t *testing.T) {
 	r := h.Open(t)
 	registries.Run(t, r)
 	keys := group(t, h, "", "Éric", "Anne")
-	proposed, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, keys[0], identity.StaffRequest{Name: "Luc"}, registries.Epoch)
+	proposed, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, keys[0], identity.StaffRequest{Name: "Luc"}, registries.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	revoke := func(named string) (identity.StaffEntry, bool, error) {
-		return identity.RevokeStaff(t.Context(), h.Pool, registries.Actor, named, registries.Epoch)
+		return identity.RevokeStaff(t.Context(), h.Pool, h.Keys, registries.Actor, named, registries.Epoch)
 	}
 	if s, changed, err := revoke("éRIC"); err != nil || !changed || s.State() != identity.StaffStateRevoked || !s.RevokedAt.Equal(registries.Epoch) {
 		t.Fatalf("%+v, %v, %v", s, changed, err)
@@ -103,12 +103,12 @@ func TestStaffAreRevoked(t *testing.T) {
 	if _, changed, err := revoke("Éric"); err != nil || changed {
 		t.Errorf("again: %v, %v", changed, err)
 	}
-	_, err = identity.AuthenticateStaff(t.Context(), h.Pool, keys[0], registries.Epoch)
+	_, err = identity.AuthenticateStaff(t.Context(), h.Pool, h.Keys, keys[0], registries.Epoch)
 	refusedBy(t, err, "staff.revoked", "", "name=Éric")
-	_, err = identity.ApproveStaff(t.Context(), h.Pool, registries.Actor, keys[1], proposed.ID, registries.Epoch)
+	_, err = identity.ApproveStaff(t.Context(), h.Pool, h.Keys, registries.Actor, keys[1], proposed.ID, registries.Epoch)
 	refusedBy(t, err, "staff.proposer_revoked", "id")
 	for _, name := range []string{"e\u0301ric", "ÉRIC ", " éric"} { // the first is another spelling of é
-		_, err = identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{Name: name}, registries.Epoch)
+		_, err = identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: name}, registries.Epoch)
 		refusedBy(t, err, "staff.name_taken", "name", "state=revoked")
 	}
 	// The group has one member left, so that the command line makes another.
@@ -121,7 +121,7 @@ func TestStaffAreRevoked(t *testing.T) {
 		{Name: "x", Clerks: []string{"impots/nobody"}}:      "clerk.unknown",
 		{Name: "x", Clerks: []string{registries.ClerkTest}}: "clerk.unknown",
 	} {
-		_, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, keys[1], *req, registries.Epoch)
+		_, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, keys[1], *req, registries.Epoch)
 		var refused *operation.Error
 		if !errors.As(err, &refused) || refused.Code != code || strings.Contains(err.Error(), registries.ClerkTest) {
 			t.Errorf("%+v: %v", *req, err)
@@ -153,10 +153,10 @@ func TestStaffKeysOpenNothingElse(t *testing.T) {
 	if err != nil || len(list) != 3 {
 		t.Errorf("%d API keys, %v", len(list), err)
 	}
-	_, _, err = identity.RotateKey(t.Context(), h.Pool, registries.Actor, id, time.Hour, registries.Epoch)
+	_, _, err = identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, id, time.Hour, registries.Epoch)
 	refusedBy(t, err, "key.unknown", "id")
 	for _, other := range []string{registries.KeyTest, registries.KeyPlatform, registries.ClerkTest, "st_", key + "x", strings.ToLower(key)} {
-		_, err := identity.AuthenticateStaff(t.Context(), h.Pool, other, registries.Epoch)
+		_, err := identity.AuthenticateStaff(t.Context(), h.Pool, h.Keys, other, registries.Epoch)
 		if refusedBy(t, err, "staff.key_unknown", ""); strings.Contains(err.Error(), other) {
 			t.Errorf("the error repeats the key: %v", err)
 		}

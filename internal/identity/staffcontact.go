@@ -13,18 +13,14 @@ import (
 	"quittance/internal/identity/internal/db"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
+	"quittance/internal/secret"
 	"quittance/money"
 )
 
 // SealedContacts are the addresses of staff, for `secrets reseal`.
 var SealedContacts = personal.Sealed{Table: "staff_contacts", Label: "staff address"}
 
-// Sealer seals with the newest master key: secret.Keys.
-type Sealer interface {
-	Seal(label string, plaintext, aad []byte) ([]byte, error)
-}
-
-// Opener opens what a Sealer made: secret.Keys.
+// Opener opens sealed addresses: secret.Keys.
 type Opener interface {
 	Open(label string, ciphertext, aad []byte) ([]byte, error)
 }
@@ -42,7 +38,7 @@ type StaffContact struct {
 	sealed []byte
 }
 
-func toStaffContact(r db.StaffContact) StaffContact {
+func toStaffContact(r contactRow) StaffContact {
 	return StaffContact{Email: r.Masked, Language: money.Language(r.Locale), SetAt: r.SetAt, id: r.ID, sealed: r.Sealed}
 }
 
@@ -65,8 +61,6 @@ type StaffContactRequest struct {
 	Email string
 	// Language is that of the digests. Empty leaves it as it is; French for a first address.
 	Language money.Language
-	// Keys seal the address. They are required with Email.
-	Keys Sealer
 }
 
 // parse returns the address of the request. The errors do not repeat it.
@@ -88,9 +82,9 @@ func (r StaffContactRequest) parse() (contact.Address, error) {
 // Giving the present address again lets messages reach it again after it was suppressed. named
 // is the id or the name. now is the time of the service's clock. A refusal is an
 // *operation.Error with the field id, email or language. After an error nothing has changed.
-func SetStaffContact(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, named string, req StaffContactRequest, now time.Time) (StaffEntry, error) {
+func SetStaffContact(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, named string, req StaffContactRequest, now time.Time) (StaffEntry, error) {
 	var changed StaffEntry
-	err := change(ctx, pool, now, func(t *Tx) error {
+	err := change(ctx, pool, keys, now, func(t *Tx) error {
 		m, err := t.staffNamed(named)
 		if err != nil {
 			return err
@@ -134,7 +128,7 @@ func (t *Tx) setContact(ctx context.Context, m Staff, req StaffContactRequest) e
 		return t.q.UpdateStaffLocale(ctx, db.UpdateStaffLocaleParams{StaffID: m.ID, Locale: string(language)})
 	}
 	row := uuid.Must(uuid.NewV7())
-	sealed, err := req.Keys.Seal(SealedContacts.Label, []byte(address.Text()), row[:])
+	sealed, err := t.tx.Keys().Seal(SealedContacts.Label, []byte(address.Text()), row[:])
 	if err != nil {
 		return err
 	}
@@ -150,8 +144,8 @@ func (t *Tx) setContact(ctx context.Context, m Staff, req StaffContactRequest) e
 // changed is false for a member without one. named is the id or the name. now is the time of
 // the service's clock. A refusal is an *operation.Error with the field id. After an error
 // nothing has changed.
-func RemoveStaffContact(ctx context.Context, pool *pgxpool.Pool, actor operation.Actor, named string, now time.Time) (removed StaffEntry, changed bool, err error) {
-	err = change(ctx, pool, now, func(t *Tx) error {
+func RemoveStaffContact(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, named string, now time.Time) (removed StaffEntry, changed bool, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
 		m, err := t.staffNamed(named)
 		if err != nil {
 			return err

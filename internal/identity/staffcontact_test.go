@@ -20,8 +20,7 @@ func TestStaffHaveAddresses(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	set := func(named string, req identity.StaffContactRequest) (identity.StaffEntry, error) {
-		req.Keys = h.Keys
-		return identity.SetStaffContact(t.Context(), h.Pool, registries.Actor, named, req, registries.Epoch.Add(time.Hour))
+		return identity.SetStaffContact(t.Context(), h.Pool, h.Keys, registries.Actor, named, req, registries.Epoch.Add(time.Hour))
 	}
 	opens := func(s identity.StaffEntry, want string) {
 		t.Helper()
@@ -29,8 +28,8 @@ func TestStaffHaveAddresses(t *testing.T) {
 			t.Errorf("the address does not open: %v", err)
 		}
 	}
-	jean, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{
-		Name: "Jean", Agency: "impots", Contact: identity.StaffContactRequest{Email: " Jean.Mabiala@Example.org ", Language: money.English, Keys: h.Keys},
+	jean, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{
+		Name: "Jean", Agency: "impots", Contact: identity.StaffContactRequest{Email: " Jean.Mabiala@Example.org ", Language: money.English},
 	}, registries.Epoch)
 	if err != nil || jean.Contact.Language != money.English || !jean.Contact.SetAt.Equal(registries.Epoch) {
 		t.Fatalf("%+v, %v", jean.Contact, err)
@@ -60,15 +59,15 @@ func TestStaffHaveAddresses(t *testing.T) {
 		t.Errorf("%+v, %v", done, err)
 	}
 
-	removed, changed, err := identity.RemoveStaffContact(t.Context(), h.Pool, registries.Actor, "Jean", registries.Epoch)
+	removed, changed, err := identity.RemoveStaffContact(t.Context(), h.Pool, h.Keys, registries.Actor, "Jean", registries.Epoch)
 	if err != nil || !changed || removed.Contact.Email != "" {
 		t.Errorf("%+v, %v, %v", removed.Contact, changed, err)
 	}
-	if _, changed, err = identity.RemoveStaffContact(t.Context(), h.Pool, registries.Actor, "Jean", registries.Epoch); err != nil || changed {
+	if _, changed, err = identity.RemoveStaffContact(t.Context(), h.Pool, h.Keys, registries.Actor, "Jean", registries.Epoch); err != nil || changed {
 		t.Errorf("again: %v, %v", changed, err)
 	}
 	// A revoked person needs no address.
-	if _, _, err := identity.RevokeStaff(t.Context(), h.Pool, registries.Actor, "Anne", registries.Epoch); err != nil {
+	if _, _, err := identity.RevokeStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "Anne", registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	var left int
@@ -92,7 +91,7 @@ func TestAddressesOfStaffAreSealed(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	group(t, h, "", "Jean")
-	if _, err := identity.SetStaffContact(t.Context(), h.Pool, registries.Actor, "Jean", identity.StaffContactRequest{Email: "jean.mabiala@example.org", Keys: h.Keys}, registries.Epoch); err != nil {
+	if _, err := identity.SetStaffContact(t.Context(), h.Pool, h.Keys, registries.Actor, "Jean", identity.StaffContactRequest{Email: "jean.mabiala@example.org"}, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	var row string
@@ -108,7 +107,7 @@ func TestAddressesOfStaffThatAreRefused(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	group(t, h, "", "Jean", "Anne")
-	if _, _, err := identity.RevokeStaff(t.Context(), h.Pool, registries.Actor, "Anne", registries.Epoch); err != nil {
+	if _, _, err := identity.RevokeStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "Anne", registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -125,18 +124,17 @@ func TestAddressesOfStaffThatAreRefused(t *testing.T) {
 		{"Anne", identity.StaffContactRequest{Email: "a@example.org"}, "staff.contact_revoked", "id"},
 		{"nobody", identity.StaffContactRequest{Email: "a@example.org"}, "staff.unknown", "id"},
 	} {
-		c.req.Keys = h.Keys
-		_, err := identity.SetStaffContact(t.Context(), h.Pool, registries.Actor, c.named, c.req, registries.Epoch)
+		_, err := identity.SetStaffContact(t.Context(), h.Pool, h.Keys, registries.Actor, c.named, c.req, registries.Epoch)
 		if refusedBy(t, err, c.code, c.field); err != nil && c.req.Email != "" && strings.Contains(err.Error(), c.req.Email) {
 			t.Errorf("the error repeats the address: %v", err)
 		}
 	}
-	_, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{Name: "Luc", Contact: identity.StaffContactRequest{Email: "x", Keys: h.Keys}}, registries.Epoch)
+	_, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: "Luc", Contact: identity.StaffContactRequest{Email: "x"}}, registries.Epoch)
 	refusedBy(t, err, "staff.email_malformed", "email")
-	if _, err := identity.SetStaffContact(t.Context(), h.Pool, operation.Actor{}, "Jean", identity.StaffContactRequest{Email: "j@example.org", Keys: h.Keys}, registries.Epoch); err == nil {
+	if _, err := identity.SetStaffContact(t.Context(), h.Pool, h.Keys, operation.Actor{}, "Jean", identity.StaffContactRequest{Email: "j@example.org"}, registries.Epoch); err == nil {
 		t.Error("an address was set without an actor")
 	}
-	list, err := identity.ListStaff(t.Context(), h.Pool)
+	list, err := identity.ListStaff(t.Context(), h.Pool, nil)
 	if err != nil || len(list) != 2 || list[0].Contact.Email != "" {
 		t.Errorf("%+v, %v", list, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 )
 
 // Tx changes identities within a transaction of the registry.
@@ -24,14 +25,13 @@ type Tx struct {
 
 // Within begins to change identities in a transaction of the registry.
 func Within(ctx context.Context, tx *registry.Tx) (*Tx, error) {
-	q := db.New(tx)
-	s, err := load(ctx, q, tx.Before)
-	return &Tx{s, tx, q}, err
+	s, err := load(ctx, tx, tx.Before, nil, tx.Forged)
+	return &Tx{s, tx, db.New(tx)}, err
 }
 
 // change runs do in a transaction of its own.
-func change(ctx context.Context, pool *pgxpool.Pool, now time.Time, do func(*Tx) error) error {
-	return registry.Change(ctx, pool, nil, now, func(tx *registry.Tx) error {
+func change(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, now time.Time, do func(*Tx) error) error {
+	return registry.Change(ctx, pool, keys, now, func(tx *registry.Tx) error {
 		t, err := Within(ctx, tx)
 		if err != nil {
 			return err
@@ -40,10 +40,11 @@ func change(ctx context.Context, pool *pgxpool.Pool, now time.Time, do func(*Tx)
 	})
 }
 
-// view runs show on the identities as they are now.
-func view(ctx context.Context, pool *pgxpool.Pool, show func(*snapshot)) error {
+// view runs show on the identities as they are now. With keys it says which rows do not verify.
+func view(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, show func(*snapshot)) error {
+	forged := func(r signed.Row) bool { return keys != nil && !r.Verified }
 	return registry.View(ctx, pool, "", func(tx pgx.Tx, reg *registry.Snapshot) error {
-		s, err := load(ctx, db.New(tx), reg)
+		s, err := load(ctx, tx, reg, signed.NewVerifier(keys), forged)
 		if err == nil {
 			show(s)
 		}
@@ -125,7 +126,7 @@ func (t *Tx) end(ctx context.Context, k Key, after time.Duration) (KeyEntry, err
 
 // reread reads all identities again and returns one API key.
 func (t *Tx) reread(ctx context.Context, id string) (KeyEntry, error) {
-	s, err := load(ctx, t.q, t.registry)
+	s, err := load(ctx, t.tx, t.registry, nil, t.tx.Forged)
 	if err != nil {
 		return KeyEntry{}, err
 	}

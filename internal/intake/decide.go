@@ -15,6 +15,7 @@ import (
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
+	"quittance/internal/secret"
 	"quittance/internal/statements"
 )
 
@@ -36,7 +37,7 @@ var actions = map[Decision]string{Dismissed: "statements.dismiss", Released: "st
 
 // Decide ends the quarantine of a file. The file is kept. One that was released may be dismissed until it is imported again.
 // origin is the machine of the person. now is the time of the service's clock. A refusal is an *operation.Error with the field id or reason.
-func Decide(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, importID string, decision Decision, reason string, now time.Time) error {
+func Decide(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, importID string, decision Decision, reason string, now time.Time) error {
 	id, err := uuid.Parse(importID)
 	if err != nil {
 		return operation.Refuse("statement.unknown", "id", nil)
@@ -53,7 +54,7 @@ func Decide(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, 
 		case err != nil:
 			return err
 		}
-		if _, err := identity.LockInForce(ctx, tx, by); err != nil {
+		if _, err := identity.LockInForce(ctx, tx, keys, by); err != nil {
 			return err
 		}
 		column := string(decision)

@@ -535,7 +535,7 @@ func (o *office) decides(id string, d intake.Decision, reason, want string) {
 
 func (o *office) decidesAs(by identity.Staff, id string, d intake.Decision, reason, want string) {
 	o.t.Helper()
-	err := intake.Decide(o.t.Context(), o.Pool, by, "desk", id, d, reason, registries.Epoch)
+	err := intake.Decide(o.t.Context(), o.Pool, o.Keys, by, "desk", id, d, reason, registries.Epoch)
 	var refused *operation.Error
 	if (err != nil) != (want != "") || err != nil && (!errors.As(err, &refused) || refused.Code != want) {
 		o.t.Errorf("%s %q %q: %v, want %q", d, id, reason, err, want)

@@ -59,7 +59,7 @@ func (r OriginalRequest) decision() casework.Decision {
 
 // RequestOriginal makes a request of a person for the file of an import. The error is an
 // *operation.Error with the field id or reason for bad input.
-func RequestOriginal(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, importID, reason string, now time.Time) (OriginalRequest, error) {
+func RequestOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, importID, reason string, now time.Time) (OriginalRequest, error) {
 	var r OriginalRequest
 	id, err := uuid.Parse(importID)
 	if err != nil {
@@ -80,7 +80,7 @@ func RequestOriginal(ctx context.Context, pool *pgxpool.Pool, by identity.Staff,
 		case !kept:
 			return operation.Refuse("statement.original_deleted", "id", nil)
 		}
-		staff, err := identity.LockStaff(ctx, tx, by.ID)
+		staff, err := identity.LockStaff(ctx, tx, keys, by.ID)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func RequestOriginal(ctx context.Context, pool *pgxpool.Pool, by identity.Staff,
 
 // ApproveOriginal approves a request, by another person than the requester. From then on the requester
 // can read the file for a day. The error is an *operation.Error if that is not possible.
-func ApproveOriginal(ctx context.Context, pool *pgxpool.Pool, by identity.Staff, origin, requestID string, now time.Time) (OriginalRequest, error) {
+func ApproveOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, requestID string, now time.Time) (OriginalRequest, error) {
 	var r OriginalRequest
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) {
 		r, err = oneRequest(ctx, tx, requestID, " FOR UPDATE OF r")
@@ -115,7 +115,7 @@ func ApproveOriginal(ctx context.Context, pool *pgxpool.Pool, by identity.Staff,
 		case !by.ActsFor(r.AgencyID):
 			return operation.Refuse("statement.request_unknown", "id", nil)
 		}
-		staff, err := identity.LockStaff(ctx, tx, by.ID, r.requester)
+		staff, err := identity.LockStaff(ctx, tx, keys, by.ID, r.requester)
 		if err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func ReadOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by
 		case now.After(r.Until()):
 			return operation.Refuse("statement.request_over", "id", nil)
 		}
-		if _, err := identity.LockInForce(ctx, tx, by); err != nil {
+		if _, err := identity.LockInForce(ctx, tx, keys, by); err != nil {
 			return err
 		}
 		return operation.Record(ctx, tx, by.Actor(origin), now, r.entry("statements.original.read"))

@@ -17,7 +17,7 @@ import (
 // person makes a member of staff of an agency, or of operations.
 func (o *office) person(name, agency string) identity.Staff {
 	o.t.Helper()
-	m, err := identity.AddStaff(o.t.Context(), o.Pool, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agency}, time.Now())
+	m, err := identity.AddStaff(o.t.Context(), o.Pool, o.Keys, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agency}, time.Now())
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -44,14 +44,14 @@ func TestOriginalByTwo(t *testing.T) {
 	}
 	request := func(by identity.Staff) intake.OriginalRequest {
 		t.Helper()
-		q, err := intake.RequestOriginal(t.Context(), o.Pool, by, "desk", r.ImportID, "line 7 is disputed", now)
+		q, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, by, "desk", r.ImportID, "line 7 is disputed", now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return q
 	}
 	approve := func(by identity.Staff, id string, at time.Time) error {
-		_, err := intake.ApproveOriginal(t.Context(), o.Pool, by, "desk", id, at)
+		_, err := intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, by, "desk", id, at)
 		return err
 	}
 	read := func(by identity.Staff, id string, at time.Time) (string, error) {
@@ -67,11 +67,11 @@ func TestOriginalByTwo(t *testing.T) {
 		}
 	}
 
-	_, err := intake.RequestOriginal(t.Context(), o.Pool, other, "desk", r.ImportID, "x", now)
+	_, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, other, "desk", r.ImportID, "x", now)
 	refused(err, "statement.unknown")
-	_, err = intake.RequestOriginal(t.Context(), o.Pool, awa, "desk", "x", "x", now)
+	_, err = intake.RequestOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", "x", "x", now)
 	refused(err, "statement.unknown")
-	_, err = intake.RequestOriginal(t.Context(), o.Pool, awa, "desk", r.ImportID, "", now)
+	_, err = intake.RequestOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", r.ImportID, "", now)
 	refused(err, "statement.reason_malformed")
 
 	q := request(awa)
@@ -103,7 +103,7 @@ func TestOriginalByTwo(t *testing.T) {
 
 	// A person who was revoked meanwhile reads nothing.
 	waits := request(awa)
-	o.Exec(t, `UPDATE staff SET revoked_at = now() WHERE name = 'Awa'`)
+	o.Write(t, `UPDATE staff SET revoked_at = now() WHERE name = 'Awa'`)
 	nobody(awa, q.ID, at, "staff.revoked")
 	refused(approve(ben, waits.ID, now), "statement.request_over")
 
@@ -144,7 +144,7 @@ func TestOriginalsAreDeleted(t *testing.T) {
 	if list, err := intake.List(t.Context(), o.Pool, intake.Filter{}); err != nil || len(list) != 2 {
 		t.Errorf("%d imports, %v", len(list), err)
 	}
-	_, err := intake.RequestOriginal(t.Context(), o.Pool, o.person("Awa", "impots"), "desk", first.ImportID, "x", time.Now())
+	_, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, o.person("Awa", "impots"), "desk", first.ImportID, "x", time.Now())
 	var e *operation.Error
 	if !errors.As(err, &e) || e.Code != "statement.original_deleted" {
 		t.Errorf("a deleted file: %v", err)

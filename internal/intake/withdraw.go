@@ -113,7 +113,7 @@ func (s *Store) RequestWithdrawal(ctx context.Context, by identity.Staff, origin
 	}
 	err = s.holding(ctx, importOf, id, by, now, func(tx pgx.Tx, _ *ledger) error {
 		w = Withdrawal{ID: uuid.Must(uuid.NewV7()).String()}
-		staff, err := identity.LockStaff(ctx, tx, by.ID)
+		staff, err := identity.LockStaff(ctx, tx, s.cfg.Keys, by.ID)
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (s *Store) RejectWithdrawal(ctx context.Context, by identity.Staff, origin,
 
 // decided takes a step of a withdrawal that waits. The step has all but the actor and what it stores.
 func (s *Store) decided(ctx context.Context, tx pgx.Tx, w *Withdrawal, by identity.Staff, now time.Time, take func(decisions.Step) error) error {
-	staff, err := identity.LockStaff(ctx, tx, by.ID, w.requester)
+	staff, err := identity.LockStaff(ctx, tx, s.cfg.Keys, by.ID, w.requester)
 	if err != nil {
 		return err
 	}

@@ -256,7 +256,7 @@ func TestChangeIsSeenWithinASecond(t *testing.T) {
 	r := h.Open(t)
 	registries.Run(t, r)
 	digest := sha256.Sum256([]byte(registries.KeyTest))
-	h.Exec(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = $1`, digest[:])
+	h.Write(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = $1`, digest[:])
 	registries.Within(t, time.Second, "revocation", func() bool {
 		_, err := r.AuthenticateKey(registries.KeyTest)
 		return errors.Is(err, identity.ErrKeyRevoked)
@@ -298,7 +298,7 @@ func TestPostgresAway(t *testing.T) {
 		t.Error("while Postgres is away an account is missing")
 	}
 	digest := sha256.Sum256([]byte(registries.KeyTest))
-	h.Exec(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = $1`, digest[:]) // with another connection
+	h.Write(t, `UPDATE api_keys SET revoked_at = now() WHERE hash = $1`, digest[:]) // with another connection
 	g.Shut(false)
 	registries.Within(t, 2*time.Second, "catching up", func() bool {
 		_, err := r.AuthenticateKey(registries.KeyTest)

@@ -26,11 +26,18 @@ func LookAtRows(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys) (f s
 	return f, nil
 }
 
-// SignAll signs the rows of an installation that has no signed row yet: an earlier release has written
-// them. It returns their numbers by table; none when they are signed.
-func SignAll(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, now time.Time) (counts map[string]int, err error) {
+// SignAll signs the rows of tables that are not signed yet: an earlier release has written them. It returns
+// their numbers by table; none when they are signed. also is called when there were such tables.
+func SignAll(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, now time.Time, also func(context.Context, *Tx) error) (counts map[string]int, err error) {
 	err = Change(ctx, pool, keys, now, func(t *Tx) error {
-		if counts, err = t.rows.SignAll(ctx, t, now); err != nil || len(counts) == 0 {
+		counts = nil
+		if !t.rows.Waits() {
+			return nil
+		}
+		if counts, err = t.rows.SignAll(ctx, t, now); err != nil {
+			return err
+		}
+		if err := also(ctx, t); err != nil {
 			return err
 		}
 		return operation.Record(ctx, t, actor, now, operation.Entry{Action: "rows.sign_all", Subject: "registry", Detail: map[string]any{"rows": counts}})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quittance/checkout"
+	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -283,7 +284,7 @@ func TestEarlierInstallationIsSignedOnce(t *testing.T) {
 	if refused := (*operation.Error)(nil); !errors.As(err, &refused) || refused.Code != signed.CodeUnsigned {
 		t.Errorf("a change: %v", err)
 	}
-	counts, err := registry.SignAll(t.Context(), h.Pool, h.Keys, registries.Actor, registries.Epoch)
+	counts, err := registry.SignAll(t.Context(), h.Pool, h.Keys, registries.Actor, registries.Epoch, identity.ProveDevices)
 	if err != nil || counts["agencies"] != 1 || counts["fees"] != 2 || counts["webhook_secrets"] != 3 {
 		t.Errorf("signed %v, %v", counts, err)
 	}
@@ -291,7 +292,7 @@ func TestEarlierInstallationIsSignedOnce(t *testing.T) {
 		t.Errorf("after that: %q, %q", rows, lost)
 	}
 	h.Exec(t, `UPDATE fees SET signature = NULL, ratio_ppm = 1`)
-	if counts, err = registry.SignAll(t.Context(), h.Pool, h.Keys, registries.Actor, registries.Epoch); err != nil || len(counts) != 0 {
+	if counts, err = registry.SignAll(t.Context(), h.Pool, h.Keys, registries.Actor, registries.Epoch, identity.ProveDevices); err != nil || len(counts) != 0 {
 		t.Errorf("a second time it signs %v, %v", counts, err)
 	}
 	if _, err := registry.Open(t.Context(), registry.Config{Pool: h.Pool, Keys: secret.GenerateKeys(), Log: servers.Logger(t), Now: time.Now}); !errors.Is(err, signed.ErrOtherKeys) {

@@ -75,8 +75,15 @@ func begin(ctx context.Context, tx pgx.Tx, keys *secret.Keys, now time.Time) (*T
 	return t, err
 }
 
+// Keys are those of the transaction; nil for none.
+func (t *Tx) Keys() *secret.Keys { return t.keys }
+
 // Rows are the rows that decide, as they were when the transaction began.
 func (t *Tx) Rows() *signed.Set { return t.rows }
+
+// Forged reports whether a row does not verify that was there when the transaction began. It is false
+// without keys.
+func (t *Tx) Forged(r signed.Row) bool { return t.rows.Forged(r.ID) }
 
 // Anew prepares a row to be written with a value in each column: if it does not verify, nothing of it
 // stays.

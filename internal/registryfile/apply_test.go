@@ -206,7 +206,7 @@ func TestSeedingNeverUndoes(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	digest := sha256.Sum256([]byte(registries.KeyTest))
-	h.Exec(t, `UPDATE api_keys SET revoked_at = $1 WHERE hash = $2`, registries.Epoch, digest[:])
+	h.Write(t, `UPDATE api_keys SET revoked_at = $1 WHERE hash = $2`, registries.Epoch, digest[:])
 	h.Exec(t, `INSERT INTO delivery_destinations (kind, destination_id, suspended_at, suspended_reason)
 		SELECT 'webhook', id::text, $1, 'gone' FROM webhook_endpoints WHERE application_id = $2`, registries.Epoch, registries.AppA)
 	rotated := registry.MintWebhookSecret()
@@ -306,10 +306,10 @@ func TestSeedingNeverUndoesARotation(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
-	if _, _, err := identity.RotateKey(t.Context(), h.Pool, registries.Actor, h.KeyID(t, registries.KeyTest), time.Hour, registries.Epoch); err != nil {
+	if _, _, err := identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, h.KeyID(t, registries.KeyTest), time.Hour, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := identity.RotateKey(t.Context(), h.Pool, registries.Actor, h.KeyID(t, registries.KeyLive), 0, registries.Epoch); err != nil {
+	if _, _, err := identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, h.KeyID(t, registries.KeyLive), 0, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	report := h.Seed(t, registries.Full)
@@ -359,7 +359,7 @@ func TestSeedFollowsRotations(t *testing.T) {
 	text := strings.Replace(registries.Full, one, both, 1) +
 		"  - {id: 018f0000-0000-7000-8000-000000000002, slug: douanes, name: X, applications: [{id: 018f0000-0000-7000-8000-00000000000b, name: Y, integrator: true}]}\n"
 	h.Seed(t, text)
-	rotated, _, err := identity.RotateKey(t.Context(), h.Pool, registries.Actor, h.KeyID(t, registries.KeyPlatform), time.Hour, registries.Epoch)
+	rotated, _, err := identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, h.KeyID(t, registries.KeyPlatform), time.Hour, registries.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +377,7 @@ func TestSeedFollowsRotations(t *testing.T) {
 	acts(registries.AgencyA)
 	h.Seed(t, text)
 	acts(registries.AgencyA, registries.AgencyB)
-	if _, _, err := identity.UngrantKey(t.Context(), h.Pool, registries.Actor, rotated.ID, []string{"douanes"}, registries.Epoch); err != nil {
+	if _, _, err := identity.UngrantKey(t.Context(), h.Pool, h.Keys, registries.Actor, rotated.ID, []string{"douanes"}, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	report := h.Seed(t, text)
@@ -387,7 +387,7 @@ func TestSeedFollowsRotations(t *testing.T) {
 		t.Errorf("report = %+v", report)
 	}
 	acts(registries.AgencyA)
-	if _, _, err := identity.GrantKey(t.Context(), h.Pool, registries.Actor, rotated.ID, []string{"douanes"}, registries.Epoch); err != nil {
+	if _, _, err := identity.GrantKey(t.Context(), h.Pool, h.Keys, registries.Actor, rotated.ID, []string{"douanes"}, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	h.Seed(t, text)

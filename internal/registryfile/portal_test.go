@@ -75,7 +75,7 @@ func TestThePortalsApplication(t *testing.T) {
 		}
 	}
 	for _, named := range []string{id, "Portail impots"} {
-		_, err := identity.CreateKey(ctx, h.Pool, registries.Actor, identity.KeyRequest{Application: named}, now)
+		_, err := identity.CreateKey(ctx, h.Pool, h.Keys, registries.Actor, identity.KeyRequest{Application: named}, now)
 		refused("a key", err, "application.portal", "application")
 		_, err = cashin.Create(ctx, h.Pool, h.Keys, registries.Actor, named, false, now)
 		refused("credentials of cash-in", err, "application.portal", "application")

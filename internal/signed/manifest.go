@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,6 +27,8 @@ type manifest struct {
 type contents struct {
 	// Revision is the number of the manifest. Each has the one after its predecessor's.
 	Revision int64 `json:"revision"`
+	// Generation is that of the tables that were signed then. The rows of a later one are not signed yet.
+	Generation int `json:"generation,omitempty"`
 	// Tables has the signatures of each table.
 	Tables map[string]sums `json:"tables"`
 	// Lost are the tables that were not as an earlier manifest said, until somebody accepts them.
@@ -71,6 +74,9 @@ func (m manifest) differs(keys *secret.Keys, rows []Row) []string {
 	var out []string
 	for _, t := range Tables {
 		was, is := c.Tables[t.Name], now[t.Name]
+		if ok && t.Since > c.Generation {
+			continue
+		}
 		switch {
 		case ok && slices.Contains(c.Lost, t.Name), ok && (was.Rows != is.Rows || !bytes.Equal(was.Digest, is.Digest)), !ok && is.Rows > 0:
 			out = append(out, t.Name)
@@ -105,7 +111,7 @@ func (m manifest) write(ctx context.Context, tx pgx.Tx, keys *secret.Keys, rows 
 	before, _ := m.read(keys)
 	next := manifest{known: true}
 	var err error
-	if next.content, err = json.Marshal(contents{before.Revision + 1, summed(rows), lost}); err != nil {
+	if next.content, err = json.Marshal(contents{before.Revision + 1, generation, summed(rows), lost}); err != nil {
 		return err
 	}
 	if next.signature, err = keys.Sign(secret.LabelRegistryRows, next.signed()); err != nil {
@@ -119,8 +125,8 @@ func (m manifest) write(ctx context.Context, tx pgx.Tx, keys *secret.Keys, rows 
 	return nil
 }
 
-// ErrNotSigned says that no row is signed yet: an earlier release has written all of them.
-var ErrNotSigned = errors.New("the rows of Postgres that decide are not signed yet: run `quittance migrate` with QUITTANCE_MASTER_KEYS")
+// ErrNotSigned says that rows are not signed yet: an earlier release has written them.
+var ErrNotSigned = errors.New("rows of Postgres that decide are not signed yet: run `quittance migrate` with QUITTANCE_MASTER_KEYS")
 
 // ErrOtherKeys says that rows are signed, and none of them with a master key of this process.
 var ErrOtherKeys = errors.New("no row of Postgres that decides is signed with these master keys: QUITTANCE_MASTER_KEYS lacks the key that signed them, or marks it :open before `quittance secrets reseal`")
@@ -132,8 +138,11 @@ type Findings struct {
 	// Lost are the tables from which signed rows were deleted, or in which some were put back to an
 	// earlier state, sorted.
 	Lost []string
-	// NotSigned means that no row is signed yet.
+	// NotSigned means that the rows of a table, or of all, are not signed yet: an earlier release has
+	// written them.
 	NotSigned bool
+	// Outdated means that the manifest is of an earlier release, which signed fewer tables.
+	Outdated bool
 	// NoneVerifies means that rows are signed and none verifies.
 	NoneVerifies bool
 }
@@ -180,7 +189,8 @@ func Inspect(ctx context.Context, q Querier, keys *secret.Keys, rows []Row) (Fin
 	if err != nil {
 		return Findings{}, err
 	}
-	f := Findings{Lost: m.differs(keys, rows), NotSigned: unsigned(rows)}
+	tables := m.unsigned(keys, rows)
+	f := Findings{Lost: m.differs(keys, rows), NotSigned: needing(rows, tables), Outdated: m.known && slices.Contains(slices.Collect(maps.Values(tables)), true)}
 	some := false
 	for _, r := range rows {
 		if !r.Verified {
@@ -193,16 +203,28 @@ func Inspect(ctx context.Context, q Querier, keys *secret.Keys, rows []Row) (Fin
 	return f, nil
 }
 
-// unsigned reports whether no row has a signature although some need one.
-func unsigned(rows []Row) bool {
-	some := false
-	for _, r := range rows {
-		if r.Signed {
-			return false
-		}
-		some = some || !find(r.Table).saysNothing(r.columns)
+// unsigned returns the tables whose rows are not signed yet: those that came after the manifest, or all
+// while nothing is signed. Without keys it believes the manifest; whoever then signs has keys.
+func (m manifest) unsigned(keys *secret.Keys, rows []Row) map[string]bool {
+	c, ok := m.read(keys)
+	if keys == nil && m.known {
+		ok = json.Unmarshal(m.content, &c) == nil
 	}
-	return some
+	out := map[string]bool{}
+	for _, t := range Tables {
+		switch {
+		case ok:
+			out[t.Name] = t.Since > c.Generation
+		case !m.known && !slices.ContainsFunc(rows, func(r Row) bool { return r.Signed }):
+			out[t.Name] = true
+		}
+	}
+	return out
+}
+
+// needing reports whether a row of these tables has no signature and needs one.
+func needing(rows []Row, tables map[string]bool) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return tables[r.Table] && r.unsigned() })
 }
 
 // sortRows sorts rows as Tables does, and by key.

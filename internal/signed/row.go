@@ -140,6 +140,9 @@ func (t *Table) saysNothing(columns []value) bool {
 	})
 }
 
+// unsigned reports whether the row has no signature although it decides something.
+func (r Row) unsigned() bool { return !r.Signed && !find(r.Table).saysNothing(r.columns) }
+
 // part appends a length and bytes, so that no other parts give the same bytes.
 func part(out, bytes []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(out, uint32(len(bytes))), bytes...) //nolint:gosec // a row is smaller

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,7 @@ const (
 	CodeNoKey = "rows.no_key"
 	// CodeForged says that the change would sign a row that somebody else has written.
 	CodeForged = "rows.forged"
-	// CodeUnsigned says that no row is signed yet.
+	// CodeUnsigned says that rows are not signed yet.
 	CodeUnsigned = "rows.unsigned"
 	// CodeUnknown says that there is no such row.
 	CodeUnknown = "rows.unknown"
@@ -35,7 +36,8 @@ type Set struct {
 	keys     *secret.Keys
 	verifier *Verifier
 	rows     map[ID]Row
-	unsigned bool // no row was signed
+	unsigned map[string]bool // tables whose rows were not signed yet
+	waiting  bool            // one of them had rows
 	anew     map[ID]bool
 	manifest manifest
 	queued   *pgx.Batch
@@ -50,13 +52,14 @@ func Begin(ctx context.Context, tx pgx.Tx, keys *secret.Keys) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.unsigned = unsigned(list)
 	for _, r := range list {
 		s.rows[r.ID] = r
 	}
 	if s.manifest, err = readManifest(ctx, tx); err != nil {
 		return nil, err
 	}
+	s.unsigned = s.manifest.unsigned(keys, list)
+	s.waiting = needing(list, s.unsigned)
 	if keys != nil {
 		s.lost = s.manifest.differs(keys, list)
 	}
@@ -142,7 +145,7 @@ func (s *Set) refused(before Row, known bool) error {
 	switch {
 	case s.keys == nil || !s.keys.Holds(secret.Use{Purpose: secret.PurposeSign, Label: secret.LabelRegistryRows}):
 		return operation.Refuse(CodeNoKey, "", nil)
-	case s.unsigned:
+	case s.waiting:
 		return operation.Refuse(CodeUnsigned, "", nil)
 	case known && !s.anew[before.ID] && !s.verified(before):
 		return operation.Refuse(CodeForged, "", operation.Args{"table": before.Table, "key": before.Key})
@@ -174,11 +177,15 @@ func (s *Set) store(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// SignAll signs all rows of an installation that has no signed row yet, and returns how many by table.
-// It does nothing when a row has a signature: a row without one was then written by somebody else.
+// Waits reports whether there are tables that are not signed yet.
+func (s *Set) Waits() bool { return slices.Contains(slices.Collect(maps.Values(s.unsigned)), true) }
+
+// SignAll signs the rows of tables that are not signed yet, because an earlier release has written them,
+// and returns how many by table. It does nothing to a table that is signed: a row without a signature was
+// then written by somebody else.
 func (s *Set) SignAll(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]int, error) {
 	counts := map[string]int{}
-	if !s.unsigned {
+	if !s.Waits() {
 		return counts, nil
 	}
 	list, err := all(ctx, tx, nil)
@@ -186,16 +193,22 @@ func (s *Set) SignAll(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]
 		return nil, err
 	}
 	for i, r := range list {
+		if !s.unsigned[r.Table] || r.Signed {
+			continue
+		}
 		if list[i], err = s.sign(r); err != nil {
 			return nil, noKey(err)
 		}
 		counts[r.Table]++
 		s.rows[r.ID] = list[i]
 	}
+	if len(counts) == 0 && !s.manifest.known {
+		return counts, nil
+	}
 	if err := s.store(ctx, tx); err != nil {
 		return nil, err
 	}
-	return counts, s.manifest.write(ctx, tx, s.keys, list, nil, at)
+	return counts, noKey(s.manifest.write(ctx, tx, s.keys, list, s.lost, at))
 }
 
 // noKey turns the errors of keys that do not sign into a refusal.

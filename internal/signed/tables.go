@@ -13,6 +13,9 @@ type Table struct {
 	Left map[string]string
 	// NullDiffers are the columns in which NULL and zero mean different things.
 	NullDiffers []string
+	// Since is the generation of signed tables that the table came with; 0 for the first. A manifest says
+	// which generation it has.
+	Since int
 	// EmptySaysNothing marks a table whose row decides nothing while all columns outside the key are
 	// zero. A migration makes such a row, without a key to sign it.
 	EmptySaysNothing bool
@@ -39,7 +42,22 @@ var Tables = []Table{
 	{Name: "receipt_keys", Key: []string{"id"}, Order: "live, signs_from, kid", Left: map[string]string{
 		"sealed": "its seal is bound to the id, and what it holds must fit the column public, which is signed",
 	}},
+	{Name: "staff", Key: []string{"id"}, Order: "created_at, id", Since: people},
+	{Name: "staff_contacts", Key: []string{"id"}, Since: people, Left: map[string]string{
+		"sealed": "its seal is bound to the id, and a new address has a new id",
+	}},
+	{Name: "clerks", Key: []string{"agency_id", "code"}, Since: people},
+	{Name: "api_keys", Key: []string{"id"}, Since: people, Left: map[string]string{
+		"last_used_at": "nothing is decided by it; each use of a key writes it",
+	}},
+	{Name: "cashin_pairs", Key: []string{"id"}, Order: "application_id, created_at DESC, id DESC", Since: people},
 }
+
+// Generations of signed tables.
+const (
+	people     = 1 // people and their keys
+	generation = people
+)
 
 // Known reports whether the rows of a table are signed.
 func Known(table string) bool { return slices.Contains(Names(), table) }

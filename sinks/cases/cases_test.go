@@ -91,7 +91,7 @@ func newWorld(t *testing.T) *world {
 	w.events = cases.NewEvents(w.client, w.topology, w.codec)
 	agencies := map[string]string{"One": "impots", "Two": "impots", "Ops": "", "More": ""}
 	for name, by := range map[string]*cases.By{"One": &w.one, "Two": &w.two, "Ops": &w.ops, "More": &w.more} {
-		m, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agencies[name]}, registries.Epoch)
+		m, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agencies[name]}, registries.Epoch)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -204,8 +204,8 @@ func TestBreakOfCash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.runs(t, w)
-	w.Exec(t, `UPDATE staff SET revoked_at = now()`)
-	m, err := identity.AddStaff(t.Context(), w.Pool, registries.Actor, "", identity.StaffRequest{Name: "Clerk", Agency: "impots", Clerks: []string{"impots/c01"}}, registries.Epoch)
+	w.Write(t, `UPDATE staff SET revoked_at = now()`)
+	m, err := identity.AddStaff(t.Context(), w.Pool, w.House.Keys, registries.Actor, "", identity.StaffRequest{Name: "Clerk", Agency: "impots", Clerks: []string{"impots/c01"}}, registries.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestBreakOfCash(t *testing.T) {
 	if refused := (*operation.Error)(nil); !errors.As(err, &refused) || refused.Code != "case.own_cash" {
 		t.Errorf("a clerk: %v", err)
 	}
-	other, err := identity.AddStaff(t.Context(), w.Pool, registries.Actor, "", identity.StaffRequest{Name: "Member", Agency: "impots"}, registries.Epoch)
+	other, err := identity.AddStaff(t.Context(), w.Pool, w.House.Keys, registries.Actor, "", identity.StaffRequest{Name: "Member", Agency: "impots"}, registries.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}

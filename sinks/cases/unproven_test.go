@@ -89,10 +89,10 @@ func TestForgedDecisions(t *testing.T) {
 			w.Exec(t, `UPDATE case_proposals SET decider = proposer`)
 		}},
 		"the approver was revoked before": {checkout.CodeNotInForce, true, func(t *testing.T, w *world, _, _ string) {
-			w.Exec(t, `UPDATE staff SET revoked_at = created_at WHERE name = 'Two'`)
+			w.Write(t, `UPDATE staff SET revoked_at = created_at WHERE name = 'Two'`)
 		}},
 		"the approval is of another agency's person": {checkout.CodeUnsigned, true, func(t *testing.T, w *world, _, _ string) {
-			w.Exec(t, `UPDATE staff SET agency_id = NULL WHERE name = 'Two'`)
+			w.Write(t, `UPDATE staff SET agency_id = NULL WHERE name = 'Two'`)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestOnePersonTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	session, id := w.proposed(t, 1, false)
-	w.Exec(t, `UPDATE staff SET name = 'ONE' WHERE name = 'Two'`)
+	w.Write(t, `UPDATE staff SET name = 'ONE' WHERE name = 'Two'`)
 	again := w.two
 	again.Staff.Name = "ONE"
 	if _, err := w.store.Approve(t.Context(), again, id, 0, w.Now()); err != nil {
@@ -142,7 +142,7 @@ func TestOnePersonTwice(t *testing.T) {
 	w.refusedWith(t, session, id, 1, checkout.CodeSamePerson)
 	stop()
 
-	w.Exec(t, `UPDATE staff SET name = 'Two' WHERE name = 'ONE'`)
+	w.Write(t, `UPDATE staff SET name = 'Two' WHERE name = 'ONE'`)
 	late, second := w.proposed(t, 2, true)
 	w.Lock()
 	w.Time = w.Time.Add(8 * 24 * time.Hour)

@@ -49,7 +49,7 @@ func newOffice(t *testing.T) *office {
 	o.Seed(t, registries.Full)
 	o.instance = o.Open(t)
 	o.jean, o.mireille, o.op = o.staff("Jean", "impots", money.French), o.staff("Mireille", "impots", money.English), o.staff("Op", "", money.French)
-	if _, err := identity.AddStaff(t.Context(), o.House.Pool, registries.Actor, "", identity.StaffRequest{Name: "Silent"}, w.Now()); err != nil {
+	if _, err := identity.AddStaff(t.Context(), o.House.Pool, o.House.Keys, registries.Actor, "", identity.StaffRequest{Name: "Silent"}, w.Now()); err != nil {
 		t.Fatal(err) // of operations, without an address
 	}
 	return o
@@ -57,8 +57,8 @@ func newOffice(t *testing.T) *office {
 
 func (o *office) staff(name, agency string, language money.Language) identity.MintedStaff {
 	o.t.Helper()
-	m, err := identity.AddStaff(o.t.Context(), o.House.Pool, registries.Actor, "", identity.StaffRequest{
-		Name: name, Agency: agency, Contact: identity.StaffContactRequest{Email: strings.ToLower(name) + "@example.org", Language: language, Keys: o.keys},
+	m, err := identity.AddStaff(o.t.Context(), o.House.Pool, o.House.Keys, registries.Actor, "", identity.StaffRequest{
+		Name: name, Agency: agency, Contact: identity.StaffContactRequest{Email: strings.ToLower(name) + "@example.org", Language: language},
 	}, o.Now())
 	if err != nil {
 		o.t.Fatal(err)
@@ -71,7 +71,7 @@ func (o *office) digester(sender notify.DigestSender) *notify.Digester {
 	o.t.Helper()
 	d, err := notify.NewDigester(notify.DigesterConfig{
 		Kafka: o.Kafka, Codec: o.Codec, Digests: digests.NewStore(o.House.Pool), Awaiting: o.cases.AwaitingApproval,
-		Staff:       func(ctx context.Context) ([]identity.StaffEntry, error) { return identity.ListStaff(ctx, o.House.Pool) },
+		Staff:       func(ctx context.Context) ([]identity.StaffEntry, error) { return identity.ListStaff(ctx, o.House.Pool, o.House.Keys) },
 		FailingERPs: func(ctx context.Context) ([]deliveries.Failing, error) { return o.Store.Failing(ctx, sinkerp.Kind) },
 		Registry:    o.instance.Registry, Keys: o.keys, Sender: sender, Now: o.Now,
 		Log: slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
@@ -285,7 +285,7 @@ func TestStaffDigestsAfterFaults(t *testing.T) {
 	}
 
 	o.sim.Control("mail", `{"status":550,"times":1}`)
-	if _, _, err := identity.RemoveStaffContact(t.Context(), o.House.Pool, registries.Actor, "Op", o.Now()); err != nil {
+	if _, _, err := identity.RemoveStaffContact(t.Context(), o.House.Pool, o.House.Keys, registries.Actor, "Op", o.Now()); err != nil {
 		t.Fatal(err)
 	}
 	o.proposed("case_second", o.mireille) // Jean and operations may approve it
@@ -298,7 +298,7 @@ func TestStaffDigestsAfterFaults(t *testing.T) {
 	deliverytest.Eventually(t, "the address is suppressed", func() bool {
 		return o.count(`SELECT count(*) FROM deliveries WHERE state = 'exhausted' AND reason = 'suppressed'`) == 1
 	})
-	if _, err := identity.SetStaffContact(t.Context(), o.House.Pool, registries.Actor, "Jean", identity.StaffContactRequest{Email: "jean@example.org", Keys: o.keys}, o.Now()); err != nil {
+	if _, err := identity.SetStaffContact(t.Context(), o.House.Pool, o.House.Keys, registries.Actor, "Jean", identity.StaffContactRequest{Email: "jean@example.org"}, o.Now()); err != nil {
 		t.Fatal(err)
 	}
 	o.proposed("case_fourth", o.mireille)

@@ -44,7 +44,7 @@ func newStaff(ctx context.Context, s *harness.Stack, l *load) (*staff, error) {
 	p := &staff{stack: s, load: l, cases: cases.NewStore(s.Pool), tried: map[string]int{}, requested: map[string]bool{}, refusals: map[string]int{}}
 	for i := range p.people {
 		actor := operation.Actor{Kind: operation.ActorCommandLine, Name: "crash"}
-		added, err := identity.AddStaff(ctx, s.Pool, actor, "", identity.StaffRequest{Name: fmt.Sprintf("Member %d", i)}, time.Now())
+		added, err := identity.AddStaff(ctx, s.Pool, s.Keys, actor, "", identity.StaffRequest{Name: fmt.Sprintf("Member %d", i)}, time.Now())
 		if err != nil {
 			return nil, err
 		}

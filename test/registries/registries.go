@@ -190,7 +190,7 @@ func (h House) Open(t *testing.T, with ...func(*Config)) Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, MaxAge: cfg.MaxAge, Demo: cfg.Demo})
+	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Keys: cfg.Keys, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, MaxAge: cfg.MaxAge, Demo: cfg.Demo})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,6 +82,7 @@ type Meta struct {
 	Args    []string
 	locate  func() error
 	AsJSON  bool
+	keyed   bool              // of the command
 	Pool    *postgres.Pool    // set for Operate
 	Keys    *secret.Keys      // set for Operate of a Keyed command
 	Now     time.Time         // set for Operate: the service's time
@@ -206,7 +207,8 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 	}
 	_, argument, _ := strings.Cut(c.Use, " ")
 	if c.Operate != nil {
-		return m.program.words.Refusal(m.OnDatabase(ctx, c.operate), argument)
+		m.keyed = c.Keyed
+		return m.program.words.Refusal(m.OnDatabase(ctx, c.Operate), argument)
 	}
 	if m.cmd.Flags().Lookup("log") != nil {
 		var err error
@@ -222,17 +224,7 @@ func (c Command) run(ctx context.Context, m *Meta) error {
 	return m.program.words.Refusal(c.Run(ctx, m), argument)
 }
 
-// operate runs Operate, with the keys of the installation if the command is Keyed.
-func (c Command) operate(ctx context.Context, m *Meta) (err error) {
-	if c.Keyed { // where they are is known once the installation is
-		if m.Keys, err = m.OpenKeys(); err != nil {
-			return err
-		}
-	}
-	return c.Operate(ctx, m)
-}
-
-// OnDatabase opens the installation's database and calls do.
+// OnDatabase opens the installation's database, for a Keyed command also its keys, and calls do.
 func (m *Meta) OnDatabase(ctx context.Context, do func(context.Context, *Meta) error) (err error) {
 	if err := m.Locate(); err != nil {
 		return err
@@ -244,7 +236,12 @@ func (m *Meta) OnDatabase(ctx context.Context, do func(context.Context, *Meta) e
 	if m.Now, m.Machine, err = m.Time(ctx, m.Pool); err != nil {
 		return err
 	}
-	if m.By, err = Actor(ctx, m.Pool, m.Now); err != nil {
+	if m.keyed { // where the keys are is known once the installation is
+		if m.Keys, err = m.OpenKeys(); err != nil {
+			return err
+		}
+	}
+	if m.By, err = Actor(ctx, m.Pool, m.Keys, m.Now); err != nil {
 		return err
 	}
 	return do(ctx, m)

@@ -20,6 +20,7 @@ import (
 	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/postgres"
+	"quittance/internal/secret"
 )
 
 // Argument returns the only argument of a command that takes at most one.
@@ -90,11 +91,12 @@ const staffKeyVariable = "QUITTANCE_STAFF_KEY"
 func StaffKey() string { return os.Getenv(staffKeyVariable) }
 
 // Actor returns who runs the command, as the actor of its operations: the member of staff whose key is in
-// QUITTANCE_STAFF_KEY, or without one the user of the machine. A key that is not in force is refused.
-func Actor(ctx context.Context, pool *postgres.Pool, now time.Time) (operation.Actor, error) {
+// QUITTANCE_STAFF_KEY, or without one the user of the machine. A key that is not in force is refused, and
+// with master keys one whose row is not as it was signed.
+func Actor(ctx context.Context, pool *postgres.Pool, keys *secret.Keys, now time.Time) (operation.Actor, error) {
 	origin, _ := os.Hostname()
 	if key := StaffKey(); key != "" {
-		person, err := identity.AuthenticateStaff(ctx, pool, key, now)
+		person, err := identity.AuthenticateStaff(ctx, pool, keys, key, now)
 		return person.Actor(origin), err
 	}
 	a := operation.Actor{Kind: operation.ActorCommandLine, Name: cmp.Or(os.Getenv("USER"), "unknown"), Origin: origin}

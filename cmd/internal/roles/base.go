@@ -239,7 +239,7 @@ func (b *Base) OpenRegistry() error {
 	if err != nil {
 		return err
 	}
-	ids, err := identity.Open(b.ctx, identity.Config{Registry: reg, Pool: b.Pool, Log: b.Log, Now: b.Now, Demo: b.PlainSecrets})
+	ids, err := identity.Open(b.ctx, identity.Config{Registry: reg, Pool: b.Pool, Keys: b.Keys, Log: b.Log, Now: b.Now, Demo: b.PlainSecrets})
 	if err != nil {
 		return err
 	}

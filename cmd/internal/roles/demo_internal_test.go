@@ -72,9 +72,9 @@ func TestDemoSecretsAreRefused(t *testing.T) {
 	i := h.Open(t)
 	for _, k := range i.DemoKeys() {
 		if k.ClerkCode != "" {
-			_, _, err = identity.RevokeClerkKeys(t.Context(), h.Pool, registries.Actor, k.ID, registries.Epoch)
+			_, _, err = identity.RevokeClerkKeys(t.Context(), h.Pool, h.Keys, registries.Actor, k.ID, registries.Epoch)
 		} else {
-			_, _, err = identity.RevokeKey(t.Context(), h.Pool, registries.Actor, k.ID, registries.Epoch)
+			_, _, err = identity.RevokeKey(t.Context(), h.Pool, h.Keys, registries.Actor, k.ID, registries.Epoch)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"quittance/ingress/counter"
 	"quittance/ingress/pages"
+	"quittance/internal/cashin"
 	"quittance/internal/citizens"
 	"quittance/internal/connector"
 	"quittance/internal/deliveries"
@@ -44,7 +45,7 @@ func edgeKeys() []secret.Use {
 		seals(counter.LabelSessions, counter.LabelDevices, citizens.LabelKnownBrowser, citizens.SealedAddresses.Label, drafts.LabelClientSecret,
 			personal.Label, receipts.SealedKeys.Label, connector.LabelRedirect, registry.LabelReports, erpquery.Label),
 		seals(pages.Labels()...),
-		macs(connector.LabelCallback, notify.LabelReports, secret.LabelListen),
+		macs(connector.LabelCallback, notify.LabelReports, secret.LabelListen, cashin.LabelTokens, identity.LabelSignIns),
 	)
 }
 

@@ -115,7 +115,9 @@ func (b *Base) digest(sender *messages.Sender) error {
 	status := deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry))
 	d, err := notify.NewDigester(notify.DigesterConfig{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Digests: digests.NewStore(b.Pool), Awaiting: cases.NewStore(b.Pool).AwaitingApproval,
-		Staff:       func(ctx context.Context) ([]identity.StaffEntry, error) { return identity.ListStaff(ctx, b.Pool) },
+		Staff: func(ctx context.Context) ([]identity.StaffEntry, error) {
+			return identity.ListStaff(ctx, b.Pool, b.Keys)
+		},
 		FailingERPs: func(ctx context.Context) ([]deliveries.Failing, error) { return status.Failing(ctx, erp.Kind) },
 		Registry:    b.Registry, Keys: b.Keys, Sender: sender, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})

@@ -18,7 +18,7 @@ func cashinSurface(e *edge, at Host) (Surface, error) {
 	if err != nil {
 		return Surface{}, err
 	}
-	credentials, err := cashin.New(cashin.Config{Pool: e.Pool, Now: e.Now, Demo: e.PlainSecrets})
+	credentials, err := cashin.New(cashin.Config{Pool: e.Pool, Keys: e.Keys, Now: e.Now, Demo: e.PlainSecrets})
 	if err != nil {
 		return Surface{}, err
 	}

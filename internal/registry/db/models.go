@@ -47,6 +47,7 @@ type ApiKey struct {
 	StaffID        *string
 	Replaces       *string
 	Withdrawn      []string
+	Signature      []byte
 }
 
 type Application struct {
@@ -184,6 +185,7 @@ type CashinPair struct {
 	SecretHash    []byte
 	CreatedAt     time.Time
 	RevokedAt     *time.Time
+	Signature     []byte
 }
 
 type CashinReversal struct {
@@ -201,6 +203,7 @@ type CashinToken struct {
 	Hash      []byte
 	PairID    string
 	ExpiresAt time.Time
+	Mac       []byte
 }
 
 type CashinUsage struct {
@@ -301,6 +304,7 @@ type Clerk struct {
 	CreatedAt    time.Time
 	PaymentLimit int64
 	DayLimit     int64
+	Signature    []byte
 }
 
 type ClerkDevice struct {
@@ -314,6 +318,7 @@ type ClerkDevice struct {
 	Wrong      int64
 	CreatedAt  time.Time
 	LastUsedAt time.Time
+	Mac        []byte
 }
 
 type ClerkSession struct {
@@ -322,6 +327,7 @@ type ClerkSession struct {
 	BegunAt    time.Time
 	LastUsedAt time.Time
 	Device     *string
+	Mac        []byte
 }
 
 type ConnectorAccount struct {
@@ -715,15 +721,17 @@ type Staff struct {
 	ApprovedBy *string
 	ApprovedAt *time.Time
 	RevokedAt  *time.Time
+	Signature  []byte
 }
 
 type StaffContact struct {
-	ID      string
-	StaffID string
-	Sealed  []byte
-	Masked  string
-	Locale  string
-	SetAt   time.Time
+	ID        string
+	StaffID   string
+	Sealed    []byte
+	Masked    string
+	Locale    string
+	SetAt     time.Time
+	Signature []byte
 }
 
 type Statement struct {

@@ -16,13 +16,16 @@ func StaffKey() string { return cli.StaffKey() }
 
 // Person returns the person whose key is in the environment.
 func Person(ctx context.Context, m *cli.Meta) (cases.By, error) {
-	e, err := identity.AuthenticateStaff(ctx, m.Pool, StaffKey(), m.Now)
+	e, err := identity.AuthenticateStaff(ctx, m.Pool, m.Keys, StaffKey(), m.Now)
 	origin, _ := os.Hostname()
 	return cases.By{Staff: e.Staff, Origin: origin, Signer: signer(m)}, err
 }
 
 // signer signs what the person decides with the master keys. Without them it refuses.
 func signer(m *cli.Meta) decisions.Signer {
+	if m.Keys != nil {
+		return m.Keys
+	}
 	keys, err := m.OpenKeys()
 	if err != nil {
 		return keyless{err}

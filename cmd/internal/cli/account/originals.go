@@ -51,12 +51,13 @@ func requestOriginal() cli.Command {
 		Missing:  "say which import: {usage}, its id; `quittance statements list` shows them",
 		Examples: []string{`statements original request 019ab3c0-0000-7000-8000-000000000000 --reason "MTN disputes line 7"`},
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			by, err := access.Person(ctx, m)
 			if err != nil {
 				return err
 			}
-			r, err := intake.RequestOriginal(ctx, m.Pool, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+			r, err := intake.RequestOriginal(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], reason, m.Now)
 			if err != nil {
 				return err
 			}
@@ -69,12 +70,13 @@ func approveOriginal() cli.Command {
 	return cli.Command{
 		Use: "approve REQUEST", Short: "Approve that another person reads the file of an import", JSON: "the request", Missing: whichRequest,
 		Examples: []string{"statements original approve 019ab3c0-0000-7000-8000-000000000000"},
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			by, err := access.Person(ctx, m)
 			if err != nil {
 				return err
 			}
-			r, err := intake.ApproveOriginal(ctx, m.Pool, by.Staff, by.Origin, m.Args[0], m.Now)
+			r, err := intake.ApproveOriginal(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}
@@ -97,6 +99,7 @@ func saveOriginal() cli.Command {
 			}
 			return nil
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			by, err := access.Person(ctx, m)
 			if err != nil {

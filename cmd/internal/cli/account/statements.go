@@ -249,12 +249,13 @@ func decideOnStatement(exit quarantineExit) cli.Command {
 		Missing:  "say which import: {usage}, the id of a file in quarantine; `quittance statements list` shows them",
 		Examples: []string{fmt.Sprintf("statements %s 019ab3c0-0000-7000-8000-000000000000 --reason %q", exit.verb, exit.reason)},
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			by, err := access.Person(ctx, m)
 			if err != nil {
 				return err
 			}
-			if err := intake.Decide(ctx, m.Pool, by.Staff, by.Origin, m.Args[0], exit.decision, reason, m.Now); err != nil {
+			if err := intake.Decide(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], exit.decision, reason, m.Now); err != nil {
 				return err
 			}
 			return m.Show(render.Object{"import_id", m.Args[0], "state", string(exit.decision)}, func(p *render.Page) { p.Say(exit.said, m.Args[0]) })

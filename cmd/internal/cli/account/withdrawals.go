@@ -89,6 +89,7 @@ continues it: withdraw that one first.`,
 		Missing:  "say which import: {usage}, its id; `quittance statements list` shows them",
 		Examples: []string{`statements withdraw request 019ab3c0-0000-7000-8000-000000000000 --reason "MTN sent the file of the wrong day"`},
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
 				w, err := store.RequestWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], reason, m.Now)
@@ -105,6 +106,7 @@ func approveWithdrawal() cli.Command {
 	return cli.Command{
 		Use: "approve WITHDRAWAL", Short: "Approve the withdrawal of an import, which carries it out", JSON: "the withdrawal, with withdrawn_lines", Missing: whichWithdrawal,
 		Examples: []string{"statements withdraw approve 019ab3c0-0000-7000-8000-000000000000"},
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
 				w, lines, err := store.ApproveWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], m.Now)
@@ -121,6 +123,7 @@ func rejectWithdrawal() cli.Command {
 	return cli.Command{
 		Use: "reject WITHDRAWAL", Short: "Reject the withdrawal of an import; whoever requested it takes it back so", JSON: "the withdrawal", Missing: whichWithdrawal,
 		Examples: []string{"statements withdraw reject 019ab3c0-0000-7000-8000-000000000000"},
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
 				w, err := store.RejectWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], m.Now)

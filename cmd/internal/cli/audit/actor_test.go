@@ -24,7 +24,7 @@ func TestActors(t *testing.T) {
 	t.Setenv("QUITTANCE_POSTGRES", h.DSN)
 	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
 	t.Setenv("QUITTANCE_REFERENCE_KEY", secret.GenerateReferenceKey().Reveal())
-	m, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{Name: "One", Agency: "impots"}, registries.Epoch)
+	m, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: "One", Agency: "impots"}, registries.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestAuditList(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	t.Setenv("QUITTANCE_POSTGRES", h.DSN)
-	m, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{Name: "One", Agency: "impots"}, registries.Epoch)
+	m, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: "One", Agency: "impots"}, registries.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -156,6 +156,7 @@ func acceptance() cli.Command {
 			}
 			return err
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			by, err := access.Person(ctx, m)
 			if err == nil && by.Staff.AgencyID != "" {

@@ -52,7 +52,7 @@ func TestAuditVerify(t *testing.T) {
 	}
 	keys := map[string]string{}
 	for name, agency := range map[string]string{"One": "impots", "Ops": ""} {
-		m, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agency}, registries.Epoch)
+		m, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agency}, registries.Epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,6 +64,7 @@ func TestAuditVerify(t *testing.T) {
 	if err := relay.Relay(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
 	t.Setenv("QUITTANCE_POSTGRES", h.DSN)
 	t.Setenv("QUITTANCE_KAFKA", k.Brokers[0])
 	t.Setenv("QUITTANCE_SCHEMA_REGISTRY", servers.SchemaRegistry(t))

@@ -46,9 +46,10 @@ func addClerk() cli.Command {
 			cli.TakesMode(f, &mode)
 		},
 		Check: func(*cli.Meta) error { return cli.NeedsMode(mode) },
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			req.Live = mode == "live"
-			k, err := identity.AddClerk(ctx, m.Pool, m.By, req, m.Now)
+			k, err := identity.AddClerk(ctx, m.Pool, m.Keys, m.By, req, m.Now)
 			if err != nil {
 				return err
 			}
@@ -85,8 +86,9 @@ func limitClerk() cli.Command {
 			}
 			return nil
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			c, err := identity.LimitClerk(ctx, m.Pool, m.By, m.Args[0], given(m, "per-payment", &payment), given(m, "per-day", &day), m.Now)
+			c, err := identity.LimitClerk(ctx, m.Pool, m.Keys, m.By, m.Args[0], given(m, "per-payment", &payment), given(m, "per-day", &day), m.Now)
 			if err != nil {
 				return err
 			}
@@ -147,6 +149,7 @@ func revokeClerk() cli.Command {
 			cli.TakesChoice(f, &mode, "mode", cli.Modes, "only keys of this mode: ")
 			cli.YesFlag(f, &yes)
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			c, ended, err := revokeClerkKeys(ctx, m, m.Args[0], mode, yes)
 			if err != nil {
@@ -192,10 +195,10 @@ func revokeClerkKeys(ctx context.Context, m *cli.Meta, which, mode string, yes b
 		}
 	}
 	if !named || mode == "" {
-		return identity.RevokeClerkKeys(ctx, m.Pool, m.By, which, m.Now)
+		return identity.RevokeClerkKeys(ctx, m.Pool, m.Keys, m.By, which, m.Now)
 	}
 	for _, k := range keys {
-		now, one, err := identity.RevokeClerkKeys(ctx, m.Pool, m.By, k.ID, m.Now)
+		now, one, err := identity.RevokeClerkKeys(ctx, m.Pool, m.Keys, m.By, k.ID, m.Now)
 		if err != nil {
 			return clerk, ended, err
 		}

@@ -14,6 +14,7 @@ import (
 	"quittance/internal/operation"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 )
 
 // Command returns the command `keys`.
@@ -68,9 +69,10 @@ func createKey() cli.Command {
 			}
 			return cli.NeedsMode(mode)
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			req.Live = mode == "live"
-			minted, err := identity.CreateKey(ctx, m.Pool, m.By, req, m.Now)
+			minted, err := identity.CreateKey(ctx, m.Pool, m.Keys, m.By, req, m.Now)
 			if err != nil {
 				return err
 			}
@@ -101,8 +103,9 @@ func revokeKey() cli.Command {
 	return cli.Command{
 		Use: "revoke KEY_ID", Short: "Revoke a key at once and permanently", JSON: "the key", Missing: whichKey,
 		Examples: []string{"keys revoke 018f0000-0000-7000-8000-0000000000aa"},
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			k, changed, err := identity.RevokeKey(ctx, m.Pool, m.By, m.Args[0], m.Now)
+			k, changed, err := identity.RevokeKey(ctx, m.Pool, m.Keys, m.By, m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}
@@ -125,8 +128,9 @@ func rotateKey() cli.Command {
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old key remains valid; 0 ends it at once")
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			minted, replaced, err := identity.RotateKey(ctx, m.Pool, m.By, m.Args[0], overlap, m.Now)
+			minted, replaced, err := identity.RotateKey(ctx, m.Pool, m.Keys, m.By, m.Args[0], overlap, m.Now)
 			if err != nil {
 				return err
 			}
@@ -173,9 +177,10 @@ func agreeToWithdraw(ctx context.Context, m *cli.Meta, yes bool, agencies []stri
 }
 
 // regrantKey completes a command that changes the agencies of a platform key.
-func regrantKey(c cli.Command, flag string, withdraws bool, do func(context.Context, *postgres.Pool, operation.Actor, string, []string, time.Time) ([]identity.KeyEntry, bool, error)) cli.Command {
+func regrantKey(c cli.Command, flag string, withdraws bool, do func(context.Context, *postgres.Pool, *secret.Keys, operation.Actor, string, []string, time.Time) ([]identity.KeyEntry, bool, error)) cli.Command {
 	var agencies []string
 	var yes bool
+	c.Keyed = true
 	c.JSON, c.Missing = "the key, and the other keys of its rotation that are in force, as a list", whichKey
 	c.Flags = func(f *pflag.FlagSet, _ *cli.Meta) {
 		f.StringSliceVar(&agencies, "agency", nil, flag)
@@ -195,7 +200,7 @@ func regrantKey(c cli.Command, flag string, withdraws bool, do func(context.Cont
 				return err
 			}
 		}
-		keys, changed, err := do(ctx, m.Pool, m.By, m.Args[0], agencies, m.Now)
+		keys, changed, err := do(ctx, m.Pool, m.Keys, m.By, m.Args[0], agencies, m.Now)
 		if err != nil {
 			return err
 		}

@@ -319,6 +319,7 @@ func rejectCase() cli.Command {
 		Use: "reject CASE", Short: "End the open proposal of a case; whoever proposed it may withdraw it", JSON: "the case", Missing: whichCase,
 		Examples: []string{`cases reject case_3c9u8n5l0sr7q2jd7m1k4t6v8a0b2c4e --reason "the refund is not in the statement"`},
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			by, err := access.Person(ctx, m)
 			if err != nil {
@@ -344,6 +345,7 @@ func openCase() cli.Command {
 			f.StringVar(&reason, "reason", "", "why; it is recorded")
 			f.StringSliceVar(&dues, "due", nil, "transaction id of a due that is to be given back; repeat it for several; default all")
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			if err := m.Need("kafka", "schema-registry"); err != nil {
 				return err

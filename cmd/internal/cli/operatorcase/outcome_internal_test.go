@@ -30,7 +30,7 @@ func TestApprovalThatIsRefused(t *testing.T) {
 	}
 	acts := func(name string) {
 		t.Helper()
-		m, err := identity.AddStaff(t.Context(), h.Pool, registries.Actor, "", identity.StaffRequest{Name: name, Agency: "impots"}, registries.Epoch)
+		m, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: name, Agency: "impots"}, registries.Epoch)
 		if err != nil {
 			t.Fatal(err)
 		}

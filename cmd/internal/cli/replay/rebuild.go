@@ -93,7 +93,7 @@ func rebuiltJournal(ctx context.Context, m *cli.Meta, b *roles.Base) (before jou
 	if before, err = store.Verify(ctx, journal.VerifyConfig{Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix}, Progress: progress}); err != nil {
 		return before, got, err
 	}
-	by, err := cli.Actor(ctx, b.Pool, b.Now())
+	by, err := cli.Actor(ctx, b.Pool, b.Keys, b.Now())
 	if err != nil {
 		return before, got, err
 	}
@@ -127,7 +127,7 @@ func rebuildReadmodel() cli.Command {
 				if err != nil {
 					return err
 				}
-				by, err := cli.Actor(ctx, b.Pool, b.Now())
+				by, err := cli.Actor(ctx, b.Pool, b.Keys, b.Now())
 				if err != nil {
 					return err
 				}

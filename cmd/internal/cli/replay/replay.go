@@ -255,7 +255,7 @@ func (r *replayer) deliveries(ctx context.Context, b *roles.Base, kind deliverie
 		}
 		cfg.Only = d.ID
 	}
-	by, err := cli.Actor(ctx, b.Pool, m.Now)
+	by, err := cli.Actor(ctx, b.Pool, b.Keys, m.Now)
 	if err != nil {
 		return nil, err
 	}

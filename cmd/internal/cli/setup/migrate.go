@@ -16,6 +16,7 @@ import (
 	"quittance/cmd/internal/roles"
 	"quittance/internal/build"
 	"quittance/internal/clickhouse"
+	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
@@ -84,7 +85,7 @@ func migrateTopics(ctx context.Context, s roles.Settings, cl *kgo.Client, log *s
 	return done, err
 }
 
-// signRows signs the rows that decide if an earlier release has written them and none is signed yet.
+// signRows signs the rows that decide if an earlier release has written them and did not sign their tables.
 func signRows(ctx context.Context, s roles.Settings, log *slog.Logger) error {
 	pool, err := s.OpenPostgres(ctx)
 	if err != nil {
@@ -92,7 +93,7 @@ func signRows(ctx context.Context, s roles.Settings, log *slog.Logger) error {
 	}
 	defer pool.Close()
 	f, err := registry.LookAtRows(ctx, pool, nil)
-	if err != nil || !f.NotSigned {
+	if err != nil || !f.NotSigned && !f.Outdated {
 		return err
 	}
 	keys, err := s.OpenKeys()
@@ -103,11 +104,11 @@ func signRows(ctx context.Context, s roles.Settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	by, err := cli.Actor(ctx, pool, now)
+	by, err := cli.Actor(ctx, pool, nil, now) // rows of people may not be signed yet
 	if err != nil {
 		return err
 	}
-	counts, err := registry.SignAll(ctx, pool, keys, by, now)
+	counts, err := registry.SignAll(ctx, pool, keys, by, now, identity.ProveDevices)
 	for _, table := range slices.Sorted(maps.Keys(counts)) {
 		log.Info("rows were signed for the first time", slog.String("table", table), slog.Int("rows", counts[table]))
 	}

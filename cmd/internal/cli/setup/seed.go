@@ -78,7 +78,7 @@ func Seed(ctx context.Context, s roles.Settings, path string, overrule bool) (re
 	if err != nil {
 		return report, err
 	}
-	by, err := cli.Actor(ctx, pool, now)
+	by, err := cli.Actor(ctx, pool, keys, now)
 	if err != nil {
 		return report, err
 	}

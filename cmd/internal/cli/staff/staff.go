@@ -44,11 +44,9 @@ func addStaff() cli.Command {
 			f.StringSliceVar(&req.Clerks, "clerk", nil, "what the person is called at a counter, as AGENCY/CODE; repeatable")
 			contactFlags(f, &req.Contact)
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			if err := sealContact(m, &req.Contact); err != nil {
-				return err
-			}
-			minted, err := identity.AddStaff(ctx, m.Pool, m.By, access.StaffKey(), req, m.Now)
+			minted, err := identity.AddStaff(ctx, m.Pool, m.Keys, m.By, access.StaffKey(), req, m.Now)
 			if err != nil {
 				return err
 			}
@@ -66,7 +64,7 @@ func listStaff() cli.Command {
 	return cli.Command{
 		Use: "list", Short: "List all staff, without their keys", JSON: "the list", Examples: []string{"staff list --json"},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			entries, err := identity.ListStaff(ctx, m.Pool)
+			entries, err := identity.ListStaff(ctx, m.Pool, nil)
 			if err != nil {
 				return err
 			}
@@ -83,8 +81,9 @@ func approveStaff() cli.Command {
 	return cli.Command{
 		Use: "approve STAFF", Short: "Make the key of a proposed member of staff valid", JSON: "the member", Missing: whichStaff,
 		Examples: []string{"staff approve 018f0000-0000-7000-8000-0000000000aa"},
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			s, err := identity.ApproveStaff(ctx, m.Pool, m.By, access.StaffKey(), m.Args[0], m.Now)
+			s, err := identity.ApproveStaff(ctx, m.Pool, m.Keys, m.By, access.StaffKey(), m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}
@@ -97,16 +96,6 @@ func approveStaff() cli.Command {
 func contactFlags(f *pflag.FlagSet, req *identity.StaffContactRequest) {
 	f.StringVar(&req.Email, "email", "", "the person's e-mail address, for digests of what waits for the person; prefer QUITTANCE_EMAIL, which other users of the machine cannot read")
 	cli.TakesChoice(f, (*string)(&req.Language), "language", render.Texts(money.Languages), "language of the digests, fr unless set: ")
-}
-
-// sealContact opens the master keys if the request has an address to seal.
-func sealContact(m *cli.Meta, req *identity.StaffContactRequest) error {
-	if req.Email == "" {
-		return nil
-	}
-	keys, err := m.OpenKeys()
-	req.Keys = keys
-	return err
 }
 
 func staffAddress() cli.Command {
@@ -128,14 +117,12 @@ func staffAddress() cli.Command {
 			}
 			return nil
 		},
+		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			if remove {
 				return removeStaffAddress(ctx, m)
 			}
-			if err := sealContact(m, &req); err != nil {
-				return err
-			}
-			s, err := identity.SetStaffContact(ctx, m.Pool, m.By, m.Args[0], req, m.Now)
+			s, err := identity.SetStaffContact(ctx, m.Pool, m.Keys, m.By, m.Args[0], req, m.Now)
 			if err != nil {
 				return err
 			}
@@ -147,7 +134,7 @@ func staffAddress() cli.Command {
 }
 
 func removeStaffAddress(ctx context.Context, m *cli.Meta) error {
-	s, changed, err := identity.RemoveStaffContact(ctx, m.Pool, m.By, m.Args[0], m.Now)
+	s, changed, err := identity.RemoveStaffContact(ctx, m.Pool, m.Keys, m.By, m.Args[0], m.Now)
 	if err != nil {
 		return err
 	}
@@ -164,8 +151,9 @@ func revokeStaff() cli.Command {
 	return cli.Command{
 		Use: "revoke STAFF", Short: "End a member of staff and the key at once and permanently", JSON: "the member", Missing: whichStaff,
 		Examples: []string{`staff revoke "Jean Mabiala"`},
+		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			s, changed, err := identity.RevokeStaff(ctx, m.Pool, m.By, m.Args[0], m.Now)
+			s, changed, err := identity.RevokeStaff(ctx, m.Pool, m.Keys, m.By, m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}

@@ -8,35 +8,6 @@ import (
 	"time"
 )
 
-type ApiKey struct {
-	ID             string
-	Hash           []byte
-	ApplicationID  *string
-	Live           bool
-	Agencies       []string
-	ReadsPerMinute *int64
-	CreatedAt      time.Time
-	RevokedAt      *time.Time
-	LastUsedAt     *time.Time
-	EndsAt         *time.Time
-	ClerkAgencyID  *string
-	ClerkCode      *string
-	StaffID        *string
-	Replaces       *string
-	Withdrawn      []string
-}
-
-type Clerk struct {
-	AgencyID     string
-	Code         string
-	Name         string
-	Counter      string
-	Active       bool
-	CreatedAt    time.Time
-	PaymentLimit int64
-	DayLimit     int64
-}
-
 type ClerkDevice struct {
 	ID         string
 	DeviceID   string
@@ -48,26 +19,5 @@ type ClerkDevice struct {
 	Wrong      int64
 	CreatedAt  time.Time
 	LastUsedAt time.Time
-}
-
-type Staff struct {
-	ID         string
-	Name       string
-	Folded     string
-	AgencyID   *string
-	Clerks     []string
-	CreatedAt  time.Time
-	ProposedBy *string
-	ApprovedBy *string
-	ApprovedAt *time.Time
-	RevokedAt  *time.Time
-}
-
-type StaffContact struct {
-	ID      string
-	StaffID string
-	Sealed  []byte
-	Masked  string
-	Locale  string
-	SetAt   time.Time
+	Mac        []byte
 }

@@ -26,7 +26,7 @@ func (q *Queries) ApproveStaff(ctx context.Context, arg ApproveStaffParams) erro
 }
 
 const beginClerkSession = `-- name: BeginClerkSession :exec
-INSERT INTO clerk_sessions (id, key_id, device, begun_at, last_used_at) VALUES ($1, $2, $3, $4, $4)
+INSERT INTO clerk_sessions (id, key_id, device, begun_at, last_used_at, mac) VALUES ($1, $2, $3, $4, $4, $5)
 `
 
 type BeginClerkSessionParams struct {
@@ -34,6 +34,7 @@ type BeginClerkSessionParams struct {
 	KeyID   string
 	Device  *string
 	BegunAt time.Time
+	Mac     []byte
 }
 
 func (q *Queries) BeginClerkSession(ctx context.Context, arg BeginClerkSessionParams) error {
@@ -42,22 +43,29 @@ func (q *Queries) BeginClerkSession(ctx context.Context, arg BeginClerkSessionPa
 		arg.KeyID,
 		arg.Device,
 		arg.BegunAt,
+		arg.Mac,
 	)
 	return err
 }
 
 const bindClerkSession = `-- name: BindClerkSession :exec
-UPDATE clerk_sessions SET device = $1 WHERE id = $2 AND key_id = $3
+UPDATE clerk_sessions SET device = $1, mac = $2 WHERE id = $3 AND key_id = $4
 `
 
 type BindClerkSessionParams struct {
 	Device *string
+	Mac    []byte
 	ID     string
 	KeyID  string
 }
 
 func (q *Queries) BindClerkSession(ctx context.Context, arg BindClerkSessionParams) error {
-	_, err := q.db.Exec(ctx, bindClerkSession, arg.Device, arg.ID, arg.KeyID)
+	_, err := q.db.Exec(ctx, bindClerkSession,
+		arg.Device,
+		arg.Mac,
+		arg.ID,
+		arg.KeyID,
+	)
 	return err
 }
 
@@ -85,37 +93,20 @@ func (q *Queries) CleanDevices(ctx context.Context, usedBefore time.Time) error 
 	return err
 }
 
-const clerks = `-- name: Clerks :many
-SELECT agency_id, code, name, counter, active, created_at, payment_limit, day_limit FROM clerks ORDER BY agency_id, code
+const clerkSessionBegan = `-- name: ClerkSessionBegan :one
+SELECT begun_at FROM clerk_sessions WHERE id = $1 AND key_id = $2 FOR UPDATE
 `
 
-func (q *Queries) Clerks(ctx context.Context) ([]Clerk, error) {
-	rows, err := q.db.Query(ctx, clerks)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Clerk
-	for rows.Next() {
-		var i Clerk
-		if err := rows.Scan(
-			&i.AgencyID,
-			&i.Code,
-			&i.Name,
-			&i.Counter,
-			&i.Active,
-			&i.CreatedAt,
-			&i.PaymentLimit,
-			&i.DayLimit,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+type ClerkSessionBeganParams struct {
+	ID    string
+	KeyID string
+}
+
+func (q *Queries) ClerkSessionBegan(ctx context.Context, arg ClerkSessionBeganParams) (time.Time, error) {
+	row := q.db.QueryRow(ctx, clerkSessionBegan, arg.ID, arg.KeyID)
+	var begun_at time.Time
+	err := row.Scan(&begun_at)
+	return begun_at, err
 }
 
 const deleteStaffContact = `-- name: DeleteStaffContact :exec
@@ -145,7 +136,7 @@ func (q *Queries) DeviceKnown(ctx context.Context, arg DeviceKnownParams) (bool,
 }
 
 const devices = `-- name: Devices :many
-SELECT id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at FROM clerk_devices ORDER BY agency_id, clerk_code, created_at, id
+SELECT id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at, mac FROM clerk_devices ORDER BY agency_id, clerk_code, created_at, id
 `
 
 func (q *Queries) Devices(ctx context.Context) ([]ClerkDevice, error) {
@@ -168,6 +159,7 @@ func (q *Queries) Devices(ctx context.Context) ([]ClerkDevice, error) {
 			&i.Wrong,
 			&i.CreatedAt,
 			&i.LastUsedAt,
+			&i.Mac,
 		); err != nil {
 			return nil, err
 		}
@@ -236,7 +228,7 @@ func (q *Queries) ForeignDevice(ctx context.Context, arg ForeignDeviceParams) (b
 
 const forgetDevices = `-- name: ForgetDevices :many
 DELETE FROM clerk_devices WHERE id = $1 OR agency_id = $2 AND clerk_code = $3
-RETURNING id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at
+RETURNING id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at, mac
 `
 
 type ForgetDevicesParams struct {
@@ -265,6 +257,7 @@ func (q *Queries) ForgetDevices(ctx context.Context, arg ForgetDevicesParams) ([
 			&i.Wrong,
 			&i.CreatedAt,
 			&i.LastUsedAt,
+			&i.Mac,
 		); err != nil {
 			return nil, err
 		}
@@ -385,46 +378,6 @@ func (q *Queries) KeepNewestClerkSessions(ctx context.Context, arg KeepNewestCle
 	return err
 }
 
-const keys = `-- name: Keys :many
-SELECT id, hash, application_id, live, agencies, reads_per_minute, created_at, revoked_at, last_used_at, ends_at, clerk_agency_id, clerk_code, staff_id, replaces, withdrawn FROM api_keys ORDER BY id
-`
-
-func (q *Queries) Keys(ctx context.Context) ([]ApiKey, error) {
-	rows, err := q.db.Query(ctx, keys)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ApiKey
-	for rows.Next() {
-		var i ApiKey
-		if err := rows.Scan(
-			&i.ID,
-			&i.Hash,
-			&i.ApplicationID,
-			&i.Live,
-			&i.Agencies,
-			&i.ReadsPerMinute,
-			&i.CreatedAt,
-			&i.RevokedAt,
-			&i.LastUsedAt,
-			&i.EndsAt,
-			&i.ClerkAgencyID,
-			&i.ClerkCode,
-			&i.StaffID,
-			&i.Replaces,
-			&i.Withdrawn,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const lockStaff = `-- name: LockStaff :exec
 SELECT lock_staff($1::uuid[])
 `
@@ -436,23 +389,38 @@ func (q *Queries) LockStaff(ctx context.Context, ids []string) error {
 }
 
 const pINWasRight = `-- name: PINWasRight :exec
-UPDATE clerk_devices SET wrong = 0, last_used_at = $1 WHERE id = $2
+UPDATE clerk_devices SET wrong = 0, last_used_at = $1, mac = $2 WHERE id = $3
 `
 
 type PINWasRightParams struct {
 	Now time.Time
+	Mac []byte
 	ID  string
 }
 
 func (q *Queries) PINWasRight(ctx context.Context, arg PINWasRightParams) error {
-	_, err := q.db.Exec(ctx, pINWasRight, arg.Now, arg.ID)
+	_, err := q.db.Exec(ctx, pINWasRight, arg.Now, arg.Mac, arg.ID)
+	return err
+}
+
+const proveDevice = `-- name: ProveDevice :exec
+UPDATE clerk_devices SET mac = $1 WHERE id = $2
+`
+
+type ProveDeviceParams struct {
+	Mac []byte
+	ID  string
+}
+
+func (q *Queries) ProveDevice(ctx context.Context, arg ProveDeviceParams) error {
+	_, err := q.db.Exec(ctx, proveDevice, arg.Mac, arg.ID)
 	return err
 }
 
 const putDevice = `-- name: PutDevice :one
-INSERT INTO clerk_devices (id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $8)
-ON CONFLICT (device_id, clerk_code) DO UPDATE SET key_id = excluded.key_id, pin = excluded.pin, wrong = 0, last_used_at = excluded.last_used_at
+INSERT INTO clerk_devices (id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at, mac)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $8, $9)
+ON CONFLICT (device_id, clerk_code) DO UPDATE SET key_id = excluded.key_id, pin = excluded.pin, wrong = 0, last_used_at = excluded.last_used_at, mac = excluded.mac
 RETURNING id
 `
 
@@ -465,6 +433,7 @@ type PutDeviceParams struct {
 	Live      bool
 	Pin       string
 	Now       time.Time
+	Mac       []byte
 }
 
 func (q *Queries) PutDevice(ctx context.Context, arg PutDeviceParams) (string, error) {
@@ -477,6 +446,7 @@ func (q *Queries) PutDevice(ctx context.Context, arg PutDeviceParams) (string, e
 		arg.Live,
 		arg.Pin,
 		arg.Now,
+		arg.Mac,
 	)
 	var id string
 	err := row.Scan(&id)
@@ -511,111 +481,10 @@ func (q *Queries) RevokeStaff(ctx context.Context, arg RevokeStaffParams) error 
 	return err
 }
 
-const staff = `-- name: Staff :many
-SELECT id, name, folded, agency_id, clerks, created_at, proposed_by, approved_by, approved_at, revoked_at FROM staff ORDER BY created_at, id
-`
-
-func (q *Queries) Staff(ctx context.Context) ([]Staff, error) {
-	rows, err := q.db.Query(ctx, staff)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Staff
-	for rows.Next() {
-		var i Staff
-		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.Folded,
-			&i.AgencyID,
-			&i.Clerks,
-			&i.CreatedAt,
-			&i.ProposedBy,
-			&i.ApprovedBy,
-			&i.ApprovedAt,
-			&i.RevokedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const staffContacts = `-- name: StaffContacts :many
-SELECT id, staff_id, sealed, masked, locale, set_at FROM staff_contacts ORDER BY staff_id
-`
-
-func (q *Queries) StaffContacts(ctx context.Context) ([]StaffContact, error) {
-	rows, err := q.db.Query(ctx, staffContacts)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []StaffContact
-	for rows.Next() {
-		var i StaffContact
-		if err := rows.Scan(
-			&i.ID,
-			&i.StaffID,
-			&i.Sealed,
-			&i.Masked,
-			&i.Locale,
-			&i.SetAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const staffOf = `-- name: StaffOf :many
-SELECT id, name, folded, agency_id, clerks, created_at, proposed_by, approved_by, approved_at, revoked_at FROM staff WHERE id = ANY($1::uuid[])
-`
-
-func (q *Queries) StaffOf(ctx context.Context, ids []string) ([]Staff, error) {
-	rows, err := q.db.Query(ctx, staffOf, ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Staff
-	for rows.Next() {
-		var i Staff
-		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.Folded,
-			&i.AgencyID,
-			&i.Clerks,
-			&i.CreatedAt,
-			&i.ProposedBy,
-			&i.ApprovedBy,
-			&i.ApprovedAt,
-			&i.RevokedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const tryPIN = `-- name: TryPIN :one
 UPDATE clerk_devices SET wrong = wrong + 1
 WHERE device_id = $1 AND clerk_code = $2 AND wrong < $3 AND last_used_at > $4
-RETURNING id, key_id, pin, wrong
+RETURNING id, device_id, key_id, agency_id, clerk_code, live, pin, wrong, created_at, last_used_at, mac
 `
 
 type TryPINParams struct {
@@ -625,28 +494,28 @@ type TryPINParams struct {
 	UsedAfter time.Time
 }
 
-type TryPINRow struct {
-	ID    string
-	KeyID string
-	Pin   string
-	Wrong int64
-}
-
 // An attempt counts before its PIN is compared, so that attempts at the same time on
 // several instances are not more than the limit.
-func (q *Queries) TryPIN(ctx context.Context, arg TryPINParams) (TryPINRow, error) {
+func (q *Queries) TryPIN(ctx context.Context, arg TryPINParams) (ClerkDevice, error) {
 	row := q.db.QueryRow(ctx, tryPIN,
 		arg.DeviceID,
 		arg.ClerkCode,
 		arg.Most,
 		arg.UsedAfter,
 	)
-	var i TryPINRow
+	var i ClerkDevice
 	err := row.Scan(
 		&i.ID,
+		&i.DeviceID,
 		&i.KeyID,
+		&i.AgencyID,
+		&i.ClerkCode,
+		&i.Live,
 		&i.Pin,
 		&i.Wrong,
+		&i.CreatedAt,
+		&i.LastUsedAt,
+		&i.Mac,
 	)
 	return i, err
 }
@@ -731,7 +600,7 @@ const useClerkSession = `-- name: UseClerkSession :one
 UPDATE clerk_sessions s SET last_used_at = GREATEST(s.last_used_at, $1)
 FROM api_keys k
 WHERE s.id = $2 AND k.id = s.key_id AND k.revoked_at IS NULL AND s.begun_at > $3 AND s.last_used_at > $4
-RETURNING s.key_id, s.device
+RETURNING s.key_id, s.device, s.begun_at, s.mac
 `
 
 type UseClerkSessionParams struct {
@@ -742,8 +611,10 @@ type UseClerkSessionParams struct {
 }
 
 type UseClerkSessionRow struct {
-	KeyID  string
-	Device *string
+	KeyID   string
+	Device  *string
+	BegunAt time.Time
+	Mac     []byte
 }
 
 // Returns no row when the session has ended, or its key was revoked.
@@ -755,6 +626,11 @@ func (q *Queries) UseClerkSession(ctx context.Context, arg UseClerkSessionParams
 		arg.UsedAfter,
 	)
 	var i UseClerkSessionRow
-	err := row.Scan(&i.KeyID, &i.Device)
+	err := row.Scan(
+		&i.KeyID,
+		&i.Device,
+		&i.BegunAt,
+		&i.Mac,
+	)
 	return i, err
 }
