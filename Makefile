@@ -295,6 +295,10 @@ test/flood: deps/test ## have 1000 citizens pay beside a flood of 200,000 addres
 		go test -count=1 -timeout 20m -run '^TestFlood$$' ./ingress/pages; \
 		status=$$?; cat $(DEPS)/flood-report.txt 2>/dev/null; exit $$status
 
+.PHONY: test/attacks
+test/attacks: deps/test ## take a part of an installation and try what its taker would; COMMIT=8de99f78 attacks that release
+	@QUITTANCE_ATTACKS=1 QUITTANCE_ATTACKS_COMMIT=$(COMMIT) go test -count=1 -timeout 20m -v -run '^TestAttacks$$' ./test/attacks
+
 .PHONY: screens
 screens: deps/test ## take a picture of every page, into .deps/screens, and those that documents show, into docs/screens
 	@QUITTANCE_SCREENS=write go test -count=1 -timeout 10m -run '^TestScreens$$' ./test/journeys
