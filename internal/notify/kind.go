@@ -152,6 +152,16 @@ var StaffDigest = Kind{
 	Life: 24 * time.Hour, Money: true, Retries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
 }
 
+// StaffAdded is the kind of e-mails that tell staff at once that people were made on the command line for a group that
+// has had people before (docs/design/decisions.md § "Who"). "people" is a list, a line a person; "date" is when they
+// may be approved.
+var StaffAdded = Kind{
+	Name: "staff_added", Version: 1, Channels: []provider.Channel{provider.ChannelEmail},
+	Variables: []string{VariableDate, VariablePeople},
+	Samples:   map[string]string{VariableDate: "30/11/2026 15:30", VariablePeople: "Mireille Okemba (impots) - 018f0000-0000-7000-8000-0000000000aa"},
+	Life:      24 * time.Hour, Money: true, Retries: StaffDigest.Retries,
+}
+
 // The variables of the kinds. An amount has its currency; a date is that of Brazzaville.
 const (
 	VariableCode      = "code"
@@ -173,11 +183,13 @@ const (
 	VariableERPList      = "erp_list"
 	VariableOperators    = "operators"
 	VariableOperatorList = "operator_list"
+	// Of StaffAdded.
+	VariablePeople = "people"
 )
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
 func Kinds() []Kind {
-	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest}
+	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest, StaffAdded}
 }
 
 // KindOf finds a kind by its name.

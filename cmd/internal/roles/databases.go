@@ -131,6 +131,7 @@ func operatorDatabases() Databases {
 		Rows: rows(registryRead, record, deliveriesRead, deliveriesMade, sessionsRead, sessionsWritten,
 			may("select", "audit", "audit_position", "audit_sequence", "cashin_reversals", "cashin_usage", "delivery_attempts", "link_failures", "message_reports",
 				"operator_answers", "reference_counters"),
+			may("select insert update", "digests"), // staff are told at once who is made on the command line
 			// the registry, and what is derived from its changes
 			may("insert update", "agencies", "api_keys", "applications", "cashin_access", "cashin_pairs", "clerks", "connector_accounts", "erp_settings", "fees",
 				"receipt_keys", "replaced_accounts", "services", "staff", "staff_contacts", "statement_accounts", "webhook_endpoints", "webhook_secrets"),
