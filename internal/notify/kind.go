@@ -153,7 +153,7 @@ var StaffDigest = Kind{
 }
 
 // StaffAdded is the kind of e-mails that tell staff at once that people were made on the command line for a group that
-// has had people before (docs/design/decisions.md § "Who"). "people" is a list, a line a person; "date" is when they
+// has had people before (docs/design/decisions.md). "people" is a list, a line a person; "date" is when they
 // may be approved.
 var StaffAdded = Kind{
 	Name: "staff_added", Version: 1, Channels: []provider.Channel{provider.ChannelEmail},

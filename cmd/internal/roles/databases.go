@@ -146,7 +146,7 @@ func operatorDatabases() Databases {
 			may("select insert update delete", "statement_imports"), may("select insert delete", "statements", "statement_withdrawn_lines"),
 			may("select insert", "statement_original_parts"), may("select insert update", "statement_originals"),
 			// citizens
-			may("select insert update delete", "subject_contacts"), may("select insert update", "subject_epochs"),
+			may("select insert update delete", "subject_contacts"), may("select insert update", "link_code_epochs", "subject_epochs"),
 			may("select delete", "citizens", "citizen_links", "link_renewals", "known_browsers", "sign_in_codes"),
 			may("select update", "citizen_addresses"), may("select update", "message_addresses"),
 			// deliveries and personal data
