@@ -603,6 +603,87 @@ const agency = "018f0000-0000-7000-8000-000000000001"
 
 var actor = operation.Actor{Kind: operation.ActorCommandLine, Name: "operator"}
 
+// All link codes are renewed at once. Printed ones end at once, or are accepted for a time; those of two renewals ago are
+// not. Links stay. Whoever has the reference key and not the database cannot make the new codes.
+func TestAllLinkCodesAreRenewed(t *testing.T) {
+	t.Parallel()
+	o := open(t)
+	ctx := t.Context()
+	_, c := o.signIn(phone(t, 1))
+	subject, linked := citizens.Subject{AgencyID: agency, Ref: "NIU-1"}, citizens.Subject{AgencyID: agency, Live: true, Ref: "NIU-2"}
+	code := func(s citizens.Subject) string {
+		t.Helper()
+		codes, err := o.LinkCodes(ctx, s.AgencyID, s.Live, []string{s.Ref})
+		one, other := o.LinkCode(ctx, s)
+		if err != nil || other != nil || codes[0] != one {
+			t.Fatalf("%q, %q, %v, %v", codes, one, err, other)
+		}
+		return one
+	}
+	proves := func(s citizens.Subject, code string) bool {
+		t.Helper()
+		_, err := o.Prove(ctx, c.ID, s, code)
+		if err != nil && !errors.Is(err, citizens.ErrLinkRefused) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	renew := func(overlap time.Duration, number int) {
+		t.Helper()
+		if e, err := o.RenewCodes(ctx, actor, overlap); err != nil || e.Number != number || e.FormerUntil.IsZero() != (overlap == 0) {
+			t.Fatalf("%+v, %v", e, err)
+		}
+	}
+	if e, err := o.CodeEpoch(ctx); err != nil || e.Number != 0 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	var refused *operation.Error
+	if _, err := o.AcceptFormer(ctx, actor, time.Hour); !errors.As(err, &refused) || refused.Code != "links.first_epoch" {
+		t.Errorf("former codes of the first epoch: %v", err)
+	}
+	first := code(subject)
+	if !proves(linked, code(linked)) {
+		t.Fatal("the first code does not prove")
+	}
+	renew(0, 1)
+	second := code(subject)
+	if second == first || proves(subject, first) {
+		t.Errorf("the printed code still proves, or did not change: %s, %s", first, second)
+	}
+	if links, err := o.Links(ctx, c.ID); err != nil || len(links) != 1 {
+		t.Errorf("the links that there were: %+v, %v", links, err)
+	}
+	if _, err := o.AcceptFormer(ctx, actor, time.Hour); err != nil || !proves(subject, first) { // it was a mistake
+		t.Errorf("the former code is not accepted again: %v", err)
+	}
+	renew(48*time.Hour, 2)
+	third := code(subject)
+	if !proves(subject, second) || !proves(subject, third) || proves(subject, first) {
+		t.Error("during the overlap the codes of the last two epochs prove, and no others")
+	}
+	o.wait(48 * time.Hour)
+	if proves(subject, second) || !proves(subject, third) {
+		t.Error("after the overlap the present codes prove alone")
+	}
+	if _, err := o.AcceptFormer(ctx, actor, citizens.MaxOverlap+1); !errors.As(err, &refused) || refused.Code != "links.overlap_range" {
+		t.Errorf("an overlap without end: %v", err)
+	}
+	if r, err := o.Renew(ctx, actor, subject); err != nil || r.Code == third || r.Code != code(subject) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	// The same reference key and the same numbers of epochs in another database.
+	_, pool := servers.Database(t)
+	other := o.instance(pool)
+	for range 2 {
+		if _, err := other.RenewCodes(ctx, actor, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again, err := other.LinkCode(ctx, linked); err != nil || again == code(linked) {
+		t.Errorf("%s, %v", again, err)
+	}
+}
+
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	o := open(t)

@@ -110,14 +110,20 @@ func (s *Store) Prove(ctx context.Context, citizenID string, subject Subject, co
 // so that its time does not tell which of them exists.
 func (s *Store) proven(ctx context.Context, tx pgx.Tx, tried []Subject, code string) (found *Subject, err error) {
 	given, ok := typed(code)
+	accepted, err := s.codeEpochs(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
 	for _, subject := range tried {
 		epoch, err := s.epoch(ctx, tx, subject)
 		if err != nil {
 			return nil, err
 		}
-		same := subtle.ConstantTimeCompare([]byte(given), []byte(s.linkCode(subject, epoch))) == 1
-		if ok && same && found == nil {
-			found = &subject
+		for _, all := range accepted {
+			same := subtle.ConstantTimeCompare([]byte(given), []byte(s.linkCode(all, subject, epoch))) == 1
+			if ok && same && found == nil {
+				found = &subject
+			}
 		}
 	}
 	return found, nil

@@ -16,13 +16,17 @@ const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 // LinkCode returns the code of ten characters that proves a subject in its present epoch, as
 // an agency prints it.
 func (s *Store) LinkCode(ctx context.Context, subject Subject) (string, error) {
+	all, err := s.CodeEpoch(ctx)
+	if err != nil {
+		return "", err
+	}
 	epoch, err := s.epoch(ctx, s.cfg.Pool, subject)
-	return s.linkCode(subject, epoch), err
+	return s.linkCode(all, subject, epoch), err
 }
 
 // linkCode is eight characters of a MAC and two that find mistyped ones.
-func (s *Store) linkCode(subject Subject, epoch int) string {
-	mac := s.linkCodes(subject.AgencyID + "|" + strconv.FormatBool(subject.Live) + "|" + strconv.Itoa(epoch) + "|" + subject.Ref)
+func (s *Store) linkCode(all CodeEpoch, subject Subject, epoch int) string {
+	mac := s.linkCodes(all.label() + subject.AgencyID + "|" + strconv.FormatBool(subject.Live) + "|" + strconv.Itoa(epoch) + "|" + subject.Ref)
 	out := make([]byte, 8)
 	for i := range out {
 		out[i] = alphabet[mac[i]&31]
@@ -74,6 +78,10 @@ func (s *Store) LinkCodes(ctx context.Context, agencyID string, live bool, refs 
 			return nil, err
 		}
 	}
+	all, err := s.CodeEpoch(ctx)
+	if err != nil {
+		return nil, err
+	}
 	rows, _ := s.cfg.Pool.Query(ctx, `SELECT subject_ref, epoch FROM subject_epochs WHERE agency_id = $1 AND livemode = $2 AND subject_ref = ANY($3)`, agencyID, live, refs) // the rows return its error
 	epochs := map[string]int{}
 	var ref string
@@ -86,7 +94,7 @@ func (s *Store) LinkCodes(ctx context.Context, agencyID string, live bool, refs 
 	}
 	codes := make([]string, len(refs))
 	for i, ref := range refs {
-		codes[i] = s.linkCode(Subject{agencyID, live, ref}, epochs[ref])
+		codes[i] = s.linkCode(all, Subject{agencyID, live, ref}, epochs[ref])
 	}
 	return codes, nil
 }
@@ -105,7 +113,9 @@ type Renewal struct {
 func (s *Store) Renew(ctx context.Context, actor operation.Actor, subject Subject) (Renewal, error) {
 	r, epoch, err := s.raise(ctx, actor, subject, "links.renew")
 	if err == nil {
-		r.Code = s.linkCode(subject, epoch)
+		var all CodeEpoch
+		all, err = s.CodeEpoch(ctx)
+		r.Code = s.linkCode(all, subject, epoch)
 	}
 	return r, failed("renewing a link code", err)
 }

@@ -41,6 +41,7 @@ const (
 	TopicCase     Topic = "case"     // a proposal waits for approval
 	TopicERP      Topic = "erp"      // an ERP does not accept confirmations
 	TopicOperator Topic = "operator" // an operator does not answer
+	TopicStaff    Topic = "staff"    // a person was made on the command line, for a group that has had people before
 )
 
 // Item is one thing that a member of staff is told.
@@ -157,6 +158,26 @@ func (m *Made) add(ctx context.Context, tx pgx.Tx, staffID string, window time.T
 	_, err = tx.Exec(ctx, `INSERT INTO digest_items (staff_id, item, told_at) SELECT $1, item, $2 FROM unnest($3::text[]) item
 		ON CONFLICT (staff_id, item) DO UPDATE SET told_at = $2`, staffID, window, keys)
 	return err
+}
+
+// TellAtOnce adds a digest of one item for each of the staff, which is sent with the next look at those that wait. It
+// is part of the caller's transaction, and outside the windows and the number of digests of a day. now is the time of
+// the service's clock.
+func TellAtOnce(ctx context.Context, tx pgx.Tx, staffIDs []string, item Item, now time.Time) error {
+	text, err := json.Marshal([]itemRow{itemRow(item)})
+	if err != nil {
+		return err
+	}
+	if now.Equal(Window(now)) {
+		now = now.Add(time.Microsecond) // this is never in one digest with the items of a window
+	}
+	// Two people may be made at the same time of the clock.
+	_, err = tx.Exec(ctx, `INSERT INTO digests (staff_id, window_at, items) SELECT staff_id, $2, $3 FROM unnest($1::uuid[]) staff_id
+		ON CONFLICT (staff_id, window_at) DO UPDATE SET items = digests.items || excluded.items WHERE digests.sent_at IS NULL`, staffIDs, now, text)
+	if err != nil {
+		return fmt.Errorf("telling staff at once: %w", err)
+	}
+	return nil
 }
 
 // maxUnsent is the number of digests that cannot be sent after which Tell gives up for now.

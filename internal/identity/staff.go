@@ -59,8 +59,11 @@ type StaffState string
 // The states of staff. Only those who are active are in force.
 const (
 	StaffStateProposed StaffState = "proposed" // waits for the approval of another one
-	StaffStateActive   StaffState = "active"
-	StaffStateRevoked  StaffState = "revoked"
+	// StaffStateWaiting is that of a person who was made on the command line for a group that has had people before:
+	// see StaffWait.
+	StaffStateWaiting StaffState = "waiting"
+	StaffStateActive  StaffState = "active"
+	StaffStateRevoked StaffState = "revoked"
 )
 
 // State returns the state of the person.
@@ -68,11 +71,16 @@ func (s Staff) State() StaffState {
 	switch {
 	case !s.RevokedAt.IsZero():
 		return StaffStateRevoked
+	case s.ApprovedAt.IsZero() && s.ProposedBy == "":
+		return StaffStateWaiting
 	case s.ApprovedAt.IsZero():
 		return StaffStateProposed
 	}
 	return StaffStateActive
 }
+
+// MayBegin returns when a person who waits may be approved on the command line.
+func (s Staff) MayBegin() time.Time { return s.CreatedAt.Add(StaffWait) }
 
 // InForce reports whether the person may act.
 func (s Staff) InForce() bool { return s.State() == StaffStateActive && !s.Forged }
@@ -208,7 +216,8 @@ func refuseForged(who Staff) error {
 }
 
 // AddStaff makes a member of staff with a key. While the group has fewer than two members
-// in force, the key is valid at once and by is empty. After that by is the key of the
+// in force, by is empty: the key is valid at once if the group has never had two members, else
+// the member waits for StaffWait, and the others are told. After that by is the key of the
 // member who proposes the new one, whose own key is valid when another member has called
 // ApproveStaff. now is the time of the service's clock. A refusal is an *operation.Error
 // with the field name, agency, clerk, email, language or staff-key. After an error nothing has changed.
@@ -252,6 +261,11 @@ func AddStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor 
 			return err
 		}
 		minted = MintedStaff{StaffEntry: t.staffEntry(t.member(m.ID)), Secret: k.Secret}
+		if minted.State() == StaffStateWaiting {
+			if err := t.warnStaff(ctx, minted.StaffEntry); err != nil {
+				return err
+			}
+		}
 		return t.recordStaff(ctx, actor, "staff.add", minted.StaffEntry)
 	})
 	if err != nil {
@@ -262,15 +276,9 @@ func AddStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor 
 
 // proposes decides whether a new member is in force at once, and returns who acts.
 func (t *Tx) proposes(actor operation.Actor, by string, m *Staff) (operation.Actor, error) {
-	members := 0
-	for _, s := range t.staff {
-		if s.State() == StaffStateActive && s.AgencyID == m.AgencyID { // also one whose row somebody has edited
-			members++
-		}
-	}
 	group := t.staffEntry(*m).Group()
-	if members < firstStaff {
-		m.ApprovedAt = t.tx.Now
+	if t.members(m.AgencyID) < firstStaff {
+		t.begins(m)
 		return actor, nil
 	}
 	if by == "" {
@@ -288,11 +296,15 @@ func (t *Tx) proposes(actor operation.Actor, by string, m *Staff) (operation.Act
 }
 
 // ApproveStaff makes the key of a proposed member valid. by is the key of another member of
-// the group than the one who proposed. named is the id or the name. now is the time of the
+// the group than the one who proposed. A member who waits (StaffWait) needs no key, but time. named is the id or the name. now is the time of the
 // service's clock. A refusal is an *operation.Error. After an error nothing has changed.
 func ApproveStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, by, named string, now time.Time) (StaffEntry, error) {
 	var approved StaffEntry
 	err := change(ctx, pool, keys, now, func(t *Tx) error {
+		if m, err := t.staffNamed(named); err == nil && m.State() == StaffStateWaiting {
+			approved, err = t.endWait(ctx, actor, m)
+			return err
+		}
 		approver, err := t.byKey(by, now)
 		if err != nil {
 			return err
@@ -375,7 +387,11 @@ func (t *Tx) recordStaff(ctx context.Context, actor operation.Actor, action stri
 }
 
 func staffRecord(action string, e StaffEntry) operation.Entry {
-	return operation.Entry{Action: action, Subject: e.ID, Detail: map[string]any{"group": e.Group(), "clerks": e.Known}}
+	detail := map[string]any{"group": e.Group(), "clerks": e.Known}
+	if e.State() == StaffStateWaiting {
+		detail["waits_until"] = stamp(e.MayBegin())
+	}
+	return operation.Entry{Action: action, Subject: e.ID, Detail: detail}
 }
 
 // byKey finds the person with a key that is valid now.
@@ -396,6 +412,8 @@ func (s *snapshot) byKey(key string, now time.Time) (Staff, error) {
 		return Staff{}, refuseForged(m)
 	case m.State() == StaffStateProposed && m.ID != "":
 		return Staff{}, operation.Refuse("staff.not_approved", "", operation.Args{"name": m.Name, "id": m.ID})
+	case m.State() == StaffStateWaiting && m.ID != "":
+		return Staff{}, operation.Refuse("staff.waits", "", operation.Args{"name": m.Name, "until": stamp(m.MayBegin())})
 	case m.State() == StaffStateRevoked:
 		return Staff{}, operation.Refuse("staff.revoked", "", operation.Args{"name": m.Name})
 	}

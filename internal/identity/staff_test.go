@@ -111,8 +111,11 @@ func TestStaffAreRevoked(t *testing.T) {
 		_, err = identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: name}, registries.Epoch)
 		refusedBy(t, err, "staff.name_taken", "name", "state=revoked")
 	}
-	// The group has one member left, so that the command line makes another.
-	group(t, h, "", "Solange")
+	// The group has one member left, so that the command line makes another, who waits.
+	solange, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: "Solange"}, registries.Epoch)
+	if err != nil || solange.State() != identity.StaffStateWaiting {
+		t.Fatalf("%+v, %v", solange, err)
+	}
 
 	for req, code := range map[*identity.StaffRequest]string{
 		{Name: " "}:                                         "staff.name_malformed",

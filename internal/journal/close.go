@@ -76,6 +76,10 @@ type Close struct {
 	// accounts settle to it.
 	MoneyOf  []string `ch:"money_of"`
 	Settling []string `ch:"settling"`
+	// Signature is the Ed25519 signature of Statement in base64, and SignedWith the id of its key. Both are empty for a
+	// refused close and for those of earlier releases.
+	Signature  string `ch:"signature"`
+	SignedWith string `ch:"signed_with"`
 }
 
 // Hash returns the SHA-256, in hexadecimal, of what people approved and of the root. The next close

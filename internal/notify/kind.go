@@ -152,6 +152,33 @@ var StaffDigest = Kind{
 	Life: 24 * time.Hour, Money: true, Retries: []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour},
 }
 
+// StaffAdded is the kind of e-mails that tell staff at once that people were made on the command line for a group that
+// has had people before (docs/design/decisions.md). "people" is a list, a line a person; "date" is when they
+// may be approved.
+var StaffAdded = Kind{
+	Name: "staff_added", Version: 1, Channels: []provider.Channel{provider.ChannelEmail},
+	Variables: []string{VariableDate}, InEmail: []string{VariablePeople},
+	Samples: map[string]string{VariableDate: "30/11/2026 15:30", VariablePeople: "Mireille Okemba (impots) - 018f0000-0000-7000-8000-0000000000aa"},
+	Life:    24 * time.Hour, Money: true, Retries: StaffDigest.Retries,
+}
+
+// PeriodClosed is the kind of e-mails that tell an agency that a period of an account was closed, with the "statement"
+// that is signed (docs/design/reconciliation.md § "Signed closes"), its "signature" and the id of its "key", and some of
+// it in readable form: the number of rows ("count") under the "root", new, matched and open money, and open breaks.
+var PeriodClosed = Kind{
+	Name: "period_closed", Version: 1, Channels: []provider.Channel{provider.ChannelEmail},
+	Variables: []string{VariableAgency, VariableAccount, VariableDate, VariableCount, VariableRoot, VariableAmount, VariableMatched, VariableOpen, VariableBreaks, VariableSignature, VariableKey},
+	InEmail:   []string{VariableStatement},
+	Samples: map[string]string{
+		VariableAgency: "Direction générale des impôts et des domaines", VariableAccount: "mtn", VariableDate: "01/11/2026 - 30/11/2026", VariableCount: "1234567",
+		VariableRoot: "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d", VariableAmount: "9 007 199 254 740 991 FCFA", VariableMatched: "9 007 199 254 740 990 FCFA",
+		VariableOpen: "1 FCFA", VariableBreaks: "12", VariableKey: "2026-11",
+		VariableSignature: "5VZDAMNhfTsbGZDcBQCWvJPbA5qDkGfXvGbI1jN0k1uIj2SYU6sn3cE0cDrQ0p3rF4pT4h8Jx5nL9Wb1s7a8DA==",
+		VariableStatement: "quittance-close 1\nclose cls_00\nat 2026-11-30T22:00:00.000Z",
+	},
+	Life: 7 * 24 * time.Hour, Money: true, Retries: []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour, 48 * time.Hour},
+}
+
 // The variables of the kinds. An amount has its currency; a date is that of Brazzaville.
 const (
 	VariableCode      = "code"
@@ -173,11 +200,22 @@ const (
 	VariableERPList      = "erp_list"
 	VariableOperators    = "operators"
 	VariableOperatorList = "operator_list"
+	// Of StaffAdded.
+	VariablePeople = "people"
+	// Of PeriodClosed.
+	VariableAccount   = "account"
+	VariableRoot      = "root"
+	VariableMatched   = "matched"
+	VariableOpen      = "open"
+	VariableBreaks    = "breaks"
+	VariableStatement = "statement"
+	VariableSignature = "signature"
+	VariableKey       = "key"
 )
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
 func Kinds() []Kind {
-	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest}
+	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest, StaffAdded, PeriodClosed}
 }
 
 // KindOf finds a kind by its name.

@@ -203,7 +203,8 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"api_keys.hash": true, "cashin_pairs.api_key_hash": true, "cashin_pairs.secret_hash": true, "cashin_tokens.hash": true, "webhook_secrets.digest": true, // SHA-256
 		"case_proposals.digest": true, "case_proposals.proposed_signature": true, "case_proposals.decided_signature": true, // SHA-256, and signatures of a decision that is carried out within a week
 		"deliveries.body": true, "session_events.body": true, "sessions.snapshot": true, // what is sent; an event without secrets
-		"agencies.logo": true, "receipt_keys.public": true, // everybody sees them
+		"link_code_epochs.salt": true,                              // random; it tells nothing without the reference key
+		"agencies.logo":         true, "receipt_keys.public": true, // everybody sees them
 		"statement_original_parts.content": true, // encrypted with the sealed keys of statement_originals
 		// Hashes and MACs of the reference key, which never changes, and SHA-256.
 		"citizen_addresses.hash": true, "sign_in_codes.address": true, "sign_in_codes.browser": true, "sign_in_codes.mac": true, "sign_in_requests.address": true,

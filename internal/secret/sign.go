@@ -42,6 +42,35 @@ func (k *Keys) VerifySignature(label string, data, signature []byte) bool {
 	return false
 }
 
+// PublicKey is the public part of a key that signs for a label.
+type PublicKey struct {
+	ID  string // of the master key
+	Key ed25519.PublicKey
+}
+
+// PublicKeys returns the public keys of a label, the newest first, without those that are marked open and those that
+// are not held. They are no secret.
+func (k *Keys) PublicKeys(label string) (out []PublicKey) {
+	masters := k.masters()
+	for i := range masters {
+		if public, held := k.public(&masters[i], label); held && !masters[i].open {
+			out = append(out, PublicKey{masters[i].id, public})
+		}
+	}
+	return out
+}
+
+// SignDetached signs as Sign does, for whoever verifies with a public key alone: it returns the bare signature of
+// RFC 8032, and the id of its key beside it.
+func (k *Keys) SignDetached(label string, data []byte) (signature []byte, keyID string, err error) {
+	full, err := k.Sign(label, data)
+	if err != nil {
+		return nil, "", err
+	}
+	keyID, _ = SealedWith(full)
+	return full[signatureHeader+len(keyID):], keyID, nil
+}
+
 // SignedWithNewest reports whether a signature names the newest key. If not, Sign would make another one.
 func (k *Keys) SignedWithNewest(signature []byte) bool {
 	id, ok := SealedWith(signature)

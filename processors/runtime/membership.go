@@ -49,7 +49,7 @@ type membership struct {
 	mu        sync.Mutex
 	parts     map[int32]*partition
 	closing   map[int32]chan struct{} // closed when the partition's previous store is closed
-	committed map[int32]int64         // offsets that the group had at the assignment
+	committed map[int32]int64         // offsets that the group had at the assignment; negative: none
 	refused   map[int32]bool          // the refusal is already in the log
 	joined    bool
 	died      bool // a test ended this instance

@@ -111,6 +111,7 @@ func (m *membership) onRevoked(_ context.Context, _ *kgo.Client, revoked map[str
 		if p := m.parts[id]; p != nil {
 			m.drop(p)
 		}
+		delete(m.committed, id)
 	}
 	m.gauges()
 	m.log.Info("partitions revoked", slog.Any("partitions", ids))
@@ -214,34 +215,9 @@ func (m *membership) reload(p *partition) {
 func (m *membership) adopt() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var owned map[int32]kgo.EpochOffset
 	for _, p := range m.parts {
-		if p.phase != restored {
+		if p.phase != restored || !m.seek(p) {
 			continue
-		}
-		if owned == nil {
-			owned = m.owned()
-		}
-		committed, ok := owned[p.id]
-		if !ok {
-			continue // the client is still fetching its offsets, for instance because a transaction has them pending
-		}
-		if real, ok := m.committed[p.id]; ok && real > 0 && p.store.Position().Input == store.NoInput {
-			// The state of earlier decisions is missing. An operator has to decide
-			// how to continue.
-			if !m.refused[p.id] {
-				m.refused[p.id] = true
-				m.met.anomalies.WithLabelValues("stateless").Inc()
-				m.log.Error("the group has offsets but the changelog has no state: the partition is not decided; restore the changelog, or delete the offsets of the group to decide the input from its beginning",
-					slog.Int("partition", int(p.id)), slog.Int64("committed", real), slog.String("group", m.cfg.Group))
-			}
-			continue
-		}
-		if p.start >= 0 && committed.Offset != p.start {
-			// The position in the changelog is correct: it was committed with the state.
-			m.log.Warn("the group offset differs from the position of the state; continuing after the position",
-				slog.Int("partition", int(p.id)), slog.Int64("committed", committed.Offset), slog.Int64("start", p.start))
-			m.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{m.cfg.InputTopic: {p.id: {Epoch: -1, Offset: p.start}}})
 		}
 		p.phase = active
 		p.touched = time.Now()
@@ -250,10 +226,73 @@ func (m *membership) adopt() {
 	m.gauges()
 }
 
-// owned returns the partitions that the client consumes, with their committed offsets.
-// The client knows them even if it has skipped a callback.
+// seek makes the client continue where the state of p ends. It reports whether p may become active: the client knows
+// the offsets of the group and consumes p. The caller holds m.mu.
+func (m *membership) seek(p *partition) bool {
+	committed, ok := m.committed[p.id]
+	if !ok {
+		return false // the client is still fetching its offsets, for instance because a transaction has them pending
+	}
+	if p.start < 0 {
+		// No record is decided, so there are no ticks, and the client begins where adjust said. A client that has
+		// lost p receives nothing of it.
+		return !m.refuse(p, committed)
+	}
+	at, ok := m.owned()[p.id]
+	if ok && at.Offset == p.start {
+		return true
+	}
+	// The position in the changelog is correct: it was committed with the state.
+	m.log.Warn("the group offset differs from the position of the state; continuing after the position",
+		slog.Int("partition", int(p.id)), slog.Int64("committed", committed), slog.Int64("start", p.start))
+	m.setOffset(p.id, p.start)
+	_, ok = m.owned()[p.id] // the client ignores an offset of a partition that it does not consume
+	return ok
+}
+
+// refuse reports whether the state of earlier decisions of p is missing: the group has an offset and the changelog
+// nothing. An operator has to decide how to continue.
+func (m *membership) refuse(p *partition, committed int64) bool {
+	if committed <= 0 {
+		return false
+	}
+	if !m.refused[p.id] {
+		m.refused[p.id] = true
+		m.met.anomalies.WithLabelValues("stateless").Inc()
+		m.log.Error("the group has offsets but the changelog has no state: the partition is not decided; restore the changelog, or delete the offsets of the group to decide the input from its beginning",
+			slog.Int("partition", int(p.id)), slog.Int64("committed", committed), slog.String("group", m.cfg.Group))
+	}
+	return true
+}
+
+// rewind makes the client continue after the positions of the active partitions. After an abort the client returns to
+// the offsets of the group, in all partitions. They may be ahead of the positions (see seek), and the commands between
+// them would be lost. The caller blocks rebalances.
+func (m *membership) rewind() {
+	owned := m.owned()
+	for _, p := range m.actives() {
+		if p.start < 0 {
+			continue // the group had no offset: it has the one of the last transaction
+		}
+		next := max(p.start, p.store.Position().Input+1)
+		if at, ok := owned[p.id]; ok && at.Offset != next {
+			m.setOffset(p.id, next)
+		}
+	}
+}
+
+func (m *membership) setOffset(id int32, to int64) {
+	m.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{m.cfg.InputTopic: {id: {Epoch: -1, Offset: to}}})
+}
+
+// owned returns the partitions that the client consumes and from which it has received a record, or for which it has
+// an offset of the group or of SetOffsets; with the next offset. The client knows them even if it has skipped a
+// callback. The committed offsets alone are not enough: they lack a partition for which the group has none.
 func (m *membership) owned() map[int32]kgo.EpochOffset {
-	return m.cl.CommittedOffsets()[m.cfg.InputTopic]
+	owned := map[int32]kgo.EpochOffset{}
+	maps.Copy(owned, m.cl.CommittedOffsets()[m.cfg.InputTopic])
+	maps.Copy(owned, m.cl.UncommittedOffsets()[m.cfg.InputTopic])
+	return owned
 }
 
 // actives returns the active partitions, ordered by number.

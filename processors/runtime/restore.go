@@ -377,11 +377,7 @@ func (m *membership) adjust(ctx context.Context, offsets map[string]map[int32]kg
 	for id, o := range parts {
 		at := o.EpochOffset().Offset
 		m.mu.Lock()
-		if at >= 0 {
-			m.committed[id] = at
-		} else {
-			delete(m.committed, id)
-		}
+		m.committed[id] = at
 		m.mu.Unlock()
 		if at >= 0 {
 			continue

@@ -429,6 +429,59 @@ func TestGroupOffsetAheadOfState(t *testing.T) {
 	w.sound()
 }
 
+// An operator moved the group offsets ahead, and the first transaction is aborted. The client then returns to the
+// offsets of the group, in all partitions. No command is lost.
+func TestAbortWithGroupOffsetAheadOfState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	a := w.start("a").ready()
+	w.send(0, "k", "c1", "c2")
+	w.send(1, "l", "d1")
+	w.await(3)
+	if err := a.end(); err != nil {
+		t.Fatal(err)
+	}
+	w.send(0, "k", "c3", "c4", "c5")
+	w.send(1, "l", "d2")
+	w.groupOffset(0, 5)
+	w.groupOffset(1, 2)
+	var aborts atomic.Int32
+	a = w.start("a", withHooks(hooks{beforeEnd: func(_ context.Context, m *membership, t *transaction) (verdict, error) {
+		if t.records > 0 && aborts.Add(1) == 1 {
+			return verdictAbort, nil
+		}
+		return verdictGoOn, nil
+	}})).ready()
+	w.sound()
+	if n := a.calls("c3") + a.calls("d2"); n < 3 {
+		t.Errorf("c3 and d2 were decided %d times: nothing was aborted", n)
+	}
+}
+
+// The input has lost its first records, the group has no offsets and the state no position. A transaction in one
+// partition must not give the group an offset in another: with an offset and without a state it would be refused.
+func TestAnIdlePartitionGetsNoOffset(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	w.send(1, "l", "gone1", "gone2")
+	var to kadm.Offsets
+	to.AddOffset(w.input, 1, 2, -1)
+	if _, err := w.adm.DeleteRecords(w.ctx, to); err != nil {
+		t.Fatal(err)
+	}
+	delete(w.sent, "gone1")
+	delete(w.sent, "gone2")
+	a := w.start("a").ready()
+	w.send(0, "k", "due "+time.Now().Format(time.RFC3339Nano)) // a transaction of records, one of ticks
+	w.await(2)
+	if err := a.end(); err != nil {
+		t.Fatal(err)
+	}
+	w.start("a").ready()
+	w.send(1, "l", "d1")
+	w.await(3)
+}
+
 // The group has offsets but the changelog is empty. Decisions against an empty state could
 // accept a second payment of a paid order.
 func TestStateThatIsGoneIsRefused(t *testing.T) {

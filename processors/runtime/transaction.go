@@ -394,6 +394,7 @@ func (m *membership) commit(t *transaction, began time.Time) error {
 		m.single = max(0, m.single-t.records-t.ticks-t.skipped)
 		return nil
 	}
+	m.rewind()
 	if refused != nil {
 		return m.refusedProduce(t, began, refused)
 	}
@@ -421,9 +422,15 @@ func (m *membership) fence(t *transaction) func(*kmsg.TxnOffsetCommitRequest) er
 		}
 		rt := kmsg.NewTxnOffsetCommitRequestTopic()
 		rt.Topic = m.cfg.InputTopic
+		has := map[int32]bool{} // the client adds the partitions whose offset was set and not committed
+		for _, t := range req.Topics {
+			for _, p := range t.Partitions {
+				has[p.Partition] = true // the input is the only topic
+			}
+		}
 		for _, tp := range t.parts {
 			input := tp.part.store.Position().Input
-			if input == store.NoInput {
+			if has[tp.part.id] || input == store.NoInput {
 				continue // a partition without input has no state and no ticks
 			}
 			rp := kmsg.NewTxnOffsetCommitRequestTopicPartition()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"quittance/internal/journal"
+	"quittance/internal/secret"
 	"quittance/reconciliation/chain"
 	"quittance/schemas"
 )
@@ -19,6 +20,8 @@ type Close struct {
 	Rows int64
 	// Faults say where the record differs from what was computed; empty for a close that holds.
 	Faults []string
+	// Signature says whether the close is signed.
+	Signature Signature
 	// Unproved is true for a close without a root, of a release before there were roots.
 	Unproved bool
 
@@ -76,9 +79,44 @@ func (b *Book) Closes(account string) ([]Close, error) {
 		case len(out) > 0 && c.Previous != out[len(out)-1].Hash():
 			closed.Faults = append(closed.Faults, fmt.Sprintf("it follows a close with the hash %s, the one before has %s", cmp.Or(c.Previous, "none"), out[len(out)-1].Hash()))
 		}
+		b.checkSignature(&closed, out)
 		out = append(out, closed)
 	}
 	return out, nil
+}
+
+// Signature says whether a close is signed.
+type Signature string
+
+// What is known of a signature.
+const (
+	SignatureGood      Signature = "good"
+	SignatureNone      Signature = "none"        // of a release before there were signatures
+	SignatureUnchecked Signature = "not checked" // the Book has no keys
+	SignatureBad       Signature = "bad"
+)
+
+// checkSignature verifies the signature of a close. before are the earlier closes of the account: once one is signed,
+// all are, so that nobody can leave the signature out.
+func (b *Book) checkSignature(c *Close, before []Close) {
+	switch {
+	case c.Close.Signature == "" && !slices.ContainsFunc(before, func(o Close) bool { return o.Close.Signature != "" }):
+		c.Signature = SignatureNone
+		return
+	case c.Close.Signature == "":
+		c.Faults = append(c.Faults, "it has no signature, an earlier close has one")
+	case len(b.Keys) == 0:
+		c.Signature = SignatureUnchecked
+		return
+	case c.SignedBy(b.Keys):
+		c.Signature = SignatureGood
+		return
+	case !slices.ContainsFunc(b.Keys, func(k secret.PublicKey) bool { return k.ID == c.SignedWith }):
+		c.Faults = append(c.Faults, fmt.Sprintf("it is signed with the key %q, which is not known: give the public key of that time", c.SignedWith))
+	default:
+		c.Faults = append(c.Faults, "its signature does not verify: its record was changed")
+	}
+	c.Signature = SignatureBad
 }
 
 // All computes the closes of all accounts again, by account and in their order.

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/journal"
+	"quittance/internal/secret"
 	"quittance/reconciliation/chain"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -28,11 +30,13 @@ func dayOf(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC
 // story is what Kafka has, with its offsets.
 type story struct {
 	*Book
-	n int64
+	n    int64
+	keys *secret.Keys
 }
 
 func newStory() *story {
-	return &story{Book: &Book{tenant: tenant, facts: map[string][]fact{}, entries: map[string]*entry{}}}
+	keys := secret.GenerateKeys()
+	return &story{Book: &Book{tenant: tenant, facts: map[string][]fact{}, entries: map[string]*entry{}, Keys: keys.PublicKeys(journal.LabelCloses)}, keys: keys}
 }
 
 func (s *story) at(topic string) *kgo.Record {
@@ -96,7 +100,17 @@ func (s *story) close(t *testing.T, account string, to int, settling ...string) 
 		if len(list) > 1 {
 			c.Previous = list[len(list)-2].Hash()
 		}
+		s.sign(t, c)
 	}
+}
+
+func (s *story) sign(t *testing.T, c *journal.Close) {
+	t.Helper()
+	signature, id, err := s.keys.SignDetached(journal.LabelCloses, []byte(c.Statement()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Signature, c.SignedWith = base64.StdEncoding.EncodeToString(signature), id
 }
 
 func (s *story) rowsOf(t *testing.T, c Close, entry string) (out []chain.Row) {
@@ -179,6 +193,31 @@ func TestWhatACloseCovers(t *testing.T) {
 	}
 }
 
+// Closes of a release before there were signatures hold without one. Without keys nothing is said of signatures.
+func TestSignatures(t *testing.T) {
+	t.Parallel()
+	s := newStory()
+	s.money(1, 1, false)
+	s.close(t, "mtn", 1)
+	s.close(t, "mtn", 2)
+	s.closes[0].Signature = ""
+	want := func(want ...Signature) {
+		t.Helper()
+		list, err := s.Closes("mtn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range list {
+			if c.Signature != want[i] || !c.Holds() {
+				t.Errorf("close %d: %s, %q", i, c.Signature, c.Faults)
+			}
+		}
+	}
+	want(SignatureNone, SignatureGood)
+	s.Keys = nil
+	want(SignatureNone, SignatureUnchecked)
+}
+
 // A close of a release before there were roots does not say whose money it had. The next one has none of the
 // money that it knew.
 func TestAfterUnprovedClose(t *testing.T) {
@@ -212,6 +251,10 @@ func TestForged(t *testing.T) {
 		{"a payment less", "its record says 4 rows, Kafka has 2", func(s *story) { delete(s.entries, s.facts[events][0].entry.row); s.facts[events] = s.facts[events][1:] }},
 		{"another sheet", "it follows a close with the hash", func(s *story) { s.closes[0].Digest = "another" }},
 		{"a close less", "it follows a close that Kafka does not have", func(s *story) { s.closes = s.closes[1:] }},
+		{"another total", "its signature does not verify", func(s *story) { s.closes[0].SourcesNewAmount++ }},
+		{"another key", "is not known: give the public key", func(s *story) { s.closes[1].SignedWith = "stolen"; s.closes[1].Signature = s.closes[0].Signature }},
+		{"no signature", "it has no signature, an earlier close has one", func(s *story) { s.closes[1].Signature, s.closes[1].SignedWith = "", "" }},
+		{"a signature that is none", "its signature does not verify", func(s *story) { s.closes[1].Signature = "=" }},
 		{"another form", "version 2 of the canonical form", func(s *story) { s.closes[1].ChainVersion++ }},
 	} {
 		s := newStory()

@@ -12,6 +12,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
+	"quittance/internal/secret"
 	"quittance/reconciliation/chain"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -64,6 +65,8 @@ type Book struct {
 	facts   map[string][]fact
 	entries map[string]*entry // by the row as findings name it
 	closes  []*journal.Close  // in the order of their offsets
+	// Keys verify the signatures of closes. Without any they are not checked.
+	Keys []secret.PublicKey
 	// Unreadable is how many records could not be decoded. The sink journal could not either.
 	Unreadable int
 }

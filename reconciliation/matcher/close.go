@@ -3,6 +3,7 @@ package matcher
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/reconciliation/chain"
 	"quittance/reconciliation/match"
 	"quittance/schemas"
@@ -176,7 +178,21 @@ func (r *run) closeRecord(ctx context.Context, a approved) (*record.Close, error
 	rec.LinesStart, rec.LinesNew, rec.LinesMatched, rec.LinesResolved, rec.LinesEnd = s.Lines.Start.N, s.Lines.New.N, s.Lines.Matched.N, s.Lines.Resolved.N, s.Lines.End.N
 	rec.LinesStartAmount, rec.LinesNewAmount, rec.LinesMatchedAmount, rec.LinesResolvedAmount, rec.LinesEndAmount = s.Lines.Start.Amount, s.Lines.New.Amount, s.Lines.Matched.Amount, s.Lines.Resolved.Amount, s.Lines.End.Amount
 	rec.OpenBreaks, rec.OpenBreaksAmount, rec.OpenBreaksDigest, rec.Corrections = s.OpenBreaks.N, s.OpenBreaks.Amount, s.OpenBreaksDigest, s.Corrections
-	return rec, nil
+	return rec, sign(r.cfg.Keys, rec)
+}
+
+// sign signs the record of a close.
+func sign(keys *secret.Keys, rec *record.Close) error {
+	of, err := journal.CloseOf(rec, 0, 0)
+	if err != nil {
+		return fmt.Errorf("signing a close: %w", err)
+	}
+	signature, keyID, err := keys.SignDetached(journal.LabelCloses, []byte(of.Statement()))
+	if err != nil {
+		return fmt.Errorf("signing a close: %w", err)
+	}
+	rec.Signature, rec.SignedWith = base64.StdEncoding.EncodeToString(signature), keyID
+	return nil
 }
 
 // closeID derives from the account, the days and the case.

@@ -150,6 +150,7 @@ func (o *office) book() *audit.Book {
 	if err != nil {
 		o.t.Fatal(err)
 	}
+	b.Keys = o.house.Keys.PublicKeys(journal.LabelCloses)
 	return b
 }
 
@@ -161,7 +162,7 @@ func (o *office) proved(key registry.StatementAccountKey) []audit.Close {
 		o.t.Fatal(err)
 	}
 	for _, c := range list {
-		if len(c.Faults) > 0 || c.Unproved {
+		if len(c.Faults) > 0 || c.Unproved || c.Signature != audit.SignatureGood {
 			o.t.Errorf("close of %s until %s (unproved: %t): %q", key.Code, c.ToDay.Format(time.DateOnly), c.Unproved, c.Faults)
 		}
 	}

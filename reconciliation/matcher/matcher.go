@@ -44,6 +44,7 @@ import (
 
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	"quittance/statement"
 )
@@ -81,6 +82,8 @@ type Config struct {
 	Registry   *registry.Registry
 	// JournalGroup is the consumer group of the sink journal, without the prefix.
 	JournalGroup string
+	// Keys sign closes (journal.LabelCloses). Sheet needs none.
+	Keys *secret.Keys
 	// Every is the time between two looks for accounts to run; 5 s when zero.
 	Every time.Duration
 	// Kept is told after each run how many bytes the matcher keeps for later runs.

@@ -109,7 +109,7 @@ func (o *office) journal() (stop func()) {
 func (o *office) matcher(with ...func(*Config)) *Matcher {
 	o.t.Helper()
 	cfg := Config{
-		Kafka: o.kafka, Topology: o.topo, Codec: o.codec, ClickHouse: o.conn, Pool: o.house.Pool, Registry: o.reg, JournalGroup: sink.Group,
+		Kafka: o.kafka, Topology: o.topo, Codec: o.codec, ClickHouse: o.conn, Pool: o.house.Pool, Registry: o.reg, JournalGroup: sink.Group, Keys: o.house.Keys,
 		Now: func() time.Time { return o.now }, Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), Every: 20 * time.Millisecond,
 	}
 	for _, w := range with {

@@ -4348,6 +4348,10 @@ type Close struct {
 	MoneyOf []string
 	// codes of the accounts that settle to this one, sorted
 	Settling []string
+	// Ed25519 signature (RFC 8032) of the statement of the close (docs/design/reconciliation.md, Signed closes), in base64; absent for a refused close, and of releases before signatures
+	Signature string
+	// id of the key of the signature, as periods keys prints it
+	SignedWith string
 }
 
 func (r *Close) fromNative(m map[string]any) {
@@ -4396,6 +4400,8 @@ func (r *Close) fromNative(m map[string]any) {
 	r.ChainRoot = fromNullable[string]("string", m["chain_root"])
 	r.MoneyOf = fromList[string](m["money_of"])
 	r.Settling = fromList[string](m["settling"])
+	r.Signature = fromNullable[string]("string", m["signature"])
+	r.SignedWith = fromNullable[string]("string", m["signed_with"])
 }
 
 func (r *Close) appendTo(b []byte) []byte {
@@ -4477,6 +4483,18 @@ func (r *Close) appendTo(b []byte) []byte {
 		}
 	}
 	b = append(b, 0)
+	if r.Signature != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Signature)
+	} else {
+		b = append(b, 0)
+	}
+	if r.SignedWith != "" {
+		b = append(b, 2)
+		b = appendString(b, r.SignedWith)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -4538,6 +4556,12 @@ func (r *Close) readFrom(d *reader) {
 	}
 	for left := int64(0); d.item(&left); {
 		r.Settling = append(r.Settling, d.readString())
+	}
+	if d.present() {
+		r.Signature = d.readString()
+	}
+	if d.present() {
+		r.SignedWith = d.readString()
 	}
 }
 
@@ -4859,7 +4883,7 @@ func (*MatchRun) Name() string { return "quittance.MatchRun" }
 // Schema is the Avro schema with every named type expanded.
 func (*MatchRun) Schema() string { return schemaMatchRun }
 
-const schemaClose = `{"fields":[{"name":"close_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"from_day","type":"string"},{"name":"to_day","type":"string"},{"name":"state","type":"string"},{"default":null,"name":"reason","type":["null","string"]},{"name":"case_id","type":"string"},{"name":"digest","type":"string"},{"default":null,"name":"previous","type":["null","string"]},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"statements","type":{"items":"string","type":"array"}},{"name":"currency","type":"string"},{"name":"sources_start","type":"long"},{"name":"sources_start_amount","type":"long"},{"name":"sources_new","type":"long"},{"name":"sources_new_amount","type":"long"},{"name":"sources_matched","type":"long"},{"name":"sources_matched_amount","type":"long"},{"name":"sources_resolved","type":"long"},{"name":"sources_resolved_amount","type":"long"},{"name":"sources_end","type":"long"},{"name":"sources_end_amount","type":"long"},{"name":"lines_start","type":"long"},{"name":"lines_start_amount","type":"long"},{"name":"lines_new","type":"long"},{"name":"lines_new_amount","type":"long"},{"name":"lines_matched","type":"long"},{"name":"lines_matched_amount","type":"long"},{"name":"lines_resolved","type":"long"},{"name":"lines_resolved_amount","type":"long"},{"name":"lines_end","type":"long"},{"name":"lines_end_amount","type":"long"},{"name":"open_breaks","type":"long"},{"name":"open_breaks_amount","type":"long"},{"name":"open_breaks_digest","type":"string"},{"name":"corrections","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"chain_version","type":"int"},{"default":0,"name":"chain_rows","type":"long"},{"default":null,"name":"chain_root","type":["null","string"]},{"default":[],"name":"money_of","type":{"items":"string","type":"array"}},{"default":[],"name":"settling","type":{"items":"string","type":"array"}}],"name":"Close","namespace":"quittance","type":"record"}`
+const schemaClose = `{"fields":[{"name":"close_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"from_day","type":"string"},{"name":"to_day","type":"string"},{"name":"state","type":"string"},{"default":null,"name":"reason","type":["null","string"]},{"name":"case_id","type":"string"},{"name":"digest","type":"string"},{"default":null,"name":"previous","type":["null","string"]},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"statements","type":{"items":"string","type":"array"}},{"name":"currency","type":"string"},{"name":"sources_start","type":"long"},{"name":"sources_start_amount","type":"long"},{"name":"sources_new","type":"long"},{"name":"sources_new_amount","type":"long"},{"name":"sources_matched","type":"long"},{"name":"sources_matched_amount","type":"long"},{"name":"sources_resolved","type":"long"},{"name":"sources_resolved_amount","type":"long"},{"name":"sources_end","type":"long"},{"name":"sources_end_amount","type":"long"},{"name":"lines_start","type":"long"},{"name":"lines_start_amount","type":"long"},{"name":"lines_new","type":"long"},{"name":"lines_new_amount","type":"long"},{"name":"lines_matched","type":"long"},{"name":"lines_matched_amount","type":"long"},{"name":"lines_resolved","type":"long"},{"name":"lines_resolved_amount","type":"long"},{"name":"lines_end","type":"long"},{"name":"lines_end_amount","type":"long"},{"name":"open_breaks","type":"long"},{"name":"open_breaks_amount","type":"long"},{"name":"open_breaks_digest","type":"string"},{"name":"corrections","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"chain_version","type":"int"},{"default":0,"name":"chain_rows","type":"long"},{"default":null,"name":"chain_root","type":["null","string"]},{"default":[],"name":"money_of","type":{"items":"string","type":"array"}},{"default":[],"name":"settling","type":{"items":"string","type":"array"}},{"default":null,"name":"signature","type":["null","string"]},{"default":null,"name":"signed_with","type":["null","string"]}],"name":"Close","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Close) Name() string { return "quittance.Close" }

@@ -36,6 +36,8 @@ const DigesterGroup = "notify-digester"
 const (
 	// digestGlance is the pause between two looks at the clock and at digests that wait.
 	digestGlance = 5 * time.Second
+	// countPause is the time between two counts of the staff who wait.
+	countPause = time.Minute
 	// digestWithin bounds the making or the sending of digests, and the record of a batch of calls.
 	digestWithin = time.Minute
 	// erpAway is how long an ERP accepts nothing before it is away.
@@ -99,8 +101,10 @@ type Digester struct {
 	consumer *consume.Consumer
 	digests  *prometheus.CounterVec // outcome
 	oldest   prometheus.Gauge
+	waiting  prometheus.Gauge
 	made     time.Time // the last window that this instance knows to be made
 	swept    time.Time
+	counted  time.Time // when members of staff who wait were last counted
 }
 
 // NewDigester makes a digester. It connects when it runs.
@@ -114,6 +118,9 @@ func NewDigester(cfg DigesterConfig) (*Digester, error) {
 		digests: with.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_staff_digests_total", Help: "Digests of staff, by outcome. One that failed is tried again and counted again.",
 		}, []string{"outcome"}),
+		waiting: with.NewGauge(prometheus.GaugeOpts{
+			Name: "quittance_staff_waiting", Help: "Members of staff who were made on the command line for a group that has had people before, and who are neither approved nor revoked. Every instance reports the same.",
+		}),
 		oldest: with.NewGauge(prometheus.GaugeOpts{
 			Name: "quittance_staff_digests_oldest_seconds", Help: "Age of the oldest digest of staff that is made and not sent; 0 when there is none. Every instance reports the same.",
 		}),
@@ -207,6 +214,9 @@ func (d *Digester) work(ctx context.Context) error {
 	_, err := d.cfg.Digests.Tell(ctx, d.cfg.Now, d.send)
 	errs = append(errs, err)
 	now := d.cfg.Now()
+	if now.Sub(d.counted) >= countPause {
+		errs = append(errs, d.countWaiting(ctx, now))
+	}
 	oldest, err := d.cfg.Digests.OldestUnsent(ctx, now)
 	if errs = append(errs, err); err == nil {
 		age := 0.0
@@ -222,6 +232,23 @@ func (d *Digester) work(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// countWaiting counts the members of staff who wait to be approved on the command line.
+func (d *Digester) countWaiting(ctx context.Context, now time.Time) error {
+	staff, err := d.cfg.Staff(ctx)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, s := range staff {
+		if s.State() == identity.StaffStateWaiting {
+			n++
+		}
+	}
+	d.waiting.Set(float64(n))
+	d.counted = now
+	return nil
 }
 
 // find returns everything that waits for each member of staff with an address.
@@ -318,7 +345,11 @@ func (d *Digester) tell(ctx context.Context, g digests.Digest) (outcome string, 
 			return digestFailed, err
 		}
 	}
-	err = d.cfg.Sender.Send(ctx, message(g, s, to.Text()))
+	m := message(g, s, to.Text())
+	if g.Items[0].Topic == digests.TopicStaff {
+		m = added(g, s, to.Text(), staff)
+	}
+	err = d.cfg.Sender.Send(ctx, m)
 	var wrong *notify.FieldError
 	switch {
 	case errors.As(err, &wrong):
@@ -346,6 +377,24 @@ func message(g digests.Digest, s identity.StaffEntry, to string) notify.Message 
 	}
 	m.ID = notify.MessageID(m.Kind, m.Channel, g.StaffID, g.Window.Format(time.RFC3339))
 	return m
+}
+
+// added returns the message about people who were made on the command line. Items that are told at once are never in
+// one digest with others.
+func added(g digests.Digest, s identity.StaffEntry, to string, staff []identity.StaffEntry) notify.Message {
+	var lines []string
+	for _, i := range g.Items {
+		for _, one := range staff {
+			if one.ID == i.Subject {
+				lines = append(lines, one.Name+" ("+i.Detail+") - "+one.ID)
+			}
+		}
+	}
+	return notify.Message{
+		ID:   notify.MessageID(notify.StaffAdded, provider.ChannelEmail, g.StaffID, g.Window.Format(time.RFC3339Nano)),
+		Kind: notify.StaffAdded, Channel: provider.ChannelEmail, To: to, Locale: string(s.Contact.Language), AgencyID: s.AgencyID, Live: true, At: g.Window,
+		Variables: map[string]string{notify.VariableDate: localMinute(g.Window.Add(identity.StaffWait)), notify.VariablePeople: strings.Join(lines, "\n")},
+	}
 }
 
 // listed returns the items of a topic as lines, in no language. Those that do not fit are a

@@ -24,6 +24,7 @@ import (
 	messages "quittance/internal/notify"
 	"quittance/internal/provider"
 	"quittance/money"
+	"quittance/money/localtime"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	sinkerp "quittance/sinks/erp"
@@ -244,6 +245,26 @@ func TestStaffDigests(t *testing.T) {
 			t.Errorf("a log or a row has %q", hidden)
 		}
 	}
+}
+
+// Whoever runs the command line puts somebody into a group that has had people: the people of the group and of
+// operations are told at once, in their language, also when they have had as many digests as a day allows.
+func TestStaffAreToldOfASecondBootstrap(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.start()
+	deliverytest.Start(t, o.digester(o.sender))
+	if _, _, err := identity.RevokeStaff(t.Context(), o.House.Pool, o.House.Keys, registries.Actor, "Mireille", o.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.SetStaffContact(t.Context(), o.House.Pool, o.House.Keys, registries.Actor, "Op", identity.StaffContactRequest{Language: money.English}, o.Now()); err != nil {
+		t.Fatal(err)
+	}
+	thief := o.staff("Thief", "impots", money.French)
+	o.arrive(map[string]int{"jean": 1, "op": 1, "mireille": 0, "thief": 0})
+	from := localtime.In(thief.MayBegin()).Format("02/01/2006 15:04")
+	has(t, o.letters("jean")[0], []string{"Thief (impots) - " + thief.ID, "avant le " + from, "quittance staff revoke"}, []string{thief.Secret.Reveal(), "Hello"})
+	has(t, o.letters("op")[0], []string{"Thief (impots) - " + thief.ID, "before " + from, "quittance staff revoke"}, []string{"Bonjour"})
 }
 
 // ending is a sender whose process ends when Kafka has the message.

@@ -131,6 +131,7 @@ func operatorDatabases() Databases {
 		Rows: rows(registryRead, record, deliveriesRead, deliveriesMade, sessionsRead, sessionsWritten,
 			may("select", "audit", "audit_position", "audit_sequence", "cashin_reversals", "cashin_usage", "delivery_attempts", "link_failures", "message_reports",
 				"operator_answers", "reference_counters"),
+			may("select insert update", "digests"), // staff are told at once who is made on the command line
 			// the registry, and what is derived from its changes
 			may("insert update", "agencies", "api_keys", "applications", "cashin_access", "cashin_pairs", "clerks", "connector_accounts", "erp_settings", "fees",
 				"receipt_keys", "replaced_accounts", "services", "staff", "staff_contacts", "statement_accounts", "webhook_endpoints", "webhook_secrets"),
@@ -145,7 +146,7 @@ func operatorDatabases() Databases {
 			may("select insert update delete", "statement_imports"), may("select insert delete", "statements", "statement_withdrawn_lines"),
 			may("select insert", "statement_original_parts"), may("select insert update", "statement_originals"),
 			// citizens
-			may("select insert update delete", "subject_contacts"), may("select insert update", "subject_epochs"),
+			may("select insert update delete", "subject_contacts"), may("select insert update", "link_code_epochs", "subject_epochs"),
 			may("select delete", "citizens", "citizen_links", "link_renewals", "known_browsers", "sign_in_codes"),
 			may("select update", "citizen_addresses"), may("select update", "message_addresses"),
 			// deliveries and personal data

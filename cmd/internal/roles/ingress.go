@@ -46,7 +46,7 @@ func ingressDatabases() Databases {
 		may("select insert update delete", "citizen_addresses", "citizen_links", "citizen_passkeys", "citizen_reminders", "citizen_sessions", "citizens",
 			"known_browsers", "passkey_challenges", "sign_in_codes"),
 		may("select insert update", "citizen_notices", "citizen_seen", "sign_in_requests", "subject_contacts"),
-		may("select insert", "link_failures", "sign_in_failures"), may("insert", "link_renewals"), may("select", "subject_epochs"),
+		may("select insert", "link_failures", "sign_in_failures"), may("insert", "link_renewals"), may("select", "link_code_epochs", "subject_epochs"),
 		may("select update(sent_at)", "citizen_reminded"),
 		// reports of providers of messages
 		may("select insert update", "message_addresses"), may("select update(counted,reason,reported_at,state)", "message_reports"))}

@@ -27,7 +27,7 @@ func notifyRole() Role {
 	return deliveryRole(notify.Kind, Role{
 		Short: "sends messages to people: SMS and e-mail", Needs: []Need{NeedReferenceKey, NeedProviders, NeedDues}, Keys: notifyKeys(),
 		Access: Access{
-			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls}}},
+			Groups: []Group{{notify.AnnouncerGroup, []string{schemas.TopicEvents}}, {notify.DigesterGroup, []string{schemas.TopicCalls}}, {notify.ClosesGroup, []string{schemas.TopicReconciliation}}},
 			Writes: []string{schemas.TopicMessages},
 		}.asksERPs(),
 		Databases: Databases{Rows: rows(record,
@@ -134,6 +134,11 @@ func (b *Base) announce(accounts *citizens.Store, sender *messages.Sender) error
 	agency := func(id string) (notify.Agency, bool) {
 		a, ok := b.Registry.Agency(id)
 		return notify.Agency{Name: a.Name, Address: a.Address, Phone: a.Contact.Phone, Email: a.Contact.Email, Hours: a.Contact.Hours}, ok
+	}
+	if err := add(b, "closes", notify.NewCloses, notify.ClosesConfig{
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Sender: sender, Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+	}); err != nil {
+		return err
 	}
 	return add(b, "announcer", notify.NewAnnouncer, notify.AnnouncerConfig{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Contacts: contacts{b.Personal, accounts}, Sender: sender,

@@ -23,7 +23,7 @@ import (
 func Command() cli.Command {
 	return cli.Command{
 		Use: "links", Short: "Link taxpayers who sign in to the portal to their references at an agency",
-		Commands: []cli.Command{linkCodes(), renewLinks(), revokeLinks(), listLinks(), alertsOfLinks(), importLinks()},
+		Commands: []cli.Command{linkCodes(), renewLinks(), revokeLinks(), renewAllCodes(), acceptFormerCodes(), listLinks(), alertsOfLinks(), importLinks()},
 		Words:    words,
 	}
 }

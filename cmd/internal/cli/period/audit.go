@@ -22,7 +22,11 @@ import (
 var errUnproved = errors.New("not proved: see above")
 
 // withBook reads what Kafka has of an agency and calls do.
-func withBook(ctx context.Context, m *cli.Meta, tenant string, live bool, do func(*audit.Book) error) error {
+func withBook(ctx context.Context, m *cli.Meta, tenant string, live bool, keyFiles []string, do func(*audit.Book) error) error {
+	keys, err := closeKeys(m, keyFiles)
+	if err != nil {
+		return err
+	}
 	if err := m.Need("kafka", "schema-registry"); err != nil {
 		return err
 	}
@@ -34,6 +38,7 @@ func withBook(ctx context.Context, m *cli.Meta, tenant string, live bool, do fun
 	if err != nil {
 		return err
 	}
+	book.Keys = keys
 	return do(book)
 }
 
@@ -42,7 +47,7 @@ func verifiedClose(c audit.Close) render.Object {
 	return render.Object{
 		"account", c.Account, "from", c.FromDay.Format(time.DateOnly), "to", c.ToDay.Format(time.DateOnly), "close_id", c.ID, "root", render.OrNone(c.ChainRoot), "rows", c.ChainRows,
 		"hash", c.Hash(), "previous", render.OrNone(c.Previous), "holds", c.Holds(), "faults", append([]string{}, c.Faults...),
-		"evidence", c.Evidence().String(),
+		"evidence", c.Evidence().String(), "signature", c.Signature, "signed_with", render.OrNone(c.SignedWith),
 	}
 }
 
@@ -52,7 +57,7 @@ func holds(c audit.Close) string {
 	case c.Unproved && len(c.Faults) == 0:
 		return "has no root: an earlier release wrote it"
 	case c.Holds():
-		return "holds"
+		return "holds; signature: " + string(c.Signature)
 	}
 	return "DOES NOT HOLD: " + strings.Join(c.Faults, "; ")
 }
@@ -94,7 +99,7 @@ func proofs(book *audit.Book, entries []string) (list []proved, all bool, err er
 
 // verifyTerm proves that closes have the money of a term.
 func verifyTerm(ctx context.Context, m *cli.Meta, tenant string, live bool, term string) error {
-	return withBook(ctx, m, tenant, live, func(book *audit.Book) error {
+	return withBook(ctx, m, tenant, live, nil, func(book *audit.Book) error {
 		entries := book.Entries(term)
 		if len(entries) == 0 {
 			return m.AsArgument(operation.Refuse("chain.nothing", "term", nil), "term", "TERM")
@@ -136,13 +141,15 @@ func verifyTerm(ctx context.Context, m *cli.Meta, tenant string, live bool, term
 
 func verifyPeriods() cli.Command {
 	var agency, mode string
+	var keyFiles []string
 	return cli.Command{
-		Use: "verify", Short: "Compute all closes of an agency again from Kafka alone, and compare their roots", JSON: "the closes", Args: cobra.NoArgs,
-		Long:     `Compute all closes of an agency again from Kafka alone, and compare their roots with their records. Each close also keeps the hash of the one before, so a close that was changed or removed shows. The command ends with code 1 if a close does not hold.`,
-		Examples: []string{"periods verify --agency impots --mode live", "periods verify --agency impots --mode live --json"},
+		Use: "verify", Short: "Compute all closes of an agency again from Kafka alone, compare their roots and verify their signatures", JSON: "the closes", Args: cobra.NoArgs,
+		Long:     `Compute all closes of an agency again from Kafka alone, and compare their roots with their records. Each close also keeps the hash of the one before, so a close that was changed or removed shows. The signatures are verified with the keys of --key, as ` + "`periods keys`" + ` prints them, and with those that derive from QUITTANCE_MASTER_KEYS; without either they are not checked. The command ends with code 1 if a close does not hold.`,
+		Examples: []string{"periods verify --agency impots --mode live", "periods verify --agency impots --mode live --key closes.pem --json"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.StringVar(&agency, "agency", "", "closes of this agency, by slug or id")
 			cli.TakesMode(f, &mode)
+			f.StringSliceVar(&keyFiles, "key", nil, "file with public keys of closes (PEM), for instance of master keys that are gone; repeatable")
 		},
 		Check: func(m *cli.Meta) error {
 			if agency == "" {
@@ -155,7 +162,7 @@ func verifyPeriods() cli.Command {
 			if err != nil {
 				return err
 			}
-			return withBook(ctx, m, tenant, mode == registry.Mode(true), func(book *audit.Book) error {
+			return withBook(ctx, m, tenant, mode == registry.Mode(true), keyFiles, func(book *audit.Book) error {
 				closes, err := book.All()
 				if err != nil {
 					return err

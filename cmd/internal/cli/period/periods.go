@@ -25,7 +25,7 @@ import (
 func Periods() cli.Command {
 	return cli.Command{
 		Use: "periods", Short: "Close periods of the accounts whose statements are reconciled, and see what was closed",
-		Commands: []cli.Command{closePeriod(), listPeriods(), verifyPeriods()},
+		Commands: []cli.Command{closePeriod(), listPeriods(), verifyPeriods(), periodKeys()},
 		Words:    words,
 	}
 }
@@ -247,6 +247,14 @@ func sayCloses(p *render.Page, list []journal.Close, slugs map[string]string) {
 	}))
 }
 
+// statementOf returns what is signed of a close; empty for one without a signature.
+func statementOf(c journal.Close) string {
+	if c.Signature == "" {
+		return ""
+	}
+	return c.Statement()
+}
+
 func closeJSON(c journal.Close, agency string) render.Object {
 	count := func(n, amount int64) render.Object { return render.Object{"count", n, "amount", amount} }
 	return render.Object{
@@ -262,6 +270,7 @@ func closeJSON(c journal.Close, agency string) render.Object {
 			"start", count(c.LinesStart, c.LinesStartAmount), "new", count(c.LinesNew, c.LinesNewAmount), "matched", count(c.LinesMatched, c.LinesMatchedAmount),
 			"resolved", count(c.LinesResolved, c.LinesResolvedAmount), "end", count(c.LinesEnd, c.LinesEndAmount),
 		},
-		"open_breaks", count(c.OpenBreaks, c.OpenBreaksAmount), "corrections", c.Corrections, "at", c.At,
+		"open_breaks", count(c.OpenBreaks, c.OpenBreaksAmount), "corrections", c.Corrections, "at", c.At, "root", render.OrNone(c.ChainRoot), "rows", c.ChainRows, "signature", render.OrNone(c.Signature), "signed_with", render.OrNone(c.SignedWith),
+		"statement", render.OrNone(statementOf(c)),
 	}
 }

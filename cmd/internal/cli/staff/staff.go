@@ -2,6 +2,7 @@ package staff
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -24,9 +25,13 @@ func Command() cli.Command {
 // staffJSON is a member of staff as --json prints it. The agency is a slug, null for
 // operations. The e-mail address is masked.
 func staffJSON(s identity.StaffEntry) render.Object {
+	var begins time.Time
+	if s.State() == identity.StaffStateWaiting {
+		begins = s.MayBegin()
+	}
 	return render.Object{
 		"id", s.ID, "name", s.Name, "agency", render.OrNone(s.Agency), "state", s.State(), "clerks", s.Known,
-		"email", render.OrNone(s.Contact.Email), "language", render.OrNone(string(s.Contact.Language)), "created_at", s.CreatedAt, "approved_at", s.ApprovedAt, "revoked_at", s.RevokedAt,
+		"email", render.OrNone(s.Contact.Email), "language", render.OrNone(string(s.Contact.Language)), "created_at", s.CreatedAt, "approved_at", s.ApprovedAt, "revoked_at", s.RevokedAt, "waits_until", begins,
 	}
 }
 
@@ -52,8 +57,12 @@ func addStaff() cli.Command {
 			}
 			return m.Show(render.Object{"id", minted.ID, "key", minted.Secret.Reveal()}, func(p *render.Page) {
 				p.Say("New key of %s (%s), %s. It is shown once and stored nowhere:\n\n  %s\n", minted.Name, minted.Group(), minted.ID, minted.Secret.Reveal())
-				if !minted.InForce() {
+				switch minted.State() {
+				case identity.StaffStateWaiting:
+					p.Say("%s has had people before, so that the key opens nothing yet, and the people of %[1]s and of operations who have an address are told now. From %s on `quittance staff approve %s` makes it valid, for a week. `quittance staff revoke %[3]s` ends it.", minted.Group(), render.Moment(minted.MayBegin()), minted.ID)
+				case identity.StaffStateProposed:
 					p.Say("It opens nothing until another member of %s has approved it with `quittance staff approve %s`.", minted.Group(), minted.ID)
+				case identity.StaffStateActive, identity.StaffStateRevoked:
 				}
 			})
 		},
@@ -79,7 +88,7 @@ func listStaff() cli.Command {
 
 func approveStaff() cli.Command {
 	return cli.Command{
-		Use: "approve STAFF", Short: "Make the key of a proposed member of staff valid", JSON: "the member", Missing: whichStaff,
+		Use: "approve STAFF", Short: "Make the key of a member of staff valid who is proposed, or who has waited", JSON: "the member", Missing: whichStaff,
 		Examples: []string{"staff approve 018f0000-0000-7000-8000-0000000000aa"},
 		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {

@@ -21,5 +21,8 @@ var words = cli.Words{
 	"staff.proposer_revoked": cli.Filled("whoever proposed {name} is revoked; end the proposal with `quittance staff revoke` and propose another name with `quittance staff add`"),
 	"staff.revoked":          cli.Filled("the key in QUITTANCE_STAFF_KEY, of {name}, is revoked; use another person's key"),
 	"staff.second_person":    cli.Filled("whoever proposes a member cannot approve it: another member of {group} runs `quittance staff approve`"),
+	"staff.waits":            cli.Filled("{name} was added on the command line for a group that has had people before, and can be approved there from {until}; `quittance staff revoke` ends it"),
+	"staff.wait_ended":       cli.Filled("{name} was not approved in the week after being added on the command line; revoke this person with `quittance staff revoke` and add another name with `quittance staff add`"),
+	"staff.group_decides":    cli.Filled("{group} has two members or more by now, who decide about {name}: revoke this person with `quittance staff revoke`, and let a member propose another name with `quittance staff add`"),
 	"staff.unknown":          cli.Filled("no member of staff has this id or name; `quittance staff list` shows them"),
 }
