@@ -113,11 +113,16 @@ func agreement(ctx context.Context, tx pgx.Tx, c Case, number int, now time.Time
 		a.Approved = &two
 	}
 	a.proposer, a.approver = standing{value(from[0]), value(until[0])}, standing{value(from[1]), value(until[1])}
-	exit, _ := Catalog().Exit(c.Kind, p.Resolution)
-	a.Terms = casework.Terms{
-		Digest: casework.Digest(c.decided(number, p.Resolution, p.Reference, p.Reason).Content()), AgencyID: c.AgencyID, Life: lapsesAfter, Now: now, NeedsTwo: exit.NeedsTwo,
-	}
+	a.Terms = c.terms(number, p.Resolution, p.Reference, p.Reason, now)
 	return a, nil
+}
+
+// terms returns what an agreement about a proposal of the case must fit at a time.
+func (c Case) terms(number int, r casework.Resolution, reference, reason string, now time.Time) casework.Terms {
+	exit, _ := Catalog().Exit(c.Kind, r)
+	return casework.Terms{
+		Digest: casework.Digest(c.decided(number, r, reference, reason).Content()), AgencyID: c.AgencyID, Life: lapsesAfter, Now: now, NeedsTwo: exit.NeedsTwo,
+	}
 }
 
 // Unproven ends a proposal that does not count: it was not signed where a person's key was checked, or not as it stands
