@@ -44,14 +44,14 @@ func TestOriginalByTwo(t *testing.T) {
 	}
 	request := func(by identity.Staff) intake.OriginalRequest {
 		t.Helper()
-		q, err := intake.RequestOriginal(t.Context(), o.Pool, by, "desk", r.ImportID, "line 7 is disputed", now)
+		q, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, by, "desk", r.ImportID, "line 7 is disputed", now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return q
 	}
 	approve := func(by identity.Staff, id string, at time.Time) error {
-		_, err := intake.ApproveOriginal(t.Context(), o.Pool, by, "desk", id, at)
+		_, err := intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, by, "desk", id, at)
 		return err
 	}
 	read := func(by identity.Staff, id string, at time.Time) (string, error) {
@@ -67,11 +67,11 @@ func TestOriginalByTwo(t *testing.T) {
 		}
 	}
 
-	_, err := intake.RequestOriginal(t.Context(), o.Pool, other, "desk", r.ImportID, "x", now)
+	_, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, other, "desk", r.ImportID, "x", now)
 	refused(err, "statement.unknown")
-	_, err = intake.RequestOriginal(t.Context(), o.Pool, awa, "desk", "x", "x", now)
+	_, err = intake.RequestOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", "x", "x", now)
 	refused(err, "statement.unknown")
-	_, err = intake.RequestOriginal(t.Context(), o.Pool, awa, "desk", r.ImportID, "", now)
+	_, err = intake.RequestOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", r.ImportID, "", now)
 	refused(err, "statement.reason_malformed")
 
 	q := request(awa)
@@ -112,10 +112,12 @@ func TestOriginalByTwo(t *testing.T) {
 	if err := approve(operations, second.ID, now); err != nil {
 		t.Fatal(err)
 	}
-	o.Exec(t, `UPDATE statement_imports SET digest = repeat('0', 64)`)
+	o.Exec(t, `UPDATE statement_original_parts SET content = set_byte(content, 0, 255 - get_byte(content, 0))`)
 	if _, err := read(ben, second.ID, now); !errors.Is(err, intake.ErrOriginal) {
-		t.Errorf("another file: %v", err)
+		t.Errorf("a damaged file: %v", err)
 	}
+	o.Exec(t, `UPDATE statement_imports SET digest = repeat('0', 64)`)
+	nobody(ben, second.ID, now, "statement.not_believed") // people agreed on another one
 }
 
 // A file is deleted after the years that its account says; the import and its lines stay.
@@ -144,7 +146,7 @@ func TestOriginalsAreDeleted(t *testing.T) {
 	if list, err := intake.List(t.Context(), o.Pool, intake.Filter{}); err != nil || len(list) != 2 {
 		t.Errorf("%d imports, %v", len(list), err)
 	}
-	_, err := intake.RequestOriginal(t.Context(), o.Pool, o.person("Awa", "impots"), "desk", first.ImportID, "x", time.Now())
+	_, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, o.person("Awa", "impots"), "desk", first.ImportID, "x", time.Now())
 	var e *operation.Error
 	if !errors.As(err, &e) || e.Code != "statement.original_deleted" {
 		t.Errorf("a deleted file: %v", err)

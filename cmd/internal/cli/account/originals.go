@@ -56,7 +56,7 @@ func requestOriginal() cli.Command {
 			if err != nil {
 				return err
 			}
-			r, err := intake.RequestOriginal(ctx, m.Pool, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+			r, err := intake.RequestOriginal(ctx, m.Pool, by.Signer, by.Staff, by.Origin, m.Args[0], reason, m.Now)
 			if err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func approveOriginal() cli.Command {
 			if err != nil {
 				return err
 			}
-			r, err := intake.ApproveOriginal(ctx, m.Pool, by.Staff, by.Origin, m.Args[0], m.Now)
+			r, err := intake.ApproveOriginal(ctx, m.Pool, by.Signer, by.Staff, by.Origin, m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}
