@@ -41,8 +41,24 @@ func (o *office) coveredOf(account string, from, to time.Time, state string) (im
 	if err != nil {
 		o.t.Fatal(err)
 	}
+	key := keyOf(registry.StatementAccountKey{AgencyID: registries.AgencyA, Code: account})
+	if state == "accepted" {
+		value, err := o.codec.Encode(&record.Statement{
+			ImportID: importID, TenantID: registries.AgencyA, Account: account, StatementID: f.ID, Page: 1, Last: true, FromDay: f.From, ToDay: f.To, Currency: f.Currency, Digest: importID, FileDigest: importID, Profile: "mtn", ImportedAt: o.now,
+		})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		rec := &kgo.Record{
+			Topic: o.kafka.Prefix + schemas.TopicStatements, Partition: o.topo.Partition(schemas.TopicStatements, key), Key: []byte(key), Value: value,
+			Headers: []kgo.RecordHeader{schemas.Header("quittance-import", importID)},
+		}
+		if err := o.cl.ProduceSync(o.t.Context(), rec).FirstErr(); err != nil {
+			o.t.Fatal(err)
+		}
+	}
 	o.house.Exec(o.t, `INSERT INTO statement_imports (id, agency_id, live, code, state, digest, size, profile, lines, partition, from_offset, plan, actor, imported_at)
-		VALUES ($1::text::uuid, $2, false, $5, $3, $1::text, 1, 'mtn', 1, 0, 0, $4, 'test', now())`, importID, registries.AgencyA, state, plan, account)
+		VALUES ($1::text::uuid, $2, false, $5, $3, $1::text, 1, 'mtn', 1, $6, 0, $4, 'test', now())`, importID, registries.AgencyA, state, plan, account, o.topo.Partition(schemas.TopicStatements, key))
 	return importID
 }
 
@@ -319,6 +335,41 @@ func TestCloseRefused(t *testing.T) {
 	o.holds(yesterday)
 	o.refuses(m, yesterday, "period.closed")
 	o.refuses(m, yesterday.AddDate(0, 0, -1), "period.closed")
+}
+
+// Whoever could write to Postgres said that a statement was accepted, so that a period was closed without it. A row that
+// is not as Kafka has it makes no period whole.
+func TestForgedStatement(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	before, yesterday := o.now.AddDate(0, 0, -2), o.now.AddDate(0, 0, -1)
+	o.lines(o.line("mtn", before, 70, "X", "", ""), o.line("mtn", yesterday, 71, "Y", "", ""))
+	o.look(m)
+	true1 := o.covered(before, before, "accepted")
+	o.refuses(m, yesterday, "period.statement_missing")
+	plan := func(id string) (text string) {
+		if err := o.house.Pool.QueryRow(t.Context(), `SELECT plan::text FROM statement_imports WHERE id = $1::text::uuid`, id).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	honest := plan(true1)
+	day := yesterday.In(wat).Format(time.DateOnly)
+	o.house.Exec(t, `UPDATE statement_imports SET plan = jsonb_set(plan, '{statements,0,to}', to_jsonb($1::text))`, day) // other days
+	o.refuses(m, yesterday, "period.statement_unproved")
+	o.house.Exec(t, `UPDATE statement_imports SET plan = $1`, honest)
+	forged := o.covered(yesterday, yesterday, "quarantined")
+	o.house.Exec(t, `UPDATE statement_imports SET state = 'accepted' WHERE id = $1::text::uuid`, forged)
+	o.refuses(m, yesterday, "period.statement_unproved")
+	o.house.Exec(t, `UPDATE statement_imports SET partition = 999, from_offset = 7 WHERE id = $1::text::uuid`, forged)
+	o.refuses(m, yesterday, "period.statement_unproved")
+	o.house.Exec(t, `DELETE FROM statement_imports WHERE id = $1::text::uuid`, forged)
+	o.covered(yesterday, yesterday, "accepted")
+	if _, err := o.sheet(m, yesterday); err != nil {
+		t.Error(err)
+	}
 }
 
 // refusesWith refuses while an import has a state.
