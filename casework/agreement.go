@@ -101,6 +101,14 @@ func (a Agreement) CheckProposal(t Terms, verify Verify) error {
 	return a.check(DecisionProposed, a.Proposed, t, verify)
 }
 
+// CheckApproval returns why the approval alone does not count, whatever was proposed; nil if it does.
+func (a Agreement) CheckApproval(t Terms, verify Verify) error {
+	if a.Approved != nil && len(a.Approved.Signature) > 0 && !bytes.Equal(a.Digest, t.Digest) {
+		return ErrOtherContent
+	}
+	return a.check(DecisionApproved, a.Approved, t, verify)
+}
+
 // Check returns why the agreement is not carried out; nil if it is: two people who act for the agency have signed the
 // content as it is now, in time. One who may decide alone is enough.
 func (a Agreement) Check(t Terms, verify Verify) error {
@@ -110,7 +118,7 @@ func (a Agreement) Check(t Terms, verify Verify) error {
 	if err := a.CheckProposal(t, verify); err != nil {
 		return err
 	}
-	if err := a.check(DecisionApproved, a.Approved, t, verify); err != nil {
+	if err := a.CheckApproval(t, verify); err != nil {
 		return err
 	}
 	same := a.Proposed.Person == a.Approved.Person || strings.EqualFold(spaced(a.Proposed.Name), spaced(a.Approved.Name))

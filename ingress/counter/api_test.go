@@ -436,6 +436,39 @@ func TestLimitsOfAClerk(t *testing.T) {
 	w.want(w.reserve(c01, w.create(nil)), http.StatusCreated, "")
 }
 
+// The sum of a clerk's day is the processor's, by its own state and its own clock. Whoever writes tills, their movements
+// or the read model passes no limit.
+func TestForgedTillPassesNoLimit(t *testing.T) {
+	t.Parallel()
+	var clerks counter.Identities
+	w := serve(t, func(c *counter.Config) { clerks = c.Identities })
+	none, day := int64(0), int64(5050)
+	if _, err := identity.LimitClerk(t.Context(), w.pool, w.masters, registries.Actor, "impots/c01", &none, &day, w.Now()); err != nil {
+		t.Fatal(err)
+	}
+	registries.Within(t, 10*time.Second, "the limit is read", func() bool {
+		c, err := clerks.AuthenticateClerk(c01)
+		return err == nil && c.DayLimit == day
+	})
+	one, two := w.create(nil), w.create(nil)
+	w.want(w.take(c01, one, w.held(c01, one)), http.StatusOK, "")
+	for _, forgery := range []string{
+		`DELETE FROM till_movements`, `DELETE FROM tills`, `DELETE FROM cash_movements`,
+		`INSERT INTO tills (id, agency_id, livemode, clerk_code, number, counter, opened_at, opening, closed_at, taken_count, taken, returned_count, returned, counted, note, signed_by, signed_at)
+			SELECT gen_random_uuid(), id, live, 'c01', 7, 'x', now() - interval '1 hour', 0, now(), 0, 0, 1, 5050, 0, '', 'c02', now() FROM agencies, (VALUES (false), (true)) AS m (live) WHERE slug = 'impots'`,
+	} {
+		if _, err := w.pool.Exec(t.Context(), forgery); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.want(w.reserve(c01, two), http.StatusConflict, "counter.day_limit")
+	w.want(w.take(c01, two, "11111111-1111-4111-8111-111111111111"), http.StatusConflict, "counter.day_limit")
+	if s := w.Session(two.ID); s.Paid() {
+		t.Errorf("on record is %+v", s.Collection)
+	}
+	w.want(w.reserve(c02, two), http.StatusCreated, "")
+}
+
 func TestRevokedKeyEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := serve(t)

@@ -11,6 +11,7 @@ import (
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/decisions"
+	"quittance/internal/identity"
 	"quittance/internal/operation"
 )
 
@@ -83,7 +84,7 @@ func (s *Store) Agreement(ctx context.Context, caseID string, number int, now ti
 			return fmt.Errorf("%s: %w", caseID, ErrNoCase)
 		}
 		if err == nil {
-			a, err = agreement(ctx, tx, c, number, now)
+			a, err = s.agreement(ctx, tx, c, number, now)
 		}
 		return err
 	})
@@ -93,18 +94,17 @@ func (s *Store) Agreement(ctx context.Context, caseID string, number int, now ti
 // ErrNoCase says that the sink has not read the opening of a case yet.
 var ErrNoCase = errors.New("the case is not known yet")
 
-func agreement(ctx context.Context, tx pgx.Tx, c Case, number int, now time.Time) (a Agreement, err error) {
+func (s *Store) agreement(ctx context.Context, tx pgx.Tx, c Case, number int, now time.Time) (a Agreement, err error) {
 	var p Proposal
 	var one, two casework.Signed
-	var from, until [2]*time.Time
 	var decidedAt *time.Time
 	a.Agreement = casework.Agreement{Kind: checkout.DecisionOfCase, Subject: checkout.Subject(c.ID, number), Proposed: &one}
 	err = tx.QueryRow(ctx, `
-		SELECT p.resolution, p.reference, p.reason, p.digest, p.proposed_by::text, p.proposer, coalesce(m.agency_id::text, ''), p.proposed_at, coalesce(p.proposed_signature, ''), m.approved_at, m.revoked_at,
-			coalesce(p.decided_by::text, ''), p.decider, coalesce(d.agency_id::text, ''), p.decided_at, coalesce(p.decided_signature, ''), d.approved_at, d.revoked_at, p.alone
-		FROM case_proposals p JOIN staff m ON m.id = p.proposed_by LEFT JOIN staff d ON d.id = p.decided_by WHERE p.case_id = $1 AND p.number = $2`, c.ID, number).Scan(
-		&p.Resolution, &p.Reference, &p.Reason, &a.Digest, &one.Person, &one.Name, &one.Group, &one.At, &one.Signature, &from[0], &until[0],
-		&two.Person, &two.Name, &two.Group, &decidedAt, &two.Signature, &from[1], &until[1], &two.Alone)
+		SELECT p.resolution, p.reference, p.reason, p.digest, p.proposed_by::text, p.proposer, p.proposed_at, coalesce(p.proposed_signature, ''),
+			coalesce(p.decided_by::text, ''), p.decider, p.decided_at, coalesce(p.decided_signature, ''), p.alone
+		FROM case_proposals p WHERE p.case_id = $1 AND p.number = $2`, c.ID, number).Scan(
+		&p.Resolution, &p.Reference, &p.Reason, &a.Digest, &one.Person, &one.Name, &one.At, &one.Signature,
+		&two.Person, &two.Name, &decidedAt, &two.Signature, &two.Alone)
 	if err != nil {
 		return a, fmt.Errorf("reading proposal %d of %s: %w", number, c.ID, err)
 	}
@@ -112,12 +112,35 @@ func agreement(ctx context.Context, tx pgx.Tx, c Case, number int, now time.Time
 	if two.Person != "" {
 		a.Approved = &two
 	}
-	a.proposer, a.approver = standing{value(from[0]), value(until[0])}, standing{value(from[1]), value(until[1])}
-	exit, _ := Catalog().Exit(c.Kind, p.Resolution)
-	a.Terms = casework.Terms{
-		Digest: casework.Digest(c.decided(number, p.Resolution, p.Reference, p.Reason).Content()), AgencyID: c.AgencyID, Life: lapsesAfter, Now: now, NeedsTwo: exit.NeedsTwo,
+	if err := s.stands(ctx, tx, &one, &a.proposer); err != nil {
+		return a, err
 	}
+	if err := s.stands(ctx, tx, &two, &a.approver); err != nil {
+		return a, err
+	}
+	a.Terms = c.terms(number, p.Resolution, p.Reference, p.Reason, now)
 	return a, nil
+}
+
+// stands reads the group of whoever took a step, and from when to when the person may act: never, if the row of the
+// person is not as it was signed.
+func (s *Store) stands(ctx context.Context, tx pgx.Tx, step *casework.Signed, of *standing) error {
+	if step.Person == "" {
+		return nil
+	}
+	staff, err := identity.StaffOf(ctx, tx, s.keys, step.Person)
+	if m := staff[step.Person]; !m.Forged {
+		step.Group, *of = m.AgencyID, standing{m.ApprovedAt, m.RevokedAt}
+	}
+	return err
+}
+
+// terms returns what an agreement about a proposal of the case must fit at a time.
+func (c Case) terms(number int, r casework.Resolution, reference, reason string, now time.Time) casework.Terms {
+	exit, _ := Catalog().Exit(c.Kind, r)
+	return casework.Terms{
+		Digest: casework.Digest(c.decided(number, r, reference, reason).Content()), AgencyID: c.AgencyID, Life: lapsesAfter, Now: now, NeedsTwo: exit.NeedsTwo,
+	}
 }
 
 // Unproven ends a proposal that does not count: it was not signed where a person's key was checked, or not as it stands

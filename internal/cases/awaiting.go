@@ -22,7 +22,8 @@ type Awaiting struct {
 	ProposedAt     time.Time
 
 	clerks []string
-	cash   bool // about an account of the counters
+	cash   bool   // about an account of the counters
+	ledger string // code of the account of a case of the matcher
 }
 
 // MayApprove reports whether Approve would accept the person: one who acts for the agency, did
@@ -41,16 +42,14 @@ func (a Awaiting) decision() casework.Decision {
 // the oldest first.
 func (s *Store) AwaitingApproval(ctx context.Context, now time.Time) (out []Awaiting, err error) {
 	err = s.tx(ctx, "reading what waits for approval", func(tx pgx.Tx) error {
-		// The test of cash is that of ofCash.
 		rows, _ := tx.Query(ctx, `
 			SELECT p.case_id, p.number, c.kind, coalesce(c.agency_id, ''), CASE WHEN c.livemode THEN 'live' WHEN NOT c.livemode THEN 'test' ELSE '' END,
-				p.proposed_by::text, p.proposed_at, c.clerks,
-				EXISTS (SELECT FROM statement_accounts a WHERE a.agency_id::text = c.agency_id AND a.live = c.livemode AND a.code = c.evidence->>$1 AND a.kind = 'cash')
+				p.proposed_by::text, p.proposed_at, c.clerks, coalesce(c.evidence->>$1, '')
 			FROM case_proposals p JOIN cases c ON c.id = p.case_id
 			WHERE p.state = 'open' AND c.resolution IS NULL AND c.ended_as IS NULL
 			ORDER BY p.proposed_at, p.case_id`, EvidenceLedger)
 		found, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (a Awaiting, err error) {
-			err = r.Scan(&a.CaseID, &a.Number, &a.Kind, &a.AgencyID, &a.Mode, &a.ProposedBy, &a.ProposedAt, &a.clerks, &a.cash)
+			err = r.Scan(&a.CaseID, &a.Number, &a.Kind, &a.AgencyID, &a.Mode, &a.ProposedBy, &a.ProposedAt, &a.clerks, &a.ledger)
 			a.ProposedAt = a.ProposedAt.UTC()
 			return a, err
 		})
@@ -66,9 +65,13 @@ func (s *Store) AwaitingApproval(ctx context.Context, now time.Time) (out []Awai
 			return err
 		}
 		for _, a := range found {
-			if a.decision().At(now, staff[a.ProposedBy].Person()) == casework.DecisionProposed {
-				out = append(out, a)
+			if a.decision().At(now, staff[a.ProposedBy].Person()) != casework.DecisionProposed {
+				continue
 			}
+			if a.cash, err = ofCash(ctx, tx, s.keys, Case{AgencyID: a.AgencyID, Mode: a.Mode, Evidence: map[string]string{EvidenceLedger: a.ledger}}); err != nil {
+				return err
+			}
+			out = append(out, a)
 		}
 		return nil
 	})

@@ -79,3 +79,27 @@ func TestAwaitingApproval(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
+
+// Somebody writes into Postgres that the account of the counters is an acquirer's. A clerk is still not told that a
+// decision about it waits, as Approve refuses the clerk.
+func TestAwaitingOfForgedAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	jean, clerk := w.staff(t, "Jean", "impots"), w.staff(t, "Clerk", "impots", "impots/c01")
+	other := w.staff(t, "Other", "")
+	c := late("counted", 100)
+	c.Kind, c.InSession, c.SessionID, c.Mode = cases.KindBreak, false, "", "test"
+	c.Evidence = map[string]string{cases.EvidenceLedger: "guichets", cases.EvidenceTenant: registries.AgencyA}
+	w.apply(t, c)
+	if _, err := w.Propose(t.Context(), jean, cases.Request{CaseID: "counted", Resolution: cases.ResolutionExplain, Reference: "ref", Reason: "r"}, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	w.Exec(t, `UPDATE statement_accounts SET kind = 'acquirer' WHERE code = 'guichets'`)
+	found, err := w.AwaitingApproval(t.Context(), registries.Epoch)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if found[0].MayApprove(clerk.Staff) || !found[0].MayApprove(other.Staff) {
+		t.Errorf("clerk: %t, other: %t", found[0].MayApprove(clerk.Staff), found[0].MayApprove(other.Staff))
+	}
+}

@@ -51,11 +51,20 @@ func (a Approved) Closed(c Case) bool {
 // up no others. The caller has that time to try them. A case without a session
 // must have its row. The matcher carries out those of its own cases (Ended).
 func (s *Store) Claim(ctx context.Context, n int, again time.Duration) ([]Approved, error) {
+	return s.claim(ctx, `session_id IS NOT NULL OR EXISTS (SELECT FROM cases c WHERE c.id = case_id AND c.kind <> ALL ($3))`, n, again)
+}
+
+// ClaimOfMatcher returns, like Claim, approved proposals that wait for the matcher.
+func (s *Store) ClaimOfMatcher(ctx context.Context, n int, again time.Duration) ([]Approved, error) {
+	return s.claim(ctx, `session_id IS NULL AND EXISTS (SELECT FROM cases c WHERE c.id = case_id AND c.kind = ANY ($3) AND c.ended_at IS NULL)`, n, again)
+}
+
+func (s *Store) claim(ctx context.Context, which string, n int, again time.Duration) ([]Approved, error) {
 	rows, _ := s.pool.Query(ctx, `
 		UPDATE case_proposals p SET tried_at = now()
 		FROM (SELECT case_id, number FROM case_proposals
 			WHERE state = 'approved' AND noted = 2 AND (tried_at IS NULL OR tried_at <= now() - $2::interval)
-				AND (session_id IS NOT NULL OR EXISTS (SELECT FROM cases c WHERE c.id = case_id AND c.kind <> ALL ($3)))
+				AND (`+which+`)
 			ORDER BY tried_at NULLS FIRST, decided_at, case_id LIMIT $1 FOR UPDATE SKIP LOCKED) due
 		WHERE p.case_id = due.case_id AND p.number = due.number
 		RETURNING p.case_id, p.number, coalesce(p.session_id, ''), p.resolution, p.reference, p.reason, p.proposer, p.decider, p.decided_by, p.decided_at`, n, again, ofMatcher)

@@ -40,7 +40,7 @@ confirmation: refund+ retry recorded_by_hand+2
 poison: acknowledge
 break: write_off+ explain+ match_by_hand2
 match_proposal: write_off+ explain+ match
-close: close
+close: close2
 [honour refund approved refused ask_again write_off acknowledge retry recorded_by_hand explain match match_by_hand close]
 `
 	if b.String() != want {

@@ -58,7 +58,7 @@ var reconciliation = casework.Catalog{
 		{Resolution: ResolutionExplain, Of: []casework.Kind{KindBreak, KindProposal}, NeedsReference: true},
 		{Resolution: ResolutionMatch, Of: []casework.Kind{KindProposal}},
 		{Resolution: ResolutionMatchByHand, Of: []casework.Kind{KindBreak}, NeedsTwo: true},
-		{Resolution: ResolutionClose, Of: []casework.Kind{KindClose}},
+		{Resolution: ResolutionClose, Of: []casework.Kind{KindClose}, NeedsTwo: true},
 	},
 	Evidence: []string{
 		EvidenceTenant, EvidenceFinding, EvidenceFindings, EvidenceFound, EvidenceStage, EvidenceLedger, EvidenceDay, EvidenceExpected,

@@ -311,7 +311,7 @@ func (s *Store) Approve(ctx context.Context, by By, id string, number int, now t
 		if err != nil {
 			return err
 		}
-		if err := believed(ctx, tx, by, c, p, now); err != nil {
+		if err := s.believed(ctx, tx, by, c, p, now); err != nil {
 			return err
 		}
 		if err := approve(ctx, tx, by, c, p, p.step(by, me, now)); err != nil {
@@ -344,8 +344,8 @@ func (d Detail) choose(number int) (Proposal, error) {
 
 // believed refuses a proposal that was not signed where its proposer's key was checked, or whose case is another one
 // since: nobody would carry it out.
-func believed(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposal, now time.Time) error {
-	a, err := agreement(ctx, tx, c, p.Number, now)
+func (s *Store) believed(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposal, now time.Time) error {
+	a, err := s.agreement(ctx, tx, c, p.Number, now)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,17 @@ type Listed struct {
 	Profile    string
 	Actor      string
 	ImportedAt time.Time
+
+	accepted accepted
+}
+
+// accepted says where the records of an import are, and what they must say.
+type accepted struct {
+	id, file  string
+	key       registry.StatementAccountKey
+	facts     []Facts
+	partition int32 // -1 if the row does not say
+	from      int64
 }
 
 // List returns stored statements, by account and in the order of their import. It leaves out
@@ -66,7 +77,7 @@ func Show(ctx context.Context, pool *pgxpool.Pool, importID string) ([]Listed, e
 }
 
 func query(ctx context.Context, pool *pgxpool.Pool, where string, args ...any) (list []Listed, err error) {
-	rows, err := pool.Query(ctx, `SELECT i.id, i.agency_id, i.live, i.code, i.state, i.digest, i.size, i.profile, i.actor, i.imported_at, i.plan -> 'statements'
+	rows, err := pool.Query(ctx, `SELECT i.id, i.agency_id, i.live, i.code, i.state, i.digest, i.size, i.profile, i.actor, i.imported_at, i.plan -> 'statements', coalesce(i.partition, -1), coalesce(i.from_offset, 0)
 		FROM statement_imports i WHERE `+where+` ORDER BY i.agency_id, i.live, i.code, i.id`, args...)
 	if err != nil {
 		return nil, err
@@ -76,7 +87,7 @@ func query(ctx context.Context, pool *pgxpool.Pool, where string, args ...any) (
 		var l Listed
 		var id uuid.UUID
 		var plan []byte
-		if err := rows.Scan(&id, &l.AgencyID, &l.Live, &l.StatementAccountKey.Code, &l.State, &l.FileDigest, &l.Size, &l.Profile, &l.Actor, &l.ImportedAt, &plan); err != nil {
+		if err := rows.Scan(&id, &l.AgencyID, &l.Live, &l.StatementAccountKey.Code, &l.State, &l.FileDigest, &l.Size, &l.Profile, &l.Actor, &l.ImportedAt, &plan, &l.accepted.partition, &l.accepted.from); err != nil {
 			return nil, err
 		}
 		l.ImportID, l.ImportedAt = id.String(), l.ImportedAt.UTC()
@@ -84,6 +95,7 @@ func query(ctx context.Context, pool *pgxpool.Pool, where string, args ...any) (
 		if err := json.Unmarshal(plan, &facts); err != nil {
 			return nil, err
 		}
+		l.accepted.id, l.accepted.file, l.accepted.key, l.accepted.facts = l.ImportID, l.FileDigest, l.StatementAccountKey, facts
 		for _, f := range facts {
 			one := l
 			one.Facts = f
@@ -104,6 +116,8 @@ type Coverage struct {
 	// quarantine, or released and not imported again, that have days until the end of the period.
 	Pending     bool
 	Quarantined []string
+
+	accepted []accepted // those with days from the beginning of the period
 }
 
 // Cover returns the coverage of the local days from and to, such as 2026-11-30.
@@ -118,6 +132,9 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, key registry.StatementAccoun
 		case statements.VerdictAccepted:
 			if l.Last { // a page may be missing of a statement without its last one
 				c.Last = max(c.Last, l.To)
+			}
+			if l.To >= from && (len(c.accepted) == 0 || c.accepted[len(c.accepted)-1].id != l.ImportID) {
+				c.accepted = append(c.accepted, l.accepted)
 			}
 			if l.From <= to && l.To >= from {
 				c.Statements = append(c.Statements, fmt.Sprintf("%s page %d %s", l.ID, l.Page, l.Digest))

@@ -38,6 +38,7 @@ type OriginalRequest struct {
 
 	requester string // id
 	digest    string
+	pact      pact
 }
 
 // Until is when the request ends: it cannot be approved any more, or the file cannot be read any more.
@@ -57,7 +58,7 @@ func (r OriginalRequest) decision() casework.Decision {
 	return d
 }
 
-// RequestOriginal makes a request of a person for the file of an import. The error is an
+// RequestOriginal makes a request of a person for the file of an import, which keys sign. The error is an
 // *operation.Error with the field id or reason for bad input.
 func RequestOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, importID, reason string, now time.Time) (OriginalRequest, error) {
 	var r OriginalRequest
@@ -93,6 +94,13 @@ func RequestOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys,
 				if err == nil {
 					r, err = oneRequest(ctx, tx, request.String(), "")
 				}
+				if err != nil {
+					return operation.Entry{}, err
+				}
+				digest, signature, err := r.pact.sign(keys, casework.DecisionProposed, by, now)
+				if err == nil {
+					_, err = tx.Exec(ctx, `UPDATE statement_original_requests SET digest = $2, requested_signature = $3 WHERE id = $1`, request, digest, signature)
+				}
 				return r.entry("statements.original.request"), err
 			},
 		})
@@ -103,8 +111,8 @@ func RequestOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys,
 	return r, nil
 }
 
-// ApproveOriginal approves a request, by another person than the requester. From then on the requester
-// can read the file for a day. The error is an *operation.Error if that is not possible.
+// ApproveOriginal approves a request, by another person than the requester, with what keys sign. From then on the
+// requester can read the file for a day. The error is an *operation.Error if that is not possible.
 func ApproveOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, requestID string, now time.Time) (OriginalRequest, error) {
 	var r OriginalRequest
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) {
@@ -127,7 +135,13 @@ func ApproveOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys,
 				casework.ErrSamePerson: operation.Refuse("statement.second_person", "", nil),
 			},
 			Store: func() (operation.Entry, error) {
-				_, err := tx.Exec(ctx, `UPDATE statement_original_requests SET approved_by = $2, approved_at = $3 WHERE id = $1`, r.ID, by.ID, now)
+				_, signature, err := r.pact.sign(keys, casework.DecisionApproved, by, now)
+				if err == nil {
+					err = r.pact.requested(keys, now)
+				}
+				if err == nil {
+					_, err = tx.Exec(ctx, `UPDATE statement_original_requests SET approved_by = $2, approved_at = $3, approved_signature = $4 WHERE id = $1`, r.ID, by.ID, now, signature)
+				}
 				if err == nil {
 					r, err = oneRequest(ctx, tx, requestID, "")
 				}
@@ -160,6 +174,9 @@ func ReadOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by
 			return operation.Refuse("statement.request_over", "id", nil)
 		}
 		if _, err := identity.LockInForce(ctx, tx, keys, by); err != nil {
+			return err
+		}
+		if err := r.pact.agreed(keys, now); err != nil {
 			return err
 		}
 		return operation.Record(ctx, tx, by.Actor(origin), now, r.entry("statements.original.read"))
@@ -205,13 +222,21 @@ func oneRequest(ctx context.Context, tx pgx.Tx, id, lock string) (OriginalReques
 }
 
 func requests(ctx context.Context, from querier, where string, args ...any) ([]OriginalRequest, error) {
-	rows, err := from.Query(ctx, `SELECT r.id::text, r.import_id::text, i.agency_id::text, i.live, i.code, r.reason, s.name, coalesce(a.name, ''), r.requested_at, coalesce(r.approved_at, 'epoch'), s.id::text, i.digest
+	rows, err := from.Query(ctx, `SELECT r.id::text, r.import_id::text, i.agency_id::text, i.live, i.code, r.reason, s.name, coalesce(a.name, ''), r.requested_at, coalesce(r.approved_at, 'epoch'), s.id::text, i.digest,
+			coalesce(s.agency_id::text, ''), coalesce(a.id::text, ''), coalesce(a.agency_id::text, ''), coalesce(r.digest, ''), coalesce(r.requested_signature, ''), coalesce(r.approved_signature, '')
 		FROM statement_original_requests r JOIN statement_imports i ON i.id = r.import_id JOIN staff s ON s.id = r.requested_by LEFT JOIN staff a ON a.id = r.approved_by WHERE `+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("reading requests for files: %w", err)
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r OriginalRequest, err error) {
-		err = row.Scan(&r.ID, &r.ImportID, &r.AgencyID, &r.Live, &r.Code, &r.Reason, &r.RequestedBy, &r.ApprovedBy, &r.RequestedAt, &r.ApprovedAt, &r.requester, &r.digest)
+		var digest []byte
+		var one, two casework.Signed
+		err = row.Scan(&r.ID, &r.ImportID, &r.AgencyID, &r.Live, &r.Code, &r.Reason, &r.RequestedBy, &r.ApprovedBy, &r.RequestedAt, &r.ApprovedAt, &r.requester, &r.digest,
+			&one.Group, &two.Person, &two.Group, &digest, &one.Signature, &two.Signature)
+		one.Person, one.Name, one.At, two.Name, two.At = r.requester, r.RequestedBy, r.RequestedAt, r.ApprovedBy, r.ApprovedAt
+		r.pact = newPact(kindOriginal, r.ID, r.AgencyID, digest, map[string]string{ // by its digest: the file of a released import belongs to another import
+			"agency": r.AgencyID, "mode": registry.Mode(r.Live), "account": r.Code, "reason": r.Reason, "file": r.digest,
+		}, one, two)
 		if r.RequestedAt = r.RequestedAt.UTC(); r.ApprovedBy == "" {
 			r.ApprovedAt = time.Time{}
 		} else {

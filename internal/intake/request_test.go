@@ -112,10 +112,12 @@ func TestOriginalByTwo(t *testing.T) {
 	if err := approve(operations, second.ID, now); err != nil {
 		t.Fatal(err)
 	}
-	o.Exec(t, `UPDATE statement_imports SET digest = repeat('0', 64)`)
+	o.Exec(t, `UPDATE statement_original_parts SET content = set_byte(content, 0, 255 - get_byte(content, 0))`)
 	if _, err := read(ben, second.ID, now); !errors.Is(err, intake.ErrOriginal) {
-		t.Errorf("another file: %v", err)
+		t.Errorf("a damaged file: %v", err)
 	}
+	o.Exec(t, `UPDATE statement_imports SET digest = repeat('0', 64)`)
+	nobody(ben, second.ID, now, "statement.not_believed") // people agreed on another one
 }
 
 // A file is deleted after the years that its account says; the import and its lines stay.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,6 +53,7 @@ type Withdrawal struct {
 	Statements []Facts
 
 	requester   string // id
+	pact        pact
 	importState string
 	partition   int32
 	from        int64
@@ -126,6 +128,13 @@ func (s *Store) RequestWithdrawal(ctx context.Context, by identity.Staff, origin
 				}
 				if w, err = oneWithdrawal(ctx, tx, w.ID); err == nil {
 					err = s.withdrawable(ctx, tx, &w, "")
+				}
+				if err != nil {
+					return operation.Entry{}, err
+				}
+				digest, signature, err := w.pact.sign(s.cfg.Keys, casework.DecisionProposed, by, now)
+				if err == nil {
+					_, err = tx.Exec(ctx, `UPDATE statement_withdrawals SET digest = $2, requested_signature = $3 WHERE id = $1`, w.ID, digest, signature)
 				}
 				return w.entry("statements.withdraw.request"), err
 			},
@@ -310,6 +319,9 @@ func (t *taking) carryOut(ctx context.Context, tx pgx.Tx) (int, error) {
 	if t.State != WithdrawalRequested {
 		return 0, t.Withdrawal.refused()
 	}
+	if err := t.pact.requested(t.cfg.Keys, t.now); err != nil {
+		return 0, err
+	}
 	if err := t.withdrawable(ctx, tx, t.Withdrawal, ""); err != nil {
 		return 0, err
 	}
@@ -421,8 +433,12 @@ func (t *taking) approve(ctx context.Context, tx pgx.Tx, w *writer, lines []*rec
 			if err != nil {
 				return operation.Entry{}, err
 			}
-			if _, err := tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4, partition = $5, from_offset = $6, actor = $7 WHERE id = $1`,
-				t.id, WithdrawalApproved, t.by.ID, t.now, w.partition, w.end, actor); err != nil {
+			_, signature, err := t.pact.sign(t.cfg.Keys, casework.DecisionApproved, t.by, t.now)
+			if err != nil {
+				return operation.Entry{}, err
+			}
+			if _, err := tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4, partition = $5, from_offset = $6, actor = $7, decided_signature = $8 WHERE id = $1`,
+				t.id, WithdrawalApproved, t.by.ID, t.now, w.partition, w.end, actor, signature); err != nil {
 				return operation.Entry{}, err
 			}
 			rows := make([][]any, len(lines))
@@ -436,7 +452,9 @@ func (t *taking) approve(ctx context.Context, tx pgx.Tx, w *writer, lines []*rec
 			if _, err := tx.CopyFrom(ctx, pgx.Identifier{"statement_withdrawn_lines"}, []string{"withdrawal_id", "line_id", "content"}, pgx.CopyFromRows(rows)); err != nil {
 				return operation.Entry{}, fmt.Errorf("noting withdrawn lines: %w", err)
 			}
-			*t.Withdrawal, err = oneWithdrawal(ctx, tx, t.ID)
+			if *t.Withdrawal, err = oneWithdrawal(ctx, tx, t.ID); err == nil {
+				err = t.pact.agreed(t.cfg.Keys, t.now)
+			}
 			return t.entry("statements.withdraw.approve"), err
 		}
 		return decisions.Approve(ctx, tx, step)
@@ -447,7 +465,7 @@ func (t *taking) approve(ctx context.Context, tx pgx.Tx, w *writer, lines []*rec
 func undoWithdrawal(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 	for _, statement := range []string{
 		`DELETE FROM statement_withdrawn_lines WHERE withdrawal_id = $1`,
-		`UPDATE statement_withdrawals SET state = 'requested', decided_by = NULL, decided_at = NULL, partition = NULL, from_offset = NULL, actor = NULL WHERE id = $1 AND state = 'approved'`,
+		`UPDATE statement_withdrawals SET state = 'requested', decided_by = NULL, decided_at = NULL, partition = NULL, from_offset = NULL, actor = NULL, decided_signature = NULL WHERE id = $1 AND state = 'approved'`,
 	} {
 		if _, err := tx.Exec(ctx, statement, id); err != nil {
 			return fmt.Errorf("undoing a withdrawal that was interrupted: %w", err)
@@ -456,11 +474,21 @@ func undoWithdrawal(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 	return nil
 }
 
-// finishWithdrawal makes an approved withdrawal done. The account goes on from the statement before.
+// finishWithdrawal makes an approved withdrawal done. The account goes on from the statement before. One that two people
+// have not signed waits for its approval again: somebody has written its row, and records of the account have its id.
 func (l *ledger) finishWithdrawal(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 	w, err := oneWithdrawal(ctx, tx, id.String())
 	if err != nil {
 		return err
+	}
+	var refused *operation.Error
+	if err := w.pact.agreed(l.cfg.Keys, w.pact.carriedOutAt(l.now)); errors.As(err, &refused) {
+		if err := undoWithdrawal(ctx, tx, id); err != nil {
+			return err
+		}
+		entry := w.entry("statements.withdraw.refuse")
+		entry.Detail["refusal"] = refused.Code
+		return operation.Record(ctx, tx, operation.Actor{Kind: operation.ActorService, Name: "statements"}, l.now, entry)
 	}
 	var text []byte
 	err = tx.QueryRow(ctx, `UPDATE statement_withdrawals SET state = 'done' WHERE id = $1 AND state = 'approved' RETURNING actor`, id).Scan(&text)
@@ -545,16 +573,25 @@ func oneWithdrawal(ctx context.Context, tx pgx.Tx, id string) (Withdrawal, error
 
 func withdrawals(ctx context.Context, from querier, where string, args ...any) ([]Withdrawal, error) {
 	rows, err := from.Query(ctx, `SELECT w.id::text, w.import_id::text, i.agency_id::text, i.live, i.code, w.state, w.reason, s.name, coalesce(d.name, ''), w.requested_at, coalesce(w.decided_at, 'epoch'),
-			i.plan -> 'statements', s.id::text, i.state, i.partition, i.from_offset
+			i.plan -> 'statements', s.id::text, i.state, i.partition, i.from_offset,
+			i.digest, coalesce(s.agency_id::text, ''), coalesce(d.id::text, ''), coalesce(d.agency_id::text, ''), coalesce(w.digest, ''), coalesce(w.requested_signature, ''), coalesce(w.decided_signature, '')
 		FROM statement_withdrawals w JOIN statement_imports i ON i.id = w.import_id JOIN staff s ON s.id = w.requested_by LEFT JOIN staff d ON d.id = w.decided_by WHERE `+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("reading withdrawals: %w", err)
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Withdrawal, err error) {
+		var file string
+		var digest []byte
+		var one, two casework.Signed
 		if err = row.Scan(&w.ID, &w.ImportID, &w.AgencyID, &w.Live, &w.Code, &w.State, &w.Reason, &w.RequestedBy, &w.DecidedBy, &w.RequestedAt, &w.DecidedAt,
-			&w.Statements, &w.requester, &w.importState, &w.partition, &w.from); err != nil {
+			&w.Statements, &w.requester, &w.importState, &w.partition, &w.from, &file, &one.Group, &two.Person, &two.Group, &digest, &one.Signature, &two.Signature); err != nil {
 			return w, err
 		}
+		one.Person, one.Name, one.At, two.Name, two.At = w.requester, w.RequestedBy, w.RequestedAt, w.DecidedBy, w.DecidedAt
+		w.pact = newPact(kindWithdrawal, w.ID, w.AgencyID, digest, map[string]string{
+			"import": w.ImportID, "agency": w.AgencyID, "mode": registry.Mode(w.Live), "account": w.Code, "reason": w.Reason,
+			"file": file, "partition": strconv.Itoa(int(w.partition)), "offset": strconv.FormatInt(w.from, 10), // where the records are
+		}, one, two)
 		if w.RequestedAt = w.RequestedAt.UTC(); w.DecidedBy == "" {
 			w.DecidedAt = time.Time{}
 		} else {

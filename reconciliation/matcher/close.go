@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"quittance/internal/cases"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
@@ -70,32 +69,6 @@ func (m *Matcher) closeApproved(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// approvedCloses reads the closes that people have approved and that have no record yet.
-func (m *Matcher) approvedCloses(ctx context.Context) ([]approved, error) {
-	rows, err := m.cfg.ClickHouse.Query(ctx, `SELECT case_id, toString(any(tenant_id)), any(detail['livemode']), any(detail[?]), any(detail[?]), any(detail[?]), any(detail[?])
-		FROM case_rows WHERE `+agreeing+` AND detail['case_kind'] = ? AND detail['resolution'] = ? AND case_id NOT IN (SELECT case_id FROM closes)
-		GROUP BY case_id ORDER BY min(occurred_at), case_id`,
-		cases.EvidenceLedger, cases.EvidenceFrom, cases.EvidenceTo, cases.EvidenceDigest,
-		string(cases.KindClose), string(cases.ResolutionClose))
-	if err != nil {
-		return nil, fmt.Errorf("reading closes that people have approved: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
-	var out []approved
-	for rows.Next() {
-		var a approved
-		var live string
-		if err := rows.Scan(&a.caseID, &a.key.AgencyID, &live, &a.key.Code, &a.from, &a.to, &a.digest); err != nil {
-			return nil, fmt.Errorf("reading closes that people have approved: %w", err)
-		}
-		a.key.Live = live == strconv.FormatBool(true)
-		if _, known := m.cfg.Registry.StatementAccount(a.key); known {
-			out = append(out, a)
-		}
-	}
-	return out, rows.Err()
 }
 
 // close runs over the account and then writes the close, or its refusal if the account says

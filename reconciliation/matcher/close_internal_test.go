@@ -4,15 +4,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/casework"
+	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/intake"
 	"quittance/internal/journal"
@@ -20,7 +23,6 @@ import (
 	"quittance/internal/registry"
 	"quittance/reconciliation/audit"
 	"quittance/schemas"
-	"quittance/schemas/mapping"
 	"quittance/schemas/record"
 	"quittance/test/registries"
 )
@@ -39,8 +41,24 @@ func (o *office) coveredOf(account string, from, to time.Time, state string) (im
 	if err != nil {
 		o.t.Fatal(err)
 	}
+	key := keyOf(registry.StatementAccountKey{AgencyID: registries.AgencyA, Code: account})
+	if state == "accepted" {
+		value, err := o.codec.Encode(&record.Statement{
+			ImportID: importID, TenantID: registries.AgencyA, Account: account, StatementID: f.ID, Page: 1, Last: true, FromDay: f.From, ToDay: f.To, Currency: f.Currency, Digest: importID, FileDigest: importID, Profile: "mtn", ImportedAt: o.now,
+		})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		rec := &kgo.Record{
+			Topic: o.kafka.Prefix + schemas.TopicStatements, Partition: o.topo.Partition(schemas.TopicStatements, key), Key: []byte(key), Value: value,
+			Headers: []kgo.RecordHeader{schemas.Header("quittance-import", importID)},
+		}
+		if err := o.cl.ProduceSync(o.t.Context(), rec).FirstErr(); err != nil {
+			o.t.Fatal(err)
+		}
+	}
 	o.house.Exec(o.t, `INSERT INTO statement_imports (id, agency_id, live, code, state, digest, size, profile, lines, partition, from_offset, plan, actor, imported_at)
-		VALUES ($1::text::uuid, $2, false, $5, $3, $1::text, 1, 'mtn', 1, 0, 0, $4, 'test', now())`, importID, registries.AgencyA, state, plan, account)
+		VALUES ($1::text::uuid, $2, false, $5, $3, $1::text, 1, 'mtn', 1, $6, 0, $4, 'test', now())`, importID, registries.AgencyA, state, plan, account, o.topo.Partition(schemas.TopicStatements, key))
 	return importID
 }
 
@@ -59,21 +77,26 @@ func (o *office) refuses(m *Matcher, to time.Time, code string) {
 	}
 }
 
-// approve writes the approval of a close, as the sink cases does after two people agreed.
+// approve writes the steps of a close that two people agreed on, as the sink cases does.
 func (o *office) approve(s *Sheet) (caseID string) {
+	o.t.Helper()
+	c := o.closeCase(s)
+	o.agree(c, cases.ResolutionClose, "")
+	return c.ID
+}
+
+// closeCase returns a new case of a close.
+func (o *office) closeCase(s *Sheet) cases.Case {
 	o.t.Helper()
 	digest, err := s.Digest()
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	o.n++
-	c := cases.Case{
+	return cases.Case{
 		Case: casework.Case{ID: fmt.Sprint("case_close", o.n), Kind: cases.KindClose, OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test",
 		Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID, cases.EvidenceLedger: s.Account, cases.EvidenceFrom: s.From, cases.EvidenceTo: s.To, cases.EvidenceDigest: digest},
 	}
-	e := c.Step(cases.Note{CaseID: c.ID, Number: 1, Step: casework.DecisionApproved, Resolution: cases.ResolutionClose, By: "B. Chief", At: o.now})
-	o.produce(schemas.TopicCases, c.ID, mapping.FromEvent(e))
-	return c.ID
 }
 
 // look runs the account, and carries out closes.
@@ -212,7 +235,7 @@ func TestCloses(t *testing.T) {
 				var id string
 				var amount int64
 				if err := o.conn.QueryRow(t.Context(), "SELECT case_id, amount FROM open_breaks WHERE type = 'break' AND length(lines) > 0 ORDER BY finding_id LIMIT 1").Scan(&id, &amount); err == nil {
-					o.agree(cases.Case{Case: casework.Case{ID: id, Kind: cases.KindBreak, Amount: amount, Currency: "XAF", OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID}}, cases.ResolutionExplain, "ref")
+					o.agree(o.openCase(cases.KindBreak, amount, "case_id = ?", id), cases.ResolutionExplain, "ref")
 					o.look(m)
 				}
 				s, err := o.sheet(m, o.now.AddDate(0, 0, -1))
@@ -315,6 +338,41 @@ func TestCloseRefused(t *testing.T) {
 	o.refuses(m, yesterday.AddDate(0, 0, -1), "period.closed")
 }
 
+// Whoever could write to Postgres said that a statement was accepted, so that a period was closed without it. A row that
+// is not as Kafka has it makes no period whole.
+func TestForgedStatement(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	before, yesterday := o.now.AddDate(0, 0, -2), o.now.AddDate(0, 0, -1)
+	o.lines(o.line("mtn", before, 70, "X", "", ""), o.line("mtn", yesterday, 71, "Y", "", ""))
+	o.look(m)
+	true1 := o.covered(before, before, "accepted")
+	o.refuses(m, yesterday, "period.statement_missing")
+	plan := func(id string) (text string) {
+		if err := o.house.Pool.QueryRow(t.Context(), `SELECT plan::text FROM statement_imports WHERE id = $1::text::uuid`, id).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	honest := plan(true1)
+	day := yesterday.In(wat).Format(time.DateOnly)
+	o.house.Exec(t, `UPDATE statement_imports SET plan = jsonb_set(plan, '{statements,0,to}', to_jsonb($1::text))`, day) // other days
+	o.refuses(m, yesterday, "period.statement_unproved")
+	o.house.Exec(t, `UPDATE statement_imports SET plan = $1`, honest)
+	forged := o.covered(yesterday, yesterday, "quarantined")
+	o.house.Exec(t, `UPDATE statement_imports SET state = 'accepted' WHERE id = $1::text::uuid`, forged)
+	o.refuses(m, yesterday, "period.statement_unproved")
+	o.house.Exec(t, `UPDATE statement_imports SET partition = 999, from_offset = 7 WHERE id = $1::text::uuid`, forged)
+	o.refuses(m, yesterday, "period.statement_unproved")
+	o.house.Exec(t, `DELETE FROM statement_imports WHERE id = $1::text::uuid`, forged)
+	o.covered(yesterday, yesterday, "accepted")
+	if _, err := o.sheet(m, yesterday); err != nil {
+		t.Error(err)
+	}
+}
+
 // refusesWith refuses while an import has a state.
 func (o *office) refusesWith(m *Matcher, to time.Time, state, code string) {
 	o.t.Helper()
@@ -398,7 +456,7 @@ func TestCloseAcross(t *testing.T) {
 	if err := o.conn.QueryRow(t.Context(), "SELECT case_id FROM open_breaks WHERE type = 'break' AND kind = 'amount'").Scan(&id); err != nil {
 		t.Fatal(err)
 	}
-	o.agree(cases.Case{Case: casework.Case{ID: id, Kind: cases.KindBreak, Amount: -100, Currency: "XAF", OpenedAt: o.now}, AgencyID: mtn.AgencyID, Mode: "test", Evidence: map[string]string{cases.EvidenceTenant: mtn.AgencyID}}, cases.ResolutionExplain, "ref")
+	o.agree(o.openCase(cases.KindBreak, -100, "case_id = ?", id), cases.ResolutionExplain, "ref")
 	o.look(m)
 	o.runs(m, bank)
 	o.full(bank) // waits for the journal
@@ -440,4 +498,90 @@ func (o *office) manyLines(all []*record.StatementLine) {
 	if err := o.cl.ProduceSync(o.t.Context(), list...).FirstErr(); err != nil {
 		o.t.Fatal(err)
 	}
+}
+
+// Whoever could write cases.events, or the rows of ClickHouse, closed a period of an account alone. A close that two
+// people have not signed as it stands is not carried out, counted once, and stops no true one.
+func TestForgedClose(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	metrics := prometheus.NewRegistry()
+	m := o.matcher(func(c *Config) { c.Metrics = metrics })
+	yesterday := o.now.AddDate(0, 0, -1)
+	o.lines(o.line("mtn", yesterday, 70, "X", "", ""))
+	o.covered(yesterday, yesterday, "accepted")
+	o.look(m)
+	s, err := o.sheet(m, yesterday)
+	if err != nil {
+		t.Fatal(err)
+	}
+	honest, other := o.closeCase(s), o.closeCase(s)
+	both := o.both(honest, cases.ResolutionClose, "")
+	forged := func(what string, e checkout.Event, edit func(map[string]string)) checkout.Event {
+		e.Detail = maps.Clone(e.Detail)
+		edit(e.Detail)
+		e.ID = checkout.CaseEventID(e.Detail[checkout.DetailCaseID], what)
+		return e
+	}
+	_, alone := o.signed(honest, 1, cases.ResolutionClose, "", "A. Clerk", "a.  clerk")
+	moved := []checkout.Event{}
+	for i, e := range both { // to another case
+		moved = append(moved, forged(fmt.Sprint("moved", i), e, func(d map[string]string) { d[checkout.DetailCaseID] = other.ID }))
+	}
+	o.tell(append(moved,
+		both[0],
+		forged("unsigned", both[1], func(d map[string]string) { delete(d, checkout.DetailSignature) }),
+		forged("by the proposal", both[1], func(d map[string]string) { d[checkout.DetailSignature] = both[0].Detail[checkout.DetailSignature] }),
+		forged("other days", both[1], func(d map[string]string) { d[cases.EvidenceTo] = o.now.In(wat).Format(time.DateOnly) }),
+		forged("alone", alone, func(map[string]string) {}),
+	)...)
+	o.look(m)
+	o.look(m)
+	if list := o.closes(); len(list) != 0 {
+		t.Fatalf("a close that nobody has signed has a record: %+v", list)
+	}
+	if n := unproven(t, metrics); n != 5 {
+		t.Errorf("%g approvals counted, want 5", n)
+	}
+	o.tell(both[1])
+	o.look(m)
+	if list := o.closes(); len(list) != 1 || list[0].State != journal.CloseClosed || list[0].CaseID != honest.ID {
+		t.Fatalf("%+v", list)
+	}
+	if n := unproven(t, metrics); n != 5 {
+		t.Errorf("%g approvals counted, want 5", n)
+	}
+
+	// A true approval that waited for more than its life does not count either.
+	o.now = o.now.AddDate(0, 0, 1)
+	o.covered(o.now.AddDate(0, 0, -1), o.now, "accepted")
+	o.look(m)
+	if s, err = o.sheet(m, o.now.AddDate(0, 0, -1)); err != nil {
+		t.Fatal(err)
+	}
+	late := o.both(o.closeCase(s), cases.ResolutionClose, "")
+	o.now = o.now.Add(checkout.ProposalLife + time.Minute)
+	o.tell(late...)
+	o.look(m)
+	if list := o.closes(); len(list) != 1 {
+		t.Fatalf("%+v", list)
+	}
+}
+
+// unproven returns how many approvals a matcher has refused.
+func unproven(t *testing.T, metrics *prometheus.Registry) (n float64) {
+	t.Helper()
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "quittance_matcher_unproven_total" {
+			for _, m := range f.GetMetric() {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
 }

@@ -42,6 +42,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"quittance/casework"
+	"quittance/checkout"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -84,6 +86,8 @@ type Config struct {
 	JournalGroup string
 	// Keys sign closes (journal.LabelCloses). Sheet needs none.
 	Keys *secret.Keys
+	// Verify verifies the signatures of what people agreed on.
+	Verify casework.Verify
 	// Every is the time between two looks for accounts to run; 5 s when zero.
 	Every time.Duration
 	// Kept is told after each run how many bytes the matcher keeps for later runs.
@@ -98,6 +102,8 @@ type Matcher struct {
 	cfg      Config
 	runs     *prometheus.CounterVec
 	duration prometheus.Histogram
+	unproven *prometheus.CounterVec // reason
+	refused  seen                   // the approvals that unproven has counted
 	failing  atomic.Int64
 	// checked are the watermarks of the last run of this process, by account, failed when a run
 	// failed, and unclosed when a close failed.
@@ -141,8 +147,8 @@ const (
 
 // New makes a matcher.
 func New(cfg Config) (*Matcher, error) {
-	if cfg.Topology == nil || cfg.Codec == nil || cfg.ClickHouse == nil || cfg.Pool == nil || cfg.Registry == nil || cfg.JournalGroup == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("matcher: Topology, Codec, ClickHouse, Pool, Registry, JournalGroup, Now, Log and Metrics are required")
+	if cfg.Topology == nil || cfg.Codec == nil || cfg.ClickHouse == nil || cfg.Pool == nil || cfg.Registry == nil || cfg.JournalGroup == "" || cfg.Verify == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("matcher: Topology, Codec, ClickHouse, Pool, Registry, JournalGroup, Verify, Now, Log and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
 	m := &Matcher{
@@ -155,6 +161,12 @@ func New(cfg Config) (*Matcher, error) {
 			Name: "quittance_matcher_run_duration_seconds", Help: "Duration of runs that succeeded.",
 			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300},
 		}),
+	}
+	m.unproven = with.NewCounterVec(prometheus.CounterOpts{
+		Name: "quittance_matcher_unproven_total", Help: "Approvals in cases.events that were not carried out because two people have not signed them as they stand there, by reason. A process counts each once.",
+	}, []string{"reason"})
+	for _, code := range checkout.UnprovenCodes() {
+		m.unproven.WithLabelValues(string(code))
 	}
 	for _, o := range []string{outcomeWritten, outcomeUnchanged, outcomeFailed} {
 		m.runs.WithLabelValues(o)

@@ -2,43 +2,27 @@ package matcher
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"quittance/casework"
-	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/journal"
-	"quittance/internal/registry"
 	"quittance/reconciliation/match"
 	"quittance/schemas/record"
 )
-
-// agreed is what people agreed on in the case of a finding.
-type agreed struct {
-	caseID     string
-	resolution casework.Resolution
-	reference  string
-}
-
-// explains reports whether rows are settled without a match.
-func (a agreed) explains() bool {
-	return a.resolution == cases.ResolutionExplain || a.resolution == casework.ResolutionWriteOff
-}
 
 // settle takes the open findings in whose cases people agreed on something out of the open ones: their rows
 // are settled, and no later run matches them. What cannot be carried out any more is asked again
 // in a new case: r.again.
 func (r *run) settle(ctx context.Context) error {
-	byCase := map[string]string{}
+	byCase, asked := map[string]string{}, map[string]cases.Case{}
 	for id, f := range r.world.open {
 		if f.CaseID != "" {
-			byCase[f.CaseID] = id
+			byCase[f.CaseID], asked[f.CaseID] = id, caseOf(f)
 		}
 	}
-	all, err := r.agreements(ctx, byCase)
+	all, err := r.ofFindings(ctx, asked)
 	if err != nil {
 		return err
 	}
@@ -46,10 +30,12 @@ func (r *run) settle(ctx context.Context) error {
 		f, open := r.world.open[byCase[a.caseID]]
 		switch {
 		case !open: // matched by hand with another break
+		case a.over:
+			r.again = append(r.again, again{f, whyUnsigned})
 		case a.explains():
 			r.resolve(f, a)
 		case a.resolution == cases.ResolutionMatch && !r.world.stands(f):
-			r.again = append(r.again, f)
+			r.again = append(r.again, again{f, whyChanged})
 		case a.resolution == cases.ResolutionMatch && f.Type == journal.FindingProposal:
 			r.resolve(f, a)
 			r.byHand(a, f)
@@ -58,46 +44,6 @@ func (r *run) settle(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// agreeing is the condition for the events that say what people agreed on: the approval of a proposal,
-// and the exit, which earlier releases wrote before the matcher carried it out. If a case has both, the
-// exit counts.
-const agreeing = "(event = '" + string(checkout.EventCaseApproved) + "' OR event = '" + string(checkout.EventCaseResolved) + "' AND detail['by'] != '" + cases.Matcher + "')"
-
-// agreements reads what people agreed on in cases, in order of the cases' ids.
-func (r *run) agreements(ctx context.Context, byCase map[string]string) ([]agreed, error) {
-	var out []agreed
-	for _, ids := range chunks(slices.Sorted(maps.Keys(byCase))) {
-		some, err := r.agreementsIn(ctx, ids)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, some...)
-	}
-	return out, nil
-}
-
-// agreementsIn reads what people agreed on in some cases, in order of their ids.
-func (r *run) agreementsIn(ctx context.Context, ids []string) (out []agreed, err error) {
-	rows, err := r.cfg.ClickHouse.Query(querying(ctx), `SELECT case_id, first.1, first.2 FROM (
-			SELECT case_id, argMin((detail['resolution'], detail['reference']), (event = ?, occurred_at)) AS first FROM case_rows
-			WHERE tenant_id = ? AND `+agreeing+` AND `+in("case_id", "", ids)+` GROUP BY case_id)
-		ORDER BY case_id`, string(checkout.EventCaseApproved), r.account.AgencyID)
-	if err != nil {
-		return nil, fmt.Errorf("reading what people agreed on: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var a agreed
-		var resolution string
-		if err := rows.Scan(&a.caseID, &resolution, &a.reference); err != nil {
-			return nil, fmt.Errorf("reading what people agreed on: %w", err)
-		}
-		a.resolution = casework.Resolution(resolution)
-		out = append(out, a)
-	}
-	return out, rows.Err()
 }
 
 // resolve ends a finding as people agreed.
@@ -120,14 +66,14 @@ func (r *run) matchByHand(a agreed, f journal.Finding, byCase map[string]string)
 		other, open := r.world.open[byCase[id]]
 		open = open && !slices.ContainsFunc(all, func(f journal.Finding) bool { return f.ID == other.ID })
 		if !open || other.Type != journal.FindingBreak || other.Currency != f.Currency {
-			r.again = append(r.again, f)
+			r.again = append(r.again, again{f, whyChanged})
 			return
 		}
 		all = append(all, other)
 		sum += other.Amount
 	}
 	if sum != 0 || slices.ContainsFunc(all, func(f journal.Finding) bool { return !r.world.stands(f) || r.world.undecided(f) }) {
-		r.again = append(r.again, f)
+		r.again = append(r.again, again{f, whyChanged})
 		return
 	}
 	for _, one := range all {
@@ -156,13 +102,26 @@ func (r *run) byHand(a agreed, findings ...journal.Finding) {
 	r.world.inForce[m.ID] = journal.Finding{ID: m.ID, Type: journal.FindingMatch, Stage: f.Stage, Sources: m.Sources, Lines: m.Lines}
 }
 
+// again is a finding about which people decide once more, in a new case, and why.
+type again struct {
+	journal.Finding
+	why string
+}
+
 // notCarriedOut begins the reason of a break whose resolution was refused.
 const notCarriedOut = "what people agreed on in "
+
+// Why a resolution was refused.
+const (
+	whyChanged  = "its rows had changed"
+	whyUnsigned = "nobody has signed it as it stands there"
+)
 
 // reopened returns the records that end findings whose resolution could not be carried out as refused,
 // and open them again with a new case that says so, unless the run ends them.
 func (r *run) reopened(ended []string) (out []*record.Finding) {
-	for _, f := range r.again {
+	for _, of := range r.again {
+		f := of.Finding
 		if slices.Contains(ended, f.ID) {
 			continue
 		}
@@ -172,7 +131,7 @@ func (r *run) reopened(ended []string) (out []*record.Finding) {
 		if rest, again := strings.CutPrefix(before, notCarriedOut); again {
 			_, before, _ = strings.Cut(rest, ": ")
 		}
-		again.Reason = notCarriedOut + f.CaseID + " was refused, because its rows had changed: " + before
+		again.Reason = notCarriedOut + f.CaseID + " was refused, because " + of.why + ": " + before
 		refused := r.ended(f, journal.FindingCleared)
 		refused.Resolution = string(cases.ResolutionRefused)
 		out = append(out, refused, again)
@@ -262,24 +221,4 @@ func marked[T any](rows *table[T], settled map[string]bool, mark func(*T)) []T {
 		}
 	}
 	return rows.rows
-}
-
-// pendingAgreements returns the accounts with open findings in whose cases people agreed on something.
-func (m *Matcher) pendingAgreements(ctx context.Context) (map[registry.StatementAccountKey]bool, error) {
-	rows, err := m.cfg.ClickHouse.Query(ctx, `SELECT DISTINCT toString(tenant_id), livemode, toString(account) FROM
-		(SELECT tenant_id, livemode, account, finding_id, argMax(case_id, source_offset) AS last_case FROM breaks GROUP BY tenant_id, livemode, account, finding_id HAVING argMax(state, source_offset) = 'open')
-		WHERE last_case IN (SELECT case_id FROM case_rows WHERE `+agreeing+`)`)
-	if err != nil {
-		return nil, fmt.Errorf("asking what people agreed on: %w", err)
-	}
-	defer func() { _ = rows.Close() }()
-	out := map[registry.StatementAccountKey]bool{}
-	for rows.Next() {
-		var key registry.StatementAccountKey
-		if err := rows.Scan(&key.AgencyID, &key.Live, &key.Code); err != nil {
-			return nil, fmt.Errorf("asking what people agreed on: %w", err)
-		}
-		out[key] = true
-	}
-	return out, rows.Err()
 }

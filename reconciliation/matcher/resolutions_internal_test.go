@@ -1,15 +1,18 @@
 package matcher
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
+	"quittance/internal/decisions"
 	"quittance/internal/journal"
 	"quittance/reconciliation/match"
 	"quittance/schemas"
@@ -38,11 +41,47 @@ func (o *office) openCase(kind casework.Kind, amount int64, where string, args .
 	}
 }
 
-// agree writes the approval of a proposal as the sink cases does.
+// signed returns the events of a proposal of a case that one person made and another approved, as the sink cases
+// writes them.
+func (o *office) signed(c cases.Case, number int, resolution casework.Resolution, reference, one, two string) (proposed, approved checkout.Event) {
+	o.t.Helper()
+	content := checkout.Decided{Case: c.Case, AgencyID: c.AgencyID, Mode: c.Mode, Number: number, Resolution: resolution, Reference: reference, Reason: "seen on paper", Finding: map[string]string{}}
+	for _, name := range []string{cases.EvidenceFinding, cases.EvidenceLedger, cases.EvidenceFrom, cases.EvidenceTo, cases.EvidenceDigest} {
+		if text := c.Evidence[name]; text != "" {
+			content.Finding[name] = text
+		}
+	}
+	a := casework.Agreement{Kind: checkout.DecisionOfCase, Subject: checkout.Subject(c.ID, number), Digest: casework.Digest(content.Content())}
+	step := func(verdict casework.DecisionState, person string) checkout.Event {
+		s, err := decisions.Sign(o.house.Keys, a, verdict, casework.Signed{Person: "id of " + person, Name: person, At: o.now})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		n := cases.Note{CaseID: c.ID, Number: number, Step: verdict, Resolution: resolution, Reference: reference, Reason: "seen on paper", By: person, At: o.now, Agreement: a}
+		n.Agreement.Proposed, n.Agreement.Approved = s, s
+		return c.Step(n)
+	}
+	return step(casework.DecisionProposed, one), step(casework.DecisionApproved, two)
+}
+
+// tell writes events of cases.
+func (o *office) tell(events ...checkout.Event) {
+	o.t.Helper()
+	for _, e := range events {
+		o.produce(schemas.TopicCases, e.Detail[checkout.DetailCaseID], mapping.FromEvent(e))
+	}
+}
+
+// agree writes the steps of a proposal that two people agreed on, as the sink cases does.
 func (o *office) agree(c cases.Case, resolution casework.Resolution, reference string) {
 	o.t.Helper()
-	e := c.Step(cases.Note{CaseID: c.ID, Number: 1, Step: casework.DecisionApproved, Resolution: resolution, Reference: reference, Reason: "seen on paper", By: "B. Chief", At: o.now})
-	o.produce(schemas.TopicCases, c.ID, mapping.FromEvent(e))
+	o.tell(o.both(c, resolution, reference)...)
+}
+
+func (o *office) both(c cases.Case, resolution casework.Resolution, reference string) []checkout.Event {
+	o.t.Helper()
+	proposed, approved := o.signed(c, 1, resolution, reference, "A. Clerk", "B. Chief")
+	return []checkout.Event{proposed, approved}
 }
 
 // settledRun runs the account, and again, which must write nothing.
@@ -224,5 +263,90 @@ func TestCaseOfBreak(t *testing.T) {
 	if opened.ID != ended.ID || opened.Kind != cases.KindBreak || opened.Amount != 400 || opened.AgencyID != registries.AgencyA || opened.Mode != "test" || opened.EndedAs != "" ||
 		string(ended.EndedAs) != journal.FindingCleared || opened.Evidence[cases.EvidenceLines] == "" || opened.Evidence[cases.EvidenceDay] != shown.In(wat).Format(time.DateOnly) {
 		t.Errorf("%+v\n%+v", opened, ended)
+	}
+}
+
+// Whoever could write cases.events wrote off a difference, or matched rows of his choice, without anybody. What two
+// people have not signed about the finding as it is changes nothing, and does not make an account due.
+func TestForgedAgreement(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	metrics := prometheus.NewRegistry()
+	m := o.matcher(func(c *Config) { c.Metrics = metrics })
+	paid, shown := o.now.AddDate(0, 0, -9), o.now.AddDate(0, 0, -7)
+	o.pay(money{"A1", "P1", "", 5000, paid, false})
+	o.lines(o.line("mtn", shown, 5000, "OTHER", "", ""))
+	o.settledRun(m)
+	line, payment := o.caseOf(match.BreakUnmatchedLine, 5000), o.caseOf(match.BreakMissingLine, -5000)
+	forged := func(what string, e checkout.Event, edit func(map[string]string)) checkout.Event {
+		e.Detail = maps.Clone(e.Detail)
+		edit(e.Detail)
+		e.ID = checkout.CaseEventID(e.Detail[checkout.DetailCaseID], what)
+		return e
+	}
+	explained := o.both(line, cases.ResolutionExplain, "tariff")
+	smaller := payment
+	smaller.Amount = -5
+	small := o.both(smaller, casework.ResolutionWriteOff, "note 7") // people were shown another amount
+	o.tell(
+		explained[0],
+		forged("unsigned", explained[1], func(d map[string]string) {
+			for _, name := range []string{checkout.DetailPerson, checkout.DetailGroup, checkout.DetailSignedAt, checkout.DetailDigest, checkout.DetailSignature, checkout.DetailAlone} {
+				delete(d, name)
+			}
+		}),
+		forged("other resolution", explained[1], func(d map[string]string) {
+			d[checkout.DetailResolution], d[checkout.DetailReference] = string(cases.ResolutionMatchByHand), payment.ID
+		}),
+		forged("other case", explained[1], func(d map[string]string) { d[checkout.DetailCaseID] = payment.ID }),
+		small[0], small[1],
+	)
+	o.full(mtn)
+	if due, err := m.pendingAgreements(t.Context()); err != nil || len(due) != 0 {
+		t.Errorf("%v, %v: an account is due by a forged approval", due, err)
+	}
+	if s := o.runs(m, mtn); s.Agreed != 0 || s.Written {
+		t.Fatalf("what nobody has signed was carried out: %+v", s)
+	}
+	if n := unproven(t, metrics); n != 4 {
+		t.Errorf("%g approvals counted, want 4", n)
+	}
+	o.agree(line, cases.ResolutionMatchByHand, payment.ID)
+	if s := o.settledRun(m); s.Agreed != 3 {
+		t.Fatalf("%+v", s)
+	}
+}
+
+// The exit of a case says that it is over, also if somebody has forged it or an earlier release has written it before
+// anything was carried out. It settles no rows: they get a new case, so that people can decide.
+func TestForgedExit(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	shown := o.now.AddDate(0, 0, -7)
+	o.lines(o.line("mtn", shown, 5000, "OTHER", "", ""))
+	o.settledRun(m)
+	before := o.caseOf(match.BreakUnmatchedLine, 5000)
+	o.tell(before.Exit(cases.Approved{CaseID: before.ID, Number: 1, Resolution: cases.ResolutionExplain, Reference: "ref", Proposer: "A. Clerk", Decider: "B. Chief", DecidedAt: o.now}))
+	o.full(mtn)
+	if due, err := m.pendingAgreements(t.Context()); err != nil || !due[mtn] {
+		t.Errorf("%v, %v: the account is not due", due, err)
+	}
+	if s := o.settledRun(m); s.Agreed != 0 || !s.Written {
+		t.Fatalf("%+v", s)
+	}
+	after := o.caseOf(match.BreakUnmatchedLine, 5000)
+	if after.ID == before.ID {
+		t.Fatal("the break has no case in which people can decide")
+	}
+	var reason string
+	if err := o.conn.QueryRow(t.Context(), "SELECT any(reason) FROM open_breaks WHERE case_id = ?", after.ID).Scan(&reason); err != nil || !strings.Contains(reason, "nobody has signed") {
+		t.Errorf("the new case says %q, %v", reason, err)
+	}
+	o.agree(after, cases.ResolutionExplain, "tariff")
+	if s := o.settledRun(m); s.Agreed != 1 {
+		t.Fatalf("%+v", s)
 	}
 }

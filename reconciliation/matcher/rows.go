@@ -650,7 +650,7 @@ func (r *run) findingsIn(ctx context.Context, of registry.StatementAccountKey, t
 	defer func() { _ = rows.Close() }()
 	parts := map[string]int{}
 	for rows.Next() {
-		var f journal.Finding
+		f := journal.Finding{TenantID: of.AgencyID, Livemode: of.Live, Account: of.Code}
 		var day string
 		if err := rows.Scan(&f.ID, &f.Part, &f.Type, &f.Hop, &f.Stage, &f.Kind, &f.Reason, &f.Action, &f.Key, &day, &f.Currency, &f.Amount, &f.Sources, &f.Lines, &f.NotTaken, &f.Rule, &f.CaseID, &f.Resolution, &f.SourceOffset); err != nil {
 			return fmt.Errorf("reading findings: %w", err)

@@ -63,7 +63,7 @@ type run struct {
 	// agreed are the records of what people agreed on, and again the breaks about which they
 	// decide once more.
 	agreed []*record.Finding
-	again  []journal.Finding
+	again  []again
 	// horizonText is horizon as rows begin with it, once it was needed.
 	horizonText string
 	// memory is what the process keeps of the account, while the run has it. asksMemory is true when its

@@ -594,6 +594,13 @@ func (p *period) readStatements(ctx context.Context) error {
 	case c.Last < p.sheet.To:
 		return operation.Refuse("period.statement_missing", "", operation.Args{"day": p.sheet.To})
 	}
+	unproved, err := c.Unproved(ctx, intake.Records{Kafka: p.cfg.Kafka, Topology: p.cfg.Topology, Codec: p.cfg.Codec})
+	if err != nil {
+		return err
+	}
+	if unproved != "" {
+		return operation.Refuse("period.statement_unproved", "", operation.Args{"import": unproved})
+	}
 	if p.account.Kind == registry.AccountBank { // its balances and numbers tell of gaps
 		return nil
 	}

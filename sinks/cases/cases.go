@@ -50,6 +50,8 @@ const (
 	// patience bounds the writing of an answer, and the wait for the end of cases.events.
 	patience  = 5 * time.Second
 	lookEvery = 20 * time.Millisecond
+	// answersWithin is how long the answer of the matcher may be on its way when an approval lapses.
+	answersWithin = time.Hour
 )
 
 // errBehind says that cases.events has records that are not in Postgres yet.
@@ -329,7 +331,25 @@ func (c *Cases) carryOut(ctx context.Context) error {
 	for _, p := range due {
 		g.Go(func() error { return c.resolve(ctx, p) })
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return c.unanswered(ctx)
+}
+
+// unanswered refuses approvals of cases of the matcher that it does not carry out, because nobody has signed them or
+// they have lapsed: those of an earlier release, for example. People propose again in the same case.
+func (c *Cases) unanswered(ctx context.Context) error {
+	waiting, err := c.cfg.Store.ClaimOfMatcher(ctx, claimAtOnce, c.cfg.Again)
+	if err != nil {
+		return err
+	}
+	for _, p := range waiting {
+		if _, _, err := c.proven(ctx, p.CaseID, p.Number, c.cfg.Now().Add(-answersWithin), cases.Agreement.Check); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // note makes an event of one step. After a crash at any point it is made again, and is one
@@ -340,7 +360,7 @@ func (c *Cases) note(ctx context.Context, n cases.Note) error {
 		if n.Step == casework.DecisionProposed {
 			check = cases.Agreement.CheckProposal
 		}
-		a, proven, err := c.proven(ctx, n.CaseID, n.Number, check)
+		a, proven, err := c.proven(ctx, n.CaseID, n.Number, c.cfg.Now(), check)
 		if err != nil || !proven {
 			return err
 		}
@@ -367,9 +387,9 @@ func (c *Cases) note(ctx context.Context, n cases.Note) error {
 }
 
 // proven checks the signed steps of a proposal again, before its event and before its effect. One that does not count
-// is refused, and its row stays.
-func (c *Cases) proven(ctx context.Context, caseID string, number int, check func(cases.Agreement, casework.Verify) checkout.Code) (of casework.Agreement, proven bool, err error) {
-	a, err := c.cfg.Store.Agreement(ctx, caseID, number, c.cfg.Now())
+// at the time is refused, and its row stays.
+func (c *Cases) proven(ctx context.Context, caseID string, number int, at time.Time, check func(cases.Agreement, casework.Verify) checkout.Code) (of casework.Agreement, proven bool, err error) {
+	a, err := c.cfg.Store.Agreement(ctx, caseID, number, at)
 	if err != nil {
 		return of, false, err
 	}
@@ -412,7 +432,7 @@ func (c *Cases) exit(ctx context.Context, p cases.Approved) (checkout.Answer, er
 // resolve carries one proposal out. After a crash at any point it is sent again, and the
 // answer is the same.
 func (c *Cases) resolve(ctx context.Context, p cases.Approved) error {
-	of, proven, err := c.proven(ctx, p.CaseID, p.Number, cases.Agreement.Check)
+	of, proven, err := c.proven(ctx, p.CaseID, p.Number, c.cfg.Now(), cases.Agreement.Check)
 	if err != nil || !proven {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -228,4 +229,41 @@ func TestBreakOfCash(t *testing.T) {
 	if d, err := w.store.Propose(t.Context(), cases.By{Staff: other.Staff, Signer: w.House.Keys}, request, w.Now()); err != nil || d.Proposals[0].State != cases.ProposalOpen {
 		t.Errorf("another person alone: %+v, %v", d.Proposals, err)
 	}
+}
+
+// The matcher does not carry out an approval that nobody has signed, such as one of an earlier release, or that has
+// lapsed. It is refused, so that people can propose again in the same case.
+func TestMatcherDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.runs(t, w)
+	id, late := w.broken(t, "brk_1", 25), w.broken(t, "brk_2", 26)
+	w.propose(t, w.one, id, cases.ResolutionExplain, "ref")
+	w.within(t, "the proposal", func() bool { return len(w.steps(t, id)) == 2 })
+	w.Exec(t, `UPDATE case_proposals SET state = 'approved', decided_by = $1, decider = 'Two', decided_at = now(), noted = 2 WHERE case_id = $2`, w.two.Staff.ID, id)
+	w.propose(t, w.one, late, cases.ResolutionExplain, "ref")
+	w.approve(t, w.two, late, 1)
+	refused := func(id string, want checkout.Code) {
+		t.Helper()
+		w.within(t, "the refusal", func() bool { return w.show(t, id).Proposals[0].State == cases.ProposalRefused })
+		if d := w.show(t, id); !d.Open() || d.Proposals[0].Refusal != string(want) {
+			t.Errorf("%+v", d)
+		}
+	}
+	refused(id, checkout.CodeUnsigned)
+	w.propose(t, w.one, id, cases.ResolutionExplain, "ref")
+	w.approve(t, w.two, id, 2)
+	w.within(t, "the approvals", func() bool { return len(w.steps(t, id)) == 4 && len(w.steps(t, late)) == 3 })
+	w.Lock()
+	w.Time = w.Time.Add(checkout.ProposalLife + 30*time.Minute)
+	w.Unlock()
+	w.propose(t, w.one, w.broken(t, "brk_3", 27), cases.ResolutionExplain, "ref") // more than a round later
+	time.Sleep(2 * time.Second)
+	if d := w.show(t, late); d.Proposals[0].State != cases.ProposalApproved {
+		t.Fatalf("the matcher's answer may be on its way: %+v", d.Proposals[0])
+	}
+	w.Lock()
+	w.Time = w.Time.Add(time.Hour)
+	w.Unlock()
+	refused(late, checkout.CodeApprovalLapsed)
 }

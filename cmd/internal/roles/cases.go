@@ -47,7 +47,7 @@ func (b *Base) cases() error {
 		return err
 	}
 	return add(b, "cases", sinkcases.New, sinkcases.Config{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool), Processor: processor,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool).Verifying(b.Keys), Processor: processor,
 		Events: cases.NewEvents(cl, b.Topology, b.Codec), Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"quittance/internal/decisions"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -17,7 +18,7 @@ import (
 func matchRole() Role {
 	return Role{
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: append(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses})...),
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions)),
 		Access: Access{
 			Reads:  append(journal.Topics(), schemas.TopicPoisonJournal),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
@@ -53,6 +54,6 @@ func (b *Base) match() error {
 	}
 	return add(b, "match", matcher.New, matcher.Config{
 		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool,
-		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
+		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
 	})
 }

@@ -114,7 +114,7 @@ func (b *Base) remind(accounts *citizens.Store, sender *messages.Sender) error {
 func (b *Base) digest(sender *messages.Sender) error {
 	status := deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry))
 	d, err := notify.NewDigester(notify.DigesterConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Digests: digests.NewStore(b.Pool), Awaiting: cases.NewStore(b.Pool).AwaitingApproval,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Digests: digests.NewStore(b.Pool), Awaiting: cases.NewStore(b.Pool).Verifying(b.Keys).AwaitingApproval,
 		Staff: func(ctx context.Context) ([]identity.StaffEntry, error) {
 			return identity.ListStaff(ctx, b.Pool, b.Keys)
 		},

@@ -818,27 +818,33 @@ type StatementOriginalPart struct {
 }
 
 type StatementOriginalRequest struct {
-	ID          string
-	ImportID    string
-	Reason      string
-	RequestedBy string
-	RequestedAt time.Time
-	ApprovedBy  *string
-	ApprovedAt  *time.Time
+	ID                 string
+	ImportID           string
+	Reason             string
+	RequestedBy        string
+	RequestedAt        time.Time
+	ApprovedBy         *string
+	ApprovedAt         *time.Time
+	Digest             []byte
+	RequestedSignature []byte
+	ApprovedSignature  []byte
 }
 
 type StatementWithdrawal struct {
-	ID          string
-	ImportID    string
-	State       string
-	Reason      string
-	RequestedBy string
-	RequestedAt time.Time
-	DecidedBy   *string
-	DecidedAt   *time.Time
-	Partition   *int64
-	FromOffset  *int64
-	Actor       []byte
+	ID                 string
+	ImportID           string
+	State              string
+	Reason             string
+	RequestedBy        string
+	RequestedAt        time.Time
+	DecidedBy          *string
+	DecidedAt          *time.Time
+	Partition          *int64
+	FromOffset         *int64
+	Actor              []byte
+	Digest             []byte
+	RequestedSignature []byte
+	DecidedSignature   []byte
 }
 
 type StatementWithdrawnLine struct {

@@ -325,7 +325,7 @@ func rejectCase() cli.Command {
 			if err != nil {
 				return err
 			}
-			d, err := cases.NewStore(m.Pool).Reject(ctx, by, m.Args[0], reason, m.Now)
+			d, err := cases.NewStore(m.Pool).Verifying(m.Keys).Reject(ctx, by, m.Args[0], reason, m.Now)
 			if err != nil {
 				return err
 			}
@@ -377,7 +377,7 @@ func requestRefund(ctx context.Context, m *cli.Meta, by cases.By, dues []string,
 		case err != nil:
 			return err
 		}
-		caseID, err = cases.NewStore(m.Pool).OpenRefundRequest(ctx, by, processor, session, dues, reason, m.Now)
+		caseID, err = cases.NewStore(m.Pool).Verifying(m.Keys).OpenRefundRequest(ctx, by, processor, session, dues, reason, m.Now)
 		if errors.Is(err, commands.ErrUnavailable) {
 			return errors.New("the processor did not answer in time; the case may be open: give the command again, which opens no second one")
 		}

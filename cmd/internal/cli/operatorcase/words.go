@@ -64,6 +64,7 @@ var refusals = map[string]string{
 	"period.quarantined":                 "a statement of the period is in quarantine (`quittance statements list`)",
 	"period.import_pending":              "an import of a statement is under way or was interrupted; import its file again, then propose the close again",
 	"period.statement_missing":           "no statement shows a day of the period; import it, then propose the close again",
+	"period.statement_unproved":          "the row of an import says what no record in Kafka says; see what `quittance periods close` says of it",
 	"period.rebuild_needed":              "an earlier release wrote rows of the period without their dues; run `quittance rebuild journal`, then propose the close again",
 }
 

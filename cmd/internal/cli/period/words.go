@@ -14,6 +14,7 @@ var words = cli.Words{
 	"period.not_over":          cli.Filled("the period must end before today, which is {today} on the account"),
 	"period.quarantined":       cli.Filled("the statement of import {import} is in quarantine; compare it with the accepted one (`quittance statements show {import}`); if that one is right, `quittance statements dismiss {import} --reason TEXT`; if this file is, `quittance statements release {import} --reason TEXT` and import it again"),
 	"period.rebuild_needed":    cli.Filled("an earlier release wrote rows of the period without their dues; run `quittance rebuild journal`, then propose the close again"),
+	"period.statement_unproved": cli.Filled("import {import} is accepted in Postgres, and no record in Kafka says so: somebody has inserted or changed its row of statement_imports. Find out who, delete the row, and import its file again with `quittance statements import`"),
 	"period.statement_missing": cli.Filled("no statement shows {day}; import it with `quittance statements import`. If the operator had none that day, a later statement must be imported and what is expected of that day be explained"),
 	"chain.nothing":            cli.Filled("nothing is known by this name; give a payment reference, an operator's reference, an order, a due, or a line as `quittance cases show` names it"),
 }
