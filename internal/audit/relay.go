@@ -41,11 +41,16 @@ type RelayConfig struct {
 	// Client is a kafka.Config.Producer. The relay does not close it.
 	Client *kgo.Client
 	Pool   *pgxpool.Pool
+	// Verify verifies the signatures of rows.
+	Verify Signatures
 	// Now is the service's clock in UTC.
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
+
+// Signatures reports whether a signature of data under a label holds: secret.Keys.VerifySignature.
+type Signatures func(label string, data, signature []byte) bool
 
 // Relay numbers the rows of the audit table and writes their records to the topic. Any number
 // of relays may run; they take turns.
@@ -54,14 +59,17 @@ type Relay struct {
 	lookedAt time.Time    // when a round looked at all rows
 	complete atomic.Int64 // when a round left nothing, Unix nanoseconds
 	behind   atomic.Bool  // the last round failed
+	unsigned prometheus.Counter
 }
 
 // NewRelay makes a relay. It connects when it runs.
 func NewRelay(cfg RelayConfig) (*Relay, error) {
-	if cfg.Topology == nil || cfg.Codec == nil || cfg.Client == nil || cfg.Pool == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("audit: Topology, Codec, Client, Pool, Now, Log and Metrics are required")
+	if cfg.Topology == nil || cfg.Codec == nil || cfg.Client == nil || cfg.Pool == nil || cfg.Verify == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("audit: Topology, Codec, Client, Pool, Verify, Now, Log and Metrics are required")
 	}
-	r := &Relay{cfg: cfg}
+	r := &Relay{cfg: cfg, unsigned: promauto.With(cfg.Metrics).NewCounter(prometheus.CounterOpts{
+		Name: "quittance_audit_unsigned_total", Help: "Rows of the audit table that no program with the key has written, as they were recorded in Kafka.",
+	})}
 	r.complete.Store(time.Now().UnixNano())
 	promauto.With(cfg.Metrics).NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "quittance_audit_unrecorded_seconds", Help: "Time since this process could last record the audit table's rows in Kafka; 0 while it can.",
@@ -103,6 +111,8 @@ func (r *Relay) Relay(ctx context.Context) error {
 type position struct {
 	sequence int64 // the highest number in the topic
 	next     int64 // offset
+	// unsignedUntil is the id of the last row of before programs signed them.
+	unsignedUntil int64
 }
 
 // errRace says that another process has written to the topic in this round.
@@ -139,11 +149,11 @@ func (r *Relay) round(ctx context.Context) (n int, err error) {
 
 // lock locks the position. One that was removed is made again: the round then reads the whole topic.
 func lock(ctx context.Context, tx pgx.Tx) (p position, err error) {
-	const locked = `SELECT sequence, next FROM audit_position FOR UPDATE`
-	err = tx.QueryRow(ctx, locked).Scan(&p.sequence, &p.next)
+	const locked = `SELECT sequence, next, unsigned_until FROM audit_position FOR UPDATE`
+	err = tx.QueryRow(ctx, locked).Scan(&p.sequence, &p.next, &p.unsignedUntil)
 	if errors.Is(err, pgx.ErrNoRows) {
 		if _, err = tx.Exec(ctx, `INSERT INTO audit_position DEFAULT VALUES ON CONFLICT DO NOTHING`); err == nil {
-			err = tx.QueryRow(ctx, locked).Scan(&p.sequence, &p.next)
+			err = tx.QueryRow(ctx, locked).Scan(&p.sequence, &p.next, &p.unsignedUntil)
 		}
 	}
 	if err != nil {
@@ -161,7 +171,7 @@ func (r *Relay) catchUp(ctx context.Context, tx pgx.Tx, p *position) (again []ro
 	lost := end < p.next
 	if lost {
 		r.cfg.Log.LogAttrs(ctx, slog.LevelError, "the topic audit has lost records; those of Postgres are written again", slog.Int64("end", end), slog.Int64("was", p.next))
-		*p = position{}
+		*p = position{unsignedUntil: p.unsignedUntil}
 	}
 	_, err = read(ctx, r.cfg.Kafka, r.cfg.Codec, p.next, end, func(rec *record.AuditRow, _ int64) error {
 		if rec.Sequence <= p.sequence {
@@ -230,7 +240,7 @@ func (r *Relay) write(ctx context.Context, tx pgx.Tx, p position, rows []row) (p
 			}
 		}
 		p.sequence = sequence
-		rec, err := v.record(sequence, now)
+		rec, err := v.record(sequence, r.proof(ctx, v, p), now)
 		if err != nil {
 			return p, err
 		}
@@ -250,6 +260,20 @@ func (r *Relay) write(ctx context.Context, tx pgx.Tx, p position, rows []row) (p
 	}
 	p.next += int64(len(records))
 	return p, nil
+}
+
+// proof returns what a record says of the signature of its row; empty of a row of before programs signed them. It tells
+// of one that is not signed.
+func (r *Relay) proof(ctx context.Context, v row, p position) string {
+	if v.id <= p.unsignedUntil && len(v.signature) == 0 {
+		return ""
+	}
+	proof := v.proof(r.cfg.Verify)
+	if proof == proofUnsigned {
+		r.unsigned.Inc()
+		r.cfg.Log.LogAttrs(ctx, slog.LevelError, "no program with the key has written a row of the audit table", slog.Int64("row", v.id), slog.String("action", v.action), slog.String("subject", v.subject), slog.String("actor", v.actor))
+	}
+	return proof
 }
 
 // end returns the offset after the last record of the topic.

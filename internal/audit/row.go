@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/internal/operation"
 	"quittance/schemas/record"
 )
 
@@ -18,15 +19,16 @@ type row struct {
 	id                                                 int64
 	at                                                 time.Time
 	kind, actor, origin, action, subject, detail, salt string
+	signature                                          []byte
 	sequence                                           int64 // 0: not numbered
 }
 
 // columns are what scan reads. The table is a, its numbers are s.
-const columns = `a.id, a.at, a.actor_kind, a.actor, a.origin, a.action, a.subject, a.detail::text, a.salt::text, coalesce(s.sequence, 0)`
+const columns = `a.id, a.at, a.actor_kind, a.actor, a.origin, a.action, a.subject, a.detail::text, a.salt::text, coalesce(a.signature, ''), coalesce(s.sequence, 0)`
 
 // targets are the fields of columns.
 func (v *row) targets() []any {
-	return []any{&v.id, &v.at, &v.kind, &v.actor, &v.origin, &v.action, &v.subject, &v.detail, &v.salt, &v.sequence}
+	return []any{&v.id, &v.at, &v.kind, &v.actor, &v.origin, &v.action, &v.subject, &v.detail, &v.salt, &v.signature, &v.sequence}
 }
 
 // utc returns the row with its time in UTC.
@@ -55,12 +57,27 @@ func (v row) digest() ([sha256.Size]byte, error) {
 	return sha256.Sum256(text), nil
 }
 
+// What a record says of the signature of its row.
+const (
+	proofSigned   = "signed"
+	proofUnsigned = "unsigned"
+)
+
+// proof says whether a program that holds the key has written the row.
+func (v row) proof(verify Signatures) string {
+	statement, err := operation.Row{At: v.at, ActorKind: v.kind, Actor: v.actor, Origin: v.origin, Action: v.action, Subject: v.subject, Detail: v.detail, Salt: v.salt}.Statement()
+	if err != nil || len(v.signature) == 0 || !verify(operation.LabelAudit, statement, v.signature) {
+		return proofUnsigned
+	}
+	return proofSigned
+}
+
 // record returns the record of the row under a number.
-func (v row) record(sequence int64, now time.Time) (*record.AuditRow, error) {
+func (v row) record(sequence int64, proof string, now time.Time) (*record.AuditRow, error) {
 	digest, err := v.digest()
 	return &record.AuditRow{
 		Sequence: sequence, RowID: v.id, At: v.at.Truncate(time.Millisecond), ActorKind: v.kind, Actor: v.actor, Action: v.action, Subject: v.subject,
-		Digest: digest[:], RecordedAt: now.Truncate(time.Millisecond),
+		Digest: digest[:], RecordedAt: now.Truncate(time.Millisecond), Proof: proof,
 	}, err
 }
 

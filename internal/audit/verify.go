@@ -34,10 +34,15 @@ const (
 	// FaultLate is a row that says to be more than an hour older than its record: somebody has written it with a time
 	// of the past, or no relay ran. The first rows of the topic are those of releases without it, and are not late.
 	FaultLate Fault = "late"
+	// FaultUnsigned is a row that no program with the key has written: somebody has inserted it, or a command ran
+	// without the master keys. Rows that were recorded before the first signed one are of earlier releases.
+	FaultUnsigned Fault = "unsigned"
 )
 
 // Faults has all faults.
-func Faults() []Fault { return []Fault{FaultMissing, FaultChanged, FaultAdded, FaultLate} }
+func Faults() []Fault {
+	return []Fault{FaultMissing, FaultChanged, FaultAdded, FaultLate, FaultUnsigned}
+}
 
 const (
 	// lateAfter is the time between an operation and its record from which the row is FaultLate.
@@ -196,8 +201,8 @@ type proof struct {
 // entry is a record that counts.
 type entry struct {
 	*record.AuditRow
-	late bool
-	seen bool // its row was found
+	late, unsigned bool
+	seen           bool // its row was found
 }
 
 // comparison compares records with rows. The first record of a number, and of a row as it is, counts.
@@ -205,6 +210,7 @@ type comparison struct {
 	Verified
 	since      time.Time
 	highest    int64
+	signs      bool // a row before was signed
 	list       []*entry
 	byRow      map[proof]*entry
 	bySequence map[int64]*entry
@@ -223,7 +229,8 @@ func (c *comparison) take(r *record.AuditRow, first *bool) {
 	c.highest = r.Sequence
 	late := r.RecordedAt.Sub(r.At) > lateAfter
 	*first = *first && late
-	e := &entry{AuditRow: r, late: late && !*first}
+	c.signs = c.signs || r.Proof == proofSigned
+	e := &entry{AuditRow: r, late: late && !*first, unsigned: r.Proof == proofUnsigned || r.Proof == "" && c.signs}
 	c.list, c.byRow[p], c.bySequence[r.Sequence], c.byID[r.RowID] = append(c.list, e), e, e, append(c.byID[r.RowID], e)
 }
 
@@ -289,6 +296,10 @@ func (c *comparison) prove(v row) (proved bool, err error) {
 		c.Findings = append(c.Findings, f)
 	case e.late:
 		f := ofRow(FaultLate, v)
+		f.RecordedAt = e.RecordedAt
+		c.Findings = append(c.Findings, f)
+	case e.unsigned:
+		f := ofRow(FaultUnsigned, v)
 		f.RecordedAt = e.RecordedAt
 		c.Findings = append(c.Findings, f)
 	case v.action == actionAccept:

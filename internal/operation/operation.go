@@ -11,7 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // ActorKind says what kind of actor asks for an operation.
@@ -53,7 +56,8 @@ type Execer interface {
 
 // Record writes an entry to the audit table. Call it in the transaction of the change, so
 // that both commit or neither. at is the time of the service's clock in UTC. An actor
-// without a kind or a name is an error: the operation must not commit.
+// without a kind or a name is an error: the operation must not commit. The row is signed if the
+// connection has a signer (SignedBy) that holds a key.
 func Record(ctx context.Context, tx Execer, actor Actor, at time.Time, e Entry) error {
 	if actor.Kind == "" || actor.Name == "" {
 		return errors.New("recording an operation: the actor is unknown")
@@ -66,8 +70,16 @@ func Record(ctx context.Context, tx Execer, actor Actor, at time.Time, e Entry) 
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", e.Action, err)
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO audit (at, actor_kind, actor, origin, action, subject, detail) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		at, string(actor.Kind), actor.Name, actor.Origin, e.Action, e.Subject, text); err != nil {
+	if pool, ok := tx.(*pgxpool.Pool); ok { // one connection, which has the signer
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return Record(ctx, tx, actor, at, e) })
+	}
+	salt := uuid.NewString()
+	signature, err := sign(tx, Row{at, string(actor.Kind), actor.Name, actor.Origin, e.Action, e.Subject, string(text), salt})
+	if err != nil {
+		return fmt.Errorf("recording %s: %w", e.Action, err)
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO audit (at, actor_kind, actor, origin, action, subject, detail, salt, signature) VALUES ($1, $2, $3, $4, $5, $6, $7, $8::text::uuid, $9)`,
+		at, string(actor.Kind), actor.Name, actor.Origin, e.Action, e.Subject, text, salt, signature); err != nil {
 		return fmt.Errorf("recording %s: %w", e.Action, err)
 	}
 	return nil

@@ -34,8 +34,8 @@ type Pool = pgxpool.Pool
 // Open connects a pool to the database at dsn (a URL or key=value words, also with
 // the pool_… settings of pgxpool) and checks that the database answers. Connections use
 // UTC, return times in UTC, and cancel a statement after 30 s unless the dsn says
-// otherwise. Errors never contain the password.
-func Open(ctx context.Context, dsn string) (*Pool, error) {
+// otherwise. Errors never contain the password. Each connection is given to prepare first.
+func Open(ctx context.Context, dsn string, prepare ...func(*pgx.Conn)) (*Pool, error) {
 	cfg, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of Postgres: %w", err)
@@ -49,6 +49,9 @@ func Open(ctx context.Context, dsn string) (*Pool, error) {
 	cfg.PingTimeout = cmp.Or(cfg.PingTimeout, pingTimeout)
 	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+		for _, p := range prepare {
+			p(conn)
+		}
 		return nil
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)

@@ -4583,6 +4583,8 @@ type AuditRow struct {
 	// SHA-256 of all columns of the row with its salt
 	Digest     []byte
 	RecordedAt time.Time
+	// signed if a program that holds the key has written the row, unsigned if not; absent of rows of earlier releases
+	Proof string
 }
 
 func (r *AuditRow) fromNative(m map[string]any) {
@@ -4595,6 +4597,7 @@ func (r *AuditRow) fromNative(m map[string]any) {
 	r.Subject = from[string](m["subject"])
 	r.Digest = fromBytes(m["digest"])
 	r.RecordedAt = from[time.Time](m["recorded_at"])
+	r.Proof = fromNullable[string]("string", m["proof"])
 }
 
 func (r *AuditRow) appendTo(b []byte) []byte {
@@ -4607,6 +4610,12 @@ func (r *AuditRow) appendTo(b []byte) []byte {
 	b = appendString(b, r.Subject)
 	b = appendBytes(b, r.Digest)
 	b = appendTime(b, r.RecordedAt)
+	if r.Proof != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Proof)
+	} else {
+		b = append(b, 0)
+	}
 	return b
 }
 
@@ -4621,6 +4630,9 @@ func (r *AuditRow) readFrom(d *reader) {
 	r.Subject = d.readString()
 	r.Digest = d.readBytes()
 	r.RecordedAt = d.readTime()
+	if d.present() {
+		r.Proof = d.readString()
+	}
 }
 
 // ERPQuery: A question to an agency's ERP, which sink erp asks (erp.queries). No field has the subject in plain.
@@ -4891,7 +4903,7 @@ func (*Close) Name() string { return "quittance.Close" }
 // Schema is the Avro schema with every named type expanded.
 func (*Close) Schema() string { return schemaClose }
 
-const schemaAuditRow = `{"fields":[{"name":"sequence","type":"long"},{"name":"row_id","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"actor_kind","type":"string"},{"name":"actor","type":"string"},{"name":"action","type":"string"},{"name":"subject","type":"string"},{"name":"digest","type":"bytes"},{"name":"recorded_at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"AuditRow","namespace":"quittance","type":"record"}`
+const schemaAuditRow = `{"fields":[{"name":"sequence","type":"long"},{"name":"row_id","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"actor_kind","type":"string"},{"name":"actor","type":"string"},{"name":"action","type":"string"},{"name":"subject","type":"string"},{"name":"digest","type":"bytes"},{"name":"recorded_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"proof","type":["null","string"]}],"name":"AuditRow","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*AuditRow) Name() string { return "quittance.AuditRow" }

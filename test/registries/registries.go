@@ -144,8 +144,9 @@ type House struct {
 // SetUp makes a House with an empty registry.
 func SetUp(t *testing.T) House {
 	t.Helper()
-	dsn, pool := servers.Database(t)
-	return House{dsn, pool, secret.GenerateKeys()}
+	keys := secret.GenerateKeys()
+	dsn, pool := servers.Database(t, operation.SignedBy(func() operation.Signer { return keys }))
+	return House{dsn, pool, keys}
 }
 
 // TrySeed applies a registry file in developer mode, at Epoch.

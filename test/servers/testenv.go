@@ -149,10 +149,10 @@ func SchemaRegistry(t testing.TB) string {
 
 // Database returns a Postgres with the migrations applied, and a pool that is closed when
 // the test ends.
-func Database(t testing.TB) (dsn string, pool *pgxpool.Pool) {
+func Database(t testing.TB, prepare ...func(*pgx.Conn)) (dsn string, pool *pgxpool.Pool) {
 	t.Helper()
 	dsn = Migrated(t)
-	pool, err := migrations.Open(t.Context(), dsn)
+	pool, err := migrations.Open(t.Context(), dsn, prepare...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (b *Base) cases() error {
 	}
 	b.close = append(b.close, cl.Close)
 	if err := add(b, "audit", audit.NewRelay, audit.RelayConfig{
-		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Client: cl, Pool: b.Pool, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Client: cl, Pool: b.Pool, Verify: b.Keys.VerifySignature, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	}); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"quittance/internal/erpquery"
 	"quittance/internal/identity"
 	"quittance/internal/notify"
+	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
@@ -27,6 +28,8 @@ import (
 
 func seals(labels ...string) []secret.Use { return uses(secret.PurposeSeal, labels) }
 func macs(labels ...string) []secret.Use  { return uses(secret.PurposeMAC, labels) }
+
+func signs(labels ...string) []secret.Use { return uses(secret.PurposeSign, labels) }
 
 func verifies(labels ...string) []secret.Use { return uses(secret.PurposeVerify, labels) }
 
@@ -59,8 +62,8 @@ func notifyKeys() []secret.Use {
 }
 
 // sharedKeys are the keys that follow from what a role reads and writes: those that prove its commands, of
-// which the processor has those of all senders; those of bodies, where they are made, sent or sent again; and
-// the public one of the rows that decide.
+// which the processor has those of all senders; those of bodies, where they are made, sent or sent again; that of
+// rows of the audit table; and the public one of the rows that decide.
 func sharedKeys(r Role) (out []secret.Use) {
 	switch {
 	case r.Kind == KindProcessor:
@@ -73,6 +76,9 @@ func sharedKeys(r Role) (out []secret.Use) {
 	_, delivers := DeliveryKinds(nil).Of(deliveries.Kind(r.Name))
 	if r.Kind != KindSink || delivers == nil {
 		out = append(out, macs(secret.LabelWebhookBodies)...)
+	}
+	if slices.Contains(r.Rows, record[0]) {
+		out = append(out, signs(operation.LabelAudit)...)
 	}
 	if slices.Contains(r.Needs, NeedPostgres) {
 		out = append(out, secret.Use{Purpose: secret.PurposeVerify, Label: secret.LabelRegistryRows})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"quittance/internal/erpquery"
+	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -26,6 +27,9 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		{Purpose: secret.PurposeSeal, Label: erpquery.Label}:          "ingress erp notify",
 		{Purpose: secret.PurposeSeal, Label: registry.LabelReports}:   "ingress match",
 		{Purpose: secret.PurposeSeal, Label: personal.Label}:          "ingress collect notify",
+		{Purpose: secret.PurposeSign, Label: operation.LabelAudit}:    "ingress notify cases",
+		{Purpose: secret.PurposeVerify, Label: secret.LabelDecisions}: "checkout cases match",
+		{Purpose: secret.PurposeSign, Label: secret.LabelDecisions}:   "",
 	} {
 		if got := strings.Join(holders[use.String()], " "); got != want {
 			t.Errorf("%s is held by %q, want %q", use, got, want)

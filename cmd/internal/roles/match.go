@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"slices"
 
 	"quittance/internal/decisions"
 	"quittance/internal/journal"

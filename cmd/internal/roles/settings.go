@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -22,6 +23,7 @@ import (
 	"quittance/internal/citizens"
 	"quittance/internal/clock"
 	"quittance/internal/kafka"
+	"quittance/internal/operation"
 	"quittance/internal/postgres"
 	"quittance/internal/secret"
 	"quittance/internal/transport"
@@ -414,7 +416,14 @@ func (s *Settings) OpenPostgres(ctx context.Context) (*postgres.Pool, error) {
 	if err := s.Need("postgres"); err != nil {
 		return nil, err
 	}
-	pool, err := postgres.Open(ctx, s.Postgres)
+	// Most rows of the audit table are written long after the pool was opened, and many processes write none.
+	signer := sync.OnceValue(func() operation.Signer {
+		if keys, err := s.OpenKeys(); err == nil {
+			return keys
+		}
+		return nil // the relay tells of unsigned rows
+	})
+	pool, err := postgres.Open(ctx, s.Postgres, operation.SignedBy(signer))
 	if err != nil {
 		return nil, err
 	}

@@ -79,12 +79,14 @@ type Audit struct {
 	Subject   string
 	Detail    []byte
 	Salt      string
+	Signature []byte
 }
 
 type AuditPosition struct {
-	One      bool
-	Sequence int64
-	Next     int64
+	One           bool
+	Sequence      int64
+	Next          int64
+	UnsignedUntil int64
 }
 
 type AuditSequence struct {

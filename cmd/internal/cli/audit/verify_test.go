@@ -45,7 +45,7 @@ func TestAuditVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	relay, err := audit.NewRelay(audit.RelayConfig{
-		Kafka: k, Topology: topology, Codec: codec, Client: cl, Pool: h.Pool, Now: (&registries.Watch{}).Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
+		Kafka: k, Topology: topology, Codec: codec, Client: cl, Pool: h.Pool, Verify: h.Keys.VerifySignature, Now: (&registries.Watch{}).Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +66,7 @@ func TestAuditVerify(t *testing.T) {
 	}
 	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
 	t.Setenv("QUITTANCE_POSTGRES", h.DSN)
+	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
 	t.Setenv("QUITTANCE_KAFKA", k.Brokers[0])
 	t.Setenv("QUITTANCE_SCHEMA_REGISTRY", servers.SchemaRegistry(t))
 	t.Setenv("QUITTANCE_TOPIC_PREFIX", k.Prefix)
