@@ -544,6 +544,7 @@ type PaymentPrompt struct {
 	Client       []byte
 	Site         []byte
 	Provider     []byte
+	Share        string
 }
 
 type PersonalKey struct {
