@@ -100,6 +100,8 @@ type Config struct {
 	Reads      Reads
 	// Unknown has the limit MaxUnknown.
 	Unknown Unknown
+	// Limits are those of the calls of the page, by network, session or device.
+	Limits web.Limits
 	// Keys seal the cookie of the page.
 	Keys *secret.Keys
 	// PublicURL is where clerks reach the page; with https its cookie is Secure.
@@ -117,6 +119,8 @@ type Counter struct {
 	signIn *web.SignIn
 	// devices remembers in a cookie of its own on which device the browser runs.
 	devices *web.SignIn
+	calls   *web.Clients // of the page
+	wrong   *web.Clients // keys that were refused
 
 	entries   *prometheus.CounterVec
 	signIns   *prometheus.CounterVec
@@ -127,10 +131,11 @@ type Counter struct {
 // New makes a Counter.
 func New(cfg Config) (*Counter, error) {
 	if cfg.Commands == nil || cfg.Sessions == nil || cfg.Dues == nil || cfg.Registry == nil || cfg.Identities == nil || cfg.Tills == nil || cfg.Papers == nil || cfg.Reads == nil || cfg.Unknown == nil || cfg.Keys == nil ||
-		cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		cfg.Limits == (web.Limits{}) || cfg.PublicURL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("counter: every field of the configuration is required")
 	}
 	c := &Counter{cfg: cfg}
+	c.limits()
 	var err error
 	if c.site, err = web.New(web.Config{Prefix: pagePrefix, Files: templates, PublicURL: cfg.PublicURL, Log: cfg.Log, Script: printing, Wide: true}); err != nil {
 		return nil, fmt.Errorf("counter: %w", err)
@@ -162,9 +167,9 @@ func New(cfg Config) (*Counter, error) {
 		c.unknown.WithLabelValues(outcome)
 	}
 	c.signIns = factory.NewCounterVec(prometheus.CounterOpts{
-		Name: "quittance_counter_sign_ins_total", Help: "Clerks who signed in to the page, by outcome: ok, refused (with a key); pin, pin_wrong, pin_used_up (with a PIN).",
+		Name: "quittance_counter_sign_ins_total", Help: "Clerks who signed in to the page, by outcome: ok, refused (with a key); pin, pin_wrong, pin_used_up (with a PIN); limited (calls of the page, and refused keys, beyond the limits of a network).",
 	}, []string{"outcome"})
-	for _, outcome := range []string{"ok", "refused", "pin", "pin_wrong", "pin_used_up"} {
+	for _, outcome := range []string{"ok", "refused", "pin", "pin_wrong", "pin_used_up", outcomeLimited} {
 		c.signIns.WithLabelValues(outcome)
 	}
 	return c, nil

@@ -61,14 +61,14 @@ func (c *Counter) pages(r chi.Router) {
 }
 
 func (c *Counter) forms(r chi.Router) {
-	r.Post("/sign-in", func(w http.ResponseWriter, r *http.Request) { c.visit(w, r).signIn() })
-	r.Post("/sign-in/pin", func(w http.ResponseWriter, r *http.Request) { c.visit(w, r).signInWithPIN() })
+	r.Post("/sign-in", c.open(visit.signIn))
+	r.Post("/sign-in/pin", c.open(visit.signInWithPIN))
 	r.Post("/pin", c.signedIn(visit.choosePIN))
 	r.Post("/pin/forget", c.signedIn(visit.forgetDevice))
 	r.Post("/till/open", c.signedIn(visit.openTill))
 	r.Post("/till/{till:[0-9a-f-]+}/count", c.signedIn(visit.countTill))
 	r.Post("/till/{till:[0-9a-f-]+}/sign", c.signedIn(visit.signTill))
-	r.Post("/sign-out", func(w http.ResponseWriter, r *http.Request) { c.visit(w, r).signOut() })
+	r.Post("/sign-out", c.open(visit.signOut))
 	r.Post("/look-up", c.signedIn(visit.lookUp))
 	r.Post("/{payment_ref:[0-9]+}/take", c.signedIn(visit.take))
 	r.Post("/{payment_ref:[0-9]+}/release", c.signedIn(visit.release))
@@ -97,6 +97,9 @@ func (v visit) ref() string { return chi.URLParam(v.R, fieldRef) }
 func (c *Counter) signedIn(do func(visit)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := c.visit(w, r)
+		if !v.admitted() {
+			return
+		}
 		id, present, ok := c.signIn.Session(r)
 		if ok {
 			clerk, err := c.cfg.Identities.ClerkSession(r.Context(), id)
@@ -129,7 +132,7 @@ func (c *Counter) signedIn(do func(visit)) http.HandlerFunc {
 func (v visit) askForKey(status int, ref, fault string) {
 	out := v.signInView(ref)
 	field := fieldKey
-	if out.PINKnown && fault != v.w.KeyRefused {
+	if out.PINKnown && fault != v.w.KeyRefused && fault != v.w.TooManyWrong {
 		field = fieldCode // the first of the page
 	}
 	if fault != "" {
@@ -167,8 +170,7 @@ func (v visit) signIn() {
 		return
 	}
 	if err != nil {
-		v.c.signIns.WithLabelValues("refused").Inc()
-		v.askForKey(http.StatusUnauthorized, ref, v.w.KeyRefused)
+		v.refuseKey(ref)
 		return
 	}
 	id, err := v.c.cfg.Identities.BeginClerkSession(v.R.Context(), clerk.KeyID)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"quittance/ingress/web"
 	"quittance/internal/identity"
@@ -74,6 +75,12 @@ func (v visit) signInWithPIN() {
 	ref := reference(v.Form.Get(fieldRef))
 	device, _, ok := v.c.devices.Session(v.R)
 	code, pin := strings.ToLower(strings.TrimSpace(v.Form.Get(fieldCode))), strings.TrimSpace(v.Form.Get(fieldPIN))
+	if !ok && !v.c.wrong.Allow(v.R) { // a known device has a limit of its own
+		v.c.signIns.WithLabelValues(outcomeLimited).Inc()
+		v.wait(time.Minute)
+		v.askForKey(http.StatusTooManyRequests, ref, v.w.TooManyWrong)
+		return
+	}
 	if !ok || len(pin) > maxPINTyped {
 		v.c.signIns.WithLabelValues("pin_wrong").Inc()
 		v.askForPIN(ref, code, fieldPIN, v.wrongPIN())
@@ -90,8 +97,7 @@ func (v visit) signInWithPIN() {
 		v.askForPIN(ref, code, fieldPIN, v.wrongPIN())
 		return
 	case errors.Is(err, identity.ErrUnauthorized):
-		v.c.signIns.WithLabelValues("refused").Inc()
-		v.askForKey(http.StatusUnauthorized, ref, v.w.KeyRefused)
+		v.refuseKey(ref)
 		return
 	}
 	if err == nil {

@@ -14,6 +14,7 @@ type words struct {
 
 	SignInTitle, SignInText, KeyLabel, SignIn string
 	KeyRefused, SignedOut, SignedOutCash      string
+	TooMany, TooManyWrong                     string
 	NothingDone, StillSignedIn, BackToDesk    string
 
 	DeskTitle, RefLabel, RefHint, LookUp, Released string
@@ -51,6 +52,8 @@ var french = words{
 	SignInTitle: "Ouvrir le guichet", SignInText: "Entrez la clé de votre guichet. Elle commence par ck_.", KeyLabel: "Clé du guichet", SignIn: "Ouvrir",
 	KeyRefused:    "Clé inconnue ou révoquée\u00a0: vérifiez-la, ou demandez-en une autre à votre administration.",
 	SignedOut:     "Vous avez été déconnecté. Connectez-vous de nouveau.",
+	TooMany:       "Trop de demandes viennent de votre connexion. Réessayez dans un instant.",
+	TooManyWrong:  "Trop de clés refusées viennent de votre connexion. Vérifiez la clé et réessayez dans une minute\u00a0; une clé valable est acceptée.",
 	SignedOutCash: "Vous avez été déconnecté, et rien n’a été enregistré. Connectez-vous, recherchez de nouveau la référence, puis confirmez.",
 	NothingDone:   "Le service ne répond pas. Rien n’a été enregistré\u00a0: recommencez.",
 	StillSignedIn: "Le service ne répond pas\u00a0: vous êtes encore connecté. Retournez au guichet et déconnectez-vous de nouveau avant de quitter ce poste.",
@@ -120,6 +123,8 @@ var english = words{
 	SignInTitle: "Open the counter", SignInText: "Enter the key of your counter. It begins with ck_.", KeyLabel: "Counter key", SignIn: "Open",
 	KeyRefused:    "This key is unknown or revoked: check it, or ask your agency for another.",
 	SignedOut:     "You have been signed out. Sign in again.",
+	TooMany:       "Too many requests come from your connection. Try again in a moment.",
+	TooManyWrong:  "Too many refused keys come from your connection. Check the key, and try again in a minute; a valid key is accepted.",
 	SignedOutCash: "You have been signed out, and nothing was put on record. Sign in, look the reference up again, then confirm.",
 	NothingDone:   "The service does not answer. Nothing was put on record: try again.",
 	StillSignedIn: "The service does not answer: you are still signed in. Go back to the desk and sign out again before you leave it.",

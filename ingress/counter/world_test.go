@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -30,6 +31,7 @@ import (
 	"quittance/checkout"
 	"quittance/ingress/counter"
 	"quittance/ingress/problem"
+	"quittance/ingress/web"
 	"quittance/internal/commands"
 	"quittance/internal/identity"
 	"quittance/internal/papers"
@@ -312,7 +314,7 @@ func (w *world) start(keys *secret.Keys, change []func(*counter.Config)) string 
 	}
 	w.papers = maker
 	cfg := counter.Config{
-		Commands: w, Sessions: w, Dues: w.erp, Registry: agencies, Identities: clerks, Tills: cash, Papers: maker, Reads: reads, Keys: keys, Unknown: &quota.Unknown{Postgres: w.pool, Now: w.Now, Most: counter.MaxUnknown}, PublicURL: "http://127.0.0.1:8080", Now: w.Now,
+		Commands: w, Sessions: w, Dues: w.erp, Registry: agencies, Identities: clerks, Tills: cash, Papers: maker, Reads: reads, Keys: keys, Unknown: &quota.Unknown{Postgres: w.pool, Now: w.Now, Most: counter.MaxUnknown}, Limits: web.Shares(1e6, 1e6), PublicURL: "http://127.0.0.1:8080", Now: w.Now,
 		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),
 	}
 	for _, c := range change {
@@ -323,7 +325,7 @@ func (w *world) start(keys *secret.Keys, change []func(*counter.Config)) string 
 		t.Fatal(err)
 	}
 	r := chi.NewRouter()
-	r.Use(problem.WithRequestID)
+	r.Use(problem.WithRequestID, web.ClientAddress([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}))
 	desks.Routes(r)
 	server := httptest.NewServer(r)
 	t.Cleanup(func() {

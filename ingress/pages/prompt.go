@@ -37,6 +37,7 @@ func (st steps) admit(q *prompt, chosen option, typed, attempt string) (ok bool)
 	if !st.s.Live || chosen.kind() != page.KindMobileMoney {
 		return true
 	}
+	q.Share = st.share(chosen, q.payer)
 	out, err := st.p.cfg.Prompts.Begin(st.r.Context(), q.payer, q.Prompt)
 	if err == nil && out.Open != nil && st.decided(*out.Open) {
 		if err = st.p.cfg.Prompts.End(st.r.Context(), out.Open.CollectionID); err == nil {
@@ -60,6 +61,24 @@ func (st steps) admit(q *prompt, chosen option, typed, attempt string) (ok bool)
 	st.p.confirmations.WithLabelValues(string(fault.Code)).Inc()
 	st.review(http.StatusTooManyRequests, chosen, typed, attempt, fault)
 	return false
+}
+
+// share returns as what a prompt to the payer's number counts. The number of the session's contact data was
+// given by the integrator, or proven by the account of a citizen of the portal. Whoever pays by the reference of
+// a paper has no session of their own.
+func (st steps) share(chosen option, payer string) quota.Share {
+	own, ok := st.contactPhone()
+	if !ok {
+		return quota.ShareTyped
+	}
+	number, err := chosen.Payer.Payer(own)
+	switch {
+	case err != nil || number != payer:
+		return quota.ShareTyped
+	case st.s.CitizenID != "":
+		return quota.ShareProven
+	}
+	return quota.ShareGiven
 }
 
 // decided reports whether the collection of an open prompt waits for nobody any more. While that

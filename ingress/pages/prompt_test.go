@@ -1,6 +1,7 @@
 package pages_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -51,5 +52,54 @@ func TestRequestsToOnePhone(t *testing.T) {
 		if strings.Contains(text, "6600000") || strings.Contains(text, "600 00 0") {
 			t.Errorf("a number is kept: %s", text)
 		}
+	}
+}
+
+// Strangers who know a number, from one network or from many, keep its owner from nothing: the owner's own session,
+// for which the integrator gave the number or a citizen of the portal has proved it, has a share of the limits.
+// Somebody who types the number of another session's contact, or pays by a reference, has not.
+func TestOwnerPaysBesideStrangers(t *testing.T) {
+	t.Parallel()
+	w, server := serve(t)
+	_, pool := servers.Database(t)
+	w.prompts.Postgres, w.prompts.Now, w.prompts.Hash = pool, w.Now, secret.GenerateReferenceKey().MAC("prompts")
+	const number = "066000002" // what toReview types
+	live := func(change func(*checkout.Session)) func(*checkout.Session) {
+		return func(s *checkout.Session) {
+			s.Live = true
+			change(s)
+		}
+	}
+	contact := func(phone string) func(*checkout.Session) {
+		return func(s *checkout.Session) { s.CustomerSealed = []byte(s.ID + "/" + phone) }
+	}
+	from := func(addr string) *browser {
+		b := browse(t, server)
+		b.header.Set("X-Forwarded-For", addr)
+		return b
+	}
+	nobody := func(*checkout.Session) {}
+	for n := range 3 { // one network; the last prompt stays open
+		id := w.create(fmt.Sprint("S-", n), live(nobody))
+		from("203.0.113.1").toReview(id).forward().want(200, "*105#")
+		if n < 2 {
+			w.outcome(id, checkout.OutcomeRefused, reject)
+		}
+	}
+	other := w.create("M-1", live(contact("066000001")))
+	for n := range 300 { // 300 networks
+		from(fmt.Sprintf("2001:%x::1", 0xdb8+n)).toReview(other).forward().want(429, "Une demande de paiement est déjà ouverte")
+	}
+	given := w.create("O-1", live(contact("+242 "+number)))
+	from("203.0.113.1").toReview(given).forward().want(200, "*105#")
+	from("203.0.113.1").toReview(w.create("O-2", live(contact(number)))).forward().want(429, "déjà ouverte") // the owner's own other session
+	cart := w.erp.Cart(w.Now(), "TP-1001-A")
+	proven := w.create("O-3", live(func(s *checkout.Session) {
+		cart(s)
+		contact(number)(s)
+	}))
+	from("203.0.113.1").toReview(proven).forward().want(200, "*105#")
+	if n := len(w.collected()); n != 5 {
+		t.Errorf("the phone rings %d times, want 5", n)
 	}
 }

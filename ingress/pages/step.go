@@ -402,22 +402,32 @@ func (st steps) at(status int, chosen option, faults ...page.FieldError) {
 // phoneOf returns the phone number of the session's contact data if it can pay with the
 // offer, otherwise an empty text: the citizen then types a number.
 func (st steps) phoneOf(chosen option) string {
-	if len(st.s.CustomerSealed) == 0 || st.by != nil {
+	phone, ok := st.contactPhone()
+	if !ok {
 		return ""
+	}
+	if _, err := chosen.Payer.Payer(phone); err != nil {
+		return ""
+	}
+	return page.GroupPhone(phone)
+}
+
+// contactPhone returns the phone number of the session's contact data. ok is false if it has none, if it is
+// erased or cannot be opened now, and for somebody who pays by reference.
+func (st steps) contactPhone() (phone string, ok bool) {
+	if len(st.s.CustomerSealed) == 0 || st.by != nil {
+		return "", false
 	}
 	c, err := st.p.cfg.Personal.Customer(st.r.Context(), st.s.ContactID(), st.s.CustomerSealed)
 	switch {
 	case errors.Is(err, personal.ErrErased):
-		return ""
+		return "", false
 	case err != nil:
-		st.p.cfg.Log.LogAttrs(st.r.Context(), slog.LevelWarn, "opening contact data to fill in the phone number",
+		st.p.cfg.Log.LogAttrs(st.r.Context(), slog.LevelWarn, "opening contact data for the phone number",
 			slog.String("request_id", problem.RequestID(st.r.Context())), slog.Any("error", err))
-		return ""
+		return "", false
 	}
-	if _, err := chosen.Payer.Payer(c.Phone); err != nil || len(c.Phone) > maxPhone {
-		return ""
-	}
-	return page.GroupPhone(c.Phone)
+	return c.Phone, c.Phone != "" && len(c.Phone) <= maxPhone
 }
 
 func (st steps) choose(status int, faults ...page.FieldError) {

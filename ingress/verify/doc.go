@@ -3,11 +3,13 @@
 //	/.well-known/jwks.json    the public keys (RFC 7517, RFC 8615)
 //	/q                        a page that checks a receipt in the browser, also without network
 //	                          after the first visit; a form does the same without a script
-//	/q/status/{jti}           whether the payment of a receipt stands: paid, reversed, unknown
+//	/q/status/{jti}           whether the payment of a receipt stands: paid, reversed, unknown; with the
+//	                          digest of what the receipt says of it, whether the record agrees
 //	/q/reversed/{kid}.json    the reversed payments among the receipts of a key, signed with it
 //
 // The token of a receipt is in the fragment of the address of its QR code, which browsers do
-// not send: checking a receipt tells the service the id of its transaction, not more. Only two
+// not send: checking a receipt tells the service the id of its transaction, and by a digest whether the receipt
+// says of the payment what the record says, not more. Only two
 // tokens are sent: those of revoked keys, because only the record proves them, and those that a
 // browser without Ed25519 cannot check itself.
 //

@@ -197,14 +197,21 @@ const (
 	StatusUnknown  = "unknown"
 )
 
+// QueryPayment names the digest of what a receipt says of the payment (receipts.Claims.PaymentDigest) in the
+// query of /q/status/{jti}.
+const QueryPayment = "payment"
+
 // Status is the body of /q/status/{jti}. Times are in seconds.
 type Status struct {
 	Status     string `json:"status"`
 	At         int64  `json:"at"`
 	ReversedAt int64  `json:"reversed_at,omitempty"`
+	// Agrees says whether the record has the payment whose digest was sent; nil if none was sent, or if no
+	// payment is known.
+	Agrees *bool `json:"agrees,omitempty"`
 }
 
-// status answers whether the payment of a receipt stands.
+// status answers whether the payment of a receipt stands, and whether it is as the receipt says.
 func (v *Verify) status(w http.ResponseWriter, r *http.Request) {
 	if !v.admit(w, r) {
 		return
@@ -222,6 +229,7 @@ func (v *Verify) status(w http.ResponseWriter, r *http.Request) {
 			if at := returnedAt(s, id); !at.IsZero() {
 				out.Status, out.ReversedAt = StatusReversed, at.Unix()
 			}
+			out.Agrees = v.agrees(s, id, r.URL.Query().Get(QueryPayment))
 		}
 	}
 	body, err := json.Marshal(out)
@@ -229,6 +237,15 @@ func (v *Verify) status(w http.ResponseWriter, r *http.Request) {
 		panic(err) // a text and numbers
 	}
 	write(w, r, "application/json", "no-store", body)
+}
+
+// agrees returns whether the record of a transaction has the payment of a digest; nil without a digest.
+func (v *Verify) agrees(s checkout.Session, transactionID, digest string) *bool {
+	if digest == "" {
+		return nil
+	}
+	claims, err := receipts.NewClaims(v.cfg.Keys.Issuer(), v.cfg.Slug(s.TenantID), s, transactionID)
+	return new(err == nil && claims.HasPayment(digest))
 }
 
 // reversed answers with the signed list of a key.

@@ -193,7 +193,16 @@ func TestStatusAndReversals(t *testing.T) {
 		}
 	}
 	status(jti, `{"status":"paid","at":1795426200}`)
-	for _, unknown := range []string{"AZqxwgAAeryN7wEjRWeJqA", "x", transaction} {
+	// With the digest of a receipt's payment the service says whether its record agrees.
+	claims, err := receipts.NewClaims(host, "impots", w.session, transaction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status(jti+"?payment="+claims.PaymentDigest(), `{"status":"paid","at":1795426200,"agrees":true}`)
+	claims.Amount = 9000
+	status(jti+"?payment="+claims.PaymentDigest(), `{"status":"paid","at":1795426200,"agrees":false}`)
+	status(jti+"?payment=x", `{"status":"paid","at":1795426200,"agrees":false}`)
+	for _, unknown := range []string{"AZqxwgAAeryN7wEjRWeJqA", "x", transaction, "x?payment=" + claims.PaymentDigest()} {
 		status(unknown, `{"status":"unknown","at":1795426200}`)
 	}
 	if r := list(); r.Count != 0 || len(r.Reversed) != 0 {
@@ -270,11 +279,19 @@ func TestForm(t *testing.T) {
 		t.Errorf("test: %+v", got)
 	}
 
-	// A thief signs more than was paid. While nobody knows, the signature counts; once the key is
-	// revoked, the record does.
+	// A thief signs more than was paid: the record says otherwise. Once the key is revoked, its signature
+	// proves nothing.
 	more := paid()
 	more.Items[0].Amount = 9000
 	stolen := w.token(t, more)
+	says("a stolen key", stolen, http.StatusOK, "Ce reçu ne correspond pas au paiement enregistré", "N’acceptez pas ce reçu")
+	english := w.do(t, http.MethodPost, "/q", url.Values{"receipt": {stolen}, "lang": {"en"}}.Encode(), "Sec-Fetch-Site", "same-origin")
+	if text := english.Body.String(); !strings.Contains(text, "This receipt does not agree with the recorded payment") || strings.Contains(text, "9,000") {
+		t.Errorf("a stolen key, in English: %s", text)
+	}
+	if got := verdict(stolen); got.Verdict != "differs" || got.Claims != nil {
+		t.Errorf("a stolen key: %+v", got)
+	}
 	kid := func() string { k, _ := w.store.Keys(t.Context()); s, _ := k.Signing(true, paidAt); return s.ID }()
 	w.revoke(kid)
 	if got := verdict(stolen); got.Verdict != "none" || got.Claims != nil {

@@ -77,6 +77,13 @@ func (c *Clients) Allow(r *http.Request) bool {
 	return ok
 }
 
+// AllowAs is Allow for a caller that is known by something better than its address, such as a sealed cookie.
+// The name is that of no network: the caller shares its rate with nobody.
+func (c *Clients) AllowAs(name string) bool {
+	_, ok := c.allow(name)
+	return ok
+}
+
 // allow counts a call of a client, unless one of its networks has reached its limit: the
 // narrowest of these is reached then. A refused call takes nothing, so that a client beyond its
 // own limit does not use up those of its neighbours.

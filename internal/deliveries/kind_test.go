@@ -55,7 +55,7 @@ func TestKindIsARegistration(t *testing.T) {
 	servers.CreateTopics(t, kadm.NewClient(b.Client), b.Kafka.Prefix, map[string]int32{kind.Notifications: 1, kind.Deliveries: 1})
 	store := deliveries.NewStore(b.Pool, deliveries.Kinds{kind})
 	s, err := schedule.New(schedule.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Deliveries: store, Now: b.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), Poll: 50 * time.Millisecond,
+		Kafka: b.Kafka, Codec: b.Codec, Deliveries: store, Outcomes: deliverytest.Outcomes(), Now: b.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), Poll: 50 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -24,13 +25,15 @@ type Decoder struct {
 	Codec *schemas.Codec
 	// Prefix is that of the installation's topics.
 	Prefix string
+	// Outcomes says who is believed about deliveries. The zero value believes nobody: attempts make no rows then.
+	Outcomes origin.Outcomes
 	// DateDropped, which may be nil, is called for each event of money whose operator's date is not plausible.
 	DateDropped func()
 }
 
 // Rows returns the rows of a record: an entry with its receipts and expected money after it, or one row of
 // another kind. A statement makes none, because its lines say all that the journal keeps. The errors
-// schemas.ErrUndecodable and ErrInvalidEntry are permanent.
+// schemas.ErrUndecodable, which is also that of an outcome that nothing proves, and ErrInvalidEntry are permanent.
 func (d Decoder) Rows(r *kgo.Record) ([]Row, error) {
 	out, err := d.rows(r)
 	if err != nil {
@@ -61,6 +64,9 @@ func (d Decoder) rows(r *kgo.Record) ([]Row, error) {
 	default:
 		var a record.Attempt
 		if err := d.Codec.Decode(r.Value, &a); err != nil {
+			return nil, err
+		}
+		if err := d.Outcomes.Verify(r, &a); err != nil {
 			return nil, err
 		}
 		return []Row{new(fromAttempt(&a))}, nil

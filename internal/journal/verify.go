@@ -16,6 +16,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 )
 
 // DifferencesAtMost is the largest number of differences that a verification names.
@@ -74,6 +75,9 @@ type Verified struct {
 	Differences []Difference
 	// Unreadable is the number of records that cannot be decoded. They are in the poison topic.
 	Unreadable int64
+	// Unproven is the number of outcomes of deliveries that do not prove which worker made them: forged ones, and
+	// those of releases before 2026-11-29. ClickHouse may have rows of them and need not.
+	Unproven int64
 	// Positions are the offsets below which rows were demanded, by topic/partition without the prefix.
 	Positions map[string]int64
 }
@@ -109,8 +113,9 @@ type verification struct {
 	// spans are the records whose rows must be there, by topic without the prefix.
 	spans map[string]map[int32]kafka.Span
 	// marks are those of the rows of these records, sorted, and seen tells which of them ClickHouse has.
-	marks []mark
-	seen  []bool
+	marks    []mark
+	seen     []bool
+	unproven int64 // in all records read up to now
 	// suspects are rows of ClickHouse that differ from marks, and suspicious marks of them all.
 	suspects   map[uint64]Row
 	suspicious []mark
@@ -160,6 +165,10 @@ func (v *verification) each(ctx context.Context, spans map[string]map[int32]kafk
 		err := v.cfg.Kafka.Read(ctx, v.cfg.Kafka.Prefix+topic, spans[topic], v.cfg.Progress, func(r *kgo.Record) (bool, error) {
 			records++
 			rows, err := v.cfg.Decoder.Rows(r)
+			if origin.Unproven(err) {
+				v.unproven++
+				return true, nil
+			}
 			if errors.Is(err, schemas.ErrUndecodable) || errors.Is(err, consume.ErrRefused) {
 				unreadable++
 				return true, nil
@@ -189,6 +198,7 @@ func (v *verification) each(ctx context.Context, spans map[string]map[int32]kafk
 // readKafka sets the marks.
 func (v *verification) readKafka(ctx context.Context) (err error) {
 	v.out.Unreadable, v.out.Records, err = v.each(ctx, v.spans, func(_ *kgo.Record, row Row) { v.marks = append(v.marks, markOf(row)) })
+	v.out.Unproven = v.unproven
 	// Of the rows that one key has, those of the highest version come first.
 	slices.SortFunc(v.marks, func(a, b mark) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(b.version, a.version)) })
 	v.seen = make([]bool, len(v.marks))

@@ -35,6 +35,7 @@ import (
 	"quittance/schemas/record"
 	sinkjournal "quittance/sinks/journal"
 	"quittance/sinks/readmodel"
+	deliverytest "quittance/test/deliveries"
 	journaltest "quittance/test/journal"
 	"quittance/test/registries"
 	"quittance/test/servers"
@@ -389,7 +390,7 @@ func TestErasureReachesEveryPlace(t *testing.T) {
 	i := install(t)
 	stopProcessor := i.process()
 	stopSink := i.run(i.readmodel().Run)
-	j, err := sinkjournal.New(sinkjournal.Config{Kafka: i.kafka, Codec: i.codec, Store: journal.NewStore(i.journal), Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), BatchWait: 100 * time.Millisecond})
+	j, err := sinkjournal.New(sinkjournal.Config{Kafka: i.kafka, Codec: i.codec, Store: journal.NewStore(i.journal), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), BatchWait: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

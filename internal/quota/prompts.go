@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -14,9 +15,23 @@ import (
 	"quittance/internal/network"
 )
 
-// The limits of prompts to one phone number.
+// Share is what the limits of a number are counted by, so that strangers who know a number use up nothing of its
+// owner's. The names are in rows.
+type Share string
+
+// The shares of a number.
 const (
-	// PromptsPerWindow is how many prompts a number gets in PromptWindow.
+	// ShareTyped is of whoever typed the number. Nothing tells the owner's browser from a stranger's.
+	ShareTyped Share = "typed"
+	// ShareGiven is of sessions whose integrator has named the number.
+	ShareGiven Share = "given"
+	// ShareProven is of sessions of a citizen whose account has proved the number.
+	ShareProven Share = "proven"
+)
+
+// The limits of prompts to one phone number, in each share.
+const (
+	// PromptsPerWindow is how many prompts a share of a number gets in PromptWindow.
 	PromptsPerWindow = 3
 	PromptWindow     = 10 * time.Minute
 	// PromptsPerDay is how many it gets in 24 hours.
@@ -36,8 +51,8 @@ type Database interface {
 }
 
 // Prompts limits the requests to pay that citizens send to a phone: whoever types a number makes
-// that phone ring. A number has one open prompt at a time, and the networks of the client that
-// asks have limits of their own, so that nobody makes one phone after the other ring. The limits
+// that phone ring. A number has one open prompt at a time in each share, and the networks of the client that
+// asks for a number that was typed have limits of their own, so that nobody makes one phone after the other ring. The limits
 // of a number are exact over all instances; prompts that begin at the same time may exceed those
 // of a network by their number. Numbers and networks are kept as keyed hashes for a day. It is
 // safe for concurrent use.
@@ -55,7 +70,9 @@ type Prompt struct {
 	// CollectionID is a UUID. Its prompt counts once, however often it begins.
 	CollectionID string
 	SessionID    string
-	// Client is who asks for it (network.Client). It is empty in an answer.
+	// Share is what it counts as; ShareTyped when empty. It is empty in an answer.
+	Share Share
+	// Client is who asks for it (network.Client), counted for ShareTyped alone. It is empty in an answer.
 	Client string
 	// EndsAt is when the prompt is over if nobody ends it before, UTC.
 	EndsAt time.Time
@@ -65,7 +82,7 @@ type Prompt struct {
 type Prompted struct {
 	// Admitted says that the prompt may be sent, Added that it was counted now.
 	Admitted, Added bool
-	// Open is the prompt that is open on the phone; nil for none. If it is decided, End it and
+	// Open is the prompt of the share that is open on the phone; nil for none. If it is decided, End it and
 	// begin again.
 	Open *Prompt
 	// Wait is the time until a prompt may be sent; zero unless a limit is reached.
@@ -78,7 +95,7 @@ const (
 	// lockNumber makes the prompts of a number begin one after the other.
 	lockNumber = `SELECT pg_advisory_xact_lock(hashtextextended('prompts ' || encode($1, 'hex'), 0))`
 
-	promptsOf = `SELECT collection_id::text, session_id, at, ends_at FROM payment_prompts WHERE number = $1 AND at > $2 ORDER BY at DESC`
+	promptsOf = `SELECT collection_id::text, session_id, share, at, ends_at FROM payment_prompts WHERE number = $1 AND at > $2 ORDER BY at DESC`
 
 	// fullNetwork returns the prompt whose age ends the refusal by the limits of the networks;
 	// null if none is reached.
@@ -87,7 +104,7 @@ const (
     (SELECT at FROM payment_prompts WHERE site = $2 AND at > $4 ORDER BY at DESC OFFSET $6 LIMIT 1) UNION ALL
     (SELECT at FROM payment_prompts WHERE provider = $3 AND at > $4 ORDER BY at DESC OFFSET $7 LIMIT 1)) last`
 
-	addPrompt = `INSERT INTO payment_prompts (collection_id, number, session_id, at, ends_at, client, site, provider) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	addPrompt = `INSERT INTO payment_prompts (collection_id, number, session_id, share, at, ends_at, client, site, provider) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 	// forgetPrompts deletes more rows than one prompt adds. It never waits for a row.
 	forgetPrompts = `DELETE FROM payment_prompts WHERE collection_id IN (
@@ -105,6 +122,7 @@ func (p *Prompts) Begin(ctx context.Context, number string, q Prompt) (out Promp
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	now := p.Now()
+	q.Share = cmp.Or(q.Share, ShareTyped)
 	hash := p.Hash(digits(number))
 	err = pgx.BeginFunc(ctx, p.Postgres, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockNumber, hash[:]); err != nil {
@@ -118,15 +136,18 @@ func (p *Prompts) Begin(ctx context.Context, number string, q Prompt) (out Promp
 		if out = decide(sent, q, now); !out.Added {
 			return nil
 		}
-		networks, wait, err := p.networks(ctx, tx, q.Client, now)
-		if err != nil {
-			return err
+		networks := []any{nil, nil, nil}
+		if q.Share == ShareTyped {
+			var wait time.Duration
+			if networks, wait, err = p.networks(ctx, tx, q.Client, now); err != nil {
+				return err
+			}
+			if wait > 0 {
+				out = Prompted{Wait: wait, Network: true}
+				return nil
+			}
 		}
-		if wait > 0 {
-			out = Prompted{Wait: wait, Network: true}
-			return nil
-		}
-		if _, err := tx.Exec(ctx, addPrompt, append([]any{q.CollectionID, hash[:], q.SessionID, now, q.EndsAt}, networks...)...); err != nil {
+		if _, err := tx.Exec(ctx, addPrompt, append([]any{q.CollectionID, hash[:], q.SessionID, q.Share, now, q.EndsAt}, networks...)...); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, forgetPrompts, now.Add(-promptDay))
@@ -162,6 +183,7 @@ func (p *Prompts) networks(ctx context.Context, tx pgx.Tx, client string, now ti
 // sentPrompt is a row of payment_prompts.
 type sentPrompt struct {
 	CollectionID, SessionID string
+	Share                   Share
 	At, EndsAt              time.Time
 }
 
@@ -172,6 +194,7 @@ func decide(sent []sentPrompt, q Prompt, now time.Time) Prompted {
 			return Prompted{Admitted: true}
 		}
 	}
+	sent = slices.DeleteFunc(sent, func(s sentPrompt) bool { return s.Share != q.Share })
 	for _, s := range sent {
 		if now.Before(s.EndsAt) {
 			return Prompted{Open: &Prompt{CollectionID: s.CollectionID, SessionID: s.SessionID, EndsAt: s.EndsAt.UTC()}}

@@ -16,7 +16,7 @@ import (
 )
 
 func prompt(w *watch) quota.Prompt {
-	return quota.Prompt{CollectionID: uuid.NewString(), SessionID: "chs_1", EndsAt: w.now().Add(5 * time.Minute)}
+	return quota.Prompt{CollectionID: uuid.NewString(), SessionID: "chs_1", Share: quota.ShareTyped, EndsAt: w.now().Add(5 * time.Minute)}
 }
 
 // Whoever knew a number could make its phone ring as often as they liked. A number gets three
@@ -169,5 +169,102 @@ func TestPromptsOfANetwork(t *testing.T) {
 				t.Errorf("an address is kept, %v", err)
 			}
 		})
+	}
+}
+
+// A stranger who knew a number had it refused to its owner, three times in ten minutes and ten in a day. The owner's
+// own session has a share: neither one network nor 300 of them take it, however long they go on, and the phone
+// rings no more often than the shares say.
+func TestStrangersTakeNothingOfTheOwner(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]func(n int) string{
+		"one network, the owner's": func(int) string { return "198.51.100.7" },
+		"300 networks":             func(n int) string { return fmt.Sprintf("2001:%x::/64", 0xdb8+n%300) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var w watch
+			w.set(time.Hour)
+			p := &quota.Prompts{Postgres: database(t), Now: w.now, Hash: func(text string) [sha256.Size]byte { return sha256.Sum256([]byte("key " + text)) }}
+			begin := func(share quota.Share, client string) quota.Prompted {
+				t.Helper()
+				q := prompt(&w)
+				q.Share, q.Client = share, client
+				out, err := p.Begin(t.Context(), "066000001", q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return out
+			}
+			rings := 0
+			strangers := func() {
+				for n := range 300 {
+					if begin(quota.ShareTyped, client(n)).Added {
+						rings++
+					}
+				}
+			}
+			for _, share := range []quota.Share{quota.ShareGiven, quota.ShareProven} {
+				strangers() // one is open now, and stays so
+				if out := begin(share, "198.51.100.7"); !out.Added {
+					t.Errorf("%s: the owner is refused: %+v", share, out)
+				}
+			}
+			// Each share has its own limits: the owner's are no way to make a phone ring.
+			if out := begin(quota.ShareGiven, "198.51.100.7"); out.Admitted || out.Open == nil {
+				t.Errorf("a second prompt of a share beside an open one: %+v", out)
+			}
+			given := 1
+			for at := time.Hour; at < 24*time.Hour; at += 4 * time.Minute {
+				w.set(at)
+				for n := range 10 {
+					if begin(quota.ShareTyped, client(n)).Added {
+						rings++
+					}
+					if begin(quota.ShareGiven, client(n)).Added {
+						given++
+					}
+				}
+			}
+			if rings > quota.PromptsPerDay || given > quota.PromptsPerDay {
+				t.Errorf("the phone rings %d times in a day for strangers and %d times for given sessions, want %d at most", rings, given, quota.PromptsPerDay)
+			}
+			if out := begin(quota.ShareProven, "198.51.100.7"); !out.Added {
+				t.Errorf("after a day of strangers the owner is refused: %+v", out)
+			}
+		})
+	}
+}
+
+// A network that has sent its prompts to numbers that were typed keeps nobody in it from paying by a phone of
+// their own.
+func TestFullNetworkAdmitsOwners(t *testing.T) {
+	t.Parallel()
+	var w watch
+	w.set(time.Hour)
+	p := &quota.Prompts{Postgres: database(t), Now: w.now, Hash: func(text string) [sha256.Size]byte { return sha256.Sum256([]byte("key " + text)) }}
+	begin := func(n int, share quota.Share) quota.Prompted {
+		t.Helper()
+		q := prompt(&w)
+		q.Client, q.Share = "2001:db8:1:2::/64", share
+		out, err := p.Begin(t.Context(), fmt.Sprintf("06%07d", n), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for n := range quota.PromptsPerSubscriber {
+		begin(n, quota.ShareGiven) // these do not fill the network
+	}
+	for n := range quota.PromptsPerSubscriber {
+		if out := begin(100+n, ""); !out.Added {
+			t.Fatalf("prompt %d: %+v", n, out)
+		}
+	}
+	if out := begin(200, quota.ShareTyped); !out.Network {
+		t.Errorf("one more typed number: %+v", out)
+	}
+	if out := begin(200, quota.ShareGiven); !out.Added {
+		t.Errorf("an own session in a full network: %+v", out)
 	}
 }

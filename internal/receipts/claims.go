@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -131,11 +133,31 @@ func (c Claims) Agrees(record Claims) bool {
 	return c == record
 }
 
-// samePayment reports whether the claims have the amount, the currency and the references of the record.
-// What a payment is never changes, so a token that says otherwise is not ours, whoever signed it.
-func (c Claims) samePayment(record Claims) bool {
-	return c.Amount == record.Amount && c.Currency == record.Currency && c.PaymentRef == record.PaymentRef && c.NoticeRef == record.NoticeRef &&
-		(c.Version == 1 || c.Fee == record.Fee)
+// PaymentDigest returns the base64url of a SHA-256 over what never changes of a payment: the version, jti,
+// amount, currency, fee and references of the claims, each as text with its number of bytes before it. Version
+// 1 says no fee. Who sends it to somebody with the record learns whether the record agrees, and tells nothing
+// that the record does not say. It cannot be guessed: a reference of a payment has 16 digits.
+func (c Claims) PaymentDigest() string {
+	parts := []string{strconv.Itoa(c.Version), c.ID, strconv.FormatInt(c.Amount, 10), c.Currency, c.PaymentRef, c.NoticeRef}
+	if c.Version > 1 {
+		parts = append(parts, strconv.FormatInt(c.Fee, 10))
+	}
+	sum := sha256.New()
+	for _, part := range parts {
+		_, _ = fmt.Fprintf(sum, "%d:%s,", len(part), part) // a hash never fails
+	}
+	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
+}
+
+// HasPayment reports whether digest is the PaymentDigest of a token of any version for the payment of these
+// claims. What a payment is never changes, so a token that says otherwise is not ours, whoever signed it.
+func (c Claims) HasPayment(digest string) bool {
+	for c.Version = Version; c.Version > 0; c.Version-- {
+		if c.PaymentDigest() == digest {
+			return true
+		}
+	}
+	return false
 }
 
 // Paid returns the time of the payment, in UTC.

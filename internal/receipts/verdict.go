@@ -19,6 +19,9 @@ const (
 	VerdictReversed Verdict = "reversed"
 	// VerdictTest: the receipt of a test payment. At of the result says whether it was reversed.
 	VerdictTest Verdict = "test"
+	// VerdictDiffers: the signature is valid, and the record of that payment has another amount, fee, currency
+	// or reference. Somebody has the key.
+	VerdictDiffers Verdict = "differs"
 	// VerdictUnknownKey: only the service can tell.
 	VerdictUnknownKey Verdict = "unknown_key"
 	// VerdictNone: not a receipt of this service.
@@ -32,16 +35,17 @@ type Result struct {
 	// known), or as of when reversals are known (VerdictAuthentic, VerdictUnconfirmed; zero if
 	// none are known).
 	At time.Time
-	// Claims are what the receipt says. They are zero for VerdictUnknownKey and VerdictNone,
-	// because then they prove nothing.
+	// Claims are what the receipt says. They are zero for VerdictDiffers, VerdictUnknownKey and
+	// VerdictNone, because then they prove nothing.
 	Claims Claims
 }
 
 // Record is what the service has of a paid due.
 type Record struct {
-	// Claims of the record; zero for somebody who was told only the state of the payment, and compares
-	// nothing.
-	Claims     Claims
+	// Claims of the record; zero for somebody who was told only whether they agree.
+	Claims Claims
+	// Differs is what such a caller was told: the record has not the payment of the receipt.
+	Differs    bool
 	Live       bool
 	ReversedAt time.Time // zero: the payment stands
 }
@@ -70,8 +74,10 @@ func (ks Keys) Check(ctx context.Context, issuer, text string, now time.Time, re
 		return Result{}, err
 	case v.Test(): // without value, with a record or not
 		return Result{VerdictTest, record.ReversedAt, v.Claims}, nil
-	case !ok || !record.Live || record.Claims != (Claims{}) && !v.Claims.samePayment(record.Claims) || v.Revoked() && !v.Claims.Agrees(record.Claims):
+	case !ok || !record.Live || v.Revoked() && !v.Claims.Agrees(record.Claims):
 		return Result{Verdict: VerdictNone}, nil // somebody has the key
+	case record.Differs || record.Claims != (Claims{}) && !record.Claims.HasPayment(v.Claims.PaymentDigest()):
+		return Result{Verdict: VerdictDiffers}, nil
 	case !record.ReversedAt.IsZero():
 		return Result{VerdictReversed, record.ReversedAt, v.Claims}, nil
 	}

@@ -45,9 +45,10 @@ func TestVerdicts(t *testing.T) {
 	}{
 		"paid":     {h.keys, token, record(receipts.Record{Claims: c, Live: true}, true), receipts.VerdictAuthentic, now},
 		"reversed": {h.keys, token, record(receipts.Record{Claims: c, Live: true, ReversedAt: reversedAt}, true), receipts.VerdictReversed, reversedAt},
-		"signed with our key by a thief, another amount": {h.keys, token, record(receipts.Record{Claims: other, Live: true}, true), receipts.VerdictNone, time.Time{}},
-		"another currency":                    {h.keys, token, record(receipts.Record{Claims: euros, Live: true}, true), receipts.VerdictNone, time.Time{}},
-		"another reference":                   {h.keys, token, record(receipts.Record{Claims: elsewhere, Live: true}, true), receipts.VerdictNone, time.Time{}},
+		"signed with our key by a thief, another amount": {h.keys, token, record(receipts.Record{Claims: other, Live: true}, true), receipts.VerdictDiffers, time.Time{}},
+		"another currency":                    {h.keys, token, record(receipts.Record{Claims: euros, Live: true}, true), receipts.VerdictDiffers, time.Time{}},
+		"told that it differs":                {h.keys, token, record(receipts.Record{Live: true, Differs: true}, true), receipts.VerdictDiffers, time.Time{}},
+		"another reference":                   {h.keys, token, record(receipts.Record{Claims: elsewhere, Live: true}, true), receipts.VerdictDiffers, time.Time{}},
 		"the agency's slug was changed":       {h.keys, token, record(receipts.Record{Claims: renamed, Live: true}, true), receipts.VerdictAuthentic, now},
 		"signed by a thief":                   {h.keys, token, record(receipts.Record{}, false), receipts.VerdictNone, time.Time{}},
 		"live token of a test payment":        {h.keys, token, record(receipts.Record{Claims: c}, true), receipts.VerdictNone, time.Time{}},
@@ -62,7 +63,7 @@ func TestVerdicts(t *testing.T) {
 		"unknown key, and all keys are known": {nil, token, nil, receipts.VerdictNone, time.Time{}},
 	} {
 		got, err := c.keys.Check(t.Context(), host, c.token, now, c.records)
-		if err != nil || got.Verdict != c.want || !got.At.Equal(c.at) || (got.Claims == receipts.Claims{}) != (c.want == receipts.VerdictNone) {
+		if err != nil || got.Verdict != c.want || !got.At.Equal(c.at) || (got.Claims == receipts.Claims{}) != (c.want == receipts.VerdictNone || c.want == receipts.VerdictDiffers) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -181,5 +182,31 @@ func TestReversals(t *testing.T) {
 	}
 	if again, err := h.live.SignReversals(list); err != nil || !bytes.Equal(again, body) {
 		t.Error("the same list has other bytes")
+	}
+}
+
+// The digest of a payment says the version of its token, and no two payments have one.
+func TestPaymentDigest(t *testing.T) {
+	t.Parallel()
+	c := receipts.Claims{Version: 2, ID: "AZqxwgAAeryN7wEjRWeJqw", Amount: 5000, Fee: 100, Currency: "XAF", PaymentRef: "4821903344556672", NoticeRef: "AV1"}
+	if got, want := c.PaymentDigest(), "FC3IJZZMnDmZY0i6qlsPILNZ7YDkThktqt26Q9UWvek"; got != want {
+		t.Errorf("the digest is %s, want %s, as the script of the page makes it", got, want)
+	}
+	first := c
+	first.Version, first.Fee = 1, 0 // a paper of the first release says no fee
+	if !c.HasPayment(c.PaymentDigest()) || !c.HasPayment(first.PaymentDigest()) || c.HasPayment("") {
+		t.Error("the record does not know its own payment")
+	}
+	for name, change := range map[string]func(*receipts.Claims){
+		"amount": func(c *receipts.Claims) { c.Amount++ }, "fee": func(c *receipts.Claims) { c.Fee = 0 }, "currency": func(c *receipts.Claims) { c.Currency = "EUR" },
+		"id": func(c *receipts.Claims) { c.ID = "AZqxwgAAeryN7wEjRWeJqA" }, "reference": func(c *receipts.Claims) { c.PaymentRef += "1" }, "notice": func(c *receipts.Claims) { c.NoticeRef = "AV2" },
+		"a reference that has the notice": func(c *receipts.Claims) { c.PaymentRef, c.NoticeRef = c.PaymentRef+",3:AV1", "" },
+		"version":                         func(c *receipts.Claims) { c.Version = 3 },
+	} {
+		other := c
+		change(&other)
+		if c.HasPayment(other.PaymentDigest()) {
+			t.Errorf("another %s has the same digest", name)
+		}
 	}
 }

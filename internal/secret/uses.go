@@ -10,9 +10,6 @@ const (
 	LabelDecisions = "staff decisions"
 	// LabelListen is of the secrets that sign what `listen` shows, see ListenSecret.
 	LabelListen = "webhook-listen"
-	// LabelOutcomes is of the MACs by which sink erp proves what ERPs answered, to itself: other sinks write
-	// the same topic.
-	LabelOutcomes = "outcomes of confirmations"
 	// LabelWebhookBodies is of the MACs by which the processor authenticates what workers sign and send.
 	LabelWebhookBodies = "webhook bodies"
 )
@@ -20,3 +17,7 @@ const (
 // LabelCommands returns the label of the MACs of commands that a role sends. The processor holds those of
 // all roles.
 func LabelCommands(role string) string { return "commands of " + role }
+
+// LabelOutcomes returns the label of the MACs by which the worker of a kind of deliveries proves its outcomes.
+// Those who believe them hold the keys of all kinds.
+func LabelOutcomes(kind string) string { return "outcomes of " + kind }

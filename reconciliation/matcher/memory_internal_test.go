@@ -18,6 +18,7 @@ import (
 	"quittance/schemas"
 	sink "quittance/sinks/journal"
 	"quittance/statement"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/registries"
 	"quittance/test/servers"
 )
@@ -193,7 +194,7 @@ func TestMemoryAfterRewrite(t *testing.T) {
 			if s := o.runs(m, mtn); len(s.Breaks) != 1 {
 				t.Fatalf("%+v", s.Changes)
 			}
-			j, err := sink.New(sink.Config{Kafka: o.kafka, Codec: o.codec, Store: journal.NewStore(o.conn), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+			j, err := sink.New(sink.Config{Kafka: o.kafka, Codec: o.codec, Store: journal.NewStore(o.conn), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 			if err != nil {
 				t.Fatal(err)
 			}

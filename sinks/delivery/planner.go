@@ -27,7 +27,7 @@ type PlannerConfig struct {
 	Codec *schemas.Codec
 	// Kind needs its Directory.
 	Kind deliveries.Registration
-	// Outcomes signs the outcomes of a kind whose outcomes decide; nil for others.
+	// Outcomes signs the outcomes that notifications ask for, with the name of the kind.
 	Outcomes *origin.Signer
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
@@ -57,8 +57,8 @@ const headerRepeat = "repeat"
 
 // NewPlanner makes a planner. It connects when it runs.
 func NewPlanner(cfg PlannerConfig) (*Planner, error) {
-	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("delivery planner: Codec, Kind with its Directory, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Outcomes == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("delivery planner: Codec, Kind with its Directory, Outcomes, Log and Metrics are required")
 	}
 	planning := cfg.Kind.Planning()
 	p := &Planner{

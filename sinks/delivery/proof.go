@@ -68,11 +68,9 @@ func (w *Worker) distrust(d *record.Delivery, settle func()) func() {
 	return both
 }
 
-// outcomeRecord returns the record of an outcome, signed if the outcomes of its kind decide.
+// outcomeRecord returns the record of an outcome, which proves that the worker of its kind made it.
 func outcomeRecord(cfg kafka.Config, signer *origin.Signer, a *record.Attempt, value []byte) *kgo.Record {
 	r := &kgo.Record{Topic: cfg.Prefix + schemas.TopicAttempts, Key: []byte(a.Delivery.DestinationID), Value: value}
-	if signer != nil {
-		signer.SignKeyed(r)
-	}
+	signer.SignKeyed(r)
 	return r
 }

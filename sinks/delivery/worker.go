@@ -80,7 +80,7 @@ type WorkerConfig struct {
 	// AcceptUnproven sends bodies without a proof, as those of a release that proved none: whoever may
 	// write the topic of deliveries, or that of attempts, can then have any body signed and sent.
 	AcceptUnproven bool
-	// Outcomes signs the outcomes of a kind whose outcomes decide; nil for others.
+	// Outcomes signs the outcomes, with the name of the kind.
 	Outcomes *origin.Signer
 	Policy   Policy
 	History  History
@@ -120,8 +120,8 @@ type Worker struct {
 
 // NewWorker makes a worker. It connects when it runs. Run may be called once.
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
-	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Policy == nil || cfg.History == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("delivery worker: Codec, Kind with its Directory, Policy, History, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Kind.Directory == nil || cfg.Outcomes == nil || cfg.Policy == nil || cfg.History == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("delivery worker: Codec, Kind with its Directory, Outcomes, Policy, History, Now, Log and Metrics are required")
 	}
 	if cfg.Kind.Proves() && cfg.Bodies == nil {
 		return nil, errors.New("delivery worker: Bodies is required")

@@ -26,25 +26,20 @@ const reportWithin = 30 * time.Second
 // ReporterGroup is the consumer group of the reporter.
 const ReporterGroup = "erp-reporter"
 
-// OutcomesFrom is the name under which the sink signs its outcomes.
-const OutcomesFrom = string(Kind)
-
 // Teller sends commands to the processor and returns when the broker has acknowledged all
 // of them. An error says that some may not have been sent.
 type Teller interface {
 	TellAll(ctx context.Context, cmds []checkout.Command) error
 }
 
-// ReporterConfig configures a Reporter. All fields but AcceptUnproven are required.
+// ReporterConfig configures a Reporter. All fields are required.
 type ReporterConfig struct {
 	Kafka     kafka.Config
 	Codec     *schemas.Codec
 	Processor Teller
-	// Outcomes verifies that the sink erp wrote an outcome. Other sinks write the same topic.
-	Outcomes origin.Verifier
-	// AcceptUnproven believes outcomes without a proof, as those of a release that proved none: whoever may
-	// write the topic can then say that an ERP has confirmed.
-	AcceptUnproven bool
+	// Outcomes has the key of the sink erp, which wrote the answers that are told. With AcceptUnproven whoever
+	// may write the topic can say that an ERP has confirmed.
+	Outcomes origin.Outcomes
 	// Now returns the service's time in UTC.
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -65,7 +60,7 @@ type Reporter struct {
 // NewReporter makes a reporter. It connects when it runs. Any number of them share the
 // work.
 func NewReporter(cfg ReporterConfig) (*Reporter, error) {
-	if cfg.Codec == nil || cfg.Processor == nil || cfg.Outcomes[OutcomesFrom] == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+	if cfg.Codec == nil || cfg.Processor == nil || cfg.Outcomes.Workers[string(Kind)] == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("erp reporter: Codec, Processor, Outcomes, Now, Log and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
@@ -112,8 +107,8 @@ func (r *Reporter) decode(rec *kgo.Record) (checkout.Command, error) {
 	if !ok {
 		return checkout.Command{}, nil
 	}
-	if _, err := r.cfg.Outcomes.VerifyKeyed(rec); err != nil && !(r.cfg.AcceptUnproven && errors.Is(err, origin.ErrUnsigned)) {
-		return checkout.Command{}, fmt.Errorf("an answer of an ERP: %w: %w", err, schemas.ErrUndecodable)
+	if err := r.cfg.Outcomes.Verify(rec, &a); err != nil {
+		return checkout.Command{}, err
 	}
 	if a.Delivery.TenantID == "" || a.Delivery.EventID == "" {
 		return checkout.Command{}, fmt.Errorf("a confirmation without agency or id: %w", schemas.ErrUndecodable)

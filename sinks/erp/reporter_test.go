@@ -100,7 +100,7 @@ func (c *circle) reports(to erp.Teller) (stop func()) {
 	c.t.Helper()
 	r, err := erp.NewReporter(erp.ReporterConfig{
 		Kafka: c.Kafka, Codec: c.Codec, Processor: to, Now: c.Bench.Now,
-		Outcomes: origin.Verifier{erp.OutcomesFrom: deliverytest.Bodies()}, Log: servers.Logger(c.t), Metrics: prometheus.NewRegistry(),
+		Outcomes: deliverytest.Outcomes(), Log: servers.Logger(c.t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -173,15 +173,15 @@ func TestForgedAnswerIsNotTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stranger, err := secret.GenerateKeys().MACs(secret.LabelOutcomes)
+	stranger, err := secret.GenerateKeys().MACs(secret.LabelOutcomes(string(erp.Kind)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := origin.NewSigner(erp.OutcomesFrom, deliverytest.Bodies())
+	own := origin.NewSigner(string(erp.Kind), deliverytest.Bodies())
 	var copied []kgo.RecordHeader
 	answer("paid", func(r *kgo.Record) { own.SignKeyed(r); copied = r.Headers; r.Headers = nil }) // unsigned
 	answer("owed", func(*kgo.Record) {})
-	answer("owed", origin.NewSigner(erp.OutcomesFrom, stranger).SignKeyed)
+	answer("owed", origin.NewSigner(string(erp.Kind), stranger).SignKeyed)
 	answer("owed", origin.NewSigner("webhook", deliverytest.Bodies()).SignKeyed)
 	answer("owed", func(r *kgo.Record) { r.Headers = copied })
 	answer("owed", own.Sign) // bound to another partition

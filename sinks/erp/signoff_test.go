@@ -19,6 +19,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/sinks/delivery"
 	"quittance/sinks/erp"
 	deliverytest "quittance/test/deliveries"
@@ -59,7 +60,7 @@ func TestSignoffChild(t *testing.T) {
 	}
 	e := oneERP(c.URL)
 	_ = deliverytest.Worker(t, delivery.WorkerConfig{
-		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: erp.Registration(e), Bodies: deliverytest.Bodies(), Policy: erp.NewPolicy(e, caller()),
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: erp.Registration(e), Bodies: deliverytest.Bodies(), Outcomes: origin.NewSigner(string(erp.Kind), deliverytest.Bodies()), Policy: erp.NewPolicy(e, caller()),
 		History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
 		Now:     time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	}).Run(t.Context())

@@ -12,10 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 )
 
 const (
@@ -34,6 +36,9 @@ type Config struct {
 	Codec *schemas.Codec
 	// Store writes entries; required.
 	Store *journal.Store
+	// Outcomes has the keys of the workers of all kinds of deliveries; required. With AcceptUnproven whoever may
+	// write their topic can say in reports that a delivery was accepted. New sets what counts.
+	Outcomes origin.Outcomes
 	// BatchSize is the largest number of records in a batch; 10,000 when zero.
 	BatchSize int
 	// BatchWait is the time that a batch waits for more records after its first; a
@@ -63,8 +68,8 @@ type Journal struct {
 
 // New makes a sink. It connects when it runs.
 func New(cfg Config) (*Journal, error) {
-	if cfg.Codec == nil || cfg.Store == nil || cfg.Metrics == nil {
-		return nil, errors.New("journal: Codec, Store and Metrics are required")
+	if cfg.Codec == nil || cfg.Store == nil || cfg.Outcomes.Workers == nil || cfg.Metrics == nil {
+		return nil, errors.New("journal: Codec, Store, Outcomes and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
 	j := &Journal{
@@ -99,14 +104,15 @@ func New(cfg Config) (*Journal, error) {
 	dropped := with.NewCounter(prometheus.CounterOpts{
 		Name: "quittance_journal_dates_dropped_total", Help: "Events of money whose operator's date is not plausible. They stand on the day on which they were recorded.",
 	})
-	j.decoder = journal.Decoder{Codec: cfg.Codec, Prefix: cfg.Kafka.Prefix, DateDropped: dropped.Inc}
+	deliveries.CountOutcomes(with, "quittance_journal", &cfg.Outcomes)
+	j.decoder = journal.Decoder{Codec: cfg.Codec, Prefix: cfg.Kafka.Prefix, Outcomes: cfg.Outcomes, DateDropped: dropped.Inc}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
 		Kafka: cfg.Kafka, Group: Group, Topics: journal.Topics(), Poison: schemas.TopicPoisonJournal,
 		AtOnce: cmp.Or(cfg.BatchSize, defaultBatchSize), Wait: cmp.Or(cfg.BatchWait, defaultBatchWait), Timeout: cmp.Or(cfg.InsertTimeout, defaultInsertTimeout),
 		Pause: longestPause, Log: cfg.Log, Positions: j.positions,
 		Poisoned: with.NewCounter(prometheus.CounterOpts{
-			Name: "quittance_journal_poison_total", Help: "Records that cannot be decoded or kept.",
+			Name: "quittance_journal_poison_total", Help: "Records that cannot be decoded or kept, and outcomes of deliveries that nothing proves.",
 		}),
 		Failures: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_journal_insert_errors_total", Help: "Inserts that failed and were tried again.",

@@ -23,6 +23,7 @@ import (
 	"quittance/schemas"
 	"quittance/schemas/record"
 	sink "quittance/sinks/journal"
+	deliverytest "quittance/test/deliveries"
 	journaltest "quittance/test/journal"
 	"quittance/test/servers"
 )
@@ -74,7 +75,7 @@ func (w *world) run(conn driver.Conn) (reg *prometheus.Registry, stop func()) {
 	w.t.Helper()
 	reg = prometheus.NewRegistry()
 	j, err := sink.New(sink.Config{
-		Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(conn), Log: servers.Logger(w.t), Metrics: reg,
+		Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(conn), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(w.t), Metrics: reg,
 		BatchSize: 500, BatchWait: 100 * time.Millisecond, InsertTimeout: 5 * time.Second,
 	})
 	if err != nil {
@@ -167,7 +168,11 @@ func (w *world) value(topic, key string, r record.Record) *kgo.Record {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &kgo.Record{Topic: w.kafka.Prefix + topic, Key: []byte(key), Value: value}
+	out := &kgo.Record{Topic: w.kafka.Prefix + topic, Key: []byte(key), Value: value}
+	if a, ok := r.(*record.Attempt); ok {
+		deliverytest.SignOutcome(out, a.Delivery.Kind)
+	}
+	return out
 }
 
 // produce writes sessions from..to with a call to the operator and a failed and an accepted
@@ -600,14 +605,14 @@ func TestReplayOfPoison(t *testing.T) {
 		bad = append(bad, schemas.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, r, errors.New("no such schema")))
 		if n >= 2 {
 			header := func(k, v string) kgo.RecordHeader { return kgo.RecordHeader{Key: k, Value: []byte(v)} }
-			bad[n].Headers = []kgo.RecordHeader{header("topic", r.Topic), header("partition", "1"), header("offset", "7"), header("error", "no such schema")}
+			bad[n].Headers = append(r.Headers, header("topic", r.Topic), header("partition", "1"), header("offset", "7"), header("error", "no such schema"))
 		}
 	}
 	garbage := schemas.Poison(w.kafka.Prefix+schemas.TopicPoisonJournal, &kgo.Record{Topic: w.kafka.Prefix + schemas.TopicEvents, Value: []byte("garbage")}, errors.New("garbage"))
 	if err := w.cl.ProduceSync(t.Context(), append(bad, garbage)...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	j, err := sink.New(sink.Config{Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(w.conn), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+	j, err := sink.New(sink.Config{Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(w.conn), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,8 @@ type Rebuilt struct {
 	// are those of cases.events. Statements is the number of records of statements, lines
 	// included, and Reconciliation that of reconciliation.events.
 	Events, Cases, Attempts, Calls, Statements, Reconciliation int64
-	// Unreadable is the number of records that cannot be decoded or make no valid entry.
+	// Unreadable is the number of records that cannot be decoded or make no valid entry, and of outcomes of
+	// deliveries that nothing proves.
 	Unreadable int64
 	// Lines compare the events in Kafka with those in the journal, for all that occurred
 	// before the rebuild. Receipts compare the money of those events with the receipts, by

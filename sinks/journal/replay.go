@@ -15,7 +15,8 @@ type Replayed struct {
 	// Entries is the number of entries that were written again. A dry run writes none
 	// and counts them.
 	Entries int64
-	// Unreadable is the number of records that cannot be decoded or make no valid entry.
+	// Unreadable is the number of records that cannot be decoded or make no valid entry, and of outcomes of
+	// deliveries that nothing proves.
 	Unreadable int64
 }
 

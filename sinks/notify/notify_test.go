@@ -207,7 +207,7 @@ func (w *world) stored(ctx context.Context, id string) (checkout.Session, error)
 func (w *world) schedule() *schedule.Schedule {
 	w.t.Helper()
 	s, err := schedule.New(schedule.Config{
-		Kafka: w.Kafka, Codec: w.Codec, Deliveries: w.store, Now: w.Now, Log: slog.New(slog.NewTextHandler(w.log, nil)), Metrics: prometheus.NewRegistry(), Poll: 50 * time.Millisecond,
+		Kafka: w.Kafka, Codec: w.Codec, Deliveries: w.store, Outcomes: deliverytest.Outcomes(), Now: w.Now, Log: slog.New(slog.NewTextHandler(w.log, nil)), Metrics: prometheus.NewRegistry(), Poll: 50 * time.Millisecond,
 	})
 	if err != nil {
 		w.t.Fatal(err)

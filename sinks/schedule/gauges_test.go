@@ -24,7 +24,7 @@ func TestOldestUndelivered(t *testing.T) {
 	b := bench(t)
 	metrics := prometheus.NewRegistry()
 	s, err := schedule.New(schedule.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Deliveries: b.Store, Now: b.Now, Log: servers.Logger(t), Metrics: metrics,
+		Kafka: b.Kafka, Codec: b.Codec, Deliveries: b.Store, Outcomes: deliverytest.Outcomes(), Now: b.Now, Log: servers.Logger(t), Metrics: metrics,
 	})
 	if err != nil {
 		t.Fatal(err)

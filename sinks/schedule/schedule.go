@@ -2,7 +2,8 @@
 // puts due deliveries on their topic again. Package deliveries has the rows and their
 // rules.
 //
-// Outcomes (deliveries.attempts) are applied exactly once, because the position of
+// Outcomes (deliveries.attempts) are believed if the worker of their kind has signed them, because several
+// roles may write the topic. They are applied exactly once, because the position of
 // each partition is written in the same transaction. Only when the broker has lost data
 // are all outcomes of a partition applied again. Then attempts are listed twice, and
 // the states of deliveries stay the same.
@@ -30,6 +31,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -49,6 +51,9 @@ type Config struct {
 	Codec *schemas.Codec
 	// Deliveries needs the Directory of each kind.
 	Deliveries *deliveries.Store
+	// Outcomes has the keys of the workers of all kinds. With AcceptUnproven whoever may write the topic can
+	// say that a delivery was accepted. New sets what counts.
+	Outcomes origin.Outcomes
 	// Now is the service's clock. Retries are due by it.
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -75,19 +80,20 @@ func New(cfg Config) (*Schedule, error) {
 		return nil, errors.New("delivery schedule: Codec, Deliveries, Now, Log and Metrics are required")
 	}
 	for _, kind := range cfg.Deliveries.Kinds() {
-		if kind.Directory == nil {
-			return nil, fmt.Errorf("delivery schedule: kind %s has no Directory", kind.Kind)
+		if kind.Directory == nil || cfg.Outcomes.Workers[string(kind.Kind)] == nil {
+			return nil, fmt.Errorf("delivery schedule: kind %s has no Directory or no key in Outcomes", kind.Kind)
 		}
 	}
 	cfg.Poll = min(cmp.Or(cfg.Poll, defaultPoll), time.Second)
 	with := promauto.With(cfg.Metrics)
+	deliveries.CountOutcomes(with, "quittance_delivery_schedule", &cfg.Outcomes)
 	return &Schedule{
 		cfg: cfg,
 		applied: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_delivery_schedule_applied_total", Help: "Outcomes applied to Postgres.",
 		}),
 		poison: with.NewCounter(prometheus.CounterOpts{
-			Name: "quittance_delivery_schedule_poison_total", Help: "Outcomes that cannot be decoded.",
+			Name: "quittance_delivery_schedule_poison_total", Help: "Outcomes that cannot be decoded, or that do not prove which worker made them.",
 		}),
 		requeued: with.NewCounter(prometheus.CounterOpts{
 			Name: "quittance_delivery_schedule_requeued_total", Help: "Due deliveries put on their topic.",
@@ -180,6 +186,9 @@ func (s *Schedule) decode(r *kgo.Record) (*record.Attempt, error) {
 	}
 	if !deliveries.Outcome(a.Outcome).Known() || a.Delivery.DeliveryID == "" {
 		return nil, fmt.Errorf("outcome %q: %w", a.Outcome, schemas.ErrUndecodable)
+	}
+	if err := s.cfg.Outcomes.Verify(r, &a); err != nil {
+		return nil, err
 	}
 	return &a, nil
 }

@@ -20,11 +20,7 @@ import (
 func outcomes(t testing.TB, b *deliverytest.Bench, attempts ...*record.Attempt) {
 	t.Helper()
 	for _, a := range attempts {
-		value, err := b.Codec.Encode(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		produce(t, b, schemas.TopicAttempts, a.Delivery.DestinationID, value)
+		write(t, b, signed(t, b, a))
 	}
 }
 
@@ -368,12 +364,17 @@ func bench(t testing.TB) *deliverytest.Bench {
 // produce writes bytes to a topic as they are.
 func produce(t testing.TB, b *deliverytest.Bench, topic, key string, value []byte) {
 	t.Helper()
+	write(t, b, &kgo.Record{Topic: b.Kafka.Prefix + topic, Key: []byte(key), Value: value})
+}
+
+func write(t testing.TB, b *deliverytest.Bench, records ...*kgo.Record) {
+	t.Helper()
 	cl, err := b.Kafka.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: b.Kafka.Prefix + topic, Key: []byte(key), Value: value}).FirstErr(); err != nil {
+	if err := cl.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 }

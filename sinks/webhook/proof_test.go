@@ -29,12 +29,16 @@ func put(t *testing.T, b *deliverytest.Bench, topic string, r record.Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: b.Kafka.Prefix + topic, Key: []byte("own"), Value: value}).FirstErr(); err != nil {
+	out := &kgo.Record{Topic: b.Kafka.Prefix + topic, Key: []byte("own"), Value: value}
+	if a, ok := r.(*record.Attempt); ok { // somebody who has the key of the worker, too
+		deliverytest.SignOutcome(out, a.Delivery.Kind)
+	}
+	if err := cl.ProduceSync(t.Context(), out).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Whoever could write webhooks.deliveries or deliveries.attempts had a worker sign any body with an
+// Whoever could write webhooks.deliveries, or deliveries.attempts in the name of the worker, had a worker sign any body with an
 // endpoint's secret. Nothing is sent now that the processor has not made for that endpoint's owner. It is
 // in the poison topic, in the schedule for a person, and the true event can be sent once more.
 func TestForgedBodyIsNotSigned(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
 	"quittance/sinks/webhook"
@@ -67,7 +68,7 @@ func TestSignoffChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = deliverytest.Worker(t, delivery.WorkerConfig{
-		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Bodies: deliverytest.Bodies(), Policy: p,
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Bodies: deliverytest.Bodies(), Outcomes: origin.NewSigner(string(webhook.Kind), deliverytest.Bodies()), Policy: p,
 		History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
 		Now:     time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	}).Run(t.Context())

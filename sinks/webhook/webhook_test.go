@@ -25,6 +25,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 	"quittance/sinks/delivery"
 	"quittance/sinks/webhook"
@@ -627,7 +628,7 @@ func TestWorkerChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := delivery.NewWorker(delivery.WorkerConfig{
-		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Bodies: deliverytest.Bodies(), Policy: stalling{p, c.StallAt}, History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
+		Kafka: c.Kafka, Codec: deliverytest.Codec(t, c.SchemaRegistry), Kind: webhook.Registration(e), Bodies: deliverytest.Bodies(), Outcomes: origin.NewSigner(string(webhook.Kind), deliverytest.Bodies()), Policy: stalling{p, c.StallAt}, History: deliveries.NewHistory(c.Kafka, client, deliveries.NewStore(pool, nil)),
 		Now: time.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

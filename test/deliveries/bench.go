@@ -164,6 +164,18 @@ func Bodies() *secret.MACs {
 	return macs
 }
 
+// Outcomes believes the workers of all kinds of the tests, which sign with Bodies.
+func Outcomes() origin.Outcomes {
+	workers := origin.Verifier{}
+	for _, kind := range []string{"webhook", "cashin", "erp", "notify", "notice"} {
+		workers[kind] = Bodies()
+	}
+	return origin.Outcomes{Workers: workers}
+}
+
+// SignOutcome signs a record of deliveries.attempts as the worker of a kind does.
+func SignOutcome(r *kgo.Record, kind string) { origin.NewSigner(kind, Bodies()).SignKeyed(r) }
+
 // Sender returns the configuration of the planner and the worker of a kind.
 func (b *Bench) Sender(kind deliveries.Registration, policy delivery.Policy) delivery.WorkerConfig {
 	return delivery.WorkerConfig{
@@ -195,7 +207,7 @@ func Worker(t testing.TB, cfg delivery.WorkerConfig) *delivery.Worker {
 func (b *Bench) Schedule(t testing.TB) *schedule.Schedule {
 	t.Helper()
 	s, err := schedule.New(schedule.Config{
-		Kafka: b.Kafka, Codec: b.Codec, Deliveries: b.Store, Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
+		Kafka: b.Kafka, Codec: b.Codec, Deliveries: b.Store, Outcomes: Outcomes(), Now: b.Now, Log: b.log, Metrics: prometheus.NewRegistry(),
 		Poll: 50 * time.Millisecond,
 	})
 	if err != nil {

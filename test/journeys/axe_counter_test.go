@@ -17,6 +17,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/ingress/counter"
+	"quittance/ingress/web"
 	"quittance/internal/erp"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
@@ -411,7 +412,7 @@ func (g *gallery) counter(t *testing.T) {
 	t.Helper()
 	b := &backroom{now: galleryTime}
 	desks, err := counter.New(counter.Config{
-		Commands: b, Sessions: b, Dues: b, Registry: b, Identities: b, Tills: b, Papers: b, Reads: b, Unknown: b, Keys: secret.GenerateKeys(), PublicURL: g.base,
+		Commands: b, Sessions: b, Dues: b, Registry: b, Identities: b, Tills: b, Papers: b, Reads: b, Unknown: b, Keys: secret.GenerateKeys(), Limits: web.Shares(1e6, 1e6), PublicURL: g.base,
 		Now: func() time.Time { return b.now }, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

@@ -165,13 +165,19 @@ func nginxWith(f *front, t *testing.T, directives string, values map[string]stri
 }
 
 // caddy returns the command that runs Caddy with the example.
-func caddy(f *front, t *testing.T) *exec.Cmd {
+func caddy(f *front, t *testing.T) *exec.Cmd { return caddyWith(f, t, nil) }
+
+// caddyWith returns the same with other values in the example.
+func caddyWith(f *front, t *testing.T, values map[string]string) *exec.Cmd {
 	t.Helper()
 	port := func(address string) string { return address[strings.LastIndex(address, ":")+1:] }
-	file := f.configure(t, "Caddyfile", map[string]string{
-		"\n{\n":                          "\n{\n\tadmin off\n\thttp_port " + port(f.plain) + "\n\thttps_port " + port(f.https) + "\n",
+	replace := map[string]string{
+		"\n{\n":                "\n{\n\tadmin off\n\thttp_port " + port(f.plain) + "\n\thttps_port " + port(f.https) + "\n",
+		"http://pay.example {": "http://:" + port(f.plain) + " {", "redir https://{host}{uri}": "redir https://" + f.https + "{uri}",
 		"\npay.example {\n":              "\nhttps://" + f.https + " {\n\ttls " + f.path("cert.pem") + " " + f.path("key.pem") + "\n",
 		"reverse_proxy 127.0.0.1:8080 {": "reverse_proxy " + f.listen + " {", "/var/log/caddy/quittance.log": f.path("access.log"),
-	})
+	}
+	maps.Copy(replace, values)
+	file := f.configure(t, "Caddyfile", replace)
 	return f.command(t, "bin/caddy", "run", "--adapter", "caddyfile", "--config", file)
 }

@@ -1,10 +1,15 @@
 package proxy
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,6 +148,64 @@ func TestNginxBoundsRequests(t *testing.T) {
 	}
 	t.Parallel()
 	f := limited(t, map[string]string{"client_header_timeout 5s": "client_header_timeout 1s"})
+	f.bounds(t, 9<<10)
+	f.dripsTo(t, f.plain)
+}
+
+// Caddy has no limits of clients without a module. Sizes and times it bounds as nginx does: of headers, of
+// bodies, and of clients that send a byte now and then, over TLS and on the port that redirects.
+func TestCaddyBoundsRequests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts Caddy")
+	}
+	t.Parallel()
+	var whole atomic.Int32 // bodies without a length that came to their end
+	behind := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil && r.ContentLength < 0 {
+			whole.Add(1)
+		}
+	}))
+	t.Cleanup(behind.Close)
+	ports := harness.Ports(t, 2)
+	f := &front{dir: servers.Dir(t), listen: strings.TrimPrefix(behind.URL, "http://"), https: program.Local(ports[0]), plain: program.Local(ports[1])}
+	f.certificate(t)
+	harness.Launch(t, "Caddy", caddyWith(f, t, map[string]string{"read_header 10s": "read_header 1s", "read_body 15s": "read_body 1s"}), f.path("output.log"))
+	harness.Eventually(t, "reaching Caddy", func() error {
+		_, err := f.visit(t, f.from("127.0.0.1"), "192.0.2.1", "/")
+		return err
+	})
+	f.bounds(t, 40<<10)
+	f.dripsTo(t, f.plain)
+	f.dripsTo(t, f.https)
+	f.hangsBody(t)
+	if whole.Load() > 0 {
+		t.Error("a body that was cut off is passed on as a whole one")
+	}
+}
+
+// hangsBody sends a body that never ends over TLS, and fails if the proxy does not give up.
+func (f *front) hangsBody(t *testing.T) {
+	t.Helper()
+	pipe, feed := io.Pipe()
+	defer func() { _ = feed.Close() }()
+	go func() { _, _ = feed.Write([]byte("x")) }() // and no more; ends with the pipe
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+f.https+"/", pipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := f.from("127.0.0.1").Do(req); err == nil { // Caddy answers with an empty page
+		_ = resp.Body.Close()
+	}
+	if ctx.Err() != nil {
+		t.Error("a client that never ends its body keeps its connection")
+	}
+}
+
+// bounds checks that a body of 65 KiB and a header of that size are refused.
+func (f *front) bounds(t *testing.T, header int) {
+	t.Helper()
 	as := f.from("127.0.0.1")
 	status := func(change func(*http.Request)) int {
 		t.Helper()
@@ -163,13 +226,21 @@ func TestNginxBoundsRequests(t *testing.T) {
 	}
 	if got := status(func(r *http.Request) {
 		r.Body, r.ContentLength = nil, 0
-		r.Header.Set("X-Long", strings.Repeat("x", 9<<10))
+		r.Header.Set("X-Long", strings.Repeat("x", header))
 	}); got != http.StatusBadRequest && got != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("a header of 9 KiB is answered %d", got)
+		t.Errorf("a header of %d bytes is answered %d", header, got)
 	}
-	slow, err := as.Transport.(*http.Transport).DialContext(t.Context(), "tcp", f.plain) //nolint:forcetypeassert // made by from
+}
+
+// dripsTo opens a connection and never ends its header.
+func (f *front) dripsTo(t *testing.T, address string) {
+	t.Helper()
+	slow, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if address == f.https {
+		slow = tls.Client(slow, &tls.Config{RootCAs: f.roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12})
 	}
 	defer func() { _ = slow.Close() }()
 	f.drips(t, slow)

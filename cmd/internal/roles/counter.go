@@ -2,6 +2,7 @@ package roles
 
 import (
 	"quittance/ingress/counter"
+	"quittance/ingress/web"
 	"quittance/internal/quota"
 	"quittance/internal/tills"
 )
@@ -15,6 +16,7 @@ func counterSurface(e *edge, at Host) (Surface, error) {
 	c, err := counter.New(counter.Config{
 		Commands: e.processor, Sessions: e.reader, Dues: e.dues, Registry: e.Registry,
 		Identities: e.Identities, Tills: cash, Papers: e.maker, Reads: e.reads, Keys: e.Keys, PublicURL: at.URL,
+		Limits:  web.Shares(e.KeylessPerClient, e.KeylessPerInstance),
 		Unknown: &quota.Unknown{Postgres: e.Pool, Now: e.Now, Most: counter.MaxUnknown},
 		Now:     e.Now, Log: e.Log, Metrics: e.Metrics,
 	})

@@ -35,6 +35,7 @@ func deliveryRole(kind deliveries.Kind, r Role) Role {
 	r.Groups = append([]Group{{k.Planning().Group, []string{k.Planning().Topic}}, {k.Sending().Group, []string{k.Sending().Topic}}}, r.Groups...)
 	r.Writes = append(r.Writes, k.Deliveries, schemas.TopicAttempts, schemas.TopicPoisonDeliveries)
 	r.Rows = rows(registryRead, deliveriesRead, r.Rows)
+	r.Keys = append(r.Keys, macs(secret.LabelOutcomes(r.Name))...)
 	return r
 }
 
@@ -56,7 +57,7 @@ func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
 			return err
 		}
 	}
-	outcomes, err := b.outcomes(name)
+	outcomes, err := b.signsOutcomes(name)
 	if err != nil {
 		return err
 	}
@@ -72,14 +73,46 @@ func (b *Base) deliver(name deliveries.Kind, policy delivery.Policy) error {
 	})
 }
 
-// outcomes returns what signs the outcomes of a kind; nil for one whose outcomes decide nothing.
-func (b *Base) outcomes(name deliveries.Kind) (*origin.Signer, error) {
-	if name != erp.Kind {
-		return nil, nil
-	}
-	macs, err := b.Keys.MACs(secret.LabelOutcomes)
+// signsOutcomes returns what signs the outcomes of a kind.
+func (b *Base) signsOutcomes(name deliveries.Kind) (*origin.Signer, error) {
+	macs, err := b.Keys.MACs(secret.LabelOutcomes(string(name)))
 	if err != nil {
 		return nil, err
 	}
-	return origin.NewSigner(erp.OutcomesFrom, macs), nil
+	return origin.NewSigner(string(name), macs), nil
+}
+
+// Outcomes returns whom the keys' holder believes about deliveries: the workers of the kinds. acceptUnproven also
+// believes records of a release whose workers proved nothing.
+func Outcomes(keys *secret.Keys, acceptUnproven bool, kinds ...deliveries.Kind) (origin.Outcomes, error) {
+	out := origin.Outcomes{Workers: origin.Verifier{}, AcceptUnproven: acceptUnproven}
+	for _, kind := range kinds {
+		macs, err := keys.MACs(secret.LabelOutcomes(string(kind)))
+		if err != nil {
+			return out, err
+		}
+		out.Workers[string(kind)] = macs
+	}
+	return out, nil
+}
+
+// AllOutcomes is Outcomes for all kinds.
+func AllOutcomes(keys *secret.Keys, acceptUnproven bool) (origin.Outcomes, error) {
+	return Outcomes(keys, acceptUnproven, deliveryKinds()...)
+}
+
+// outcomeKeys are the keys of those who believe outcomes of all kinds.
+func outcomeKeys() (out []secret.Use) {
+	for _, kind := range deliveryKinds() {
+		out = append(out, macs(secret.LabelOutcomes(string(kind)))...)
+	}
+	return out
+}
+
+// deliveryKinds returns the names of the kinds of deliveries.
+func deliveryKinds() (names []deliveries.Kind) {
+	for _, k := range DeliveryKinds(nil) {
+		names = append(names, k.Kind)
+	}
+	return names
 }

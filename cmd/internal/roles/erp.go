@@ -4,15 +4,13 @@ import (
 	client "quittance/internal/erp"
 	"quittance/internal/erpquery"
 	"quittance/internal/registry"
-	"quittance/internal/secret"
 	"quittance/schemas"
-	"quittance/schemas/origin"
 	"quittance/sinks/erp"
 )
 
 func erpRole() Role {
 	return deliveryRole(erp.Kind, Role{
-		Short: "calls the agencies' ERPs: confirms payments, and asks for dues", Needs: []Need{NeedERPs}, Keys: append(seals(registry.LabelERP, erpquery.Label), macs(secret.LabelOutcomes)...),
+		Short: "calls the agencies' ERPs: confirms payments, and asks for dues", Needs: []Need{NeedERPs}, Keys: seals(registry.LabelERP, erpquery.Label),
 		Access: Access{
 			Groups: []Group{{erp.ReporterGroup, []string{schemas.TopicAttempts}}, {erp.AnswererGroup, []string{schemas.TopicERPQueries}}},
 			Reads:  []string{schemas.TopicReplies}, Writes: []string{schemas.TopicCommands, schemas.TopicERPAnswers},
@@ -34,12 +32,12 @@ func (b *Base) erp() error {
 	if err != nil {
 		return err
 	}
-	outcomes, err := b.Keys.MACs(secret.LabelOutcomes)
+	outcomes, err := Outcomes(b.Keys, b.AcceptUnprovenBodies, erp.Kind)
 	if err != nil {
 		return err
 	}
 	err = add(b, "erp reporter", erp.NewReporter, erp.ReporterConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Processor: processor, Outcomes: origin.Verifier{erp.OutcomesFrom: outcomes}, AcceptUnproven: b.AcceptUnprovenBodies, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Processor: processor, Outcomes: outcomes, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 	if err != nil {
 		return err

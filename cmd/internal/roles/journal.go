@@ -11,7 +11,7 @@ import (
 
 func journalRole() Role {
 	return Role{
-		Kind: KindSink, Name: "journal", Short: "writes events and attempts to ClickHouse", Needs: []Need{NeedPostgres, NeedClickHouse},
+		Kind: KindSink, Name: "journal", Short: "writes events and attempts to ClickHouse", Needs: []Need{NeedPostgres, NeedClickHouse, NeedMasterKeys}, Keys: outcomeKeys(),
 		Access: Access{Groups: []Group{{sinkjournal.Group, journal.Topics()}}, Writes: []string{schemas.TopicPoisonJournal}},
 		Databases: Databases{
 			// the names of agencies and applications
@@ -30,7 +30,11 @@ func (b *Base) journal() error {
 	if err := add(b, "names", sinkjournal.NewNames, sinkjournal.NamesConfig{Read: b.names, Store: store, Log: b.Log}); err != nil {
 		return err
 	}
-	return add(b, "journal", sinkjournal.New, sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Log: b.Log, Metrics: b.Metrics})
+	outcomes, err := AllOutcomes(b.Keys, b.AcceptUnprovenBodies)
+	if err != nil {
+		return err
+	}
+	return add(b, "journal", sinkjournal.New, sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Outcomes: outcomes, Log: b.Log, Metrics: b.Metrics})
 }
 
 // names returns the present names of agencies and applications.

@@ -11,7 +11,7 @@ import (
 	"quittance/internal/secret"
 )
 
-// A role that is taken opens no secret of another one's destinations.
+// A role that is taken opens no secret of another one's destinations, and proves no outcome of another kind.
 func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 	t.Parallel()
 	holders := map[string][]string{}
@@ -30,6 +30,11 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		{Purpose: secret.PurposeSign, Label: operation.LabelAudit}:    "ingress notify cases",
 		{Purpose: secret.PurposeVerify, Label: secret.LabelDecisions}: "checkout cases match",
 		{Purpose: secret.PurposeSign, Label: secret.LabelDecisions}:   "",
+		// Whoever makes outcomes, and who believes them: none of the latter may write the topic.
+		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("webhook")}: "webhook schedule journal match",
+		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("cashin")}:  "cashin schedule journal match",
+		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("erp")}:     "erp schedule journal match",
+		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("notify")}:  "notify schedule journal match",
 	} {
 		if got := strings.Join(holders[use.String()], " "); got != want {
 			t.Errorf("%s is held by %q, want %q", use, got, want)

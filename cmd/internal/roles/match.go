@@ -19,7 +19,7 @@ import (
 func matchRole() Role {
 	return Role{
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions)),
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions), outcomeKeys()),
 		Access: Access{
 			Reads:  append(journal.Topics(), schemas.TopicPoisonJournal),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
@@ -47,8 +47,12 @@ func (b *Base) match() error {
 	if err != nil {
 		return err
 	}
+	outcomes, err := AllOutcomes(b.Keys, false)
+	if err != nil {
+		return err
+	}
 	if err := add(b, "verification", verify.New, verify.Config{
-		Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix}, Store: journal.NewStore(conn), Everything: b.Options.Clock != nil,
+		Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes}, Store: journal.NewStore(conn), Everything: b.Options.Clock != nil,
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	}); err != nil {
 		return err

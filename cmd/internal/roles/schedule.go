@@ -11,7 +11,7 @@ import (
 func scheduleRole() Role {
 	notifications, sent, groups := deliveryTopics()
 	return Role{
-		Kind: KindSink, Name: "schedule", Short: "makes deliveries due again", Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
+		Kind: KindSink, Name: "schedule", Short: "makes deliveries due again", Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry}, Keys: outcomeKeys(),
 		Access: Access{
 			Groups: []Group{{schedule.Group, []string{schemas.TopicAttempts}}}, Reads: slices.Concat(notifications, sent),
 			Writes: append(sent, schemas.TopicPoisonDeliveries), Describes: groups,
@@ -25,8 +25,12 @@ func scheduleRole() Role {
 }
 
 func (b *Base) schedule() error {
+	outcomes, err := AllOutcomes(b.Keys, b.AcceptUnprovenBodies)
+	if err != nil {
+		return err
+	}
 	return add(b, "schedule", schedule.New, schedule.Config{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Deliveries: deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry)),
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Deliveries: deliveries.NewStore(b.Pool, DeliveryKinds(b.Registry)), Outcomes: outcomes,
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

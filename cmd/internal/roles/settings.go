@@ -51,7 +51,7 @@ type Settings struct {
 	// AcceptUnsignedCommands lets a processor decide commands that do not prove who sent them.
 	AcceptUnsignedCommands bool
 	// AcceptUnprovenBodies lets the sinks webhook, cashin and erp send bodies that nothing proves to be the
-	// processor's.
+	// processor's, and the sinks schedule, journal and erp believe outcomes that nothing proves to be a worker's.
 	AcceptUnprovenBodies bool
 	Postgres             string
 	ClickHouse           string
@@ -147,7 +147,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators and providers of SMS reach /callbacks, https (sink collect; sink notify, where it is the checkout URL when empty)")
 		publicURLVar(f, &s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
 		s.signInFlag(f, " (sink tidy)")
-		f.BoolVar(&s.AcceptUnprovenBodies, "accept-unproven-bodies", false, "send webhooks and confirmations that nothing proves to be the processor's, while those of a release before 2026-11-29 wait (sinks webhook, cashin and erp): whoever may write their topics can then have any body signed and sent")
+		f.BoolVar(&s.AcceptUnprovenBodies, "accept-unproven-bodies", false, "send webhooks and confirmations that nothing proves to be the processor's, while those of a release before 2026-11-29 wait (sinks webhook, cashin and erp), and believe outcomes of deliveries that nothing proves to be their worker's (sinks schedule, journal and erp): whoever may write their topics can then have any body signed and sent, and call any delivery accepted")
 		s.ProviderFlags(f)
 	}
 }
@@ -566,7 +566,7 @@ func (s *Settings) print(log *slog.Logger) {
 		log.Warn("whoever may write the topic of commands can make any payment paid (--accept-unsigned-commands): set it only while senders of an earlier release run")
 	}
 	if s.AcceptUnprovenBodies {
-		log.Warn("whoever may write the topics of deliveries can have any body signed and sent (--accept-unproven-bodies): set it only while deliveries of an earlier release wait")
+		log.Warn("whoever may write the topics of deliveries can have any body signed and sent, and call any delivery accepted (--accept-unproven-bodies): set it only while deliveries of an earlier release wait")
 	}
 	for _, c := range s.Connections() {
 		log.Info("connection", slog.String("to", c.Flag), slog.String("protection", c.How))

@@ -1,6 +1,6 @@
 // Checks a receipt in the browser, so that checking it tells nobody what the receipt says. The
-// service is asked for the keys, for the list of reversals and whether the payment stands; the
-// claims leave the browser only when nobody but the service can tell (a revoked key), or when the
+// service is asked for the keys, for the list of reversals, whether the payment stands, and by a
+// digest whether it is the payment of the receipt; the claims leave the browser only when nobody but the service can tell (a revoked key), or when the
 // browser has no Ed25519; the page then says that the service checked the signature. The clock of
 // the device is not used.
 
@@ -25,10 +25,11 @@ const words: Words = JSON.parse(box.dataset.words!);
 function bytes(text: string): Uint8Array {
   const plain = atob(text.replace(/-/g, '+').replace(/_/g, '/'));
   const out = Uint8Array.from(plain, (c) => c.charCodeAt(0));
-  const again = btoa(plain).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
-  if (again !== text) throw new Error('encoding');
+  if (base64url(out) !== text) throw new Error('encoding');
   return out;
 }
+
+const base64url = (b: Uint8Array): string => btoa(String.fromCharCode(...b)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
 
 const utf8 = (b: Uint8Array): string => new TextDecoder('utf-8', { fatal: true }).decode(b);
 const header = (kid: string, typ: string): string => `{"alg":"EdDSA","kid":"${kid}","typ":"${typ}"}`;
@@ -111,8 +112,17 @@ async function ordered(claims: Claims): Promise<string> {
   if (!claims.o) return 'unproven';
   if (!typed) return 'untyped';
   const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${claims.jti}.${typed}`)));
-  const hash = btoa(String.fromCharCode(...sum.slice(0, 8))).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
-  return hash === claims.o ? 'matches' : 'differs';
+  return base64url(sum.slice(0, 8)) === claims.o ? 'matches' : 'differs';
+}
+
+// digest is that of the payment in the claims, as receipts.Claims.PaymentDigest makes it: the service
+// that has the record learns from it whether the receipt agrees, and no more.
+async function digest(c: Claims): Promise<string> {
+  const parts = [c.v, c.jti, c.a, c.c, c.pr ?? '', c.n ?? ''];
+  if (c.v > 1) parts.push(c.f ?? 0);
+  const encoder = new TextEncoder();
+  const text = parts.map((part) => `${encoder.encode(String(part)).length}:${part},`).join('');
+  return base64url(new Uint8Array(await crypto.subtle.digest('SHA-256', encoder.encode(text))));
 }
 
 async function listOf(key: Key, text: string | undefined): Promise<List | undefined> {
@@ -189,9 +199,11 @@ async function check(typed: string): Promise<Result> {
   const test = key.mode !== 'live';
   const list = reversals(key);
   try {
-    const answer = await ask(`/q/status/${claims.jti}`);
-    const { status, at, reversed_at: reversed } = await answer.json();
+    const answer = await ask(`/q/status/${claims.jti}?payment=${await digest(claims)}`);
+    const { status, at, reversed_at: reversed, agrees } = await answer.json();
     if (test && typeof status === 'string') return { verdict: 'test', at: reversed, claims };
+    if (agrees === false) return { verdict: 'differs' }; // somebody else has the key
+    if (status !== 'unknown' && typeof status === 'string' && !agrees) return record(token); // an instance of the release before
     if (status === 'paid') return { verdict: 'authentic', at, claims };
     if (status === 'reversed') return { verdict: 'reversed', at: reversed, claims };
     if (status === 'unknown') return none; // somebody else has the key

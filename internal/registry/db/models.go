@@ -552,6 +552,7 @@ type PaymentPrompt struct {
 	Client       []byte
 	Site         []byte
 	Provider     []byte
+	Share        string
 }
 
 type PersonalKey struct {

@@ -68,6 +68,11 @@ function forgeries() {
   return Object.keys(tokens).filter((name) => name.startsWith('forged'));
 }
 
+// differing are receipts that are signed, and whose payment is another one in the record.
+function differing() {
+  return Object.keys(tokens).filter((name) => name.startsWith('differs'));
+}
+
 // The cases change the service, so they run one after the other.
 await runCases(1, {
   async 'with network'() {
@@ -80,6 +85,11 @@ await runCases(1, {
     await says(tab, tokens.test, 'test', 'Reçu de TEST, sans valeur');
     for (const name of forgeries()) await says(tab, tokens[name], 'none', 'Ce n’est pas un reçu de ce service');
     await says(tab, tokens.stolen, 'none');
+    for (const name of differing()) {
+      await says(tab, tokens[name], 'differs', 'Ce reçu ne correspond pas au paiement enregistré');
+      await says(tab, tokens[name], 'differs', 'This receipt does not agree with the recorded payment', '/q?lang=en');
+      if (await tab.isVisible('#facts')) throw new Error(`${name}: the page shows what the receipt says`);
+    }
     // The smallest and the largest amount, and a service whose name is no markup.
     await says(tab, tokens.cent, 'authentic', ' 0,01 €');
     await says(tab, tokens.cent, 'authentic', '€0.01', '/q?lang=en');
@@ -171,7 +181,7 @@ await runCases(1, {
     for (const [token, text] of [
       [tokens.paid, 'Authentique, vérifiée en ligne'], [tokens.before, 'Paiement annulé le'], [tokens.test, 'Reçu de TEST, sans valeur'],
       [tokens.cent, '0,01 €'], [tokens.largest, '9 007 199 254 740 991 FCFA'], [tokens.largest, '<img src=x onerror=alert(1)>'],
-      [tokens.stolen, 'Ce n’est pas un reçu de ce service'], ...forgeries().map((name) => [tokens[name], 'Ce n’est pas un reçu de ce service']), ['', 'À corriger'],
+      [tokens.stolen, 'Ce n’est pas un reçu de ce service'], ...differing().map((name) => [tokens[name], 'Ce reçu ne correspond pas au paiement enregistré']), ...forgeries().map((name) => [tokens[name], 'Ce n’est pas un reçu de ce service']), ['', 'À corriger'],
     ]) {
       await tab.goto(`${task.base}/q#${token}`);
       await tab.fill('#receipt', token && `${task.base}/q#${token}`);

@@ -13,6 +13,7 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
+	"quittance/cmd/internal/roles"
 	"quittance/internal/journal"
 	"quittance/reconciliation/verify"
 )
@@ -60,7 +61,15 @@ Records are turned into rows as this program does it. After an upgrade that does
 				return err
 			}
 			defer func() { _ = conn.Close() }()
-			request := verify.Request(m.KafkaConfig(), journal.Decoder{Codec: codec, Prefix: m.KafkaConfig().Prefix}, days[0], days[1], m.Options.Clock != nil)
+			keys, err := m.OpenKeys()
+			if err != nil {
+				return err
+			}
+			outcomes, err := roles.AllOutcomes(keys, false)
+			if err != nil {
+				return err
+			}
+			request := verify.Request(m.KafkaConfig(), journal.Decoder{Codec: codec, Prefix: m.KafkaConfig().Prefix, Outcomes: outcomes}, days[0], days[1], m.Options.Clock != nil)
 			report := cli.Progress(m.Err)
 			request.Progress = func(done, total int64) { report(int(done), int(total)) }
 			got, err := journal.NewStore(conn).Verify(ctx, request)
@@ -76,11 +85,14 @@ Records are turned into rows as this program does it. After an upgrade that does
 func show(m *cli.Meta, month string, got journal.Verified) error {
 	err := m.Show(render.Object{
 		"month", render.OrNone(month), "holds", got.Holds(), "rows", got.Rows, "records", got.Records, "missing", got.Missing, "different", got.Different, "added", got.Added,
-		"unreadable", got.Unreadable, "positions", got.Positions, "differences", render.Mapped(got.Differences, differenceJSON),
+		"unreadable", got.Unreadable, "unproven", got.Unproven, "positions", got.Positions, "differences", render.Mapped(got.Differences, differenceJSON),
 	}, func(p *render.Page) {
 		p.Say("%d records in Kafka make %d rows; in ClickHouse %d are missing, %d are different, %d were added.", got.Records, got.Rows, got.Missing, got.Different, got.Added)
 		if got.Unreadable > 0 {
 			p.Say("%d records cannot be read or kept. They are in the poison topic of the journal.", got.Unreadable)
+		}
+		if got.Unproven > 0 {
+			p.Say("%d outcomes of deliveries do not prove which worker made them, as those of releases before 2026-11-29; their rows are not compared.", got.Unproven)
 		}
 		p.Table("", "TABLE,FAULT,DAY,ROW,RECORD,COLUMNS", render.Mapped(got.Differences, func(d journal.Difference) []any {
 			columns := ""

@@ -33,7 +33,7 @@ func verifyReceipt() cli.Command {
 	return cli.Command{
 		Use: "verify FILE|TOKEN", Short: "Check a receipt: what its code holds, or a file with that", JSON: "the result", Connection: cli.ConnectionNone,
 		Long: "Check a receipt: what its code holds, the address or the token in it, or a file with that.\n\n" +
-			"With --service it asks the service for its keys and whether the payment stands. With --keys it needs no network and asks nobody; --reversed is then the list of cancelled payments of the receipt's key.\n\n" +
+			"With --service it asks the service for its keys, whether the payment stands, and whether its amount, fee, currency and references are those of the receipt. It sends a digest of these, not the receipt. With --keys it needs no network and asks nobody; --reversed is then the list of cancelled payments of the receipt's key.\n\n" +
 			"The exit code is 0 for a receipt that proves a payment, as far as that was checked, and else 1.",
 		Missing:  "say which receipt: {usage}",
 		Examples: []string{"receipts verify token.txt --service https://pay.example", "receipts verify token.txt --keys jwks.json --reversed reversed.json"},
@@ -127,6 +127,9 @@ type receiptService struct {
 	client *http.Client
 }
 
+// errNotCompared says that a service of an earlier release ignored the digest of the payment.
+var errNotCompared = errors.New("the service has not compared the receipt with the payment")
+
 // checkReceiptOnline checks a receipt as the page /q does.
 func checkReceiptOnline(ctx context.Context, address, text string) (receipts.Result, error) {
 	base, err := url.Parse(strings.TrimSuffix(address, "/"))
@@ -144,13 +147,14 @@ func checkReceiptOnline(ctx context.Context, address, text string) (receipts.Res
 	if err != nil {
 		return receipts.Result{}, err
 	}
-	if _, err := keys.Verify(base.Host, text); errors.Is(err, receipts.ErrUnknownKey) || errors.Is(err, receipts.ErrVersion) {
+	read, err := keys.Verify(base.Host, text)
+	if errors.Is(err, receipts.ErrUnknownKey) || errors.Is(err, receipts.ErrVersion) {
 		return s.record(ctx, text)
 	}
 	var at time.Time
 	result, err := keys.Check(ctx, base.Host, text, time.Time{}, func(ctx context.Context, transactionID string) (receipts.Record, bool, error) {
 		jti, _ := receipts.IDOf(transactionID) // it comes from a token
-		body, err := s.do(ctx, http.MethodGet, verify.Prefix+"/status/"+jti, nil)
+		body, err := s.do(ctx, http.MethodGet, verify.Prefix+"/status/"+jti+"?"+verify.QueryPayment+"="+read.Claims.PaymentDigest(), nil)
 		if err != nil {
 			return receipts.Record{}, false, err
 		}
@@ -159,12 +163,18 @@ func checkReceiptOnline(ctx context.Context, address, text string) (receipts.Res
 			return receipts.Record{}, false, fmt.Errorf("reading the state of the payment: %w", err)
 		}
 		at = time.Unix(status.At, 0)
-		record := receipts.Record{Live: true}
+		if known := status.Status != verify.StatusUnknown; known && status.Agrees == nil {
+			return receipts.Record{}, false, errNotCompared
+		}
+		record := receipts.Record{Live: true, Differs: status.Agrees != nil && !*status.Agrees}
 		if status.ReversedAt != 0 {
 			record.ReversedAt = time.Unix(status.ReversedAt, 0)
 		}
 		return record, status.Status == verify.StatusPaid || status.Status == verify.StatusReversed, nil
 	})
+	if errors.Is(err, errNotCompared) {
+		return s.record(ctx, text)
+	}
 	if result.Verdict == receipts.VerdictAuthentic {
 		result.At = at
 	}

@@ -26,7 +26,13 @@ func TestVerifyReceipt(t *testing.T) {
 	var keys receipts.Keys
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+verify.PathKeys, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(keys.JWKS(at)) })
-	mux.HandleFunc("GET /q/status/{jti}", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(status) })
+	var paid *receipts.Claims // the record; nil at a service of an earlier release
+	mux.HandleFunc("GET /q/status/{jti}", func(w http.ResponseWriter, r *http.Request) {
+		if status.Agrees = nil; paid != nil && status.Status != verify.StatusUnknown {
+			status.Agrees = new(paid.HasPayment(r.URL.Query().Get(verify.QueryPayment)))
+		}
+		_ = json.NewEncoder(w).Encode(status)
+	})
 	mux.HandleFunc("POST /q", func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("receipt") == "" {
 			w.WriteHeader(http.StatusUnprocessableEntity)
@@ -97,10 +103,29 @@ func TestVerifyReceipt(t *testing.T) {
 	check(1, "--reversed: not a list of reversals", token, "--keys", set, "--reversed", set)
 	check(1, "is a PDF, whose code only a camera", file("receipt.pdf", "%PDF-1.7"), "--keys", set)
 
-	status = verify.Status{Status: verify.StatusPaid, At: at.Unix()}
+	status, paid = verify.Status{Status: verify.StatusPaid, At: at.Unix()}, &claims
 	check(0, "Authentic, checked online at 10:30 on 23 November 2026", scanned, "--service", server.URL)
 	check(0, `"verdict": "authentic"`, scanned, "--service", server.URL, "--json")
 	check(1, "This is not a receipt", token[:len(token)-8]+"AAAAAAAA", "--service", server.URL)
+	for name, change := range map[string]func(*receipts.Claims){
+		"amount":    func(c *receipts.Claims) { c.Amount = 9000 },
+		"currency":  func(c *receipts.Claims) { c.Currency = "EUR" },
+		"reference": func(c *receipts.Claims) { c.PaymentRef = "4821903344556673" },
+		"notice":    func(c *receipts.Claims) { c.NoticeRef = "AV2" },
+	} {
+		other := claims
+		change(&other)
+		paid = &other
+		check(1, "This receipt does not agree with the recorded payment quittance: the receipt proves no payment", scanned, "--service", server.URL)
+		check(1, `"verdict": "differs"`, scanned, "--service", server.URL, "--json")
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	// A service of an earlier release ignores the digest: it is given the receipt.
+	paid, recorded = nil, verify.Answer{Verdict: receipts.VerdictNone}
+	check(1, "This is not a receipt", scanned, "--service", server.URL)
+	paid = &claims
 	status = verify.Status{Status: verify.StatusReversed, At: at.Unix(), ReversedAt: at.Unix()}
 	check(1, "Payment cancelled on", scanned, "--service", server.URL)
 	check(1, "TEST receipt, without value; payment cancelled on 23 November 2026 at 10:30", testToken, "--service", server.URL)

@@ -18,6 +18,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/internal/tally"
+	"quittance/schemas/origin"
 	sinkjournal "quittance/sinks/journal"
 	sinkreadmodel "quittance/sinks/readmodel"
 )
@@ -46,7 +47,7 @@ func rebuildJournal() cli.Command {
 	var yes bool
 	return cli.Command{
 		Use: "journal", Short: "Write the journal in ClickHouse again", JSON: "what was done and the sums", Examples: []string{"rebuild journal"},
-		Flags: func(f *pflag.FlagSet, _ *cli.Meta) { cli.YesFlag(f, &yes) },
+		Flags: func(f *pflag.FlagSet, m *cli.Meta) { cli.YesFlag(f, &yes); unprovenFlag(f, m) },
 		Check: cli.Quiet,
 		Run: func(ctx context.Context, m *cli.Meta) error {
 			if err := m.Agree(yes, journalPlan); err != nil {
@@ -67,11 +68,25 @@ func rebuildJournal() cli.Command {
 					{"calls", got.Calls, "calls to operators written"},
 					{"statement_records", got.Statements, "records of statements and their lines written"},
 					{"reconciliation_records", got.Reconciliation, "records of the matcher written"},
-					{setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+					{setAside, got.Unreadable, "records cannot be decoded or stored, or are outcomes of deliveries without a proof; those that the sink read are in the poison topic"},
 				})
 			})
 		},
 	}
+}
+
+// believed returns who is believed about deliveries.
+func believed(b *roles.Base) (origin.Outcomes, error) {
+	keys, err := b.OpenKeys()
+	if err != nil {
+		return origin.Outcomes{}, err
+	}
+	return roles.AllOutcomes(keys, b.AcceptUnprovenBodies)
+}
+
+// unprovenFlag adds the flag that accepts outcomes of deliveries without a proof.
+func unprovenFlag(f *pflag.FlagSet, m *cli.Meta) {
+	f.BoolVar(&m.AcceptUnprovenBodies, "accept-unproven-bodies", false, "also write outcomes of deliveries that do not prove which worker made them, as those of releases before 2026-11-29: whoever may write their topic is believed")
 }
 
 // rebuiltJournal writes the journal again. The audit table says who did it, and what differed before.
@@ -83,14 +98,18 @@ func rebuiltJournal(ctx context.Context, m *cli.Meta, b *roles.Base) (before jou
 	if err := b.OpenPostgres(); err != nil {
 		return before, got, err
 	}
+	outcomes, err := believed(b)
+	if err != nil {
+		return before, got, err
+	}
 	store := journal.NewStore(conn)
-	sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Log: b.Log, Metrics: b.Metrics})
+	sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Outcomes: outcomes, Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
 		return before, got, err
 	}
 	report := cli.Progress(m.Err)
 	progress := func(done, total int64) { report(int(done), int(total)) }
-	if before, err = store.Verify(ctx, journal.VerifyConfig{Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix}, Progress: progress}); err != nil {
+	if before, err = store.Verify(ctx, journal.VerifyConfig{Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes}, Progress: progress}); err != nil {
 		return before, got, err
 	}
 	by, err := cli.Actor(ctx, b.Pool, b.Keys, b.Now())

@@ -99,7 +99,8 @@ func Replay() cli.Command {
 		Use: "replay TOPIC", Short: "Read a range of a topic again into a sink, which makes what is missing and nothing twice", JSON: "what was done",
 		Examples: []string{"replay webhooks --to webhook --since 2026-03-01 --dry-run", "replay checkout.events --to readmodel --since 3d", "replay erp.confirmations --to erp --since 3d --order DOSSIER-17"},
 		Missing:  "say which topic: " + strings.Join(topics, ", "), Valid: topics,
-		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
+			unprovenFlag(f, m)
 			f.StringVar(&r.sinceText, "since", "", "records written at or after this time of the service's clock: "+cli.MomentForms)
 			f.StringVar(&r.untilText, "until", "", "records written before this time; now when not given")
 			cli.TakesChoice(f, &r.sink, "to", append(roles.DeliveryKinds(nil).Names(nil), "readmodel", "journal"), "the sink: ")
@@ -210,14 +211,18 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		if err != nil {
 			return nil, err
 		}
-		sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Log: b.Log, Metrics: b.Metrics})
+		outcomes, err := believed(b)
+		if err != nil {
+			return nil, err
+		}
+		sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Outcomes: outcomes, Log: b.Log, Metrics: b.Metrics})
 		if err != nil {
 			return nil, err
 		}
 		got, err := sink.Replay(ctx, r.topic, r.from, r.to, r.dryRun, r.progress())
 		return []counted{
 			{"entries", got.Entries, "written again; the same record makes the same entry, which queries see once"},
-			{"unreadable", got.Unreadable, "cannot be decoded"},
+			{"unreadable", got.Unreadable, "cannot be decoded, or are outcomes of deliveries without a proof"},
 		}, err
 	}
 	return r.deliveries(ctx, b, deliveries.Kind(r.sink))
