@@ -45,27 +45,16 @@ func (q Search) queue(batch *pgx.Batch, column string, each func(pgx.Rows) error
 // Search returns sessions, the newest first. It shows everything that was acknowledged, like
 // Session. Errors are ErrBehind and those of ctx.
 func (r *Reader) Search(ctx context.Context, q Search) ([]checkout.Session, error) {
-	partitions := r.allPartitions()
-	marks, err := r.barrier.Wait(ctx, partitions...)
+	var values [][]byte
+	err := r.consistent(ctx, r.allPartitions(), func(batch *pgx.Batch) {
+		q.queue(batch, "snapshot", func(found pgx.Rows) error {
+			some, err := pgx.CollectRows(found, pgx.RowTo[[]byte])
+			values = append(values, some...)
+			return err
+		})
+	}, nil)
 	if err != nil {
 		return nil, err
-	}
-	var values [][]byte
-	var reached map[int32]int64
-	err = r.query(ctx, func(ctx context.Context) error {
-		return r.snapshot(ctx, &reached, func(batch *pgx.Batch) {
-			q.queue(batch, "snapshot", func(found pgx.Rows) error {
-				some, err := pgx.CollectRows(found, pgx.RowTo[[]byte])
-				values = append(values, some...)
-				return err
-			})
-		})
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case !r.prove(marks, reached, partitions...):
-		return nil, errRebuilt
 	}
 	found := map[string]checkout.Session{}
 	for _, value := range values {
