@@ -18,15 +18,17 @@ type row struct {
 	id                                                 int64
 	at                                                 time.Time
 	kind, actor, origin, action, subject, detail, salt string
+	agency                                             *string
+	proof                                              []byte
 	sequence                                           int64 // 0: not numbered
 }
 
 // columns are what scan reads. The table is a, its numbers are s.
-const columns = `a.id, a.at, a.actor_kind, a.actor, a.origin, a.action, a.subject, a.detail::text, a.salt::text, coalesce(s.sequence, 0)`
+const columns = `a.id, a.at, a.actor_kind, a.actor, a.origin, a.action, a.subject, a.detail::text, a.salt::text, a.agency_id, a.proof, coalesce(s.sequence, 0)`
 
 // targets are the fields of columns.
 func (v *row) targets() []any {
-	return []any{&v.id, &v.at, &v.kind, &v.actor, &v.origin, &v.action, &v.subject, &v.detail, &v.salt, &v.sequence}
+	return []any{&v.id, &v.at, &v.kind, &v.actor, &v.origin, &v.action, &v.subject, &v.detail, &v.salt, &v.agency, &v.proof, &v.sequence}
 }
 
 // utc returns the row with its time in UTC.
@@ -40,7 +42,9 @@ func scan(r pgx.CollectableRow) (v row, err error) {
 	return v.utc(), err
 }
 
-// digest returns the hash of all columns. It never changes: records have it for ever.
+// digest returns the hash of all columns. It never changes: records have it for ever. A row without
+// agency and proof, as all rows of before are, has the hash that it always had; so a row that gets or
+// loses them is another one.
 func (v row) digest() ([sha256.Size]byte, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(v.detail)))
 	d.UseNumber()
@@ -48,7 +52,11 @@ func (v row) digest() ([sha256.Size]byte, error) {
 	if err := d.Decode(&detail); err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("reading the detail of row %d of the audit table: %w", v.id, err)
 	}
-	text, err := json.Marshal([]any{"quittance audit v1", strconv.FormatInt(v.id, 10), v.at.Format(time.RFC3339Nano), v.kind, v.actor, v.origin, v.action, v.subject, detail, v.salt})
+	hashed := []any{"quittance audit v1", strconv.FormatInt(v.id, 10), v.at.Format(time.RFC3339Nano), v.kind, v.actor, v.origin, v.action, v.subject, detail, v.salt}
+	if v.agency != nil || v.proof != nil {
+		hashed[0], hashed = "quittance audit v2", append(hashed, v.agency, v.proof)
+	}
+	text, err := json.Marshal(hashed)
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("hashing row %d of the audit table: %w", v.id, err)
 	}

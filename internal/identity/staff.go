@@ -359,7 +359,7 @@ func (t *Tx) recordStaff(ctx context.Context, actor operation.Actor, action stri
 }
 
 func staffRecord(action string, e StaffEntry) operation.Entry {
-	return operation.Entry{Action: action, Subject: e.ID, Detail: map[string]any{"group": e.Group(), "clerks": e.Known}}
+	return operation.Entry{Action: action, Subject: e.ID, AgencyID: e.AgencyID, Detail: map[string]any{"group": e.Group(), "clerks": e.Known}}
 }
 
 // byKey finds the person with a key that is valid now.

@@ -41,6 +41,9 @@ type Entry struct {
 	Action string
 	// Subject is the id of what was changed.
 	Subject string
+	// AgencyID is the agency that the operation is about; empty for none, several, or one that the
+	// noun does not know.
+	AgencyID string
 	// Detail holds other inputs and results of the operation. It holds no secrets and no
 	// personal data. It may be nil.
 	Detail map[string]any
@@ -66,8 +69,8 @@ func Record(ctx context.Context, tx Execer, actor Actor, at time.Time, e Entry) 
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", e.Action, err)
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO audit (at, actor_kind, actor, origin, action, subject, detail) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		at, string(actor.Kind), actor.Name, actor.Origin, e.Action, e.Subject, text); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO audit (at, actor_kind, actor, origin, action, subject, detail, agency_id) VALUES ($1, $2, $3, $4, $5, $6, $7, nullif($8, ''))`,
+		at, string(actor.Kind), actor.Name, actor.Origin, e.Action, e.Subject, text, e.AgencyID); err != nil {
 		return fmt.Errorf("recording %s: %w", e.Action, err)
 	}
 	return nil

@@ -78,6 +78,8 @@ type Audit struct {
 	Subject   string
 	Detail    []byte
 	Salt      string
+	AgencyID  *string
+	Proof     []byte
 }
 
 type AuditPosition struct {
@@ -644,23 +646,24 @@ type ServiceMapping struct {
 }
 
 type Session struct {
-	ID            string
-	ApplicationID string
-	Livemode      bool
-	OrderID       string
-	CustomerID    *string
-	PaymentRef    string
-	Status        string
-	Sequence      int64
-	Snapshot      []byte
-	CitizenID     *string
-	Dues          []string
-	Transactions  []string
-	PaidAt        *time.Time
-	ReversedAt    *time.Time
-	CompletedAt   *time.Time
-	Returned      []string
-	ReturnedAt    []time.Time
+	ID             string
+	ApplicationID  string
+	Livemode       bool
+	OrderID        string
+	CustomerID     *string
+	PaymentRef     string
+	Status         string
+	Sequence       int64
+	Snapshot       []byte
+	CitizenID      *string
+	Dues           []string
+	Transactions   []string
+	PaidAt         *time.Time
+	ReversedAt     *time.Time
+	CompletedAt    *time.Time
+	Returned       []string
+	ReturnedAt     []time.Time
+	UndecidedSince *time.Time
 }
 
 type SessionEvent struct {
