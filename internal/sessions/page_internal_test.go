@@ -93,6 +93,11 @@ func TestPageReadsIndexesInOrder(t *testing.T) {
 			})
 		}
 	}
+	for _, scope := range [][]string{apps, apps[:1], apps[299:]} { // a search
+		s := newScan(scope, true)
+		s.equal([2]string{"order_id", "order-77"})
+		plans.Check(t, pool, nil, s.newest("id", searchAtMost), s.args...)
+	}
 	var ids []string
 	if err := pool.QueryRow(t.Context(), `SELECT array_agg(id) FROM (SELECT id FROM sessions LIMIT 51)`).Scan(&ids); err != nil {
 		t.Fatal(err)

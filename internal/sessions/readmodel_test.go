@@ -422,6 +422,10 @@ func TestSearch(t *testing.T) {
 		"a payment reference":              {readmodel.Search{PaymentRef: all[2].PaymentRef}, []int{2}},
 		"an id":                            {readmodel.Search{IDs: []string{all[1].ID, "chs_nothing"}}, []int{1}},
 		"all of them":                      {readmodel.Search{IDs: []string{all[1].ID}, PaymentRef: all[1].PaymentRef, OrderID: "order-0", ApplicationIDs: both}, []int{3, 2, 1, 0}},
+		"an id of others":                  {readmodel.Search{IDs: []string{all[1].ID}, ApplicationIDs: both[:1]}, nil},
+		"a payment reference of others":    {readmodel.Search{PaymentRef: all[1].PaymentRef, ApplicationIDs: both[:1]}, nil},
+		"of nobody":                        {readmodel.Search{IDs: []string{all[1].ID}, PaymentRef: all[1].PaymentRef, OrderID: "order-0", ApplicationIDs: []string{}}, nil},
+		"a zero byte":                      {readmodel.Search{OrderID: "order-4\x00", ApplicationIDs: both}, nil},
 		"nothing":                          {readmodel.Search{}, nil},
 	} {
 		var want, ids []string

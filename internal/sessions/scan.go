@@ -62,8 +62,12 @@ func (s *scan) of(selected, each string) string {
 // applications needs one round.
 const headsAtMost = 20_000
 
+// walkedAbove is the number of applications above which a scan tries a walk: for fewer, their own
+// indexes have less to read.
+const walkedAbove = 16
+
 // walkedFor is the number of sessions that a scan reads for each one of a far page.
-const walkedFor = 4
+const walkedFor = 2
 
 // page returns the ids of a page, the newest first, after skipped ones. Each application may have the
 // whole page. For many applications and a far page, that is too much. Then a scan tries a short walk
@@ -72,8 +76,11 @@ const walkedFor = 4
 // may have more. If that is not the page, the next round takes more.
 func (s *scan) page(ctx context.Context, tx pgx.Tx, skip, size int64) (ids []string, err error) {
 	most := skip + size
-	each := max(1, min(most, headsAtMost/int64(max(1, s.applications))))
-	if each < most {
+	each := most
+	if s.applications > 1 {
+		each = max(1, min(most, headsAtMost/int64(s.applications)))
+	}
+	if each < most && s.applications > walkedAbove {
 		sql, args := s.walk(skip, size)
 		if err := tx.QueryRow(ctx, sql, args...).Scan(&ids); err != nil || int64(len(ids)) == size {
 			return ids, err
@@ -109,6 +116,11 @@ func (s *scan) heads(each, skip, size int64) (sql string, args []any) {
 			frontier AS (SELECT max(id) AS id FROM heads WHERE n = $%[1]d)
 		SELECT ARRAY(SELECT id FROM heads WHERE id >= coalesce((SELECT id FROM frontier), '') ORDER BY id DESC OFFSET $%[2]d LIMIT $%[3]d),
 			(SELECT id IS NULL FROM frontier)`, limit, own.arg(skip), own.arg(size)), own.args
+}
+
+// newest returns the query of a column of the newest sessions, at most some.
+func (s *scan) newest(column string, most int) string {
+	return fmt.Sprintf("SELECT %s FROM sessions WHERE id = ANY(ARRAY(%s ORDER BY id DESC LIMIT %[3]d) AS s ORDER BY s.id DESC LIMIT %[3]d))", column, s.of("s.id", "SELECT id"), most)
 }
 
 // total returns the query of the number of all sessions.

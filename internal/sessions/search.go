@@ -12,23 +12,29 @@ import (
 	"quittance/checkout"
 )
 
-// Search asks for sessions of all applications, for support. It selects those that have one
-// of the ids, the payment reference or the order. Empty fields select nothing.
+// Search asks for sessions of both modes, for support. It selects those of some applications that have
+// one of the ids, the payment reference or the order. Empty fields select nothing.
 type Search struct {
 	IDs        []string
 	PaymentRef string
 	OrderID    string
-	// ApplicationIDs are all applications. Orders are searched in these.
+	// ApplicationIDs are those of whoever asks: the sessions of others are not found. Nil finds those of
+	// all by id and payment reference, and none by order.
 	ApplicationIDs []string
 }
 
-// searchAtMost is the largest number of sessions with one reference or order.
+// searchAtMost is the largest number of sessions of one mode with one reference or order.
 const searchAtMost = 100
 
 // queue adds the queries of the search. Each selects one column of the newest sessions by
-// one index.
+// one index. The applications are in the query, so that the sessions of others, however many they are,
+// take the place of none.
 func (q Search) queue(batch *pgx.Batch, column string, each func(pgx.Rows) error) {
-	add := func(where string, args ...any) {
+	add := func(where string, arg any) {
+		args := []any{arg}
+		if q.ApplicationIDs != nil {
+			where, args = where+" AND application_id = ANY($2)", append(args, q.ApplicationIDs)
+		}
 		batch.Queue(fmt.Sprintf("SELECT %s FROM sessions WHERE %s ORDER BY id DESC LIMIT %d", column, where, searchAtMost), args...).Query(each)
 	}
 	if len(q.IDs) > 0 {
@@ -37,8 +43,13 @@ func (q Search) queue(batch *pgx.Batch, column string, each func(pgx.Rows) error
 	if q.PaymentRef != "" {
 		add("payment_ref = $1", q.PaymentRef)
 	}
-	if q.OrderID != "" {
-		add("application_id = ANY($1) AND livemode = ANY('{true,false}') AND order_id = $2", q.ApplicationIDs, q.OrderID)
+	if q.OrderID == "" || strings.Contains(q.OrderID, "\x00") { // Postgres has no text with a zero byte
+		return
+	}
+	for _, live := range []bool{true, false} {
+		s := newScan(q.ApplicationIDs, live)
+		s.equal([2]string{"order_id", q.OrderID})
+		batch.Queue(s.newest(column, searchAtMost), s.args...).Query(each)
 	}
 }
 

@@ -40,7 +40,7 @@ type Config struct {
 	// Now is the time of the service.
 	Now time.Time
 
-	// ApplicationIDs are all applications.
+	// ApplicationIDs are the applications whose sessions Viewer sees. A search finds no others.
 	ApplicationIDs []string
 	// Viewer is the person who asks; nil for whoever runs the installation. An agency's staff
 	// see what belongs to the agency.
@@ -96,10 +96,11 @@ type Found struct {
 const deliveriesAtMost = 1000
 
 // Find searches payments by an order, a payment reference, the id of a session, or a
-// reference that an operator has. Errors are sessions.ErrBehind and those of the databases.
+// reference that an operator has. It searches those that the viewer sees: what others have, however
+// many, takes the place of none, and what is theirs is answered like what is unknown. Errors are sessions.ErrBehind and those of the databases.
 func (d *Desk) Find(ctx context.Context, term string) (found Found, err error) {
 	term = strings.TrimSpace(term)
-	search := sessions.Search{OrderID: term, PaymentRef: PaymentRef(term), ApplicationIDs: d.ApplicationIDs}
+	search := sessions.Search{OrderID: term, PaymentRef: PaymentRef(term), ApplicationIDs: append([]string{}, d.ApplicationIDs...)} // never nil, which is all
 	if strings.HasPrefix(term, sessionPrefix) {
 		search.IDs = []string{term}
 	}
@@ -119,10 +120,8 @@ func (d *Desk) Find(ctx context.Context, term string) (found Found, err error) {
 	}
 	var ids []string
 	for _, s := range known {
-		if d.sees(s.TenantID) {
-			found.Payments = append(found.Payments, Payment{Session: s})
-			ids = append(ids, s.ID)
-		}
+		found.Payments = append(found.Payments, Payment{Session: s})
+		ids = append(ids, s.ID)
 	}
 	if len(ids) == 0 {
 		return found, nil
@@ -161,7 +160,7 @@ func (d *Desk) byReference(ctx context.Context, reference string, thorough bool,
 	why := d.NoJournal
 	if d.Journal != nil {
 		var more []string
-		if more, why = d.Journal.SessionsByReference(ctx, reference, thorough); why == nil {
+		if more, why = d.Journal.SessionsByReference(ctx, d.agency(), reference, thorough); why == nil {
 			return append(ids, more...), nil
 		}
 		if err := ctx.Err(); err != nil {
@@ -170,6 +169,14 @@ func (d *Desk) byReference(ctx context.Context, reference string, thorough bool,
 	}
 	found.Missing = append(found.Missing, Missing{PartReferences, why.Error()})
 	return ids, nil
+}
+
+// agency returns the viewer's agency; empty for all.
+func (d *Desk) agency() string {
+	if d.Viewer == nil {
+		return ""
+	}
+	return d.Viewer.AgencyID
 }
 
 // sees reports whether the viewer may see what belongs to an agency.

@@ -19,7 +19,7 @@ func Sessions(ctx context.Context, pool *postgres.Pool, dir registry.Directory, 
 	case order == "" && paymentRef == "":
 		return nil, nil
 	}
-	search := sessions.Search{OrderID: order, PaymentRef: support.PaymentRef(paymentRef), ApplicationIDs: ApplicationIDs(dir)}
+	search := sessions.Search{OrderID: order, PaymentRef: support.PaymentRef(paymentRef), ApplicationIDs: ApplicationIDs(dir, nil)}
 	ids, err := sessions.NewStore(pool).Find(ctx, search)
 	if err == nil && len(ids) == 0 {
 		err = errors.New(map[bool]string{
