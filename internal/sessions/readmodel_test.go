@@ -19,6 +19,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
+	"quittance/internal/operation"
 	readmodel "quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -412,6 +413,15 @@ func TestSearch(t *testing.T) {
 		t.Errorf("the session of no reference: %v", err)
 	}
 	both := []string{appA, appB}
+	if ids, err := w.store.Named(t.Context(), readmodel.Search{OrderID: "order-4", ApplicationIDs: both}); err != nil || len(ids) != 4 {
+		t.Errorf("the sessions of an order: %q, %v", ids, err)
+	}
+	for field, q := range map[string]readmodel.Search{"order": {OrderID: "order-5", ApplicationIDs: both}, "payment-ref": {PaymentRef: "1"}} {
+		var refused *operation.Error
+		if ids, err := w.store.Named(t.Context(), q); !errors.As(err, &refused) || refused.Field != field || ids != nil {
+			t.Errorf("%s that no session has: %q, %v", field, ids, err)
+		}
+	}
 	for name, c := range map[string]struct {
 		q    readmodel.Search
 		want []int

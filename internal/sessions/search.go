@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout"
+	"quittance/internal/operation"
 )
 
 // Search asks for sessions of both modes, for support. It selects those of some applications that have
@@ -108,6 +109,26 @@ func (r *Reader) ByPaymentRef(ctx context.Context, ref string) (checkout.Session
 		return checkout.Session{}, ErrNotFound
 	}
 	return r.ByID(ctx, ids[0])
+}
+
+// Codes of refusals of Named (operation.Error).
+const (
+	CodeOrderUnknown = "session.order_unknown"       // no session has this order
+	CodeRefUnknown   = "session.payment_ref_unknown" // no session has this payment reference
+)
+
+// Named returns the ids of the sessions that a person names by an order or a payment reference. It
+// refuses, with the field order or payment-ref, what no session has: an empty list would select the
+// sessions of nobody, or of everybody. Like Find, it does not wait.
+func (s *Store) Named(ctx context.Context, q Search) ([]string, error) {
+	ids, err := s.Find(ctx, q)
+	switch {
+	case err != nil || len(ids) > 0:
+		return ids, err
+	case q.OrderID != "":
+		return nil, operation.Refuse(CodeOrderUnknown, "order", nil)
+	}
+	return nil, operation.Refuse(CodeRefUnknown, "payment-ref", nil)
 }
 
 // Find returns the ids of sessions. Unlike Search it does not wait for what was acknowledged
