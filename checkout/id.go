@@ -64,6 +64,12 @@ func SessionMade(id string) (time.Time, error) {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b) >> 16)).UTC(), nil
 }
 
+// SessionsSince returns the lower bound of the ids of sessions that were made at a time or later, in
+// whole milliseconds: it sorts before them, and after the ids of earlier sessions.
+func SessionsSince(at time.Time) string {
+	return strings.TrimRight(NewSessionID(at, 0, [16]byte{}), idAlphabet[:1])
+}
+
 // IDs makes session ids and completion tokens with a MAC, and recognises them. Safe for
 // concurrent use if mac is.
 type IDs struct {

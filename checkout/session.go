@@ -301,6 +301,15 @@ func (s Session) undecided() bool {
 	return s.Ended() && !s.Collection.Final() && !s.Collection.Mismatched
 }
 
+// UndecidedSince returns when the session ended, if its operator has not decided since; else the zero
+// time. Money that was reported with another amount is a case instead.
+func (s Session) UndecidedSince() time.Time {
+	if !s.undecided() {
+		return time.Time{}
+	}
+	return s.EndedAt
+}
+
 // reserved reports whether a clerk has reserved the session to take cash. The session may
 // have ended since. The reservation ends with its window, without any operator.
 func (s Session) reserved() bool {

@@ -132,7 +132,7 @@ func (r *Result) make(ctx context.Context, t *registry.Tx, conn chouse.Conn, s *
 		made := newPassword()
 		action, p, r.Password = "analyst.add", &made, made.text
 	}
-	if err := operation.Record(ctx, t, actor, t.Now, operation.Entry{Action: action, Subject: r.Name, Detail: map[string]any{"agency": r.Agency}}); err != nil {
+	if err := operation.Record(ctx, t, actor, t.Now, operation.Entry{Action: action, Subject: r.Name, AgencyID: r.AgencyID, Detail: map[string]any{"agency": r.Agency}}); err != nil {
 		return err
 	}
 	if err := s.run(ctx, conn, s.protect(r.Name, r.AgencyID, p)); err != nil {
@@ -176,7 +176,7 @@ func Revoke(ctx context.Context, pool *pgxpool.Pool, conn chouse.Conn, actor ope
 		if a, err := t.Before.FindAgency(known.AgencyID); err == nil {
 			out.Agency = a.Slug
 		}
-		if err := operation.Record(ctx, t, actor, t.Now, operation.Entry{Action: "analyst.revoke", Subject: name, Detail: map[string]any{"agency": out.Agency}}); err != nil {
+		if err := operation.Record(ctx, t, actor, t.Now, operation.Entry{Action: "analyst.revoke", Subject: name, AgencyID: known.AgencyID, Detail: map[string]any{"agency": out.Agency}}); err != nil {
 			return err
 		}
 		return s.run(ctx, conn, s.revoke(name))

@@ -20,15 +20,16 @@ type row struct {
 	at                                                 time.Time
 	kind, actor, origin, action, subject, detail, salt string
 	signature                                          []byte
+	agency                                             *string
 	sequence                                           int64 // 0: not numbered
 }
 
 // columns are what scan reads. The table is a, its numbers are s.
-const columns = `a.id, a.at, a.actor_kind, a.actor, a.origin, a.action, a.subject, a.detail::text, a.salt::text, coalesce(a.signature, ''), coalesce(s.sequence, 0)`
+const columns = `a.id, a.at, a.actor_kind, a.actor, a.origin, a.action, a.subject, a.detail::text, a.salt::text, a.agency_id, coalesce(a.signature, ''), coalesce(s.sequence, 0)`
 
 // targets are the fields of columns.
 func (v *row) targets() []any {
-	return []any{&v.id, &v.at, &v.kind, &v.actor, &v.origin, &v.action, &v.subject, &v.detail, &v.salt, &v.signature, &v.sequence}
+	return []any{&v.id, &v.at, &v.kind, &v.actor, &v.origin, &v.action, &v.subject, &v.detail, &v.salt, &v.agency, &v.signature, &v.sequence}
 }
 
 // utc returns the row with its time in UTC.
@@ -42,7 +43,8 @@ func scan(r pgx.CollectableRow) (v row, err error) {
 	return v.utc(), err
 }
 
-// digest returns the hash of all columns. It never changes: records have it for ever.
+// digest returns the hash of all columns. It never changes: records have it for ever. A row without an
+// agency, as all rows of before are, has the hash that it always had; so a row that gets or loses one is another one.
 func (v row) digest() ([sha256.Size]byte, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(v.detail)))
 	d.UseNumber()
@@ -50,7 +52,11 @@ func (v row) digest() ([sha256.Size]byte, error) {
 	if err := d.Decode(&detail); err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("reading the detail of row %d of the audit table: %w", v.id, err)
 	}
-	text, err := json.Marshal([]any{"quittance audit v1", strconv.FormatInt(v.id, 10), v.at.Format(time.RFC3339Nano), v.kind, v.actor, v.origin, v.action, v.subject, detail, v.salt})
+	hashed := []any{"quittance audit v1", strconv.FormatInt(v.id, 10), v.at.Format(time.RFC3339Nano), v.kind, v.actor, v.origin, v.action, v.subject, detail, v.salt}
+	if v.agency != nil {
+		hashed[0], hashed = "quittance audit v2", append(hashed, *v.agency)
+	}
+	text, err := json.Marshal(hashed)
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("hashing row %d of the audit table: %w", v.id, err)
 	}
@@ -63,9 +69,16 @@ const (
 	proofUnsigned = "unsigned"
 )
 
+func (v row) agencyID() string {
+	if v.agency == nil {
+		return ""
+	}
+	return *v.agency
+}
+
 // proof says whether a program that holds the key has written the row.
 func (v row) proof(verify Signatures) string {
-	statement, err := operation.Row{At: v.at, ActorKind: v.kind, Actor: v.actor, Origin: v.origin, Action: v.action, Subject: v.subject, Detail: v.detail, Salt: v.salt}.Statement()
+	statement, err := operation.Row{At: v.at, ActorKind: v.kind, Actor: v.actor, Origin: v.origin, Action: v.action, Subject: v.subject, Detail: v.detail, AgencyID: v.agencyID(), Salt: v.salt}.Statement()
 	if err != nil || len(v.signature) == 0 || !verify(operation.LabelAudit, statement, v.signature) {
 		return proofUnsigned
 	}

@@ -343,7 +343,7 @@ func differing(v row, r *record.AuditRow) (out []Column) {
 		}
 	}
 	if len(out) == 0 {
-		out = []Column{{Name: "origin, detail, salt, or a part of a millisecond"}}
+		out = []Column{{Name: "origin, detail, agency, salt, or a part of a millisecond"}}
 	}
 	return out
 }

@@ -156,8 +156,12 @@ func (s *Store) Unproven(ctx context.Context, caseID string, number int, code ch
 		if err != nil || !ended {
 			return err
 		}
+		agency, err := agencyOf(ctx, tx, caseID)
+		if err != nil {
+			return err
+		}
 		return operation.Record(ctx, tx, operation.Actor{Kind: operation.ActorService, Name: "cases"}, now, operation.Entry{
-			Action: "case.refused", Subject: caseID, Detail: map[string]any{"proposal": number, "refusal": code},
+			Action: "case.refused", Subject: caseID, AgencyID: agency, Detail: map[string]any{"proposal": number, "refusal": code},
 		})
 	})
 	return ended, err

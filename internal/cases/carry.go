@@ -94,6 +94,16 @@ func (s *Store) Answered(ctx context.Context, a Approved, code checkout.Code, no
 		if state == ProposalRefused {
 			actor, detail["approved_by"] = operation.Actor{Kind: operation.ActorService, Name: "cases"}, a.DecidedBy
 		}
-		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "case." + string(state), Subject: a.CaseID, Detail: detail})
+		agency, err := agencyOf(ctx, tx, a.CaseID)
+		if err != nil {
+			return err
+		}
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "case." + string(state), Subject: a.CaseID, AgencyID: agency, Detail: detail})
 	})
+}
+
+// agencyOf returns the agency of a case; empty for a case without one, or that is not known.
+func agencyOf(ctx context.Context, tx pgx.Tx, caseID string) (agency string, err error) {
+	err = tx.QueryRow(ctx, `SELECT coalesce((SELECT agency_id FROM cases WHERE id = $1), '')`, caseID).Scan(&agency)
+	return agency, err
 }

@@ -726,3 +726,52 @@ func TestExitsOfEarlierReleasesBecomeEvents(t *testing.T) {
 		}
 	}
 }
+
+// The pages of a list have each case once, the open ones first, and begin again for nobody else: a
+// cursor of other conditions or of another viewer is refused.
+func TestPagesOfCases(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	jean := w.staff(t, "Jean", "impots")
+	var all []cases.Case
+	for n := range 9 {
+		c := late(fmt.Sprintf("n%d", n), 100)
+		c.OpenedAt = registries.Epoch.Add(time.Duration(n/2) * time.Microsecond) // two at each time
+		if n%3 == 0 {
+			c = closed(c, checkout.ResolutionRefund, "R", "Jean")
+		}
+		all = append(all, c)
+	}
+	w.apply(t, all...)
+	ids := func(list []cases.Case) (out []string) {
+		for _, c := range list {
+			out = append(out, c.ID)
+		}
+		return out
+	}
+	want := []string{"n8", "n7", "n4", "n5", "n2", "n1", "n6", "n3", "n0"}
+	for size := 1; size < 10; size++ {
+		var got []string
+		for f := (cases.Filter{Limit: size}); ; {
+			list, err := w.List(t.Context(), &jean.Staff, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list) == 0 {
+				break
+			}
+			got = append(got, ids(list)...)
+			f.After = f.Cursor(&jean.Staff, list[len(list)-1])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("pages of %d: %q, want %q", size, got, want)
+		}
+	}
+	cursor := cases.Filter{}.Cursor(&jean.Staff, all[1])
+	_, err := w.List(t.Context(), nil, cases.Filter{After: cursor})
+	refusedBy(t, err, "list.cursor_foreign", "field=after")
+	_, err = w.List(t.Context(), &jean.Staff, cases.Filter{After: cursor, State: cases.StateOpen})
+	refusedBy(t, err, "list.cursor_foreign", "field=after")
+	_, err = w.List(t.Context(), &jean.Staff, cases.Filter{After: "n1"})
+	refusedBy(t, err, "list.cursor_malformed", "field=after")
+}

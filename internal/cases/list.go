@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +12,7 @@ import (
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/identity"
+	"quittance/internal/keyset"
 	"quittance/internal/operation"
 )
 
@@ -94,32 +96,109 @@ type Filter struct {
 	Mode string
 	// Reference is that of the operator or of the collection, or the id of the case.
 	Reference string
-	Limit     int // 1000 when zero
+	// After goes on after a case: a cursor of this filter; empty for the first page.
+	After string
+	Limit int // 1000 when zero
 }
 
 const defaultLimit = 1000
 
+// list is the list of the filter for a viewer of an agency; own is empty for all agencies.
+func (f Filter) list(own string) keyset.List {
+	f.After, f.Limit = "", 0
+	return keyset.Of("cases", f, own)
+}
+
+// scope returns the agency whose cases the viewer sees; empty for all.
+func scope(viewer *identity.Staff) string {
+	if viewer == nil {
+		return ""
+	}
+	return viewer.AgencyID
+}
+
+// Cursor returns the After of the list that goes on after a case, which is the last one that the
+// viewer was shown.
+func (f Filter) Cursor(viewer *identity.Staff, last Case) string {
+	return f.list(scope(viewer)).Cursor(string(last.State()), last.OpenedAt.UTC().Format(time.RFC3339Nano), last.ID)
+}
+
 // List returns cases: the open ones first, and the newest first among those of one state.
 // viewer is the person who asks; nil for whoever runs the installation. An agency's staff
-// see the cases of their agency.
-func (s *Store) List(ctx context.Context, viewer *identity.Staff, f Filter) ([]Case, error) {
+// see the cases of their agency. A cursor of another list is refused (keyset.List.Key).
+func (s *Store) List(ctx context.Context, viewer *identity.Staff, f Filter) (list []Case, err error) {
 	if f.Limit == 0 {
 		f.Limit = defaultLimit
 	}
-	own := ""
-	if viewer != nil {
-		own = viewer.AgencyID
-	}
-	rows, _ := s.pool.Query(ctx, `SELECT `+read+` FROM cases
-		WHERE ($1 = '' OR kind = $1) AND ($2 = '' OR agency_id = $2) AND ($3 = '' OR agency_id = $3) AND ($4 = '' OR (resolution IS NULL) = ($4 = 'open'))
-			AND ($8 = '' OR livemode = ($8 = 'live')) AND ($6 = '' OR session_id = $6) AND ($7 = '' OR $7 IN (operator_ref, collection_id, id))
-		ORDER BY resolution IS NOT NULL, opened_at DESC, id LIMIT $5`,
-		string(f.Kind), f.AgencyID, own, string(f.State), f.Limit, storable(f.SessionID), storable(f.Reference), f.Mode)
-	list, err := pgx.CollectRows(rows, toCase)
+	after, err := f.after(scope(viewer))
 	if err != nil {
-		return nil, fmt.Errorf("listing cases: %w", err)
+		return nil, err
+	}
+	for _, state := range []State{StateOpen, StateClosed} {
+		if f.State != "" && f.State != state || after.passed(state) || len(list) == f.Limit {
+			continue
+		}
+		sql, args := f.query(scope(viewer), state, after, f.Limit-len(list))
+		rows, _ := s.pool.Query(ctx, sql, args...)
+		found, err := pgx.CollectRows(rows, toCase)
+		if err != nil {
+			return nil, fmt.Errorf("listing cases: %w", err)
+		}
+		list = append(list, found...)
 	}
 	return list, nil
+}
+
+// place is a place in a list: after a case of a state. The zero value is its beginning.
+type place struct {
+	state    State
+	openedAt time.Time
+	id       string
+}
+
+// passed reports whether a place is after all cases of a state.
+func (p place) passed(state State) bool { return p.state == StateClosed && state == StateOpen }
+
+// after reads the filter's cursor.
+func (f Filter) after(own string) (p place, err error) {
+	key, err := f.list(own).Key(f.After, 3)
+	if err != nil || key == nil {
+		return p, err
+	}
+	p = place{state: State(key[0]), id: storable(key[2])}
+	if p.openedAt, err = time.Parse(time.RFC3339Nano, key[1]); err != nil || p.state != StateOpen && p.state != StateClosed {
+		return place{}, keyset.Malformed()
+	}
+	return p, nil
+}
+
+// query returns the query of the cases of a state. It has the conditions that are set only, so that
+// Postgres finds the index of each.
+func (f Filter) query(own string, state State, after place, limit int) (sql string, args []any) {
+	where := "resolution IS NULL"
+	if state == StateClosed {
+		where = "resolution IS NOT NULL"
+	}
+	and := func(condition string, value any) {
+		args = append(args, value)
+		where += " AND " + strings.ReplaceAll(condition, "?", fmt.Sprintf("$%d", len(args)))
+	}
+	for _, c := range []struct{ column, value string }{{"kind", string(f.Kind)}, {"agency_id", f.AgencyID}, {"agency_id", own}, {"session_id", storable(f.SessionID)}} {
+		if c.value != "" {
+			and(c.column+" = ?", c.value)
+		}
+	}
+	if f.Mode != "" {
+		and("livemode = ?", f.Mode == "live")
+	}
+	if ref := storable(f.Reference); ref != "" {
+		and(`id = ANY(ARRAY(SELECT id FROM cases WHERE operator_ref = ? UNION SELECT id FROM cases WHERE collection_id = ? UNION SELECT ?))`, ref)
+	}
+	if after.state == state {
+		and("opened_at <= ?", after.openedAt)
+		and(fmt.Sprintf("(opened_at < $%d OR id > ?)", len(args)), after.id)
+	}
+	return fmt.Sprintf("SELECT %s FROM cases WHERE %s ORDER BY opened_at DESC, id LIMIT %d", read, where, limit), args
 }
 
 func toCase(r pgx.CollectableRow) (Case, error) {

@@ -288,7 +288,7 @@ func sessionOf(c Case) *string {
 // entry returns the entry of the audit table about an operation on a case.
 func entry(action string, c Case, detail map[string]any) operation.Entry {
 	detail["kind"] = c.Kind
-	return operation.Entry{Action: action, Subject: c.ID, Detail: detail}
+	return operation.Entry{Action: action, Subject: c.ID, AgencyID: c.AgencyID, Detail: detail}
 }
 
 // Approve approves a proposal of another person. number may be 0 when the case has had one
@@ -450,7 +450,7 @@ func (s *Store) OpenRefundRequest(ctx context.Context, by By, processor Asker, s
 		detail["transaction_ids"] = transactions
 	}
 	err = s.tx(ctx, "opening a refund request", func(tx pgx.Tx) error {
-		return operation.Record(ctx, tx, by.actor(), now, operation.Entry{Action: "case.open", Subject: a.CaseID, Detail: detail})
+		return operation.Record(ctx, tx, by.actor(), now, operation.Entry{Action: "case.open", Subject: a.CaseID, AgencyID: session.TenantID, Detail: detail})
 	})
 	return a.CaseID, err
 }

@@ -107,7 +107,7 @@ func replace(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor o
 			return err
 		}
 		out.Entry = t.entry(pair)
-		return operation.Record(ctx, t.tx, actor, now, operation.Entry{Action: action, Subject: pair.ID, Detail: map[string]any{
+		return operation.Record(ctx, t.tx, actor, now, operation.Entry{Action: action, Subject: pair.ID, AgencyID: app.AgencyID, Detail: map[string]any{
 			"application": app.ID, "mode": registry.Mode(live),
 		}})
 	})
@@ -128,7 +128,7 @@ func Revoke(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor op
 		}
 		p.RevokedAt = now
 		out = t.entry(p)
-		return operation.Record(ctx, t.tx, actor, now, operation.Entry{Action: "cashin.revoke", Subject: p.ID, Detail: map[string]any{"application": app.ID}})
+		return operation.Record(ctx, t.tx, actor, now, operation.Entry{Action: "cashin.revoke", Subject: p.ID, AgencyID: app.AgencyID, Detail: map[string]any{"application": app.ID}})
 	})
 	if err != nil {
 		return Entry{}, fmt.Errorf("revoking a pair: %w", err)

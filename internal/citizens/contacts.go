@@ -62,7 +62,7 @@ func (s *Store) Import(ctx context.Context, actor operation.Actor, agencyID stri
 				return err
 			}
 		}
-		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "links.import", Subject: agencyID, Detail: map[string]any{
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "links.import", Subject: agencyID, AgencyID: agencyID, Detail: map[string]any{
 			"livemode": live, "contacts": len(contacts), "new": done.New, "again": again, "skipped_revoked": done.Revoked, "skipped_removed": done.Removed, "revived": done.Revived,
 		}})
 	})

@@ -82,7 +82,7 @@ func (s *Store) AskRenewal(ctx context.Context, actor operation.Actor, citizenID
 			return err
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{
-			Action: "links.ask_renewal", Subject: subject.AgencyID, Detail: map[string]any{"livemode": subject.Live, "subject": subject.Masked()},
+			Action: "links.ask_renewal", Subject: subject.AgencyID, AgencyID: subject.AgencyID, Detail: map[string]any{"livemode": subject.Live, "subject": subject.Masked()},
 		})
 	})
 	return err == nil, failed("asking for a new link code", err)

@@ -186,7 +186,7 @@ func (s *Store) Unlink(ctx context.Context, citizenID, linkID string) (ok bool, 
 			return err
 		}
 		return operation.Record(ctx, tx, operation.Actor{Kind: operation.ActorPerson, Name: citizenID}, now, operation.Entry{
-			Action: "links.remove", Subject: subject.AgencyID, Detail: map[string]any{"livemode": subject.Live, "subject": subject.Masked(), "contacts": contacts},
+			Action: "links.remove", Subject: subject.AgencyID, AgencyID: subject.AgencyID, Detail: map[string]any{"livemode": subject.Live, "subject": subject.Masked(), "contacts": contacts},
 		})
 	})
 	return ok, failed("ending a link", err)

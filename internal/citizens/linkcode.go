@@ -154,7 +154,7 @@ func (s *Store) raise(ctx context.Context, actor operation.Actor, subject Subjec
 			}
 			*end.count = tag.RowsAffected()
 		}
-		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: action, Subject: subject.AgencyID, Detail: map[string]any{
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: action, Subject: subject.AgencyID, AgencyID: subject.AgencyID, Detail: map[string]any{
 			"livemode": subject.Live, "subject": subject.Masked(), "epoch": epoch, "links": r.Links, "contacts": r.Contacts,
 		}})
 	})

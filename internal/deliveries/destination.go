@@ -3,11 +3,14 @@ package deliveries
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
 )
 
 // resumeAfter is the delay between a resumption and the first delivery. The workers
@@ -89,6 +92,22 @@ func (s DestinationStatus) refuseSuspended() error {
 		return nil
 	}
 	return operation.Refuse(CodeSuspended, "", operation.Args{"kind": s.Kind, "destination": s.DestinationID, "at": s.SuspendedAt})
+}
+
+// RemoveEndpoint ends a webhook endpoint of the registry, whose destination has a kind. It suspends the
+// destination first, so that what is on its way stops, too. now is the service's clock. Refusals are
+// those of registry.RemoveEndpoint; an endpoint that is unknown or removed is not suspended.
+func (s *Store) RemoveEndpoint(ctx context.Context, keys *secret.Keys, actor operation.Actor, kind Kind, id string, now time.Time) (registry.EndpointEntry, error) {
+	dir, err := registry.ReadDirectory(ctx, s.pool, "", now)
+	if err != nil {
+		return registry.EndpointEntry{}, fmt.Errorf("removing an endpoint: %w", err)
+	}
+	if e, ok := dir.Endpoint(id); ok && e.RemovedAt.IsZero() {
+		if _, _, err := s.Suspend(ctx, actor, kind, e.ID, now); err != nil {
+			return registry.EndpointEntry{}, err
+		}
+	}
+	return registry.RemoveEndpoint(ctx, s.pool, keys, actor, id, now)
 }
 
 // Suspend stops the sending to a destination within a second, until it is resumed.

@@ -125,9 +125,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Delivery, error) {
 		if !until.IsZero() && on.After(until) || !f.Since.IsZero() && !on.AddDate(0, 0, 1).After(f.Since) {
 			continue
 		}
-		parts := append([]string{fmt.Sprintf("d.occurred_on = '%s'", on.Format(time.DateOnly))}, where.texts...)
-		found, err := collect[Delivery](ctx, s.pool, doing, fmt.Sprintf(`SELECT %s FROM deliveries d WHERE %s ORDER BY d.occurred_at DESC, d.delivery_id DESC LIMIT %d`,
-			deliveryColumns, strings.Join(parts, " AND "), f.Limit-len(out)), where.args...)
+		found, err := collect[Delivery](ctx, s.pool, doing, where.query(on, f.Limit-len(out)), where.args...)
 		if err != nil {
 			return nil, err
 		}
@@ -151,6 +149,12 @@ func (c *conditions) and(condition string, values ...any) {
 		condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(c.args)), 1)
 	}
 	c.texts = append(c.texts, condition)
+}
+
+// query returns the query of the deliveries of a day, which has the arguments of the conditions.
+func (c *conditions) query(on time.Time, limit int) string {
+	parts := append([]string{fmt.Sprintf("d.occurred_on = '%s'", on.Format(time.DateOnly))}, c.texts...)
+	return fmt.Sprintf(`SELECT %s FROM deliveries d WHERE %s ORDER BY d.occurred_at DESC, d.delivery_id DESC LIMIT %d`, deliveryColumns, strings.Join(parts, " AND "), limit)
 }
 
 // where returns the conditions of the filter's fields, except for After.

@@ -98,7 +98,7 @@ func (s *Store) Redeliver(ctx context.Context, actor operation.Actor, r Redelive
 				return err
 			}
 		}
-		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "delivery.redeliver", Subject: r.Notification.EventID, Detail: map[string]any{
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "delivery.redeliver", Subject: r.Notification.EventID, AgencyID: r.Notification.TenantID, Detail: map[string]any{
 			"kind": r.Kind, "session": r.Notification.SessionID, "destinations": r.Destinations,
 		}})
 	})

@@ -73,7 +73,7 @@ func (s *Store) Retry(ctx context.Context, actor operation.Actor, id string, now
 			return err
 		}
 		return operation.Record(ctx, tx, actor, now, operation.Entry{
-			Action: "delivery.retry", Subject: id, Detail: map[string]any{"kind": d.Kind, "destination": d.DestinationID, "was": d.State},
+			Action: "delivery.retry", Subject: id, AgencyID: d.TenantID, Detail: map[string]any{"kind": d.Kind, "destination": d.DestinationID, "was": d.State},
 		})
 	})
 	if err != nil {

@@ -234,7 +234,7 @@ func LimitClerk(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, acto
 			return err
 		}
 		limited, _ = t.findClerk(agency, code)
-		return operation.Record(ctx, t.tx, actor, t.tx.Now, operation.Entry{Action: "clerk.limit", Subject: known.Ref(), Detail: detail})
+		return operation.Record(ctx, t.tx, actor, t.tx.Now, operation.Entry{Action: "clerk.limit", Subject: known.Ref(), AgencyID: known.AgencyID, Detail: detail})
 	})
 	if err != nil {
 		return ClerkEntry{}, fmt.Errorf("limiting a clerk: %w", err)

@@ -108,7 +108,7 @@ func (i *Identities) RememberDevice(ctx context.Context, actor operation.Actor, 
 		if err := i.bind(ctx, q, session, clerk.KeyID, id); err != nil {
 			return err
 		}
-		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "clerk.remember_device", Subject: id, Detail: map[string]any{"clerk": clerk.Ref(), "live": clerk.Live}})
+		return operation.Record(ctx, tx, actor, now, operation.Entry{Action: "clerk.remember_device", Subject: id, AgencyID: clerk.AgencyID, Detail: map[string]any{"clerk": clerk.Ref(), "live": clerk.Live}})
 	})
 	if err != nil {
 		return "", fmt.Errorf("remembering a clerk's device: %w", err)
@@ -262,7 +262,7 @@ func ForgetDevices(ctx context.Context, pool *pgxpool.Pool, actor operation.Acto
 		}
 		for _, r := range rows {
 			d := toDevice(r, t.registry)
-			if err := operation.Record(ctx, t.tx, actor, now, operation.Entry{Action: "clerk.forget_device", Subject: d.ID, Detail: map[string]any{"clerk": d.Clerk, "live": d.Live}}); err != nil {
+			if err := operation.Record(ctx, t.tx, actor, now, operation.Entry{Action: "clerk.forget_device", Subject: d.ID, AgencyID: r.AgencyID, Detail: map[string]any{"clerk": d.Clerk, "live": d.Live}}); err != nil {
 				return err
 			}
 			forgotten = append(forgotten, d)

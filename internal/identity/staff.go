@@ -391,7 +391,7 @@ func staffRecord(action string, e StaffEntry) operation.Entry {
 	if e.State() == StaffStateWaiting {
 		detail["waits_until"] = stamp(e.MayBegin())
 	}
-	return operation.Entry{Action: action, Subject: e.ID, Detail: detail}
+	return operation.Entry{Action: action, Subject: e.ID, AgencyID: e.AgencyID, Detail: detail}
 }
 
 // byKey finds the person with a key that is valid now.

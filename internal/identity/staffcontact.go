@@ -171,5 +171,5 @@ func RemoveStaffContact(ctx context.Context, pool *pgxpool.Pool, keys *secret.Ke
 
 // recordContact records an operation on an address, without the address.
 func (t *Tx) recordContact(ctx context.Context, actor operation.Actor, action string, e StaffEntry, detail map[string]any) error {
-	return operation.Record(ctx, t.tx, actor, t.tx.Now, operation.Entry{Action: action, Subject: e.ID, Detail: detail})
+	return operation.Record(ctx, t.tx, actor, t.tx.Now, operation.Entry{Action: action, Subject: e.ID, AgencyID: e.AgencyID, Detail: detail})
 }

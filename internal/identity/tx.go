@@ -135,5 +135,21 @@ func (t *Tx) reread(ctx context.Context, id string) (KeyEntry, error) {
 }
 
 func (t *Tx) record(ctx context.Context, actor operation.Actor, action string, k Key, detail map[string]any) error {
-	return operation.Record(ctx, t.tx, actor, t.tx.Now, operation.Entry{Action: action, Subject: k.ID, Detail: detail})
+	return operation.Record(ctx, t.tx, actor, t.tx.Now, operation.Entry{Action: action, Subject: k.ID, AgencyID: t.agencyOf(k), Detail: detail})
+}
+
+// agencyOf returns the agency of the holder of a key; empty for operations and for a platform key of
+// several agencies.
+func (s *snapshot) agencyOf(k Key) string {
+	switch {
+	case k.ClerkCode != "":
+		return k.ClerkAgencyID
+	case k.StaffID != "":
+		return s.member(k.StaffID).AgencyID
+	case k.ApplicationID != "":
+		return s.registry.Applications[k.ApplicationID].AgencyID
+	case len(k.AgencyIDs) == 1:
+		return k.AgencyIDs[0]
+	}
+	return ""
 }

@@ -74,7 +74,7 @@ func Decide(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by ident
 		if err != nil {
 			return err
 		}
-		return operation.Record(ctx, tx, by.Actor(origin), now, operation.Entry{Action: actions[decision], Subject: importID, Detail: map[string]any{"agency_id": agency, "account": code, "reason": reason}})
+		return operation.Record(ctx, tx, by.Actor(origin), now, operation.Entry{Action: actions[decision], Subject: importID, AgencyID: agency, Detail: map[string]any{"agency_id": agency, "account": code, "reason": reason}})
 	})
 	if err != nil {
 		return fmt.Errorf("deciding on a file in quarantine: %w", err)

@@ -199,7 +199,7 @@ func (l *ledger) audit(ctx context.Context, tx pgx.Tx, id uuid.UUID, state strin
 	for _, s := range p.Statements {
 		ids[s.ID] = true
 	}
-	return operation.Record(ctx, tx, actor, l.now, operation.Entry{Action: "statements.import", Subject: id.String(), Detail: map[string]any{
+	return operation.Record(ctx, tx, actor, l.now, operation.Entry{Action: "statements.import", Subject: id.String(), AgencyID: l.key.AgencyID, Detail: map[string]any{
 		"agency_id": l.key.AgencyID, "mode": registry.Mode(l.key.Live), "account": l.key.Code, "state": state, "statements": slices.Sorted(maps.Keys(ids)),
 	}})
 }

@@ -248,7 +248,7 @@ func requests(ctx context.Context, from querier, where string, args ...any) ([]O
 
 // entry returns the entry of the audit table about an operation of the request.
 func (r OriginalRequest) entry(action string) operation.Entry {
-	return operation.Entry{Action: action, Subject: r.ImportID, Detail: map[string]any{
+	return operation.Entry{Action: action, Subject: r.ImportID, AgencyID: r.AgencyID, Detail: map[string]any{
 		"agency_id": r.AgencyID, "account": r.Code, "request": r.ID, "reason": r.Reason,
 	}}
 }

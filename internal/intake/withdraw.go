@@ -99,7 +99,7 @@ func (w *Withdrawal) entry(action string) operation.Entry {
 	if w.DecidedBy != "" {
 		detail["decided_by"] = w.DecidedBy
 	}
-	return operation.Entry{Action: action, Subject: w.ImportID, Detail: detail}
+	return operation.Entry{Action: action, Subject: w.ImportID, AgencyID: w.AgencyID, Detail: detail}
 }
 
 // RequestWithdrawal requests to withdraw an accepted import of open days. A refusal is an *operation.Error: the import

@@ -33,18 +33,23 @@ const referencesAtMost = 50
 // SessionsByReference returns the sessions with a payment that has this reference of its
 // operator. If there are none, a thorough search returns those with a collection that was
 // refused or is not decided: with this reference, or with the one that the operator was told.
-// It may read a column of the whole journal.
-func (s *Store) SessionsByReference(ctx context.Context, reference string, thorough bool) ([]string, error) {
+// It may read a column of the whole journal. agencyID is the agency whose sessions are looked for;
+// empty for all.
+func (s *Store) SessionsByReference(ctx context.Context, agencyID, reference string, thorough bool) ([]string, error) {
 	queries := []string{
-		"SELECT DISTINCT session_id FROM receipts WHERE operator_ref = ? AND session_id != '' LIMIT ?",
-		"SELECT DISTINCT session_id FROM journal WHERE operator_ref = ? AND session_id != '' LIMIT ?",
-		"SELECT DISTINCT session_id FROM journal WHERE collection_id = ? AND session_id != '' LIMIT ?",
+		"SELECT DISTINCT session_id FROM receipts WHERE operator_ref = ? AND session_id != ''",
+		"SELECT DISTINCT session_id FROM journal WHERE operator_ref = ? AND session_id != ''",
+		"SELECT DISTINCT session_id FROM journal WHERE collection_id = ? AND session_id != ''",
 	}
 	if !thorough {
 		queries = queries[:1]
 	}
 	for _, query := range queries {
-		ids, err := s.texts(ctx, query, reference, referencesAtMost)
+		args := []any{reference}
+		if agencyID != "" {
+			query, args = query+" AND tenant_id = ?", append(args, agencyID)
+		}
+		ids, err := s.texts(ctx, query+" LIMIT ?", append(args, referencesAtMost)...)
 		if err != nil {
 			return nil, fmt.Errorf("looking for an operator's reference: %w", err)
 		}

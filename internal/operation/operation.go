@@ -44,6 +44,9 @@ type Entry struct {
 	Action string
 	// Subject is the id of what was changed.
 	Subject string
+	// AgencyID is the agency that the operation is about; empty for none, several, or one that the
+	// noun does not know.
+	AgencyID string
 	// Detail holds other inputs and results of the operation. It holds no secrets and no
 	// personal data. It may be nil.
 	Detail map[string]any
@@ -74,12 +77,12 @@ func Record(ctx context.Context, tx Execer, actor Actor, at time.Time, e Entry) 
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return Record(ctx, tx, actor, at, e) })
 	}
 	salt := uuid.NewString()
-	signature, err := sign(tx, Row{at, string(actor.Kind), actor.Name, actor.Origin, e.Action, e.Subject, string(text), salt})
+	signature, err := sign(tx, Row{at, string(actor.Kind), actor.Name, actor.Origin, e.Action, e.Subject, string(text), e.AgencyID, salt})
 	if err != nil {
 		return fmt.Errorf("recording %s: %w", e.Action, err)
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO audit (at, actor_kind, actor, origin, action, subject, detail, salt, signature) VALUES ($1, $2, $3, $4, $5, $6, $7, $8::text::uuid, $9)`,
-		at, string(actor.Kind), actor.Name, actor.Origin, e.Action, e.Subject, text, salt, signature); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO audit (at, actor_kind, actor, origin, action, subject, detail, salt, signature, agency_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8::text::uuid, $9, nullif($10, ''))`,
+		at, string(actor.Kind), actor.Name, actor.Origin, e.Action, e.Subject, text, salt, signature, e.AgencyID); err != nil {
 		return fmt.Errorf("recording %s: %w", e.Action, err)
 	}
 	return nil

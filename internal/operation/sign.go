@@ -31,6 +31,7 @@ type Row struct {
 	At                                        time.Time // whole microseconds, as Postgres stores them
 	ActorKind, Actor, Origin, Action, Subject string
 	Detail                                    string // a JSON object
+	AgencyID                                  string // empty for none
 	Salt                                      string // a random UUID: no two rows have the same
 }
 
@@ -43,7 +44,7 @@ func (r Row) Statement() ([]byte, error) {
 		return nil, fmt.Errorf("reading the detail: %w", err)
 	}
 	at := r.At.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
-	return json.Marshal([]any{"quittance audit row v1", at, r.ActorKind, r.Actor, r.Origin, r.Action, r.Subject, detail, r.Salt})
+	return json.Marshal([]any{"quittance audit row v1", at, r.ActorKind, r.Actor, r.Origin, r.Action, r.Subject, detail, r.AgencyID, r.Salt})
 }
 
 // sign returns the signature of a row; nil without a signer that holds a key.

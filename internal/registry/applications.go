@@ -177,7 +177,7 @@ func (t *Tx) setApplication(ctx context.Context, actor operation.Actor, action, 
 		return ApplicationEntry{}, err
 	}
 	e := after.applicationEntry(id)
-	return e, operation.Record(ctx, t, actor, t.Now, operation.Entry{Action: action, Subject: id, Detail: map[string]any{
+	return e, operation.Record(ctx, t, actor, t.Now, operation.Entry{Action: action, Subject: id, AgencyID: e.AgencyID, Detail: map[string]any{
 		"application": e.Owner(), "fields": change.fields(), "active": e.Active, "offers": e.Offers, "session_lifetime": e.SessionLifetime.String(),
 		"creations_per_minute": e.CreationsPerMinute, "reads_per_minute": e.ReadsPerMinute, "page_size": e.PageSize,
 	}})

@@ -164,7 +164,7 @@ func RemoveEndpoint(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, 
 		}
 		removed = e
 		removed.RemovedAt = now
-		return operation.Record(ctx, t, actor, now, operation.Entry{Action: "endpoint.remove", Subject: e.ID, Detail: map[string]any{"owner": e.Owner()}})
+		return operation.Record(ctx, t, actor, now, operation.Entry{Action: "endpoint.remove", Subject: e.ID, AgencyID: t.Before.Applications[e.ApplicationID].AgencyID, Detail: map[string]any{"owner": e.Owner()}})
 	})
 	if err != nil {
 		return EndpointEntry{}, fmt.Errorf("removing an endpoint: %w", err)
@@ -198,7 +198,7 @@ func (t *Tx) setEndpoint(ctx context.Context, actor operation.Actor, action, id 
 		return EndpointEntry{}, err
 	}
 	e, _ := after.directory(t.Now).Endpoint(id)
-	return e, operation.Record(ctx, t, actor, t.Now, operation.Entry{Action: action, Subject: id, Detail: map[string]any{
+	return e, operation.Record(ctx, t, actor, t.Now, operation.Entry{Action: action, Subject: id, AgencyID: after.Applications[e.ApplicationID].AgencyID, Detail: map[string]any{
 		"owner": e.Owner(), "fields": c.fields(), "events": e.Events, "test": e.Test, "live": e.Live, "max_in_flight": e.MaxInFlight, "max_per_second": e.MaxPerSecond,
 	}})
 }

@@ -203,7 +203,7 @@ func RotateSecret(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, ac
 		}
 		minted.Endpoint, _ = after.directory(now).Endpoint(e.ID)
 		return operation.Record(ctx, t, actor, now, operation.Entry{
-			Action: "endpoint.rotate_secret", Subject: e.ID, Detail: map[string]any{"overlap": overlap.String()},
+			Action: "endpoint.rotate_secret", Subject: e.ID, AgencyID: t.Before.Applications[e.ApplicationID].AgencyID, Detail: map[string]any{"overlap": overlap.String()},
 		})
 	})
 	if err != nil {

@@ -136,7 +136,7 @@ func ChangeMappings(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, 
 		if c.Default != nil {
 			detail[fieldDefaultService] = *c.Default
 		}
-		return operation.Record(ctx, t, actor, t.Now, operation.Entry{Action: "mapping.change", Subject: agency.ID, Detail: detail})
+		return operation.Record(ctx, t, actor, t.Now, operation.Entry{Action: "mapping.change", Subject: agency.ID, AgencyID: agency.ID, Detail: detail})
 	})
 	if err != nil {
 		return MappingsEntry{}, false, fmt.Errorf("changing the mapping: %w", err)

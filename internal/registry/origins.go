@@ -122,7 +122,7 @@ func changeOrigins(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, a
 		}
 		after, changed = before, !slices.Equal(list, before.Origins)
 		after.Origins, after.ByCommand = list, decided
-		return operation.Record(ctx, t, actor, now, operation.Entry{Action: action, Subject: cmp.Or(app.ID, "platform"), Detail: map[string]any{"origins": origins}})
+		return operation.Record(ctx, t, actor, now, operation.Entry{Action: action, Subject: cmp.Or(app.ID, "platform"), AgencyID: app.AgencyID, Detail: map[string]any{"origins": origins}})
 	})
 	if err != nil {
 		return OriginsEntry{}, false, fmt.Errorf("changing embed origins: %w", err)

@@ -77,26 +77,9 @@ func (r *Reader) PaidBy(ctx context.Context, f CitizenFilter) (items []checkout.
 // read waits for what was acknowledged in the partitions, runs the queries of fill in one
 // snapshot of the database, and decodes the values that they have collected.
 func (r *Reader) read(ctx context.Context, partitions []int32, fill func(batch *pgx.Batch, values *[][]byte)) ([]checkout.Session, error) {
-	marks, err := r.barrier.Wait(ctx, partitions...)
-	if err != nil {
-		return nil, err
-	}
 	var values [][]byte
-	var reached map[int32]int64
-	err = r.query(ctx, func(ctx context.Context) error {
-		return r.snapshot(ctx, &reached, func(batch *pgx.Batch) { fill(batch, &values) })
-	})
-	switch {
-	case err != nil:
+	if err := r.consistent(ctx, partitions, func(batch *pgx.Batch) { fill(batch, &values) }, nil); err != nil {
 		return nil, err
-	case !r.prove(marks, reached, partitions...):
-		return nil, errRebuilt
 	}
-	items := make([]checkout.Session, len(values))
-	for i, value := range values {
-		if items[i], err = r.decode(value); err != nil {
-			return nil, err
-		}
-	}
-	return items, nil
+	return r.decoded(values)
 }

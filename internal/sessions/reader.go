@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -167,7 +166,7 @@ func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkou
 	err := r.query(ctx, func(ctx context.Context) error {
 		return r.snapshot(ctx, &reached, func(batch *pgx.Batch) {
 			batch.Queue(`SELECT snapshot FROM sessions WHERE id = ANY($1)`, ids).Query(collect(&values))
-		})
+		}, nil)
 	})
 	if err != nil {
 		return nil, err
@@ -196,9 +195,9 @@ func (r *Reader) Statuses(ctx context.Context, ids []string) (map[string]checkou
 // table. (A single statement locks its tables before it takes its snapshot.)
 var oneSnapshot = pgx.TxOptions{BeginQuery: `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE sessions IN ACCESS SHARE MODE`}
 
-// snapshot reads the positions and runs the queries of fill in one snapshot of the
-// database, so that they agree.
-func (r *Reader) snapshot(ctx context.Context, reached *map[int32]int64, fill func(*pgx.Batch)) error {
+// snapshot reads the positions, runs the queries of fill and then, unless that is nil, in one
+// snapshot of the database, so that they agree.
+func (r *Reader) snapshot(ctx context.Context, reached *map[int32]int64, fill func(*pgx.Batch), then func(context.Context, pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, r.cfg.Pool, oneSnapshot, func(tx pgx.Tx) error {
 		batch := &pgx.Batch{}
 		batch.Queue(positions.Select(), r.cfg.Topology.Name(schemas.TopicEvents)).Query(func(found pgx.Rows) (err error) {
@@ -206,7 +205,10 @@ func (r *Reader) snapshot(ctx context.Context, reached *map[int32]int64, fill fu
 			return err
 		})
 		fill(batch)
-		return tx.SendBatch(ctx, batch).Close()
+		if err := tx.SendBatch(ctx, batch).Close(); err != nil || then == nil {
+			return err
+		}
+		return then(ctx, tx)
 	})
 }
 
@@ -240,7 +242,7 @@ type Filter struct {
 }
 
 // List returns a page of sessions, sorted by id with the newest first, and the total on
-// all pages. Errors are ErrBehind and those of ctx.
+// all pages, which is exact and costs a look at each of them. People's pages use Page. Errors are ErrBehind and those of ctx.
 func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, total int64, err error) {
 	if len(f.ApplicationIDs) == 0 {
 		return nil, 0, nil
@@ -248,21 +250,58 @@ func (r *Reader) List(ctx context.Context, f Filter) (items []checkout.Session, 
 	if len(f.TenantIDs) == 0 {
 		return nil, 0, errors.New("listing sessions: the filter names applications without their agencies")
 	}
-	var partitions []int32
-	for _, id := range f.TenantIDs {
+	found := f.scan()
+	size := int64(cmp.Or(f.PageSize, defaultPageSize))
+	skip := int64(max(f.Page, 1)-1) * size
+	err = r.consistent(ctx, r.partitionsOf(f.TenantIDs), func(batch *pgx.Batch) {
+		batch.Queue(found.total(), found.args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
+	}, func(ctx context.Context, tx pgx.Tx) (err error) {
+		if skip < total {
+			items, err = r.some(ctx, tx, found, skip, size)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return items, total, nil
+}
+
+// partitionsOf returns the partitions of agencies, each once.
+func (r *Reader) partitionsOf(tenantIDs []string) (partitions []int32) {
+	for _, id := range tenantIDs {
 		if p := r.cfg.Topology.Partition(schemas.TopicEvents, id); !slices.Contains(partitions, p) {
 			partitions = append(partitions, p)
 		}
 	}
-	where, args := f.where()
-	items, err = r.read(ctx, partitions, func(batch *pgx.Batch, values *[][]byte) {
-		batch.Queue("SELECT count(*) FROM sessions"+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
-		size := int64(cmp.Or(f.PageSize, defaultPageSize))
-		page := append(slices.Clone(args), size, int64(max(f.Page, 1)-1)*size)
-		batch.Queue(fmt.Sprintf("SELECT snapshot FROM sessions%s ORDER BY id DESC LIMIT $%d OFFSET $%d", where, len(page)-1, len(page)), page...).
-			Query(collect(values))
-	})
-	return items, total, err
+	return partitions
+}
+
+// consistent runs the queries of fill, and then, in one snapshot of the database that has everything
+// that was acknowledged in the partitions. then may be nil. When the error is not nil, what they have
+// read must not be used.
+func (r *Reader) consistent(ctx context.Context, partitions []int32, fill func(*pgx.Batch), then func(context.Context, pgx.Tx) error) error {
+	marks, err := r.barrier.Wait(ctx, partitions...)
+	if err != nil {
+		return err
+	}
+	var reached map[int32]int64
+	err = r.query(ctx, func(ctx context.Context) error { return r.snapshot(ctx, &reached, fill, then) })
+	if err == nil && !r.prove(marks, reached, partitions...) {
+		err = errRebuilt
+	}
+	return err
+}
+
+// decoded reads the sessions of stored snapshots.
+func (r *Reader) decoded(values [][]byte) (items []checkout.Session, err error) {
+	items = make([]checkout.Session, len(values))
+	for i, value := range values {
+		if items[i], err = r.decode(value); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
 }
 
 // decode reads the session of a stored snapshot.
@@ -277,39 +316,17 @@ func (r *Reader) decode(value []byte) (checkout.Session, error) {
 	return s.Session, nil
 }
 
-// where returns the condition and its arguments. It holds only the fields that are set,
-// so that Postgres finds the index for it.
-func (f Filter) where() (string, []any) {
-	var conditions []string
-	var args []any
-	is := func(column string, value any) {
-		args = append(args, value)
-		conditions = append(conditions, fmt.Sprintf("%s = $%d", column, len(args)))
+// scan returns the scan of the filter.
+func (f Filter) scan() *scan {
+	s := newScan(f.ApplicationIDs, f.Live)
+	s.equal([2]string{"order_id", f.OrderID}, [2]string{"status", string(f.Status)}, [2]string{"customer_id", f.CustomerID}, [2]string{"payment_ref", f.PaymentRef})
+	if f.CompletedFrom != nil {
+		s.and("completed_at >=", *f.CompletedFrom)
 	}
-	if len(f.ApplicationIDs) == 1 {
-		is("application_id", f.ApplicationIDs[0])
-	} else {
-		args = append(args, f.ApplicationIDs)
-		conditions = append(conditions, "application_id = ANY($1)")
+	if f.CompletedTo != nil {
+		s.and("completed_at <", *f.CompletedTo)
 	}
-	is("livemode", f.Live)
-	for _, c := range []struct{ column, value string }{
-		{"order_id", f.OrderID}, {"status", string(f.Status)}, {"customer_id", f.CustomerID}, {"payment_ref", f.PaymentRef},
-	} {
-		if c.value != "" {
-			is(c.column, c.value)
-		}
-	}
-	for _, c := range []struct {
-		comparison string
-		value      *time.Time
-	}{{">=", f.CompletedFrom}, {"<", f.CompletedTo}} {
-		if c.value != nil {
-			args = append(args, *c.value)
-			conditions = append(conditions, fmt.Sprintf("completed_at %s $%d", c.comparison, len(args)))
-		}
-	}
-	return " WHERE " + strings.Join(conditions, " AND "), args
+	return s
 }
 
 // query runs read with a time-out. While Postgres is away the error is ErrBehind.
@@ -322,6 +339,8 @@ func (r *Reader) query(ctx context.Context, read func(context.Context) error) er
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("reading sessions: %w", ctx.Err())
+	case errors.Is(err, schemas.ErrUndecodable):
+		return err // of a row: Postgres is there
 	}
 	return fmt.Errorf("reading sessions: %w: %w", ErrBehind, err)
 }

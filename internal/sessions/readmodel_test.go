@@ -19,6 +19,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
+	"quittance/internal/operation"
 	readmodel "quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -412,6 +413,15 @@ func TestSearch(t *testing.T) {
 		t.Errorf("the session of no reference: %v", err)
 	}
 	both := []string{appA, appB}
+	if ids, err := w.store.Named(t.Context(), readmodel.Search{OrderID: "order-4", ApplicationIDs: both}); err != nil || len(ids) != 4 {
+		t.Errorf("the sessions of an order: %q, %v", ids, err)
+	}
+	for field, q := range map[string]readmodel.Search{"order": {OrderID: "order-5", ApplicationIDs: both}, "payment-ref": {PaymentRef: "1"}} {
+		var refused *operation.Error
+		if ids, err := w.store.Named(t.Context(), q); !errors.As(err, &refused) || refused.Field != field || ids != nil {
+			t.Errorf("%s that no session has: %q, %v", field, ids, err)
+		}
+	}
 	for name, c := range map[string]struct {
 		q    readmodel.Search
 		want []int
@@ -422,6 +432,10 @@ func TestSearch(t *testing.T) {
 		"a payment reference":              {readmodel.Search{PaymentRef: all[2].PaymentRef}, []int{2}},
 		"an id":                            {readmodel.Search{IDs: []string{all[1].ID, "chs_nothing"}}, []int{1}},
 		"all of them":                      {readmodel.Search{IDs: []string{all[1].ID}, PaymentRef: all[1].PaymentRef, OrderID: "order-0", ApplicationIDs: both}, []int{3, 2, 1, 0}},
+		"an id of others":                  {readmodel.Search{IDs: []string{all[1].ID}, ApplicationIDs: both[:1]}, nil},
+		"a payment reference of others":    {readmodel.Search{PaymentRef: all[1].PaymentRef, ApplicationIDs: both[:1]}, nil},
+		"of nobody":                        {readmodel.Search{IDs: []string{all[1].ID}, PaymentRef: all[1].PaymentRef, OrderID: "order-0", ApplicationIDs: []string{}}, nil},
+		"a zero byte":                      {readmodel.Search{OrderID: "order-4\x00", ApplicationIDs: both}, nil},
 		"nothing":                          {readmodel.Search{}, nil},
 	} {
 		var want, ids []string

@@ -10,25 +10,32 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/checkout"
+	"quittance/internal/operation"
 )
 
-// Search asks for sessions of all applications, for support. It selects those that have one
-// of the ids, the payment reference or the order. Empty fields select nothing.
+// Search asks for sessions of both modes, for support. It selects those of some applications that have
+// one of the ids, the payment reference or the order. Empty fields select nothing.
 type Search struct {
 	IDs        []string
 	PaymentRef string
 	OrderID    string
-	// ApplicationIDs are all applications. Orders are searched in these.
+	// ApplicationIDs are those of whoever asks: the sessions of others are not found. Nil finds those of
+	// all by id and payment reference, and none by order.
 	ApplicationIDs []string
 }
 
-// searchAtMost is the largest number of sessions with one reference or order.
+// searchAtMost is the largest number of sessions of one mode with one reference or order.
 const searchAtMost = 100
 
 // queue adds the queries of the search. Each selects one column of the newest sessions by
-// one index.
+// one index. The applications are in the query, so that the sessions of others, however many they are,
+// take the place of none.
 func (q Search) queue(batch *pgx.Batch, column string, each func(pgx.Rows) error) {
-	add := func(where string, args ...any) {
+	add := func(where string, arg any) {
+		args := []any{arg}
+		if q.ApplicationIDs != nil {
+			where, args = where+" AND application_id = ANY($2)", append(args, q.ApplicationIDs)
+		}
 		batch.Queue(fmt.Sprintf("SELECT %s FROM sessions WHERE %s ORDER BY id DESC LIMIT %d", column, where, searchAtMost), args...).Query(each)
 	}
 	if len(q.IDs) > 0 {
@@ -37,35 +44,29 @@ func (q Search) queue(batch *pgx.Batch, column string, each func(pgx.Rows) error
 	if q.PaymentRef != "" {
 		add("payment_ref = $1", q.PaymentRef)
 	}
-	if q.OrderID != "" {
-		add("application_id = ANY($1) AND livemode = ANY('{true,false}') AND order_id = $2", q.ApplicationIDs, q.OrderID)
+	if q.OrderID == "" || strings.Contains(q.OrderID, "\x00") { // Postgres has no text with a zero byte
+		return
+	}
+	for _, live := range []bool{true, false} {
+		s := newScan(q.ApplicationIDs, live)
+		s.equal([2]string{"order_id", q.OrderID})
+		batch.Queue(s.newest(column, searchAtMost), s.args...).Query(each)
 	}
 }
 
 // Search returns sessions, the newest first. It shows everything that was acknowledged, like
 // Session. Errors are ErrBehind and those of ctx.
 func (r *Reader) Search(ctx context.Context, q Search) ([]checkout.Session, error) {
-	partitions := r.allPartitions()
-	marks, err := r.barrier.Wait(ctx, partitions...)
+	var values [][]byte
+	err := r.consistent(ctx, r.allPartitions(), func(batch *pgx.Batch) {
+		q.queue(batch, "snapshot", func(found pgx.Rows) error {
+			some, err := pgx.CollectRows(found, pgx.RowTo[[]byte])
+			values = append(values, some...)
+			return err
+		})
+	}, nil)
 	if err != nil {
 		return nil, err
-	}
-	var values [][]byte
-	var reached map[int32]int64
-	err = r.query(ctx, func(ctx context.Context) error {
-		return r.snapshot(ctx, &reached, func(batch *pgx.Batch) {
-			q.queue(batch, "snapshot", func(found pgx.Rows) error {
-				some, err := pgx.CollectRows(found, pgx.RowTo[[]byte])
-				values = append(values, some...)
-				return err
-			})
-		})
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case !r.prove(marks, reached, partitions...):
-		return nil, errRebuilt
 	}
 	found := map[string]checkout.Session{}
 	for _, value := range values {
@@ -108,6 +109,26 @@ func (r *Reader) ByPaymentRef(ctx context.Context, ref string) (checkout.Session
 		return checkout.Session{}, ErrNotFound
 	}
 	return r.ByID(ctx, ids[0])
+}
+
+// Codes of refusals of Named (operation.Error).
+const (
+	CodeOrderUnknown = "session.order_unknown"       // no session has this order
+	CodeRefUnknown   = "session.payment_ref_unknown" // no session has this payment reference
+)
+
+// Named returns the ids of the sessions that a person names by an order or a payment reference. It
+// refuses, with the field order or payment-ref, what no session has: an empty list would select the
+// sessions of nobody, or of everybody. Like Find, it does not wait.
+func (s *Store) Named(ctx context.Context, q Search) ([]string, error) {
+	ids, err := s.Find(ctx, q)
+	switch {
+	case err != nil || len(ids) > 0:
+		return ids, err
+	case q.OrderID != "":
+		return nil, operation.Refuse(CodeOrderUnknown, "order", nil)
+	}
+	return nil, operation.Refuse(CodeRefUnknown, "payment-ref", nil)
 }
 
 // Find returns the ids of sessions. Unlike Search it does not wait for what was acknowledged

@@ -106,17 +106,18 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 		returned, returnedAt := returnedIn(s.Session)
 		batch.Queue(`
 			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot, citizen_id, dues,
-				transactions, paid_at, reversed_at, returned, returned_at, completed_at)
-			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, nullif($10, ''), $11, $12, $13, $14, $15, $16, $17)
+				transactions, paid_at, reversed_at, returned, returned_at, completed_at, undecided_since)
+			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, nullif($10, ''), $11, $12, $13, $14, $15, $16, $17, $18)
 			ON CONFLICT (id) DO UPDATE SET
 				application_id = excluded.application_id, livemode = excluded.livemode, order_id = excluded.order_id,
 				customer_id = excluded.customer_id, payment_ref = excluded.payment_ref, status = excluded.status,
 				sequence = excluded.sequence, snapshot = excluded.snapshot, citizen_id = excluded.citizen_id, dues = excluded.dues,
 				transactions = excluded.transactions, paid_at = excluded.paid_at, reversed_at = excluded.reversed_at,
-				returned = excluded.returned, returned_at = excluded.returned_at, completed_at = excluded.completed_at
+				returned = excluded.returned, returned_at = excluded.returned_at, completed_at = excluded.completed_at,
+				undecided_since = excluded.undecided_since
 			WHERE s.sequence < excluded.sequence`,
 			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value, s.CitizenID, duesOf(s.Session),
-			transactions, paidAt, reversedAt, returned, returnedAt, completedAt(s.Session))
+			transactions, paidAt, reversedAt, returned, returnedAt, completedAt(s.Session), optional(s.UndecidedSince()))
 		for _, m := range s.Cash() {
 			writeCash(batch, m)
 		}

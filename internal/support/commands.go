@@ -3,8 +3,6 @@ package support
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -27,34 +25,42 @@ const (
 
 // commands returns the commands about the session that Kafka still has, beginning with its
 // creation.
-func (d *Desk) commands(ctx context.Context, p *Page) []*record.Command {
-	found, err := d.readCommands(ctx, p)
-	if err != nil {
-		p.Missing = append(p.Missing, Missing{PartCommands, err.Error()})
+func (d *Desk) commands(ctx context.Context, p *Page) []command {
+	found, missing := d.readCommands(ctx, p)
+	if missing.Code != "" {
+		missing.Part = PartCommands
+		p.Missing = append(p.Missing, missing)
 	}
 	return found
 }
 
-func (d *Desk) readCommands(ctx context.Context, p *Page) (found []*record.Command, err error) {
+// command is a command with its place in Kafka.
+type command struct {
+	*record.Command
+	source Source
+}
+
+// readCommands returns the commands, and what is missing; without a code nothing is.
+func (d *Desk) readCommands(ctx context.Context, p *Page) (found []command, missing Missing) {
 	const kept = 30 * 24 * time.Hour // as schemas.Topics says
 	if d.Now.Sub(p.CreatedAt) > kept {
-		return nil, errors.New("they are kept for 30 days, and the session is older")
+		return nil, Missing{Code: MissingExpired, Kept: kept}
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandsWithin)
 	defer cancel()
 	since, err := d.Machine(ctx, p.CreatedAt.Add(-commandsBefore))
 	if err != nil {
-		return nil, err
+		return nil, Missing{Code: MissingUnread, Err: err}
 	}
 	cl, err := d.Kafka.Client()
 	if err != nil {
-		return nil, err
+		return nil, Missing{Code: MissingUnread, Err: err}
 	}
 	defer cl.Close()
 	topic, partition := d.Topology.Name(schemas.TopicCommands), d.Topology.Partition(schemas.TopicCommands, p.TenantID)
 	spans, err := kafka.Between(ctx, kadm.NewClient(cl), topic, since, time.Now().Add(time.Hour))
 	if err != nil {
-		return nil, err
+		return nil, Missing{Code: MissingUnread, Err: err}
 	}
 	span := spans[partition]
 	whole := span.To
@@ -67,15 +73,15 @@ func (d *Desk) readCommands(ctx context.Context, p *Page) (found []*record.Comma
 		}
 		var c record.Command
 		if err := d.Codec.Decode(r.Value, &c); err == nil && c.SessionID == p.ID {
-			found = append(found, &c)
+			found = append(found, command{&c, Source{r.Topic, r.Partition, r.Offset}})
 		}
 		return true, nil // others are the processor's poison
 	})
 	switch {
 	case err != nil:
-		return found, fmt.Errorf("those after %s were not read: %w", at.UTC().Format(time.RFC3339), err)
+		return found, Missing{Code: MissingLater, Until: at.UTC(), Err: err}
 	case span.To < whole:
-		return found, fmt.Errorf("%d records of all sessions were read, up to %s; later ones were not", commandsAtMost, at.UTC().Format(time.RFC3339))
+		return found, Missing{Code: MissingBeyond, Read: commandsAtMost, Until: at.UTC()}
 	}
-	return found, nil
+	return found, Missing{}
 }

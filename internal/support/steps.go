@@ -46,11 +46,21 @@ type Step struct {
 	Took time.Duration
 	// DestinationID is the endpoint of a delivery, or the agency and mode of an ERP.
 	DestinationID string
+	// Source is where Kafka has it.
+	Source Source
 	// Facts are what else is known. None of them is secret, contact data or a full phone
 	// number.
 	Facts []Fact
 
 	sequence int64
+}
+
+// Source is the place of a record in Kafka. It is zero for a call and a delivery, whose places the
+// journal does not have, and for an event that an earlier release wrote there.
+type Source struct {
+	Topic     string // with the installation's prefix
+	Partition int32
+	Offset    int64
 }
 
 // Fact is a name and its value.
@@ -61,8 +71,9 @@ func facts(list ...Fact) []Fact {
 	return slices.DeleteFunc(list, func(f Fact) bool { return f.Value == "" })
 }
 
-// steps puts entries and commands in order. complete says that the entries have all events.
-func steps(entries []journal.Entry, commands []*record.Command, complete bool) []Step {
+// steps puts entries and commands in order. events is the topic of the events. complete says that the
+// entries have all events.
+func steps(events string, entries []journal.Entry, commands []command, complete bool) []Step {
 	var out []Step
 	changed := map[int64]bool{} // an event has the time of the command that caused it
 	for i := range entries {
@@ -70,10 +81,14 @@ func steps(entries []journal.Entry, commands []*record.Command, complete bool) [
 		if e.Type == journal.EntryTypeEvent {
 			changed[e.OccurredAt.UnixMilli()] = true
 		}
-		out = append(out, ofEntry(e))
+		step := ofEntry(e)
+		if e.Type == journal.EntryTypeEvent && (e.SourcePartition > 0 || e.SourceOffset > 0) {
+			step.Source = Source{events, e.SourcePartition, e.SourceOffset}
+		}
+		out = append(out, step)
 	}
 	for _, c := range commands {
-		step := Step{At: c.IssuedAt.UTC(), Kind: StepCommand, Name: c.Type, Facts: ofCommand(c)}
+		step := Step{At: c.IssuedAt.UTC(), Kind: StepCommand, Name: c.Type, Facts: ofCommand(c.Command), Source: c.source}
 		if complete && !changed[c.IssuedAt.UnixMilli()] {
 			step.Outcome = NoEffect
 		}

@@ -21,14 +21,15 @@ func TestSteps(t *testing.T) {
 	next := at(90)
 	entries := []journal.Entry{
 		{Type: journal.EntryTypeDelivery, OccurredAt: at(7), Event: "checkout.completed", Outcome: "failed", HTTPStatus: 500, Attempt: 1, DurationMS: 35, EndpointID: "e1", DestinationKind: "webhook", NextAttemptAt: &next},
-		{Type: journal.EntryTypeEvent, OccurredAt: at(6), Sequence: 4, Event: "confirmation.awaited", Status: "completed"},
+		{Type: journal.EntryTypeEvent, OccurredAt: at(6), Sequence: 4, Event: "confirmation.awaited", Status: "completed", SourcePartition: 1, SourceOffset: 9},
 		{Type: journal.EntryTypeEvent, OccurredAt: at(6), Sequence: 3, Event: "checkout.completed", Status: "completed", OfferID: "momo", TotalAmount: 5075, Currency: "XAF", OperatorRef: "op-7", Detail: map[string]string{"source": "enquiry", "operator_ref": "another"}},
 		{Type: journal.EntryTypeCall, OccurredAt: at(5), Event: "call.enquire", Outcome: "approved", Attempt: 1, DurationMS: 120, OperatorRef: "op-7", TotalAmount: 5075, Currency: "XAF", Detail: map[string]string{"operator": "mtn"}},
 		{Type: journal.EntryTypeEvent, OccurredAt: at(0), Sequence: 1, Event: "checkout.created", Status: "open"},
 	}
-	commands := []*record.Command{
-		{Type: mapping.CommandOutcome, IssuedAt: at(6), Outcome: &record.CollectionOutcome{Source: "enquiry", Status: "approved", Amount: 5075, Currency: "XAF", OperatorRef: "op-7"}},
-		{Type: mapping.CommandCancel, IssuedAt: at(4), By: "citizen"},
+	source := Source{"commands", 1, 7}
+	commands := []command{
+		{source: source, Command: &record.Command{Type: mapping.CommandOutcome, IssuedAt: at(6), Outcome: &record.CollectionOutcome{Source: "enquiry", Status: "approved", Amount: 5075, Currency: "XAF", OperatorRef: "op-7"}}},
+		{Command: &record.Command{Type: mapping.CommandCancel, IssuedAt: at(4), By: "citizen"}},
 	}
 	want := []string{
 		"0 event checkout.created open 0s",
@@ -39,11 +40,18 @@ func TestSteps(t *testing.T) {
 		"6 event confirmation.awaited completed 0s",
 		"7 delivery checkout.completed failed 35ms kind=webhook attempt=1 http_status=500 next_attempt_at=2026-11-22T12:01:30Z",
 	}
-	if got := lines(noon, steps(entries, commands, true)); !reflect.DeepEqual(got, want) {
+	if got := lines(noon, steps("events", entries, commands, true)); !reflect.DeepEqual(got, want) {
 		t.Errorf("\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	var sources []Source
+	for _, s := range steps("events", entries, commands, true) {
+		sources = append(sources, s.Source)
+	}
+	if !reflect.DeepEqual(sources, []Source{{}, {}, {}, source, {}, {"events", 1, 9}, {}}) {
+		t.Errorf("the places are %v", sources)
+	}
 	want[1] = "4 command session.cancel  0s by=citizen"
-	if got := lines(noon, steps(entries, commands, false)); !reflect.DeepEqual(got, want) {
+	if got := lines(noon, steps("events", entries, commands, false)); !reflect.DeepEqual(got, want) {
 		t.Errorf("with a journal that is behind:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

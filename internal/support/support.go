@@ -8,7 +8,6 @@ package support
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -40,7 +39,7 @@ type Config struct {
 	// Now is the time of the service.
 	Now time.Time
 
-	// ApplicationIDs are all applications.
+	// ApplicationIDs are the applications whose sessions Viewer sees. A search finds no others.
 	ApplicationIDs []string
 	// Viewer is the person who asks; nil for whoever runs the installation. An agency's staff
 	// see what belongs to the agency.
@@ -71,10 +70,41 @@ const (
 	PartCommands   Part = "commands"
 )
 
-// Missing says what an answer lacks.
+// MissingCode says why an answer lacks a part, or the end of it.
+type MissingCode string
+
+// The codes, with the fields of Missing that they have.
+const (
+	// MissingUnread: the source could not be read (Err).
+	MissingUnread MissingCode = "unread"
+	// MissingLater: reading ended before the end (Until, Err).
+	MissingLater MissingCode = "later"
+	// MissingBeyond: the source has more than is read for one answer (Read, and Until for commands).
+	MissingBeyond MissingCode = "beyond"
+	// MissingBehind: events have not arrived yet (Read of All).
+	MissingBehind MissingCode = "behind"
+	// MissingExpired: records are no longer kept (Kept).
+	MissingExpired MissingCode = "expired"
+)
+
+// MissingCodes returns all codes.
+func MissingCodes() []MissingCode {
+	return []MissingCode{MissingUnread, MissingLater, MissingBeyond, MissingBehind, MissingExpired}
+}
+
+// Missing says what an answer lacks. It has no text for people: they see it in their language, where it
+// is shown.
 type Missing struct {
 	Part Part
-	Why  string
+	Code MissingCode
+	// Read is the number of entries, events or records that were read, of All.
+	Read, All int64
+	// Until is the time of the last record that was read, UTC.
+	Until time.Time
+	// Kept is how long records are kept.
+	Kept time.Duration
+	// Err is the fault of the source; nil for other codes.
+	Err error
 }
 
 // Payment is a session with its deliveries.
@@ -96,10 +126,11 @@ type Found struct {
 const deliveriesAtMost = 1000
 
 // Find searches payments by an order, a payment reference, the id of a session, or a
-// reference that an operator has. Errors are sessions.ErrBehind and those of the databases.
+// reference that an operator has. It searches those that the viewer sees: what others have, however
+// many, takes the place of none, and what is theirs is answered like what is unknown. Errors are sessions.ErrBehind and those of the databases.
 func (d *Desk) Find(ctx context.Context, term string) (found Found, err error) {
 	term = strings.TrimSpace(term)
-	search := sessions.Search{OrderID: term, PaymentRef: PaymentRef(term), ApplicationIDs: d.ApplicationIDs}
+	search := sessions.Search{OrderID: term, PaymentRef: PaymentRef(term), ApplicationIDs: append([]string{}, d.ApplicationIDs...)} // never nil, which is all
 	if strings.HasPrefix(term, sessionPrefix) {
 		search.IDs = []string{term}
 	}
@@ -119,10 +150,8 @@ func (d *Desk) Find(ctx context.Context, term string) (found Found, err error) {
 	}
 	var ids []string
 	for _, s := range known {
-		if d.sees(s.TenantID) {
-			found.Payments = append(found.Payments, Payment{Session: s})
-			ids = append(ids, s.ID)
-		}
+		found.Payments = append(found.Payments, Payment{Session: s})
+		ids = append(ids, s.ID)
 	}
 	if len(ids) == 0 {
 		return found, nil
@@ -161,15 +190,23 @@ func (d *Desk) byReference(ctx context.Context, reference string, thorough bool,
 	why := d.NoJournal
 	if d.Journal != nil {
 		var more []string
-		if more, why = d.Journal.SessionsByReference(ctx, reference, thorough); why == nil {
+		if more, why = d.Journal.SessionsByReference(ctx, d.agency(), reference, thorough); why == nil {
 			return append(ids, more...), nil
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 	}
-	found.Missing = append(found.Missing, Missing{PartReferences, why.Error()})
+	found.Missing = append(found.Missing, Missing{Part: PartReferences, Code: MissingUnread, Err: why})
 	return ids, nil
+}
+
+// agency returns the viewer's agency; empty for all.
+func (d *Desk) agency() string {
+	if d.Viewer == nil {
+		return ""
+	}
+	return d.Viewer.AgencyID
 }
 
 // sees reports whether the viewer may see what belongs to an agency.
@@ -224,28 +261,28 @@ func (d *Desk) Page(ctx context.Context, sessionID string) (p Page, err error) {
 	if err := ctx.Err(); err != nil {
 		return p, err
 	}
-	p.Steps = steps(entries, commands, complete)
+	p.Steps = steps(d.Topology.Name(schemas.TopicEvents), entries, commands, complete)
 	return p, nil
 }
 
 // journal returns the session's entries of the journal. complete is false if it lacks
 // events.
 func (d *Desk) journal(ctx context.Context, p *Page) (entries []journal.Entry, complete bool) {
-	lacks := func(format string, args ...any) {
-		complete = false
-		p.Missing = append(p.Missing, Missing{PartJournal, fmt.Sprintf(format, args...)})
+	lacks := func(m Missing) {
+		complete, m.Part = false, PartJournal
+		p.Missing = append(p.Missing, m)
 	}
 	if d.Journal == nil {
-		lacks("%v", d.NoJournal)
+		lacks(Missing{Code: MissingUnread, Err: d.NoJournal})
 		return nil, complete
 	}
 	entries, complete, err := d.Journal.History(ctx, p.TenantID, p.ID, p.CreatedAt)
 	if err != nil {
-		lacks("%v", err)
+		lacks(Missing{Code: MissingUnread, Err: err})
 		return nil, complete
 	}
 	if !complete {
-		lacks("only the first %d entries are shown", len(entries))
+		lacks(Missing{Code: MissingBeyond, Read: int64(len(entries))})
 		return entries, complete
 	}
 	var last int64
@@ -253,7 +290,7 @@ func (d *Desk) journal(ctx context.Context, p *Page) (entries []journal.Entry, c
 		last = max(last, e.Sequence)
 	}
 	if last < p.Sequence {
-		lacks("it has the first %d of %d events; the others arrive within seconds if `quittance sink journal` runs", last, p.Sequence)
+		lacks(Missing{Code: MissingBehind, Read: last, All: p.Sequence})
 	}
 	return entries, complete
 }

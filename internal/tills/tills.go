@@ -239,7 +239,7 @@ func get(ctx context.Context, q querier, who Who, id, lock string) (Till, error)
 // record writes a step of a till to the audit table.
 func (s *Tills) record(ctx context.Context, tx pgx.Tx, actor operation.Actor, action string, t Till, detail map[string]any) error {
 	detail["clerk"], detail["live"], detail["number"], detail["agency_id"] = t.Clerk, t.Live, t.Number, t.AgencyID
-	return operation.Record(ctx, tx, actor, s.cfg.Now(), operation.Entry{Action: action, Subject: t.ID, Detail: detail})
+	return operation.Record(ctx, tx, actor, s.cfg.Now(), operation.Entry{Action: action, Subject: t.ID, AgencyID: t.AgencyID, Detail: detail})
 }
 
 // Open opens the till of a clerk with the cash that is in it, without what Uncounted

@@ -319,17 +319,20 @@ func (w *world) readsBack() {
 		w.t.Errorf("the call is %+v", c)
 	}
 	for name, c := range map[string]struct {
+		agency    string
 		reference string
 		thorough  bool
 		want      []string
 	}{
+		"of the agency":        {agency: "tenant", reference: "op_chs_00007", want: []string{"chs_00007"}},
+		"of another agency":    {agency: "another", reference: "op_chs_00007", thorough: true},
 		"payment":              {reference: "op_chs_00007", want: []string{"chs_00007"}},
 		"collection, quickly":  {reference: "col_chs_00008"},
 		"collection":           {reference: "col_chs_00008", thorough: true, want: []string{"chs_00008"}},
 		"unknown":              {reference: "op_chs_99999", thorough: true},
 		"with a quoted letter": {reference: "op'--", thorough: true},
 	} {
-		if got, err := store.SessionsByReference(w.t.Context(), c.reference, c.thorough); err != nil || !slices.Equal(got, c.want) {
+		if got, err := store.SessionsByReference(w.t.Context(), c.agency, c.reference, c.thorough); err != nil || !slices.Equal(got, c.want) {
 			w.t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
 		}
 	}

@@ -80,6 +80,7 @@ type Audit struct {
 	Detail    []byte
 	Salt      string
 	Signature []byte
+	AgencyID  *string
 }
 
 type AuditPosition struct {
@@ -483,6 +484,13 @@ type KnownBrowser struct {
 	UsedAt    time.Time
 }
 
+type LinkCodeEpoch struct {
+	Epoch       int64
+	Salt        []byte
+	BeganAt     time.Time
+	FormerUntil *time.Time
+}
+
 type LinkFailure struct {
 	CitizenID  string
 	AgencyID   string
@@ -653,23 +661,24 @@ type ServiceMapping struct {
 }
 
 type Session struct {
-	ID            string
-	ApplicationID string
-	Livemode      bool
-	OrderID       string
-	CustomerID    *string
-	PaymentRef    string
-	Status        string
-	Sequence      int64
-	Snapshot      []byte
-	CitizenID     *string
-	Dues          []string
-	Transactions  []string
-	PaidAt        *time.Time
-	ReversedAt    *time.Time
-	CompletedAt   *time.Time
-	Returned      []string
-	ReturnedAt    []time.Time
+	ID             string
+	ApplicationID  string
+	Livemode       bool
+	OrderID        string
+	CustomerID     *string
+	PaymentRef     string
+	Status         string
+	Sequence       int64
+	Snapshot       []byte
+	CitizenID      *string
+	Dues           []string
+	Transactions   []string
+	PaidAt         *time.Time
+	ReversedAt     *time.Time
+	CompletedAt    *time.Time
+	Returned       []string
+	ReturnedAt     []time.Time
+	UndecidedSince *time.Time
 }
 
 type SessionEvent struct {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"quittance/cmd/internal/cli"
-	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/deliveries"
+	"quittance/internal/identity"
 	"quittance/internal/registry"
 )
 
@@ -58,7 +58,13 @@ func ReadDestination(ctx context.Context, m *cli.Meta, flag, named string) (deli
 	return e, nil
 }
 
-// ApplicationIDs returns the ids of all applications.
-func ApplicationIDs(dir registry.Directory) []string {
-	return render.Mapped(dir.Applications, func(a registry.Application) string { return a.ID })
+// ApplicationIDs returns the ids of the applications whose sessions a viewer sees; those of all for nil.
+func ApplicationIDs(dir registry.Directory, viewer *identity.Staff) []string {
+	ids := []string{}
+	for _, a := range dir.Applications {
+		if viewer == nil || viewer.ActsFor(a.AgencyID) {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
 }

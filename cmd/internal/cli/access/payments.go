@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"errors"
 
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
@@ -19,13 +18,5 @@ func Sessions(ctx context.Context, pool *postgres.Pool, dir registry.Directory, 
 	case order == "" && paymentRef == "":
 		return nil, nil
 	}
-	search := sessions.Search{OrderID: order, PaymentRef: support.PaymentRef(paymentRef), ApplicationIDs: ApplicationIDs(dir)}
-	ids, err := sessions.NewStore(pool).Find(ctx, search)
-	if err == nil && len(ids) == 0 {
-		err = errors.New(map[bool]string{
-			true:  "--order: no session has this order; orders are compared exactly, with capital and small letters",
-			false: "--payment-ref: no session has this payment reference",
-		}[order != ""])
-	}
-	return ids, err
+	return sessions.NewStore(pool).Named(ctx, sessions.Search{OrderID: order, PaymentRef: support.PaymentRef(paymentRef), ApplicationIDs: ApplicationIDs(dir, nil)})
 }

@@ -9,8 +9,8 @@ import (
 	"quittance/cmd/internal/cli/clitest"
 	"quittance/cmd/internal/cli/key"
 	"quittance/cmd/internal/cli/link"
+	"quittance/internal/audit"
 	"quittance/internal/identity"
-	"quittance/internal/operation"
 	"quittance/internal/secret"
 	"quittance/test/registries"
 )
@@ -49,7 +49,7 @@ func TestActors(t *testing.T) {
 			}
 		}
 	}
-	rows, err := operation.List(t.Context(), h.Pool, operation.Filter{})
+	rows, err := audit.List(t.Context(), h.Pool, audit.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestActors(t *testing.T) {
 	if code, said := run(link.Command(), codes...); code != 1 {
 		t.Errorf("with a wrong key: %d %s", code, said)
 	}
-	if after, err := operation.List(t.Context(), h.Pool, operation.Filter{}); err != nil || len(after) != len(rows) {
+	if after, err := audit.List(t.Context(), h.Pool, audit.Filter{}); err != nil || len(after) != len(rows) {
 		t.Errorf("a refused command left a row: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestAuditList(t *testing.T) {
 	}
 	one := m.Staff.Actor("machine")
 	for action, subject := range map[string]string{"case.approve": "case_1", "cases.other": "case_1", "key.revoke": "key_1"} {
-		if err := operation.Record(t.Context(), h.Pool, one, registries.Epoch.AddDate(0, 0, 1), operation.Entry{Action: action, Subject: subject, Detail: map[string]any{"proposal": 1}}); err != nil {
+		if err := operation.Record(t.Context(), h.Pool, one, registries.Epoch.AddDate(0, 0, 1), operation.Entry{Action: action, Subject: subject, AgencyID: map[string]string{"case_1": m.AgencyID}[subject], Detail: map[string]any{"proposal": 1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,6 +39,9 @@ func TestAuditList(t *testing.T) {
 		{[]string{"--action", "case.approve", "--since", day}, 1},
 		{[]string{"--who", "one", "--limit", "2"}, 2},
 		{[]string{"--who", "nobody"}, 0},
+		{[]string{"--agency", "impots", "--who", "one"}, 2},
+		{[]string{"--agency", "impots", "--action", "case"}, 1},
+		{[]string{"--who", "one", "--until", day}, 0},
 	} {
 		code, stdout, stderr := clitest.Run(t, Command(), append([]string{"audit", "list", "--json"}, c.args...)...)
 		var got []struct {
@@ -53,6 +57,32 @@ func TestAuditList(t *testing.T) {
 	}
 	if _, stdout, _ := clitest.Run(t, Command(), "audit", "list", "--action", "key.revoke"); !strings.Contains(stdout, "person One") {
 		t.Errorf("%s", stdout)
+	}
+	if _, stdout, _ := clitest.Run(t, Command(), "audit", "list", "--agency", "impots", "--action", "staff"); !strings.Contains(stdout, m.ID) {
+		t.Errorf("the nouns name no agency: %s", stdout)
+	}
+	var pages []string
+	for args := []string{"audit", "list", "--json", "--who", "one", "--limit", "1"}; ; {
+		_, stdout, stderr := clitest.Run(t, Command(), args...)
+		var got []struct{ Action, Agency, Cursor string }
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+			t.Fatal(stdout, stderr, err)
+		}
+		if len(got) == 0 {
+			break
+		}
+		pages = append(pages, got[0].Action+" "+got[0].Agency)
+		args = append(args[:7:7], "--after", got[0].Cursor)
+	}
+	slices.Sort(pages)
+	if !slices.Equal(pages, []string{"case.approve impots", "cases.other impots", "key.revoke "}) {
+		t.Errorf("pages: %q", pages)
+	}
+	if code, _, stderr := clitest.Run(t, Command(), "audit", "list", "--after", "x"); code == 0 || !strings.Contains(stderr, "--after: this is no cursor") {
+		t.Errorf("no cursor: %d %s", code, stderr)
+	}
+	if code, _, stderr := clitest.Run(t, Command(), "audit", "list", "--agency", "nowhere"); code == 0 || !strings.Contains(stderr, "--agency: ") {
+		t.Errorf("no agency: %d %s", code, stderr)
 	}
 	t.Setenv("QUITTANCE_STAFF_KEY", m.Secret.Reveal())
 	if code, _, stderr := clitest.Run(t, Command(), "audit", "list"); code != 1 || !strings.Contains(stderr, "of an agency") {

@@ -125,12 +125,7 @@ func removeEndpoint() cli.Command {
 		Use: "remove ENDPOINT", Short: "Remove a webhook endpoint: no event goes to it any more", JSON: "the endpoint", Missing: whichEndpoint, Examples: []string{"endpoints remove 0198c5d2-…"},
 		Keyed: true,
 		Operate: onWebhookEndpoint(func(ctx context.Context, m *cli.Meta, d deliveries.Entry) error {
-			if d.RemovedAt.IsZero() { // suspended first: what is on its way stops, too
-				if _, _, err := access.Deliveries(m).Suspend(ctx, m.By, d.Kind, d.ID, m.Now); err != nil {
-					return err
-				}
-			}
-			if _, err := registry.RemoveEndpoint(ctx, m.Pool, m.Keys, m.By, d.ID, m.Now); err != nil {
+			if _, err := access.Deliveries(m).RemoveEndpoint(ctx, m.Keys, m.By, d.Kind, d.ID, m.Now); err != nil {
 				return err
 			}
 			found, err := withStatus(ctx, m, d)

@@ -35,6 +35,13 @@ func TestRestoredEndpoint(t *testing.T) {
 		t.Fatalf("%+v %v", shown, err)
 	}
 	remove()
+	var suspended int
+	if err := h.Pool.QueryRow(t.Context(), `SELECT count(*) FROM delivery_destinations WHERE destination_id = $1 AND suspended_at IS NOT NULL`, shown.ID).Scan(&suspended); err != nil || suspended != 1 {
+		t.Errorf("what is on its way to a removed endpoint does not stop: %d, %v", suspended, err)
+	}
+	if code, _, stderr := clitest.Run(t, Endpoints(), "endpoints", "remove", shown.ID); code == 0 {
+		t.Errorf("removed twice: %s", stderr)
+	}
 	text := succeeds(add[:len(add)-1]...)
 	if !strings.Contains(text, "Restored endpoint "+shown.ID) || !strings.Contains(text, "modes test, live.") || !strings.Contains(text, "whsec_") {
 		t.Errorf("restored:\n%s", text)

@@ -3,10 +3,15 @@ package delivery
 import (
 	"quittance/cmd/internal/cli"
 	"quittance/internal/deliveries"
+	"quittance/internal/sessions"
 )
 
 // words has the texts for the codes of refused operations.
 var words = cli.Words{
+	// Of --order and --payment-ref, also those of replays.
+	sessions.CodeOrderUnknown: cli.Filled("no session has this order; orders are compared exactly, with capital and small letters"),
+	sessions.CodeRefUnknown:   cli.Filled("no session has this payment reference"),
+
 	deliveries.CodeUnknown:        cli.Filled("no delivery has this id: either it was not attempted yet, or its event is more than {days} days old; `quittance deliveries list` shows the others"),
 	deliveries.CodeAccepted:       cli.Filled("was accepted at {at}; `quittance replay TOPIC --to SINK --endpoint ENDPOINT --redelivery NAME --since TIME` sends it again, unless it is a confirmation to an ERP"),
 	deliveries.CodeSuperseded:     cli.Filled("the partner has accepted a later webhook of the same payment, so this older one is never sent again"),

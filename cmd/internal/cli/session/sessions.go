@@ -136,7 +136,7 @@ func withDesk(ctx context.Context, m *cli.Meta, do func(context.Context, *suppor
 	return access.WithReader(ctx, m, func(ctx context.Context, r *access.ReadModel) error {
 		cfg := support.Config{
 			Sessions: r.Sessions, Deliveries: access.Deliveries(m), Cases: cases.NewStore(m.Pool), Kafka: m.KafkaConfig(), Topology: r.Topology, Codec: r.Codec,
-			Machine: m.Machine, Now: m.Now, ApplicationIDs: access.ApplicationIDs(dir), Viewer: viewer,
+			Machine: m.Machine, Now: m.Now, ApplicationIDs: access.ApplicationIDs(dir, viewer), Viewer: viewer,
 		}
 		conn, err := access.OpenJournal(ctx, m)
 		if err != nil {

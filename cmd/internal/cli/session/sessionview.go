@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"quittance/checkout"
 	"quittance/cmd/internal/cli/display"
@@ -65,7 +66,30 @@ func (v view) paymentJSON(p support.Payment) render.Object {
 }
 
 func missingJSON(list []support.Missing) []render.Object {
-	return render.Mapped(list, func(m support.Missing) render.Object { return render.Object{"part", m.Part, "why", m.Why} })
+	return render.Mapped(list, func(m support.Missing) render.Object {
+		return render.Object{"part", m.Part, "code", m.Code, "why", whyMissing(m)}
+	})
+}
+
+// whyMissing returns the words of what an answer lacks.
+func whyMissing(m support.Missing) string {
+	until := m.Until.UTC().Format(time.RFC3339)
+	switch m.Code {
+	case support.MissingUnread:
+		return m.Err.Error()
+	case support.MissingLater:
+		return fmt.Sprintf("those after %s were not read: %v", until, m.Err)
+	case support.MissingBeyond:
+		if m.Part == support.PartCommands {
+			return fmt.Sprintf("%d records of all sessions were read, up to %s; later ones were not", m.Read, until)
+		}
+		return fmt.Sprintf("only the first %d entries are shown", m.Read)
+	case support.MissingBehind:
+		return fmt.Sprintf("it has the first %d of %d events; the others arrive within seconds if `quittance sink journal` runs", m.Read, m.All)
+	case support.MissingExpired:
+		return fmt.Sprintf("they are kept for %d days, and the session is older", int(m.Kept.Hours()/24))
+	}
+	return string(m.Code)
 }
 
 func (v view) foundJSON(f support.Found) render.Object {
@@ -80,9 +104,13 @@ func (v view) pageJSON(p support.Page) render.Object {
 			for _, f := range s.Facts {
 				known = append(known, f.Name, f.Value)
 			}
-			return render.Object{
+			step := render.Object{
 				"at", s.At, "kind", s.Kind, "name", s.Name, "outcome?", s.Outcome, "took_ms?", s.Took.Milliseconds(), "endpoint?", v.endpoint(s.DestinationID), "facts", known,
 			}
+			if s.Source.Topic != "" {
+				step = append(step, "topic", s.Source.Topic, "partition", s.Source.Partition, "offset", s.Source.Offset)
+			}
+			return step
 		}),
 		"missing", missingJSON(p.Missing))
 }
@@ -120,7 +148,7 @@ func (v view) found(p *render.Page, f support.Found) {
 // sayMissing says what could not be read.
 func sayMissing(p *render.Page, list []support.Missing) {
 	for _, m := range list {
-		p.Say("\nNot read: %s: %s.", m.Part, m.Why)
+		p.Say("\nNot read: %s: %s.", m.Part, whyMissing(m))
 	}
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,5 +136,21 @@ func TestStepsOfEnquiries(t *testing.T) {
 	want := []string{"collection.requested -", "enquire pending", enquired + " -", "checkout.failed -", "20 steps of enquiries pending", "checkout.late_payment -"}
 	if !slices.Equal(got, want) {
 		t.Errorf("rows are %q, want %q", got, want)
+	}
+}
+
+// Each code of what is missing has words, with its numbers.
+func TestWordsOfMissingParts(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for _, code := range support.MissingCodes() {
+		for _, part := range []support.Part{support.PartReferences, support.PartJournal, support.PartCommands} {
+			text := whyMissing(support.Missing{Part: part, Code: code, Read: 3, All: 5, Until: until, Kept: 30 * 24 * time.Hour, Err: errors.New("the broker is away")})
+			if text == string(code) || !strings.Contains(text, map[support.MissingCode]string{
+				support.MissingUnread: "broker", support.MissingLater: "2026-11-22T12:00:00Z were not read: the broker", support.MissingBeyond: "3", support.MissingBehind: "3 of 5", support.MissingExpired: "30 days",
+			}[code]) {
+				t.Errorf("%s of %s: %q", code, part, text)
+			}
+		}
 	}
 }
