@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,6 +35,13 @@ func (c *Close) Evidence() chain.Evidence {
 	return chain.Evidence{Topic: schemas.TopicReconciliation, Partition: c.SourcePartition, Offset: c.SourceOffset}
 }
 
+// WithoutRows returns the close without its rows, to keep it: it proves nothing more.
+func (c *Close) WithoutRows() Close {
+	out := *c
+	out.tree, out.rows = nil, nil
+	return out
+}
+
 // Holds reports whether the close has a root, and Kafka has the rows under it.
 func (c *Close) Holds() bool { return !c.Unproved && len(c.Faults) == 0 }
 
@@ -60,29 +68,44 @@ func (c *Close) Proofs(entryID string) ([]Proof, error) {
 	return out, nil
 }
 
-// Closes computes the closes of an account again, in their order.
-func (b *Book) Closes(account string) ([]Close, error) {
+// EachOf computes the closes of an account again, in their order, and calls do for each. What do does not keep is
+// forgotten: a close has all its rows.
+func (b *Book) EachOf(account string, do func(*Close) error) error {
 	w := newWorld(b, account)
-	var out []Close
-	for _, c := range b.closes {
-		if c.Account != account {
-			continue
+	defer b.disk.forget(w.prefix)
+	var failed error
+	before, first, signed := "", true, false
+	b.closes.each(account+"|", account+"}", func(_ string, c journal.Close) {
+		if failed != nil {
+			return
 		}
-		closed, err := w.close(c)
+		closed, err := w.close(&c)
 		if err != nil {
-			return nil, fmt.Errorf("close %s: %w", c.ID, err)
+			failed = fmt.Errorf("close %s: %w", c.ID, err)
+			return
 		}
 		switch {
 		case closed.Unproved: // named the digest of the one before
-		case len(out) == 0 && c.Previous != "":
+		case first && c.Previous != "":
 			closed.Faults = append(closed.Faults, "it follows a close that Kafka does not have")
-		case len(out) > 0 && c.Previous != out[len(out)-1].Hash():
-			closed.Faults = append(closed.Faults, fmt.Sprintf("it follows a close with the hash %s, the one before has %s", cmp.Or(c.Previous, "none"), out[len(out)-1].Hash()))
+		case !first && c.Previous != before:
+			closed.Faults = append(closed.Faults, fmt.Sprintf("it follows a close with the hash %s, the one before has %s", cmp.Or(c.Previous, "none"), before))
 		}
-		b.checkSignature(&closed, out)
-		out = append(out, closed)
+		b.checkSignature(&closed, signed)
+		before, first, signed = c.Hash(), false, signed || c.Signature != ""
+		failed = do(&closed)
+	})
+	return errors.Join(failed, b.disk.err)
+}
+
+// Each computes the closes of all accounts again, by account and in their order. See EachOf.
+func (b *Book) Each(do func(*Close) error) error {
+	for _, account := range b.Accounts() {
+		if err := b.EachOf(account, do); err != nil {
+			return err
+		}
 	}
-	return out, nil
+	return nil
 }
 
 // Signature says whether a close is signed.
@@ -96,11 +119,11 @@ const (
 	SignatureBad       Signature = "bad"
 )
 
-// checkSignature verifies the signature of a close. before are the earlier closes of the account: once one is signed,
+// checkSignature verifies the signature of a close. signed is true if an earlier close of the account is signed: then
 // all are, so that nobody can leave the signature out.
-func (b *Book) checkSignature(c *Close, before []Close) {
+func (b *Book) checkSignature(c *Close, signed bool) {
 	switch {
-	case c.Close.Signature == "" && !slices.ContainsFunc(before, func(o Close) bool { return o.Close.Signature != "" }):
+	case c.Close.Signature == "" && !signed:
 		c.Signature = SignatureNone
 		return
 	case c.Close.Signature == "":
@@ -119,38 +142,19 @@ func (b *Book) checkSignature(c *Close, before []Close) {
 	c.Signature = SignatureBad
 }
 
-// All computes the closes of all accounts again, by account and in their order.
-func (b *Book) All() ([]Close, error) {
-	var out []Close
-	for _, account := range b.Accounts() {
-		closes, err := b.Closes(account)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, closes...)
-	}
-	return out, nil
-}
-
 // Accounts returns the accounts with closes, sorted.
-func (b *Book) Accounts() []string {
-	seen := map[string]bool{}
-	for _, c := range b.closes {
-		seen[c.Account] = true
-	}
-	return slices.Sorted(maps.Keys(seen))
-}
+func (b *Book) Accounts() []string { return slices.Sorted(maps.Keys(b.accounts)) }
 
 // Entries returns the ids of expected money that a term names: an entry, a session, an order, a
 // payment or notice reference, an operator's reference, a collection, a transaction or a due.
 func (b *Book) Entries(term string) []string {
 	var out []string
-	for _, e := range b.entries {
-		if term != "" && (slices.Contains([]string{e.ID, e.row, e.Session, e.order, e.payment, e.OperatorRef, e.collection}, term) ||
-			slices.Contains(e.notices, term) || slices.Contains(e.Transactions, term) || slices.Contains(e.DueRefs, term)) {
+	b.entries.each("", "", func(_ string, e entry) {
+		if term != "" && (slices.Contains([]string{e.ID, e.Row, e.Session, e.Order, e.Payment, e.OperatorRef, e.Collection}, term) ||
+			slices.Contains(e.Notices, term) || slices.Contains(e.Transactions, term) || slices.Contains(e.DueRefs, term)) {
 			out = append(out, e.ID)
 		}
-	}
+	})
 	slices.Sort(out)
 	return out
 }

@@ -32,55 +32,100 @@ var ErrDeleted = errors.New("records were deleted from the topic: its closes can
 // entry is expected money.
 type entry struct {
 	chain.Entry
-	row, day string
-	// money is whose it is, as MatchRun.MoneyOf.
-	money          string
-	order, payment string
-	collection     string
-	notices        []string
-	withdrawn      bool // at the end of the topic
+	Row, Day string
+	// Money is whose it is, as MatchRun.MoneyOf.
+	Money          string
+	Order, Payment string
+	Collection     string
+	Notices        []string
+	Withdrawn      bool // at the end of the topic
 }
 
 // line is a line of a statement.
-type line struct{ row, day, account string }
+type line struct{ Row, Day, Account string }
 
-// fact is what a record changes. Beside the offset one field is set.
+// fact is what a record changes. One field is set.
 type fact struct {
-	offset    int64
-	entry     *entry
-	withdrawn *entry
-	line      *line
-	unline    *line // a line that was withdrawn
-	finding   *record.Finding
-	confirmed *confirmed
+	Entry     *known     `json:",omitempty"`
+	Withdrawn string     `json:",omitempty"` // the row of an entry
+	Line      *line      `json:",omitempty"`
+	Unline    *line      `json:",omitempty"` // a line that was withdrawn
+	Finding   *finding   `json:",omitempty"`
+	Confirmed *confirmed `json:",omitempty"`
 }
 
-type confirmed struct{ transaction, event string }
+// known is an entry that came to be known.
+type known struct{ Row, Day, Money string }
 
-// Book is what Kafka knows of an agency's money, statements and closes in one mode.
+// finding is a part of a match, or its end.
+type finding struct {
+	ID, Account, State string
+	Part               int32
+	Sources, Lines     []string
+}
+
+type confirmed struct{ Transaction, Event string }
+
+// Book is what Kafka knows of an agency's money, statements and closes in one mode. It keeps it in a temporary folder:
+// its memory does not grow with the history. Close removes the folder. Not safe for concurrent use.
 type Book struct {
 	tenant string
 	live   bool
-	// facts are in the order of their offsets, by topic/partition.
-	facts   map[string][]fact
-	entries map[string]*entry // by the row as findings name it
-	closes  []*journal.Close  // in the order of their offsets
+	disk   *disk
+	// facts are by factKey: in the order of their offsets within topic/partition.
+	facts   table[fact]
+	entries table[entry]         // by the row as findings name it
+	closes  table[journal.Close] // by closeKey: in the order of their offsets within an account
+	// accounts are those with closes.
+	accounts map[string]bool
+	added    uint64 // facts that were added
 	// Keys verify the signatures of closes. Without any they are not checked.
 	Keys []secret.PublicKey
 	// Unreadable is how many records could not be decoded. The sink journal could not either.
 	Unreadable int
 }
 
-// Read reads what Kafka has of an agency, in one mode. Its memory grows with the agency's history: some
-// kilobyte for each payment.
-func Read(ctx context.Context, from Source, tenantID string, live bool) (*Book, error) {
-	cl, err := from.Kafka.Client()
+func newBook(tenantID string, live bool) (*Book, error) {
+	d, err := newDisk()
 	if err != nil {
 		return nil, err
 	}
+	return &Book{
+		tenant: tenantID, live: live, disk: d, facts: table[fact]{d, "facts|"}, entries: table[entry]{d, "entries|"}, closes: table[journal.Close]{d, "closes|"},
+		accounts: map[string]bool{},
+	}, nil
+}
+
+// Close removes what the Book keeps.
+func (b *Book) Close() error { return b.disk.close() }
+
+// factKey orders facts by topic/partition and offset, those of one record as they were added.
+func factKey(at string, offset int64, n uint64) string {
+	return fmt.Sprintf("%s|%016x%016x", at, offset, n)
+}
+
+func closeKey(account string, offset int64) string { return fmt.Sprintf("%s|%016x", account, offset) }
+
+// Read reads what Kafka has of an agency, in one mode, into a temporary folder of some kilobyte for each payment. The
+// caller closes the Book.
+func Read(ctx context.Context, from Source, tenantID string, live bool) (*Book, error) {
+	b, err := newBook(tenantID, live)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.read(ctx, from); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (b *Book) read(ctx context.Context, from Source) error {
+	cl, err := from.Kafka.Client()
+	if err != nil {
+		return err
+	}
 	defer cl.Close()
-	b := &Book{tenant: tenantID, live: live, facts: map[string][]fact{}, entries: map[string]*entry{}}
-	adm, home := kadm.NewClient(cl), from.Topology.Partition(schemas.TopicEvents, tenantID)
+	adm, home := kadm.NewClient(cl), from.Topology.Partition(schemas.TopicEvents, b.tenant)
 	for _, t := range []struct {
 		topic string
 		take  func(*kgo.Record) error
@@ -93,14 +138,14 @@ func Read(ctx context.Context, from Source, tenantID string, live bool) (*Book, 
 		name := from.Topology.Name(t.topic)
 		spans, err := kafka.Bounds(ctx, adm, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for p, span := range spans {
 			switch {
 			case t.topic == schemas.TopicEvents && p != home:
 				delete(spans, p)
 			case span.From > 0:
-				return nil, fmt.Errorf("%s, partition %d begins at %d: %w", name, p, span.From, ErrDeleted)
+				return fmt.Errorf("%s, partition %d begins at %d: %w", name, p, span.From, ErrDeleted)
 			}
 		}
 		if err := from.Kafka.Read(ctx, name, spans, nil, func(r *kgo.Record) (bool, error) {
@@ -109,18 +154,17 @@ func Read(ctx context.Context, from Source, tenantID string, live bool) (*Book, 
 				b.Unreadable++
 				err = nil
 			}
-			return true, err
+			return true, errors.Join(err, b.disk.err)
 		}); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return b, nil
+	return b.disk.err
 }
 
 func (b *Book) add(topic string, r *kgo.Record, f fact) {
-	at := fmt.Sprintf("%s/%d", topic, r.Partition)
-	f.offset = r.Offset
-	b.facts[at] = append(b.facts[at], f)
+	b.added++
+	b.facts.put(factKey(fmt.Sprintf("%s/%d", topic, r.Partition), r.Offset, b.added), f)
 }
 
 // event takes a record of checkout.events or cases.events: expected money and confirmations.
@@ -143,7 +187,7 @@ func (b *Book) event(codec *schemas.Codec, topic string, r *kgo.Record) error {
 			if transaction == "" {
 				transaction = e.Session.TransactionID
 			}
-			b.add(topic, r, fact{confirmed: &confirmed{transaction, e.EventID}})
+			b.add(topic, r, fact{Confirmed: &confirmed{transaction, e.EventID}})
 		}
 	default: // tells nothing of confirmations
 	}
@@ -156,22 +200,22 @@ func (b *Book) expect(topic string, r *kgo.Record, x *journal.Expected) {
 		return
 	}
 	id := x.Row()
-	e := b.entries[id]
-	if e == nil {
-		e = &entry{
+	e, old := b.entries.get(id)
+	if !old {
+		e = entry{
 			Entry: chain.Entry{ID: x.ID.String(), Session: x.SessionID, OperatorRef: x.OperatorRef, Currency: x.Currency, Gross: x.Gross, DueRefs: x.DueRefs, Transactions: x.TransactionIDs, Amounts: x.Amounts},
-			row:   id, day: x.LocalDate.Format(time.DateOnly), money: journal.MoneyOf(x.TenantID, x.Currency, x.OfferID, x.Account),
-			order: x.OrderID, payment: x.PaymentRef, collection: x.CollectionID, notices: x.NoticeRefs,
+			Row:   id, Day: x.LocalDate.Format(time.DateOnly), Money: journal.MoneyOf(x.TenantID, x.Currency, x.OfferID, x.Account),
+			Order: x.OrderID, Payment: x.PaymentRef, Collection: x.CollectionID, Notices: x.NoticeRefs,
 		}
-		b.entries[id] = e
 		if !x.Withdrawn {
-			b.add(topic, r, fact{entry: e})
+			b.add(topic, r, fact{Entry: &known{id, e.Day, e.Money}})
 		}
 	}
-	if x.Withdrawn && !e.withdrawn { // an event of cases.events may be written twice
-		e.withdrawn = true
-		b.add(topic, r, fact{withdrawn: e})
+	if x.Withdrawn && !e.Withdrawn { // an event of cases.events may be written twice
+		e.Withdrawn = true
+		b.add(topic, r, fact{Withdrawn: id})
 	}
+	b.entries.put(id, e)
 }
 
 // statement takes a record of reconciliation.statements.
@@ -192,11 +236,11 @@ func (b *Book) statement(codec *schemas.Codec, r *kgo.Record) error {
 		return err
 	}
 	if l.TenantID == b.tenant && l.Livemode == b.live && statement.Kind(l.Kind).Money() {
-		at := &line{row: row.Row(), day: l.Day, account: l.Account}
+		at := &line{row.Row(), l.Day, l.Account}
 		if l.Withdrawn {
-			b.add(schemas.TopicStatements, r, fact{unline: at})
+			b.add(schemas.TopicStatements, r, fact{Unline: at})
 		} else {
-			b.add(schemas.TopicStatements, r, fact{line: at})
+			b.add(schemas.TopicStatements, r, fact{Line: at})
 		}
 	}
 	return nil
@@ -215,8 +259,7 @@ func (b *Book) reconciliation(codec *schemas.Codec, r *kgo.Record) error {
 			return err
 		}
 		if f.Type == journal.FindingMatch && f.TenantID == b.tenant && f.Livemode == b.live {
-			f.NotTaken = nil // the part that is not needed may be large
-			b.add(schemas.TopicReconciliation, r, fact{finding: f})
+			b.add(schemas.TopicReconciliation, r, fact{Finding: &finding{f.FindingID, f.Account, f.State, f.Part, f.Sources, f.Lines}})
 		}
 	case (*record.Close)(nil).Name():
 		var c record.Close
@@ -228,9 +271,14 @@ func (b *Book) reconciliation(codec *schemas.Codec, r *kgo.Record) error {
 			if err != nil {
 				return err
 			}
-			b.closes = append(b.closes, row)
+			b.addClose(row)
 		}
 	default: // runs and sums of days
 	}
 	return nil
+}
+
+func (b *Book) addClose(c *journal.Close) {
+	b.accounts[c.Account] = true
+	b.closes.put(closeKey(c.Account, c.SourceOffset), *c)
 }

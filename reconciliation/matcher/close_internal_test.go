@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
@@ -21,10 +23,12 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/reconciliation/audit"
 	"quittance/schemas"
 	"quittance/schemas/record"
 	"quittance/test/registries"
+	"quittance/test/servers"
 )
 
 // covered stores a statement of days in Postgres, as an import does.
@@ -173,6 +177,11 @@ func (o *office) book() *audit.Book {
 	if err != nil {
 		o.t.Fatal(err)
 	}
+	o.t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			o.t.Error(err)
+		}
+	})
 	b.Keys = o.house.Keys.PublicKeys(journal.LabelCloses)
 	return b
 }
@@ -180,8 +189,11 @@ func (o *office) book() *audit.Book {
 // proved computes all closes of an account again, from Kafka, and checks that they hold.
 func (o *office) proved(key registry.StatementAccountKey) []audit.Close {
 	o.t.Helper()
-	list, err := o.book().Closes(key.Code)
-	if err != nil {
+	var list []audit.Close
+	if err := o.book().EachOf(key.Code, func(c *audit.Close) error {
+		list = append(list, *c)
+		return nil
+	}); err != nil {
 		o.t.Fatal(err)
 	}
 	for _, c := range list {
@@ -253,6 +265,7 @@ func TestCloses(t *testing.T) {
 			if list := o.closes(); len(list) != 3 || late == 0 {
 				t.Errorf("%d closes", len(list))
 			}
+			o.nights(3)
 			var changed uint64
 			if err := o.conn.QueryRow(t.Context(), `SELECT count() FROM (SELECT any(f.day) AS day, any(c.to_day) AS to_day,
 				argMaxIf(f.state, f.source_offset, f.source_offset < c.source_offset) AS was, argMax(f.state, f.source_offset) AS now
@@ -260,6 +273,28 @@ func TestCloses(t *testing.T) {
 				t.Errorf("%d closed matches have changed, %v", changed, err)
 			}
 		})
+	}
+}
+
+// nights verifies all closes as each night: they hold, and with the keys of somebody else none does.
+func (o *office) nights(closes int) {
+	o.t.Helper()
+	for want, keys := range map[int]*secret.Keys{0: o.house.Keys, closes: secret.GenerateKeys()} {
+		metrics := prometheus.NewRegistry()
+		n, err := audit.NewNight(audit.NightConfig{
+			Source: audit.Source{Kafka: o.kafka, Topology: o.topo, Codec: o.codec}, Agencies: o.reg.Agencies, Accounts: o.reg.StatementAccounts, Keys: keys.PublicKeys(journal.LabelCloses),
+			Now: func() time.Time { return o.now }, Log: servers.Logger(o.t), Metrics: metrics,
+		})
+		if err != nil {
+			o.t.Fatal(err)
+		}
+		if got, err := n.Verify(o.t.Context()); err != nil || got != want {
+			o.t.Errorf("%d closes do not hold, want %d: %v", got, want, err)
+		}
+		found, err := metrics.Gather()
+		if err != nil || found[0].GetName() != "quittance_closes_not_holding" || int(found[0].GetMetric()[0].GetGauge().GetValue()) != want {
+			o.t.Errorf("the metric says %v, %v", found, err)
+		}
 	}
 }
 

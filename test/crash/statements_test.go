@@ -319,12 +319,9 @@ func (c *clerkOfBooks) verify(ctx context.Context, agency harness.Application, s
 	if got := book.Accounts(); !slices.Equal(got, []string{"banque", "mtn"}) || book.Unreadable > 0 {
 		wrong("closes of %q, %d records cannot be read", got, book.Unreadable)
 	}
+	defer func() { _ = book.Close() }()
 	of := map[string]audit.Close{}
-	closes, err := book.All()
-	if err != nil {
-		return err
-	}
-	for _, k := range closes {
+	if err := book.Each(func(k *audit.Close) error {
 		b.closes++
 		if !k.Holds() {
 			wrong("%s: %q", k.Account, k.Faults)
@@ -333,7 +330,10 @@ func (c *clerkOfBooks) verify(ctx context.Context, agency harness.Application, s
 			k.LinesStartAmount+k.LinesNewAmount-k.LinesMatchedAmount-k.LinesResolvedAmount != k.LinesEndAmount || k.SourcesMatchedAmount != k.LinesMatchedAmount {
 			wrong("%s: the roll-forward does not hold: %+v", k.Account, k.Close)
 		}
-		of[k.Account] = k
+		of[k.Account] = *k
+		return nil
+	}); err != nil {
+		return err
 	}
 	if len(of) < 2 {
 		return nil

@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"runtime/debug"
@@ -10,6 +11,7 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/reconciliation/audit"
 	"quittance/reconciliation/matcher"
 	"quittance/reconciliation/verify"
 	"quittance/schemas"
@@ -57,8 +59,31 @@ func (b *Base) match() error {
 	}); err != nil {
 		return err
 	}
+	if err := b.verifyCloses(); err != nil {
+		return err
+	}
 	return add(b, "match", matcher.New, matcher.Config{
 		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool,
 		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
+	})
+}
+
+// verifyCloses verifies the closes of periods each night.
+func (b *Base) verifyCloses() error {
+	keys := b.Keys.PublicKeys(journal.LabelCloses)
+	if b.CloseKeys != "" {
+		text, err := os.ReadFile(b.CloseKeys)
+		if err != nil {
+			return fmt.Errorf("--close-keys: %w", err)
+		}
+		former, err := audit.ParseKeys(text)
+		if err != nil {
+			return fmt.Errorf("--close-keys %s: %w", b.CloseKeys, err)
+		}
+		keys = append(keys, former...)
+	}
+	return add(b, "closes of periods", audit.NewNight, audit.NightConfig{
+		Source:   audit.Source{Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec},
+		Agencies: b.Registry.Agencies, Accounts: b.Registry.StatementAccounts, Keys: keys, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

@@ -75,6 +75,8 @@ type Settings struct {
 	// KeylessPerClient and KeylessPerInstance are the calls without a key that the ingress
 	// admits in a second, from one client and in all.
 	KeylessPerClient, KeylessPerInstance float64
+	// CloseKeys is a file with public keys of closes, of master keys that are gone.
+	CloseKeys string
 	// SignInSMSPerHour is the most sign-in codes by SMS that the whole service sends in an hour.
 	SignInSMSPerHour int
 	// SignInMailPerHour is the most sign-in codes by e-mail that it sends in an hour.
@@ -147,6 +149,7 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.StringVar(&s.CallbackURL, "callback-url", service, "URL at which operators and providers of SMS reach /callbacks, https (sink collect; sink notify, where it is the checkout URL when empty)")
 		publicURLVar(f, &s.CheckoutURL, "checkout-url", service, "URL of the checkout pages for citizens, https (sink collect, sink notify)")
 		s.signInFlag(f, " (sink tidy)")
+		f.StringVar(&s.CloseKeys, "close-keys", "", "file with the public keys of master keys that are gone, as periods keys printed them: closes that they signed are verified each night (sink match)")
 		f.BoolVar(&s.AcceptUnprovenBodies, "accept-unproven-bodies", false, "send webhooks and confirmations that nothing proves to be the processor's, while those of a release before 2026-11-29 wait (sinks webhook, cashin and erp), and believe outcomes of deliveries that nothing proves to be their worker's (sinks schedule, journal and erp): whoever may write their topics can then have any body signed and sent, and call any delivery accepted")
 		s.ProviderFlags(f)
 	}

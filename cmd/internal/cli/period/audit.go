@@ -39,7 +39,7 @@ func withBook(ctx context.Context, m *cli.Meta, tenant string, live bool, keyFil
 		return err
 	}
 	book.Keys = keys
-	return do(book)
+	return errors.Join(do(book), book.Close())
 }
 
 // verifiedClose is a close that was computed again, as --json prints it.
@@ -72,16 +72,12 @@ type proved struct {
 func proofs(book *audit.Book, entries []string) (list []proved, all bool, err error) {
 	in := map[string]bool{}
 	all = true
-	closes, err := book.All()
-	if err != nil {
-		return nil, false, err
-	}
-	for _, c := range closes {
-		of := proved{Close: c}
+	err = book.Each(func(c *audit.Close) error {
+		of := proved{Close: c.WithoutRows()}
 		for _, entry := range entries {
 			some, err := c.Proofs(entry)
 			if err != nil {
-				return nil, false, err
+				return err
 			}
 			of.proofs = append(of.proofs, some...)
 			in[entry] = in[entry] || len(some) > 0 && c.Holds()
@@ -90,11 +86,12 @@ func proofs(book *audit.Book, entries []string) (list []proved, all bool, err er
 			list = append(list, of)
 			all = all && len(c.Faults) == 0
 		}
-	}
+		return nil
+	})
 	for _, entry := range entries {
 		all = all && in[entry]
 	}
-	return list, all, nil
+	return list, all, err
 }
 
 // verifyTerm proves that closes have the money of a term.
@@ -163,16 +160,17 @@ func verifyPeriods() cli.Command {
 				return err
 			}
 			return withBook(ctx, m, tenant, mode == registry.Mode(true), keyFiles, func(book *audit.Book) error {
-				closes, err := book.All()
-				if err != nil {
-					return err
-				}
 				var rows [][]any
 				list, all := []render.Object{}, true
-				for _, c := range closes {
+				err := book.Each(func(each *audit.Close) error {
+					c := each.WithoutRows()
 					all = all && len(c.Faults) == 0
 					list = append(list, verifiedClose(c))
 					rows = append(rows, []any{c.Account, c.FromDay.Format(time.DateOnly), c.ToDay.Format(time.DateOnly), c.ChainRows, render.OrDash(c.ChainRoot), holds(c)})
+					return nil
+				})
+				if err != nil {
+					return err
 				}
 				err = m.Show(list, func(p *render.Page) { p.Table("No period is closed.", "ACCOUNT,FROM,TO,ROWS,ROOT,RESULT", rows) })
 				if err == nil && !all {

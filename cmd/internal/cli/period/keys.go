@@ -2,13 +2,7 @@ package period
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
-	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,13 +10,7 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/internal/journal"
 	"quittance/internal/secret"
-)
-
-// pemType is the type of the blocks of public keys (RFC 7468), and pemID begins the line before a block, which readers
-// of PEM pass over.
-const (
-	pemType = "PUBLIC KEY"
-	pemID   = "# Key-Id: "
+	"quittance/reconciliation/audit"
 )
 
 func periodKeys() cli.Command {
@@ -38,7 +26,7 @@ func periodKeys() cli.Command {
 			var list []render.Object
 			var text string
 			for _, k := range keys.PublicKeys(journal.LabelCloses) {
-				block, err := pemOf(k)
+				block, err := audit.WriteKey(k)
 				if err != nil {
 					return err
 				}
@@ -50,15 +38,6 @@ func periodKeys() cli.Command {
 	}
 }
 
-// pemOf returns a key as PEM.
-func pemOf(k secret.PublicKey) (string, error) {
-	der, err := x509.MarshalPKIXPublicKey(k.Key)
-	if err != nil {
-		return "", fmt.Errorf("writing a public key: %w", err)
-	}
-	return fmt.Sprintf("%s%s\n%s", pemID, k.ID, pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})), nil
-}
-
 // closeKeys returns the keys of files, and those that derive from the master keys, if there are any.
 func closeKeys(m *cli.Meta, files []string) (out []secret.PublicKey, err error) {
 	for _, name := range files {
@@ -66,7 +45,7 @@ func closeKeys(m *cli.Meta, files []string) (out []secret.PublicKey, err error) 
 		if err != nil {
 			return nil, cli.Usage("--key: %v", err)
 		}
-		keys, err := parseKeys(text)
+		keys, err := audit.ParseKeys(text)
 		if err != nil {
 			return nil, cli.Usage("--key %s: %v", name, err)
 		}
@@ -80,29 +59,4 @@ func closeKeys(m *cli.Meta, files []string) (out []secret.PublicKey, err error) 
 		return nil, err
 	}
 	return append(out, keys.PublicKeys(journal.LabelCloses)...), nil
-}
-
-// parseKeys reads the blocks of a file.
-func parseKeys(text []byte) (out []secret.PublicKey, err error) {
-	for {
-		block, rest := pem.Decode(text)
-		if block == nil {
-			break
-		}
-		public, err := x509.ParsePKIXPublicKey(block.Bytes)
-		key, ok := public.(ed25519.PublicKey)
-		if err != nil || !ok || block.Type != pemType {
-			return nil, fmt.Errorf("block %d is no public key of Ed25519; `quittance periods keys` prints them", len(out)+1)
-		}
-		id := ""
-		before, _, _ := strings.Cut(string(text), "-----BEGIN")
-		if _, after, ok := strings.Cut(before, pemID); ok {
-			id = strings.TrimSpace(after)
-		}
-		out, text = append(out, secret.PublicKey{ID: id, Key: key}), rest
-	}
-	if len(out) == 0 {
-		return nil, errors.New("holds no public key in PEM; `quittance periods keys` prints them")
-	}
-	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"quittance/internal/journal"
 	"quittance/internal/secret"
+	"quittance/reconciliation/audit"
 )
 
 // verifyWithNode verifies the signature of a close with the standard library of Node alone: the files of the key and
@@ -42,7 +43,7 @@ func TestAThirdPersonVerifiesAClose(t *testing.T) {
 	}
 	c.Signature, c.SignedWith = base64.StdEncoding.EncodeToString(signature), id
 	public := keys.PublicKeys(journal.LabelCloses)
-	block, err := pemOf(public[0])
+	block, err := audit.WriteKey(public[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,18 +95,18 @@ func TestKeysOfAFile(t *testing.T) {
 	var text string
 	keys := append(secret.GenerateKeys().PublicKeys(journal.LabelCloses), secret.GenerateKeys().PublicKeys(journal.LabelCloses)...)
 	for _, k := range keys {
-		block, err := pemOf(k)
+		block, err := audit.WriteKey(k)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text += block
 	}
-	got, err := parseKeys([]byte(text))
+	got, err := audit.ParseKeys([]byte(text))
 	if err != nil || len(got) != 2 || got[0].ID != keys[0].ID || !got[1].Key.Equal(keys[1].Key) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, bad := range []string{"", "no key", "-----BEGIN PRIVATE KEY-----\nMC4CAQ==\n-----END PRIVATE KEY-----\n"} {
-		if _, err := parseKeys([]byte(bad)); err == nil || !strings.Contains(err.Error(), "periods keys") {
+		if _, err := audit.ParseKeys([]byte(bad)); err == nil || !strings.Contains(err.Error(), "periods keys") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
