@@ -66,12 +66,12 @@ const headsAtMost = 20_000
 // indexes have less to read.
 const walkedAbove = 16
 
-// walkedFor is the number of sessions that a scan reads for each one of a far page.
+// walkedFor is the number of sessions that a walk reads for each one up to the page.
 const walkedFor = 2
 
-// page returns the ids of a page, the newest first, after skipped ones. Each application may have the
-// whole page. For many applications and a far page, that is too much. Then a scan tries a short walk
-// of all sessions, which finds the page if most are of these applications. Else the first round takes
+// page returns the ids of a page, the newest first, after skipped ones. For many applications it first
+// tries a short walk of all sessions, which finds the page if most are of these applications. Else each
+// application may have the whole page. For a far page that is too much, so the first round takes
 // fewer ids of each application, and what it has is complete down to the newest last id of those that
 // may have more. If that is not the page, the next round takes more.
 func (s *scan) page(ctx context.Context, tx pgx.Tx, skip, size int64) (ids []string, err error) {
@@ -80,9 +80,10 @@ func (s *scan) page(ctx context.Context, tx pgx.Tx, skip, size int64) (ids []str
 	if s.applications > 1 {
 		each = max(1, min(most, headsAtMost/int64(s.applications)))
 	}
-	if each < most && s.applications > walkedAbove {
+	if s.applications > walkedAbove {
 		sql, args := s.walk(skip, size)
-		if err := tx.QueryRow(ctx, sql, args...).Scan(&ids); err != nil || int64(len(ids)) == size {
+		// A prepared statement gets a plan for all limits, which sorts.
+		if err := tx.QueryRow(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...).Scan(&ids); err != nil || int64(len(ids)) == size {
 			return ids, err
 		}
 	}

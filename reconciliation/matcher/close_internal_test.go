@@ -14,8 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"

@@ -72,7 +72,9 @@ func (o *office) digester(sender notify.DigestSender) *notify.Digester {
 	o.t.Helper()
 	d, err := notify.NewDigester(notify.DigesterConfig{
 		Kafka: o.Kafka, Codec: o.Codec, Digests: digests.NewStore(o.House.Pool), Awaiting: o.cases.AwaitingApproval,
-		Staff:       func(ctx context.Context) ([]identity.StaffEntry, error) { return identity.ListStaff(ctx, o.House.Pool, o.House.Keys) },
+		Staff: func(ctx context.Context) ([]identity.StaffEntry, error) {
+			return identity.ListStaff(ctx, o.House.Pool, o.House.Keys)
+		},
 		FailingERPs: func(ctx context.Context) ([]deliveries.Failing, error) { return o.Store.Failing(ctx, sinkerp.Kind) },
 		Registry:    o.instance.Registry, Keys: o.keys, Sender: sender, Now: o.Now,
 		Log: slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: prometheus.NewRegistry(),

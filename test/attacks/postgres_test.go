@@ -2,6 +2,10 @@ package attacks_test
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -77,11 +81,8 @@ func insertStaff(i *installation) error {
 	if err := json.Unmarshal([]byte(text), &opened); err != nil {
 		return fmt.Errorf("%w: %s", err, text)
 	}
-	id := opened["case"]
-	if id == "" {
-		id = opened["case_id"]
-	}
-	if err := within(func() error {
+	id := opened["id"]
+	if err := within(func() error { // the case is there a moment later
 		_, err := i.command(keys[0], "cases", "propose", id, "refund", "--reason", "a test", "--reference", "R-1")
 		return err
 	}); err != nil {
@@ -110,12 +111,20 @@ func (i *installation) command(staffKey string, args ...string) (string, error) 
 
 // insertReceiptKey adds a key to those that verify receipts.
 func insertReceiptKey(i *installation) error {
-	if err := i.exec(`INSERT INTO receipt_keys (id, kid, live, public, sealed, signs_from, created_at) VALUES (gen_random_uuid(), 'kid_of_the_thief', true, decode(repeat('07', 32), 'hex'), '\x00', now(), now())`); err != nil {
+	public, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	x := base64.RawURLEncoding.EncodeToString(public)
+	// The kid is the mode and the beginning of the key's thumbprint (RFC 7638).
+	thumbprint := sha256.Sum256([]byte(`{"crv":"Ed25519","kty":"OKP","x":"` + x + `"}`))
+	kid := "live-" + base64.RawURLEncoding.EncodeToString(thumbprint[:])[:8]
+	if err := i.exec(`INSERT INTO receipt_keys (id, kid, live, public, sealed, signs_from, created_at) VALUES (gen_random_uuid(), $1, true, $2, '\x00', now(), now())`, kid, []byte(public)); err != nil {
 		return err
 	}
 	return within(func() error {
 		a, err := i.Send(i.t.Context(), http.MethodGet, i.Service+"/.well-known/jwks.json", "")
-		if err == nil && !strings.Contains(string(a.Body), "kid_of_the_thief") {
+		if err == nil && !strings.Contains(string(a.Body), x) {
 			err = fmt.Errorf("%d, without the key", a.Status)
 		}
 		return err

@@ -76,7 +76,7 @@ func TestExitCodes(t *testing.T) {
 		{"analysts add jeanne", 2, "--agency: say whose rows the analyst reads"},
 		{"analysts add --agency impots", 2, "say how the analyst is called: `quittance analysts add NAME`"},
 		{"analysts revoke", 2, "`quittance analysts list` shows the names"},
-		{"links", 2, "say what to do with links: codes, renew, revoke, list, alerts or import"},
+		{"links", 2, "say what to do with links: codes, renew, revoke, renew-all, accept-former, list, alerts or import"},
 		{"links codes impots --subject a", 2, "--mode: must be test or live"},
 		{"links codes impots --mode test", 2, "either --subject REF, or --from FILE"},
 		{"links codes impots --mode test --subject a --from b", 2, "either --subject REF, or --from FILE"},
