@@ -41,7 +41,7 @@ func forgeOutcome(i *installation) error {
 // forgeWebhook copies the notification about one payment, and makes it another's.
 func forgeWebhook(i *installation) error {
 	paid, open := i.completed("WEBHOOK-1"), i.create(order("WEBHOOK-2"))
-	if err := i.received(paid); err != nil {
+	if err := i.received(paid, "checkout.completed"); err != nil {
 		i.t.Fatal(err)
 	}
 	template, native := i.find(i.records("webhooks"), func(m map[string]any) bool { return m["session_id"] == paid.ID })
@@ -53,11 +53,11 @@ func forgeWebhook(i *installation) error {
 	}
 	native["session_id"], native["event_id"], native["body"] = open.ID, other, body
 	forged := i.encode(template.Value, native)
-	return errors.Join(i.produce(&kgo.Record{Topic: template.Topic, Partition: template.Partition, Key: []byte(open.ID), Value: forged, Headers: template.Headers}), i.received(open))
+	return errors.Join(i.produce(&kgo.Record{Topic: template.Topic, Partition: template.Partition, Key: []byte(open.ID), Value: forged, Headers: template.Headers}), i.received(open, "checkout.completed"))
 }
 
-// received waits for a webhook about a session that the service has signed.
-func (i *installation) received(s client.Session) error {
+// received waits for a webhook about a session and an event that the service has signed.
+func (i *installation) received(s client.Session, event string) error {
 	return within(func() error {
 		a, err := i.Send(i.t.Context(), http.MethodGet, i.Simulators+"/inbox/guichet", "")
 		if err != nil {
@@ -71,7 +71,7 @@ func (i *installation) received(s client.Session) error {
 			return err
 		}
 		for _, m := range inbox {
-			if strings.Contains(m.Body, s.ID) && strings.Contains(m.Body, "checkout.completed") && m.Valid != nil && *m.Valid {
+			if strings.Contains(m.Body, s.ID) && strings.Contains(m.Body, event) && m.Valid != nil && *m.Valid {
 				return nil
 			}
 		}

@@ -91,7 +91,7 @@ func insertStaff(i *installation) error {
 	if _, err := i.command(keys[1], "cases", "approve", id); err != nil {
 		return err
 	}
-	return i.becomes(s.ID, "reversed")
+	return i.received(s, "checkout.reversed")
 }
 
 // command runs a command of an operator of the installation.
