@@ -148,6 +148,9 @@ func ProveDevices(ctx context.Context, tx *registry.Tx) error {
 	q := db.New(tx)
 	devices, err := q.Devices(ctx)
 	for _, d := range devices {
+		if d.Mac != nil {
+			continue
+		}
 		err = errors.Join(err, q.ProveDevice(ctx, db.ProveDeviceParams{ID: d.ID, Mac: deviceMAC(macs, d)}))
 	}
 	if err != nil {

@@ -204,6 +204,8 @@ func LockInForce(ctx context.Context, tx pgx.Tx, keys *secret.Keys, by Staff) (S
 		return now, err
 	case now.Forged:
 		return now, refuseForged(by)
+	case now.State() == StaffStateWaiting && now.ID != "":
+		return now, operation.Refuse("staff.waits", "", operation.Args{"name": by.Name, "until": stamp(now.MayBegin())})
 	case !now.InForce():
 		return now, operation.Refuse("staff.revoked", "", operation.Args{"name": by.Name})
 	default:

@@ -21,7 +21,7 @@ type Records struct {
 }
 
 // Unproved returns the first import of the coverage whose accepted statements are not in Kafka as its row has them;
-// empty if all are. Whoever can write Postgres cannot write the topic: a row that was inserted, or that has other days,
+// empty if all are, and none is withdrawn there. Whoever can write Postgres cannot write the topic: a row that was inserted, or that has other days,
 // does not make a period whole.
 func (c Coverage) Unproved(ctx context.Context, from Records) (importID string, err error) {
 	if len(c.accepted) == 0 {
@@ -37,45 +37,68 @@ func (c Coverage) Unproved(ctx context.Context, from Records) (importID string, 
 	if err != nil {
 		return "", err
 	}
+	missing := map[string][]Facts{} // by import
+	for partition, all := range c.byPartition() {
+		// Statements follow the lines of their file. To the end, because a later record may say that one was withdrawn.
+		span := kafka.Span{From: bounds[partition].To, To: bounds[partition].To}
+		for _, one := range all {
+			missing[one.id] = slices.Clone(one.facts)
+			from := one.from
+			for _, f := range one.facts {
+				from += int64(f.Lines)
+			}
+			span.From = min(span.From, from)
+		}
+		if partition < 0 || span.From < bounds[partition].From || span.From == span.To {
+			return all[0].id, nil
+		}
+		if err := from.Kafka.Read(ctx, topic, map[int32]kafka.Span{partition: span}, nil, func(r *kgo.Record) (bool, error) {
+			return true, from.settle(missing, r, all)
+		}); err != nil {
+			return "", fmt.Errorf("reading accepted statements: %w", err)
+		}
+	}
 	for _, one := range c.accepted {
-		// The statements of a file follow its lines.
-		span := kafka.Span{From: one.from, To: bounds[one.partition].To}
-		for _, f := range one.facts {
-			span.From += int64(f.Lines)
-		}
-		missing := slices.Clone(one.facts)
-		if one.partition >= 0 && span.From >= bounds[one.partition].From && span.From < span.To {
-			err = from.Kafka.Read(ctx, topic, map[int32]kafka.Span{one.partition: span}, nil, func(r *kgo.Record) (bool, error) {
-				missing, err = from.without(missing, r, one)
-				return len(missing) > 0, err
-			})
-		}
-		if err != nil {
-			return "", fmt.Errorf("reading the statements of import %s: %w", one.id, err)
-		}
-		if len(missing) > 0 {
+		if len(missing[one.id]) > 0 {
 			return one.id, nil
 		}
 	}
 	return "", nil
 }
 
-// without returns the statements without those that a record is of.
-func (from Records) without(list []Facts, r *kgo.Record, of accepted) ([]Facts, error) {
-	if !hasImport(r, of.id) {
-		return list, nil
+// byPartition groups the accepted imports by the partition in which their rows say that the records are.
+func (c Coverage) byPartition() map[int32][]accepted {
+	out := map[int32][]accepted{}
+	for _, one := range c.accepted {
+		out[one.partition] = append(out[one.partition], one)
 	}
+	return out
+}
+
+// settle takes the statement that a record is of from those that an import misses, and puts one that was withdrawn back.
+func (from Records) settle(missing map[string][]Facts, r *kgo.Record, all []accepted) error {
 	name, err := from.Codec.NameOf(r.Value)
 	if err != nil || name != (*record.Statement)(nil).Name() {
-		return list, err
+		return err
 	}
 	var s record.Statement
 	if err := from.Codec.Decode(r.Value, &s); err != nil {
-		return list, err
+		return err
 	}
-	return slices.DeleteFunc(list, func(f Facts) bool {
-		return s.TenantID == of.key.AgencyID && s.Livemode == of.key.Live && s.Account == of.key.Code && s.FileDigest == of.file &&
-			s.StatementID == f.ID && int(s.Page) == f.Page && s.Last == f.Last && s.FromDay == f.From && s.ToDay == f.To &&
-			s.Balanced == f.Balanced && s.Opening == f.Opening && s.Closing == f.Closing && s.Digest == f.Digest && s.Lines == int64(f.Lines)
-	}), nil
+	for _, of := range all {
+		if s.TenantID != of.key.AgencyID || s.Livemode != of.key.Live || s.Account != of.key.Code || s.FileDigest != of.file {
+			continue
+		}
+		for _, f := range of.facts {
+			switch same := s.StatementID == f.ID && int(s.Page) == f.Page; {
+			case !same:
+			case s.Withdrawn:
+				missing[of.id] = append(missing[of.id], f)
+			case hasImport(r, of.id) && s.Last == f.Last && s.FromDay == f.From && s.ToDay == f.To &&
+				s.Balanced == f.Balanced && s.Opening == f.Opening && s.Closing == f.Closing && s.Digest == f.Digest && s.Lines == int64(f.Lines):
+				missing[of.id] = slices.DeleteFunc(missing[of.id], func(m Facts) bool { return m == f })
+			}
+		}
+	}
+	return nil
 }

@@ -19,5 +19,11 @@ const (
 func LabelCommands(role string) string { return "commands of " + role }
 
 // LabelOutcomes returns the label of the MACs by which the worker of a kind of deliveries proves its outcomes.
-// Those who believe them hold the keys of all kinds.
-func LabelOutcomes(kind string) string { return "outcomes of " + kind }
+// Those who believe them hold the keys of all kinds. Workers of confirmations have proved theirs under a name of its own
+// since they were the only ones who did; another name would make them forgeries while two releases run.
+func LabelOutcomes(kind string) string {
+	if kind == "erp" {
+		return "outcomes of confirmations"
+	}
+	return "outcomes of " + kind
+}

@@ -204,17 +204,23 @@ func Inspect(ctx context.Context, q Querier, keys *secret.Keys, rows []Row) (Fin
 }
 
 // unsigned returns the tables whose rows are not signed yet: those that came after the manifest, or all
-// while nothing is signed. Without keys it believes the manifest; whoever then signs has keys.
+// while nothing is signed. A table that came later and has a signature is signed: somebody has put an earlier
+// manifest back. Without keys it believes the manifest; whoever then signs has keys.
 func (m manifest) unsigned(keys *secret.Keys, rows []Row) map[string]bool {
 	c, ok := m.read(keys)
 	if keys == nil && m.known {
 		ok = json.Unmarshal(m.content, &c) == nil
 	}
-	out := map[string]bool{}
+	out, has := map[string]bool{}, map[string]bool{}
+	for _, r := range rows {
+		has[r.Table] = has[r.Table] || r.Signed
+	}
+	newer := func(t Table) bool { return t.Since > c.Generation }
+	some := slices.ContainsFunc(Tables, func(t Table) bool { return newer(t) && has[t.Name] })
 	for _, t := range Tables {
 		switch {
 		case ok:
-			out[t.Name] = t.Since > c.Generation
+			out[t.Name] = newer(t) && !some
 		case !m.known && !slices.ContainsFunc(rows, func(r Row) bool { return r.Signed }):
 			out[t.Name] = true
 		}

@@ -131,8 +131,11 @@ func (s *Set) Sign(ctx context.Context, tx pgx.Tx, at time.Time) error {
 	if !changed {
 		return nil
 	}
-	if s.keys == nil {
+	switch {
+	case s.keys == nil:
 		return operation.Refuse(CodeNoKey, "", nil)
+	case s.waiting: // the manifest would call them signed
+		return operation.Refuse(CodeUnsigned, "", nil)
 	}
 	if err := s.store(ctx, tx); err != nil {
 		return err
@@ -266,6 +269,9 @@ func (s *Set) Again(ctx context.Context, tx pgx.Tx, batch int) (again, before, u
 // Conclude signs the manifest over the rows as they are now. With accept it forgets which tables had
 // lost rows: somebody has looked at them.
 func (s *Set) Conclude(ctx context.Context, tx pgx.Tx, accept bool, at time.Time) error {
+	if s.waiting {
+		return operation.Refuse(CodeUnsigned, "", nil) // the manifest would call them signed
+	}
 	list, err := all(ctx, tx, nil)
 	if err != nil {
 		return err

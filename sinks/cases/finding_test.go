@@ -210,6 +210,7 @@ func TestBreakOfCash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.Write(t, `UPDATE staff SET approved_at = created_at WHERE name = 'Clerk'`) // whoever follows others waits a day
 	f := record.Finding{
 		FindingID: "brk_cash", CaseID: cases.OfFinding("brk_cash", "run"), State: journal.FindingOpen, Kind: "missing_line", Reason: "no line fits within the days of grace", Amount: -4000,
 		Account: "guichets", Sources: []string{"2026-11-20/brk_cash"},
@@ -226,6 +227,7 @@ func TestBreakOfCash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.Write(t, `UPDATE staff SET approved_at = created_at WHERE name = 'Member'`)
 	if d, err := w.store.Propose(t.Context(), cases.By{Staff: other.Staff, Signer: w.House.Keys}, request, w.Now()); err != nil || d.Proposals[0].State != cases.ProposalOpen {
 		t.Errorf("another person alone: %+v, %v", d.Proposals, err)
 	}

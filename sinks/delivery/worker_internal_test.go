@@ -18,6 +18,7 @@ import (
 	"quittance/internal/kafka/consume"
 	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -149,7 +150,7 @@ func bubble(t *testing.T, destinations map[string]deliveries.Destination, test f
 		b := &bench{destinations: destinations, tracker: consume.NewWatermark(0), begun: map[string][]time.Time{}, suspended: map[string]bool{}}
 		b.answer = func(context.Context, *record.Delivery) call.Result { return call.Result{Status: http.StatusOK} }
 		if b.Worker, err = NewWorker(WorkerConfig{
-			Codec: codec, Kind: deliveries.Registration{Kind: "test", Directory: b}, Bodies: macs, Policy: b, History: b, Now: time.Now,
+			Codec: codec, Kind: deliveries.Registration{Kind: "test", Directory: b}, Bodies: macs, Outcomes: origin.NewSigner("test", macs), Policy: b, History: b, Now: time.Now,
 			Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 		}); err != nil {
 			t.Fatal(err)

@@ -72,6 +72,8 @@ type AnnouncerConfig struct {
 // agency's own language, besides its name; it may be empty.
 type Agency struct {
 	Name, Address, Phone, Email, Hours string
+	// Locked means that the agency's row is not as it was signed, so that its other fields are unknown.
+	Locked bool
 }
 
 // Announcer makes the messages about the money of sessions: receipts, and what was given back.

@@ -19,6 +19,7 @@ import (
 	"quittance/internal/kafka/consume"
 	"quittance/internal/notify"
 	"quittance/internal/provider"
+	"quittance/internal/secret"
 	"quittance/money"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -32,6 +33,8 @@ type ClosesConfig struct {
 	Kafka  kafka.Config
 	Codec  *schemas.Codec
 	Sender Sender
+	// Keys verify closes (journal.LabelCloses): whoever can write the topic does not write to agencies.
+	Keys []secret.PublicKey
 	// Agency finds an agency by its id.
 	Agency  func(id string) (Agency, bool)
 	Now     func() time.Time
@@ -50,8 +53,8 @@ type Closes struct {
 
 // NewCloses makes a Closes. It connects when it runs. Any number of them share the work.
 func NewCloses(cfg ClosesConfig) (*Closes, error) {
-	if cfg.Codec == nil || cfg.Sender == nil || cfg.Agency == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("closes: Codec, Sender, Agency, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Sender == nil || len(cfg.Keys) == 0 || cfg.Agency == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("closes: Codec, Sender, Keys, Agency, Now, Log and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
 	c := &Closes{cfg: cfg, told: with.NewCounterVec(prometheus.CounterOpts{
@@ -80,7 +83,7 @@ func (c *Closes) Run(ctx context.Context) error {
 	return consume.Batch(ctx, c.consumer, c.decode, c.tell)
 }
 
-// decode returns the close of a record; nil for one that is none, or that nobody has signed.
+// decode returns the close of a record; nil for one that is none, or that sink match has not signed.
 func (c *Closes) decode(r *kgo.Record) (*journal.Close, error) {
 	name, err := c.cfg.Codec.NameOf(r.Value)
 	var rec record.Close
@@ -96,6 +99,9 @@ func (c *Closes) decode(r *kgo.Record) (*journal.Close, error) {
 	of, err := journal.CloseOf(&rec, r.Partition, r.Offset)
 	if err != nil {
 		return nil, errors.Join(schemas.ErrUndecodable, err)
+	}
+	if !of.SignedBy(c.cfg.Keys) {
+		return nil, fmt.Errorf("the close %s is not as sink match has signed it: %w", of.ID, schemas.ErrUndecodable)
 	}
 	return of, nil
 }
@@ -120,6 +126,9 @@ func (c *Closes) send(ctx context.Context, of *journal.Close) (outcome string, e
 		return announceStale, nil
 	}
 	agency, ok := c.cfg.Agency(of.TenantID)
+	if agency.Locked {
+		return "", errors.New("the row of the agency is not as it was signed") // the address comes back with it
+	}
 	about := []slog.Attr{slog.String("close_id", of.ID), slog.String("agency_id", of.TenantID), slog.String("account", of.Account)}
 	if !ok || strings.TrimSpace(agency.Email) == "" {
 		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "an agency is not told of a close: it has no e-mail address in the registry file (contact.email)", about...)
@@ -143,7 +152,7 @@ func (c *Closes) send(ctx context.Context, of *journal.Close) (outcome string, e
 // closedMessage returns the message of a close.
 func closedMessage(of *journal.Close, agency Agency, to string, lang money.Language) notify.Message {
 	return notify.Message{
-		ID:   notify.MessageID(notify.PeriodClosed, provider.ChannelEmail, of.ID),
+		ID:   notify.MessageID(notify.PeriodClosed, provider.ChannelEmail, of.ID+" "+of.Signature),
 		Kind: notify.PeriodClosed, Channel: provider.ChannelEmail, To: to, Locale: string(lang), AgencyID: of.TenantID, Live: of.Livemode, At: of.At,
 		Variables: map[string]string{
 			notify.VariableAgency: agency.Name, notify.VariableAccount: of.Account, notify.VariableCount: strconv.FormatInt(of.ChainRows, 10), notify.VariableRoot: of.ChainRoot,

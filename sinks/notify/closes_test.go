@@ -26,11 +26,14 @@ func TestAgenciesAreToldOfCloses(t *testing.T) {
 	w := newWorld(t)
 	w.start()
 	var records []*kgo.Record
-	closed := func(id, agency string, change func(*record.Close)) {
+	closed := func(id, agency string, change, forge func(*record.Close)) {
 		t.Helper()
 		rec := &record.Close{
 			CloseID: id, TenantID: agency, Livemode: true, Account: "mtn", FromDay: "2026-11-01", ToDay: "2026-11-30", State: journal.CloseClosed, CaseID: "case_" + id, Digest: "d", Currency: "XAF", Watermarks: map[string]string{},
 			At: w.Now(), ChainVersion: 1, ChainRows: 12, ChainRoot: strings.Repeat("ab", 32), SourcesNew: 12, SourcesNewAmount: 60900, SourcesMatchedAmount: 60000, SourcesEndAmount: 900, OpenBreaks: 7,
+		}
+		if change != nil {
+			change(rec)
 		}
 		of, err := journal.CloseOf(rec, 0, 0)
 		if err != nil {
@@ -41,8 +44,8 @@ func TestAgenciesAreToldOfCloses(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec.Signature, rec.SignedWith = base64.StdEncoding.EncodeToString(signature), key
-		if change != nil {
-			change(rec)
+		if forge != nil {
+			forge(rec)
 		}
 		value, err := w.Codec.Encode(rec)
 		if err != nil {
@@ -50,15 +53,16 @@ func TestAgenciesAreToldOfCloses(t *testing.T) {
 		}
 		records = append(records, &kgo.Record{Topic: w.Kafka.Prefix + schemas.TopicReconciliation, Key: []byte(agency), Value: value})
 	}
-	closed("cls_refused", "agency", func(c *record.Close) { c.State = journal.CloseRefused })
-	closed("cls_unsigned", "agency", func(c *record.Close) { c.Signature, c.SignedWith = "", "" })
-	closed("cls_old", "agency", func(c *record.Close) { c.At = c.At.Add(-8 * 24 * time.Hour) })
-	closed("cls_nowhere", "silent", nil)
-	closed("cls_good", "agency", nil)
+	closed("cls_refused", "agency", func(c *record.Close) { c.State = journal.CloseRefused }, nil)
+	closed("cls_unsigned", "agency", nil, func(c *record.Close) { c.Signature, c.SignedWith = "", "" })
+	closed("cls_old", "agency", func(c *record.Close) { c.At = c.At.Add(-8 * 24 * time.Hour) }, nil)
+	closed("cls_nowhere", "silent", nil, nil)
+	closed("cls_good", "agency", nil, func(c *record.Close) { c.ChainRoot = strings.Repeat("cd", 32) }) // somebody else's: neither sent, nor in the way of the true one
+	closed("cls_good", "agency", nil, nil)
 	records = append(records, records[len(records)-1]) // read twice
-	closed("cls_last", "agency", nil)
+	closed("cls_last", "agency", nil, nil)
 	c, err := notify.NewCloses(notify.ClosesConfig{
-		Kafka: w.Kafka, Codec: w.Codec, Sender: w.sender, Now: w.Now, Log: slog.New(slog.NewTextHandler(w.log, nil)), Metrics: prometheus.NewRegistry(),
+		Kafka: w.Kafka, Codec: w.Codec, Sender: w.sender, Keys: w.keys.PublicKeys(journal.LabelCloses), Now: w.Now, Log: slog.New(slog.NewTextHandler(w.log, nil)), Metrics: prometheus.NewRegistry(),
 		Agency: func(id string) (notify.Agency, bool) {
 			a := notify.Agency{Name: "Direction générale des impôts", Email: "comptable@impots.example"}
 			if id == "silent" {

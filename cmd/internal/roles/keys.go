@@ -16,6 +16,7 @@ import (
 	"quittance/internal/drafts"
 	"quittance/internal/erpquery"
 	"quittance/internal/identity"
+	"quittance/internal/journal"
 	"quittance/internal/notify"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
@@ -57,7 +58,7 @@ func edgeKeys() []secret.Use {
 func notifyKeys() []secret.Use {
 	return slices.Concat(
 		seals(personal.Label, citizens.SealedAddresses.Label, citizens.LabelKnownBrowser, identity.SealedContacts.Label, receipts.SealedKeys.Label, erpquery.Label),
-		macs(notify.LabelReports),
+		macs(notify.LabelReports), verifies(journal.LabelCloses),
 	)
 }
 

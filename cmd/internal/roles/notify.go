@@ -13,6 +13,7 @@ import (
 	"quittance/internal/deliveries"
 	"quittance/internal/digests"
 	"quittance/internal/identity"
+	"quittance/internal/journal"
 	messages "quittance/internal/notify"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
@@ -133,10 +134,10 @@ func (b *Base) digest(sender *messages.Sender) error {
 func (b *Base) announce(accounts *citizens.Store, sender *messages.Sender) error {
 	agency := func(id string) (notify.Agency, bool) {
 		a, ok := b.Registry.Agency(id)
-		return notify.Agency{Name: a.Name, Address: a.Address, Phone: a.Contact.Phone, Email: a.Contact.Email, Hours: a.Contact.Hours}, ok
+		return notify.Agency{Name: a.Name, Address: a.Address, Phone: a.Contact.Phone, Email: a.Contact.Email, Hours: a.Contact.Hours, Locked: a.Locked}, ok
 	}
 	if err := add(b, "closes", notify.NewCloses, notify.ClosesConfig{
-		Kafka: b.KafkaConfig(), Codec: b.Codec, Sender: sender, Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Kafka: b.KafkaConfig(), Codec: b.Codec, Sender: sender, Keys: b.Keys.PublicKeys(journal.LabelCloses), Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	}); err != nil {
 		return err
 	}
