@@ -62,7 +62,7 @@ func TestClerkIsSwitchedOff(t *testing.T) {
 	r := h.Open(t)
 	registries.Run(t, r)
 	h.Seed(t, registries.Edit(t, "active: true, keys: [{secret: ck", "active: false, keys: [{secret: ck"))
-	registries.Within(t, time.Second, "switching off", func() bool {
+	registries.Within(t, 5*time.Second, "switching off", func() bool {
 		_, err := r.AuthenticateClerk(registries.ClerkTest)
 		return errors.Is(err, identity.ErrClerkInactive)
 	})
@@ -82,7 +82,7 @@ func TestAddClerk(t *testing.T) {
 	if err != nil || first.Ref() != "impots/c03" || first.Name != "Guichet 3" || first.Key.Live || first.Key.CreatedAt != registries.Epoch || !strings.HasPrefix(first.Secret.Reveal(), "ck_test_") {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	registries.Within(t, time.Second, "the new clerk", func() bool {
+	registries.Within(t, 5*time.Second, "the new clerk", func() bool {
 		c, err := r.AuthenticateClerk(first.Secret.Reveal())
 		return err == nil && c.KeyID == first.Key.ID && c.Code == "c03"
 	})
@@ -140,7 +140,7 @@ func TestRevokeClerkKeys(t *testing.T) {
 	if err != nil || clerk.Ref() != "impots/c01" || len(ended) != 1 || ended[0].ID != c.KeyID {
 		t.Fatalf("%+v, %+v, %v", clerk, ended, err)
 	}
-	registries.Within(t, time.Second, "revocation", func() bool {
+	registries.Within(t, 5*time.Second, "revocation", func() bool {
 		return !slices.ContainsFunc(instances, func(r registries.Instance) bool {
 			_, presented := r.AuthenticateClerk(registries.ClerkTest)
 			_, signedIn := r.ClerkByKey(c.KeyID)
@@ -224,14 +224,14 @@ func TestLimitClerk(t *testing.T) {
 		if err != nil || [2]int64{c.PaymentLimit, c.DayLimit} != step.want || !c.Active || c.Name != "Guichet 1" || len(c.Keys) != 2 {
 			t.Errorf("limited to %+v, %v", c, err)
 		}
-		registries.Within(t, time.Second, "the limits are read", func() bool { return limits() == step.want })
+		registries.Within(t, 5*time.Second, "the limits are read", func() bool { return limits() == step.want })
 	}
 	// A file that does not name limits leaves them; a file that names them sets them.
 	if _, err := identity.LimitClerk(t.Context(), h.Pool, h.Keys, registries.Actor, "impots/c02", amount(7), nil, registries.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	h.Seed(t, registries.Full)
-	registries.Within(t, time.Second, "the file is read", func() bool {
+	registries.Within(t, 5*time.Second, "the file is read", func() bool {
 		c, err := r.AuthenticateClerk(registries.ClerkTwo)
 		return limits() == [2]int64{500_000, 2_000_000} && err == nil && c.PaymentLimit == 7 && c.DayLimit == 0
 	})

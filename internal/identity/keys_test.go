@@ -76,7 +76,7 @@ func TestCreateKey(t *testing.T) {
 			t.Errorf("a key has %d characters and begins with %.8s", len(key.Reveal()), key.Reveal())
 		}
 	}
-	registries.Within(t, time.Second, "new keys", func() bool { return opens(r, plat.Secret) == nil })
+	registries.Within(t, 5*time.Second, "new keys", func() bool { return opens(r, plat.Secret) == nil })
 	p, err := r.AuthenticateKey(test.Secret.Reveal())
 	if err != nil || p.Live || p.Platform || p.ApplicationID != registries.AppA || p.KeyID != test.ID || p.ReadsPerMinute != 500 {
 		t.Errorf("test key: %+v, %v", p, err)
@@ -158,7 +158,7 @@ func TestRevocationReachesEveryInstance(t *testing.T) {
 	if err != nil || !changed || k.State(registries.Epoch) != identity.KeyStateRevoked || k.RevokedAt != registries.Epoch {
 		t.Fatalf("%+v, %v, %v", k, changed, err)
 	}
-	registries.Within(t, time.Second, "revocation", func() bool {
+	registries.Within(t, 5*time.Second, "revocation", func() bool {
 		return !slices.ContainsFunc(instances, func(r registries.Instance) bool {
 			return !errors.Is(opens(r, secret.NewText(registries.KeyTest)), identity.ErrKeyRevoked)
 		})
@@ -191,7 +191,7 @@ func TestRotateKeyWithOverlap(t *testing.T) {
 		minted.ApplicationID != registries.AppA || minted.Live || minted.State(registries.Epoch) != identity.KeyStateActive {
 		t.Fatalf("%+v replaces %+v, %v", minted.KeyEntry, replaced, err)
 	}
-	registries.Within(t, time.Second, "the new key", func() bool { return opens(r, minted.Secret) == nil })
+	registries.Within(t, 5*time.Second, "the new key", func() bool { return opens(r, minted.Secret) == nil })
 	var revision int64
 	if err := h.Pool.QueryRow(t.Context(), `SELECT revision FROM registry_revision`).Scan(&revision); err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestRotateKeyWithOverlap(t *testing.T) {
 	if err != nil || replaced.RevokedAt != registries.Epoch || replaced.State(registries.Epoch) != identity.KeyStateRevoked {
 		t.Fatalf("%+v, %v", replaced, err)
 	}
-	registries.Within(t, time.Second, "the emergency", func() bool {
+	registries.Within(t, 5*time.Second, "the emergency", func() bool {
 		return opens(r, emergency.Secret) == nil && errors.Is(opens(r, minted.Secret), identity.ErrKeyRevoked)
 	})
 	_, _, err = identity.RotateKey(t.Context(), h.Pool, h.Keys, registries.Actor, minted.ID, 0, registries.Epoch)

@@ -69,6 +69,28 @@ func TestForgedWithdrawal(t *testing.T) {
 		t.Errorf("the true one: %d lines, %v", lines, err)
 	}
 	o.counts("mtn", 0, 0)
+
+	// The withdrawn import is said to be accepted: its days count as covered, and have no line.
+	o.Exec(t, `UPDATE statement_imports SET state = 'accepted' WHERE id = $1`, r.ImportID)
+	if id := o.unproved(); id != r.ImportID {
+		t.Errorf("a withdrawn import is proved: %q", id)
+	}
+	o.Exec(t, `UPDATE statement_imports SET state = 'withdrawn' WHERE id = $1`, r.ImportID)
+	o.decidesAs(awa, o.imports(s, "mtn", mtn(1), statements.VerdictQuarantined).ImportID, intake.Released, "it was right", "")
+	again := o.imports(s, "mtn", mtn(1), statements.VerdictAccepted)
+	if id := o.unproved(); id != "" {
+		t.Errorf("the file that was imported again is not proved: %q, it is %s", id, again.ImportID)
+	}
+}
+
+// unproved returns the accepted import of February that Kafka does not prove.
+func (o *office) unproved() string {
+	o.t.Helper()
+	id, err := o.covers().Unproved(o.t.Context(), intake.Records{Kafka: o.kafka, Topology: o.topo, Codec: o.codec})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return id
 }
 
 // Whoever could write to Postgres approved his own request to read the names and numbers of payers.
