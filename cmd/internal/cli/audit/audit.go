@@ -20,7 +20,7 @@ var words = cli.Words{
 	"audit.reason_malformed":  cli.Filled("--reason must be one line of at most {most} characters"),
 	"list.cursor_foreign":     cli.Filled("the cursor is of a list with other conditions; repeat these, or leave the flag out to begin with the first page"),
 	"list.cursor_malformed":   cli.Filled("this is no cursor of a list; leave the flag out to begin with the first page"),
-	"audit.nothing_to_accept": cli.Filled("no record from {from} to {to} is missing, changed, added or late without an acceptance; `quittance audit verify` shows what is. A row without a number is recorded first: start the sink cases"),
+	"audit.nothing_to_accept": cli.Filled("no record from {from} to {to} is missing, changed, added, late or unsigned without an acceptance; `quittance audit verify` shows what is. A row without a number is recorded first: start the sink cases"),
 }
 
 // Command returns the command `audit`.
@@ -38,10 +38,10 @@ func list() cli.Command {
 			fl.StringVar(&f.Who, "who", "", "operations of this actor: the name of a member of staff, the id of a key, the user of a machine, or a role")
 			fl.StringVar(&agency, "agency", "", "operations about this agency, by slug or id; operations of before 2026-11-29 have no agency")
 			fl.StringVar(&since, "since", "", "operations at or after this time: "+cli.MomentForms)
-			fl.StringVar(&until, "until", "", "operations before this time")
+			fl.StringVar(&until, "until", "", "operations before this time: "+cli.MomentForms)
 			fl.StringVar(&f.Subject, "subject", "", "operations on what has this id, such as a case")
 			fl.StringVar(&f.Action, "action", "", "operations of this action, such as case.approve, or of a noun, such as case")
-			fl.StringVar(&f.After, "after", "", "go on after the list whose last operation has this cursor (--json)")
+			fl.StringVar(&f.After, "after", "", "go on after the list whose last operation has this cursor (--json); repeat the other flags, and give --since and --until as a time or a day")
 			fl.IntVar(&f.Limit, "limit", 1000, "number of operations at most")
 		},
 		Check: func(*cli.Meta) error {

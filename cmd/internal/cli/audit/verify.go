@@ -27,7 +27,7 @@ func verification() cli.Command {
 	var since string
 	return cli.Command{
 		Use: "verify", Short: "Compare the audit table of Postgres with the records in Kafka", JSON: "the result", Args: cobra.NoArgs,
-		Long: `Compare the audit table of Postgres with the records in Kafka (topic audit). Nothing is written. Each row is named that is missing, changed, added, or recorded more than an hour after its own time. The command ends with code 1 if there are any that nobody has accepted. The sink cases does the same each night.
+		Long: `Compare the audit table of Postgres with the records in Kafka (topic audit). Nothing is written. Each row is named that is missing, changed, added, recorded more than an hour after its own time, or that no program has signed. The command ends with code 1 if there are any that nobody has accepted. The sink cases does the same each night.
 
 The command waits up to 30 s for the sink cases to record the rows of now; rows that it has not recorded then count as added.`,
 		Examples: []string{"audit verify", "audit verify --since 2026-11-01 --json"},

@@ -84,6 +84,12 @@ func acceptFormerCodes() cli.Command {
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			overlapFlag(f, &overlap, "how long from now the former codes are accepted; 0s ends it")
 		},
+		Check: func(m *cli.Meta) error {
+			if !m.Changed("overlap") {
+				return cli.Usage("say how long from now the former codes are accepted: --overlap DURATION, or --overlap 0s to end it")
+			}
+			return nil
+		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return withCodes(m, func(s *citizens.Store) (citizens.CodeEpoch, error) { return s.AcceptFormer(ctx, m.By, overlap) })
 		},

@@ -59,7 +59,7 @@ func addStaff() cli.Command {
 				p.Say("New key of %s (%s), %s. It is shown once and stored nowhere:\n\n  %s\n", minted.Name, minted.Group(), minted.ID, minted.Secret.Reveal())
 				switch minted.State() {
 				case identity.StaffStateWaiting:
-					p.Say("%s has had people before, so that the key opens nothing yet, and the people of %[1]s and of operations who have an address are told now. From %s on `quittance staff approve %s` makes it valid, for a week. `quittance staff revoke %[3]s` ends it.", minted.Group(), render.Moment(minted.MayBegin()), minted.ID)
+					p.Say("%s has had people before, so that the key opens nothing yet, and the people of %[1]s and of operations who have an address are told now; an alert tells operations in any case. From %[2]s until %[3]s `quittance staff approve %[4]s` makes it valid. `quittance staff revoke %[4]s` ends it.", minted.Group(), render.Moment(minted.MayBegin()), render.Moment(minted.CreatedAt.Add(identity.StaffWaitEnds)), minted.ID)
 				case identity.StaffStateProposed:
 					p.Say("It opens nothing until another member of %s has approved it with `quittance staff approve %s`.", minted.Group(), minted.ID)
 				case identity.StaffStateActive, identity.StaffStateRevoked:
