@@ -111,11 +111,12 @@ func (m *Meta) Audit(ctx context.Context, action, subject string, detail map[str
 	return operation.Record(ctx, m.Pool, m.By, m.Now, operation.Entry{Action: action, Subject: subject, Detail: detail})
 }
 
-// Progress returns a function that prints the progress of long work to out, at most once a second.
+// Progress returns a function that prints the progress of long work to out, at most once a second and not its end,
+// which the result of the command says.
 func Progress(out io.Writer) func(done, total int) {
 	last := time.Now()
 	return func(done, total int) {
-		if time.Since(last) >= time.Second {
+		if done < total && time.Since(last) >= time.Second {
 			last = time.Now()
 			_, _ = fmt.Fprintf(out, "%d of %d\n", done, total)
 		}
