@@ -16,7 +16,7 @@ import (
 func periodKeys() cli.Command {
 	return cli.Command{
 		Use: "keys", Short: "Print the public keys that verify the signatures of closes", JSON: "the keys", Args: cobra.NoArgs,
-		Long:     `Print the public keys that verify the signatures of closes (Ed25519), the newest first, as PEM. Give them to agencies and auditors by another way than e-mail, and keep those of earlier master keys: what they have signed stays valid. Keys marked `+"`:open`"+` are not printed. The keys are no secret.`,
+		Long:     `Print the public keys that verify the signatures of closes (Ed25519), the newest first, as PEM. Give them to agencies and auditors by another way than e-mail, and keep those of earlier master keys: what they have signed stays valid. Keys marked ` + "`:open`" + ` are not printed. The keys are no secret.`,
 		Examples: []string{"periods keys > closes.pem", "periods keys --json"},
 		Run: func(_ context.Context, m *cli.Meta) error {
 			keys, err := m.OpenKeys()
