@@ -447,7 +447,8 @@ func TestRequestsAndEnquiries(t *testing.T) {
 	}
 
 	// The session waits for the answer to the enquiry at the end of its window.
-	pending.Enquiry, pending.WindowEndsAt, pending.RequestedAt = 2, w.clock.now().Truncate(time.Millisecond), w.clock.now().Truncate(time.Millisecond)
+	end := w.clock.now().Truncate(time.Millisecond)
+	pending.Enquiry, pending.WindowEndsAt, pending.RequestedAt = 2, end, end
 	w.send(pending)
 	w.eventually("the answer to the closing enquiry", func() bool { return len(w.outcomes(pending.CollectionID)) == 1 })
 	if o := w.outcomes(pending.CollectionID)[0]; o.Status != checkout.OutcomePending || !o.AskedAt.Equal(pending.WindowEndsAt) {

@@ -33,7 +33,7 @@ func TestRecovery(t *testing.T) {
 	from := time.Date(2026, 3, 4, 23, 59, 59, 0, time.UTC)
 	req := deliveries.RecoveryRequest{Kind: webhook.Kind, DestinationID: "own", Since: from.Add(8 * time.Minute), Until: b.Now(), PerSecond: 5}
 	r, started, err := b.Store.StartRecovery(t.Context(), deliverytest.Actor, req, b.Now())
-	if err != nil || !started || r.Total != 24 || r.Done != 0 || !r.Running() {
+	if err != nil || !started || r.Total != 24 || !r.Running() {
 		t.Fatalf("%+v, started %v, %v", r, started, err)
 	}
 	again, started, err := b.Store.StartRecovery(t.Context(), deliverytest.Actor, req, b.Now())
