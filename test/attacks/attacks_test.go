@@ -1,6 +1,7 @@
 package attacks_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -68,10 +69,7 @@ func TestAttacks(t *testing.T) {
 	if os.Getenv("QUITTANCE_ATTACKS") == "" {
 		t.Skip("runs by `make test/attacks`")
 	}
-	attacked := tree(t)
-	if commit != "" {
-		attacked = built(t)
-	}
+	attacked := built(t)
 	succeeded := 0
 	for _, a := range list {
 		t.Run(a.part+": "+a.gain, func(t *testing.T) {
@@ -88,20 +86,18 @@ func TestAttacks(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("attacks=%d succeeded=%d release=%s", len(list), succeeded, map[bool]string{true: "tree", false: commit}[commit == ""])
+	t.Logf("attacks=%d succeeded=%d release=%s", len(list), succeeded, cmp.Or(commit, "tree"))
 }
 
 // release is what is attacked: its quittance-dev, and its demo registry.
 type release struct{ program, registry string }
 
-func tree(t *testing.T) release {
-	t.Helper()
-	return release{servers.QuittanceDev(t), harness.Absolute(t, filepath.Join(harness.Root, program.DemoRegistry))}
-}
-
-// built builds the release that the variable names.
+// built builds the release that the variable names, or else the tree.
 func built(t *testing.T) release {
 	t.Helper()
+	if commit == "" {
+		return release{servers.QuittanceDev(t), harness.Absolute(t, program.DemoRegistry)}
+	}
 	tree, out := filepath.Join(t.TempDir(), "tree"), filepath.Join(t.TempDir(), "quittance-dev")
 	run := func(dir, name string, args ...string) {
 		t.Helper()
