@@ -34,7 +34,8 @@ func (t *Tx) begins(m *Staff) {
 	}
 }
 
-// members counts the members of a group, also those whose row somebody has edited: a group is not emptied so.
+// members counts the members of a group. One whose row somebody has edited counts, too: otherwise whoever breaks the
+// rows of a group could have its next members made without a proposer.
 func (t *Tx) members(agencyID string) int {
 	n := 0
 	for _, s := range t.staff {

@@ -130,12 +130,16 @@ func (i *Identities) bind(ctx context.Context, q *db.Queries, session, keyID, de
 
 // deviceMAC proves whose a device is and what its PIN is. It does not cover the number of wrong PINs.
 func deviceMAC(macs *secret.MACs, d db.ClerkDevice) []byte {
-	return signed.MAC(macs, "clerk_devices", d.DeviceID, d.KeyID, d.AgencyID, d.ClerkCode, d.Live, d.Pin)
+	return signed.MAC(macs, "clerk_devices", deviceValues(d)...)
+}
+
+func deviceValues(d db.ClerkDevice) []any {
+	return []any{d.DeviceID, d.KeyID, d.AgencyID, d.ClerkCode, d.Live, d.Pin}
 }
 
 // proves reports whether a device is as this role has remembered it.
 func (i *Identities) proves(d db.ClerkDevice) bool {
-	return signed.VerifyMAC(i.macs, d.Mac, "clerk_devices", d.DeviceID, d.KeyID, d.AgencyID, d.ClerkCode, d.Live, d.Pin)
+	return signed.VerifyMAC(i.macs, d.Mac, "clerk_devices", deviceValues(d)...)
 }
 
 // ProveDevices proves the devices that an earlier release has remembered, in the transaction that signs

@@ -132,7 +132,7 @@ func TestForgedAddressGetsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	with := func() (n int) {
-		list, err := identity.ListStaff(t.Context(), h.Pool, h.Keys)
+		list, err := identity.ListStaff(t.Context(), h.Pool, signed.NewVerifier(h.Keys))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,8 +169,20 @@ func TestPeopleAreChangedWithKeys(t *testing.T) {
 	refusedBy(t, err, signed.CodeForged, "")
 }
 
-// earlier makes the database that of a release that did not sign people.
+// people are the tables that the release before did not sign.
+var people = []string{"staff", "staff_contacts", "clerks", "api_keys", "cashin_pairs"}
+
+// earlier makes the database that of the release before.
 func earlier(t *testing.T, h registries.House) {
+	t.Helper()
+	earlierManifest(t, h)
+	for _, table := range people {
+		h.Exec(t, `UPDATE `+table+` SET signature = NULL`)
+	}
+}
+
+// earlierManifest puts the manifest of the release before in the place of the present one.
+func earlierManifest(t *testing.T, h registries.House) {
 	t.Helper()
 	var content []byte
 	if err := h.Pool.QueryRow(t.Context(), `SELECT content FROM row_manifest`).Scan(&content); err != nil {
@@ -182,9 +194,8 @@ func earlier(t *testing.T, h registries.House) {
 	}
 	delete(manifest, "generation")
 	tables := manifest["tables"].(map[string]any)
-	for _, table := range []string{"staff", "staff_contacts", "clerks", "api_keys", "cashin_pairs"} {
+	for _, table := range people {
 		delete(tables, table)
-		h.Exec(t, `UPDATE `+table+` SET signature = NULL`)
 	}
 	content, err := json.Marshal(manifest)
 	if err != nil {
@@ -225,6 +236,48 @@ func TestPeopleOfAnEarlierReleaseAreSignedOnce(t *testing.T) {
 	h.Exec(t, `UPDATE clerks SET signature = NULL, day_limit = 1`)
 	if counts, err = registry.SignAll(t.Context(), h.Pool, h.Keys, registries.Actor, registries.Epoch, identity.ProveDevices); err != nil || len(counts) != 0 {
 		t.Errorf("a second time it signs %v, %v", counts, err)
+	}
+}
+
+// Whoever kept the manifest of the release before puts it back. Nothing of it makes migrate sign people once more.
+func TestEarlierManifestSignsNobody(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	group(t, h, "impots", "One", "Two")
+	device, _ := remember(t, h.Open(t), registries.ClerkTest, "", pin)
+	earlierManifest(t, h)
+	h.Exec(t, `INSERT INTO staff (id, name, folded, agency_id, created_at, approved_at) SELECT gen_random_uuid(), 'Thief', 'thief', agency_id, created_at, approved_at FROM staff WHERE name = 'One'`)
+	h.Exec(t, `UPDATE clerk_devices SET mac = NULL`)
+	counts, err := registry.SignAll(t.Context(), h.Pool, h.Keys, registries.Actor, registries.Epoch, identity.ProveDevices)
+	if err != nil || len(counts) != 0 {
+		t.Errorf("signed %v, %v", counts, err)
+	}
+	if f, err := registry.LookAtRows(t.Context(), h.Pool, h.Keys); err != nil || f.NotSigned || f.Outdated || len(f.Rows) != 1 || f.Rows[0].Table != "staff" {
+		t.Errorf("found %+v, %v", f, err)
+	}
+	if _, err := h.Open(t).SignInWithPIN(t.Context(), device, "c01", pin); !errors.Is(err, identity.ErrPINUsedUp) {
+		t.Errorf("a device without a proof: %v", err)
+	}
+}
+
+// While people are not signed yet, nothing writes a manifest that calls them signed: migrate could never sign them then.
+func TestNoManifestBeforePeopleAreSigned(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	group(t, h, "impots", "One", "Two")
+	if _, err := identity.SetStaffContact(t.Context(), h.Pool, h.Keys, registries.Actor, "One", identity.StaffContactRequest{Email: "one@example.org"}, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	earlier(t, h)
+	err := registry.Change(t.Context(), h.Pool, h.Keys, registries.Epoch, func(tx *registry.Tx) error {
+		_, err := tx.Exec(t.Context(), `DELETE FROM staff_contacts`) // a deletion signs no row
+		return err
+	})
+	refusedBy(t, err, signed.CodeUnsigned, "")
+	if counts, err := registry.SignAll(t.Context(), h.Pool, h.Keys, registries.Actor, registries.Epoch, identity.ProveDevices); err != nil || counts["staff"] != 2 {
+		t.Errorf("signed %v, %v", counts, err)
 	}
 }
 

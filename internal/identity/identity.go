@@ -46,8 +46,8 @@ var ErrStale = errors.New("no news from Postgres about revoked keys")
 type Config struct {
 	Registry *registry.Registry
 	Pool     *pgxpool.Pool
-	// Keys verify the rows of people and their keys (internal/signed). One that does not verify opens
-	// nothing.
+	// Keys prove sign-ins of clerks (LabelSignIns), in a role that has that key. The rows of people and their keys
+	// are verified with those of the registry; one that does not verify opens nothing.
 	Keys *secret.Keys
 	Log  *slog.Logger
 	// Now returns the time in UTC. It decides which rotated keys have ended.
@@ -108,10 +108,8 @@ func Open(ctx context.Context, cfg Config) (*Identities, error) {
 			return nil, fmt.Errorf("opening identities: %w", err)
 		}
 	}
-	verifier := signed.NewVerifier(cfg.Keys)
 	err := cfg.Registry.Join(ctx, func(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot) (func(), error) {
-		s, err := load(ctx, tx, reg, verifier, notVerified)
-		verifier.Forget()
+		s, err := load(ctx, tx, reg, cfg.Registry.Verifier(), notVerified)
 		return func() { i.current.Store(s) }, err
 	})
 	if err != nil {

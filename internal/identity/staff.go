@@ -145,11 +145,11 @@ type StaffRequest struct {
 	Contact StaffContactRequest
 }
 
-// ListStaff lists all staff, the oldest first. With keys it says who is forged, and shows no address whose
-// row does not verify.
-func ListStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys) ([]StaffEntry, error) {
+// ListStaff lists all staff, the oldest first. With a verifier it says who is forged, and shows no address whose
+// row does not verify; nil lists the rows as they are.
+func ListStaff(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier) ([]StaffEntry, error) {
 	var out []StaffEntry
-	err := view(ctx, pool, keys, func(s *snapshot) {
+	err := view(ctx, pool, v, func(s *snapshot) {
 		for _, m := range s.staff {
 			out = append(out, s.staffEntry(m))
 		}
@@ -162,7 +162,7 @@ func ListStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys) ([]St
 
 // AuthenticateStaff finds the person with a key. With keys a row that does not verify is refused. A refusal is an *operation.Error.
 func AuthenticateStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key string, now time.Time) (person StaffEntry, err error) {
-	failed := view(ctx, pool, keys, func(s *snapshot) {
+	failed := view(ctx, pool, signed.NewVerifier(keys), func(s *snapshot) {
 		var m Staff
 		if m, err = s.byKey(key, now); err == nil {
 			person = s.staffEntry(m)

@@ -40,11 +40,11 @@ func change(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, now time
 	})
 }
 
-// view runs show on the identities as they are now. With keys it says which rows do not verify.
-func view(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, show func(*snapshot)) error {
-	forged := func(r signed.Row) bool { return keys != nil && !r.Verified }
+// view runs show on the identities as they are now. With a verifier it says which rows do not verify.
+func view(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier, show func(*snapshot)) error {
+	forged := func(r signed.Row) bool { return v != nil && !r.Verified }
 	return registry.View(ctx, pool, "", func(tx pgx.Tx, reg *registry.Snapshot) error {
-		s, err := load(ctx, tx, reg, signed.NewVerifier(keys), forged)
+		s, err := load(ctx, tx, reg, v, forged)
 		if err == nil {
 			show(s)
 		}

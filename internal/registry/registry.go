@@ -182,6 +182,10 @@ func (r *Registry) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	return conn, nil
 }
 
+// Verifier verifies the rows that decide with the keys of the registry, and remembers those that it has verified: a
+// companion reads rows again that the registry has read for its findings.
+func (r *Registry) Verifier() *signed.Verifier { return r.verifier }
+
 // Join adds a companion and reads everything again with it. Call Join before Run.
 func (r *Registry) Join(ctx context.Context, c Companion) error {
 	r.reloading.Lock()

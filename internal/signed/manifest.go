@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -190,7 +189,7 @@ func Inspect(ctx context.Context, q Querier, keys *secret.Keys, rows []Row) (Fin
 		return Findings{}, err
 	}
 	tables := m.unsigned(keys, rows)
-	f := Findings{Lost: m.differs(keys, rows), NotSigned: needing(rows, tables), Outdated: m.known && slices.Contains(slices.Collect(maps.Values(tables)), true)}
+	f := Findings{Lost: m.differs(keys, rows), NotSigned: needing(rows, tables), Outdated: m.known && len(tables) > 0}
 	some := false
 	for _, r := range rows {
 		if !r.Verified {
@@ -204,33 +203,28 @@ func Inspect(ctx context.Context, q Querier, keys *secret.Keys, rows []Row) (Fin
 }
 
 // unsigned returns the tables whose rows are not signed yet: those that came after the manifest, or all
-// while nothing is signed. A table that came later and has a signature is signed: somebody has put an earlier
-// manifest back. Without keys it believes the manifest; whoever then signs has keys.
-func (m manifest) unsigned(keys *secret.Keys, rows []Row) map[string]bool {
+// if there is none. It returns none if one of them has a signature: somebody has put an earlier manifest back, or
+// removed it. Without keys it believes the manifest; whoever then signs has keys.
+func (m manifest) unsigned(keys *secret.Keys, rows []Row) []string {
 	c, ok := m.read(keys)
 	if keys == nil && m.known {
 		ok = json.Unmarshal(m.content, &c) == nil
 	}
-	out, has := map[string]bool{}, map[string]bool{}
-	for _, r := range rows {
-		has[r.Table] = has[r.Table] || r.Signed
-	}
-	newer := func(t Table) bool { return t.Since > c.Generation }
-	some := slices.ContainsFunc(Tables, func(t Table) bool { return newer(t) && has[t.Name] })
+	var out []string
 	for _, t := range Tables {
-		switch {
-		case ok:
-			out[t.Name] = newer(t) && !some
-		case !m.known && !slices.ContainsFunc(rows, func(r Row) bool { return r.Signed }):
-			out[t.Name] = true
+		if !m.known || ok && t.Since > c.Generation {
+			out = append(out, t.Name)
 		}
+	}
+	if slices.ContainsFunc(rows, func(r Row) bool { return r.Signed && slices.Contains(out, r.Table) }) {
+		return nil
 	}
 	return out
 }
 
 // needing reports whether a row of these tables has no signature and needs one.
-func needing(rows []Row, tables map[string]bool) bool {
-	return slices.ContainsFunc(rows, func(r Row) bool { return tables[r.Table] && r.unsigned() })
+func needing(rows []Row, tables []string) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return slices.Contains(tables, r.Table) && r.unsigned() })
 }
 
 // sortRows sorts rows as Tables does, and by key.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,8 +35,8 @@ type Set struct {
 	keys     *secret.Keys
 	verifier *Verifier
 	rows     map[ID]Row
-	unsigned map[string]bool // tables whose rows were not signed yet
-	waiting  bool            // one of them had rows
+	unsigned []string // tables whose rows were not signed yet
+	waiting  bool     // one of them had rows
 	anew     map[ID]bool
 	manifest manifest
 	queued   *pgx.Batch
@@ -181,7 +180,7 @@ func (s *Set) store(ctx context.Context, tx pgx.Tx) error {
 }
 
 // Waits reports whether there are tables that are not signed yet.
-func (s *Set) Waits() bool { return slices.Contains(slices.Collect(maps.Values(s.unsigned)), true) }
+func (s *Set) Waits() bool { return len(s.unsigned) > 0 }
 
 // SignAll signs the rows of tables that are not signed yet, because an earlier release has written them,
 // and returns how many by table. It does nothing to a table that is signed: a row without a signature was
@@ -196,7 +195,7 @@ func (s *Set) SignAll(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]
 		return nil, err
 	}
 	for i, r := range list {
-		if !s.unsigned[r.Table] || r.Signed {
+		if !slices.Contains(s.unsigned, r.Table) {
 			continue
 		}
 		if list[i], err = s.sign(r); err != nil {

@@ -23,6 +23,7 @@ import (
 	"quittance/internal/identity"
 	messages "quittance/internal/notify"
 	"quittance/internal/provider"
+	"quittance/internal/signed"
 	"quittance/money"
 	"quittance/money/localtime"
 	"quittance/schemas"
@@ -73,7 +74,7 @@ func (o *office) digester(sender notify.DigestSender) *notify.Digester {
 	d, err := notify.NewDigester(notify.DigesterConfig{
 		Kafka: o.Kafka, Codec: o.Codec, Digests: digests.NewStore(o.House.Pool), Awaiting: o.cases.AwaitingApproval,
 		Staff: func(ctx context.Context) ([]identity.StaffEntry, error) {
-			return identity.ListStaff(ctx, o.House.Pool, o.House.Keys)
+			return identity.ListStaff(ctx, o.House.Pool, signed.NewVerifier(o.House.Keys))
 		},
 		FailingERPs: func(ctx context.Context) ([]deliveries.Failing, error) { return o.Store.Failing(ctx, sinkerp.Kind) },
 		Registry:    o.instance.Registry, Keys: o.keys, Sender: sender, Now: o.Now,

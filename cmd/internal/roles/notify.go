@@ -117,7 +117,7 @@ func (b *Base) digest(sender *messages.Sender) error {
 	d, err := notify.NewDigester(notify.DigesterConfig{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Digests: digests.NewStore(b.Pool), Awaiting: cases.NewStore(b.Pool).Verifying(b.Keys).AwaitingApproval,
 		Staff: func(ctx context.Context) ([]identity.StaffEntry, error) {
-			return identity.ListStaff(ctx, b.Pool, b.Keys)
+			return identity.ListStaff(ctx, b.Pool, b.Registry.Verifier())
 		},
 		FailingERPs: func(ctx context.Context) ([]deliveries.Failing, error) { return status.Failing(ctx, erp.Kind) },
 		Registry:    b.Registry, Keys: b.Keys, Sender: sender, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
