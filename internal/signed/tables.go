@@ -51,12 +51,19 @@ var Tables = []Table{
 		"last_used_at": "nothing is decided by it; each use of a key writes it",
 	}},
 	{Name: "cashin_pairs", Key: []string{"id"}, Order: "application_id, created_at DESC, id DESC", Since: people},
+	{Name: "staff_roles", Key: []string{"staff_id", "role"}, Since: portals},
+	{Name: "staff_passkeys", Key: []string{"id"}, Order: "created_at, id", Since: portals, Left: map[string]string{
+		"sign_count":   "each use of a passkey writes it; whoever lowers it needs the key itself to gain something",
+		"last_used_at": "nothing is decided by it; each use of a passkey writes it",
+	}},
+	{Name: "staff_invitations", Key: []string{"id"}, Order: "invited_at, id", Since: portals},
 }
 
 // Generations of signed tables.
 const (
 	people     = 1 // people and their keys
-	generation = people
+	portals    = 2 // roles, passkeys and invitations of staff
+	generation = portals
 )
 
 // Known reports whether the rows of a table are signed.

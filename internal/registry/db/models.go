@@ -344,6 +344,23 @@ type ConnectorAccount struct {
 	ReportsSealed    []byte
 }
 
+type Decision struct {
+	ID                string
+	At                time.Time
+	StaffID           string
+	Kind              string
+	Subject           string
+	Verdict           string
+	AgencyID          *string
+	Statement         []byte
+	Challenge         []byte
+	PasskeyID         string
+	PublicKey         []byte
+	ClientData        []byte
+	AuthenticatorData []byte
+	Assertion         []byte
+}
+
 type Delivery struct {
 	OccurredOn     pgtype.Date
 	DeliveryID     string
@@ -723,17 +740,27 @@ type SignInRequest struct {
 }
 
 type Staff struct {
-	ID         string
-	Name       string
-	Folded     string
-	AgencyID   *string
-	Clerks     []string
-	CreatedAt  time.Time
-	ProposedBy *string
-	ApprovedBy *string
-	ApprovedAt *time.Time
-	RevokedAt  *time.Time
-	Signature  []byte
+	ID          string
+	Name        string
+	Folded      string
+	AgencyID    *string
+	Clerks      []string
+	CreatedAt   time.Time
+	ProposedBy  *string
+	ApprovedBy  *string
+	ApprovedAt  *time.Time
+	RevokedAt   *time.Time
+	Signature   []byte
+	Number      *string
+	SuspendedAt *time.Time
+	SuspendedBy *string
+}
+
+type StaffChallenge struct {
+	Session   []byte
+	Challenge []byte
+	Statement []byte
+	At        time.Time
 }
 
 type StaffContact struct {
@@ -744,6 +771,55 @@ type StaffContact struct {
 	Locale    string
 	SetAt     time.Time
 	Signature []byte
+}
+
+type StaffInvitation struct {
+	ID          string
+	StaffID     string
+	Roles       []string
+	TokenHash   []byte
+	InvitedBy   *string
+	InvitedAt   time.Time
+	EndsAt      time.Time
+	Passkeys    []byte
+	Digits      *string
+	Wrong       int64
+	ConfirmedBy *string
+	ConfirmedAt *time.Time
+	WithdrawnAt *time.Time
+	Signature   []byte
+}
+
+type StaffPasskey struct {
+	ID           string
+	StaffID      string
+	Host         string
+	Name         string
+	CredentialID []byte
+	SpkiHash     []byte
+	Credential   []byte
+	CreatedAt    time.Time
+	ApprovesFrom time.Time
+	RemovedAt    *time.Time
+	SignCount    int64
+	LastUsedAt   *time.Time
+	Signature    []byte
+}
+
+type StaffRole struct {
+	StaffID   string
+	Role      string
+	GrantedAt time.Time
+	Signature []byte
+}
+
+type StaffSession struct {
+	Hash      []byte
+	StaffID   string
+	PasskeyID string
+	BegunAt   time.Time
+	UsedAt    time.Time
+	Mac       []byte
 }
 
 type Statement struct {
