@@ -44,7 +44,6 @@ CREATE TABLE staff_invitations (
     ends_at      timestamptz NOT NULL,
     accepted_at  timestamptz,                   -- when the link was used; it works once
     passkeys     jsonb NOT NULL DEFAULT '[]',   -- those that the invited person has made, not confirmed yet
-    digits       text,                          -- eight digits over invitation and passkeys; null: no passkeys yet
     wrong        integer NOT NULL DEFAULT 0,    -- wrong digits of those who confirm
     confirmed_by uuid REFERENCES staff,
     confirmed_at timestamptz,
@@ -54,15 +53,15 @@ CREATE TABLE staff_invitations (
 );
 CREATE UNIQUE INDEX staff_invitations_open ON staff_invitations (staff_id) WHERE confirmed_at IS NULL AND withdrawn_at IS NULL;
 
--- Roles and revocations that one person proposes and another approves.
+-- What was changed about a person, and what waits for another person's approval.
 CREATE TABLE staff_changes (
     id          uuid PRIMARY KEY,
     staff_id    uuid NOT NULL REFERENCES staff,
-    kind        text NOT NULL,   -- roles, revoke
+    kind        text NOT NULL,   -- roles, revoke; suspend, lift: approved at once
     add_roles   text[] NOT NULL DEFAULT '{}',
     end_roles   text[] NOT NULL DEFAULT '{}',
     reason      text NOT NULL,
-    proposed_by uuid NOT NULL REFERENCES staff,
+    proposed_by uuid REFERENCES staff, -- null: on the command line
     proposed_at timestamptz NOT NULL,
     state       text NOT NULL,   -- proposed, approved, rejected, lapsed
     decided_by  uuid REFERENCES staff,
