@@ -14,6 +14,10 @@ type Statement struct {
 	Digest string
 	// Verdict is what the person does, such as propose, approve or reject.
 	Verdict string
+	// AgencyID is whose matter it is; empty for operations. It is not signed.
+	AgencyID string
+	// Alone says that no second person is needed, as casework.Signed does.
+	Alone bool
 }
 
 // Signer is the person who acts on a page, with the proof of what the person has signed there.
