@@ -38,8 +38,6 @@ const (
 	ApprovesAfter = 24 * time.Hour
 	// MaxWrongDigits is the number of wrong digits that ends an invitation.
 	MaxWrongDigits = 5
-	// invitedPasskeys is the number of passkeys that an invited person makes.
-	invitedPasskeys = 2
 	// maxPasskeyName is the greatest length of the name of a passkey.
 	maxPasskeyName = 100
 )
@@ -110,7 +108,7 @@ func (i Invitation) State(now time.Time) InvitationState {
 		return InvitationWithdrawn
 	case !now.Before(i.EndsAt):
 		return InvitationEnded
-	case len(i.Passkeys) >= invitedPasskeys:
+	case len(i.Passkeys) >= MinPasskeys:
 		return InvitationReady
 	case !i.AcceptedAt.IsZero():
 		return InvitationAccepted
@@ -131,7 +129,7 @@ func (i Invitation) Open(now time.Time) bool {
 // Digits are the eight digits that the invited person tells whoever confirms, by voice: a hash of the invitation and of
 // both passkeys. They are empty before there are two.
 func (i Invitation) Digits() string {
-	if len(i.made) < invitedPasskeys {
+	if len(i.made) < MinPasskeys {
 		return ""
 	}
 	hashes := make([][]byte, len(i.made))
@@ -243,7 +241,7 @@ func (t *Tx) invited(req InvitationRequest) (m Staff, known bool, err error) {
 		return m, true, refuseForged(m)
 	case !m.mayJoin():
 		return m, true, operation.Refuse("invitation.not_active", "id", operation.Args{"name": m.Name, "state": m.State()})
-	case len(m.InForcePasskeys()) >= invitedPasskeys && !req.Lost:
+	case len(m.InForcePasskeys()) >= MinPasskeys && !req.Lost:
 		return m, true, operation.Refuse("invitation.has_passkeys", "id", operation.Args{"name": m.Name})
 	}
 	return m, true, t.checkRoles(m.AgencyID, union(m.Roles, req.Person.Roles))
@@ -442,7 +440,7 @@ func (i InvitationEntry) owner() (passkeys.Owner, error) {
 	switch {
 	case i.AcceptedAt.IsZero():
 		return passkeys.Owner{}, operation.Refuse("invitation.link_over", "", nil)
-	case len(i.made) >= invitedPasskeys:
+	case len(i.made) >= MinPasskeys:
 		return passkeys.Owner{}, operation.Refuse("invitation.passkeys_made", "", nil)
 	}
 	id, err := uuid.Parse(i.StaffID)

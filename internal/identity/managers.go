@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/internal/operation"
-	"quittance/internal/secret"
 )
 
 // By is who changes the people of a group.
@@ -24,7 +23,7 @@ type By struct {
 // manages reports whether the person counts as one who can decide about the people of the group on a page. A row that
 // somebody has edited counts, too: otherwise whoever breaks the rows of a group could change it on the command line.
 func (s Staff) manages() bool {
-	return s.State() == StaffStateActive && Allowed(slices.Concat(s.Roles, s.doubted), MayManagePeople) && s.kept() >= firstStaff
+	return s.State() == StaffStateActive && Allowed(slices.Concat(s.Roles, s.doubted), MayManagePeople) && s.kept() >= MinPasskeys
 }
 
 // kept counts the passkeys that were not removed.
@@ -129,7 +128,7 @@ func (t *Tx) keepsManagers(m Staff) error {
 // passkeys each that approve. agencyID is empty for operations. Passkeys that were removed count, and so do suspended people:
 // one person alone must not make the keys of the others approve again. Revoked people do not count, so that a group can begin
 // again. Rows count as they are: an edited one must not have that effect either.
-func NeedsPasskeys(ctx context.Context, tx pgx.Tx, _ *secret.Keys, agencyID string, at time.Time) (bool, error) {
+func NeedsPasskeys(ctx context.Context, tx pgx.Tx, agencyID string, at time.Time) (bool, error) {
 	host, err := passkeysDecide(ctx, tx, agencyID, at)
 	return host != "", err
 }
@@ -141,7 +140,7 @@ func passkeysDecide(ctx context.Context, tx pgx.Tx, agencyID string, at time.Tim
 	err := tx.QueryRow(ctx, `SELECT count(*), coalesce(max(host), '') FROM (
 			SELECT (SELECT max(p.host) FROM staff_passkeys p WHERE p.staff_id = s.id AND p.approves_from <= $2 HAVING count(*) >= $3) AS host
 			FROM staff s WHERE s.agency_id IS NOT DISTINCT FROM $1 AND s.approved_at <= $2 AND (s.revoked_at IS NULL OR s.revoked_at > $2)
-		) people WHERE host IS NOT NULL`, given(agencyID), at, firstStaff).Scan(&people, &host)
+		) people WHERE host IS NOT NULL`, given(agencyID), at, MinPasskeys).Scan(&people, &host)
 	if err != nil {
 		return "", fmt.Errorf("counting the passkeys of a group: %w", err)
 	}
@@ -154,7 +153,7 @@ func passkeysDecide(ctx context.Context, tx pgx.Tx, agencyID string, at time.Tim
 // ApprovesWithKey refuses an approval, or the rejection of what another person has proposed, with an st_ key when the people of
 // the group approve with passkeys only (NeedsPasskeys). The keys of such a group read and propose, and withdraw what their
 // holder has proposed. The refusal is an *operation.Error with the code staff.keys_propose.
-func ApprovesWithKey(ctx context.Context, tx pgx.Tx, _ *secret.Keys, agencyID string, at time.Time) error {
+func ApprovesWithKey(ctx context.Context, tx pgx.Tx, agencyID string, at time.Time) error {
 	host, err := passkeysDecide(ctx, tx, agencyID, at)
 	if err == nil && host != "" {
 		err = operation.Refuse("staff.keys_propose", "", operation.Args{"url": pageOf(host)})

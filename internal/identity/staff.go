@@ -395,7 +395,7 @@ func ApproveStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, ac
 		case approver.AgencyID != m.AgencyID:
 			return operation.Refuse("staff.other_group", "", operation.Args{"group": group, "own": t.staffEntry(approver).Group()})
 		}
-		if err := ApprovesWithKey(ctx, t.tx, keys, approver.AgencyID, now); err != nil {
+		if err := ApprovesWithKey(ctx, t.tx, approver.AgencyID, now); err != nil {
 			return err
 		}
 		return decisions.Approve(ctx, t.tx, decisions.Step{

@@ -154,6 +154,7 @@ type CaseProposal struct {
 	ProposedSignature []byte
 	DecidedSignature  []byte
 	Alone             bool
+	DecidedProof      *string
 }
 
 type CashMovement struct {
