@@ -155,7 +155,7 @@ func (s *Store) stands(ctx context.Context, tx pgx.Tx, step *casework.Signed, of
 	}
 	staff, err := identity.StaffOf(ctx, tx, s.keys, step.Person)
 	if m := staff[step.Person]; !m.Forged {
-		step.Group, *of = m.AgencyID, standing{m.ApprovedAt, m.RevokedAt}
+		step.Group, *of = m.AgencyID, standing{m.ApprovedAt, m.Until()}
 	}
 	return err
 }

@@ -104,6 +104,14 @@ func (s Staff) MayBegin() time.Time { return s.CreatedAt.Add(StaffWait) }
 // InForce reports whether the person may act.
 func (s Staff) InForce() bool { return s.State() == StaffStateActive && !s.Forged }
 
+// Until is when the person ceased to act: revoked, or suspended and not lifted. It is zero for one who may act on.
+func (s Staff) Until() time.Time {
+	if s.SuspendedAt.IsZero() || !s.RevokedAt.IsZero() && s.RevokedAt.Before(s.SuspendedAt) {
+		return s.RevokedAt
+	}
+	return s.SuspendedAt
+}
+
 // Operations reports whether the person belongs to no agency and acts for all.
 func (s Staff) Operations() bool { return s.AgencyID == "" }
 
