@@ -424,17 +424,18 @@ func (p *part) readPostgres(ctx context.Context, tx pgx.Tx) error {
 
 // readTable reads a table through a cursor, because no statement may take long.
 func (p *part) readTable(ctx context.Context, tx pgx.Tx, t *derived, where string, args []any) error {
-	if _, err := tx.Exec(ctx, fmt.Sprintf(`DECLARE compared NO SCROLL CURSOR FOR SELECT %s FROM %s WHERE %s`, t.list(), t.name, where), args...); err != nil {
+	cursor := "compared_" + t.name // statements are prepared by their text
+	if _, err := tx.Exec(ctx, fmt.Sprintf(`DECLARE %s NO SCROLL CURSOR FOR SELECT %s FROM %s WHERE %s`, cursor, t.list(), t.name, where), args...); err != nil {
 		return err
 	}
 	for n := rowsAtOnce; n == rowsAtOnce; {
 		n = 0
-		if err := eachRow(ctx, tx, t, func(r row) { n++; p.take(r) }, fmt.Sprintf(`FETCH %d FROM compared`, rowsAtOnce)); err != nil {
+		if err := eachRow(ctx, tx, t, func(r row) { n++; p.take(r) }, fmt.Sprintf(`FETCH %d FROM %s`, rowsAtOnce, cursor)); err != nil {
 			return err
 		}
 		p.out.Rows += int64(n)
 	}
-	_, err := tx.Exec(ctx, `CLOSE compared`)
+	_, err := tx.Exec(ctx, `CLOSE `+cursor)
 	return err
 }
 
