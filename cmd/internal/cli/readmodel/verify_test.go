@@ -60,7 +60,7 @@ func TestReadmodelVerify(t *testing.T) {
 			t.Fatal(err)
 		}
 		states = append(states, *snapshot)
-		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: value, Timestamp: at}).FirstErr(); err != nil {
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: value}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
