@@ -363,7 +363,7 @@ func (p *part) add(_ *kgo.Record, s Snapshot) {
 	if known == nil {
 		made, err := checkout.SessionMade(s.ID)
 		if err != nil {
-			made = s.CreatedAt
+			made = p.from // the processor makes no such id
 		}
 		known = &stateHash{made: made, first: s.Sequence}
 		p.sessions[key] = known
