@@ -20,7 +20,7 @@ func live() int64 {
 // The comparison of four times as many sessions, and of as many rows that no event makes, keeps no more. Each session is
 // compared in exactly one part. Not parallel: it measures the heap of the process.
 func TestMemoryDoesNotGrowWithHistory(t *testing.T) {
-	const atOnce = 5000
+	const atOnce = 20_000
 	begin := time.UnixMilli(1_790_000_000_000).UTC()
 	id := func(n int) string {
 		return checkout.NewSessionID(begin.Add(time.Duration(n)*time.Second), int32(n%12), [16]byte{byte(n), byte(n >> 8), byte(n >> 16)})
@@ -38,10 +38,11 @@ func TestMemoryDoesNotGrowWithHistory(t *testing.T) {
 					s.ID, s.Sequence, s.Status = sid, 1, checkout.StatusOpen
 					p.add(nil, s)
 				}
-				if n%1000 == 0 {
+				if n%20_000 == 0 {
 					peak = max(peak, live()-before)
 				}
 			}
+			peak = max(peak, live()-before)
 			for n := range history { // rows of sessions that nobody made
 				p.take(row{sessionsTable, append([]any{fmt.Sprintf("chs_%d", n)}, make([]any, len(sessionsTable.columns)-1)...)})
 			}
@@ -60,11 +61,12 @@ func TestMemoryDoesNotGrowWithHistory(t *testing.T) {
 		}
 		return peak
 	}
-	const n = 10_000
+	const n = 2 * atOnce
+	most(n) // what tests before this one left in memory goes
 	few, many := most(n), most(4*n)
 	ratio := float64(many) / float64(few)
 	t.Logf("%d sessions: %d KiB; %d sessions: %d KiB; ratio %.2f", n, few>>10, 4*n, many>>10, ratio)
-	if ratio > 1.3 {
+	if ratio > 1.5 { // maps grow by doubling; without a bound it is 4
 		t.Error("the memory grows with the history")
 	}
 }

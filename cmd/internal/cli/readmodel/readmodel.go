@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -92,7 +94,7 @@ The sink readmodel may run, and may be behind: demanded are the events below its
 // show prints the result. Differences are an error.
 func show(m *cli.Meta, got sessions.Verified) error {
 	next := render.Object{}
-	for p := range int32(len(got.Positions)) {
+	for _, p := range slices.Sorted(maps.Keys(got.Positions)) {
 		next = append(next, strconv.Itoa(int(p)), got.Positions[p])
 	}
 	missing, different, added := got.Count(sessions.FaultMissing), got.Count(sessions.FaultDifferent), got.Count(sessions.FaultAdded)
