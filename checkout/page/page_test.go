@@ -63,8 +63,8 @@ func full(state page.State, lang money.Language) page.View {
 		Now:    now, WindowEnds: now.Add(4*time.Minute + 37*time.Second), USSD: "*105#",
 		Version: "7", LiveURL: "/c/chs_1/live",
 		Receipt:     page.Receipt{NoticeRef: "AV20260000012345", OperatorRef: "23503452", PaidAt: now},
-		FailureCode: "collect.approval_timeout",
-		Action:      "/c/chs_1", CancelAction: "/c/chs_1/cancel", SelfURL: "/c/chs_1?lang=fr",
+		FailureCode: "collect.approval_timeout", Send: &page.Send{Action: "/c/chs_1/send", Payer: true},
+		Action: "/c/chs_1", CancelAction: "/c/chs_1/cancel", SelfURL: "/c/chs_1?lang=fr",
 		CancelFields: []page.Field{{Name: "step", Value: "phone"}, {Name: "offer", Value: "momo_b"}},
 		Refresh:      page.Refresh{After: 10 * time.Second, URL: "/c/chs_1?lang=fr&reloads=4#status"},
 		BackURL:      "/c/chs_1?step=phone", OffersURL: "/c/chs_1?step=offers", LanguageURL: "/c/chs_1?lang=en",
@@ -131,6 +131,12 @@ func TestForms(t *testing.T) {
 		if v.State == page.StateReference {
 			if len(forms) != 1 || forms[0].attr["method"] != "get" || forms[0].attr["action"] != v.Action {
 				t.Fatalf("%d forms, want the one of the reference", len(forms))
+			}
+			return
+		}
+		if v.State == page.StateCompleted && v.Embed == nil {
+			if len(forms) != 2 || forms[0].attr["action"] != v.Send.Action || forms[1].attr["action"] != v.Send.Action || forms[0].attr["method"] != "post" || forms[1].attr["method"] != "post" {
+				t.Fatalf("%d forms, want those that send the receipt", len(forms))
 			}
 			return
 		}

@@ -135,6 +135,8 @@ func (v View) check() error {
 		return fmt.Errorf("%w: no way to cancel, or to go on", ErrView)
 	case (v.State == StateWaiting || v.State == StateCash || v.State == StateBusy) && v.LiveURL != "" && v.SelfURL == "":
 		return fmt.Errorf("%w: live status without an address to load again", ErrView)
+	case v.State == StateCompleted && v.Send != nil && v.Send.Action == "":
+		return fmt.Errorf("%w: no address for the form of the receipt", ErrView)
 	case (v.State == StateCash || v.State == StatePaid || v.State == StateHeld || v.State == StateClosed) && v.PaymentRef == "":
 		return fmt.Errorf("%w: no payment reference", ErrView)
 	}
@@ -192,6 +194,8 @@ type content struct {
 	RefreshAfter         int64 // seconds
 
 	Receipt         Receipt
+	Send            *Send
+	SendFault, Sent string
 	PaidAt, Failure string
 	NotDebited      bool // see View.NotDebited
 	Settled         bool // see View.settled
@@ -306,6 +310,10 @@ func (c *content) state(v View) {
 		if !v.Receipt.PaidAt.IsZero() {
 			c.PaidAt = language.Date(v.Lang, v.Receipt.PaidAt)
 		}
+		if v.Embed == nil && v.Send != nil {
+			c.Send, c.Sent, c.Example = v.Send, w.Sent[v.Send.Asked], GroupPhone("06 612 34 56")
+			c.faults(v)
+		}
 	case StateFailed:
 		c.Failure = w.failure(v.FailureCode)
 	case StateReversed:
@@ -417,6 +425,8 @@ func (c *content) faults(v View) {
 			c.PhoneFault = cmp.Or(c.PhoneFault, e.Message)
 		case e.Field == FieldReference && v.State == StateReference:
 			c.RefFault = cmp.Or(c.RefFault, e.Message)
+		case e.Field == FieldAddress && c.Send != nil:
+			c.SendFault = cmp.Or(c.SendFault, e.Message)
 		case e.Field == FieldOffer && len(c.Choices) > 0:
 		default:
 			e.Field = ""

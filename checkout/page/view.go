@@ -15,6 +15,10 @@ const (
 	FieldPhone    = "phone" // the number as typed
 
 	FieldReference = "ref" // a payment reference as typed
+
+	FieldAddress = "address" // where to send the receipt, as typed
+	FieldTo      = "to"      // ToPayer: to the number that paid
+	ToPayer      = "payer"
 )
 
 // State says which page a citizen sees.
@@ -113,8 +117,8 @@ type View struct {
 	// counts once, so that a double click or a reload confirms the same
 	// collection.
 	Hidden []Field
-	// Errors are the faults of the form that was sent, in StateChoose, StatePhone, StateReview
-	// and StateReference. With ErrorOrderPaid a review has no form.
+	// Errors are the faults of the form that was sent, in StateChoose, StatePhone, StateReview,
+	// StateReference, and StateCompleted with Send. With ErrorOrderPaid a review has no form.
 	Errors []FieldError
 
 	// ExpiresAt is the end of the session's lifetime, UTC, Counters are the names of the agency's
@@ -147,6 +151,8 @@ type View struct {
 	// Refresh is for StateWaiting, StateCash and StateBusy of a browser without JavaScript.
 	Refresh Refresh
 
+	// Send is for StateCompleted outside of a frame; nil: the receipt is not sent.
+	Send        *Send
 	Receipt     Receipt // StateCompleted; of StateLate, StateReversed and StateMismatched the OperatorRef
 	FailureCode string  // StateFailed; a code of contract docs/design/decisions.md § 6
 	// NotDebited says that the session has taken no money and can take none: nothing was sent to
@@ -240,7 +246,7 @@ type Field struct {
 }
 
 // FieldError is one fault of a form. Field is the name of the field at fault,
-// FieldOffer, FieldPhone or FieldReference, or empty for a fault of the whole form. Message is shown as
+// FieldOffer, FieldPhone, FieldReference or FieldAddress, or empty for a fault of the whole form. Message is shown as
 // it is; when it is empty the page shows its own text for Code.
 type FieldError struct {
 	Field   string
@@ -296,6 +302,11 @@ const (
 	ErrorReferenceMistyped ErrorCode = "reference_mistyped"
 	ErrorReferenceUnknown  ErrorCode = "reference_unknown"
 	ErrorTooManyLookups    ErrorCode = "too_many_lookups"
+
+	// ErrorAddressInvalid is for a receipt that is asked for at what is no address, ErrorReceiptsLimited for one
+	// that is not sent because too many were asked for.
+	ErrorAddressInvalid  ErrorCode = "address_invalid"
+	ErrorReceiptsLimited ErrorCode = "receipts_limited"
 )
 
 // ErrorCodes lists every ErrorCode.
@@ -303,6 +314,7 @@ var ErrorCodes = []ErrorCode{
 	ErrorPhoneMissing, ErrorPhoneInvalid, ErrorOperatorMismatch, ErrorOperatorOther, ErrorOfferMissing, ErrorOfferUnavailable,
 	ErrorTryAgain, ErrorFormStale, ErrorPreviousUndecided, ErrorOrderPaid, ErrorDueInPayment, ErrorDuesUnknown,
 	ErrorRefused, ErrorReferencePaused, ErrorPromptOpen, ErrorPromptsLimited, ErrorNetworkLimited, ErrorReferenceMissing, ErrorReferenceMistyped, ErrorReferenceUnknown, ErrorTooManyLookups,
+	ErrorAddressInvalid, ErrorReceiptsLimited,
 }
 
 // Receipt is what a completed payment adds to the View. Empty fields are not
@@ -314,6 +326,26 @@ type Receipt struct {
 	// Links lead to the receipts to keep, one a due; also of StateReversed.
 	Links []ReceiptLink
 }
+
+// Send is the form by which a payer has the receipt sent to a phone number or an e-mail address.
+type Send struct {
+	Action string
+	// Payer offers the number that paid, which the page shows masked (View.Payer).
+	Payer bool
+	// Typed is the address as typed, after a fault.
+	Typed string
+	// Asked says that a receipt was asked for, and by which way it comes; empty: none was.
+	Asked Way
+}
+
+// Way is how a receipt comes.
+type Way string
+
+// The ways.
+const (
+	WaySMS   Way = "sms"
+	WayEmail Way = "email"
+)
 
 // ReceiptLink leads to the receipt of a due. Label says what was paid, and Name tells several
 // apart; both are empty for the only one.

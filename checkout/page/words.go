@@ -73,6 +73,9 @@ type words struct {
 	DoneTitle, DoneText, DonePrint          string
 	DoneReceipt                             string
 	DoneEmbed                               string
+	SendTitle, SendLabel, SendHint          string
+	SendButton                              string
+	SendPayer                               string // masked number
 	FailTitle, FailNothing                  string
 	FailAgainFrame                          string
 	FailAgainPlain                          string
@@ -105,6 +108,7 @@ type words struct {
 
 	Offers map[string]string // by offer_id
 	Kinds  map[Kind]string
+	Sent   map[Way]string
 	// WaitStatuses says what the page waits for, WaitOvers that the time for it is over,
 	// Undecided what the citizen must not do while the result is unknown.
 	WaitStatuses, WaitOvers, Undecided map[Kind]string
@@ -174,6 +178,12 @@ var french = words{
 	WaitNoSecond: "Ne payez pas une deuxième fois.", WaitCheck: "Vérifier",
 	DoneTitle: "Paiement réussi", DoneText: "Votre paiement a été reçu. Gardez-en le reçu.", DonePrint: "Imprimer cette page", DoneReceipt: "Reçu à imprimer ou à télécharger",
 	DoneEmbed: "Votre paiement a été reçu. Ouvrez le reçu pour le conserver ou l’imprimer.",
+	SendTitle: "Recevoir le reçu par SMS ou par courriel", SendPayer: "L’envoyer par SMS au %s", SendLabel: "Numéro de téléphone ou adresse de courriel",
+	SendHint: "Elle sert seulement à envoyer le reçu de ce paiement.", SendButton: "Envoyer le reçu",
+	Sent: map[Way]string{
+		WaySMS:   "Le reçu part par SMS. S’il n’arrive pas dans quelques minutes, ouvrez-le sur cette page.",
+		WayEmail: "Le reçu part par courriel. S’il n’arrive pas dans quelques minutes, cherchez-le dans vos courriers indésirables, ou ouvrez-le sur cette page.",
+	},
 	FailTitle: "Le paiement n’a pas abouti", FailNothing: "Cette demande de paiement est close.",
 	FailAgainFrame: "Pour payer, revenez sur la page du service qui affiche ce cadre.",
 	FailAgainPlain: "Pour payer, demandez un nouveau lien de paiement à l’administration et indiquez-lui la référence de paiement.",
@@ -254,6 +264,8 @@ var french = words{
 		ErrorReferenceMistyped: "Cette référence n’est pas correcte\u00a0: un chiffre manque, est en trop ou n’est pas le bon. Comparez-la avec votre avis.",
 		ErrorReferenceUnknown:  "Aucun paiement en ligne n’a cette référence. Comparez-la avec votre avis\u00a0; si elle est la même, adressez-vous à l’administration.",
 		ErrorTooManyLookups:    "Trop de références sont demandées en ce moment. Celle-ci n’a pas été cherchée. Réessayez dans une minute.",
+		ErrorAddressInvalid:    "Entrez un numéro de mobile du Congo, par exemple 06\u00a0612\u00a034\u00a056, ou une adresse de courriel. Avec un numéro étranger, utilisez une adresse de courriel.",
+		ErrorReceiptsLimited:   "Trop de reçus ont été demandés. Ouvrez le reçu sur cette page, ou réessayez demain.",
 		ErrorOrderPaid:         "Un paiement pour cette demande a déjà été reçu. Adressez-vous à l’administration avec la référence de paiement.",
 	},
 	Failures: map[string]string{
@@ -333,6 +345,12 @@ var english = words{
 	WaitNoSecond: "Do not pay a second time.", WaitCheck: "Check",
 	DoneTitle: "Payment successful", DoneText: "Your payment was received. Keep its receipt.", DonePrint: "Print this page", DoneReceipt: "Receipt to print or download",
 	DoneEmbed: "Your payment was received. Open the receipt to keep or print it.",
+	SendTitle: "Get the receipt by text message or e-mail", SendPayer: "Send it by text message to %s", SendLabel: "Phone number or e-mail address",
+	SendHint: "It is used to send the receipt of this payment only.", SendButton: "Send the receipt",
+	Sent: map[Way]string{
+		WaySMS:   "The receipt is on its way by text message. If it does not arrive within a few minutes, open it on this page.",
+		WayEmail: "The receipt is on its way by e-mail. If it does not arrive within a few minutes, look in your spam folder, or open it on this page.",
+	},
 	FailTitle: "The payment did not go through", FailNothing: "This payment request is closed.",
 	FailAgainFrame: "To pay, go back to the page of the service around this frame.",
 	FailAgainPlain: "To pay, ask the agency for a new payment link and give the payment reference.",
@@ -413,6 +431,8 @@ var english = words{
 		ErrorReferenceMistyped: "This reference is not correct: a digit is missing, is too many or is wrong. Compare it with your notice.",
 		ErrorReferenceUnknown:  "No online payment has this reference. Compare it with your notice; if it is the same, ask the agency.",
 		ErrorTooManyLookups:    "Too many references are being asked for. This one was not looked up. Try again in a minute.",
+		ErrorAddressInvalid:    "Enter a mobile number of Congo, for example 06\u00a0612\u00a034\u00a056, or an e-mail address. With a number of another country, use an e-mail address.",
+		ErrorReceiptsLimited:   "Too many receipts were asked for. Open the receipt on this page, or try again tomorrow.",
 		ErrorOrderPaid:         "A payment for this request has already been received. Ask the agency, with the payment reference.",
 	},
 	Failures: map[string]string{

@@ -34,7 +34,7 @@ func doctorUp() doctor.Role {
 	}
 }
 
-// checks returns the checks of the parts that `up` starts.
+// checks returns the checks of the parts that `up` starts, or of an `up` that runs on the port.
 func (u *installation) checks() []doctor.Check {
 	out := []doctor.Check{
 		{Name: "registry file", Do: func(context.Context) (string, error) {
@@ -64,7 +64,28 @@ func (u *installation) checks() []doctor.Check {
 				return java, nil
 			}})
 	}
+	// An up that runs has found its parts, which may lie in a checkout that is not the present folder.
+	for i, needed := range out {
+		out[i].Do = func(ctx context.Context) (string, error) {
+			if _, runs := u.runs(ctx); runs {
+				return fmt.Sprintf("the `up` that runs on %d has it", u.port), nil
+			}
+			return needed.Do(ctx)
+		}
+	}
 	return append(out, doctor.Check{Name: "ports", Do: u.checkPorts})
+}
+
+// runs reports whether an `up` of this user runs on the port. unready says what it lacks.
+func (u *installation) runs(ctx context.Context) (unready string, runs bool) {
+	locator, err := locatorFile(u.port)
+	if err != nil {
+		return "", false
+	}
+	if _, err := os.Stat(locator); err != nil {
+		return "", false
+	}
+	return asksReady(ctx, local(u.port+portHealth))
 }
 
 // ports returns the ports that `up` listens on, as offsets from its first.
@@ -84,15 +105,11 @@ func (u *installation) ports() map[string]int {
 
 // checkPorts says whether an `up` can have its ports. The ports of one that runs are its own.
 func (u *installation) checkPorts(ctx context.Context) (string, error) {
-	if locator, err := locatorFile(u.port); err == nil {
-		if _, err := os.Stat(locator); err == nil {
-			switch unready, runs := asksReady(ctx, local(u.port+portHealth)); {
-			case runs && unready == "":
-				return fmt.Sprintf("an `up` runs on %d and is ready: %d to %d are its ports", u.port, u.port, u.port+portLast), nil
-			case runs:
-				return "", fmt.Errorf("an `up` runs on %d and is not ready: %s", u.port, unready)
-			}
-		}
+	switch unready, runs := u.runs(ctx); {
+	case runs && unready == "":
+		return fmt.Sprintf("an `up` runs on %d and is ready: %d to %d are its ports", u.port, u.port, u.port+portLast), nil
+	case runs:
+		return "", fmt.Errorf("an `up` runs on %d and is not ready: %s", u.port, unready)
 	}
 	if err := u.reserve(ctx); err != nil {
 		return "", err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -154,7 +153,7 @@ func (a *API) toEvents(ctx context.Context, s checkout.Session, events []session
 // millisecond is the form of the time of an event, as in its webhook.
 const millisecond = "2006-01-02T15:04:05.000Z"
 
-func toDelivery(endpoint registry.WebhookEndpoint, d deliveries.OfEvent) api.EventDelivery {
+func toDelivery(endpoint registry.WebhookEndpoint, d deliveries.Delivery) api.EventDelivery {
 	out := api.EventDelivery{Endpoint: endpoint.ID, URL: endpoint.URL, Attempts: d.Attempts, State: api.Exhausted}
 	if d.HTTPStatus != 0 {
 		out.LastStatus = &d.HTTPStatus
@@ -167,15 +166,7 @@ func toDelivery(endpoint registry.WebhookEndpoint, d deliveries.OfEvent) api.Eve
 	case d.State == deliveries.StateWaiting && d.Suspended:
 		out.State = api.Suspended
 	case d.State == deliveries.StateWaiting:
-		out.State, out.NextAt = api.Waiting, moment(later(d.NextAttemptAt, d.HoldUntil))
+		out.State, out.NextAt = api.Waiting, moment(d.NextCall())
 	}
 	return out
-}
-
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }

@@ -71,7 +71,7 @@ type Sessions interface {
 
 // Deliveries shows deliveries and makes further ones: deliveries.Store.
 type Deliveries interface {
-	OfEvents(ctx context.Context, kind deliveries.Kind, events ...deliveries.EventRef) ([]deliveries.OfEvent, error)
+	OfEvents(ctx context.Context, kind deliveries.Kind, events ...deliveries.EventRef) ([]deliveries.Delivery, error)
 	Redeliver(ctx context.Context, actor operation.Actor, r deliveries.Redelivery, now time.Time) error
 }
 

@@ -14,6 +14,7 @@
 //	GET  /c/{id}/notice   the payment notice of an open session, to print; notice.pdf is the file
 //	GET  /c/{id}/receipt  the receipt of a paid due; receipt.pdf is the file
 //	       ?due=…           the transaction of the due, of a session with several
+//	POST /c/{id}/send     the receipt is sent to an address → 303 to /c/{id}
 //	GET  /c/{id}/live     the session's version, as a stream or once (package watch)
 //	GET  /c/assets/…      scripts
 //
@@ -56,6 +57,14 @@
 // session and attempt (collectionID). A double click, a reload, or going back to
 // confirm again therefore confirms the same collection. A forged form cannot name the
 // collection of another session, whose payment would then look like this session's.
+//
+// # A receipt that is sent
+//
+// For seven days after the payment its page sends the receipt to a phone number or an e-mail
+// address, or to the number that paid, which the page names masked and no form has. The message is
+// that of package payment. It has the session's address and says what was paid. So the form is not
+// under /p, and the number of somebody who paid by reference is not offered. An address gets the
+// receipt once, and package quota has the limits.
 //
 // # Dues that change
 //

@@ -88,6 +88,9 @@ type Payer interface {
 type Personal interface {
 	SealPayer(ctx context.Context, sessionID, payer string) ([]byte, error)
 	Customer(ctx context.Context, sessionID string, sealed []byte) (checkout.Customer, error)
+	// PayerOf returns the session's number that has the masked form. The error wraps personal.ErrErased if it
+	// is not known, or not which.
+	PayerOf(ctx context.Context, sessionID, masked string) (string, error)
 }
 
 // Dues asks the agencies' ERPs again for what a portal session pays: erp.Dues.
@@ -127,6 +130,9 @@ type Config struct {
 	Lookups Lookups
 	// Prompts limits the requests to pay that are sent to a phone.
 	Prompts Prompts
+	// Messages sends the receipts that payers ask for, and Asked limits them.
+	Messages Messages
+	Asked    Asked
 	// Keys seal the cookies of browsers that pay by reference.
 	Keys web.Sealer
 	// PublicURL is where browsers reach the pages, such as https://pay.example, without a slash
@@ -147,8 +153,8 @@ func (c Config) validate() error {
 	case c.Now == nil || c.Log == nil || c.Metrics == nil || c.Opener == nil || c.Personal == nil || c.Gate == nil:
 		return errors.New("pages: Now, Log, Metrics, Opener, Personal and Gate are required")
 	}
-	if c.Lookups == nil || c.Prompts == nil || c.Keys == nil || c.Papers == nil || c.PublicURL == "" {
-		return errors.New("pages: Lookups, Prompts, Keys, Papers and PublicURL are required")
+	if c.Lookups == nil || c.Prompts == nil || c.Messages == nil || c.Asked == nil || c.Keys == nil || c.Papers == nil || c.PublicURL == "" {
+		return errors.New("pages: Lookups, Prompts, Messages, Asked, Keys, Papers and PublicURL are required")
 	}
 	for offer, m := range c.MobileMoney {
 		if channel, ok := checkout.OfferChannel(offer); !ok || channel != checkout.ChannelMobileMoney || m.Payer == nil {
@@ -170,6 +176,7 @@ type Pages struct {
 	rendered      *prometheus.CounterVec
 	confirmations *prometheus.CounterVec
 	lookups       *prometheus.CounterVec
+	asked         *prometheus.CounterVec
 }
 
 // New makes Pages.
@@ -203,6 +210,12 @@ func New(cfg Config) (*Pages, error) {
 		lookups: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "quittance_pages_reference_lookups_total", Help: "Payment references that people without an account looked up, by outcome: found, unknown, refused (a limit is reached).",
 		}, []string{"outcome"}),
+		asked: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_pages_receipts_asked_total", Help: "Receipts that payers asked for on the page of their payment, by outcome: sent (a message was made), faulty (no address), limited, unavailable.",
+		}, []string{"outcome"}),
+	}
+	for _, outcome := range askedOutcomes {
+		p.asked.WithLabelValues(outcome)
 	}
 	for _, outcome := range []string{"found", "unknown", "refused"} {
 		p.lookups.WithLabelValues(outcome)
@@ -255,6 +268,8 @@ func (p *Pages) Routes(r chi.Router) {
 				receipts(r)
 				get(r, "/"+paperNotice, p.visited(visit.showNotice))
 				get(r, "/"+paperNoticePDF, p.visited(visit.noticePDF))
+				get(r, "/"+pathSend, p.visited(visit.see))
+				r.With(p.sameSite).Post("/"+pathSend, p.visited(visit.send))
 				journey(r)
 			})
 			get(r, "/*", p.nowhere)

@@ -352,7 +352,7 @@ func (v visit) showEnd(s checkout.Session, state page.State) {
 	v.showEndWith(http.StatusOK, s, state)
 }
 
-func (v visit) showEndWith(status int, s checkout.Session, state page.State) {
+func (v visit) showEndWith(status int, s checkout.Session, state page.State, faults ...page.FieldError) {
 	out, ok := v.view(s)
 	if !ok {
 		return
@@ -390,6 +390,7 @@ func (v visit) showEndWith(status int, s checkout.Session, state page.State) {
 	out.Version, out.LiveURL = v.live(s)
 	out.Refresh = v.refresh("", "")
 	out.ReportedAt = s.ReportedAt()
+	out.Send, out.Errors = v.sendForm(s, len(faults) > 0), faults
 	if v.r.URL.Query().Has(queryReturned) && state == page.StateWaiting {
 		// The page knows it again when it loads itself.
 		out.Returned = true

@@ -31,6 +31,7 @@ import (
 	"quittance/internal/commands"
 	"quittance/internal/connector"
 	"quittance/internal/contact"
+	"quittance/internal/notify"
 	"quittance/internal/papers"
 	"quittance/internal/personal"
 	"quittance/internal/quota"
@@ -74,6 +75,13 @@ type world struct {
 	lookups quota.Lookups
 	// prompts limit the requests to a phone; only their test has live sessions.
 	prompts quota.Prompts
+	// payers are the numbers that were sealed, by session.
+	payers map[string][]string
+	// messages are those that the pages sent; unsent is the error of sending one.
+	messages []notify.Message
+	unsent   error
+	// asked limits the receipts that payers ask for; only their test has it.
+	asked quota.Receipts
 	// erp is the agency's.
 	erp *erps.ERP
 }
@@ -104,13 +112,39 @@ var (
 	_ pages.Payer    = connector.PayerReader(nil)
 	_ pages.Personal = (*world)(nil)
 	_ pages.Personal = (*personal.Store)(nil)
+	_ pages.Messages = (*notify.Sender)(nil)
 )
 
 // SealPayer and Customer show the values that the tests look at.
 func (w *world) SealPayer(_ context.Context, sessionID, payer string) ([]byte, error) {
 	w.Lock()
 	defer w.Unlock()
+	if w.payers == nil {
+		w.payers = map[string][]string{}
+	}
+	w.payers[sessionID] = append(w.payers[sessionID], payer)
 	return []byte(sessionID + "/" + payer), w.unsealed
+}
+
+func (w *world) PayerOf(_ context.Context, sessionID, masked string) (string, error) {
+	w.Lock()
+	defer w.Unlock()
+	for _, number := range w.payers[sessionID] {
+		if contact.Mask(number) == masked && w.unsealed == nil {
+			return number, nil
+		}
+	}
+	return "", cmp.Or(w.unsealed, personal.ErrErased)
+}
+
+// Send keeps a message that the sender would take.
+func (w *world) Send(_ context.Context, m notify.Message) error {
+	w.Lock()
+	defer w.Unlock()
+	if w.unsent == nil {
+		w.messages = append(w.messages, m)
+	}
+	return w.unsent
 }
 
 func (w *world) Customer(_ context.Context, sessionID string, sealed []byte) (checkout.Customer, error) {
@@ -387,7 +421,7 @@ func serveGated(t *testing.T, limits web.GateConfig) (*world, *httptest.Server) 
 		MobileMoney: map[string]pages.MobileMoney{
 			checkout.OfferMomo: {Payer: operator("06"), USSD: "*105#"}, checkout.OfferMomoB: {Payer: operator("05")},
 		},
-		Lookups: &w.lookups, Prompts: &w.prompts, Keys: w.keys, PublicURL: "https://pay.example",
+		Lookups: &w.lookups, Prompts: &w.prompts, Messages: w, Asked: &w.asked, Keys: w.keys, PublicURL: "https://pay.example",
 		Gate: gate, Opener: w.keys, Personal: w, Papers: maker, FrameScript: []byte("// frame\n"), Now: w.Now, Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &w.logs), nil)), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

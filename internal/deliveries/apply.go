@@ -35,6 +35,10 @@ func (s *Store) Apply(ctx context.Context, outcomes []*record.Attempt, moves []c
 		if err := s.upsertDestinations(ctx, tx, s.fold(outcomes)); err != nil {
 			return err
 		}
+		outcomes, err := hasten(ctx, tx, outcomes)
+		if err != nil {
+			return err
+		}
 		if err := upsertDeliveries(ctx, tx, outcomes); err != nil {
 			return err
 		}
@@ -46,6 +50,42 @@ func (s *Store) Apply(ctx context.Context, outcomes []*record.Attempt, moves []c
 		}
 		return s.acceptConfirmations(ctx, tx, outcomes)
 	})
+}
+
+// hasten makes deliveries due soon that a worker put off because of a suspension that has ended: it had not read
+// the resumption yet, or its outcome is applied after it. They would wait for a minute, beside those that the
+// resumption made due. The destinations are locked.
+func hasten(ctx context.Context, tx pgx.Tx, outcomes []*record.Attempt) ([]*record.Attempt, error) {
+	type named struct{ Kind, ID string }
+	late := func(a *record.Attempt) bool {
+		return Outcome(a.Outcome) == OutcomeDeferred && a.Reason == ReasonSuspended && a.NextAttemptAt.After(a.At.Add(resumeAfter))
+	}
+	var rows [][]any
+	for _, a := range outcomes {
+		if late(a) {
+			rows = append(rows, []any{a.Delivery.Kind, a.Delivery.DestinationID, a.At.Add(resumeAfter)})
+		}
+	}
+	if len(rows) == 0 {
+		return outcomes, nil
+	}
+	called, err := collect[named](ctx, tx, "hastening deliveries of resumed destinations", `
+		UPDATE delivery_destinations d SET next_due_at = least(d.next_due_at, r.due)
+		FROM (SELECT kind, destination_id, min(due) AS due FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS u (kind, destination_id, due) GROUP BY 1, 2) r
+		WHERE d.kind = r.kind AND d.destination_id = r.destination_id AND d.suspended_at IS NULL
+		RETURNING d.kind, d.destination_id`, byColumn(rows)...)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(outcomes)
+	for i, a := range out {
+		if late(a) && slices.Contains(called, named{a.Delivery.Kind, a.Delivery.DestinationID}) {
+			soon := *a
+			soon.NextAttemptAt = a.At.Add(resumeAfter)
+			out[i] = &soon
+		}
+	}
+	return out, nil
 }
 
 // change is the effect of a batch on one destination.

@@ -97,11 +97,13 @@ type Outstanding struct {
 	CompletedAt time.Time
 	// DeliveryID and the fields below it are empty when no outcome is recorded: the
 	// confirmation is on its way, or was never planned.
-	DeliveryID    string
-	State         string
-	Attempts      int
-	Reason        string
-	NextAttemptAt time.Time // zero: no attempt is planned
+	DeliveryID string
+	State      string
+	Attempts   int
+	Reason     string
+	// NextAttemptAt is when the next call may be made, also while the ERP is on hold. A time that is past means
+	// now; zero: no attempt is planned.
+	NextAttemptAt time.Time
 }
 
 // Parked reports whether the confirmation waits for a person to retry it.
@@ -112,10 +114,12 @@ func (o Outstanding) Parked() bool { return o.State == StateNeedsOperator || o.S
 func (s *Store) OutstandingConfirmations(ctx context.Context, now time.Time) ([]Outstanding, error) {
 	return collect[Outstanding](ctx, s.pool, "listing outstanding confirmations", `
 		SELECT c.transaction_id, c.session_id, a.slug, c.livemode, c.completed_at,
-			coalesce(d.delivery_id, ''), coalesce(d.state, ''), coalesce(d.attempts, 0), coalesce(d.reason, ''), coalesce(d.next_attempt_at, '0001-01-01Z')
+			coalesce(d.delivery_id, ''), coalesce(d.state, ''), coalesce(d.attempts, 0), coalesce(d.reason, ''),
+			CASE WHEN d.next_attempt_at IS NULL THEN '0001-01-01Z' ELSE greatest(d.next_attempt_at, h.hold_until) END
 		FROM (SELECT c.* `+outstandingWhere+` AND c.completed_at <= $1 ORDER BY c.completed_at, c.transaction_id LIMIT 10000) c
 		JOIN agencies a ON a.id::text = c.tenant_id
 		LEFT JOIN deliveries d ON d.event_id = c.transaction_id AND d.kind = ANY($2)
+		LEFT JOIN delivery_destinations h ON h.kind = d.kind AND h.destination_id = d.destination_id
 		ORDER BY c.completed_at, c.transaction_id`, now, s.kinds.Names(func(r Registration) bool { return r.Confirms }))
 }
 

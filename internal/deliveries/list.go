@@ -52,11 +52,31 @@ type Delivery struct {
 	// Sendable is true while the bytes to send are stored. Those of an accepted
 	// delivery are deleted.
 	Sendable bool
+	// Suspended is true while nothing is sent to the destination. HoldUntil is the end of its
+	// hold; zero: not on hold.
+	Suspended bool
+	HoldUntil time.Time
 }
 
-// deliveryColumns are the columns of Delivery in the order of its fields.
+// NextCall returns when the delivery may be sent next: at NextAttemptAt, or when the hold of its destination ends.
+// A time that is past means now. It is zero unless the delivery waits for a call: nobody makes one to a suspended
+// destination.
+func (d Delivery) NextCall() time.Time {
+	switch {
+	case d.NextAttemptAt.IsZero() || d.Suspended:
+		return time.Time{}
+	case d.HoldUntil.After(d.NextAttemptAt):
+		return d.HoldUntil
+	}
+	return d.NextAttemptAt
+}
+
+// deliveryColumns are the columns of Delivery in the order of its fields. An EXISTS in place of the two queries of the
+// destination may be planned as one that reads all destinations.
 const deliveryColumns = `d.delivery_id, d.kind, d.destination_id, d.event_id, d.event, d.application_id, d.tenant_id, d.session_id, d.livemode, d.occurred_at,
-	d.state, d.attempts, coalesce(d.first_attempt_at, '0001-01-01Z'), d.last_outcome_at, coalesce(d.next_attempt_at, '0001-01-01Z'), coalesce(d.http_status, 0), coalesce(d.reason, ''), coalesce(d.url, ''), d.body IS NOT NULL`
+	d.state, d.attempts, coalesce(d.first_attempt_at, '0001-01-01Z'), d.last_outcome_at, coalesce(d.next_attempt_at, '0001-01-01Z'), coalesce(d.http_status, 0), coalesce(d.reason, ''), coalesce(d.url, ''), d.body IS NOT NULL,
+	coalesce((SELECT t.suspended_at IS NOT NULL FROM delivery_destinations t WHERE t.kind = d.kind AND t.destination_id = d.destination_id), false),
+	coalesce((SELECT t.hold_until FROM delivery_destinations t WHERE t.kind = d.kind AND t.destination_id = d.destination_id), '0001-01-01Z')`
 
 // keptDays selects the days that have a table of deliveries.
 const keptDays = `SELECT to_date(right(relid::text, 8), 'YYYYMMDD') AS day FROM pg_partition_tree('deliveries') WHERE isleaf`

@@ -12,15 +12,6 @@ import (
 	"quittance/schemas/record"
 )
 
-// OfEvent is a delivery of an event, and its destination's status.
-type OfEvent struct {
-	Delivery
-	// Suspended is true while nothing is sent to the destination. HoldUntil is the end of its
-	// hold; zero: not on hold.
-	Suspended bool
-	HoldUntil time.Time
-}
-
 // EventRef names an event. The time selects the table.
 type EventRef struct {
 	ID         string
@@ -30,23 +21,23 @@ type EventRef struct {
 // ofEvents selects the deliveries of events of a kind. A redelivery is on the day of its event,
 // like the first delivery.
 const ofEvents = `
-	SELECT ` + deliveryColumns + `, t.suspended_at IS NOT NULL, coalesce(t.hold_until, '0001-01-01Z')
-	FROM deliveries d JOIN delivery_destinations t ON t.kind = d.kind AND t.destination_id = d.destination_id
+	SELECT ` + deliveryColumns + `
+	FROM deliveries d
 	WHERE d.occurred_on = ANY($1) AND d.event_id = ANY($2) AND d.kind = $3
 	ORDER BY d.first_attempt_at NULLS LAST, d.last_outcome_at, d.delivery_id`
 
 // OfEvents returns the deliveries of events of a kind that have an outcome or were asked for, the
 // oldest first. Those of events older than KeepDays are gone.
-func (s *Store) OfEvents(ctx context.Context, kind Kind, events ...EventRef) ([]OfEvent, error) {
+func (s *Store) OfEvents(ctx context.Context, kind Kind, events ...EventRef) ([]Delivery, error) {
 	return ofEventsIn(ctx, s.pool, kind, events)
 }
 
-func ofEventsIn(ctx context.Context, q querier, kind Kind, events []EventRef) ([]OfEvent, error) {
+func ofEventsIn(ctx context.Context, q querier, kind Kind, events []EventRef) ([]Delivery, error) {
 	days, ids := make([]time.Time, len(events)), make([]string, len(events))
 	for i, e := range events {
 		days[i], ids[i] = day(e.OccurredAt), e.ID
 	}
-	return collect[OfEvent](ctx, q, "reading the deliveries of events", ofEvents, days, ids, kind)
+	return collect[Delivery](ctx, q, "reading the deliveries of events", ofEvents, days, ids, kind)
 }
 
 // Redelivery asks for an event to be sent once more.
@@ -106,9 +97,9 @@ func (s *Store) Redeliver(ctx context.Context, actor operation.Actor, r Redelive
 
 // send makes one delivery of the event to the destination of a due now. known are the
 // deliveries of the event.
-func (r Redelivery) send(ctx context.Context, tx pgx.Tx, a *record.Attempt, known []OfEvent, now time.Time) error {
+func (r Redelivery) send(ctx context.Context, tx pgx.Tx, a *record.Attempt, known []Delivery, now time.Time) error {
 	to := a.Delivery.DestinationID
-	known = slices.DeleteFunc(slices.Clone(known), func(d OfEvent) bool { return d.DestinationID != to })
+	known = slices.DeleteFunc(slices.Clone(known), func(d Delivery) bool { return d.DestinationID != to })
 	for _, d := range known {
 		if d.State == StateQueued {
 			return nil

@@ -23,10 +23,10 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	got := samples(t)
 	for name, want := range map[string]string{
-		"receipt-fr":       "e4ac036919fb8e0dd6cd954205276faaa2004911cd61a3b47a7da36417c0833a",
-		"receipt-reversed": "56184639437e8e0de903f80f35cccc2cf3ce4985c8fb3785324551eacb495bd6",
-		"receipt-hostile":  "49e17fe863d65189bc5869d48a9266ffdbb5a7a7548c4315783d993b018516ba",
-		"notice-fr":        "54f0c46f5f6cd41ad7559ccd08cf4cb5938de33ea309ae03d50ea92314d7d532",
+		"receipt-fr":       "469a0ea7d370f33355c555236eecc64a724b8ca7d2789d880cb0df8a2aac7f8e",
+		"receipt-reversed": "7efb49e1ae20d513c0ef4aae720a4033e173f2165dd4b5d2441ea7ce64184a2e",
+		"receipt-hostile":  "04e2d29048974e6655d10465ba0b7fcce3bff0111fbc47990d8ff4d31e8b2112",
+		"notice-fr":        "32f4696a2f94cbf358dedc34d2706af420ff5ec7aa2eedc026781b864e35456f",
 	} {
 		if sum := fmt.Sprintf("%x", sha256.Sum256(got[name])); sum != want {
 			t.Errorf("%s has the sum %s, want %s", name, sum, want)

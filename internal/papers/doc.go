@@ -7,8 +7,8 @@
 // of a library changes them, and the file that somebody printed earlier stays valid, because
 // its token does. DESIGN.md lists what the bytes of a receipt depend on.
 //
-// The font is Noto Sans Regular (SIL Open Font License 1.1, assets/OFL.txt), reduced by
+// The fonts are Noto Sans Regular and Bold (SIL Open Font License 1.1, assets/OFL.txt), reduced by
 // assets/subset: to Windows-1252, and to Latin with diacritics for papers with other characters.
-// Bold text is the same font with a stroke. A character that the larger font lacks, such as
+// A character that the larger fonts lack, such as
 // Arabic or an emoji, is printed as […], and a line at the end of the paper says so.
 package papers

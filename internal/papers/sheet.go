@@ -32,13 +32,6 @@ const (
 
 const producer = "Quittance"
 
-// Modes of text (ISO 32000-1, 9.3.6), and the width of the stroke that makes text bold, in
-// millimetres for each point of its size.
-const (
-	fillText, fillAndStrokeText = 0, 2
-	boldStroke                  = 0.013
-)
-
 // colour is red, green and blue.
 type colour [3]int
 
@@ -58,7 +51,7 @@ type sheet struct {
 	lang     money.Language
 	y        float64
 	replaced bool // a character was printed as […]
-	latin    bool // its font is that of Windows-1252
+	latin    bool // its fonts are those of Windows-1252
 	foreign  bool // latin, and a text has another character
 	// onPage draws what lies below everything else on a page.
 	onPage func()
@@ -71,21 +64,21 @@ type properties struct {
 	at                  time.Time
 }
 
-// pdf returns the paper that draw draws. draw is called again, with the font of all characters, if a
-// text needs it (DESIGN.md, "One font").
+// pdf returns the paper that draw draws. draw is called again, with the fonts of all characters, if a
+// text needs them (DESIGN.md, "Fonts").
 func (p properties) pdf(draw func(*sheet)) ([]byte, error) {
 	s := newSheet(p)
 	s.useLatin()
 	draw(s)
 	if s.foreign {
 		s = newSheet(p)
-		s.useRegular()
+		s.useWhole()
 		draw(s)
 	}
 	return s.bytes()
 }
 
-// newSheet makes a sheet without a font.
+// newSheet makes a sheet without fonts.
 func newSheet(p properties) *sheet {
 	f := fpdf.NewCustom(&fpdf.InitType{UnitStr: "mm", SizeStr: "A4"})
 	f.SetCatalogSort(true)
@@ -176,19 +169,14 @@ type style struct {
 // leading returns the height of a line in millimetres.
 func (t style) leading() float64 { return t.size * 0.3528 * 1.32 }
 
-// use makes a style that of the texts to come. Bold letters are those of the only font with a
-// stroke around them: a second font would make each file larger and slower to write (DESIGN.md,
-// "One font").
+// use makes a style that of the texts to come.
 func (s *sheet) use(t style) {
-	s.pdf.SetFont(family, "", t.size)
-	s.pdf.SetTextColor(t.colour[0], t.colour[1], t.colour[2])
-	if !t.bold {
-		s.pdf.SetTextRenderingMode(fillText)
-		return
+	face := ""
+	if t.bold {
+		face = bolder
 	}
-	s.stroke(t.colour)
-	s.pdf.SetLineWidth(t.size * boldStroke)
-	s.pdf.SetTextRenderingMode(fillAndStrokeText)
+	s.pdf.SetFont(family, face, t.size)
+	s.pdf.SetTextColor(t.colour[0], t.colour[1], t.colour[2])
 }
 
 // text writes a text into a column whose top left corner is at x and y, and returns its

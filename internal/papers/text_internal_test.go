@@ -1,6 +1,7 @@
 package papers
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func TestPrintable(t *testing.T) {
 func TestLinesFit(t *testing.T) {
 	t.Parallel()
 	regular, latin := newSheet(properties{at: time.Unix(0, 0)}), newSheet(properties{at: time.Unix(0, 0)})
-	regular.useRegular()
+	regular.useWhole()
 	latin.useLatin()
 	regular.page()
 	latin.page()
@@ -77,59 +78,73 @@ func TestLinesFit(t *testing.T) {
 	})
 }
 
-// The font of Windows-1252 has all its characters, as wide as the other font has them.
-func TestLatinFont(t *testing.T) {
+// The fonts of Windows-1252 have all its characters, as wide as the other fonts have them, and the bold face has
+// every character of the regular one: a text is looked up in that one alone.
+func TestFonts(t *testing.T) {
 	t.Parallel()
-	font, err := sfnt.Parse(latin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	regular, small := newSheet(properties{at: time.Unix(0, 0)}), newSheet(properties{at: time.Unix(0, 0)})
-	regular.useRegular()
+	whole, small := newSheet(properties{at: time.Unix(0, 0)}), newSheet(properties{at: time.Unix(0, 0)})
+	whole.useWhole()
 	small.useLatin()
-	var buffer sfnt.Buffer
-	for b := ' '; b < 256; b++ {
-		r := charmap.Windows1252.DecodeByte(byte(b))
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
-			continue // no character has this byte
+	glyphs := func(file []byte) func(r rune) bool {
+		font, err := sfnt.Parse(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		glyph, err := font.GlyphIndex(&buffer, r)
-		if err != nil || glyph == 0 {
-			t.Errorf("the font lacks %U", r)
+		var buffer sfnt.Buffer
+		return func(r rune) bool {
+			glyph, err := font.GlyphIndex(&buffer, r)
+			return err == nil && glyph != 0
 		}
-		for _, s := range []*sheet{regular, small} {
-			s.use(style{size: 10})
-		}
-		if a, b := regular.width(string(r)), small.width(string(r)); math.Abs(a-b) > 0.001 || small.foreign {
-			t.Errorf("%U is %.3f mm wide, want %.3f", r, b, a)
+	}
+	for _, c := range []struct {
+		style style
+		small func(r rune) bool
+	}{{style{size: 10}, glyphs(latin)}, {style{size: 10, bold: true}, glyphs(boldLatin)}} {
+		for b := ' '; b < 256; b++ {
+			r := charmap.Windows1252.DecodeByte(byte(b))
+			if unicode.IsControl(r) || r == unicode.ReplacementChar {
+				continue // no character has this byte
+			}
+			if !c.small(r) {
+				t.Errorf("the font lacks %U", r)
+			}
+			for _, s := range []*sheet{whole, small} {
+				s.use(c.style)
+			}
+			if a, b := whole.width(string(r)), small.width(string(r)); math.Abs(a-b) > 0.001 || small.foreign {
+				t.Errorf("%U is %.3f mm wide, want %.3f", r, b, a)
+			}
 		}
 	}
 	if small.width("ŋ"); !small.foreign {
 		t.Error("a character of no byte is not noticed")
 	}
+	thin, fat := glyphs(regular), glyphs(bold)
+	for r := ' '; r < 0xffff; r++ {
+		if thin(r) && !fat(r) {
+			t.Errorf("the bold face lacks %U", r)
+		}
+	}
 }
 
-// The codes have the sizes that the design promises: version 3 on a notice, and half a
-// millimetre a module on a receipt, however long the address is.
-func TestCodes(t *testing.T) {
+// Bold text was the regular face with a stroke, which is blurred on paper and no bold to a program that reads it.
+func TestBoldFace(t *testing.T) {
 	t.Parallel()
-	for address, version := range map[string]int{
-		"HTTPS://PAIEMENT.EXAMPLE.CG/P/4821903344556672":                               3,
-		"HTTPS://PAIEMENT.FINANCES.GOUV.CG/P/4821903344556672":                         3,
-		"HTTP://127.0.0.1:8080/P/4821903344556672":                                     3,
-		"HTTPS://PAIEMENT.DIRECTION-GENERALE-DES-IMPOTS.EXAMPLE.CG/P/4821903344556672": 5,
-	} {
-		if c, err := newNoticeCode(address); err != nil || c.version() > version {
-			t.Errorf("%s: version %d, %v, want %d", address, c.version(), err, version)
+	for name, text := range map[string]string{"Windows-1252": "Reçu de paiement", "all characters": "Reçu ŋ"} {
+		out, err := properties{at: time.Unix(0, 0)}.pdf(func(s *sheet) {
+			s.pdf.SetCompression(false)
+			s.page()
+			s.text(margin, 20, textWidth, style{size: 20, bold: true}, text)
+			s.text(margin, 40, textWidth, style{size: 10}, text)
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for length, version := range map[int]int{504: 17, 505: 18, 560: 18, 561: 19, 711: 21} {
-		c, err := newReceiptCode("https://paiement.example.cg/q#" + strings.Repeat("a", length-30))
-		if err != nil || c.version() != version || c.side() < minCode || c.side()/float64(len(c.modules)) < minModule {
-			t.Errorf("%d characters: version %d, %.1f mm, %v", length, c.version(), c.side(), err)
+		if !bytes.Contains(out, []byte("NotoSans-Bold")) && !bytes.Contains(out, []byte("sansB")) {
+			t.Errorf("%s: the file has no bold face", name)
 		}
-	}
-	if _, err := newReceiptCode(strings.Repeat("a", 4000)); err == nil {
-		t.Error("4000 characters fit a code")
+		if bytes.Contains(out, []byte(" Tr\n")) || bytes.Contains(out, []byte(" Tr ")) {
+			t.Errorf("%s: a text is stroked", name)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/checkout"
+	"quittance/internal/contact"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/secret"
@@ -167,6 +168,41 @@ func TestFind(t *testing.T) {
 	var refused *operation.Error
 	if _, err := v.Find(t.Context(), "nobody"); !errors.As(err, &refused) || refused.Code != "personal.phone_malformed" {
 		t.Errorf("no number: %v", err)
+	}
+}
+
+// The receipt is sent to the number that paid, of which events have the masked form. A number that is not known
+// for sure gets none: it would learn what somebody else paid.
+func TestPayerOf(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	masked := contact.Mask("066998877")
+	pay := func(session string, numbers ...string) {
+		t.Helper()
+		for _, number := range numbers {
+			if _, err := v.SealPayer(t.Context(), session, number); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	v.seal(t, "chs_a", checkout.Customer{Phone: "+242 05 511 22 33"})
+	pay("chs_a", "242066998877", "242066998877", "242066000001")
+	v.seal(t, "chs_b", checkout.Customer{Phone: "06 611 11 77"}) // of the same masked form
+	pay("chs_b", "242066998877")
+	pay("chs_c", "242066000001")
+	if got, err := v.PayerOf(t.Context(), "chs_a", masked); err != nil || got != "066998877" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, session := range []string{"chs_b", "chs_c", "chs_d"} {
+		if got, err := v.PayerOf(t.Context(), session, masked); !errors.Is(err, personal.ErrErased) || got != "" || strings.Contains(err.Error(), "77") {
+			t.Errorf("%s: got %q, %v", session, got, err)
+		}
+	}
+	if err := v.Forget(t.Context(), "chs_a"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := v.PayerOf(t.Context(), "chs_a", masked); !errors.Is(err, personal.ErrErased) {
+		t.Errorf("after the keys' deletion: %q, %v", got, err)
 	}
 }
 

@@ -118,6 +118,39 @@ func (s *Store) Payer(ctx context.Context, sessionID string, sealed []byte) (str
 	return string(plain), err
 }
 
+// PayerOf returns the number of a session that has the masked form (contact.Mask), which is all that events keep
+// of the number that paid. It is in the session's data keys, by which it can be erased. The error wraps ErrErased
+// if no number has that form, and if two numbers have it: nobody can tell then who paid. Other errors are those
+// of Customer.
+func (s *Store) PayerOf(ctx context.Context, sessionID, masked string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	rows, _ := s.cfg.Pool.Query(ctx, `SELECT id, sealed FROM personal_keys WHERE session_id = $1`, sessionID) // the rows return its error
+	var id uuid.UUID
+	var row []byte
+	found := ""
+	_, err := pgx.ForEachRow(rows, []any{&id, &row}, func() error {
+		_, phone, err := s.dataKey(id, row)
+		switch {
+		case err != nil:
+			return err
+		case phone == "" || contact.Mask(phone) != masked || phone == found:
+			return nil
+		case found != "":
+			return fmt.Errorf("finding a payer's number: two have its masked form: %w", ErrErased)
+		}
+		found = phone
+		return nil
+	})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("reading the keys of a session: %w", err)
+	case found == "":
+		return "", fmt.Errorf("finding a payer's number: %w", ErrErased)
+	}
+	return found, nil
+}
+
 // Message is the personal part of a message to a person.
 type Message struct {
 	// To is the number or the e-mail address.

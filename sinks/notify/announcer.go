@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,12 +18,10 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/notify"
+	"quittance/internal/notify/payment"
 	"quittance/internal/personal"
-	"quittance/internal/provider"
 	"quittance/internal/secret"
 	"quittance/money"
-	"quittance/money/language"
-	"quittance/money/localtime"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
@@ -62,18 +59,10 @@ type AnnouncerConfig struct {
 	Contacts Contacts
 	Sender   Sender
 	// Agency finds an agency by its id.
-	Agency  func(id string) (Agency, bool)
+	Agency  func(id string) (payment.Agency, bool)
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
-}
-
-// Agency is what messages say of an agency. Contact are the lines of how to reach it, in the
-// agency's own language, besides its name; it may be empty.
-type Agency struct {
-	Name, Address, Phone, Email, Hours string
-	// Locked means that the agency's row is not as it was signed, so that its other fields are unknown.
-	Locked bool
 }
 
 // Announcer makes the messages about the money of sessions: receipts, and what was given back.
@@ -134,11 +123,8 @@ func (a *Announcer) Run(ctx context.Context) error {
 
 // news is what people are told of an event. The zero value is nothing.
 type news struct {
-	event    checkout.Event
-	kind     notify.Kind
-	amount   int64 // minor units
-	currency string
-	at       time.Time // of the payment, the reversal or the refund
+	payment.News
+	event checkout.Event
 }
 
 func (a *Announcer) decode(rec *kgo.Record) (news, error) {
@@ -153,31 +139,31 @@ func (a *Announcer) decode(rec *kgo.Record) (news, error) {
 // payers anything, and partners tell them themselves.
 func newsOf(e checkout.Event) news {
 	s := e.Session
-	n := news{event: e, currency: s.Currency, at: e.OccurredAt}
+	n := news{event: e, News: payment.News{Session: s, Dues: e.Returned(), Currency: s.Currency, At: e.OccurredAt}}
 	if s.ID == "" || s.Cashin != nil {
 		return news{}
 	}
 	switch e.Type {
 	case checkout.EventCompleted:
-		n.kind, n.amount = notify.Receipt, s.Collection.Amount
-		n.at = s.PaidAt()
+		n.News = payment.Receipt(s)
 	case checkout.EventReversed:
 		if e.Detail[checkout.DetailWasCompleted] == "false" { // money of a case, whose own event tells it
 			return news{}
 		}
-		n.kind, n.amount = notify.Reversed, checkout.Total(e.Returned())
+		n.Kind, n.Amount = notify.Reversed, checkout.Total(e.Returned())
 	case checkout.EventPartiallyReversed:
-		n.kind, n.amount = notify.PartlyReversed, checkout.Total(e.Returned())
+		n.Kind, n.Amount = notify.PartlyReversed, checkout.Total(e.Returned())
 	case checkout.EventCaseResolved:
 		c := e.Case()
 		misfit := c.Kind == checkout.CaseLatePayment || c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseOrphan
 		if !misfit || c.Resolution != checkout.ResolutionRefund && c.Resolution != checkout.ResolutionCashReturned {
 			return news{}
 		}
-		n.kind, n.amount, n.currency = notify.Refunded, c.Amount, c.Currency
+		n.Kind, n.Amount, n.Currency = notify.Refunded, c.Amount, c.Currency
 	default:
 		return news{}
 	}
+	n.About, n.Caused = []string{e.ID}, e.OccurredAt
 	return n
 }
 
@@ -189,7 +175,7 @@ func (a *Announcer) announce(ctx context.Context, read []news, _ []consume.Move)
 		if n.event.ID == "" {
 			continue
 		}
-		if !a.cfg.Now().Before(n.event.OccurredAt.Add(n.kind.Life)) { // money that people honour may have come long before
+		if !a.cfg.Now().Before(n.event.OccurredAt.Add(n.Kind.Life)) { // money that people honour may have come long before
 			a.announced.WithLabelValues(announceStale).Inc()
 			continue
 		}
@@ -230,35 +216,8 @@ func (a *Announcer) tell(ctx context.Context, n news) error {
 
 // message returns the message of an event to an address.
 func (a *Announcer) message(n news, to contact.Address, lang money.Language) notify.Message {
-	s := n.event.Session
-	if back := n.event.Returned(); len(s.Items) > 0 && len(back) > 0 {
-		s.Items = back // the message is about these dues
-	}
-	agency, ok := a.cfg.Agency(s.TenantID)
-	if !ok {
-		agency.Name = "Administration" // one that the registry has no more
-	}
-	amount := strconv.FormatInt(n.amount, 10) + " " + n.currency // of a currency that is not listed
-	if c, listed := money.Lookup(n.currency); listed {
-		amount = c.Format(lang, n.amount)
-	}
-	m := notify.Message{
-		Kind: n.kind, Channel: provider.ChannelEmail, To: to.Text(), Locale: string(lang), AgencyID: s.TenantID, SessionID: s.ID, Live: s.Live, At: n.event.OccurredAt,
-		Variables: map[string]string{
-			notify.VariableAgency: agency.Name, notify.VariableAmount: amount, notify.VariableReference: language.GroupReference(s.PaymentRef),
-			notify.VariableDate: localtime.In(n.at).Format("02/01/2006 15:04"), notify.VariableObject: objectOf(s, lang),
-		},
-	}
-	if to.Kind == contact.Phone {
-		m.Channel = provider.ChannelSMS
-	} else {
-		m.Variables[notify.VariableDetails], m.Variables[notify.VariableContact] = detailsOf(s, lang), agency.contact(lang)
-	}
-	if n.kind.Name == notify.Receipt.Name {
-		m.Variables[notify.VariableSession] = s.ID
-	}
-	m.ID = notify.MessageID(m.Kind, m.Channel, n.event.ID)
-	return m
+	agency, _ := a.cfg.Agency(n.event.Session.TenantID)
+	return n.Message(agency, to, lang)
 }
 
 // addresses returns where the messages about a session go: to the customer that its integrator

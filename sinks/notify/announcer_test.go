@@ -18,6 +18,7 @@ import (
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/deliveries"
+	"quittance/internal/notify/payment"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/sessions"
@@ -39,8 +40,8 @@ func (w *world) announcer() (*notify.Announcer, *prometheus.Registry) {
 	metrics := prometheus.NewRegistry()
 	a, err := notify.NewAnnouncer(notify.AnnouncerConfig{
 		Kafka: w.Kafka, Codec: w.Codec, Contacts: contacts{w.personal}, Sender: w.sender,
-		Agency: func(id string) (notify.Agency, bool) {
-			return notify.Agency{Name: "Direction générale des impôts", Address: "Avenue de l’Indépendance", Phone: "+242 22 000 00 00", Email: "contact@impots.example"}, id == "agency"
+		Agency: func(id string) (payment.Agency, bool) {
+			return payment.Agency{Name: "Direction générale des impôts", Address: "Avenue de l’Indépendance", Phone: "+242 22 000 00 00", Email: "contact@impots.example"}, id == "agency"
 		},
 		Now: w.Now, Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Metrics: metrics,
 	})

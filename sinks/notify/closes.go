@@ -18,6 +18,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/notify"
+	"quittance/internal/notify/payment"
 	"quittance/internal/provider"
 	"quittance/internal/secret"
 	"quittance/money"
@@ -36,7 +37,7 @@ type ClosesConfig struct {
 	// Keys verify closes (journal.LabelCloses): whoever can write the topic does not write to agencies.
 	Keys []secret.PublicKey
 	// Agency finds an agency by its id.
-	Agency  func(id string) (Agency, bool)
+	Agency  func(id string) (payment.Agency, bool)
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -150,7 +151,7 @@ func (c *Closes) send(ctx context.Context, of *journal.Close) (outcome string, e
 }
 
 // closedMessage returns the message of a close.
-func closedMessage(of *journal.Close, agency Agency, to string, lang money.Language) notify.Message {
+func closedMessage(of *journal.Close, agency payment.Agency, to string, lang money.Language) notify.Message {
 	return notify.Message{
 		ID:   notify.MessageID(notify.PeriodClosed, provider.ChannelEmail, of.ID+" "+of.Signature),
 		Kind: notify.PeriodClosed, Channel: provider.ChannelEmail, To: to, Locale: string(lang), AgencyID: of.TenantID, Live: of.Livemode, At: of.At,

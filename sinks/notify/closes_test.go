@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/journal"
+	"quittance/internal/notify/payment"
 	"quittance/internal/provider"
 	"quittance/schemas"
 	"quittance/schemas/record"
@@ -63,8 +64,8 @@ func TestAgenciesAreToldOfCloses(t *testing.T) {
 	closed("cls_last", "agency", nil, nil)
 	c, err := notify.NewCloses(notify.ClosesConfig{
 		Kafka: w.Kafka, Codec: w.Codec, Sender: w.sender, Keys: w.keys.PublicKeys(journal.LabelCloses), Now: w.Now, Log: slog.New(slog.NewTextHandler(w.log, nil)), Metrics: prometheus.NewRegistry(),
-		Agency: func(id string) (notify.Agency, bool) {
-			a := notify.Agency{Name: "Direction générale des impôts", Email: "comptable@impots.example"}
+		Agency: func(id string) (payment.Agency, bool) {
+			a := payment.Agency{Name: "Direction générale des impôts", Email: "comptable@impots.example"}
 			if id == "silent" {
 				a.Email = ""
 			}

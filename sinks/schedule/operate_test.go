@@ -212,6 +212,32 @@ func TestSuspendAndResume(t *testing.T) {
 	}
 }
 
+// Lists named the next call by the delivery alone, which was past while the destination was on hold or suspended.
+func TestNextCall(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	deliverytest.Start(t, b.Schedule(t))
+	soon, later := b.Now().Add(time.Minute), b.Now().Add(time.Hour)
+	held := today(b, "hold", "held", deliveries.OutcomeDeferred, 0, 1, later)
+	held.Reason = deliveries.ReasonBreakerOpen
+	applied(t, b, today(b, "plain", "plain", deliveries.OutcomeFailed, 0, 1, soon), today(b, "behind", "held", deliveries.OutcomeFailed, 0, 1, soon), held,
+		today(b, "stopped", "stopped", deliveries.OutcomeFailed, 0, 1, soon), today(b, "parked", "plain", deliveries.OutcomeNeedsOperator, 0, 1, soon))
+	if _, _, err := b.Store.Suspend(t.Context(), deliverytest.Actor, webhook.Kind, "stopped", b.Now()); err != nil {
+		t.Fatal(err)
+	}
+	list, err := b.Store.List(t.Context(), deliveries.Filter{Kind: webhook.Kind, Limit: 10})
+	if err != nil || len(list) != 5 {
+		t.Fatalf("%d deliveries, %v", len(list), err)
+	}
+	want := map[string]time.Time{"plain": soon, "behind": later, "hold": later, "stopped": {}, "parked": {}}
+	for _, d := range list {
+		one, _, err := b.Store.Show(t.Context(), d.ID)
+		if at := want[d.EventID]; err != nil || !d.NextCall().Truncate(time.Millisecond).Equal(at.Truncate(time.Millisecond)) || !one.NextCall().Equal(d.NextCall()) {
+			t.Errorf("%s is sent at %s, shown %s, want %s, %v", d.EventID, d.NextCall(), one.NextCall(), at, err)
+		}
+	}
+}
+
 // Exhausted deliveries can still be sent: those that failed at the last step, and those
 // that were held for too long.
 func TestRetryAll(t *testing.T) {
@@ -390,6 +416,35 @@ func TestOperationsLockTheDestinationFirst(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// An operator resumes an endpoint while a worker puts off what is on its way, because it reads suspensions once a
+// second. Such a delivery waited for a minute, beside those that the resumption made due. While the endpoint is
+// suspended it waits on.
+func TestResumeHastensWhatWasPutOff(t *testing.T) {
+	t.Parallel()
+	b := bench(t)
+	deliverytest.Start(t, b.Schedule(t))
+	put := func(event string) *record.Attempt {
+		a := today(b, event, "d", deliveries.OutcomeDeferred, 0, 1, b.Now().Add(time.Minute))
+		a.Reason = deliveries.ReasonSuspended
+		return a
+	}
+	if _, _, err := b.Store.Suspend(t.Context(), deliverytest.Actor, webhook.Kind, "d", b.Now()); err != nil {
+		t.Fatal(err)
+	}
+	applied(t, b, put("before"))
+	if state := b.State(t, webhook.Kind, "before", "d"); state != deliveries.StateWaiting {
+		t.Errorf("it is %s at a suspended endpoint", state)
+	}
+	if _, due, err := b.Store.Resume(t.Context(), deliverytest.Actor, webhook.Kind, "d", b.Now(), nil); err != nil || due != 1 {
+		t.Fatalf("%d due, %v", due, err)
+	}
+	applied(t, b, put("after"))
+	b.Advance(3 * time.Second)
+	for _, event := range []string{"before", "after"} {
+		deliverytest.Eventually(t, event+" is sent", func() bool { return b.State(t, webhook.Kind, event, "d") == deliveries.StateQueued })
 	}
 }
 

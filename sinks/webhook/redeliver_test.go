@@ -76,7 +76,7 @@ func TestRedeliver(t *testing.T) {
 	}
 	again("three", "later")
 	found, err := store.OfEvents(t.Context(), webhook.Kind, ref)
-	waiting := slices.IndexFunc(found, func(d deliveries.OfEvent) bool { return d.State == deliveries.StateWaiting })
+	waiting := slices.IndexFunc(found, func(d deliveries.Delivery) bool { return d.State == deliveries.StateWaiting })
 	if err != nil || waiting < 0 || !found[waiting].Suspended || found[waiting].DestinationID != "later" {
 		t.Errorf("%+v, %v", found, err)
 	}

@@ -28,7 +28,11 @@ type look struct {
 // looks are all variants. The first one has everything that a page can show.
 var looks = []look{
 	{name: "", pictured: page.States, change: func(*page.View) {}},
-	{name: "faulty", widths: pictureWidths, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview, page.StateReference}, pictured: []page.State{page.StatePhone, page.StateReference}, change: func(v *page.View) {
+	{name: "faulty", widths: pictureWidths, states: []page.State{page.StateChoose, page.StatePhone, page.StateReview, page.StateReference, page.StateCompleted}, pictured: []page.State{page.StatePhone, page.StateReference, page.StateCompleted}, change: func(v *page.View) {
+		if v.State == page.StateCompleted {
+			v.Send.Typed, v.Errors = "06 612 34", []page.FieldError{{Field: page.FieldAddress, Code: page.ErrorAddressInvalid}}
+			return
+		}
 		if v.State == page.StateReference {
 			v.Typed, v.Errors = "4821 0933 7715 0265", []page.FieldError{{Field: page.FieldReference, Code: page.ErrorReferenceMistyped}}
 			return
@@ -39,6 +43,9 @@ var looks = []look{
 			{Code: page.ErrorPreviousUndecided},
 			{Code: page.ErrorDueInPayment},
 		}
+	}},
+	{name: "sent", widths: pictureWidths, states: []page.State{page.StateCompleted}, pictured: []page.State{page.StateCompleted}, change: func(v *page.View) {
+		v.Send.Asked = page.WayEmail
 	}},
 	{name: "paid", widths: pictureWidths, states: []page.State{page.StateReview}, pictured: []page.State{page.StateReview}, change: func(v *page.View) {
 		v.Errors = []page.FieldError{{Code: page.ErrorOrderPaid}}
@@ -136,6 +143,7 @@ func everything(state page.State, lang money.Language) page.View {
 		Offer: "momo", Kind: page.KindMobileMoney, Phone: "06 600 00 01", Payer: "+242066000001",
 		PayURL: "https://pay.example/p/4821093377150264", NoticeURL: "/c/chs_1/notice?lang=fr",
 		Hidden: []page.Field{{Name: "attempt", Value: "01K9"}},
+		Send:   &page.Send{Action: "/c/chs_1/send", Payer: true},
 		Now:    now, WindowEnds: now.Add(4*time.Minute + 37*time.Second), USSD: "*105#", ExpiresAt: now.Add(24 * time.Hour),
 		Version: "7", LiveURL: "/c/chs_1/live", FailureCode: "collect.approval_timeout",
 		Receipt: page.Receipt{NoticeRef: "AV20260000012345", OperatorRef: "23503452", PaidAt: now, Links: []page.ReceiptLink{{URL: "/c/chs_1/receipt", Name: "AV20260000012345"}}},

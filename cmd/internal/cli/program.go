@@ -76,10 +76,8 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 
 // AllWords returns the words of the program and of all its commands.
 func (p Program) AllWords() Words {
-	all := maps.Clone(p.Words)
-	if all == nil {
-		all = Words{}
-	}
+	all := maps.Clone(cursorWords)
+	maps.Copy(all, p.Words)
 	for _, g := range p.Groups {
 		for _, c := range g.Commands {
 			maps.Copy(all, c.Words)

@@ -15,6 +15,12 @@ import (
 // Words has texts for codes of refused operations.
 type Words map[string]func(operation.Args) string
 
+// cursorWords has the texts for the cursors of lists (internal/keyset), which the commands of several nouns take.
+var cursorWords = Words{
+	"list.cursor_foreign":   Filled("the cursor is of a list with other conditions; repeat these, or leave the flag out to begin with the first page"),
+	"list.cursor_malformed": Filled("this is no cursor of a list; leave the flag out to begin with the first page"),
+}
+
 // InWords returns the text for a refused operation. It leaves out what was being done,
 // because the operator knows it. Other errors stay as they are.
 func (w Words) InWords(err error) error {

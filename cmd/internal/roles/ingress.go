@@ -41,7 +41,7 @@ func ingressDatabases() Databases {
 		may("select insert delete update(session_id)", "personal_keys"), may("select", "audit"),
 		// references and limits
 		may("select insert update", "read_quota", "reference_counters", "unknown_references"),
-		may("select insert update delete", "payment_prompts", "reference_lookups"),
+		may("select insert update delete", "payment_prompts", "receipt_requests", "reference_lookups"),
 		// citizens' accounts
 		may("select insert update delete", "citizen_addresses", "citizen_links", "citizen_passkeys", "citizen_reminders", "citizen_sessions", "citizens",
 			"known_browsers", "passkey_challenges", "sign_in_codes"),

@@ -15,6 +15,7 @@ import (
 	"quittance/internal/identity"
 	"quittance/internal/journal"
 	messages "quittance/internal/notify"
+	"quittance/internal/notify/payment"
 	"quittance/internal/personal"
 	"quittance/internal/provider"
 	"quittance/internal/sessions"
@@ -132,9 +133,9 @@ func (b *Base) digest(sender *messages.Sender) error {
 
 // announce makes the messages about the money of sessions.
 func (b *Base) announce(accounts *citizens.Store, sender *messages.Sender) error {
-	agency := func(id string) (notify.Agency, bool) {
+	agency := func(id string) (payment.Agency, bool) {
 		a, ok := b.Registry.Agency(id)
-		return notify.Agency{Name: a.Name, Address: a.Address, Phone: a.Contact.Phone, Email: a.Contact.Email, Hours: a.Contact.Hours, Locked: a.Locked}, ok
+		return payment.Agency{Name: a.Name, Address: a.Address, Phone: a.Contact.Phone, Email: a.Contact.Email, Hours: a.Contact.Hours, Locked: a.Locked}, ok
 	}
 	if err := add(b, "closes", notify.NewCloses, notify.ClosesConfig{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Sender: sender, Keys: b.Keys.PublicKeys(journal.LabelCloses), Agency: agency, Now: b.Now, Log: b.Log, Metrics: b.Metrics,

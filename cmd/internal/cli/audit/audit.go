@@ -18,8 +18,6 @@ import (
 var words = cli.Words{
 	"audit.not_yours":         cli.Filled("the key in QUITTANCE_STAFF_KEY is of an agency; the records are of all agencies, and operations read them, or whoever has the database's password and no key"),
 	"audit.reason_malformed":  cli.Filled("--reason must be one line of at most {most} characters"),
-	"list.cursor_foreign":     cli.Filled("the cursor is of a list with other conditions; repeat these, or leave the flag out to begin with the first page"),
-	"list.cursor_malformed":   cli.Filled("this is no cursor of a list; leave the flag out to begin with the first page"),
 	"audit.nothing_to_accept": cli.Filled("no record from {from} to {to} is missing, changed, added, late or unsigned without an acceptance; `quittance audit verify` shows what is. A row without a number is recorded first: start the sink cases"),
 }
 

@@ -107,7 +107,7 @@ func (f *deliveryFilter) show(ctx context.Context, m *cli.Meta, dir registry.Dir
 		if reflect.DeepEqual(filter, deliveries.Filter{Limit: filter.Limit}) {
 			none = "there are no deliveries yet: an event becomes one for each endpoint that takes it, see `quittance endpoints list`"
 		}
-		display.SayDeliveries(p, none, found, to, reported)
+		display.SayDeliveries(p, none, found, to, reported, m.Now)
 		if more {
 			p.Say("there are more: the same with --after %s", found[len(found)-1].ID)
 		}
@@ -185,13 +185,13 @@ func showDelivery() cli.Command {
 				return err
 			}
 			j := append(append(display.DeliveryJSON(d, to), reported.Json(d)...), "calls?", render.Mapped(calls, callJSON))
-			return m.Show(j, func(p *render.Page) { sayDelivery(p, d, to.Of(d), calls, reported) })
+			return m.Show(j, func(p *render.Page) { sayDelivery(p, d, to.Of(d), calls, reported, m.Now) })
 		},
 	}
 }
 
 // sayDelivery adds a delivery and its calls.
-func sayDelivery(p *render.Page, d deliveries.Delivery, to deliveries.Entry, calls []deliveries.Attempt, reported display.Reports) {
+func sayDelivery(p *render.Page, d deliveries.Delivery, to deliveries.Entry, calls []deliveries.Attempt, reported display.Reports, now time.Time) {
 	p.Facts([][2]string{
 		{"ID", d.ID},
 		{"To", to.Name},
@@ -201,7 +201,7 @@ func sayDelivery(p *render.Page, d deliveries.Delivery, to deliveries.Entry, cal
 		{"Occurred", render.Moment(d.OccurredAt)},
 		{"Session", d.SessionID},
 		{"State", d.State},
-		{"Next call", render.MomentOr(d.NextAttemptAt, "")},
+		{"Next call", display.NextCall(d, now)},
 		{"Last outcome", display.AnswerText(d.HTTPStatus, d.Reason) + ", " + render.Moment(d.LastOutcomeAt)},
 		{"Report", reported.TextWithTime(d)},
 	})

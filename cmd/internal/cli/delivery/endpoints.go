@@ -222,7 +222,7 @@ func sayEndpoint(p *render.Page, d destination, latest []deliveries.Delivery, no
 	again("exhausted", st.Exhausted)
 	if len(latest) > 0 {
 		p.Say("\nNewest deliveries:")
-		display.SayDeliveries(p, "", latest, display.Destinations{d.ID: d.Entry}, nil)
+		display.SayDeliveries(p, "", latest, display.Destinations{d.ID: d.Entry}, nil, now)
 	}
 }
 

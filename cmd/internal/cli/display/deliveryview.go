@@ -1,8 +1,10 @@
 package display
 
 import (
+	"cmp"
 	"context"
 	"strconv"
+	"time"
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/render"
@@ -20,7 +22,7 @@ func DeliveryJSON(d deliveries.Delivery, to Destinations) render.Object {
 		"id", d.ID, "kind", d.Kind, "endpoint", e.Name, "owner?", e.Owner, "url?", e.URL, "event_id", d.EventID, "event", d.Event,
 		"application_id", d.ApplicationID, "tenant_id", d.TenantID, "session_id", d.SessionID, "mode", registry.Mode(d.Live),
 		"occurred_at", d.OccurredAt, "state", d.State, "attempts", d.Attempts, "first_attempt_at", d.FirstAttemptAt,
-		"last_outcome_at", d.LastOutcomeAt, "next_attempt_at", d.NextAttemptAt, "http_status", render.OrNull(d.HTTPStatus), "reason?", d.Reason,
+		"last_outcome_at", d.LastOutcomeAt, "next_attempt_at", d.NextCall(), "http_status", render.OrNull(d.HTTPStatus), "reason?", d.Reason,
 	}
 }
 
@@ -102,9 +104,23 @@ func (r Reports) TextWithTime(d deliveries.Delivery) string {
 	return r.Text(d)
 }
 
+// NextCall says when a delivery is sent next; empty for one that nobody sends by itself.
+func NextCall(d deliveries.Delivery, now time.Time) string {
+	at := d.NextCall()
+	switch {
+	case !d.NextAttemptAt.IsZero() && d.Suspended:
+		return "when it is resumed"
+	case at.IsZero():
+		return ""
+	case !at.After(now):
+		return "now"
+	}
+	return render.Moment(at)
+}
+
 // SayDeliveries adds a table of deliveries, or the line none when there are none.
-// Where providers report on some of them, it has their reports.
-func SayDeliveries(p *render.Page, none string, list []deliveries.Delivery, to Destinations, reported Reports) {
+// Where providers report on some of them, it has their reports. now is the service's clock.
+func SayDeliveries(p *render.Page, none string, list []deliveries.Delivery, to Destinations, reported Reports, now time.Time) {
 	columns := "ID,OCCURRED,EVENT,STATE,CALLS,LAST ANSWER,NEXT CALL,ENDPOINT,OWNER,URL"
 	if len(reported) > 0 {
 		columns += ",REPORT"
@@ -112,7 +128,7 @@ func SayDeliveries(p *render.Page, none string, list []deliveries.Delivery, to D
 	p.Table(none, columns, render.Mapped(list, func(d deliveries.Delivery) []any {
 		e := to.Of(d)
 		row := []any{
-			d.ID, render.Moment(d.OccurredAt), d.Event, d.State, d.Attempts, AnswerText(d.HTTPStatus, d.Reason), render.MomentOr(d.NextAttemptAt, "-"),
+			d.ID, render.Moment(d.OccurredAt), d.Event, d.State, d.Attempts, AnswerText(d.HTTPStatus, d.Reason), cmp.Or(NextCall(d, now), "-"),
 			e.Name, render.OrDash(e.Owner), render.OrDash(e.URL),
 		}
 		if len(reported) > 0 {

@@ -584,7 +584,7 @@ func (m examination) checkConfirmations(ctx context.Context) (found string, err 
 		}
 		var explained, stuck []string
 		for _, o := range outstanding {
-			switch said := outstandingText(o); {
+			switch said := outstandingText(o, m.Now); {
 			case o.Parked(), o.DeliveryID == "" && m.Now.Sub(o.CompletedAt) > outstandingPatience:
 				stuck = append(stuck, said)
 			default:
@@ -610,13 +610,15 @@ func listed(said []string) string {
 }
 
 // outstandingText describes a payment that an ERP has not accepted, with the reason.
-func outstandingText(o deliveries.Outstanding) string {
+func outstandingText(o deliveries.Outstanding, now time.Time) string {
 	what := fmt.Sprintf("transaction %s of %s, completed at %s", o.TransactionID, erp.ID(o.Agency, o.Live), render.Moment(o.CompletedAt))
 	switch {
 	case o.DeliveryID == "":
 		return what + ": no attempt is on record; if it was completed before the agency had an ERP, `quittance replay checkout.events --to erp --since TIME` sends it"
 	case o.Parked():
 		return fmt.Sprintf("%s: needs an operator (%s); when that is mended, `quittance deliveries retry %s` sends it", what, o.Reason, o.DeliveryID)
+	case !o.NextAttemptAt.IsZero() && !o.NextAttemptAt.After(now):
+		return fmt.Sprintf("%s: %d calls (%s), the next is due now", what, o.Attempts, o.Reason)
 	case !o.NextAttemptAt.IsZero():
 		return fmt.Sprintf("%s: %d calls (%s), the next at %s", what, o.Attempts, o.Reason, render.Moment(o.NextAttemptAt))
 	}

@@ -43,7 +43,8 @@ func Command() cli.Command {
 const whichCase = "say which case: {usage}; `quittance cases list` shows the ids"
 
 func listCases() cli.Command {
-	var kind, agency, state, mode string
+	var kind, agency, state, mode, after string
+	var limit int
 	return cli.Command{
 		Use: "list", Short: "List cases, open ones first; an agency's staff see those of the agency", JSON: "the list",
 		Examples: []string{"cases list --state open", "cases list --kind late_payment --agency impots --json"},
@@ -52,8 +53,13 @@ func listCases() cli.Command {
 			f.StringVar(&agency, "agency", "", "cases of this agency, by slug or id")
 			cli.TakesChoice(f, &state, "state", render.Texts(cases.States()), "")
 			cli.TakesMode(f, &mode)
+			f.StringVar(&after, "after", "", "go on after the list whose last case has this cursor (--json); repeat the other flags")
+			f.IntVar(&limit, "limit", 1000, "number of cases at most")
 		},
 		Check: func(*cli.Meta) error {
+			if limit < 1 {
+				return cli.Usage("--limit: must be 1 or more")
+			}
 			if mode == "" {
 				return nil
 			}
@@ -68,7 +74,7 @@ func listCases() cli.Command {
 			if err != nil {
 				return err
 			}
-			filter := cases.Filter{Kind: casework.Kind(kind), State: cases.State(state), Mode: mode}
+			filter := cases.Filter{Kind: casework.Kind(kind), State: cases.State(state), Mode: mode, After: after, Limit: limit}
 			if agency != "" {
 				a, ok := dir.Agency(agency)
 				if !ok {
@@ -80,7 +86,9 @@ func listCases() cli.Command {
 			if err != nil {
 				return err
 			}
-			return m.Show(render.Mapped(list, display.CaseJSON), func(p *render.Page) {
+			return m.Show(render.Mapped(list, func(c cases.Case) render.Object {
+				return append(display.CaseJSON(c), "cursor", filter.Cursor(viewer, c))
+			}), func(p *render.Page) {
 				p.Table("there are no such cases", "ID,KIND,STATE,AMOUNT,EXPECTED,AGENCY,MODE,ORDER,OPENED", render.Mapped(list, func(c cases.Case) []any {
 					return []any{c.ID, c.Kind, c.State(), display.CaseSum(c), render.OrDash(display.CaseOwed(c)), slugs[c.AgencyID], render.OrDash(c.Mode), c.OrderID, render.Moment(c.OpenedAt)}
 				}))

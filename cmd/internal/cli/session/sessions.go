@@ -38,7 +38,7 @@ func findSessions() cli.Command {
 				if err != nil {
 					return sessionError(err)
 				}
-				v := view{dir: dir, to: display.DestinationsOf(dir)}
+				v := view{dir: dir, to: display.DestinationsOf(dir), now: m.Now}
 				var sent []deliveries.Delivery
 				ids := make([]string, len(found.Payments))
 				for i, one := range found.Payments {
@@ -98,7 +98,7 @@ func showSession() cli.Command {
 				if err := m.Audit(ctx, "session.read", whole.ID, nil); err != nil {
 					return err
 				}
-				v := view{dir: dir, to: display.DestinationsOf(dir)}
+				v := view{dir: dir, to: display.DestinationsOf(dir), now: m.Now}
 				if v.reported, err = display.Reported(ctx, m, whole.Deliveries...); err != nil {
 					return err
 				}

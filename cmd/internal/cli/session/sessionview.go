@@ -24,6 +24,8 @@ type view struct {
 	to  display.Destinations
 	// reported are the reports on the messages among the deliveries.
 	reported display.Reports
+	// now is the service's clock.
+	now time.Time
 }
 
 // agency returns the slug of an agency.
@@ -175,7 +177,7 @@ func (v view) page(p *render.Page, all support.Page) {
 	}, v.collection(s))
 	if len(all.Deliveries) > 0 {
 		p.Say("\nDeliveries:")
-		display.SayDeliveries(p, "", all.Deliveries, v.to, v.reported)
+		display.SayDeliveries(p, "", all.Deliveries, v.to, v.reported, v.now)
 	}
 	if len(all.Cases) > 0 {
 		p.Say("\nCases:")
@@ -402,8 +404,12 @@ func (v view) deliveryText(d deliveries.Delivery) string {
 	switch {
 	case d.State == deliveries.StateDelivered:
 		return "was accepted at " + render.Moment(d.LastOutcomeAt)
+	case !d.NextAttemptAt.IsZero() && d.Suspended:
+		return "is not accepted (" + calls + "); its endpoint is suspended, and it is sent when somebody resumes it"
+	case !d.NextAttemptAt.IsZero() && !d.NextCall().After(v.now):
+		return "is not accepted (" + calls + "); the next call is due now"
 	case !d.NextAttemptAt.IsZero():
-		return "is not accepted (" + calls + "); the next call is at " + render.Moment(d.NextAttemptAt)
+		return "is not accepted (" + calls + "); the next call is at " + render.Moment(d.NextCall())
 	case d.State == deliveries.StateQueued:
 		return "is being sent (" + calls + ")"
 	}

@@ -80,11 +80,17 @@ func TestAnswers(t *testing.T) {
 		{ID: "dlv_3", Kind: cashin.Kind, DestinationID: "partner", Event: "checkout.updated", State: deliveries.StateDelivered, LastOutcomeAt: at(9)},
 		{ID: "dlv_2", Kind: erp.Kind, DestinationID: "gone", Event: "checkout.completed", State: deliveries.StateNeedsOperator, Attempts: 1, HTTPStatus: 422},
 		{ID: "dlv_1", Kind: webhook.Kind, DestinationID: "e1", Event: "checkout.completed", State: deliveries.StateWaiting, Attempts: 3, HTTPStatus: 500, NextAttemptAt: at(40)},
+		{ID: "dlv_1b", Kind: webhook.Kind, DestinationID: "e1", Event: "checkout.failed", State: deliveries.StateWaiting, Attempts: 1, HTTPStatus: 500, NextAttemptAt: at(20)},
+		{ID: "dlv_1c", Kind: webhook.Kind, DestinationID: "e1", Event: "checkout.failed", State: deliveries.StateWaiting, Attempts: 1, HTTPStatus: 500, NextAttemptAt: at(20), HoldUntil: at(50)},
+		{ID: "dlv_1d", Kind: webhook.Kind, DestinationID: "e1", Event: "checkout.failed", State: deliveries.StateWaiting, Attempts: 1, HTTPStatus: 410, NextAttemptAt: at(40), Suspended: true},
 		{ID: "dlv_0", Kind: webhook.Kind, DestinationID: "e1", Event: "checkout.late_payment", State: deliveries.StateDelivered, LastOutcomeAt: at(8)},
 	}}
-	v := view{to: to}
+	v := view{to: to, now: at(30)}
 	want := []string{
 		"Webhook checkout.late_payment to https://guichet.example/hook (Guichet fiscal (impots)) was accepted at 2026-11-22 12:08:00 UTC",
+		"Webhook checkout.failed to https://guichet.example/hook (Guichet fiscal (impots)) is not accepted (calls: 1, last answer 410); its endpoint is suspended, and it is sent when somebody resumes it",
+		"Webhook checkout.failed to https://guichet.example/hook (Guichet fiscal (impots)) is not accepted (calls: 1, last answer 500); the next call is at 2026-11-22 12:50:00 UTC",
+		"Webhook checkout.failed to https://guichet.example/hook (Guichet fiscal (impots)) is not accepted (calls: 1, last answer 500); the next call is due now",
 		"Webhook checkout.completed to https://guichet.example/hook (Guichet fiscal (impots)) is not accepted (calls: 3, last answer 500); the next call is at 2026-11-22 12:40:00 UTC",
 		"The ERP's confirmation to gone is not accepted (calls: 1, last answer 422), and nobody calls again; when the cause is mended, `quittance deliveries retry dlv_2` does",
 		"Unsigned cash-in webhook checkout.updated to partner was accepted at 2026-11-22 12:09:00 UTC",
@@ -94,7 +100,7 @@ func TestAnswers(t *testing.T) {
 	}
 	var text render.Page
 	v.found(&text, support.Found{Payments: []support.Payment{p, p}})
-	if got := text.String(); strings.Count(got, "\n  "+want[2]+".\n") != 2 || !strings.Contains(got, "sessions show SESSION") {
+	if got := text.String(); strings.Count(got, "\n  "+want[5]+".\n") != 2 || !strings.Contains(got, "sessions show SESSION") {
 		t.Errorf("two payments:\n%s", got)
 	}
 }
