@@ -51,12 +51,14 @@ var Tables = []Table{
 		"last_used_at": "nothing is decided by it; each use of a key writes it",
 	}},
 	{Name: "cashin_pairs", Key: []string{"id"}, Order: "application_id, created_at DESC, id DESC", Since: people},
+	{Name: "link_code_epochs", Key: []string{"epoch"}, Since: accounts},
 }
 
 // Generations of signed tables.
 const (
 	people     = 1 // people and their keys
-	generation = people
+	accounts   = 2 // epochs of link codes; accounts of citizens are proved with them (citizens.ProveAll)
+	generation = accounts
 )
 
 // Known reports whether the rows of a table are signed.
