@@ -82,6 +82,7 @@ type snapshot struct {
 	clerks   map[clerkID]Clerk
 	staff    []Staff                 // oldest first
 	contacts map[string]StaffContact // by id of staff
+	refused  map[string]bool         // people with an address that does not verify, by id
 	cash     map[cashDesk][]string   // names of the counters of active clerks with a key in force; each once, sorted
 }
 
@@ -125,7 +126,7 @@ func notVerified(r signed.Row) bool { return !r.Verified }
 func load(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot, v *signed.Verifier, forged func(signed.Row) bool) (*snapshot, error) {
 	s := &snapshot{
 		registry: reg, keys: map[registry.Digest]Key{}, digests: map[string]registry.Digest{},
-		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{}, contacts: map[string]StaffContact{},
+		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{}, contacts: map[string]StaffContact{}, refused: map[string]bool{},
 	}
 	if err := errors.Join(
 		signed.Read(ctx, tx, v, "clerks", func(r clerkRow, row signed.Row) {
@@ -135,9 +136,11 @@ func load(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot, v *signed.Veri
 			s.staff = append(s.staff, toStaff(r, forged(row)))
 		}),
 		signed.Read(ctx, tx, v, "staff_contacts", func(r contactRow, row signed.Row) {
-			if !forged(row) {
-				s.contacts[r.StaffID] = toStaffContact(r)
+			if forged(row) {
+				s.refused[r.StaffID] = true
+				return
 			}
+			s.contacts[r.StaffID] = toStaffContact(r)
 		}),
 		signed.Read(ctx, tx, v, "api_keys", func(r keyRow, row signed.Row) {
 			k := toKey(r, forged(row))
