@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,7 +29,8 @@ type Filter struct {
 	Subject string
 	// Action is an action, such as case.approve, or the noun of several, such as case.
 	Action string
-	// After goes on after a row: Recorded.Cursor of this filter; empty for the first page.
+	// After goes on after a row: Filter.Cursor; empty for the first page. It has the Since and Until of the first page,
+	// which count, so that a bound such as "two hours ago" stays what it was.
 	After string
 	Limit int // 1000 when zero
 }
@@ -49,13 +51,20 @@ type Recorded struct {
 
 // list is the list of the filter.
 func (f Filter) list() keyset.List {
-	f.After, f.Limit, f.Since, f.Until = "", 0, f.Since.UTC(), f.Until.UTC()
+	f.After, f.Limit, f.Since, f.Until = "", 0, time.Time{}, time.Time{} // the times are in the cursor
 	return keyset.Of("audit", f)
 }
 
+// cursorParts are the time and the id of the last row, and the bounds of the list.
+const cursorParts = 4
+
 // Cursor returns the After of the list that goes on after a row.
 func (f Filter) Cursor(last Recorded) string {
-	return f.list().Cursor(last.At.UTC().Format(time.RFC3339Nano), strconv.FormatInt(last.ID, 10))
+	// After the first page the bounds are those of its cursor.
+	if key, err := f.list().Key(f.After, cursorParts); err == nil && key != nil {
+		return f.list().Cursor(last.At.UTC().Format(time.RFC3339Nano), strconv.FormatInt(last.ID, 10), key[2], key[3])
+	}
+	return f.list().Cursor(last.At.UTC().Format(time.RFC3339Nano), strconv.FormatInt(last.ID, 10), f.Since.UTC().Format(time.RFC3339Nano), f.Until.UTC().Format(time.RFC3339Nano))
 }
 
 // List returns rows of the audit table, the newest first by the service's clock. An *operation.Error
@@ -64,7 +73,7 @@ func List(ctx context.Context, pool *pgxpool.Pool, f Filter) ([]Recorded, error)
 	if f.Limit == 0 {
 		f.Limit = defaultLimit
 	}
-	key, err := f.list().Key(f.After, 2)
+	key, err := f.list().Key(f.After, cursorParts)
 	if err != nil {
 		return nil, err
 	}
@@ -72,10 +81,12 @@ func List(ctx context.Context, pool *pgxpool.Pool, f Filter) ([]Recorded, error)
 	if key != nil {
 		at, wrongTime := time.Parse(time.RFC3339Nano, key[0])
 		id, wrongID := strconv.ParseInt(key[1], 10, 64)
-		if wrongTime != nil || wrongID != nil {
+		since, wrongSince := time.Parse(time.RFC3339Nano, key[2])
+		until, wrongUntil := time.Parse(time.RFC3339Nano, key[3])
+		if errors.Join(wrongTime, wrongID, wrongSince, wrongUntil) != nil {
 			return nil, keyset.Malformed()
 		}
-		after = &place{at, id}
+		after, f.Since, f.Until = &place{at, id}, since, until
 	}
 	q := f.query(after)
 	rows, _ := pool.Query(ctx, q.sql, q.args...)

@@ -160,6 +160,9 @@ func TestSignIn(t *testing.T) {
 	if done, err := citizens.SealedAddresses.Reseal(t.Context(), o.pool, both, actor, start, 10, func(int) {}); err != nil || done.Sealed != 1 {
 		t.Fatalf("%+v, %v", done, err)
 	}
+	if _, err := citizens.ProveAgain(t.Context(), o.pool, both, actor, start); err != nil {
+		t.Fatal(err)
+	}
 	o.cfg.Keys = newest
 	o.Store = o.instance(o.pool)
 	if got, err := o.Session(t.Context(), token); err != nil || !slices.Equal(got.Addresses, []string{a.Masked()}) {

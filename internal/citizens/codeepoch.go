@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/signed"
 )
 
 // MaxOverlap is the longest time for which codes of the epoch before are accepted.
@@ -46,31 +46,41 @@ func (s *Store) CodeEpoch(ctx context.Context) (CodeEpoch, error) {
 	return accepted[0], nil
 }
 
-// codeEpochs returns the epochs whose codes are accepted: the present one, and the one before during an overlap.
-func (s *Store) codeEpochs(ctx context.Context, db querier) ([]CodeEpoch, error) {
-	var present, before CodeEpoch
-	var until *time.Time
-	var number *int
-	err := db.QueryRow(ctx, `
-		SELECT e.epoch, e.salt, e.began_at, e.former_until, b.epoch, b.salt
-		FROM link_code_epochs e LEFT JOIN link_code_epochs b ON b.epoch = e.epoch - 1 ORDER BY e.epoch DESC LIMIT 1`).
-		Scan(&present.Number, &present.salt, &present.BeganAt, &until, &number, &before.salt)
+// ErrEpochRefused says that the row of an epoch of link codes is not as it was signed: no code is accepted or made.
+var ErrEpochRefused = errors.New("a row of link_code_epochs is not as it was signed: see `quittance rows list`")
+
+// epochRow is a row of link_code_epochs.
+type epochRow struct {
+	Epoch       int
+	Salt        []byte
+	BeganAt     time.Time
+	FormerUntil *time.Time
+}
+
+// codeEpochs returns the epochs whose codes are accepted: the present one, and the one before during an overlap. The
+// error is ErrEpochRefused if somebody else has written one: earlier epochs, whose key may be known, are not taken
+// instead. The manifest of rows tells of a row that was deleted.
+func (s *Store) codeEpochs(ctx context.Context, db signed.Querier) ([]CodeEpoch, error) {
+	all := []CodeEpoch{{}}
+	refused := false
+	err := signed.Read(ctx, db, s.verifier, "link_code_epochs", func(row epochRow, r signed.Row) {
+		e := CodeEpoch{Number: row.Epoch, BeganAt: row.BeganAt.UTC(), salt: row.Salt}
+		if row.FormerUntil != nil {
+			e.FormerUntil = row.FormerUntil.UTC()
+		}
+		refused = refused || !r.Verified
+		all = append(all, e)
+	})
+	present := all[len(all)-1]
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return []CodeEpoch{{}}, nil
 	case err != nil:
 		return nil, err
-	case number != nil:
-		before.Number = *number
-	case present.Number > 1:
+	case refused:
+		return nil, ErrEpochRefused
+	case len(all) > 1 && all[len(all)-2].Number != present.Number-1:
 		return nil, fmt.Errorf("epoch %d of link codes has none before it", present.Number)
-	}
-	present.BeganAt = present.BeganAt.UTC()
-	if until != nil {
-		present.FormerUntil = until.UTC()
-	}
-	if s.cfg.Now().Before(present.FormerUntil) {
-		return []CodeEpoch{present, before}, nil
+	case s.cfg.Now().Before(present.FormerUntil):
+		return []CodeEpoch{present, all[len(all)-2]}, nil
 	}
 	return []CodeEpoch{present}, nil
 }
@@ -79,7 +89,7 @@ func (s *Store) codeEpochs(ctx context.Context, db querier) ([]CodeEpoch, error)
 // overlap, those of earlier ones are not. Links that there are stay. A refusal is an *operation.Error with the field
 // overlap.
 func (s *Store) RenewCodes(ctx context.Context, actor operation.Actor, overlap time.Duration) (CodeEpoch, error) {
-	return s.changeCodes(ctx, actor, "links.renew_all", overlap, func(tx pgx.Tx, e *CodeEpoch) error {
+	return s.changeCodes(ctx, actor, "links.renew_all", overlap, func(tx *registry.Tx, e *CodeEpoch) error {
 		e.Number, e.BeganAt, e.salt = e.Number+1, s.cfg.Now().UTC(), make([]byte, 32)
 		_, _ = rand.Read(e.salt) // never fails
 		_, err := tx.Exec(ctx, `INSERT INTO link_code_epochs (epoch, salt, began_at) VALUES ($1, $2, $3)`, e.Number, e.salt, e.BeganAt)
@@ -90,7 +100,7 @@ func (s *Store) RenewCodes(ctx context.Context, actor operation.Actor, overlap t
 // AcceptFormer sets for how long from now codes of the epoch before are accepted; 0 ends it. A refusal is an
 // *operation.Error with the field overlap: in the first epoch there is none before.
 func (s *Store) AcceptFormer(ctx context.Context, actor operation.Actor, overlap time.Duration) (CodeEpoch, error) {
-	return s.changeCodes(ctx, actor, "links.accept_former", overlap, func(_ pgx.Tx, e *CodeEpoch) error {
+	return s.changeCodes(ctx, actor, "links.accept_former", overlap, func(_ *registry.Tx, e *CodeEpoch) error {
 		if e.Number == 0 {
 			return operation.Refuse("links.first_epoch", "overlap", nil)
 		}
@@ -98,14 +108,12 @@ func (s *Store) AcceptFormer(ctx context.Context, actor operation.Actor, overlap
 	})
 }
 
-func (s *Store) changeCodes(ctx context.Context, actor operation.Actor, action string, overlap time.Duration, change func(pgx.Tx, *CodeEpoch) error) (e CodeEpoch, err error) {
+// changeCodes changes the present epoch, and signs it. It needs the master keys.
+func (s *Store) changeCodes(ctx context.Context, actor operation.Actor, action string, overlap time.Duration, change func(*registry.Tx, *CodeEpoch) error) (e CodeEpoch, err error) {
 	if overlap < 0 || overlap > MaxOverlap {
 		return CodeEpoch{}, operation.Refuse("links.overlap_range", "overlap", operation.Args{"most": MaxOverlap.Hours()})
 	}
-	err = pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('link_code_epochs', 0))`); err != nil {
-			return err
-		}
+	err = registry.Change(ctx, s.cfg.Pool, s.cfg.Keys, s.cfg.Now().UTC(), func(tx *registry.Tx) error {
 		accepted, err := s.codeEpochs(ctx, tx)
 		if err != nil {
 			return err

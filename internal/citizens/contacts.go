@@ -9,6 +9,7 @@ import (
 
 	"quittance/internal/contact"
 	"quittance/internal/operation"
+	"quittance/internal/signed"
 )
 
 // Contact is an address that an agency has verified for a subject.
@@ -71,9 +72,10 @@ func (s *Store) Import(ctx context.Context, actor operation.Actor, agencyID stri
 
 // importSome stores contacts and adds to the counts.
 func (s *Store) importSome(ctx context.Context, tx pgx.Tx, agencyID string, live bool, some []Contact, again bool, now time.Time, done *Imported) error {
-	refs, hashes := make([]string, len(some)), make([][]byte, len(some))
+	refs, hashes, macs := make([]string, len(some)), make([][]byte, len(some)), make([][]byte, len(some))
 	for i, c := range some {
 		refs[i], hashes[i] = c.SubjectRef, s.hash(c.Address)
+		macs[i] = signed.MAC(s.macs, "subject_contacts", contactValues(Subject{agencyID, live, c.SubjectRef}, hashes[i], now)...)
 	}
 	// The rows are locked first, so that nobody revokes one between the count and the change.
 	var ended Imported
@@ -90,11 +92,11 @@ func (s *Store) importSome(ctx context.Context, tx pgx.Tx, agencyID string, live
 	}
 	var fresh int64
 	err = tx.QueryRow(ctx, `
-		WITH stored AS (INSERT INTO subject_contacts AS c (agency_id, livemode, subject_ref, address, imported_at)
-			SELECT DISTINCT $1::uuid, $2::boolean, ref, address, $5::timestamptz FROM unnest($3::text[], $4::bytea[]) c (ref, address) ORDER BY ref, address
+		WITH stored AS (INSERT INTO subject_contacts AS c (agency_id, livemode, subject_ref, address, imported_at, mac)
+			SELECT DISTINCT $1::uuid, $2::boolean, ref, address, $5::timestamptz, mac FROM unnest($3::text[], $4::bytea[], $7::bytea[]) c (ref, address, mac) ORDER BY ref, address
 			ON CONFLICT (agency_id, livemode, subject_ref, address)
-			DO UPDATE SET imported_at = excluded.imported_at, linked_at = NULL, revoked_at = NULL, revoked_by = NULL WHERE c.revoked_at IS NULL OR $6 RETURNING xmax = 0 AS new)
-		SELECT count(*) FILTER (WHERE new) FROM stored`, agencyID, live, refs, hashes, now, again).Scan(&fresh)
+			DO UPDATE SET imported_at = excluded.imported_at, mac = excluded.mac, linked_at = NULL, revoked_at = NULL, revoked_by = NULL WHERE c.revoked_at IS NULL OR $6 RETURNING xmax = 0 AS new)
+		SELECT count(*) FILTER (WHERE new) FROM stored`, agencyID, live, refs, hashes, now, again, macs).Scan(&fresh)
 	done.New += fresh
 	done.Revoked += ended.Revoked
 	done.Removed += ended.Removed
@@ -110,7 +112,7 @@ func revokeContacts(ctx context.Context, tx pgx.Tx, subject Subject, citizenID *
 	err = tx.QueryRow(ctx, `
 		WITH held AS (SELECT address FROM subject_contacts WHERE agency_id = $1 AND livemode = $2 AND subject_ref = $3 AND revoked_at IS NULL
 				AND ($4::uuid IS NULL OR address IN (SELECT hash FROM citizen_addresses WHERE citizen_id = $4)) ORDER BY address FOR UPDATE),
-			ended AS (UPDATE subject_contacts c SET revoked_at = $5, revoked_by = $6 FROM held
+			ended AS (UPDATE subject_contacts c SET revoked_at = $5, revoked_by = $6, mac = NULL FROM held
 				WHERE c.agency_id = $1 AND c.livemode = $2 AND c.subject_ref = $3 AND c.address = held.address RETURNING c.linked_at)
 		SELECT count(*) FILTER (WHERE linked_at IS NULL) FROM ended`, args...).Scan(&waiting)
 	if err != nil {
@@ -128,27 +130,42 @@ func revokeContacts(ctx context.Context, tx pgx.Tx, subject Subject, citizenID *
 // linkContacts links the account of a proven address to the subjects for which an agency has
 // verified that address in the last 90 days.
 func (s *Store) linkContacts(ctx context.Context, tx pgx.Tx, citizenID string, address []byte, now time.Time) error {
-	rows, _ := tx.Query(ctx, `SELECT agency_id::text, livemode, subject_ref FROM subject_contacts
+	rows, _ := tx.Query(ctx, `SELECT agency_id::text, livemode, subject_ref, imported_at, mac FROM subject_contacts
 		WHERE address = $1 AND imported_at > $2 AND linked_at IS NULL AND revoked_at IS NULL ORDER BY agency_id, livemode, subject_ref`, address, now.Add(-linksFor)) // the rows return its error
-	subjects, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Subject])
-	for _, subject := range subjects {
+	type proof struct {
+		subject Subject
+		mac     []byte
+	}
+	var proofs []proof
+	var subject Subject
+	var importedAt time.Time
+	var mac []byte
+	_, err := pgx.ForEachRow(rows, []any{&subject.AgencyID, &subject.Live, &subject.Ref, &importedAt, &mac}, func() error {
+		if s.believes(ctx, mac, "subject_contacts", "of agency "+subject.AgencyID, contactValues(subject, address, importedAt)) {
+			proofs = append(proofs, proof{subject, mac})
+		}
+		return nil
+	})
+	for _, p := range proofs {
 		if err == nil {
-			err = s.linkContact(ctx, tx, citizenID, subject, address, now)
+			err = s.linkContact(ctx, tx, citizenID, p.subject, address, p.mac, now)
 		}
 	}
 	return err
 }
 
-func (s *Store) linkContact(ctx context.Context, tx pgx.Tx, citizenID string, subject Subject, address []byte, now time.Time) error {
+// linkContact links an account by a contact that mac proves. It is proved no more then: whoever makes it look unused
+// makes no second link of it.
+func (s *Store) linkContact(ctx context.Context, tx pgx.Tx, citizenID string, subject Subject, address, mac []byte, now time.Time) error {
 	if err := subject.lock(ctx, tx); err != nil {
 		return err
 	}
-	tag, err := tx.Exec(ctx, `UPDATE subject_contacts SET linked_at = $5
-		WHERE agency_id = $1 AND livemode = $2 AND subject_ref = $3 AND address = $4 AND linked_at IS NULL AND revoked_at IS NULL`,
-		subject.AgencyID, subject.Live, subject.Ref, address, now)
+	tag, err := tx.Exec(ctx, `UPDATE subject_contacts SET linked_at = $5, mac = NULL
+		WHERE agency_id = $1 AND livemode = $2 AND subject_ref = $3 AND address = $4 AND linked_at IS NULL AND revoked_at IS NULL AND mac = $6`,
+		subject.AgencyID, subject.Live, subject.Ref, address, now, mac)
 	if err != nil || tag.RowsAffected() == 0 { // the agency has revoked it meanwhile
 		return err
 	}
-	_, _, err = link(ctx, tx, citizenID, subject, "contact", now)
+	_, _, err = s.link(ctx, tx, citizenID, subject, "contact", now)
 	return err
 }

@@ -2,7 +2,6 @@ package citizens
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,21 +19,26 @@ type Holder struct {
 	// Proof is code or contact.
 	Proof             string
 	CreatedAt, UsedAt time.Time
+	// Refused means that somebody else has written the link: the account does not see the subject.
+	Refused bool
 }
 
 // Holders returns the accounts that are linked to a subject, the oldest link first.
 func (s *Store) Holders(ctx context.Context, subject Subject) ([]Holder, error) {
-	rows, _ := s.cfg.Pool.Query(ctx, `SELECT id::text, citizen_id::text, proof, created_at, used_at FROM citizen_links
+	rows, _ := s.cfg.Pool.Query(ctx, `SELECT id::text, citizen_id::text, proof, created_at, used_at, mac FROM citizen_links
 		WHERE agency_id = $1 AND livemode = $2 AND subject_ref = $3 AND used_at >= $4 ORDER BY created_at, id`,
 		subject.AgencyID, subject.Live, subject.Ref, s.cfg.Now().UTC().AddDate(0, -unusedMonths, 0)) // the rows return its error
 	holders, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h Holder, err error) {
-		return h, row.Scan(&h.LinkID, &h.CitizenID, &h.Proof, &h.CreatedAt, &h.UsedAt)
+		var mac []byte
+		err = row.Scan(&h.LinkID, &h.CitizenID, &h.Proof, &h.CreatedAt, &h.UsedAt, &mac)
+		h.Refused = err == nil && !s.believesLink(ctx, mac, h.CitizenID, Link{ID: h.LinkID, Subject: subject, Proof: h.Proof, CreatedAt: h.CreatedAt})
+		return h, err
 	})
 	if err != nil {
 		return nil, failed("reading the holders of a reference", err)
 	}
 	for i, h := range holders {
-		addresses, err := s.stored(ctx, h.CitizenID)
+		addresses, err := s.stored(ctx, s.cfg.Pool, h.CitizenID)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +58,7 @@ func (s *Store) CoHolders(ctx context.Context, citizenID, linkID string) (others
 	}
 	holders, err := s.Holders(ctx, subject)
 	for _, h := range holders {
-		if h.CitizenID != citizenID {
+		if h.CitizenID != citizenID && !h.Refused {
 			others = append(others, Holder{Addresses: h.Addresses, Proof: h.Proof, CreatedAt: h.CreatedAt})
 		}
 	}
@@ -93,12 +97,11 @@ func (s *Store) subjectOf(ctx context.Context, citizenID, linkID string) (subjec
 	if _, err := uuid.Parse(linkID); err != nil {
 		return Subject{}, false, nil //nolint:nilerr // no such link
 	}
-	err = s.cfg.Pool.QueryRow(ctx, `SELECT agency_id::text, livemode, subject_ref FROM citizen_links WHERE id = $1 AND citizen_id = $2 AND used_at >= $3`,
-		linkID, citizenID, s.cfg.Now().UTC().AddDate(0, -unusedMonths, 0)).Scan(&subject.AgencyID, &subject.Live, &subject.Ref)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Subject{}, false, nil
+	links, err := s.linksOf(ctx, s.cfg.Pool, citizenID, `id = $2 AND used_at >= $3`, linkID, s.cfg.Now().UTC().AddDate(0, -unusedMonths, 0))
+	if err != nil || len(links) == 0 {
+		return Subject{}, false, failed("reading a link", err)
 	}
-	return subject, err == nil, failed("reading a link", err)
+	return links[0].Subject, true, nil
 }
 
 // Attention is a subject at which an agency should look: a holder asks for a new code, or

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quittance/internal/operation"
+	"quittance/internal/signed"
 )
 
 // unusedMonths is after how many months without use a link ends.
@@ -97,7 +98,7 @@ func (s *Store) Prove(ctx context.Context, citizenID string, subject Subject, co
 				citizenID, counted.AgencyID, counted.Live, counted.Ref, now)
 			return err
 		}
-		p.Link, p.New, err = link(ctx, tx, citizenID, *proven, "code", now)
+		p.Link, p.New, err = s.link(ctx, tx, citizenID, *proven, "code", now)
 		return err
 	})
 	if err == nil {
@@ -130,39 +131,67 @@ func (s *Store) proven(ctx context.Context, tx pgx.Tx, tried []Subject, code str
 }
 
 // link makes a link and tells the other holders, or returns the link that there is. The
-// caller has locked the subject.
-func link(ctx context.Context, tx pgx.Tx, citizenID string, subject Subject, proof string, now time.Time) (l Link, made bool, err error) {
+// caller has locked the subject. A link that somebody else has written is made anew.
+func (s *Store) link(ctx context.Context, tx pgx.Tx, citizenID string, subject Subject, proof string, now time.Time) (l Link, made bool, err error) {
+	held, err := s.linksOf(ctx, tx, citizenID, `agency_id = $2 AND livemode = $3 AND subject_ref = $4`, subject.AgencyID, subject.Live, subject.Ref)
+	if err != nil {
+		return Link{}, false, err
+	}
+	if len(held) > 0 {
+		l = held[0]
+		l.UsedAt = now
+		_, err := tx.Exec(ctx, `UPDATE citizen_links SET used_at = $2 WHERE id = $1`, l.ID, now)
+		return l, false, err
+	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return Link{}, false, err
 	}
-	l = Link{Subject: subject}
-	err = tx.QueryRow(ctx, `
-		INSERT INTO citizen_links (id, citizen_id, agency_id, livemode, subject_ref, proof, created_at, used_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
-		ON CONFLICT (citizen_id, agency_id, livemode, subject_ref) DO UPDATE SET used_at = excluded.used_at
-		RETURNING id, proof, created_at, used_at`, id, citizenID, subject.AgencyID, subject.Live, subject.Ref, proof, now).Scan(&l.ID, &l.Proof, &l.CreatedAt, &l.UsedAt)
-	made = l.ID == id.String()
-	if err == nil && made {
-		err = noticeNewLink(ctx, tx, citizenID, subject, now)
+	if _, err := tx.Exec(ctx, `DELETE FROM citizen_links WHERE citizen_id = $1 AND agency_id = $2 AND livemode = $3 AND subject_ref = $4`,
+		citizenID, subject.AgencyID, subject.Live, subject.Ref); err != nil { // one that is not believed
+		return Link{}, false, err
 	}
-	if err == nil && made {
-		err = remindSoon(ctx, tx, citizenID, now)
+	l = Link{ID: id.String(), Subject: subject, Proof: proof, CreatedAt: now, UsedAt: now}
+	if _, err := tx.Exec(ctx, `INSERT INTO citizen_links (id, citizen_id, agency_id, livemode, subject_ref, proof, created_at, used_at, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)`,
+		id, citizenID, subject.AgencyID, subject.Live, subject.Ref, proof, now, signed.MAC(s.macs, "citizen_links", linkValues(citizenID, l)...)); err != nil {
+		return Link{}, false, err
 	}
-	return l, made, err
+	if err := noticeNewLink(ctx, tx, citizenID, subject, now); err != nil {
+		return Link{}, false, err
+	}
+	return l, true, remindSoon(ctx, tx, citizenID, now)
 }
 
 // Links returns the links of an account, the oldest first. Using says that the account looks
 // at them, which keeps them from ending.
-func (s *Store) Links(ctx context.Context, citizenID string) ([]Link, error) {
+func (s *Store) Links(ctx context.Context, citizenID string) (links []Link, err error) {
 	now := s.cfg.Now().UTC()
-	rows, _ := s.cfg.Pool.Query(ctx, `
-		WITH used AS (UPDATE citizen_links SET used_at = $2 WHERE citizen_id = $1 AND used_at < $3)
-		SELECT id, agency_id::text, livemode, subject_ref, proof, created_at, used_at FROM citizen_links
-		WHERE citizen_id = $1 AND used_at >= $4 ORDER BY created_at, id`, citizenID, now, now.Add(-24*time.Hour), now.AddDate(0, -unusedMonths, 0)) // the rows return its error
-	links, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Link, err error) {
-		return l, row.Scan(&l.ID, &l.Subject.AgencyID, &l.Subject.Live, &l.Subject.Ref, &l.Proof, &l.CreatedAt, &l.UsedAt)
-	})
+	held := now.AddDate(0, -unusedMonths, 0)
+	if links, err = s.linksOf(ctx, s.cfg.Pool, citizenID, `used_at >= $2`, held); err == nil {
+		_, err = s.cfg.Pool.Exec(ctx, `UPDATE citizen_links SET used_at = $2 WHERE citizen_id = $1 AND used_at < $3 AND used_at >= $4`, citizenID, now, now.Add(-24*time.Hour), held)
+	}
 	return links, failed("reading the links of a citizen", err)
+}
+
+// linksOf returns the links of an account that are believed, the oldest first. where chooses among them; its arguments
+// begin at $2.
+func (s *Store) linksOf(ctx context.Context, db signed.Querier, citizenID, where string, args ...any) (links []Link, err error) {
+	rows, _ := db.Query(ctx, `SELECT id::text, agency_id::text, livemode, subject_ref, proof, created_at, used_at, mac FROM citizen_links
+		WHERE citizen_id = $1 AND `+where+` ORDER BY created_at, id`, append([]any{citizenID}, args...)...) // the rows return its error
+	var l Link
+	var mac []byte
+	_, err = pgx.ForEachRow(rows, []any{&l.ID, &l.Subject.AgencyID, &l.Subject.Live, &l.Subject.Ref, &l.Proof, &l.CreatedAt, &l.UsedAt, &mac}, func() error {
+		if s.believesLink(ctx, mac, citizenID, l) {
+			links = append(links, l)
+		}
+		return nil
+	})
+	return links, err
+}
+
+// believesLink reports whether one of our roles has linked the account.
+func (s *Store) believesLink(ctx context.Context, mac []byte, citizenID string, l Link) bool {
+	return s.believes(ctx, mac, "citizen_links", l.ID+" of account "+citizenID, linkValues(citizenID, l))
 }
 
 // Unlink ends a link of an account. The contacts of the account that an agency has verified for

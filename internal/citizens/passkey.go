@@ -12,6 +12,7 @@ import (
 	"quittance/internal/operation"
 	"quittance/internal/passkeys"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 	"quittance/money"
 )
 
@@ -61,14 +62,25 @@ type Passkey struct {
 
 // List returns the passkeys of an account, the oldest first.
 func (k *Passkeys) List(ctx context.Context, citizenID string) ([]Passkey, error) {
-	rows, _ := k.store.cfg.Pool.Query(ctx, `SELECT name::text, created_at, used_at, credential FROM citizen_passkeys WHERE citizen_id = $1 ORDER BY created_at, name`, citizenID) // the rows return its error
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p Passkey, err error) {
-		var credential passkeys.Credential
-		err = row.Scan(&p.ID, &p.CreatedAt, &p.UsedAt, &credential)
-		p.Synced = credential.Synced()
-		return p, err
+	rows, _ := k.store.cfg.Pool.Query(ctx, `SELECT id, name::text, created_at, used_at, credential, mac FROM citizen_passkeys WHERE citizen_id = $1 ORDER BY created_at, name`, citizenID) // the rows return its error
+	var list []Passkey
+	var p Passkey
+	var id, mac []byte
+	var credential passkeys.Credential
+	_, err := pgx.ForEachRow(rows, []any{&id, &p.ID, &p.CreatedAt, &p.UsedAt, &credential, &mac}, func() error {
+		if k.store.believesPasskey(ctx, mac, id, p.ID, citizenID, p.CreatedAt, credential) {
+			p.Synced = credential.Synced()
+			list = append(list, p)
+		}
+		credential = passkeys.Credential{}
+		return nil
 	})
 	return list, failed("reading the passkeys of a citizen", err)
+}
+
+// believesPasskey reports whether one of our roles has added the passkey to this account.
+func (s *Store) believesPasskey(ctx context.Context, mac, id []byte, name, citizenID string, createdAt time.Time, c passkeys.Credential) bool {
+	return s.believes(ctx, mac, "citizen_passkeys", name+" of account "+citizenID, passkeyValues(id, name, citizenID, createdAt, c))
 }
 
 // Remove deletes a passkey of the account of a session. The other sessions of the account end,
@@ -108,8 +120,14 @@ func (k *Passkeys) Offered(ctx context.Context, session secret.Text) (offered bo
 	if !k.Available() {
 		return false, nil
 	}
-	err = k.store.cfg.Pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM citizen_sessions s WHERE token = $1 AND created_at > $2
-		AND NOT EXISTS (SELECT FROM citizen_passkeys p WHERE p.citizen_id = s.citizen_id))`, tokenHash(session), k.store.cfg.Now().UTC().Add(-RecentSignIn)).Scan(&offered)
+	now := k.store.cfg.Now().UTC()
+	citizenID, begun, err := k.store.begun(ctx, k.store.cfg.Pool, session, now)
+	switch {
+	case errors.Is(err, ErrSignedOut):
+		return false, nil
+	case err == nil && now.Before(begun.Add(RecentSignIn)):
+		err = k.store.cfg.Pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM citizen_passkeys WHERE citizen_id = $1)`, citizenID).Scan(&offered)
+	}
 	return offered, failed("reading whether a citizen has a passkey", err)
 }
 
@@ -204,8 +222,8 @@ func (k *Passkeys) FinishRegistration(ctx context.Context, session secret.Text, 
 		if err := k.full(ctx, tx, o.ID, now); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `INSERT INTO citizen_passkeys (id, name, citizen_id, credential, created_at, used_at) VALUES ($1, $2, $3, $4, $5, $5)
-			ON CONFLICT (id) DO NOTHING`, credential.ID, p.ID, o.ID, credential, now)
+		tag, err := tx.Exec(ctx, `INSERT INTO citizen_passkeys (id, name, citizen_id, credential, created_at, used_at, mac) VALUES ($1, $2, $3, $4, $5, $5, $6)
+			ON CONFLICT (id) DO NOTHING`, credential.ID, p.ID, o.ID, credential, now, k.store.passkeyMAC(credential.ID, p.ID, o.ID, now, credential))
 		if err != nil {
 			return err
 		}
@@ -218,6 +236,11 @@ func (k *Passkeys) FinishRegistration(ctx context.Context, session secret.Text, 
 		return k.store.record(ctx, tx, o.ID.String(), "passkey.add")
 	})
 	return p, err
+}
+
+// passkeyMAC proves a passkey.
+func (s *Store) passkeyMAC(id []byte, name string, owner uuid.UUID, createdAt time.Time, c passkeys.Credential) []byte {
+	return signed.MAC(s.macs, "citizen_passkeys", passkeyValues(id, name, owner.String(), createdAt, c)...)
 }
 
 // BeginSignIn returns the options with which a browser proves a passkey
@@ -284,15 +307,19 @@ func (k *Passkeys) FinishSignIn(ctx context.Context, browser secret.Text, respon
 func (k *Passkeys) prove(ctx context.Context, tx pgx.Tx, challenge passkeys.Challenge, assertion passkeys.Assertion, now time.Time) (c Citizen, err error) {
 	var o passkeys.Owner
 	var stored passkeys.Credential
-	var signedIn time.Time
-	var locale string
-	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at, c.locale, p.credential FROM citizen_passkeys p JOIN citizens c ON c.id = p.citizen_id
-		WHERE p.id = $1 FOR UPDATE`, assertion.CredentialID()).Scan(&o.ID, &signedIn, &locale, &stored)
+	var signedIn, createdAt time.Time
+	var name, locale string
+	var mac []byte
+	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at, c.locale, p.name::text, p.created_at, p.credential, p.mac FROM citizen_passkeys p JOIN citizens c ON c.id = p.citizen_id
+		WHERE p.id = $1 FOR UPDATE`, assertion.CredentialID()).Scan(&o.ID, &signedIn, &locale, &name, &createdAt, &stored, &mac)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Citizen{}, passkeys.ErrRefused
 	}
 	if err != nil {
 		return Citizen{}, err
+	}
+	if !k.store.believesPasskey(ctx, mac, assertion.CredentialID(), name, o.ID.String(), createdAt, stored) {
+		return Citizen{}, passkeys.ErrRefused
 	}
 	o.Credentials = []passkeys.Credential{stored}
 	credential, fell, err := k.party.Verify(o, challenge, assertion)
@@ -302,7 +329,8 @@ func (k *Passkeys) prove(ctx context.Context, tx pgx.Tx, challenge passkeys.Chal
 	if err != nil {
 		return Citizen{}, err
 	}
-	if _, err := tx.Exec(ctx, `UPDATE citizen_passkeys SET credential = $2, used_at = $3 WHERE id = $1`, assertion.CredentialID(), credential, now); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE citizen_passkeys SET credential = $2, used_at = $3, mac = $4 WHERE id = $1`,
+		assertion.CredentialID(), credential, now, k.store.passkeyMAC(assertion.CredentialID(), name, o.ID, createdAt, credential)); err != nil {
 		return Citizen{}, err
 	}
 	c = Citizen{ID: o.ID.String(), Locale: money.Language(locale)}

@@ -14,6 +14,7 @@ import (
 
 	"quittance/internal/contact"
 	"quittance/internal/operation"
+	"quittance/internal/signed"
 	"quittance/money"
 )
 
@@ -32,24 +33,44 @@ type ReminderChoice struct {
 	Addresses []contact.Address
 }
 
-// reminderAddresses selects the addresses of an account that reminders may go to: the one of each kind
-// that was proven last, in the last 90 days, because numbers are recycled.
-const reminderAddresses = `SELECT DISTINCT ON (kind) id, kind, sealed FROM citizen_addresses WHERE citizen_id = $1 AND proven_at > $2 ORDER BY kind DESC, proven_at DESC, id`
+// reminderAddresses returns the addresses of an account that reminders may go to: the one of each kind
+// that was proven last, in the last 90 days, because numbers are recycled; phones first.
+func (s *Store) reminderAddresses(ctx context.Context, db signed.Querier, citizenID string) ([]storedAddress, error) {
+	all, err := s.stored(ctx, db, citizenID)
+	var out []storedAddress
+	for _, kind := range []contact.Kind{contact.Phone, contact.Email} {
+		for _, a := range slices.Backward(all) { // the one proven last comes first
+			if a.Kind == kind && s.recent(a) {
+				out = append(out, a)
+				break
+			}
+		}
+	}
+	return out, err
+}
 
 // Reminders returns what an account has chosen. The default is no reminders.
 func (s *Store) Reminders(ctx context.Context, citizenID string) (c ReminderChoice, err error) {
-	rows, _ := s.cfg.Pool.Query(ctx, `
-		SELECT a.id, a.kind, a.sealed, coalesce((SELECT o.kind FROM citizen_reminders r JOIN citizen_addresses o ON o.id = r.address_id WHERE r.citizen_id = $1 AND o.proven_at > $2), '')
-		FROM (`+reminderAddresses+`) a ORDER BY a.kind DESC`, citizenID, s.cfg.Now().UTC().Add(-proveAgainAfter)) // the rows return its error
-	var id uuid.UUID
-	var kind, chosen string
-	var sealed []byte
-	_, err = pgx.ForEachRow(rows, []any{&id, &kind, &sealed, &chosen}, func() error {
-		a, err := s.openAddress(contact.Kind(kind), id, sealed)
-		c.Kind, c.Addresses = contact.Kind(chosen), append(c.Addresses, a)
-		return err
-	})
-	return c, failed("reading the reminders of a citizen", err)
+	const what = "reading the reminders of a citizen"
+	usable, err := s.reminderAddresses(ctx, s.cfg.Pool, citizenID)
+	if err != nil {
+		return c, failed(what, err)
+	}
+	var chosen uuid.UUID
+	err = s.cfg.Pool.QueryRow(ctx, `SELECT address_id FROM citizen_reminders WHERE citizen_id = $1`, citizenID).Scan(&chosen)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return c, failed(what, err)
+	}
+	all, err := s.stored(ctx, s.cfg.Pool, citizenID)
+	for _, a := range all {
+		if a.id == chosen && s.recent(a) {
+			c.Kind = a.Kind
+		}
+	}
+	for _, a := range usable {
+		c.Addresses = append(c.Addresses, a.Address)
+	}
+	return c, failed(what, err)
 }
 
 func (s *Store) openAddress(kind contact.Kind, id uuid.UUID, sealed []byte) (contact.Address, error) {
@@ -72,18 +93,18 @@ func (s *Store) ChooseReminders(ctx context.Context, citizenID string, kind cont
 				return err
 			}
 		} else {
-			var address uuid.UUID
-			err := tx.QueryRow(ctx, `SELECT id FROM (`+reminderAddresses+`) a WHERE kind = $3`, citizenID, now.Add(-proveAgainAfter), string(kind)).Scan(&address)
-			if errors.Is(err, pgx.ErrNoRows) {
-				return ErrNoAddress
-			}
+			usable, err := s.reminderAddresses(ctx, tx, citizenID)
 			if err != nil {
 				return err
+			}
+			i := slices.IndexFunc(usable, func(a storedAddress) bool { return a.Kind == kind })
+			if i < 0 {
+				return ErrNoAddress
 			}
 			tag, err := tx.Exec(ctx, `
 				INSERT INTO citizen_reminders AS r (citizen_id, address_id, chosen_at, next_at) VALUES ($1, $2, $3, $3)
 				ON CONFLICT (citizen_id) DO UPDATE SET address_id = excluded.address_id, chosen_at = excluded.chosen_at, next_at = excluded.next_at WHERE r.address_id <> excluded.address_id`,
-				citizenID, address, now)
+				citizenID, usable[i].id, now)
 			if err != nil || tag.RowsAffected() == 0 { // it is chosen already
 				return err
 			}
@@ -133,14 +154,19 @@ func (s *Store) Remind(ctx context.Context, live bool, most int, lease time.Dura
 		WITH due AS (SELECT r.citizen_id, r.address_id FROM citizen_reminders r JOIN citizens c ON c.id = r.citizen_id JOIN citizen_addresses a ON a.id = r.address_id
 			WHERE r.next_at <= $1 AND c.signed_in_at > $4 AND a.proven_at > $4 ORDER BY r.next_at, r.citizen_id LIMIT $2 FOR UPDATE OF r SKIP LOCKED)
 		UPDATE citizen_reminders r SET next_at = $3 FROM due JOIN citizens c ON c.id = due.citizen_id JOIN citizen_addresses a ON a.id = due.address_id
-		WHERE r.citizen_id = due.citizen_id RETURNING r.citizen_id::text, c.locale, a.id, a.kind, a.sealed, r.next_at`,
+		WHERE r.citizen_id = due.citizen_id RETURNING r.citizen_id::text, c.locale, a.id, a.hash, a.kind, a.sealed, coalesce(a.mac_at, a.proven_at), a.mac, r.next_at`,
 		now, most, now.Add(lease), now.Add(-proveAgainAfter)) // the rows return its error
 	var out []Reminded
 	var r Reminded
 	var kind, locale string
-	var sealed []byte
+	var hash, sealed, mac []byte
+	var provenAt time.Time
 	var closed []error
-	_, err := pgx.ForEachRow(rows, []any{&r.CitizenID, &locale, &r.address, &kind, &sealed, &r.Until}, func() (err error) {
+	_, err := pgx.ForEachRow(rows, []any{&r.CitizenID, &locale, &r.address, &hash, &kind, &sealed, &provenAt, &mac, &r.Until}, func() (err error) {
+		// The proof is also of whose address it is: nobody has the reminders of another's account sent to the own one.
+		if !s.believesAddress(ctx, mac, r.address, hash, r.CitizenID, kind, provenAt) || !s.recent(storedAddress{provenAt: provenAt}) {
+			return nil
+		}
 		r.Locale = money.Language(locale)
 		if r.Address, err = s.openAddress(contact.Kind(kind), r.address, sealed); err != nil {
 			closed = append(closed, err)
@@ -153,11 +179,7 @@ func (s *Store) Remind(ctx context.Context, live bool, most int, lease time.Dura
 		return nil, failed("taking reminders", err)
 	}
 	for i := range out {
-		links, _ := s.cfg.Pool.Query(ctx, `SELECT id, agency_id::text, livemode, subject_ref FROM citizen_links
-			WHERE citizen_id = $1 AND livemode = $2 AND used_at >= $3 ORDER BY created_at, id`, out[i].CitizenID, live, now.AddDate(0, -unusedMonths, 0)) // the rows return its error
-		out[i].Links, err = pgx.CollectRows(links, func(row pgx.CollectableRow) (l Link, err error) {
-			return l, row.Scan(&l.ID, &l.Subject.AgencyID, &l.Subject.Live, &l.Subject.Ref)
-		})
+		out[i].Links, err = s.linksOf(ctx, s.cfg.Pool, out[i].CitizenID, `livemode = $2 AND used_at >= $3`, live, now.AddDate(0, -unusedMonths, 0))
 		if err != nil {
 			return nil, failed("reading the links of a citizen", err)
 		}

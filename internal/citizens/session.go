@@ -13,6 +13,7 @@ import (
 
 	"quittance/internal/contact"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 	"quittance/money"
 )
 
@@ -38,7 +39,8 @@ func (s *Store) open(ctx context.Context, tx pgx.Tx, citizenID string, now time.
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails
 	token := secret.NewText(base64.RawURLEncoding.EncodeToString(random[:]))
-	_, err := tx.Exec(ctx, `INSERT INTO citizen_sessions (token, citizen_id, created_at, used_at) VALUES ($1, $2, $3, $3)`, tokenHash(token), citizenID, now)
+	mac := signed.MAC(s.macs, "citizen_sessions", sessionValues(tokenHash(token), citizenID, now)...)
+	_, err := tx.Exec(ctx, `INSERT INTO citizen_sessions (token, citizen_id, created_at, used_at, mac) VALUES ($1, $2, $3, $3, $4)`, tokenHash(token), citizenID, now, mac)
 	return token, err
 }
 
@@ -48,15 +50,18 @@ func (s *Store) Session(ctx context.Context, token secret.Text) (Citizen, error)
 	now := s.cfg.Now().UTC()
 	var c Citizen
 	var locale string
-	var used time.Time
+	var created, used time.Time
+	var mac []byte
 	err := s.cfg.Pool.QueryRow(ctx, `
-		SELECT c.id, c.locale, s.used_at FROM citizen_sessions s JOIN citizens c ON c.id = s.citizen_id
-		WHERE s.token = $1 AND s.used_at > $2 AND s.created_at > $3`, tokenHash(token), now.Add(-SessionIdle), now.Add(-SessionLifetime)).Scan(&c.ID, &locale, &used)
-	if errors.Is(err, pgx.ErrNoRows) {
+		SELECT c.id::text, c.locale, s.created_at, s.used_at, s.mac FROM citizen_sessions s JOIN citizens c ON c.id = s.citizen_id
+		WHERE s.token = $1 AND s.used_at > $2 AND s.created_at > $3`, tokenHash(token), now.Add(-SessionIdle), now.Add(-SessionLifetime)).Scan(&c.ID, &locale, &created, &used, &mac)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		return Citizen{}, ErrSignedOut
-	}
-	if err != nil {
+	case err != nil:
 		return Citizen{}, failed("reading a citizen's session", err)
+	case !s.believesSession(ctx, mac, tokenHash(token), c.ID, created):
+		return Citizen{}, ErrSignedOut
 	}
 	c.Locale = money.Language(locale)
 	if now.Sub(used) >= usedEvery {
@@ -68,9 +73,14 @@ func (s *Store) Session(ctx context.Context, token secret.Text) (Citizen, error)
 	return c, err
 }
 
+// believesSession reports whether one of our roles has begun a session of this account at this time.
+func (s *Store) believesSession(ctx context.Context, mac, token []byte, citizenID string, created time.Time) bool {
+	return s.believes(ctx, mac, "citizen_sessions", "of account "+citizenID, sessionValues(token, citizenID, created))
+}
+
 // mask sets the addresses of an account, for their owner.
 func (s *Store) mask(ctx context.Context, c *Citizen) error {
-	addresses, err := s.stored(ctx, c.ID)
+	addresses, err := s.stored(ctx, s.cfg.Pool, c.ID)
 	for _, a := range addresses {
 		c.Addresses = append(c.Addresses, a.Masked())
 		if !s.recent(a) {
@@ -85,7 +95,7 @@ func (s *Store) mask(ctx context.Context, c *Citizen) error {
 // proven for so long may belong to somebody else, also when its account is in use by a passkey or
 // by another address.
 func (s *Store) Addresses(ctx context.Context, citizenID string) (out []contact.Address, err error) {
-	all, err := s.stored(ctx, citizenID)
+	all, err := s.stored(ctx, s.cfg.Pool, citizenID)
 	for _, a := range all {
 		if s.recent(a) {
 			out = append(out, a.Address)
@@ -98,6 +108,7 @@ func (s *Store) Addresses(ctx context.Context, citizenID string) (out []contact.
 type storedAddress struct {
 	contact.Address
 
+	id       uuid.UUID
 	provenAt time.Time
 }
 
@@ -106,24 +117,35 @@ func (s *Store) recent(a storedAddress) bool {
 	return s.cfg.Now().Before(a.provenAt.Add(proveAgainAfter))
 }
 
-// stored returns all addresses of an account, the one proven the longest time ago first.
-func (s *Store) stored(ctx context.Context, citizenID string) ([]storedAddress, error) {
-	rows, _ := s.cfg.Pool.Query(ctx, `SELECT kind, id, sealed, proven_at FROM citizen_addresses WHERE citizen_id = $1 ORDER BY proven_at, id`, citizenID) // the rows return its error
-	var out []storedAddress
+// stored returns all addresses of an account that are believed, the one proven the longest time ago first.
+func (s *Store) stored(ctx context.Context, db signed.Querier, citizenID string) (out []storedAddress, err error) {
+	rows, _ := db.Query(ctx, `SELECT kind, id, hash, sealed, coalesce(mac_at, proven_at), mac FROM citizen_addresses WHERE citizen_id = $1 ORDER BY coalesce(mac_at, proven_at), id`, citizenID) // the rows return its error
 	var kind string
 	var id uuid.UUID
-	var sealed []byte
+	var hash, sealed, mac []byte
 	var provenAt time.Time
-	_, err := pgx.ForEachRow(rows, []any{&kind, &id, &sealed, &provenAt}, func() error {
-		text, err := s.cfg.Keys.Open(SealedAddresses.Label, sealed, id[:])
+	_, err = pgx.ForEachRow(rows, []any{&kind, &id, &hash, &sealed, &provenAt, &mac}, func() error {
+		if !s.believesAddress(ctx, mac, id, hash, citizenID, kind, provenAt) {
+			return nil
+		}
+		a, err := s.openAddress(contact.Kind(kind), id, sealed)
 		if err != nil {
 			return err
 		}
-		a, err := contact.Parse(contact.Kind(kind), string(text))
-		out = append(out, storedAddress{a, provenAt})
-		return err
+		out = append(out, storedAddress{a, id, provenAt})
+		return nil
 	})
 	return out, failed("reading a citizen's addresses", err)
+}
+
+// believesAddress reports whether one of our roles has found the address proven for this account at this time.
+func (s *Store) believesAddress(ctx context.Context, mac []byte, id uuid.UUID, hash []byte, citizenID, kind string, provenAt time.Time) bool {
+	return s.believes(ctx, mac, "citizen_addresses", id.String()+" of account "+citizenID, addressValues(id.String(), hash, citizenID, kind, provenAt))
+}
+
+// addressMAC proves an address.
+func (s *Store) addressMAC(id uuid.UUID, hash []byte, citizenID, kind string, provenAt time.Time) []byte {
+	return signed.MAC(s.macs, "citizen_addresses", addressValues(id.String(), hash, citizenID, kind, provenAt)...)
 }
 
 // SignOut ends a session. It may be repeated.
@@ -154,10 +176,11 @@ func (s *Store) SignOutEverywhere(ctx context.Context, token secret.Text) error 
 
 // begun returns the account of a session and when the session began.
 func (s *Store) begun(ctx context.Context, db querier, token secret.Text, now time.Time) (citizenID string, at time.Time, err error) {
-	err = db.QueryRow(ctx, `SELECT citizen_id::text, created_at FROM citizen_sessions WHERE token = $1 AND used_at > $2 AND created_at > $3`,
-		tokenHash(token), now.Add(-SessionIdle), now.Add(-SessionLifetime)).Scan(&citizenID, &at)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = ErrSignedOut
+	var mac []byte
+	err = db.QueryRow(ctx, `SELECT citizen_id::text, created_at, mac FROM citizen_sessions WHERE token = $1 AND used_at > $2 AND created_at > $3`,
+		tokenHash(token), now.Add(-SessionIdle), now.Add(-SessionLifetime)).Scan(&citizenID, &at, &mac)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && !s.believesSession(ctx, mac, tokenHash(token), citizenID, at) {
+		return "", time.Time{}, ErrSignedOut
 	}
 	return citizenID, at, err
 }

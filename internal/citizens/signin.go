@@ -424,7 +424,11 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 		return false, err
 	case tries >= triesOfCode || failures >= triesOfAddress || !now.Before(sentAt.Add(CodeLifetime)):
 		return false, nil
+	case s.wrong.tooMany(address, now):
+		s.cfg.Refused(ctx, "sign_in_failures", "more wrong codes of an address than the rows say")
+		return false, nil
 	case subtle.ConstantTimeCompare(mac, want) != 1:
+		s.wrong.add(address, now)
 		if _, err := tx.Exec(ctx, `UPDATE sign_in_codes SET tries = tries + 1 WHERE address = $1 AND browser = $2`, address, browserHash(browser)); err != nil {
 			return false, err
 		}
@@ -444,16 +448,29 @@ func (s *Store) enterCode(ctx context.Context, tx pgx.Tx, address []byte, browse
 // one, with a passkey or another address, proves the address again.
 func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, address []byte, locale money.Language, now time.Time, before []secret.Text) (c Citizen, err error) {
 	var signedIn, proven time.Time
-	err = tx.QueryRow(ctx, `SELECT c.id, c.signed_in_at, a.proven_at FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&c.ID, &signedIn, &proven)
+	var id uuid.UUID
+	var kind string
+	var mac []byte
+	err = tx.QueryRow(ctx, `SELECT a.id, a.kind, coalesce(a.mac_at, a.proven_at), a.mac, c.id::text, c.signed_in_at
+		FROM citizen_addresses a JOIN citizens c ON c.id = a.citizen_id WHERE a.hash = $1`, address).Scan(&id, &kind, &proven, &mac, &c.ID, &signedIn)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return s.register(ctx, tx, a, address, locale, now)
 	case err != nil:
 		return Citizen{}, err
+	case !s.believesAddress(ctx, mac, id, address, c.ID, kind, proven):
+		// The account stays, so that an operator can see what somebody wrote: it may be the owner's, or a stranger's.
+		if err := forget(ctx, tx, address); err != nil {
+			return Citizen{}, err
+		}
+		if err := s.record(ctx, tx, c.ID, "citizen.address_refused"); err != nil {
+			return Citizen{}, err
+		}
+		return s.register(ctx, tx, a, address, locale, now)
 	}
 	own := now.Before(proven.Add(proveAgainAfter))
 	if !own {
-		if own, err = signedInTo(ctx, tx, c.ID, before, now); err != nil {
+		if own, err = s.signedInTo(ctx, tx, c.ID, before, now); err != nil {
 			return Citizen{}, err
 		}
 	}
@@ -463,7 +480,7 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, addre
 		}
 		return s.register(ctx, tx, a, address, locale, now)
 	}
-	if _, err := tx.Exec(ctx, `UPDATE citizen_addresses SET proven_at = $2 WHERE hash = $1`, address, now); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE citizen_addresses SET proven_at = $2, mac_at = $2, mac = $3 WHERE hash = $1`, address, now, s.addressMAC(id, address, c.ID, kind, now)); err != nil {
 		return Citizen{}, err
 	}
 	c.Locale, c.Addresses = locale, []string{a.Masked()}
@@ -471,26 +488,36 @@ func (s *Store) account(ctx context.Context, tx pgx.Tx, a contact.Address, addre
 }
 
 // signedInTo reports whether one of the sessions is in use by an account.
-func signedInTo(ctx context.Context, tx pgx.Tx, citizenID string, sessions []secret.Text, now time.Time) (in bool, err error) {
-	tokens := make([][]byte, len(sessions))
-	for i, token := range sessions {
-		tokens[i] = tokenHash(token)
+func (s *Store) signedInTo(ctx context.Context, tx pgx.Tx, citizenID string, sessions []secret.Text, now time.Time) (bool, error) {
+	for _, token := range sessions {
+		switch of, _, err := s.begun(ctx, tx, token, now); {
+		case err == nil && of == citizenID:
+			return true, nil
+		case err != nil && !errors.Is(err, ErrSignedOut):
+			return false, err
+		}
 	}
-	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM citizen_sessions WHERE token = ANY($1) AND citizen_id = $2 AND used_at > $3 AND created_at > $4)`,
-		tokens, citizenID, now.Add(-SessionIdle), now.Add(-SessionLifetime)).Scan(&in)
-	return in, err
+	return false, nil
 }
 
 // detach takes an address from an account. An account that nothing opens any more is deleted.
 func detach(ctx context.Context, tx pgx.Tx, citizenID string, address []byte) error {
+	if err := forget(ctx, tx, address); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `DELETE FROM citizens c WHERE id = $1
+		AND NOT EXISTS (SELECT FROM citizen_addresses a WHERE a.citizen_id = c.id) AND NOT EXISTS (SELECT FROM citizen_passkeys p WHERE p.citizen_id = c.id)`, citizenID)
+	return err
+}
+
+// forget deletes the row of an address and the browsers that are known for it.
+func forget(ctx context.Context, tx pgx.Tx, address []byte) error {
 	for _, statement := range []string{`DELETE FROM citizen_addresses WHERE hash = $1`, `DELETE FROM known_browsers WHERE address = $1`} {
 		if _, err := tx.Exec(ctx, statement, address); err != nil {
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, `DELETE FROM citizens c WHERE id = $1
-		AND NOT EXISTS (SELECT FROM citizen_addresses a WHERE a.citizen_id = c.id) AND NOT EXISTS (SELECT FROM citizen_passkeys p WHERE p.citizen_id = c.id)`, citizenID)
-	return err
+	return nil
 }
 
 // signedInAgain records a sign-in of an account, whose last one was at a time.
@@ -521,8 +548,8 @@ func (s *Store) register(ctx context.Context, tx pgx.Tx, a contact.Address, addr
 	if _, err := tx.Exec(ctx, `INSERT INTO citizens (id, locale, created_at, signed_in_at) VALUES ($1, $2, $3, $3)`, id, string(locale), now); err != nil {
 		return Citizen{}, err
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO citizen_addresses (id, hash, citizen_id, kind, sealed, proven_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		row, address, id, string(a.Kind), sealed, now); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO citizen_addresses (id, hash, citizen_id, kind, sealed, proven_at, mac_at, mac) VALUES ($1, $2, $3, $4, $5, $6, $6, $7)`,
+		row, address, id, string(a.Kind), sealed, now, s.addressMAC(row, address, id.String(), string(a.Kind), now)); err != nil {
 		return Citizen{}, err
 	}
 	return Citizen{ID: id.String(), Locale: locale, Addresses: []string{a.Masked()}, First: true}, nil

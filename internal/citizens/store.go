@@ -18,18 +18,23 @@ import (
 
 	"quittance/internal/contact"
 	"quittance/internal/secret"
+	"quittance/internal/signed"
 )
 
 // Config of New. All fields are required, unless said otherwise.
 type Config struct {
 	Pool *pgxpool.Pool
-	// Keys seal addresses.
+	// Keys seal addresses, prove the rows of accounts (LabelAccounts) and verify the epochs of link codes.
 	Keys *secret.Keys
 	// Reference makes the hashes by which addresses are found, and link codes. It must stay
 	// the same, or accounts are not found and printed codes are void.
 	Reference *secret.ReferenceKey
 	// Now is the time of the service.
 	Now func() time.Time
+	// Refused is told of a row of a table of ProvedTables that none of our roles has written, or that somebody else has
+	// changed, each time when it opens nothing. row names it for a log: by its id, the account or the agency. Nil: nobody
+	// is told.
+	Refused func(ctx context.Context, table, row string)
 	// SMSPerHour is the most codes by SMS that the whole service sends in an hour, however
 	// busy it was before. 0 means DefaultSMSPerHour.
 	SMSPerHour int
@@ -49,6 +54,10 @@ type Store struct {
 	cfg                                         Config
 	addresses, codes, linkCodes, seen, reminded func(string) [sha256.Size]byte
 
+	macs     *secret.MACs // of rows of accounts
+	verifier *signed.Verifier
+	wrong    wrongCodes
+
 	slots     *semaphore.Weighted // of sign-ins under way
 	sms, mail reference           // limits of the whole service
 }
@@ -64,8 +73,15 @@ func New(cfg Config) (*Store, error) {
 	if cfg.MailPerHour = cmp.Or(cfg.MailPerHour, DefaultMailPerHour); cfg.MailPerHour < 0 {
 		return nil, errors.New("citizens: MailPerHour is below 0")
 	}
+	if cfg.Refused == nil {
+		cfg.Refused = func(context.Context, string, string) {}
+	}
+	macs, err := cfg.Keys.MACs(LabelAccounts)
+	if err != nil {
+		return nil, failed("opening the accounts of citizens", err)
+	}
 	return &Store{
-		cfg: cfg, addresses: cfg.Reference.MAC("citizen address"), codes: cfg.Reference.MAC("citizen sign-in code"), linkCodes: cfg.Reference.MAC("citizen link code"),
+		cfg: cfg, macs: macs, verifier: signed.NewVerifier(cfg.Keys), addresses: cfg.Reference.MAC("citizen address"), codes: cfg.Reference.MAC("citizen sign-in code"), linkCodes: cfg.Reference.MAC("citizen link code"),
 		seen: cfg.Reference.MAC("citizen seen dues"), reminded: cfg.Reference.MAC("citizen reminders"), slots: semaphore.NewWeighted(int64(max(2, cfg.Pool.Config().MaxConns/signInShare))),
 	}, nil
 }

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"quittance/internal/digests"
 	"quittance/internal/identity/internal/db"
 	"quittance/internal/operation"
+	"quittance/internal/secret"
+	"quittance/internal/signed"
 )
 
 const (
@@ -56,6 +60,45 @@ func (t *Tx) warnStaff(ctx context.Context, e StaffEntry) error {
 		}
 	}
 	return digests.TellAtOnce(ctx, t.tx, told, digests.Item{Topic: digests.TopicStaff, Subject: e.ID, Detail: e.Group(), Since: t.tx.Now}, t.tx.Now)
+}
+
+// SignStaff signs rows of staff that do not verify: seen are what somebody has looked at, from registry.LookAtRows. A
+// person whom it signs waits, as one who is made on the command line for a group that has had people, and the others are
+// told: otherwise whoever has the master keys and writes to Postgres would put somebody in force at once. A person who
+// was revoked stays so. now is the time of the service's clock. A refusal is an *operation.Error. After an error nothing
+// has changed.
+func SignStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, seen []signed.Row, now time.Time) error {
+	err := change(ctx, pool, keys, now, func(t *Tx) error {
+		var waiting []string
+		for _, row := range seen {
+			if err := t.tx.Rows().Adopt(row); err != nil {
+				return err
+			}
+			done, err := t.tx.Exec(ctx, `UPDATE staff SET created_at = $2, proposed_by = NULL, approved_by = NULL, approved_at = NULL WHERE id = $1 AND revoked_at IS NULL`, row.Key, t.tx.Now)
+			if err != nil {
+				return err
+			}
+			if done.RowsAffected() > 0 {
+				waiting = append(waiting, row.Key)
+			}
+			if err := operation.Record(ctx, t.tx, actor, now, operation.Entry{Action: "rows.sign", Subject: row.ID.String(), Detail: map[string]any{"waits": done.RowsAffected() > 0}}); err != nil {
+				return err
+			}
+		}
+		if _, err := t.reread(ctx, ""); err != nil {
+			return err
+		}
+		for _, id := range waiting {
+			if err := t.warnStaff(ctx, t.staffEntry(t.member(id))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("signing rows of staff: %w", err)
+	}
+	return nil
 }
 
 // endWait makes the key of a member who has waited valid.

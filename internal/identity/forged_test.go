@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,73 @@ func TestForgedAddressGetsNothing(t *testing.T) {
 	if with() != 0 {
 		t.Error("the other person has it")
 	}
+}
+
+// A forged address can be removed, and the command says that there was one.
+func TestForgedAddressIsRemoved(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	group(t, h, "impots", "One", "Two")
+	if _, err := identity.SetStaffContact(t.Context(), h.Pool, h.Keys, registries.Actor, "One", identity.StaffContactRequest{Email: "one@example.org"}, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	h.Exec(t, `UPDATE staff_contacts SET masked = 'x@example.org'`)
+	if _, changed, err := identity.RemoveStaffContact(t.Context(), h.Pool, h.Keys, registries.Actor, "One", registries.Epoch); err != nil || !changed {
+		t.Errorf("removed: %v, %v", changed, err)
+	}
+	if f, err := registry.LookAtRows(t.Context(), h.Pool, h.Keys); err != nil || len(f.Rows)+len(f.Lost) != 0 {
+		t.Errorf("after it: %+v, %v", f, err)
+	}
+}
+
+// Whoever runs the command line and writes to Postgres inserts a person who is in force, and signs the row. The person
+// waits as one who is added on the command line, and the others are told.
+func TestSignedStaffWait(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	group(t, h, "impots", "One", "Two")
+	now := registries.Epoch.Add(time.Hour)
+	if _, err := identity.SetStaffContact(t.Context(), h.Pool, h.Keys, registries.Actor, "One", identity.StaffContactRequest{Email: "one@example.org"}, now); err != nil {
+		t.Fatal(err)
+	}
+	h.Exec(t, `INSERT INTO staff (id, name, folded, agency_id, created_at, approved_at) SELECT gen_random_uuid(), 'Thief', 'thief', agency_id, created_at - interval '3 days', approved_at FROM staff WHERE name = 'One'`)
+	h.Exec(t, `UPDATE staff SET revoked_at = approved_at, clerks = '{x}' WHERE name = 'Two'`)
+	f, err := registry.LookAtRows(t.Context(), h.Pool, h.Keys)
+	if err != nil || len(f.Rows) != 2 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if err := identity.SignStaff(t.Context(), h.Pool, h.Keys, registries.Actor, f.Rows, now); err != nil {
+		t.Fatal(err)
+	}
+	list, err := identity.ListStaff(t.Context(), h.Pool, signed.NewVerifier(h.Keys))
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]identity.StaffState{}
+	for _, s := range list {
+		if states[s.Name] = s.State(); s.Forged {
+			t.Errorf("%s is not signed", s.Name)
+		}
+	}
+	if states["Thief"] != identity.StaffStateWaiting || states["Two"] != identity.StaffStateRevoked || states["One"] != identity.StaffStateActive {
+		t.Errorf("states %v", states)
+	}
+	_, err = identity.ApproveStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", "Thief", now.Add(identity.StaffWait-time.Second))
+	refusedBy(t, err, "staff.waits", "id")
+	var told int
+	if err := h.Pool.QueryRow(t.Context(), `SELECT count(*) FROM digests WHERE items @> '[{"topic": "staff"}]'`).Scan(&told); err != nil || told != 1 {
+		t.Errorf("%d people are told, %v", told, err)
+	}
+	if after, err := registry.LookAtRows(t.Context(), h.Pool, h.Keys); err != nil || len(after.Rows)+len(after.Lost) != 0 {
+		t.Errorf("after it: %+v, %v", after, err)
+	}
+	// A row that has changed since somebody looked at it is not signed.
+	thief := slices.DeleteFunc(f.Rows, func(r signed.Row) bool {
+		return !slices.Contains(r.Columns(), signed.Column{Name: "name", Value: "Thief"})
+	})
+	refusedBy(t, identity.SignStaff(t.Context(), h.Pool, h.Keys, registries.Actor, thief, now), signed.CodeChanged, "", "table=staff")
 }
 
 // A change needs the master keys, and refuses to sign what somebody else has written.

@@ -83,6 +83,7 @@ type snapshot struct {
 	staff    []Staff                 // oldest first
 	holders  map[string]int          // index of staff by credential id of a passkey
 	contacts map[string]StaffContact // by id of staff
+	refused  map[string]bool         // people with an address that does not verify, by id
 	cash     map[cashDesk][]string   // names of the counters of active clerks with a key in force; each once, sorted
 }
 
@@ -126,7 +127,7 @@ func notVerified(r signed.Row) bool { return !r.Verified }
 func load(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot, v *signed.Verifier, forged func(signed.Row) bool) (*snapshot, error) {
 	s := &snapshot{
 		registry: reg, keys: map[registry.Digest]Key{}, digests: map[string]registry.Digest{},
-		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{}, contacts: map[string]StaffContact{}, holders: map[string]int{},
+		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{}, contacts: map[string]StaffContact{}, holders: map[string]int{}, refused: map[string]bool{},
 	}
 	if err := errors.Join(
 		signed.Read(ctx, tx, v, "clerks", func(r clerkRow, row signed.Row) {
@@ -137,9 +138,11 @@ func load(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot, v *signed.Veri
 		}),
 		s.loadPortals(ctx, tx, v, forged),
 		signed.Read(ctx, tx, v, "staff_contacts", func(r contactRow, row signed.Row) {
-			if !forged(row) {
-				s.contacts[r.StaffID] = toStaffContact(r)
+			if forged(row) {
+				s.refused[r.StaffID] = true
+				return
 			}
+			s.contacts[r.StaffID] = toStaffContact(r)
 		}),
 		signed.Read(ctx, tx, v, "api_keys", func(r keyRow, row signed.Row) {
 			k := toKey(r, forged(row))

@@ -140,7 +140,8 @@ func (t *Tx) setContact(ctx context.Context, m Staff, req StaffContactRequest) e
 	})
 }
 
-// RemoveStaffContact removes the e-mail address of a member of staff, who gets no digests then.
+// RemoveStaffContact removes the e-mail address of a member of staff, who gets no digests then, also one that does not
+// verify.
 // changed is false for a member without one. named is the id or the name. now is the time of
 // the service's clock. A refusal is an *operation.Error with the field id. After an error
 // nothing has changed.
@@ -150,7 +151,7 @@ func RemoveStaffContact(ctx context.Context, pool *pgxpool.Pool, keys *secret.Ke
 		if err != nil {
 			return err
 		}
-		if changed = t.contacts[m.ID].Email != ""; !changed {
+		if changed = t.contacts[m.ID].Email != "" || t.refused[m.ID]; !changed {
 			removed = t.staffEntry(m)
 			return nil
 		}

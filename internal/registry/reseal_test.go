@@ -217,7 +217,8 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"staff_passkeys.credential_id": true, "staff_passkeys.spki_hash": true, "staff_invitations.token_hash": true, "staff_sessions.hash": true, "staff_challenges.session": true, "staff_challenges.challenge": true,
 		"staff_challenges.statement": true, "decisions.statement": true, "decisions.challenge": true, // public, SHA-256 or random
 		"decisions.public_key": true, "decisions.client_data": true, "decisions.authenticator_data": true, "decisions.assertion": true, // signed by a person's passkey
-		"staff_sessions.mac": true,                                                       // short-lived
+		"staff_sessions.mac":    true,                                                                                                                      // short-lived
+		"citizen_addresses.mac": true, "citizen_links.mac": true, "citizen_passkeys.mac": true, "citizen_sessions.mac": true, "subject_contacts.mac": true, // citizens.ProveAgain, which secrets reseal calls
 		"clerk_sessions.mac": true, "clerk_devices.mac": true, "cashin_tokens.mac": true, // made again at the next use, or short-lived
 	}
 	for _, table := range tables {

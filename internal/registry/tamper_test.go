@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/internal/citizens"
 	"quittance/internal/receipts"
+	"quittance/internal/secret"
 	"quittance/internal/signed"
 	"quittance/test/registries"
 )
@@ -30,6 +33,13 @@ func TestTamper(t *testing.T) {
 	h.Seed(t, registries.Full)
 	h.Seed(t, registries.Edit(t, "api_user: momo-user", "api_user: momo-other")) // replaces the account
 	if err := receipts.EnsureKeys(t.Context(), h.Pool, h.Keys, registries.Actor, registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	accounts, err := citizens.New(citizens.Config{Pool: h.Pool, Keys: h.Keys, Reference: secret.GenerateReferenceKey(), Now: func() time.Time { return registries.Epoch }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := accounts.RenewCodes(t.Context(), registries.Actor, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	var columns, found, refused, harmless, believed int

@@ -16,7 +16,12 @@ const MACSize = sha256.Size
 // concurrent use and prints as "configured".
 type MACs struct {
 	// Behind a function, for the reason given at Keys.
-	keys func() []*sync.Pool // of *macState, newest key first
+	keys func() []macKey // newest key first
+}
+
+type macKey struct {
+	master string     // the id of its master key
+	states *sync.Pool // of *macState
 }
 
 type macState struct {
@@ -27,7 +32,7 @@ type macState struct {
 // MACs returns what makes the MACs of Keys.MAC and verifies like Keys.VerifyMAC, without deriving a key
 // each time. The error is ErrNotHeld if the newest key of the label is not held.
 func (k *Keys) MACs(label string) (*MACs, error) {
-	var pools []*sync.Pool
+	var found []macKey
 	masters := k.masters()
 	for i := range masters {
 		if masters[i].open {
@@ -37,17 +42,17 @@ func (k *Keys) MACs(label string) (*MACs, error) {
 		if !held {
 			continue
 		}
-		pools = append(pools, &sync.Pool{New: func() any { return &macState{mac: hmac.New(sha256.New, key)} }})
+		found = append(found, macKey{masters[i].id, &sync.Pool{New: func() any { return &macState{mac: hmac.New(sha256.New, key)} }}})
 	}
 	if !k.Holds(Use{PurposeMAC, label}) {
 		return nil, fmt.Errorf("%q: %w", label, ErrNotHeld)
 	}
-	return &MACs{keys: func() []*sync.Pool { return pools }}, nil
+	return &MACs{keys: func() []macKey { return found }}, nil
 }
 
 // Append appends the MAC of data under the newest key to dst.
 func (m *MACs) Append(dst, data []byte) []byte {
-	pool := m.keys()[0]
+	pool := m.keys()[0].states
 	s := pool.Get().(*macState) //nolint:forcetypeassert // the pool holds nothing else
 	defer pool.Put(s)
 	s.mac.Reset()
@@ -58,18 +63,24 @@ func (m *MACs) Append(dst, data []byte) []byte {
 // Verify reports whether mac is the MAC of data under any of the keys. Its time says which key made it,
 // and nothing of the MAC.
 func (m *MACs) Verify(data, mac []byte) bool {
-	for _, pool := range m.keys() {
-		s := pool.Get().(*macState) //nolint:forcetypeassert // the pool holds nothing else
+	_, ok := m.MadeWith(data, mac)
+	return ok
+}
+
+// MadeWith returns the id of the master key under which mac is the MAC of data; false if it is so under none.
+func (m *MACs) MadeWith(data, mac []byte) (id string, ok bool) {
+	for _, key := range m.keys() {
+		s := key.states.Get().(*macState) //nolint:forcetypeassert // the pool holds nothing else
 		s.mac.Reset()
 		s.mac.Write(data)
 		s.sum = s.mac.Sum(s.sum[:0])
 		same := subtle.ConstantTimeCompare(s.sum, mac) == 1
-		pool.Put(s)
+		key.states.Put(s)
 		if same {
-			return true
+			return key.master, true
 		}
 	}
-	return false
+	return "", false
 }
 
 // String returns "configured" and never shows a key.

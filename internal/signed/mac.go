@@ -19,6 +19,12 @@ func VerifyMAC(macs *secret.MACs, mac []byte, table string, values ...any) bool 
 	return macs.Verify(proved(table, values), mac)
 }
 
+// MACMadeWith returns the id of the master key with which MAC made the proof for these values; false if it did so with
+// none.
+func MACMadeWith(macs *secret.MACs, mac []byte, table string, values ...any) (id string, ok bool) {
+	return macs.MadeWith(proved(table, values), mac)
+}
+
 // proved returns what a proof is of: a digest, so that its length is that of no other use of the key.
 func proved(table string, values []any) []byte {
 	out := part(part(nil, []byte("quittance proof of a row 1")), []byte(table))

@@ -159,10 +159,11 @@ type Findings struct {
 	NoneVerifies bool
 }
 
-// Err returns ErrNotSigned or ErrOtherKeys if no row can be used.
+// Err returns ErrNotSigned or ErrOtherKeys if no row can be used, or if `migrate` has not signed yet what this release
+// signs: accounts of citizens are proved with it, and a role that began before would have none believed.
 func (f Findings) Err() error {
 	switch {
-	case f.NotSigned:
+	case f.NotSigned, f.Outdated:
 		return ErrNotSigned
 	case f.NoneVerifies:
 		return ErrOtherKeys

@@ -273,6 +273,20 @@ func (s *Set) SignAs(ctx context.Context, tx pgx.Tx, seen Row) (Row, error) {
 	return r, s.store(ctx, tx)
 }
 
+// Adopt has Sign sign a row as the transaction leaves it, although it does not verify: seen is what somebody has looked
+// at. Refusals are CodeUnknown and CodeChanged.
+func (s *Set) Adopt(seen Row) error {
+	r, ok := s.rows[seen.ID]
+	switch {
+	case !ok:
+		return operation.Refuse(CodeUnknown, "", operation.Args{"table": seen.Table})
+	case r.digest != seen.digest:
+		return operation.Refuse(CodeChanged, "", operation.Args{"table": r.Table, "key": r.Key})
+	}
+	s.anew[r.ID] = true
+	return nil
+}
+
 // Lost returns the tables from which signed rows were deleted, or in which some were put back to an
 // earlier state, sorted.
 func (s *Set) Lost() []string { return s.lost }

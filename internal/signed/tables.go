@@ -64,6 +64,7 @@ var Tables = []Table{
 	}},
 	{Name: "staff_invitations", Key: []string{"id"}, Order: "invited_at, id", Since: portals, Of: OfStaff},
 	{Name: "staff_changes", Key: []string{"id"}, Order: "proposed_at, id", Since: portals, Of: OfStaff},
+	{Name: "link_code_epochs", Key: []string{"epoch"}, Since: accounts},
 }
 
 // Family is a set of tables whose rows may be signed with one key, and which have a manifest of their own.
@@ -101,7 +102,8 @@ func (f Family) table() string {
 const (
 	people     = 1 // people and their keys
 	portals    = 2 // roles, passkeys, invitations and changes of staff
-	generation = portals
+	accounts   = 2 // epochs of link codes; accounts of citizens are proved with them (citizens.ProveAll)
+	generation = accounts
 )
 
 // Known reports whether the rows of a table are signed.

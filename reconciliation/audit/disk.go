@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 const (
@@ -24,8 +27,35 @@ type disk struct {
 	err error
 }
 
+// folder begins the names of the folders.
+const folder = "quittance-periods-"
+
+// leftAfter is how long nobody has made a file in a folder before it may be one that a killed process has left. A
+// process that has just made its folder has not locked it yet.
+const leftAfter = time.Hour
+
+// removeLeft removes the folders of processes that were killed. A folder in use is locked. What cannot be removed, for
+// instance because it is another user's, stays.
+func removeLeft() {
+	found, _ := filepath.Glob(filepath.Join(os.TempDir(), folder+"*")) // the pattern is well-formed
+	for _, dir := range found {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < leftAfter {
+			continue
+		}
+		lock, err := pebble.LockDirectory(dir, vfs.Default)
+		if err != nil {
+			continue
+		}
+		_ = os.RemoveAll(dir)
+		_ = lock.Close()
+	}
+}
+
+// newDisk makes an empty folder, and removes those that killed processes have left.
 func newDisk() (*disk, error) {
-	dir, err := os.MkdirTemp("", "quittance-periods-")
+	removeLeft()
+	dir, err := os.MkdirTemp("", folder)
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the closes of periods: %w", err)
 	}

@@ -283,7 +283,8 @@ func (g *gallery) portal(t *testing.T) {
 	t.Helper()
 	_, pool := servers.Database(t)
 	now := func() time.Time { return galleryTime }
-	accounts, err := citizens.New(citizens.Config{Pool: pool, Keys: secret.GenerateKeys(), Reference: secret.GenerateReferenceKey(), Now: now})
+	keys := secret.GenerateKeys()
+	accounts, err := citizens.New(citizens.Config{Pool: pool, Keys: keys, Reference: secret.GenerateReferenceKey(), Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,6 +333,15 @@ func (g *gallery) portal(t *testing.T) {
 			[]byte{byte(n)}, keyed, fmt.Sprintf(`{"flags": {"backupState": %t}}`, n == 0), galleryTime.AddDate(0, -4+n, 0), galleryTime.AddDate(0, 0, used)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// Passkeys are proved as those of an installation of before are.
+	for _, table := range citizens.ProvedTables() {
+		if _, err := pool.Exec(t.Context(), `UPDATE `+table+` SET mac = NULL`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := citizens.ProveAll(t.Context(), pool, keys); err != nil {
+		t.Fatal(err)
 	}
 	missing := map[string]bool{}
 	templates, err := os.ReadDir(harness.Root + "/ingress/citizen/templates")

@@ -20,6 +20,7 @@ import (
 
 	"quittance/checkout"
 	"quittance/internal/build"
+	"quittance/internal/citizens"
 	"quittance/internal/clickhouse"
 	"quittance/internal/clock"
 	"quittance/internal/commands"
@@ -67,6 +68,7 @@ type Base struct {
 		sessions once[*sessions.Reader]
 		messages once[*notify.Sender]
 		receipts once[*receipts.Store]
+		accounts once[*citizens.Store]
 		edge     once[*edge]
 	}
 

@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	"quittance/internal/citizens"
 	"quittance/internal/contact"
 	"quittance/internal/kafka/consume"
@@ -21,7 +24,21 @@ const (
 
 // citizenStore opens the accounts of citizens, for roles that need registry and reference key.
 func (b *Base) citizenStore() (*citizens.Store, error) {
-	return citizens.New(citizens.Config{Pool: b.Pool, Keys: b.Keys, Reference: b.References, Now: b.Now, SMSPerHour: b.SignInSMSPerHour, MailPerHour: b.SignInMailPerHour})
+	return b.opened.accounts.open(func() (*citizens.Store, error) {
+		refused := promauto.With(b.Metrics).NewCounterVec(prometheus.CounterOpts{
+			Name: "quittance_citizen_rows_refused_total", Help: "Times a row of a citizen's account opened nothing because none of our roles has written it, or somebody else has changed it, by table.",
+		}, []string{"table"})
+		for _, table := range append(citizens.ProvedTables(), "sign_in_failures") {
+			refused.WithLabelValues(table)
+		}
+		return citizens.New(citizens.Config{
+			Pool: b.Pool, Keys: b.Keys, Reference: b.References, Now: b.Now, SMSPerHour: b.SignInSMSPerHour, MailPerHour: b.SignInMailPerHour,
+			Refused: func(ctx context.Context, table, row string) {
+				refused.WithLabelValues(table).Inc()
+				b.Log.LogAttrs(ctx, slog.LevelError, "a row of a citizen's account is not as our roles write it: it opens nothing", slog.String("table", table), slog.String("row", row))
+			},
+		})
+	})
 }
 
 // LinkCodes returns the link codes of subjects of an agency, as it would print them on its

@@ -100,7 +100,7 @@ func mayInJournal(verb string, tables ...string) (out []clickhouse.Right) {
 var (
 	// registryOnly is the configuration: agencies, accounts with their sealed secrets, endpoints.
 	registryOnly = may("select",
-		"agencies", "applications", "cashin_access", "connector_accounts", "erp_settings", "fees", "platform", "receipt_keys", "registry_revision",
+		"agencies", "applications", "cashin_access", "connector_accounts", "erp_settings", "fees", "link_code_epochs", "platform", "receipt_keys", "registry_revision",
 		"replaced_accounts", "row_manifest", "service_mappings", "services", "staff_manifest", "statement_accounts", "webhook_endpoints", "webhook_secrets")
 	// registryRead is the configuration and the identities: hashes of keys, clerks, staff. Each role with master keys reads both.
 	registryRead = rows(registryOnly, may("select", "api_keys", "cashin_pairs", "clerks", "staff", "staff_changes", "staff_contacts", "staff_invitations", "staff_passkeys", "staff_roles"))

@@ -49,16 +49,16 @@ func edgeKeys() []secret.Use {
 		seals(counter.LabelSessions, counter.LabelDevices, citizens.LabelKnownBrowser, citizens.SealedAddresses.Label, drafts.LabelClientSecret,
 			personal.Label, receipts.SealedKeys.Label, connector.LabelRedirect, registry.LabelReports, erpquery.Label),
 		seals(pages.Labels()...),
-		macs(connector.LabelCallback, notify.LabelReports, secret.LabelListen, cashin.LabelTokens, identity.LabelSignIns),
+		macs(connector.LabelCallback, notify.LabelReports, secret.LabelListen, cashin.LabelTokens, identity.LabelSignIns, citizens.LabelAccounts),
 	)
 }
 
-// notifyKeys are the keys of what people are told: their addresses, receipts in attachments, and the
-// addresses of providers' reports.
+// notifyKeys are the keys of what people are told: their addresses, with the proof whose they are, receipts in
+// attachments, and the addresses of providers' reports. It may not write the rows of accounts.
 func notifyKeys() []secret.Use {
 	return slices.Concat(
 		seals(personal.Label, citizens.SealedAddresses.Label, citizens.LabelKnownBrowser, identity.SealedContacts.Label, receipts.SealedKeys.Label, erpquery.Label),
-		macs(notify.LabelReports), verifies(journal.LabelCloses),
+		macs(notify.LabelReports, citizens.LabelAccounts), verifies(journal.LabelCloses),
 	)
 }
 

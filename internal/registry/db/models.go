@@ -236,6 +236,8 @@ type CitizenAddress struct {
 	Kind      string
 	Sealed    []byte
 	ProvenAt  time.Time
+	Mac       []byte
+	MacAt     *time.Time
 }
 
 type CitizenLink struct {
@@ -247,6 +249,7 @@ type CitizenLink struct {
 	Proof      string
 	CreatedAt  time.Time
 	UsedAt     time.Time
+	Mac        []byte
 }
 
 type CitizenNotice struct {
@@ -268,6 +271,7 @@ type CitizenPasskey struct {
 	Credential []byte
 	CreatedAt  time.Time
 	UsedAt     time.Time
+	Mac        []byte
 }
 
 type CitizenReminded struct {
@@ -297,6 +301,7 @@ type CitizenSession struct {
 	CitizenID string
 	CreatedAt time.Time
 	UsedAt    time.Time
+	Mac       []byte
 }
 
 type Clerk struct {
@@ -507,6 +512,7 @@ type LinkCodeEpoch struct {
 	Salt        []byte
 	BeganAt     time.Time
 	FormerUntil *time.Time
+	Signature   []byte
 }
 
 type LinkFailure struct {
@@ -617,6 +623,16 @@ type ReceiptKey struct {
 	CreatedAt time.Time
 	RevokedAt *time.Time
 	Signature []byte
+}
+
+type ReceiptRequest struct {
+	MessageID string
+	SessionID string
+	Address   []byte
+	Client    []byte
+	Site      []byte
+	Provider  []byte
+	At        time.Time
 }
 
 type ReferenceCounter struct {
@@ -974,6 +990,7 @@ type SubjectContact struct {
 	LinkedAt   *time.Time
 	RevokedAt  *time.Time
 	RevokedBy  *string
+	Mac        []byte
 }
 
 type SubjectEpoch struct {

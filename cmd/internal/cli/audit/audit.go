@@ -39,7 +39,7 @@ func list() cli.Command {
 			fl.StringVar(&until, "until", "", "operations before this time: "+cli.MomentForms)
 			fl.StringVar(&f.Subject, "subject", "", "operations on what has this id, such as a case")
 			fl.StringVar(&f.Action, "action", "", "operations of this action, such as case.approve, or of a noun, such as case")
-			fl.StringVar(&f.After, "after", "", "go on after the list whose last operation has this cursor (--json); repeat the other flags, and give --since and --until as a time or a day")
+			fl.StringVar(&f.After, "after", "", "go on after the list whose last operation has this cursor (--json); repeat the other flags; --since and --until stay those of the first list")
 			fl.IntVar(&f.Limit, "limit", 1000, "number of operations at most")
 		},
 		Check: func(*cli.Meta) error {

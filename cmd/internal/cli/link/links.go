@@ -221,10 +221,14 @@ func listLinks() cli.Command {
 					return err
 				}
 				return m.Show(render.Mapped(holders, func(h citizens.Holder) render.Object {
-					return render.Object{"id", h.LinkID, "subject_ref", subjects[0], "contacts", append([]string{}, h.Addresses...), "proof", h.Proof, "created_at", h.CreatedAt, "used_at", h.UsedAt}
+					return render.Object{"id", h.LinkID, "subject_ref", subjects[0], "contacts", append([]string{}, h.Addresses...), "proof", h.Proof, "created_at", h.CreatedAt, "used_at", h.UsedAt, "refused", h.Refused}
 				}), func(p *render.Page) {
 					p.Table("Nobody is linked to this reference.", "LINK,CONTACTS,PROOF,LINKED,USED", render.Mapped(holders, func(h citizens.Holder) []any {
-						return []any{h.LinkID, strings.Join(h.Addresses, ", "), h.Proof, render.Moment(h.CreatedAt), render.Moment(h.UsedAt)}
+						proof := h.Proof
+						if h.Refused {
+							proof = "not written by the service"
+						}
+						return []any{h.LinkID, strings.Join(h.Addresses, ", "), proof, render.Moment(h.CreatedAt), render.Moment(h.UsedAt)}
 					}))
 				})
 			})

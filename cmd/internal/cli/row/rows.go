@@ -11,10 +11,14 @@ import (
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/render"
+	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/signed"
 )
+
+// staff is the table of people, whom nobody puts in force at once.
+const staff = "staff"
 
 // Command returns the command `rows`.
 func Command() cli.Command {
@@ -123,8 +127,21 @@ func sign() cli.Command {
 				seen = append(seen, f.Rows[i])
 				sayRow(&content, f.Rows[i])
 			}
-			if err := m.Agree(yes, content.String()+"These rows are believed from now on. Sign them only if every value is right."); err != nil {
+			plan := "These rows are believed from now on. Sign them only if every value is right."
+			if table == staff {
+				plan = "These people wait from now on, as people who are added on the command line do, and are believed after that. Sign them only if every value is right."
+			}
+			if err := m.Agree(yes, content.String()+plan); err != nil {
 				return err
+			}
+			if table == staff {
+				if err := identity.SignStaff(ctx, m.Pool, m.Keys, m.By, seen, m.Now); err != nil {
+					return err
+				}
+				return m.Show(render.Mapped(seen, rowJSON), func(p *render.Page) {
+					p.Say("Signed: %s. The people wait for %s and are told to the others; then `%s staff approve` makes each valid. Who was revoked stays so.",
+						strings.Join(names, ", "), identity.StaffWait, m.Program)
+				})
 			}
 			rows, err := registry.SignRows(ctx, m.Pool, m.Keys, m.By, seen, m.Now)
 			if err != nil {

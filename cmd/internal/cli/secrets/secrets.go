@@ -84,6 +84,11 @@ func resealAll(ctx context.Context, m *cli.Meta, keys *secret.Keys) error {
 			counts = append(counts, people)
 		}
 	}
+	if err == nil {
+		var proofs []secret.Resealed
+		proofs, err = citizens.ProveAgain(ctx, m.Pool, keys, m.By, m.Now)
+		counts = append(counts, proofs...)
+	}
 	if err != nil {
 		return fmt.Errorf("%w; what was sealed until then is kept: give the command again", err)
 	}
@@ -135,6 +140,11 @@ func checkMasterKeys(ctx context.Context, m *cli.Meta, keys *secret.Keys) error 
 			}
 			tables = append(tables, people)
 		}
+		proofs, err := citizens.Proofs(ctx, b.Pool, keys)
+		if err != nil {
+			return err
+		}
+		tables = append(tables, proofs...)
 		open, err = sessions.Sealed(ctx, b.KafkaConfig(), b.Topology, b.Codec)
 		return err
 	})

@@ -15,6 +15,7 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/build"
+	"quittance/internal/citizens"
 	"quittance/internal/clickhouse"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
@@ -107,6 +108,14 @@ func signRows(ctx context.Context, s roles.Settings, log *slog.Logger) error {
 	by, err := cli.Actor(ctx, pool, nil, now) // rows of people may not be signed yet
 	if err != nil {
 		return err
+	}
+	// Before the manifest says that this release has signed: after an error between the two it is known that they are proved.
+	proved, err := citizens.ProveAll(ctx, pool, keys)
+	if err != nil {
+		return err
+	}
+	for _, table := range slices.Sorted(maps.Keys(proved)) {
+		log.Info("rows of citizens' accounts were proved for the first time", slog.String("table", table), slog.Int("rows", proved[table]))
 	}
 	counts, err := registry.SignAll(ctx, pool, keys, by, now, identity.ProveDevices)
 	for _, table := range slices.Sorted(maps.Keys(counts)) {
