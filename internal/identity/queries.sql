@@ -29,6 +29,10 @@ UPDATE staff_passkeys SET removed_at = @removed_at WHERE id = @id;
 INSERT INTO staff_invitations (id, staff_id, roles, token_hash, invited_by, invited_at, ends_at)
 VALUES (@id, @staff_id, @roles, @token_hash, sqlc.narg('invited_by'), @invited_at, @ends_at);
 
+-- Empty for no agency.
+-- name: AgencySlug :one
+SELECT coalesce((SELECT slug FROM agencies WHERE id = sqlc.narg('id')), '')::text;
+
 -- name: AcceptInvitation :exec
 UPDATE staff_invitations SET token_hash = @token_hash, accepted_at = @accepted_at WHERE id = @id;
 

@@ -25,6 +25,18 @@ func (q *Queries) AcceptInvitation(ctx context.Context, arg AcceptInvitationPara
 	return err
 }
 
+const agencySlug = `-- name: AgencySlug :one
+SELECT coalesce((SELECT slug FROM agencies WHERE id = $1), '')::text
+`
+
+// Empty for no agency.
+func (q *Queries) AgencySlug(ctx context.Context, id *string) (string, error) {
+	row := q.db.QueryRow(ctx, agencySlug, id)
+	var column_1 string
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const approveStaff = `-- name: ApproveStaff :exec
 UPDATE staff SET approved_by = $1, approved_at = $2 WHERE id = $3
 `
