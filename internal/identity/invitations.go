@@ -198,7 +198,7 @@ func InviteStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by 
 			return err
 		}
 		if known {
-			err = t.makeRoom(ctx, m)
+			err = cmp.Or(t.makeRoom(ctx, m), t.q.ProposeInvited(ctx, db.ProposeInvitedParams{ID: m.ID, ProposedBy: given(me.ID)}))
 		} else {
 			m.ProposedBy, m.Invited = me.ID, true
 			err = t.insertStaff(ctx, m, req.Person)

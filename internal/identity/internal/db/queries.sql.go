@@ -750,6 +750,21 @@ func (q *Queries) PINWasRight(ctx context.Context, arg PINWasRightParams) error 
 	return err
 }
 
+const proposeInvited = `-- name: ProposeInvited :exec
+UPDATE staff SET proposed_by = $1 WHERE id = $2 AND approved_at IS NULL
+`
+
+type ProposeInvitedParams struct {
+	ProposedBy *string
+	ID         string
+}
+
+// The person is as if the last inviter had proposed the person: another one confirms.
+func (q *Queries) ProposeInvited(ctx context.Context, arg ProposeInvitedParams) error {
+	_, err := q.db.Exec(ctx, proposeInvited, arg.ProposedBy, arg.ID)
+	return err
+}
+
 const proveDevice = `-- name: ProveDevice :exec
 UPDATE clerk_devices SET mac = $1 WHERE id = $2
 `
