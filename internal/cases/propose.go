@@ -380,6 +380,17 @@ func (s *Store) Statement(ctx context.Context, by By, id string, number int, sho
 	return out, err
 }
 
+// Shown returns the digest of what a page shows of a proposal of the case, by its number; empty for an unknown one. The
+// page's form carries it, and Statement compares it.
+func (d Detail) Shown(number int) string {
+	for _, p := range d.Proposals {
+		if p.Number == number {
+			return statement(d.Case, p, false).Digest
+		}
+	}
+	return ""
+}
+
 // statement returns what is signed to approve a proposal.
 func statement(c Case, p Proposal, alone bool) identity.Statement {
 	return identity.Statement{
