@@ -383,7 +383,7 @@ func TestKeysOfAGroupWithPasskeys(t *testing.T) {
 	jean, mireille := w.staff(t, "Jean", "impots"), w.staff(t, "Mireille", "impots")
 	w.apply(t, late("a", 500), late("b", 5_000), late("c", 5_000))
 	propose := func(by cases.By, id string) (cases.Detail, error) {
-		return w.Propose(t.Context(), by, cases.Request{Case: id, Resolution: checkout.ResolutionHonour, Reason: "r"}, registries.Epoch)
+		return w.Propose(t.Context(), by, cases.Request{CaseID: id, Resolution: checkout.ResolutionHonour, Reason: "r"}, registries.Epoch)
 	}
 	if _, err := propose(jean, "b"); err != nil {
 		t.Fatal(err)

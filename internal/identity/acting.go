@@ -58,8 +58,8 @@ func (a Acting) Still(ctx context.Context, tx pgx.Tx, p Permission, agencyID str
 }
 
 // Counted returns the passkey with the count that was seen last.
-func (k StaffPasskey) Counted() passkeys.Credential {
-	c := k.Credential
-	c.Authenticator.SignCount = k.SignCount
+func (p StaffPasskey) Counted() passkeys.Credential {
+	c := p.Credential
+	c.Authenticator.SignCount = p.SignCount
 	return c
 }

@@ -198,7 +198,7 @@ func InviteStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by 
 			return err
 		}
 		if known {
-			err = t.makeRoom(ctx, m)
+			err = cmp.Or(t.makeRoom(ctx, m), t.q.ProposeInvited(ctx, db.ProposeInvitedParams{ID: m.ID, ProposedBy: given(me.ID)}))
 		} else {
 			m.ProposedBy, m.Invited = me.ID, true
 			err = t.insertStaff(ctx, m, req.Person)
@@ -351,14 +351,30 @@ func ListInvitations(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier
 	return out, nil
 }
 
-// InvitationOf returns the open invitation of a secret: that of the link, or that of the browser that has used it. A
-// refusal is an *operation.Error with the code invitation.link_over.
-func InvitationOf(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, s secret.Text, now time.Time) (InvitationEntry, error) {
-	list, err := ListInvitations(ctx, pool, signed.NewVerifier(keys))
-	if err != nil {
-		return InvitationEntry{}, err
-	}
-	return bySecret(list, s, now)
+// InvitationOf returns the open invitation of a secret: that of the link, or that of the browser that has used it. It reads
+// that row and the person alone, as anybody may ask. A refusal is an *operation.Error with the code invitation.link_over.
+func InvitationOf(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, s secret.Text, now time.Time) (entry InvitationEntry, err error) {
+	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		var found []InvitationEntry
+		if err := signed.Find(ctx, tx, signed.NewVerifier(keys), func(r invitationRow, row signed.Row) {
+			found = append(found, InvitationEntry{Invitation: toInvitation(r, keys != nil && !row.Verified)})
+		}, "staff_invitations", "token_hash", hashOf(s)); err != nil {
+			return err
+		}
+		for n, i := range found {
+			staff, err := StaffOf(ctx, tx, keys, i.StaffID)
+			if err != nil {
+				return err
+			}
+			found[n].Of.Staff = staff[i.StaffID]
+			if found[n].Of.Agency, err = db.New(tx).AgencySlug(ctx, given(staff[i.StaffID].AgencyID)); err != nil {
+				return fmt.Errorf("reading the agency of an invitation: %w", err)
+			}
+		}
+		entry, err = bySecret(found, s, now)
+		return err
+	})
+	return entry, err
 }
 
 // bySecret finds the open invitation of a secret. Whoever has a secret learns nothing about why it opens nothing.
@@ -388,6 +404,9 @@ func (t *Tx) open(ctx context.Context, s secret.Text) (InvitationEntry, error) {
 // AcceptInvitation uses a link up, and returns the secret with which the browser goes on. origin is the address of the
 // browser. A refusal is an *operation.Error with the code invitation.link_over.
 func AcceptInvitation(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, link secret.Text, origin string, now time.Time) (entry InvitationEntry, browser secret.Text, err error) {
+	if _, err := InvitationOf(ctx, pool, keys, link, now); err != nil { // before the registry is locked
+		return InvitationEntry{}, secret.Text{}, err
+	}
 	err = change(ctx, pool, keys, now, func(t *Tx) error {
 		i, err := t.open(ctx, link)
 		if err != nil {

@@ -222,6 +222,19 @@ func TestInvitationLinks(t *testing.T) {
 		t.Errorf("withdrawn: %v, %v", changed, err)
 	}
 	refusedBy(t, accept(fourth.Secret), "invitation.link_over", "")
+
+	// The other one invites in the end, and the first confirms.
+	fifth, err := o.invite(o.page(t, "Ben"), identity.InvitationRequest{Known: "Chloé"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := o.join(t, fifth.Secret)
+	if err := o.confirm(o.signs(t, "Awa", last.Statement(last.Digits())), last, last.Digits()); err != nil {
+		t.Fatal(err)
+	}
+	if e := o.person(t, "Chloé"); e.ProposedBy != o.IDs["Ben"] || e.ApprovedBy != o.IDs["Awa"] {
+		t.Errorf("%+v", e)
+	}
 }
 
 // A passkey is one person's, once: not a second time in an invitation, not after it was removed.

@@ -133,6 +133,7 @@ func (w *walk) step() {
 		if before[whom].ID == "" || rapid.IntRange(0, 3).Draw(w.rt, "seldom") > 0 {
 			return
 		}
+		who = ""
 		_, _, err = identity.RevokeStaff(ctx, w.Pool, w.Keys, registries.Actor, whom, w.now)
 	case "propose":
 		req := identity.StaffChangeRequest{Staff: whom, Kind: identity.StaffChangeRevoke, Reason: "r"}

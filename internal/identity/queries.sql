@@ -25,9 +25,17 @@ VALUES (@id, @staff_id, @host, @name, @credential_id, @spki_hash, @credential, @
 -- name: RemoveStaffPasskey :exec
 UPDATE staff_passkeys SET removed_at = @removed_at WHERE id = @id;
 
+-- The person is as if the last inviter had proposed the person: another one confirms.
+-- name: ProposeInvited :exec
+UPDATE staff SET proposed_by = sqlc.narg('proposed_by') WHERE id = @id AND approved_at IS NULL;
+
 -- name: InsertInvitation :exec
 INSERT INTO staff_invitations (id, staff_id, roles, token_hash, invited_by, invited_at, ends_at)
 VALUES (@id, @staff_id, @roles, @token_hash, sqlc.narg('invited_by'), @invited_at, @ends_at);
+
+-- Empty for no agency.
+-- name: AgencySlug :one
+SELECT coalesce((SELECT slug FROM agencies WHERE id = sqlc.narg('id')), '')::text;
 
 -- name: AcceptInvitation :exec
 UPDATE staff_invitations SET token_hash = @token_hash, accepted_at = @accepted_at WHERE id = @id;

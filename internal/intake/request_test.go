@@ -29,8 +29,8 @@ func TestOriginalIsNotApprovedWithAKey(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	r := o.imports(o.store(), "mtn", mtn(1), statements.VerdictAccepted)
-	now := time.Now().UTC().Truncate(time.Millisecond)
 	awa, ben := o.person("Awa", "impots"), o.person("Ben", "impots")
+	now := time.Now().UTC()
 	o.GivePasskeys(t, awa.ID, ben.ID)
 	q, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", r.ImportID, "line 7 is disputed", now)
 	if err != nil {

@@ -25,6 +25,18 @@ func (q *Queries) AcceptInvitation(ctx context.Context, arg AcceptInvitationPara
 	return err
 }
 
+const agencySlug = `-- name: AgencySlug :one
+SELECT coalesce((SELECT slug FROM agencies WHERE id = $1), '')::text
+`
+
+// Empty for no agency.
+func (q *Queries) AgencySlug(ctx context.Context, id *string) (string, error) {
+	row := q.db.QueryRow(ctx, agencySlug, id)
+	var column_1 string
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const approveStaff = `-- name: ApproveStaff :exec
 UPDATE staff SET approved_by = $1, approved_at = $2 WHERE id = $3
 `
@@ -735,6 +747,21 @@ type PINWasRightParams struct {
 
 func (q *Queries) PINWasRight(ctx context.Context, arg PINWasRightParams) error {
 	_, err := q.db.Exec(ctx, pINWasRight, arg.Now, arg.Mac, arg.ID)
+	return err
+}
+
+const proposeInvited = `-- name: ProposeInvited :exec
+UPDATE staff SET proposed_by = $1 WHERE id = $2 AND approved_at IS NULL
+`
+
+type ProposeInvitedParams struct {
+	ProposedBy *string
+	ID         string
+}
+
+// The person is as if the last inviter had proposed the person: another one confirms.
+func (q *Queries) ProposeInvited(ctx context.Context, arg ProposeInvitedParams) error {
+	_, err := q.db.Exec(ctx, proposeInvited, arg.ProposedBy, arg.ID)
 	return err
 }
 
