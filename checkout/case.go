@@ -266,9 +266,9 @@ func (d Decided) Content() map[string]string {
 	return content
 }
 
-// UnprovenCodes returns the codes of ApprovalCode but CodeOK.
+// UnprovenCodes returns the codes of ApprovalCode but CodeOK, and CodeNotProven.
 func UnprovenCodes() []Code {
-	return []Code{CodeUnsigned, CodeOtherContent, CodeOtherGroup, CodeSamePerson, CodeNotInForce, CodeApprovalLapsed}
+	return []Code{CodeUnsigned, CodeOtherContent, CodeOtherGroup, CodeSamePerson, CodeNotInForce, CodeApprovalLapsed, CodeNotProven}
 }
 
 // ApprovalCode returns the answer to an agreement that is not carried out, for an error of casework.Agreement.Check;

@@ -325,12 +325,14 @@ const (
 	// a person's key was checked, or for another decision. CodeOtherContent: the case or the proposal is
 	// another one now. CodeOtherGroup: a person does not act for the agency. CodeSamePerson: one person took
 	// both steps. CodeNotInForce: a person was not in force. CodeApprovalLapsed: a step came too late.
+	// CodeNotProven: no passkey of whoever approved has signed the approval.
 	CodeUnsigned       Code = "approval.unsigned"
 	CodeOtherContent   Code = "approval.other_content"
 	CodeOtherGroup     Code = "approval.other_group"
 	CodeSamePerson     Code = "approval.same_person"
 	CodeNotInForce     Code = "approval.not_in_force"
 	CodeApprovalLapsed Code = "approval.lapsed"
+	CodeNotProven      Code = "approval.not_proven"
 	// CodeCaseNotAllowed: a case of that kind, or with that report, has no such resolution.
 	CodeCaseNotAllowed Code = "case.resolution_not_allowed"
 	// CodeDueUnknown: the session has no due with a transaction id of the request.

@@ -21,6 +21,9 @@ type Agreement struct {
 	Terms    casework.Terms
 	proposer standing
 	approver standing
+	// unproved is why the passkey of whoever approved does not prove it; empty if it does, or if the group approved
+	// with keys at that time.
+	unproved identity.ProofFault
 }
 
 // standing says from when to when a person may act.
@@ -37,6 +40,9 @@ func (a Agreement) Check(verify casework.Verify) checkout.Code {
 	err := a.Agreement.Check(a.Terms, verify)
 	if err == nil && (!a.proposer.at(a.Proposed.At) || !a.proposer.at(a.Approved.At) || !a.approver.at(a.Approved.At)) {
 		err = casework.ErrRevoked
+	}
+	if err == nil && a.unproved != "" {
+		return checkout.CodeNotProven
 	}
 	return checkout.ApprovalCode(err)
 }
@@ -98,13 +104,14 @@ func (s *Store) agreement(ctx context.Context, tx pgx.Tx, c Case, number int, no
 	var p Proposal
 	var one, two casework.Signed
 	var decidedAt *time.Time
+	var proof string
 	a.Agreement = casework.Agreement{Kind: checkout.DecisionOfCase, Subject: checkout.Subject(c.ID, number), Proposed: &one}
 	err = tx.QueryRow(ctx, `
 		SELECT p.resolution, p.reference, p.reason, p.digest, p.proposed_by::text, p.proposer, p.proposed_at, coalesce(p.proposed_signature, ''),
-			coalesce(p.decided_by::text, ''), p.decider, p.decided_at, coalesce(p.decided_signature, ''), p.alone
+			coalesce(p.decided_by::text, ''), p.decider, p.decided_at, coalesce(p.decided_signature, ''), p.alone, coalesce(p.decided_proof::text, '')
 		FROM case_proposals p WHERE p.case_id = $1 AND p.number = $2`, c.ID, number).Scan(
 		&p.Resolution, &p.Reference, &p.Reason, &a.Digest, &one.Person, &one.Name, &one.At, &one.Signature,
-		&two.Person, &two.Name, &decidedAt, &two.Signature, &two.Alone)
+		&two.Person, &two.Name, &decidedAt, &two.Signature, &two.Alone, &proof)
 	if err != nil {
 		return a, fmt.Errorf("reading proposal %d of %s: %w", number, c.ID, err)
 	}
@@ -119,7 +126,25 @@ func (s *Store) agreement(ctx context.Context, tx pgx.Tx, c Case, number int, no
 		return a, err
 	}
 	a.Terms = c.terms(number, p.Resolution, p.Reference, p.Reason, now)
-	return a, nil
+	if a.Approved != nil {
+		a.unproved, err = s.unproved(ctx, tx, proof, a.Statement(casework.DecisionApproved, two), two)
+	}
+	return a, err
+}
+
+// unproved returns why the passkey of whoever approved does not prove the step. One that a command has signed needs no
+// passkey until two people of the group have passkeys that approve.
+func (s *Store) unproved(ctx context.Context, tx pgx.Tx, proof string, statement []byte, by casework.Signed) (identity.ProofFault, error) {
+	if s.keys == nil {
+		return "", nil // this process verifies nothing
+	}
+	if proof == "" && decisions.ByCommand(s.keys, statement, by.Signature) {
+		needs, err := identity.NeedsPasskeys(ctx, tx, s.keys, by.Group, by.At)
+		if err != nil || !needs {
+			return "", err
+		}
+	}
+	return identity.Holds(ctx, tx, s.keys, proof, statement)
 }
 
 // stands reads the group of whoever took a step, and from when to when the person may act: never, if the row of the

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,6 +35,16 @@ type By struct {
 	Origin string
 	// Signer signs what the person decides. It is required for proposals and approvals.
 	Signer decisions.Signer
+	// Acting is the person's sign-in on a page, whose passkey signs approvals; the zero value for one who acts with a key.
+	Acting identity.Acting
+}
+
+// at returns the time of a step: that in the statement that the passkey has signed, else now.
+func (b By) at(now time.Time) time.Time {
+	if b.Acting.Proven() {
+		return b.Acting.SignedAt()
+	}
+	return now
 }
 
 func (b By) actor() operation.Actor { return b.Staff.Actor(b.Origin) }
@@ -58,8 +69,7 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err != nil {
 			return err
 		}
-		exit, err := req.check(c)
-		if err != nil {
+		if _, err := req.check(c); err != nil {
 			return err
 		}
 		me, err := mayResolve(ctx, tx, s.keys, by, c)
@@ -67,10 +77,6 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 			return err
 		}
 		number, err := s.nextNumber(ctx, tx, by, c, now)
-		if err != nil {
-			return err
-		}
-		below, err := registry.SingleApprovalBelow(ctx, tx, s.keys, c.AgencyID)
 		if err != nil {
 			return err
 		}
@@ -84,14 +90,14 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err := req.checkOthers(ctx, tx, by, c); err != nil {
 			return err
 		}
-		cash, err := ofCash(ctx, tx, s.keys, c)
+		alone, err := s.mayAlone(ctx, tx, c, req.Resolution)
 		if err != nil {
 			return err
 		}
-		if !cash && c.oneApproves(exit, below) {
-			alone := p.step(by, me, now)
-			alone.Decision.Alone = true
-			if err := approve(ctx, tx, by, c, p, alone); err != nil {
+		if alone && !by.Acting.SignedIn() { // on a page the passkey signs the approval, which is a step of its own
+			own := p.step(by, me, now)
+			own.Decision.Alone = true
+			if err := s.approve(ctx, tx, by, c, p, own); err != nil {
 				return err
 			}
 		}
@@ -291,36 +297,88 @@ func entry(action string, c Case, detail map[string]any) operation.Entry {
 	return operation.Entry{Action: action, Subject: c.ID, AgencyID: c.AgencyID, Detail: detail}
 }
 
-// Approve approves a proposal of another person. number may be 0 when the case has had one
-// proposal. now is the time of the service's clock. A refusal is an *operation.Error with
-// the field id or proposal. After an error nothing has changed.
+// Approve approves a proposal of another person; on a page, also one's own below the agency's single_approval_below.
+// number may be 0 when the case has had one proposal. now is the time of the service's clock. A refusal is an
+// *operation.Error with the field id or proposal. After an error nothing has changed.
 func (s *Store) Approve(ctx context.Context, by By, id string, number int, now time.Time) (d Detail, err error) {
 	err = s.tx(ctx, "approving a proposal", func(tx pgx.Tx) error {
-		c, err := lockOpen(ctx, tx, by, id)
-		if err != nil {
-			return err
-		}
-		if d, err = s.show(ctx, tx, &by.Staff, id, now); err != nil {
-			return err
-		}
-		p, err := d.choose(number)
-		if err != nil {
-			return err
-		}
-		me, err := mayResolve(ctx, tx, s.keys, by, c)
+		c, p, step, err := s.approval(ctx, tx, by, id, number, now)
 		if err != nil {
 			return err
 		}
 		if err := s.believed(ctx, tx, by, c, p, now); err != nil {
 			return err
 		}
-		if err := approve(ctx, tx, by, c, p, p.step(by, me, now)); err != nil {
+		if err := s.approve(ctx, tx, by, c, p, step); err != nil {
 			return err
 		}
 		d, err = s.show(ctx, tx, &by.Staff, id, now)
 		return err
 	})
 	return d, err
+}
+
+// approval reads a proposal and prepares the step of the person who approves it.
+func (s *Store) approval(ctx context.Context, tx pgx.Tx, by By, id string, number int, now time.Time) (c Case, p Proposal, step decisions.Step, err error) {
+	if c, err = lockOpen(ctx, tx, by, id); err != nil {
+		return c, p, step, err
+	}
+	d, err := s.show(ctx, tx, &by.Staff, id, now)
+	if err != nil {
+		return c, p, step, err
+	}
+	if p, err = d.choose(number); err != nil {
+		return c, p, step, err
+	}
+	me, err := mayResolve(ctx, tx, s.keys, by, c)
+	if err != nil {
+		return c, p, step, err
+	}
+	step = p.step(by, me, by.at(now))
+	if by.Acting.SignedIn() && me.ID == p.ProposedBy {
+		step.Decision.Alone, err = s.mayAlone(ctx, tx, c, p.Resolution)
+	}
+	return c, p, step, err
+}
+
+// mayAlone reports whether a resolution of the case needs no second person.
+func (s *Store) mayAlone(ctx context.Context, tx pgx.Tx, c Case, r casework.Resolution) (bool, error) {
+	below, err := registry.SingleApprovalBelow(ctx, tx, s.keys, c.AgencyID)
+	if err != nil {
+		return false, err
+	}
+	cash, err := ofCash(ctx, tx, s.keys, c)
+	exit, known := Catalog().Exit(c.Kind, r)
+	return known && !cash && c.oneApproves(exit, below), err
+}
+
+// Statement returns what the person's passkey signs to approve a proposal, for a page that has shown it. shown is
+// the digest of the page (Detail.Shown): record.changed refuses when the case or the proposal is another one since.
+// Other refusals are those of Approve.
+func (s *Store) Statement(ctx context.Context, by By, id string, number int, shown string, now time.Time) (out identity.Statement, err error) {
+	err = s.tx(ctx, "preparing an approval", func(tx pgx.Tx) error {
+		c, p, step, err := s.approval(ctx, tx, by, id, number, now)
+		if err != nil {
+			return err
+		}
+		if err := step.Decision.MayApprove(step.At, step.By, step.Proposer); err != nil {
+			return step.Refusal(err)
+		}
+		out = statement(c, p, step.Decision.Alone)
+		if shown != out.Digest {
+			return operation.Refuse("record.changed", "", nil)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// statement returns what is signed to approve a proposal.
+func statement(c Case, p Proposal, alone bool) identity.Statement {
+	return identity.Statement{
+		Kind: checkout.DecisionOfCase, Subject: checkout.Subject(c.ID, p.Number), Verdict: string(casework.DecisionApproved), AgencyID: c.AgencyID, Alone: alone,
+		Digest: hex.EncodeToString(casework.Digest(c.decided(p.Number, p.Resolution, p.Reference, p.Reason).Content())),
+	}
 }
 
 // choose returns the open proposal that a number names.
@@ -359,21 +417,39 @@ func (s *Store) believed(ctx context.Context, tx pgx.Tx, by By, c Case, p Propos
 }
 
 // approve records the approval. The sink cases carries the proposal out.
-func approve(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposal, s decisions.Step) error {
-	s.Store = func() (operation.Entry, error) {
-		alone := s.Decision.Alone
-		signed, err := p.sign(by, c, casework.DecisionApproved, casework.Signed{Person: s.By.ID, Name: s.By.Name, Group: by.Staff.AgencyID, At: s.At, Alone: alone})
+func (s *Store) approve(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposal, step decisions.Step) error {
+	step.Store = func() (operation.Entry, error) {
+		alone := step.Decision.Alone
+		proof, err := by.prove(ctx, tx, s.keys, statement(c, p, alone), step.At)
 		if err != nil {
 			return operation.Entry{}, err
 		}
-		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'approved', decided_by = $3, decider = $4, decided_at = $5, decided_signature = $6, alone = $7
-			WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, p.Number, s.By.ID, s.By.Name, s.At, signed.Signature, alone)
+		signed, err := p.sign(by, c, casework.DecisionApproved, casework.Signed{Person: step.By.ID, Name: step.By.Name, Group: by.Staff.AgencyID, At: step.At, Alone: alone})
+		if err != nil {
+			return operation.Entry{}, err
+		}
+		tag, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'approved', decided_by = $3, decider = $4, decided_at = $5, decided_signature = $6, alone = $7, decided_proof = $8
+			WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, p.Number, step.By.ID, step.By.Name, step.At, signed.Signature, alone, proof)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = casework.ErrLapsed // since it was read
 		}
-		return entry("case.approve", c, map[string]any{"proposal": p.Number}), err
+		detail := map[string]any{"proposal": p.Number}
+		if proof != nil {
+			detail["proof"] = *proof
+		}
+		return entry("case.approve", c, detail), err
 	}
-	return decisions.Approve(ctx, tx, s)
+	return decisions.Approve(ctx, tx, step)
+}
+
+// prove returns the id of the passkey's proof of an approval; nil for a person who acts with a key, which is refused
+// when the group approves with passkeys.
+func (b By) prove(ctx context.Context, tx pgx.Tx, keys *secret.Keys, s identity.Statement, at time.Time) (*string, error) {
+	if !b.Acting.SignedIn() {
+		return nil, identity.ApprovesWithKey(ctx, tx, keys, b.Staff.AgencyID, at)
+	}
+	id, err := b.Acting.Prove(ctx, tx, s)
+	return &id, err
 }
 
 // Reject ends the open proposal of a case. Whoever proposed it may withdraw it so. now is

@@ -52,17 +52,17 @@ func Reject(ctx context.Context, tx operation.Execer, s Step) error {
 // take takes the step unless there is a reason against it.
 func (s Step) take(ctx context.Context, tx operation.Execer, reason error) error {
 	if reason != nil {
-		return s.refusal(reason)
+		return s.Refusal(reason)
 	}
 	entry, err := s.Store()
 	if err != nil {
-		return s.refusal(err)
+		return s.Refusal(err)
 	}
 	return operation.Record(ctx, tx, s.Actor, s.At, entry)
 }
 
-// refusal returns what the person is told for an error of casework, or the error.
-func (s Step) refusal(reason error) error {
+// Refusal returns what the person is told for an error of casework, or the error.
+func (s Step) Refusal(reason error) error {
 	if errors.Is(reason, casework.ErrRevoked) {
 		return operation.Refuse("staff.revoked", "", operation.Args{"name": s.By.Name})
 	}

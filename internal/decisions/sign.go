@@ -29,7 +29,11 @@ func Sign(signer Signer, a casework.Agreement, verdict casework.DecisionState, s
 	if signer == nil {
 		return nil, operation.Refuse("decision.no_signing_key", "", operation.Args{"why": secret.ErrKeys.Error()})
 	}
-	signature, err := signer.Sign(secret.LabelDecisions, a.Statement(verdict, s))
+	statement := a.Statement(verdict, s)
+	signature, err := signer.Sign(secret.LabelDecisions, statement)
+	if errors.Is(err, secret.ErrNotHeld) {
+		signature, err = signer.Sign(secret.LabelOfficeDecisions, statement)
+	}
 	if errors.Is(err, secret.ErrKeys) || errors.Is(err, secret.ErrNotHeld) {
 		return nil, operation.Refuse("decision.no_signing_key", "", operation.Args{"why": err.Error()})
 	}
@@ -40,9 +44,15 @@ func Sign(signer Signer, a casework.Agreement, verdict casework.DecisionState, s
 	return &s, nil
 }
 
-// Verify returns what verifies the signatures of steps.
+// Verify returns what verifies the signatures of steps, by commands and on pages.
 func Verify(v Verifier) casework.Verify {
 	return func(statement, signature []byte) bool {
-		return v.VerifySignature(secret.LabelDecisions, statement, signature)
+		return ByCommand(v, statement, signature) || v.VerifySignature(secret.LabelOfficeDecisions, statement, signature)
 	}
+}
+
+// ByCommand reports whether a step was signed by a command that has checked the person's key. One that was signed on
+// pages counts with the proof of a passkey only.
+func ByCommand(v Verifier, statement, signature []byte) bool {
+	return v.VerifySignature(secret.LabelDecisions, statement, signature)
 }

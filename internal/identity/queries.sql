@@ -119,3 +119,47 @@ SELECT * FROM clerk_devices ORDER BY agency_id, clerk_code, created_at, id;
 
 -- name: CleanDevices :exec
 DELETE FROM clerk_devices d USING api_keys k WHERE k.id = d.key_id AND (k.revoked_at IS NOT NULL OR d.last_used_at <= @used_before);
+
+-- name: BeginStaffSession :exec
+INSERT INTO staff_sessions (hash, staff_id, passkey_id, begun_at, used_at, mac) VALUES (@hash, @staff_id, @passkey_id, @now, @now, @mac);
+
+-- name: KeepNewestStaffSessions :exec
+DELETE FROM staff_sessions WHERE hash IN (SELECT hash FROM staff_sessions s WHERE s.staff_id = @staff_id ORDER BY begun_at DESC, hash OFFSET @newest);
+
+-- name: StaffSession :one
+SELECT staff_id, passkey_id, begun_at, used_at, mac FROM staff_sessions WHERE hash = @hash;
+
+-- name: UseStaffSession :exec
+UPDATE staff_sessions SET used_at = @used_at WHERE hash = @hash AND used_at < @used_at;
+
+-- name: EndStaffSession :exec
+DELETE FROM staff_sessions WHERE hash = @hash;
+
+-- name: EndOtherStaffSessions :exec
+DELETE FROM staff_sessions WHERE staff_id = @staff_id AND hash <> @hash;
+
+-- name: StaffSessions :many
+SELECT hash, passkey_id, begun_at, used_at FROM staff_sessions
+WHERE staff_id = @staff_id AND begun_at > @begun_after AND used_at > @used_after ORDER BY begun_at DESC, hash;
+
+-- name: CleanStaffSessions :exec
+DELETE FROM staff_sessions WHERE begun_at <= @begun_before OR used_at <= @used_before;
+
+-- name: CleanStaffChallenges :exec
+DELETE FROM staff_challenges WHERE at <= @before;
+
+-- name: UseStaffPasskey :exec
+UPDATE staff_passkeys SET sign_count = @sign_count, last_used_at = @last_used_at WHERE id = @id;
+
+-- name: KeepStaffChallenge :exec
+INSERT INTO staff_challenges (session, challenge, statement, at) VALUES (@session, @challenge, @statement, @at);
+
+-- name: StaffChallenge :one
+SELECT statement, at FROM staff_challenges WHERE session = @session AND challenge = @challenge;
+
+-- name: TakeStaffChallenge :one
+DELETE FROM staff_challenges WHERE session = @session AND challenge = @challenge RETURNING statement, at;
+
+-- name: InsertDecision :exec
+INSERT INTO decisions (id, at, staff_id, kind, subject, verdict, agency_id, statement, challenge, passkey_id, public_key, client_data, authenticator_data, assertion)
+VALUES (@id, @at, @staff_id, @kind, @subject, @verdict, sqlc.narg('agency_id'), @statement, @challenge, @passkey_id, @public_key, @client_data, @authenticator_data, @assertion);

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/identity/internal/db"
+	"quittance/internal/passkeys"
 	"quittance/internal/signed"
 )
 
@@ -91,7 +92,8 @@ func (i *Identities) EndClerkSession(ctx context.Context, id string) error {
 	return nil
 }
 
-// Sweep deletes the rows of sessions of clerks that have ended, and of devices that are forgotten.
+// Sweep deletes the rows of sessions of clerks and of staff that have ended, of devices that are forgotten, and of
+// challenges that nobody may answer any more.
 func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	q := db.New(pool)
 	if err := q.CleanClerkSessions(ctx, db.CleanClerkSessionsParams{
@@ -101,6 +103,12 @@ func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) error {
 	}
 	if err := q.CleanDevices(ctx, now.Add(-DeviceLifetime)); err != nil {
 		return fmt.Errorf("deleting forgotten devices of clerks: %w", err)
+	}
+	if err := q.CleanStaffChallenges(ctx, now.Add(-passkeys.ChallengeLifetime)); err != nil {
+		return fmt.Errorf("deleting challenges of staff: %w", err)
+	}
+	if err := q.CleanStaffSessions(ctx, db.CleanStaffSessionsParams{BegunBefore: now.Add(-StaffSessionLifetime), UsedBefore: now.Add(-StaffSessionIdle)}); err != nil {
+		return fmt.Errorf("deleting ended sessions of staff: %w", err)
 	}
 	return nil
 }

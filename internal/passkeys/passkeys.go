@@ -192,6 +192,14 @@ func (a Assertion) CredentialID() []byte { return a.parsed.RawID }
 // on one device is refused then. Devices that share a passkey count each for itself, or not at
 // all: for a passkey that may be synced the new count is taken, and fell is true.
 func (p *Party) Verify(o Owner, c Challenge, a Assertion) (proven Credential, fell bool, err error) {
+	return p.verify(o, a, func(owner user) (*webauthn.Credential, error) {
+		_, made, err := p.party.ValidatePasskeyLogin(func(_, _ []byte) (webauthn.User, error) { return owner, nil }, webauthn.SessionData(c), a.parsed)
+		return made, err
+	})
+}
+
+// verify is Verify for the check of a kind of answers.
+func (p *Party) verify(o Owner, a Assertion, check func(user) (*webauthn.Credential, error)) (proven Credential, fell bool, err error) {
 	if p.party == nil {
 		return Credential{}, false, ErrRefused
 	}
@@ -204,7 +212,7 @@ func (p *Party) Verify(o Owner, c Challenge, a Assertion) (proven Credential, fe
 	for i := range owner.Credentials {
 		owner.Credentials[i].Flags.BackupEligible = data.Flags.HasBackupEligible()
 	}
-	_, made, err := p.party.ValidatePasskeyLogin(func(_, _ []byte) (webauthn.User, error) { return owner, nil }, webauthn.SessionData(c), a.parsed)
+	made, err := check(owner)
 	if err != nil {
 		return Credential{}, false, ErrRefused
 	}

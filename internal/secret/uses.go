@@ -8,6 +8,9 @@ const (
 	LabelRegistryRows = "registry rows"
 	// LabelDecisions signs proposals and approvals of staff, where the person's key was checked.
 	LabelDecisions = "staff decisions"
+	// LabelOfficeDecisions signs what staff decide on pages. Such an approval counts with the proof of a passkey only,
+	// so that whoever takes the pages approves nothing.
+	LabelOfficeDecisions = "staff decisions on pages"
 	// LabelListen is of the secrets that sign what `listen` shows, see ListenSecret.
 	LabelListen = "webhook-listen"
 	// LabelWebhookBodies is of the MACs by which the processor authenticates what workers sign and send.

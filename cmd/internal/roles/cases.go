@@ -12,13 +12,13 @@ import (
 func casesRole() Role {
 	return Role{
 		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, and records the audit table in Kafka", Needs: []Need{NeedPostgres, NeedMasterKeys},
-		Keys: verifies(secret.LabelDecisions),
+		Keys: verifies(secret.LabelDecisions, secret.LabelOfficeDecisions),
 		Access: Access{
 			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies, schemas.TopicAudit},
 			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicAudit, schemas.TopicPoisonCases},
 		},
 		Databases: Databases{Rows: rows(record,
-			may("select insert update", "case_positions", "cases"), may("select", "staff", "audit"), may("select insert", "audit_sequence"), may("select insert update", "audit_position"),
+			may("select insert update", "case_positions", "cases"), may("select", "staff", "staff_passkeys", "staff_roles", "decisions", "audit"), may("select insert", "audit_sequence"), may("select insert update", "audit_position"),
 			// It carries out what staff decided: it does not propose or decide.
 			may("select update(finished_at,note_tried_at,noted,refusal,state,tried_at)", "case_proposals"),
 			may("execute", "lock_staff(uuid[])"))},

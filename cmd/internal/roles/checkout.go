@@ -12,7 +12,7 @@ import (
 // checkoutRole is the processor of checkout sessions.
 func checkoutRole() Role {
 	r := processorRole(schemas.Checkout, "decides the commands of checkout sessions", (*Base).checkout)
-	r.Keys = append(r.Keys, verifies(secret.LabelDecisions)...)
+	r.Keys = append(r.Keys, verifies(secret.LabelDecisions, secret.LabelOfficeDecisions)...)
 	r.Writes = append(r.Writes, schemas.TopicCollections, schemas.TopicWebhooks, schemas.TopicPartners, schemas.TopicConfirmations)
 	return r
 }

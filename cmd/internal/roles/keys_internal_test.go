@@ -28,7 +28,8 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		{Purpose: secret.PurposeSeal, Label: registry.LabelReports}:   "ingress match",
 		{Purpose: secret.PurposeSeal, Label: personal.Label}:          "ingress collect notify",
 		{Purpose: secret.PurposeSign, Label: operation.LabelAudit}:    "ingress notify cases",
-		{Purpose: secret.PurposeVerify, Label: secret.LabelDecisions}: "checkout cases match",
+		{Purpose: secret.PurposeVerify, Label: secret.LabelDecisions}:       "checkout cases match",
+		{Purpose: secret.PurposeVerify, Label: secret.LabelOfficeDecisions}: "checkout cases match",
 		{Purpose: secret.PurposeSign, Label: secret.LabelDecisions}:   "",
 		// Whoever makes outcomes, and who believes them: none of the latter may write the topic.
 		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("webhook")}: "webhook schedule journal match",

@@ -21,7 +21,7 @@ import (
 func matchRole() Role {
 	return Role{
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions), outcomeKeys()),
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), outcomeKeys()),
 		Access: Access{
 			Reads:  append(journal.Topics(), schemas.TopicPoisonJournal),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,

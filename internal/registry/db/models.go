@@ -154,6 +154,7 @@ type CaseProposal struct {
 	ProposedSignature []byte
 	DecidedSignature  []byte
 	Alone             bool
+	DecidedProof      *string
 }
 
 type CashMovement struct {
@@ -752,6 +753,7 @@ type Staff struct {
 	RevokedAt   *time.Time
 	Signature   []byte
 	Number      *string
+	Invited     bool
 	SuspendedAt *time.Time
 	SuspendedBy *string
 }
@@ -761,6 +763,21 @@ type StaffChallenge struct {
 	Challenge []byte
 	Statement []byte
 	At        time.Time
+}
+
+type StaffChange struct {
+	ID         string
+	StaffID    string
+	Kind       string
+	AddRoles   []string
+	EndRoles   []string
+	Reason     string
+	ProposedBy string
+	ProposedAt time.Time
+	State      string
+	DecidedBy  *string
+	DecidedAt  *time.Time
+	Signature  []byte
 }
 
 type StaffContact struct {
@@ -781,6 +798,7 @@ type StaffInvitation struct {
 	InvitedBy   *string
 	InvitedAt   time.Time
 	EndsAt      time.Time
+	AcceptedAt  *time.Time
 	Passkeys    []byte
 	Digits      *string
 	Wrong       int64

@@ -48,6 +48,29 @@ func (q *Queries) BeginClerkSession(ctx context.Context, arg BeginClerkSessionPa
 	return err
 }
 
+const beginStaffSession = `-- name: BeginStaffSession :exec
+INSERT INTO staff_sessions (hash, staff_id, passkey_id, begun_at, used_at, mac) VALUES ($1, $2, $3, $4, $4, $5)
+`
+
+type BeginStaffSessionParams struct {
+	Hash      []byte
+	StaffID   string
+	PasskeyID string
+	Now       time.Time
+	Mac       []byte
+}
+
+func (q *Queries) BeginStaffSession(ctx context.Context, arg BeginStaffSessionParams) error {
+	_, err := q.db.Exec(ctx, beginStaffSession,
+		arg.Hash,
+		arg.StaffID,
+		arg.PasskeyID,
+		arg.Now,
+		arg.Mac,
+	)
+	return err
+}
+
 const bindClerkSession = `-- name: BindClerkSession :exec
 UPDATE clerk_sessions SET device = $1, mac = $2 WHERE id = $3 AND key_id = $4
 `
@@ -90,6 +113,29 @@ DELETE FROM clerk_devices d USING api_keys k WHERE k.id = d.key_id AND (k.revoke
 
 func (q *Queries) CleanDevices(ctx context.Context, usedBefore time.Time) error {
 	_, err := q.db.Exec(ctx, cleanDevices, usedBefore)
+	return err
+}
+
+const cleanStaffChallenges = `-- name: CleanStaffChallenges :exec
+DELETE FROM staff_challenges WHERE at <= $1
+`
+
+func (q *Queries) CleanStaffChallenges(ctx context.Context, before time.Time) error {
+	_, err := q.db.Exec(ctx, cleanStaffChallenges, before)
+	return err
+}
+
+const cleanStaffSessions = `-- name: CleanStaffSessions :exec
+DELETE FROM staff_sessions WHERE begun_at <= $1 OR used_at <= $2
+`
+
+type CleanStaffSessionsParams struct {
+	BegunBefore time.Time
+	UsedBefore  time.Time
+}
+
+func (q *Queries) CleanStaffSessions(ctx context.Context, arg CleanStaffSessionsParams) error {
+	_, err := q.db.Exec(ctx, cleanStaffSessions, arg.BegunBefore, arg.UsedBefore)
 	return err
 }
 
@@ -194,6 +240,20 @@ func (q *Queries) EndKey(ctx context.Context, arg EndKeyParams) error {
 	return err
 }
 
+const endOtherStaffSessions = `-- name: EndOtherStaffSessions :exec
+DELETE FROM staff_sessions WHERE staff_id = $1 AND hash <> $2
+`
+
+type EndOtherStaffSessionsParams struct {
+	StaffID string
+	Hash    []byte
+}
+
+func (q *Queries) EndOtherStaffSessions(ctx context.Context, arg EndOtherStaffSessionsParams) error {
+	_, err := q.db.Exec(ctx, endOtherStaffSessions, arg.StaffID, arg.Hash)
+	return err
+}
+
 const endSessionsOfClerk = `-- name: EndSessionsOfClerk :exec
 DELETE FROM clerk_sessions s USING api_keys k
 WHERE k.id = s.key_id AND k.clerk_agency_id = $1 AND k.clerk_code = $2
@@ -206,6 +266,15 @@ type EndSessionsOfClerkParams struct {
 
 func (q *Queries) EndSessionsOfClerk(ctx context.Context, arg EndSessionsOfClerkParams) error {
 	_, err := q.db.Exec(ctx, endSessionsOfClerk, arg.AgencyID, arg.ClerkCode)
+	return err
+}
+
+const endStaffSession = `-- name: EndStaffSession :exec
+DELETE FROM staff_sessions WHERE hash = $1
+`
+
+func (q *Queries) EndStaffSession(ctx context.Context, hash []byte) error {
+	_, err := q.db.Exec(ctx, endStaffSession, hash)
 	return err
 }
 
@@ -267,6 +336,48 @@ func (q *Queries) ForgetDevices(ctx context.Context, arg ForgetDevicesParams) ([
 		return nil, err
 	}
 	return items, nil
+}
+
+const insertDecision = `-- name: InsertDecision :exec
+INSERT INTO decisions (id, at, staff_id, kind, subject, verdict, agency_id, statement, challenge, passkey_id, public_key, client_data, authenticator_data, assertion)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+`
+
+type InsertDecisionParams struct {
+	ID                string
+	At                time.Time
+	StaffID           string
+	Kind              string
+	Subject           string
+	Verdict           string
+	AgencyID          *string
+	Statement         []byte
+	Challenge         []byte
+	PasskeyID         string
+	PublicKey         []byte
+	ClientData        []byte
+	AuthenticatorData []byte
+	Assertion         []byte
+}
+
+func (q *Queries) InsertDecision(ctx context.Context, arg InsertDecisionParams) error {
+	_, err := q.db.Exec(ctx, insertDecision,
+		arg.ID,
+		arg.At,
+		arg.StaffID,
+		arg.Kind,
+		arg.Subject,
+		arg.Verdict,
+		arg.AgencyID,
+		arg.Statement,
+		arg.Challenge,
+		arg.PasskeyID,
+		arg.PublicKey,
+		arg.ClientData,
+		arg.AuthenticatorData,
+		arg.Assertion,
+	)
+	return err
 }
 
 const insertKey = `-- name: InsertKey :exec
@@ -378,6 +489,41 @@ func (q *Queries) KeepNewestClerkSessions(ctx context.Context, arg KeepNewestCle
 	return err
 }
 
+const keepNewestStaffSessions = `-- name: KeepNewestStaffSessions :exec
+DELETE FROM staff_sessions WHERE hash IN (SELECT hash FROM staff_sessions s WHERE s.staff_id = $1 ORDER BY begun_at DESC, hash OFFSET $2)
+`
+
+type KeepNewestStaffSessionsParams struct {
+	StaffID string
+	Newest  int32
+}
+
+func (q *Queries) KeepNewestStaffSessions(ctx context.Context, arg KeepNewestStaffSessionsParams) error {
+	_, err := q.db.Exec(ctx, keepNewestStaffSessions, arg.StaffID, arg.Newest)
+	return err
+}
+
+const keepStaffChallenge = `-- name: KeepStaffChallenge :exec
+INSERT INTO staff_challenges (session, challenge, statement, at) VALUES ($1, $2, $3, $4)
+`
+
+type KeepStaffChallengeParams struct {
+	Session   []byte
+	Challenge []byte
+	Statement []byte
+	At        time.Time
+}
+
+func (q *Queries) KeepStaffChallenge(ctx context.Context, arg KeepStaffChallengeParams) error {
+	_, err := q.db.Exec(ctx, keepStaffChallenge,
+		arg.Session,
+		arg.Challenge,
+		arg.Statement,
+		arg.At,
+	)
+	return err
+}
+
 const lockStaff = `-- name: LockStaff :exec
 SELECT lock_staff($1::uuid[])
 `
@@ -479,6 +625,116 @@ type RevokeStaffParams struct {
 func (q *Queries) RevokeStaff(ctx context.Context, arg RevokeStaffParams) error {
 	_, err := q.db.Exec(ctx, revokeStaff, arg.RevokedAt, arg.ID)
 	return err
+}
+
+const staffChallenge = `-- name: StaffChallenge :one
+SELECT statement, at FROM staff_challenges WHERE session = $1 AND challenge = $2
+`
+
+type StaffChallengeParams struct {
+	Session   []byte
+	Challenge []byte
+}
+
+type StaffChallengeRow struct {
+	Statement []byte
+	At        time.Time
+}
+
+func (q *Queries) StaffChallenge(ctx context.Context, arg StaffChallengeParams) (StaffChallengeRow, error) {
+	row := q.db.QueryRow(ctx, staffChallenge, arg.Session, arg.Challenge)
+	var i StaffChallengeRow
+	err := row.Scan(&i.Statement, &i.At)
+	return i, err
+}
+
+const staffSession = `-- name: StaffSession :one
+SELECT staff_id, passkey_id, begun_at, used_at, mac FROM staff_sessions WHERE hash = $1
+`
+
+type StaffSessionRow struct {
+	StaffID   string
+	PasskeyID string
+	BegunAt   time.Time
+	UsedAt    time.Time
+	Mac       []byte
+}
+
+func (q *Queries) StaffSession(ctx context.Context, hash []byte) (StaffSessionRow, error) {
+	row := q.db.QueryRow(ctx, staffSession, hash)
+	var i StaffSessionRow
+	err := row.Scan(
+		&i.StaffID,
+		&i.PasskeyID,
+		&i.BegunAt,
+		&i.UsedAt,
+		&i.Mac,
+	)
+	return i, err
+}
+
+const staffSessions = `-- name: StaffSessions :many
+SELECT hash, passkey_id, begun_at, used_at FROM staff_sessions
+WHERE staff_id = $1 AND begun_at > $2 AND used_at > $3 ORDER BY begun_at DESC, hash
+`
+
+type StaffSessionsParams struct {
+	StaffID    string
+	BegunAfter time.Time
+	UsedAfter  time.Time
+}
+
+type StaffSessionsRow struct {
+	Hash      []byte
+	PasskeyID string
+	BegunAt   time.Time
+	UsedAt    time.Time
+}
+
+func (q *Queries) StaffSessions(ctx context.Context, arg StaffSessionsParams) ([]StaffSessionsRow, error) {
+	rows, err := q.db.Query(ctx, staffSessions, arg.StaffID, arg.BegunAfter, arg.UsedAfter)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StaffSessionsRow
+	for rows.Next() {
+		var i StaffSessionsRow
+		if err := rows.Scan(
+			&i.Hash,
+			&i.PasskeyID,
+			&i.BegunAt,
+			&i.UsedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const takeStaffChallenge = `-- name: TakeStaffChallenge :one
+DELETE FROM staff_challenges WHERE session = $1 AND challenge = $2 RETURNING statement, at
+`
+
+type TakeStaffChallengeParams struct {
+	Session   []byte
+	Challenge []byte
+}
+
+type TakeStaffChallengeRow struct {
+	Statement []byte
+	At        time.Time
+}
+
+func (q *Queries) TakeStaffChallenge(ctx context.Context, arg TakeStaffChallengeParams) (TakeStaffChallengeRow, error) {
+	row := q.db.QueryRow(ctx, takeStaffChallenge, arg.Session, arg.Challenge)
+	var i TakeStaffChallengeRow
+	err := row.Scan(&i.Statement, &i.At)
+	return i, err
 }
 
 const tryPIN = `-- name: TryPIN :one
@@ -633,4 +889,33 @@ func (q *Queries) UseClerkSession(ctx context.Context, arg UseClerkSessionParams
 		&i.Mac,
 	)
 	return i, err
+}
+
+const useStaffPasskey = `-- name: UseStaffPasskey :exec
+UPDATE staff_passkeys SET sign_count = $1, last_used_at = $2 WHERE id = $3
+`
+
+type UseStaffPasskeyParams struct {
+	SignCount  int64
+	LastUsedAt *time.Time
+	ID         string
+}
+
+func (q *Queries) UseStaffPasskey(ctx context.Context, arg UseStaffPasskeyParams) error {
+	_, err := q.db.Exec(ctx, useStaffPasskey, arg.SignCount, arg.LastUsedAt, arg.ID)
+	return err
+}
+
+const useStaffSession = `-- name: UseStaffSession :exec
+UPDATE staff_sessions SET used_at = $1 WHERE hash = $2 AND used_at < $1
+`
+
+type UseStaffSessionParams struct {
+	UsedAt time.Time
+	Hash   []byte
+}
+
+func (q *Queries) UseStaffSession(ctx context.Context, arg UseStaffSessionParams) error {
+	_, err := q.db.Exec(ctx, useStaffSession, arg.UsedAt, arg.Hash)
+	return err
 }

@@ -1,0 +1,531 @@
+package identity_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"quittance/dev/staff"
+	"quittance/internal/identity"
+	"quittance/internal/passkeys"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/test/registries"
+	"quittance/test/servers"
+)
+
+const staffURL = "https://staff.example"
+
+// office is the desk of the pages of staff, with a clock and two devices of each person.
+type office struct {
+	registries.House
+	*identity.Desk
+	now     *atomic.Pointer[time.Time]
+	ids     map[string]string          // by name
+	devices map[string][]*staff.Device // by name
+	browser secret.Text
+}
+
+// openOffice makes people of a group with two passkeys each, which approve from the beginning.
+func openOffice(t *testing.T, agency string, roles []identity.Role, names ...string) office {
+	t.Helper()
+	o := office{House: registries.SetUp(t), now: &atomic.Pointer[time.Time]{}, ids: map[string]string{}, devices: map[string][]*staff.Device{}, browser: secret.Mint("")}
+	o.Seed(t, registries.Full)
+	begin := registries.Epoch
+	o.now.Store(&begin)
+	var err error
+	if o.Desk, err = identity.OpenDesk(identity.DeskConfig{Pool: o.Pool, Keys: o.Keys, URL: staffURL, Log: servers.Logger(t), Now: func() time.Time { return *o.now.Load() }}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		m, err := identity.AddStaff(t.Context(), o.Pool, o.Keys, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agency}, registries.Epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.ids[name] = m.ID
+		for n := range 2 {
+			o.givePasskey(t, name, fmt.Sprint("Clé ", n+1), registries.Epoch)
+		}
+		for _, r := range roles {
+			o.Write(t, `INSERT INTO staff_roles (staff_id, role, granted_at) VALUES ($1, $2, $3)`, m.ID, string(r), registries.Epoch)
+		}
+	}
+	return o
+}
+
+// givePasskey makes a passkey of a person that approves from a time.
+func (o office) givePasskey(t *testing.T, name, called string, from time.Time) {
+	t.Helper()
+	owner := passkeys.Owner{ID: uuid.MustParse(o.ids[name]), Name: name}
+	device, err := staff.NewDevice(owner.ID, staffURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, challenge, err := o.Party().BeginRegistration(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := device.Register(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := o.Party().Register(owner, challenge, response)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := made.SPKI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(public)
+	credential, err := json.Marshal(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Write(t, `INSERT INTO staff_passkeys (id, staff_id, host, name, credential_id, spki_hash, credential, created_at, approves_from) VALUES (gen_random_uuid(), $1, 'staff.example', $2, $3, $4, $5, $6, $6)`,
+		o.ids[name], called, made.ID, sum[:], credential, from)
+	o.devices[name] = append(o.devices[name], device)
+}
+
+func (o office) moveTo(t time.Time) { o.now.Store(&t) }
+
+// signIn signs a person in.
+func (o office) signIn(t *testing.T, name string) (secret.Text, error) {
+	t.Helper()
+	options, err := o.BeginSignIn(t.Context(), o.browser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := o.devices[name][0].Answer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, who, err := o.SignIn(t.Context(), o.browser, answer, "203.0.113.7")
+	if err == nil && who.Name != name {
+		t.Errorf("%s signed in as %s", name, who.Name)
+	}
+	return session, err
+}
+
+// acting signs a person in and returns who acts.
+func (o office) acting(t *testing.T, name string) identity.Acting {
+	t.Helper()
+	session, err := o.signIn(t, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := o.Session(t.Context(), session, false, "203.0.113.7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// statement is a decision about something.
+func statement(subject string) identity.Statement {
+	sum := sha256.Sum256([]byte("content of " + subject))
+	return identity.Statement{Kind: "case", Subject: subject, Digest: hex.EncodeToString(sum[:]), Verdict: "approved", AgencyID: registries.AgencyA}
+}
+
+// answered has the person's passkey sign a statement.
+func (o office) answered(t *testing.T, a identity.Acting, name string, s identity.Statement) identity.Acting {
+	t.Helper()
+	options, err := o.Challenge(t.Context(), a, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := o.devices[name][0].Answer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = o.Answered(t.Context(), a, answer); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// prove is the transaction of a decision.
+func (o office) prove(t *testing.T, a identity.Acting, s identity.Statement) (id string, err error) {
+	t.Helper()
+	err = pgx.BeginFunc(t.Context(), o.Pool, func(tx pgx.Tx) error {
+		id, err = a.Prove(t.Context(), tx, s)
+		return err
+	})
+	return id, err
+}
+
+// A member of staff signs in with a passkey, works, and signs out. What a page asks by itself prolongs nothing; a
+// session ends after 15 minutes without a request and after eight hours in any case. A fourth one ends the first.
+func TestStaffSignIn(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, "impots", []identity.Role{identity.RoleAccountant}, "Awa", "Ben")
+	session, err := o.signIn(t, "Awa")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(asks bool) error {
+		_, err := o.Session(t.Context(), session, asks, "203.0.113.7")
+		return err
+	}
+	a, err := o.Session(t.Context(), session, false, "203.0.113.7")
+	if err != nil || a.Person.Name != "Awa" || !slices.Equal(a.Person.Roles, []identity.Role{identity.RoleAccountant}) || a.Actor.Name != o.ids["Awa"] {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if !a.Sees(registries.AgencyA) || a.Sees(registries.AgencyB) || a.Sees("") || a.Service() {
+		t.Error("a person of an agency sees another one, or not the own one")
+	}
+	for _, m := range []struct {
+		p      identity.Permission
+		agency string
+		want   string
+	}{
+		{identity.MayPropose, registries.AgencyA, ""}, {identity.MayPropose, registries.AgencyB, "staff.not_permitted"}, {identity.MayApprove, registries.AgencyA, "staff.not_permitted"},
+	} {
+		if err := a.May(m.p, m.agency); m.want == "" && err != nil {
+			t.Errorf("%s: %v", m.p, err)
+		} else if m.want != "" {
+			refusedBy(t, err, m.want, "", string(m.p))
+		}
+	}
+
+	o.moveTo(registries.Epoch.Add(14 * time.Minute))
+	if err := ask(true); err != nil {
+		t.Errorf("a page asks: %v", err)
+	}
+	o.moveTo(registries.Epoch.Add(15 * time.Minute))
+	if err := ask(true); !errors.Is(err, identity.ErrStaffSessionEnded) {
+		t.Errorf("what a page asks has prolonged the session: %v", err)
+	}
+	o.moveTo(registries.Epoch.Add(14 * time.Minute))
+	for at := 14 * time.Minute; at < identity.StaffSessionLifetime; at += 10 * time.Minute {
+		o.moveTo(registries.Epoch.Add(at))
+		if err := ask(false); err != nil {
+			t.Fatalf("after %s: %v", at, err)
+		}
+	}
+	o.moveTo(registries.Epoch.Add(identity.StaffSessionLifetime))
+	if err := ask(false); !errors.Is(err, identity.ErrStaffSessionEnded) {
+		t.Errorf("after eight hours: %v", err)
+	}
+
+	o.moveTo(registries.Epoch.Add(9 * time.Hour))
+	var all []secret.Text
+	for range identity.MaxStaffSessions + 1 {
+		s, err := o.signIn(t, "Awa")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+		o.moveTo(o.now.Load().Add(time.Second))
+	}
+	for i, s := range all {
+		if _, err := o.Session(t.Context(), s, true, ""); (i == 0) != errors.Is(err, identity.ErrStaffSessionEnded) {
+			t.Errorf("session %d of %d: %v", i+1, len(all), err)
+		}
+	}
+	last, err := o.Session(t.Context(), all[3], true, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := o.Sessions(t.Context(), last); err != nil || len(list) != 3 || !list[0].Own || list[1].Own {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if err := o.SignOutOthers(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Session(t.Context(), all[2], true, ""); !errors.Is(err, identity.ErrStaffSessionEnded) {
+		t.Errorf("another session of the person goes on: %v", err)
+	}
+	if err := o.SignOut(t.Context(), all[3]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Session(t.Context(), all[3], true, ""); !errors.Is(err, identity.ErrStaffSessionEnded) {
+		t.Errorf("after the sign-out: %v", err)
+	}
+	if err := identity.Sweep(t.Context(), o.Pool, o.now.Load().Add(24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := o.Pool.QueryRow(t.Context(), `SELECT count(*) FROM staff_sessions`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d sessions are left, %v", left, err)
+	}
+	if !slices.Contains(o.Audited(t), "staff.sign_in") {
+		t.Error("a sign-in is not in the audit table")
+	}
+}
+
+// A challenge is of one browser and answered once. Another person's passkey, one of another host, a removed one, and
+// a person who may not act any more open nothing, also in a session that has begun.
+func TestStaffSignInRefused(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, "", []identity.Role{identity.RoleLead}, "Awa", "Ben", "Chloé")
+	options, err := o.BeginSignIn(t.Context(), o.browser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := o.devices["Awa"][0].Answer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(browser secret.Text, answer []byte) error {
+		_, _, err := o.SignIn(t.Context(), browser, answer, "203.0.113.7")
+		return err
+	}
+	refusedBy(t, in(secret.Mint(""), answer), "staff.passkey_refused", "")
+	if err := in(o.browser, answer); err != nil {
+		t.Fatal(err)
+	}
+	refusedBy(t, in(o.browser, answer), "staff.passkey_refused", "")
+	refusedBy(t, in(o.browser, []byte(`{"id":"x"}`)), "staff.passkey_refused", "")
+	refusedBy(t, in(o.browser, nil), "staff.passkey_refused", "")
+
+	ben := o.acting(t, "Ben")
+	session, err := o.signIn(t, "Ben")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := func(why string) {
+		t.Helper()
+		if _, err := o.Session(t.Context(), session, false, ""); !errors.Is(err, identity.ErrStaffSessionEnded) {
+			t.Errorf("%s: the session goes on: %v", why, err)
+		}
+	}
+	o.Write(t, `UPDATE staff SET suspended_at = $2, suspended_by = $3 WHERE id = $1`, o.ids["Ben"], registries.Epoch, o.ids["Awa"])
+	ended("suspended")
+	_, err = o.signIn(t, "Ben")
+	refusedBy(t, err, "staff.suspended", "", "Ben")
+	err = pgx.BeginFunc(t.Context(), o.Pool, func(tx pgx.Tx) error {
+		_, err := ben.Still(t.Context(), tx, identity.MayApprove, "")
+		return err
+	})
+	refusedBy(t, err, "staff.suspended", "", "Ben")
+	o.Write(t, `UPDATE staff SET suspended_at = NULL, suspended_by = NULL WHERE id = $1`, o.ids["Ben"])
+	if _, err := o.Session(t.Context(), session, false, ""); err != nil {
+		t.Errorf("after the suspension was lifted: %v", err)
+	}
+	o.Write(t, `UPDATE staff_passkeys SET removed_at = $2 WHERE staff_id = $1`, o.ids["Ben"], registries.Epoch)
+	ended("passkeys removed")
+	_, err = o.signIn(t, "Ben")
+	refusedBy(t, err, "staff.passkey_refused", "")
+
+	o.Write(t, `UPDATE staff_passkeys SET host = 'pay.example' WHERE staff_id = $1`, o.ids["Chloé"])
+	_, err = o.signIn(t, "Chloé")
+	refusedBy(t, err, "staff.passkey_refused", "")
+}
+
+// Whoever writes to Postgres makes a session, a passkey, a role or a challenge. It opens nothing.
+func TestForgedSignInsOfStaff(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, "", []identity.Role{identity.RoleSupport}, "Awa", "Ben")
+	session, err := o.signIn(t, "Awa")
+	if err != nil {
+		t.Fatal(err)
+	}
+	person := func() (identity.Acting, error) { return o.Session(t.Context(), session, true, "") }
+	o.Exec(t, `INSERT INTO staff_roles (staff_id, role, granted_at) VALUES ($1, 'lead', now())`, o.ids["Awa"])
+	if a, err := person(); err != nil || a.May(identity.MayApprove, "") == nil {
+		t.Errorf("an inserted role allows an approval: %+v, %v", a.Person.Roles, err)
+	}
+	// The session of Awa becomes Ben's.
+	o.Exec(t, `UPDATE staff_sessions SET staff_id = $1`, o.ids["Ben"])
+	if _, err := person(); !errors.Is(err, identity.ErrStaffSessionEnded) {
+		t.Errorf("an edited session: %v", err)
+	}
+	o.Exec(t, `UPDATE staff_sessions SET staff_id = $1, passkey_id = (SELECT id FROM staff_passkeys WHERE staff_id = $2 LIMIT 1)`, o.ids["Awa"], o.ids["Ben"])
+	if _, err := person(); !errors.Is(err, identity.ErrStaffSessionEnded) {
+		t.Errorf("a session with another passkey: %v", err)
+	}
+	mine := secret.Mint("")
+	sum := sha256.Sum256([]byte(mine.Reveal()))
+	o.Exec(t, `INSERT INTO staff_sessions SELECT $1, staff_id, passkey_id, begun_at, used_at, mac FROM staff_sessions`, sum[:])
+	if _, err := o.Session(t.Context(), mine, true, ""); !errors.Is(err, identity.ErrStaffSessionEnded) {
+		t.Errorf("a copied session: %v", err)
+	}
+	// A passkey of the thief's becomes one of Ben's.
+	o.Exec(t, `UPDATE staff_passkeys SET staff_id = $1 WHERE staff_id = $2`, o.ids["Ben"], o.ids["Awa"])
+	_, err = o.signIn(t, "Awa")
+	refusedBy(t, err, "staff.passkey_refused", "")
+}
+
+// A decision is signed by the person's passkey: over what the page has shown, once, in this session, with one of two
+// passkeys that approve by then.
+func TestDecisionsArePassTheirPasskey(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, "impots", []identity.Role{identity.RoleApprover}, "Awa", "Ben")
+	awa, ben := o.acting(t, "Awa"), o.acting(t, "Ben")
+	x := statement("case_x#1")
+	_, err := o.prove(t, awa, x)
+	refusedBy(t, err, "decision.passkey_needed", "")
+
+	signed := o.answered(t, awa, "Awa", x)
+	if !signed.Proven() || signed.SignedAt() != registries.Epoch {
+		t.Errorf("signed at %s", signed.SignedAt())
+	}
+	_, err = o.prove(t, signed, statement("case_y#1"))
+	refusedBy(t, err, "record.changed", "")
+	alone := x
+	alone.Alone = true
+	_, err = o.prove(t, signed, alone)
+	refusedBy(t, err, "record.changed", "")
+	rejected := x
+	rejected.Verdict = "rejected"
+	_, err = o.prove(t, signed, rejected)
+	refusedBy(t, err, "record.changed", "")
+	id, err := o.prove(t, signed, x)
+	if err != nil || id == "" {
+		t.Fatalf("%q, %v", id, err)
+	}
+	_, err = o.prove(t, signed, x)
+	refusedBy(t, err, "decision.challenge_over", "")
+
+	// The answer of one session in another one, of the same person and of another one.
+	options, err := o.Challenge(t.Context(), awa, statement("case_z#1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := o.devices["Awa"][0].Answer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for who, a := range map[string]identity.Acting{"Ben": ben, "Awa elsewhere": o.acting(t, "Awa")} {
+		if _, err := o.Answered(t.Context(), a, answer); err == nil {
+			t.Errorf("%s uses a challenge of another session", who)
+		} else {
+			refusedBy(t, err, "decision.challenge_over", "")
+		}
+	}
+	// Ben's passkey answers Awa's challenge.
+	if answer, err = o.devices["Ben"][0].Answer(options); err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := o.Answered(t.Context(), awa, answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.prove(t, foreign, statement("case_z#1"))
+	refusedBy(t, err, "decision.not_signed", "")
+
+	late := o.answered(t, awa, "Awa", statement("case_l#1"))
+	o.moveTo(registries.Epoch.Add(passkeys.ChallengeLifetime))
+	_, err = o.prove(t, late, statement("case_l#1"))
+	refusedBy(t, err, "decision.challenge_over", "")
+
+	// Suspended between the press and the transaction.
+	pressed := o.answered(t, ben, "Ben", statement("case_s#1"))
+	o.Write(t, `UPDATE staff SET suspended_at = $2, suspended_by = $3 WHERE id = $1`, o.ids["Ben"], registries.Epoch, o.ids["Awa"])
+	_, err = o.prove(t, pressed, statement("case_s#1"))
+	refusedBy(t, err, "staff.suspended", "", "Ben")
+
+	// With fewer than two passkeys that approve, a person approves nothing.
+	o.Write(t, `UPDATE staff_passkeys SET removed_at = $2 WHERE staff_id = $1 AND name = 'Clé 2'`, o.ids["Awa"], registries.Epoch)
+	again, err := o.Session(t.Context(), o.session(t, "Awa"), true, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.Challenge(t.Context(), again, x)
+	refusedBy(t, err, "decision.two_passkeys", "", "number=1")
+	o.givePasskey(t, "Awa", "Clé 3", registries.Epoch.Add(24*time.Hour))
+	if again, err = o.Session(t.Context(), o.session(t, "Awa"), true, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.Challenge(t.Context(), again, x)
+	refusedBy(t, err, "decision.not_yet", "", "from=")
+}
+
+// session signs a person in and returns the session.
+func (o office) session(t *testing.T, name string) secret.Text {
+	t.Helper()
+	s, err := o.signIn(t, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Stored proofs are verified by whoever acts on them. Each column that somebody edits is named.
+func TestProofsHold(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t, "impots", []identity.Role{identity.RoleApprover}, "Awa", "Ben")
+	x := statement("case_x#1")
+	id, err := o.prove(t, o.answered(t, o.acting(t, "Awa"), "Awa", x), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(ctx context.Context) (faults []identity.ProofFault) {
+		err := pgx.BeginFunc(ctx, o.Pool, func(tx pgx.Tx) error {
+			return identity.VerifyProofs(ctx, tx, o.Keys, identity.ProofFilter{Subject: "case_x"}, func(p identity.CheckedProof) error {
+				if p.ID != id || p.Person != "Awa" || p.Host != "staff.example" {
+					t.Errorf("%+v", p)
+				}
+				faults = append(faults, p.Fault)
+				return nil
+			})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return faults
+	}
+	if faults := check(t.Context()); !slices.Equal(faults, []identity.ProofFault{""}) {
+		t.Fatalf("%q", faults)
+	}
+	var columns []string
+	if err := o.Pool.QueryRow(t.Context(), `SELECT array_agg(column_name::text ORDER BY column_name) FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = 'decisions'`).Scan(&columns); err != nil {
+		t.Fatal(err)
+	}
+	harmless := []string{"id", "agency_id"} // who refers to it compares the statement; the group of the person is in the statement
+	for _, column := range columns {
+		if slices.Contains(harmless, column) {
+			continue
+		}
+		value := `set_byte(` + column + `, length(` + column + `) - 1, get_byte(` + column + `, length(` + column + `) - 1) # 1)`
+		switch column {
+		case "at":
+			value = `at + interval '1 millisecond'`
+		case "kind", "verdict":
+			value = column + ` || 'x'`
+		case "subject":
+			value = `'case_x#2'`
+		case "staff_id":
+			value = `'` + o.ids["Ben"] + `'`
+		case "passkey_id":
+			value = `(SELECT id FROM staff_passkeys WHERE staff_id <> decisions.staff_id LIMIT 1)`
+		}
+		tx, err := o.Pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), `UPDATE decisions SET `+column+` = `+value); err != nil {
+			t.Fatalf("%s: %v", column, err)
+		}
+		err = identity.VerifyProofs(t.Context(), tx, o.Keys, identity.ProofFilter{}, func(p identity.CheckedProof) error {
+			if p.Fault == "" {
+				t.Errorf("the edited column %s is believed", column)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		_ = tx.Rollback(t.Context())
+	}
+	// A passkey that somebody has inserted signs for nobody.
+	o.Exec(t, `UPDATE staff_passkeys SET approves_from = approves_from - interval '1 day'`)
+	if faults := check(t.Context()); !slices.Equal(faults, []identity.ProofFault{identity.ProofOtherPerson}) {
+		t.Errorf("an edited passkey: %q", faults)
+	}
+	if f, err := registry.LookAtRows(t.Context(), o.Pool, o.Keys); err != nil || len(f.Rows) != 4 || !strings.HasPrefix(f.Rows[0].Table, "staff_passkeys") {
+		t.Errorf("%+v, %v", f.Rows, err)
+	}
+}
