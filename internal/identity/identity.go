@@ -81,6 +81,7 @@ type snapshot struct {
 	byAge    []Key                      // oldest first
 	clerks   map[clerkID]Clerk
 	staff    []Staff                 // oldest first
+	holders  map[string]int          // index of staff by credential id of a passkey
 	contacts map[string]StaffContact // by id of staff
 	cash     map[cashDesk][]string   // names of the counters of active clerks with a key in force; each once, sorted
 }
@@ -125,7 +126,7 @@ func notVerified(r signed.Row) bool { return !r.Verified }
 func load(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot, v *signed.Verifier, forged func(signed.Row) bool) (*snapshot, error) {
 	s := &snapshot{
 		registry: reg, keys: map[registry.Digest]Key{}, digests: map[string]registry.Digest{},
-		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{}, contacts: map[string]StaffContact{},
+		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{}, contacts: map[string]StaffContact{}, holders: map[string]int{},
 	}
 	if err := errors.Join(
 		signed.Read(ctx, tx, v, "clerks", func(r clerkRow, row signed.Row) {
@@ -134,6 +135,7 @@ func load(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot, v *signed.Veri
 		signed.Read(ctx, tx, v, "staff", func(r staffRow, row signed.Row) {
 			s.staff = append(s.staff, toStaff(r, forged(row)))
 		}),
+		s.loadPortals(ctx, tx, v, forged),
 		signed.Read(ctx, tx, v, "staff_contacts", func(r contactRow, row signed.Row) {
 			if !forged(row) {
 				s.contacts[r.StaffID] = toStaffContact(r)

@@ -1,6 +1,6 @@
 -- name: InsertStaff :exec
-INSERT INTO staff (id, name, folded, agency_id, clerks, created_at, proposed_by, approved_at)
-VALUES (@id, @name, @folded, sqlc.narg('agency_id'), @clerks, @created_at, sqlc.narg('proposed_by'), sqlc.narg('approved_at'));
+INSERT INTO staff (id, name, folded, agency_id, clerks, created_at, proposed_by, approved_at, number, invited)
+VALUES (@id, @name, @folded, sqlc.narg('agency_id'), @clerks, @created_at, sqlc.narg('proposed_by'), sqlc.narg('approved_at'), sqlc.narg('number'), @invited);
 
 -- name: ApproveStaff :exec
 UPDATE staff SET approved_by = @approved_by, approved_at = @approved_at WHERE id = @id;
@@ -11,6 +11,48 @@ UPDATE staff SET revoked_at = @revoked_at WHERE id = @id;
 -- A revocation waits for the transaction that acts for the staff.
 -- name: LockStaff :exec
 SELECT lock_staff(@ids::uuid[]);
+
+-- name: GrantStaffRole :exec
+INSERT INTO staff_roles (staff_id, role, granted_at) VALUES (@staff_id, @role, @granted_at);
+
+-- name: EndStaffRole :exec
+DELETE FROM staff_roles WHERE staff_id = @staff_id AND role = @role;
+
+-- name: InsertStaffPasskey :exec
+INSERT INTO staff_passkeys (id, staff_id, host, name, credential_id, spki_hash, credential, created_at, approves_from, sign_count)
+VALUES (@id, @staff_id, @host, @name, @credential_id, @spki_hash, @credential, @created_at, @approves_from, @sign_count);
+
+-- name: RemoveStaffPasskey :exec
+UPDATE staff_passkeys SET removed_at = @removed_at WHERE id = @id;
+
+-- name: InsertInvitation :exec
+INSERT INTO staff_invitations (id, staff_id, roles, token_hash, invited_by, invited_at, ends_at)
+VALUES (@id, @staff_id, @roles, @token_hash, sqlc.narg('invited_by'), @invited_at, @ends_at);
+
+-- name: AcceptInvitation :exec
+UPDATE staff_invitations SET token_hash = @token_hash, accepted_at = @accepted_at WHERE id = @id;
+
+-- name: SetInvitedPasskeys :exec
+UPDATE staff_invitations SET passkeys = @passkeys WHERE id = @id;
+
+-- name: CountWrongDigits :exec
+UPDATE staff_invitations SET wrong = wrong + 1 WHERE id = @id;
+
+-- name: ConfirmInvitation :exec
+UPDATE staff_invitations SET confirmed_by = sqlc.narg('confirmed_by'), confirmed_at = @confirmed_at WHERE id = @id;
+
+-- name: WithdrawInvitation :exec
+UPDATE staff_invitations SET withdrawn_at = @withdrawn_at WHERE id = @id;
+
+-- name: SuspendStaff :exec
+UPDATE staff SET suspended_at = sqlc.narg('suspended_at'), suspended_by = sqlc.narg('suspended_by') WHERE id = @id;
+
+-- name: InsertStaffChange :exec
+INSERT INTO staff_changes (id, staff_id, kind, add_roles, end_roles, reason, proposed_by, proposed_at, state, decided_at)
+VALUES (@id, @staff_id, @kind, @add_roles, @end_roles, @reason, sqlc.narg('proposed_by'), @proposed_at, @state, sqlc.narg('decided_at'));
+
+-- name: EndStaffChange :exec
+UPDATE staff_changes SET state = @state, decided_by = sqlc.narg('decided_by'), decided_at = @decided_at WHERE id = @id;
 
 -- name: InsertStaffContact :exec
 INSERT INTO staff_contacts (id, staff_id, sealed, masked, locale, set_at) VALUES (@id, @staff_id, @sealed, @masked, @locale, @set_at);

@@ -1,6 +1,10 @@
 package identity
 
-import "time"
+import (
+	"time"
+
+	"quittance/internal/passkeys"
+)
 
 // What signed.Read reads of the tables of people and their keys.
 type (
@@ -27,6 +31,20 @@ type (
 		Clerks                           []string
 		CreatedAt                        time.Time
 		ApprovedAt, RevokedAt            *time.Time
+		Number, SuspendedBy              *string
+		SuspendedAt                      *time.Time
+		Invited                          bool
+	}
+	roleRow struct {
+		StaffID, Role string
+	}
+	passkeyRow struct {
+		ID, StaffID, Host, Name string
+		Credential              passkeys.Credential
+		SpkiHash                []byte
+		CreatedAt, ApprovesFrom time.Time
+		RemovedAt, LastUsedAt   *time.Time
+		SignCount               int64
 	}
 	contactRow struct {
 		ID, StaffID, Masked, Locale string

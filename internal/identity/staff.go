@@ -42,6 +42,18 @@ type Staff struct {
 	ProposedBy, ApprovedBy string
 	ApprovedAt             time.Time // zero: the key is not valid yet
 	RevokedAt              time.Time // zero: not revoked
+	// Number is the staff number; unique in the group, and empty for none.
+	Number string
+	// Invited means that the person joins by an invitation, and has no st_ key.
+	Invited bool
+	// SuspendedAt is when the person was suspended; zero while the person is not. SuspendedBy is the id of who
+	// did it; empty for the command line.
+	SuspendedAt time.Time
+	SuspendedBy string
+	// Roles are sorted. A role whose row is not as it was signed is none.
+	Roles []Role
+	// Passkeys are the person's, the oldest first, removed and forged ones included.
+	Passkeys []StaffPasskey
 	// Forged means that the row of the person is not as it was signed: the person may not act.
 	Forged bool
 }
@@ -50,6 +62,7 @@ func toStaff(r staffRow, forged bool) Staff {
 	return Staff{
 		ID: r.ID, Name: r.Name, AgencyID: value(r.AgencyID), Clerks: r.Clerks, CreatedAt: r.CreatedAt, ProposedBy: value(r.ProposedBy),
 		ApprovedBy: value(r.ApprovedBy), ApprovedAt: value(r.ApprovedAt), RevokedAt: value(r.RevokedAt), Forged: forged,
+		Number: value(r.Number), Invited: r.Invited, SuspendedAt: value(r.SuspendedAt), SuspendedBy: value(r.SuspendedBy),
 	}
 }
 
@@ -58,12 +71,14 @@ type StaffState string
 
 // The states of staff. Only those who are active are in force.
 const (
-	StaffStateProposed StaffState = "proposed" // waits for the approval of another one
+	StaffStateProposed StaffState = "proposed" // waits for the approval, or the confirmation, of another one
 	// StaffStateWaiting is that of a person who was made on the command line for a group that has had people before:
 	// see StaffWait.
 	StaffStateWaiting StaffState = "waiting"
 	StaffStateActive  StaffState = "active"
-	StaffStateRevoked StaffState = "revoked"
+	// StaffStateSuspended is that of a person whom another has suspended, until somebody lifts it.
+	StaffStateSuspended StaffState = "suspended"
+	StaffStateRevoked   StaffState = "revoked"
 )
 
 // State returns the state of the person.
@@ -71,10 +86,12 @@ func (s Staff) State() StaffState {
 	switch {
 	case !s.RevokedAt.IsZero():
 		return StaffStateRevoked
-	case s.ApprovedAt.IsZero() && s.ProposedBy == "":
+	case s.ApprovedAt.IsZero() && s.ProposedBy == "" && !s.Invited:
 		return StaffStateWaiting
 	case s.ApprovedAt.IsZero():
 		return StaffStateProposed
+	case !s.SuspendedAt.IsZero():
+		return StaffStateSuspended
 	}
 	return StaffStateActive
 }
@@ -171,7 +188,7 @@ func AuthenticateStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Key
 	return person, errors.Join(failed, err)
 }
 
-// LockStaff reads staff by id within a transaction. A revocation waits for the end of the
+// LockStaff reads staff by id within a transaction, with their roles and passkeys. A revocation or a suspension waits for the end of the
 // transaction. A person whose row does not verify with the keys is not in force; without keys the rows are
 // as they are.
 func LockStaff(ctx context.Context, tx pgx.Tx, keys *secret.Keys, ids ...string) (map[string]Staff, error) {
@@ -181,15 +198,24 @@ func LockStaff(ctx context.Context, tx pgx.Tx, keys *secret.Keys, ids ...string)
 	return StaffOf(ctx, tx, keys, ids...)
 }
 
-// StaffOf reads staff by id within a transaction. A person whose row does not verify with the keys is
+// StaffOf reads staff by id within a transaction, with their roles and passkeys. A person whose row does not verify with the keys is
 // not in force; without keys the rows are as they are.
 func StaffOf(ctx context.Context, tx pgx.Tx, keys *secret.Keys, ids ...string) (map[string]Staff, error) {
 	out, verifier := map[string]Staff{}, signed.NewVerifier(keys)
 	for _, id := range ids {
-		if err := signed.One(ctx, tx, verifier, func(r staffRow, row signed.Row) {
-			out[r.ID] = toStaff(r, keys != nil && !row.Verified)
-		}, "staff", id); err != nil {
+		forged := func(row signed.Row) bool { return keys != nil && !row.Verified }
+		var m Staff
+		if err := errors.Join(
+			signed.One(ctx, tx, verifier, func(r staffRow, row signed.Row) { m = toStaff(r, forged(row)) }, "staff", id),
+			signed.Find(ctx, tx, verifier, func(r roleRow, row signed.Row) { m.grant(r, forged(row)) }, "staff_roles", "staff_id", id),
+			signed.Find(ctx, tx, verifier, func(r passkeyRow, row signed.Row) {
+				m.Passkeys = append(m.Passkeys, toStaffPasskey(r, forged(row)))
+			}, "staff_passkeys", "staff_id", id),
+		); err != nil {
 			return nil, err
+		}
+		if m.ID != "" {
+			out[m.ID] = m
 		}
 	}
 	return out, nil
@@ -206,6 +232,8 @@ func LockInForce(ctx context.Context, tx pgx.Tx, keys *secret.Keys, by Staff) (S
 		return now, refuseForged(by)
 	case now.State() == StaffStateWaiting && now.ID != "":
 		return now, operation.Refuse("staff.waits", "", operation.Args{"name": by.Name, "until": stamp(now.MayBegin())})
+	case now.State() == StaffStateSuspended:
+		return now, operation.Refuse("staff.suspended", "", operation.Args{"name": by.Name})
 	case !now.InForce():
 		return now, operation.Refuse("staff.revoked", "", operation.Args{"name": by.Name})
 	default:
@@ -416,6 +444,8 @@ func (s *snapshot) byKey(key string, now time.Time) (Staff, error) {
 		return Staff{}, operation.Refuse("staff.not_approved", "", operation.Args{"name": m.Name, "id": m.ID})
 	case m.State() == StaffStateWaiting && m.ID != "":
 		return Staff{}, operation.Refuse("staff.waits", "", operation.Args{"name": m.Name, "until": stamp(m.MayBegin())})
+	case m.State() == StaffStateSuspended:
+		return Staff{}, operation.Refuse("staff.suspended", "", operation.Args{"name": m.Name})
 	case m.State() == StaffStateRevoked:
 		return Staff{}, operation.Refuse("staff.revoked", "", operation.Args{"name": m.Name})
 	}

@@ -120,8 +120,7 @@ func One[R any](ctx context.Context, q Querier, v *Verifier, take func(R, Row), 
 	return read(ctx, q, v, t, `WHERE `+where, args, take)
 }
 
-// Find calls take with the row that has a value in a unique column, if there is one. Otherwise it is like
-// Read.
+// Find calls take with each row that has a value in a column. Otherwise it is like Read.
 func Find[R any](ctx context.Context, q Querier, v *Verifier, take func(R, Row), table, column string, value any) error {
 	return read(ctx, q, v, find(table), `WHERE `+column+` = $1`, []any{value}, take)
 }

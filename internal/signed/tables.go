@@ -57,12 +57,13 @@ var Tables = []Table{
 		"last_used_at": "nothing is decided by it; each use of a passkey writes it",
 	}},
 	{Name: "staff_invitations", Key: []string{"id"}, Order: "invited_at, id", Since: portals},
+	{Name: "staff_changes", Key: []string{"id"}, Order: "proposed_at, id", Since: portals},
 }
 
 // Generations of signed tables.
 const (
 	people     = 1 // people and their keys
-	portals    = 2 // roles, passkeys and invitations of staff
+	portals    = 2 // roles, passkeys, invitations and changes of staff
 	generation = portals
 )
 

@@ -4,6 +4,7 @@
 -- +goose Up
 ALTER TABLE staff
     ADD COLUMN number       text,        -- staff number; unique in the group; null: none
+    ADD COLUMN invited      boolean NOT NULL DEFAULT false, -- joins by an invitation, and has no st_ key
     ADD COLUMN suspended_at timestamptz, -- null: not suspended
     ADD COLUMN suspended_by uuid REFERENCES staff;
 CREATE UNIQUE INDEX staff_number ON staff (agency_id, number) NULLS NOT DISTINCT WHERE number IS NOT NULL;
@@ -37,12 +38,12 @@ CREATE TABLE staff_invitations (
     id           uuid PRIMARY KEY,
     staff_id     uuid NOT NULL REFERENCES staff,
     roles        text[] NOT NULL,
-    token_hash   bytea NOT NULL UNIQUE,         -- SHA-256 of the link's secret
+    token_hash   bytea NOT NULL UNIQUE,         -- SHA-256 of the link's secret; from accepted_at on, of the browser's
     invited_by   uuid REFERENCES staff,         -- null: on the command line
     invited_at   timestamptz NOT NULL,
     ends_at      timestamptz NOT NULL,
+    accepted_at  timestamptz,                   -- when the link was used; it works once
     passkeys     jsonb NOT NULL DEFAULT '[]',   -- those that the invited person has made, not confirmed yet
-    digits       text,                          -- eight digits over invitation and passkeys; null: no passkeys yet
     wrong        integer NOT NULL DEFAULT 0,    -- wrong digits of those who confirm
     confirmed_by uuid REFERENCES staff,
     confirmed_at timestamptz,
@@ -51,6 +52,23 @@ CREATE TABLE staff_invitations (
     CHECK (confirmed_by <> invited_by)
 );
 CREATE UNIQUE INDEX staff_invitations_open ON staff_invitations (staff_id) WHERE confirmed_at IS NULL AND withdrawn_at IS NULL;
+
+-- What was changed about a person, and what waits for another person's approval.
+CREATE TABLE staff_changes (
+    id          uuid PRIMARY KEY,
+    staff_id    uuid NOT NULL REFERENCES staff,
+    kind        text NOT NULL,   -- roles, revoke; suspend, lift: approved at once
+    add_roles   text[] NOT NULL DEFAULT '{}',
+    end_roles   text[] NOT NULL DEFAULT '{}',
+    reason      text NOT NULL,
+    proposed_by uuid REFERENCES staff, -- null: on the command line
+    proposed_at timestamptz NOT NULL,
+    state       text NOT NULL,   -- proposed, approved, rejected, lapsed
+    decided_by  uuid REFERENCES staff,
+    decided_at  timestamptz,
+    signature   bytea
+);
+CREATE UNIQUE INDEX staff_changes_open ON staff_changes (staff_id, kind) WHERE state = 'proposed';
 
 CREATE TABLE staff_sessions (
     hash       bytea PRIMARY KEY, -- SHA-256 of the cookie's secret
@@ -100,8 +118,10 @@ CREATE TRIGGER staff_passkeys_updated
     FOR EACH ROW EXECUTE FUNCTION registry_changed();
 CREATE TRIGGER staff_invitations_changed AFTER INSERT OR DELETE ON staff_invitations FOR EACH ROW EXECUTE FUNCTION registry_changed();
 CREATE TRIGGER staff_invitations_updated AFTER UPDATE ON staff_invitations FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION registry_changed();
+CREATE TRIGGER staff_changes_changed AFTER INSERT OR DELETE ON staff_changes FOR EACH ROW EXECUTE FUNCTION registry_changed();
+CREATE TRIGGER staff_changes_updated AFTER UPDATE ON staff_changes FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION registry_changed();
 
 -- +goose Down
-DROP TABLE decisions, staff_challenges, staff_sessions, staff_invitations, staff_passkeys, staff_roles;
+DROP TABLE decisions, staff_challenges, staff_sessions, staff_changes, staff_invitations, staff_passkeys, staff_roles;
 DROP INDEX staff_number;
-ALTER TABLE staff DROP COLUMN suspended_by, DROP COLUMN suspended_at, DROP COLUMN number;
+ALTER TABLE staff DROP COLUMN suspended_by, DROP COLUMN suspended_at, DROP COLUMN invited, DROP COLUMN number;

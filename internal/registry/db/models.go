@@ -772,7 +772,7 @@ type StaffChange struct {
 	AddRoles   []string
 	EndRoles   []string
 	Reason     string
-	ProposedBy string
+	ProposedBy *string
 	ProposedAt time.Time
 	State      string
 	DecidedBy  *string
@@ -800,7 +800,6 @@ type StaffInvitation struct {
 	EndsAt      time.Time
 	AcceptedAt  *time.Time
 	Passkeys    []byte
-	Digits      *string
 	Wrong       int64
 	ConfirmedBy *string
 	ConfirmedAt *time.Time

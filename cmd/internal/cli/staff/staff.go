@@ -62,7 +62,7 @@ func addStaff() cli.Command {
 					p.Say("%s has had people before, so that the key opens nothing yet, and the people of %[1]s and of operations who have an address are told now; an alert tells operations in any case. From %[2]s until %[3]s `quittance staff approve %[4]s` makes it valid. `quittance staff revoke %[4]s` ends it.", minted.Group(), render.Moment(minted.MayBegin()), render.Moment(minted.CreatedAt.Add(identity.StaffWaitEnds)), minted.ID)
 				case identity.StaffStateProposed:
 					p.Say("It opens nothing until another member of %s has approved it with `quittance staff approve %s`.", minted.Group(), minted.ID)
-				case identity.StaffStateActive, identity.StaffStateRevoked:
+				case identity.StaffStateActive, identity.StaffStateSuspended, identity.StaffStateRevoked:
 				}
 			})
 		},

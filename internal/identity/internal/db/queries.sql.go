@@ -10,6 +10,21 @@ import (
 	"time"
 )
 
+const acceptInvitation = `-- name: AcceptInvitation :exec
+UPDATE staff_invitations SET token_hash = $1, accepted_at = $2 WHERE id = $3
+`
+
+type AcceptInvitationParams struct {
+	TokenHash  []byte
+	AcceptedAt *time.Time
+	ID         string
+}
+
+func (q *Queries) AcceptInvitation(ctx context.Context, arg AcceptInvitationParams) error {
+	_, err := q.db.Exec(ctx, acceptInvitation, arg.TokenHash, arg.AcceptedAt, arg.ID)
+	return err
+}
+
 const approveStaff = `-- name: ApproveStaff :exec
 UPDATE staff SET approved_by = $1, approved_at = $2 WHERE id = $3
 `
@@ -155,6 +170,30 @@ func (q *Queries) ClerkSessionBegan(ctx context.Context, arg ClerkSessionBeganPa
 	return begun_at, err
 }
 
+const confirmInvitation = `-- name: ConfirmInvitation :exec
+UPDATE staff_invitations SET confirmed_by = $1, confirmed_at = $2 WHERE id = $3
+`
+
+type ConfirmInvitationParams struct {
+	ConfirmedBy *string
+	ConfirmedAt *time.Time
+	ID          string
+}
+
+func (q *Queries) ConfirmInvitation(ctx context.Context, arg ConfirmInvitationParams) error {
+	_, err := q.db.Exec(ctx, confirmInvitation, arg.ConfirmedBy, arg.ConfirmedAt, arg.ID)
+	return err
+}
+
+const countWrongDigits = `-- name: CountWrongDigits :exec
+UPDATE staff_invitations SET wrong = wrong + 1 WHERE id = $1
+`
+
+func (q *Queries) CountWrongDigits(ctx context.Context, id string) error {
+	_, err := q.db.Exec(ctx, countWrongDigits, id)
+	return err
+}
+
 const deleteStaffContact = `-- name: DeleteStaffContact :exec
 DELETE FROM staff_contacts WHERE staff_id = $1
 `
@@ -269,6 +308,41 @@ func (q *Queries) EndSessionsOfClerk(ctx context.Context, arg EndSessionsOfClerk
 	return err
 }
 
+const endStaffChange = `-- name: EndStaffChange :exec
+UPDATE staff_changes SET state = $1, decided_by = $2, decided_at = $3 WHERE id = $4
+`
+
+type EndStaffChangeParams struct {
+	State     string
+	DecidedBy *string
+	DecidedAt *time.Time
+	ID        string
+}
+
+func (q *Queries) EndStaffChange(ctx context.Context, arg EndStaffChangeParams) error {
+	_, err := q.db.Exec(ctx, endStaffChange,
+		arg.State,
+		arg.DecidedBy,
+		arg.DecidedAt,
+		arg.ID,
+	)
+	return err
+}
+
+const endStaffRole = `-- name: EndStaffRole :exec
+DELETE FROM staff_roles WHERE staff_id = $1 AND role = $2
+`
+
+type EndStaffRoleParams struct {
+	StaffID string
+	Role    string
+}
+
+func (q *Queries) EndStaffRole(ctx context.Context, arg EndStaffRoleParams) error {
+	_, err := q.db.Exec(ctx, endStaffRole, arg.StaffID, arg.Role)
+	return err
+}
+
 const endStaffSession = `-- name: EndStaffSession :exec
 DELETE FROM staff_sessions WHERE hash = $1
 `
@@ -338,6 +412,21 @@ func (q *Queries) ForgetDevices(ctx context.Context, arg ForgetDevicesParams) ([
 	return items, nil
 }
 
+const grantStaffRole = `-- name: GrantStaffRole :exec
+INSERT INTO staff_roles (staff_id, role, granted_at) VALUES ($1, $2, $3)
+`
+
+type GrantStaffRoleParams struct {
+	StaffID   string
+	Role      string
+	GrantedAt time.Time
+}
+
+func (q *Queries) GrantStaffRole(ctx context.Context, arg GrantStaffRoleParams) error {
+	_, err := q.db.Exec(ctx, grantStaffRole, arg.StaffID, arg.Role, arg.GrantedAt)
+	return err
+}
+
 const insertDecision = `-- name: InsertDecision :exec
 INSERT INTO decisions (id, at, staff_id, kind, subject, verdict, agency_id, statement, challenge, passkey_id, public_key, client_data, authenticator_data, assertion)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
@@ -376,6 +465,34 @@ func (q *Queries) InsertDecision(ctx context.Context, arg InsertDecisionParams) 
 		arg.ClientData,
 		arg.AuthenticatorData,
 		arg.Assertion,
+	)
+	return err
+}
+
+const insertInvitation = `-- name: InsertInvitation :exec
+INSERT INTO staff_invitations (id, staff_id, roles, token_hash, invited_by, invited_at, ends_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+`
+
+type InsertInvitationParams struct {
+	ID        string
+	StaffID   string
+	Roles     []string
+	TokenHash []byte
+	InvitedBy *string
+	InvitedAt time.Time
+	EndsAt    time.Time
+}
+
+func (q *Queries) InsertInvitation(ctx context.Context, arg InsertInvitationParams) error {
+	_, err := q.db.Exec(ctx, insertInvitation,
+		arg.ID,
+		arg.StaffID,
+		arg.Roles,
+		arg.TokenHash,
+		arg.InvitedBy,
+		arg.InvitedAt,
+		arg.EndsAt,
 	)
 	return err
 }
@@ -420,8 +537,8 @@ func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) error {
 }
 
 const insertStaff = `-- name: InsertStaff :exec
-INSERT INTO staff (id, name, folded, agency_id, clerks, created_at, proposed_by, approved_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO staff (id, name, folded, agency_id, clerks, created_at, proposed_by, approved_at, number, invited)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 `
 
 type InsertStaffParams struct {
@@ -433,6 +550,8 @@ type InsertStaffParams struct {
 	CreatedAt  time.Time
 	ProposedBy *string
 	ApprovedAt *time.Time
+	Number     *string
+	Invited    bool
 }
 
 func (q *Queries) InsertStaff(ctx context.Context, arg InsertStaffParams) error {
@@ -445,6 +564,42 @@ func (q *Queries) InsertStaff(ctx context.Context, arg InsertStaffParams) error 
 		arg.CreatedAt,
 		arg.ProposedBy,
 		arg.ApprovedAt,
+		arg.Number,
+		arg.Invited,
+	)
+	return err
+}
+
+const insertStaffChange = `-- name: InsertStaffChange :exec
+INSERT INTO staff_changes (id, staff_id, kind, add_roles, end_roles, reason, proposed_by, proposed_at, state, decided_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+`
+
+type InsertStaffChangeParams struct {
+	ID         string
+	StaffID    string
+	Kind       string
+	AddRoles   []string
+	EndRoles   []string
+	Reason     string
+	ProposedBy *string
+	ProposedAt time.Time
+	State      string
+	DecidedAt  *time.Time
+}
+
+func (q *Queries) InsertStaffChange(ctx context.Context, arg InsertStaffChangeParams) error {
+	_, err := q.db.Exec(ctx, insertStaffChange,
+		arg.ID,
+		arg.StaffID,
+		arg.Kind,
+		arg.AddRoles,
+		arg.EndRoles,
+		arg.Reason,
+		arg.ProposedBy,
+		arg.ProposedAt,
+		arg.State,
+		arg.DecidedAt,
 	)
 	return err
 }
@@ -470,6 +625,40 @@ func (q *Queries) InsertStaffContact(ctx context.Context, arg InsertStaffContact
 		arg.Masked,
 		arg.Locale,
 		arg.SetAt,
+	)
+	return err
+}
+
+const insertStaffPasskey = `-- name: InsertStaffPasskey :exec
+INSERT INTO staff_passkeys (id, staff_id, host, name, credential_id, spki_hash, credential, created_at, approves_from, sign_count)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+`
+
+type InsertStaffPasskeyParams struct {
+	ID           string
+	StaffID      string
+	Host         string
+	Name         string
+	CredentialID []byte
+	SpkiHash     []byte
+	Credential   []byte
+	CreatedAt    time.Time
+	ApprovesFrom time.Time
+	SignCount    int64
+}
+
+func (q *Queries) InsertStaffPasskey(ctx context.Context, arg InsertStaffPasskeyParams) error {
+	_, err := q.db.Exec(ctx, insertStaffPasskey,
+		arg.ID,
+		arg.StaffID,
+		arg.Host,
+		arg.Name,
+		arg.CredentialID,
+		arg.SpkiHash,
+		arg.Credential,
+		arg.CreatedAt,
+		arg.ApprovesFrom,
+		arg.SignCount,
 	)
 	return err
 }
@@ -599,6 +788,20 @@ func (q *Queries) PutDevice(ctx context.Context, arg PutDeviceParams) (string, e
 	return id, err
 }
 
+const removeStaffPasskey = `-- name: RemoveStaffPasskey :exec
+UPDATE staff_passkeys SET removed_at = $1 WHERE id = $2
+`
+
+type RemoveStaffPasskeyParams struct {
+	RemovedAt *time.Time
+	ID        string
+}
+
+func (q *Queries) RemoveStaffPasskey(ctx context.Context, arg RemoveStaffPasskeyParams) error {
+	_, err := q.db.Exec(ctx, removeStaffPasskey, arg.RemovedAt, arg.ID)
+	return err
+}
+
 const revokeKey = `-- name: RevokeKey :exec
 UPDATE api_keys SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL
 `
@@ -624,6 +827,20 @@ type RevokeStaffParams struct {
 
 func (q *Queries) RevokeStaff(ctx context.Context, arg RevokeStaffParams) error {
 	_, err := q.db.Exec(ctx, revokeStaff, arg.RevokedAt, arg.ID)
+	return err
+}
+
+const setInvitedPasskeys = `-- name: SetInvitedPasskeys :exec
+UPDATE staff_invitations SET passkeys = $1 WHERE id = $2
+`
+
+type SetInvitedPasskeysParams struct {
+	Passkeys []byte
+	ID       string
+}
+
+func (q *Queries) SetInvitedPasskeys(ctx context.Context, arg SetInvitedPasskeysParams) error {
+	_, err := q.db.Exec(ctx, setInvitedPasskeys, arg.Passkeys, arg.ID)
 	return err
 }
 
@@ -714,6 +931,21 @@ func (q *Queries) StaffSessions(ctx context.Context, arg StaffSessionsParams) ([
 		return nil, err
 	}
 	return items, nil
+}
+
+const suspendStaff = `-- name: SuspendStaff :exec
+UPDATE staff SET suspended_at = $1, suspended_by = $2 WHERE id = $3
+`
+
+type SuspendStaffParams struct {
+	SuspendedAt *time.Time
+	SuspendedBy *string
+	ID          string
+}
+
+func (q *Queries) SuspendStaff(ctx context.Context, arg SuspendStaffParams) error {
+	_, err := q.db.Exec(ctx, suspendStaff, arg.SuspendedAt, arg.SuspendedBy, arg.ID)
+	return err
 }
 
 const takeStaffChallenge = `-- name: TakeStaffChallenge :one
@@ -917,5 +1149,19 @@ type UseStaffSessionParams struct {
 
 func (q *Queries) UseStaffSession(ctx context.Context, arg UseStaffSessionParams) error {
 	_, err := q.db.Exec(ctx, useStaffSession, arg.UsedAt, arg.Hash)
+	return err
+}
+
+const withdrawInvitation = `-- name: WithdrawInvitation :exec
+UPDATE staff_invitations SET withdrawn_at = $1 WHERE id = $2
+`
+
+type WithdrawInvitationParams struct {
+	WithdrawnAt *time.Time
+	ID          string
+}
+
+func (q *Queries) WithdrawInvitation(ctx context.Context, arg WithdrawInvitationParams) error {
+	_, err := q.db.Exec(ctx, withdrawInvitation, arg.WithdrawnAt, arg.ID)
 	return err
 }

@@ -1,0 +1,106 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quittance/internal/passkeys"
+	"quittance/internal/signed"
+)
+
+// StaffPasskey is a passkey of a member of staff. It works at the pages of one host.
+type StaffPasskey struct {
+	ID, StaffID string
+	// Host is the RP id, the name of the host of the pages.
+	Host string
+	// Name is what the person calls it.
+	Name string
+	// Credential has a count of zero. SignCount is the count that was seen last; the row's signature does not cover it.
+	Credential passkeys.Credential
+	SignCount  uint32
+	// SPKIHash is the SHA-256 of the public key as SubjectPublicKeyInfo. No two passkeys have the same, also not removed ones.
+	SPKIHash  []byte
+	CreatedAt time.Time
+	// ApprovesFrom is when the passkey begins to approve. Until then it signs in and proposes.
+	ApprovesFrom time.Time
+	RemovedAt    time.Time // zero: not removed
+	LastUsedAt   time.Time // zero: never
+	// Forged means that the row is not as it was signed: the passkey opens nothing.
+	Forged bool
+}
+
+func toStaffPasskey(r passkeyRow, forged bool) StaffPasskey {
+	return StaffPasskey{
+		ID: r.ID, StaffID: r.StaffID, Host: r.Host, Name: r.Name, Credential: r.Credential, SignCount: uint32(r.SignCount), //nolint:gosec // a count of WebAuthn has 32 bits
+		SPKIHash: r.SpkiHash, CreatedAt: r.CreatedAt, ApprovesFrom: r.ApprovesFrom, RemovedAt: value(r.RemovedAt), LastUsedAt: value(r.LastUsedAt), Forged: forged,
+	}
+}
+
+// InForce reports whether the passkey opens anything.
+func (p StaffPasskey) InForce() bool { return p.RemovedAt.IsZero() && !p.Forged }
+
+// Approves reports whether the passkey approves at a time.
+func (p StaffPasskey) Approves(now time.Time) bool { return p.InForce() && !now.Before(p.ApprovesFrom) }
+
+// InForcePasskeys returns the passkeys of the person that open something.
+func (s Staff) InForcePasskeys() []StaffPasskey {
+	return slices.DeleteFunc(slices.Clone(s.Passkeys), func(p StaffPasskey) bool { return !p.InForce() })
+}
+
+// May reports whether a role of the person has a permission. Whether the person is in force is another question.
+func (s Staff) May(p Permission) bool { return Allowed(s.Roles, p) }
+
+// grant adds the role of a row.
+func (s *Staff) grant(r roleRow, forged bool) {
+	if role := Role(r.Role); !forged && !slices.Contains(s.Roles, role) {
+		s.Roles = append(s.Roles, role)
+		slices.Sort(s.Roles)
+	}
+}
+
+// loadPortals reads the roles and passkeys of staff, who are read before.
+func (s *snapshot) loadPortals(ctx context.Context, tx pgx.Tx, v *signed.Verifier, forged func(signed.Row) bool) error {
+	at := map[string]int{}
+	for i, m := range s.staff {
+		at[m.ID] = i
+	}
+	return errors.Join(
+		signed.Read(ctx, tx, v, "staff_roles", func(r roleRow, row signed.Row) {
+			if i, ok := at[r.StaffID]; ok {
+				s.staff[i].grant(r, forged(row))
+			}
+		}),
+		signed.Read(ctx, tx, v, "staff_passkeys", func(r passkeyRow, row signed.Row) {
+			if i, ok := at[r.StaffID]; ok {
+				p := toStaffPasskey(r, forged(row))
+				s.staff[i].Passkeys = append(s.staff[i].Passkeys, p)
+				s.holders[string(p.Credential.ID)] = i
+			}
+		}),
+	)
+}
+
+// passkeyByCredential returns the passkey with a credential id, and whose it is.
+func (s *snapshot) passkeyByCredential(id []byte) (StaffPasskey, Staff, bool) {
+	i, ok := s.holders[string(id)]
+	if !ok {
+		return StaffPasskey{}, Staff{}, false
+	}
+	k := slices.IndexFunc(s.staff[i].Passkeys, func(p StaffPasskey) bool { return string(p.Credential.ID) == string(id) })
+	return s.staff[i].Passkeys[k], s.staff[i], true
+}
+
+// PasskeyByCredential returns the passkey with a credential id, as the snapshot has it, and whose it is. It may be
+// removed or forged, and the person not in force. ok is false for an unknown id.
+func (i *Identities) PasskeyByCredential(id []byte) (p StaffPasskey, of StaffEntry, ok bool) {
+	s := i.current.Load()
+	p, m, ok := s.passkeyByCredential(id)
+	if !ok {
+		return StaffPasskey{}, StaffEntry{}, false
+	}
+	return p, s.staffEntry(m), true
+}
