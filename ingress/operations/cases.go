@@ -77,6 +77,7 @@ type caseView struct {
 	Number                int // of the next proposal
 	Resolutions           []choice
 	Waits                 string
+	Approval              *approvalView
 }
 
 // proposalView is a proposal of a case.
@@ -112,22 +113,20 @@ func (v *visit) writeCase(status int, fault func(*web.View)) {
 	out.BackURL, out.BackText = v.URL("ops/cases"), v.w.Cases.Title
 	out.Test, out.Tagged, out.Number = d.Mode == testMode, fault == nil, len(d.Proposals)+1
 	out.Command = "quittance cases show " + d.ID
-	switch v.Query("done") {
-	case "proposed":
-		out.Notice = w.Proposed
-	case "rejected":
-		out.Notice = w.Rejected
-	}
+	out.Notice = w.sayDone(v.Query("done"))
 	open := v.proposals(out, &d)
 	may := v.Acting.May(identity.MayPropose, d.AgencyID) == nil && d.Open()
 	switch {
-	case may && open != nil && open.State == cases.ProposalOpen:
+	case open != nil && open.State == cases.ProposalOpen && v.rejects(&d, open) == nil:
 		out.RejectURL = v.URL(path + "/reject")
 		out.Command = "quittance cases reject " + d.ID + " --reason TEXT"
 	case may && open == nil:
 		out.ProposeURL = v.URL(path + "/propose")
 		out.Resolutions = choices(w.Choose, v.Form.Get(fieldResolution), v.w.Resolutions, cases.Catalog().Allowed(d.Kind)...)
 		out.Command = "quittance cases propose " + d.ID + " RESOLUTION --reason TEXT"
+	}
+	if out.Approval = v.approval(&d, open); out.Approval != nil {
+		out.Command = "quittance cases approve " + d.ID
 	}
 	if open != nil {
 		out.Waits = w.WaitsFor
@@ -227,7 +226,7 @@ func (v *visit) evidence(d *cases.Detail) (out []staff.Fact) {
 
 // by is the person for the noun of cases.
 func (v *visit) by() cases.By {
-	return cases.By{Staff: v.Acting.Person, Origin: v.Acting.Actor.Origin, Signer: v.o.cfg.Signer}
+	return cases.By{Staff: v.Acting.Person, Origin: v.Acting.Actor.Origin, Signer: v.o.cfg.Signer, Acting: v.Acting}
 }
 
 // propose is POST /ops/cases/{case}/propose. The form says which proposal of the case it is, so that a repeat changes
@@ -275,15 +274,16 @@ func (v *visit) isRepeat(d *cases.Detail, req cases.Request) bool {
 func (v *visit) reject() {
 	id := v.Param("case")
 	d, err := v.o.cfg.Cases.Show(v.Context(), v.viewer(), id, v.Now)
-	if err == nil {
-		err = v.Acting.May(identity.MayPropose, d.AgencyID)
-	}
 	if err != nil {
 		v.Failed("reading a case", err)
 		return
 	}
-	if v.Form.Get(fieldNumber) != fmt.Sprint(len(d.Proposals)) {
+	if len(d.Proposals) == 0 || v.Form.Get(fieldNumber) != fmt.Sprint(len(d.Proposals)) {
 		v.caseRefused(operation.Refuse("record.changed", "", nil))
+		return
+	}
+	if err := v.rejects(&d, &d.Proposals[len(d.Proposals)-1]); err != nil {
+		v.Failed("rejecting a proposal", err)
 		return
 	}
 	if _, err := v.o.cfg.Cases.Reject(v.Context(), v.by(), id, strings.TrimSpace(v.Form.Get(fieldReason)), v.Now); err != nil {

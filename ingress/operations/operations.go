@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"embed"
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -36,6 +37,14 @@ type Config struct {
 	Support func(ctx context.Context, scope support.Config) (*support.Desk, error)
 	// Signer signs proposals.
 	Signer decisions.Signer
+	// Approvals have a person's passkey sign an approval.
+	Approvals Approvals
+}
+
+// Approvals are identity.Desk.
+type Approvals interface {
+	Challenge(ctx context.Context, a identity.Acting, s identity.Statement) (json.RawMessage, error)
+	Answered(ctx context.Context, a identity.Acting, response []byte) (identity.Acting, error)
 }
 
 // Operations are the pages. Safe for concurrent use.
@@ -43,7 +52,7 @@ type Operations struct{ cfg Config }
 
 // New makes the pages.
 func New(cfg Config) (*Operations, error) {
-	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil {
+	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil {
 		return nil, errors.New("operations: every field of the configuration is required")
 	}
 	return &Operations{cfg}, nil
@@ -87,6 +96,8 @@ func (o *Operations) Part() staff.Part {
 			act("/ops/payments/{place}/deliveries/{delivery}/retry", identity.MayRetry, (*visit).retryDelivery),
 			act("/ops/cases/{case}/propose", identity.MayPropose, (*visit).propose),
 			act("/ops/cases/{case}/reject", identity.MayPropose, (*visit).reject),
+			act("/ops/cases/{case}/approve/begin", identity.MayApprove, (*visit).beginApproval),
+			act("/ops/cases/{case}/approve/{number:[0-9]{1,4}}", identity.MayApprove, (*visit).approve),
 			act("/ops/endpoints/{kind}/{destination}/suspend", identity.MayManageEndpoints, (*visit).suspend),
 			act("/ops/endpoints/{kind}/{destination}/resume", identity.MayManageEndpoints, (*visit).resume),
 			act("/ops/endpoints/{kind}/{destination}/retry", identity.MayManageEndpoints, (*visit).retryAll),

@@ -76,15 +76,15 @@ type casesWords struct {
 
 // caseWords are those of the record of a case.
 type caseWords struct {
-	Title                                                                              string // kind
-	State, Amount, Owed, Agency, Mode, Payment, Collection, OperatorRef, OpenedBecause string
-	OpenedBy, Clerks, Opened, Closed, ClosedBy, ApprovedBy, Evidence, Refusal, ID      string
-	Record, EvidenceTitle, Proposals, NoProposals                                      string
-	Proposal                                                                           string // number, resolution
-	Proposer, ProposedAt, Reason, Decider, DecidedAt, Decision                         string
-	WaitsFor, WaitsForCarrier                                                          string
-	Propose, Choose, ChooseOne, ResolutionHint, ReferenceHint, ReasonHint, Send        string
-	Reject, RejectHint, RejectSend, Proposed, Rejected                                 string
+	Title                                                                                                                                           string // kind
+	State, Amount, Owed, Agency, Mode, Payment, Collection, OperatorRef, OpenedBecause                                                              string
+	OpenedBy, Clerks, Opened, Closed, ClosedBy, ApprovedBy, Evidence, Refusal, ID                                                                   string
+	Record, EvidenceTitle, Proposals, NoProposals                                                                                                   string
+	Proposal                                                                                                                                        string // number, resolution
+	Proposer, ProposedAt, Reason, Decider, DecidedAt, Decision                                                                                      string
+	WaitsFor, WaitsForCarrier                                                                                                                       string
+	Propose, Choose, ChooseOne, ResolutionHint, ReferenceHint, ReasonHint, Send                                                                     string
+	Reject, RejectHint, RejectSend, Proposed, Rejected, Approve, ApproveText, ApproveNoScript, ApproveSend, ApproveFailed, ApproveWithout, Approved string
 }
 
 // endpointsWords are those of destinations.
@@ -173,7 +173,10 @@ var french = words{
 		ReferenceHint: "Référence et date de la restitution, lettre de l’opérateur, ou référence de l’ERP. Facultative pour certaines issues.",
 		ReasonHint:    "Sans nom ni numéro de téléphone. Le motif est conservé.", Send: "Proposer", Reject: "Rejeter ou retirer la proposition",
 		RejectHint: "Le motif est conservé. La personne qui a proposé retire ainsi sa proposition.", RejectSend: "Rejeter",
-		Proposed: "La proposition est enregistrée. Une autre personne décide.", Rejected: "La proposition est rejetée.",
+		Proposed: "La proposition est enregistrée. Une autre personne décide.", Rejected: "La proposition est rejetée.", Approve: "Approuver la proposition",
+		ApproveText: "Votre clé d’accès signe ce que cette page affiche\u00a0: le cas, ses éléments et la proposition.", ApproveSend: "Approuver avec une clé d’accès",
+		ApproveNoScript: "Approuver demande une clé d’accès, que seul JavaScript peut lire.", ApproveFailed: "L’approbation n’a pas abouti, et rien n’a été enregistré. Recommencez, et choisissez votre clé d’accès.",
+		ApproveWithout: "Ce navigateur ne sait pas utiliser les clés d’accès, ou cette page n’est pas ouverte à l’adresse du service.", Approved: "La proposition est approuvée. Le service l’exécute ou la refuse dans un instant.",
 	},
 	Endpoints: endpointsWords{
 		Title: "Destinations", Name: "Nom", Owner: "Propriétaire", Address: "Adresse", State: "État", Waiting: "En attente", Oldest: "Le plus ancien",
@@ -305,7 +308,10 @@ var english = words{
 		ReferenceHint: "Reference and date of the refund, the operator's letter, or the ERP's reference. Optional for some resolutions.",
 		ReasonHint:    "Without names and phone numbers. The reason is kept.", Send: "Propose", Reject: "Reject or withdraw the proposal",
 		RejectHint: "The reason is kept. Whoever proposed withdraws the proposal so.", RejectSend: "Reject",
-		Proposed: "The proposal is stored. Another person decides.", Rejected: "The proposal is rejected.",
+		Proposed: "The proposal is stored. Another person decides.", Rejected: "The proposal is rejected.", Approve: "Approve the proposal",
+		ApproveText: "Your passkey signs what this page shows: the case, what is known of it, and the proposal.", ApproveSend: "Approve with a passkey",
+		ApproveNoScript: "Approving needs a passkey, which only JavaScript can read.", ApproveFailed: "The approval did not succeed, and nothing was saved. Try again, and choose your passkey.",
+		ApproveWithout: "This browser cannot use passkeys, or this page is not open at the address of the service.", Approved: "The proposal is approved. The service carries it out or refuses it in a moment.",
 	},
 	Endpoints: endpointsWords{
 		Title: "Endpoints", Name: "Name", Owner: "Owner", Address: "Address", State: "State", Waiting: "Waiting", Oldest: "Oldest", Kind: "Kind",

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"quittance/ingress/web"
-	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/secret"
 )
@@ -114,7 +113,7 @@ func (v *Visit) beginSignIn() {
 	}
 	options, err := v.site.cfg.Desk.BeginSignIn(v.Context(), browser)
 	if err != nil {
-		v.answerUnavailable("beginning a sign-in", err)
+		v.AnswerUnavailable("beginning a sign-in", err)
 		return
 	}
 	v.AnswerJSON(http.StatusOK, options)
@@ -135,12 +134,12 @@ func (v *Visit) finishSignIn() {
 		v.refuseSignIn(err)
 		return
 	case err != nil:
-		v.answerUnavailable("signing in", err)
+		v.AnswerUnavailable("signing in", err)
 		return
 	}
 	if before, present := v.cookie(cookieSession); present {
 		if err := v.site.cfg.Desk.SignOut(v.Context(), before); err != nil {
-			v.answerUnavailable("ending the session before", err)
+			v.AnswerUnavailable("ending the session before", err)
 			return
 		}
 	}
@@ -178,7 +177,8 @@ func (v *Visit) AnswerRefusal(status int, err error) {
 	v.AnswerJSON(status, map[string]string{"said": v.Refusal(err)})
 }
 
-func (v *Visit) answerUnavailable(doing string, err error) {
+// AnswerUnavailable tells the script of a page that the service cannot answer.
+func (v *Visit) AnswerUnavailable(doing string, err error) {
 	v.log(doing, err)
 	v.AnswerJSON(http.StatusServiceUnavailable, map[string]string{"said": v.w.Unavailable})
 }
@@ -234,5 +234,5 @@ func (v *Visit) endSessions() {
 	v.See("sessions", "done", "ended")
 }
 
-// MayApprove reports whether the person's roles allow approvals.
-func (v *Visit) MayApprove() bool { return v.Acting.May(identity.MayApprove, "") == nil }
+// Host returns the name of the host to which passkeys are bound.
+func (v *Visit) Host() string { return v.site.host }

@@ -68,6 +68,7 @@ type Base struct {
 		messages once[*notify.Sender]
 		receipts once[*receipts.Store]
 		edge     once[*edge]
+		measure  once[func(http.Handler) http.Handler] // requests of all hosts of the process
 	}
 
 	served servedMetrics

@@ -21,16 +21,16 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		}
 	}
 	for use, want := range map[secret.Use]string{
-		{Purpose: secret.PurposeSeal, Label: registry.LabelConnector}: "collect",
-		{Purpose: secret.PurposeSeal, Label: registry.LabelWebhook}:   "webhook",
-		{Purpose: secret.PurposeSeal, Label: registry.LabelERP}:       "erp",
-		{Purpose: secret.PurposeSeal, Label: erpquery.Label}:          "ingress erp notify",
-		{Purpose: secret.PurposeSeal, Label: registry.LabelReports}:   "ingress match",
-		{Purpose: secret.PurposeSeal, Label: personal.Label}:          "ingress collect notify",
-		{Purpose: secret.PurposeSign, Label: operation.LabelAudit}:    "ingress notify cases",
+		{Purpose: secret.PurposeSeal, Label: registry.LabelConnector}:       "collect",
+		{Purpose: secret.PurposeSeal, Label: registry.LabelWebhook}:         "webhook",
+		{Purpose: secret.PurposeSeal, Label: registry.LabelERP}:             "erp",
+		{Purpose: secret.PurposeSeal, Label: erpquery.Label}:                "ingress erp notify",
+		{Purpose: secret.PurposeSeal, Label: registry.LabelReports}:         "ingress match",
+		{Purpose: secret.PurposeSeal, Label: personal.Label}:                "ingress collect notify",
+		{Purpose: secret.PurposeSign, Label: operation.LabelAudit}:          "ingress notify cases",
 		{Purpose: secret.PurposeVerify, Label: secret.LabelDecisions}:       "checkout cases match",
 		{Purpose: secret.PurposeVerify, Label: secret.LabelOfficeDecisions}: "checkout cases match",
-		{Purpose: secret.PurposeSign, Label: secret.LabelDecisions}:   "",
+		{Purpose: secret.PurposeSign, Label: secret.LabelDecisions}:         "",
 		// Whoever makes outcomes, and who believes them: none of the latter may write the topic.
 		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("webhook")}: "webhook schedule journal match",
 		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("cashin")}:  "cashin schedule journal match",
