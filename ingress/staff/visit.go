@@ -213,7 +213,7 @@ func (v *Visit) View(title, path string, query ...string) View {
 	if !v.Acting.SignedIn() {
 		return out
 	}
-	out.Who, out.Owner = fmt.Sprintf(v.w.SignedInAs, v.Acting.Person.Name), v.w.Title
+	out.Who = fmt.Sprintf(v.w.SignedInAs, v.Acting.Person.Name)
 	if a, ok := v.site.cfg.Agencies.Agency(v.Acting.Person.AgencyID); ok {
 		out.Owner = a.Name
 	}

@@ -107,7 +107,8 @@ type NavItem struct {
 	Current    bool
 }
 
-// Search is a box that finds things. Its form asks URL, by GET, for the parameter Name.
+// Search is a box that finds things. Its form is posted to URL with the field Name, because what people type may not
+// stand in an address.
 type Search struct{ URL, Name, Label, Button, Value string }
 
 // Theirs marks the texts of agencies, which are in French, on a page in another language.
