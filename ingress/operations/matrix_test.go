@@ -13,10 +13,8 @@ import (
 
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
-	"quittance/test/office"
+	"quittance/test/backoffice"
 )
-
-const address = "https://staff.example"
 
 // may is who may use a route, written by hand: the test compares it with what the pages do. A route that is not here
 // fails the test. notFound is the answer to somebody who may, about something that does not exist; 404 unless it says
@@ -59,9 +57,9 @@ var (
 // cases, and no page has a session id or contact data.
 func TestWhoMaySeeAndDo(t *testing.T) {
 	t.Parallel()
-	w := office.New(t, address)
+	w := backoffice.New(t)
 	roles := append(identity.Roles(), "")
-	browsers := map[identity.Role]*office.Browser{}
+	browsers := map[identity.Role]*backoffice.Browser{}
 	for n, role := range roles {
 		name, agency, of := fmt.Sprintf("Personne %d", n), "", []identity.Role{role}
 		if role == "" {
@@ -69,15 +67,15 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 		} else if !role.OfService() {
 			agency = "impots"
 		}
-		w.Person(t, name, agency, of...)
-		browsers[role] = w.SignIn(t, name)
+		w.Add(t, agency, of, name)
+		browsers[role] = w.Enter(t, name)
 	}
-	existing := strings.NewReplacer("{place}", sessions.Place(w.Paid.ID), "{case}", office.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1")
+	existing := strings.NewReplacer("{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1")
 	unknown := strings.NewReplacer("{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1")
 	open := []string{"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out"}
 
 	routes, cells, leaks := 0, 0, 0
-	ask := func(b *office.Browser, method, path string) (status int, body []byte) {
+	ask := func(b *backoffice.Browser, method, path string) (status int, body []byte) {
 		if method == http.MethodGet {
 			a := b.Get(path)
 			return a.Code, a.Body.Bytes()
@@ -90,13 +88,13 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 		if status != want {
 			t.Errorf("%s: %d, want %d", what, status, want)
 		}
-		for _, secret := range []string{"chs_", office.Contact, "awa@example.org", "erp-token", "whsec_"} {
+		for _, secret := range []string{"chs_", backoffice.Contact, "awa@example.org", "erp-token", "whsec_"} {
 			if bytes.Contains(body, []byte(secret)) {
 				leaks++
 				t.Errorf("%s shows %s", what, secret)
 			}
 		}
-		if status == http.StatusForbidden && bytes.Contains(body, []byte(office.PaidOrder)) {
+		if status == http.StatusForbidden && bytes.Contains(body, []byte(backoffice.PaidOrder)) {
 			leaks++
 			t.Errorf("%s names the order", what)
 		}
@@ -119,7 +117,7 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 		if method == http.MethodPost {
 			nobody = http.StatusUnauthorized
 		}
-		status, body := ask(w.Browser(), method, here)
+		status, body := ask(w.NewBrowser(), method, here)
 		check(route+" by nobody", status, nobody, body)
 		for _, role := range roles {
 			what := fmt.Sprintf("%s by %q", route, role)
@@ -157,7 +155,7 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 
 	// Each refusal is in the audit table, with the route and without what was asked for.
 	var refused int
-	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'staff.refused' AND actor = $1 AND detail->>'route' = 'GET /ops/payments/{place}'`, w.ID("Personne 0")).Scan(&refused); err != nil || refused != 2 {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'staff.refused' AND actor = $1 AND detail->>'route' = 'GET /ops/payments/{place}'`, w.IDs["Personne 0"]).Scan(&refused); err != nil || refused != 2 {
 		t.Errorf("%d refusals of a reader are recorded, %v", refused, err)
 	}
 }

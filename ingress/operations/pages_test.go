@@ -13,7 +13,7 @@ import (
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
 	"quittance/money"
-	"quittance/test/office"
+	"quittance/test/backoffice"
 )
 
 // want checks the status of an answer and parts of its page.
@@ -46,11 +46,11 @@ func leads(t *testing.T, a *httptest.ResponseRecorder, path string) {
 	}
 }
 
-func operator(t *testing.T) (*office.World, *office.Browser) {
+func operator(t *testing.T) (*backoffice.World, *backoffice.Browser) {
 	t.Helper()
-	w := office.New(t, address)
-	w.Person(t, "Olive", "", identity.RoleOperator)
-	return w, w.SignIn(t, "Olive")
+	w := backoffice.New(t)
+	w.Add(t, "", []identity.Role{identity.RoleOperator}, "Olive")
+	return w, w.Enter(t, "Olive")
 }
 
 // A list of payments names each by its place: no address and no page has a session id. Conditions narrow it, a faulty
@@ -84,13 +84,13 @@ func TestAListIsAskedAgain(t *testing.T) {
 		t.Errorf("the same page: %d, %d bytes", a.Code, a.Body.Len())
 	}
 	var reads int
-	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'session.read' AND actor = $1 AND subject = $2`, w.ID("Olive"), w.Paid.ID).Scan(&reads); err != nil || reads != 1 {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'session.read' AND actor = $1 AND subject = $2`, w.IDs["Olive"], w.Paid.ID).Scan(&reads); err != nil || reads != 1 {
 		t.Errorf("%d reads are recorded, %v", reads, err)
 	}
 	// Fourteen minutes of asking prolong nothing.
-	w.Set(w.Now().Add(14 * time.Minute))
+	w.MoveTo(w.Now().Add(14 * time.Minute))
 	b.Get(path)
-	w.Set(w.Now().Add(2 * time.Minute))
+	w.MoveTo(w.Now().Add(2 * time.Minute))
 	if a := b.Get(path); a.Code != http.StatusUnauthorized {
 		t.Errorf("after 16 minutes without the person: %d", a.Code)
 	}
@@ -104,15 +104,15 @@ func TestRecordOfAPayment(t *testing.T) {
 	path := "/ops/payments/" + sessions.Place(w.Paid.ID)
 	a := b.Get(path)
 	want(t, a, http.StatusOK, "Payé le", "06 6•• •• 01", "MP260301.1200.A1", "DUE-1", "À reprendre", "quittance deliveries retry dlv_parked", "quittance sessions find 0000000000000040", "Non lu\u00a0: Journal")
-	lacks(t, a, "chs_", office.Contact)
-	want(t, b.Get("/ops/payments/"+sessions.Place(w.Undecided.ID)+"?lang=en"), http.StatusOK, "Not decided by the operator since", "Late payment", "/ops/cases/"+office.LateCase)
+	lacks(t, a, "chs_", backoffice.Contact)
+	want(t, b.Get("/ops/payments/"+sessions.Place(w.Undecided.ID)+"?lang=en"), http.StatusOK, "Not decided by the operator since", "Late payment", "/ops/cases/"+backoffice.LateCase)
 	want(t, b.Get("/ops/payments/"+sessions.Place(w.Undecided.ID)+"?commands=1"), http.StatusOK)
 
 	retry := path + "/deliveries/" + w.Parked + "/retry"
 	leads(t, b.Post(retry, nil), path+"?done=retried&lang=fr")
 	want(t, b.Get(path+"?done=retried"), http.StatusOK, "L’envoi part de nouveau dans un instant.", "En attente")
 	var retries int
-	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'delivery.retry' AND actor = $1 AND actor_kind = 'person' AND subject = $2`, w.ID("Olive"), w.Parked).Scan(&retries); err != nil || retries != 1 {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'delivery.retry' AND actor = $1 AND actor_kind = 'person' AND subject = $2`, w.IDs["Olive"], w.Parked).Scan(&retries); err != nil || retries != 1 {
 		t.Errorf("%d retries are recorded, %v", retries, err)
 	}
 	// The delivery of another payment is not at this address.
@@ -127,7 +127,7 @@ func TestSearch(t *testing.T) {
 	search := func(q string) *httptest.ResponseRecorder { return b.Post("/ops/search", url.Values{"q": {q}}) }
 	record := "/ops/payments/" + sessions.Place(w.Paid.ID) + "?lang=fr"
 	leads(t, search(w.Paid.ID), record)
-	leads(t, search(" "+office.LateCase+" "), "/ops/cases/"+office.LateCase+"?lang=fr")
+	leads(t, search(" "+backoffice.LateCase+" "), "/ops/cases/"+backoffice.LateCase+"?lang=fr")
 	leads(t, search(w.Parked), record)
 	leads(t, search("DOSSIER-17"), "/ops/search?lang=fr&q=DOSSIER-17")
 	leads(t, b.Get("/ops/search?q=DOSSIER-17"), record)
@@ -161,13 +161,13 @@ func TestSearch(t *testing.T) {
 func TestCase(t *testing.T) {
 	t.Parallel()
 	w, b := operator(t)
-	w.Person(t, "Léa", "", identity.RoleLead)
-	w.Person(t, "Opale", "", identity.RoleOperator)
-	lead, other := w.SignIn(t, "Léa"), w.SignIn(t, "Opale")
-	path := "/ops/cases/" + office.LateCase
+	w.Add(t, "", []identity.Role{identity.RoleLead}, "Léa")
+	w.Add(t, "", []identity.Role{identity.RoleOperator}, "Opale")
+	lead, other := w.Enter(t, "Léa"), w.Enter(t, "Opale")
+	path := "/ops/cases/" + backoffice.LateCase
 	want(t, b.Get("/ops/cases"), http.StatusOK, "Paiement tardif", "Somme sans paiement", "Enregistrement illisible", "quittance cases list")
 	want(t, b.Get("/ops/cases?kind=orphan&state=open&mode=live"), http.StatusOK, "Somme sans paiement", "quittance cases list --kind orphan --state open --mode live")
-	want(t, b.Get("/ops/cases/"+office.PoisonCase), http.StatusOK, "checkout.events · 1 · 42")
+	want(t, b.Get("/ops/cases/"+backoffice.PoisonCase), http.StatusOK, "checkout.events · 1 · 42")
 	a := b.Get(path)
 	want(t, a, http.StatusOK, sum(7500), sum(5075), "MP260301.1300.B2", `action="/ops/cases/case_late/propose?lang=fr"`, "/ops/payments/"+sessions.Place(w.Undecided.ID))
 	lacks(t, a, "chs_")
@@ -187,7 +187,7 @@ func TestCase(t *testing.T) {
 	want(t, b.Post(path+"/propose", with("resolution", "match")), http.StatusConflict, "Issues possibles")
 	leads(t, b.Post(path+"/propose", form), path+"?done=proposed&lang=fr")
 	leads(t, b.Post(path+"/propose", form), path+"?done=proposed&lang=fr") // sent twice
-	if d := show(t, w, office.LateCase); len(d.Proposals) != 1 || d.Proposals[0].Proposer != "Olive" {
+	if d := show(t, w, backoffice.LateCase); len(d.Proposals) != 1 || d.Proposals[0].Proposer != "Olive" {
 		t.Errorf("the proposals are %+v", d.Proposals)
 	}
 	want(t, other.Post(path+"/propose", form), http.StatusConflict, "Une autre proposition a été faite")
@@ -216,11 +216,11 @@ func TestCase(t *testing.T) {
 	approved := lead.Prove(t, "Léa", begin, fields, finish)
 	want(t, approved, http.StatusOK, `"next":"/ops/cases/case_late?done=approved`)
 	want(t, lead.Get(path), http.StatusOK, "Approuvée")
-	if d := show(t, w, office.LateCase); d.Proposals[1].State != cases.ProposalApproved || d.Proposals[1].Decider != "Léa" {
+	if d := show(t, w, backoffice.LateCase); d.Proposals[1].State != cases.ProposalApproved || d.Proposals[1].Decider != "Léa" {
 		t.Errorf("the proposals are %+v", d.Proposals)
 	}
 	var proofs int
-	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM decisions d JOIN case_proposals p ON p.decided_proof = d.id WHERE d.staff_id = $1`, w.ID("Léa")).Scan(&proofs); err != nil || proofs != 1 {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM decisions d JOIN case_proposals p ON p.decided_proof = d.id WHERE d.staff_id = $1`, w.IDs["Léa"]).Scan(&proofs); err != nil || proofs != 1 {
 		t.Errorf("%d proofs are stored, %v", proofs, err)
 	}
 }
@@ -240,16 +240,16 @@ func value(t *testing.T, page, name string) string {
 func TestWork(t *testing.T) {
 	t.Parallel()
 	w, b := operator(t)
-	w.Person(t, "Léa", "", identity.RoleLead)
-	w.Person(t, "Awa", "impots", identity.RoleApprover)
-	lead, agency := w.SignIn(t, "Léa"), w.SignIn(t, "Awa")
+	w.Add(t, "", []identity.Role{identity.RoleLead}, "Léa")
+	w.Add(t, "impots", []identity.Role{identity.RoleApprover}, "Awa")
+	lead, agency := w.Enter(t, "Léa"), w.Enter(t, "Awa")
 	want(t, lead.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "Vous n’avez aucune proposition en attente")
 	leads(t, lead.Get("/"), "/work?lang=fr")
-	b.Post("/ops/cases/"+office.LateCase+"/propose", url.Values{"number": {"1"}, "resolution": {"honour"}, "reason": {"le montant couvre la créance"}})
-	want(t, lead.Get("/work"), http.StatusOK, "/ops/cases/"+office.LateCase, "Paiement tardif", "Vous n’avez aucune proposition en attente")
-	want(t, b.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "/ops/cases/"+office.LateCase)
+	b.Post("/ops/cases/"+backoffice.LateCase+"/propose", url.Values{"number": {"1"}, "resolution": {"honour"}, "reason": {"le montant couvre la créance"}})
+	want(t, lead.Get("/work"), http.StatusOK, "/ops/cases/"+backoffice.LateCase, "Paiement tardif", "Vous n’avez aucune proposition en attente")
+	want(t, b.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "/ops/cases/"+backoffice.LateCase)
 	own := agency.Get("/work")
-	want(t, own, http.StatusOK, office.LateCase, "Direction générale des impôts")
+	want(t, own, http.StatusOK, backoffice.LateCase, "Direction générale des impôts")
 	lacks(t, own, "/ops/") // an agency's people have no page of operations
 }
 
@@ -275,7 +275,7 @@ func TestEndpoints(t *testing.T) {
 	} else {
 		t.Errorf("the list has no link to %s:\n%s", erp, a.Body)
 	}
-	rows, _ := w.Pool.Query(t.Context(), `SELECT action FROM audit WHERE actor = $1 AND action LIKE 'destination.%' ORDER BY at, action`, w.ID("Olive"))
+	rows, _ := w.Pool.Query(t.Context(), `SELECT action FROM audit WHERE actor = $1 AND action LIKE 'destination.%' ORDER BY at, action`, w.IDs["Olive"])
 	var actions []string
 	for rows.Next() {
 		var action string
@@ -299,7 +299,7 @@ func TestStuck(t *testing.T) {
 }
 
 // show returns a case as it is now.
-func show(t *testing.T, w *office.World, id string) cases.Detail {
+func show(t *testing.T, w *backoffice.World, id string) cases.Detail {
 	t.Helper()
 	d, err := w.Cases.Show(t.Context(), nil, id, w.Now())
 	if err != nil {

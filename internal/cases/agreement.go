@@ -139,7 +139,7 @@ func (s *Store) unproved(ctx context.Context, tx pgx.Tx, proof string, statement
 		return "", nil // this process verifies nothing
 	}
 	if proof == "" && decisions.ByCommand(s.keys, statement, by.Signature) {
-		needs, err := identity.NeedsPasskeys(ctx, tx, s.keys, by.Group, by.At)
+		needs, err := identity.NeedsPasskeys(ctx, tx, by.Group, by.At)
 		if err != nil || !needs {
 			return "", err
 		}
@@ -155,7 +155,7 @@ func (s *Store) stands(ctx context.Context, tx pgx.Tx, step *casework.Signed, of
 	}
 	staff, err := identity.StaffOf(ctx, tx, s.keys, step.Person)
 	if m := staff[step.Person]; !m.Forged {
-		step.Group, *of = m.AgencyID, standing{m.ApprovedAt, m.RevokedAt}
+		step.Group, *of = m.AgencyID, standing{m.ApprovedAt, m.Until()}
 	}
 	return err
 }

@@ -174,7 +174,7 @@ func (s *Store) Lapse(ctx context.Context, now time.Time) error {
 	_, err := s.pool.Exec(ctx, `
 		UPDATE case_proposals p SET state = 'lapsed', finished_at = $1
 		FROM (SELECT o.case_id, o.number FROM case_proposals o JOIN staff m ON m.id = o.proposed_by
-			WHERE o.state = 'open' AND (m.revoked_at IS NOT NULL OR o.proposed_at <= $2) FOR UPDATE OF o SKIP LOCKED) over
+			WHERE o.state = 'open' AND (m.revoked_at IS NOT NULL OR m.suspended_at IS NOT NULL OR o.proposed_at <= $2) FOR UPDATE OF o SKIP LOCKED) over
 		WHERE p.case_id = over.case_id AND p.number = over.number`, now, now.Add(-lapsesAfter))
 	if err != nil {
 		return fmt.Errorf("ending proposals that have lapsed: %w", err)

@@ -94,6 +94,13 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		if err != nil {
 			return err
 		}
+		if alone && !by.Acting.SignedIn() {
+			onPages, err := identity.NeedsPasskeys(ctx, tx, by.Staff.AgencyID, now)
+			if err != nil {
+				return err
+			}
+			alone = !onPages // the proposal waits: a passkey approves it
+		}
 		if alone && !by.Acting.SignedIn() { // on a page the passkey signs the approval, which is a step of its own
 			own := p.step(by, me, now)
 			own.Decision.Alone = true
@@ -373,6 +380,17 @@ func (s *Store) Statement(ctx context.Context, by By, id string, number int, sho
 	return out, err
 }
 
+// Shown returns the digest of what a page shows of a proposal of the case, by its number; empty for an unknown one. The
+// page's form carries it, and Statement compares it.
+func (d Detail) Shown(number int) string {
+	for _, p := range d.Proposals {
+		if p.Number == number {
+			return statement(d.Case, p, false).Digest
+		}
+	}
+	return ""
+}
+
 // statement returns what is signed to approve a proposal.
 func statement(c Case, p Proposal, alone bool) identity.Statement {
 	return identity.Statement{
@@ -446,10 +464,22 @@ func (s *Store) approve(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposa
 // when the group approves with passkeys.
 func (b By) prove(ctx context.Context, tx pgx.Tx, keys *secret.Keys, s identity.Statement, at time.Time) (*string, error) {
 	if !b.Acting.SignedIn() {
-		return nil, identity.ApprovesWithKey(ctx, tx, keys, b.Staff.AgencyID, at)
+		return nil, identity.ApprovesWithKey(ctx, tx, b.Staff.AgencyID, at)
 	}
 	id, err := b.Acting.Prove(ctx, tx, s)
 	return &id, err
+}
+
+// rejectsWithKey refuses to reject what another person has proposed, when the person's group approves with passkeys.
+func rejectsWithKey(ctx context.Context, tx pgx.Tx, by By, id string, now time.Time) error {
+	list, err := proposals(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(list, func(p Proposal) bool { return p.State == ProposalOpen && p.ProposedBy != by.Staff.ID }) {
+		return identity.ApprovesWithKey(ctx, tx, by.Staff.AgencyID, now)
+	}
+	return nil
 }
 
 // Reject ends the open proposal of a case. Whoever proposed it may withdraw it so. now is
@@ -467,6 +497,11 @@ func (s *Store) Reject(ctx context.Context, by By, id, reason string, now time.T
 		staff, err := identity.LockStaff(ctx, tx, s.keys, by.Staff.ID)
 		if err != nil {
 			return err
+		}
+		if !by.Acting.SignedIn() {
+			if err := rejectsWithKey(ctx, tx, by, id, now); err != nil {
+				return err
+			}
 		}
 		rejection := Proposal{State: ProposalOpen}.step(by, staff[by.Staff.ID], now)
 		rejection.Store = func() (operation.Entry, error) {

@@ -42,6 +42,7 @@ const (
 	TopicERP      Topic = "erp"      // an ERP does not accept confirmations
 	TopicOperator Topic = "operator" // an operator does not answer
 	TopicStaff    Topic = "staff"    // a person was made on the command line, for a group that has had people before
+	TopicPasskeys Topic = "passkeys" // the passkeys of an invited person were confirmed
 )
 
 // Item is one thing that a member of staff is told.

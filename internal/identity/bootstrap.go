@@ -35,11 +35,12 @@ func (t *Tx) begins(m *Staff) {
 }
 
 // members counts the members of a group. One whose row somebody has edited counts, too: otherwise whoever breaks the
-// rows of a group could have its next members made without a proposer.
+// rows of a group could have its next members made without a proposer. So does one who is suspended: otherwise whoever suspends
+// the members could.
 func (t *Tx) members(agencyID string) int {
 	n := 0
 	for _, s := range t.staff {
-		if s.State() == StaffStateActive && s.AgencyID == agencyID {
+		if (s.State() == StaffStateActive || s.State() == StaffStateSuspended) && s.AgencyID == agencyID {
 			n++
 		}
 	}

@@ -3,171 +3,28 @@ package identity_test
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"quittance/dev/staff"
 	"quittance/internal/identity"
 	"quittance/internal/passkeys"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/test/office"
 	"quittance/test/registries"
-	"quittance/test/servers"
 )
-
-const staffURL = "https://staff.example"
-
-// office is the desk of the pages of staff, with a clock and two devices of each person.
-type office struct {
-	registries.House
-	*identity.Desk
-	now     *atomic.Pointer[time.Time]
-	ids     map[string]string          // by name
-	devices map[string][]*staff.Device // by name
-	browser secret.Text
-}
-
-// openOffice makes people of a group with two passkeys each, which approve from the beginning.
-func openOffice(t *testing.T, agency string, roles []identity.Role, names ...string) office {
-	t.Helper()
-	o := office{House: registries.SetUp(t), now: &atomic.Pointer[time.Time]{}, ids: map[string]string{}, devices: map[string][]*staff.Device{}, browser: secret.Mint("")}
-	o.Seed(t, registries.Full)
-	begin := registries.Epoch
-	o.now.Store(&begin)
-	var err error
-	if o.Desk, err = identity.OpenDesk(identity.DeskConfig{Pool: o.Pool, Keys: o.Keys, URL: staffURL, Log: servers.Logger(t), Now: func() time.Time { return *o.now.Load() }}); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		o.ids[name] = uuid.NewString()
-		o.Write(t, `INSERT INTO staff (id, name, folded, agency_id, created_at, approved_at) VALUES ($1, $2, lower($2), (SELECT id FROM agencies WHERE slug = $3), $4, $4)`, o.ids[name], name, agency, registries.Epoch)
-		for n := range 2 {
-			o.givePasskey(t, name, fmt.Sprint("Clé ", n+1), registries.Epoch)
-		}
-		for _, r := range roles {
-			o.Write(t, `INSERT INTO staff_roles (staff_id, role, granted_at) VALUES ($1, $2, $3)`, o.ids[name], string(r), registries.Epoch)
-		}
-	}
-	return o
-}
-
-// givePasskey makes a passkey of a person that approves from a time.
-func (o office) givePasskey(t *testing.T, name, called string, from time.Time) {
-	t.Helper()
-	owner := passkeys.Owner{ID: uuid.MustParse(o.ids[name]), Name: name}
-	device, err := staff.NewDevice(owner.ID, staffURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options, challenge, err := o.Party().BeginRegistration(owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := device.Register(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := o.Party().Register(owner, challenge, response)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := made.SPKI()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(public)
-	credential, err := json.Marshal(made)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Write(t, `INSERT INTO staff_passkeys (id, staff_id, host, name, credential_id, spki_hash, credential, created_at, approves_from) VALUES (gen_random_uuid(), $1, 'staff.example', $2, $3, $4, $5, $6, $6)`,
-		o.ids[name], called, made.ID, sum[:], credential, from)
-	o.devices[name] = append(o.devices[name], device)
-}
-
-func (o office) moveTo(t time.Time) { o.now.Store(&t) }
-
-// signIn signs a person in.
-func (o office) signIn(t *testing.T, name string) (secret.Text, error) {
-	t.Helper()
-	options, err := o.BeginSignIn(t.Context(), o.browser)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := o.devices[name][0].Answer(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, who, err := o.SignIn(t.Context(), o.browser, answer, "203.0.113.7")
-	if err == nil && who.Name != name {
-		t.Errorf("%s signed in as %s", name, who.Name)
-	}
-	return session, err
-}
-
-// acting signs a person in and returns who acts.
-func (o office) acting(t *testing.T, name string) identity.Acting {
-	t.Helper()
-	session, err := o.signIn(t, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := o.Session(t.Context(), session, false, "203.0.113.7")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-// statement is a decision about something.
-func statement(subject string) identity.Statement {
-	sum := sha256.Sum256([]byte("content of " + subject))
-	return identity.Statement{Kind: "case", Subject: subject, Digest: hex.EncodeToString(sum[:]), Verdict: "approved", AgencyID: registries.AgencyA}
-}
-
-// answered has the person's passkey sign a statement.
-func (o office) answered(t *testing.T, a identity.Acting, name string, s identity.Statement) identity.Acting {
-	t.Helper()
-	options, err := o.Challenge(t.Context(), a, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := o.devices[name][0].Answer(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, err = o.Answered(t.Context(), a, answer); err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-// prove is the transaction of a decision.
-func (o office) prove(t *testing.T, a identity.Acting, s identity.Statement) (id string, err error) {
-	t.Helper()
-	err = pgx.BeginFunc(t.Context(), o.Pool, func(tx pgx.Tx) error {
-		id, err = a.Prove(t.Context(), tx, s)
-		return err
-	})
-	return id, err
-}
 
 // A member of staff signs in with a passkey, works, and signs out. What a page asks by itself prolongs nothing; a
 // session ends after 15 minutes without a request and after eight hours in any case. A fourth one ends the first.
 func TestStaffSignIn(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, "impots", []identity.Role{identity.RoleAccountant}, "Awa", "Ben")
-	session, err := o.signIn(t, "Awa")
+	o := office.Open(t, "impots", []identity.Role{identity.RoleAccountant}, "Awa", "Ben")
+	session, err := o.SignInAs(t, "Awa")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +33,7 @@ func TestStaffSignIn(t *testing.T) {
 		return err
 	}
 	a, err := o.Session(t.Context(), session, false, "203.0.113.7")
-	if err != nil || a.Person.Name != "Awa" || !slices.Equal(a.Person.Roles, []identity.Role{identity.RoleAccountant}) || a.Actor.Name != o.ids["Awa"] {
+	if err != nil || a.Person.Name != "Awa" || !slices.Equal(a.Person.Roles, []identity.Role{identity.RoleAccountant}) || a.Actor.Name != o.IDs["Awa"] {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	if !a.Sees(registries.AgencyA) || a.Sees(registries.AgencyB) || a.Sees("") || a.Service() {
@@ -196,35 +53,35 @@ func TestStaffSignIn(t *testing.T) {
 		}
 	}
 
-	o.moveTo(registries.Epoch.Add(14 * time.Minute))
+	o.MoveTo(registries.Epoch.Add(14 * time.Minute))
 	if err := ask(true); err != nil {
 		t.Errorf("a page asks: %v", err)
 	}
-	o.moveTo(registries.Epoch.Add(15 * time.Minute))
+	o.MoveTo(registries.Epoch.Add(15 * time.Minute))
 	if err := ask(true); !errors.Is(err, identity.ErrStaffSessionEnded) {
 		t.Errorf("what a page asks has prolonged the session: %v", err)
 	}
-	o.moveTo(registries.Epoch.Add(14 * time.Minute))
+	o.MoveTo(registries.Epoch.Add(14 * time.Minute))
 	for at := 14 * time.Minute; at < identity.StaffSessionLifetime; at += 10 * time.Minute {
-		o.moveTo(registries.Epoch.Add(at))
+		o.MoveTo(registries.Epoch.Add(at))
 		if err := ask(false); err != nil {
 			t.Fatalf("after %s: %v", at, err)
 		}
 	}
-	o.moveTo(registries.Epoch.Add(identity.StaffSessionLifetime))
+	o.MoveTo(registries.Epoch.Add(identity.StaffSessionLifetime))
 	if err := ask(false); !errors.Is(err, identity.ErrStaffSessionEnded) {
 		t.Errorf("after eight hours: %v", err)
 	}
 
-	o.moveTo(registries.Epoch.Add(9 * time.Hour))
+	o.MoveTo(registries.Epoch.Add(9 * time.Hour))
 	var all []secret.Text
 	for range identity.MaxStaffSessions + 1 {
-		s, err := o.signIn(t, "Awa")
+		s, err := o.SignInAs(t, "Awa")
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, s)
-		o.moveTo(o.now.Load().Add(time.Second))
+		o.MoveTo(o.Now().Add(time.Second))
 	}
 	for i, s := range all {
 		if _, err := o.Session(t.Context(), s, true, ""); (i == 0) != errors.Is(err, identity.ErrStaffSessionEnded) {
@@ -250,7 +107,7 @@ func TestStaffSignIn(t *testing.T) {
 	if _, err := o.Session(t.Context(), all[3], true, ""); !errors.Is(err, identity.ErrStaffSessionEnded) {
 		t.Errorf("after the sign-out: %v", err)
 	}
-	if err := identity.Sweep(t.Context(), o.Pool, o.now.Load().Add(24*time.Hour)); err != nil {
+	if err := identity.Sweep(t.Context(), o.Pool, o.Now().Add(24*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	var left int
@@ -266,12 +123,12 @@ func TestStaffSignIn(t *testing.T) {
 // a person who may not act any more open nothing, also in a session that has begun.
 func TestStaffSignInRefused(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, "", []identity.Role{identity.RoleLead}, "Awa", "Ben", "Chloé")
-	options, err := o.BeginSignIn(t.Context(), o.browser)
+	o := office.Open(t, "", []identity.Role{identity.RoleLead}, "Awa", "Ben", "Chloé")
+	options, err := o.BeginSignIn(t.Context(), o.Browser)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := o.devices["Awa"][0].Answer(options)
+	answer, err := o.Devices["Awa"][0].Answer(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,15 +137,15 @@ func TestStaffSignInRefused(t *testing.T) {
 		return err
 	}
 	refusedBy(t, in(secret.Mint(""), answer), "staff.passkey_refused", "")
-	if err := in(o.browser, answer); err != nil {
+	if err := in(o.Browser, answer); err != nil {
 		t.Fatal(err)
 	}
-	refusedBy(t, in(o.browser, answer), "staff.passkey_refused", "")
-	refusedBy(t, in(o.browser, []byte(`{"id":"x"}`)), "staff.passkey_refused", "")
-	refusedBy(t, in(o.browser, nil), "staff.passkey_refused", "")
+	refusedBy(t, in(o.Browser, answer), "staff.passkey_refused", "")
+	refusedBy(t, in(o.Browser, []byte(`{"id":"x"}`)), "staff.passkey_refused", "")
+	refusedBy(t, in(o.Browser, nil), "staff.passkey_refused", "")
 
-	ben := o.acting(t, "Ben")
-	session, err := o.signIn(t, "Ben")
+	ben := o.Acting(t, "Ben")
+	session, err := o.SignInAs(t, "Ben")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,48 +155,48 @@ func TestStaffSignInRefused(t *testing.T) {
 			t.Errorf("%s: the session goes on: %v", why, err)
 		}
 	}
-	o.Write(t, `UPDATE staff SET suspended_at = $2, suspended_by = $3 WHERE id = $1`, o.ids["Ben"], registries.Epoch, o.ids["Awa"])
+	o.Write(t, `UPDATE staff SET suspended_at = $2, suspended_by = $3 WHERE id = $1`, o.IDs["Ben"], registries.Epoch, o.IDs["Awa"])
 	ended("suspended")
-	_, err = o.signIn(t, "Ben")
+	_, err = o.SignInAs(t, "Ben")
 	refusedBy(t, err, "staff.suspended", "", "Ben")
 	err = pgx.BeginFunc(t.Context(), o.Pool, func(tx pgx.Tx) error {
 		_, err := ben.Still(t.Context(), tx, identity.MayApprove, "")
 		return err
 	})
 	refusedBy(t, err, "staff.suspended", "", "Ben")
-	o.Write(t, `UPDATE staff SET suspended_at = NULL, suspended_by = NULL WHERE id = $1`, o.ids["Ben"])
+	o.Write(t, `UPDATE staff SET suspended_at = NULL, suspended_by = NULL WHERE id = $1`, o.IDs["Ben"])
 	if _, err := o.Session(t.Context(), session, false, ""); err != nil {
 		t.Errorf("after the suspension was lifted: %v", err)
 	}
-	o.Write(t, `UPDATE staff_passkeys SET removed_at = $2 WHERE staff_id = $1`, o.ids["Ben"], registries.Epoch)
+	o.Write(t, `UPDATE staff_passkeys SET removed_at = $2 WHERE staff_id = $1`, o.IDs["Ben"], registries.Epoch)
 	ended("passkeys removed")
-	_, err = o.signIn(t, "Ben")
+	_, err = o.SignInAs(t, "Ben")
 	refusedBy(t, err, "staff.passkey_refused", "")
 
-	o.Write(t, `UPDATE staff_passkeys SET host = 'pay.example' WHERE staff_id = $1`, o.ids["Chloé"])
-	_, err = o.signIn(t, "Chloé")
+	o.Write(t, `UPDATE staff_passkeys SET host = 'pay.example' WHERE staff_id = $1`, o.IDs["Chloé"])
+	_, err = o.SignInAs(t, "Chloé")
 	refusedBy(t, err, "staff.passkey_refused", "")
 }
 
 // Whoever writes to Postgres makes a session, a passkey, a role or a challenge. It opens nothing.
 func TestForgedSignInsOfStaff(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, "", []identity.Role{identity.RoleSupport}, "Awa", "Ben")
-	session, err := o.signIn(t, "Awa")
+	o := office.Open(t, "", []identity.Role{identity.RoleSupport}, "Awa", "Ben")
+	session, err := o.SignInAs(t, "Awa")
 	if err != nil {
 		t.Fatal(err)
 	}
 	person := func() (identity.Acting, error) { return o.Session(t.Context(), session, true, "") }
-	o.Exec(t, `INSERT INTO staff_roles (staff_id, role, granted_at) VALUES ($1, 'lead', now())`, o.ids["Awa"])
+	o.Exec(t, `INSERT INTO staff_roles (staff_id, role, granted_at) VALUES ($1, 'lead', now())`, o.IDs["Awa"])
 	if a, err := person(); err != nil || a.May(identity.MayApprove, "") == nil {
 		t.Errorf("an inserted role allows an approval: %+v, %v", a.Person.Roles, err)
 	}
 	// The session of Awa becomes Ben's.
-	o.Exec(t, `UPDATE staff_sessions SET staff_id = $1`, o.ids["Ben"])
+	o.Exec(t, `UPDATE staff_sessions SET staff_id = $1`, o.IDs["Ben"])
 	if _, err := person(); !errors.Is(err, identity.ErrStaffSessionEnded) {
 		t.Errorf("an edited session: %v", err)
 	}
-	o.Exec(t, `UPDATE staff_sessions SET staff_id = $1, passkey_id = (SELECT id FROM staff_passkeys WHERE staff_id = $2 LIMIT 1)`, o.ids["Awa"], o.ids["Ben"])
+	o.Exec(t, `UPDATE staff_sessions SET staff_id = $1, passkey_id = (SELECT id FROM staff_passkeys WHERE staff_id = $2 LIMIT 1)`, o.IDs["Awa"], o.IDs["Ben"])
 	if _, err := person(); !errors.Is(err, identity.ErrStaffSessionEnded) {
 		t.Errorf("a session with another passkey: %v", err)
 	}
@@ -350,8 +207,8 @@ func TestForgedSignInsOfStaff(t *testing.T) {
 		t.Errorf("a copied session: %v", err)
 	}
 	// A passkey of the thief's becomes one of Ben's.
-	o.Exec(t, `UPDATE staff_passkeys SET staff_id = $1 WHERE staff_id = $2`, o.ids["Ben"], o.ids["Awa"])
-	_, err = o.signIn(t, "Awa")
+	o.Exec(t, `UPDATE staff_passkeys SET staff_id = $1 WHERE staff_id = $2`, o.IDs["Ben"], o.IDs["Awa"])
+	_, err = o.SignInAs(t, "Awa")
 	refusedBy(t, err, "staff.passkey_refused", "")
 }
 
@@ -359,43 +216,43 @@ func TestForgedSignInsOfStaff(t *testing.T) {
 // passkeys that approve by then.
 func TestDecisionsArePassTheirPasskey(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, "impots", []identity.Role{identity.RoleApprover}, "Awa", "Ben")
-	awa, ben := o.acting(t, "Awa"), o.acting(t, "Ben")
-	x := statement("case_x#1")
-	_, err := o.prove(t, awa, x)
+	o := office.Open(t, "impots", []identity.Role{identity.RoleApprover}, "Awa", "Ben")
+	awa, ben := o.Acting(t, "Awa"), o.Acting(t, "Ben")
+	x := office.Statement("case_x#1")
+	_, err := o.Prove(t, awa, x)
 	refusedBy(t, err, "decision.passkey_needed", "")
 
-	signed := o.answered(t, awa, "Awa", x)
+	signed := o.Signs(t, awa, "Awa", x)
 	if !signed.Proven() || signed.SignedAt() != registries.Epoch {
 		t.Errorf("signed at %s", signed.SignedAt())
 	}
-	_, err = o.prove(t, signed, statement("case_y#1"))
+	_, err = o.Prove(t, signed, office.Statement("case_y#1"))
 	refusedBy(t, err, "record.changed", "")
 	alone := x
 	alone.Alone = true
-	_, err = o.prove(t, signed, alone)
+	_, err = o.Prove(t, signed, alone)
 	refusedBy(t, err, "record.changed", "")
 	rejected := x
 	rejected.Verdict = "rejected"
-	_, err = o.prove(t, signed, rejected)
+	_, err = o.Prove(t, signed, rejected)
 	refusedBy(t, err, "record.changed", "")
-	id, err := o.prove(t, signed, x)
+	id, err := o.Prove(t, signed, x)
 	if err != nil || id == "" {
 		t.Fatalf("%q, %v", id, err)
 	}
-	_, err = o.prove(t, signed, x)
+	_, err = o.Prove(t, signed, x)
 	refusedBy(t, err, "decision.challenge_over", "")
 
 	// The answer of one session in another one, of the same person and of another one.
-	options, err := o.Challenge(t.Context(), awa, statement("case_z#1"))
+	options, err := o.Challenge(t.Context(), awa, office.Statement("case_z#1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := o.devices["Awa"][0].Answer(options)
+	answer, err := o.Devices["Awa"][0].Answer(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for who, a := range map[string]identity.Acting{"Ben": ben, "Awa elsewhere": o.acting(t, "Awa")} {
+	for who, a := range map[string]identity.Acting{"Ben": ben, "Awa elsewhere": o.Acting(t, "Awa")} {
 		if _, err := o.Answered(t.Context(), a, answer); err == nil {
 			t.Errorf("%s uses a challenge of another session", who)
 		} else {
@@ -403,59 +260,49 @@ func TestDecisionsArePassTheirPasskey(t *testing.T) {
 		}
 	}
 	// Ben's passkey answers Awa's challenge.
-	if answer, err = o.devices["Ben"][0].Answer(options); err != nil {
+	if answer, err = o.Devices["Ben"][0].Answer(options); err != nil {
 		t.Fatal(err)
 	}
 	foreign, err := o.Answered(t.Context(), awa, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = o.prove(t, foreign, statement("case_z#1"))
+	_, err = o.Prove(t, foreign, office.Statement("case_z#1"))
 	refusedBy(t, err, "decision.not_signed", "")
 
-	late := o.answered(t, awa, "Awa", statement("case_l#1"))
-	o.moveTo(registries.Epoch.Add(passkeys.ChallengeLifetime))
-	_, err = o.prove(t, late, statement("case_l#1"))
+	late := o.Signs(t, awa, "Awa", office.Statement("case_l#1"))
+	o.MoveTo(registries.Epoch.Add(passkeys.ChallengeLifetime))
+	_, err = o.Prove(t, late, office.Statement("case_l#1"))
 	refusedBy(t, err, "decision.challenge_over", "")
 
 	// Suspended between the press and the transaction.
-	pressed := o.answered(t, ben, "Ben", statement("case_s#1"))
-	o.Write(t, `UPDATE staff SET suspended_at = $2, suspended_by = $3 WHERE id = $1`, o.ids["Ben"], registries.Epoch, o.ids["Awa"])
-	_, err = o.prove(t, pressed, statement("case_s#1"))
+	pressed := o.Signs(t, ben, "Ben", office.Statement("case_s#1"))
+	o.Write(t, `UPDATE staff SET suspended_at = $2, suspended_by = $3 WHERE id = $1`, o.IDs["Ben"], registries.Epoch, o.IDs["Awa"])
+	_, err = o.Prove(t, pressed, office.Statement("case_s#1"))
 	refusedBy(t, err, "staff.suspended", "", "Ben")
 
 	// With fewer than two passkeys that approve, a person approves nothing.
-	o.Write(t, `UPDATE staff_passkeys SET removed_at = $2 WHERE staff_id = $1 AND name = 'Clé 2'`, o.ids["Awa"], registries.Epoch)
-	again, err := o.Session(t.Context(), o.session(t, "Awa"), true, "")
+	o.Write(t, `UPDATE staff_passkeys SET removed_at = $2 WHERE staff_id = $1 AND name = 'Clé 2'`, o.IDs["Awa"], registries.Epoch)
+	again, err := o.Session(t.Context(), o.SessionOf(t, "Awa"), true, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = o.Challenge(t.Context(), again, x)
 	refusedBy(t, err, "decision.two_passkeys", "", "number=1")
-	o.givePasskey(t, "Awa", "Clé 3", registries.Epoch.Add(24*time.Hour))
-	if again, err = o.Session(t.Context(), o.session(t, "Awa"), true, ""); err != nil {
+	o.GivePasskey(t, "Awa", "Clé 3", registries.Epoch.Add(24*time.Hour))
+	if again, err = o.Session(t.Context(), o.SessionOf(t, "Awa"), true, ""); err != nil {
 		t.Fatal(err)
 	}
 	_, err = o.Challenge(t.Context(), again, x)
 	refusedBy(t, err, "decision.not_yet", "", "from=")
 }
 
-// session signs a person in and returns the session.
-func (o office) session(t *testing.T, name string) secret.Text {
-	t.Helper()
-	s, err := o.signIn(t, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // Stored proofs are verified by whoever acts on them. Each column that somebody edits is named.
 func TestProofsHold(t *testing.T) {
 	t.Parallel()
-	o := openOffice(t, "impots", []identity.Role{identity.RoleApprover}, "Awa", "Ben")
-	x := statement("case_x#1")
-	id, err := o.prove(t, o.answered(t, o.acting(t, "Awa"), "Awa", x), x)
+	o := office.Open(t, "impots", []identity.Role{identity.RoleApprover}, "Awa", "Ben")
+	x := office.Statement("case_x#1")
+	id, err := o.Prove(t, o.Signs(t, o.Acting(t, "Awa"), "Awa", x), x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -495,7 +342,7 @@ func TestProofsHold(t *testing.T) {
 		case "subject":
 			value = `'case_x#2'`
 		case "staff_id":
-			value = `'` + o.ids["Ben"] + `'`
+			value = `'` + o.IDs["Ben"] + `'`
 		case "passkey_id":
 			value = `(SELECT id FROM staff_passkeys WHERE staff_id <> decisions.staff_id LIMIT 1)`
 		}

@@ -379,36 +379,3 @@ func VerifyProofs(ctx context.Context, tx pgx.Tx, keys *secret.Keys, f ProofFilt
 	}
 	return rows.Err()
 }
-
-// NeedsPasskeys reports whether the people of a group approve with passkeys only at a time: two of them have MinPasskeys that
-// approve then. agencyID is empty for operations. A passkey or a person that is not as signed does not count.
-func NeedsPasskeys(ctx context.Context, tx pgx.Tx, keys *secret.Keys, agencyID string, at time.Time) (bool, error) {
-	verifier := signed.NewVerifier(keys)
-	number := map[string]int{}
-	if err := signed.Read(ctx, tx, verifier, "staff_passkeys", func(r passkeyRow, row signed.Row) {
-		k := toStaffPasskey(r, keys != nil && !row.Verified)
-		if !k.Forged && !at.Before(k.ApprovesFrom) && (k.RemovedAt.IsZero() || at.Before(k.RemovedAt)) {
-			number[k.StaffID]++
-		}
-	}); err != nil {
-		return false, err
-	}
-	people := 0
-	err := signed.Read(ctx, tx, verifier, "staff", func(r staffRow, row signed.Row) {
-		m := toStaff(r, keys != nil && !row.Verified)
-		if m.AgencyID == agencyID && m.InForce() && number[m.ID] >= MinPasskeys {
-			people++
-		}
-	})
-	return people >= firstStaff, err
-}
-
-// ApprovesWithKey refuses an approval with an st_ key when the people of the group approve with passkeys. The refusal
-// is an *operation.Error with the code staff.keys_propose.
-func ApprovesWithKey(ctx context.Context, tx pgx.Tx, keys *secret.Keys, agencyID string, at time.Time) error {
-	needs, err := NeedsPasskeys(ctx, tx, keys, agencyID, at)
-	if err == nil && needs {
-		err = operation.Refuse("staff.keys_propose", "", nil)
-	}
-	return err
-}

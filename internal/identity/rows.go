@@ -46,9 +46,35 @@ type (
 		RemovedAt, LastUsedAt   *time.Time
 		SignCount               int64
 	}
+	invitationRow struct {
+		ID, StaffID                          string
+		Roles                                []string
+		TokenHash                            []byte
+		InvitedBy, ConfirmedBy               *string
+		InvitedAt, EndsAt                    time.Time
+		AcceptedAt, ConfirmedAt, WithdrawnAt *time.Time
+		Passkeys                             []invitedRow
+		Wrong                                int64
+	}
+	changeRow struct {
+		ID, StaffID, Kind, Reason, State string
+		AddRoles, EndRoles               []string
+		ProposedBy, DecidedBy            *string
+		ProposedAt                       time.Time
+		DecidedAt                        *time.Time
+	}
 	contactRow struct {
 		ID, StaffID, Masked, Locale string
 		Sealed                      []byte
 		SetAt                       time.Time
 	}
 )
+
+// invitedRow is a passkey in the column passkeys of an invitation.
+type invitedRow struct {
+	Name       string              `json:"name"`
+	Host       string              `json:"host"`
+	SPKIHash   []byte              `json:"spki_hash"`
+	Credential passkeys.Credential `json:"credential"`
+	CreatedAt  time.Time           `json:"created_at"`
+}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,8 @@ type Staff struct {
 	SuspendedAt time.Time
 	SuspendedBy string
 	// Roles are sorted. A role whose row is not as it was signed is none.
-	Roles []Role
+	Roles   []Role
+	doubted []Role // those whose rows are not as they were signed
 	// Passkeys are the person's, the oldest first, removed and forged ones included.
 	Passkeys []StaffPasskey
 	// Forged means that the row of the person is not as it was signed: the person may not act.
@@ -101,6 +103,14 @@ func (s Staff) MayBegin() time.Time { return s.CreatedAt.Add(StaffWait) }
 
 // InForce reports whether the person may act.
 func (s Staff) InForce() bool { return s.State() == StaffStateActive && !s.Forged }
+
+// Until is when the person ceased to act: revoked, or suspended and not lifted. It is zero for one who may act on.
+func (s Staff) Until() time.Time {
+	if s.SuspendedAt.IsZero() || !s.RevokedAt.IsZero() && s.RevokedAt.Before(s.SuspendedAt) {
+		return s.RevokedAt
+	}
+	return s.SuspendedAt
+}
 
 // Operations reports whether the person belongs to no agency and acts for all.
 func (s Staff) Operations() bool { return s.AgencyID == "" }
@@ -158,6 +168,10 @@ type StaffRequest struct {
 	Agency string // by id or slug; empty for operations
 	// Clerks are what the person is called at counters, as AGENCY/CODE.
 	Clerks []string
+	// Number is the staff number, unique in the group; empty for none.
+	Number string
+	// Roles are what the person does; none shows no page.
+	Roles []Role
 	// Contact is where the person gets digests. The zero value is none.
 	Contact StaffContactRequest
 }
@@ -254,37 +268,18 @@ func refuseForged(who Staff) error {
 func AddStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor operation.Actor, by string, req StaffRequest, now time.Time) (MintedStaff, error) {
 	var minted MintedStaff
 	err := change(ctx, pool, keys, now, func(t *Tx) error {
-		m := Staff{ID: uuid.Must(uuid.NewV7()).String(), Name: strings.Join(strings.Fields(req.Name), " "), CreatedAt: now}
-		if !form.IsLine(m.Name, maxName) {
-			return operation.Refuse("staff.name_malformed", "name", operation.Args{"most": maxName})
-		}
-		if known, taken := t.findStaff(m.Name); taken {
-			return operation.Refuse("staff.name_taken", "name", operation.Args{"name": known.Name, "state": known.State()})
-		}
-		if req.Agency != "" {
-			a, err := t.agency(req.Agency)
-			if err != nil {
-				return err
-			}
-			m.AgencyID = a.ID
-		}
-		var err error
-		if m.Clerks, err = t.clerksOf(req.Clerks); err != nil {
+		m, err := t.asked(req)
+		if err != nil {
 			return err
+		}
+		if host, err := passkeysDecide(ctx, t.tx, m.AgencyID, now); err != nil || host != "" {
+			return cmp.Or(err, operation.Refuse("staff.invite_instead", "", operation.Args{"group": t.group(m.AgencyID), "url": pageOf(host)}))
 		}
 		if actor, err = t.proposes(actor, by, &m); err != nil {
 			return err
 		}
-		if err := t.q.InsertStaff(ctx, db.InsertStaffParams{
-			ID: m.ID, Name: m.Name, Folded: folded(m.Name), AgencyID: given(m.AgencyID), Clerks: m.Clerks, CreatedAt: now,
-			ProposedBy: given(m.ProposedBy), ApprovedAt: unlessZero(m.ApprovedAt),
-		}); err != nil {
-			return fmt.Errorf("storing the member of staff: %w", err)
-		}
-		if req.Contact.Email != "" || req.Contact.Language != "" {
-			if err := t.setContact(ctx, m, req.Contact); err != nil {
-				return err
-			}
+		if err := t.insertStaff(ctx, m, req); err != nil {
+			return err
 		}
 		k, err := t.mint(ctx, Key{Live: true, StaffID: m.ID})
 		if err != nil {
@@ -302,6 +297,62 @@ func AddStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor 
 		return MintedStaff{}, fmt.Errorf("adding a member of staff: %w", err)
 	}
 	return minted, nil
+}
+
+// asked returns the person of a request, who is stored nowhere yet.
+func (t *Tx) asked(req StaffRequest) (Staff, error) {
+	m := Staff{ID: uuid.Must(uuid.NewV7()).String(), Name: strings.Join(strings.Fields(req.Name), " "), Number: strings.Join(strings.Fields(req.Number), " "), CreatedAt: t.tx.Now}
+	if !form.IsLine(m.Name, maxName) {
+		return m, operation.Refuse("staff.name_malformed", "name", operation.Args{"most": maxName})
+	}
+	if known, taken := t.findStaff(m.Name); taken {
+		return m, operation.Refuse("staff.name_taken", "name", operation.Args{"name": known.Name, "state": known.State()})
+	}
+	if req.Agency != "" {
+		a, err := t.agency(req.Agency)
+		if err != nil {
+			return m, err
+		}
+		m.AgencyID = a.ID
+	}
+	if m.Number != "" {
+		if !form.IsLine(m.Number, maxNumber) {
+			return m, operation.Refuse("staff.number_malformed", "number", operation.Args{"most": maxNumber})
+		}
+		if i := slices.IndexFunc(t.staff, func(o Staff) bool { return o.AgencyID == m.AgencyID && folded(o.Number) == folded(m.Number) }); i >= 0 {
+			return m, operation.Refuse("staff.number_taken", "number", operation.Args{"name": t.staff[i].Name, "group": t.group(m.AgencyID)})
+		}
+	}
+	if err := t.checkRoles(m.AgencyID, union(req.Roles, nil)); err != nil {
+		return m, err
+	}
+	var err error
+	m.Clerks, err = t.clerksOf(req.Clerks)
+	return m, err
+}
+
+// maxNumber is the greatest length of a staff number.
+const maxNumber = 50
+
+// insertStaff stores a new person with what a request gives besides. A person who is invited gets the roles with the
+// confirmation. It reads all identities again.
+func (t *Tx) insertStaff(ctx context.Context, m Staff, req StaffRequest) error {
+	if err := t.q.InsertStaff(ctx, db.InsertStaffParams{
+		ID: m.ID, Name: m.Name, Folded: folded(m.Name), AgencyID: given(m.AgencyID), Clerks: m.Clerks, CreatedAt: t.tx.Now,
+		ProposedBy: given(m.ProposedBy), ApprovedAt: unlessZero(m.ApprovedAt), Number: given(m.Number), Invited: m.Invited,
+	}); err != nil {
+		return fmt.Errorf("storing the member of staff: %w", err)
+	}
+	if req.Contact.Email != "" || req.Contact.Language != "" {
+		if err := t.setContact(ctx, m, req.Contact); err != nil {
+			return err
+		}
+	}
+	if m.Invited {
+		_, err := t.reread(ctx, "")
+		return err
+	}
+	return t.setRoles(ctx, m, union(req.Roles, nil))
 }
 
 // proposes decides whether a new member is in force at once, and returns who acts.
@@ -345,10 +396,15 @@ func ApproveStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, ac
 		}
 		group := t.staffEntry(m).Group()
 		switch {
+		case m.Invited && m.State() == StaffStateProposed:
+			return operation.Refuse("staff.joins_by_invitation", "id", operation.Args{"name": m.Name})
 		case m.State() != StaffStateProposed:
 			return operation.Refuse("staff.not_proposed", "id", operation.Args{"name": m.Name, "state": m.State()})
 		case approver.AgencyID != m.AgencyID:
 			return operation.Refuse("staff.other_group", "", operation.Args{"group": group, "own": t.staffEntry(approver).Group()})
+		}
+		if err := ApprovesWithKey(ctx, t.tx, approver.AgencyID, now); err != nil {
+			return err
 		}
 		return decisions.Approve(ctx, t.tx, decisions.Step{
 			Decision: casework.Decision{State: casework.DecisionProposed, ProposedBy: m.ProposedBy, ProposedAt: m.CreatedAt},
@@ -387,20 +443,7 @@ func RevokeStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, act
 			revoked = t.staffEntry(m)
 			return nil
 		}
-		if err := t.q.RevokeStaff(ctx, db.RevokeStaffParams{ID: m.ID, RevokedAt: &now}); err != nil {
-			return fmt.Errorf("revoking %s: %w", m.ID, err)
-		}
-		if err := t.q.DeleteStaffContact(ctx, m.ID); err != nil {
-			return fmt.Errorf("revoking %s: %w", m.ID, err)
-		}
-		for _, k := range t.byAge {
-			if k.StaffID == m.ID && k.InForce(now) {
-				if _, err := t.end(ctx, k, 0); err != nil {
-					return err
-				}
-			}
-		}
-		if _, err := t.reread(ctx, ""); err != nil {
+		if err := t.revoke(ctx, m); err != nil {
 			return err
 		}
 		revoked = t.staffEntry(t.member(m.ID))
@@ -410,6 +453,31 @@ func RevokeStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, act
 		return StaffEntry{}, false, fmt.Errorf("revoking a member of staff: %w", err)
 	}
 	return revoked, changed, nil
+}
+
+// revoke ends a person, the keys, the address and what waits for the person. It reads all identities again.
+func (t *Tx) revoke(ctx context.Context, m Staff) error {
+	if err := t.q.RevokeStaff(ctx, db.RevokeStaffParams{ID: m.ID, RevokedAt: &t.tx.Now}); err != nil {
+		return fmt.Errorf("revoking %s: %w", m.ID, err)
+	}
+	if err := t.q.DeleteStaffContact(ctx, m.ID); err != nil {
+		return fmt.Errorf("revoking %s: %w", m.ID, err)
+	}
+	if err := t.withdrawInvitations(ctx, m.ID); err != nil {
+		return err
+	}
+	if err := t.lapseChanges(ctx, m.ID); err != nil {
+		return err
+	}
+	for _, k := range t.byAge {
+		if k.StaffID == m.ID && k.InForce(t.tx.Now) {
+			if _, err := t.end(ctx, k, 0); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := t.reread(ctx, "")
+	return err
 }
 
 func (t *Tx) recordStaff(ctx context.Context, actor operation.Actor, action string, e StaffEntry) error {

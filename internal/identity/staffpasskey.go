@@ -2,13 +2,21 @@ package identity
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/casework"
+	"quittance/internal/form"
+	"quittance/internal/identity/internal/db"
+	"quittance/internal/operation"
 	"quittance/internal/passkeys"
+	"quittance/internal/secret"
 	"quittance/internal/signed"
 )
 
@@ -56,10 +64,12 @@ func (s Staff) May(p Permission) bool { return Allowed(s.Roles, p) }
 
 // grant adds the role of a row.
 func (s *Staff) grant(r roleRow, forged bool) {
-	if role := Role(r.Role); !forged && !slices.Contains(s.Roles, role) {
-		s.Roles = append(s.Roles, role)
-		slices.Sort(s.Roles)
+	if forged {
+		s.doubted = append(s.doubted, Role(r.Role))
+		return
 	}
+	s.Roles = append(s.Roles, Role(r.Role))
+	slices.Sort(s.Roles)
 }
 
 // loadPortals reads the roles and passkeys of staff, who are read before.
@@ -103,4 +113,50 @@ func (i *Identities) PasskeyByCredential(id []byte) (p StaffPasskey, of StaffEnt
 		return StaffPasskey{}, StaffEntry{}, false
 	}
 	return p, s.staffEntry(m), true
+}
+
+// RemoveStatement is what the person signs to remove a passkey of the own.
+func (p StaffPasskey) RemoveStatement(of Staff) Statement {
+	return Statement{Kind: "staff_passkey", Subject: p.ID, Verdict: "remove", AgencyID: of.AgencyID, Digest: hex.EncodeToString(casework.Digest(map[string]string{
+		"passkey": p.ID, "person": of.ID, "name": p.Name, "spki_hash": hex.EncodeToString(p.SPKIHash),
+	}))}
+}
+
+// RemoveStaffPasskey removes a passkey of the person who acts, who signs RemoveStatement, while another one is in force. Nobody
+// removes another person's: a person who lost them is invited again, or is revoked. now is the time of the service's clock. A refusal is an
+// *operation.Error with the field id. After an error nothing has changed.
+func RemoveStaffPasskey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, id string, now time.Time) (StaffEntry, error) {
+	var owner StaffEntry
+	err := change(ctx, pool, keys, now, func(t *Tx) error {
+		me, err := t.now(by.Signer.Person())
+		if err != nil {
+			return err
+		}
+		parsed, _ := form.CanonicalUUID(id)
+		own := me.InForcePasskeys()
+		n := slices.IndexFunc(own, func(p StaffPasskey) bool { return p.ID == parsed })
+		switch {
+		case n < 0:
+			return operation.Refuse("passkey.unknown", "id", nil)
+		case len(own) == 1:
+			return operation.Refuse("passkey.last", "id", nil)
+		}
+		if err := by.Signer.Signed(ctx, t.tx, own[n].RemoveStatement(me)); err != nil {
+			return err
+		}
+		if err := t.q.RemoveStaffPasskey(ctx, db.RemoveStaffPasskeyParams{ID: parsed, RemovedAt: &now}); err != nil {
+			return fmt.Errorf("removing passkey %s: %w", parsed, err)
+		}
+		if _, err := t.reread(ctx, ""); err != nil {
+			return err
+		}
+		owner = t.staffEntry(t.member(me.ID))
+		return operation.Record(ctx, t.tx, me.Actor(by.Actor.Origin), now, operation.Entry{Action: "staff.passkey_remove", Subject: me.ID, AgencyID: me.AgencyID, Detail: map[string]any{
+			"group": owner.Group(), "passkey": parsed, "passkeys": len(own) - 1,
+		}})
+	})
+	if err != nil {
+		return StaffEntry{}, fmt.Errorf("removing a passkey of a member of staff: %w", err)
+	}
+	return owner, nil
 }

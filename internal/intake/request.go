@@ -127,6 +127,9 @@ func ApproveOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys,
 		if err != nil {
 			return err
 		}
+		if err := identity.ApprovesWithKey(ctx, tx, by.AgencyID, now); err != nil {
+			return err
+		}
 		return decisions.Approve(ctx, tx, decisions.Step{
 			Decision: r.decision(), Proposer: staff[r.requester].Person(), By: staff[by.ID].Person(), Actor: by.Actor(origin), At: now,
 			Refusals: map[error]error{

@@ -184,6 +184,11 @@ func (s *Store) decided(ctx context.Context, tx pgx.Tx, w *Withdrawal, by identi
 	if err != nil {
 		return err
 	}
+	if by.ID != w.requester { // who may take it back, and not approve it
+		if err := identity.ApprovesWithKey(ctx, tx, by.AgencyID, now); err != nil {
+			return err
+		}
+	}
 	return take(decisions.Step{
 		Decision: w.decision(), Proposer: staff[w.requester].Person(), By: staff[by.ID].Person(), At: now,
 		Refusals: map[error]error{

@@ -162,6 +162,14 @@ var StaffAdded = Kind{
 	Life:    24 * time.Hour, Money: true, Retries: StaffDigest.Retries,
 }
 
+// StaffPasskeys is the kind of e-mails that tell those who manage the people of a group at once that somebody has passkeys now
+// (docs/design/staff.md). "people" is a list, a line a person; "date" is when the passkeys begin to approve.
+var StaffPasskeys = Kind{
+	Name: "staff_passkeys", Version: 1, Channels: []provider.Channel{provider.ChannelEmail},
+	Variables: []string{VariableDate}, InEmail: []string{VariablePeople},
+	Samples: StaffAdded.Samples, Life: 24 * time.Hour, Money: true, Retries: StaffDigest.Retries,
+}
+
 // PeriodClosed is the kind of e-mails that tell an agency that a period of an account was closed, with the "statement"
 // that is signed (docs/design/reconciliation.md § "Signed closes"), its "signature" and the id of its "key", and some of
 // it in readable form: the number of rows ("count") under the "root", new, matched and open money, and open breaks.
@@ -200,7 +208,7 @@ const (
 	VariableERPList      = "erp_list"
 	VariableOperators    = "operators"
 	VariableOperatorList = "operator_list"
-	// Of StaffAdded.
+	// Of StaffAdded and StaffPasskeys.
 	VariablePeople = "people"
 	// Of PeriodClosed.
 	VariableAccount   = "account"
@@ -215,7 +223,7 @@ const (
 
 // Kinds lists all kinds. A further kind is one line here, and its templates.
 func Kinds() []Kind {
-	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest, StaffAdded, PeriodClosed}
+	return []Kind{SignInCode, NewLink, NewPasskey, PasskeyRemoved, Receipt, Reversed, PartlyReversed, Refunded, DueReminder, StaffDigest, StaffAdded, StaffPasskeys, PeriodClosed}
 }
 
 // KindOf finds a kind by its name.

@@ -346,8 +346,12 @@ func (d *Digester) tell(ctx context.Context, g digests.Digest) (outcome string, 
 		}
 	}
 	m := message(g, s, to.Text())
-	if g.Items[0].Topic == digests.TopicStaff {
-		m = added(g, s, to.Text(), staff)
+	switch g.Items[0].Topic {
+	case digests.TopicStaff:
+		m = people(notify.StaffAdded, identity.StaffWait, g, s, to.Text(), staff)
+	case digests.TopicPasskeys:
+		m = people(notify.StaffPasskeys, identity.ApprovesAfter, g, s, to.Text(), staff)
+	case digests.TopicCase, digests.TopicERP, digests.TopicOperator:
 	}
 	err = d.cfg.Sender.Send(ctx, m)
 	var wrong *notify.FieldError
@@ -379,9 +383,9 @@ func message(g digests.Digest, s identity.StaffEntry, to string) notify.Message 
 	return m
 }
 
-// added returns the message about people who were made on the command line. Items that are told at once are never in
-// one digest with others.
-func added(g digests.Digest, s identity.StaffEntry, to string, staff []identity.StaffEntry) notify.Message {
+// people returns the message of a kind about people, with the time after which what it tells has effect. Items that are told
+// at once are never in one digest with others.
+func people(kind notify.Kind, after time.Duration, g digests.Digest, s identity.StaffEntry, to string, staff []identity.StaffEntry) notify.Message {
 	var lines []string
 	for _, i := range g.Items {
 		for _, one := range staff {
@@ -391,9 +395,9 @@ func added(g digests.Digest, s identity.StaffEntry, to string, staff []identity.
 		}
 	}
 	return notify.Message{
-		ID:   notify.MessageID(notify.StaffAdded, provider.ChannelEmail, g.StaffID, g.Window.Format(time.RFC3339Nano)),
-		Kind: notify.StaffAdded, Channel: provider.ChannelEmail, To: to, Locale: string(s.Contact.Language), AgencyID: s.AgencyID, Live: true, At: g.Window,
-		Variables: map[string]string{notify.VariableDate: localMinute(g.Window.Add(identity.StaffWait)), notify.VariablePeople: strings.Join(lines, "\n")},
+		ID:   notify.MessageID(kind, provider.ChannelEmail, g.StaffID, g.Window.Format(time.RFC3339Nano)),
+		Kind: kind, Channel: provider.ChannelEmail, To: to, Locale: string(s.Contact.Language), AgencyID: s.AgencyID, Live: true, At: g.Window,
+		Variables: map[string]string{notify.VariableDate: localMinute(g.Window.Add(after)), notify.VariablePeople: strings.Join(lines, "\n")},
 	}
 }
 

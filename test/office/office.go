@@ -1,355 +1,187 @@
-// Package office gives tests the pages of staff with real parts: a registry, people with passkeys in software, payments
-// in the read model, cases and deliveries in Postgres, and Kafka.
+// Package office gives tests the desk at which staff sign in, with people and their passkeys.
 package office
 
 import (
-	"bytes"
-	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/jackc/pgx/v5"
 
-	"quittance/casework"
-	"quittance/checkout"
-	device "quittance/dev/staff"
-	"quittance/ingress/operations"
-	"quittance/ingress/problem"
-	"quittance/ingress/staff"
-	"quittance/ingress/web"
-	"quittance/internal/cases"
-	"quittance/internal/deliveries"
+	"quittance/dev/staff"
 	"quittance/internal/identity"
-	"quittance/internal/kafka"
-	"quittance/internal/operation"
 	"quittance/internal/passkeys"
-	"quittance/internal/registry"
-	"quittance/internal/sessions"
-	"quittance/internal/support"
-	"quittance/schemas"
-	"quittance/schemas/mapping"
-	"quittance/sinks/erp"
-	"quittance/sinks/webhook"
+	"quittance/internal/secret"
 	"quittance/test/registries"
 	"quittance/test/servers"
 )
 
-// World is the pages of staff and what they show.
-type World struct {
-	registries.House
-	// Handler answers as the host of the pages, Site has their routes.
-	Handler http.Handler
-	Site    *staff.Site
-	Desk    *identity.Desk
-	Cases   *cases.Store
-	Metrics *prometheus.Registry
-	// Paid, Open, Undecided and Trial are payments: the last one of test mode.
-	Paid, Open, Undecided, Trial checkout.Session
-	// Endpoint is the id of a webhook endpoint, Parked the id of a delivery to it that needs a person.
-	Endpoint, Parked string
-
-	address string
-	now     atomic.Pointer[time.Time]
-	people  map[string]*person
-}
-
-type person struct {
-	id      string
-	devices []*device.Device
-}
-
-// Ids of cases.
+// URL is the address of the pages of staff, Host its name.
 const (
-	LateCase, OrphanCase, PoisonCase = "case_late", "case_orphan", "case_poison"
-	// PaidOrder is the order of World.Paid, Contact a phone number that no page may show.
-	PaidOrder, Contact = "DOSSIER-17", "242066000001"
+	URL  = "https://staff.example"
+	Host = "staff.example"
 )
 
-// New makes a world whose pages are at an address, such as https://staff.example.
-func New(t *testing.T, address string) *World {
+// Office is the desk of the pages of staff, with a clock and two passkeys of each person.
+type Office struct {
+	registries.House
+	*identity.Desk
+	// IDs and Devices are by the name of the person.
+	IDs     map[string]string
+	Devices map[string][]*staff.Device
+	// Browser is the secret of the browser in which people sign in.
+	Browser secret.Text
+
+	now *atomic.Pointer[time.Time]
+}
+
+// Open makes people of a group (the slug of an agency, or empty for operations) with two passkeys each, which approve
+// from the beginning, and with roles. The clock stands at registries.Epoch.
+func Open(t *testing.T, agency string, roles []identity.Role, names ...string) Office {
 	t.Helper()
-	w := &World{House: registries.SetUp(t), address: address, people: map[string]*person{}, Metrics: prometheus.NewRegistry()}
-	w.Seed(t, registries.Full)
-	w.Set(registries.Epoch)
+	o := Office{House: registries.SetUp(t), now: &atomic.Pointer[time.Time]{}, IDs: map[string]string{}, Devices: map[string][]*staff.Device{}, Browser: secret.Mint("")}
+	o.Seed(t, registries.Full)
+	begin := registries.Epoch
+	o.now.Store(&begin)
 	var err error
-	if w.Desk, err = identity.OpenDesk(identity.DeskConfig{Pool: w.Pool, Keys: w.Keys, URL: address, Log: servers.Logger(t), Now: w.Now}); err != nil {
+	if o.Desk, err = identity.OpenDesk(identity.DeskConfig{Pool: o.Pool, Keys: o.Keys, URL: URL, Log: servers.Logger(t), Now: o.Now}); err != nil {
 		t.Fatal(err)
 	}
-	w.Cases = cases.NewStore(w.Pool).Verifying(w.Keys)
-	reader, cfg, topology, codec := w.read(t)
-	w.fill(t, codec)
-	instance := w.House.Open(t)
-	sent := deliveries.NewStore(w.Pool, deliveries.Kinds{webhook.Registration(nil), erp.Registration(nil)})
-	pages, err := operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: w.Cases, Registry: instance.Registry, Signer: w.Keys, Approvals: w.Desk,
-		Directory: func(ctx context.Context) (registry.Directory, error) {
-			return registry.ReadDirectory(ctx, w.Pool, "", w.Now())
-		},
-		Support: func(_ context.Context, c support.Config) (*support.Desk, error) {
-			c.Sessions, c.Deliveries, c.Cases, c.NoJournal = reader, sent, w.Cases, errors.New("no ClickHouse")
-			c.Kafka, c.Topology, c.Codec = cfg, topology, codec
-			c.Machine = func(_ context.Context, at time.Time) (time.Time, error) { return at, nil }
-			return support.New(c)
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Site, err = staff.New(staff.Config{
-		Desk: w.Desk, Agencies: instance.Registry, Limits: web.Multiples(1e6), URL: address, Now: w.Now, Log: servers.Logger(t), Metrics: w.Metrics,
-		Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
-			return operation.Record(ctx, w.Pool, actor, at, e)
-		},
-	}, pages.Part())
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := chi.NewRouter()
-	r.Use(web.ClientAddress(nil), problem.WithRequestID, web.Head)
-	w.Site.Routes(r)
-	w.Handler = r
-	return w
+	o.Add(t, agency, roles, names...)
+	return o
 }
 
-// Now is the service's clock.
-func (w *World) Now() time.Time { return *w.now.Load() }
+// Now returns the time of the service's clock.
+func (o Office) Now() time.Time { return *o.now.Load() }
 
-// Set moves the clock.
-func (w *World) Set(at time.Time) { w.now.Store(&at) }
+// MoveTo moves the clock.
+func (o Office) MoveTo(t time.Time) { o.now.Store(&t) }
 
-// read starts the reader of an empty read model, beside an empty Kafka.
-func (w *World) read(t *testing.T) (*sessions.Reader, kafka.Config, *kafka.Topology, *schemas.Codec) {
+// Add makes more people, as Open does.
+func (o Office) Add(t *testing.T, agency string, roles []identity.Role, names ...string) {
 	t.Helper()
-	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2}
-	cl, err := cfg.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cl.Close)
-	if _, err := kafka.Migrate(t.Context(), cfg, cl); err != nil {
-		t.Fatal(err)
-	}
-	topology, err := kafka.Load(t.Context(), cfg, cl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	codec, err := schemas.NewCodec(t.Context(), client, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader, err := sessions.New(sessions.Config{Pool: w.Pool, Kafka: cfg, Topology: topology, Codec: codec, Log: servers.Logger(t), Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var wg sync.WaitGroup
-	wg.Go(func() { _ = reader.Run(ctx) })
-	t.Cleanup(func() { cancel(); wg.Wait() })
-	return reader, cfg, topology, codec
-}
-
-// payment is a session of the agency.
-func payment(n int, order string, live bool) checkout.Session {
-	at := registries.Epoch.Add(time.Duration(n-60) * time.Hour)
-	return checkout.Session{
-		ID: checkout.NewSessionID(at, schemas.PartitionOf(registries.AgencyA, 2), [16]byte{byte(n), 7}), ApplicationID: registries.AppA, TenantID: registries.AgencyA, Live: live, OrderID: order,
-		Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted, ServiceCode: "patente", ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
-		PaymentRef: fmt.Sprintf("%016d", n), NoticeRef: "AV20260123456789", TransactionID: fmt.Sprintf("T%015d", n), CreatedAt: at, ExpiresAt: at.Add(time.Hour), Status: checkout.StatusOpen, Sequence: 1,
-		Customer: &checkout.Customer{Name: "Awa", Phone: Contact, Email: "awa@example.org"},
-	}
-}
-
-// fill writes payments, cases and deliveries.
-func (w *World) fill(t *testing.T, codec *schemas.Codec) {
-	t.Helper()
-	w.Paid, w.Open, w.Undecided, w.Trial = payment(40, PaidOrder, true), payment(59, "DOSSIER-18", true), payment(10, "DOSSIER-19", true), payment(58, "ESSAI-1", false)
-	collection := checkout.Collection{ID: uuid.NewString(), OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Amount: 5075, Fee: 75, Currency: "XAF", PayerMasked: "06 6•• •• 01", RequestedAt: w.Paid.CreatedAt}
-	paid, lost := collection, collection
-	paid.Status, paid.OperatorRef, paid.DecidedAt = checkout.CollectionApproved, "MP260301.1200.A1", w.Paid.CreatedAt.Add(time.Minute)
-	w.Paid.Collection, w.Paid.Status, w.Paid.EndedAt = &paid, checkout.StatusCompleted, w.Paid.CreatedAt.Add(time.Minute)
-	w.Paid.Items = []checkout.Item{{ERPDueRef: "DUE-1", Label: "Patente 2026", Amount: 5000, TransactionID: w.Paid.TransactionID, Confirmation: checkout.Confirmation{Status: checkout.ConfirmationAccepted}}}
-	lost.Status = checkout.CollectionUndecided
-	w.Undecided.Collection, w.Undecided.Status, w.Undecided.EndedAt = &lost, checkout.StatusFailed, w.Undecided.CreatedAt.Add(time.Hour)
-	var rows []sessions.Snapshot
-	for _, s := range []checkout.Session{w.Paid, w.Open, w.Undecided, w.Trial} {
-		value, err := codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt_" + s.OrderID, Type: checkout.EventCreated, SessionID: s.ID, Sequence: s.Sequence, OccurredAt: s.CreatedAt, Session: s}))
-		if err != nil {
-			t.Fatal(err)
+	for _, name := range names {
+		o.IDs[name] = uuid.NewString()
+		o.Write(t, `INSERT INTO staff (id, name, folded, agency_id, created_at, approved_at) VALUES ($1, $2, lower($2), (SELECT id FROM agencies WHERE slug = $3), $4, $4)`, o.IDs[name], name, agency, registries.Epoch)
+		for n := range 2 {
+			o.GivePasskey(t, name, fmt.Sprint("Clé ", n+1), registries.Epoch)
 		}
-		_, row, err := sessions.Read(codec, value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, *row)
-	}
-	if err := sessions.NewStore(w.Pool).Apply(t.Context(), rows, nil); err != nil {
-		t.Fatal(err)
-	}
-	opened := registries.Epoch.Add(-time.Hour)
-	if err := w.Cases.Apply(t.Context(), []cases.Case{
-		{
-			Case: casework.Case{ID: LateCase, Kind: checkout.CaseLatePayment, Amount: 7500, Currency: "XAF", OpenedAt: opened}, CollectionID: paid.ID, OperatorRef: "MP260301.1300.B2", InSession: true, Sequence: 4,
-			SessionID: w.Undecided.ID, AgencyID: registries.AgencyA, ApplicationID: registries.AppA, OrderID: w.Undecided.OrderID, Mode: "live", Clerks: []string{}, Evidence: map[string]string{cases.EvidenceOwed: "5075", cases.EvidenceOwedCurrency: "XAF"},
-		},
-		{Case: casework.Case{ID: OrphanCase, Kind: checkout.CaseOrphan, Amount: 70, Currency: "XAF", OpenedAt: opened}, CollectionID: "x", OperatorRef: "UNKNOWN-1", SessionID: "chs_unknown", Mode: "live", Clerks: []string{}, Evidence: map[string]string{}},
-		{Case: casework.Case{ID: PoisonCase, Kind: cases.KindPoison, Reason: "undecodable", OpenedAt: opened}, Clerks: []string{}, Evidence: map[string]string{cases.EvidenceTopic: "checkout.events", cases.EvidencePartition: "1", cases.EvidenceOffset: "42"}},
-	}, nil); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := registry.ReadDirectory(t.Context(), w.Pool, "", w.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range dir.Endpoints {
-		if strings.HasSuffix(e.URL, "/inbox/guichet") {
-			w.Endpoint = e.ID
+		for _, r := range roles {
+			o.Write(t, `INSERT INTO staff_roles (staff_id, role, granted_at) VALUES ($1, $2, $3)`, o.IDs[name], string(r), registries.Epoch)
 		}
 	}
-	w.Parked = "dlv_parked"
-	w.Exec(t, `SELECT make_delivery_day('2026-02-28')`)
-	w.Exec(t, `INSERT INTO deliveries (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, http_status, body)
-		VALUES ('2026-02-28', $1, 'webhook', $2, 'evt_1', 'checkout.completed', $3, $4, $5, true, '2026-02-28T16:01:00Z', 'needs_operator', 4, 0, '2026-02-28T18:00:00Z', 400, 'body')`,
-		w.Parked, w.Endpoint, registries.AppA, registries.AgencyA, w.Paid.ID)
-	w.Exec(t, `INSERT INTO delivery_destinations (kind, destination_id, failing_since) VALUES ('webhook', $1, '2026-02-28T16:01:01Z')`, w.Endpoint)
 }
 
-// Person makes a person of a group with roles, and with two passkeys that approve from the beginning.
-func (w *World) Person(t *testing.T, name, agency string, roles ...identity.Role) {
+// GivePasskey makes a passkey of a person that approves from a time.
+func (o Office) GivePasskey(t *testing.T, name, called string, from time.Time) {
 	t.Helper()
-	p := &person{id: uuid.NewString()}
-	w.people[name] = p
-	w.Write(t, `INSERT INTO staff (id, name, folded, agency_id, clerks, created_at, approved_at) VALUES ($1, $2, lower($2), (SELECT id FROM agencies WHERE slug = $3), '{}', $4, $4)`, p.id, name, agency, registries.Epoch)
-	for _, r := range roles {
-		w.Write(t, `INSERT INTO staff_roles (staff_id, role, granted_at) VALUES ($1, $2, $3)`, p.id, string(r), registries.Epoch)
-	}
-	for n := range 2 {
-		w.passkey(t, p, name, fmt.Sprint("Clé ", n+1))
-	}
-}
-
-// ID returns the id of a person.
-func (w *World) ID(name string) string { return w.people[name].id }
-
-// passkey makes a passkey of a person.
-func (w *World) passkey(t *testing.T, p *person, name, called string) {
-	t.Helper()
-	owner := passkeys.Owner{ID: uuid.MustParse(p.id), Name: name}
-	made, err := device.NewDevice(owner.ID, w.address)
+	owner := passkeys.Owner{ID: uuid.MustParse(o.IDs[name]), Name: name}
+	device, err := staff.NewDevice(owner.ID, URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, challenge, err := w.Desk.Party().BeginRegistration(owner)
+	options, challenge, err := o.Party().BeginRegistration(owner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := made.Register(options)
+	response, err := device.Register(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	credential, err := w.Desk.Party().Register(owner, challenge, response)
+	made, err := o.Party().Register(owner, challenge, response)
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := credential.SPKI()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := json.Marshal(credential)
+	public, err := made.SPKI()
 	if err != nil {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(public)
-	w.Write(t, `INSERT INTO staff_passkeys (id, staff_id, host, name, credential_id, spki_hash, credential, created_at, approves_from) VALUES (gen_random_uuid(), $1, $2, $3, $4, $5, $6, $7, $7)`,
-		p.id, w.Desk.Party().Host(), called, credential.ID, sum[:], stored, registries.Epoch)
-	p.devices = append(p.devices, made)
-}
-
-// Browser is a browser that may be signed in. It is not safe for concurrent use.
-type Browser struct {
-	w       *World
-	cookies map[string]string
-	// Header are further headers of each request.
-	Header http.Header
-}
-
-// Browser returns a browser without cookies.
-func (w *World) Browser() *Browser {
-	return &Browser{w: w, cookies: map[string]string{}, Header: http.Header{"Sec-Fetch-Site": {"same-origin"}, "Accept-Language": {"fr"}}}
-}
-
-// SignIn returns a browser in which a person has signed in.
-func (w *World) SignIn(t *testing.T, name string) *Browser {
-	t.Helper()
-	b := w.Browser()
-	if answer := b.Prove(t, name, "/sign-in/begin", nil, "/sign-in/finish"); answer.Code != http.StatusOK {
-		t.Fatalf("%s cannot sign in: %d %s", name, answer.Code, answer.Body)
-	}
-	return b
-}
-
-// Prove does what the script of a page does with a form: it sends the fields, has a person's passkey answer the options,
-// and sends the answer.
-func (b *Browser) Prove(t *testing.T, name, begin string, fields url.Values, finish string) *httptest.ResponseRecorder {
-	t.Helper()
-	options := b.Post(begin, fields)
-	if options.Code != http.StatusOK {
-		return options
-	}
-	answer, err := b.w.people[name].devices[0].Answer(options.Body.Bytes())
+	credential, err := json.Marshal(made)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.do(http.MethodPost, finish, "application/json", answer)
+	o.Write(t, `INSERT INTO staff_passkeys (id, staff_id, host, name, credential_id, spki_hash, credential, created_at, approves_from) VALUES (gen_random_uuid(), $1, '`+Host+`', $2, $3, $4, $5, $6, $6)`,
+		o.IDs[name], called, made.ID, sum[:], credential, from)
+	o.Devices[name] = append(o.Devices[name], device)
 }
 
-// Get asks for a page.
-func (b *Browser) Get(path string) *httptest.ResponseRecorder {
-	return b.do(http.MethodGet, path, "", nil)
+// SignInAs signs a person in.
+func (o Office) SignInAs(t *testing.T, name string) (secret.Text, error) {
+	t.Helper()
+	options, err := o.BeginSignIn(t.Context(), o.Browser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := o.Devices[name][0].Answer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, who, err := o.SignIn(t.Context(), o.Browser, answer, "203.0.113.7")
+	if err == nil && who.Name != name {
+		t.Errorf("%s signed in as %s", name, who.Name)
+	}
+	return session, err
 }
 
-// Post sends a form.
-func (b *Browser) Post(path string, fields url.Values) *httptest.ResponseRecorder {
-	return b.do(http.MethodPost, path, "application/x-www-form-urlencoded", []byte(fields.Encode()))
+// Acting signs a person in and returns who acts.
+func (o Office) Acting(t *testing.T, name string) identity.Acting {
+	t.Helper()
+	session, err := o.SignInAs(t, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := o.Session(t.Context(), session, false, "203.0.113.7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
-func (b *Browser) do(method, path, contentType string, body []byte) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, path, bytes.NewReader(body))
-	for name, values := range b.Header {
-		r.Header[name] = values
-	}
-	if contentType != "" {
-		r.Header.Set("Content-Type", contentType)
-	}
-	for name, value := range b.cookies {
-		r.AddCookie(&http.Cookie{Name: name, Value: value})
-	}
-	w := httptest.NewRecorder()
-	b.w.Handler.ServeHTTP(w, r)
-	for _, c := range w.Result().Cookies() { //nolint:bodyclose // a recorder's
-		if c.MaxAge < 0 {
-			delete(b.cookies, c.Name)
-		} else {
-			b.cookies[c.Name] = c.Value
-		}
-	}
-	return w
+// Statement is a decision about something.
+func Statement(subject string) identity.Statement {
+	sum := sha256.Sum256([]byte("content of " + subject))
+	return identity.Statement{Kind: "case", Subject: subject, Digest: hex.EncodeToString(sum[:]), Verdict: "approved", AgencyID: registries.AgencyA}
 }
 
-// Cookies returns the browser's cookies, for a copy of it.
-func (b *Browser) Cookies() map[string]string { return b.cookies }
+// Signs has the person's passkey sign a statement.
+func (o Office) Signs(t *testing.T, a identity.Acting, name string, s identity.Statement) identity.Acting {
+	t.Helper()
+	options, err := o.Challenge(t.Context(), a, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := o.Devices[name][0].Answer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = o.Answered(t.Context(), a, answer); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Prove is the transaction of a decision.
+func (o Office) Prove(t *testing.T, a identity.Acting, s identity.Statement) (id string, err error) {
+	t.Helper()
+	err = pgx.BeginFunc(t.Context(), o.Pool, func(tx pgx.Tx) error {
+		id, err = a.Prove(t.Context(), tx, s)
+		return err
+	})
+	return id, err
+}
+
+// SessionOf signs a person in and returns the session.
+func (o Office) SessionOf(t *testing.T, name string) secret.Text {
+	t.Helper()
+	s, err := o.SignInAs(t, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

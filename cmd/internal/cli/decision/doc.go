@@ -1,0 +1,2 @@
+// Package decision has the commands of decisions that a passkey has signed.
+package decision

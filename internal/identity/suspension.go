@@ -1,0 +1,122 @@
+package identity
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/casework"
+	"quittance/internal/identity/internal/db"
+	"quittance/internal/operation"
+	"quittance/internal/secret"
+)
+
+const (
+	// MaxSuspended is the number of people whom one person may suspend within SuspendedWithin.
+	MaxSuspended    = 2
+	SuspendedWithin = 24 * time.Hour
+)
+
+// SuspendStaff suspends a person at once, until another person lifts it: the person signs in nowhere, the keys open nothing,
+// and what the person has proposed lapses. One person who manages people of the group is enough, and signs StaffEntry.Statement;
+// nobody suspends more than MaxSuspended people within SuspendedWithin. The command line always may. named is the id or the name.
+// now is the time of the service's clock. A refusal is an *operation.Error with the field id or reason. After an error nothing
+// has changed.
+func SuspendStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, named, reason string, now time.Time) (StaffEntry, error) {
+	suspended, err := changeAtOnce(ctx, pool, keys, by, StaffChangeSuspend, named, reason, now, func(t *Tx, m, me Staff) (db.SuspendStaffParams, error) {
+		switch {
+		case m.State() != StaffStateActive:
+			return db.SuspendStaffParams{}, operation.Refuse("staff.not_active", "id", operation.Args{"name": m.Name, "state": m.State()})
+		case me.ID == m.ID:
+			return db.SuspendStaffParams{}, operation.Refuse("staff.suspends_self", "id", nil)
+		}
+		if me.ID != "" {
+			if err := t.suspendsTooMany(ctx, me, m); err != nil {
+				return db.SuspendStaffParams{}, err
+			}
+		}
+		return db.SuspendStaffParams{ID: m.ID, SuspendedAt: &now, SuspendedBy: given(me.ID)}, t.endChanges(ctx, func(c StaffChangeEntry) bool { return c.ProposedBy == m.ID })
+	})
+	if err != nil {
+		return StaffEntry{}, fmt.Errorf("suspending a member of staff: %w", err)
+	}
+	return suspended, nil
+}
+
+// suspendsTooMany refuses a further suspension by a person who has suspended MaxSuspended others lately.
+func (t *Tx) suspendsTooMany(ctx context.Context, me, m Staff) error {
+	list, err := t.changes(ctx)
+	if err != nil {
+		return err
+	}
+	others := map[string]bool{}
+	for _, c := range list {
+		if c.Kind == StaffChangeSuspend && c.ProposedBy == me.ID && c.StaffID != m.ID && t.tx.Now.Before(c.ProposedAt.Add(SuspendedWithin)) {
+			others[c.StaffID] = true
+		}
+	}
+	if len(others) >= MaxSuspended {
+		return operation.Refuse("staff.suspends_too_many", "id", operation.Args{"most": MaxSuspended, "hours": int(SuspendedWithin.Hours())})
+	}
+	return nil
+}
+
+// LiftSuspension ends a suspension. by is another person than who suspended, manages people of the group, and signs
+// StaffEntry.Statement. While fewer than two people of the group can decide about its people on a page, the command line may,
+// too: so two people who have suspended each other come back. named is the id or the name. now is the time of the service's
+// clock. A refusal is an *operation.Error with the field id or reason. After an error nothing has changed.
+func LiftSuspension(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, named, reason string, now time.Time) (StaffEntry, error) {
+	lifted, err := changeAtOnce(ctx, pool, keys, by, StaffChangeLift, named, reason, now, func(_ *Tx, m, me Staff) (db.SuspendStaffParams, error) {
+		switch {
+		case m.State() != StaffStateSuspended:
+			return db.SuspendStaffParams{}, operation.Refuse("staff.not_suspended", "id", operation.Args{"name": m.Name, "state": m.State()})
+		case me.ID != "" && me.ID == m.SuspendedBy:
+			return db.SuspendStaffParams{}, operation.Refuse("staff.lifts_own", "id", operation.Args{"name": m.Name})
+		}
+		return db.SuspendStaffParams{ID: m.ID}, nil
+	})
+	if err != nil {
+		return StaffEntry{}, fmt.Errorf("lifting the suspension of a member of staff: %w", err)
+	}
+	return lifted, nil
+}
+
+// changeAtOnce makes a change about a person that one person decides about. check refuses it, or returns what is stored.
+func changeAtOnce(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, kind StaffChangeKind, named, reason string, now time.Time, check func(t *Tx, m, me Staff) (db.SuspendStaffParams, error)) (changed StaffEntry, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
+		m, err := t.subject(named, reason)
+		if err != nil {
+			return err
+		}
+		me, actor := Staff{}, by.Actor
+		if by.Signer != nil || kind != StaffChangeSuspend { // whoever runs the installation may stop anybody
+			if me, actor, err = t.acts(by, m.AgencyID); err != nil {
+				return err
+			}
+		}
+		row, err := check(t, m, me)
+		if err != nil {
+			return err
+		}
+		if by.Signer != nil {
+			if err := by.Signer.Signed(ctx, t.tx, t.staffEntry(m).Statement(kind, reason)); err != nil {
+				return err
+			}
+		}
+		if err := t.q.SuspendStaff(ctx, row); err != nil {
+			return fmt.Errorf("storing the suspension of %s: %w", m.ID, err)
+		}
+		c, err := t.storeChange(ctx, StaffChange{StaffID: m.ID, Kind: kind, Reason: reason, ProposedBy: me.ID, State: casework.DecisionApproved})
+		if err != nil {
+			return err
+		}
+		if _, err := t.reread(ctx, ""); err != nil {
+			return err
+		}
+		changed = t.staffEntry(t.member(m.ID))
+		return operation.Record(ctx, t.tx, actor, now, changeEntry("staff."+string(kind), c))
+	})
+	return changed, err
+}
