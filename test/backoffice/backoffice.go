@@ -53,6 +53,8 @@ type World struct {
 	Paid, Open, Undecided, Trial checkout.Session
 	// Endpoint is the id of a webhook endpoint, Parked the id of a delivery to it that needs a person.
 	Endpoint, Parked string
+
+	serve func(*testing.T, web.Limits, *prometheus.Registry)
 }
 
 // Ids of cases.
@@ -86,20 +88,30 @@ func New(t *testing.T) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Site, err = staff.New(staff.Config{
-		Desk: w.Desk, Agencies: instance.Registry, Limits: web.Multiples(1e6), URL: office.URL, Now: w.Now, Log: servers.Logger(t), Metrics: w.Metrics,
-		Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
-			return operation.Record(ctx, w.Pool, actor, at, e)
-		},
-	}, pages.Part())
-	if err != nil {
-		t.Fatal(err)
+	w.serve = func(t *testing.T, limits web.Limits, metrics *prometheus.Registry) {
+		t.Helper()
+		w.Site, err = staff.New(staff.Config{
+			Desk: w.Desk, Agencies: instance.Registry, Limits: limits, URL: office.URL, Now: w.Now, Log: servers.Logger(t), Metrics: metrics,
+			Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
+				return operation.Record(ctx, w.Pool, actor, at, e)
+			},
+		}, pages.Part())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := chi.NewRouter()
+		r.Use(web.ClientAddress(nil), problem.WithRequestID, web.Head)
+		w.Site.Routes(r)
+		w.Handler = r
 	}
-	r := chi.NewRouter()
-	r.Use(web.ClientAddress(nil), problem.WithRequestID, web.Head)
-	w.Site.Routes(r)
-	w.Handler = r
+	w.serve(t, web.Multiples(1e6), w.Metrics)
 	return w
+}
+
+// Limit starts the pages again with limits of requests without a session.
+func (w *World) Limit(t *testing.T, limits web.Limits) {
+	t.Helper()
+	w.serve(t, limits, prometheus.NewRegistry())
 }
 
 // read starts the reader of an empty read model, beside an empty Kafka.
@@ -237,7 +249,12 @@ func (b *Browser) Prove(t *testing.T, name, begin string, fields url.Values, fin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.do(http.MethodPost, finish, "application/json", answer)
+	return b.Send(finish, answer)
+}
+
+// Send sends what a passkey answers.
+func (b *Browser) Send(path string, answer []byte) *httptest.ResponseRecorder {
+	return b.do(http.MethodPost, path, "application/json", answer)
 }
 
 // Get asks for a page.
