@@ -19,7 +19,6 @@ import (
 	"quittance/internal/sessions"
 	"quittance/internal/support"
 	"quittance/money"
-	"quittance/money/language"
 	"quittance/money/localtime"
 )
 
@@ -294,7 +293,7 @@ func (v *visit) paymentFacts(p *support.Page) []staff.Fact {
 		{Label: w.Status, Value: said(v.w.Statuses, s.Status)},
 		{Label: w.Service, Value: s.ServiceLabel},
 		{Label: w.Subject, Value: s.Description},
-		{Label: w.Reference, Value: language.GroupReference(s.PaymentRef), Code: true},
+		{Label: w.Reference, Value: grouped(s.PaymentRef), Code: true},
 		{Label: w.Notice, Value: s.NoticeRef, Code: true},
 		{Label: w.Transaction, Value: s.TransactionID, Code: true},
 		{Label: w.Made, Value: v.at(s.CreatedAt)},

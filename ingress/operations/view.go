@@ -146,8 +146,13 @@ func (v *visit) paymentRow(s checkout.Session) []staff.Cell {
 		{Text: v.agency(s.TenantID)},
 		{Text: v.sum(s.Amount, s.Currency), Class: staff.ClassSum},
 		{Text: said(v.w.Statuses, s.Status), More: offer},
-		{Text: language.GroupReference(s.PaymentRef), Class: "code"},
+		{Text: grouped(s.PaymentRef), Class: "code"},
 	}
+}
+
+// grouped is a reference in groups of four digits, between which a narrow column breaks.
+func grouped(ref string) string {
+	return strings.ReplaceAll(language.GroupReference(ref), "\u00a0", " ")
 }
 
 // paymentGrid returns a list of payments.
@@ -186,7 +191,7 @@ type destinations map[string]deliveries.Entry
 
 func (to destinations) name(kind deliveries.Kind, id string) string {
 	if e, ok := to[string(kind)+" "+id]; ok {
-		return e.Name
+		return cmp.Or(e.URL, e.Name)
 	}
 	return id
 }

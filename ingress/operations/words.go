@@ -110,7 +110,7 @@ var texts = language.Table[*words]{money.French: &french, money.English: &englis
 
 var french = words{
 	Live: "Réel", Test: "Test", BothModes: "Réel et test", Open: "Ouvert", AllAgencies: "Toutes les administrations", Filter: "Filtrer",
-	Show: "Afficher", Next: "Page suivante", First: "Première page", Found: "%d trouvés.", ManyFound: "Plus de %d trouvés.",
+	Show: "Afficher", Next: "Page suivante", First: "Première page", Found: "Résultats\u00a0: %d.", ManyFound: "Plus de %d résultats.",
 	Work: workWords{
 		Title: "À traiter", Decide: "En attente de votre décision",
 		NothingToDecide: "Rien n’attend votre décision. Les propositions de vos collègues que vous pouvez approuver s’affichent ici.",
@@ -248,7 +248,7 @@ var french = words{
 
 var english = words{
 	Live: "Live", Test: "Test", BothModes: "Live and test", Open: "Open", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", Next: "Next page",
-	First: "First page", Found: "%d found.", ManyFound: "More than %d found.",
+	First: "First page", Found: "Results: %d.", ManyFound: "More than %d results.",
 	Work: workWords{
 		Title: "To do", Decide: "Waiting for your decision",
 		NothingToDecide: "Nothing waits for your decision. Proposals of your colleagues that you may approve are shown here.",
