@@ -27,8 +27,19 @@ func NewDevice(owner uuid.UUID, address string) (*Device, error) {
 	return &Device{
 		party:  virtualwebauthn.RelyingParty{Name: u.Hostname(), ID: u.Hostname(), Origin: u.Scheme + "://" + u.Host},
 		device: virtualwebauthn.NewAuthenticatorWithOptions(virtualwebauthn.AuthenticatorOptions{UserHandle: owner[:]}),
-		key:    virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2),
+		key:    newKey(),
 	}, nil
+}
+
+// newKey makes a key. The library writes the coordinates of a point without leading zeros, and such a key is malformed (RFC
+// 8152, section 13.1.1): another one is made.
+func newKey() virtualwebauthn.Credential {
+	const whole = 77 // bytes, with two coordinates of 32
+	for {
+		if c := virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2); len(c.Key.AttestationData()) == whole {
+			return c
+		}
+	}
 }
 
 // Register answers the options with which a passkey is made (PublicKeyCredentialCreationOptionsJSON) with a

@@ -374,6 +374,53 @@ func TestProposalsLapse(t *testing.T) {
 	}
 }
 
+// Once two people of a group have two passkeys each, its keys propose and take back only: nobody approves or rejects with one, and
+// no proposal approves itself. A suspended person's proposal lapses, also when the suspension is lifted before anybody looks.
+func TestKeysOfAGroupWithPasskeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 1000"))
+	jean, mireille := w.staff(t, "Jean", "impots"), w.staff(t, "Mireille", "impots")
+	w.apply(t, late("a", 500), late("b", 5_000), late("c", 5_000))
+	propose := func(by cases.By, id string) (cases.Detail, error) {
+		return w.Propose(t.Context(), by, cases.Request{Case: id, Resolution: checkout.ResolutionHonour, Reason: "r"}, registries.Epoch)
+	}
+	if _, err := propose(jean, "b"); err != nil {
+		t.Fatal(err)
+	}
+	w.GivePasskeys(t, jean.Staff.ID, mireille.Staff.ID)
+	d, err := propose(jean, "a")
+	if err != nil || d.Proposals[0].State != cases.ProposalOpen {
+		t.Fatalf("a proposal below the limit: %+v, %v", d.Proposals, err)
+	}
+	for _, id := range []string{"a", "b"} {
+		_, err = w.Approve(t.Context(), mireille, id, 0, registries.Epoch)
+		refusedBy(t, err, "staff.keys_propose", "url=https://staff.example/")
+		_, err = w.Reject(t.Context(), mireille, id, "no", registries.Epoch)
+		refusedBy(t, err, "staff.keys_propose")
+	}
+	if _, err := w.Reject(t.Context(), jean, "a", "taken back", registries.Epoch); err != nil {
+		t.Error(err)
+	}
+	if _, err := propose(mireille, "c"); err != nil {
+		t.Fatal(err)
+	}
+	commandLine := identity.By{Actor: registries.Actor}
+	if _, err := identity.SuspendStaff(t.Context(), w.Pool, w.Keys, commandLine, "Mireille", "lost", registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	_, err = propose(mireille, "a")
+	refusedBy(t, err, "staff.suspended")
+	if err := w.Lapse(t.Context(), registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.LiftSuspension(t.Context(), w.Pool, w.Keys, commandLine, "Mireille", "found", registries.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Approve(t.Context(), jean, "c", 0, registries.Epoch)
+	refusedBy(t, err, "case.proposal_over", "state=lapsed")
+}
+
 // Below the agency's single_approval_below one person is enough, in XAF only.
 func TestSingleApproval(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,9 @@
 // leave fewer than two, because nobody could approve a new one then (contract decisions
 // § 14 speaks of the first two only).
 //
+// People of the pages have roles and passkeys, and join by invitations that another person confirms. Once two of a group can
+// decide about its people on a page, two do, and the command line does not (docs/design/staff.md).
+//
 // Identities are read together with the registry, so that a key and its application or
 // agency have the same revision. A revocation reaches every instance within a second.
 // While Postgres is away the last keys that were read stay valid for 15 minutes. After that

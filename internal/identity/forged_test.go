@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quittance/internal/identity"
+	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/signed"
@@ -206,6 +207,7 @@ func earlierManifest(t *testing.T, h registries.House) {
 		t.Fatal(err)
 	}
 	h.Exec(t, `UPDATE row_manifest SET content = $1, signature = $2`, content, signature)
+	h.Exec(t, `DELETE FROM staff_manifest`) // there was none
 }
 
 // The release before did not sign people. Until migrate has done so nobody is believed, and then
@@ -304,5 +306,62 @@ func TestForgedSignInsOpenNothing(t *testing.T) {
 	}
 	if _, err := r.SignInWithPIN(t.Context(), device, "c01", pin); err != nil {
 		t.Errorf("the own PIN: %v", err)
+	}
+}
+
+// The staff pages change people with a key of their own. Whoever takes the pages changes no configuration with it,
+// and no key or clerk.
+func TestStaffRowsHaveAKeyOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	keys := group(t, h, "impots", "Jean", "Mireille")
+	pages := h.Keys.Subset("office", []secret.Use{
+		{Purpose: secret.PurposeVerify, Label: secret.LabelRegistryRows}, {Purpose: secret.PurposeVerify, Label: secret.LabelStaffRows}, {Purpose: secret.PurposeSign, Label: secret.LabelStaffRows},
+	})
+	write := func(keys *secret.Keys, sql string) error {
+		return registry.Change(t.Context(), h.Pool, keys, registries.Epoch, func(tx *registry.Tx) error {
+			_, err := tx.Exec(t.Context(), sql)
+			return err
+		})
+	}
+	if err := write(pages, `UPDATE staff SET suspended_at = now() WHERE name = 'Jean'`); err != nil {
+		t.Fatal(err)
+	}
+	verifies := h.Keys.Subset("cases", []secret.Use{{Purpose: secret.PurposeVerify, Label: secret.LabelRegistryRows}, {Purpose: secret.PurposeVerify, Label: secret.LabelStaffRows}})
+	for name, of := range map[string]*secret.Keys{"the master keys": h.Keys, "a role": verifies, "the pages": pages} {
+		if f, err := registry.LookAtRows(t.Context(), h.Pool, of); err != nil || len(f.Rows) != 0 || len(f.Lost) != 0 {
+			t.Errorf("%s find %+v, %v", name, f, err)
+		}
+	}
+	_, err := identity.AuthenticateStaff(t.Context(), h.Pool, h.Keys, keys[0], registries.Epoch)
+	refusedBy(t, err, "staff.suspended", "")
+	for name, sql := range map[string]string{
+		"an address of an ERP": `UPDATE erp_settings SET base_url = 'https://thief.example'`, "a key": `UPDATE api_keys SET revoked_at = NULL, live = true`,
+		"a clerk": `UPDATE clerks SET day_limit = 9`, "a key is deleted": `DELETE FROM api_keys WHERE staff_id IS NULL AND clerk_code IS NULL`,
+	} {
+		refused := func(err error) {
+			t.Helper()
+			var e *operation.Error
+			if !errors.As(err, &e) || e.Code != signed.CodeNoKey {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		refused(write(pages, sql))
+	}
+	// Signed by hand with the key of the pages: the registry's rows do not verify with it.
+	h.Exec(t, `UPDATE clerks SET day_limit = 9, signature = (SELECT signature FROM staff WHERE name = 'Jean') WHERE code = 'c01'`)
+	h.Exec(t, `DELETE FROM staff_roles; DELETE FROM staff WHERE name = 'Jean' AND NOT EXISTS (SELECT FROM api_keys k WHERE k.staff_id = staff.id)`)
+	if f, err := registry.LookAtRows(t.Context(), h.Pool, h.Keys); err != nil || len(f.Rows) != 1 || f.Rows[0].Table != "clerks" {
+		t.Errorf("found %+v, %v", f, err)
+	}
+	// A change with the master keys goes on beside it, and a person who is put back is noticed.
+	h.Exec(t, `CREATE TABLE kept AS TABLE staff`)
+	if err := write(pages, `UPDATE staff SET suspended_at = NULL WHERE name = 'Jean'`); err != nil {
+		t.Fatal(err)
+	}
+	h.Exec(t, `UPDATE staff s SET suspended_at = k.suspended_at, signature = k.signature FROM kept k WHERE k.id = s.id; DROP TABLE kept`)
+	if f, err := registry.LookAtRows(t.Context(), h.Pool, h.Keys); err != nil || len(f.Lost) != 1 || f.Lost[0] != "staff" {
+		t.Errorf("a person of yesterday: %+v, %v", f, err)
 	}
 }

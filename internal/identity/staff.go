@@ -191,6 +191,17 @@ func ListStaff(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier) ([]S
 	return out, nil
 }
 
+// FindStaff returns a person by id or name, with the rows as they are. A refusal is an *operation.Error with the field id.
+func FindStaff(ctx context.Context, pool *pgxpool.Pool, named string) (person StaffEntry, err error) {
+	failed := view(ctx, pool, nil, func(s *snapshot) {
+		var m Staff
+		if m, err = s.staffNamed(named); err == nil {
+			person = s.staffEntry(m)
+		}
+	})
+	return person, errors.Join(failed, err)
+}
+
 // AuthenticateStaff finds the person with a key. With keys a row that does not verify is refused. A refusal is an *operation.Error.
 func AuthenticateStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key string, now time.Time) (person StaffEntry, err error) {
 	failed := view(ctx, pool, signed.NewVerifier(keys), func(s *snapshot) {

@@ -291,14 +291,14 @@ func ApproveStaffChange(ctx context.Context, pool *pgxpool.Pool, keys *secret.Ke
 			return err
 		}
 		proposer := t.member(c.ProposedBy)
-		if !proposer.May(MayManagePeople) {
-			return operation.Refuse("staff_change.lapsed", "id", operation.Args{"name": c.Of.Name})
-		}
-		if err := t.mayChange(c.Of.Staff, &c.StaffChange, RolesRequest{c.Add, c.Remove}); err != nil {
-			return err
-		}
 		step := c.step(me, proposer, actor, now)
 		step.Store = func() (operation.Entry, error) {
+			if !proposer.May(MayManagePeople) { // the role was withdrawn since
+				return operation.Entry{}, casework.ErrLapsed
+			}
+			if err := t.mayChange(c.Of.Staff, &c.StaffChange, RolesRequest{c.Add, c.Remove}); err != nil {
+				return operation.Entry{}, err
+			}
 			if err := by.Signer.Signed(ctx, t.tx, c.Statement()); err != nil {
 				return operation.Entry{}, err
 			}

@@ -24,6 +24,24 @@ func (o *office) person(name, agency string) identity.Staff {
 	return m.Staff
 }
 
+// A group whose people have passkeys approves no file with an st_ key.
+func TestOriginalIsNotApprovedWithAKey(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	r := o.imports(o.store(), "mtn", mtn(1), statements.VerdictAccepted)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	awa, ben := o.person("Awa", "impots"), o.person("Ben", "impots")
+	o.GivePasskeys(t, awa.ID, ben.ID)
+	q, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", r.ImportID, "line 7 is disputed", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *operation.Error
+	if _, err := intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, ben, "desk", q.ID, now); !errors.As(err, &refused) || refused.Code != "staff.keys_propose" {
+		t.Errorf("%v", err)
+	}
+}
+
 // Two people of the agency agree that one of them reads the file of an import. Everybody else is
 // refused, also later, and every step is in the audit table.
 func TestOriginalByTwo(t *testing.T) {

@@ -199,7 +199,7 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		tables = append(tables, people)
 	}
 	known := map[string]bool{
-		"row_manifest.content": true, "row_manifest.signature": true, // the former is public; Reseal signs the latter
+		"row_manifest.content": true, "row_manifest.signature": true, "staff_manifest.content": true, "staff_manifest.signature": true, // the former is public; Reseal signs the latter
 		"api_keys.hash": true, "cashin_pairs.api_key_hash": true, "cashin_pairs.secret_hash": true, "cashin_tokens.hash": true, "webhook_secrets.digest": true, // SHA-256
 		"case_proposals.digest": true, "case_proposals.proposed_signature": true, "case_proposals.decided_signature": true, // SHA-256, and signatures of a decision that is carried out within a week
 		"statement_withdrawals.digest": true, "statement_withdrawals.requested_signature": true, "statement_withdrawals.decided_signature": true, // the same, within a day

@@ -188,7 +188,7 @@ func TestManifestFindsLostRows(t *testing.T) {
 	if _, lost := findings(t, h); lost != "applications fees" {
 		t.Errorf("after a change: %q", lost)
 	}
-	h.Exec(t, `DELETE FROM row_manifest`)
+	h.Exec(t, `DELETE FROM row_manifest; DELETE FROM staff_manifest`)
 	if _, lost := findings(t, h); !strings.Contains(lost, "agencies") {
 		t.Errorf("without a manifest: %q", lost)
 	}
@@ -275,7 +275,7 @@ func TestEarlierInstallationIsSignedOnce(t *testing.T) {
 	for _, table := range signed.Tables {
 		h.Exec(t, `UPDATE `+table.Name+` SET signature = NULL`)
 	}
-	h.Exec(t, `DELETE FROM row_manifest`)
+	h.Exec(t, `DELETE FROM row_manifest; DELETE FROM staff_manifest`)
 	if _, err := registry.Open(t.Context(), registry.Config{Pool: h.Pool, Keys: h.Keys, Log: servers.Logger(t), Now: time.Now}); !errors.Is(err, signed.ErrNotSigned) {
 		t.Errorf("a role starts: %v", err)
 	}

@@ -6,6 +6,8 @@ const (
 	// LabelRegistryRows signs the rows of Postgres that decide: configuration, hashes of keys, clerks,
 	// staff, keys of receipts. Whoever only reads them verifies.
 	LabelRegistryRows = "registry rows"
+	// LabelStaffRows signs the rows of people who sign in to the staff pages, where the pages change them.
+	LabelStaffRows = "staff rows"
 	// LabelDecisions signs proposals and approvals of staff, where the person's key was checked.
 	LabelDecisions = "staff decisions"
 	// LabelOfficeDecisions signs what staff decide on pages. Such an approval counts with the proof of a passkey only,

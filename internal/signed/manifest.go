@@ -15,8 +15,11 @@ import (
 	"quittance/internal/secret"
 )
 
-// manifest says which rows were signed when a transaction of ours last changed one.
+// manifest says which rows of a family were signed when a transaction of ours last changed one.
 type manifest struct {
+	of Family
+	// from is the family whose manifest was read: until staff have one of their own, theirs is that of the registry.
+	from      Family
 	known     bool   // there is one
 	content   []byte // what is signed
 	signature []byte
@@ -39,21 +42,30 @@ type sums struct {
 	Digest []byte `json:"digest"` // SHA-256 of the sorted signatures
 }
 
-func readManifest(ctx context.Context, q Querier) (m manifest, err error) {
-	rows, _ := q.Query(ctx, `SELECT content, signature FROM row_manifest`) // the rows return its error
-	_, err = pgx.ForEachRow(rows, []any{&m.content, &m.signature}, func() error {
-		m = manifest{true, bytes.Clone(m.content), bytes.Clone(m.signature)}
-		return nil
-	})
-	if err != nil {
-		return m, fmt.Errorf("reading the manifest of rows: %w", err)
+// readManifests reads the manifests of all families.
+func readManifests(ctx context.Context, q Querier) (out []manifest, err error) {
+	for _, f := range families {
+		m := manifest{of: f, from: f}
+		rows, _ := q.Query(ctx, `SELECT content, signature FROM `+f.table()) // the rows return its error
+		_, err = pgx.ForEachRow(rows, []any{&m.content, &m.signature}, func() error {
+			m.known, m.content, m.signature = true, bytes.Clone(m.content), bytes.Clone(m.signature)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading the manifest of rows: %w", err)
+		}
+		if f != OfRegistry && !m.known {
+			m = out[0]
+			m.of = f
+		}
+		out = append(out, m)
 	}
-	return m, nil
+	return out, nil
 }
 
 // read returns the contents; false for a manifest that is missing or not ours.
 func (m manifest) read(keys *secret.Keys) (c contents, ok bool) {
-	if !m.known || !keys.VerifySignature(secret.LabelRegistryRows, m.signed(), m.signature) {
+	if !m.known || !keys.VerifySignature(m.from.label(), m.signed(), m.signature) {
 		return contents{}, false
 	}
 	return c, json.Unmarshal(m.content, &c) == nil
@@ -73,7 +85,7 @@ func (m manifest) differs(keys *secret.Keys, rows []Row) []string {
 	var out []string
 	for _, t := range Tables {
 		was, is := c.Tables[t.Name], now[t.Name]
-		if ok && t.Since > c.Generation {
+		if t.Of != m.of || ok && t.Since > c.Generation {
 			continue
 		}
 		switch {
@@ -105,18 +117,19 @@ func summed(rows []Row) map[string]sums {
 	return out
 }
 
-// write replaces the manifest by one of these rows.
+// write replaces the manifest by one of these rows. That of the registry also has the signatures of the other families,
+// for a release that knows none.
 func (m manifest) write(ctx context.Context, tx pgx.Tx, keys *secret.Keys, rows []Row, lost []string, at time.Time) error {
 	before, _ := m.read(keys)
-	next := manifest{known: true}
+	next := manifest{of: m.of, from: m.of, known: true}
 	var err error
 	if next.content, err = json.Marshal(contents{before.Revision + 1, generation, summed(rows), lost}); err != nil {
 		return err
 	}
-	if next.signature, err = keys.Sign(secret.LabelRegistryRows, next.signed()); err != nil {
+	if next.signature, err = keys.Sign(m.of.label(), next.signed()); err != nil {
 		return fmt.Errorf("signing the manifest of rows: %w", err)
 	}
-	if _, err := tx.Exec(ctx, `INSERT INTO row_manifest (content, signature, signed_at) VALUES ($1, $2, $3)
+	if _, err := tx.Exec(ctx, `INSERT INTO `+m.of.table()+` (content, signature, signed_at) VALUES ($1, $2, $3)
 		ON CONFLICT (singleton) DO UPDATE SET content = excluded.content, signature = excluded.signature, signed_at = excluded.signed_at`,
 		next.content, next.signature, at); err != nil {
 		return fmt.Errorf("storing the manifest of rows: %w", err)
@@ -184,12 +197,18 @@ func Look(ctx context.Context, tx pgx.Tx, keys *secret.Keys) (Findings, error) {
 
 // Inspect is Look for rows that were read in the same transaction, those of all tables.
 func Inspect(ctx context.Context, q Querier, keys *secret.Keys, rows []Row) (Findings, error) {
-	m, err := readManifest(ctx, q)
+	manifests, err := readManifests(ctx, q)
 	if err != nil {
 		return Findings{}, err
 	}
-	tables := m.unsigned(keys, rows)
-	f := Findings{Lost: m.differs(keys, rows), NotSigned: needing(rows, tables), Outdated: m.known && len(tables) > 0}
+	var f Findings
+	for _, m := range manifests {
+		tables := m.unsigned(keys, rows)
+		f.Lost = append(f.Lost, m.differs(keys, rows)...)
+		f.NotSigned = f.NotSigned || needing(rows, tables)
+		f.Outdated = f.Outdated || m.known && len(tables) > 0
+	}
+	slices.Sort(f.Lost)
 	some := false
 	for _, r := range rows {
 		if !r.Verified {
@@ -212,7 +231,7 @@ func (m manifest) unsigned(keys *secret.Keys, rows []Row) []string {
 	}
 	var out []string
 	for _, t := range Tables {
-		if !m.known || ok && t.Since > c.Generation {
+		if t.Of == m.of && (!m.known || ok && t.Since > c.Generation) {
 			out = append(out, t.Name)
 		}
 	}

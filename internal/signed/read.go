@@ -58,7 +58,8 @@ func (v *Verifier) verify(t *Table, r Row) bool {
 		v.now[at] = true
 	}
 	v.mu.Unlock()
-	if known || !v.keys.VerifySignature(secret.LabelRegistryRows, r.digest[:], r.signature) {
+	signed := func(label string) bool { return v.keys.VerifySignature(label, r.digest[:], r.signature) }
+	if known || !signed(secret.LabelRegistryRows) && (t.Of == OfRegistry || !signed(t.Of.label())) {
 		return known
 	}
 	v.mu.Lock()

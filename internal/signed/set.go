@@ -38,7 +38,7 @@ type Set struct {
 	unsigned []string // tables whose rows were not signed yet
 	waiting  bool     // one of them had rows
 	anew     map[ID]bool
-	manifest manifest
+	manifest []manifest // of each family
 	queued   *pgx.Batch
 	lost     []string // tables that were not as the manifest says
 }
@@ -54,14 +54,17 @@ func Begin(ctx context.Context, tx pgx.Tx, keys *secret.Keys) (*Set, error) {
 	for _, r := range list {
 		s.rows[r.ID] = r
 	}
-	if s.manifest, err = readManifest(ctx, tx); err != nil {
+	if s.manifest, err = readManifests(ctx, tx); err != nil {
 		return nil, err
 	}
-	s.unsigned = s.manifest.unsigned(keys, list)
-	s.waiting = needing(list, s.unsigned)
-	if keys != nil {
-		s.lost = s.manifest.differs(keys, list)
+	for _, m := range s.manifest {
+		s.unsigned = append(s.unsigned, m.unsigned(keys, list)...)
+		if keys != nil {
+			s.lost = append(s.lost, m.differs(keys, list)...)
+		}
 	}
+	slices.Sort(s.lost)
+	s.waiting = needing(list, s.unsigned)
 	return s, nil
 }
 
@@ -105,7 +108,7 @@ func (s *Set) Sign(ctx context.Context, tx pgx.Tx, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	changed := false
+	changed := map[Family]bool{}
 	seen := map[ID]bool{}
 	var signed []Row
 	for _, r := range after {
@@ -115,8 +118,8 @@ func (s *Set) Sign(ctx context.Context, tx pgx.Tx, at time.Time) error {
 			signed = append(signed, before)
 			continue
 		}
-		changed = true
-		if err := s.refused(before, known); err != nil {
+		changed[find(r.Table).Of] = true
+		if err := s.refused(r, before, known); err != nil {
 			return err
 		}
 		if r, err = s.sign(r); err != nil {
@@ -125,9 +128,11 @@ func (s *Set) Sign(ctx context.Context, tx pgx.Tx, at time.Time) error {
 		signed = append(signed, r)
 	}
 	for id := range s.rows {
-		changed = changed || !seen[id]
+		if !seen[id] {
+			changed[find(id.Table).Of] = true
+		}
 	}
-	if !changed {
+	if len(changed) == 0 {
 		return nil
 	}
 	switch {
@@ -139,13 +144,38 @@ func (s *Set) Sign(ctx context.Context, tx pgx.Tx, at time.Time) error {
 	if err := s.store(ctx, tx); err != nil {
 		return err
 	}
-	return s.manifest.write(ctx, tx, s.keys, signed, s.lost, at)
+	return noKey(s.write(ctx, tx, signed, s.lost, at, func(f Family) bool { return changed[f] }))
+}
+
+// write replaces the manifests of some families.
+func (s *Set) write(ctx context.Context, tx pgx.Tx, rows []Row, lost []string, at time.Time, which func(Family) bool) error {
+	for _, m := range s.manifest {
+		if !which(m.of) {
+			continue
+		}
+		mine := slices.DeleteFunc(slices.Clone(lost), func(table string) bool { return find(table).Of != m.of })
+		if err := m.write(ctx, tx, s.keys, rows, mine, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// signer returns the label of the key of this process that signs rows of a table; false if it has none.
+func (s *Set) signer(table string) (label string, ok bool) {
+	for _, label := range []string{secret.LabelRegistryRows, find(table).Of.label()} {
+		if s.keys != nil && s.keys.Holds(secret.Use{Purpose: secret.PurposeSign, Label: label}) {
+			return label, true
+		}
+	}
+	return "", false
 }
 
 // refused returns why the transaction may not change a row.
-func (s *Set) refused(before Row, known bool) error {
+func (s *Set) refused(r, before Row, known bool) error {
+	_, holds := s.signer(r.Table)
 	switch {
-	case s.keys == nil || !s.keys.Holds(secret.Use{Purpose: secret.PurposeSign, Label: secret.LabelRegistryRows}):
+	case !holds:
 		return operation.Refuse(CodeNoKey, "", nil)
 	case s.waiting:
 		return operation.Refuse(CodeUnsigned, "", nil)
@@ -157,7 +187,11 @@ func (s *Set) refused(before Row, known bool) error {
 
 // sign makes the signature of a row and queues that it is stored.
 func (s *Set) sign(r Row) (Row, error) {
-	signature, err := s.keys.Sign(secret.LabelRegistryRows, r.digest[:])
+	label, ok := s.signer(r.Table)
+	if !ok {
+		return r, fmt.Errorf("signing %s: %w", r.ID, secret.ErrNotHeld)
+	}
+	signature, err := s.keys.Sign(label, r.digest[:])
 	if err != nil {
 		return r, fmt.Errorf("signing %s: %w", r.ID, err)
 	}
@@ -204,13 +238,13 @@ func (s *Set) SignAll(ctx context.Context, tx pgx.Tx, at time.Time) (map[string]
 		counts[r.Table]++
 		s.rows[r.ID] = list[i]
 	}
-	if len(counts) == 0 && !s.manifest.known {
+	if len(counts) == 0 && !s.manifest[0].known {
 		return counts, nil
 	}
 	if err := s.store(ctx, tx); err != nil {
 		return nil, err
 	}
-	return counts, noKey(s.manifest.write(ctx, tx, s.keys, list, s.lost, at))
+	return counts, noKey(s.write(ctx, tx, list, s.lost, at, every))
 }
 
 // noKey turns the errors of keys that do not sign into a refusal.
@@ -279,8 +313,10 @@ func (s *Set) Conclude(ctx context.Context, tx pgx.Tx, accept bool, at time.Time
 	if accept {
 		lost = nil
 	}
-	return noKey(s.manifest.write(ctx, tx, s.keys, list, lost, at))
+	return noKey(s.write(ctx, tx, list, lost, at, every))
 }
+
+func every(Family) bool { return true }
 
 // Keys counts the signatures by the id of the master key that made them.
 func (s *Set) Keys() map[string]int {

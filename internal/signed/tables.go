@@ -1,6 +1,10 @@
 package signed
 
-import "slices"
+import (
+	"slices"
+
+	"quittance/internal/secret"
+)
 
 // Table is a table whose rows decide.
 type Table struct {
@@ -16,6 +20,8 @@ type Table struct {
 	// Since is the generation of signed tables that the table came with; 0 for the first. A manifest says
 	// which generation it has.
 	Since int
+	// Of is whose rows they are: OfRegistry when empty.
+	Of Family
 	// EmptySaysNothing marks a table whose row decides nothing while all columns outside the key are
 	// zero. A migration makes such a row, without a key to sign it.
 	EmptySaysNothing bool
@@ -42,8 +48,8 @@ var Tables = []Table{
 	{Name: "receipt_keys", Key: []string{"id"}, Order: "live, signs_from, kid", Left: map[string]string{
 		"sealed": "its seal is bound to the id, and what it holds must fit the column public, which is signed",
 	}},
-	{Name: "staff", Key: []string{"id"}, Order: "created_at, id", Since: people},
-	{Name: "staff_contacts", Key: []string{"id"}, Since: people, Left: map[string]string{
+	{Name: "staff", Key: []string{"id"}, Order: "created_at, id", Since: people, Of: OfStaff},
+	{Name: "staff_contacts", Key: []string{"id"}, Since: people, Of: OfStaff, Left: map[string]string{
 		"sealed": "its seal is bound to the id, and a new address has a new id",
 	}},
 	{Name: "clerks", Key: []string{"agency_id", "code"}, Since: people},
@@ -51,13 +57,44 @@ var Tables = []Table{
 		"last_used_at": "nothing is decided by it; each use of a key writes it",
 	}},
 	{Name: "cashin_pairs", Key: []string{"id"}, Order: "application_id, created_at DESC, id DESC", Since: people},
-	{Name: "staff_roles", Key: []string{"staff_id", "role"}, Since: portals},
-	{Name: "staff_passkeys", Key: []string{"id"}, Order: "created_at, id", Since: portals, Left: map[string]string{
+	{Name: "staff_roles", Key: []string{"staff_id", "role"}, Since: portals, Of: OfStaff},
+	{Name: "staff_passkeys", Key: []string{"id"}, Order: "created_at, id", Since: portals, Of: OfStaff, Left: map[string]string{
 		"sign_count":   "each use of a passkey writes it; whoever lowers it needs the key itself to gain something",
 		"last_used_at": "nothing is decided by it; each use of a passkey writes it",
 	}},
-	{Name: "staff_invitations", Key: []string{"id"}, Order: "invited_at, id", Since: portals},
-	{Name: "staff_changes", Key: []string{"id"}, Order: "proposed_at, id", Since: portals},
+	{Name: "staff_invitations", Key: []string{"id"}, Order: "invited_at, id", Since: portals, Of: OfStaff},
+	{Name: "staff_changes", Key: []string{"id"}, Order: "proposed_at, id", Since: portals, Of: OfStaff},
+}
+
+// Family is a set of tables whose rows may be signed with one key, and which have a manifest of their own.
+type Family string
+
+const (
+	// OfRegistry are the tables that the holders of the master keys change.
+	OfRegistry Family = ""
+	// OfStaff are the people who sign in to the staff pages, where they are changed, too. The pages have the key
+	// secret.LabelStaffRows, so that whoever takes them changes no configuration.
+	OfStaff Family = "staff"
+)
+
+// families are all families, the registry first.
+var families = []Family{OfRegistry, OfStaff}
+
+// label is that of the key that signs rows and the manifest of the family. A row of any family may also be signed with
+// secret.LabelRegistryRows.
+func (f Family) label() string {
+	if f == OfStaff {
+		return secret.LabelStaffRows
+	}
+	return secret.LabelRegistryRows
+}
+
+// table has the manifest of the family.
+func (f Family) table() string {
+	if f == OfStaff {
+		return "staff_manifest"
+	}
+	return "row_manifest"
 }
 
 // Generations of signed tables.

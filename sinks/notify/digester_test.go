@@ -11,17 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/casework"
 	"quittance/checkout"
+	"quittance/dev/staff"
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	"quittance/internal/digests"
 	"quittance/internal/erp"
 	"quittance/internal/identity"
 	messages "quittance/internal/notify"
+	"quittance/internal/passkeys"
 	"quittance/internal/provider"
 	"quittance/internal/signed"
 	"quittance/money"
@@ -268,6 +271,54 @@ func TestStaffAreToldOfASecondBootstrap(t *testing.T) {
 	from := localtime.In(thief.MayBegin()).Format("02/01/2006 15:04")
 	has(t, o.letters("jean")[0], []string{"Thief (impots) - " + thief.ID, "avant le " + from, "quittance staff revoke"}, []string{thief.Secret.Reveal(), "Hello"})
 	has(t, o.letters("op")[0], []string{"Thief (impots) - " + thief.ID, "before " + from, "quittance staff revoke"}, []string{"Bonjour"})
+}
+
+// The passkeys of an invited person are confirmed: the people who manage the group are told at once, and nobody else.
+func TestManagersAreToldOfPasskeys(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.start()
+	deliverytest.Start(t, o.digester(o.sender))
+	admin := []identity.Role{identity.RoleAgencyAdmin}
+	if _, err := identity.SetStaffRoles(t.Context(), o.House.Pool, o.House.Keys, registries.Actor, "Jean", identity.RolesRequest{Add: admin}, o.Now()); err != nil {
+		t.Fatal(err)
+	}
+	by := identity.By{Actor: registries.Actor}
+	made, err := identity.InviteStaff(t.Context(), o.House.Pool, o.House.Keys, by, identity.InvitationRequest{Person: identity.StaffRequest{Name: "Chloé", Agency: "impots", Roles: admin}}, o.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, browser, err := identity.AcceptInvitation(t.Context(), o.House.Pool, o.House.Keys, made.Secret, "", o.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	party, err := passkeys.New("https://staff.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		device, err := staff.NewDevice(uuid.MustParse(made.StaffID), "https://staff.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		options, err := identity.BeginInvitedPasskey(t.Context(), o.House.Pool, o.House.Keys, party, browser, o.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := device.Register(options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i, err = identity.AddInvitedPasskey(t.Context(), o.House.Pool, o.House.Keys, party, browser, "Clé", response, "", o.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := identity.ConfirmInvitation(t.Context(), o.House.Pool, o.House.Keys, by, i.ID, i.Digits(), o.Now()); err != nil {
+		t.Fatal(err)
+	}
+	o.arrive(map[string]int{"jean": 1, "mireille": 0, "op": 0})
+	from := localtime.In(o.Now().Add(identity.ApprovesAfter)).Format("02/01/2006")
+	has(t, o.letters("jean")[0], []string{"Chloé (impots) - " + made.StaffID, "à partir du " + from, "quittance staff suspend"}, []string{made.Secret.Reveal(), i.Digits(), "Hello"})
 }
 
 // ending is a sender whose process ends when Kafka has the message.

@@ -247,6 +247,15 @@ func (h House) Write(t *testing.T, sql string, args ...any) {
 	}
 }
 
+// GivePasskeys gives people two passkeys each, which approve from Epoch on. Nobody has their devices.
+func (h House) GivePasskeys(t *testing.T, staffIDs ...string) {
+	t.Helper()
+	for _, id := range staffIDs {
+		h.Write(t, `INSERT INTO staff_passkeys (id, staff_id, host, name, credential_id, spki_hash, credential, created_at, approves_from)
+			SELECT gen_random_uuid(), $1, 'staff.example', 'Key', uuid_send(gen_random_uuid()), uuid_send(gen_random_uuid()), '{}', $2, $2 FROM generate_series(1, 2)`, id, Epoch)
+	}
+}
+
 // SignForged signs all rows that do not verify, as an operator does who has looked at them.
 func (h House) SignForged(t *testing.T) {
 	t.Helper()

@@ -807,6 +807,13 @@ type StaffInvitation struct {
 	Signature   []byte
 }
 
+type StaffManifest struct {
+	Singleton bool
+	Content   []byte
+	Signature []byte
+	SignedAt  time.Time
+}
+
 type StaffPasskey struct {
 	ID           string
 	StaffID      string

@@ -16,9 +16,11 @@ import (
 // Command returns the command `staff`.
 func Command() cli.Command {
 	return cli.Command{
-		Use: "staff", Short: "Give the staff who resolve operator cases their keys",
-		Commands: []cli.Command{addStaff(), listStaff(), approveStaff(), staffAddress(), revokeStaff()},
-		Words:    words,
+		Use: "staff", Short: "Give the staff their keys, passkeys and roles",
+		Commands: []cli.Command{
+			addStaff(), inviteStaff(), confirmStaff(), listInvitations(), listStaff(), approveStaff(), staffRoles(), listPasskeys(), staffAddress(), suspendStaff(), liftSuspension(), revokeStaff(),
+		},
+		Words: words,
 	}
 }
 
@@ -31,6 +33,7 @@ func staffJSON(s identity.StaffEntry) render.Object {
 	}
 	return render.Object{
 		"id", s.ID, "name", s.Name, "agency", render.OrNone(s.Agency), "state", s.State(), "clerks", s.Known,
+		"number", render.OrNone(s.Number), "roles", render.Texts(s.Roles), "passkeys", len(s.InForcePasskeys()), "suspended_at", s.SuspendedAt,
 		"email", render.OrNone(s.Contact.Email), "language", render.OrNone(string(s.Contact.Language)), "created_at", s.CreatedAt, "approved_at", s.ApprovedAt, "revoked_at", s.RevokedAt, "waits_until", begins,
 	}
 }
@@ -40,6 +43,7 @@ const whichStaff = "say whom: {usage}, the id or the name; `quittance staff list
 
 func addStaff() cli.Command {
 	var req identity.StaffRequest
+	var roles []string
 	return cli.Command{
 		Use: "add", Short: "Make a member of staff with a key and show the key once", JSON: "the id and the key",
 		Examples: []string{`staff add --name "Mireille Okemba"`, `staff add --name "Jean Mabiala" --agency impots --clerk impots/c01 --email jean.mabiala@example.org`},
@@ -47,10 +51,13 @@ func addStaff() cli.Command {
 			f.StringVar(&req.Name, "name", "", "the person's name; nobody else has or had it")
 			f.StringVar(&req.Agency, "agency", "", "the person's agency, by slug or id; operations, who act for all agencies, without it")
 			f.StringSliceVar(&req.Clerks, "clerk", nil, "what the person is called at a counter, as AGENCY/CODE; repeatable")
+			f.StringVar(&req.Number, "number", "", "the person's staff number; unique in the group")
+			roleFlag(f, &roles, "role", "what the person does on the pages")
 			contactFlags(f, &req.Contact)
 		},
 		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
+			req.Roles = rolesOf(roles)
 			minted, err := identity.AddStaff(ctx, m.Pool, m.Keys, m.By, access.StaffKey(), req, m.Now)
 			if err != nil {
 				return err
@@ -78,8 +85,8 @@ func listStaff() cli.Command {
 				return err
 			}
 			return m.Show(render.Mapped(entries, staffJSON), func(p *render.Page) {
-				p.Table("there are no staff yet; add the first two of operations, or of an agency, with `quittance staff add`", "ID,NAME,OF,STATE,CREATED,E-MAIL", render.Mapped(entries, func(s identity.StaffEntry) []any {
-					return []any{s.ID, s.Name, s.Group(), s.State(), render.Moment(s.CreatedAt), s.Contact.Email}
+				p.Table("there are no staff yet; add the first two of operations, or of an agency, with `quittance staff add`", "ID,NAME,OF,STATE,ROLES,PASSKEYS,CREATED,E-MAIL", render.Mapped(entries, func(s identity.StaffEntry) []any {
+					return []any{s.ID, s.Name, s.Group(), s.State(), listed(s.Roles), len(s.InForcePasskeys()), render.Moment(s.CreatedAt), s.Contact.Email}
 				}))
 			})
 		},
