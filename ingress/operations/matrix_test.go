@@ -72,7 +72,7 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 	}
 	existing := strings.NewReplacer("{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1")
 	unknown := strings.NewReplacer("{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1")
-	open := []string{"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out"}
+	open := []string{"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out", "GET /join", "POST /join/accept", "POST /join/passkey/begin", "POST /join/passkey"}
 
 	routes, cells, leaks := 0, 0, 0
 	ask := func(b *backoffice.Browser, method, path string) (status int, body []byte) {

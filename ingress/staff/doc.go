@@ -5,6 +5,8 @@
 //	GET  /sign-in       asks for a passkey; ?next=… is where the person wanted to go
 //	POST /sign-in/begin, /sign-in/finish   what its script calls
 //	POST /sign-out
+//	GET  /join          an invited person makes two passkeys and reads eight digits; the link's secret is behind the #
+//	POST /join/accept, /join/passkey/begin, /join/passkey
 //	GET  /sessions      the person's sessions; POST /sessions/end ends the others
 //	GET  /assets/…      style and script
 //
@@ -29,6 +31,7 @@
 //	staff.go     configuration, parts, routes
 //	visit.go     one request: session, permission, view
 //	signin.go    sign-in, sign-out, sessions
+//	join.go      passkeys of invited people
 //	refusal.go   the words of refusals
 //	words.go     the texts of the frame
 package staff

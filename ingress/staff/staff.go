@@ -57,6 +57,7 @@ type Recorder func(ctx context.Context, actor operation.Actor, at time.Time, e o
 // Config of a Site. All fields are required.
 type Config struct {
 	Desk     Desk
+	Joining  Joining
 	Agencies Agencies
 	Record   Recorder
 	// Limits are those of requests without a session, by network.
@@ -135,7 +136,7 @@ const searchesPerMinute = 30
 
 // New makes a frame with its parts.
 func New(cfg Config, parts ...Part) (*Site, error) {
-	if cfg.Desk == nil || cfg.Agencies == nil || cfg.Record == nil || cfg.Limits == (web.Limits{}) || cfg.URL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+	if cfg.Desk == nil || cfg.Joining == nil || cfg.Agencies == nil || cfg.Record == nil || cfg.Limits == (web.Limits{}) || cfg.URL == "" || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("staff: every field of the configuration is required")
 	}
 	s := &Site{cfg: cfg, parts: parts, calls: web.NewClients(cfg.Limits, web.ClientBurst), searches: web.NewClients(web.Multiples(searchesPerMinute/time.Minute.Seconds()), time.Minute)}
@@ -189,11 +190,15 @@ func (s *Site) Routes(r chi.Router) {
 	s.site.Routes(r, func(r chi.Router) {
 		r.Get("/", s.open(func(v *Visit) { v.See("work") }))
 		r.Get("/sign-in", s.open((*Visit).showSignIn))
+		r.Get("/join", s.open((*Visit).showJoin))
 		s.mount(r, http.MethodGet)
 	}, func(r chi.Router) {
 		r.Post("/sign-in/begin", s.open((*Visit).beginSignIn))
 		r.Post("/sign-in/finish", s.open((*Visit).finishSignIn))
 		r.Post("/sign-out", s.open((*Visit).signOut))
+		r.Post("/join/accept", s.open((*Visit).acceptInvitation))
+		r.Post("/join/passkey/begin", s.open((*Visit).beginPasskey))
+		r.Post("/join/passkey", s.open((*Visit).addPasskey))
 		s.mount(r, http.MethodPost)
 	})
 }

@@ -10,12 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	device "quittance/dev/staff"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
 	"quittance/internal/identity"
+	"quittance/internal/secret"
 	"quittance/test/backoffice"
+	"quittance/test/office"
+	"quittance/test/registries"
 )
 
 func want(t *testing.T, a *httptest.ResponseRecorder, status int, parts ...string) {
@@ -226,4 +231,47 @@ func TestRefusalsHaveWords(t *testing.T) {
 			t.Errorf("no words for %s", code)
 		}
 	}
+}
+
+// An invited person uses the link, makes two passkeys on two devices and reads eight digits. The link works once, its
+// secret is in no address, and another browser that has the link sees nothing.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	w := backoffice.New(t)
+	invited, err := identity.InviteStaff(t.Context(), w.Pool, w.Keys, identity.By{Actor: registries.Actor}, identity.InvitationRequest{Person: identity.StaffRequest{Name: "Nadège", Roles: []identity.Role{identity.RoleSupport}}}, w.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := w.NewBrowser()
+	want(t, b.Get("/join"), http.StatusOK, `data-hash="link"`, "<noscript>", "Autorisez JavaScript")
+	want(t, b.Post("/join/accept", url.Values{"link": {"inv_nothing"}}), http.StatusConflict, "Ce lien n’est plus valable")
+	want(t, b.Post("/join/passkey/begin", nil), http.StatusConflict, "Ce lien n’est plus valable")
+	link := url.Values{"link": {invited.Secret.Reveal()}}
+	if a := b.Post("/join/accept", link); a.Code != http.StatusSeeOther || a.Header().Get("Location") != "/join?lang=fr" {
+		t.Fatalf("the link: %d to %s", a.Code, a.Header().Get("Location"))
+	}
+	thief := w.NewBrowser()
+	want(t, thief.Post("/join/accept", link), http.StatusConflict, "Ce lien n’est plus valable")
+	want(t, b.Get("/join"), http.StatusOK, "Nadège", "assistance", "Clé d’accès 1 sur 2")
+	for n := range 2 {
+		options := b.Post("/join/passkey/begin", nil)
+		want(t, options, http.StatusOK, "challenge")
+		made, err := device.NewDevice(uuid.MustParse(invited.StaffID), office.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := made.Register(options.Body.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, b.Send("/join/passkey", answer), http.StatusOK, `"next":"/join?lang=fr"`)
+		if n == 0 {
+			want(t, b.Send("/join/passkey", answer), http.StatusConflict, "La clé d’accès n’est pas créée") // its challenge is used up
+		}
+	}
+	i, err := identity.InvitationOf(t.Context(), w.Pool, w.Keys, secret.NewText(b.Cookies()["__Host-quittance_staff_joining"]), w.Now())
+	if err != nil || len(i.Digits()) != 8 {
+		t.Fatalf("the digits are %q, %v", i.Digits(), err)
+	}
+	want(t, b.Get("/join"), http.StatusOK, i.Digits()[:4]+" "+i.Digits()[4:], "de vive voix")
 }

@@ -28,8 +28,19 @@ type words struct {
 	Next, First                                                        string
 	Paused, Pause, Resume, Over, Once                                  string
 
+	Join joinWords
+	// Roles are the names of roles.
+	Roles map[string]string
+
 	// Refusals are the words of refusals, by code. {name} stands for an argument.
 	Refusals map[string]string
+}
+
+// joinWords are those of the page of an invited person.
+type joinWords struct {
+	Title, Intro, NoScript, NoLink, Begin, Name, Roles, First, Second, Make, Failed, Tell, Then string
+	Step                                                                                        string // number, number
+	Passkey                                                                                     string // number
 }
 
 // other returns the language that a page links to.
@@ -67,7 +78,27 @@ var french = words{
 	TooManySearches: "Vous avez fait plus de %d recherches en une minute. Réessayez dans un instant.",
 	Next:            "Page suivante", First: "Première page",
 	Paused: "Mise à jour suspendue", Pause: "Suspendre la mise à jour", Resume: "Reprendre la mise à jour", Over: "Votre session a pris fin\u00a0: rechargez la page.", Once: "Envoi en cours…",
+	Join: joinWords{
+		Title: "Créer vos clés d’accès", Intro: "Vous êtes invité à travailler sur ce service. Vous allez créer deux clés d’accès, sur deux appareils ou supports différents\u00a0: ce téléphone ou cet ordinateur, et un autre téléphone ou une clé de sécurité. Le lien ne sert qu’une fois\u00a0: commencez quand vous les avez sous la main.",
+		NoScript: "Une clé d’accès ne se crée qu’avec JavaScript. Autorisez JavaScript pour ce site, puis ouvrez de nouveau le lien.",
+		NoLink:   "L’adresse est incomplète\u00a0: ouvrez le lien entier du message d’invitation.",
+		Begin:    "Commencer", Name: "Nom", Roles: "Rôles", Step: "Clé d’accès %d sur %d",
+		First:  "Créez la première clé d’accès. Votre appareil vous demande un code, une empreinte ou votre visage.",
+		Second: "Créez la seconde sur un autre appareil ou support. Si vous perdez l’un, l’autre vous permet de revenir.",
+		Make:   "Créer une clé d’accès", Failed: "La clé d’accès n’est pas créée. Recommencez\u00a0; pour la seconde, choisissez un autre appareil.",
+		Tell: "Vos deux clés d’accès sont créées. Dictez ces huit chiffres, de vive voix, à la personne qui confirme votre compte. Ne les envoyez pas par message.",
+		Then: "Vous pourrez vous connecter après cette confirmation, et approuver 24 heures plus tard.", Passkey: "Clé d’accès %d",
+	},
+	Roles: map[string]string{
+		"reader": "lecteur", "accountant": "comptable", "preparer": "préparateur", "approver": "approbateur", "supervisor": "responsable des guichets", "agency-admin": "gestionnaire des comptes",
+		"support": "assistance", "operator": "exploitant", "lead": "responsable d’exploitation", "admin": "configuration", "security-officer": "responsable de la sécurité", "auditor": "auditeur",
+	},
 	Refusals: map[string]string{
+		"invitation.link_over":        "Ce lien n’est plus valable\u00a0: il a déjà servi, il a plus de 72 heures, ou il est retiré. Demandez-en un autre à la personne qui vous a invité.",
+		"invitation.passkeys_made":    "Vos deux clés d’accès sont déjà créées.",
+		"passkey.refused":             "La clé d’accès n’est pas créée. Recommencez, et confirmez avec votre code, votre empreinte ou votre visage.",
+		"passkey.known":               "Cette clé d’accès existe déjà. Créez-la sur un autre appareil ou support.",
+		"passkey.name_malformed":      "Le nom de la clé d’accès tient en une ligne de {most} caractères au plus.",
 		codeNotPermitted:              "Votre rôle ne permet pas cette opération. Adressez-vous à la personne qui gère les comptes de votre groupe.",
 		codePasskeyRefused:            "Cette clé d’accès n’est pas reconnue. Choisissez une clé d’accès de ce service, ou adressez-vous à la personne qui gère les comptes de votre groupe.",
 		"staff.revoked":               "Le compte de cette personne est fermé.",
@@ -137,7 +168,27 @@ var english = words{
 	TooManySearches: "You have made more than %d searches in a minute. Try again in a moment.",
 	Next:            "Next page", First: "First page",
 	Paused: "Updates are paused", Pause: "Pause updates", Resume: "Resume updates", Over: "Your session has ended: load the page again.", Once: "Sending…",
+	Join: joinWords{
+		Title: "Make your passkeys", Intro: "You are invited to work on this service. You will make two passkeys, on two different devices: this phone or computer, and another phone or a security key. The link works once: begin when you have both at hand.",
+		NoScript: "A passkey is made with JavaScript only. Allow JavaScript for this site and open the link again.",
+		NoLink:   "The address is incomplete: open the whole link of the invitation.",
+		Begin:    "Begin", Name: "Name", Roles: "Roles", Step: "Passkey %d of %d",
+		First:  "Make the first passkey. Your device asks for a code, a fingerprint or your face.",
+		Second: "Make the second one on another device. If you lose one of them, the other one lets you come back.",
+		Make:   "Make a passkey", Failed: "The passkey was not made. Try again; for the second one choose another device.",
+		Tell: "Your two passkeys are made. Tell these eight digits, by voice, to the person who confirms your account. Do not send them in a message.",
+		Then: "You can sign in after this confirmation, and approve 24 hours later.", Passkey: "Passkey %d",
+	},
+	Roles: map[string]string{
+		"reader": "reader", "accountant": "accountant", "preparer": "preparer", "approver": "approver", "supervisor": "supervisor of counters", "agency-admin": "manager of accounts",
+		"support": "support", "operator": "operator", "lead": "lead", "admin": "administrator", "security-officer": "security officer", "auditor": "auditor",
+	},
 	Refusals: map[string]string{
+		"invitation.link_over":        "This link is not valid any more: it was used, it is older than 72 hours, or it was withdrawn. Ask whoever invited you for another one.",
+		"invitation.passkeys_made":    "Your two passkeys are made already.",
+		"passkey.refused":             "The passkey was not made. Try again, and confirm with your code, fingerprint or face.",
+		"passkey.known":               "This passkey exists already. Make it on another device.",
+		"passkey.name_malformed":      "The name of a passkey is one line of at most {most} characters.",
 		codeNotPermitted:              "Your role does not allow this. Ask whoever manages the accounts of your group.",
 		codePasskeyRefused:            "This passkey is not known. Choose a passkey of this service, or ask whoever manages the accounts of your group.",
 		"staff.revoked":               "The account of this person is closed.",

@@ -5,6 +5,7 @@ package backoffice
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -27,9 +28,11 @@ import (
 	"quittance/ingress/web"
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
+	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/internal/support"
 	"quittance/schemas"
@@ -91,7 +94,7 @@ func New(t *testing.T) *World {
 	w.serve = func(t *testing.T, limits web.Limits, metrics *prometheus.Registry) {
 		t.Helper()
 		w.Site, err = staff.New(staff.Config{
-			Desk: w.Desk, Agencies: instance.Registry, Limits: limits, URL: office.URL, Now: w.Now, Log: servers.Logger(t), Metrics: metrics,
+			Desk: w.Desk, Joining: joining{w}, Agencies: instance.Registry, Limits: limits, URL: office.URL, Now: w.Now, Log: servers.Logger(t), Metrics: metrics,
 			Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 				return operation.Record(ctx, w.Pool, actor, at, e)
 			},
@@ -106,6 +109,25 @@ func New(t *testing.T) *World {
 	}
 	w.serve(t, web.Multiples(1e6), w.Metrics)
 	return w
+}
+
+// joining is the invitations of the world.
+type joining struct{ w *World }
+
+func (j joining) Accept(ctx context.Context, link secret.Text, origin string) (identity.InvitationEntry, secret.Text, error) {
+	return identity.AcceptInvitation(ctx, j.w.Pool, j.w.Keys, link, origin, j.w.Now())
+}
+
+func (j joining) Invitation(ctx context.Context, browser secret.Text) (identity.InvitationEntry, error) {
+	return identity.InvitationOf(ctx, j.w.Pool, j.w.Keys, browser, j.w.Now())
+}
+
+func (j joining) Begin(ctx context.Context, browser secret.Text) (json.RawMessage, error) {
+	return identity.BeginInvitedPasskey(ctx, j.w.Pool, j.w.Keys, j.w.Party(), browser, j.w.Now())
+}
+
+func (j joining) Add(ctx context.Context, browser secret.Text, name string, response []byte, origin string) (identity.InvitationEntry, error) {
+	return identity.AddInvitedPasskey(ctx, j.w.Pool, j.w.Keys, j.w.Party(), browser, name, response, origin, j.w.Now())
 }
 
 // Limit starts the pages again with limits of requests without a session.

@@ -2,6 +2,7 @@ package roles
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,7 +33,7 @@ func officeRole() Role {
 	return Role{
 		Kind: KindOffice, Name: "office", Short: "the pages of staff: sign-in with passkeys, operations",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
-		Keys:  slices.Concat(macs(identity.LabelStaffSignIns), signs(secret.LabelOfficeDecisions), verifies(secret.LabelDecisions)),
+		Keys:  slices.Concat(macs(identity.LabelStaffSignIns), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions)),
 		// It reads the commands of one payment, when somebody asks for them.
 		Access:    Access{Reads: []string{schemas.TopicCommands}},
 		Databases: officeDatabases(),
@@ -49,6 +50,8 @@ func officeDatabases() Databases {
 			// people who are signed in
 			may("select insert update delete", "staff_sessions", "passkey_challenges"), may("select insert delete", "staff_challenges"),
 			may("update(last_used_at,sign_count)", "staff_passkeys"), may("select insert", "decisions"), may("execute", "lock_staff(uuid[])"),
+			// invited people
+			may("update", "registry_lock", "staff_invitations"), may("insert update", "staff_manifest"),
 			// A lock of a case needs a right to update it; nobody decides by this column.
 			may("select update(opened_by)", "cases"),
 			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
@@ -94,7 +97,7 @@ func (b *Base) office() error {
 		return err
 	}
 	site, err := staff.New(staff.Config{
-		Desk: desk, Agencies: b.Registry, Limits: web.Shares(officePerClient, officePerInstance), URL: at.URL, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Desk: desk, Joining: joining{b, desk}, Agencies: b.Registry, Limits: web.Shares(officePerClient, officePerInstance), URL: at.URL, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 		Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 			return operation.Record(ctx, b.Pool, actor, at, e)
 		},
@@ -108,6 +111,32 @@ func (b *Base) office() error {
 	}
 	site.Routes(r)
 	return b.Serve(at.Name, at.Listen, r, at.Limits)
+}
+
+// joining is the invitations of people, for their page.
+type joining struct {
+	b    *Base
+	desk *identity.Desk
+}
+
+// Accept implements staff.Joining.
+func (j joining) Accept(ctx context.Context, link secret.Text, origin string) (identity.InvitationEntry, secret.Text, error) {
+	return identity.AcceptInvitation(ctx, j.b.Pool, j.b.Keys, link, origin, j.b.Now())
+}
+
+// Invitation implements staff.Joining.
+func (j joining) Invitation(ctx context.Context, browser secret.Text) (identity.InvitationEntry, error) {
+	return identity.InvitationOf(ctx, j.b.Pool, j.b.Keys, browser, j.b.Now())
+}
+
+// Begin implements staff.Joining.
+func (j joining) Begin(ctx context.Context, browser secret.Text) (json.RawMessage, error) {
+	return identity.BeginInvitedPasskey(ctx, j.b.Pool, j.b.Keys, j.desk.Party(), browser, j.b.Now())
+}
+
+// Add implements staff.Joining.
+func (j joining) Add(ctx context.Context, browser secret.Text, name string, response []byte, origin string) (identity.InvitationEntry, error) {
+	return identity.AddInvitedPasskey(ctx, j.b.Pool, j.b.Keys, j.desk.Party(), browser, name, response, origin, j.b.Now())
 }
 
 // operations makes the pages on which the service's people look after payments.

@@ -55,6 +55,15 @@
     });
   }
 
+  // The secret of a link stands behind the #, which no server is told. It leaves the address at once.
+  for (const form of all("form[data-hash]")) {
+    const secret = location.hash.slice(1);
+    history.replaceState(null, "", location.pathname + location.search);
+    form.elements[form.dataset.hash].value = secret;
+    form.hidden = !secret;
+    document.getElementById(form.id + "-without").hidden = !!secret;
+  }
+
   for (const form of all("form[data-once]")) {
     form.addEventListener("submit", (event) => {
       if (form.sent) return event.preventDefault();
