@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/casework"
@@ -67,22 +68,32 @@ const (
 	PaidOrder, Contact = "DOSSIER-17", "242066000001"
 )
 
-// New makes a world whose pages are at office.URL, without people.
-func New(t *testing.T) *World {
+// New makes a world whose pages are at office.URL, without people. The pages use what as returns in place of the rights of
+// a superuser and of the master keys, if it is given.
+func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys)) *World {
 	t.Helper()
 	w := &World{Office: office.Open(t, "", nil), Metrics: prometheus.NewRegistry()}
+	pool, keys := w.Pool, w.Keys
+	if len(as) > 0 {
+		pool, keys = as[0](w.House)
+		var err error
+		if w.Desk, err = identity.OpenDesk(identity.DeskConfig{Pool: pool, Keys: keys, URL: office.URL, Log: servers.Logger(t), Now: w.Now}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.Cases = cases.NewStore(w.Pool).Verifying(w.Keys)
-	reader, cfg, topology, codec := w.read(t)
+	reader, cfg, topology, codec := w.read(t, pool)
 	w.fill(t, codec)
 	instance := w.House.Open(t)
-	sent := deliveries.NewStore(w.Pool, deliveries.Kinds{webhook.Registration(nil), erp.Registration(nil)})
+	known := cases.NewStore(pool).Verifying(keys)
+	sent := deliveries.NewStore(pool, deliveries.Kinds{webhook.Registration(nil), erp.Registration(nil)})
 	pages, err := operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: w.Cases, Registry: instance.Registry, Signer: w.Keys, Approvals: w.Desk,
+		Sessions: reader, Deliveries: sent, Cases: known, Registry: instance.Registry, Signer: keys, Approvals: w.Desk,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
-			return registry.ReadDirectory(ctx, w.Pool, "", w.Now())
+			return registry.ReadDirectory(ctx, pool, "", w.Now())
 		},
 		Support: func(_ context.Context, c support.Config) (*support.Desk, error) {
-			c.Sessions, c.Deliveries, c.Cases, c.NoJournal = reader, sent, w.Cases, errors.New("no ClickHouse")
+			c.Sessions, c.Deliveries, c.Cases, c.NoJournal = reader, sent, known, errors.New("no ClickHouse")
 			c.Kafka, c.Topology, c.Codec = cfg, topology, codec
 			c.Machine = func(_ context.Context, at time.Time) (time.Time, error) { return at, nil }
 			return support.New(c)
@@ -94,9 +105,9 @@ func New(t *testing.T) *World {
 	w.serve = func(t *testing.T, limits web.Limits, metrics *prometheus.Registry) {
 		t.Helper()
 		w.Site, err = staff.New(staff.Config{
-			Desk: w.Desk, Joining: joining{w}, Agencies: instance.Registry, Limits: limits, URL: office.URL, Now: w.Now, Log: servers.Logger(t), Metrics: metrics,
+			Desk: w.Desk, Joining: joining{w, pool, keys}, Agencies: instance.Registry, Limits: limits, URL: office.URL, Now: w.Now, Log: servers.Logger(t), Metrics: metrics,
 			Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
-				return operation.Record(ctx, w.Pool, actor, at, e)
+				return operation.Record(ctx, pool, actor, at, e)
 			},
 		}, pages.Part())
 		if err != nil {
@@ -112,22 +123,26 @@ func New(t *testing.T) *World {
 }
 
 // joining is the invitations of the world.
-type joining struct{ w *World }
+type joining struct {
+	w    *World
+	pool *pgxpool.Pool
+	keys *secret.Keys
+}
 
 func (j joining) Accept(ctx context.Context, link secret.Text, origin string) (identity.InvitationEntry, secret.Text, error) {
-	return identity.AcceptInvitation(ctx, j.w.Pool, j.w.Keys, link, origin, j.w.Now())
+	return identity.AcceptInvitation(ctx, j.pool, j.keys, link, origin, j.w.Now())
 }
 
 func (j joining) Invitation(ctx context.Context, browser secret.Text) (identity.InvitationEntry, error) {
-	return identity.InvitationOf(ctx, j.w.Pool, j.w.Keys, browser, j.w.Now())
+	return identity.InvitationOf(ctx, j.pool, j.keys, browser, j.w.Now())
 }
 
 func (j joining) Begin(ctx context.Context, browser secret.Text) (json.RawMessage, error) {
-	return identity.BeginInvitedPasskey(ctx, j.w.Pool, j.w.Keys, j.w.Party(), browser, j.w.Now())
+	return identity.BeginInvitedPasskey(ctx, j.pool, j.keys, j.w.Party(), browser, j.w.Now())
 }
 
 func (j joining) Add(ctx context.Context, browser secret.Text, name string, response []byte, origin string) (identity.InvitationEntry, error) {
-	return identity.AddInvitedPasskey(ctx, j.w.Pool, j.w.Keys, j.w.Party(), browser, name, response, origin, j.w.Now())
+	return identity.AddInvitedPasskey(ctx, j.pool, j.keys, j.w.Party(), browser, name, response, origin, j.w.Now())
 }
 
 // Limit starts the pages again with limits of requests without a session.
@@ -137,7 +152,7 @@ func (w *World) Limit(t *testing.T, limits web.Limits) {
 }
 
 // read starts the reader of an empty read model, beside an empty Kafka.
-func (w *World) read(t *testing.T) (*sessions.Reader, kafka.Config, *kafka.Topology, *schemas.Codec) {
+func (w *World) read(t *testing.T, pool *pgxpool.Pool) (*sessions.Reader, kafka.Config, *kafka.Topology, *schemas.Codec) {
 	t.Helper()
 	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2}
 	cl, err := cfg.Client()
@@ -160,7 +175,7 @@ func (w *World) read(t *testing.T) (*sessions.Reader, kafka.Config, *kafka.Topol
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := sessions.New(sessions.Config{Pool: w.Pool, Kafka: cfg, Topology: topology, Codec: codec, Log: servers.Logger(t), Timeout: 5 * time.Second})
+	reader, err := sessions.New(sessions.Config{Pool: pool, Kafka: cfg, Topology: topology, Codec: codec, Log: servers.Logger(t), Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
