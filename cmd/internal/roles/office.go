@@ -42,8 +42,8 @@ func officeRole() Role {
 }
 
 // officeDatabases is what the pages need. Whoever takes them over can make sessions of staff, propose and reject, and
-// hold deliveries back. It cannot approve: an approval needs the passkey of a person. It changes no configuration, key,
-// person, passkey or payment.
+// hold deliveries back, and put passkeys of its own into an invitation that is open. It cannot approve: an approval needs
+// the passkey of a person. It changes no configuration, key, person in force, passkey or payment.
 func officeDatabases() Databases {
 	return Databases{
 		Rows: rows(registryRead, record, sessionsRead, deliveriesRead, may("select", "delivery_attempts"),
@@ -51,7 +51,7 @@ func officeDatabases() Databases {
 			may("select insert update delete", "staff_sessions", "passkey_challenges"), may("select insert delete", "staff_challenges"),
 			may("update(last_used_at,sign_count)", "staff_passkeys"), may("select insert", "decisions"), may("execute", "lock_staff(uuid[])"),
 			// invited people
-			may("update", "registry_lock", "staff_invitations"), may("insert update", "staff_manifest"),
+			may("update", "registry_lock"), may("update(accepted_at,passkeys,signature,token_hash)", "staff_invitations"), may("insert update", "staff_manifest"),
 			// A lock of a case needs a right to update it; nobody decides by this column.
 			may("select update(opened_by)", "cases"),
 			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
