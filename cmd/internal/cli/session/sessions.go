@@ -171,7 +171,7 @@ func listSessions() cli.Command {
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			cli.TakesMode(f, &mode)
 			f.StringVar(&order, "order", "", "payments of this order")
-			cli.TakesChoice(f, &status, "status", render.Texts(checkout.Statuses), "")
+			cli.TakesChoice(f, &status, "status", render.Texts(checkout.Statuses()), "")
 			f.StringVar(&agency, "agency", "", "payments of this agency, by slug or id")
 			f.StringVar(&day, "day", "", "payments that were made on this day in Brazzaville, such as 2026-11-29")
 			f.StringVar(&after, "after", "", "continue after a page: `next` of its --json")
