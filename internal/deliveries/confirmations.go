@@ -49,8 +49,20 @@ type Completion struct {
 	AcceptedAt time.Time
 }
 
-// Complete queues the statement that stores a completed payment. It changes nothing that is known
-// already. The caller queues completions by TransactionID in ascending order.
+// CompletionColumns returns the columns of erp_confirmations that a completion decides, the key first. Whether the ERP has accepted
+// it, outcomes of deliveries say, too.
+func CompletionColumns() []string {
+	return []string{"transaction_id", "session_id", "tenant_id", "livemode", "completed_at"}
+}
+
+// Row returns the values of the columns of CompletionColumns.
+func (c Completion) Row() []any {
+	return []any{c.TransactionID, c.SessionID, c.TenantID, c.Live, c.CompletedAt}
+}
+
+// Complete queues the statement that stores a completed payment. What the completion says replaces what is stored, which differs
+// only if somebody else wrote it; an acceptance that is known stays. The caller queues completions by TransactionID in ascending
+// order.
 func Complete(batch *pgx.Batch, c Completion) {
 	var accepted *time.Time
 	if !c.AcceptedAt.IsZero() {
@@ -59,10 +71,11 @@ func Complete(batch *pgx.Batch, c Completion) {
 	batch.Queue(`
 		INSERT INTO erp_confirmations AS c (transaction_id, session_id, tenant_id, livemode, completed_at, accepted_at)
 		VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, completed_at = excluded.completed_at,
-			accepted_at = coalesce(c.accepted_at, excluded.accepted_at)
-		WHERE c.session_id IS NULL OR c.accepted_at IS NULL AND excluded.accepted_at IS NOT NULL`,
-		c.TransactionID, c.SessionID, c.TenantID, c.Live, c.CompletedAt, accepted)
+		ON CONFLICT (transaction_id) DO UPDATE SET session_id = excluded.session_id, tenant_id = excluded.tenant_id, livemode = excluded.livemode,
+			completed_at = excluded.completed_at, accepted_at = coalesce(c.accepted_at, excluded.accepted_at)
+		WHERE (c.session_id, c.tenant_id, c.livemode, c.completed_at) IS DISTINCT FROM (excluded.session_id, excluded.tenant_id, excluded.livemode, excluded.completed_at)
+			OR c.accepted_at IS NULL AND excluded.accepted_at IS NOT NULL`,
+		append(c.Row(), accepted)...)
 }
 
 // outstandingWhere selects the payments whose confirmation an ERP has not accepted. It

@@ -12,20 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"quittance/checkout"
-	"quittance/money/localtime"
 	"quittance/schemas"
 )
-
-// writeCash adds the statement for a movement of cash. A stored movement stays as it is,
-// because movements never change.
-func writeCash(batch *pgx.Batch, m checkout.CashMovement) {
-	batch.Queue(`
-		INSERT INTO cash_movements (session_id, collection_id, kind, agency_id, livemode, clerk, at, day, amount, payment_ref, notice_refs, service_label, counter, receipt)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-		ON CONFLICT DO NOTHING`,
-		m.SessionID, m.CollectionID, string(m.Kind), m.AgencyID, m.Live, m.Clerk, m.At, localtime.Day(m.At), m.Amount, m.PaymentRef,
-		strings.Join(m.NoticeRefs, " "), storable(m.ServiceLabel), storable(m.Counter), storable(m.Receipt))
-}
 
 // storable returns a text without the zero bytes that Postgres refuses.
 func storable(s string) string { return strings.ReplaceAll(s, "\x00", "") }

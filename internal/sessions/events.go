@@ -49,9 +49,7 @@ func writeEvents(batch *pgx.Batch, snapshots []Snapshot) {
 	})
 	for _, s := range ordered {
 		if e := s.Told; e != nil {
-			batch.Queue(`
-				INSERT INTO session_events (session_id, sequence, application_id, livemode, event_id, event, occurred_at, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-				ON CONFLICT DO NOTHING`, s.ID, e.Sequence, s.ApplicationID, s.Live, e.ID, string(e.Type), e.OccurredAt, e.Body)
+			batch.Queue(insertEvent, eventRow(s, e).values...)
 		}
 		if s.Erased {
 			batch.Queue(`UPDATE session_events SET body = NULL WHERE session_id = $1 AND sequence < $2 AND body IS NOT NULL`, s.ID, s.Sequence)

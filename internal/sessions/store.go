@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -81,14 +80,8 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 	last := map[string]Snapshot{}
 	erased, adopted := map[string]bool{}, map[string]string{}
 	for _, s := range slices.SortedFunc(slices.Values(snapshots), func(a, b Snapshot) int { return strings.Compare(a.TransactionID, b.TransactionID) }) {
-		for _, due := range s.Dues() {
-			if s.Status != checkout.StatusCompleted || due.ERPDueRef == "" {
-				continue
-			}
-			deliveries.Complete(batch, deliveries.Completion{
-				TransactionID: due.TransactionID, SessionID: s.ID, TenantID: s.TenantID, Live: s.Live,
-				CompletedAt: s.EndedAt, AcceptedAt: due.Confirmation.SettledAt,
-			})
+		for _, c := range completions(s) {
+			deliveries.Complete(batch, c)
 		}
 		if s.Erased {
 			erased[s.ID], erased[s.ContactID()] = true, true
@@ -102,57 +95,16 @@ func writing(snapshots []Snapshot) *pgx.Batch {
 	}
 	for _, id := range slices.Sorted(maps.Keys(last)) {
 		s := last[id]
-		transactions, paidAt, reversedAt := paidIn(s.Session)
-		returned, returnedAt := returnedIn(s.Session)
-		batch.Queue(`
-			INSERT INTO sessions AS s (id, application_id, livemode, order_id, customer_id, payment_ref, status, sequence, snapshot, citizen_id, dues,
-				transactions, paid_at, reversed_at, returned, returned_at, completed_at, undecided_since)
-			VALUES ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, nullif($10, ''), $11, $12, $13, $14, $15, $16, $17, $18)
-			ON CONFLICT (id) DO UPDATE SET
-				application_id = excluded.application_id, livemode = excluded.livemode, order_id = excluded.order_id,
-				customer_id = excluded.customer_id, payment_ref = excluded.payment_ref, status = excluded.status,
-				sequence = excluded.sequence, snapshot = excluded.snapshot, citizen_id = excluded.citizen_id, dues = excluded.dues,
-				transactions = excluded.transactions, paid_at = excluded.paid_at, reversed_at = excluded.reversed_at,
-				returned = excluded.returned, returned_at = excluded.returned_at, completed_at = excluded.completed_at,
-				undecided_since = excluded.undecided_since
-			WHERE s.sequence < excluded.sequence`,
-			s.ID, s.ApplicationID, s.Live, s.OrderID, s.CustomerID, s.PaymentRef, string(s.Status), s.Sequence, s.Value, s.CitizenID, duesOf(s.Session),
-			transactions, paidAt, reversedAt, returned, returnedAt, completedAt(s.Session), optional(s.UndecidedSince()))
-		for _, m := range s.Cash() {
-			writeCash(batch, m)
+		batch.Queue(upsertSession, sessionRow(s).values...)
+		for _, r := range cashRows(s) {
+			batch.Queue(insertCash, r.values...)
 		}
-		if s.Cashin != nil && s.Status == checkout.StatusCompleted && !s.ReversedAt.IsZero() {
-			writeReversal(batch, s)
+		for _, r := range reversalRows(s) {
+			batch.Queue(insertReversal, r.values...)
 		}
 	}
 	writeEvents(batch, snapshots)
 	personal.Adopt(batch, adopted)
 	personal.Delete(batch, slices.Sorted(maps.Keys(erased)))
 	return batch
-}
-
-// writeReversal adds the statement for a payment of the deprecated cash-in surface whose money
-// was given back. A session is reversed once, so a stored row stays as it is.
-func writeReversal(batch *pgx.Batch, s Snapshot) {
-	batch.Queue(`
-		INSERT INTO cashin_reversals (session_id, application_id, livemode, number, external_number, amount, reason, reversed_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT DO NOTHING`,
-		s.ID, s.ApplicationID, s.Live, s.Cashin.Number, storable(s.OrderID), s.Amount, string(s.ReversalReason), s.ReversedAt)
-}
-
-// completedAt returns what the column completed_at of a session has.
-func completedAt(s checkout.Session) *time.Time {
-	if s.Status != checkout.StatusCompleted {
-		return nil
-	}
-	return optional(s.EndedAt)
-}
-
-// optional returns nil for the zero time.
-func optional(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }

@@ -25,6 +25,7 @@ import (
 	"quittance/cmd/internal/cli/operatorcase"
 	"quittance/cmd/internal/cli/partner"
 	"quittance/cmd/internal/cli/period"
+	"quittance/cmd/internal/cli/readmodel"
 	"quittance/cmd/internal/cli/receipt"
 	"quittance/cmd/internal/cli/replay"
 	"quittance/cmd/internal/cli/reporting"
@@ -44,7 +45,7 @@ func New(p cli.Program, more ...doctor.Role) cli.Program {
 		{Title: "To set up and operate it:", Commands: []cli.Command{
 			setup.MigrateCommand(), setup.SeedCommand(), config.Command(), doctor.Command(more), session.Command(), key.Command(), partner.Command(), clerk.Command(), staff.Command(), operatorcase.Command(), decision.Command(), audit.Command(), application.Apps(), application.Origins(), mapping.Command(),
 			account.Accounts(), account.Statements(), period.Periods(), period.Chain(), link.Command(), delivery.Endpoints(), erpcheck.Command(), receipt.Command(), delivery.Deliveries(),
-			replay.Replay(), replay.Rebuild(), journaling.Command(), reporting.Command(), analyst.Command(), erase.Command(), secrets.Command(), row.Command(), acl.Command(), grant.Command(),
+			replay.Replay(), replay.Rebuild(), journaling.Command(), readmodel.Command(), reporting.Command(), analyst.Command(), erase.Command(), secrets.Command(), row.Command(), acl.Command(), grant.Command(),
 		}},
 	}, p.Groups)
 	if !p.Options.Developer() { // a developer's program has its own `listen`

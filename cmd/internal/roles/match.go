@@ -11,6 +11,7 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
+	"quittance/internal/sessions"
 	"quittance/reconciliation/audit"
 	"quittance/reconciliation/matcher"
 	"quittance/reconciliation/verify"
@@ -26,7 +27,11 @@ func matchRole() Role {
 			Reads:  append(journal.Topics(), schemas.TopicPoisonJournal),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
-		Databases:   Databases{Rows: rows(registryRead, may("select", "cases", "statement_imports", "statement_withdrawals")), Journal: journalRead},
+		Databases: Databases{
+			Rows: rows(registryRead, sessionsRead, may("select", "cases", "statement_imports", "statement_withdrawals"),
+				may("select", "cashin_reversals", "erp_confirmations")), // what the night compares
+			Journal: journalRead,
+		},
 		MemoryLimit: matchMemory, Run: (*Base).match,
 	}
 }
@@ -59,12 +64,23 @@ func (b *Base) match() error {
 	}); err != nil {
 		return err
 	}
+	if err := b.verifyReadModel(); err != nil {
+		return err
+	}
 	if err := b.verifyCloses(); err != nil {
 		return err
 	}
 	return add(b, "match", matcher.New, matcher.Config{
 		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool,
 		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
+	})
+}
+
+// verifyReadModel compares the read model with Kafka each night. This role writes neither of the two.
+func (b *Base) verifyReadModel() error {
+	return add(b, "verification of the read model", sessions.NewNight, sessions.NightConfig{
+		Store: sessions.NewStore(b.Pool), Verify: sessions.VerifyConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, AllRecords: b.Options.Clock != nil},
+		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
 
