@@ -134,11 +134,12 @@ func (u *installation) banner(ctx context.Context, base *roles.Base, out io.Writ
   Portal       %[1]s/portal   where citizens see and pay what they owe
   Reference    %[1]s/p   where anybody pays with a payment reference
   Counter      %[1]s/counter   where clerks take cash
+  Staff        %[6]s   where staff sign in with passkeys and look after payments
   ClickHouse   curl 'http://%[2]s/?query=SELECT+*+FROM+quittance.receipts+FORMAT+Vertical'
   Health       http://%[3]s/readyz   metrics on /metrics
   Demo shop    https://%[4]s/   an agency's site with the embedded checkout
   Simulators   %[5]s/   operators, ERPs, webhook inboxes, /control
-  Messages     %[5]s/inbox/sms and /inbox/mail   what people get; sign-in codes`, address, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL)
+  Messages     %[5]s/inbox/sms and /inbox/mail   what people get; sign-in codes`, address, local(u.port+portClickHouse), local(u.port+portHealth), local(u.port+portShop), u.SimulatorURL, fmt.Sprintf("http://localhost:%d", u.port+portOffice))
 	if d.partner().APIKey != "" {
 		line("  Old partner  http://%s/   a site that uses the deprecated cash-in API; `quittance-dev cashin usage --port %d` counts its calls", local(u.port+portPartner), u.port)
 	}

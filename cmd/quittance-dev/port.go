@@ -32,7 +32,8 @@ const (
 	portShop           = 8
 	portMail           = 9
 	portPartner        = 10
-	portLast           = portPartner
+	portOffice         = 11
+	portLast           = portOffice
 )
 
 const addressHint = "; or give --port of a running `" + name + " up`"

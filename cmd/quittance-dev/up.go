@@ -38,7 +38,7 @@ func up() cli.Command {
 		Connection: cli.ConnectionParts,
 		Flags: func(f *pflag.FlagSet, m *cli.Meta) {
 			m.ProviderFlags(f)
-			f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the ten ports after it")
+			f.IntVar(&u.port, "port", defaultPort, "port of the service; its parts take the eleven ports after it")
 			u.flags(f)
 		},
 		Run: func(ctx context.Context, m *cli.Meta) error {
@@ -176,6 +176,8 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	// All callers of this machine are one client.
 	s.KeylessPerClient, s.KeylessPerInstance = roles.DefaultKeylessPerInstance, roles.DefaultKeylessPerInstance
 	s.Health = local(u.port + portHealth)
+	// Browsers allow passkeys for the name only.
+	s.OfficeListen, s.StaffURL = local(u.port+portOffice), fmt.Sprintf("http://localhost:%d", u.port+portOffice)
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL
 	s.Origins = map[string]string{demoShop: "https://" + local(u.port+portShop), demoPartner: "http://" + local(u.port+portPartner)}
@@ -191,11 +193,15 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 		u.release(portSimulators, portMail)
 		return startSimulators(b, u.port, d.clerkKeys())
 	}}
-	for _, kind := range []roles.Kind{roles.KindProcessor, roles.KindSink, roles.KindIngress} {
+	for _, kind := range []roles.Kind{roles.KindProcessor, roles.KindSink, roles.KindOffice, roles.KindIngress} {
 		for _, role := range roles.OfKind(kind) {
 			all = append(all, func(b *roles.Base) error {
-				if role.Kind == roles.KindIngress {
+				switch role.Kind {
+				case roles.KindIngress:
 					u.release(portService)
+				case roles.KindOffice:
+					u.release(portOffice)
+				case roles.KindProcessor, roles.KindSink:
 				}
 				return role.Start(b)
 			})

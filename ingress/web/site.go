@@ -27,7 +27,7 @@ var style []byte
 
 // Config of a Site. All fields are required unless stated otherwise.
 type Config struct {
-	// Prefix is the path of all pages of the site, such as /counter.
+	// Prefix is the path of all pages of the site, such as /counter. A site that has its host alone has none.
 	Prefix string
 	// Files has the templates of the pages, templates/NAME.html, and perhaps
 	// templates/parts.html, which all of them may use.
@@ -38,6 +38,8 @@ type Config struct {
 	// Script is the only script that the policy allows, on the pages that have a use for it
 	// (View.Script). Pages must work without it. May be empty.
 	Script []byte
+	// Style is the site's own style in place of the common one. May be empty.
+	Style []byte
 	// Wide lets the pages take more of a wide screen: people work with them all day.
 	Wide bool
 	// Policy has further directives of the Content-Security-Policy. May be empty.
@@ -51,6 +53,7 @@ const missingPage = "missing"
 // concurrent use.
 type Site struct {
 	cfg        Config
+	base       *template.Template // layout and parts
 	templates  map[string]*template.Template
 	stylePath  string
 	scriptPath string // empty without a script
@@ -61,8 +64,11 @@ type Site struct {
 // New parses the templates. An error names a faulty template or a PublicURL that is
 // not an absolute URL.
 func New(cfg Config) (*Site, error) {
+	if len(cfg.Style) == 0 {
+		cfg.Style = style
+	}
 	s := &Site{
-		cfg: cfg, templates: map[string]*template.Template{}, stylePath: assetPath(cfg.Prefix, style, ".css"),
+		cfg: cfg, templates: map[string]*template.Template{}, stylePath: assetPath(cfg.Prefix, cfg.Style, ".css"),
 		policy: "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 	}
 	if len(cfg.Script) > 0 {
@@ -82,27 +88,41 @@ func New(cfg Config) (*Site, error) {
 	if s.templates[missingPage], err = template.Must(base.Clone()).ParseFS(layout, "templates/missing.html"); err != nil {
 		return nil, fmt.Errorf("parsing the page of a missing address: %w", err)
 	}
-	names, err := fs.Glob(cfg.Files, "templates/*.html")
-	if err != nil {
-		return nil, err
-	}
-	const parts = "templates/parts.html"
+	const parts = partsFile
 	if _, err := fs.Stat(cfg.Files, parts); err == nil {
 		if base, err = base.ParseFS(cfg.Files, parts); err != nil {
 			return nil, fmt.Errorf("parsing %s: %w", parts, err)
 		}
 	}
+	s.base = base
+	return s, s.Add(cfg.Files)
+}
+
+// partsFile defines what several pages of a site share.
+const partsFile = "templates/parts.html"
+
+// Add parses the templates of a further set of pages, which share the site's layout and its parts. Call it before
+// the first request. A template with the name of another one is an error.
+func (s *Site) Add(files fs.FS) error {
+	names, err := fs.Glob(files, "templates/*.html")
+	if err != nil {
+		return err
+	}
 	for _, name := range names {
-		if name == parts {
+		if name == partsFile {
 			continue
 		}
-		t, err := template.Must(base.Clone()).ParseFS(cfg.Files, name)
+		t, err := template.Must(s.base.Clone()).ParseFS(files, name)
 		if err != nil {
-			return nil, fmt.Errorf("parsing %s: %w", name, err)
+			return fmt.Errorf("parsing %s: %w", name, err)
 		}
-		s.templates[strings.TrimSuffix(path.Base(name), ".html")] = t
+		name = strings.TrimSuffix(path.Base(name), ".html")
+		if s.templates[name] != nil {
+			return fmt.Errorf("two templates are called %s", name)
+		}
+		s.templates[name] = t
 	}
-	return s, nil
+	return nil
 }
 
 // Assets returns the addresses of the site's style and script.
@@ -117,7 +137,11 @@ func (s *Site) Assets() []string {
 // assetPath returns the path of a file of the site. It changes with the content.
 func assetPath(prefix string, body []byte, suffix string) string {
 	sum := sha256.Sum256(body)
-	return prefix + "/assets/" + path.Base(prefix) + "-" + hex.EncodeToString(sum[:6]) + suffix
+	name := "site"
+	if prefix != "" {
+		name = path.Base(prefix)
+	}
+	return prefix + "/assets/" + name + "-" + hex.EncodeToString(sum[:6]) + suffix
 }
 
 // originOf returns scheme and host of an address.
@@ -131,11 +155,11 @@ func originOf(address string) string {
 // Prefix, and the forms that forms adds, which refuse posts from other sites. The address of a
 // form, opened again, leads to the site's first page. Any other path is answered with 404.
 func (s *Site) Routes(r chi.Router, pages, forms func(chi.Router)) {
-	r.Route(s.cfg.Prefix, func(r chi.Router) {
+	add := func(r chi.Router) {
 		r.NotFound(s.missing)
 		r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { s.Visit(w, r).See("") })
 		r.Get(strings.TrimPrefix(s.stylePath, s.cfg.Prefix), func(w http.ResponseWriter, _ *http.Request) {
-			WriteAsset(w, "text/css; charset=utf-8", style)
+			WriteAsset(w, "text/css; charset=utf-8", s.cfg.Style)
 		})
 		if s.scriptPath != "" {
 			r.Get(strings.TrimPrefix(s.scriptPath, s.cfg.Prefix), func(w http.ResponseWriter, _ *http.Request) {
@@ -147,7 +171,12 @@ func (s *Site) Routes(r chi.Router, pages, forms func(chi.Router)) {
 			r.Use(s.sameSite)
 			forms(r)
 		})
-	})
+	}
+	if s.cfg.Prefix == "" {
+		add(r)
+		return
+	}
+	r.Route(s.cfg.Prefix, add)
 }
 
 // missingView is the page of an address that does not exist.
@@ -193,6 +222,15 @@ func (s *Site) write(w http.ResponseWriter, r *http.Request, status int, name st
 			allowed += "; connect-src 'self'"
 		}
 		w.Header().Set("Content-Security-Policy", allowed)
+	}
+	if page.layout().Tagged && status == http.StatusOK {
+		sum := sha256.Sum256(b.Bytes())
+		tag := `"` + hex.EncodeToString(sum[:12]) + `"`
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
 	}
 	if (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests) && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", "5")

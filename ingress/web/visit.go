@@ -43,7 +43,7 @@ func (v Visit) URL(path string, query ...string) string {
 	for i := 0; i+1 < len(query); i += 2 {
 		q.Set(query[i], query[i+1])
 	}
-	if path != "" {
+	if path != "" || v.site.cfg.Prefix == "" {
 		path = "/" + path
 	}
 	return v.site.cfg.Prefix + path + "?" + q.Encode()
@@ -88,7 +88,28 @@ type View struct {
 	// Visit.ScriptPath. Fetches says that the script calls the service.
 	Script  string
 	Fetches bool
+	// Tagged gives a page with status 200 an ETag, by which the script asks whether it has changed.
+	Tagged bool
+
+	// Nav are links to the other pages, and Search is the box that finds things; empty and nil for a site
+	// without them.
+	Nav    []NavItem
+	Search *Search
+	// Command is the command that shows or does the same as the page; empty for none.
+	Command string
+	// Moved says how far the service's clock is from the machine's, where it was moved; empty otherwise.
+	Moved string
 }
+
+// NavItem is a link to another page. The page that is shown is Current.
+type NavItem struct {
+	URL, Label string
+	Current    bool
+}
+
+// Search is a box that finds things. Its form is posted to URL with the field Name, because what people type may not
+// stand in an address.
+type Search struct{ URL, Name, Label, Button, Value string }
 
 // Theirs marks the texts of agencies, which are in French, on a page in another language.
 func (v *View) Theirs() template.HTMLAttr {

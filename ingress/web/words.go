@@ -17,6 +17,8 @@ type Words struct {
 	Service                 string // the name of the whole service
 	Missing, MissingText    string
 	Home                    string
+	Nav                     string // names the links to the other pages
+	Command, Copy           string
 }
 
 var french = Words{
@@ -27,6 +29,7 @@ var french = Words{
 	Foreign:     "Cette demande vient d’un autre site.",
 	Unavailable: "Le service ne répond pas. Recommencez\u00a0: rien n’est compté deux fois.",
 	Service:     "Quittance", Missing: "Page introuvable", MissingText: "Aucune page n’a cette adresse. Vérifiez l’adresse, ou revenez à la page d’accueil.", Home: "Page d’accueil",
+	Nav: "Pages", Command: "La même opération en ligne de commande", Copy: "Copier",
 }
 
 var english = Words{
@@ -37,6 +40,7 @@ var english = Words{
 	Foreign:     "This request comes from another site.",
 	Unavailable: "The service does not answer. Try again: nothing counts twice.",
 	Service:     "Quittance", Missing: "Page not found", MissingText: "No page has this address. Check the address, or go back to the first page.", Home: "First page",
+	Nav: "Pages", Command: "The same on the command line", Copy: "Copy",
 }
 
 var words = language.Table[*Words]{money.French: &french, money.English: &english}

@@ -30,6 +30,8 @@ type Config struct {
 	// Journal is nil when ClickHouse cannot be asked; NoJournal says why.
 	Journal   *journal.Store
 	NoJournal error
+	// WithoutCommands leaves out the commands of a page, whose reading from Kafka takes up to 5 s.
+	WithoutCommands bool
 
 	Kafka    kafka.Config
 	Topology *kafka.Topology
@@ -257,7 +259,10 @@ func (d *Desk) Page(ctx context.Context, sessionID string) (p Page, err error) {
 		p.Cases = append(p.Cases, detail)
 	}
 	entries, complete := d.journal(ctx, &p)
-	commands := d.commands(ctx, &p)
+	var commands []command
+	if !d.WithoutCommands {
+		commands = d.commands(ctx, &p)
+	}
 	if err := ctx.Err(); err != nil {
 		return p, err
 	}

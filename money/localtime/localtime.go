@@ -19,3 +19,8 @@ func SameDay(a, b time.Time) bool {
 
 // Day returns the local date, such as 2026-11-22. Later dates are greater texts.
 func Day(t time.Time) string { return In(t).Format(time.DateOnly) }
+
+// Begin returns when a local day begins, from its date as Day writes it. The error is that of a text that is no date.
+func Begin(day string) (time.Time, error) {
+	return time.ParseInLocation(time.DateOnly, day, brazzaville)
+}

@@ -44,7 +44,7 @@ func serviceOf(name string) string {
 	before, _, _ := strings.Cut(name, ".")
 	before, _, _ = strings.Cut(before, "-")
 	switch before {
-	case "counter", "portal", "shop", "bank", "docs", "receipts":
+	case "counter", "portal", "shop", "bank", "docs", "receipts", "staff":
 		return before
 	}
 	return ""
@@ -99,6 +99,12 @@ type gallery struct {
 
 func newGallery(t *testing.T) *gallery {
 	t.Helper()
+	return galleryOf(t, (*gallery).hosted, (*gallery).counter, (*gallery).portal, (*gallery).shop, (*gallery).bank, (*gallery).docs, (*gallery).receipts)
+}
+
+// galleryOf serves the pages of some services.
+func galleryOf(t *testing.T, services ...func(*gallery, *testing.T)) *gallery {
+	t.Helper()
 	g := &gallery{mux: http.NewServeMux()}
 	server, secure := httptest.NewServer(g.mux), httptest.NewUnstartedServer(g.mux)
 	// The browser first rejects the certificate, which the server would log.
@@ -107,13 +113,9 @@ func newGallery(t *testing.T) *gallery {
 	t.Cleanup(server.Close)
 	t.Cleanup(secure.Close)
 	g.base, g.secure = server.URL, secure.URL
-	g.hosted(t)
-	g.counter(t)
-	g.portal(t)
-	g.shop(t)
-	g.bank(t)
-	g.docs(t)
-	g.receipts(t)
+	for _, add := range services {
+		add(g, t)
+	}
 	for _, tour := range g.tours {
 		for i, v := range tour {
 			if v.page == nil {

@@ -29,6 +29,10 @@ func roleCommands() []cli.Command {
 			Use: "sink NAME", Short: "Run a sink: " + strings.Join(sinks, ", "), Missing: "say which sink: " + strings.Join(sinks, ", "),
 			Examples: []string{"sink webhook --health 127.0.0.1:9082"},
 		}),
+		roleCommand(roles.KindOffice, cli.Command{
+			Use: "office", Short: "Run " + roles.OfKind(roles.KindOffice)[0].Short,
+			Examples: []string{"office --listen 127.0.0.1:8091 --health 127.0.0.1:9091 --staff-url https://staff.example"},
+		}),
 	}
 }
 

@@ -70,6 +70,7 @@ type Base struct {
 		receipts once[*receipts.Store]
 		accounts once[*citizens.Store]
 		edge     once[*edge]
+		measure  once[func(http.Handler) http.Handler] // requests of all hosts of the process
 	}
 
 	served servedMetrics

@@ -24,6 +24,10 @@ func (s *Settings) CheckRole(r Role) error {
 		_, proxies := s.trustedProxies()
 		errs = append(errs, s.checkPublicURL("checkout-url", s.CheckoutURL), s.checkDrain(), proxies)
 	}
+	if r.Kind == KindOffice {
+		_, proxies := s.trustedProxies()
+		errs = append(errs, s.checkPublicURL("staff-url", s.StaffURL), s.checkDrain(), proxies)
+	}
 	if slices.Contains(r.Needs, NeedMasterKeys) {
 		keys, err := s.OpenKeys()
 		if err == nil {

@@ -75,7 +75,7 @@ func sharedKeys(r Role) (out []secret.Use) {
 		out = macs(secret.LabelCommands(r.Name))
 	}
 	_, delivers := DeliveryKinds(nil).Of(deliveries.Kind(r.Name))
-	if r.Kind != KindSink || delivers == nil {
+	if r.Kind != KindOffice && (r.Kind != KindSink || delivers == nil) {
 		out = append(out, macs(secret.LabelWebhookBodies)...)
 	}
 	if slices.Contains(r.Rows, record[0]) {

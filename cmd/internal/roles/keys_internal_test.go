@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"quittance/internal/erpquery"
+	"quittance/internal/identity"
 	"quittance/internal/operation"
 	"quittance/internal/personal"
 	"quittance/internal/registry"
@@ -27,10 +28,14 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		{Purpose: secret.PurposeSeal, Label: erpquery.Label}:                "ingress erp notify",
 		{Purpose: secret.PurposeSeal, Label: registry.LabelReports}:         "ingress match",
 		{Purpose: secret.PurposeSeal, Label: personal.Label}:                "ingress collect notify",
-		{Purpose: secret.PurposeSign, Label: operation.LabelAudit}:          "ingress notify cases",
-		{Purpose: secret.PurposeVerify, Label: secret.LabelDecisions}:       "checkout cases match",
+		{Purpose: secret.PurposeSign, Label: operation.LabelAudit}:          "ingress notify cases office",
+		{Purpose: secret.PurposeVerify, Label: secret.LabelDecisions}:       "checkout cases match office",
 		{Purpose: secret.PurposeVerify, Label: secret.LabelOfficeDecisions}: "checkout cases match",
 		{Purpose: secret.PurposeSign, Label: secret.LabelDecisions}:         "",
+		{Purpose: secret.PurposeSign, Label: secret.LabelOfficeDecisions}:   "office",
+		{Purpose: secret.PurposeMAC, Label: identity.LabelStaffSignIns}:     "office",
+		{Purpose: secret.PurposeSign, Label: secret.LabelStaffRows}:         "office",
+		{Purpose: secret.PurposeMAC, Label: secret.LabelWebhookBodies}:      "ingress checkout webhook cashin erp notify",
 		// Whoever makes outcomes, and who believes them: none of the latter may write the topic.
 		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("webhook")}: "webhook schedule journal match",
 		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("cashin")}:  "cashin schedule journal match",

@@ -38,7 +38,7 @@ func newServedMetrics(reg prometheus.Registerer) servedMetrics {
 	with := promauto.With(reg)
 	return servedMetrics{
 		open: with.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "quittance_http_connections", Help: "Open connections of callers, by server: ingress, health.",
+			Name: "quittance_http_connections", Help: "Open connections of callers, by server: ingress, office, health.",
 		}, []string{"server"}),
 		limit: with.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "quittance_http_connections_limit", Help: "The most open connections of a server. Further ones wait until one is closed.",

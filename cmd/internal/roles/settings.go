@@ -62,7 +62,9 @@ type Settings struct {
 	LogLevel             string
 
 	Listen string
-	Health string
+	// OfficeListen is where the role office listens, and StaffURL is where staff reach it.
+	OfficeListen, StaffURL string
+	Health                 string
 	// Drain is how long a server answers on after the signal to stop.
 	Drain       time.Duration
 	CheckoutURL string
@@ -138,6 +140,11 @@ func (s *Settings) RunFlags(f *pflag.FlagSet, kind Kind) {
 		f.Float64Var(&s.KeylessPerInstance, "keyless-per-instance", DefaultKeylessPerInstance, "the same calls from all clients of this instance in a second")
 		s.signInFlag(f, "")
 		f.DurationVar(&s.Drain, "drain", defaultDrain, "how long the ingress answers on after SIGTERM, unready, until balancers have moved on; at most 10s")
+	case KindOffice:
+		f.StringVar(&s.OfficeListen, "listen", "127.0.0.1:8091", "address to listen on, host:port")
+		publicURLVar(f, &s.StaffURL, "staff-url", "", "URL at which staff reach the pages, https; its host is not that of the checkout pages, and passkeys are bound to it")
+		f.IPNetSliceVar(&s.TrustedProxies, "trusted-proxies", nil, "networks of the proxies in front, such as 10.0.0.0/8,fd00::/8: they name the client in X-Forwarded-For, by which limits count")
+		f.DurationVar(&s.Drain, "drain", defaultDrain, "how long the pages are answered on after SIGTERM, unready, until balancers have moved on; at most 10s")
 	case KindProcessor:
 		s.StoreFlags(f)
 		f.BoolVar(&s.AcceptUnsignedCommands, "accept-unsigned-commands", false, "decide commands that do not prove who sent them, while senders of a release before 2026-11-29 run: whoever may write the topic of commands can then make any payment paid")

@@ -54,7 +54,6 @@ type edge struct {
 	maker     *papers.Maker
 	operators map[string]connector.Connector // by operator
 	offers    map[string]connector.Connector // by offer
-	measure   func(http.Handler) http.Handler
 
 	drafted once[*drafts.Maker] // after sessionDrafts
 	hosted  once[*pages.Pages]  // after hostedPages
@@ -63,7 +62,7 @@ type edge struct {
 // openEdge opens what the surfaces of the process share. It needs the registry and the reference key.
 func (b *Base) openEdge() (*edge, error) {
 	return b.opened.edge.open(func() (e *edge, err error) {
-		e = &edge{Base: b, ids: checkout.NewIDs(b.References.MAC("ids")), measure: web.Measure(b.Metrics)}
+		e = &edge{Base: b, ids: checkout.NewIDs(b.References.MAC("ids"))}
 		if e.processor, err = b.commands(ingressRole()); err != nil {
 			return nil, err
 		}
@@ -119,21 +118,25 @@ func (e *edge) partition(tenantID string) int32 {
 }
 
 // router returns a router with what all surfaces of a host share.
-func (e *edge) router(at Host) (chi.Router, error) {
-	proxies, err := e.trustedProxies()
+func (b *Base) router(at Host) (chi.Router, error) {
+	proxies, err := b.trustedProxies()
+	if err != nil {
+		return nil, err
+	}
+	measure, err := b.opened.measure.open(func() (func(http.Handler) http.Handler, error) { return web.Measure(b.Metrics), nil })
 	if err != nil {
 		return nil, err
 	}
 	secure := strings.HasPrefix(at.URL, "https://")
 	if len(proxies) == 0 && secure {
-		e.Log.Warn("no proxy is trusted: all clients of a proxy share the limits of one client; set --trusted-proxies to its networks")
+		b.Log.Warn("no proxy is trusted: all clients of a proxy share the limits of one client; set --trusted-proxies to its networks")
 	}
 	r := chi.NewRouter()
 	r.Use(web.ClientAddress(proxies))
 	if secure {
 		r.Use(web.StrictTransport)
 	}
-	r.Use(problem.WithRequestID, problem.WithPages(strings.TrimSuffix(e.CheckoutURL, "/")), e.measure, web.Head)
+	r.Use(problem.WithRequestID, problem.WithPages(strings.TrimSuffix(b.CheckoutURL, "/")), measure, web.Head)
 	return r, nil
 }
 
@@ -155,7 +158,7 @@ func (b *Base) surfaces(r Role) (serve func() error, err error) {
 			return nil, err
 		}
 		if routers[s.Host] == nil {
-			if routers[s.Host], err = e.router(s.Host); err != nil {
+			if routers[s.Host], err = b.router(s.Host); err != nil {
 				return nil, err
 			}
 			hosts = append(hosts, s.Host)

@@ -36,6 +36,7 @@ const (
 	KindIngress   Kind = "ingress"
 	KindProcessor Kind = "processor"
 	KindSink      Kind = "sink"
+	KindOffice    Kind = "office"
 )
 
 // Role is a part of the service that runs until it is stopped. Commands, help, the checks of doctor, rights at Kafka and
@@ -67,7 +68,7 @@ type Role struct {
 func Table() []Role {
 	table := []Role{
 		ingressRole(), checkoutRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
-		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(), tidyRole(),
+		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(), tidyRole(), officeRole(),
 	}
 	for i := range table {
 		table[i].Keys = append(table[i].Keys, sharedKeys(table[i])...)

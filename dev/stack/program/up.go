@@ -14,7 +14,7 @@ import (
 )
 
 // UpPorts is the number of ports that a `quittance-dev up` takes.
-const UpPorts = 11
+const UpPorts = 12
 
 // UpConfig is the configuration of a `quittance-dev up`. All fields but Args are
 // required.

@@ -190,8 +190,8 @@ func TestFewWriteWhatDecides(t *testing.T) {
 		"staff": "operator", "staff_contacts": "operator", "clerks": "operator", "receipt_keys": "operator", "cashin_pairs": "operator",
 		"api_keys": "ingress(last_used_at) operator",
 		"sessions": "operator readmodel", "session_events": "operator readmodel", "readmodel_positions": "operator readmodel",
-		"delivery_positions": "schedule", "case_positions": "cases", "cases": "cases operator",
-		"audit": "cases ingress notify operator", "tills": "ingress", "registry_revision": "",
+		"delivery_positions": "schedule", "case_positions": "cases", "cases": "cases office(opened_by) operator",
+		"audit": "cases ingress notify office operator", "tills": "ingress", "registry_revision": "",
 	}
 	for table, writers := range want {
 		var got []string

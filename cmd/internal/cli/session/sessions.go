@@ -3,8 +3,14 @@ package session
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"quittance/checkout"
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/display"
@@ -16,13 +22,14 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/internal/support"
+	"quittance/money/localtime"
 )
 
 // Command returns the command `sessions`.
 func Command() cli.Command {
 	return cli.Command{
 		Use: "sessions", Short: "Say what became of a payment, for whoever answers a call about it",
-		Commands: []cli.Command{findSessions(), showSession()},
+		Commands: []cli.Command{listSessions(), findSessions(), showSession()},
 	}
 }
 
@@ -151,4 +158,76 @@ func withDesk(ctx context.Context, m *cli.Meta, do func(context.Context, *suppor
 		}
 		return do(ctx, d, dir)
 	})
+}
+
+// listAtMost is the number of payments of a page of `sessions list`.
+const listAtMost = 50
+
+func listSessions() cli.Command {
+	var order, status, agency, day, mode, after string
+	return cli.Command{
+		Use: "list", Short: "List payments, newest first, 50 at a time", JSON: "the payments, and after which the next page begins", Args: cobra.NoArgs,
+		Examples: []string{"sessions list --mode live --status completed --day 2026-11-29", "sessions list --mode test --agency impots --json"},
+		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
+			cli.TakesMode(f, &mode)
+			f.StringVar(&order, "order", "", "payments of this order")
+			cli.TakesChoice(f, &status, "status", render.Texts(checkout.Statuses()), "")
+			f.StringVar(&agency, "agency", "", "payments of this agency, by slug or id")
+			f.StringVar(&day, "day", "", "payments that were made on this day in Brazzaville, such as 2026-11-29")
+			f.StringVar(&after, "after", "", "continue after a page: `next` of its --json")
+		},
+		Check: func(m *cli.Meta) error {
+			if _, err := localtime.Begin(day); day != "" && err != nil {
+				return cli.Usage("--day: must be a date such as 2026-11-29")
+			}
+			if err := cli.NeedsMode(mode); err != nil {
+				return err
+			}
+			return cli.Quiet(m)
+		},
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			viewer, err := access.Viewer(ctx, m)
+			if err != nil {
+				return err
+			}
+			slugs, dir, err := access.Slugs(ctx, m)
+			if err != nil {
+				return err
+			}
+			q := sessions.PageQuery{Live: mode == registry.Mode(true), OrderID: order, Status: checkout.Status(status), After: after, Size: listAtMost}
+			if day != "" {
+				q.MadeFrom, _ = localtime.Begin(day) // Check has read it
+				q.MadeTo = q.MadeFrom.AddDate(0, 0, 1)
+			}
+			chosen, known := dir.Agency(agency)
+			if agency != "" && !known {
+				return operation.Refuse("agency.unknown", "agency", operation.Args{"agencies": slices.Sorted(maps.Values(slugs))})
+			}
+			for _, a := range dir.Applications {
+				if (viewer == nil || viewer.ActsFor(a.AgencyID)) && (agency == "" || a.AgencyID == chosen.ID) {
+					q.TenantIDs, q.ApplicationIDs = append(q.TenantIDs, a.AgencyID), append(q.ApplicationIDs, a.ID)
+				}
+			}
+			return access.WithReader(ctx, m, func(ctx context.Context, r *access.ReadModel) error {
+				page, err := r.Sessions.Page(ctx, q)
+				if err != nil {
+					return sessionError(err)
+				}
+				v := view{dir: dir}
+				return m.Show(render.Object{"payments", render.Mapped(page.Items, func(s checkout.Session) render.Object {
+					return render.Object{
+						"id", s.ID, "order_id", s.OrderID, "agency", v.agency(s.TenantID), "application", v.application(s.ApplicationID), "status", s.Status, "amount", s.Amount, "currency", s.Currency,
+						"payment_ref", s.PaymentRef, "created_at", s.CreatedAt,
+					}
+				}), "next?", page.Next}, func(p *render.Page) {
+					p.Table("there are no such payments", "CREATED,ORDER,AGENCY,AMOUNT,STATUS,PAYMENT REFERENCE", render.Mapped(page.Items, func(s checkout.Session) []any {
+						return []any{render.Moment(s.CreatedAt), s.OrderID, v.agency(s.TenantID), render.Decimal(s.Amount, s.Currency), s.Status, s.PaymentRef}
+					}))
+					if page.Next != "" {
+						p.Say("\nThere are more: `--after %s` goes on.", page.Next)
+					}
+				})
+			})
+		},
+	}
 }

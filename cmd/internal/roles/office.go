@@ -1,0 +1,228 @@
+package roles
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"quittance/ingress/operations"
+	"quittance/ingress/staff"
+	"quittance/ingress/web"
+	"quittance/internal/cases"
+	"quittance/internal/clickhouse"
+	"quittance/internal/deliveries"
+	"quittance/internal/identity"
+	"quittance/internal/journal"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/internal/support"
+	"quittance/reconciliation"
+	"quittance/schemas"
+)
+
+// officeRole is the pages of staff. It has a process, a host and a login of its own, so that it can stay off the public
+// internet.
+func officeRole() Role {
+	return Role{
+		Kind: KindOffice, Name: "office", Short: "the pages of staff: sign-in with passkeys, operations",
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
+		Keys:  slices.Concat(macs(identity.LabelStaffSignIns), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions)),
+		// It reads the commands of one payment, when somebody asks for them.
+		Access:    Access{Reads: []string{schemas.TopicCommands}},
+		Databases: officeDatabases(),
+		Run:       (*Base).office,
+	}
+}
+
+// officeDatabases is what the pages need. Whoever takes them over can make sessions of staff, propose and reject, and
+// hold deliveries back, and put passkeys of its own into an invitation that is open. It cannot approve: an approval needs
+// the passkey of a person. It changes no configuration, key, person in force, passkey or payment.
+func officeDatabases() Databases {
+	return Databases{
+		Rows: rows(registryRead, record, sessionsRead, deliveriesRead, may("select", "delivery_attempts"),
+			// people who are signed in
+			may("select insert update delete", "staff_sessions", "passkey_challenges"), may("select insert delete", "staff_challenges"),
+			may("update(last_used_at,sign_count)", "staff_passkeys"), may("select insert", "decisions"), may("execute", "lock_staff(uuid[])"),
+			// invited people
+			may("update", "registry_lock"), may("update(accepted_at,passkeys,signature,token_hash)", "staff_invitations"), may("insert update", "staff_manifest"),
+			// A lock of a case needs a right to update it; nobody decides by this column.
+			may("select update(opened_by)", "cases"),
+			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
+			// deliveries that are sent again, destinations that are suspended and resumed
+			may("update(lease_until,next_attempt_at,round,state)", "deliveries"), may("insert update", "delivery_destinations")),
+		Journal: journalRead,
+	}
+}
+
+const (
+	// officePerClient and officePerInstance are requests without a session in a second. Staff are few.
+	officePerClient, officePerInstance = 10, 200
+	// officeConnections is the most open connections of the pages of staff.
+	officeConnections = 2048
+)
+
+// staffHost is where staff reach their pages.
+func (b *Base) staffHost() (Host, error) {
+	if b.StaffURL == "" && b.Developer() {
+		b.StaffURL = "http://" + b.OfficeListen
+	}
+	if err := b.checkPublicURL("staff-url", b.StaffURL); err != nil {
+		return Host{}, err
+	}
+	return Host{Name: "office", Listen: b.OfficeListen, URL: strings.TrimSuffix(b.StaffURL, "/"), Limits: Limits{Connections: officeConnections, Write: writeTimeout}}, nil
+}
+
+// office runs the pages of staff.
+func (b *Base) office() error {
+	at, err := b.staffHost()
+	if err != nil {
+		return err
+	}
+	desk, err := identity.OpenDesk(identity.DeskConfig{Pool: b.Pool, Keys: b.Keys, URL: at.URL, Log: b.Log, Now: b.Now})
+	if err != nil {
+		return err
+	}
+	if !desk.Available() {
+		return fmt.Errorf("--staff-url %s: browsers allow passkeys for names of hosts only, not for numbers; give the pages of staff a name, such as https://staff.example", at.URL)
+	}
+	pages, err := b.operations(desk)
+	if err != nil {
+		return err
+	}
+	site, err := staff.New(staff.Config{
+		Desk: desk, Joining: joining{b, desk}, Agencies: b.Registry, Limits: web.Shares(officePerClient, officePerInstance), URL: at.URL, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
+			return operation.Record(ctx, b.Pool, actor, at, e)
+		},
+	}, pages.Part())
+	if err != nil {
+		return err
+	}
+	r, err := b.router(at)
+	if err != nil {
+		return err
+	}
+	site.Routes(r)
+	return b.Serve(at.Name, at.Listen, r, at.Limits)
+}
+
+// joining is the invitations of people, for their page.
+type joining struct {
+	b    *Base
+	desk *identity.Desk
+}
+
+// Accept implements staff.Joining.
+func (j joining) Accept(ctx context.Context, link secret.Text, origin string) (identity.InvitationEntry, secret.Text, error) {
+	return identity.AcceptInvitation(ctx, j.b.Pool, j.b.Keys, link, origin, j.b.Now())
+}
+
+// Invitation implements staff.Joining.
+func (j joining) Invitation(ctx context.Context, browser secret.Text) (identity.InvitationEntry, error) {
+	return identity.InvitationOf(ctx, j.b.Pool, j.b.Keys, browser, j.b.Now())
+}
+
+// Begin implements staff.Joining.
+func (j joining) Begin(ctx context.Context, browser secret.Text) (json.RawMessage, error) {
+	return identity.BeginInvitedPasskey(ctx, j.b.Pool, j.b.Keys, j.desk.Party(), browser, j.b.Now())
+}
+
+// Add implements staff.Joining.
+func (j joining) Add(ctx context.Context, browser secret.Text, name string, response []byte, origin string) (identity.InvitationEntry, error) {
+	return identity.AddInvitedPasskey(ctx, j.b.Pool, j.b.Keys, j.desk.Party(), browser, name, response, origin, j.b.Now())
+}
+
+// operations makes the pages on which the service's people look after payments.
+func (b *Base) operations(desk *identity.Desk) (*operations.Operations, error) {
+	reader, err := b.sessionReader()
+	if err != nil {
+		return nil, err
+	}
+	sent := deliveries.NewStore(b.Pool, DeliveryKinds(nil))
+	known := cases.NewStore(b.Pool).Verifying(b.Keys)
+	late := &lateJournal{open: b.officeJournal, log: b.Log}
+	b.close = append(b.close, late.close)
+	return operations.New(operations.Config{
+		Sessions: reader, Deliveries: sent, Cases: known, Registry: b.Registry, Signer: b.Keys, Approvals: desk,
+		Directory: func(ctx context.Context) (registry.Directory, error) {
+			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
+		},
+		Support: func(ctx context.Context, cfg support.Config) (*support.Desk, error) {
+			cfg.Sessions, cfg.Deliveries, cfg.Cases = reader, sent, known
+			cfg.Kafka, cfg.Topology, cfg.Codec, cfg.Machine = b.KafkaConfig(), b.Topology, b.Codec, b.Machine
+			cfg.Journal, cfg.NoJournal = late.store(ctx)
+			return support.New(cfg)
+		},
+	})
+}
+
+// officeJournal connects to ClickHouse with the rights of the role.
+func (b *Base) officeJournal(ctx context.Context) (clickhouse.Conn, error) {
+	if err := b.Need("clickhouse"); err != nil {
+		return nil, err
+	}
+	conn, err := clickhouse.Open(ctx, b.ClickHouse)
+	if err != nil {
+		return nil, err
+	}
+	if err = reconciliation.Check(ctx, conn); err == nil {
+		err = b.CheckJournal(ctx, conn, officeRole().Name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+const (
+	// journalWithin bounds a connection to ClickHouse, for which a page waits.
+	journalWithin = 2 * time.Second
+	// journalAgain is how long pages go without the journal after a connection has failed.
+	journalAgain = 15 * time.Second
+)
+
+// lateJournal is the journal of a role that runs without ClickHouse, too: its first reader connects. Safe for concurrent
+// use.
+type lateJournal struct {
+	open func(context.Context) (clickhouse.Conn, error)
+	log  *slog.Logger
+
+	mu    sync.Mutex
+	conn  clickhouse.Conn
+	why   error
+	tried time.Time
+}
+
+// store returns the journal, or why there is none.
+func (l *lateJournal) store(ctx context.Context) (*journal.Store, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == nil && (l.tried.IsZero() || time.Since(l.tried) > journalAgain) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), journalWithin)
+		defer cancel()
+		l.conn, l.why = l.open(ctx)
+		l.tried = time.Now()
+		if l.why != nil {
+			l.log.LogAttrs(ctx, slog.LevelWarn, "the journal cannot be read: pages of payments lack their timeline", slog.Any("error", l.why))
+		}
+	}
+	if l.conn == nil {
+		return nil, l.why
+	}
+	return journal.NewStore(l.conn), nil
+}
+
+func (l *lateJournal) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		_ = l.conn.Close()
+	}
+}

@@ -1,0 +1,161 @@
+package operations_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+
+	"quittance/internal/identity"
+	"quittance/internal/sessions"
+	"quittance/test/backoffice"
+)
+
+// may is who may use a route, written by hand: the test compares it with what the pages do. A route that is not here
+// fails the test. notFound is the answer to somebody who may, about something that does not exist; 404 unless it says
+// otherwise.
+var may = map[string]struct {
+	roles    []identity.Role // nil: everybody who is signed in
+	notFound int
+}{
+	"GET /work":          {nil, http.StatusOK},
+	"GET /sessions":      {nil, http.StatusOK},
+	"POST /sessions/end": {nil, http.StatusSeeOther},
+	"GET /ops/search":    {seers, http.StatusOK}, // without a term it says how
+	"POST /ops/search":   {seers, http.StatusSeeOther},
+	"GET /ops/payments":  {seers, http.StatusOK},
+	"GET /ops/cases":     {seers, http.StatusOK},
+	"GET /ops/endpoints": {seers, http.StatusOK},
+	"GET /ops/stuck":     {seers, http.StatusOK},
+
+	"GET /ops/payments/{place}":                              {seers, 0},
+	"GET /ops/cases/{case}":                                  {seers, 0},
+	"GET /ops/endpoints/{kind}/{destination}":                {seers, 0},
+	"POST /ops/payments/{place}/deliveries/{delivery}/retry": {actors, 0},
+	"POST /ops/cases/{case}/propose":                         {actors, 0},
+	"POST /ops/cases/{case}/reject":                          {actors, 0},
+	"POST /ops/endpoints/{kind}/{destination}/suspend":       {actors, 0},
+	"POST /ops/endpoints/{kind}/{destination}/resume":        {actors, 0},
+	"POST /ops/endpoints/{kind}/{destination}/retry":         {actors, 0},
+	"POST /ops/cases/{case}/approve/begin":                   {deciders, http.StatusConflict}, // it names no proposal
+	"POST /ops/cases/{case}/approve/{number:[0-9]{1,4}}":     {deciders, http.StatusConflict}, // no passkey has signed
+}
+
+var (
+	seers    = []identity.Role{identity.RoleSupport, identity.RoleOperator, identity.RoleLead, identity.RoleAuditor}
+	actors   = []identity.Role{identity.RoleOperator, identity.RoleLead}
+	deciders = []identity.Role{identity.RoleLead}
+)
+
+// Each route of the router is asked by a person of each role, by one without a role and by nobody, about what exists and
+// about what does not. An agency's people see no page of operations. Whoever may not is answered the same bytes in both
+// cases, and no page has a session id or contact data.
+func TestWhoMaySeeAndDo(t *testing.T) {
+	t.Parallel()
+	w := backoffice.New(t)
+	roles := append(identity.Roles(), "")
+	browsers := map[identity.Role]*backoffice.Browser{}
+	for n, role := range roles {
+		name, agency, of := fmt.Sprintf("Personne %d", n), "", []identity.Role{role}
+		if role == "" {
+			of = nil
+		} else if !role.OfService() {
+			agency = "impots"
+		}
+		w.Add(t, agency, of, name)
+		browsers[role] = w.Enter(t, name)
+	}
+	existing := strings.NewReplacer("{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1")
+	unknown := strings.NewReplacer("{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1")
+	open := []string{"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out", "GET /join", "POST /join/accept", "POST /join/passkey/begin", "POST /join/passkey"}
+
+	routes, cells, leaks := 0, 0, 0
+	ask := func(b *backoffice.Browser, method, path string) (status int, body []byte) {
+		if method == http.MethodGet {
+			a := b.Get(path)
+			return a.Code, a.Body.Bytes()
+		}
+		a := b.Post(path, url.Values{})
+		return a.Code, a.Body.Bytes()
+	}
+	check := func(what string, status, want int, body []byte) {
+		cells++
+		if status != want {
+			t.Errorf("%s: %d, want %d", what, status, want)
+		}
+		for _, secret := range []string{"chs_", backoffice.Contact, "awa@example.org", "erp-token", "whsec_"} {
+			if bytes.Contains(body, []byte(secret)) {
+				leaks++
+				t.Errorf("%s shows %s", what, secret)
+			}
+		}
+		if status == http.StatusForbidden && bytes.Contains(body, []byte(backoffice.PaidOrder)) {
+			leaks++
+			t.Errorf("%s names the order", what)
+		}
+	}
+	r := chi.NewRouter()
+	w.Site.Routes(r)
+	err := chi.Walk(r, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		route := method + " " + pattern
+		if strings.HasPrefix(pattern, "/assets/") || slices.Contains(open, route) {
+			return nil
+		}
+		routes++
+		rule, known := may[route]
+		if !known {
+			t.Errorf("nobody has said who may use %s", route)
+			return nil
+		}
+		here, nowhere := existing.Replace(pattern), unknown.Replace(pattern)
+		nobody := http.StatusSeeOther
+		if method == http.MethodPost {
+			nobody = http.StatusUnauthorized
+		}
+		status, body := ask(w.NewBrowser(), method, here)
+		check(route+" by nobody", status, nobody, body)
+		for _, role := range roles {
+			what := fmt.Sprintf("%s by %q", route, role)
+			if rule.roles == nil || slices.Contains(rule.roles, role) {
+				if method == http.MethodGet {
+					status, body = ask(browsers[role], method, here)
+					check(what, status, http.StatusOK, body)
+				}
+				status, body = ask(browsers[role], method, nowhere)
+				want := rule.notFound
+				if want == 0 {
+					want = http.StatusNotFound
+				}
+				check(what+" of nothing", status, want, body)
+				continue
+			}
+			status, one := ask(browsers[role], method, here)
+			check(what, status, http.StatusForbidden, one)
+			status, two := ask(browsers[role], method, nowhere)
+			check(what+" of nothing", status, http.StatusForbidden, two)
+			if !bytes.Equal(one, two) {
+				leaks++
+				t.Errorf("%s differs between what exists and what does not", what)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if routes != len(may) {
+		t.Errorf("the router has %d routes, the table %d", routes, len(may))
+	}
+	t.Logf("routes=%d cells=%d leaks=%d", routes, cells, leaks)
+
+	// Each refusal is in the audit table, with the route and without what was asked for.
+	var refused int
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'staff.refused' AND actor = $1 AND detail->>'route' = 'GET /ops/payments/{place}'`, w.IDs["Personne 0"]).Scan(&refused); err != nil || refused != 2 {
+		t.Errorf("%d refusals of a reader are recorded, %v", refused, err)
+	}
+}

@@ -1,0 +1,315 @@
+package operations_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"quittance/checkout"
+	"quittance/internal/cases"
+	"quittance/internal/identity"
+	"quittance/internal/sessions"
+	"quittance/money"
+	"quittance/test/backoffice"
+)
+
+// want checks the status of an answer and parts of its page.
+func want(t *testing.T, a *httptest.ResponseRecorder, status int, parts ...string) {
+	t.Helper()
+	if a.Code != status {
+		t.Errorf("status %d, want %d: %s", a.Code, status, a.Header().Get("Location"))
+	}
+	for _, part := range parts {
+		if !strings.Contains(a.Body.String(), part) {
+			t.Errorf("the page lacks %q:\n%.3000s", part, a.Body)
+		}
+	}
+}
+
+func lacks(t *testing.T, a *httptest.ResponseRecorder, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(a.Body.String(), part) {
+			t.Errorf("the page has %q:\n%.3000s", part, a.Body)
+		}
+	}
+}
+
+// leads checks where an answer leads, without the language.
+func leads(t *testing.T, a *httptest.ResponseRecorder, path string) {
+	t.Helper()
+	if at := a.Header().Get("Location"); a.Code != http.StatusSeeOther || at != path {
+		t.Errorf("%d to %q, want 303 to %q", a.Code, at, path)
+	}
+}
+
+func operator(t *testing.T) (*backoffice.World, *backoffice.Browser) {
+	t.Helper()
+	w := backoffice.New(t)
+	w.Add(t, "", []identity.Role{identity.RoleOperator}, "Olive")
+	return w, w.Enter(t, "Olive")
+}
+
+// A list of payments names each by its place: no address and no page has a session id. Conditions narrow it, a faulty
+// one is named, and a page with a condition that nobody meets says so.
+func TestListOfPayments(t *testing.T) {
+	t.Parallel()
+	w, b := operator(t)
+	place := sessions.Place(w.Paid.ID)
+	a := b.Get("/ops/payments")
+	want(t, a, http.StatusOK, "DOSSIER-17", "DOSSIER-18", "DOSSIER-19", sum(5000), "Payé", `href="/ops/payments/`+place+`?lang=fr"`, "Résultats\u00a0: 3.", "quittance sessions list --mode live", "Direction générale des impôts")
+	lacks(t, a, "ESSAI-1", "chs_", w.Paid.ID[4:])
+	want(t, b.Get("/ops/payments?mode=test&lang=en"), http.StatusOK, "ESSAI-1", "Test mode: no real money.")
+	want(t, b.Get("/ops/payments?status=completed"), http.StatusOK, "DOSSIER-17", "Résultats\u00a0: 1.")
+	want(t, b.Get("/ops/payments?order=DOSSIER-18&text=patente"), http.StatusOK, "DOSSIER-18")
+	want(t, b.Get("/ops/payments?day=2026-02-28"), http.StatusOK, "DOSSIER-17")
+	want(t, b.Get("/ops/payments?from=9+000"), http.StatusOK, "Aucun paiement ne remplit ces conditions")
+	want(t, b.Get("/ops/payments?day=28.02.2026"), http.StatusUnprocessableEntity, `<a href="#day">Le jour s’écrit AAAA-MM-JJ`)
+	want(t, b.Get("/ops/payments?from=beaucoup"), http.StatusUnprocessableEntity, `<a href="#from">Le montant`)
+	want(t, b.Get("/ops/payments?after=xyz"), http.StatusUnprocessableEntity, "revenez à la première page")
+}
+
+// The script asks whether the list has changed. It gets 304, and no row of the audit table.
+func TestAListIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	w, b := operator(t)
+	path := "/ops/payments/" + sessions.Place(w.Paid.ID)
+	tag := b.Get(path).Header().Get("ETag")
+	b.Header.Set("If-None-Match", tag)
+	b.Header.Set("Quittance-Asks", "1")
+	if a := b.Get(path); a.Code != http.StatusNotModified || a.Body.Len() > 0 {
+		t.Errorf("the same page: %d, %d bytes", a.Code, a.Body.Len())
+	}
+	var reads int
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'session.read' AND actor = $1 AND subject = $2`, w.IDs["Olive"], w.Paid.ID).Scan(&reads); err != nil || reads != 1 {
+		t.Errorf("%d reads are recorded, %v", reads, err)
+	}
+	// Fourteen minutes of asking prolong nothing.
+	w.MoveTo(w.Now().Add(14 * time.Minute))
+	b.Get(path)
+	w.MoveTo(w.Now().Add(2 * time.Minute))
+	if a := b.Get(path); a.Code != http.StatusUnauthorized {
+		t.Errorf("after 16 minutes without the person: %d", a.Code)
+	}
+}
+
+// The record of a payment says what became of it, masks the payer, lists its deliveries, and says what it lacks. A
+// delivery that needs a person is sent again by the same noun as a command, once however often the form is sent.
+func TestRecordOfAPayment(t *testing.T) {
+	t.Parallel()
+	w, b := operator(t)
+	path := "/ops/payments/" + sessions.Place(w.Paid.ID)
+	a := b.Get(path)
+	want(t, a, http.StatusOK, "Payé le", "06 6•• •• 01", "MP260301.1200.A1", "DUE-1", "À reprendre", "quittance deliveries retry dlv_parked", "quittance sessions find 0000000000000040", "Non lu\u00a0: Journal")
+	lacks(t, a, "chs_", backoffice.Contact)
+	want(t, b.Get("/ops/payments/"+sessions.Place(w.Undecided.ID)+"?lang=en"), http.StatusOK, "Not decided by the operator since", "Late payment", "/ops/cases/"+backoffice.LateCase)
+	want(t, b.Get("/ops/payments/"+sessions.Place(w.Undecided.ID)+"?commands=1"), http.StatusOK)
+
+	retry := path + "/deliveries/" + w.Parked + "/retry"
+	leads(t, b.Post(retry, nil), path+"?done=retried&lang=fr")
+	want(t, b.Get(path+"?done=retried"), http.StatusOK, "L’envoi part de nouveau dans un instant.", "En attente")
+	var retries int
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'delivery.retry' AND actor = $1 AND actor_kind = 'person' AND subject = $2`, w.IDs["Olive"], w.Parked).Scan(&retries); err != nil || retries != 1 {
+		t.Errorf("%d retries are recorded, %v", retries, err)
+	}
+	// The delivery of another payment is not at this address.
+	want(t, b.Post("/ops/payments/"+sessions.Place(w.Open.ID)+"/deliveries/"+w.Parked+"/retry", nil), http.StatusNotFound, "Introuvable")
+}
+
+// What is typed into the search box decides where it leads. A session id does not come into an address, and a phone
+// number is not searched.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	w, b := operator(t)
+	search := func(q string) *httptest.ResponseRecorder { return b.Post("/ops/search", url.Values{"q": {q}}) }
+	record := "/ops/payments/" + sessions.Place(w.Paid.ID) + "?lang=fr"
+	leads(t, search(w.Paid.ID), record)
+	leads(t, search(" "+backoffice.LateCase+" "), "/ops/cases/"+backoffice.LateCase+"?lang=fr")
+	leads(t, search(w.Parked), record)
+	leads(t, search("DOSSIER-17"), "/ops/search?lang=fr&q=DOSSIER-17")
+	leads(t, b.Get("/ops/search?q=DOSSIER-17"), record)
+	leads(t, search(""), "/ops/payments?lang=fr")
+	want(t, search("06 600 00 01"), http.StatusUnprocessableEntity, "ne se recherche pas ici")
+	want(t, search("awa@example.org"), http.StatusUnprocessableEntity, "ne se recherche pas ici")
+	unknown := search(checkout.NewSessionID(w.Now(), 0, [16]byte{99}))
+	want(t, unknown, http.StatusNotFound, "Rien ne correspond")
+	lacks(t, unknown, "chs_")
+	want(t, search("case_none"), http.StatusNotFound, "Rien ne correspond")
+	want(t, b.Get("/ops/search?q=RIEN"), http.StatusNotFound, "Rien ne correspond")
+	want(t, b.Get("/ops/search?q=1234567890123456"), http.StatusNotFound, "un chiffre est sans doute mal saisi")
+	want(t, b.Get("/ops/search?q=UNKNOWN-1"), http.StatusOK, "Somme sans paiement", "quittance sessions find UNKNOWN-1")
+	want(t, b.Get("/ops/search?q="+url.QueryEscape(w.Paid.ID)), http.StatusOK, "Saisissez dans le champ")
+	// The audit table has no term.
+	var terms int
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'session.find' AND detail::text ~ 'DOSSIER|UNKNOWN|RIEN'`).Scan(&terms); err != nil || terms != 0 {
+		t.Errorf("%d terms are recorded, %v", terms, err)
+	}
+	for range 40 {
+		if a := search("DOSSIER-17"); a.Code == http.StatusTooManyRequests {
+			want(t, a, http.StatusTooManyRequests, "plus de 30 recherches")
+			return
+		}
+	}
+	t.Error("a person may search without end")
+}
+
+// One person proposes, another rejects or approves. A repeat of the form is the first proposal, a form that was shown
+// before somebody else's proposal is refused, and faults are at their fields.
+func TestCase(t *testing.T) {
+	t.Parallel()
+	w, b := operator(t)
+	w.Add(t, "", []identity.Role{identity.RoleLead}, "Léa")
+	w.Add(t, "", []identity.Role{identity.RoleOperator}, "Opale")
+	lead, other := w.Enter(t, "Léa"), w.Enter(t, "Opale")
+	path := "/ops/cases/" + backoffice.LateCase
+	want(t, b.Get("/ops/cases"), http.StatusOK, "Paiement tardif", "Somme sans paiement", "Enregistrement illisible", "quittance cases list")
+	want(t, b.Get("/ops/cases?kind=orphan&state=open&mode=live"), http.StatusOK, "Somme sans paiement", "quittance cases list --kind orphan --state open --mode live")
+	want(t, b.Get("/ops/cases/"+backoffice.PoisonCase), http.StatusOK, "checkout.events · 1 · 42")
+	a := b.Get(path)
+	want(t, a, http.StatusOK, sum(7500), sum(5075), "MP260301.1300.B2", `action="/ops/cases/case_late/propose?lang=fr"`, "/ops/payments/"+sessions.Place(w.Undecided.ID))
+	lacks(t, a, "chs_")
+
+	form := url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17 du 1er mars"}, "reason": {"payé deux fois"}}
+	with := func(name, value string) url.Values {
+		out := url.Values{}
+		for k, v := range form {
+			out[k] = v
+		}
+		out.Set(name, value)
+		return out
+	}
+	want(t, b.Post(path+"/propose", with("resolution", "")), http.StatusUnprocessableEntity, `<a href="#resolution">Choisissez une issue.</a>`)
+	want(t, b.Post(path+"/propose", with("reason", "")), http.StatusUnprocessableEntity, `<a href="#reason">Indiquez le motif`, `value="VIR-17 du 1er mars"`)
+	want(t, b.Post(path+"/propose", with("reference", "")), http.StatusUnprocessableEntity, `<a href="#reference">Indiquez la pièce`)
+	want(t, b.Post(path+"/propose", with("resolution", "match")), http.StatusConflict, "Issues possibles")
+	leads(t, b.Post(path+"/propose", form), path+"?done=proposed&lang=fr")
+	leads(t, b.Post(path+"/propose", form), path+"?done=proposed&lang=fr") // sent twice
+	if d := show(t, w, backoffice.LateCase); len(d.Proposals) != 1 || d.Proposals[0].Proposer != "Olive" {
+		t.Errorf("the proposals are %+v", d.Proposals)
+	}
+	want(t, other.Post(path+"/propose", form), http.StatusConflict, "Une autre proposition a été faite")
+	own := b.Get(path)
+	want(t, own, http.StatusOK, "attend la décision d’une autre personne", "/reject")
+	lacks(t, own, "/approve/begin", "/propose?")
+	theirs := other.Get(path)
+	lacks(t, theirs, "/approve/begin", "/reject", "/propose?")
+	want(t, other.Post(path+"/reject", url.Values{"number": {"1"}, "reason": {"non"}}), http.StatusForbidden)
+
+	// The lead rejects what the page has shown.
+	want(t, lead.Post(path+"/reject", url.Values{"number": {"2"}, "reason": {"non"}}), http.StatusConflict, "Le dossier a changé")
+	leads(t, lead.Post(path+"/reject", url.Values{"number": {"1"}, "reason": {"le relevé ne le montre pas"}}), path+"?done=rejected&lang=fr")
+	want(t, lead.Get(path), http.StatusOK, "Rejetée", "le relevé ne le montre pas")
+
+	// And approves the next one with a passkey.
+	form.Set("number", "2")
+	leads(t, b.Post(path+"/propose", form), path+"?done=proposed&lang=fr")
+	shown := value(t, lead.Get(path).Body.String(), "shown")
+	begin, finish := path+"/approve/begin", path+"/approve/2"
+	fields := url.Values{"number": {"2"}, "shown": {strings.Repeat("0", 64)}}
+	want(t, lead.Prove(t, "Léa", begin, fields, finish), http.StatusConflict, "Le dossier a changé")
+	fields.Set("shown", shown)
+	want(t, lead.Post(finish, nil), http.StatusConflict, "n’a pas signé")
+	want(t, lead.Prove(t, "Opale", begin, fields, finish), http.StatusConflict, "n’a pas signé") // another person's passkey
+	approved := lead.Prove(t, "Léa", begin, fields, finish)
+	want(t, approved, http.StatusOK, `"next":"/ops/cases/case_late?done=approved`)
+	want(t, lead.Get(path), http.StatusOK, "Approuvée")
+	if d := show(t, w, backoffice.LateCase); d.Proposals[1].State != cases.ProposalApproved || d.Proposals[1].Decider != "Léa" {
+		t.Errorf("the proposals are %+v", d.Proposals)
+	}
+	var proofs int
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM decisions d JOIN case_proposals p ON p.decided_proof = d.id WHERE d.staff_id = $1`, w.IDs["Léa"]).Scan(&proofs); err != nil || proofs != 1 {
+		t.Errorf("%d proofs are stored, %v", proofs, err)
+	}
+}
+
+// value returns the value of a hidden field.
+func value(t *testing.T, page, name string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, `name="`+name+`" value="`)
+	if !found {
+		t.Fatalf("the page has no field %s", name)
+	}
+	text, _, _ := strings.Cut(rest, `"`)
+	return text
+}
+
+// What waits for a person is on the first page; whoever proposed sees it among the own ones.
+func TestWork(t *testing.T) {
+	t.Parallel()
+	w, b := operator(t)
+	w.Add(t, "", []identity.Role{identity.RoleLead}, "Léa")
+	w.Add(t, "impots", []identity.Role{identity.RoleApprover}, "Awa")
+	lead, agency := w.Enter(t, "Léa"), w.Enter(t, "Awa")
+	want(t, lead.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "Vous n’avez aucune proposition en attente")
+	leads(t, lead.Get("/"), "/work?lang=fr")
+	b.Post("/ops/cases/"+backoffice.LateCase+"/propose", url.Values{"number": {"1"}, "resolution": {"honour"}, "reason": {"le montant couvre la créance"}})
+	want(t, lead.Get("/work"), http.StatusOK, "/ops/cases/"+backoffice.LateCase, "Paiement tardif", "Vous n’avez aucune proposition en attente")
+	want(t, b.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "/ops/cases/"+backoffice.LateCase)
+	own := agency.Get("/work")
+	want(t, own, http.StatusOK, backoffice.LateCase, "Direction générale des impôts")
+	lacks(t, own, "/ops/") // an agency's people have no page of operations
+}
+
+// A destination is suspended, resumed and retried by the nouns of the commands, and each step is recorded.
+func TestEndpoints(t *testing.T) {
+	t.Parallel()
+	w, b := operator(t)
+	path := "/ops/endpoints/webhook/" + w.Endpoint
+	want(t, b.Get("/ops/endpoints"), http.StatusOK, "http://127.0.0.1:8081/inbox/guichet", "Ne répond pas bien depuis", "quittance endpoints list", path+"?lang=fr")
+	page := b.Get(path)
+	want(t, page, http.StatusOK, "Envoyer de nouveau (1, À reprendre)", "Suspendre", "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator", "/ops/payments/"+sessions.Place(w.Paid.ID))
+	lacks(t, page, "whsec_", "chs_")
+	leads(t, b.Post(path+"/retry", url.Values{"state": {"needs_operator"}}), path+"?done=retried&lang=fr")
+	leads(t, b.Post(path+"/suspend", nil), path+"?done=suspended&lang=fr")
+	want(t, b.Get(path), http.StatusOK, "Suspendue depuis le", "par une personne", "Rétablir")
+	want(t, b.Post(path+"/retry", url.Values{"state": {"needs_operator"}}), http.StatusConflict, "La destination est suspendue")
+	want(t, b.Post(path+"/retry", url.Values{"state": {"delivered"}}), http.StatusConflict, "ne peut pas être repris")
+	leads(t, b.Post(path+"/resume", nil), path+"?done=resumed&lang=fr")
+	erp := "/ops/endpoints/erp/018f0000-0000-7000-8000-000000000001%2Ftest"
+	if a := b.Get("/ops/endpoints"); strings.Contains(a.Body.String(), erp) {
+		lacks(t, b.Get(erp), "Suspendre")
+		want(t, b.Post(erp+"/suspend", nil), http.StatusConflict, "Un ERP n’est jamais suspendu")
+	} else {
+		t.Errorf("the list has no link to %s:\n%s", erp, a.Body)
+	}
+	rows, _ := w.Pool.Query(t.Context(), `SELECT action FROM audit WHERE actor = $1 AND action LIKE 'destination.%' ORDER BY at, action`, w.IDs["Olive"])
+	var actions []string
+	for rows.Next() {
+		var action string
+		if err := rows.Scan(&action); err != nil {
+			t.Fatal(err)
+		}
+		actions = append(actions, action)
+	}
+	if got := strings.Join(actions, " "); got != "destination.resume destination.retry destination.retry destination.suspend" && got != "destination.resume destination.retry destination.suspend" {
+		t.Errorf("recorded: %s", got)
+	}
+}
+
+// What nobody gets on with is on one page.
+func TestStuck(t *testing.T) {
+	t.Parallel()
+	_, b := operator(t)
+	want(t, b.Get("/ops/stuck"), http.StatusOK, "DOSSIER-19", "checkout.completed", "Toutes les décisions approuvées sont exécutées")
+	lacks(t, b.Get("/ops/stuck"), "DOSSIER-17", "DOSSIER-18")
+	want(t, b.Get("/ops/stuck?mode=test"), http.StatusOK, "Aucun paiement n’est indécis", "Mode test")
+}
+
+// show returns a case as it is now.
+func show(t *testing.T, w *backoffice.World, id string) cases.Detail {
+	t.Helper()
+	d, err := w.Cases.Show(t.Context(), nil, id, w.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// sum is an amount as the French pages have it.
+func sum(minor int64) string {
+	c, _ := money.Lookup(money.Default)
+	return c.Format(money.French, minor)
+}

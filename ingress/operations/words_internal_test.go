@@ -1,0 +1,49 @@
+package operations
+
+import (
+	"testing"
+
+	"quittance/checkout"
+	"quittance/internal/cases"
+	"quittance/internal/deliveries"
+	"quittance/internal/support"
+	"quittance/money/language/languagetest"
+)
+
+// Both languages have every text, and a word for each state, kind and resolution of the nouns.
+func TestBothLanguagesAreWhole(t *testing.T) {
+	t.Parallel()
+	languagetest.Whole(t, texts)
+	has := func(what string, table map[string]string, name string) {
+		if table[name] == "" {
+			t.Errorf("no word for %s %q", what, name)
+		}
+	}
+	for _, s := range checkout.Statuses() {
+		has("status", french.Statuses, string(s))
+	}
+	for _, o := range checkout.Offers {
+		has("offer", french.Offers, o.ID)
+	}
+	for _, k := range cases.Catalog().Kinds {
+		has("kind", french.Kinds, string(k))
+	}
+	for _, r := range cases.Catalog().Resolutions() {
+		has("resolution", french.Resolutions, string(r))
+	}
+	for _, s := range cases.States() {
+		has("state", french.CaseStates, string(s))
+	}
+	for _, s := range deliveries.States {
+		has("state of a delivery", french.DeliveryStates, s)
+	}
+	for _, p := range []cases.ProposalState{cases.ProposalOpen, cases.ProposalApproved, cases.ProposalCarriedOut, cases.ProposalRefused, cases.ProposalRejected, cases.ProposalLapsed, cases.ProposalVoid} {
+		has("state of a proposal", french.ProposalStates, string(p))
+	}
+	for _, v := range []support.Verdict{support.VerdictPaid, support.VerdictReturned, support.VerdictUnderReview, support.VerdictUndecided, support.VerdictInProgress, support.VerdictOpen, support.VerdictNotPaid} {
+		has("verdict", french.Verdicts, string(v))
+	}
+	for _, p := range []support.Part{support.PartReferences, support.PartJournal, support.PartCommands} {
+		has("part", french.Parts, string(p))
+	}
+}

@@ -1,0 +1,99 @@
+package operations
+
+import (
+	"fmt"
+	"net/http"
+
+	"quittance/ingress/staff"
+	"quittance/internal/cases"
+	"quittance/internal/deliveries"
+	"quittance/internal/identity"
+	"quittance/internal/sessions"
+)
+
+// workView is what waits for the person.
+type workView struct {
+	view
+	Mine, Own           staff.Grid
+	MineEmpty, OwnEmpty string
+}
+
+// work is GET /work.
+func (v *visit) work() {
+	w := v.w.Work
+	out := &workView{view: v.page(w.Title, "work")}
+	out.Tagged, out.Command = true, "quittance cases list --state open"
+	waiting, err := v.o.cfg.Cases.AwaitingApproval(v.Context(), v.Now)
+	if err != nil {
+		v.Unavailable("reading what waits for approval", err)
+		return
+	}
+	heads := []string{w.Since, w.What, w.Agency, w.Mode}
+	out.Mine, out.Own = staff.Grid{Caption: w.Decide, Heads: heads}, staff.Grid{Caption: w.Proposed, Heads: heads}
+	out.MineEmpty, out.OwnEmpty = w.NothingToDecide, w.NothingProposed
+	for _, a := range waiting {
+		if !v.Acting.Sees(a.AgencyID) {
+			continue
+		}
+		row := v.awaitingRow(a)
+		if a.ProposedBy == v.Acting.Person.ID {
+			out.Own.Rows = append(out.Own.Rows, row)
+		} else if v.Acting.May(identity.MayApprove, a.AgencyID) == nil && a.MayApprove(v.Acting.Person) {
+			out.Mine.Rows = append(out.Mine.Rows, row)
+		}
+	}
+	v.Write(http.StatusOK, "work", out)
+}
+
+// awaitingRow is a proposal that waits. An agency's people have no page of the case here.
+func (v *visit) awaitingRow(a cases.Awaiting) []staff.Cell {
+	first := staff.Cell{Text: v.At(a.ProposedAt), More: a.CaseID}
+	if v.Acting.Service() {
+		first.URL = v.URL("ops/cases/" + a.CaseID)
+	}
+	mode := "–"
+	if a.Mode != "" {
+		mode = v.mode(a.Mode == liveMode)
+	}
+	return []staff.Cell{first, {Text: said(v.w.Kinds, a.Kind)}, {Text: v.agency(a.AgencyID)}, {Text: mode}}
+}
+
+// stuckView is what nobody gets on with.
+type stuckView struct {
+	view
+	Undecided, Parked                            staff.Grid
+	UndecidedEmpty, ParkedEmpty, Approved, Intro string
+	Modes                                        []choice
+}
+
+// stuck is GET /ops/stuck.
+func (v *visit) stuck() {
+	live := v.Query(byMode) != testMode
+	w := v.w.Stuck
+	out := &stuckView{view: v.page(w.Title, "ops/stuck", byMode, modeOf(live)), Intro: w.Intro, UndecidedEmpty: w.NothingUndecided, ParkedEmpty: w.NothingParked}
+	out.Test, out.Tagged = !live, true
+	out.Modes = []choice{{liveMode, v.w.Live, live}, {testMode, v.w.Test, !live}}
+	out.Command = "quittance deliveries list --state " + deliveries.StateNeedsOperator
+	agencies, applications := v.scope("")
+	undecided, err := v.o.cfg.Sessions.Page(v.Context(), sessions.PageQuery{TenantIDs: agencies, ApplicationIDs: applications, Live: live, UndecidedBefore: v.Now.Add(-undecidedAfter), Size: pageSize})
+	if err != nil {
+		v.Failed("listing undecided payments", err)
+		return
+	}
+	parked, err := v.o.cfg.Deliveries.List(v.Context(), deliveries.Filter{State: deliveries.StateNeedsOperator, Limit: pageSize})
+	if err != nil {
+		v.Failed("listing deliveries", err)
+		return
+	}
+	n, oldest, err := v.o.cfg.Cases.CountApproved(v.Context())
+	if err != nil {
+		v.Failed("counting approved proposals", err)
+		return
+	}
+	out.Undecided, out.Parked = v.paymentGrid(w.Undecided, undecided.Items), v.deliveryGrid(w.Parked, parked)
+	out.Approved = w.NothingApproved
+	if n > 0 {
+		out.Approved = fmt.Sprintf(w.Approved, n, v.At(oldest))
+	}
+	v.Write(http.StatusOK, "stuck", out)
+}

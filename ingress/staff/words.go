@@ -1,0 +1,236 @@
+package staff
+
+import (
+	"quittance/money"
+	"quittance/money/language"
+)
+
+// words are the texts of the frame in one language. A field's comment says what the verbs of package fmt in its text
+// stand for.
+type words struct {
+	Title      string
+	SignedInAs string // name
+	Moved      string // date and time
+	Zone       string
+
+	SignInTitle, SignInText, SignIn, NoScript, NoPasskey, SignInFailed string
+	Ended, EndedInForm                                                 string
+	AgainTitle, Again, Continue                                        string
+	SearchLabel, Search, Work                                          string
+	SessionsTitle, SessionsText, SessionOwn, SessionBegun, SessionUsed string
+	SessionOther, EndOthers, SessionsEnded, SessionsLink               string
+	NotPermittedTitle, UnknownTitle, Unknown                           string
+	UnavailableTitle, Unavailable                                      string
+	RefusedTitle                                                       string
+	RefusedBy                                                          string // code
+	TooManyTitle, TooMany                                              string
+	TooManySearches                                                    string // number
+	Next, First                                                        string
+	Paused, Pause, Resume, Over, Once                                  string
+
+	Join joinWords
+	// Roles are the names of roles.
+	Roles map[string]string
+
+	// Refusals are the words of refusals, by code. {name} stands for an argument.
+	Refusals map[string]string
+}
+
+// joinWords are those of the page of an invited person.
+type joinWords struct {
+	Title, Intro, NoScript, NoLink, Begin, Name, Roles, First, Second, Make, Failed, Tell, Then string
+	Step                                                                                        string // number, number
+	Passkey                                                                                     string // number
+}
+
+// other returns the language that a page links to.
+func (t table) other(lang money.Language) money.Language {
+	if lang == money.English {
+		return money.French
+	}
+	return money.English
+}
+
+type table struct{ language.Table[*words] }
+
+var texts = table{language.Table[*words]{money.French: &french, money.English: &english}}
+
+var french = words{
+	Title: "Exploitation", SignedInAs: "Connecté\u00a0: %s",
+	Moved: "L’horloge du service a été déplacée\u00a0: il est %s pour le service.", Zone: "Heures de Brazzaville (UTC+1).",
+	SignInTitle:  "Connexion des agents",
+	SignInText:   "Connectez-vous avec la clé d’accès que vous avez créée sur cet appareil, sur votre téléphone ou sur une clé de sécurité.",
+	SignIn:       "Se connecter avec une clé d’accès",
+	NoScript:     "La connexion demande une clé d’accès, que seul JavaScript peut lire. Autorisez JavaScript pour ce site, puis rechargez la page. Une fois connecté, vous pouvez consulter et proposer sans JavaScript.",
+	NoPasskey:    "Ce navigateur ne sait pas utiliser les clés d’accès, ou cette page n’est pas ouverte à l’adresse du service. Ouvrez-la avec un navigateur récent, à l’adresse que votre responsable vous a donnée.",
+	SignInFailed: "La connexion n’a pas abouti. Recommencez, et choisissez une clé d’accès de ce service.",
+	Ended:        "Votre session a pris fin\u00a0: après 15 minutes sans activité, ou 8 heures en tout. Connectez-vous de nouveau.",
+	EndedInForm:  "Votre session a pris fin, et rien n’a été enregistré. Connectez-vous de nouveau, revenez à la page, puis recommencez.",
+	AgainTitle:   "Ouverture de la page", Again: "Vous venez d’un autre site. La page s’ouvre dans un instant\u00a0; sinon, continuez.", Continue: "Continuer",
+	SearchLabel: "Dossier, référence de paiement ou référence d’opérateur", Search: "Rechercher", Work: "À traiter",
+	SessionsTitle: "Vos sessions", SessionsText: "Vous pouvez avoir trois sessions à la fois. Si vous n’en reconnaissez pas une, fermez les autres et prévenez votre responsable.",
+	SessionOwn: "Celle-ci", SessionOther: "Une autre", SessionBegun: "Ouverte le", SessionUsed: "Dernière activité", EndOthers: "Fermer les autres sessions", SessionsEnded: "Les autres sessions sont fermées.", SessionsLink: "Vos sessions",
+	NotPermittedTitle: "Page non autorisée",
+	UnknownTitle:      "Introuvable", Unknown: "Rien ne correspond à cette adresse, ou vous n’êtes pas autorisé à le voir. Vérifiez l’adresse, ou recherchez le dossier.",
+	UnavailableTitle: "Le service ne répond pas", Unavailable: "Le service ne répond pas. Rien n’a été enregistré\u00a0: recommencez dans un instant.",
+	RefusedTitle: "Demande refusée", RefusedBy: "La demande est refusée (%s). Rien n’a été enregistré.",
+	TooManyTitle: "Trop de demandes", TooMany: "Trop de demandes viennent de votre réseau. Réessayez dans un instant.",
+	TooManySearches: "Vous avez fait plus de %d recherches en une minute. Réessayez dans un instant.",
+	Next:            "Page suivante", First: "Première page",
+	Paused: "Mise à jour suspendue", Pause: "Suspendre la mise à jour", Resume: "Reprendre la mise à jour", Over: "Votre session a pris fin\u00a0: rechargez la page.", Once: "Envoi en cours…",
+	Join: joinWords{
+		Title: "Créer vos clés d’accès", Intro: "Vous êtes invité à travailler sur ce service. Vous allez créer deux clés d’accès, sur deux appareils ou supports différents\u00a0: ce téléphone ou cet ordinateur, et un autre téléphone ou une clé de sécurité. Le lien ne sert qu’une fois\u00a0: commencez quand vous les avez sous la main.",
+		NoScript: "Une clé d’accès ne se crée qu’avec JavaScript. Autorisez JavaScript pour ce site, puis ouvrez de nouveau le lien.",
+		NoLink:   "L’adresse est incomplète\u00a0: ouvrez le lien entier du message d’invitation.",
+		Begin:    "Commencer", Name: "Nom", Roles: "Rôles", Step: "Clé d’accès %d sur %d",
+		First:  "Créez la première clé d’accès. Votre appareil vous demande un code, une empreinte ou votre visage.",
+		Second: "Créez la seconde sur un autre appareil ou support. Si vous perdez l’un, l’autre vous permet de revenir.",
+		Make:   "Créer une clé d’accès", Failed: "La clé d’accès n’est pas créée. Recommencez\u00a0; pour la seconde, choisissez un autre appareil.",
+		Tell: "Vos deux clés d’accès sont créées. Dictez ces huit chiffres, de vive voix, à la personne qui confirme votre compte. Ne les envoyez pas par message.",
+		Then: "Vous pourrez vous connecter après cette confirmation, et approuver 24 heures plus tard.", Passkey: "Clé d’accès %d",
+	},
+	Roles: map[string]string{
+		"reader": "lecteur", "accountant": "comptable", "preparer": "préparateur", "approver": "approbateur", "supervisor": "responsable des guichets", "agency-admin": "gestionnaire des comptes",
+		"support": "assistance", "operator": "exploitant", "lead": "responsable d’exploitation", "admin": "configuration", "security-officer": "responsable de la sécurité", "auditor": "auditeur",
+	},
+	Refusals: map[string]string{
+		"invitation.link_over":        "Ce lien n’est plus valable\u00a0: il a déjà servi, il a plus de 72 heures, ou il est retiré. Demandez-en un autre à la personne qui vous a invité.",
+		"invitation.passkeys_made":    "Vos deux clés d’accès sont déjà créées.",
+		"passkey.refused":             "La clé d’accès n’est pas créée. Recommencez, et confirmez avec votre code, votre empreinte ou votre visage.",
+		"passkey.known":               "Cette clé d’accès existe déjà. Créez-la sur un autre appareil ou support.",
+		"passkey.name_malformed":      "Le nom de la clé d’accès tient en une ligne de {most} caractères au plus.",
+		codeNotPermitted:              "Votre rôle ne permet pas cette opération. Adressez-vous à la personne qui gère les comptes de votre groupe.",
+		codePasskeyRefused:            "Cette clé d’accès n’est pas reconnue. Choisissez une clé d’accès de ce service, ou adressez-vous à la personne qui gère les comptes de votre groupe.",
+		"staff.revoked":               "Le compte de cette personne est fermé.",
+		"staff.suspended":             "Le compte de cette personne est suspendu. Adressez-vous à la personne qui gère les comptes de votre groupe.",
+		"staff.not_approved":          "Le compte de cette personne n’est pas encore approuvé.",
+		"staff.forged":                "Le compte de cette personne n’est pas tel qu’il a été enregistré. Prévenez l’exploitation\u00a0: rien n’est possible avant la vérification.",
+		"list.cursor_foreign":         "Cette suite appartient à une autre liste\u00a0: revenez à la première page.",
+		"list.cursor_malformed":       "L’adresse de cette suite est incomplète\u00a0: revenez à la première page.",
+		"record.changed":              "Le dossier a changé depuis que vous l’avez affiché. Relisez-le, puis recommencez.",
+		"decision.no_signing_key":     "Cette installation ne peut pas signer de proposition pour le moment. Prévenez l’exploitation.",
+		"decision.passkey_needed":     "Cette décision se signe avec une clé d’accès.",
+		"decision.not_signed":         "La clé d’accès n’a pas signé cette décision. Recommencez, et choisissez votre clé d’accès.",
+		"decision.challenge_over":     "Le délai de cinq minutes est passé, ou la décision est déjà prise. Rechargez la page, puis recommencez.",
+		"decision.two_passkeys":       "Il faut deux clés d’accès pour approuver, et vous en avez {number}. Adressez-vous à la personne qui gère les comptes de votre groupe.",
+		"decision.not_yet":            "Vos clés d’accès sont récentes\u00a0: vous pourrez approuver à partir du {from}.",
+		"case.unknown":                "Aucun cas n’a cet identifiant.",
+		"case.closed":                 "Ce cas est déjà clos\u00a0: une somme n’a qu’une issue.",
+		"case.changed":                "Une autre proposition a été faite depuis que vous avez affiché le cas. Relisez-le avant d’en faire une.",
+		"case.own_cash":               "Vous avez reçu ou rendu ces espèces au guichet, ou vous êtes agent de guichet de cette administration\u00a0: deux autres personnes traitent le cas.",
+		"case.second_person":          "La personne qui a proposé ne peut pas approuver\u00a0: une autre personne le fait.",
+		"case.no_proposal":            "Aucune proposition n’est en attente.",
+		"case.proposal_waits":         "Une proposition de {proposer} est déjà en attente. Il faut la rejeter avant d’en faire une autre.",
+		"case.proposal_over":          "La proposition {number} n’est plus en attente.",
+		"case.proposal_not_believed":  "La proposition {number} n’est pas signée comme il faut, ou le cas a changé depuis. Rejetez-la, puis proposez de nouveau.",
+		"case.proposal_unknown":       "Le cas n’a pas cette proposition.",
+		"case.which_proposal":         "Le cas a eu plusieurs propositions\u00a0: indiquez laquelle.",
+		"case.resolution_not_allowed": "Cette issue n’est pas possible pour ce cas. Issues possibles\u00a0: {allowed}.",
+		"case.reason_malformed":       "Indiquez le motif, en une ligne de {most} caractères au plus.",
+		"case.reference_malformed":    "La pièce tient en une ligne de {most} caractères au plus.",
+		"case.reference_missing":      "Indiquez la pièce qui justifie l’issue\u00a0: référence et date de la restitution, lettre de l’opérateur, ou référence de l’ERP.",
+		"case.not_asked_for":          "Cette somme ne répond à aucune demande du service\u00a0: elle ne peut pas régler un paiement. Elle peut être restituée ou passée en perte.",
+		"case.too_little":             "La somme reçue est inférieure à la somme due, ou d’une autre monnaie\u00a0: elle ne peut pas régler le paiement.",
+		"case.no_break_to_match":      "{case} n’est pas un écart ouvert du même compte. Indiquez les cas des autres écarts, séparés par des virgules.",
+		"case.nothing_to_match":       "L’écart n’a de lignes que d’un côté. Indiquez les cas des autres écarts, séparés par des virgules.",
+		"case.sums_differ":            "Les écarts diffèrent encore de {difference} {currency}. Le rapprochement à la main demande un total de zéro.",
+		"delivery.unknown":            "Aucun envoi n’a cet identifiant.",
+		"delivery.accepted":           "L’envoi est déjà accepté.",
+		"delivery.superseded":         "Un envoi plus récent du même paiement est déjà accepté\u00a0: celui-ci n’est plus envoyé.",
+		"delivery.body_gone":          "Le contenu de l’envoi n’est plus conservé. Une commande de l’exploitation peut le refaire\u00a0: quittance replay.",
+		"delivery.state_unknown":      "Aucun envoi n’a cet état.",
+		"delivery.not_retryable":      "Un envoi dans cet état ne peut pas être repris.",
+		"destination.suspended":       "La destination est suspendue\u00a0: rétablissez-la d’abord.",
+		"destination.never_suspended": "Un ERP n’est jamais suspendu\u00a0: chaque paiement doit lui parvenir.",
+	},
+}
+
+var english = words{
+	Title: "Operations", SignedInAs: "Signed in: %s",
+	Moved: "The service's clock was moved: it is %s for the service.", Zone: "Times are those of Brazzaville (UTC+1).",
+	SignInTitle:  "Staff sign-in",
+	SignInText:   "Sign in with the passkey that you have made on this device, on your phone or on a security key.",
+	SignIn:       "Sign in with a passkey",
+	NoScript:     "Signing in needs a passkey, which only JavaScript can read. Allow JavaScript for this site and load the page again. Once you are signed in, you can read and propose without JavaScript.",
+	NoPasskey:    "This browser cannot use passkeys, or this page is not open at the address of the service. Open it with a recent browser, at the address that you were given.",
+	SignInFailed: "The sign-in did not succeed. Try again, and choose a passkey of this service.",
+	Ended:        "Your session has ended: after 15 minutes without activity, or 8 hours in all. Sign in again.",
+	EndedInForm:  "Your session has ended, and nothing was saved. Sign in again, go back to the page, and try again.",
+	AgainTitle:   "Opening the page", Again: "You come from another site. The page opens in a moment; if not, continue.", Continue: "Continue",
+	SearchLabel: "Order, payment reference or operator's reference", Search: "Search", Work: "To do",
+	SessionsTitle: "Your sessions", SessionsText: "You can have three sessions at a time. If you do not know one of them, end the others and tell your supervisor.",
+	SessionOwn: "This one", SessionOther: "Another one", SessionBegun: "Begun", SessionUsed: "Last activity", EndOthers: "End the other sessions", SessionsEnded: "The other sessions have ended.", SessionsLink: "Your sessions",
+	NotPermittedTitle: "Page not allowed",
+	UnknownTitle:      "Not found", Unknown: "Nothing is at this address, or you may not see it. Check the address, or search for the order.",
+	UnavailableTitle: "The service does not answer", Unavailable: "The service does not answer. Nothing was saved: try again in a moment.",
+	RefusedTitle: "Refused", RefusedBy: "The request is refused (%s). Nothing was saved.",
+	TooManyTitle: "Too many requests", TooMany: "Your network sends too many requests. Try again in a moment.",
+	TooManySearches: "You have made more than %d searches in a minute. Try again in a moment.",
+	Next:            "Next page", First: "First page",
+	Paused: "Updates are paused", Pause: "Pause updates", Resume: "Resume updates", Over: "Your session has ended: load the page again.", Once: "Sending…",
+	Join: joinWords{
+		Title: "Make your passkeys", Intro: "You are invited to work on this service. You will make two passkeys, on two different devices: this phone or computer, and another phone or a security key. The link works once: begin when you have both at hand.",
+		NoScript: "A passkey is made with JavaScript only. Allow JavaScript for this site and open the link again.",
+		NoLink:   "The address is incomplete: open the whole link of the invitation.",
+		Begin:    "Begin", Name: "Name", Roles: "Roles", Step: "Passkey %d of %d",
+		First:  "Make the first passkey. Your device asks for a code, a fingerprint or your face.",
+		Second: "Make the second one on another device. If you lose one of them, the other one lets you come back.",
+		Make:   "Make a passkey", Failed: "The passkey was not made. Try again; for the second one choose another device.",
+		Tell: "Your two passkeys are made. Tell these eight digits, by voice, to the person who confirms your account. Do not send them in a message.",
+		Then: "You can sign in after this confirmation, and approve 24 hours later.", Passkey: "Passkey %d",
+	},
+	Roles: map[string]string{
+		"reader": "reader", "accountant": "accountant", "preparer": "preparer", "approver": "approver", "supervisor": "supervisor of counters", "agency-admin": "manager of accounts",
+		"support": "support", "operator": "operator", "lead": "lead", "admin": "administrator", "security-officer": "security officer", "auditor": "auditor",
+	},
+	Refusals: map[string]string{
+		"invitation.link_over":        "This link is not valid any more: it was used, it is older than 72 hours, or it was withdrawn. Ask whoever invited you for another one.",
+		"invitation.passkeys_made":    "Your two passkeys are made already.",
+		"passkey.refused":             "The passkey was not made. Try again, and confirm with your code, fingerprint or face.",
+		"passkey.known":               "This passkey exists already. Make it on another device.",
+		"passkey.name_malformed":      "The name of a passkey is one line of at most {most} characters.",
+		codeNotPermitted:              "Your role does not allow this. Ask whoever manages the accounts of your group.",
+		codePasskeyRefused:            "This passkey is not known. Choose a passkey of this service, or ask whoever manages the accounts of your group.",
+		"staff.revoked":               "The account of this person is closed.",
+		"staff.suspended":             "The account of this person is suspended. Ask whoever manages the accounts of your group.",
+		"staff.not_approved":          "The account of this person is not approved yet.",
+		"staff.forged":                "The account of this person is not as it was stored. Tell operations: nothing is possible before it is checked.",
+		"list.cursor_foreign":         "This page belongs to another list: go back to the first page.",
+		"list.cursor_malformed":       "The address of this page is incomplete: go back to the first page.",
+		"record.changed":              "The record has changed since you saw it. Read it again, then try again.",
+		"decision.no_signing_key":     "This installation cannot sign a proposal at the moment. Tell operations.",
+		"decision.passkey_needed":     "This decision is signed with a passkey.",
+		"decision.not_signed":         "The passkey has not signed this decision. Try again, and choose your passkey.",
+		"decision.challenge_over":     "The five minutes are over, or the decision was made already. Load the page again, then try again.",
+		"decision.two_passkeys":       "Approving needs two passkeys, and you have {number}. Ask whoever manages the accounts of your group.",
+		"decision.not_yet":            "Your passkeys are new: you can approve from {from} on.",
+		"case.unknown":                "No case has this id.",
+		"case.closed":                 "This case is closed already: a sum has one exit only.",
+		"case.changed":                "Another proposal was made since you saw the case. Read it again before you make one.",
+		"case.own_cash":               "You took or gave back this cash at a counter, or you are a clerk of this agency: two other people resolve the case.",
+		"case.second_person":          "Whoever proposed cannot approve: another person does.",
+		"case.no_proposal":            "No proposal waits.",
+		"case.proposal_waits":         "A proposal by {proposer} waits already. It must be rejected before you make another.",
+		"case.proposal_over":          "Proposal {number} does not wait any more.",
+		"case.proposal_not_believed":  "Proposal {number} is not signed as it must be, or the case has changed since. Reject it and propose again.",
+		"case.proposal_unknown":       "The case does not have this proposal.",
+		"case.which_proposal":         "The case has had several proposals: say which.",
+		"case.resolution_not_allowed": "This case cannot be resolved so. It can be resolved by: {allowed}.",
+		"case.reason_malformed":       "Say why, in one line of at most {most} characters.",
+		"case.reference_malformed":    "The evidence is one line of at most {most} characters.",
+		"case.reference_missing":      "Name what proves it: reference and date of the refund, the operator's letter, or the ERP's reference.",
+		"case.not_asked_for":          "This money belongs to no payment that the service asked for, so it cannot pay one. It can be refunded or written off.",
+		"case.too_little":             "Less was reported than was owed, or another currency: it cannot pay the session.",
+		"case.no_break_to_match":      "{case} is no open break of the same account. Name the cases of the other breaks, separated by commas.",
+		"case.nothing_to_match":       "The break has rows on one side only. Name the cases of the other breaks, separated by commas.",
+		"case.sums_differ":            "The breaks still differ by {difference} {currency}. What is matched by hand must add up to zero.",
+		"delivery.unknown":            "No delivery has this id.",
+		"delivery.accepted":           "The delivery was accepted already.",
+		"delivery.superseded":         "A later delivery of the same payment was accepted already: this one is never sent again.",
+		"delivery.body_gone":          "The content of the delivery is no longer kept. A command of operations can make it again: quittance replay.",
+		"delivery.state_unknown":      "No delivery has this state.",
+		"delivery.not_retryable":      "A delivery in this state cannot be retried.",
+		"destination.suspended":       "The destination is suspended: resume it first.",
+		"destination.never_suspended": "An ERP is never suspended: every payment must reach it.",
+	},
+}

@@ -1,0 +1,331 @@
+// Package backoffice gives tests the pages of staff with real parts: the desk of package office with its people, payments
+// in the read model, cases and deliveries in Postgres, and Kafka.
+package backoffice
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/casework"
+	"quittance/checkout"
+	"quittance/ingress/operations"
+	"quittance/ingress/problem"
+	"quittance/ingress/staff"
+	"quittance/ingress/web"
+	"quittance/internal/cases"
+	"quittance/internal/deliveries"
+	"quittance/internal/identity"
+	"quittance/internal/kafka"
+	"quittance/internal/operation"
+	"quittance/internal/registry"
+	"quittance/internal/secret"
+	"quittance/internal/sessions"
+	"quittance/internal/support"
+	"quittance/schemas"
+	"quittance/schemas/mapping"
+	"quittance/sinks/erp"
+	"quittance/sinks/webhook"
+	"quittance/test/office"
+	"quittance/test/registries"
+	"quittance/test/servers"
+)
+
+// World is the pages of staff and what they show.
+type World struct {
+	office.Office
+	// Handler answers as the host of the pages, Site has their routes.
+	Handler http.Handler
+	Site    *staff.Site
+	Cases   *cases.Store
+	Metrics *prometheus.Registry
+	// Paid, Open, Undecided and Trial are payments: the last one of test mode.
+	Paid, Open, Undecided, Trial checkout.Session
+	// Endpoint is the id of a webhook endpoint, Parked the id of a delivery to it that needs a person.
+	Endpoint, Parked string
+
+	serve func(*testing.T, web.Limits, *prometheus.Registry)
+}
+
+// Ids of cases.
+const (
+	LateCase, OrphanCase, PoisonCase = "case_late", "case_orphan", "case_poison"
+	// PaidOrder is the order of World.Paid, Contact a phone number that no page may show.
+	PaidOrder, Contact = "DOSSIER-17", "242066000001"
+)
+
+// New makes a world whose pages are at office.URL, without people. The pages use what as returns in place of the rights of
+// a superuser and of the master keys, if it is given.
+func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys)) *World {
+	t.Helper()
+	w := &World{Office: office.Open(t, "", nil), Metrics: prometheus.NewRegistry()}
+	pool, keys := w.Pool, w.Keys
+	if len(as) > 0 {
+		pool, keys = as[0](w.House)
+		var err error
+		if w.Desk, err = identity.OpenDesk(identity.DeskConfig{Pool: pool, Keys: keys, URL: office.URL, Log: servers.Logger(t), Now: w.Now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Cases = cases.NewStore(w.Pool).Verifying(w.Keys)
+	reader, cfg, topology, codec := w.read(t, pool)
+	w.fill(t, codec)
+	instance := w.House.Open(t)
+	known := cases.NewStore(pool).Verifying(keys)
+	sent := deliveries.NewStore(pool, deliveries.Kinds{webhook.Registration(nil), erp.Registration(nil)})
+	pages, err := operations.New(operations.Config{
+		Sessions: reader, Deliveries: sent, Cases: known, Registry: instance.Registry, Signer: keys, Approvals: w.Desk,
+		Directory: func(ctx context.Context) (registry.Directory, error) {
+			return registry.ReadDirectory(ctx, pool, "", w.Now())
+		},
+		Support: func(_ context.Context, c support.Config) (*support.Desk, error) {
+			c.Sessions, c.Deliveries, c.Cases, c.NoJournal = reader, sent, known, errors.New("no ClickHouse")
+			c.Kafka, c.Topology, c.Codec = cfg, topology, codec
+			c.Machine = func(_ context.Context, at time.Time) (time.Time, error) { return at, nil }
+			return support.New(c)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.serve = func(t *testing.T, limits web.Limits, metrics *prometheus.Registry) {
+		t.Helper()
+		w.Site, err = staff.New(staff.Config{
+			Desk: w.Desk, Joining: joining{w, pool, keys}, Agencies: instance.Registry, Limits: limits, URL: office.URL, Now: w.Now, Log: servers.Logger(t), Metrics: metrics,
+			Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
+				return operation.Record(ctx, pool, actor, at, e)
+			},
+		}, pages.Part())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := chi.NewRouter()
+		r.Use(web.ClientAddress(nil), problem.WithRequestID, web.Head)
+		w.Site.Routes(r)
+		w.Handler = r
+	}
+	w.serve(t, web.Multiples(1e6), w.Metrics)
+	return w
+}
+
+// joining is the invitations of the world.
+type joining struct {
+	w    *World
+	pool *pgxpool.Pool
+	keys *secret.Keys
+}
+
+func (j joining) Accept(ctx context.Context, link secret.Text, origin string) (identity.InvitationEntry, secret.Text, error) {
+	return identity.AcceptInvitation(ctx, j.pool, j.keys, link, origin, j.w.Now())
+}
+
+func (j joining) Invitation(ctx context.Context, browser secret.Text) (identity.InvitationEntry, error) {
+	return identity.InvitationOf(ctx, j.pool, j.keys, browser, j.w.Now())
+}
+
+func (j joining) Begin(ctx context.Context, browser secret.Text) (json.RawMessage, error) {
+	return identity.BeginInvitedPasskey(ctx, j.pool, j.keys, j.w.Party(), browser, j.w.Now())
+}
+
+func (j joining) Add(ctx context.Context, browser secret.Text, name string, response []byte, origin string) (identity.InvitationEntry, error) {
+	return identity.AddInvitedPasskey(ctx, j.pool, j.keys, j.w.Party(), browser, name, response, origin, j.w.Now())
+}
+
+// Limit starts the pages again with limits of requests without a session.
+func (w *World) Limit(t *testing.T, limits web.Limits) {
+	t.Helper()
+	w.serve(t, limits, prometheus.NewRegistry())
+}
+
+// read starts the reader of an empty read model, beside an empty Kafka.
+func (w *World) read(t *testing.T, pool *pgxpool.Pool) (*sessions.Reader, kafka.Config, *kafka.Topology, *schemas.Codec) {
+	t.Helper()
+	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2}
+	cl, err := cfg.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	if _, err := kafka.Migrate(t.Context(), cfg, cl); err != nil {
+		t.Fatal(err)
+	}
+	topology, err := kafka.Load(t.Context(), cfg, cl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := schemas.NewCodec(t.Context(), client, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := sessions.New(sessions.Config{Pool: pool, Kafka: cfg, Topology: topology, Codec: codec, Log: servers.Logger(t), Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = reader.Run(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return reader, cfg, topology, codec
+}
+
+// payment is a session of the agency.
+func payment(n int, order string, live bool) checkout.Session {
+	at := registries.Epoch.Add(time.Duration(n-60) * time.Hour)
+	return checkout.Session{
+		ID: checkout.NewSessionID(at, schemas.PartitionOf(registries.AgencyA, 2), [16]byte{byte(n), 7}), ApplicationID: registries.AppA, TenantID: registries.AgencyA, Live: live, OrderID: order,
+		Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted, ServiceCode: "patente", ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
+		PaymentRef: fmt.Sprintf("%016d", n), NoticeRef: "AV20260123456789", TransactionID: fmt.Sprintf("T%015d", n), CreatedAt: at, ExpiresAt: at.Add(time.Hour), Status: checkout.StatusOpen, Sequence: 1,
+		Customer: &checkout.Customer{Name: "Awa", Phone: Contact, Email: "awa@example.org"},
+	}
+}
+
+// fill writes payments, cases and deliveries.
+func (w *World) fill(t *testing.T, codec *schemas.Codec) {
+	t.Helper()
+	w.Paid, w.Open, w.Undecided, w.Trial = payment(40, PaidOrder, true), payment(59, "DOSSIER-18", true), payment(10, "DOSSIER-19", true), payment(58, "ESSAI-1", false)
+	collection := checkout.Collection{ID: uuid.NewString(), OfferID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Amount: 5075, Fee: 75, Currency: "XAF", PayerMasked: "06 6•• •• 01", RequestedAt: w.Paid.CreatedAt}
+	paid, lost := collection, collection
+	paid.Status, paid.OperatorRef, paid.DecidedAt = checkout.CollectionApproved, "MP260301.1200.A1", w.Paid.CreatedAt.Add(time.Minute)
+	w.Paid.Collection, w.Paid.Status, w.Paid.EndedAt = &paid, checkout.StatusCompleted, w.Paid.CreatedAt.Add(time.Minute)
+	w.Paid.Items = []checkout.Item{{ERPDueRef: "DUE-1", Label: "Patente 2026", Amount: 5000, TransactionID: w.Paid.TransactionID, Confirmation: checkout.Confirmation{Status: checkout.ConfirmationAccepted}}}
+	lost.Status = checkout.CollectionUndecided
+	w.Undecided.Collection, w.Undecided.Status, w.Undecided.EndedAt = &lost, checkout.StatusFailed, w.Undecided.CreatedAt.Add(time.Hour)
+	var rows []sessions.Snapshot
+	for _, s := range []checkout.Session{w.Paid, w.Open, w.Undecided, w.Trial} {
+		value, err := codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt_" + s.OrderID, Type: checkout.EventCreated, SessionID: s.ID, Sequence: s.Sequence, OccurredAt: s.CreatedAt, Session: s}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, row, err := sessions.Read(codec, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, *row)
+	}
+	if err := sessions.NewStore(w.Pool).Apply(t.Context(), rows, nil); err != nil {
+		t.Fatal(err)
+	}
+	opened := registries.Epoch.Add(-time.Hour)
+	if err := w.Cases.Apply(t.Context(), []cases.Case{
+		{
+			Case: casework.Case{ID: LateCase, Kind: checkout.CaseLatePayment, Amount: 7500, Currency: "XAF", OpenedAt: opened}, CollectionID: paid.ID, OperatorRef: "MP260301.1300.B2", InSession: true, Sequence: 4,
+			SessionID: w.Undecided.ID, AgencyID: registries.AgencyA, ApplicationID: registries.AppA, OrderID: w.Undecided.OrderID, Mode: "live", Clerks: []string{}, Evidence: map[string]string{cases.EvidenceOwed: "5075", cases.EvidenceOwedCurrency: "XAF"},
+		},
+		{Case: casework.Case{ID: OrphanCase, Kind: checkout.CaseOrphan, Amount: 70, Currency: "XAF", OpenedAt: opened}, CollectionID: "x", OperatorRef: "UNKNOWN-1", SessionID: "chs_unknown", Mode: "live", Clerks: []string{}, Evidence: map[string]string{}},
+		{Case: casework.Case{ID: PoisonCase, Kind: cases.KindPoison, Reason: "undecodable", OpenedAt: opened}, Clerks: []string{}, Evidence: map[string]string{cases.EvidenceTopic: "checkout.events", cases.EvidencePartition: "1", cases.EvidenceOffset: "42"}},
+	}, nil); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := registry.ReadDirectory(t.Context(), w.Pool, "", w.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range dir.Endpoints {
+		if strings.HasSuffix(e.URL, "/inbox/guichet") {
+			w.Endpoint = e.ID
+		}
+	}
+	w.Parked = "dlv_parked"
+	w.Exec(t, `SELECT make_delivery_day('2026-02-28')`)
+	w.Exec(t, `INSERT INTO deliveries (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, http_status, body)
+		VALUES ('2026-02-28', $1, 'webhook', $2, 'evt_1', 'checkout.completed', $3, $4, $5, true, '2026-02-28T16:01:00Z', 'needs_operator', 4, 0, '2026-02-28T18:00:00Z', 400, 'body')`,
+		w.Parked, w.Endpoint, registries.AppA, registries.AgencyA, w.Paid.ID)
+	w.Exec(t, `INSERT INTO delivery_destinations (kind, destination_id, failing_since) VALUES ('webhook', $1, '2026-02-28T16:01:01Z')`, w.Endpoint)
+}
+
+// Browser is a browser that may be signed in. It is not safe for concurrent use.
+type Browser struct {
+	w       *World
+	cookies map[string]string
+	// Header are further headers of each request.
+	Header http.Header
+}
+
+// NewBrowser returns a browser without cookies.
+func (w *World) NewBrowser() *Browser {
+	return &Browser{w: w, cookies: map[string]string{}, Header: http.Header{"Sec-Fetch-Site": {"same-origin"}, "Accept-Language": {"fr"}}}
+}
+
+// Enter returns a browser in which a person has signed in.
+func (w *World) Enter(t *testing.T, name string) *Browser {
+	t.Helper()
+	b := w.NewBrowser()
+	if answer := b.Prove(t, name, "/sign-in/begin", nil, "/sign-in/finish"); answer.Code != http.StatusOK {
+		t.Fatalf("%s cannot sign in: %d %s", name, answer.Code, answer.Body)
+	}
+	return b
+}
+
+// Prove does what the script of a page does with a form: it sends the fields, has a person's passkey answer the options,
+// and sends the answer.
+func (b *Browser) Prove(t *testing.T, name, begin string, fields url.Values, finish string) *httptest.ResponseRecorder {
+	t.Helper()
+	options := b.Post(begin, fields)
+	if options.Code != http.StatusOK {
+		return options
+	}
+	answer, err := b.w.Devices[name][0].Answer(options.Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Send(finish, answer)
+}
+
+// Send sends what a passkey answers.
+func (b *Browser) Send(path string, answer []byte) *httptest.ResponseRecorder {
+	return b.do(http.MethodPost, path, "application/json", answer)
+}
+
+// Get asks for a page.
+func (b *Browser) Get(path string) *httptest.ResponseRecorder {
+	return b.do(http.MethodGet, path, "", nil)
+}
+
+// Post sends a form.
+func (b *Browser) Post(path string, fields url.Values) *httptest.ResponseRecorder {
+	return b.do(http.MethodPost, path, "application/x-www-form-urlencoded", []byte(fields.Encode()))
+}
+
+func (b *Browser) do(method, path, contentType string, body []byte) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, bytes.NewReader(body))
+	for name, values := range b.Header {
+		r.Header[name] = values
+	}
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	for name, value := range b.cookies {
+		r.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	w := httptest.NewRecorder()
+	b.w.Handler.ServeHTTP(w, r)
+	for _, c := range w.Result().Cookies() { //nolint:bodyclose // a recorder's
+		if c.MaxAge < 0 {
+			delete(b.cookies, c.Name)
+		} else {
+			b.cookies[c.Name] = c.Value
+		}
+	}
+	return w
+}
+
+// Cookies returns the browser's cookies, for a copy of it.
+func (b *Browser) Cookies() map[string]string { return b.cookies }
