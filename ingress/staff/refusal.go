@@ -15,7 +15,7 @@ import (
 // Codes of refusals that the frame knows (operation.Error).
 const (
 	codeNotPermitted   = "staff.not_permitted"
-	codePasskeyRefused = "staff.passkey_refused"
+	codePasskeyRefused = "staff.passkey_refused" //nolint:gosec // a code, no credential
 )
 
 // Refusal returns the words of a refusal of a noun in the reader's language. A code without words is named itself, so

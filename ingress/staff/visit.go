@@ -207,7 +207,7 @@ func (v *Visit) View(title, path string, query ...string) View {
 	other.Lang = texts.other(v.Lang)
 	out.LanguageURL = other.URL(path, query...)
 	out.Script, out.Fetches = v.ScriptPath(), true
-	if moved := v.Now.Sub(time.Now()).Round(time.Minute); moved != 0 {
+	if moved := time.Until(v.Now).Round(time.Minute); moved != 0 {
 		out.Moved = fmt.Sprintf(v.w.Moved, v.At(v.Now))
 	}
 	if !v.Acting.SignedIn() {

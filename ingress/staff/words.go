@@ -55,7 +55,7 @@ type table struct{ language.Table[*words] }
 
 var texts = table{language.Table[*words]{money.French: &french, money.English: &english}}
 
-var french = words{
+var french = words{ //nolint:gosec // texts, no credential
 	Title: "Exploitation", SignedInAs: "Connecté\u00a0: %s",
 	Moved: "L’horloge du service a été déplacée\u00a0: il est %s pour le service.", Zone: "Heures de Brazzaville (UTC+1).",
 	SignInTitle:  "Connexion des agents",
@@ -78,7 +78,7 @@ var french = words{
 	TooManySearches: "Vous avez fait plus de %d recherches en une minute. Réessayez dans un instant.",
 	Next:            "Page suivante", First: "Première page",
 	Paused: "Mise à jour suspendue", Pause: "Suspendre la mise à jour", Resume: "Reprendre la mise à jour", Over: "Votre session a pris fin\u00a0: rechargez la page.", Once: "Envoi en cours…",
-	Join: joinWords{
+	Join: joinWords{ //nolint:gosec // texts, no credential
 		Title: "Créer vos clés d’accès", Intro: "Vous êtes invité à travailler sur ce service. Vous allez créer deux clés d’accès, sur deux appareils ou supports différents\u00a0: ce téléphone ou cet ordinateur, et un autre téléphone ou une clé de sécurité. Le lien ne sert qu’une fois\u00a0: commencez quand vous les avez sous la main.",
 		NoScript: "Une clé d’accès ne se crée qu’avec JavaScript. Autorisez JavaScript pour ce site, puis ouvrez de nouveau le lien.",
 		NoLink:   "L’adresse est incomplète\u00a0: ouvrez le lien entier du message d’invitation.",

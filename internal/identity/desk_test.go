@@ -307,14 +307,12 @@ func TestProofsHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	check := func(ctx context.Context) (faults []identity.ProofFault) {
-		err := pgx.BeginFunc(ctx, o.Pool, func(tx pgx.Tx) error {
-			return identity.VerifyProofs(ctx, tx, o.Keys, identity.ProofFilter{Subject: "case_x"}, func(p identity.CheckedProof) error {
-				if p.ID != id || p.Person != "Awa" || p.Host != "staff.example" {
-					t.Errorf("%+v", p)
-				}
-				faults = append(faults, p.Fault)
-				return nil
-			})
+		err := identity.VerifyProofs(ctx, o.Pool, o.Keys, identity.ProofFilter{Subject: "case_x"}, func(p identity.CheckedProof) error {
+			if p.ID != id || p.Host != "staff.example" {
+				t.Errorf("%+v", p)
+			}
+			faults = append(faults, p.Fault)
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -346,23 +344,13 @@ func TestProofsHold(t *testing.T) {
 		case "passkey_id":
 			value = `(SELECT id FROM staff_passkeys WHERE staff_id <> decisions.staff_id LIMIT 1)`
 		}
-		tx, err := o.Pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tx.Exec(t.Context(), `UPDATE decisions SET `+column+` = `+value); err != nil {
-			t.Fatalf("%s: %v", column, err)
-		}
-		err = identity.VerifyProofs(t.Context(), tx, o.Keys, identity.ProofFilter{}, func(p identity.CheckedProof) error {
-			if p.Fault == "" {
+		o.Exec(t, `CREATE TABLE kept AS TABLE decisions; UPDATE decisions SET `+column+` = `+value)
+		for _, fault := range check(t.Context()) {
+			if fault == "" {
 				t.Errorf("the edited column %s is believed", column)
 			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
 		}
-		_ = tx.Rollback(t.Context())
+		o.Exec(t, `DELETE FROM decisions; INSERT INTO decisions TABLE kept; DROP TABLE kept`)
 	}
 	// A passkey that somebody has inserted signs for nobody.
 	o.Exec(t, `UPDATE staff_passkeys SET approves_from = approves_from - interval '1 day'`)

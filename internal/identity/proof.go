@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/casework"
 	"quittance/internal/identity/internal/db"
@@ -328,9 +329,15 @@ type CheckedProof struct {
 	Fault ProofFault
 }
 
-// VerifyProofs calls take with each stored proof that a filter chooses, the oldest first, verified. It reads them one by one, so
-// that memory does not grow with history.
-func VerifyProofs(ctx context.Context, tx pgx.Tx, keys *secret.Keys, f ProofFilter, take func(CheckedProof) error) error {
+// VerifyProofs calls take with each stored proof that a filter chooses, the oldest first, verified, in one snapshot of the
+// database. It reads them one by one, so that memory does not grow with history.
+func VerifyProofs(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, f ProofFilter, take func(CheckedProof) error) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		return verifyProofs(ctx, tx, keys, f, take)
+	})
+}
+
+func verifyProofs(ctx context.Context, tx pgx.Tx, keys *secret.Keys, f ProofFilter, take func(CheckedProof) error) error {
 	where, args := "", []any{}
 	and := func(condition string, value any) {
 		args = append(args, value)

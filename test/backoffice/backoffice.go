@@ -190,7 +190,7 @@ func (w *World) read(t *testing.T, pool *pgxpool.Pool) (*sessions.Reader, kafka.
 func payment(n int, order string, live bool) checkout.Session {
 	at := registries.Epoch.Add(time.Duration(n-60) * time.Hour)
 	return checkout.Session{
-		ID: checkout.NewSessionID(at, schemas.PartitionOf(registries.AgencyA, 2), [16]byte{byte(n), 7}), ApplicationID: registries.AppA, TenantID: registries.AgencyA, Live: live, OrderID: order,
+		ID: checkout.NewSessionID(at, schemas.PartitionOf(registries.AgencyA, 2), [16]byte{byte(n & 0xff), 7}), ApplicationID: registries.AppA, TenantID: registries.AgencyA, Live: live, OrderID: order,
 		Amount: 5000, Currency: "XAF", Mode: checkout.ModeHosted, ServiceCode: "patente", ServiceLabel: "Contribution de la patente", Description: "Patente 2026",
 		PaymentRef: fmt.Sprintf("%016d", n), NoticeRef: "AV20260123456789", TransactionID: fmt.Sprintf("T%015d", n), CreatedAt: at, ExpiresAt: at.Add(time.Hour), Status: checkout.StatusOpen, Sequence: 1,
 		Customer: &checkout.Customer{Name: "Awa", Phone: Contact, Email: "awa@example.org"},
@@ -305,7 +305,7 @@ func (b *Browser) Post(path string, fields url.Values) *httptest.ResponseRecorde
 }
 
 func (b *Browser) do(method, path, contentType string, body []byte) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, path, bytes.NewReader(body))
+	r := httptest.NewRequestWithContext(context.Background(), method, path, bytes.NewReader(body))
 	for name, values := range b.Header {
 		r.Header[name] = values
 	}
@@ -313,11 +313,11 @@ func (b *Browser) do(method, path, contentType string, body []byte) *httptest.Re
 		r.Header.Set("Content-Type", contentType)
 	}
 	for name, value := range b.cookies {
-		r.AddCookie(&http.Cookie{Name: name, Value: value})
+		r.AddCookie(&http.Cookie{Name: name, Value: value}) //nolint:gosec // a request has no attributes
 	}
 	w := httptest.NewRecorder()
 	b.w.Handler.ServeHTTP(w, r)
-	for _, c := range w.Result().Cookies() { //nolint:bodyclose // a recorder's
+	for _, c := range w.Result().Cookies() {
 		if c.MaxAge < 0 {
 			delete(b.cookies, c.Name)
 		} else {

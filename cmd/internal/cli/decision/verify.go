@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -62,19 +61,17 @@ With --json each decision has its statement, public key and signature. docs/oper
 			}
 			var list, wrong []identity.CheckedProof
 			n := 0
-			err = pgx.BeginTxFunc(ctx, m.Pool, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
-				return identity.VerifyProofs(ctx, tx, m.Keys, filter, func(p identity.CheckedProof) error {
-					if n++; m.AsJSON && n > most {
-						return cli.Usage("there are more than %d decisions; choose fewer with --since, --until or --subject", most)
-					}
-					if m.AsJSON {
-						list = append(list, p)
-					}
-					if p.Fault != "" && len(wrong) < most {
-						wrong = append(wrong, p)
-					}
-					return nil
-				})
+			err = identity.VerifyProofs(ctx, m.Pool, m.Keys, filter, func(p identity.CheckedProof) error {
+				if n++; m.AsJSON && n > most {
+					return cli.Usage("there are more than %d decisions; choose fewer with --since, --until or --subject", most)
+				}
+				if m.AsJSON {
+					list = append(list, p)
+				}
+				if p.Fault != "" && len(wrong) < most {
+					wrong = append(wrong, p)
+				}
+				return nil
 			})
 			if err != nil {
 				return err

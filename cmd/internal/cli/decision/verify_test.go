@@ -56,7 +56,7 @@ func TestDecisionsAreVerifiedByOthers(t *testing.T) {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.CommandContext(t.Context(), script[0], append([]string{filepath.Join(folder, script[1]), file}, known...)...).CombinedOutput() //nolint:gosec // our own scripts
+		out, err := exec.CommandContext(t.Context(), script[0], append([]string{filepath.Join(folder, script[1]), file}, known...)...).CombinedOutput()
 		return err == nil, string(out)
 	}
 	flipped := func(text string) string { // one bit of base64url
