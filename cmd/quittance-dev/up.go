@@ -23,6 +23,9 @@ import (
 	"quittance/dev/shop"
 	"quittance/dev/stack"
 	"quittance/dev/stack/chdb"
+	"quittance/dev/staff"
+	office "quittance/ingress/staff"
+	"quittance/internal/identity"
 )
 
 // Values of --broker other than an address.
@@ -178,6 +181,11 @@ func (u *installation) roles(ctx context.Context, out io.Writer) error {
 	s.Health = local(u.port + portHealth)
 	// Browsers allow passkeys for the name only.
 	s.OfficeListen, s.StaffURL = local(u.port+portOffice), fmt.Sprintf("http://localhost:%d", u.port+portOffice)
+	s.DemoStaff = func(b *roles.Base, desk *identity.Desk) office.Demo {
+		return staff.NewPeople(staff.PeopleConfig{
+			File: filepath.Join(u.Data, "staff.json"), Pool: b.Pool, Keys: b.Keys, Party: desk.Party(), URL: s.StaffURL, Now: b.Now,
+		})
+	}
 	s.CallbackURL = "http://" + s.Listen
 	s.CheckoutURL = s.CallbackURL
 	s.Origins = map[string]string{demoShop: "https://" + local(u.port+portShop), demoPartner: "http://" + local(u.port+portPartner)}

@@ -40,10 +40,14 @@ func (v *Visit) cookie(name string) (value secret.Text, present bool) {
 
 // own are the routes of the frame that need a session.
 func (s *Site) own() []Route {
-	return []Route{
+	own := []Route{
 		{Method: http.MethodGet, Path: "/sessions", Do: (*Visit).showSessions},
 		{Method: http.MethodPost, Path: "/sessions/end", Do: (*Visit).endSessions},
 	}
+	if s.cfg.Demo != nil {
+		own = append(own, Route{Method: http.MethodPost, Path: demoAnswer, Do: (*Visit).answerDemo})
+	}
+	return own
 }
 
 // askToSignIn leads somebody without a session to the sign-in. ended says that the browser had one: its cookie is
@@ -76,6 +80,8 @@ type signInView struct {
 	// Next is where the person goes afterwards.
 	Next string
 	Host string
+	// Demo are people who sign in with one press.
+	Demo []string
 }
 
 // showSignIn is GET /sign-in.
@@ -91,6 +97,9 @@ func (v *Visit) showSignIn() {
 func (v *Visit) writeSignIn(status int, said string) {
 	out := &signInView{View: v.View(v.w.SignInTitle, "sign-in", "next", v.next()), Next: v.next(), Host: v.site.host}
 	out.Notice = said
+	if v.site.cfg.Demo != nil {
+		out.Demo = v.site.cfg.Demo.Names()
+	}
 	v.Write(status, "signin", out)
 }
 

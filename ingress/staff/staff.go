@@ -51,15 +51,26 @@ type Agencies interface {
 	Agency(id string) (registry.Agency, bool)
 }
 
+// Demo are people with passkeys in software: dev/staff, in developer mode. Their answers are verified like those of any
+// passkey.
+type Demo interface {
+	// Names are those of the people.
+	Names() []string
+	// Answer answers options with the passkey of a person, by name.
+	Answer(ctx context.Context, name string, options json.RawMessage) ([]byte, error)
+}
+
 // Recorder adds a row to the audit table.
 type Recorder func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error
 
-// Config of a Site. All fields are required.
+// Config of a Site. All fields but Demo are required.
 type Config struct {
 	Desk     Desk
 	Joining  Joining
 	Agencies Agencies
 	Record   Recorder
+	// Demo is nil in production.
+	Demo Demo
 	// Limits are those of requests without a session, by network.
 	Limits web.Limits
 	// URL is where staff reach the pages. With https the cookies are Secure. Its host is that of the passkeys.
@@ -199,6 +210,9 @@ func (s *Site) Routes(r chi.Router) {
 		r.Post("/join/accept", s.open((*Visit).acceptInvitation))
 		r.Post("/join/passkey/begin", s.open((*Visit).beginPasskey))
 		r.Post("/join/passkey", s.open((*Visit).addPasskey))
+		if s.cfg.Demo != nil {
+			r.Post("/demo/sign-in", s.open((*Visit).signInDemo))
+		}
 		s.mount(r, http.MethodPost)
 	})
 }

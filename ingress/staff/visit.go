@@ -195,6 +195,8 @@ type View struct {
 	web.View
 	// S are the texts of the frame.
 	S *words
+	// DemoAnswer is where the passkey of the demo person who is signed in answers; empty for others.
+	DemoAnswer string
 	// Back is an address of a page above; empty for none.
 	BackURL, BackText string
 }
@@ -214,6 +216,9 @@ func (v *Visit) View(title, path string, query ...string) View {
 		return out
 	}
 	out.Who = fmt.Sprintf(v.w.SignedInAs, v.Acting.Person.Name)
+	if v.isDemo() {
+		out.DemoAnswer = demoAnswer
+	}
 	if a, ok := v.site.cfg.Agencies.Agency(v.Acting.Person.AgencyID); ok {
 		out.Owner = a.Name
 	}

@@ -14,6 +14,7 @@ type words struct {
 	Zone       string
 
 	SignInTitle, SignInText, SignIn, NoScript, NoPasskey, SignInFailed string
+	DemoTitle, DemoText                                                string
 	Ended, EndedInForm                                                 string
 	AgainTitle, Again, Continue                                        string
 	SearchLabel, Search, Work                                          string
@@ -58,6 +59,7 @@ var texts = table{language.Table[*words]{money.French: &french, money.English: &
 var french = words{ //nolint:gosec // texts, no credential
 	Title: "Exploitation", SignedInAs: "Connecté\u00a0: %s",
 	Moved: "L’horloge du service a été déplacée\u00a0: il est %s pour le service.", Zone: "Heures de Brazzaville (UTC+1).",
+	DemoTitle: "Personnes de démonstration", DemoText: "Cette installation de développement a des personnes de démonstration. Leur clé d’accès est un logiciel\u00a0; le service la vérifie comme une autre.",
 	SignInTitle:  "Connexion des agents",
 	SignInText:   "Connectez-vous avec la clé d’accès que vous avez créée sur cet appareil, sur votre téléphone ou sur une clé de sécurité.",
 	SignIn:       "Se connecter avec une clé d’accès",
@@ -148,6 +150,7 @@ var french = words{ //nolint:gosec // texts, no credential
 var english = words{
 	Title: "Operations", SignedInAs: "Signed in: %s",
 	Moved: "The service's clock was moved: it is %s for the service.", Zone: "Times are those of Brazzaville (UTC+1).",
+	DemoTitle: "Demo people", DemoText: "This developer’s installation has demo people. Their passkey is software; the service verifies it like any other.",
 	SignInTitle:  "Staff sign-in",
 	SignInText:   "Sign in with the passkey that you have made on this device, on your phone or on a security key.",
 	SignIn:       "Sign in with a passkey",

@@ -96,7 +96,12 @@ func (b *Base) office() error {
 	if err != nil {
 		return err
 	}
+	var demo staff.Demo
+	if b.DemoStaff != nil && b.Developer() {
+		demo = b.DemoStaff(b, desk)
+	}
 	site, err := staff.New(staff.Config{
+		Demo: demo,
 		Desk: desk, Joining: joining{b, desk}, Agencies: b.Registry, Limits: web.Shares(officePerClient, officePerInstance), URL: at.URL, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 		Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 			return operation.Record(ctx, b.Pool, actor, at, e)

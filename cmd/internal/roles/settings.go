@@ -20,8 +20,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"quittance/ingress/staff"
 	"quittance/internal/citizens"
 	"quittance/internal/clock"
+	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/postgres"
@@ -64,7 +66,9 @@ type Settings struct {
 	Listen string
 	// OfficeListen is where the role office listens, and StaffURL is where staff reach it.
 	OfficeListen, StaffURL string
-	Health                 string
+	// DemoStaff makes the demo people of the staff pages. It is nil in production: a program of developers sets it.
+	DemoStaff func(*Base, *identity.Desk) staff.Demo
+	Health    string
 	// Drain is how long a server answers on after the signal to stop.
 	Drain       time.Duration
 	CheckoutURL string
