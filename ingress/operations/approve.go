@@ -1,7 +1,6 @@
 package operations
 
 import (
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"strconv"
@@ -32,7 +31,7 @@ func (v *visit) approval(d *cases.Detail, p *cases.Proposal) *approvalView {
 	}
 	path := "ops/cases/" + d.ID
 	return &approvalView{
-		Number: p.Number, Shown: hex.EncodeToString(p.Digest), Host: v.Host(), Next: v.URL(path, "done", "approved"),
+		Number: p.Number, Shown: d.Shown(p.Number), Host: v.Host(), Next: v.URL(path, "done", "approved"),
 		BeginURL: v.URL(path + "/approve/begin"), FinishURL: v.URL(path + "/approve/" + strconv.Itoa(p.Number)),
 	}
 }

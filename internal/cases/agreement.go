@@ -126,6 +126,14 @@ func (s *Store) agreement(ctx context.Context, tx pgx.Tx, c Case, number int, no
 		return a, err
 	}
 	a.Terms = c.terms(number, p.Resolution, p.Reference, p.Reason, now)
+	if two.Alone && s.keys != nil && !a.Terms.NeedsTwo {
+		// Whoever signed may say so of any sum. The limit of the agency is read again.
+		alone, err := s.mayAlone(ctx, tx, c, p.Resolution)
+		if err != nil {
+			return a, err
+		}
+		a.Terms.NeedsTwo = !alone
+	}
 	if a.Approved != nil {
 		a.unproved, err = s.unproved(ctx, tx, proof, a.Statement(casework.DecisionApproved, two), two)
 	}

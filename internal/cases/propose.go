@@ -39,6 +39,15 @@ type By struct {
 	Acting identity.Acting
 }
 
+// still refuses a person on a page whose roles allow it no more. Of one who acts with a key no role is asked.
+func (b By) still(ctx context.Context, tx pgx.Tx, p identity.Permission, c Case) error {
+	if !b.Acting.SignedIn() {
+		return nil
+	}
+	_, err := b.Acting.Still(ctx, tx, p, c.AgencyID)
+	return err
+}
+
 // at returns the time of a step: that in the statement that the passkey has signed, else now.
 func (b By) at(now time.Time) time.Time {
 	if b.Acting.Proven() {
@@ -74,6 +83,9 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 		}
 		me, err := mayResolve(ctx, tx, s.keys, by, c)
 		if err != nil {
+			return err
+		}
+		if err := by.still(ctx, tx, identity.MayPropose, c); err != nil {
 			return err
 		}
 		number, err := s.nextNumber(ctx, tx, by, c, now)
@@ -342,10 +354,13 @@ func (s *Store) approval(ctx context.Context, tx pgx.Tx, by By, id string, numbe
 		return c, p, step, err
 	}
 	step = p.step(by, me, by.at(now))
+	needed := identity.MayApprove
 	if by.Acting.SignedIn() && me.ID == p.ProposedBy {
-		step.Decision.Alone, err = s.mayAlone(ctx, tx, c, p.Resolution)
+		if step.Decision.Alone, err = s.mayAlone(ctx, tx, c, p.Resolution); step.Decision.Alone {
+			needed = identity.MayPropose // nobody else is needed
+		}
 	}
-	return c, p, step, err
+	return c, p, step, errors.Join(err, by.still(ctx, tx, needed, c))
 }
 
 // mayAlone reports whether a resolution of the case needs no second person.

@@ -74,7 +74,7 @@ func SignStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, actor
 			if err := t.tx.Rows().Adopt(row); err != nil {
 				return err
 			}
-			done, err := t.tx.Exec(ctx, `UPDATE staff SET created_at = $2, proposed_by = NULL, approved_by = NULL, approved_at = NULL WHERE id = $1 AND revoked_at IS NULL`, row.Key, t.tx.Now)
+			done, err := t.tx.Exec(ctx, `UPDATE staff SET created_at = $2, invited = false, proposed_by = NULL, approved_by = NULL, approved_at = NULL WHERE id = $1 AND revoked_at IS NULL`, row.Key, t.tx.Now)
 			if err != nil {
 				return err
 			}

@@ -644,7 +644,8 @@ func (t *Tx) confirm(ctx context.Context, i InvitationEntry, me Staff) (StaffEnt
 		return StaffEntry{}, err
 	}
 	for _, p := range m.Passkeys {
-		if p.InForce() {
+		// A row that somebody has edited ends, too, or the confirmation is refused: put back later, it would open again.
+		if p.RemovedAt.IsZero() {
 			if err := t.q.RemoveStaffPasskey(ctx, db.RemoveStaffPasskeyParams{ID: p.ID, RemovedAt: &now}); err != nil {
 				return StaffEntry{}, fmt.Errorf("removing passkey %s: %w", p.ID, err)
 			}

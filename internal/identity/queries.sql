@@ -173,8 +173,13 @@ DELETE FROM clerk_devices d USING api_keys k WHERE k.id = d.key_id AND (k.revoke
 -- name: BeginStaffSession :exec
 INSERT INTO staff_sessions (hash, staff_id, passkey_id, begun_at, used_at, mac) VALUES (@hash, @staff_id, @passkey_id, @now, @now, @mac);
 
+-- The session that was just made stays; one from the future was made by somebody else, or by another clock.
 -- name: KeepNewestStaffSessions :exec
-DELETE FROM staff_sessions WHERE hash IN (SELECT hash FROM staff_sessions s WHERE s.staff_id = @staff_id ORDER BY begun_at DESC, hash OFFSET @newest);
+DELETE FROM staff_sessions o WHERE o.staff_id = @staff_id AND o.hash <> @hash AND (o.begun_at > @now OR o.hash IN (
+    SELECT s.hash FROM staff_sessions s WHERE s.staff_id = @staff_id AND s.hash <> @hash AND s.begun_at <= @now ORDER BY s.begun_at DESC, s.hash OFFSET @others));
+
+-- name: EndSessionsOfStaff :exec
+DELETE FROM staff_sessions WHERE staff_id = @staff_id;
 
 -- name: StaffSession :one
 SELECT staff_id, passkey_id, begun_at, used_at, mac FROM staff_sessions WHERE hash = @hash;

@@ -140,6 +140,10 @@ func RemoveStaffPasskey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Ke
 			return operation.Refuse("passkey.unknown", "id", nil)
 		case len(own) == 1:
 			return operation.Refuse("passkey.last", "id", nil)
+		case len(own) <= MinPasskeys:
+			if err := t.keepsManagers(me); err != nil {
+				return err
+			}
 		}
 		if err := by.Signer.Signed(ctx, t.tx, own[n].RemoveStatement(me)); err != nil {
 			return err

@@ -101,7 +101,8 @@ func (d *Desk) SignIn(ctx context.Context, browser secret.Text, response []byte,
 	now := d.cfg.Now().UTC()
 	refused := operation.Refuse("staff.passkey_refused", "", nil)
 	answer, err := passkeys.ParseAssertion(response)
-	if err != nil {
+	// The challenge of a decision is longer, and its answer is stored: nobody signs in with one that somebody has copied.
+	if err != nil || len(answer.Challenge()) != passkeys.SignInChallenge {
 		return session, who, refused
 	}
 	challenge, err := passkeys.Take(ctx, d.cfg.Pool, browser, passkeys.PurposeSignIn, now)
@@ -143,7 +144,7 @@ func (d *Desk) SignIn(ctx context.Context, browser secret.Text, response []byte,
 		}); err != nil {
 			return err
 		}
-		if err := q.KeepNewestStaffSessions(ctx, db.KeepNewestStaffSessionsParams{StaffID: who.ID, Newest: MaxStaffSessions}); err != nil {
+		if err := q.KeepNewestStaffSessions(ctx, db.KeepNewestStaffSessionsParams{StaffID: who.ID, Hash: hash, Now: now, Others: MaxStaffSessions - 1}); err != nil {
 			return err
 		}
 		return operation.Record(ctx, tx, who.Actor(origin), now, operation.Entry{Action: "staff.sign_in", Subject: who.ID, AgencyID: who.AgencyID, Detail: map[string]any{"passkey": key.ID}})

@@ -108,6 +108,9 @@ func changeAtOnce(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by
 		if err := t.q.SuspendStaff(ctx, row); err != nil {
 			return fmt.Errorf("storing the suspension of %s: %w", m.ID, err)
 		}
+		if err := t.q.EndSessionsOfStaff(ctx, m.ID); err != nil { // a suspension that is lifted brings none back
+			return fmt.Errorf("ending the sessions of %s: %w", m.ID, err)
+		}
 		c, err := t.storeChange(ctx, StaffChange{StaffID: m.ID, Kind: kind, Reason: reason, ProposedBy: me.ID, State: casework.DecisionApproved})
 		if err != nil {
 			return err

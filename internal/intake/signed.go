@@ -54,13 +54,18 @@ func (p pact) terms(now time.Time) casework.Terms {
 
 // requested returns why the request does not count, as an *operation.Error; nil if it does.
 func (p pact) requested(v decisions.Verifier, now time.Time) error {
-	return p.refusal(p.CheckProposal(p.terms(now), decisions.Verify(v)))
+	return p.refusal(p.CheckProposal(p.terms(now), byCommand(v)))
 }
 
 // agreed returns why what two people are said to have agreed on is not carried out at a time, as an *operation.Error;
 // nil if it is.
 func (p pact) agreed(v decisions.Verifier, now time.Time) error {
-	return p.refusal(p.Check(p.terms(now), decisions.Verify(v)))
+	return p.refusal(p.Check(p.terms(now), byCommand(v)))
+}
+
+// byCommand verifies steps that commands have signed: no page signs such steps.
+func byCommand(v decisions.Verifier) casework.Verify {
+	return func(statement, signature []byte) bool { return decisions.ByCommand(v, statement, signature) }
 }
 
 // carriedOutAt returns the time of the approval, at which a withdrawal began; now if there is none.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/go-webauthn/webauthn/webauthn"
 	"github.com/jackc/pgx/v5"
 
@@ -14,6 +15,10 @@ import (
 
 // ChallengeLifetime is how long a browser may take to answer a challenge.
 const ChallengeLifetime = 5 * time.Minute
+
+// SignInChallenge is the length of the challenge of BeginSignIn, in bytes. A challenge of a caller's (BeginProof) should
+// have another one, so that its answer signs nobody in.
+const SignInChallenge = protocol.ChallengeLength
 
 // Challenge is what a browser has to sign.
 type Challenge webauthn.SessionData

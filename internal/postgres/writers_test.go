@@ -26,6 +26,7 @@ var writersOfAny = map[string]string{
 	"internal/personal":      "seals a column again with another master key, for the nouns that name their tables in Sealed",
 	"internal/citizens":      "two tables of its own in a loop",
 	"internal/journal":       "tables of ClickHouse",
+	"internal/sessions":      "the tables of the read model, which it describes once for the sink and for the comparison",
 	"reconciliation":         "tables of ClickHouse",
 }
 

@@ -33,6 +33,8 @@ type contents struct {
 	Generation int `json:"generation,omitempty"`
 	// Tables has the signatures of each table.
 	Tables map[string]sums `json:"tables"`
+	// Families are those that have a manifest of their own. One of them that is missing was removed.
+	Families []Family `json:"families,omitempty"`
 	// Lost are the tables that were not as an earlier manifest said, until somebody accepts them.
 	Lost []string `json:"lost,omitempty"`
 }
@@ -54,13 +56,20 @@ func readManifests(ctx context.Context, q Querier) (out []manifest, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the manifest of rows: %w", err)
 		}
-		if f != OfRegistry && !m.known {
+		if f != OfRegistry && !m.known && !out[0].names(f) {
 			m = out[0]
 			m.of = f
 		}
 		out = append(out, m)
 	}
 	return out, nil
+}
+
+// names reports whether the manifest says that a family has one of its own. It need not be verified: whoever changes it
+// makes it void.
+func (m manifest) names(f Family) bool {
+	var c contents
+	return m.known && json.Unmarshal(m.content, &c) == nil && slices.Contains(c.Families, f)
 }
 
 // read returns the contents; false for a manifest that is missing or not ours.
@@ -85,8 +94,8 @@ func (m manifest) differs(keys *secret.Keys, rows []Row) []string {
 	var out []string
 	for _, t := range Tables {
 		was, is := c.Tables[t.Name], now[t.Name]
-		if t.Of != m.of || ok && t.Since > c.Generation {
-			continue
+		if t.Of != m.of || ok && t.Since > c.Generation && is.Rows == 0 {
+			continue // signed rows of a later generation show that an earlier manifest was put back
 		}
 		switch {
 		case ok && slices.Contains(c.Lost, t.Name), ok && (was.Rows != is.Rows || !bytes.Equal(was.Digest, is.Digest)), !ok && is.Rows > 0:
@@ -123,7 +132,7 @@ func (m manifest) write(ctx context.Context, tx pgx.Tx, keys *secret.Keys, rows 
 	before, _ := m.read(keys)
 	next := manifest{of: m.of, from: m.of, known: true}
 	var err error
-	if next.content, err = json.Marshal(contents{before.Revision + 1, generation, summed(rows), lost}); err != nil {
+	if next.content, err = json.Marshal(contents{Revision: before.Revision + 1, Generation: generation, Tables: summed(rows), Families: families[1:], Lost: lost}); err != nil {
 		return err
 	}
 	if next.signature, err = keys.Sign(m.of.label(), next.signed()); err != nil {

@@ -59,7 +59,7 @@ func (v *Verifier) verify(t *Table, r Row) bool {
 	}
 	v.mu.Unlock()
 	signed := func(label string) bool { return v.keys.VerifySignature(label, r.digest[:], r.signature) }
-	if known || !signed(secret.LabelRegistryRows) && (t.Of == OfRegistry || !signed(t.Of.label())) {
+	if known || !signed(secret.LabelRegistryRows) && (!t.OnPages || !signed(t.Of.label())) {
 		return known
 	}
 	v.mu.Lock()

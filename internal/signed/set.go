@@ -144,7 +144,7 @@ func (s *Set) Sign(ctx context.Context, tx pgx.Tx, at time.Time) error {
 	if err := s.store(ctx, tx); err != nil {
 		return err
 	}
-	return noKey(s.write(ctx, tx, signed, s.lost, at, func(f Family) bool { return changed[f] }))
+	return noKey(s.write(ctx, tx, signed, s.lost, at, func(f Family) bool { return changed[f] || changed[OfRegistry] }))
 }
 
 // write replaces the manifests of some families.
@@ -163,7 +163,11 @@ func (s *Set) write(ctx context.Context, tx pgx.Tx, rows []Row, lost []string, a
 
 // signer returns the label of the key of this process that signs rows of a table; false if it has none.
 func (s *Set) signer(table string) (label string, ok bool) {
-	for _, label := range []string{secret.LabelRegistryRows, find(table).Of.label()} {
+	labels := []string{secret.LabelRegistryRows}
+	if t := find(table); t.OnPages {
+		labels = append(labels, t.Of.label())
+	}
+	for _, label := range labels {
 		if s.keys != nil && s.keys.Holds(secret.Use{Purpose: secret.PurposeSign, Label: label}) {
 			return label, true
 		}

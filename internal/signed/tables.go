@@ -22,6 +22,8 @@ type Table struct {
 	Since int
 	// Of is whose rows they are: OfRegistry when empty.
 	Of Family
+	// OnPages means that a row may be signed with the key of its family, too, because the pages write it.
+	OnPages bool
 	// EmptySaysNothing marks a table whose row decides nothing while all columns outside the key are
 	// zero. A migration makes such a row, without a key to sign it.
 	EmptySaysNothing bool
@@ -62,27 +64,27 @@ var Tables = []Table{
 		"sign_count":   "each use of a passkey writes it; whoever lowers it needs the key itself to gain something",
 		"last_used_at": "nothing is decided by it; each use of a passkey writes it",
 	}},
-	{Name: "staff_invitations", Key: []string{"id"}, Order: "invited_at, id", Since: portals, Of: OfStaff},
+	{Name: "staff_invitations", Key: []string{"id"}, Order: "invited_at, id", Since: portals, Of: OfStaff, OnPages: true},
 	{Name: "staff_changes", Key: []string{"id"}, Order: "proposed_at, id", Since: portals, Of: OfStaff},
 	{Name: "link_code_epochs", Key: []string{"epoch"}, Since: accounts},
 }
 
-// Family is a set of tables whose rows may be signed with one key, and which have a manifest of their own.
+// Family is a set of tables that have a manifest, and a key that signs it.
 type Family string
 
 const (
 	// OfRegistry are the tables that the holders of the master keys change.
 	OfRegistry Family = ""
-	// OfStaff are the people who sign in to the staff pages, where they are changed, too. The pages have the key
-	// secret.LabelStaffRows, so that whoever takes them changes no configuration.
+	// OfStaff are the people who sign in to the staff pages. The pages have the key secret.LabelStaffRows, so that they
+	// write rows of tables with OnPages, and whoever takes them changes no configuration and no person.
 	OfStaff Family = "staff"
 )
 
 // families are all families, the registry first.
 var families = []Family{OfRegistry, OfStaff}
 
-// label is that of the key that signs rows and the manifest of the family. A row of any family may also be signed with
-// secret.LabelRegistryRows.
+// label is that of the key that signs the manifest of the family, and rows of its tables with OnPages. All others are
+// signed with secret.LabelRegistryRows.
 func (f Family) label() string {
 	if f == OfStaff {
 		return secret.LabelStaffRows

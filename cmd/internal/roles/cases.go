@@ -18,7 +18,7 @@ func casesRole() Role {
 			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicAudit, schemas.TopicPoisonCases},
 		},
 		Databases: Databases{Rows: rows(record,
-			may("select insert update", "case_positions", "cases"), may("select", "staff", "staff_passkeys", "staff_roles", "decisions", "audit"), may("select insert", "audit_sequence"), may("select insert update", "audit_position"),
+			may("select insert update", "case_positions", "cases"), may("select", "agencies", "staff", "staff_passkeys", "staff_roles", "statement_accounts", "decisions", "audit"), may("select insert", "audit_sequence"), may("select insert update", "audit_position"),
 			// It carries out what staff decided: it does not propose or decide.
 			may("select update(finished_at,note_tried_at,noted,refusal,state,tried_at)", "case_proposals"),
 			may("execute", "lock_staff(uuid[])"))},

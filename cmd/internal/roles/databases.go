@@ -148,6 +148,8 @@ func operatorDatabases() Databases {
 			// citizens
 			may("select insert update delete", "subject_contacts"), may("select insert update", "link_code_epochs", "subject_epochs"),
 			may("select delete", "citizens", "citizen_links", "link_renewals", "known_browsers", "sign_in_codes"),
+			may("select update(mac)", "citizen_links", "citizen_passkeys", "citizen_sessions"), // proved again with another master key
+			may("select delete", "staff_sessions"),
 			may("select update", "citizen_addresses"), may("select update", "message_addresses"),
 			// deliveries and personal data
 			may("insert update", "delivery_recoveries"), may("select", "delivery_recoveries"), may("insert update", "personal_keys"),

@@ -20,6 +20,9 @@ import (
 // staff is the table of people, whom nobody puts in force at once.
 const staff = "staff"
 
+// madeAnew are tables whose rows are not signed by hand, because that would put a passkey or a role in force at once.
+var madeAnew = []string{"staff_passkeys", "staff_roles", "staff_invitations", "staff_changes"}
+
 // Command returns the command `rows`.
 func Command() cli.Command {
 	return cli.Command{
@@ -133,6 +136,9 @@ func sign() cli.Command {
 			}
 			if err := m.Agree(yes, content.String()+plan); err != nil {
 				return err
+			}
+			if slices.Contains(madeAnew, table) {
+				return operation.Refuse("rows.made_anew", "", operation.Args{"table": table})
 			}
 			if table == staff {
 				if err := identity.SignStaff(ctx, m.Pool, m.Keys, m.By, seen, m.Now); err != nil {

@@ -93,13 +93,20 @@ func signRows(ctx context.Context, s roles.Settings, log *slog.Logger) error {
 		return err
 	}
 	defer pool.Close()
-	f, err := registry.LookAtRows(ctx, pool, nil)
-	if err != nil || !f.NotSigned && !f.Outdated {
+	waits := func(keys *secret.Keys) (bool, error) {
+		f, err := registry.LookAtRows(ctx, pool, keys)
+		return f.NotSigned || f.Outdated, err
+	}
+	if waiting, err := waits(nil); err != nil || !waiting {
 		return err
 	}
 	keys, err := s.OpenKeys()
 	if err != nil {
 		return fmt.Errorf("the rows of Postgres that decide are to be signed once, by whoever has the master keys: %w", err)
+	}
+	// Once more with the keys: a manifest that somebody else has written says nothing.
+	if waiting, err := waits(keys); err != nil || !waiting {
+		return err
 	}
 	now, _, err := s.Time(ctx, pool)
 	if err != nil {

@@ -320,6 +320,15 @@ func (q *Queries) EndSessionsOfClerk(ctx context.Context, arg EndSessionsOfClerk
 	return err
 }
 
+const endSessionsOfStaff = `-- name: EndSessionsOfStaff :exec
+DELETE FROM staff_sessions WHERE staff_id = $1
+`
+
+func (q *Queries) EndSessionsOfStaff(ctx context.Context, staffID string) error {
+	_, err := q.db.Exec(ctx, endSessionsOfStaff, staffID)
+	return err
+}
+
 const endStaffChange = `-- name: EndStaffChange :exec
 UPDATE staff_changes SET state = $1, decided_by = $2, decided_at = $3 WHERE id = $4
 `
@@ -691,16 +700,25 @@ func (q *Queries) KeepNewestClerkSessions(ctx context.Context, arg KeepNewestCle
 }
 
 const keepNewestStaffSessions = `-- name: KeepNewestStaffSessions :exec
-DELETE FROM staff_sessions WHERE hash IN (SELECT hash FROM staff_sessions s WHERE s.staff_id = $1 ORDER BY begun_at DESC, hash OFFSET $2)
+DELETE FROM staff_sessions o WHERE o.staff_id = $1 AND o.hash <> $2 AND (o.begun_at > $3 OR o.hash IN (
+    SELECT s.hash FROM staff_sessions s WHERE s.staff_id = $1 AND s.hash <> $2 AND s.begun_at <= $3 ORDER BY s.begun_at DESC, s.hash OFFSET $4))
 `
 
 type KeepNewestStaffSessionsParams struct {
 	StaffID string
-	Newest  int32
+	Hash    []byte
+	Now     time.Time
+	Others  int32
 }
 
+// The session that was just made stays; one from the future was made by somebody else, or by another clock.
 func (q *Queries) KeepNewestStaffSessions(ctx context.Context, arg KeepNewestStaffSessionsParams) error {
-	_, err := q.db.Exec(ctx, keepNewestStaffSessions, arg.StaffID, arg.Newest)
+	_, err := q.db.Exec(ctx, keepNewestStaffSessions,
+		arg.StaffID,
+		arg.Hash,
+		arg.Now,
+		arg.Others,
+	)
 	return err
 }
 
