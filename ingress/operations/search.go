@@ -35,8 +35,8 @@ func (v *visit) search() {
 		v.See("ops/payments")
 	case isContact(term):
 		v.nothing(http.StatusUnprocessableEntity, w.Contact)
-	case strings.HasPrefix(term, checkout.PrefixSession):
-		v.showFound(term)
+	case strings.Contains(term, checkout.PrefixSession):
+		v.showFound(term[strings.Index(term, checkout.PrefixSession):]) // also the address of a page: it is not to be one of ours
 	case strings.HasPrefix(term, "case_"):
 		if _, err := v.o.cfg.Cases.Show(v.Context(), v.viewer(), term, v.Now); err != nil {
 			v.unknownOr(err, "searching a case")
@@ -54,7 +54,7 @@ func (v *visit) search() {
 func isContact(term string) bool {
 	_, phone := contact.ParsePhone(term)
 	_, email := contact.ParseEmail(term)
-	return phone == nil || email == nil
+	return phone == nil || email == nil || strings.Contains(term, "@") || strings.HasPrefix(term, "+")
 }
 
 // searchDelivery leads to the payment of a delivery.
@@ -142,8 +142,8 @@ func (v *visit) showFound(term string) {
 	out := &searchView{view: v.page(w.Title, "ops/search", query...), Payments: v.paymentGrid(v.w.Payments.Title, list), Cases: v.caseGrid(v.w.Cases.Title, found.Cases)}
 	out.Test = slices.ContainsFunc(list, func(s checkout.Session) bool { return !s.Live })
 	out.Command = "quittance sessions find " + quoted(term)
-	if out.Search != nil {
-		out.Search.Value = term
+	if out.SearchBox != nil {
+		out.SearchBox.Value = term
 	}
 	out.lacks(v, found.Missing)
 	v.Write(http.StatusOK, "search", out)

@@ -230,7 +230,7 @@ func (v *Visit) View(title, path string, query ...string) View {
 			}
 		}
 		if p.SearchPath != "" && v.mayOpen(p.SearchPath) {
-			out.Search = &web.Search{URL: p.SearchPath, Name: "q", Label: v.w.SearchLabel, Button: v.w.Search}
+			out.SearchBox = &web.Search{URL: p.SearchPath, Name: "q", Label: v.w.SearchLabel, Button: v.w.Search}
 		}
 	}
 	return out

@@ -93,7 +93,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	},
 	Roles: map[string]string{
 		"reader": "lecteur", "accountant": "comptable", "preparer": "préparateur", "approver": "approbateur", "supervisor": "responsable des guichets", "agency-admin": "gestionnaire des comptes",
-		"support": "assistance", "operator": "exploitant", "lead": "responsable d’exploitation", "admin": "configuration", "security-officer": "responsable de la sécurité", "auditor": "auditeur",
+		"support": "agent d’assistance", "operator": "exploitant", "lead": "responsable d’exploitation", "admin": "administrateur de la configuration", "security-officer": "responsable de la sécurité", "auditor": "auditeur",
 	},
 	Refusals: map[string]string{
 		"invitation.link_over":        "Ce lien n’est plus valable\u00a0: il a déjà servi, il a plus de 72 heures, ou il est retiré. Demandez-en un autre à la personne qui vous a invité.",
@@ -106,7 +106,7 @@ var french = words{ //nolint:gosec // texts, no credential
 		"staff.revoked":               "Le compte de cette personne est fermé.",
 		"staff.suspended":             "Le compte de cette personne est suspendu. Adressez-vous à la personne qui gère les comptes de votre groupe.",
 		"staff.not_approved":          "Le compte de cette personne n’est pas encore approuvé.",
-		"rows.forged":                "Le compte de cette personne n’est pas tel qu’il a été enregistré. Prévenez l’exploitation\u00a0: rien n’est possible avant la vérification.",
+		"rows.forged":                 "Le compte de cette personne n’est pas tel qu’il a été enregistré. Prévenez l’exploitation\u00a0: rien n’est possible avant la vérification.",
 		"list.cursor_foreign":         "Cette page appartient à une autre liste\u00a0: revenez à la première page.",
 		"list.cursor_malformed":       "L’adresse de cette page est incomplète\u00a0: revenez à la première page.",
 		"record.changed":              "Le dossier a changé depuis que vous l’avez affiché. Relisez-le, puis recommencez.",
@@ -197,7 +197,7 @@ var english = words{
 		"staff.revoked":               "The account of this person is closed.",
 		"staff.suspended":             "The account of this person is suspended. Ask whoever manages the accounts of your group.",
 		"staff.not_approved":          "The account of this person is not approved yet.",
-		"rows.forged":                "The account of this person is not as it was stored. Tell operations: nothing is possible before it is checked.",
+		"rows.forged":                 "The account of this person is not as it was stored. Tell operations: nothing is possible before it is checked.",
 		"list.cursor_foreign":         "This page belongs to another list: go back to the first page.",
 		"list.cursor_malformed":       "The address of this page is incomplete: go back to the first page.",
 		"record.changed":              "The record has changed since you saw it. Read it again, then try again.",

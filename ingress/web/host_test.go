@@ -45,7 +45,7 @@ func host(t *testing.T) http.Handler {
 			v := site.Visit(w, r)
 			out := v.View("Staff", "Second", "ops/second")
 			out.Nav = []web.NavItem{{URL: v.URL("ops/second"), Label: "Deux", Current: true}, {URL: v.URL(""), Label: "Un"}}
-			out.Search = &web.Search{URL: v.URL("ops/search"), Name: "q", Label: "Rechercher un paiement", Button: "Rechercher", Value: `"x`}
+			out.SearchBox = &web.Search{URL: v.URL("ops/search"), Name: "q", Label: "Rechercher un paiement", Button: "Rechercher", Value: `"x`}
 			out.Command, out.Tagged, out.Notice = "quittance cases list", true, r.URL.Query().Get("notice")
 			v.Write(http.StatusOK, "second", &out)
 		})

@@ -93,8 +93,8 @@ type View struct {
 
 	// Nav are links to the other pages, and Search is the box that finds things; empty and nil for a site
 	// without them.
-	Nav    []NavItem
-	Search *Search
+	Nav       []NavItem
+	SearchBox *Search
 	// Command is the command that shows or does the same as the page; empty for none.
 	Command string
 	// Moved says how far the service's clock is from the machine's, where it was moved; empty otherwise.

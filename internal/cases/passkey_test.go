@@ -166,7 +166,7 @@ func TestOnePersonBelowTheLimit(t *testing.T) {
 func TestStolenPagesApproveNothing(t *testing.T) {
 	t.Parallel()
 	p := newPage(t)
-	p.Write(t, `UPDATE staff_passkeys SET removed_at = $1`, registries.Epoch)
+	p.Write(t, `DELETE FROM staff_passkeys`)
 	one := cases.By{Staff: p.member(t, "Awa"), Origin: "desk", Signer: p.signer}
 	two := cases.By{Staff: p.member(t, "Ben"), Origin: "desk", Signer: p.signer}
 	if err := p.Apply(t.Context(), []cases.Case{late("case_1", 9000)}, nil); err != nil {

@@ -47,6 +47,7 @@ func inviteStaff() cli.Command {
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.StringVar(&req.Person.Name, "name", "", "the name of a new person; nobody else has or had it")
 			f.StringVar(&req.Person.Agency, "agency", "", "the person's agency, by slug or id; operations without it")
+			f.StringSliceVar(&req.Person.Clerks, "clerk", nil, "what a new person is called at a counter, as AGENCY/CODE; repeatable")
 			f.StringVar(&req.Person.Number, "number", "", "the person's staff number; unique in the group")
 			roleFlag(f, &roles, "role", "a role that the confirmation gives")
 			contactFlags(f, &req.Person.Contact)
