@@ -258,13 +258,13 @@ func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	w, b := operator(t)
 	path := "/ops/endpoints/webhook/" + w.Endpoint
-	want(t, b.Get("/ops/endpoints"), http.StatusOK, "http://127.0.0.1:8081/inbox/guichet", "Ne répond pas bien depuis", "quittance endpoints list", path+"?lang=fr")
+	want(t, b.Get("/ops/endpoints"), http.StatusOK, "http://127.0.0.1:8081/inbox/guichet", "En échec depuis", "quittance endpoints list", path+"?lang=fr")
 	page := b.Get(path)
 	want(t, page, http.StatusOK, "Envoyer de nouveau (1, À reprendre)", "Suspendre", "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator", "/ops/payments/"+sessions.Place(w.Paid.ID))
 	lacks(t, page, "whsec_", "chs_")
 	leads(t, b.Post(path+"/retry", url.Values{"state": {"needs_operator"}}), path+"?done=retried&lang=fr")
 	leads(t, b.Post(path+"/suspend", nil), path+"?done=suspended&lang=fr")
-	want(t, b.Get(path), http.StatusOK, "Suspendue depuis le", "par une personne", "Rétablir")
+	want(t, b.Get(path), http.StatusOK, "Suspendue depuis le", "par un agent", "Rétablir")
 	want(t, b.Post(path+"/retry", url.Values{"state": {"needs_operator"}}), http.StatusConflict, "La destination est suspendue")
 	want(t, b.Post(path+"/retry", url.Values{"state": {"delivered"}}), http.StatusConflict, "ne peut pas être repris")
 	leads(t, b.Post(path+"/resume", nil), path+"?done=resumed&lang=fr")
@@ -295,7 +295,7 @@ func TestStuck(t *testing.T) {
 	_, b := operator(t)
 	want(t, b.Get("/ops/stuck"), http.StatusOK, "DOSSIER-19", "checkout.completed", "Toutes les décisions approuvées sont exécutées")
 	lacks(t, b.Get("/ops/stuck"), "DOSSIER-17", "DOSSIER-18")
-	want(t, b.Get("/ops/stuck?mode=test"), http.StatusOK, "Aucun paiement n’est indécis", "Mode test")
+	want(t, b.Get("/ops/stuck?mode=test"), http.StatusOK, "Aucun paiement n’est sans réponse définitive", "Mode test")
 }
 
 // show returns a case as it is now.

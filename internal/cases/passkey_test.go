@@ -1,9 +1,11 @@
 package cases_test
 
 import (
+	"encoding/hex"
 	"testing"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/decisions"
@@ -197,4 +199,34 @@ func (p page) member(t *testing.T, name string) identity.Staff {
 	}
 	t.Fatal("nobody is called " + name)
 	return identity.Staff{}
+}
+
+// Whoever takes the pages has one press of a person sign an approval by this person alone, of any sum. Whoever carries it
+// out reads the agency's limit again.
+func TestOnePressAboveTheLimit(t *testing.T) {
+	t.Parallel()
+	for amount, want := range map[int64]checkout.Code{4000: checkout.CodeOK, 9000: checkout.CodeSamePerson} {
+		p := newPage(t)
+		p.propose(t, "case_1", amount)
+		s := identity.Statement{Kind: checkout.DecisionOfCase, Subject: checkout.Subject("case_1", 1), Digest: p.shown(t, "case_1"), Verdict: string(casework.DecisionApproved), AgencyID: registries.AgencyA, Alone: true}
+		a := p.Signs(t, p.Acting(t, "Awa"), "Awa", s)
+		proof, err := p.Prove(t, a, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digest, err := hex.DecodeString(s.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, err := decisions.Sign(p.signer, casework.Agreement{Kind: s.Kind, Subject: s.Subject, Digest: digest}, casework.DecisionApproved,
+			casework.Signed{Person: a.Person.ID, Name: a.Person.Name, Group: a.Person.AgencyID, At: a.SignedAt(), Alone: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Exec(t, `UPDATE case_proposals SET state = 'approved', decided_by = $1, decider = 'Awa', decided_at = $2, decided_signature = $3, alone = true, decided_proof = $4`,
+			a.Person.ID, a.SignedAt(), signed.Signature, proof)
+		if code := p.agreed(t, "case_1"); code != want {
+			t.Errorf("%d: %s, want %s", amount, code, want)
+		}
+	}
 }

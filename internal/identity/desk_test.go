@@ -3,12 +3,15 @@ package identity_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"quittance/internal/identity"
@@ -359,5 +362,58 @@ func TestProofsHold(t *testing.T) {
 	}
 	if f, err := registry.LookAtRows(t.Context(), o.Pool, o.Keys); err != nil || len(f.Rows) != 4 || !strings.HasPrefix(f.Rows[0].Table, "staff_passkeys") {
 		t.Errorf("%+v, %v", f.Rows, err)
+	}
+}
+
+// The proof of an approval is stored for ever. Whoever can write to Postgres made a challenge of a sign-in of it, and the
+// stored answer signed the approver in.
+func TestStoredProofSignsNobodyIn(t *testing.T) {
+	t.Parallel()
+	o := office.Open(t, "", []identity.Role{identity.RoleLead}, "Awa", "Ben")
+	x := office.Statement("case_x#1")
+	if _, err := o.Prove(t, o.Signs(t, o.Acting(t, "Awa"), "Awa", x), x); err != nil {
+		t.Fatal(err)
+	}
+	var challenge, client, authenticator, signature, credential []byte
+	if err := o.Pool.QueryRow(t.Context(), `SELECT d.challenge, d.client_data, d.authenticator_data, d.assertion, k.credential_id FROM decisions d JOIN staff_passkeys k ON k.id = d.passkey_id`).Scan(
+		&challenge, &client, &authenticator, &signature, &credential); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.BeginSignIn(t.Context(), o.Browser); err != nil {
+		t.Fatal(err)
+	}
+	text := base64.RawURLEncoding.EncodeToString
+	o.Exec(t, `UPDATE passkey_challenges SET session = jsonb_set(session, '{challenge}', to_jsonb($1::text))`, text(challenge))
+	o.Exec(t, `UPDATE staff_passkeys SET sign_count = 0`)
+	owner := uuid.MustParse(o.IDs["Awa"])
+	answer, err := json.Marshal(map[string]any{"id": text(credential), "rawId": text(credential), "type": "public-key", "response": map[string]string{
+		"clientDataJSON": text(client), "authenticatorData": text(authenticator), "signature": text(signature), "userHandle": text(owner[:]),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = o.SignIn(t.Context(), o.Browser, answer, "203.0.113.7")
+	refusedBy(t, err, "staff.passkey_refused", "")
+}
+
+// A suspension that is lifted brings no session back, which somebody may have copied.
+func TestSuspensionEndsSessions(t *testing.T) {
+	t.Parallel()
+	o := office.Open(t, "impots", []identity.Role{identity.RoleAccountant}, "Awa")
+	session := o.SessionOf(t, "Awa")
+	by := identity.By{Actor: registries.Actor}
+	if _, err := identity.SuspendStaff(t.Context(), o.Pool, o.Keys, by, "Awa", "a device is lost", o.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.LiftSuspension(t.Context(), o.Pool, o.Keys, by, "Awa", "it was found", o.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Session(t.Context(), session, true, ""); !errors.Is(err, identity.ErrStaffSessionEnded) {
+		t.Errorf("the session is back: %v", err)
+	}
+	// Sessions from the future, which somebody else has made, do not end the one that has just begun.
+	o.Exec(t, `INSERT INTO staff_sessions SELECT sha256(n::text::bytea), $1, (SELECT id FROM staff_passkeys LIMIT 1), $2, $2, 'x' FROM generate_series(1, 3) n`, o.IDs["Awa"], o.Now().Add(time.Hour))
+	if _, err := o.Session(t.Context(), o.SessionOf(t, "Awa"), true, ""); err != nil {
+		t.Errorf("the session has ended: %v", err)
 	}
 }

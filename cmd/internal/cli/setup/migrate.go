@@ -21,6 +21,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/internal/postgres"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/reconciliation"
 	"quittance/schemas"
 )

@@ -82,7 +82,7 @@ func TestPeopleByCommand(t *testing.T) {
 		t.Errorf("passkeys: %s", said)
 	}
 	for _, args := range [][]string{{"invite", "--name", "Eve", "--agency", "impots"}, {"roles", "Awa", "--add", "reader"}} {
-		if said := run(1, args...); !strings.Contains(said, "open "+office.URL) {
+		if said := run(1, args...); !strings.Contains(said, "two people of impots decide about its people") {
 			t.Errorf("%v: %s", args, said)
 		}
 	}
