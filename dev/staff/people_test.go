@@ -1,0 +1,73 @@
+package staff_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"quittance/dev/staff"
+	"quittance/internal/identity"
+	"quittance/test/office"
+)
+
+// A demo person signs in and approves at once, with a passkey that the service verifies like any other. The person is
+// the same after a restart, also when the data folder has lost the passkeys. Nobody else can sign in so.
+func TestDemoPeople(t *testing.T) {
+	t.Parallel()
+	o := office.Open(t, "", nil)
+	file := filepath.Join(t.TempDir(), "staff.json")
+	open := func() *staff.People {
+		return staff.NewPeople(staff.PeopleConfig{File: file, Pool: o.Pool, Keys: o.Keys, Party: o.Party(), URL: office.URL, Now: o.Now})
+	}
+	signIn := func(p *staff.People, name string) identity.Acting {
+		t.Helper()
+		options, err := o.BeginSignIn(t.Context(), o.Browser)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := p.Answer(t.Context(), name, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, who, err := o.SignIn(t.Context(), o.Browser, answer, "")
+		if err != nil || who.Name != name {
+			t.Fatalf("%s signed in as %q: %v", name, who.Name, err)
+		}
+		a, err := o.Session(t.Context(), session, false, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	people := open()
+	names := people.Names()
+	first := signIn(people, names[0])
+	s := office.Statement("case_x#1")
+	options, err := o.Challenge(t.Context(), first, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := people.Answer(t.Context(), names[0], options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := o.Answered(t.Context(), first, answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Prove(t, signed, s); err != nil {
+		t.Errorf("a demo person cannot approve: %v", err)
+	}
+	if again := signIn(open(), names[0]); again.Person.ID != first.Person.ID || len(again.Person.Passkeys) != identity.MinPasskeys {
+		t.Errorf("after a restart: %+v", again.Person)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if again := signIn(open(), names[0]); again.Person.ID != first.Person.ID {
+		t.Errorf("without the file: %+v", again.Person)
+	}
+	if _, err := people.Answer(t.Context(), "Awa", options); err == nil {
+		t.Error("somebody else signs in")
+	}
+}
