@@ -95,7 +95,7 @@ var french = words{ //nolint:gosec // texts, no credential
 		"reader": "lecteur", "accountant": "comptable", "preparer": "préparateur", "approver": "approbateur", "supervisor": "responsable des guichets", "agency-admin": "gestionnaire des comptes",
 		"support": "agent d’assistance", "operator": "exploitant", "lead": "responsable d’exploitation", "admin": "administrateur de la configuration", "security-officer": "responsable de la sécurité", "auditor": "auditeur",
 	},
-	Refusals: map[string]string{
+	Refusals: map[string]string{ //nolint:gosec // texts, no credential
 		"invitation.link_over":        "Ce lien n’est plus valable\u00a0: il a déjà servi, il a plus de 72 heures, ou il est retiré. Demandez-en un autre à la personne qui vous a invité.",
 		"invitation.passkeys_made":    "Vos deux clés d’accès sont déjà créées.",
 		"passkey.refused":             "La clé d’accès n’est pas créée. Recommencez, et confirmez avec votre code, votre empreinte ou votre visage.",
@@ -186,7 +186,7 @@ var english = words{
 		"reader": "reader", "accountant": "accountant", "preparer": "preparer", "approver": "approver", "supervisor": "supervisor of counters", "agency-admin": "manager of accounts",
 		"support": "support", "operator": "operator", "lead": "lead", "admin": "administrator", "security-officer": "security officer", "auditor": "auditor",
 	},
-	Refusals: map[string]string{
+	Refusals: map[string]string{ //nolint:gosec // texts, no credential
 		"invitation.link_over":        "This link is not valid any more: it was used, it is older than 72 hours, or it was withdrawn. Ask whoever invited you for another one.",
 		"invitation.passkeys_made":    "Your two passkeys are made already.",
 		"passkey.refused":             "The passkey was not made. Try again, and confirm with your code, fingerprint or face.",
