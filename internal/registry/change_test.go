@@ -42,7 +42,7 @@ func TestWithoutARegistryFile(t *testing.T) {
 	if app, err = registry.ChangeApplication(ctx, h.Pool, h.Keys, registries.Actor, "Vignettes", registry.ApplicationChange{Active: to(false), PageSize: to[int64](50)}, now); err != nil || app.Active || app.PageSize != 50 || app.SessionLifetime != time.Hour {
 		t.Fatalf("%+v, %v", app, err)
 	}
-	registries.Within(t, time.Second, "the application is known", func() bool {
+	registries.Within(t, 5*time.Second, "the application is known", func() bool {
 		known, ok := r.Application(app.ID)
 		return ok && !known.Active && known.PageSize == 50 && known.SessionLifetime == time.Hour
 	})
@@ -57,19 +57,19 @@ func TestWithoutARegistryFile(t *testing.T) {
 	receives := func(event string, live bool) bool {
 		return slices.ContainsFunc(r.Endpoints(app.ID, false, live, event), func(e registry.WebhookEndpoint) bool { return e.ID == id && len(e.Secrets) == 1 })
 	}
-	registries.Within(t, time.Second, "it receives live completions only", func() bool {
+	registries.Within(t, 5*time.Second, "it receives live completions only", func() bool {
 		return receives("checkout.completed", true) && !receives("checkout.completed", false) && !receives("checkout.failed", true)
 	})
 	if _, err := registry.ChangeEndpoint(ctx, h.Pool, h.Keys, registries.Actor, id, registry.EndpointChange{Events: []string{"checkout.failed"}, MaxPerSecond: to[int64](7)}, now); err != nil {
 		t.Fatal(err)
 	}
-	registries.Within(t, time.Second, "it receives failures only", func() bool { return !receives("checkout.completed", true) && receives("checkout.failed", true) })
+	registries.Within(t, 5*time.Second, "it receives failures only", func() bool { return !receives("checkout.completed", true) && receives("checkout.failed", true) })
 
 	removed, err := registry.RemoveEndpoint(ctx, h.Pool, h.Keys, registries.Actor, id, now)
 	if err != nil || !removed.RemovedAt.Equal(now) {
 		t.Fatalf("%+v, %v", removed, err)
 	}
-	registries.Within(t, time.Second, "it receives nothing", func() bool {
+	registries.Within(t, 5*time.Second, "it receives nothing", func() bool {
 		known, ok := r.Endpoint(id) // its deliveries still name it
 		return !receives("checkout.failed", true) && ok && known.Locked
 	})
@@ -83,7 +83,7 @@ func TestWithoutARegistryFile(t *testing.T) {
 	if err != nil || !again.Restored || again.Endpoint.ID != id || again.Secret.Equal(added.Secret) || !again.Endpoint.RemovedAt.IsZero() {
 		t.Fatalf("%+v, %v", again, err)
 	}
-	registries.Within(t, time.Second, "it receives both modes and signs with the new secret only", func() bool {
+	registries.Within(t, 5*time.Second, "it receives both modes and signs with the new secret only", func() bool {
 		known, _ := r.Endpoint(id)
 		return receives("checkout.completed", true) && receives("checkout.completed", false) && known.Secrets[0].Equal(again.Secret)
 	})
@@ -110,7 +110,7 @@ func TestOrigins(t *testing.T) {
 	if e, changed, err = registry.RemoveOrigins(ctx, h.Pool, h.Keys, registries.Actor, "", []string{"https://portal.example"}, now); !changed || err != nil || len(e.Origins) != 0 || e.Owner() != "platform" {
 		t.Errorf("%+v, %v, %v", e, changed, err)
 	}
-	registries.Within(t, time.Second, "instances know it", func() bool {
+	registries.Within(t, 5*time.Second, "instances know it", func() bool {
 		app, _ := r.Application(registries.AppA)
 		return len(r.Platform().EmbedOrigins) == 0 && slices.Contains(app.EmbedOrigins, "https://a.example")
 	})

@@ -37,7 +37,7 @@ func TestMappings(t *testing.T) {
 	}
 	resolves := func(what string, want map[string]string) {
 		t.Helper()
-		registries.Within(t, time.Second, what, func() bool {
+		registries.Within(t, 5*time.Second, what, func() bool {
 			for code, service := range want {
 				for _, r := range []registries.Instance{one, two} {
 					if got, _ := r.ResolveService(registries.AgencyA, code); got.Code != service {
