@@ -20,11 +20,14 @@ import (
 	"quittance/internal/secret"
 )
 
-// demo are the people of developer mode, by the name with which they sign in. Two leads decide about a case together.
-var demo = []struct {
+// demoPerson is a person of developer mode.
+type demoPerson struct {
 	name  string
 	roles []identity.Role
-}{
+}
+
+// demo are the people of developer mode. Two leads decide about a case together.
+var demo = []demoPerson{
 	{"Démo Lead 1", []identity.Role{identity.RoleLead}},
 	{"Démo Lead 2", []identity.Role{identity.RoleLead}},
 	{"Démo Support", []identity.Role{identity.RoleSupport}},
@@ -92,13 +95,7 @@ func (p *People) Answer(ctx context.Context, name string, options json.RawMessag
 
 // person returns a person with passkeys, and makes one that the database does not have.
 func (p *People) person(ctx context.Context, name string) (keptPerson, error) {
-	i := slices.IndexFunc(demo, func(d struct {
-		name  string
-		roles []identity.Role
-	},
-	) bool {
-		return d.name == name
-	})
+	i := slices.IndexFunc(demo, func(d demoPerson) bool { return d.name == name })
 	if i < 0 {
 		return keptPerson{}, errors.New("there is no such demo person")
 	}

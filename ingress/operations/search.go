@@ -35,8 +35,8 @@ func (v *visit) search() {
 		v.See("ops/payments")
 	case isContact(term):
 		v.nothing(http.StatusUnprocessableEntity, w.Contact)
-	case strings.Contains(term, checkout.PrefixSession):
-		v.showFound(term[strings.Index(term, checkout.PrefixSession):]) // also the address of a page: it is not to be one of ours
+	case sessionIn(term) != "":
+		v.showFound(sessionIn(term))
 	case strings.HasPrefix(term, "case_"):
 		if _, err := v.o.cfg.Cases.Show(v.Context(), v.viewer(), term, v.Now); err != nil {
 			v.unknownOr(err, "searching a case")
@@ -48,6 +48,16 @@ func (v *visit) search() {
 	default:
 		v.See("ops/search", "q", term)
 	}
+}
+
+// sessionIn returns the session id that a term is or ends with, such as the address of the citizen's page; empty for
+// none.
+func sessionIn(term string) string {
+	_, id, found := strings.Cut(term, checkout.PrefixSession)
+	if !found {
+		return ""
+	}
+	return checkout.PrefixSession + id
 }
 
 // isContact reports whether what is typed is a phone number or an e-mail address.
@@ -91,7 +101,7 @@ func (v *visit) nothing(status int, said string, missing ...support.Missing) {
 // showSearch is GET /ops/search?q=…
 func (v *visit) showSearch() {
 	term := v.Query("q")
-	if term == "" || isContact(term) || strings.HasPrefix(term, checkout.PrefixSession) {
+	if term == "" || isContact(term) || sessionIn(term) != "" {
 		v.nothing(http.StatusOK, v.w.Search.How)
 		return
 	}
@@ -136,7 +146,7 @@ func (v *visit) showFound(term string) {
 		return
 	}
 	var query []string
-	if !strings.HasPrefix(term, checkout.PrefixSession) {
+	if sessionIn(term) == "" {
 		query = []string{"q", term}
 	}
 	out := &searchView{view: v.page(w.Title, "ops/search", query...), Payments: v.paymentGrid(v.w.Payments.Title, list), Cases: v.caseGrid(v.w.Cases.Title, found.Cases)}

@@ -24,8 +24,7 @@ type view struct {
 
 // page returns the view of a page. Names and values of query alternate; they are the conditions in the page's address.
 func (v *visit) page(title, path string, query ...string) view {
-	out := view{v.View(title, path, query...), v.w}
-	return out
+	return view{v.View(title, path, query...), v.w}
 }
 
 // said returns the value of a name in a table of words, or the name itself, which a later release may have made.

@@ -13,9 +13,6 @@ type Cell struct{ Text, URL, More, Class string }
 // ClassSum is the class of a cell with an amount.
 const ClassSum = "sum"
 
-// Text returns a cell with a text alone.
-func Text(text string) Cell { return Cell{Text: text} }
-
 // Fact is a line of the template "facts". One without a value is not shown.
 type Fact struct {
 	Label, Value, URL string

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/internal/nightly"
 )
@@ -27,9 +26,8 @@ type NightConfig struct {
 
 // Night verifies the audit table each night.
 type Night struct {
-	cfg         NightConfig
-	differences *prometheus.GaugeVec // fault
-	verified    prometheus.Gauge
+	cfg        NightConfig
+	comparison *nightly.Comparison[Fault]
 }
 
 // NewNight makes a Night.
@@ -37,21 +35,11 @@ func NewNight(cfg NightConfig) (*Night, error) {
 	if cfg.Verify.Codec == nil || cfg.Verify.Pool == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("audit: Verify, Now, Log and Metrics are required")
 	}
-	with := promauto.With(cfg.Metrics)
-	n := &Night{
-		cfg: cfg,
-		differences: with.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "quittance_audit_differences", Help: "Rows of the audit table that are not as Kafka has them and that nobody has accepted, by the last verification.",
-		}, []string{"fault"}),
-		verified: with.NewGauge(prometheus.GaugeOpts{
-			Name: "quittance_audit_verified_timestamp_seconds", Help: "When the audit table was last compared with Kafka, or this process began.",
-		}),
-	}
-	for _, f := range Faults() {
-		n.differences.WithLabelValues(string(f))
-	}
-	n.verified.SetToCurrentTime()
-	return n, nil
+	return &Night{cfg, nightly.NewComparison(cfg.Metrics, prometheus.GaugeOpts{
+		Name: "quittance_audit_differences", Help: "Rows of the audit table that are not as Kafka has them and that nobody has accepted, by the last verification.",
+	}, prometheus.GaugeOpts{
+		Name: "quittance_audit_verified_timestamp_seconds", Help: "When the audit table was last compared with Kafka, or this process began.",
+	}, Faults()...)}, nil
 }
 
 // Run verifies each night until ctx ends, then returns nil.
@@ -66,10 +54,7 @@ func (n *Night) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range Faults() {
-		n.differences.WithLabelValues(string(f)).Set(float64(got.Count(f)))
-	}
-	n.verified.SetToCurrentTime()
+	n.comparison.Found(got.Count)
 	about := []slog.Attr{slog.Int64("rows", got.Rows), slog.Int64("records", got.Records), slog.Int64("unreadable", got.Unreadable)}
 	if got.Holds() {
 		n.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "the audit table has what Kafka has", about...)

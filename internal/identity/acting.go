@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,14 +35,15 @@ func (a Acting) Sees(agencyID string) bool { return a.Person.ActsFor(agencyID) }
 // May refuses what the person's roles do not allow, or what is another agency's. An empty id asks for the permission
 // alone. The refusal is an *operation.Error with the code staff.not_permitted.
 func (a Acting) May(p Permission, agencyID string) error {
-	if !a.Person.InForce() || !Allowed(a.Person.Roles, p) || agencyID != "" && !a.Sees(agencyID) {
-		roles := make([]string, 0, len(a.Person.Roles))
-		for _, r := range a.Person.Roles {
-			roles = append(roles, string(r))
-		}
-		return operation.Refuse("staff.not_permitted", "", operation.Args{"permission": string(p), "roles": strings.Join(roles, ", ")})
+	if !a.Person.InForce() || !a.Person.May(p) || agencyID != "" && !a.Sees(agencyID) {
+		return notPermitted(a.Person, p)
 	}
 	return nil
+}
+
+// notPermitted is the refusal of what no role of a person allows.
+func notPermitted(who Staff, p Permission) error {
+	return operation.Refuse("staff.not_permitted", "", operation.Args{"permission": string(p), "roles": joined(who.Roles)})
 }
 
 // Still reads the person again in a transaction, and asks as May does. A revocation, a suspension or a change of roles

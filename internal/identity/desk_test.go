@@ -217,7 +217,7 @@ func TestForgedSignInsOfStaff(t *testing.T) {
 
 // A decision is signed by the person's passkey: over what the page has shown, once, in this session, with one of two
 // passkeys that approve by then.
-func TestDecisionsArePassTheirPasskey(t *testing.T) {
+func TestDecisionsBearThePasskey(t *testing.T) {
 	t.Parallel()
 	o := office.Open(t, "impots", []identity.Role{identity.RoleApprover}, "Awa", "Ben")
 	awa, ben := o.Acting(t, "Awa"), o.Acting(t, "Ben")

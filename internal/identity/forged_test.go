@@ -377,8 +377,8 @@ func TestForgedSignInsOpenNothing(t *testing.T) {
 	}
 }
 
-// The staff pages change people with a key of their own. Whoever takes the pages changes no configuration with it,
-// and no key or clerk.
+// The staff pages sign invitations with a key of their own. Whoever takes the pages changes no configuration with it,
+// and no key, clerk or person.
 func TestStaffRowsHaveAKeyOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	h := registries.SetUp(t)

@@ -81,7 +81,6 @@ type snapshot struct {
 	byAge    []Key                      // oldest first
 	clerks   map[clerkID]Clerk
 	staff    []Staff                 // oldest first
-	holders  map[string]int          // index of staff by credential id of a passkey
 	contacts map[string]StaffContact // by id of staff
 	refused  map[string]bool         // people with an address that does not verify, by id
 	cash     map[cashDesk][]string   // names of the counters of active clerks with a key in force; each once, sorted
@@ -127,7 +126,7 @@ func notVerified(r signed.Row) bool { return !r.Verified }
 func load(ctx context.Context, tx pgx.Tx, reg *registry.Snapshot, v *signed.Verifier, forged func(signed.Row) bool) (*snapshot, error) {
 	s := &snapshot{
 		registry: reg, keys: map[registry.Digest]Key{}, digests: map[string]registry.Digest{},
-		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{}, contacts: map[string]StaffContact{}, holders: map[string]int{}, refused: map[string]bool{},
+		clerks: map[clerkID]Clerk{}, cash: map[cashDesk][]string{}, contacts: map[string]StaffContact{}, refused: map[string]bool{},
 	}
 	if err := errors.Join(
 		signed.Read(ctx, tx, v, "clerks", func(r clerkRow, row signed.Row) {

@@ -729,10 +729,10 @@ func (t *Tx) recordInvitation(ctx context.Context, actor operation.Actor, action
 	}})
 }
 
-// hashOf is how a secret of an invitation is stored.
+// hashOf is how the secret of a link, a browser or a session is stored.
 func hashOf(s secret.Text) []byte {
-	sum := sha256.Sum256([]byte(s.Reveal()))
-	return sum[:]
+	digest := registry.DigestOf(s)
+	return digest[:]
 }
 
 func texts(roles []Role) []string {

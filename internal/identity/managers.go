@@ -105,11 +105,6 @@ func (t *Tx) now(who Staff) (Staff, error) {
 	}
 }
 
-// notPermitted is the refusal of what no role of a person allows.
-func notPermitted(who Staff, p Permission) error {
-	return operation.Refuse("staff.not_permitted", "", operation.Args{"permission": string(p), "roles": joined(who.Roles)})
-}
-
 // group names a group: the slug of an agency, or operations.
 func (s *snapshot) group(agencyID string) string {
 	return StaffEntry{Staff: Staff{AgencyID: agencyID}, Agency: s.registry.Agencies[agencyID].Slug}.Group()

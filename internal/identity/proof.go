@@ -32,7 +32,6 @@ const MinPasskeys = 2
 type proof struct {
 	answer    passkeys.Assertion
 	challenge []byte
-	statement []byte
 	at        time.Time
 }
 
@@ -82,7 +81,7 @@ func (d *Desk) Challenge(ctx context.Context, a Acting, s Statement) (json.RawMe
 // approving returns the passkeys of a host with which the person may approve at a time.
 func (s Staff) approving(host string, at time.Time) []StaffPasskey {
 	return slices.DeleteFunc(slices.Clone(s.Passkeys), func(k StaffPasskey) bool {
-		return !k.InForce() || k.Host != host || at.Before(k.ApprovesFrom)
+		return k.Host != host || !k.Approves(at)
 	})
 }
 
@@ -114,14 +113,14 @@ func (d *Desk) Answered(ctx context.Context, a Acting, response []byte) (Acting,
 		return a, operation.Refuse("decision.not_signed", "", nil)
 	}
 	p := proof{answer: answer, challenge: answer.Challenge()}
-	row, err := db.New(d.cfg.Pool).StaffChallenge(ctx, db.StaffChallengeParams{Session: a.session, Challenge: p.challenge})
+	at, err := db.New(d.cfg.Pool).StaffChallenge(ctx, db.StaffChallengeParams{Session: a.session, Challenge: p.challenge})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return a, operation.Refuse("decision.challenge_over", "", nil)
 	case err != nil:
 		return a, fmt.Errorf("reading a challenge: %w", err)
 	}
-	p.statement, p.at = row.Statement, row.At.UTC()
+	p.at = at.UTC()
 	a.proof = &p
 	return a, nil
 }
@@ -249,11 +248,6 @@ const (
 	// ProofNotSigned says that the signature does not hold.
 	ProofNotSigned ProofFault = "not_signed"
 )
-
-// ProofFaults returns all faults of proofs.
-func ProofFaults() []ProofFault {
-	return []ProofFault{ProofMissing, ProofOtherStatement, ProofOtherPerson, ProofOutOfForce, ProofNotSigned}
-}
 
 // verify returns the fault of a proof; empty if it holds. key is the passkey that the proof names.
 func (p Proof) verify(key StaffPasskey) ProofFault {

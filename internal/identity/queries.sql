@@ -210,7 +210,7 @@ UPDATE staff_passkeys SET sign_count = @sign_count, last_used_at = @last_used_at
 INSERT INTO staff_challenges (session, challenge, statement, at) VALUES (@session, @challenge, @statement, @at);
 
 -- name: StaffChallenge :one
-SELECT statement, at FROM staff_challenges WHERE session = @session AND challenge = @challenge;
+SELECT at FROM staff_challenges WHERE session = @session AND challenge = @challenge;
 
 -- name: TakeStaffChallenge :one
 DELETE FROM staff_challenges WHERE session = @session AND challenge = @challenge RETURNING statement, at;

@@ -86,33 +86,10 @@ func (s *snapshot) loadPortals(ctx context.Context, tx pgx.Tx, v *signed.Verifie
 		}),
 		signed.Read(ctx, tx, v, "staff_passkeys", func(r passkeyRow, row signed.Row) {
 			if i, ok := at[r.StaffID]; ok {
-				p := toStaffPasskey(r, forged(row))
-				s.staff[i].Passkeys = append(s.staff[i].Passkeys, p)
-				s.holders[string(p.Credential.ID)] = i
+				s.staff[i].Passkeys = append(s.staff[i].Passkeys, toStaffPasskey(r, forged(row)))
 			}
 		}),
 	)
-}
-
-// passkeyByCredential returns the passkey with a credential id, and whose it is.
-func (s *snapshot) passkeyByCredential(id []byte) (StaffPasskey, Staff, bool) {
-	i, ok := s.holders[string(id)]
-	if !ok {
-		return StaffPasskey{}, Staff{}, false
-	}
-	k := slices.IndexFunc(s.staff[i].Passkeys, func(p StaffPasskey) bool { return string(p.Credential.ID) == string(id) })
-	return s.staff[i].Passkeys[k], s.staff[i], true
-}
-
-// PasskeyByCredential returns the passkey with a credential id, as the snapshot has it, and whose it is. It may be
-// removed or forged, and the person not in force. ok is false for an unknown id.
-func (i *Identities) PasskeyByCredential(id []byte) (p StaffPasskey, of StaffEntry, ok bool) {
-	s := i.current.Load()
-	p, m, ok := s.passkeyByCredential(id)
-	if !ok {
-		return StaffPasskey{}, StaffEntry{}, false
-	}
-	return p, s.staffEntry(m), true
 }
 
 // RemoveStatement is what the person signs to remove a passkey of the own.

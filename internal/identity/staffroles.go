@@ -15,13 +15,7 @@ import (
 )
 
 // joined lists roles for a refusal.
-func joined(roles []Role) string {
-	texts := make([]string, len(roles))
-	for i, r := range roles {
-		texts[i] = string(r)
-	}
-	return strings.Join(texts, ", ")
-}
+func joined(roles []Role) string { return strings.Join(texts(roles), ", ") }
 
 // rolesFor returns the roles that people of a group may have.
 func rolesFor(agencyID string) []Role {

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -137,7 +136,7 @@ func (d *Desk) SignIn(ctx context.Context, browser secret.Text, response []byte,
 			return err
 		}
 		session = secret.Mint("")
-		hash := sessionHash(session)
+		hash := hashOf(session)
 		q := db.New(tx)
 		if err := q.BeginStaffSession(ctx, db.BeginStaffSessionParams{
 			Hash: hash, StaffID: who.ID, PasskeyID: key.ID, Now: now, Mac: d.sessionMAC(hash, who.ID, key.ID, now),
@@ -200,11 +199,6 @@ func (d *Desk) used(ctx context.Context, tx pgx.Tx, id string, proven passkeys.C
 	return db.New(tx).UseStaffPasskey(ctx, db.UseStaffPasskeyParams{ID: id, SignCount: int64(proven.Authenticator.SignCount), LastUsedAt: &now})
 }
 
-func sessionHash(session secret.Text) []byte {
-	sum := sha256.Sum256([]byte(session.Reveal()))
-	return sum[:]
-}
-
 // sessionMAC proves that this role has begun a session, whose it is and with which passkey.
 func (d *Desk) sessionMAC(hash []byte, staffID, passkeyID string, begun time.Time) []byte {
 	return signed.MAC(d.macs, "staff_sessions", hash, staffID, passkeyID, begun)
@@ -215,7 +209,7 @@ func (d *Desk) sessionMAC(hash []byte, staffID, passkeyID string, begun time.Tim
 // ErrStaffSessionEnded when the session is over; any other error means that Postgres does not answer.
 func (d *Desk) Session(ctx context.Context, session secret.Text, asks bool, origin string) (a Acting, err error) {
 	now := d.cfg.Now().UTC()
-	hash := sessionHash(session)
+	hash := hashOf(session)
 	err = pgx.BeginFunc(ctx, d.cfg.Pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		row, err := q.StaffSession(ctx, hash)
@@ -252,7 +246,7 @@ func (d *Desk) Session(ctx context.Context, session secret.Text, asks bool, orig
 
 // SignOut ends a session. One that has ended stays so.
 func (d *Desk) SignOut(ctx context.Context, session secret.Text) error {
-	if err := db.New(d.cfg.Pool).EndStaffSession(ctx, sessionHash(session)); err != nil {
+	if err := db.New(d.cfg.Pool).EndStaffSession(ctx, hashOf(session)); err != nil {
 		return fmt.Errorf("ending a session of staff: %w", err)
 	}
 	return nil

@@ -19,8 +19,8 @@ const (
 	SuspendedWithin = 24 * time.Hour
 )
 
-// SuspendStaff suspends a person at once, until another person lifts it: the person signs in nowhere, the keys open nothing,
-// and what the person has proposed lapses. One person who manages people of the group is enough, and signs StaffEntry.Statement;
+// SuspendStaff suspends a person at once, until another person lifts it: the person's sessions end, the person signs in nowhere, the keys open
+// nothing, and what the person has proposed lapses. One person who manages people of the group is enough, and signs StaffEntry.Statement;
 // nobody suspends more than MaxSuspended people within SuspendedWithin. The command line always may. named is the id or the name.
 // now is the time of the service's clock. A refusal is an *operation.Error with the field id or reason. After an error nothing
 // has changed.

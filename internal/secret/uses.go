@@ -6,7 +6,8 @@ const (
 	// LabelRegistryRows signs the rows of Postgres that decide: configuration, hashes of keys, clerks,
 	// staff, keys of receipts. Whoever only reads them verifies.
 	LabelRegistryRows = "registry rows"
-	// LabelStaffRows signs the rows of people who sign in to the staff pages, where the pages change them.
+	// LabelStaffRows signs the manifest of the rows of staff, and the rows of their invitations, which the staff pages
+	// write.
 	LabelStaffRows = "staff rows"
 	// LabelDecisions signs proposals and approvals of staff, where the person's key was checked.
 	LabelDecisions = "staff decisions"

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/internal/nightly"
 )
@@ -29,9 +28,8 @@ type NightConfig struct {
 
 // Night compares the read model with Kafka each night (Store.Verify).
 type Night struct {
-	cfg         NightConfig
-	differences *prometheus.GaugeVec // fault
-	verified    prometheus.Gauge
+	cfg        NightConfig
+	comparison *nightly.Comparison[Fault]
 }
 
 // NewNight makes a Night.
@@ -39,21 +37,11 @@ func NewNight(cfg NightConfig) (*Night, error) {
 	if cfg.Store == nil || cfg.Verify.Codec == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("sessions: Store, Verify, Now, Log and Metrics are required")
 	}
-	with := promauto.With(cfg.Metrics)
-	n := &Night{
-		cfg: cfg,
-		differences: with.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "quittance_readmodel_differences", Help: "Rows of the read model in Postgres that are not as the events in Kafka make them, by the last comparison.",
-		}, []string{"fault"}),
-		verified: with.NewGauge(prometheus.GaugeOpts{
-			Name: "quittance_readmodel_verified_timestamp_seconds", Help: "When the read model was last compared with Kafka, or this process began.",
-		}),
-	}
-	for _, f := range Faults() {
-		n.differences.WithLabelValues(string(f))
-	}
-	n.verified.SetToCurrentTime()
-	return n, nil
+	return &Night{cfg, nightly.NewComparison(cfg.Metrics, prometheus.GaugeOpts{
+		Name: "quittance_readmodel_differences", Help: "Rows of the read model in Postgres that are not as the events in Kafka make them, by the last comparison.",
+	}, prometheus.GaugeOpts{
+		Name: "quittance_readmodel_verified_timestamp_seconds", Help: "When the read model was last compared with Kafka, or this process began.",
+	}, Faults()...)}, nil
 }
 
 // Run compares each night until ctx ends, then returns nil.
@@ -70,10 +58,9 @@ func (n *Night) once(ctx context.Context) error {
 	}
 	about := []slog.Attr{slog.Int64("sessions", got.Sessions), slog.Int64("rows", got.Rows), slog.Int64("records", got.Records), slog.Int64("unreadable", got.Unreadable)}
 	for _, f := range Faults() {
-		n.differences.WithLabelValues(string(f)).Set(float64(got.Count(f)))
 		about = append(about, slog.Int64(string(f), got.Count(f)))
 	}
-	n.verified.SetToCurrentTime()
+	n.comparison.Found(got.Count)
 	if got.Holds() {
 		n.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "the read model has what Kafka has", about...)
 		return nil

@@ -13,47 +13,27 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
-	"quittance/internal/kafka"
 	"quittance/internal/sessions"
 	"quittance/internal/support"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/test/servers"
+	"quittance/test/topics"
 )
 
 // desks returns a function that makes the desk of a viewer of agencies, whose applications have their
 // names. The read model has the payments.
 func desks(t *testing.T, payments ...checkout.Session) func(viewer *identity.Staff, agencies ...string) *support.Desk {
 	t.Helper()
-	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2}
+	on := topics.Make(t, 2)
 	_, pool := servers.Database(t)
-	cl, err := cfg.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cl.Close)
-	if _, err := kafka.Migrate(t.Context(), cfg, cl); err != nil {
-		t.Fatal(err)
-	}
-	topology, err := kafka.Load(t.Context(), cfg, cl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	codec, err := schemas.NewCodec(t.Context(), client, true)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rows []sessions.Snapshot
 	for _, s := range payments {
-		value, err := codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt", Type: checkout.EventCreated, SessionID: s.ID, Sequence: s.Sequence, OccurredAt: s.CreatedAt, Session: s}))
+		value, err := on.Codec.Encode(mapping.FromEvent(checkout.Event{ID: "evt", Type: checkout.EventCreated, SessionID: s.ID, Sequence: s.Sequence, OccurredAt: s.CreatedAt, Session: s}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, row, err := sessions.Read(codec, value)
+		_, row, err := sessions.Read(on.Codec, value)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +42,7 @@ func desks(t *testing.T, payments ...checkout.Session) func(viewer *identity.Sta
 	if err := sessions.NewStore(pool).Apply(t.Context(), rows, nil); err != nil {
 		t.Fatal(err)
 	}
-	reader, err := sessions.New(sessions.Config{Pool: pool, Kafka: cfg, Topology: topology, Codec: codec, Log: servers.Logger(t), Timeout: 5 * time.Second})
+	reader, err := sessions.New(sessions.Config{Pool: pool, Kafka: on.Kafka, Topology: on.Topology, Codec: on.Codec, Log: servers.Logger(t), Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +53,7 @@ func desks(t *testing.T, payments ...checkout.Session) func(viewer *identity.Sta
 	return func(viewer *identity.Staff, agencies ...string) *support.Desk {
 		d, err := support.New(support.Config{
 			Sessions: reader, Deliveries: deliveries.NewStore(pool, nil), Cases: cases.NewStore(pool), NoJournal: errors.New("not asked"),
-			Kafka: cfg, Topology: topology, Codec: codec, Now: noon, ApplicationIDs: agencies, Viewer: viewer,
+			Kafka: on.Kafka, Topology: on.Topology, Codec: on.Codec, Now: noon, ApplicationIDs: agencies, Viewer: viewer,
 			Machine: func(_ context.Context, at time.Time) (time.Time, error) { return at, nil },
 		})
 		if err != nil {

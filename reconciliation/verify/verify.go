@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
@@ -42,9 +41,8 @@ type Config struct {
 
 // Verifier verifies the present and the previous month each night.
 type Verifier struct {
-	cfg         Config
-	differences *prometheus.GaugeVec // fault
-	verified    prometheus.Gauge
+	cfg        Config
+	comparison *nightly.Comparison[journal.Fault]
 }
 
 // New makes a verifier.
@@ -52,21 +50,11 @@ func New(cfg Config) (*Verifier, error) {
 	if cfg.Decoder.Codec == nil || cfg.Store == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
 		return nil, errors.New("verify: Decoder, Store, Now, Log and Metrics are required")
 	}
-	with := promauto.With(cfg.Metrics)
-	v := &Verifier{
-		cfg: cfg,
-		differences: with.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "quittance_journal_differences", Help: "Rows of ClickHouse that are not as Kafka's records make them, by the last verification of the present and the previous month.",
-		}, []string{"fault"}),
-		verified: with.NewGauge(prometheus.GaugeOpts{
-			Name: "quittance_journal_verified_timestamp_seconds", Help: "When ClickHouse was last compared with Kafka, or this process began.",
-		}),
-	}
-	for _, f := range []journal.Fault{journal.FaultMissing, journal.FaultDifferent, journal.FaultAdded} {
-		v.differences.WithLabelValues(f)
-	}
-	v.verified.SetToCurrentTime()
-	return v, nil
+	return &Verifier{cfg, nightly.NewComparison(cfg.Metrics, prometheus.GaugeOpts{
+		Name: "quittance_journal_differences", Help: "Rows of ClickHouse that are not as Kafka's records make them, by the last verification of the present and the previous month.",
+	}, prometheus.GaugeOpts{
+		Name: "quittance_journal_verified_timestamp_seconds", Help: "When ClickHouse was last compared with Kafka, or this process began.",
+	}, journal.FaultMissing, journal.FaultDifferent, journal.FaultAdded)}, nil
 }
 
 // Run verifies each night until ctx ends, then returns nil.
@@ -85,10 +73,9 @@ func (v *Verifier) Verify(ctx context.Context) (journal.Verified, error) {
 	if err != nil {
 		return got, err
 	}
-	for fault, n := range map[journal.Fault]int64{journal.FaultMissing: got.Missing, journal.FaultDifferent: got.Different, journal.FaultAdded: got.Added} {
-		v.differences.WithLabelValues(fault).Set(float64(n))
-	}
-	v.verified.SetToCurrentTime()
+	v.comparison.Found(func(f journal.Fault) int64 {
+		return map[journal.Fault]int64{journal.FaultMissing: got.Missing, journal.FaultDifferent: got.Different, journal.FaultAdded: got.Added}[f]
+	})
 	about := []slog.Attr{slog.String("from", from.Format(time.DateOnly)), slog.Int64("rows", got.Rows), slog.Int64("missing", got.Missing), slog.Int64("different", got.Different), slog.Int64("added", got.Added)}
 	if got.Holds() {
 		v.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "ClickHouse has what Kafka has", about...)

@@ -43,6 +43,7 @@ import (
 	"quittance/test/office"
 	"quittance/test/registries"
 	"quittance/test/servers"
+	"quittance/test/topics"
 )
 
 // World is the pages of staff and what they show.
@@ -154,28 +155,8 @@ func (w *World) Limit(t *testing.T, limits web.Limits) {
 // read starts the reader of an empty read model, beside an empty Kafka.
 func (w *World) read(t *testing.T, pool *pgxpool.Pool) (*sessions.Reader, kafka.Config, *kafka.Topology, *schemas.Codec) {
 	t.Helper()
-	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 2}
-	cl, err := cfg.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cl.Close)
-	if _, err := kafka.Migrate(t.Context(), cfg, cl); err != nil {
-		t.Fatal(err)
-	}
-	topology, err := kafka.Load(t.Context(), cfg, cl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	codec, err := schemas.NewCodec(t.Context(), client, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reader, err := sessions.New(sessions.Config{Pool: pool, Kafka: cfg, Topology: topology, Codec: codec, Log: servers.Logger(t), Timeout: 5 * time.Second})
+	on := topics.Make(t, 2)
+	reader, err := sessions.New(sessions.Config{Pool: pool, Kafka: on.Kafka, Topology: on.Topology, Codec: on.Codec, Log: servers.Logger(t), Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +164,7 @@ func (w *World) read(t *testing.T, pool *pgxpool.Pool) (*sessions.Reader, kafka.
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = reader.Run(ctx) })
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	return reader, cfg, topology, codec
+	return reader, on.Kafka, on.Topology, on.Codec
 }
 
 // payment is a session of the agency.

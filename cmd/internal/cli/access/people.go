@@ -7,6 +7,7 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/internal/cases"
 	"quittance/internal/identity"
+	"quittance/internal/operation"
 )
 
 // StaffKey returns the key of the person who acts; empty when none is set.
@@ -27,4 +28,13 @@ func Viewer(ctx context.Context, m *cli.Meta) (*identity.Staff, error) {
 	}
 	by, err := Person(ctx, m)
 	return &by.Staff, err
+}
+
+// OfAllAgencies refuses the key of an agency's staff, for what is of all agencies. The refusal has a code of the command.
+func OfAllAgencies(ctx context.Context, m *cli.Meta, code string) error {
+	viewer, err := Viewer(ctx, m)
+	if err == nil && viewer != nil && viewer.AgencyID != "" {
+		err = operation.Refuse(code, "", nil)
+	}
+	return err
 }

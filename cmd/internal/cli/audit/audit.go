@@ -11,12 +11,14 @@ import (
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
 	"quittance/internal/audit"
-	"quittance/internal/operation"
 )
+
+// codeNotYours refuses the key of an agency's staff.
+const codeNotYours = "audit.not_yours"
 
 // words has the texts for the codes of refused operations.
 var words = cli.Words{
-	"audit.not_yours":         cli.Filled("the key in QUITTANCE_STAFF_KEY is of an agency; the records are of all agencies, and operations read them, or whoever has the database's password and no key"),
+	codeNotYours:              cli.Filled("the key in QUITTANCE_STAFF_KEY is of an agency; the records are of all agencies, and operations read them, or whoever has the database's password and no key"),
 	"audit.reason_malformed":  cli.Filled("--reason must be one line of at most {most} characters"),
 	"audit.nothing_to_accept": cli.Filled("no record from {from} to {to} is missing, changed, added, late or unsigned without an acceptance; `quittance audit verify` shows what is. A row without a number is recorded first: start the sink cases"),
 }
@@ -49,12 +51,9 @@ func list() cli.Command {
 			return nil
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			viewer, err := access.Viewer(ctx, m)
+			err := access.OfAllAgencies(ctx, m, codeNotYours)
 			if err != nil {
 				return err
-			}
-			if viewer != nil && viewer.AgencyID != "" {
-				return operation.Refuse("audit.not_yours", "", nil)
 			}
 			if f.Since, err = cli.MomentOf("since", since, m.Now); err != nil {
 				return err

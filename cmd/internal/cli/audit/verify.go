@@ -53,10 +53,7 @@ The command waits up to 30 s for the sink cases to record the rows of now; rows 
 
 // comparing opens what a comparison needs, for operations or whoever has the database's password.
 func comparing(ctx context.Context, m *cli.Meta) (audit.VerifyConfig, error) {
-	viewer, err := access.Viewer(ctx, m)
-	if err == nil && viewer != nil && viewer.AgencyID != "" {
-		err = operation.Refuse("audit.not_yours", "", nil)
-	}
+	err := access.OfAllAgencies(ctx, m, codeNotYours)
 	if err == nil {
 		err = m.Need("kafka", "schema-registry")
 	}
@@ -160,7 +157,7 @@ func acceptance() cli.Command {
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			by, err := access.Person(ctx, m)
 			if err == nil && by.Staff.AgencyID != "" {
-				err = operation.Refuse("audit.not_yours", "", nil)
+				err = operation.Refuse(codeNotYours, "", nil)
 			}
 			if err != nil {
 				return err

@@ -11,11 +11,10 @@ import (
 	"quittance/cmd/internal/cli/clitest"
 	"quittance/internal/audit"
 	"quittance/internal/identity"
-	"quittance/internal/kafka"
 	"quittance/internal/operation"
-	"quittance/schemas"
 	"quittance/test/registries"
 	"quittance/test/servers"
+	"quittance/test/topics"
 )
 
 // The row of an approval was edited by SQL. The command names it and ends with code 1, until a member of operations has
@@ -23,29 +22,9 @@ import (
 func TestAuditVerify(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
-	k := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 1}
-	cl, err := k.Producer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cl.Close)
-	if _, err := kafka.Migrate(t.Context(), k, cl); err != nil {
-		t.Fatal(err)
-	}
-	topology, err := kafka.Load(t.Context(), k, cl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	codec, err := schemas.NewCodec(t.Context(), client, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := topics.Make(t, 1)
 	relay, err := audit.NewRelay(audit.RelayConfig{
-		Kafka: k, Topology: topology, Codec: codec, Client: cl, Pool: h.Pool, Verify: h.Keys.VerifySignature, Now: (&registries.Watch{}).Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
+		Kafka: on.Kafka, Topology: on.Topology, Codec: on.Codec, Client: on.Client, Pool: h.Pool, Verify: h.Keys.VerifySignature, Now: (&registries.Watch{}).Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -67,9 +46,9 @@ func TestAuditVerify(t *testing.T) {
 	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
 	t.Setenv("QUITTANCE_POSTGRES", h.DSN)
 	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
-	t.Setenv("QUITTANCE_KAFKA", k.Brokers[0])
+	t.Setenv("QUITTANCE_KAFKA", on.Kafka.Brokers[0])
 	t.Setenv("QUITTANCE_SCHEMA_REGISTRY", servers.SchemaRegistry(t))
-	t.Setenv("QUITTANCE_TOPIC_PREFIX", k.Prefix)
+	t.Setenv("QUITTANCE_TOPIC_PREFIX", on.Kafka.Prefix)
 	run := func(want int, args ...string) string {
 		t.Helper()
 		code, stdout, stderr := clitest.Run(t, Command(), append([]string{"audit"}, args...)...)

@@ -12,7 +12,6 @@ import (
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
 	"quittance/internal/identity"
-	"quittance/internal/operation"
 )
 
 // errDoesNotHold is the error of a verification that found proofs which do not hold, which were shown.
@@ -46,11 +45,7 @@ With --json each decision has its statement, public key and signature. docs/oper
 		},
 		Keyed: true,
 		Operate: func(ctx context.Context, m *cli.Meta) (err error) {
-			viewer, err := access.Viewer(ctx, m)
-			if err == nil && viewer != nil && viewer.AgencyID != "" {
-				err = operation.Refuse("audit.not_yours", "", nil)
-			}
-			if err != nil {
+			if err := access.OfAllAgencies(ctx, m, "audit.not_yours"); err != nil {
 				return err
 			}
 			if filter.Since, err = cli.MomentOf("since", since, m.Now); err != nil {

@@ -17,7 +17,6 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
-	"quittance/internal/operation"
 	"quittance/internal/sessions"
 )
 
@@ -61,10 +60,7 @@ The sink readmodel may run, and may be behind: demanded are the events below its
 			return nil
 		},
 		Operate: func(ctx context.Context, m *cli.Meta) error {
-			viewer, err := access.Viewer(ctx, m)
-			if err == nil && viewer != nil && viewer.AgencyID != "" {
-				err = operation.Refuse("readmodel.not_yours", "", nil)
-			}
+			err := access.OfAllAgencies(ctx, m, "readmodel.not_yours")
 			if err == nil {
 				err = m.Need("kafka", "schema-registry")
 			}

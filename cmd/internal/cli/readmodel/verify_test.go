@@ -12,13 +12,13 @@ import (
 	"quittance/checkout"
 	"quittance/cmd/internal/cli/clitest"
 	"quittance/internal/identity"
-	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/internal/sessions"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/test/registries"
 	"quittance/test/servers"
+	"quittance/test/topics"
 )
 
 // Somebody makes an open session paid by SQL. The command names the row with its event and ends with code 1. A key of an
@@ -26,41 +26,25 @@ import (
 func TestReadmodelVerify(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
-	k := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Replication: 1, Partitions: 1}
-	cl, err := k.Producer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cl.Close)
-	if _, err := kafka.Migrate(t.Context(), k, cl); err != nil {
-		t.Fatal(err)
-	}
-	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	codec, err := schemas.NewCodec(t.Context(), client, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := topics.Make(t, 1)
 	var states []sessions.Snapshot
-	topic := k.Prefix + schemas.TopicEvents
+	topic := on.Kafka.Prefix + schemas.TopicEvents
 	for i, month := range []time.Month{time.October, time.November} {
 		at := time.Date(2026, month, 7, 9, 0, 0, 0, time.UTC)
 		s := checkout.Session{
 			ID: checkout.NewSessionID(at, 0, [16]byte{byte(i)}), ApplicationID: "a", TenantID: "t", OrderID: "o", Amount: 1, Currency: "XAF", Mode: checkout.ModeHosted,
 			CreatedAt: at, ExpiresAt: at.Add(time.Hour), Status: checkout.StatusOpen, Sequence: 1,
 		}
-		value, err := codec.Encode(mapping.FromEvent(checkout.Event{ID: fmt.Sprint("evt_", i), Type: checkout.EventCreated, SessionID: s.ID, Sequence: 1, OccurredAt: at, Session: s}))
+		value, err := on.Codec.Encode(mapping.FromEvent(checkout.Event{ID: fmt.Sprint("evt_", i), Type: checkout.EventCreated, SessionID: s.ID, Sequence: 1, OccurredAt: at, Session: s}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, snapshot, err := sessions.Read(codec, value)
+		_, snapshot, err := sessions.Read(on.Codec, value)
 		if err != nil {
 			t.Fatal(err)
 		}
 		states = append(states, *snapshot)
-		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: value}).FirstErr(); err != nil {
+		if err := on.Client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: value}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,9 +53,9 @@ func TestReadmodelVerify(t *testing.T) {
 	}
 	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
 	t.Setenv("QUITTANCE_POSTGRES", h.DSN)
-	t.Setenv("QUITTANCE_KAFKA", k.Brokers[0])
+	t.Setenv("QUITTANCE_KAFKA", on.Kafka.Brokers[0])
 	t.Setenv("QUITTANCE_SCHEMA_REGISTRY", servers.SchemaRegistry(t))
-	t.Setenv("QUITTANCE_TOPIC_PREFIX", k.Prefix)
+	t.Setenv("QUITTANCE_TOPIC_PREFIX", on.Kafka.Prefix)
 	run := func(want int, args ...string) string {
 		t.Helper()
 		code, stdout, stderr := clitest.Run(t, Command(), append([]string{"readmodel", "verify"}, args...)...)

@@ -890,7 +890,7 @@ func (q *Queries) SetInvitedPasskeys(ctx context.Context, arg SetInvitedPasskeys
 }
 
 const staffChallenge = `-- name: StaffChallenge :one
-SELECT statement, at FROM staff_challenges WHERE session = $1 AND challenge = $2
+SELECT at FROM staff_challenges WHERE session = $1 AND challenge = $2
 `
 
 type StaffChallengeParams struct {
@@ -898,16 +898,11 @@ type StaffChallengeParams struct {
 	Challenge []byte
 }
 
-type StaffChallengeRow struct {
-	Statement []byte
-	At        time.Time
-}
-
-func (q *Queries) StaffChallenge(ctx context.Context, arg StaffChallengeParams) (StaffChallengeRow, error) {
+func (q *Queries) StaffChallenge(ctx context.Context, arg StaffChallengeParams) (time.Time, error) {
 	row := q.db.QueryRow(ctx, staffChallenge, arg.Session, arg.Challenge)
-	var i StaffChallengeRow
-	err := row.Scan(&i.Statement, &i.At)
-	return i, err
+	var at time.Time
+	err := row.Scan(&at)
+	return at, err
 }
 
 const staffSession = `-- name: StaffSession :one
