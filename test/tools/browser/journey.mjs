@@ -24,6 +24,7 @@ try {
 
   await page.goto(task.url);
   if (task.language === 'en') await page.click('a[hreflang=en]');
+  await page.locator(`html[lang=${task.language}]`).locator('button[name=offer], #phone').first().waitFor(); // a click does not wait for the next page
   if (await page.locator('button[name=offer]').count()) { // there is more than one offer
     await look('choose');
     await page.click('button[name=offer][value=momo]');

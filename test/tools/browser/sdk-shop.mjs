@@ -266,7 +266,7 @@ const cases = {
     }), task.session);
     const took = performance.now() - begun;
     assert.deepEqual([said.code, said.retryable, said.origin], ['origin_rejected', false, task.stranger]);
-    assert.ok(took < 2000, `reported after ${took} ms`); // a second, and the machine's load
+    assert.ok(took < 7000, `reported after ${took} ms`); // before the SDK calls the page slow, which it does after 8 s
     assert.equal(await page.locator('iframe').count(), 0); // no icon of a broken frame
     assert.ok(written.some((text) => text.includes(`${task.stranger} is not registered`)), written.join());
     await context.close();
