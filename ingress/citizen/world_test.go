@@ -105,7 +105,8 @@ type world struct {
 
 	mu      sync.Mutex
 	sent    []notify.Message
-	reached []string // addresses whose code was entered
+	read    map[string]int // codes that code has returned, by address
+	reached []string       // addresses whose code was entered
 	log     bytes.Buffer
 	blind   error    // of the read model
 	counter int64    // of references
@@ -250,10 +251,12 @@ func (w *world) codes(to string) (codes []string) {
 	return codes
 }
 
+// code waits for a code that it has not returned before, as codes are sent after the page has answered.
 func (w *world) code(to string) string {
 	w.t.Helper()
 	var codes []string
-	await.Until(w.t, "a code is sent", func() bool { codes = w.codes(to); return len(codes) > 0 })
+	await.Until(w.t, "a code is sent", func() bool { codes = w.codes(to); return len(codes) > w.read[to] })
+	w.read[to] = len(codes)
 	return codes[len(codes)-1]
 }
 
@@ -264,7 +267,7 @@ func serve(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Processor: processor.New(t, start), t: t, pool: pool, keys: secret.GenerateKeys(), refs: refs, shared: time.Nanosecond}
+	w := &world{Processor: processor.New(t, start), t: t, pool: pool, keys: secret.GenerateKeys(), refs: refs, shared: time.Nanosecond, read: map[string]int{}}
 	w.simulate()
 	if _, err := registryfile.Apply(t.Context(), pool, registries.Actor, []byte(strings.ReplaceAll(file, "ERP", w.erp)), registryfile.Options{Keys: w.keys, Developer: true, Now: w.Now}); err != nil {
 		t.Fatal(err)

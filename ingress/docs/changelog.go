@@ -18,10 +18,24 @@ const feedPath = "/docs/changelog.atom"
 // changeKinds are the kinds of changes in their order.
 var changeKinds = []string{"Additions", "Changes", "Corrections"}
 
+// recentEntries is how many entries the page of the changelog has at most, so that a slow connection loads it. Releases
+// beyond it are on a page of their own. The newest release is always on the first one.
+const recentEntries = 250
+
 // release is what changed on a day.
 type release struct {
 	Date  string // 2006-01-02
 	Kinds []changes
+	// Earlier is true of a release that is on the page of earlier changes.
+	Earlier bool
+}
+
+// Path returns the address of the release, in the English pages.
+func (r release) Path() string {
+	if r.Earlier {
+		return "/docs/changelog-earlier#" + r.Date
+	}
+	return "/docs/changelog#" + r.Date
 }
 
 // changes are the changes of a kind, each a line.
@@ -59,6 +73,13 @@ func readChangelog(text []byte) (all []release, err error) {
 	}
 	if len(all) == 0 {
 		return nil, errors.New("reading the changelog: it has no release")
+	}
+	entries := 0
+	for i := range all {
+		for _, kind := range changeKinds {
+			entries += all[i].Count(kind)
+		}
+		all[i].Earlier = i > 0 && entries > recentEntries
 	}
 	return all, nil
 }
@@ -119,7 +140,7 @@ func newFeed(all []release) ([]byte, error) {
 	for _, r := range all {
 		f.Entries = append(f.Entries, feedEntry{
 			ID: feedID(r.Date), Title: "Changes of " + r.Date, Updated: midnight(r.Date),
-			Link:    feedLink{"alternate", "/docs/changelog#" + r.Date},
+			Link:    feedLink{"alternate", r.Path()},
 			Content: feedContent{"html", r.html()},
 		})
 	}

@@ -19,13 +19,16 @@ func TestChangelog(t *testing.T) {
 	if err != nil || len(all) < 7 {
 		t.Fatalf("%d releases, %v", len(all), err)
 	}
-	page, inFrench := get(t, h, "/docs/changelog"), get(t, h, "/docs/fr/changelog")
+	page, earlier, inFrench := get(t, h, "/docs/changelog"), get(t, h, "/docs/changelog-earlier"), get(t, h, "/docs/fr/changelog")+get(t, h, "/docs/fr/changelog-earlier")
 	entries := 0
 	for _, r := range all {
-		for _, shown := range []string{page, inFrench} {
-			if !strings.Contains(shown, `<h2 id="`+r.Date+`">`) {
-				t.Errorf("a page lacks the release %s", r.Date)
-			}
+		on, notOn := page, earlier
+		if r.Earlier {
+			on, notOn = earlier, page
+		}
+		heading := `<h2 id="` + r.Date + `">`
+		if !strings.Contains(on, heading) || strings.Contains(notOn, heading) || strings.Count(inFrench, heading) != 1 || !strings.Contains(inFrench, `href="`+r.Path()+`"`) {
+			t.Errorf("the release %s is not on one page, or not in French", r.Date)
 		}
 		for _, c := range r.Kinds {
 			entries += len(c.Entries)
@@ -34,8 +37,11 @@ func TestChangelog(t *testing.T) {
 			}
 		}
 	}
-	if shown := strings.Count(page[strings.Index(page, "<main"):], "<li>"); shown != entries || strings.Count(string(quittance.Changelog), "\n- ") != entries {
-		t.Errorf("the page has %d entries, the file %d", shown, entries)
+	if all[0].Earlier || !all[len(all)-1].Earlier {
+		t.Error("the newest release is an earlier one, or none is")
+	}
+	if shown := strings.Count(page[strings.Index(page, "<main"):], "<li>") + strings.Count(earlier[strings.Index(earlier, "<main"):], "<li>"); shown != entries || strings.Count(string(quittance.Changelog), "\n- ") != entries {
+		t.Errorf("the pages have %d entries, the file %d", shown, entries)
 	}
 
 	answer := ask(h, http.MethodGet, "/docs/changelog.atom")
@@ -74,7 +80,7 @@ func TestChangelog(t *testing.T) {
 		if at, err := time.Parse(time.RFC3339, e.Updated); err != nil || at.Format(time.DateOnly) != all[i].Date || e.Title == "" || e.Content.Type != "html" {
 			t.Errorf("%+v, %v", e, err)
 		}
-		if e.Link.Href != "/docs/changelog#"+all[i].Date || strings.Count(e.Content.Text, "<li>") != all[i].Count("Additions")+all[i].Count("Changes")+all[i].Count("Corrections") {
+		if e.Link.Href != all[i].Path() || strings.Count(e.Content.Text, "<li>") != all[i].Count("Additions")+all[i].Count("Changes")+all[i].Count("Corrections") {
 			t.Errorf("%+v", e)
 		}
 		if !regexp.MustCompile(`^urn:uuid:[0-9a-f-]{36}$`).MatchString(e.ID) {

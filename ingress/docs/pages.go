@@ -44,6 +44,7 @@ var pages = []page{
 	{"views", "Columns of the views", "Colonnes des vues"},
 	{"cash-in", "The deprecated cash-in API", "L’ancienne API d’encaissement (cash-in)"},
 	{"changelog", "Changelog", "Journal des modifications"},
+	{"changelog-earlier", "Earlier changes", "Modifications antérieures"},
 }
 
 // The languages of the pages.

@@ -29,7 +29,7 @@ func (v *visit) approval(d *cases.Detail, p *cases.Proposal) *approvalView {
 	if p == nil || p.State != cases.ProposalOpen || len(p.Digest) == 0 || p.ProposedBy == v.Acting.Person.ID || v.Acting.May(identity.MayApprove, d.AgencyID) != nil {
 		return nil
 	}
-	path := "ops/cases/" + d.ID
+	path := v.root() + "cases/" + d.ID
 	return &approvalView{
 		Number: p.Number, Shown: d.Shown(p.Number), Host: v.Host(), Next: v.URL(path, "done", "approved"),
 		BeginURL: v.URL(path + "/approve/begin"), FinishURL: v.URL(path + "/approve/" + strconv.Itoa(p.Number)),
@@ -91,7 +91,7 @@ func (v *visit) approve() {
 		v.answerRefusal(err, "approving a proposal")
 		return
 	}
-	v.AnswerJSON(http.StatusOK, map[string]string{"next": v.URL("ops/cases/"+id, "done", "approved")})
+	v.AnswerJSON(http.StatusOK, map[string]string{"next": v.URL(v.root()+"cases/"+id, "done", "approved")})
 }
 
 // answerRefusal tells the script of the page why something was refused, or that the service cannot answer.

@@ -31,6 +31,7 @@ type casesView struct {
 	Grid                           staff.Grid
 	Kinds, States, Modes, Agencies []choice
 	Empty, NextURL, FirstURL       string
+	ListPath                       string // of the form with the conditions
 	Filtered                       bool
 }
 
@@ -38,14 +39,14 @@ type casesView struct {
 func (v *visit) cases() {
 	chosen := v.conditions(caseConditions...)
 	w := v.w.Cases
-	out := &casesView{view: v.page(w.Title, "ops/cases", chosen.query(caseConditions)...), Filtered: len(chosen) > 0}
+	out := &casesView{view: v.page(w.Title, v.root()+"cases", chosen.query(caseConditions)...), Filtered: len(chosen) > 0, ListPath: "/" + v.root() + "cases"}
 	out.Test = chosen[byMode] == testMode
 	out.Command = command("quittance cases list", "kind", chosen[byKind], "state", chosen[byState], "mode", chosen[byMode], "agency", v.slug(chosen[byAgency]))
 	out.Kinds = choices(w.AnyKind, chosen[byKind], v.w.Kinds, cases.Catalog().Kinds...)
 	out.States = choices(w.AnyState, chosen[byState], v.w.CaseStates, cases.States()...)
 	out.Modes = choices(v.w.BothModes, chosen[byMode], map[string]string{liveMode: v.w.Live, testMode: v.w.Test}, liveMode, testMode)
 	out.Agencies = v.agencies(chosen[byAgency])
-	out.FirstURL = v.URL("ops/cases", chosen.query(caseConditions)...)
+	out.FirstURL = v.URL(v.root()+"cases", chosen.query(caseConditions)...)
 
 	f := cases.Filter{Kind: casework.Kind(chosen[byKind]), State: cases.State(chosen[byState]), Mode: chosen[byMode], AgencyID: chosen[byAgency], After: v.Query(byAfter), Limit: pageSize + 1}
 	list, err := v.o.cfg.Cases.List(v.Context(), v.viewer(), f)
@@ -55,7 +56,7 @@ func (v *visit) cases() {
 	}
 	if len(list) > pageSize {
 		list = list[:pageSize]
-		out.NextURL = v.URL("ops/cases", chosen.query(caseConditions, byAfter, f.Cursor(v.viewer(), list[pageSize-1]))...)
+		out.NextURL = v.URL(v.root()+"cases", chosen.query(caseConditions, byAfter, f.Cursor(v.viewer(), list[pageSize-1]))...)
 	}
 	out.Grid, out.Tagged = v.caseGrid(w.Title, list), true
 	if len(list) == 0 {
@@ -108,9 +109,9 @@ func (v *visit) writeCase(status int, fault func(*web.View)) {
 		return
 	}
 	w := v.w.Case
-	path := "ops/cases/" + d.ID
+	path := v.root() + "cases/" + d.ID
 	out := &caseView{view: v.page(fmt.Sprintf(w.Title, said(v.w.Kinds, d.Kind)), path), Facts: v.caseFacts(&d), Evidence: v.evidence(&d)}
-	out.BackURL, out.BackText = v.URL("ops/cases"), v.w.Cases.Title
+	out.BackURL, out.BackText = v.URL(v.root()+"cases"), v.w.Cases.Title
 	out.Test, out.Tagged, out.Number = d.Mode == testMode, fault == nil, len(d.Proposals)+1
 	out.Command = "quittance cases show " + d.ID
 	out.Notice = w.sayDone(v.Query("done"))
@@ -246,7 +247,7 @@ func (v *visit) propose() {
 	}
 	if v.Form.Get(fieldNumber) != fmt.Sprint(len(d.Proposals)+1) {
 		if v.isRepeat(&d, req) {
-			v.See("ops/cases/"+id, "done", "proposed")
+			v.See(v.root()+"cases/"+id, "done", "proposed")
 			return
 		}
 		v.caseRefused(operation.Refuse("case.changed", "", nil))
@@ -260,7 +261,7 @@ func (v *visit) propose() {
 		v.caseRefused(err)
 		return
 	}
-	v.See("ops/cases/"+id, "done", "proposed")
+	v.See(v.root()+"cases/"+id, "done", "proposed")
 }
 
 // isRepeat reports whether the form was sent before: the person's own proposal of that number says the same.
@@ -290,7 +291,7 @@ func (v *visit) reject() {
 		v.caseRefused(err)
 		return
 	}
-	v.See("ops/cases/"+id, "done", "rejected")
+	v.See(v.root()+"cases/"+id, "done", "rejected")
 }
 
 // caseRefused shows a case again with why a form was refused, at its field.

@@ -1,4 +1,5 @@
-// Package operations has the pages on which the service's people look after payments of all agencies:
+// Package operations has the pages on which the service's people look after payments of all agencies, and an agency's
+// people after their own. The pages of payments, cases and the search are the same for both, below /ops and /agency:
 //
 //	GET  /work                  what waits for the person
 //	POST /ops/search            one box: the shape of what is typed decides; GET shows the result of a search by order

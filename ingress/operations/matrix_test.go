@@ -44,16 +44,33 @@ var may = map[string]struct {
 	"POST /ops/endpoints/{kind}/{destination}/retry":         {actors, 0},
 	"POST /ops/cases/{case}/approve/begin":                   {deciders, http.StatusConflict}, // it names no proposal
 	"POST /ops/cases/{case}/approve/{number:[0-9]{1,4}}":     {deciders, http.StatusConflict}, // no passkey has signed
+
+	"GET /agency/search":   {agencySeers, http.StatusOK},
+	"POST /agency/search":  {agencySeers, http.StatusSeeOther},
+	"GET /agency/payments": {agencySeers, http.StatusOK},
+	"GET /agency/cases":    {agencySeers, http.StatusOK},
+
+	"GET /agency/payments/{place}":                              {agencySeers, 0},
+	"GET /agency/cases/{case}":                                  {agencySeers, 0},
+	"POST /agency/payments/{place}/deliveries/{delivery}/retry": {accountants, 0},
+	"POST /agency/cases/{case}/propose":                         {accountants, 0},
+	"POST /agency/cases/{case}/reject":                          {[]identity.Role{identity.RoleAccountant, identity.RoleApprover}, 0},
+	"POST /agency/cases/{case}/approve/begin":                   {approvers, http.StatusConflict},
+	"POST /agency/cases/{case}/approve/{number:[0-9]{1,4}}":     {approvers, http.StatusConflict},
 }
 
 var (
 	seers    = []identity.Role{identity.RoleSupport, identity.RoleOperator, identity.RoleLead, identity.RoleAuditor}
 	actors   = []identity.Role{identity.RoleOperator, identity.RoleLead}
 	deciders = []identity.Role{identity.RoleLead}
+
+	agencySeers = []identity.Role{identity.RoleReader, identity.RoleAccountant, identity.RolePreparer, identity.RoleApprover, identity.RoleSupervisor}
+	accountants = []identity.Role{identity.RoleAccountant}
+	approvers   = []identity.Role{identity.RoleApprover}
 )
 
 // Each route of the router is asked by a person of each role, by one without a role and by nobody, about what exists and
-// about what does not. An agency's people see no page of operations. Whoever may not is answered the same bytes in both
+// about what does not. An agency's people see no page of operations, and the service's no page of an agency. Whoever may not is answered the same bytes in both
 // cases, and no page has a session id or contact data.
 func TestWhoMaySeeAndDo(t *testing.T) {
 	t.Parallel()

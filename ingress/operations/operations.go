@@ -58,16 +58,14 @@ func New(cfg Config) (*Operations, error) {
 	return &Operations{cfg}, nil
 }
 
-const searchPath = "/ops/search"
+// Roots of the addresses: of the service's people, who see all agencies, and of an agency's.
+const (
+	serviceRoot = "ops/"
+	agencyRoot  = "agency/"
+)
 
 // Part returns the pages for the frame of the portals.
 func (o *Operations) Part() staff.Part {
-	see := func(path string, do func(*visit)) staff.Route {
-		return staff.Route{Method: http.MethodGet, Path: path, May: identity.MaySeePayments, Service: true, Do: o.with(do)}
-	}
-	act := func(path string, may identity.Permission, do func(*visit)) staff.Route {
-		return staff.Route{Method: http.MethodPost, Path: path, May: may, Service: true, Do: o.with(do)}
-	}
 	link := func(path string, label func(*words) string) staff.Link {
 		labels := map[money.Language]string{}
 		for lang, w := range texts {
@@ -75,33 +73,58 @@ func (o *Operations) Part() staff.Part {
 		}
 		return staff.Link{Path: path, Labels: labels}
 	}
-	return staff.Part{
-		Files: templates, SearchPath: searchPath,
-		Nav: []staff.Link{
-			link("/work", func(w *words) string { return w.Work.Title }), link("/ops/payments", func(w *words) string { return w.Payments.Title }),
-			link("/ops/cases", func(w *words) string { return w.Cases.Title }), link("/ops/endpoints", func(w *words) string { return w.Endpoints.Title }),
-			link("/ops/stuck", func(w *words) string { return w.Stuck.Title }),
-		},
-		Routes: []staff.Route{
-			{Method: http.MethodGet, Path: "/work", Do: o.with((*visit).work)},
-			see(searchPath, (*visit).showSearch),
-			see("/ops/payments", (*visit).payments),
-			see("/ops/payments/{place}", (*visit).payment),
-			see("/ops/cases", (*visit).cases),
-			see("/ops/cases/{case}", (*visit).showCase),
-			see("/ops/endpoints", (*visit).endpoints),
-			see("/ops/endpoints/{kind}/{destination}", (*visit).endpoint),
-			see("/ops/stuck", (*visit).stuck),
-			act(searchPath, identity.MaySeePayments, (*visit).search),
-			act("/ops/payments/{place}/deliveries/{delivery}/retry", identity.MayRetry, (*visit).retryDelivery),
-			act("/ops/cases/{case}/propose", identity.MayPropose, (*visit).propose),
-			act("/ops/cases/{case}/reject", identity.MayPropose, (*visit).reject),
-			act("/ops/cases/{case}/approve/begin", identity.MayApprove, (*visit).beginApproval),
-			act("/ops/cases/{case}/approve/{number:[0-9]{1,4}}", identity.MayApprove, (*visit).approve),
-			act("/ops/endpoints/{kind}/{destination}/suspend", identity.MayManageEndpoints, (*visit).suspend),
-			act("/ops/endpoints/{kind}/{destination}/resume", identity.MayManageEndpoints, (*visit).resume),
-			act("/ops/endpoints/{kind}/{destination}/retry", identity.MayManageEndpoints, (*visit).retryAll),
-		},
+	part := staff.Part{
+		Files: templates, SearchPaths: []string{"/" + serviceRoot + "search", "/" + agencyRoot + "search"},
+		Nav:    []staff.Link{link("/work", func(w *words) string { return w.Work.Title })},
+		Routes: []staff.Route{{Method: http.MethodGet, Path: "/work", Do: o.with((*visit).work)}},
+	}
+	for _, root := range []string{serviceRoot, agencyRoot} {
+		part.Nav = append(part.Nav, link("/"+root+"payments", func(w *words) string { return w.Payments.Title }), link("/"+root+"cases", func(w *words) string { return w.Cases.Title }))
+		part.Routes = append(part.Routes, o.records(root)...)
+	}
+	part.Nav = append(part.Nav, link("/ops/endpoints", func(w *words) string { return w.Endpoints.Title }), link("/ops/stuck", func(w *words) string { return w.Stuck.Title }))
+	see, act := o.routes(serviceRoot)
+	part.Routes = append(
+		part.Routes,
+		see("endpoints", (*visit).endpoints),
+		see("endpoints/{kind}/{destination}", (*visit).endpoint),
+		see("stuck", (*visit).stuck),
+		act("endpoints/{kind}/{destination}/suspend", identity.MayManageEndpoints, (*visit).suspend),
+		act("endpoints/{kind}/{destination}/resume", identity.MayManageEndpoints, (*visit).resume),
+		act("endpoints/{kind}/{destination}/retry", identity.MayManageEndpoints, (*visit).retryAll),
+	)
+	return part
+}
+
+// routes make pages and forms below a root.
+func (o *Operations) routes(root string) (see func(path string, do func(*visit)) staff.Route, act func(path string, may identity.Permission, do func(*visit)) staff.Route) {
+	make := func(method, path string, may identity.Permission, do func(*visit)) staff.Route {
+		return staff.Route{Method: method, Path: "/" + root + path, May: may, Service: root == serviceRoot, Agency: root == agencyRoot, Do: o.with(do)}
+	}
+	see = func(path string, do func(*visit)) staff.Route {
+		return make(http.MethodGet, path, identity.MaySeePayments, do)
+	}
+	act = func(path string, may identity.Permission, do func(*visit)) staff.Route {
+		return make(http.MethodPost, path, may, do)
+	}
+	return see, act
+}
+
+// records are the pages of payments and cases, which are the same for the service's people and for an agency's.
+func (o *Operations) records(root string) []staff.Route {
+	see, act := o.routes(root)
+	return []staff.Route{
+		see("search", (*visit).showSearch),
+		see("payments", (*visit).payments),
+		see("payments/{place}", (*visit).payment),
+		see("cases", (*visit).cases),
+		see("cases/{case}", (*visit).showCase),
+		act("search", identity.MaySeePayments, (*visit).search),
+		act("payments/{place}/deliveries/{delivery}/retry", identity.MayRetry, (*visit).retryDelivery),
+		act("cases/{case}/propose", identity.MayPropose, (*visit).propose),
+		act("cases/{case}/reject", identity.MayReject, (*visit).reject),
+		act("cases/{case}/approve/begin", identity.MayApprove, (*visit).beginApproval),
+		act("cases/{case}/approve/{number:[0-9]{1,4}}", identity.MayApprove, (*visit).approve),
 	}
 }
 
@@ -114,6 +137,14 @@ type visit struct {
 
 func (o *Operations) with(do func(*visit)) func(*staff.Visit) {
 	return func(v *staff.Visit) { do(&visit{v, o, texts.In(v.Lang)}) }
+}
+
+// root is the root of the addresses of payments and cases for the person.
+func (v *visit) root() string {
+	if v.Acting.Service() {
+		return serviceRoot
+	}
+	return agencyRoot
 }
 
 // scope returns the agencies and applications that the person sees.

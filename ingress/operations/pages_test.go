@@ -249,7 +249,7 @@ func TestWork(t *testing.T) {
 	want(t, lead.Get("/work"), http.StatusOK, "/ops/cases/"+backoffice.LateCase, "Paiement tardif", "Vous n’avez aucune proposition en attente")
 	want(t, b.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "/ops/cases/"+backoffice.LateCase)
 	own := agency.Get("/work")
-	want(t, own, http.StatusOK, backoffice.LateCase, "Direction générale des impôts")
+	want(t, own, http.StatusOK, "/agency/cases/"+backoffice.LateCase, "Direction générale des impôts")
 	lacks(t, own, "/ops/") // an agency's people have no page of operations
 }
 

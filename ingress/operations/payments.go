@@ -50,6 +50,7 @@ type paymentsView struct {
 	Modes, Statuses, Offers, Agencies []choice
 	Count, Looked, Empty              string
 	NextURL, FirstURL                 string
+	ListPath                          string // of the form with the conditions
 	Filtered                          bool
 }
 
@@ -58,7 +59,7 @@ func (v *visit) payments() {
 	chosen := v.conditions(paymentConditions...)
 	live := chosen[byMode] != testMode
 	w := v.w.Payments
-	out := &paymentsView{view: v.page(w.Title, "ops/payments", chosen.query(paymentConditions)...), Chosen: chosen}
+	out := &paymentsView{view: v.page(w.Title, v.root()+"payments", chosen.query(paymentConditions)...), Chosen: chosen, ListPath: "/" + v.root() + "payments"}
 	out.Test = !live
 	out.Command = command("quittance sessions list", "order", chosen[byOrder], "status", chosen[byStatus], "agency", v.slug(chosen[byAgency]), "day", chosen[byDay], "mode", modeOf(live))
 	out.Modes = []choice{{liveMode, v.w.Live, live}, {testMode, v.w.Test, !live}}
@@ -70,7 +71,7 @@ func (v *visit) payments() {
 	out.Offers = choices(w.AnyOffer, chosen[byOffer], v.w.Offers, offers...)
 	out.Agencies = v.agencies(chosen[byAgency])
 	out.Filtered = len(chosen) > 0 && !(len(chosen) == 1 && chosen[byMode] != "")
-	out.FirstURL = v.URL("ops/payments", chosen.query(paymentConditions)...)
+	out.FirstURL = v.URL(v.root()+"payments", chosen.query(paymentConditions)...)
 
 	q := v.paymentQuery(&out.view, chosen)
 	q.Live, q.After, q.Size = live, v.Query(byAfter), pageSize
@@ -92,7 +93,7 @@ func (v *visit) payments() {
 		out.Looked = fmt.Sprintf(w.Looked, v.At(found.LookedTo))
 	}
 	if found.Next != "" {
-		out.NextURL = v.URL("ops/payments", chosen.query(paymentConditions, byAfter, found.Next)...)
+		out.NextURL = v.URL(v.root()+"payments", chosen.query(paymentConditions, byAfter, found.Next)...)
 	}
 	if len(found.Items) == 0 {
 		out.Empty = w.None
@@ -164,10 +165,10 @@ func modeOf(live bool) string {
 	return testMode
 }
 
-// slug returns the name of an agency in commands.
+// slug returns the name of an agency in commands; of one that the person does not see, what the address says.
 func (v *visit) slug(agencyID string) string {
 	a, ok := v.o.cfg.Registry.Agency(agencyID)
-	if !ok {
+	if !ok || !v.Acting.Sees(agencyID) {
 		return agencyID
 	}
 	return a.Slug
@@ -224,10 +225,10 @@ func (v *visit) showPayment(status int, refused string) {
 	if !v.Record("session.read", found.ID, found.TenantID, nil) {
 		return
 	}
-	path := "ops/payments/" + sessions.Place(found.ID)
+	path := v.root() + "payments/" + sessions.Place(found.ID)
 	w := v.w.Payment
 	out := &paymentView{view: v.page(fmt.Sprintf(w.Title, found.OrderID), path), Facts: v.paymentFacts(&found), NoDeliveries: w.NoDeliveries, NoCases: w.NoCases}
-	out.BackURL, out.BackText = v.URL("ops/payments", byMode, modeOf(found.Live)), v.w.Payments.Title
+	out.BackURL, out.BackText = v.URL(v.root()+"payments", byMode, modeOf(found.Live)), v.w.Payments.Title
 	out.Test, out.Tagged = !found.Live, refused == ""
 	out.Command = "quittance sessions find " + quoted(found.PaymentRef)
 	if v.Query("done") != "" {
@@ -438,7 +439,7 @@ func (v *visit) retryDelivery() {
 		v.refusedOr(err, "retrying a delivery", v.showPayment)
 		return
 	}
-	v.See("ops/payments/"+v.Param("place"), "done", "retried")
+	v.See(v.root()+"payments/"+v.Param("place"), "done", "retried")
 }
 
 // refusedOr shows a page again with what was refused, or says that the service cannot answer.

@@ -32,7 +32,7 @@ func (v *visit) search() {
 	w := v.w.Search
 	switch {
 	case term == "":
-		v.See("ops/payments")
+		v.See(v.root() + "payments")
 	case isContact(term):
 		v.nothing(http.StatusUnprocessableEntity, w.Contact)
 	case sessionIn(term) != "":
@@ -42,11 +42,11 @@ func (v *visit) search() {
 			v.unknownOr(err, "searching a case")
 			return
 		}
-		v.See("ops/cases/" + term)
+		v.See(v.root() + "cases/" + term)
 	case strings.HasPrefix(term, "dlv_"):
 		v.searchDelivery(term)
 	default:
-		v.See("ops/search", "q", term)
+		v.See(v.root()+"search", "q", term)
 	}
 }
 
@@ -78,7 +78,7 @@ func (v *visit) searchDelivery(id string) {
 		v.nothing(http.StatusNotFound, v.w.Search.None)
 		return
 	}
-	v.See("ops/payments/" + sessions.Place(d.SessionID))
+	v.See(v.root() + "payments/" + sessions.Place(d.SessionID))
 }
 
 // unknownOr says that a search found nothing, or that the service cannot answer.
@@ -93,7 +93,7 @@ func (v *visit) unknownOr(err error, doing string) {
 
 // nothing is the page of a search that found nothing.
 func (v *visit) nothing(status int, said string, missing ...support.Missing) {
-	out := &searchView{view: v.page(v.w.Search.Title, "ops/search"), Said: said}
+	out := &searchView{view: v.page(v.w.Search.Title, v.root()+"search"), Said: said}
 	out.lacks(v, missing)
 	v.Write(status, "search", out)
 }
@@ -135,7 +135,7 @@ func (v *visit) showFound(term string) {
 	}
 	switch {
 	case len(list) == 1 && len(found.Cases) == 0:
-		v.See("ops/payments/" + sessions.Place(list[0].ID))
+		v.See(v.root() + "payments/" + sessions.Place(list[0].ID))
 		return
 	case len(list)+len(found.Cases) == 0:
 		said := w.None
@@ -149,7 +149,7 @@ func (v *visit) showFound(term string) {
 	if sessionIn(term) == "" {
 		query = []string{"q", term}
 	}
-	out := &searchView{view: v.page(w.Title, "ops/search", query...), Payments: v.paymentGrid(v.w.Payments.Title, list), Cases: v.caseGrid(v.w.Cases.Title, found.Cases)}
+	out := &searchView{view: v.page(w.Title, v.root()+"search", query...), Payments: v.paymentGrid(v.w.Payments.Title, list), Cases: v.caseGrid(v.w.Cases.Title, found.Cases)}
 	out.Test = slices.ContainsFunc(list, func(s checkout.Session) bool { return !s.Live })
 	out.Command = "quittance sessions find " + quoted(term)
 	if out.SearchBox != nil {

@@ -117,8 +117,11 @@ func choices[K ~string](none string, chosen string, labels map[string]string, va
 	return out
 }
 
-// agencies returns the options of a select of agencies.
+// agencies returns the options of a select of agencies; none for an agency's people, who see one.
 func (v *visit) agencies(chosen string) []choice {
+	if !v.Acting.Service() {
+		return nil
+	}
 	out := []choice{{Label: v.w.AllAgencies, Chosen: chosen == ""}}
 	for _, a := range v.o.cfg.Registry.Agencies() {
 		if v.Acting.Sees(a.ID) {
@@ -130,7 +133,7 @@ func (v *visit) agencies(chosen string) []choice {
 
 // paymentURL is the address of a payment's page.
 func (v *visit) paymentURL(sessionID string) string {
-	return v.URL("ops/payments/" + sessions.Place(sessionID))
+	return v.URL(v.root() + "payments/" + sessions.Place(sessionID))
 }
 
 // paymentRow returns a row of a list of payments.
@@ -174,7 +177,7 @@ func (v *visit) caseGrid(caption string, list []cases.Case) staff.Grid {
 			state = said(v.w.Resolutions, c.Resolution)
 		}
 		g.Rows = append(g.Rows, []staff.Cell{
-			{Text: v.At(c.OpenedAt), URL: v.URL("ops/cases/" + c.ID)},
+			{Text: v.At(c.OpenedAt), URL: v.URL(v.root() + "cases/" + c.ID)},
 			{Text: said(v.w.Kinds, c.Kind)},
 			{Text: v.agency(c.AgencyID), More: c.OrderID},
 			{Text: v.sum(c.Amount, c.Currency), Class: staff.ClassSum},

@@ -45,11 +45,11 @@ func (v *visit) work() {
 	v.Write(http.StatusOK, "work", out)
 }
 
-// awaitingRow is a proposal that waits. An agency's people have no page of the case here.
+// awaitingRow is a proposal that waits.
 func (v *visit) awaitingRow(a cases.Awaiting) []staff.Cell {
 	first := staff.Cell{Text: v.At(a.ProposedAt), More: a.CaseID}
-	if v.Acting.Service() {
-		first.URL = v.URL("ops/cases/" + a.CaseID)
+	if v.Acting.May(identity.MaySeePayments, a.AgencyID) == nil {
+		first.URL = v.URL(v.root() + "cases/" + a.CaseID)
 	}
 	mode := "–"
 	if a.Mode != "" {

@@ -88,9 +88,9 @@ type Part struct {
 	// Nav are its links in the navigation, in their order.
 	Nav    []Link
 	Routes []Route
-	// SearchPath is where the search box of the frame sends its form, for whoever may see that route; empty for a part
-	// that does not search.
-	SearchPath string
+	// SearchPaths are where the search box of the frame sends its form: to the first one whose route the person may see.
+	// A part that does not search has none.
+	SearchPaths []string
 }
 
 // Link is a link of the navigation. Whoever may not see the page of its path does not see the link.
@@ -105,20 +105,31 @@ type Route struct {
 	Method, Path string
 	// May is the permission that the frame asks for before it calls Do; empty for whoever is signed in.
 	May identity.Permission
-	// Service refuses an agency's people.
-	Service bool
-	Do      func(*Visit)
+	// Service refuses an agency's people, Agency refuses the service's.
+	Service, Agency bool
+	Do              func(*Visit)
 }
 
 // permits returns why a person may not use the route, or nil.
 func (r Route) permits(a identity.Acting) error {
-	if r.Service && !a.Service() {
-		return operation.Refuse(codeNotPermitted, "", operation.Args{"permission": "service"})
+	if r.Service && !a.Service() || r.Agency && a.Service() {
+		return operation.Refuse(codeNotPermitted, "", operation.Args{"permission": r.group()})
 	}
 	if r.May == "" {
 		return nil
 	}
 	return a.May(r.May, "")
+}
+
+// group names whom the route is for: service, agency, or empty for both.
+func (r Route) group() string {
+	switch {
+	case r.Service:
+		return "service"
+	case r.Agency:
+		return "agency"
+	}
+	return ""
 }
 
 // Site is the frame of the portals. Safe for concurrent use after the first request.
@@ -178,7 +189,7 @@ func New(cfg Config, parts ...Part) (*Site, error) {
 		s.signIns.WithLabelValues(outcome)
 	}
 	s.refused = with.NewCounterVec(prometheus.CounterOpts{
-		Name: "quittance_staff_refused_total", Help: "Requests of people who are signed in that their roles do not allow, by the permission that they lack; service, for a page of the service's people.",
+		Name: "quittance_staff_refused_total", Help: "Requests of people who are signed in that their roles do not allow, by the permission that they lack; service or agency, for a page of the service's or of an agency's people.",
 	}, []string{"permission"})
 	for _, r := range s.routes {
 		if r.May != "" {
@@ -186,6 +197,7 @@ func New(cfg Config, parts ...Part) (*Site, error) {
 		}
 	}
 	s.refused.WithLabelValues("service")
+	s.refused.WithLabelValues("agency")
 	return s, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,8 +110,8 @@ func (s *Site) guarded(route Route) http.HandlerFunc {
 // refusePermission answers 403 to a person whose roles do not allow a route. It says nothing of what is there.
 func (v *Visit) refusePermission(route Route, err error) {
 	lacks := string(route.May)
-	if route.Service && !v.Acting.Service() {
-		lacks = "service"
+	if route.Service && !v.Acting.Service() || route.Agency && v.Acting.Service() {
+		lacks = route.group()
 	}
 	v.site.refused.WithLabelValues(lacks).Inc()
 	if err := v.site.cfg.Record(v.Context(), v.Acting.Actor, v.Now, operation.Entry{
@@ -229,8 +230,8 @@ func (v *Visit) View(title, path string, query ...string) View {
 				out.Nav = append(out.Nav, web.NavItem{URL: v.URL(strings.TrimPrefix(link.Path, "/")), Label: cmp.Or(link.Labels[v.Lang], link.Path), Current: current})
 			}
 		}
-		if p.SearchPath != "" && v.mayOpen(p.SearchPath) {
-			out.SearchBox = &web.Search{URL: p.SearchPath, Name: "q", Label: v.w.SearchLabel, Button: v.w.Search}
+		if i := slices.IndexFunc(p.SearchPaths, v.mayOpen); i >= 0 {
+			out.SearchBox = &web.Search{URL: p.SearchPaths[i], Name: "q", Label: v.w.SearchLabel, Button: v.w.Search}
 		}
 	}
 	return out

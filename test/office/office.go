@@ -65,6 +65,10 @@ func (o Office) MoveTo(t time.Time) { o.now.Store(&t) }
 // Add makes more people, as Open does.
 func (o Office) Add(t *testing.T, agency string, roles []identity.Role, names ...string) {
 	t.Helper()
+	var known bool
+	if err := o.Pool.QueryRow(t.Context(), `SELECT $1 = '' OR EXISTS (SELECT 1 FROM agencies WHERE slug = $1)`, agency).Scan(&known); err != nil || !known {
+		t.Fatalf("no agency %q, %v: its people would be the service's", agency, err)
+	}
 	for _, name := range names {
 		o.IDs[name] = uuid.NewString()
 		o.Write(t, `INSERT INTO staff (id, name, folded, agency_id, created_at, approved_at) VALUES ($1, $2, lower($2), (SELECT id FROM agencies WHERE slug = $3), $4, $4)`, o.IDs[name], name, agency, registries.Epoch)
