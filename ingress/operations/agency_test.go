@@ -70,7 +70,7 @@ func TestAnAgencyDecides(t *testing.T) {
 	leads(t, accountant.Post(path+"/propose", form), path+"?done=proposed&lang=fr")
 	fields := url.Values{"number": {"2"}, "shown": {value(t, approver.Get(path).Body.String(), "shown")}}
 	want(t, stranger.Prove(t, "Chantal", path+"/approve/begin", fields, path+"/approve/2"), http.StatusNotFound)
-	want(t, accountant.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/2"), http.StatusForbidden)
+	want(t, accountant.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/2"), http.StatusForbidden) // the own proposal, and above the limit
 	want(t, approver.Prove(t, "Blaise", path+"/approve/begin", fields, path+"/approve/2"), http.StatusOK, `"next":"/agency/cases/case_late?done=approved`)
 	if d := show(t, w, backoffice.LateCase); d.Proposals[1].State != cases.ProposalApproved || d.Proposals[1].Decider != "Blaise" {
 		t.Errorf("the proposals are %+v", d.Proposals)
@@ -90,4 +90,26 @@ func TestAnAgencyRetries(t *testing.T) {
 	want(t, stranger.Post("/agency/search", url.Values{"q": {w.Parked}}), http.StatusNotFound, "Rien ne correspond")
 	leads(t, accountant.Post("/agency/search", url.Values{"q": {w.Parked}}), path+"?lang=fr")
 	leads(t, accountant.Post(retry, nil), path+"?done=retried&lang=fr")
+}
+
+// Below the limit of the agency whoever has proposed approves alone, with a passkey. Above it the page has no form, and a
+// form of one's own is refused.
+func TestOneDecidesBelowTheLimit(t *testing.T) {
+	t.Parallel()
+	w := backoffice.New(t)
+	w.Add(t, "impots", []identity.Role{identity.RoleAccountant}, "Awa")
+	b := w.Enter(t, "Awa")
+	path := "/agency/cases/" + backoffice.LateCase
+	form := url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17"}, "reason": {"payé deux fois"}}
+	leads(t, b.Post(path+"/propose", form), path+"?done=proposed&lang=fr")
+	lacks(t, b.Get(path), "/approve/begin") // 7 500, the limit is 5 000
+	fields := url.Values{"number": {"1"}, "shown": {show(t, w, backoffice.LateCase).Shown(1)}}
+	want(t, b.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/1"), http.StatusForbidden)
+
+	w.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 8000"))
+	fields.Set("shown", value(t, b.Get(path).Body.String(), "shown"))
+	want(t, b.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/1"), http.StatusOK, `"next":"`+path+`?done=approved`)
+	if d := show(t, w, backoffice.LateCase); d.Proposals[0].State != cases.ProposalApproved || d.Proposals[0].Decider != "Awa" {
+		t.Errorf("the proposals are %+v", d.Proposals)
+	}
 }

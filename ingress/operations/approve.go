@@ -25,15 +25,23 @@ type approvalView struct {
 
 // approval returns the form for the proposal that waits, if the person may approve it; nil otherwise. What the noun
 // refuses when somebody presses is said then.
-func (v *visit) approval(d *cases.Detail, p *cases.Proposal) *approvalView {
-	if p == nil || p.State != cases.ProposalOpen || len(p.Digest) == 0 || p.ProposedBy == v.Acting.Person.ID || v.Acting.May(identity.MayApprove, d.AgencyID) != nil {
-		return nil
+func (v *visit) approval(d *cases.Detail, p *cases.Proposal) (*approvalView, error) {
+	if p == nil || p.State != cases.ProposalOpen || len(p.Digest) == 0 {
+		return nil, nil
+	}
+	if p.ProposedBy == v.Acting.Person.ID {
+		alone, err := v.o.cfg.Cases.MayAlone(v.Context(), d.Case, p.Resolution)
+		if err != nil || !alone || v.Acting.May(identity.MayPropose, d.AgencyID) != nil {
+			return nil, err
+		}
+	} else if v.Acting.May(identity.MayApprove, d.AgencyID) != nil {
+		return nil, nil
 	}
 	path := v.root() + "cases/" + d.ID
 	return &approvalView{
 		Number: p.Number, Shown: d.Shown(p.Number), Host: v.Host(), Next: v.URL(path, "done", "approved"),
 		BeginURL: v.URL(path + "/approve/begin"), FinishURL: v.URL(path + "/approve/" + strconv.Itoa(p.Number)),
-	}
+	}, nil
 }
 
 // beginApproval is POST /ops/cases/{case}/approve/begin. It answers with the options with which the passkey signs what
@@ -44,14 +52,7 @@ func (v *visit) beginApproval() {
 		v.answerRefusal(operation.Refuse("case.proposal_unknown", "proposal", nil), "")
 		return
 	}
-	d, err := v.o.cfg.Cases.Show(v.Context(), v.viewer(), v.Param("case"), v.Now)
-	if err == nil {
-		err = v.Acting.May(identity.MayApprove, d.AgencyID)
-	}
-	var s identity.Statement
-	if err == nil {
-		s, err = v.o.cfg.Cases.Statement(v.Context(), v.by(), d.ID, number, v.Form.Get(fieldShown), v.Now)
-	}
+	s, err := v.o.cfg.Cases.Statement(v.Context(), v.by(), v.Param("case"), number, v.Form.Get(fieldShown), v.Now)
 	if err != nil {
 		v.answerRefusal(err, "preparing an approval")
 		return
@@ -76,14 +77,8 @@ func (v *visit) approve() {
 		v.answerRefusal(operation.Refuse("decision.not_signed", "", nil), "")
 		return
 	}
-	d, err := v.o.cfg.Cases.Show(v.Context(), v.viewer(), id, v.Now)
-	if err == nil {
-		err = v.Acting.May(identity.MayApprove, d.AgencyID)
-	}
 	by := v.by()
-	if err == nil {
-		by.Acting, err = v.o.cfg.Approvals.Answered(v.Context(), v.Acting, answer)
-	}
+	by.Acting, err = v.o.cfg.Approvals.Answered(v.Context(), v.Acting, answer)
 	if err == nil {
 		_, err = v.o.cfg.Cases.Approve(v.Context(), by, id, number, v.Now)
 	}

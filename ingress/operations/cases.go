@@ -126,7 +126,11 @@ func (v *visit) writeCase(status int, fault func(*web.View)) {
 		out.Resolutions = choices(w.Choose, v.Form.Get(fieldResolution), v.w.Resolutions, cases.Catalog().Allowed(d.Kind)...)
 		out.Command = "quittance cases propose " + d.ID + " RESOLUTION --reason TEXT"
 	}
-	if out.Approval = v.approval(&d, open); out.Approval != nil {
+	if out.Approval, err = v.approval(&d, open); err != nil {
+		v.Failed("reading a case", err)
+		return
+	}
+	if out.Approval != nil {
 		out.Command = "quittance cases approve " + d.ID
 	}
 	if open != nil {

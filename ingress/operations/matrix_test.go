@@ -42,8 +42,8 @@ var may = map[string]struct {
 	"POST /ops/endpoints/{kind}/{destination}/suspend":       {actors, 0},
 	"POST /ops/endpoints/{kind}/{destination}/resume":        {actors, 0},
 	"POST /ops/endpoints/{kind}/{destination}/retry":         {actors, 0},
-	"POST /ops/cases/{case}/approve/begin":                   {deciders, http.StatusConflict}, // it names no proposal
-	"POST /ops/cases/{case}/approve/{number:[0-9]{1,4}}":     {deciders, http.StatusConflict}, // no passkey has signed
+	"POST /ops/cases/{case}/approve/begin":                   {actors, http.StatusConflict}, // it names no proposal
+	"POST /ops/cases/{case}/approve/{number:[0-9]{1,4}}":     {actors, http.StatusConflict}, // no passkey has signed
 
 	"GET /agency/search":   {agencySeers, http.StatusOK},
 	"POST /agency/search":  {agencySeers, http.StatusSeeOther},
@@ -54,19 +54,19 @@ var may = map[string]struct {
 	"GET /agency/cases/{case}":                                  {agencySeers, 0},
 	"POST /agency/payments/{place}/deliveries/{delivery}/retry": {accountants, 0},
 	"POST /agency/cases/{case}/propose":                         {accountants, 0},
-	"POST /agency/cases/{case}/reject":                          {[]identity.Role{identity.RoleAccountant, identity.RoleApprover}, 0},
-	"POST /agency/cases/{case}/approve/begin":                   {approvers, http.StatusConflict},
-	"POST /agency/cases/{case}/approve/{number:[0-9]{1,4}}":     {approvers, http.StatusConflict},
+	"POST /agency/cases/{case}/reject":                          {agencyDeciders, 0},
+	"POST /agency/cases/{case}/approve/begin":                   {agencyDeciders, http.StatusConflict},
+	"POST /agency/cases/{case}/approve/{number:[0-9]{1,4}}":     {agencyDeciders, http.StatusConflict},
 }
 
 var (
 	seers    = []identity.Role{identity.RoleSupport, identity.RoleOperator, identity.RoleLead, identity.RoleAuditor}
 	actors   = []identity.Role{identity.RoleOperator, identity.RoleLead}
-	deciders = []identity.Role{identity.RoleLead}
 
 	agencySeers = []identity.Role{identity.RoleReader, identity.RoleAccountant, identity.RolePreparer, identity.RoleApprover, identity.RoleSupervisor}
 	accountants = []identity.Role{identity.RoleAccountant}
-	approvers   = []identity.Role{identity.RoleApprover}
+
+	agencyDeciders = []identity.Role{identity.RoleAccountant, identity.RoleApprover}
 )
 
 // Each route of the router is asked by a person of each role, by one without a role and by nobody, about what exists and

@@ -122,9 +122,9 @@ func (o *Operations) records(root string) []staff.Route {
 		act("search", identity.MaySeePayments, (*visit).search),
 		act("payments/{place}/deliveries/{delivery}/retry", identity.MayRetry, (*visit).retryDelivery),
 		act("cases/{case}/propose", identity.MayPropose, (*visit).propose),
-		act("cases/{case}/reject", identity.MayReject, (*visit).reject),
-		act("cases/{case}/approve/begin", identity.MayApprove, (*visit).beginApproval),
-		act("cases/{case}/approve/{number:[0-9]{1,4}}", identity.MayApprove, (*visit).approve),
+		act("cases/{case}/reject", identity.MayDecide, (*visit).reject),
+		act("cases/{case}/approve/begin", identity.MayDecide, (*visit).beginApproval),
+		act("cases/{case}/approve/{number:[0-9]{1,4}}", identity.MayDecide, (*visit).approve),
 	}
 }
 

@@ -363,6 +363,15 @@ func (s *Store) approval(ctx context.Context, tx pgx.Tx, by By, id string, numbe
 	return c, p, step, errors.Join(err, by.still(ctx, tx, needed, c))
 }
 
+// MayAlone reports whether a resolution of the case needs no second person: below the agency's single_approval_below.
+func (s *Store) MayAlone(ctx context.Context, c Case, r casework.Resolution) (alone bool, err error) {
+	err = s.tx(ctx, "reading who decides", func(tx pgx.Tx) error {
+		alone, err = s.mayAlone(ctx, tx, c, r)
+		return err
+	})
+	return alone, err
+}
+
 // mayAlone reports whether a resolution of the case needs no second person.
 func (s *Store) mayAlone(ctx context.Context, tx pgx.Tx, c Case, r casework.Resolution) (bool, error) {
 	below, err := registry.SingleApprovalBelow(ctx, tx, s.keys, c.AgencyID)

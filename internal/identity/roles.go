@@ -42,8 +42,8 @@ const (
 	MayPropose Permission = "decisions.propose"
 	// MayApprove approves what another person has proposed.
 	MayApprove Permission = "decisions.approve"
-	// MayReject ends a proposal: one's own with MayPropose, another person's with MayApprove.
-	MayReject Permission = "decisions.reject"
+	// MayDecide takes a step of a decision. Each step asks for MayPropose or MayApprove, too.
+	MayDecide Permission = "decisions.decide"
 	// MayRequestRefund opens a refund request.
 	MayRequestRefund Permission = "refunds.request"
 	// MayRetry retries one delivery, and MayManageEndpoints suspends, resumes and recovers destinations.
@@ -83,15 +83,15 @@ type roleRule struct {
 // roleRules is the one table of roles (docs/design/staff.md).
 var roleRules = []roleRule{
 	{Role: RoleReader, May: []Permission{MaySeePayments}},
-	{Role: RoleAccountant, May: []Permission{MaySeePayments, MayPropose, MayReject, MayExport, MayMap, MayRetry, MayImportStatements}},
+	{Role: RoleAccountant, May: []Permission{MaySeePayments, MayPropose, MayDecide, MayExport, MayMap, MayRetry, MayImportStatements}},
 	{Role: RolePreparer, May: []Permission{MaySeePayments, MaySeeLines, MayPrepareBatches}},
-	{Role: RoleApprover, May: []Permission{MaySeePayments, MaySeeLines, MayApprove, MayReject}},
+	{Role: RoleApprover, May: []Permission{MaySeePayments, MaySeeLines, MayApprove, MayDecide}},
 	{Role: RoleSupervisor, May: []Permission{MaySeePayments, MayManageCounters, MayRequestRefund}},
 	{Role: RoleAgencyAdmin, May: []Permission{MayManagePeople}, Excludes: []Role{RoleApprover, RolePreparer}},
 	{Role: RoleSupport, Service: true, May: []Permission{MaySeePayments}},
-	{Role: RoleOperator, Service: true, May: []Permission{MaySeePayments, MayPropose, MayReject, MayRetry, MayManageEndpoints, MayImportStatements, MayExport}},
+	{Role: RoleOperator, Service: true, May: []Permission{MaySeePayments, MayPropose, MayDecide, MayRetry, MayManageEndpoints, MayImportStatements, MayExport}},
 	{Role: RoleLead, Service: true, May: []Permission{
-		MaySeePayments, MayPropose, MayApprove, MayReject, MayRetry, MayManageEndpoints, MayReplay, MayImportStatements, MaySeeContacts, MayExport,
+		MaySeePayments, MayPropose, MayApprove, MayDecide, MayRetry, MayManageEndpoints, MayReplay, MayImportStatements, MaySeeContacts, MayExport,
 	}},
 	{Role: RoleAdmin, Service: true, May: []Permission{MayDraft, MayManageKeys}, Excludes: []Role{RoleSecurityOfficer}},
 	{Role: RoleSecurityOfficer, Service: true, May: []Permission{MayApproveDrafts, MayManagePeople}},
