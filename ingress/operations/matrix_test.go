@@ -60,8 +60,8 @@ var may = map[string]struct {
 }
 
 var (
-	seers    = []identity.Role{identity.RoleSupport, identity.RoleOperator, identity.RoleLead, identity.RoleAuditor}
-	actors   = []identity.Role{identity.RoleOperator, identity.RoleLead}
+	seers  = []identity.Role{identity.RoleSupport, identity.RoleOperator, identity.RoleLead, identity.RoleAuditor}
+	actors = []identity.Role{identity.RoleOperator, identity.RoleLead}
 
 	agencySeers = []identity.Role{identity.RoleReader, identity.RoleAccountant, identity.RolePreparer, identity.RoleApprover, identity.RoleSupervisor}
 	accountants = []identity.Role{identity.RoleAccountant}
