@@ -151,6 +151,15 @@ $(eval $(call gotool,oapi-codegen,$(OAPI_CODEGEN_VERSION),github.com/oapi-codege
 
 GENERATORS := $(BIN)/sqlc-$(SQLC_VERSION) $(BIN)/oapi-codegen-$(OAPI_CODEGEN_VERSION) $(DEPS)/.clients-node
 
+# ---- releasing ----
+
+.PHONY: release release/verify
+release: $(DEPS)/.go ## make the files of a release of the present commit in dist/
+	@go run ./dev/release --out dist
+
+release/verify: $(DEPS)/.go ## make the release once more from a clone, compare all files, and run the image's program (as root)
+	@go run ./dev/release --out dist --verify
+
 # ---- running ----
 
 .PHONY: run

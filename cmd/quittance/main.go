@@ -9,6 +9,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	// The authorities of the web, for an image without files of a distribution; those of the system win. By Go's own people.
+	_ "golang.org/x/crypto/x509roots/fallback"
+
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/program"
 	"quittance/internal/nodump"
