@@ -20,6 +20,14 @@ type By struct {
 	Signer Signer
 }
 
+// signed asks for the signature of the person on a page. The command line signs nothing.
+func (by By) signed(ctx context.Context, t *Tx, s Statement) error {
+	if by.Signer == nil {
+		return nil
+	}
+	return by.Signer.Signed(ctx, t.tx, s)
+}
+
 // manages reports whether the person counts as one who can decide about the people of the group on a page. A row that
 // somebody has edited counts, too: otherwise whoever breaks the rows of a group could change it on the command line.
 func (s Staff) manages() bool {

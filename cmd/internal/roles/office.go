@@ -43,15 +43,17 @@ func officeRole() Role {
 
 // officeDatabases is what the pages need. Whoever takes them over can make sessions of staff, propose and reject, and
 // hold deliveries back, and put passkeys of its own into an invitation that is open. It cannot approve: an approval needs
-// the passkey of a person. It changes no configuration, key, person in force, passkey or payment.
+// the passkey of a person. It asks for changes of people, which the sink cases carries out with the proof of a passkey. It
+// changes no configuration, key, person in force, passkey or payment.
 func officeDatabases() Databases {
 	return Databases{
 		Rows: rows(registryRead, record, sessionsRead, deliveriesRead, may("select", "delivery_attempts"),
 			// people who are signed in
 			may("select insert update delete", "staff_sessions", "passkey_challenges"), may("select insert delete", "staff_challenges"),
 			may("update(last_used_at,sign_count)", "staff_passkeys"), may("select insert", "decisions"), may("execute", "lock_staff(uuid[])"),
-			// invited people
+			// invited people, and what people ask for; who did what to a person
 			may("update", "registry_lock"), may("update(accepted_at,passkeys,signature,token_hash)", "staff_invitations"), may("insert update", "staff_manifest"),
+			may("insert update(signature)", "staff_requests"), may("select", "audit"),
 			// A lock of a case needs a right to update it; nobody decides by this column.
 			may("select update(opened_by)", "cases"),
 			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
