@@ -12,6 +12,9 @@ import (
 	"quittance/internal/operation"
 )
 
+// MinManagers is the number of people with whom a group decides about its people on pages alone.
+const MinManagers = firstStaff
+
 // By is who changes the people of a group.
 type By struct {
 	// Actor is who runs the command line. Of a person on a page only its Origin counts.

@@ -154,6 +154,19 @@ func (i InvitationEntry) Shown() string { return i.Statement("").Digest }
 // Shown is a digest of what a page shows of the change.
 func (c StaffChangeEntry) Shown() string { return c.Statement().Digest }
 
+// Book is what people ask for on the page about people, and what the page shows: the staff pages store requests with their
+// keys, the sink cases carries them out with its own. Safe for concurrent use.
+type Book struct {
+	pool     *pgxpool.Pool
+	keys     *secret.Keys
+	verifier *signed.Verifier
+}
+
+// OpenBook makes a Book on a migrated database. keys are those of the role.
+func OpenBook(pool *pgxpool.Pool, keys *secret.Keys) *Book {
+	return &Book{pool, keys, signed.NewVerifier(keys)}
+}
+
 // errReached ends a transaction at the signature of a noun, before it changes anything.
 var errReached = errors.New("the signature is reached")
 
@@ -172,12 +185,11 @@ func (p *preparing) Signed(_ context.Context, _ pgx.Tx, s Statement) error {
 	return errReached
 }
 
-// PreparePeople checks a request that is not stored yet as far as its signature, and returns what the person signs for it.
-// keys verify; nothing changes. A refusal is an *operation.Error of the noun, or record.changed when the page has shown
-// something else.
-func PreparePeople(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, a Acting, r PeopleRequest, now time.Time) (Statement, error) {
+// Prepare checks a request that is not stored yet as far as its signature, and returns what the person signs for it. Nothing
+// changes. A refusal is an *operation.Error of the noun, or record.changed when the page has shown something else.
+func (b *Book) Prepare(ctx context.Context, a Acting, r PeopleRequest, now time.Time) (Statement, error) {
 	who := &preparing{who: a.Person}
-	err := change(ctx, pool, keys, now, func(t *Tx) error {
+	err := change(ctx, b.pool, b.keys, now, func(t *Tx) error {
 		if before, err := t.mayAsk(ctx, a, &r); err != nil || before.ID != "" {
 			return cmp.Or(err, operation.Refuse(codeRequestOther, "", nil))
 		}
@@ -211,16 +223,16 @@ func (p *pressing) Signed(ctx context.Context, tx pgx.Tx, s Statement) (err erro
 	return err
 }
 
-// AskPeople stores what a person asks for, to be carried out. Of a kind that is Pressed the person's passkey has signed what
-// PreparePeople has returned. keys sign requests. A request that was stored before is returned as it is. The secret is that of
-// the link of an invitation, and not stored: show it once. now is the time of the service's clock. A refusal is an
-// *operation.Error, as of PreparePeople or Acting.Prove. After an error nothing has changed.
-func AskPeople(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, a Acting, r PeopleRequest, now time.Time) (asked PeopleRequest, link secret.Text, err error) {
+// Ask stores what a person asks for, to be carried out. Of a kind that is Pressed the person's passkey has signed what Prepare
+// has returned. A request that was stored before is returned as it is. The secret is that of the link of an invitation, and
+// not stored: show it once. now is the time of the service's clock. A refusal is an *operation.Error, as of Prepare or
+// Acting.Prove. After an error nothing has changed.
+func (b *Book) Ask(ctx context.Context, a Acting, r PeopleRequest, now time.Time) (asked PeopleRequest, link secret.Text, err error) {
 	if r.Kind == PeopleInvite {
 		link = secret.Mint(linkPrefix)
 		r.tokenHash = hashOf(link)
 	}
-	err = change(ctx, pool, keys, now, func(t *Tx) error {
+	err = change(ctx, b.pool, b.keys, now, func(t *Tx) error {
 		before, err := t.mayAsk(ctx, a, &r)
 		if err != nil {
 			return err
@@ -426,10 +438,10 @@ func (p pressed) Signed(ctx context.Context, tx pgx.Tx, s Statement) error {
 	return nil
 }
 
-// CarryOutPeople carries a request out, and ends it in the same transaction: after a crash it waits, and is carried out once.
+// CarryOut carries a request out, and ends it in the same transaction: after a crash it waits, and is carried out once. The
 // keys sign rows of staff. A request that is over stays so. One whose row does not verify is left as it is, so that nothing of
 // it is signed. now is the time of the service's clock. An error means that the request waits.
-func CarryOutPeople(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, id string, now time.Time) (ended PeopleRequest, err error) {
+func (b *Book) CarryOut(ctx context.Context, id string, now time.Time) (ended PeopleRequest, err error) {
 	end := func(t *Tx, refusal error) error {
 		if err := t.endRequest(ctx, id, refusal); err != nil {
 			return err
@@ -443,7 +455,7 @@ func CarryOutPeople(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, 
 		ended = r
 		return r, err == nil && r.State == PeopleWaiting && !r.Forged, err
 	}
-	err = change(ctx, pool, keys, now, func(t *Tx) error {
+	err = change(ctx, b.pool, b.keys, now, func(t *Tx) error {
 		r, ok, err := waits(t)
 		if err != nil || !ok {
 			return err
@@ -456,7 +468,7 @@ func CarryOutPeople(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, 
 	})
 	var refusal *operation.Error
 	if errors.As(err, &refusal) && !slices.Contains([]string{signed.CodeNoKey, signed.CodeUnsigned}, refusal.Code) {
-		err = change(ctx, pool, keys, now, func(t *Tx) error {
+		err = change(ctx, b.pool, b.keys, now, func(t *Tx) error {
 			_, ok, err := waits(t)
 			if err != nil || !ok {
 				return err
@@ -527,11 +539,11 @@ func (t *Tx) requests(ctx context.Context, column, is string, take func(PeopleRe
 	}, "staff_requests", column, is)
 }
 
-// WaitingPeople returns the ids of the requests that wait to be carried out and verify, the oldest first, and when the oldest
+// Waiting returns the ids of the requests that wait to be carried out and verify, the oldest first, and when the oldest
 // one was made.
-func WaitingPeople(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier) (ids []string, oldest time.Time, err error) {
-	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		return signed.Find(ctx, tx, v, func(r requestRow, row signed.Row) {
+func (b *Book) Waiting(ctx context.Context) (ids []string, oldest time.Time, err error) {
+	err = pgx.BeginTxFunc(ctx, b.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		return signed.Find(ctx, tx, b.verifier, func(r requestRow, row signed.Row) {
 			if !row.Verified {
 				return
 			}
@@ -546,13 +558,13 @@ func WaitingPeople(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier) 
 	return ids, oldest, nil
 }
 
-// PeopleRequestOf returns a request of a person. Another person's is unknown: the refusal is an *operation.Error with the code
+// Request returns a request of a person. Another person's is unknown: the refusal is an *operation.Error with the code
 // staff_request.unknown.
-func PeopleRequestOf(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier, personID, id string) (found PeopleRequest, err error) {
+func (b *Book) Request(ctx context.Context, personID, id string) (found PeopleRequest, err error) {
 	parsed, ok := form.CanonicalUUID(id)
 	if ok {
-		err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			return signed.One(ctx, tx, v, func(r requestRow, row signed.Row) { found = toPeopleRequest(r, !row.Verified) }, "staff_requests", parsed)
+		err = pgx.BeginTxFunc(ctx, b.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+			return signed.One(ctx, tx, b.verifier, func(r requestRow, row signed.Row) { found = toPeopleRequest(r, !row.Verified) }, "staff_requests", parsed)
 		})
 	}
 	switch {
@@ -585,12 +597,12 @@ func (p People) Managers(agencyID string) (n int) {
 	return n
 }
 
-// ReadPeople reads the people, their invitations and the changes about them, verified.
-func ReadPeople(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier, now time.Time) (p People, err error) {
+// Read reads the people, their invitations and the changes about them, verified.
+func (b *Book) Read(ctx context.Context, now time.Time) (p People, err error) {
 	p.names = map[string]string{}
-	err = registry.View(ctx, pool, "", func(tx pgx.Tx, reg *registry.Snapshot) error {
-		forged := func(r signed.Row) bool { return v != nil && !r.Verified }
-		s, err := load(ctx, tx, reg, v, forged)
+	err = registry.View(ctx, b.pool, "", func(tx pgx.Tx, reg *registry.Snapshot) error {
+		forged := func(r signed.Row) bool { return !r.Verified }
+		s, err := load(ctx, tx, reg, b.verifier, forged)
 		if err != nil {
 			return err
 		}
@@ -598,14 +610,14 @@ func ReadPeople(ctx context.Context, pool *pgxpool.Pool, v *signed.Verifier, now
 			p.Staff = append(p.Staff, s.staffEntry(m))
 			p.names[m.ID] = m.Name
 		}
-		list, err := readInvitations(ctx, tx, v, forged)
+		list, err := readInvitations(ctx, tx, b.verifier, forged)
 		if err != nil {
 			return err
 		}
 		for _, i := range list {
 			p.Invitations = append(p.Invitations, InvitationEntry{i, s.staffEntry(s.member(i.StaffID))})
 		}
-		p.Changes, err = s.readChanges(ctx, tx, v, forged, now)
+		p.Changes, err = s.readChanges(ctx, tx, b.verifier, forged, now)
 		return err
 	})
 	if err != nil {
@@ -622,10 +634,10 @@ type PeopleStep struct {
 	By string
 }
 
-// PeopleHistory returns what the audit table has about a person's account, the newest first, most rows at most. What the person
+// History returns what the audit table has about a person's account, the newest first, most rows at most. What the person
 // reads and signs in is not part of it.
-func PeopleHistory(ctx context.Context, pool *pgxpool.Pool, personID string, most int) ([]PeopleStep, error) {
-	rows, err := pool.Query(ctx, `SELECT at, action, actor FROM audit WHERE subject = $1 AND action LIKE 'staff.%' AND action NOT IN ('staff.sign_in', 'staff.refused') ORDER BY at DESC, id DESC LIMIT $2`, personID, most)
+func (b *Book) History(ctx context.Context, personID string, most int) ([]PeopleStep, error) {
+	rows, err := b.pool.Query(ctx, `SELECT at, action, actor FROM audit WHERE subject = $1 AND action LIKE 'staff.%' AND action NOT IN ('staff.sign_in', 'staff.refused', 'staff.read') ORDER BY at DESC, id DESC LIMIT $2`, personID, most)
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of a person: %w", err)
 	}

@@ -19,7 +19,8 @@ import (
 // counterpart is the pages, which sign requests, and the sink, which carries them out, with the keys of each.
 type counterpart struct {
 	team
-	pages, sink *secret.Keys
+	office, cases *secret.Keys
+	pages, sink   *identity.Book
 }
 
 func openCounterpart(t *testing.T, agency string, roles []identity.Role, names ...string) counterpart {
@@ -27,10 +28,9 @@ func openCounterpart(t *testing.T, agency string, roles []identity.Role, names .
 	o := openTeam(t, agency, roles, names...)
 	verify := []secret.Use{{Purpose: secret.PurposeVerify, Label: secret.LabelRegistryRows}, {Purpose: secret.PurposeVerify, Label: secret.LabelStaffRows}, {Purpose: secret.PurposeVerify, Label: secret.LabelPeopleRows}}
 	manifest := secret.Use{Purpose: secret.PurposeSign, Label: secret.LabelStaffRows}
-	return counterpart{
-		o, o.Keys.Subset("office", append([]secret.Use{manifest}, verify...)),
-		o.Keys.Subset("cases", append([]secret.Use{manifest, {Purpose: secret.PurposeSign, Label: secret.LabelPeopleRows}}, verify...)),
-	}
+	office := o.Keys.Subset("office", append([]secret.Use{manifest}, verify...))
+	cases := o.Keys.Subset("cases", append([]secret.Use{manifest, {Purpose: secret.PurposeSign, Label: secret.LabelPeopleRows}}, verify...))
+	return counterpart{o, office, cases, identity.OpenBook(o.Pool, office), identity.OpenBook(o.Pool, cases)}
 }
 
 func request(kind identity.PeopleKind, subject string, body identity.PeopleBody) identity.PeopleRequest {
@@ -42,13 +42,13 @@ func (o counterpart) press(t *testing.T, name string, r identity.PeopleRequest) 
 	t.Helper()
 	a := o.acting(t, name)
 	if r.Kind.Pressed() {
-		s, err := identity.PreparePeople(o.ctx, o.Pool, o.pages, a, r, o.Now())
+		s, err := o.pages.Prepare(o.ctx, a, r, o.Now())
 		if err != nil {
 			return r, secret.Text{}, err
 		}
 		a = o.Signs(t, a, name, s)
 	}
-	return identity.AskPeople(o.ctx, o.Pool, o.pages, a, r, o.Now())
+	return o.pages.Ask(o.ctx, a, r, o.Now())
 }
 
 // asks is press that succeeds.
@@ -67,7 +67,7 @@ func (o counterpart) asks(t *testing.T, name string, r identity.PeopleRequest) (
 // carry carries a request out, and checks how it ends.
 func (o counterpart) carry(t *testing.T, r identity.PeopleRequest, code string) {
 	t.Helper()
-	ended, err := identity.CarryOutPeople(o.ctx, o.Pool, o.sink, r.ID, o.Now())
+	ended, err := o.sink.CarryOut(o.ctx, r.ID, o.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,14 +127,14 @@ func TestPeopleAskOnPages(t *testing.T) {
 	if asked.AgencyID != registries.AgencyA {
 		t.Errorf("the group is %q", asked.AgencyID)
 	}
-	if _, _, err := identity.AcceptInvitation(o.ctx, o.Pool, o.pages, link, "", o.Now()); err == nil {
+	if _, _, err := identity.AcceptInvitation(o.ctx, o.Pool, o.office, link, "", o.Now()); err == nil {
 		t.Error("the link works before the invitation is carried out")
 	}
-	again, none, err := identity.AskPeople(o.ctx, o.Pool, o.pages, o.acting(t, "Awa"), invite, o.Now())
+	again, none, err := o.pages.Ask(o.ctx, o.acting(t, "Awa"), invite, o.Now())
 	if err != nil || again.ID != asked.ID || !none.Empty() {
 		t.Errorf("the same form again: %+v, %v", again, err)
 	}
-	_, _, err = identity.AskPeople(o.ctx, o.Pool, o.pages, o.acting(t, "Ben"), invite, o.Now())
+	_, _, err = o.pages.Ask(o.ctx, o.acting(t, "Ben"), invite, o.Now())
 	refusedBy(t, err, "staff_request.other", "")
 	o.carry(t, asked, "")
 	i := o.join(t, link)
@@ -220,11 +220,11 @@ func TestPeopleAskOnPages(t *testing.T) {
 	if err != nil || len(findings.Rows) != 0 || len(findings.Lost) != 0 {
 		t.Errorf("rows that do not verify: %+v, %v", findings, err)
 	}
-	history, err := identity.PeopleHistory(o.ctx, o.Pool, chloe.ID, 50)
+	history, err := o.pages.History(o.ctx, chloe.ID, 50)
 	if err != nil || len(history) < 8 || history[len(history)-1].Action != "staff.invite" || history[len(history)-1].By != o.IDs["Awa"] {
 		t.Errorf("history %+v, %v", history, err)
 	}
-	if ids, _, err := identity.WaitingPeople(o.ctx, o.Pool, signed.NewVerifier(o.sink)); err != nil || len(ids) != 0 {
+	if ids, _, err := o.sink.Waiting(o.ctx); err != nil || len(ids) != 0 {
 		t.Errorf("waiting: %v, %v", ids, err)
 	}
 }
@@ -236,7 +236,7 @@ func TestForgedPeopleRequests(t *testing.T) {
 	o := openCounterpart(t, "impots", admins, "Awa", "Ben", "Chloé", "Dan")
 	waits := func(want int) {
 		t.Helper()
-		ids, _, err := identity.WaitingPeople(o.ctx, o.Pool, signed.NewVerifier(o.sink))
+		ids, _, err := o.sink.Waiting(o.ctx)
 		if err != nil || len(ids) != want {
 			t.Errorf("%d requests wait, want %d, %v", len(ids), want, err)
 		}
@@ -244,7 +244,7 @@ func TestForgedPeopleRequests(t *testing.T) {
 	stays := func(r identity.PeopleRequest) {
 		t.Helper()
 		waits(0)
-		ended, err := identity.CarryOutPeople(o.ctx, o.Pool, o.sink, r.ID, o.Now())
+		ended, err := o.sink.CarryOut(o.ctx, r.ID, o.Now())
 		if err != nil || ended.State != identity.PeopleWaiting {
 			t.Errorf("a forged request: %+v, %v", ended, err)
 		}
@@ -293,7 +293,7 @@ func TestForgedPeopleRequests(t *testing.T) {
 	takes := func(decision any, created time.Time) identity.PeopleRequest {
 		t.Helper()
 		r := identity.PeopleRequest{ID: uuid.NewString(), Kind: identity.PeopleSuspend}
-		if err := o.tries(o.pages, `INSERT INTO staff_requests (id, kind, agency_id, asked_by, origin, subject, body, decision_id, created_at, ends_at, state)
+		if err := o.tries(o.office, `INSERT INTO staff_requests (id, kind, agency_id, asked_by, origin, subject, body, decision_id, created_at, ends_at, state)
 			VALUES ($1, 'suspend', $2, $3, '', $4, '{"reason": "Clé perdue"}', $5, $6, $7, 'waiting')`, r.ID, registries.AgencyA, o.IDs["Dan"], o.IDs["Ben"], decision, created, created.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
@@ -319,8 +319,8 @@ func TestForgedPeopleRequests(t *testing.T) {
 	if !o.person(t, "Ben").InForce() {
 		t.Error("a request without a press is carried out")
 	}
-	refusedBy(t, o.tries(o.pages, `UPDATE staff SET suspended_at = $2 WHERE id = $1`, o.IDs["Ben"], o.Now()), signed.CodeNoKey, "")
-	refusedBy(t, o.tries(o.sink, `UPDATE agencies SET name = 'x'`), signed.CodeNoKey, "")
+	refusedBy(t, o.tries(o.office, `UPDATE staff SET suspended_at = $2 WHERE id = $1`, o.IDs["Ben"], o.Now()), signed.CodeNoKey, "")
+	refusedBy(t, o.tries(o.cases, `UPDATE agencies SET name = 'x'`), signed.CodeNoKey, "")
 }
 
 // What the page has shown is what is done: a record that changes between the press and the end is refused, also when the
@@ -353,9 +353,9 @@ func TestPeopleRequestsThatAreOver(t *testing.T) {
 	_, _, err = o.press(t, "Dan", o.suspends(t, "Ben"))
 	refusedBy(t, err, "staff_request.too_many", "", "most=10")
 	// Another person's request is unknown.
-	_, err = identity.PeopleRequestOf(o.ctx, o.Pool, signed.NewVerifier(o.pages), o.IDs["Ben"], asked.ID)
+	_, err = o.pages.Request(o.ctx, o.IDs["Ben"], asked.ID)
 	refusedBy(t, err, "staff_request.unknown", "id")
-	if mine, err := identity.PeopleRequestOf(o.ctx, o.Pool, signed.NewVerifier(o.pages), o.IDs["Awa"], asked.ID); err != nil || mine.Refusal() == nil {
+	if mine, err := o.pages.Request(o.ctx, o.IDs["Awa"], asked.ID); err != nil || mine.Refusal() == nil {
 		t.Errorf("the own one: %+v, %v", mine, err)
 	}
 }
@@ -368,10 +368,10 @@ func TestPeopleRequestsAreCarriedOutOnce(t *testing.T) {
 	asked, link := o.asks(t, "Awa", request(identity.PeopleInvite, "", identity.PeopleBody{Name: "Chloé", Agency: registries.AgencyA, Add: []identity.Role{identity.RoleReader}}))
 	o.Exec(t, `CREATE FUNCTION dies() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$`)
 	o.Exec(t, `CREATE TRIGGER dies AFTER UPDATE OF state ON staff_requests FOR EACH ROW EXECUTE FUNCTION dies()`) // after the invitation, before its end
-	if ended, err := identity.CarryOutPeople(o.ctx, o.Pool, o.sink, asked.ID, o.Now()); err == nil {
+	if ended, err := o.sink.CarryOut(o.ctx, asked.ID, o.Now()); err == nil {
 		t.Fatalf("the connection has not died: %+v", ended)
 	}
-	if ids, oldest, err := identity.WaitingPeople(o.ctx, o.Pool, signed.NewVerifier(o.sink)); err != nil || len(ids) != 1 || !oldest.Equal(asked.CreatedAt) {
+	if ids, oldest, err := o.sink.Waiting(o.ctx); err != nil || len(ids) != 1 || !oldest.Equal(asked.CreatedAt) {
 		t.Errorf("waiting: %v since %s, %v", ids, oldest, err)
 	}
 	if list, err := identity.ListInvitations(o.ctx, o.Pool, nil); err != nil || len(list) != 0 {
@@ -381,7 +381,7 @@ func TestPeopleRequestsAreCarriedOutOnce(t *testing.T) {
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
-			if ended, err := identity.CarryOutPeople(o.ctx, o.Pool, o.sink, asked.ID, o.Now()); err != nil || ended.State != identity.PeopleDone {
+			if ended, err := o.sink.CarryOut(o.ctx, asked.ID, o.Now()); err != nil || ended.State != identity.PeopleDone {
 				t.Errorf("one of two: %+v, %v", ended, err)
 			}
 		})
@@ -397,7 +397,7 @@ func TestPeopleRequestsAreCarriedOutOnce(t *testing.T) {
 
 	// A role without the key leaves it waiting.
 	again, _ := o.asks(t, "Awa", o.suspends(t, "Ben"))
-	_, err := identity.CarryOutPeople(o.ctx, o.Pool, o.pages, again.ID, o.Now())
+	_, err := o.pages.CarryOut(o.ctx, again.ID, o.Now())
 	refusedBy(t, err, signed.CodeNoKey, "")
 	o.carry(t, again, "")
 }

@@ -72,12 +72,12 @@ type Events interface {
 	Ends(ctx context.Context) (topic string, ends map[int32]int64, err error)
 }
 
-// People are what people ask for on the page about people (internal/identity).
+// People are what people ask for on the page about people: identity.Book.
 type People interface {
 	// Waiting returns the ids of the requests that wait, the oldest first, and when the oldest one was made.
 	Waiting(ctx context.Context) (ids []string, oldest time.Time, err error)
 	// CarryOut carries a request out, once. After an error it waits.
-	CarryOut(ctx context.Context, id string) (identity.PeopleRequest, error)
+	CarryOut(ctx context.Context, id string, now time.Time) (identity.PeopleRequest, error)
 }
 
 // Config of Cases. All fields but Again are required.
@@ -364,7 +364,7 @@ func (c *Cases) carryOutPeople(ctx context.Context) error {
 	}
 	var errs []error
 	for _, id := range ids {
-		r, err := c.cfg.People.CarryOut(ctx, id)
+		r, err := c.cfg.People.CarryOut(ctx, id, c.cfg.Now())
 		if err != nil {
 			errs = append(errs, err)
 			continue

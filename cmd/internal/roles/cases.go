@@ -1,16 +1,13 @@
 package roles
 
 import (
-	"context"
 	"slices"
-	"time"
 
 	"quittance/internal/audit"
 	"quittance/internal/cases"
 	"quittance/internal/decisions"
 	"quittance/internal/identity"
 	"quittance/internal/secret"
-	"quittance/internal/signed"
 	"quittance/schemas"
 	sinkcases "quittance/sinks/cases"
 )
@@ -58,22 +55,6 @@ func (b *Base) cases() error {
 	}
 	return add(b, "cases", sinkcases.New, sinkcases.Config{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool).Verifying(b.Keys), Processor: processor,
-		People: peopleRequests{b, signed.NewVerifier(b.Keys)}, Events: cases.NewEvents(cl, b.Topology, b.Codec), Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		People: identity.OpenBook(b.Pool, b.Keys), Events: cases.NewEvents(cl, b.Topology, b.Codec), Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
-}
-
-// peopleRequests are what people ask for on the page about people, for the sink.
-type peopleRequests struct {
-	b        *Base
-	verifier *signed.Verifier
-}
-
-// Waiting implements sinkcases.People.
-func (p peopleRequests) Waiting(ctx context.Context) (ids []string, oldest time.Time, err error) {
-	return identity.WaitingPeople(ctx, p.b.Pool, p.verifier)
-}
-
-// CarryOut implements sinkcases.People.
-func (p peopleRequests) CarryOut(ctx context.Context, id string) (identity.PeopleRequest, error) {
-	return identity.CarryOutPeople(ctx, p.b.Pool, p.b.Keys, id, p.b.Now())
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"quittance/ingress/operations"
+	"quittance/ingress/people"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
 	"quittance/internal/cases"
@@ -94,7 +95,11 @@ func (b *Base) office() error {
 	if !desk.Available() {
 		return fmt.Errorf("--staff-url %s: browsers allow passkeys for names of hosts only, not for numbers; give the pages of staff a name, such as https://staff.example", at.URL)
 	}
-	pages, err := b.operations(desk)
+	about, err := people.New(people.Config{Book: identity.OpenBook(b.Pool, b.Keys), Approvals: desk, Agencies: b.Registry, URL: at.URL})
+	if err != nil {
+		return err
+	}
+	pages, err := b.operations(desk, about)
 	if err != nil {
 		return err
 	}
@@ -108,7 +113,7 @@ func (b *Base) office() error {
 		Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 			return operation.Record(ctx, b.Pool, actor, at, e)
 		},
-	}, pages.Part())
+	}, pages.Part(), about.Part())
 	if err != nil {
 		return err
 	}
@@ -147,7 +152,7 @@ func (j joining) Add(ctx context.Context, browser secret.Text, name string, resp
 }
 
 // operations makes the pages on which the service's people look after payments.
-func (b *Base) operations(desk *identity.Desk) (*operations.Operations, error) {
+func (b *Base) operations(desk *identity.Desk, about *people.People) (*operations.Operations, error) {
 	reader, err := b.sessionReader()
 	if err != nil {
 		return nil, err
@@ -157,7 +162,7 @@ func (b *Base) operations(desk *identity.Desk) (*operations.Operations, error) {
 	late := &lateJournal{open: b.officeJournal, log: b.Log}
 	b.close = append(b.close, late.close)
 	return operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Registry: b.Registry, Signer: b.Keys, Approvals: desk,
+		Sessions: reader, Deliveries: sent, Cases: known, Registry: b.Registry, Signer: b.Keys, Approvals: desk, People: about.Waiting,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
 		},
