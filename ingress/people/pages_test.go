@@ -164,12 +164,14 @@ func TestTwoPeopleTakeAThirdIn(t *testing.T) {
 	want(t, awa.Get(invitation), http.StatusOK, "lien pas encore ouvert", "une autre personne confirme", "Retirer l’invitation")
 	lacks(t, ben.Get("/work"), invitation) // nothing to decide yet
 	digits := g.join(t, "Chloé", link)
-	want(t, ben.Get("/work"), http.StatusOK, "Comptes d’agents\u00a0: à décider par vous", invitation, "Chloé", "attend la confirmation")
+	todo := ben.Get("/work")
+	want(t, todo, http.StatusOK, "Comptes d’agents\u00a0: à décider par vous", invitation, "Chloé", "attend la confirmation")
+	lacks(t, todo, "Rien n’attend votre décision")
 	want(t, awa.Get("/work"), http.StatusOK, "vos demandes en attente", invitation)
 	lacks(t, awa.Get(invitation), "/people/ask/begin", digits)
 	shown := ben.Get(invitation)
-	want(t, shown, http.StatusOK, "Chloé", "4711", "lecteur", "Clé d’accès 1", "Clé d’accès 2", "Awa", "Appelez la personne", "quittance staff confirm")
-	lacks(t, shown, digits, digits[:4]+" "+digits[4:])
+	want(t, shown, http.StatusOK, "Chloé", "4711", "lecteur", "Clé d’accès 1", "Clé d’accès 2", "Awa", "Appelez la personne", "commandes quittance staff invite, confirm, roles et lift refusent")
+	lacks(t, shown, "quittance staff confirm", digits, digits[:4]+" "+digits[4:])
 	want(t, g.press(t, "Ben", invitation, "digits", "0000 0000"), http.StatusConflict, "Essais restants\u00a0: 4")
 	page, _ = g.done(t, "Ben", g.press(t, "Ben", invitation, "digits", digits[:4]+" "+digits[4:]))
 	want(t, page, http.StatusOK, "Confirmation")
@@ -284,6 +286,8 @@ func TestSecurityOfficersChooseAnAgency(t *testing.T) {
 	want(t, un.Get("/people"), http.StatusOK, "Olga", "Rémi", `id="agency"`, "Direction générale des impôts")
 	of := "?agency=" + registries.AgencyA
 	want(t, un.Get("/people"+of), http.StatusOK, "Ce groupe n’a encore personne", "/people/invite?agency=", "deux responsables de la sécurité")
+	want(t, un.Get("/people/invite"+of), http.StatusOK, "quittance staff invite --name NAME --agency impots --role ROLE")
+	lacks(t, un.Get("/people/invite"), "quittance staff invite --name")
 	want(t, un.Get("/people?agency=none"), http.StatusNotFound)
 	_, link := g.done(t, "Olga", g.press(t, "Olga", "/people/invite"+of, "name", "Awa", "add", "agency-admin"))
 	if !strings.HasPrefix(link, "inv_") {

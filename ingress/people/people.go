@@ -141,3 +141,11 @@ func (v *visit) decides(all identity.People, agencyID string) bool {
 	own := v.Acting.Person.AgencyID
 	return agencyID == own || v.Acting.Service() && all.Managers(agencyID) < identity.MinManagers
 }
+
+// refusing returns a command that refuses once two people of a group decide on pages: none then.
+func refusing(all identity.People, agencyID, command string) string {
+	if all.Managers(agencyID) >= identity.MinManagers {
+		return ""
+	}
+	return command
+}

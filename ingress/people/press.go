@@ -271,7 +271,7 @@ func (v *visit) showInvitation() {
 	case state == identity.InvitationReady:
 		out.Press = v.press(identity.PeopleConfirm, i.ID, i.Shown(), w.Confirm)
 		out.Press.Inputs = []staff.Input{{Name: fieldDigits, Label: w.Digits, Hint: w.DigitsHint, Mode: "numeric", Max: 20, Required: true}}
-		out.Command = "quittance staff confirm " + i.ID + " --digits DIGITS"
+		out.Command = refusing(all, i.Of.AgencyID, "quittance staff confirm "+i.ID+" --digits DIGITS")
 	}
 	if i.Open(v.Now) && may {
 		out.End = v.ending(identity.PeopleWithdraw, i.ID, w.WithdrawTitle, w.Withdraw)
@@ -312,7 +312,6 @@ func (v *visit) showChange() {
 		{Label: w.Since, Value: v.At(c.ProposedAt)},
 		{Label: w.DecidedBy, Value: all.Name(c.DecidedBy)},
 	}
-	out.Command = "quittance staff list"
 	if c.State == casework.DecisionProposed && !c.Forged && v.decides(all, c.Of.AgencyID) {
 		title, label := w.RejectTitle, w.Reject
 		if c.ProposedBy == v.Acting.Person.ID {

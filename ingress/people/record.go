@@ -190,10 +190,11 @@ func (v *visit) showInvite() {
 		}
 		out.Press.Boxes = []staff.Boxes{{Name: fieldAdd, Legend: w.Roles, Options: v.boxes(rolesOf(of))}}
 	}
-	out.Command = "quittance staff invite --name NAME --role ROLE"
+	command := "quittance staff invite --name NAME --role ROLE"
 	if of != "" {
-		out.Command = "quittance staff invite --name NAME --agency " + v.slug(of) + " --role ROLE"
+		command = "quittance staff invite --name NAME --agency " + v.slug(of) + " --role ROLE"
 	}
+	out.Command = refusing(all, of, command)
 	v.Write(http.StatusOK, "press", out)
 }
 
@@ -219,7 +220,7 @@ func (v *visit) showAct() {
 		gets := slices.DeleteFunc(rolesOf(e.AgencyID), func(r identity.Role) bool { return slices.Contains(e.Roles, r) })
 		out.Press.Boxes = []staff.Boxes{{Name: fieldAdd, Legend: v.w.Add, Options: v.boxes(gets)}, {Name: fieldRemove, Legend: v.w.Remove, Options: v.boxes(e.Roles)}}
 		out.Press.Inputs = []staff.Input{reason}
-		out.Command = "quittance staff roles " + e.ID + " --add ROLE --remove ROLE"
+		out.Command = refusing(all, e.AgencyID, "quittance staff roles "+e.ID+" --add ROLE --remove ROLE")
 	case actRevoke:
 		out.Press = v.press(identity.PeoplePropose, e.ID, e.Shown(), w.Send)
 		out.Press.Hidden[fieldChange] = string(identity.StaffChangeRevoke)
@@ -229,14 +230,15 @@ func (v *visit) showAct() {
 		out.Press.Inputs, out.Command = []staff.Input{reason}, "quittance staff suspend "+e.ID+" --reason TEXT"
 	case actLift:
 		out.Press = v.press(identity.PeopleLift, e.ID, e.Shown(), w.Send)
-		out.Press.Inputs, out.Command = []staff.Input{reason}, "quittance staff lift "+e.ID+" --reason TEXT"
+		out.Press.Inputs, out.Command = []staff.Input{reason}, refusing(all, e.AgencyID, "quittance staff lift "+e.ID+" --reason TEXT")
 	case actInvite:
 		out.Press = v.press(identity.PeopleInvite, e.ID, e.Shown(), w.Send)
-		out.Command = "quittance staff invite " + e.ID
+		command := "quittance staff invite " + e.ID
 		if len(e.InForcePasskeys()) >= identity.MinPasskeys {
 			out.Press.Hidden[fieldLost] = "1"
-			out.Command += " --lost"
+			command += " --lost"
 		}
+		out.Command = refusing(all, e.AgencyID, command)
 	}
 	v.Write(http.StatusOK, "press", out)
 }
