@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
 
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
@@ -22,50 +23,64 @@ import (
 var may = map[string]struct {
 	roles    []identity.Role // nil: everybody who is signed in
 	notFound int
+	others   bool // what exists is another person's, who alone sees it
 }{
-	"GET /work":          {nil, http.StatusOK},
-	"GET /sessions":      {nil, http.StatusOK},
-	"POST /sessions/end": {nil, http.StatusSeeOther},
-	"GET /ops/search":    {seers, http.StatusOK}, // without a term it says how
-	"POST /ops/search":   {seers, http.StatusSeeOther},
-	"GET /ops/payments":  {seers, http.StatusOK},
-	"GET /ops/cases":     {seers, http.StatusOK},
-	"GET /ops/endpoints": {seers, http.StatusOK},
-	"GET /ops/stuck":     {seers, http.StatusOK},
+	"GET /work":          {roles: nil, notFound: http.StatusOK},
+	"GET /sessions":      {roles: nil, notFound: http.StatusOK},
+	"POST /sessions/end": {roles: nil, notFound: http.StatusSeeOther},
+	"GET /ops/search":    {roles: seers, notFound: http.StatusOK}, // without a term it says how
+	"POST /ops/search":   {roles: seers, notFound: http.StatusSeeOther},
+	"GET /ops/payments":  {roles: seers, notFound: http.StatusOK},
+	"GET /ops/cases":     {roles: seers, notFound: http.StatusOK},
+	"GET /ops/endpoints": {roles: seers, notFound: http.StatusOK},
+	"GET /ops/stuck":     {roles: seers, notFound: http.StatusOK},
 
-	"GET /ops/payments/{place}":                              {seers, 0},
-	"GET /ops/cases/{case}":                                  {seers, 0},
-	"GET /ops/endpoints/{kind}/{destination}":                {seers, 0},
-	"POST /ops/payments/{place}/deliveries/{delivery}/retry": {actors, 0},
-	"POST /ops/cases/{case}/propose":                         {actors, 0},
-	"POST /ops/cases/{case}/reject":                          {actors, 0},
-	"POST /ops/endpoints/{kind}/{destination}/suspend":       {actors, 0},
-	"POST /ops/endpoints/{kind}/{destination}/resume":        {actors, 0},
-	"POST /ops/endpoints/{kind}/{destination}/retry":         {actors, 0},
-	"POST /ops/cases/{case}/approve/begin":                   {actors, http.StatusConflict}, // it names no proposal
-	"POST /ops/cases/{case}/approve/{number:[0-9]{1,4}}":     {actors, http.StatusConflict}, // no passkey has signed
+	"GET /ops/payments/{place}":                              {roles: seers},
+	"GET /ops/cases/{case}":                                  {roles: seers},
+	"GET /ops/endpoints/{kind}/{destination}":                {roles: seers},
+	"POST /ops/payments/{place}/deliveries/{delivery}/retry": {roles: actors},
+	"POST /ops/cases/{case}/propose":                         {roles: actors},
+	"POST /ops/cases/{case}/reject":                          {roles: actors},
+	"POST /ops/endpoints/{kind}/{destination}/suspend":       {roles: actors},
+	"POST /ops/endpoints/{kind}/{destination}/resume":        {roles: actors},
+	"POST /ops/endpoints/{kind}/{destination}/retry":         {roles: actors},
+	"POST /ops/cases/{case}/approve/begin":                   {roles: actors, notFound: http.StatusConflict}, // it names no proposal
+	"POST /ops/cases/{case}/approve/{number:[0-9]{1,4}}":     {roles: actors, notFound: http.StatusConflict}, // no passkey has signed
 
-	"GET /agency/search":   {agencySeers, http.StatusOK},
-	"POST /agency/search":  {agencySeers, http.StatusSeeOther},
-	"GET /agency/payments": {agencySeers, http.StatusOK},
-	"GET /agency/cases":    {agencySeers, http.StatusOK},
+	"GET /agency/search":           {roles: agencySeers, notFound: http.StatusOK},
+	"POST /agency/search":          {roles: agencySeers, notFound: http.StatusSeeOther},
+	"GET /agency/payments":         {roles: agencySeers, notFound: http.StatusOK},
+	"GET /agency/cases":            {roles: agencySeers, notFound: http.StatusOK},
+	"GET /agency/payments/{place}": {roles: agencySeers},
+	"GET /agency/cases/{case}":     {roles: agencySeers},
+	"POST /agency/payments/{place}/deliveries/{delivery}/retry": {roles: accountants},
+	"POST /agency/cases/{case}/propose":                         {roles: accountants},
+	"POST /agency/cases/{case}/reject":                          {roles: agencyDeciders},
+	"POST /agency/cases/{case}/approve/begin":                   {roles: agencyDeciders, notFound: http.StatusConflict},
+	"POST /agency/cases/{case}/approve/{number:[0-9]{1,4}}":     {roles: agencyDeciders, notFound: http.StatusConflict},
 
-	"GET /agency/payments/{place}":                              {agencySeers, 0},
-	"GET /agency/cases/{case}":                                  {agencySeers, 0},
-	"POST /agency/payments/{place}/deliveries/{delivery}/retry": {accountants, 0},
-	"POST /agency/cases/{case}/propose":                         {accountants, 0},
-	"POST /agency/cases/{case}/reject":                          {agencyDeciders, 0},
-	"POST /agency/cases/{case}/approve/begin":                   {agencyDeciders, http.StatusConflict},
-	"POST /agency/cases/{case}/approve/{number:[0-9]{1,4}}":     {agencyDeciders, http.StatusConflict},
+	"GET /people":                          {roles: managers, notFound: http.StatusOK},
+	"GET /people/invite":                   {roles: managers, notFound: http.StatusOK},
+	"GET /people/{person}":                 {roles: managers},
+	"GET /people/{person}/{act}":           {roles: managers},
+	"GET /people/invitations/{invitation}": {roles: managers},
+	"GET /people/changes/{change}":         {roles: managers},
+	"POST /people/ask/begin":               {roles: managers, notFound: http.StatusUnprocessableEntity}, // the form is empty
+	"POST /people/ask":                     {roles: managers, notFound: http.StatusConflict},            // no passkey has signed
+	"POST /people/end":                     {roles: managers},
+	"GET /requests/{request}":              {others: true},
+	"GET /passkeys":                        {notFound: http.StatusOK},
+	"POST /passkeys/begin":                 {notFound: http.StatusUnprocessableEntity}, // the form is empty
+	"POST /passkeys/remove":                {notFound: http.StatusConflict},            // no passkey has signed
 }
 
 var (
-	seers  = []identity.Role{identity.RoleSupport, identity.RoleOperator, identity.RoleLead, identity.RoleAuditor}
-	actors = []identity.Role{identity.RoleOperator, identity.RoleLead}
+	seers    = []identity.Role{identity.RoleSupport, identity.RoleOperator, identity.RoleLead, identity.RoleAuditor}
+	actors   = []identity.Role{identity.RoleOperator, identity.RoleLead}
+	managers = []identity.Role{identity.RoleAgencyAdmin, identity.RoleSecurityOfficer}
 
-	agencySeers = []identity.Role{identity.RoleReader, identity.RoleAccountant, identity.RolePreparer, identity.RoleApprover, identity.RoleSupervisor}
-	accountants = []identity.Role{identity.RoleAccountant}
-
+	agencySeers    = []identity.Role{identity.RoleReader, identity.RoleAccountant, identity.RolePreparer, identity.RoleApprover, identity.RoleSupervisor}
+	accountants    = []identity.Role{identity.RoleAccountant}
 	agencyDeciders = []identity.Role{identity.RoleAccountant, identity.RoleApprover}
 )
 
@@ -87,8 +102,15 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 		w.Add(t, agency, of, name)
 		browsers[role] = w.Enter(t, name)
 	}
-	existing := strings.NewReplacer("{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1")
-	unknown := strings.NewReplacer("{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1")
+	invitation, change, request, none := uuid.NewString(), uuid.NewString(), uuid.NewString(), uuid.NewString()
+	w.Write(t, `INSERT INTO staff_invitations (id, staff_id, roles, token_hash, invited_at, ends_at) VALUES ($1, $2, '{}', '\x00', $3, $3)`, invitation, w.IDs["Personne 0"], w.Now())
+	w.Write(t, `INSERT INTO staff_changes (id, staff_id, kind, reason, proposed_by, proposed_at, state) VALUES ($1, $2, 'revoke', 'Départ', $2, $3, 'proposed')`, change, w.IDs["Personne 0"], w.Now())
+	w.Add(t, "", nil, "Autre")
+	w.Write(t, `INSERT INTO staff_requests (id, kind, asked_by, origin, subject, body, created_at, ends_at, state) VALUES ($1, 'reject', $2, '', $3, '{}', $4, $4, 'done')`, request, w.IDs["Autre"], change, w.Now())
+	existing := strings.NewReplacer("{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1",
+		"{person}", w.IDs["Personne 0"], "{act}", "suspend", "{invitation}", invitation, "{change}", change, "{request}", request)
+	unknown := strings.NewReplacer("{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1",
+		"{person}", none, "{act}", "suspend", "{invitation}", none, "{change}", none, "{request}", none)
 	open := []string{"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out", "GET /join", "POST /join/accept", "POST /join/passkey/begin", "POST /join/passkey"}
 
 	routes, cells, leaks := 0, 0, 0
@@ -141,7 +163,11 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 			if rule.roles == nil || slices.Contains(rule.roles, role) {
 				if method == http.MethodGet {
 					status, body = ask(browsers[role], method, here)
-					check(what, status, http.StatusOK, body)
+					want := http.StatusOK
+					if rule.others {
+						want = http.StatusNotFound
+					}
+					check(what, status, want, body)
 				}
 				status, body = ask(browsers[role], method, nowhere)
 				want := rule.notFound

@@ -39,6 +39,8 @@ type Config struct {
 	Signer decisions.Signer
 	// Approvals have a person's passkey sign an approval.
 	Approvals Approvals
+	// People returns what waits about people for the person, and what the person has begun.
+	People func(ctx context.Context, v *staff.Visit) (mine, own staff.Grid, err error)
 }
 
 // Approvals are identity.Desk.
@@ -52,7 +54,7 @@ type Operations struct{ cfg Config }
 
 // New makes the pages.
 func New(cfg Config) (*Operations, error) {
-	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil {
+	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || cfg.People == nil {
 		return nil, errors.New("operations: every field of the configuration is required")
 	}
 	return &Operations{cfg}, nil

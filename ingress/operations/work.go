@@ -16,6 +16,7 @@ type workView struct {
 	view
 	Mine, Own           staff.Grid
 	MineEmpty, OwnEmpty string
+	People, OwnPeople   staff.Grid
 }
 
 // work is GET /work.
@@ -41,6 +42,10 @@ func (v *visit) work() {
 		} else if v.Acting.May(identity.MayApprove, a.AgencyID) == nil && a.MayApprove(v.Acting.Person) {
 			out.Mine.Rows = append(out.Mine.Rows, row)
 		}
+	}
+	if out.People, out.OwnPeople, err = v.o.cfg.People(v.Context(), v.Visit); err != nil {
+		v.Unavailable("reading what waits about people", err)
+		return
 	}
 	v.Write(http.StatusOK, "work", out)
 }

@@ -19,3 +19,45 @@ type Fact struct {
 	// Code sets the value as code, for ids and places.
 	Code bool
 }
+
+// Press is a form that a person's passkey signs: the template "press". Its fields go to BeginURL, which answers with the
+// options for the passkey; the fields and the answer go to FinishURL (Visit.ReadAnswer: form, answer).
+type Press struct {
+	// ID is that of the form on the page.
+	ID                  string
+	BeginURL, FinishURL string
+	Hidden              map[string]string
+	Inputs              []Input
+	Boxes               []Boxes
+	Label, Class        string // of the button
+
+	Lang, Host, Demo          string
+	Failed, Without, NoScript string
+}
+
+// Input is a field of a Press.
+type Input struct {
+	Name, Label, Hint string
+	// Mode is an inputmode; empty for text.
+	Mode     string
+	Max      int
+	Required bool
+}
+
+// Boxes are boxes to tick.
+type Boxes struct {
+	Name, Legend string
+	Options      []Option
+}
+
+// Option is a box.
+type Option struct{ Value, Label string }
+
+// NewPress returns a form with the paths of its two steps and the words of its button.
+func (v *Visit) NewPress(begin, finish, label string) *Press {
+	p := &Press{ID: "press", BeginURL: v.URL(begin), FinishURL: v.URL(finish), Label: label, Lang: string(v.Lang), Host: v.Host(), Failed: v.w.PressFailed, Without: v.w.PressWithout, NoScript: v.w.PressNoScript}
+	if v.isDemo() {
+		p.Demo = demoAnswer
+	}
+	return p
+}

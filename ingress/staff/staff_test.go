@@ -189,16 +189,22 @@ func TestRefusalsHaveWords(t *testing.T) {
 	t.Parallel()
 	codes := map[string]bool{}
 	for file, pattern := range map[string]string{
-		"../../internal/cases/propose.go":          `Refuse\("([a-z_.]+)"`,
-		"../../internal/cases/list.go":             `Refuse\("([a-z_.]+)"`,
-		"../../internal/deliveries/retry.go":       `Refuse\((Code\w+)`,
-		"../../internal/deliveries/destination.go": `Refuse\((Code\w+)`,
-		"../../internal/identity/proof.go":         `Refuse\("([a-z_.]+)"`,
-		"../../internal/identity/acting.go":        `Refuse\("([a-z_.]+)"`,
-		"../../internal/identity/staffsignin.go":   `Refuse\("([a-z_.]+)"`,
-		"../../internal/keyset/keyset.go":          `Refuse\("([a-z_.]+)"`,
-		"../../internal/decisions/sign.go":         `Refuse\("([a-z_.]+)"`,
-		"../../internal/decisions/decisions.go":    `Refuse\("([a-z_.]+)"`,
+		"../../internal/cases/propose.go":           `Refuse\("([a-z_.]+)"`,
+		"../../internal/cases/list.go":              `Refuse\("([a-z_.]+)"`,
+		"../../internal/deliveries/retry.go":        `Refuse\((Code\w+)`,
+		"../../internal/deliveries/destination.go":  `Refuse\((Code\w+)`,
+		"../../internal/identity/proof.go":          `Refuse\("([a-z_.]+)"`,
+		"../../internal/identity/acting.go":         `Refuse\("([a-z_.]+)"`,
+		"../../internal/identity/staffsignin.go":    `Refuse\("([a-z_.]+)"`,
+		"../../internal/identity/invitations.go":    `Refuse\("([a-z_.]+)"`,
+		"../../internal/identity/staffchanges.go":   `Refuse\("([a-z_.]+)"`,
+		"../../internal/identity/staffroles.go":     `Refuse\("([a-z_.]+)"`,
+		"../../internal/identity/suspension.go":     `Refuse\("([a-z_.]+)"`,
+		"../../internal/identity/staffpasskey.go":   `Refuse\("([a-z_.]+)"`,
+		"../../internal/identity/peoplerequests.go": `code\w+ += "([a-z_.]+)"`,
+		"../../internal/keyset/keyset.go":           `Refuse\("([a-z_.]+)"`,
+		"../../internal/decisions/sign.go":          `Refuse\("([a-z_.]+)"`,
+		"../../internal/decisions/decisions.go":     `Refuse\("([a-z_.]+)"`,
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -181,50 +182,80 @@ type NewInvitation struct {
 	Secret secret.Text
 }
 
+// Statement is what a person signs to invite m, who is known or new.
+func (r InvitationRequest) Statement(m Staff) Statement {
+	known := ""
+	if r.Known != "" {
+		known = m.ID
+	}
+	return Statement{Kind: "staff_invitation", Subject: cmp.Or(known, "new"), Verdict: "invite", AgencyID: m.AgencyID, Digest: hex.EncodeToString(casework.Digest(map[string]string{
+		"person": known, "name": m.Name, "number": m.Number, "agency": m.AgencyID, "roles": joined(union(r.Person.Roles, nil)), "has": joined(m.Roles), "lost": strconv.FormatBool(r.Lost),
+	}))}
+}
+
 // InviteStaff invites a person to make two passkeys. A new person is proposed until the confirmation; a known one stays as
 // the person is. While the group has fewer than two people who can decide about its people on a page, the command line
 // invites, and for an agency also a security officer of the service; after that a person of the group who manages people
-// does. now is the time of the service's clock. A refusal is an *operation.Error with the field id, or one of AddStaff.
-// After an error nothing has changed.
+// does, and signs InvitationRequest.Statement. now is the time of the service's clock. A refusal is an *operation.Error with
+// the field id, or one of AddStaff. After an error nothing has changed.
 func InviteStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, req InvitationRequest, now time.Time) (NewInvitation, error) {
+	link := secret.Mint(linkPrefix)
 	var made NewInvitation
 	err := change(ctx, pool, keys, now, func(t *Tx) error {
-		m, known, err := t.invited(req)
-		if err != nil {
-			return err
-		}
-		me, actor, err := t.acts(by, m.AgencyID)
-		if err != nil {
-			return err
-		}
-		if known {
-			err = cmp.Or(t.makeRoom(ctx, m), t.q.ProposeInvited(ctx, db.ProposeInvitedParams{ID: m.ID, ProposedBy: given(me.ID)}))
-		} else {
-			m.ProposedBy, m.Invited = me.ID, true
-			err = t.insertStaff(ctx, m, req.Person)
-		}
-		if err != nil {
-			return err
-		}
-		link := secret.Mint(linkPrefix)
-		row := db.InsertInvitationParams{
-			ID: uuid.Must(uuid.NewV7()).String(), StaffID: m.ID, Roles: texts(union(req.Person.Roles, nil)), TokenHash: hashOf(link),
-			InvitedBy: given(me.ID), InvitedAt: now, EndsAt: now.Add(InvitationLife),
-		}
-		if err := t.q.InsertInvitation(ctx, row); err != nil {
-			return fmt.Errorf("storing the invitation: %w", err)
-		}
-		entry, err := t.invitation(ctx, row.ID)
-		if err != nil {
-			return err
-		}
+		entry, err := t.invite(ctx, by, req, uuid.Must(uuid.NewV7()).String(), hashOf(link))
 		made = NewInvitation{entry, link}
-		return t.recordInvitation(ctx, actor, "staff.invite", entry)
+		return err
 	})
 	if err != nil {
 		return NewInvitation{}, fmt.Errorf("inviting a member of staff: %w", err)
 	}
 	return made, nil
+}
+
+// invite makes an invitation with an id, to a link that is known by its hash.
+func (t *Tx) invite(ctx context.Context, by By, req InvitationRequest, id string, link []byte) (entry InvitationEntry, err error) {
+	m, known, err := t.invited(req)
+	if err != nil {
+		return entry, err
+	}
+	me, actor, err := t.acts(by, m.AgencyID)
+	if err != nil {
+		return entry, err
+	}
+	var over []Invitation
+	if known {
+		if over, err = t.invitationsOver(ctx, m); err != nil {
+			return entry, err
+		}
+	}
+	if err = by.signed(ctx, t, req.Statement(m)); err != nil {
+		return entry, err
+	}
+	for _, i := range over {
+		if err := t.withdraw(ctx, i); err != nil {
+			return entry, err
+		}
+	}
+	if known {
+		err = t.q.ProposeInvited(ctx, db.ProposeInvitedParams{ID: m.ID, ProposedBy: given(me.ID)})
+	} else {
+		m.ProposedBy, m.Invited = me.ID, true
+		err = t.insertStaff(ctx, m, req.Person)
+	}
+	if err != nil {
+		return entry, err
+	}
+	row := db.InsertInvitationParams{
+		ID: id, StaffID: m.ID, Roles: texts(union(req.Person.Roles, nil)), TokenHash: link,
+		InvitedBy: given(me.ID), InvitedAt: t.tx.Now, EndsAt: t.tx.Now.Add(InvitationLife),
+	}
+	if err := t.q.InsertInvitation(ctx, row); err != nil {
+		return entry, fmt.Errorf("storing the invitation: %w", err)
+	}
+	if entry, err = t.invitation(ctx, row.ID); err != nil {
+		return entry, err
+	}
+	return entry, t.recordInvitation(ctx, actor, "staff.invite", entry)
 }
 
 // invited returns the person whom a request invites.
@@ -260,24 +291,22 @@ func (s Staff) mayJoin() bool {
 	return false
 }
 
-// makeRoom ends the invitation of a person whose time is over. An open one is refused.
-func (t *Tx) makeRoom(ctx context.Context, m Staff) error {
+// invitationsOver returns the invitations of a person that are stored as open, and whose time is over. An open one is refused.
+func (t *Tx) invitationsOver(ctx context.Context, m Staff) (over []Invitation, err error) {
 	list, err := t.invitations(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, i := range list {
 		if i.StaffID != m.ID || !i.ConfirmedAt.IsZero() || !i.WithdrawnAt.IsZero() {
 			continue
 		}
 		if i.Open(t.tx.Now) {
-			return operation.Refuse("invitation.open", "id", operation.Args{"name": m.Name, "id": i.ID, "until": stamp(i.EndsAt)})
+			return nil, operation.Refuse("invitation.open", "id", operation.Args{"name": m.Name, "id": i.ID, "until": stamp(i.EndsAt)})
 		}
-		if err := t.withdraw(ctx, i); err != nil {
-			return err
-		}
+		over = append(over, i)
 	}
-	return nil
+	return over, nil
 }
 
 func (t *Tx) withdraw(ctx context.Context, i Invitation) error {
@@ -552,47 +581,50 @@ func (t *Tx) knows(ctx context.Context, credentialID, spki []byte) (bool, error)
 // ConfirmInvitation makes the passkeys of an invited person valid, and gives the roles. by is another person than the
 // inviter and the invited one, who manages people of the group, has heard the digits from the person, and signs
 // InvitationEntry.Statement with them. On the command line it is allowed as InviteStaff is. The passkeys approve after
-// ApprovesAfter; earlier ones of the person end. The people who manage the group are told. After MaxWrongDigits the invitation
-// is withdrawn. now is the time of the service's clock. A refusal is an *operation.Error with the field id or digits; after
-// any error but invitation.digits_wrong nothing has changed.
+// ApprovesAfter; earlier ones of the person end. The person and the people who manage the group are told. After
+// MaxWrongDigits the invitation is withdrawn. now is the time of the service's clock. A refusal is an *operation.Error with
+// the field id or digits; after any error but invitation.digits_wrong nothing has changed.
 func ConfirmInvitation(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, id, digits string, now time.Time) (StaffEntry, error) {
 	var confirmed StaffEntry
 	var wrong error // which is counted, so that the transaction commits
-	err := change(ctx, pool, keys, now, func(t *Tx) error {
-		wrong = nil
-		i, err := t.invitation(ctx, id)
-		if err != nil {
-			return err
-		}
-		me, actor, err := t.acts(by, i.Of.AgencyID)
-		if err != nil {
-			return err
-		}
-		if err := t.mayConfirm(i, me, by); err != nil {
-			return err
-		}
-		if subtle.ConstantTimeCompare([]byte(typed(digits)), []byte(i.Digits())) != 1 {
-			wrong, err = t.countWrong(ctx, actor, i)
-			return err
-		}
-		if by.Signer != nil {
-			if err := by.Signer.Signed(ctx, t.tx, i.Statement(digits)); err != nil {
-				return err
-			}
-		}
-		if confirmed, err = t.confirm(ctx, i, me); err != nil {
-			return err
-		}
-		entry, err := t.invitation(ctx, i.ID)
-		if err != nil {
-			return err
-		}
-		return t.recordInvitation(ctx, actor, "staff.confirm", entry)
+	err := change(ctx, pool, keys, now, func(t *Tx) (err error) {
+		confirmed, wrong, err = t.confirmInvitation(ctx, by, id, digits)
+		return err
 	})
 	if err = cmp.Or(err, wrong); err != nil {
 		return StaffEntry{}, fmt.Errorf("confirming an invitation: %w", err)
 	}
 	return confirmed, nil
+}
+
+// confirmInvitation is ConfirmInvitation within a transaction. wrong is the refusal of wrong digits, which are counted.
+func (t *Tx) confirmInvitation(ctx context.Context, by By, id, digits string) (confirmed StaffEntry, wrong, err error) {
+	i, err := t.invitation(ctx, id)
+	if err != nil {
+		return confirmed, nil, err
+	}
+	me, actor, err := t.acts(by, i.Of.AgencyID)
+	if err != nil {
+		return confirmed, nil, err
+	}
+	if err := t.mayConfirm(i, me, by); err != nil {
+		return confirmed, nil, err
+	}
+	if err := by.signed(ctx, t, i.Statement(digits)); err != nil {
+		return confirmed, nil, err
+	}
+	if subtle.ConstantTimeCompare([]byte(typed(digits)), []byte(i.Digits())) != 1 {
+		wrong, err = t.countWrong(ctx, actor, i)
+		return confirmed, wrong, err
+	}
+	if confirmed, err = t.confirm(ctx, i, me); err != nil {
+		return confirmed, nil, err
+	}
+	entry, err := t.invitation(ctx, i.ID)
+	if err != nil {
+		return confirmed, nil, err
+	}
+	return confirmed, nil, t.recordInvitation(ctx, actor, "staff.confirm", entry)
 }
 
 // mayConfirm refuses a confirmation that cannot be, whatever the digits are.
@@ -680,11 +712,13 @@ func (t *Tx) confirm(ctx context.Context, i InvitationEntry, me Staff) (StaffEnt
 	return e, t.tellManagers(ctx, e)
 }
 
-// tellManagers tells the people who manage the group, and the service's, that a person has passkeys now.
+// tellManagers tells that a person has passkeys now: the person, and the people who manage the group and the service's. Those
+// who are suspended are told, too: whoever runs the installation could suspend all others before.
 func (t *Tx) tellManagers(ctx context.Context, e StaffEntry) error {
 	var told []string
 	for _, s := range t.staff {
-		if s.ID != e.ID && s.InForce() && s.May(MayManagePeople) && s.ActsFor(e.AgencyID) && t.contacts[s.ID].Email != "" {
+		manages := (s.State() == StaffStateActive || s.State() == StaffStateSuspended) && s.May(MayManagePeople) && s.ActsFor(e.AgencyID)
+		if !s.Forged && (s.ID == e.ID || manages) && t.contacts[s.ID].Email != "" {
 			told = append(told, s.ID)
 		}
 	}
@@ -696,30 +730,35 @@ func (t *Tx) tellManagers(ctx context.Context, e StaffEntry) error {
 // has changed.
 func WithdrawInvitation(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, id string, now time.Time) (entry InvitationEntry, changed bool, err error) {
 	err = change(ctx, pool, keys, now, func(t *Tx) error {
-		if entry, err = t.invitation(ctx, id); err != nil {
-			return err
-		}
-		actor := by.Actor
-		if by.Signer != nil {
-			if _, actor, err = t.acts(by, entry.Of.AgencyID); err != nil {
-				return err
-			}
-		}
-		if changed = entry.Open(now); !changed {
-			return nil
-		}
-		if err := t.withdraw(ctx, entry.Invitation); err != nil {
-			return err
-		}
-		if entry, err = t.invitation(ctx, id); err != nil {
-			return err
-		}
-		return t.recordInvitation(ctx, actor, "staff.invitation_withdraw", entry)
+		entry, changed, err = t.withdrawInvitation(ctx, by, id)
+		return err
 	})
 	if err != nil {
 		return InvitationEntry{}, false, fmt.Errorf("withdrawing an invitation: %w", err)
 	}
 	return entry, changed, nil
+}
+
+func (t *Tx) withdrawInvitation(ctx context.Context, by By, id string) (entry InvitationEntry, changed bool, err error) {
+	if entry, err = t.invitation(ctx, id); err != nil {
+		return entry, false, err
+	}
+	actor := by.Actor
+	if by.Signer != nil {
+		if _, actor, err = t.acts(by, entry.Of.AgencyID); err != nil {
+			return entry, false, err
+		}
+	}
+	if !entry.Open(t.tx.Now) {
+		return entry, false, nil
+	}
+	if err := t.withdraw(ctx, entry.Invitation); err != nil {
+		return entry, false, err
+	}
+	if entry, err = t.invitation(ctx, id); err != nil {
+		return entry, false, err
+	}
+	return entry, true, t.recordInvitation(ctx, actor, "staff.invitation_withdraw", entry)
 }
 
 // recordInvitation records an operation on an invitation, without its secret and its digits.

@@ -12,12 +12,23 @@ import (
 	"quittance/internal/operation"
 )
 
+// MinManagers is the number of people with whom a group decides about its people on pages alone.
+const MinManagers = firstStaff
+
 // By is who changes the people of a group.
 type By struct {
 	// Actor is who runs the command line. Of a person on a page only its Origin counts.
 	Actor operation.Actor
 	// Signer is the person on a page; nil for the command line.
 	Signer Signer
+}
+
+// signed asks for the signature of the person on a page. The command line signs nothing.
+func (by By) signed(ctx context.Context, t *Tx, s Statement) error {
+	if by.Signer == nil {
+		return nil
+	}
+	return by.Signer.Signed(ctx, t.tx, s)
 }
 
 // manages reports whether the person counts as one who can decide about the people of the group on a page. A row that

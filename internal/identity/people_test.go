@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"quittance/dev/staff"
 	"quittance/internal/identity"
@@ -50,6 +52,50 @@ func (o team) page(t *testing.T, name string) identity.By {
 func (o team) signs(t *testing.T, name string, s identity.Statement) identity.By {
 	t.Helper()
 	return identity.By{Signer: o.Signs(t, o.acting(t, name), name, s).Signer()}
+}
+
+// captured is a person who is asked for a signature.
+type captured struct {
+	who  identity.Staff
+	what identity.Statement
+	err  error
+}
+
+func (c *captured) Person() identity.Staff { return c.who }
+
+func (c *captured) Signed(_ context.Context, _ pgx.Tx, s identity.Statement) error {
+	c.what, c.err = s, errors.New("asked for a signature")
+	return c.err
+}
+
+// presses has a person do something and sign what the noun asks for.
+func (o team) presses(t *testing.T, name string, do func(identity.By) error) error {
+	t.Helper()
+	c := &captured{who: o.acting(t, name).Person}
+	if err := do(identity.By{Signer: c}); c.err == nil || !errors.Is(err, c.err) {
+		return err
+	}
+	return do(o.signs(t, name, c.what))
+}
+
+// invites has a person invite, who signs it.
+func (o team) invites(t *testing.T, name string, req identity.InvitationRequest) (made identity.NewInvitation, err error) {
+	t.Helper()
+	err = o.presses(t, name, func(by identity.By) error {
+		made, err = o.invite(by, req)
+		return err
+	})
+	return made, err
+}
+
+// proposes has a person propose a change, and sign it.
+func (o team) proposes(t *testing.T, name string, req identity.StaffChangeRequest) (c identity.StaffChangeEntry, err error) {
+	t.Helper()
+	err = o.presses(t, name, func(by identity.By) error {
+		c, err = identity.ProposeStaffChange(o.ctx, o.Pool, o.Keys, by, req, o.Now())
+		return err
+	})
+	return c, err
 }
 
 func (o team) invite(by identity.By, req identity.InvitationRequest) (identity.NewInvitation, error) {
@@ -148,7 +194,10 @@ func TestFirstPeopleAreInvited(t *testing.T) {
 	_, err = identity.AddStaff(o.ctx, o.Pool, o.Keys, registries.Actor, "", identity.StaffRequest{Name: "Eve", Agency: "impots"}, o.Now().Add(identity.ApprovesAfter))
 	refusedBy(t, err, "staff.invite_instead", "")
 
-	made, err := o.invite(o.page(t, "Awa"), newPerson("Chloé", "impots", identity.RoleAccountant))
+	_, err = o.invite(o.page(t, "Awa"), newPerson("Chloé", "impots", identity.RoleAccountant))
+	refusedBy(t, err, "decision.passkey_needed", "")
+	o.MoveTo(o.Now().Add(identity.ApprovesAfter))
+	made, err := o.invites(t, "Awa", newPerson("Chloé", "impots", identity.RoleAccountant))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +205,6 @@ func TestFirstPeopleAreInvited(t *testing.T) {
 	refusedBy(t, o.confirm(commandLine, i, i.Digits()), "staff.page_decides", "")
 	refusedBy(t, o.confirm(o.page(t, "Awa"), i, i.Digits()), "invitation.second_person", "id")
 	refusedBy(t, o.confirm(o.page(t, "Ben"), i, i.Digits()), "decision.passkey_needed", "")
-	o.MoveTo(o.Now().Add(identity.ApprovesAfter))
 	refusedBy(t, o.confirm(o.signs(t, "Ben", i.Statement("00000000")), i, i.Digits()), "record.changed", "")
 	if err := o.confirm(o.signs(t, "Ben", i.Statement(i.Digits())), i, i.Digits()); err != nil {
 		t.Fatal(err)
@@ -165,7 +213,7 @@ func TestFirstPeopleAreInvited(t *testing.T) {
 	if !chloe.InForce() || chloe.ProposedBy != o.IDs["Awa"] || chloe.ApprovedBy != o.IDs["Ben"] || !chloe.May(identity.MayPropose) {
 		t.Errorf("%+v", chloe)
 	}
-	_, err = o.invite(o.page(t, "Chloé"), newPerson("Eve", "impots"))
+	_, err = o.invites(t, "Chloé", newPerson("Eve", "impots"))
 	refusedBy(t, err, "staff.not_permitted", "", "people.manage")
 	if _, err := o.Challenge(o.ctx, o.acting(t, "Chloé"), office.Statement("case_1")); err == nil {
 		t.Error("new passkeys approve at once")
@@ -180,7 +228,7 @@ func TestFirstPeopleAreInvited(t *testing.T) {
 func TestInvitationLinks(t *testing.T) {
 	t.Parallel()
 	o := openTeam(t, "impots", admins, "Awa", "Ben")
-	made, err := o.invite(o.page(t, "Awa"), newPerson("Chloé", "impots", identity.RoleReader))
+	made, err := o.invites(t, "Awa", newPerson("Chloé", "impots", identity.RoleReader))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,17 +236,17 @@ func TestInvitationLinks(t *testing.T) {
 		_, _, err := identity.AcceptInvitation(o.ctx, o.Pool, o.Keys, s, "", o.Now())
 		return err
 	}
-	_, err = o.invite(o.page(t, "Awa"), identity.InvitationRequest{Known: "Chloé"})
+	_, err = o.invites(t, "Awa", identity.InvitationRequest{Known: "Chloé"})
 	refusedBy(t, err, "invitation.open", "id")
 	i := o.join(t, made.Secret)
 	refusedBy(t, accept(made.Secret), "invitation.link_over", "") // forwarded, or used twice
 	refusedBy(t, accept(secret.NewText("inv_x")), "invitation.link_over", "")
 	for n := range identity.MaxWrongDigits {
-		refusedBy(t, o.confirm(o.page(t, "Ben"), i, "x"), "invitation.digits_wrong", "digits", fmt.Sprint("left=", identity.MaxWrongDigits-1-n))
+		refusedBy(t, o.confirm(o.signs(t, "Ben", i.Statement("x")), i, "x"), "invitation.digits_wrong", "digits", fmt.Sprint("left=", identity.MaxWrongDigits-1-n))
 	}
 	refusedBy(t, o.confirm(o.signs(t, "Ben", i.Statement(i.Digits())), i, i.Digits()), "invitation.over", "id", "state=withdrawn")
 
-	again, err := o.invite(o.page(t, "Awa"), identity.InvitationRequest{Known: "Chloé"})
+	again, err := o.invites(t, "Awa", identity.InvitationRequest{Known: "Chloé"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,13 +256,13 @@ func TestInvitationLinks(t *testing.T) {
 	}
 	o.MoveTo(o.Now().Add(identity.InvitationLife))
 	refusedBy(t, o.confirm(o.signs(t, "Ben", second.Statement(second.Digits())), second, second.Digits()), "invitation.over", "id", "state=ended")
-	third, err := o.invite(o.page(t, "Awa"), identity.InvitationRequest{Known: "Chloé"})
+	third, err := o.invites(t, "Awa", identity.InvitationRequest{Known: "Chloé"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.MoveTo(o.Now().Add(identity.InvitationLife))
 	refusedBy(t, accept(third.Secret), "invitation.link_over", "")
-	fourth, err := o.invite(o.page(t, "Awa"), identity.InvitationRequest{Known: "Chloé"})
+	fourth, err := o.invites(t, "Awa", identity.InvitationRequest{Known: "Chloé"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +272,7 @@ func TestInvitationLinks(t *testing.T) {
 	refusedBy(t, accept(fourth.Secret), "invitation.link_over", "")
 
 	// The other one invites in the end, and the first confirms.
-	fifth, err := o.invite(o.page(t, "Ben"), identity.InvitationRequest{Known: "Chloé"})
+	fifth, err := o.invites(t, "Ben", identity.InvitationRequest{Known: "Chloé"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +289,7 @@ func TestInvitationLinks(t *testing.T) {
 func TestPasskeysAreUnique(t *testing.T) {
 	t.Parallel()
 	o := openTeam(t, "impots", admins, "Awa", "Ben")
-	made, err := o.invite(o.page(t, "Awa"), newPerson("Chloé", "impots"))
+	made, err := o.invites(t, "Awa", newPerson("Chloé", "impots"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +321,7 @@ func TestRolesTakeTwo(t *testing.T) {
 	t.Parallel()
 	o := openTeam(t, "impots", admins, "Awa", "Ben", "Chloé")
 	propose := func(by, of string, kind identity.StaffChangeKind, req identity.RolesRequest) (identity.StaffChangeEntry, error) {
-		return identity.ProposeStaffChange(o.ctx, o.Pool, o.Keys, o.page(t, by), identity.StaffChangeRequest{Staff: of, Kind: kind, Roles: req, Reason: "Mutation"}, o.Now())
+		return o.proposes(t, by, identity.StaffChangeRequest{Staff: of, Kind: kind, Roles: req, Reason: "Mutation"})
 	}
 	approve := func(by identity.By, c identity.StaffChangeEntry) error {
 		_, err := identity.ApproveStaffChange(o.ctx, o.Pool, o.Keys, by, c.ID, o.Now())
@@ -305,7 +353,7 @@ func TestRolesTakeTwo(t *testing.T) {
 	refusedBy(t, err, "staff.last_managers", "", "name=Ben")
 	_, err = propose("Awa", "Ben", identity.StaffChangeRevoke, identity.RolesRequest{})
 	refusedBy(t, err, "staff.last_managers", "")
-	_, err = identity.ProposeStaffChange(o.ctx, o.Pool, o.Keys, o.page(t, "Chloé"), identity.StaffChangeRequest{Staff: "Awa", Kind: identity.StaffChangeRevoke, Reason: "r"}, o.Now())
+	_, err = o.proposes(t, "Chloé", identity.StaffChangeRequest{Staff: "Awa", Kind: identity.StaffChangeRevoke, Reason: "r"})
 	refusedBy(t, err, "staff.not_permitted", "")
 
 	if c, err = propose("Awa", "Chloé", identity.StaffChangeRevoke, identity.RolesRequest{}); err != nil {
@@ -336,7 +384,7 @@ func TestSuspension(t *testing.T) {
 	signs := func(by string, kind identity.StaffChangeKind, named, reason string) identity.By {
 		return o.signs(t, by, o.person(t, named).Statement(kind, reason))
 	}
-	proposal, err := identity.ProposeStaffChange(o.ctx, o.Pool, o.Keys, o.page(t, "Ben"), identity.StaffChangeRequest{Staff: "Dan", Kind: identity.StaffChangeRevoke, Reason: "r"}, o.Now())
+	proposal, err := o.proposes(t, "Ben", identity.StaffChangeRequest{Staff: "Dan", Kind: identity.StaffChangeRevoke, Reason: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,10 +429,12 @@ func TestSuspension(t *testing.T) {
 func TestLostPasskeys(t *testing.T) {
 	t.Parallel()
 	o := openTeam(t, "impots", admins, "Awa", "Ben", "Chloé")
-	_, err := o.invite(o.page(t, "Ben"), identity.InvitationRequest{Known: "Awa"})
+	_, err := o.invite(o.page(t, "Ben"), newPerson("Dan", "impots"))
+	refusedBy(t, err, "decision.passkey_needed", "") // one press for each of the two
+	_, err = o.invites(t, "Ben", identity.InvitationRequest{Known: "Awa"})
 	refusedBy(t, err, "invitation.has_passkeys", "id")
 	before := o.Devices["Awa"]
-	made, err := o.invite(o.page(t, "Ben"), identity.InvitationRequest{Known: "Awa", Lost: true})
+	made, err := o.invites(t, "Ben", identity.InvitationRequest{Known: "Awa", Lost: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -422,7 +472,7 @@ func TestSecurityOfficersInviteTheFirst(t *testing.T) {
 	t.Parallel()
 	o := openTeam(t, "", []identity.Role{identity.RoleSecurityOfficer}, "Un", "Deux")
 	for _, name := range []string{"Awa", "Ben"} {
-		made, err := o.invite(o.page(t, "Un"), newPerson(name, "impots", identity.RoleAgencyAdmin))
+		made, err := o.invites(t, "Un", newPerson(name, "impots", identity.RoleAgencyAdmin))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -431,9 +481,9 @@ func TestSecurityOfficersInviteTheFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := o.invite(o.page(t, "Un"), newPerson("Chloé", "impots"))
+	_, err := o.invites(t, "Un", newPerson("Chloé", "impots"))
 	refusedBy(t, err, "staff.other_people", "", "own=operations")
-	_, err = o.invite(o.page(t, "Awa"), newPerson("Trois", ""))
+	_, err = o.invites(t, "Awa", newPerson("Trois", ""))
 	refusedBy(t, err, "staff.other_people", "", "own=impots")
 }
 
@@ -446,12 +496,12 @@ func TestForgedRolesAndPasskeys(t *testing.T) {
 	if eve := o.person(t, "Eve"); eve.May(identity.MayManagePeople) || len(eve.Roles) != 0 {
 		t.Errorf("a role that was inserted counts: %v", eve.Roles)
 	}
-	_, err := o.invite(o.page(t, "Eve"), newPerson("Fils", "impots"))
+	_, err := o.invites(t, "Eve", newPerson("Fils", "impots"))
 	refusedBy(t, err, "staff.not_permitted", "")
 
-	c, err := identity.ProposeStaffChange(o.ctx, o.Pool, o.Keys, o.page(t, "Awa"), identity.StaffChangeRequest{
+	c, err := o.proposes(t, "Awa", identity.StaffChangeRequest{
 		Staff: "Eve", Kind: identity.StaffChangeRoles, Roles: identity.RolesRequest{Add: []identity.Role{identity.RoleReader}}, Reason: "r",
-	}, o.Now())
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,7 +509,7 @@ func TestForgedRolesAndPasskeys(t *testing.T) {
 	_, err = identity.ApproveStaffChange(o.ctx, o.Pool, o.Keys, o.signs(t, "Ben", c.Statement()), c.ID, o.Now())
 	refusedBy(t, err, signed.CodeForged, "", "staff_changes")
 
-	made, err := o.invite(o.page(t, "Awa"), newPerson("Chloé", "impots", identity.RoleReader))
+	made, err := o.invites(t, "Awa", newPerson("Chloé", "impots", identity.RoleReader))
 	if err != nil {
 		t.Fatal(err)
 	}

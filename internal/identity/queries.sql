@@ -29,6 +29,13 @@ UPDATE staff_passkeys SET removed_at = @removed_at WHERE id = @id;
 -- name: ProposeInvited :exec
 UPDATE staff SET proposed_by = sqlc.narg('proposed_by') WHERE id = @id AND approved_at IS NULL;
 
+-- name: InsertStaffRequest :exec
+INSERT INTO staff_requests (id, kind, agency_id, asked_by, origin, subject, body, token_hash, decision_id, created_at, ends_at, state)
+VALUES (@id, @kind, sqlc.narg('agency_id'), @asked_by, @origin, @subject, @body, @token_hash, sqlc.narg('decision_id'), @created_at, @ends_at, 'waiting');
+
+-- name: EndStaffRequest :exec
+UPDATE staff_requests SET state = @state, code = @code, args = @args, done_at = @done_at WHERE id = @id;
+
 -- name: InsertInvitation :exec
 INSERT INTO staff_invitations (id, staff_id, roles, token_hash, invited_by, invited_at, ends_at)
 VALUES (@id, @staff_id, @roles, @token_hash, sqlc.narg('invited_by'), @invited_at, @ends_at);

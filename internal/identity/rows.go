@@ -63,6 +63,15 @@ type (
 		ProposedAt                       time.Time
 		DecidedAt                        *time.Time
 	}
+	requestRow struct {
+		ID, Kind, AskedBy, Origin, Subject, State, Code string
+		AgencyID, DecisionID                            *string
+		Body                                            PeopleBody
+		TokenHash                                       []byte
+		CreatedAt, EndsAt                               time.Time
+		Args                                            map[string]any
+		DoneAt                                          *time.Time
+	}
 	contactRow struct {
 		ID, StaffID, Masked, Locale string
 		Sealed                      []byte

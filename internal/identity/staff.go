@@ -480,8 +480,9 @@ func (t *Tx) revoke(ctx context.Context, m Staff) error {
 	if err := t.lapseChanges(ctx, m.ID); err != nil {
 		return err
 	}
+	// Whoever carries out what people ask for on pages signs no keys. Those of a person who is revoked open nothing.
 	for _, k := range t.byAge {
-		if k.StaffID == m.ID && k.InForce(t.tx.Now) {
+		if k.StaffID == m.ID && k.InForce(t.tx.Now) && t.tx.Rows().Signs("api_keys") {
 			if _, err := t.end(ctx, k, 0); err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -89,6 +90,14 @@ func (c StaffChangeEntry) Statement() Statement {
 	}))}
 }
 
+// ProposalStatement is what the proposer of the change signs: the person, the roles before and after it, and the reason.
+func (c StaffChange) ProposalStatement(of Staff) Statement {
+	return Statement{Kind: "staff_change", Subject: of.ID, Verdict: "propose", AgencyID: of.AgencyID, Digest: hex.EncodeToString(casework.Digest(map[string]string{
+		"kind": string(c.Kind), "person": of.ID, "name": of.Name, "number": of.Number, "agency": of.AgencyID,
+		"roles": joined(of.Roles), "add": joined(c.Add), "remove": joined(c.Remove), "reason": c.Reason,
+	}))}
+}
+
 // Statement is what a person signs to suspend another one or to lift the suspension, for a reason as it is stored.
 func (e StaffEntry) Statement(kind StaffChangeKind, reason string) Statement {
 	return Statement{Kind: "staff", Subject: e.ID, Verdict: string(kind), AgencyID: e.AgencyID, Digest: hex.EncodeToString(casework.Digest(map[string]string{
@@ -174,7 +183,7 @@ func (t *Tx) endChange(ctx context.Context, c StaffChange, state casework.Decisi
 
 // storeChange stores a change. One that is not proposed is decided at once.
 func (t *Tx) storeChange(ctx context.Context, c StaffChange) (StaffChangeEntry, error) {
-	c.ID = uuid.Must(uuid.NewV7()).String()
+	c.ID = cmp.Or(c.ID, uuid.Must(uuid.NewV7()).String())
 	row := db.InsertStaffChangeParams{
 		ID: c.ID, StaffID: c.StaffID, Kind: string(c.Kind), AddRoles: texts(c.Add), EndRoles: texts(c.Remove), Reason: c.Reason,
 		ProposedBy: given(c.ProposedBy), ProposedAt: t.tx.Now, State: string(c.State),
@@ -198,39 +207,53 @@ type StaffChangeRequest struct {
 	Reason string
 }
 
-// ProposeStaffChange proposes other roles of a person, or to revoke the person. by is a person who manages people of the group.
-// An earlier proposal of the same kind about the person that waits is in its way. now is the time of the service's clock. A refusal is an
-// *operation.Error with the field id, reason, role, add or remove. After an error nothing has changed.
-func ProposeStaffChange(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, req StaffChangeRequest, now time.Time) (StaffChangeEntry, error) {
-	var proposed StaffChangeEntry
-	err := change(ctx, pool, keys, now, func(t *Tx) error {
-		m, err := t.subject(req.Staff, req.Reason)
-		if err != nil {
-			return err
-		}
-		if by.Signer == nil {
-			return t.onPages(m.AgencyID)
-		}
-		me, actor, err := t.acts(by, m.AgencyID)
-		if err != nil {
-			return err
-		}
-		c := StaffChange{StaffID: m.ID, Kind: req.Kind, Reason: req.Reason, ProposedBy: me.ID, State: casework.DecisionProposed}
-		if err := t.mayChange(m, &c, req.Roles); err != nil {
-			return err
-		}
-		if err := t.changeWaits(ctx, c); err != nil {
-			return err
-		}
-		return decisions.Propose(ctx, t.tx, decisions.Step{By: me.Person(), Actor: actor, At: now, Store: func() (operation.Entry, error) {
-			proposed, err = t.storeChange(ctx, c)
-			return changeEntry("staff.propose_change", proposed), err
-		}})
+// ProposeStaffChange proposes other roles of a person, or to revoke the person. by is a person who manages people of the group,
+// and signs StaffChange.ProposalStatement. An earlier proposal of the same kind about the person that waits is in its way. now is
+// the time of the service's clock. A refusal is an *operation.Error with the field id, reason, role, add or remove. After an
+// error nothing has changed.
+func ProposeStaffChange(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, req StaffChangeRequest, now time.Time) (proposed StaffChangeEntry, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
+		proposed, err = t.proposeChange(ctx, by, req, "")
+		return err
 	})
 	if err != nil {
 		return StaffChangeEntry{}, fmt.Errorf("proposing a change of a member of staff: %w", err)
 	}
 	return proposed, nil
+}
+
+// proposeChange is ProposeStaffChange within a transaction. The id is that of the change; empty for a new one.
+func (t *Tx) proposeChange(ctx context.Context, by By, req StaffChangeRequest, id string) (proposed StaffChangeEntry, err error) {
+	m, err := t.subject(req.Staff, req.Reason)
+	if err != nil {
+		return proposed, err
+	}
+	if by.Signer == nil {
+		return proposed, t.onPages(m.AgencyID)
+	}
+	me, actor, err := t.acts(by, m.AgencyID)
+	if err != nil {
+		return proposed, err
+	}
+	c := StaffChange{ID: id, StaffID: m.ID, Kind: req.Kind, Reason: req.Reason, ProposedBy: me.ID, State: casework.DecisionProposed}
+	if err := t.mayChange(m, &c, req.Roles); err != nil {
+		return proposed, err
+	}
+	lapsed, err := t.changeWaits(ctx, c)
+	if err != nil {
+		return proposed, err
+	}
+	err = decisions.Propose(ctx, t.tx, decisions.Step{By: me.Person(), Actor: actor, At: t.tx.Now, Store: func() (operation.Entry, error) {
+		if err := by.signed(ctx, t, c.ProposalStatement(m)); err != nil {
+			return operation.Entry{}, err
+		}
+		if err := t.endChanges(ctx, lapsed); err != nil {
+			return operation.Entry{}, err
+		}
+		proposed, err = t.storeChange(ctx, c)
+		return changeEntry("staff.propose_change", proposed), err
+	}})
+	return proposed, err
 }
 
 // subject returns the person whom a change is about.
@@ -263,60 +286,67 @@ func (t *Tx) mayChange(m Staff, c *StaffChange, roles RolesRequest) error {
 	return fmt.Errorf("a change of kind %q is not proposed", c.Kind) // a fault of the program
 }
 
-// changeWaits refuses a proposal beside another one of the same kind about the person. One that has lapsed makes room.
-func (t *Tx) changeWaits(ctx context.Context, c StaffChange) error {
+// changeWaits refuses a proposal beside another one of the same kind about the person. It returns which ones have lapsed and
+// make room.
+func (t *Tx) changeWaits(ctx context.Context, c StaffChange) (lapsed func(StaffChangeEntry) bool, err error) {
 	list, err := t.changes(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	same := func(o StaffChangeEntry) bool {
 		return o.StaffID == c.StaffID && o.Kind == c.Kind && o.DecidedAt.IsZero()
 	}
 	for _, o := range list {
 		if same(o) && (o.State == casework.DecisionProposed || o.Forged) {
-			return operation.Refuse("staff_change.waits", "id", operation.Args{"name": o.Of.Name, "id": o.ID, "proposer": o.Proposer})
+			return nil, operation.Refuse("staff_change.waits", "id", operation.Args{"name": o.Of.Name, "id": o.ID, "proposer": o.Proposer})
 		}
 	}
-	return t.endChanges(ctx, same)
+	return same, nil
 }
 
 // ApproveStaffChange approves the proposal of another person, and carries it out. by signs StaffChangeEntry.Statement. now is
 // the time of the service's clock. A refusal is an *operation.Error with the field id, role, add or remove. After an error
 // nothing has changed.
-func ApproveStaffChange(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, id string, now time.Time) (StaffChangeEntry, error) {
-	var approved StaffChangeEntry
-	err := change(ctx, pool, keys, now, func(t *Tx) error {
-		c, me, actor, err := t.waiting(ctx, by, id)
-		if err != nil {
-			return err
-		}
-		proposer := t.member(c.ProposedBy)
-		step := c.step(me, proposer, actor, now)
-		step.Store = func() (operation.Entry, error) {
-			if !proposer.May(MayManagePeople) { // the role was withdrawn since
-				return operation.Entry{}, casework.ErrLapsed
-			}
-			if err := t.mayChange(c.Of.Staff, &c.StaffChange, RolesRequest{c.Add, c.Remove}); err != nil {
-				return operation.Entry{}, err
-			}
-			if err := by.Signer.Signed(ctx, t.tx, c.Statement()); err != nil {
-				return operation.Entry{}, err
-			}
-			if err := t.carryOut(ctx, c); err != nil {
-				return operation.Entry{}, err
-			}
-			if err := t.endChange(ctx, c.StaffChange, casework.DecisionApproved, me.ID); err != nil {
-				return operation.Entry{}, err
-			}
-			approved, err = t.change(ctx, c.ID)
-			return changeEntry("staff.approve_change", approved), err
-		}
-		return decisions.Approve(ctx, t.tx, step)
+func ApproveStaffChange(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, id string, now time.Time) (approved StaffChangeEntry, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
+		approved, err = t.approveChange(ctx, by, id)
+		return err
 	})
 	if err != nil {
 		return StaffChangeEntry{}, fmt.Errorf("approving a change of a member of staff: %w", err)
 	}
 	return approved, nil
+}
+
+// approveChange is ApproveStaffChange within a transaction.
+func (t *Tx) approveChange(ctx context.Context, by By, id string) (approved StaffChangeEntry, err error) {
+	c, me, actor, err := t.waiting(ctx, by, id)
+	if err != nil {
+		return approved, err
+	}
+	proposer := t.member(c.ProposedBy)
+	step := c.step(me, proposer, actor, t.tx.Now)
+	step.Store = func() (operation.Entry, error) {
+		if !proposer.May(MayManagePeople) { // the role was withdrawn since
+			return operation.Entry{}, casework.ErrLapsed
+		}
+		if err := t.mayChange(c.Of.Staff, &c.StaffChange, RolesRequest{c.Add, c.Remove}); err != nil {
+			return operation.Entry{}, err
+		}
+		if err := by.signed(ctx, t, c.Statement()); err != nil {
+			return operation.Entry{}, err
+		}
+		if err := t.carryOut(ctx, c); err != nil {
+			return operation.Entry{}, err
+		}
+		if err := t.endChange(ctx, c.StaffChange, casework.DecisionApproved, me.ID); err != nil {
+			return operation.Entry{}, err
+		}
+		approved, err = t.change(ctx, c.ID)
+		return changeEntry("staff.approve_change", approved), err
+	}
+	err = decisions.Approve(ctx, t.tx, step)
+	return approved, err
 }
 
 // carryOut does what a proposal says. It reads all identities again.
@@ -336,27 +366,33 @@ func (t *Tx) carryOut(ctx context.Context, c StaffChangeEntry) error {
 
 // RejectStaffChange rejects a proposal, or withdraws one's own. now is the time of the service's clock. A refusal is an
 // *operation.Error with the field id. After an error nothing has changed.
-func RejectStaffChange(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, id string, now time.Time) (StaffChangeEntry, error) {
-	var rejected StaffChangeEntry
-	err := change(ctx, pool, keys, now, func(t *Tx) error {
-		c, me, actor, err := t.waiting(ctx, by, id)
-		if err != nil {
-			return err
-		}
-		step := c.step(me, t.member(c.ProposedBy), actor, now)
-		step.Store = func() (operation.Entry, error) {
-			if err := t.endChange(ctx, c.StaffChange, casework.DecisionRejected, me.ID); err != nil {
-				return operation.Entry{}, err
-			}
-			rejected, err = t.change(ctx, c.ID)
-			return changeEntry("staff.reject_change", rejected), err
-		}
-		return decisions.Reject(ctx, t.tx, step)
+func RejectStaffChange(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, id string, now time.Time) (rejected StaffChangeEntry, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
+		rejected, err = t.rejectChange(ctx, by, id)
+		return err
 	})
 	if err != nil {
 		return StaffChangeEntry{}, fmt.Errorf("rejecting a change of a member of staff: %w", err)
 	}
 	return rejected, nil
+}
+
+// rejectChange is RejectStaffChange within a transaction.
+func (t *Tx) rejectChange(ctx context.Context, by By, id string) (rejected StaffChangeEntry, err error) {
+	c, me, actor, err := t.waiting(ctx, by, id)
+	if err != nil {
+		return rejected, err
+	}
+	step := c.step(me, t.member(c.ProposedBy), actor, t.tx.Now)
+	step.Store = func() (operation.Entry, error) {
+		if err := t.endChange(ctx, c.StaffChange, casework.DecisionRejected, me.ID); err != nil {
+			return operation.Entry{}, err
+		}
+		rejected, err = t.change(ctx, c.ID)
+		return changeEntry("staff.reject_change", rejected), err
+	}
+	err = decisions.Reject(ctx, t.tx, step)
+	return rejected, err
 }
 
 // waiting returns a proposal, and the person who decides about it.

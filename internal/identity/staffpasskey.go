@@ -102,42 +102,47 @@ func (p StaffPasskey) RemoveStatement(of Staff) Statement {
 // RemoveStaffPasskey removes a passkey of the person who acts, who signs RemoveStatement, while another one is in force. Nobody
 // removes another person's: a person who lost them is invited again, or is revoked. now is the time of the service's clock. A refusal is an
 // *operation.Error with the field id. After an error nothing has changed.
-func RemoveStaffPasskey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, id string, now time.Time) (StaffEntry, error) {
-	var owner StaffEntry
-	err := change(ctx, pool, keys, now, func(t *Tx) error {
-		me, err := t.now(by.Signer.Person())
-		if err != nil {
-			return err
-		}
-		parsed, _ := form.CanonicalUUID(id)
-		own := me.InForcePasskeys()
-		n := slices.IndexFunc(own, func(p StaffPasskey) bool { return p.ID == parsed })
-		switch {
-		case n < 0:
-			return operation.Refuse("passkey.unknown", "id", nil)
-		case len(own) == 1:
-			return operation.Refuse("passkey.last", "id", nil)
-		case len(own) <= MinPasskeys:
-			if err := t.keepsManagers(me); err != nil {
-				return err
-			}
-		}
-		if err := by.Signer.Signed(ctx, t.tx, own[n].RemoveStatement(me)); err != nil {
-			return err
-		}
-		if err := t.q.RemoveStaffPasskey(ctx, db.RemoveStaffPasskeyParams{ID: parsed, RemovedAt: &now}); err != nil {
-			return fmt.Errorf("removing passkey %s: %w", parsed, err)
-		}
-		if _, err := t.reread(ctx, ""); err != nil {
-			return err
-		}
-		owner = t.staffEntry(t.member(me.ID))
-		return operation.Record(ctx, t.tx, me.Actor(by.Actor.Origin), now, operation.Entry{Action: "staff.passkey_remove", Subject: me.ID, AgencyID: me.AgencyID, Detail: map[string]any{
-			"group": owner.Group(), "passkey": parsed, "passkeys": len(own) - 1,
-		}})
+func RemoveStaffPasskey(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, id string, now time.Time) (owner StaffEntry, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
+		owner, err = t.removePasskey(ctx, by, id)
+		return err
 	})
 	if err != nil {
 		return StaffEntry{}, fmt.Errorf("removing a passkey of a member of staff: %w", err)
 	}
 	return owner, nil
+}
+
+// removePasskey is RemoveStaffPasskey within a transaction.
+func (t *Tx) removePasskey(ctx context.Context, by By, id string) (owner StaffEntry, err error) {
+	me, err := t.now(by.Signer.Person())
+	if err != nil {
+		return owner, err
+	}
+	parsed, _ := form.CanonicalUUID(id)
+	own := me.InForcePasskeys()
+	n := slices.IndexFunc(own, func(p StaffPasskey) bool { return p.ID == parsed })
+	switch {
+	case n < 0:
+		return owner, operation.Refuse("passkey.unknown", "id", nil)
+	case len(own) == 1:
+		return owner, operation.Refuse("passkey.last", "id", nil)
+	case len(own) <= MinPasskeys:
+		if err := t.keepsManagers(me); err != nil {
+			return owner, err
+		}
+	}
+	if err := by.signed(ctx, t, own[n].RemoveStatement(me)); err != nil {
+		return owner, err
+	}
+	if err := t.q.RemoveStaffPasskey(ctx, db.RemoveStaffPasskeyParams{ID: parsed, RemovedAt: &t.tx.Now}); err != nil {
+		return owner, fmt.Errorf("removing passkey %s: %w", parsed, err)
+	}
+	if _, err := t.reread(ctx, ""); err != nil {
+		return owner, err
+	}
+	owner = t.staffEntry(t.member(me.ID))
+	return owner, operation.Record(ctx, t.tx, me.Actor(by.Actor.Origin), t.tx.Now, operation.Entry{Action: "staff.passkey_remove", Subject: me.ID, AgencyID: me.AgencyID, Detail: map[string]any{
+		"group": owner.Group(), "passkey": parsed, "passkeys": len(own) - 1,
+	}})
 }

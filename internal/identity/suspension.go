@@ -24,8 +24,20 @@ const (
 // nobody suspends more than MaxSuspended people within SuspendedWithin. The command line always may. named is the id or the name.
 // now is the time of the service's clock. A refusal is an *operation.Error with the field id or reason. After an error nothing
 // has changed.
-func SuspendStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, named, reason string, now time.Time) (StaffEntry, error) {
-	suspended, err := changeAtOnce(ctx, pool, keys, by, StaffChangeSuspend, named, reason, now, func(t *Tx, m, me Staff) (db.SuspendStaffParams, error) {
+func SuspendStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, named, reason string, now time.Time) (suspended StaffEntry, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
+		suspended, err = t.suspend(ctx, by, named, reason, "")
+		return err
+	})
+	if err != nil {
+		return StaffEntry{}, fmt.Errorf("suspending a member of staff: %w", err)
+	}
+	return suspended, nil
+}
+
+// suspend is SuspendStaff within a transaction. The id is that of the change; empty for a new one.
+func (t *Tx) suspend(ctx context.Context, by By, named, reason, id string) (StaffEntry, error) {
+	return t.changeAtOnce(ctx, by, StaffChange{ID: id, Kind: StaffChangeSuspend, Reason: reason}, named, func(m, me Staff) (db.SuspendStaffParams, error) {
 		switch {
 		case m.State() != StaffStateActive:
 			return db.SuspendStaffParams{}, operation.Refuse("staff.not_active", "id", operation.Args{"name": m.Name, "state": m.State()})
@@ -37,12 +49,8 @@ func SuspendStaff(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by
 				return db.SuspendStaffParams{}, err
 			}
 		}
-		return db.SuspendStaffParams{ID: m.ID, SuspendedAt: &now, SuspendedBy: given(me.ID)}, t.endChanges(ctx, func(c StaffChangeEntry) bool { return c.ProposedBy == m.ID })
+		return db.SuspendStaffParams{ID: m.ID, SuspendedAt: &t.tx.Now, SuspendedBy: given(me.ID)}, nil
 	})
-	if err != nil {
-		return StaffEntry{}, fmt.Errorf("suspending a member of staff: %w", err)
-	}
-	return suspended, nil
 }
 
 // suspendsTooMany refuses a further suspension by a person who has suspended MaxSuspended others lately.
@@ -67,8 +75,20 @@ func (t *Tx) suspendsTooMany(ctx context.Context, me, m Staff) error {
 // StaffEntry.Statement. While fewer than two people of the group can decide about its people on a page, the command line may,
 // too: so two people who have suspended each other come back. named is the id or the name. now is the time of the service's
 // clock. A refusal is an *operation.Error with the field id or reason. After an error nothing has changed.
-func LiftSuspension(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, named, reason string, now time.Time) (StaffEntry, error) {
-	lifted, err := changeAtOnce(ctx, pool, keys, by, StaffChangeLift, named, reason, now, func(_ *Tx, m, me Staff) (db.SuspendStaffParams, error) {
+func LiftSuspension(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, named, reason string, now time.Time) (lifted StaffEntry, err error) {
+	err = change(ctx, pool, keys, now, func(t *Tx) error {
+		lifted, err = t.lift(ctx, by, named, reason, "")
+		return err
+	})
+	if err != nil {
+		return StaffEntry{}, fmt.Errorf("lifting the suspension of a member of staff: %w", err)
+	}
+	return lifted, nil
+}
+
+// lift is LiftSuspension within a transaction. The id is that of the change; empty for a new one.
+func (t *Tx) lift(ctx context.Context, by By, named, reason, id string) (StaffEntry, error) {
+	return t.changeAtOnce(ctx, by, StaffChange{ID: id, Kind: StaffChangeLift, Reason: reason}, named, func(m, me Staff) (db.SuspendStaffParams, error) {
 		switch {
 		case m.State() != StaffStateSuspended:
 			return db.SuspendStaffParams{}, operation.Refuse("staff.not_suspended", "id", operation.Args{"name": m.Name, "state": m.State()})
@@ -77,49 +97,46 @@ func LiftSuspension(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, 
 		}
 		return db.SuspendStaffParams{ID: m.ID}, nil
 	})
-	if err != nil {
-		return StaffEntry{}, fmt.Errorf("lifting the suspension of a member of staff: %w", err)
-	}
-	return lifted, nil
 }
 
 // changeAtOnce makes a change about a person that one person decides about. check refuses it, or returns what is stored.
-func changeAtOnce(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by By, kind StaffChangeKind, named, reason string, now time.Time, check func(t *Tx, m, me Staff) (db.SuspendStaffParams, error)) (changed StaffEntry, err error) {
-	err = change(ctx, pool, keys, now, func(t *Tx) error {
-		m, err := t.subject(named, reason)
-		if err != nil {
-			return err
+func (t *Tx) changeAtOnce(ctx context.Context, by By, c StaffChange, named string, check func(m, me Staff) (db.SuspendStaffParams, error)) (changed StaffEntry, err error) {
+	m, err := t.subject(named, c.Reason)
+	if err != nil {
+		return changed, err
+	}
+	me, actor := Staff{}, by.Actor
+	if by.Signer != nil || c.Kind != StaffChangeSuspend { // whoever runs the installation may stop anybody
+		if me, actor, err = t.acts(by, m.AgencyID); err != nil {
+			return changed, err
 		}
-		me, actor := Staff{}, by.Actor
-		if by.Signer != nil || kind != StaffChangeSuspend { // whoever runs the installation may stop anybody
-			if me, actor, err = t.acts(by, m.AgencyID); err != nil {
-				return err
-			}
+	}
+	row, err := check(m, me)
+	if err != nil {
+		return changed, err
+	}
+	if err := by.signed(ctx, t, t.staffEntry(m).Statement(c.Kind, c.Reason)); err != nil {
+		return changed, err
+	}
+	if c.Kind == StaffChangeSuspend {
+		if err := t.endChanges(ctx, func(o StaffChangeEntry) bool { return o.ProposedBy == m.ID }); err != nil {
+			return changed, err
 		}
-		row, err := check(t, m, me)
-		if err != nil {
-			return err
-		}
-		if by.Signer != nil {
-			if err := by.Signer.Signed(ctx, t.tx, t.staffEntry(m).Statement(kind, reason)); err != nil {
-				return err
-			}
-		}
-		if err := t.q.SuspendStaff(ctx, row); err != nil {
-			return fmt.Errorf("storing the suspension of %s: %w", m.ID, err)
-		}
-		if err := t.q.EndSessionsOfStaff(ctx, m.ID); err != nil { // a suspension that is lifted brings none back
-			return fmt.Errorf("ending the sessions of %s: %w", m.ID, err)
-		}
-		c, err := t.storeChange(ctx, StaffChange{StaffID: m.ID, Kind: kind, Reason: reason, ProposedBy: me.ID, State: casework.DecisionApproved})
-		if err != nil {
-			return err
-		}
-		if _, err := t.reread(ctx, ""); err != nil {
-			return err
-		}
-		changed = t.staffEntry(t.member(m.ID))
-		return operation.Record(ctx, t.tx, actor, now, changeEntry("staff."+string(kind), c))
-	})
-	return changed, err
+	}
+	if err := t.q.SuspendStaff(ctx, row); err != nil {
+		return changed, fmt.Errorf("storing the suspension of %s: %w", m.ID, err)
+	}
+	if err := t.q.EndSessionsOfStaff(ctx, m.ID); err != nil { // a suspension that is lifted brings none back
+		return changed, fmt.Errorf("ending the sessions of %s: %w", m.ID, err)
+	}
+	c.StaffID, c.ProposedBy, c.State = m.ID, me.ID, casework.DecisionApproved
+	stored, err := t.storeChange(ctx, c)
+	if err != nil {
+		return changed, err
+	}
+	if _, err := t.reread(ctx, ""); err != nil {
+		return changed, err
+	}
+	changed = t.staffEntry(t.member(m.ID))
+	return changed, operation.Record(ctx, t.tx, actor, t.tx.Now, changeEntry("staff."+string(c.Kind), stored))
 }

@@ -214,7 +214,7 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"sign_in_requests.prefix": true, "sign_in_requests.domain": true, "sign_in_failures.address": true, "payment_prompts.number": true, "payment_prompts.client": true, "payment_prompts.site": true, "payment_prompts.provider": true,
 		"sign_in_requests.known": true, "sign_in_codes.known": true, "sign_in_failures.known": true, "known_browsers.key": true, "known_browsers.address": true, "citizen_sessions.token": true, "subject_contacts.address": true,
 		"citizen_passkeys.id": true, "citizen_seen.token": true, "citizen_seen.subject": true, "citizen_seen.macs": true, "citizen_reminded.due": true, "passkey_challenges.browser": true,
-		"staff_passkeys.credential_id": true, "staff_passkeys.spki_hash": true, "staff_invitations.token_hash": true, "staff_sessions.hash": true, "staff_challenges.session": true, "staff_challenges.challenge": true,
+		"staff_passkeys.credential_id": true, "staff_passkeys.spki_hash": true, "staff_invitations.token_hash": true, "staff_requests.token_hash": true, "staff_sessions.hash": true, "staff_challenges.session": true, "staff_challenges.challenge": true,
 		"staff_challenges.statement": true, "decisions.statement": true, "decisions.challenge": true, // public, SHA-256 or random
 		"decisions.public_key": true, "decisions.client_data": true, "decisions.authenticator_data": true, "decisions.assertion": true, // signed by a person's passkey
 		"staff_sessions.mac":    true,                                                                                                                      // short-lived

@@ -6,9 +6,12 @@ const (
 	// LabelRegistryRows signs the rows of Postgres that decide: configuration, hashes of keys, clerks,
 	// staff, keys of receipts. Whoever only reads them verifies.
 	LabelRegistryRows = "registry rows"
-	// LabelStaffRows signs the manifest of the rows of staff, and the rows of their invitations, which the staff pages
-	// write.
+	// LabelStaffRows signs the manifest of the rows of staff, and the rows of invitations and requests, which the staff
+	// pages write.
 	LabelStaffRows = "staff rows"
+	// LabelPeopleRows signs all rows of staff: who they are, their roles and passkeys. The role that carries out what
+	// people ask for on pages has it, and no page has it.
+	LabelPeopleRows = "people rows"
 	// LabelDecisions signs proposals and approvals of staff, where the person's key was checked.
 	LabelDecisions = "staff decisions"
 	// LabelOfficeDecisions signs what staff decide on pages. Such an approval counts with the proof of a passkey only,

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -59,7 +60,7 @@ func (v *Verifier) verify(t *Table, r Row) bool {
 	}
 	v.mu.Unlock()
 	signed := func(label string) bool { return v.keys.VerifySignature(label, r.digest[:], r.signature) }
-	if known || !signed(secret.LabelRegistryRows) && (!t.OnPages || !signed(t.Of.label())) {
+	if known || !slices.ContainsFunc(t.labels(), signed) {
 		return known
 	}
 	v.mu.Lock()

@@ -163,16 +163,18 @@ func (s *Set) write(ctx context.Context, tx pgx.Tx, rows []Row, lost []string, a
 
 // signer returns the label of the key of this process that signs rows of a table; false if it has none.
 func (s *Set) signer(table string) (label string, ok bool) {
-	labels := []string{secret.LabelRegistryRows}
-	if t := find(table); t.OnPages {
-		labels = append(labels, t.Of.label())
-	}
-	for _, label := range labels {
+	for _, label := range find(table).labels() {
 		if s.keys != nil && s.keys.Holds(secret.Use{Purpose: secret.PurposeSign, Label: label}) {
 			return label, true
 		}
 	}
 	return "", false
+}
+
+// Signs reports whether this process can sign the rows of a table.
+func (s *Set) Signs(table string) bool {
+	_, ok := s.signer(table)
+	return ok
 }
 
 // refused returns why the transaction may not change a row.

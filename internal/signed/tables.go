@@ -22,7 +22,7 @@ type Table struct {
 	Since int
 	// Of is whose rows they are: OfRegistry when empty.
 	Of Family
-	// OnPages means that a row may be signed with the key of its family, too, because the pages write it.
+	// OnPages means that a row may be signed with the key of the manifest of its family, too, because the pages write it.
 	OnPages bool
 	// EmptySaysNothing marks a table whose row decides nothing while all columns outside the key are
 	// zero. A migration makes such a row, without a key to sign it.
@@ -66,6 +66,7 @@ var Tables = []Table{
 	}},
 	{Name: "staff_invitations", Key: []string{"id"}, Order: "invited_at, id", Since: portals, Of: OfStaff, OnPages: true},
 	{Name: "staff_changes", Key: []string{"id"}, Order: "proposed_at, id", Since: portals, Of: OfStaff},
+	{Name: "staff_requests", Key: []string{"id"}, Order: "created_at, id", Since: requests, Of: OfStaff, OnPages: true},
 	{Name: "link_code_epochs", Key: []string{"epoch"}, Since: accounts},
 }
 
@@ -76,20 +77,32 @@ const (
 	// OfRegistry are the tables that the holders of the master keys change.
 	OfRegistry Family = ""
 	// OfStaff are the people who sign in to the staff pages. The pages have the key secret.LabelStaffRows, so that they
-	// write rows of tables with OnPages, and whoever takes them changes no configuration and no person.
+	// write rows of tables with OnPages, and whoever takes them changes no configuration and no person. The role that
+	// carries out what people ask for on pages has secret.LabelPeopleRows, too, which signs all rows of the family.
 	OfStaff Family = "staff"
 )
 
 // families are all families, the registry first.
 var families = []Family{OfRegistry, OfStaff}
 
-// label is that of the key that signs the manifest of the family, and rows of its tables with OnPages. All others are
-// signed with secret.LabelRegistryRows.
+// label is that of the key that signs the manifest of the family, and rows of its tables with OnPages.
 func (f Family) label() string {
 	if f == OfStaff {
 		return secret.LabelStaffRows
 	}
 	return secret.LabelRegistryRows
+}
+
+// labels are those of the keys any of which signs a row of the table.
+func (t *Table) labels() []string {
+	out := []string{secret.LabelRegistryRows}
+	if t.Of == OfStaff {
+		out = append(out, secret.LabelPeopleRows)
+	}
+	if t.OnPages {
+		out = append(out, t.Of.label())
+	}
+	return out
 }
 
 // table has the manifest of the family.
@@ -105,7 +118,8 @@ const (
 	people     = 1 // people and their keys
 	portals    = 2 // roles, passkeys, invitations and changes of staff
 	accounts   = 2 // epochs of link codes; accounts of citizens are proved with them (citizens.ProveAll)
-	generation = accounts
+	requests   = 3 // what people ask for on the page about people
+	generation = requests
 )
 
 // Known reports whether the rows of a table are signed.

@@ -17,6 +17,8 @@
 // cases.events and carries them out, or refuses them; so does it with closes. Its answer in
 // reconciliation.events ends the proposal, and then the case, whose exit is an event in cases.events
 // too.
+//
+// It also carries out what people ask for on the page about people (docs/design/staff.md).
 package cases
 
 import (
@@ -35,6 +37,7 @@ import (
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
+	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
@@ -69,11 +72,20 @@ type Events interface {
 	Ends(ctx context.Context) (topic string, ends map[int32]int64, err error)
 }
 
+// People are what people ask for on the page about people: identity.Book.
+type People interface {
+	// Waiting returns the ids of the requests that wait, the oldest first, and when the oldest one was made.
+	Waiting(ctx context.Context) (ids []string, oldest time.Time, err error)
+	// CarryOut carries a request out, once. After an error it waits.
+	CarryOut(ctx context.Context, id string, now time.Time) (identity.PeopleRequest, error)
+}
+
 // Config of Cases. All fields but Again are required.
 type Config struct {
 	Kafka     kafka.Config
 	Codec     *schemas.Codec
 	Store     *cases.Store
+	People    People
 	Processor Asker
 	Events    Events
 	// Verify verifies the signatures of staff's steps.
@@ -96,6 +108,7 @@ type Cases struct {
 	oldest   *prometheus.GaugeVec   // kind
 	approved prometheus.Gauge
 	unproven *prometheus.CounterVec // reason
+	people   prometheus.Gauge
 }
 
 // Outcomes of an approved proposal.
@@ -126,8 +139,8 @@ func Topics() []string {
 
 // New makes a sink. It connects when it runs.
 func New(cfg Config) (*Cases, error) {
-	if cfg.Codec == nil || cfg.Store == nil || cfg.Processor == nil || cfg.Events == nil || cfg.Verify == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("cases: Codec, Store, Processor, Events, Verify, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Store == nil || cfg.People == nil || cfg.Processor == nil || cfg.Events == nil || cfg.Verify == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("cases: Codec, Store, People, Processor, Events, Verify, Now, Log and Metrics are required")
 	}
 	cfg.Again = cmp.Or(cfg.Again, defaultAgain)
 	with := promauto.With(cfg.Metrics)
@@ -146,6 +159,9 @@ func New(cfg Config) (*Cases, error) {
 			Name: "quittance_cases_oldest_approved_seconds", Help: "Time since the approval of the oldest proposal that has not been answered; 0 when there is none.",
 		}),
 	}
+	c.people = with.NewGauge(prometheus.GaugeOpts{
+		Name: "quittance_cases_oldest_people_request_seconds", Help: "Age of the oldest request of the page about people that was not carried out yet; 0 when there is none.",
+	})
 	c.unproven = with.NewCounterVec(prometheus.CounterOpts{
 		Name: "quittance_cases_unproven_total", Help: "Proposals and approvals that were refused because they are not signed where a person's key was checked, or not as they stand there, by reason.",
 	}, []string{"reason"})
@@ -183,6 +199,9 @@ func (c *Cases) Run(ctx context.Context) error {
 	g.Go(func() error { return c.every(ctx, claimEvery, "carrying out proposals", c.carryOut) })
 	g.Go(func() error { return c.every(ctx, claimEvery, "recording cases without a session", c.recordOpenings) })
 	g.Go(func() error { return c.every(ctx, claimEvery, "closing cases of the matcher", c.recordEnds) })
+	g.Go(func() error {
+		return c.every(ctx, claimEvery, "carrying out what people ask for about people", c.carryOutPeople)
+	})
 	g.Go(func() error { return c.every(ctx, gaugesEvery, "counting cases", c.gauges) })
 	return g.Wait()
 }
@@ -337,6 +356,24 @@ func (c *Cases) carryOut(ctx context.Context) error {
 	return c.unanswered(ctx)
 }
 
+// carryOutPeople carries out what waits of the page about people. One that fails does not hold up the others.
+func (c *Cases) carryOutPeople(ctx context.Context) error {
+	ids, _, err := c.cfg.People.Waiting(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, id := range ids {
+		r, err := c.cfg.People.CarryOut(ctx, id, c.cfg.Now())
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		c.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "a request about people is over", slog.String("request", id), slog.String("kind", string(r.Kind)), slog.String("state", string(r.State)), slog.String("code", r.Code))
+	}
+	return errors.Join(errs...)
+}
+
 // unanswered refuses approvals of cases of the matcher that it does not carry out, because nobody has signed them or
 // they have lapsed: those of an earlier release, for example. People propose again in the same case.
 func (c *Cases) unanswered(ctx context.Context) error {
@@ -478,7 +515,12 @@ func (c *Cases) gauges(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	_, asked, err := c.cfg.People.Waiting(ctx)
+	if err != nil {
+		return err
+	}
 	now := c.cfg.Now()
+	c.people.Set(age(asked, now))
 	byKind := map[casework.Kind]cases.Count{}
 	for _, n := range counts {
 		byKind[n.Kind] = n

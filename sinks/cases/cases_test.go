@@ -169,7 +169,7 @@ func (w *world) runs(t *testing.T, asker sink.Asker) (stop func()) {
 func (w *world) runsWith(t *testing.T, asker sink.Asker, events sink.Events) (stop func()) {
 	t.Helper()
 	s, err := sink.New(sink.Config{
-		Kafka: w.kafka, Codec: w.codec, Store: w.store, Processor: asker, Events: events, Verify: decisions.Verify(w.House.Keys), Now: w.Now, Again: 50 * time.Millisecond, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
+		Kafka: w.kafka, Codec: w.codec, Store: w.store, People: identity.OpenBook(w.Pool, w.House.Keys), Processor: asker, Events: events, Verify: decisions.Verify(w.House.Keys), Now: w.Now, Again: 50 * time.Millisecond, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -332,7 +332,9 @@ func (d *Digester) tell(ctx context.Context, g digests.Digest) (outcome string, 
 			s = one
 		}
 	}
-	if !s.InForce() || s.Contact.Email == "" {
+	// Whoever is suspended is told of new passkeys, too: somebody may have suspended all others before.
+	suspended := s.State() == identity.StaffStateSuspended && !s.Forged && g.Items[0].Topic == digests.TopicPasskeys
+	if !s.InForce() && !suspended || s.Contact.Email == "" {
 		return digestNobody, nil
 	}
 	to, err := s.Contact.Open(d.cfg.Keys)

@@ -273,7 +273,9 @@ func TestStaffAreToldOfASecondBootstrap(t *testing.T) {
 	has(t, o.letters("op")[0], []string{"Thief (impots) - " + thief.ID, "before " + from, "quittance staff revoke"}, []string{"Bonjour"})
 }
 
-// The passkeys of an invited person are confirmed: the people who manage the group are told at once, and nobody else.
+// The passkeys of an invited person are confirmed: the person and the people who manage the group are told at once, and
+// nobody else. A manager who is suspended is told, too: whoever runs the installation could otherwise suspend all managers,
+// invite a person anew and confirm alone, and nobody would know.
 func TestManagersAreToldOfPasskeys(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -284,8 +286,11 @@ func TestManagersAreToldOfPasskeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	by := identity.By{Actor: registries.Actor}
-	made, err := identity.InviteStaff(t.Context(), o.House.Pool, o.House.Keys, by, identity.InvitationRequest{Person: identity.StaffRequest{Name: "Chloé", Agency: "impots", Roles: admin}}, o.Now())
+	made, err := identity.InviteStaff(t.Context(), o.House.Pool, o.House.Keys, by, identity.InvitationRequest{Person: identity.StaffRequest{Name: "Chloé", Agency: "impots", Roles: admin, Contact: identity.StaffContactRequest{Email: "chloe@example.org"}}}, o.Now())
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.SuspendStaff(t.Context(), o.House.Pool, o.House.Keys, by, "Jean", "Clé perdue", o.Now()); err != nil {
 		t.Fatal(err)
 	}
 	i, browser, err := identity.AcceptInvitation(t.Context(), o.House.Pool, o.House.Keys, made.Secret, "", o.Now())
@@ -316,7 +321,7 @@ func TestManagersAreToldOfPasskeys(t *testing.T) {
 	if _, err := identity.ConfirmInvitation(t.Context(), o.House.Pool, o.House.Keys, by, i.ID, i.Digits(), o.Now()); err != nil {
 		t.Fatal(err)
 	}
-	o.arrive(map[string]int{"jean": 1, "mireille": 0, "op": 0})
+	o.arrive(map[string]int{"jean": 1, "chloe": 1, "mireille": 0, "op": 0})
 	from := localtime.In(o.Now().Add(identity.ApprovesAfter)).Format("02/01/2006")
 	has(t, o.letters("jean")[0], []string{"Chloé (impots) - " + made.StaffID, "à partir du " + from, "quittance staff suspend"}, []string{made.Secret.Reveal(), i.Digits(), "Hello"})
 }

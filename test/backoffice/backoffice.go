@@ -24,6 +24,7 @@ import (
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/ingress/operations"
+	"quittance/ingress/people"
 	"quittance/ingress/problem"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
@@ -59,6 +60,10 @@ type World struct {
 	// Endpoint is the id of a webhook endpoint, Parked the id of a delivery to it that needs a person.
 	Endpoint, Parked string
 
+	// Sink carries out what people ask for on the page about people. It is held while somebody holds Held.
+	Sink *identity.Book
+	Held sync.Mutex
+
 	serve func(*testing.T, web.Limits, *prometheus.Registry)
 }
 
@@ -88,8 +93,14 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	instance := w.House.Open(t)
 	known := cases.NewStore(pool).Verifying(keys)
 	sent := deliveries.NewStore(pool, deliveries.Kinds{webhook.Registration(nil), erp.Registration(nil)})
+	about, err := people.New(people.Config{Book: identity.OpenBook(pool, keys), Approvals: w.Desk, Agencies: instance.Registry, URL: office.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Sink = identity.OpenBook(w.Pool, w.Keys)
+	w.carryOut(t)
 	pages, err := operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Registry: instance.Registry, Signer: keys, Approvals: w.Desk,
+		Sessions: reader, Deliveries: sent, Cases: known, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, People: about.Waiting,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, pool, "", w.Now())
 		},
@@ -110,7 +121,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 			Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 				return operation.Record(ctx, pool, actor, at, e)
 			},
-		}, pages.Part())
+		}, pages.Part(), about.Part())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,6 +155,34 @@ func (j joining) Begin(ctx context.Context, browser secret.Text) (json.RawMessag
 
 func (j joining) Add(ctx context.Context, browser secret.Text, name string, response []byte, origin string) (identity.InvitationEntry, error) {
 	return identity.AddInvitedPasskey(ctx, j.pool, j.keys, j.w.Party(), browser, name, response, origin, j.w.Now())
+}
+
+// carryOut does what the sink cases does with what people ask for.
+func (w *World) carryOut(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for tick := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; {
+			w.Held.Lock()
+			ids, _, err := w.Sink.Waiting(ctx)
+			for _, id := range ids {
+				if _, failed := w.Sink.CarryOut(ctx, id, w.Now()); failed != nil {
+					err = failed
+				}
+			}
+			w.Held.Unlock()
+			if err != nil && ctx.Err() == nil {
+				t.Errorf("carrying out what people ask for: %v", err)
+			}
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+			case <-tick.C:
+			}
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
 // Limit starts the pages again with limits of requests without a session.
@@ -268,6 +307,24 @@ func (b *Browser) Prove(t *testing.T, name, begin string, fields url.Values, fin
 		t.Fatal(err)
 	}
 	return b.Send(finish, answer)
+}
+
+// Press does what the script of a page does with a form about people: the fields go beside the answer of the passkey.
+func (b *Browser) Press(t *testing.T, name, begin string, fields url.Values, finish string) *httptest.ResponseRecorder {
+	t.Helper()
+	options := b.Post(begin, fields)
+	if options.Code != http.StatusOK || bytes.HasPrefix(options.Body.Bytes(), []byte(`{"next"`)) {
+		return options
+	}
+	answer, err := b.w.Devices[name][0].Answer(options.Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]string{"form": fields.Encode(), "answer": string(answer)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Send(finish, body)
 }
 
 // Send sends what a passkey answers.

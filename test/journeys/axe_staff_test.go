@@ -1,6 +1,7 @@
 package journeys_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,11 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
 	"quittance/money"
 	"quittance/test/backoffice"
 	"quittance/test/harness"
+	"quittance/test/office"
+	"quittance/test/registries"
 )
 
 // staff adds the pages of staff, in both languages.
@@ -33,6 +38,17 @@ func (g *gallery) staff(t *testing.T) {
 	proposed := "/ops/cases/" + backoffice.OrphanCase
 	if a := operator.Post(proposed+"/propose", url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17"}, "reason": {"aucune créance"}}); a.Code != http.StatusSeeOther {
 		t.Fatalf("the proposal is answered %d:\n%s", a.Code, a.Body)
+	}
+	person, invitation, change := g.people(t, w)
+	officer, manager := w.Enter(t, "Olga"), w.Enter(t, "Nadège")
+	w.Held.Lock() // a request waits
+	t.Cleanup(w.Held.Unlock)
+	waits := officer.Get("/people/" + w.IDs["Rémi"] + "/suspend").Body.String()
+	_, waits, _ = strings.Cut(waits, `name="id" value="`)
+	waits, _, _ = strings.Cut(waits, `"`)
+	fields := url.Values{"id": {waits}, "kind": {"withdraw"}, "subject": {strings.TrimPrefix(invitation, "/people/invitations/")}}
+	if a := officer.Post("/people/end", fields); a.Code != http.StatusSeeOther {
+		t.Fatalf("a request is answered %d:\n%s", a.Code, a.Body)
 	}
 	record := "/ops/payments/" + sessions.Place(w.Paid.ID)
 	for _, row := range []struct {
@@ -64,6 +80,18 @@ func (g *gallery) staff(t *testing.T) {
 		{name: "endpoints", by: lead, path: "/ops/endpoints"},
 		{name: "endpoint", by: lead, path: "/ops/endpoints/webhook/" + w.Endpoint},
 		{name: "stuck", by: lead, path: "/ops/stuck"},
+		{name: "people", by: officer, path: "/people"},
+		{name: "people.few", by: officer, path: "/people?agency=" + registries.AgencyA},
+		{name: "people.agency", by: manager, path: "/people"},
+		{name: "people.invite", by: officer, path: "/people/invite"},
+		{name: "person", by: officer, path: person},
+		{name: "person.roles", by: officer, path: person + "/roles"},
+		{name: "person.suspend", by: officer, path: person + "/suspend"},
+		{name: "invitation", by: officer, path: invitation},
+		{name: "change", by: officer, path: change},
+		{name: "request", by: officer, path: "/requests/" + waits},
+		{name: "passkeys", by: officer, path: "/passkeys"},
+		{name: "work.people", by: officer, path: "/work"},
 	} {
 		for _, lang := range money.Languages {
 			path, query, _ := strings.Cut(row.path, "?")
@@ -77,9 +105,43 @@ func (g *gallery) staff(t *testing.T) {
 			if a.Code != max(row.status, http.StatusOK) {
 				t.Fatalf("%s answers %d:\n%s", row.name, a.Code, a.Body)
 			}
-			g.tours = append(g.tours, tour{{name: "staff." + row.name + "-" + string(lang), widths: []int{320, 1280}, pictured: true, page: pageOf(a)}})
+			g.tours = append(g.tours, tour{{name: "staff." + row.name + "-" + string(lang), widths: []int{320, 1280}, pictured: true, page: withForms(a)}})
 		}
 	}
+}
+
+// withForms is a page whose forms of passkeys believe that they are at their address, so that they are seen.
+func withForms(a *httptest.ResponseRecorder) *answered {
+	page := pageOf(a)
+	page.body = bytes.ReplaceAll(page.body, []byte(`data-host="`+office.Host+`"`), []byte(`data-host="127.0.0.1"`))
+	return page
+}
+
+// people makes two security officers and a manager of an agency, with a person, an invitation that waits for its digits, and
+// a proposal. It adds the page that shows a link once.
+func (g *gallery) people(t *testing.T, w *backoffice.World) (person, invitation, change string) {
+	t.Helper()
+	w.Add(t, "", []identity.Role{identity.RoleSecurityOfficer}, "Olga", "Rémi")
+	w.Add(t, "impots", []identity.Role{identity.RoleAgencyAdmin}, "Nadège")
+	w.Add(t, "", nil, "Eric")
+	invitation, change = uuid.NewString(), uuid.NewString()
+	w.Write(t, `UPDATE staff SET number = '4711-B' WHERE id = $1`, w.IDs["Rémi"])
+	w.Write(t, `INSERT INTO staff_invitations (id, staff_id, roles, token_hash, invited_by, invited_at, ends_at, accepted_at, passkeys)
+		SELECT $1, $2, '{support,operator}', '\x00', $3, $4::timestamptz, $4::timestamptz + interval '72 hours', $4::timestamptz, jsonb_agg(jsonb_build_object('name', name, 'host', host, 'spki_hash', encode(spki_hash, 'base64'), 'credential', credential, 'created_at', '2026-03-01T12:00:00Z'))
+		FROM staff_passkeys WHERE staff_id = $2`, invitation, w.IDs["Eric"], w.IDs["Rémi"], w.Now())
+	w.Write(t, `INSERT INTO staff_changes (id, staff_id, kind, add_roles, end_roles, reason, proposed_by, proposed_at, state) VALUES ($1, $2, 'roles', '{lead}', '{operator}', 'Mutation à la direction de l’exploitation', $3, $4, 'proposed')`,
+		change, w.IDs["Olive"], w.IDs["Rémi"], w.Now())
+	link := uuid.NewString()
+	w.Write(t, `INSERT INTO staff_requests (id, kind, asked_by, origin, subject, body, created_at, ends_at, state, done_at) VALUES ($1, 'invite', $2, '', '', '{}', $3, $3, 'done', $3)`, link, w.IDs["Olga"], w.Now())
+	b := w.Enter(t, "Olga")
+	for _, lang := range money.Languages {
+		name := "staff.request.link-" + string(lang)
+		g.tours = append(g.tours, tour{
+			{name: name + ".before", page: withForms(b.Get("/requests/" + link + "?lang=" + string(lang)))},
+			{name: name, run: `location.hash = "inv_7Q2mX4rT9bK1cV8nL5pW3sD6"; location.reload()`, until: "#shown-link:not([hidden])", widths: []int{320, 1280}, pictured: true},
+		})
+	}
+	return "/people/" + w.IDs["Rémi"], "/people/invitations/" + invitation, "/people/changes/" + change
 }
 
 // The pages of staff are audited in both languages at the smallest and the largest width: axe finds no fault, the browser

@@ -1,9 +1,12 @@
 package roles
 
 import (
+	"slices"
+
 	"quittance/internal/audit"
 	"quittance/internal/cases"
 	"quittance/internal/decisions"
+	"quittance/internal/identity"
 	"quittance/internal/secret"
 	"quittance/schemas"
 	sinkcases "quittance/sinks/cases"
@@ -11,17 +14,21 @@ import (
 
 func casesRole() Role {
 	return Role{
-		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, and records the audit table in Kafka", Needs: []Need{NeedPostgres, NeedMasterKeys},
-		Keys: verifies(secret.LabelDecisions, secret.LabelOfficeDecisions),
+		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, also about people, and records the audit table in Kafka", Needs: []Need{NeedPostgres, NeedMasterKeys},
+		Keys: slices.Concat(verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), signs(secret.LabelPeopleRows, secret.LabelStaffRows)),
 		Access: Access{
 			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies, schemas.TopicAudit},
 			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicAudit, schemas.TopicPoisonCases},
 		},
-		Databases: Databases{Rows: rows(record,
-			may("select insert update", "case_positions", "cases"), may("select", "agencies", "staff", "staff_passkeys", "staff_roles", "statement_accounts", "decisions", "audit"), may("select insert", "audit_sequence"), may("select insert update", "audit_position"),
+		Databases: Databases{Rows: rows(record, registryRead,
+			may("select insert update", "case_positions", "cases"), may("select", "decisions", "audit"), may("select insert", "audit_sequence"), may("select insert update", "audit_position"),
 			// It carries out what staff decided: it does not propose or decide.
 			may("select update(finished_at,note_tried_at,noted,refusal,state,tried_at)", "case_proposals"),
-			may("execute", "lock_staff(uuid[])"))},
+			may("execute", "lock_staff(uuid[])"),
+			// What people ask for on the page about people.
+			may("update", "registry_lock"), may("insert update", "staff", "staff_changes", "staff_invitations", "staff_manifest", "staff_passkeys", "staff_roles"),
+			may("update(args,code,done_at,signature,state)", "staff_requests"), may("delete", "staff_contacts", "staff_roles"),
+			may("select delete", "staff_sessions"), may("select insert update", "digests"))},
 		Run: (*Base).cases,
 	}
 }
@@ -48,6 +55,6 @@ func (b *Base) cases() error {
 	}
 	return add(b, "cases", sinkcases.New, sinkcases.Config{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool).Verifying(b.Keys), Processor: processor,
-		Events: cases.NewEvents(cl, b.Topology, b.Codec), Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		People: identity.OpenBook(b.Pool, b.Keys), Events: cases.NewEvents(cl, b.Topology, b.Codec), Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

@@ -165,9 +165,13 @@ func TestAttacksOnPostgres(t *testing.T) {
 		`UPDATE webhook_endpoints SET removed_at = now()`:                     but("operator"),
 		`INSERT INTO api_keys (id) VALUES (gen_random_uuid())`:                but("operator"),
 		`UPDATE api_keys SET revoked_at = NULL`:                               but("operator"),
-		`UPDATE staff SET approved_at = now()`:                                but("operator"),
-		`INSERT INTO receipt_keys (id) VALUES (gen_random_uuid())`:            but("operator"),
-		`UPDATE statement_accounts SET iban = NULL`:                           but("operator"),
+		// cases writes people who verify with its key alone
+		`UPDATE staff SET approved_at = now()`:                     but("operator", "cases"),
+		`INSERT INTO staff_roles (staff_id) VALUES (NULL)`:         but("operator", "cases"),
+		`INSERT INTO staff_requests (id) VALUES (NULL)`:            but("operator", "office"),
+		`UPDATE staff_requests SET body = '{}'`:                    but("operator"),
+		`INSERT INTO receipt_keys (id) VALUES (gen_random_uuid())`: but("operator"),
+		`UPDATE statement_accounts SET iban = NULL`:                but("operator"),
 		// what is known of payments
 		`INSERT INTO sessions (id) VALUES ('x')`:               but("readmodel", "operator"),
 		`UPDATE sessions SET status = 'completed'`:             but("readmodel", "operator"),

@@ -51,7 +51,7 @@ func TestRolesShareTheReaderOfDues(t *testing.T) {
 		return b
 	}
 	sink, edge := role(h.Keys), role(h.Keys.Subset("ingress", []secret.Use{
-		{Purpose: secret.PurposeSeal, Label: erpquery.Label}, {Purpose: secret.PurposeVerify, Label: secret.LabelRegistryRows}, {Purpose: secret.PurposeVerify, Label: secret.LabelStaffRows},
+		{Purpose: secret.PurposeSeal, Label: erpquery.Label}, {Purpose: secret.PurposeVerify, Label: secret.LabelRegistryRows}, {Purpose: secret.PurposeVerify, Label: secret.LabelStaffRows}, {Purpose: secret.PurposeVerify, Label: secret.LabelPeopleRows},
 	}))
 	if s, ok := edge.Registry.ERP(registries.AgencyA, false); !ok || !s.Locked || s.Auth.Secret.Reveal() != "" || log.Len() > 0 {
 		t.Fatalf("the edge's ERP: %v, locked %v; log: %s", ok, s.Locked, &log)

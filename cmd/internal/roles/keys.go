@@ -82,7 +82,7 @@ func sharedKeys(r Role) (out []secret.Use) {
 		out = append(out, signs(operation.LabelAudit)...)
 	}
 	if slices.Contains(r.Needs, NeedPostgres) {
-		out = append(out, verifies(secret.LabelRegistryRows, secret.LabelStaffRows)...)
+		out = append(out, verifies(secret.LabelRegistryRows, secret.LabelStaffRows, secret.LabelPeopleRows)...)
 	}
 	return out
 }

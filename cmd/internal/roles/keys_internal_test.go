@@ -34,7 +34,9 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		{Purpose: secret.PurposeSign, Label: secret.LabelDecisions}:         "",
 		{Purpose: secret.PurposeSign, Label: secret.LabelOfficeDecisions}:   "office",
 		{Purpose: secret.PurposeMAC, Label: identity.LabelStaffSignIns}:     "office",
-		{Purpose: secret.PurposeSign, Label: secret.LabelStaffRows}:         "office",
+		{Purpose: secret.PurposeSign, Label: secret.LabelStaffRows}:         "cases office",
+		{Purpose: secret.PurposeSign, Label: secret.LabelPeopleRows}:        "cases",
+		{Purpose: secret.PurposeSign, Label: secret.LabelRegistryRows}:      "",
 		{Purpose: secret.PurposeMAC, Label: secret.LabelWebhookBodies}:      "ingress checkout webhook cashin erp notify",
 		// Whoever makes outcomes, and who believes them: none of the latter may write the topic.
 		{Purpose: secret.PurposeMAC, Label: secret.LabelOutcomes("webhook")}: "webhook schedule journal match",

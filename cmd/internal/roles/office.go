@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"quittance/ingress/operations"
+	"quittance/ingress/people"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
 	"quittance/internal/cases"
@@ -43,15 +44,17 @@ func officeRole() Role {
 
 // officeDatabases is what the pages need. Whoever takes them over can make sessions of staff, propose and reject, and
 // hold deliveries back, and put passkeys of its own into an invitation that is open. It cannot approve: an approval needs
-// the passkey of a person. It changes no configuration, key, person in force, passkey or payment.
+// the passkey of a person. It asks for changes of people, which the sink cases carries out with the proof of a passkey. It
+// changes no configuration, key, person in force, passkey or payment.
 func officeDatabases() Databases {
 	return Databases{
 		Rows: rows(registryRead, record, sessionsRead, deliveriesRead, may("select", "delivery_attempts"),
 			// people who are signed in
 			may("select insert update delete", "staff_sessions", "passkey_challenges"), may("select insert delete", "staff_challenges"),
 			may("update(last_used_at,sign_count)", "staff_passkeys"), may("select insert", "decisions"), may("execute", "lock_staff(uuid[])"),
-			// invited people
+			// invited people, and what people ask for; who did what to a person
 			may("update", "registry_lock"), may("update(accepted_at,passkeys,signature,token_hash)", "staff_invitations"), may("insert update", "staff_manifest"),
+			may("insert update(signature)", "staff_requests"), may("select", "audit"),
 			// A lock of a case needs a right to update it; nobody decides by this column.
 			may("select update(opened_by)", "cases"),
 			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
@@ -92,7 +95,11 @@ func (b *Base) office() error {
 	if !desk.Available() {
 		return fmt.Errorf("--staff-url %s: browsers allow passkeys for names of hosts only, not for numbers; give the pages of staff a name, such as https://staff.example", at.URL)
 	}
-	pages, err := b.operations(desk)
+	about, err := people.New(people.Config{Book: identity.OpenBook(b.Pool, b.Keys), Approvals: desk, Agencies: b.Registry, URL: at.URL})
+	if err != nil {
+		return err
+	}
+	pages, err := b.operations(desk, about)
 	if err != nil {
 		return err
 	}
@@ -106,7 +113,7 @@ func (b *Base) office() error {
 		Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 			return operation.Record(ctx, b.Pool, actor, at, e)
 		},
-	}, pages.Part())
+	}, pages.Part(), about.Part())
 	if err != nil {
 		return err
 	}
@@ -145,7 +152,7 @@ func (j joining) Add(ctx context.Context, browser secret.Text, name string, resp
 }
 
 // operations makes the pages on which the service's people look after payments.
-func (b *Base) operations(desk *identity.Desk) (*operations.Operations, error) {
+func (b *Base) operations(desk *identity.Desk, about *people.People) (*operations.Operations, error) {
 	reader, err := b.sessionReader()
 	if err != nil {
 		return nil, err
@@ -155,7 +162,7 @@ func (b *Base) operations(desk *identity.Desk) (*operations.Operations, error) {
 	late := &lateJournal{open: b.officeJournal, log: b.Log}
 	b.close = append(b.close, late.close)
 	return operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Registry: b.Registry, Signer: b.Keys, Approvals: desk,
+		Sessions: reader, Deliveries: sent, Cases: known, Registry: b.Registry, Signer: b.Keys, Approvals: desk, People: about.Waiting,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
 		},

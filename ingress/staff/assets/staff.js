@@ -30,9 +30,10 @@
   };
 
   // A form of a passkey: its fields go to data-begin, which answers with options; what the passkey answers goes to
-  // data-finish, and then data-next is opened. data-make makes a passkey instead of asking for one.
+  // data-finish, and then data-next is opened. data-make makes a passkey instead of asking for one, data-whole sends the
+  // fields beside the answer.
   for (const form of all("form[data-begin]")) {
-    const { begin, finish, next, host, failed, make, demo } = form.dataset;
+    const { begin, finish, next, host, failed, make, demo, whole } = form.dataset;
     const fault = form.querySelector("[role=alert]"), button = form.querySelector("button"), without = document.getElementById(form.id + "-without");
     if (!demo && (!window.PublicKeyCredential || location.hostname !== host)) {
       if (without) without.hidden = false;
@@ -43,11 +44,13 @@
       event.preventDefault();
       button.disabled = fault.hidden = true;
       try {
-        const begun = await post(begin, "application/x-www-form-urlencoded", new URLSearchParams(new FormData(form)));
+        const fields = new URLSearchParams(new FormData(form));
+        const begun = await post(begin, "application/x-www-form-urlencoded", fields);
+        if (begun.next) return location.assign(begun.next); // it was sent before
         // In developer mode the passkey of a demo person is not in this browser.
         const answer = demo ? JSON.stringify(await post(demo, "application/json", JSON.stringify(begun)))
           : json(await (make ? navigator.credentials.create(options(begun)) : navigator.credentials.get(options(begun))));
-        const done = await post(finish, "application/json", answer);
+        const done = await post(finish, "application/json", whole ? JSON.stringify({ form: `${fields}`, answer }) : answer);
         location.assign(done.next || next);
       } catch (e) {
         fault.textContent = e.said || failed;
@@ -64,6 +67,13 @@
     form.elements[form.dataset.hash].value = secret;
     form.hidden = !secret;
     document.getElementById(form.id + "-without").hidden = !!secret;
+  }
+
+  for (const out of all("[data-link]")) {
+    if (!location.hash) continue;
+    out.querySelector("code").textContent = out.dataset.link + location.hash.slice(1);
+    out.hidden = false;
+    history.replaceState(null, "", location.pathname + location.search);
   }
 
   for (const form of all("form[data-once]")) {

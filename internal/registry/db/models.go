@@ -846,6 +846,25 @@ type StaffPasskey struct {
 	Signature    []byte
 }
 
+type StaffRequest struct {
+	ID         string
+	Kind       string
+	AgencyID   *string
+	AskedBy    string
+	Origin     string
+	Subject    string
+	Body       []byte
+	TokenHash  []byte
+	DecisionID *string
+	CreatedAt  time.Time
+	EndsAt     time.Time
+	State      string
+	Code       string
+	Args       []byte
+	DoneAt     *time.Time
+	Signature  []byte
+}
+
 type StaffRole struct {
 	StaffID   string
 	Role      string

@@ -21,7 +21,7 @@ import (
 const staff = "staff"
 
 // madeAnew are tables whose rows are not signed by hand, because that would put a passkey or a role in force at once.
-var madeAnew = []string{"staff_passkeys", "staff_roles", "staff_invitations", "staff_changes"}
+var madeAnew = []string{"staff_passkeys", "staff_roles", "staff_invitations", "staff_changes", "staff_requests"}
 
 // Command returns the command `rows`.
 func Command() cli.Command {

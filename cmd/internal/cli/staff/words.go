@@ -42,7 +42,7 @@ var words = cli.Words{
 	"staff.roles_exclusive":      cli.Filled("{role} and {other} exclude each other; end one of them"),
 	"staff.roles_same":           cli.Filled("{name} has these roles already: {roles}"),
 	"staff.last_managers":        cli.Filled("{name} is one of the last two of {group} who can decide about people; let somebody else become one first"),
-	"staff.page_decides":         cli.Filled("two people of {group} decide about its people, and the page for it is not built yet: suspend one of them with `quittance staff suspend`, do this, then `quittance staff lift`"),
+	"staff.page_decides":         cli.Filled("two people of {group} decide about its people, on the page {url}people"),
 	"staff.other_people":         cli.Filled("people of {group} decide about this, and you are of {own}; ask one of {group} who manages people"),
 	"staff.not_permitted":        cli.Filled("this needs the permission {permission}, which the roles {roles} do not give; ask somebody who manages people for another role"),
 	"staff.keys_propose":         cli.Filled("st_ keys of a group whose people have passkeys read and propose; a person with a passkey approves cases at {url}"),

@@ -350,6 +350,29 @@ func (q *Queries) EndStaffChange(ctx context.Context, arg EndStaffChangeParams) 
 	return err
 }
 
+const endStaffRequest = `-- name: EndStaffRequest :exec
+UPDATE staff_requests SET state = $1, code = $2, args = $3, done_at = $4 WHERE id = $5
+`
+
+type EndStaffRequestParams struct {
+	State  string
+	Code   string
+	Args   []byte
+	DoneAt *time.Time
+	ID     string
+}
+
+func (q *Queries) EndStaffRequest(ctx context.Context, arg EndStaffRequestParams) error {
+	_, err := q.db.Exec(ctx, endStaffRequest,
+		arg.State,
+		arg.Code,
+		arg.Args,
+		arg.DoneAt,
+		arg.ID,
+	)
+	return err
+}
+
 const endStaffRole = `-- name: EndStaffRole :exec
 DELETE FROM staff_roles WHERE staff_id = $1 AND role = $2
 `
@@ -680,6 +703,42 @@ func (q *Queries) InsertStaffPasskey(ctx context.Context, arg InsertStaffPasskey
 		arg.CreatedAt,
 		arg.ApprovesFrom,
 		arg.SignCount,
+	)
+	return err
+}
+
+const insertStaffRequest = `-- name: InsertStaffRequest :exec
+INSERT INTO staff_requests (id, kind, agency_id, asked_by, origin, subject, body, token_hash, decision_id, created_at, ends_at, state)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'waiting')
+`
+
+type InsertStaffRequestParams struct {
+	ID         string
+	Kind       string
+	AgencyID   *string
+	AskedBy    string
+	Origin     string
+	Subject    string
+	Body       []byte
+	TokenHash  []byte
+	DecisionID *string
+	CreatedAt  time.Time
+	EndsAt     time.Time
+}
+
+func (q *Queries) InsertStaffRequest(ctx context.Context, arg InsertStaffRequestParams) error {
+	_, err := q.db.Exec(ctx, insertStaffRequest,
+		arg.ID,
+		arg.Kind,
+		arg.AgencyID,
+		arg.AskedBy,
+		arg.Origin,
+		arg.Subject,
+		arg.Body,
+		arg.TokenHash,
+		arg.DecisionID,
+		arg.CreatedAt,
+		arg.EndsAt,
 	)
 	return err
 }
