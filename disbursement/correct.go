@@ -57,7 +57,7 @@ func (d *decider) correctable(k, by LineKey) Code {
 		return CodeContested
 	case l.Unproven:
 		return CodeUnproven
-	case !l.unpaid():
+	case l.Status != LineRefused && l.Status != LineCancelled && l.Status != LineReturned:
 		return CodeLineStatus
 	}
 	return CodeOK

@@ -68,16 +68,3 @@ type Line struct {
 
 // AttemptID returns the id of the line's last attempt.
 func (l Line) AttemptID() AttemptID { return NewAttemptID(l.Batch, l.Position, l.Attempt) }
-
-// unpaid reports whether it is proven that no attempt of the line can pay any more and that its money is not with the
-// payee.
-func (l Line) unpaid() bool {
-	switch l.Status {
-	case LineRefused, LineCancelled:
-		return !l.Unproven && !l.Contested
-	case LineReturned:
-		return !l.Contested
-	case LineReady, LineSent, LinePaid:
-	}
-	return false
-}
