@@ -35,15 +35,14 @@ type Party struct {
 
 // Reasons why an assertion proves nothing.
 var (
-	ErrClientData   = errors.New("the browser's data is not an assertion's")
-	ErrChallenge    = errors.New("another statement was signed")
-	ErrOrigin       = errors.New("the page was of another origin")
-	ErrParty        = errors.New("the passkey is of another host")
-	ErrNotPresent   = errors.New("nobody pressed the authenticator")
-	ErrNotVerified  = errors.New("the authenticator has not verified the person")
-	ErrKey          = errors.New("the public key is none of ES256, RS256 and EdDSA")
-	ErrNotSigned    = errors.New("the signature does not hold")
-	errShortAuthent = errors.New("the authenticator's data is too short")
+	ErrClientData  = errors.New("the browser's data is not an assertion's")
+	ErrChallenge   = errors.New("another statement was signed")
+	ErrOrigin      = errors.New("the page was of another origin")
+	ErrParty       = errors.New("the passkey is of another host")
+	ErrNotPresent  = errors.New("nobody pressed the authenticator")
+	ErrNotVerified = errors.New("the authenticator has not verified the person")
+	ErrKey         = errors.New("the public key is none of ES256, RS256 and EdDSA")
+	ErrNotSigned   = errors.New("the signature does not hold")
 )
 
 // Flags of the authenticator's data.
@@ -51,6 +50,9 @@ const (
 	flagPresent  = 1 << 0
 	flagVerified = 1 << 2
 )
+
+// authenticatorSize is the size of the authenticator's data without extensions: the host, flags and a counter.
+const authenticatorSize = sha256.Size + 1 + 4
 
 // minRSA is the shortest RSA key, in bits.
 const minRSA = 2048
@@ -77,9 +79,7 @@ func (a Assertion) Verify(p Party, statement [sha256.Size]byte) error {
 		return ErrChallenge
 	case client.Origin != p.Origin || client.CrossOrigin:
 		return ErrOrigin
-	case len(a.AuthenticatorData) < 37:
-		return errShortAuthent
-	case !slices.Equal(a.AuthenticatorData[:32], host[:]):
+	case len(a.AuthenticatorData) < authenticatorSize || !slices.Equal(a.AuthenticatorData[:32], host[:]):
 		return ErrParty
 	case a.AuthenticatorData[32]&flagPresent == 0:
 		return ErrNotPresent
