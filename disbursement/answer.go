@@ -68,9 +68,6 @@ type Refusal struct {
 	Field, Mend string
 }
 
-// Error implements error.
-func (r *Refusal) Error() string { return fmt.Sprintf("%s (%s): %s", r.Code, r.Field, r.Mend) }
-
 // Answer is the answer to a command.
 type Answer struct {
 	// Refusal is nil if the command was carried out.
@@ -103,7 +100,7 @@ var refusals = map[Code][2]string{
 	CodeImport:        {"import_id", "add the lines of the import that opened the batch"},
 	CodePosition:      {"position", "add the lines that follow those of the batch"},
 	CodeTooManyLines:  {"lines", fmt.Sprintf("give 1 to %d lines at once, and %d in all", MaxLinesAdded, MaxLines)},
-	CodeTooLarge:      {"lines", fmt.Sprintf("give at most %d KiB at once", MaxBytesAdded>>10)},
+	CodeTooLarge:      {"lines", fmt.Sprintf("give at most %d KiB at once, and %d KiB of a line", MaxBytesAdded>>10, MaxBytesSealed>>10)},
 	CodeSum:           {"sum", "split the batch: its sum is above 2^53-1"},
 	CodeOtherContent:  {"root", "the lines are not those that the sender counted: discard the batch and import it again"},
 	CodeEmpty:         {"lines", "add lines before the batch is sealed"},

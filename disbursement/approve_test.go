@@ -173,6 +173,10 @@ func TestRevocation(t *testing.T) {
 	w.ok(w.lift("c", "ama", "cleo"))
 	w.ticks()
 	w.want("c", disbursement.LineSent)
+	w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ama"}})
+	if !w.batches["c"].Held() {
+		t.Error("the batch that the revoked person made is not held")
+	}
 }
 
 func TestReleaseConditions(t *testing.T) {
@@ -365,7 +369,7 @@ func TestImports(t *testing.T) {
 		t.Error("repeated lines are new ones")
 	}
 	large := line("d", 10)
-	large.Sealed = make([]byte, disbursement.MaxBytesAdded)
+	large.Sealed = make([]byte, disbursement.MaxBytesSealed+1)
 	for want, cmd := range map[disbursement.Code]disbursement.Command{
 		disbursement.CodePosition:     add(3, line("d", 10)),
 		disbursement.CodeOrder:        add(2, line("b", 10)),

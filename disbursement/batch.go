@@ -67,6 +67,7 @@ const (
 	MaxAccounts    = 32  // payout accounts of a batch
 	MaxLinesAdded  = 200 // lines of AddLines
 	MaxBytesAdded  = 256 << 10
+	MaxBytesSealed = 2 << 10 // of the sealed content of a line
 	MaxLinesTicked = 200
 	MaxInFlight    = 256 // requests of an account that are not answered
 	MaxAttempts    = 3   // by people

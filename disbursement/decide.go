@@ -204,7 +204,11 @@ func (d *decider) emit(b *Batch, t EventType, detail map[string]string, lines ..
 	e := Event{ID: eventID(b.ID, b.Sequence), Type: t, TenantID: b.TenantID, Live: b.Live, Batch: &after, At: d.cmd.At, Detail: detail}
 	for _, l := range lines {
 		d.lines.edit(l.LineKey)
-		e.Lines = append(e.Lines, *l)
+		changed := *l
+		if t != EventLinesAdded {
+			changed.Sealed = nil
+		}
+		e.Lines = append(e.Lines, changed)
 	}
 	if t == EventSealed || t == EventApproval {
 		s := d.sealings.edit(b.ID).copied()

@@ -102,7 +102,7 @@ type Event struct {
 	Live     bool
 	// Batch is the batch after the event, and its Sequence the event's number; nil for events of an agency.
 	Batch *Batch
-	// Lines are the lines that the event changed.
+	// Lines are the lines that the event changed. Only EventLinesAdded has their sealed contents: the reader keeps them.
 	Lines  []Line
 	At     time.Time
 	Detail map[string]string

@@ -122,9 +122,9 @@ func (d *decider) addLines(b *Batch, do AddLines) Answer {
 	size := 0
 	for _, l := range do.Lines {
 		size += len(l.Sealed) + len(l.Ref) + len(l.Corrects) + len(l.Account) + len(l.Leaf)
-	}
-	if size > MaxBytesAdded {
-		return refuse(CodeTooLarge)
+		if len(l.Sealed) > MaxBytesSealed || size > MaxBytesAdded {
+			return refuse(CodeTooLarge)
+		}
 	}
 	if refusal, ok := b.linesFit(do.Lines); !ok {
 		return refusal

@@ -183,8 +183,13 @@ func (d *decider) revoke(do Revoke) Answer {
 	return Answer{}
 }
 
-// holdOf holds a batch if it was sealed with the person, or with the removed passkey.
+// holdOf holds a batch if it was sealed with the person, or with the removed passkey, or if the person made it.
 func (d *decider) holdOf(id string, do Revoke) {
+	b := d.batches.see(id)
+	if b.Maker == do.Person && b.Status != StatusDraft && do.Key == ([32]byte{}) {
+		d.hold(b, "", "the person who made it was revoked")
+		return
+	}
 	for _, l := range d.sealings.see(id).Content.Levels {
 		for _, p := range l.Persons {
 			named := p.ID == do.Person || p.For == do.Person
@@ -192,7 +197,7 @@ func (d *decider) holdOf(id string, do Revoke) {
 				named = slices.Contains(p.Keys, do.Key)
 			}
 			if named {
-				d.hold(d.batches.see(id), "", "a person or a passkey of its approvers was revoked")
+				d.hold(b, "", "a person or a passkey of its approvers was revoked")
 				return
 			}
 		}

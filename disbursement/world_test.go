@@ -385,7 +385,7 @@ func (w *world) ok(cmd disbursement.Command) disbursement.Answer {
 	w.t.Helper()
 	a := w.decide(cmd)
 	if a.Refusal != nil {
-		w.t.Fatalf("%T is refused: %v", cmd.Do, a.Refusal)
+		w.t.Fatalf("%T is refused: %+v", cmd.Do, *a.Refusal)
 	}
 	return a
 }
