@@ -68,6 +68,9 @@ type world struct {
 
 	events    []disbursement.Event
 	questions []disbursement.Question
+	// large turns off what would count the lines at each decision. seen gets the decisions.
+	large bool
+	seen  func(disbursement.Decision)
 	// pays are the requests to pay, asks those to enquire.
 	pays, asks []disbursement.Request
 }
@@ -108,7 +111,7 @@ func (w *world) decide(cmd disbursement.Command) disbursement.Answer {
 	if err != nil {
 		w.t.Fatalf("deciding %T: %v", cmd.Do, err)
 	}
-	if again, _ := disbursement.Decide(w, cmd); !reflect.DeepEqual(d, again) {
+	if again, _ := disbursement.Decide(w, cmd); !w.large && !reflect.DeepEqual(d, again) {
 		w.t.Fatalf("deciding %T twice gives two decisions:\n%+v\n%+v", cmd.Do, d, again)
 	}
 	for _, r := range d.Requests {
@@ -137,7 +140,12 @@ func (w *world) decide(cmd disbursement.Command) disbursement.Answer {
 	}
 	w.events = append(w.events, d.Events...)
 	w.questions = append(w.questions, d.Questions...)
-	w.counted(d)
+	if w.seen != nil {
+		w.seen(d)
+	}
+	if !w.large {
+		w.counted(d)
+	}
 	return *d.Answer
 }
 
