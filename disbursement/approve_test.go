@@ -385,7 +385,7 @@ func TestImports(t *testing.T) {
 	}
 	w.no(disbursement.CodePosition, add(1, line("b", 11))) // other lines at the same place
 	other := w.seal("b")
-	other.Do = disbursement.Seal{Count: 2, Sum: 21, Root: w.batches["b"].Tree.Root(), RPID: rpID, Origin: origin}
+	other.Do = disbursement.Seal{Count: 2, Sum: 21, Root: w.batches["b"].Tree.Root()}
 	w.no(disbursement.CodeOtherContent, other)
 	old := w.seal("b")
 	old.Registry = 7

@@ -78,7 +78,7 @@ type NewLine struct {
 	Corrects string
 }
 
-// Seal ends a draft. Roster and policy are those of the state.
+// Seal ends a draft. People, passkeys and policy are those of the state: the sender names none.
 type Seal struct {
 	Count int
 	Sum   int64
@@ -86,8 +86,6 @@ type Seal struct {
 	// Checked says that the payees' names were checked as the policy demands; otherwise Waiver says why not.
 	Checked bool
 	Waiver  string
-	// RPID and Origin are those of the pages that show the batch.
-	RPID, Origin string
 }
 
 // Discard ends a draft.

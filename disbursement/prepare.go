@@ -254,7 +254,7 @@ func (d *decider) seal(b *Batch, do Seal) Answer {
 	if !ok {
 		return refuse(CodeTooFew)
 	}
-	if refusal, ok := d.signable(b, do, p, levels, payUntil); !ok {
+	if refusal, ok := d.signable(b, p, levels, payUntil); !ok {
 		return refusal
 	}
 	d.countDay(b)
@@ -265,12 +265,13 @@ func (d *decider) seal(b *Batch, do Seal) Answer {
 }
 
 // signable makes what approvers sign.
-func (d *decider) signable(b *Batch, do Seal, p policy.Policy, levels []policy.Level, payUntil string) (Answer, bool) {
+func (d *decider) signable(b *Batch, p policy.Policy, levels []policy.Level, payUntil string) (Answer, bool) {
+	roster := d.rosters.see(b.TenantID)
 	until := d.cmd.At.Add(p.ApproveWithin).Truncate(time.Second)
 	content := digest.Batch{
 		Batch: b.ID, BatchRef: b.BatchRef, Revision: b.Revision, Agency: b.TenantID, Mode: mode(b.Live), Currency: b.Currency, Date: b.Date, Maker: b.Maker,
 		Count: b.Count, Sum: b.Sum, Largest: b.Largest, Root: b.Tree.Root(), ApproveUntil: until, PayUntil: payUntil, Policy: p.Version, Levels: levels,
-		RPID: do.RPID, Origin: do.Origin,
+		RPID: roster.RPID, Origin: roster.Origin,
 	}
 	for _, f := range b.Accounts {
 		if f.Count > 0 {
@@ -278,8 +279,8 @@ func (d *decider) signable(b *Batch, do Seal, p policy.Policy, levels []policy.L
 		}
 	}
 	sum, err := content.Digest()
-	if err != nil || do.RPID == "" || do.Origin == "" {
-		return refuseField(CodeMalformed, "origin", "give host and origin of the pages in ASCII, and use ids and references in ASCII"), false
+	if err != nil {
+		return refuseField(CodeMalformed, "batch", "use ids, references and codes of printable ASCII, and amounts up to 2^53-1"), false
 	}
 	*d.sealings.edit(b.ID) = Sealing{Content: content}
 	b.Digest, b.ApproveUntil, b.PayUntil = sum, until, payUntil

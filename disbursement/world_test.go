@@ -451,7 +451,7 @@ func (w *world) draft(id string, lines ...disbursement.NewLine) {
 
 func (w *world) seal(id string) disbursement.Command {
 	b := w.batches[id]
-	return disbursement.Command{Batch: id, Do: disbursement.Seal{Count: b.Count, Sum: b.Sum, Root: b.Tree.Root(), RPID: rpID, Origin: origin}}
+	return disbursement.Command{Batch: id, Do: disbursement.Seal{Count: b.Count, Sum: b.Sum, Root: b.Tree.Root()}}
 }
 
 func (w *world) approve(id string, level int, person string) disbursement.Command {
