@@ -1,5 +1,5 @@
-// Package mutants breaks the rules of the commit path and of reconciliation, one rule with
-// each patch. Tests show that they notice the broken rule. Production code has no switch for
+// Package mutants breaks the rules of the commit path, of reconciliation and of disbursements, one
+// rule with each patch. Tests show that they notice the broken rule. Production code has no switch for
 // this: a patch becomes an overlay of go build or go test.
 //
 // A patch is a unified diff. The lines before the diff describe the broken rule and name the

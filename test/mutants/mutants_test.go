@@ -35,7 +35,7 @@ func all(t *testing.T) []mutants.Mutant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) < 17 {
+	if len(found) < 24 {
 		t.Fatalf("there are %d mutants", len(found))
 	}
 	return found

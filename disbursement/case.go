@@ -1,0 +1,103 @@
+package disbursement
+
+import (
+	"strconv"
+
+	"quittance/casework"
+)
+
+// The kinds of cases of batches and lines.
+const (
+	// CaseConflict is an answer of an operator that contradicts what is known.
+	CaseConflict casework.Kind = "payout_conflict"
+	// CaseUndecided is a line about which nobody knows after a day whether it was paid.
+	CaseUndecided casework.Kind = "payout_undecided"
+	// CaseChanged is a line whose content is another one than was approved.
+	CaseChanged casework.Kind = "payout_changed"
+	// CaseReturned is a part of a line's money that came back.
+	CaseReturned casework.Kind = "payout_return"
+	// CaseHeld is a batch that the service holds.
+	CaseHeld casework.Kind = "payout_held"
+)
+
+// The exits of lines' cases.
+const (
+	ResolutionPaid    casework.Resolution = "paid"
+	ResolutionRefused casework.Resolution = "refused"
+)
+
+// Cases returns the kinds and exits of this domain. Two people decide about money, however small the amount.
+func Cases() casework.Catalog {
+	money := []casework.Kind{CaseConflict, CaseUndecided}
+	return casework.Catalog{
+		Kinds: []casework.Kind{CaseConflict, CaseUndecided, CaseChanged, CaseReturned, CaseHeld},
+		Exits: []casework.Exit{
+			{Resolution: ResolutionPaid, Of: money, NeedsReference: true, NeedsTwo: true},
+			{Resolution: ResolutionRefused, Of: money, NeedsReference: true, NeedsTwo: true},
+			{Resolution: casework.ResolutionAcknowledge, Of: []casework.Kind{CaseChanged, CaseReturned, CaseHeld}},
+		},
+		Evidence: []string{DetailWord, DetailSource, DetailReported, DetailCurrency},
+	}
+}
+
+// contradicted opens the case of a word that contradicts a line. The status stays, and nothing of the line is sent until
+// people have decided.
+func (d *decider) contradicted(b *Batch, l *Line, w Word) {
+	if l.Contested {
+		return
+	}
+	d.lines.edit(l.LineKey)
+	l.Contested = true
+	detail := map[string]string{DetailWord: string(w.Kind), DetailSource: string(w.Source)}
+	if w.Amount != 0 {
+		detail[DetailReported], detail[DetailCurrency] = strconv.FormatInt(w.Amount, 10), w.Currency
+	}
+	d.openCase(b, l, CaseConflict, detail)
+}
+
+// settle carries out what two people have decided about a line: that it is paid, or that no attempt can pay any more.
+func (d *decider) settle(b *Batch, do Settle) Answer {
+	l, ok := d.line(b, do.Position)
+	switch {
+	case !ok:
+		return refuse(CodeLineUnknown)
+	case !l.Contested && l.Case != CaseUndecided:
+		return refuse(CodeNoCase)
+	case do.Reference == "":
+		return refuse(CodeEvidence)
+	case do.ProposedBy == "" || do.Approved == "" || do.ProposedBy == do.Approved:
+		return refuse(CodeNeedsTwo)
+	}
+	d.lines.edit(l.LineKey)
+	to := LineRefused
+	switch {
+	case do.Paid && l.Status == LineReturned:
+		to = LineReturned // it was paid, and the money came back
+	case do.Paid:
+		to = LinePaid
+	case l.Status == LineCancelled:
+		to = LineCancelled
+	}
+	l.Contested, l.Unproven, l.Case = false, false, ""
+	if to != l.Status {
+		d.move(b, l, to)
+	}
+	d.emit(b, EventLineSettled, map[string]string{DetailBy: do.ProposedBy, DetailApprovedBy: do.Approved, DetailReference: do.Reference, DetailWord: string(to)}, l)
+	d.finish(b)
+	return Answer{}
+}
+
+// acknowledge ends a case of a line that moves no money.
+func (d *decider) acknowledge(b *Batch, do Acknowledge) Answer {
+	l, ok := d.line(b, do.Position)
+	switch {
+	case !ok:
+		return refuse(CodeLineUnknown)
+	case l.Case != CaseChanged && l.Case != CaseReturned:
+		return refuse(CodeNoCase)
+	}
+	detail := map[string]string{DetailBy: do.By, DetailCase: string(l.Case)}
+	l.Case = ""
+	d.emit(b, EventCaseNoted, detail, l)
+	return Answer{}
+}

@@ -1,0 +1,46 @@
+package disbursement_test
+
+import (
+	"testing"
+
+	"quittance/disbursement"
+)
+
+// Two people with evidence decide about money; every kind of case has an exit.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	c := disbursement.Cases()
+	for _, kind := range c.Kinds {
+		allowed := c.Allowed(kind)
+		if len(allowed) == 0 {
+			t.Errorf("%s has no exit", kind)
+		}
+		for _, r := range allowed {
+			e, _ := c.Exit(kind, r)
+			if money := r == disbursement.ResolutionPaid || r == disbursement.ResolutionRefused; money && (!e.NeedsTwo || !e.NeedsReference) {
+				t.Errorf("%s of %s: %+v", r, kind, e)
+			}
+		}
+	}
+}
+
+// Integrators are told of four events, each once.
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, e := range disbursement.EventTypes() {
+		if name := e.Webhook(); name != "" && names[name] {
+			t.Errorf("%s twice", name)
+		} else if name != "" {
+			names[name] = true
+		}
+	}
+	for _, want := range []string{"disbursement.completed", "disbursement.line_refused", "disbursement.line_returned", "disbursement.held"} {
+		if !names[want] {
+			t.Errorf("nobody is told of %s", want)
+		}
+	}
+	if len(names) != 4 {
+		t.Errorf("%v", names)
+	}
+}

@@ -1,0 +1,122 @@
+package disbursement
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// EventType is the type of an event.
+type EventType string
+
+// The events. Those of the first group carry the batch after them, the others the lines that changed, too.
+const (
+	EventOpened    EventType = "batch.opened"
+	EventSealed    EventType = "batch.sealed"
+	EventApproval  EventType = "batch.approval" // of one person
+	EventApproved  EventType = "batch.approved" // by all levels
+	EventRejected  EventType = "batch.rejected"
+	EventRecalled  EventType = "batch.recalled"
+	EventExpired   EventType = "batch.expired"
+	EventDiscarded EventType = "batch.discarded"
+	EventAsked     EventType = "batch.erp_asked"
+	EventReleased  EventType = "batch.released"
+	EventHeld      EventType = "batch.held"
+	EventResumed   EventType = "batch.resumed"
+	EventStopped   EventType = "batch.stopped"
+	EventOverdue   EventType = "batch.overdue"
+	EventDone      EventType = "batch.done"
+
+	EventLinesAdded    EventType = "lines.added"
+	EventLinesSent     EventType = "lines.sent"
+	EventLinesResent   EventType = "lines.resent" // the same attempts
+	EventLinesEnquired EventType = "lines.enquired"
+	EventLinesCancel   EventType = "lines.cancelled"
+	EventLinePaid      EventType = "line.paid"
+	EventLineRefused   EventType = "line.refused"
+	EventLineUnsent    EventType = "line.unsent" // ready again: no money moved
+	EventLineReturned  EventType = "line.returned"
+	EventLineRetried   EventType = "line.retried"
+	EventLineProven    EventType = "line.proven" // the refusal is proven
+	EventLineCorrected EventType = "line.corrected"
+	EventLineSettled   EventType = "line.settled" // by two people
+	EventCaseOpened    EventType = "case.opened"
+	EventCaseNoted     EventType = "case.acknowledged"
+
+	// Of an agency: no batch.
+	EventPolicy  EventType = "agency.policy"
+	EventRoster  EventType = "agency.roster"
+	EventRevoked EventType = "agency.revoked"
+	EventPaused  EventType = "account.paused"
+	EventRefills EventType = "account.open"
+)
+
+// EventTypes has all event types.
+func EventTypes() []EventType {
+	return []EventType{
+		EventOpened, EventSealed, EventApproval, EventApproved, EventRejected, EventRecalled, EventExpired, EventDiscarded, EventAsked, EventReleased,
+		EventHeld, EventResumed, EventStopped, EventOverdue, EventDone, EventLinesAdded, EventLinesSent, EventLinesResent, EventLinesEnquired,
+		EventLinesCancel, EventLinePaid, EventLineRefused, EventLineUnsent, EventLineReturned, EventLineRetried, EventLineProven,
+		EventLineCorrected, EventLineSettled, EventCaseOpened, EventCaseNoted, EventPolicy, EventRoster, EventRevoked, EventPaused, EventRefills,
+	}
+}
+
+// Webhook says which event integrators are told of, by its public name; empty for none.
+func (t EventType) Webhook() string {
+	switch t {
+	case EventDone:
+		return "disbursement.completed"
+	case EventLineRefused:
+		return "disbursement.line_refused"
+	case EventLineReturned:
+		return "disbursement.line_returned"
+	case EventHeld:
+		return "disbursement.held"
+	default:
+		return ""
+	}
+}
+
+// Names of the details that an event may carry. None holds personal data of payees.
+const (
+	DetailBy         = "by"     // person
+	DetailReason     = "reason" // of a rejection, a hold, a pause or a case
+	DetailCase       = "case_kind"
+	DetailWord       = "word"
+	DetailSource     = "source"
+	DetailReported   = "reported_amount" // minor units
+	DetailCurrency   = "reported_currency"
+	DetailReference  = "reference" // of evidence
+	DetailApprovedBy = "approved_by"
+	DetailAccount    = "account"
+	DetailPerson     = "person"
+	DetailVersion    = "version"
+)
+
+// Event is something that happened. It carries what it changed as it is afterwards.
+type Event struct {
+	ID       string
+	Type     EventType
+	TenantID string
+	Live     bool
+	// Batch is the batch after the event, and its Sequence the event's number; nil for events of an agency.
+	Batch *Batch
+	// Lines are the lines that the event changed. Only EventLinesAdded has their sealed contents: the reader keeps them.
+	Lines  []Line
+	At     time.Time
+	Detail map[string]string
+	// Sealing is set by sealing and approvals.
+	Sealing *Sealing
+	// Agency and Roster are set by their changes.
+	Agency *Agency
+	Roster *Roster
+	// Confirmed is what two people have signed of a change of roster or policy.
+	Confirmed []Signed
+}
+
+// eventID returns the id of an event, which is the same whenever it is decided again.
+func eventID(owner string, sequence int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "disbursement|%s|%d", owner, sequence))
+	return hex.EncodeToString(sum[:16])
+}

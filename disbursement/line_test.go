@@ -1,0 +1,420 @@
+package disbursement_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"quittance/disbursement"
+)
+
+func requested(kind disbursement.WordKind) disbursement.Word {
+	return disbursement.Word{Kind: kind, Source: disbursement.FromRequest}
+}
+
+func enquired(kind disbursement.WordKind) disbursement.Word {
+	return disbursement.Word{Kind: kind, Source: disbursement.FromEnquiry}
+}
+
+// one makes a world with a batch b of one sent line.
+func one(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.agency(plain())
+	w.releasing("b", line("a", 5000))
+	w.ticks()
+	w.want("b", disbursement.LineSent)
+	return w
+}
+
+func TestPaidEndsBatch(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", requested(disbursement.WordPaid))
+	w.want("b", disbursement.LinePaid)
+	w.status("b", disbursement.StatusDone)
+}
+
+// No answer is no refusal: the attempt stays, and nothing is sent again.
+func TestTimeOutIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []disbursement.WordKind{disbursement.WordUndecided, disbursement.WordPending, disbursement.WordDuplicate} {
+		for _, source := range []disbursement.WordSource{disbursement.FromRequest, disbursement.FromEnquiry, disbursement.FromCallback} {
+			w := one(t)
+			w.word("b", disbursement.Word{Kind: kind, Source: source})
+			w.advance(time.Hour)
+			w.want("b", disbursement.LineSent)
+			if l := w.at("b", 0); l.Attempt != 1 || len(w.pays) != 1 {
+				t.Errorf("%s of %s: attempt %d, %d requests", kind, source, l.Attempt, len(w.pays))
+			}
+		}
+	}
+}
+
+// "Duplicate" is the operator's word about our own request: it is asked at once what became of it.
+func TestDuplicateIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", requested(disbursement.WordDuplicate))
+	if len(w.asks) != 1 {
+		t.Errorf("%d enquiries", len(w.asks))
+	}
+	w.word("b", enquired(disbursement.WordPaid))
+	w.want("b", disbursement.LinePaid)
+}
+
+// A refusal counts when an enquiry agrees.
+func TestRefusalIsConfirmed(t *testing.T) {
+	t.Parallel()
+	for _, source := range []disbursement.WordSource{disbursement.FromRequest, disbursement.FromCallback} {
+		w := one(t)
+		w.word("b", disbursement.Word{Kind: disbursement.WordRefused, Source: source, Code: "limit"})
+		w.want("b", disbursement.LineSent)
+		if len(w.asks) != 1 {
+			t.Errorf("%s: %d enquiries", source, len(w.asks))
+		}
+		w.word("b", disbursement.Word{Kind: disbursement.WordRefused, Source: disbursement.FromEnquiry, Code: "limit"})
+		w.want("b", disbursement.LineRefused)
+		w.status("b", disbursement.StatusDone)
+	}
+}
+
+// The operator knows nothing of an attempt: the same one is requested again, under the same id. A new id would be a
+// second payment if the first request arrives after all.
+func TestNotFoundIsTheSameAttempt(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", requested(disbursement.WordUndecided))
+	w.word("b", enquired(disbursement.WordNotFound))
+	if len(w.pays) != 2 || w.pays[0].Line.AttemptID() != w.pays[1].Line.AttemptID() {
+		t.Fatalf("%d requests: %+v", len(w.pays), w.pays)
+	}
+	w.word("b", enquired(disbursement.WordNotFound)) // the second request is not answered yet
+	if len(w.pays) != 2 {
+		t.Errorf("%d requests after the repeated word", len(w.pays))
+	}
+}
+
+// While the request may still wait in the topic it is not made again.
+func TestNotFoundOfAWaitingRequest(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", enquired(disbursement.WordNotFound))
+	if len(w.pays) != 1 {
+		t.Fatalf("%d requests", len(w.pays))
+	}
+	w.advance(disbursement.RequestLife)
+	w.word("b", enquired(disbursement.WordNotFound))
+	if len(w.pays) != 2 {
+		t.Errorf("%d requests after the first one's end", len(w.pays))
+	}
+	// One of the two is read late and not sent: it says nothing about the other one.
+	for try := range 2 {
+		w.word("b", disbursement.Word{Kind: disbursement.WordNeverSent, Source: disbursement.FromRequest, Try: try + 1})
+		w.want("b", disbursement.LineSent)
+	}
+}
+
+// A held batch, a stopped one and a day later nothing is requested again.
+func TestNotFoundIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(*world){
+		"held": func(w *world) {
+			w.ok(disbursement.Command{Batch: "b", Do: disbursement.SetHold{By: "ben", Reason: "doubt"}})
+		},
+		"stopped": func(w *world) { w.ok(disbursement.Command{Batch: "b", Do: disbursement.Stop{By: "ben"}}) },
+		"a day":   func(w *world) { w.advance(24 * time.Hour) },
+	} {
+		w := one(t)
+		w.word("b", requested(disbursement.WordUndecided))
+		prepare(w)
+		w.word("b", enquired(disbursement.WordNotFound))
+		if len(w.pays) != 1 {
+			t.Errorf("%s: %d requests", name, len(w.pays))
+		}
+		w.want("b", disbursement.LineSent)
+	}
+}
+
+func TestNeverSentIsReadyAgain(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", requested(disbursement.WordNeverSent))
+	w.want("b", disbursement.LineReady)
+	w.ticks()
+	w.want("b", disbursement.LineSent)
+	if l := w.at("b", 0); l.Attempt != 2 || w.pays[0].Line.AttemptID() == w.pays[1].Line.AttemptID() {
+		t.Errorf("%+v", l)
+	}
+	w.word("b", disbursement.Word{Kind: disbursement.WordNeverSent, Source: disbursement.FromRequest, Attempt: 1, Try: 1}) // repeated
+	w.want("b", disbursement.LineSent)
+}
+
+// A stopped batch makes nothing ready.
+func TestNeverSentOfAStoppedBatch(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.ok(disbursement.Command{Batch: "b", Do: disbursement.Stop{By: "ben"}})
+	w.ticks()
+	w.word("b", requested(disbursement.WordNeverSent))
+	w.want("b", disbursement.LineCancelled)
+	w.status("b", disbursement.StatusDone)
+}
+
+// An empty account pauses alone, tries one line in a quarter of an hour, and the refused one goes to the end: one large
+// line blocks nobody.
+func TestAccountWithoutFunds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.agency(plain())
+	w.releasing("b", line("a", 1_000_000), line("b", 10), sealed("c", "airtel", "", 10))
+	w.ticks()
+	none := func(position int, source disbursement.WordSource) {
+		w.word("b", disbursement.Word{Position: position, Kind: disbursement.WordNoFunds, Source: source, Code: "no_funds"})
+	}
+	none(0, disbursement.FromRequest)
+	w.want("b", disbursement.LineSent, disbursement.LineSent, disbursement.LineSent) // an enquiry must agree
+	none(0, disbursement.FromEnquiry)
+	none(1, disbursement.FromEnquiry)
+	w.want("b", disbursement.LineReady, disbursement.LineReady, disbursement.LineSent)
+	k := disbursement.AccountKey{TenantID: tenant, Code: "mtn"}
+	if !w.accounts[k].Paused() || w.accounts[disbursement.AccountKey{TenantID: tenant, Code: "airtel"}].Paused() {
+		t.Fatalf("%+v", w.accounts)
+	}
+	n := len(w.pays)
+	w.advance(disbursement.ProbeEvery - time.Second)
+	if len(w.pays) != n {
+		t.Fatalf("%d requests of a paused account", len(w.pays)-n)
+	}
+	w.advance(time.Second)
+	if len(w.pays) != n+1 || w.pays[n].Line.Position != 0 {
+		t.Fatalf("the probe: %+v", w.pays[n:])
+	}
+	none(0, disbursement.FromEnquiry)
+	w.advance(disbursement.ProbeEvery)
+	if len(w.pays) != n+2 || w.pays[n+1].Line.Position != 1 {
+		t.Fatalf("the second probe: %+v", w.pays[n:])
+	}
+	w.word("b", disbursement.Word{Position: 1, Kind: disbursement.WordPaid, Source: disbursement.FromEnquiry})
+	if w.accounts[k].Paused() {
+		t.Error("the account is paused although it paid")
+	}
+	w.ticks()
+	w.want("b", disbursement.LineSent, disbursement.LinePaid, disbursement.LineSent)
+}
+
+// Three payees in a row are refused for what may be want of funds: the account pauses.
+func TestSuspectRefusalsPause(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.agency(plain())
+	w.releasing("b", line("a", 10), line("b", 10), line("c", 10), line("d", 10))
+	w.ticks()
+	k := disbursement.AccountKey{TenantID: tenant, Code: "mtn"}
+	for position := range 3 {
+		if w.accounts[k].Paused() {
+			t.Fatalf("paused after %d refusals", position)
+		}
+		w.word("b", disbursement.Word{Position: position, Kind: disbursement.WordRefused, Source: disbursement.FromEnquiry, Suspect: true, Code: "low"})
+	}
+	if a := w.accounts[k]; !a.Paused() || a.Reason != "low" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// An unproven refusal is neither tried again nor corrected before a statement, or two people, prove it.
+func TestUnprovenRefusal(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", disbursement.Word{Kind: disbursement.WordRefused, Source: disbursement.FromEnquiry, Unproven: true})
+	w.want("b", disbursement.LineRefused)
+	w.no(disbursement.CodeUnproven, disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
+	w.ok(disbursement.Command{Batch: "c", Do: w.opening("ref-c")})
+	again := disbursement.AddLines{ImportID: "i", Lines: []disbursement.NewLine{sealed("a2", "mtn", "a", 5000)}}
+	w.no(disbursement.CodeNotCorrected, disbursement.Command{Batch: "c", Do: again})
+	w.ok(disbursement.Command{Batch: "b", Do: disbursement.Cancel{By: "ama"}}) // a cancelled line stays unproven
+	w.no(disbursement.CodeNotCorrected, disbursement.Command{Batch: "c", Do: again})
+	w.word("b", disbursement.Word{Kind: disbursement.WordNoDebit, Source: disbursement.FromStatement})
+	w.ok(disbursement.Command{Batch: "c", Do: again})
+}
+
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	for range disbursement.MaxAttempts - 1 {
+		w.word("b", enquired(disbursement.WordRefused))
+		w.status("b", disbursement.StatusDone)
+		w.ok(disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
+		w.status("b", disbursement.StatusReleasing)
+		w.ticks()
+		w.want("b", disbursement.LineSent)
+	}
+	w.word("b", enquired(disbursement.WordRefused))
+	w.no(disbursement.CodeAttempts, disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
+	if w.at("b", 0).Attempt != disbursement.MaxAttempts {
+		t.Errorf("%+v", w.at("b", 0))
+	}
+	w.advance(7 * 24 * time.Hour)
+	w.want("b", disbursement.LineCancelled) // the last day of payment is over
+	w.no(disbursement.CodeOver, disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
+}
+
+// A day without a decision asks people. The operator's word still ends the case; so do two people.
+func TestUndecided(t *testing.T) {
+	t.Parallel()
+	settle := func(w *world, paid bool) disbursement.Command {
+		return disbursement.Command{Batch: "b", Do: disbursement.Settle{Paid: paid, Reference: "letter 12", ProposedBy: "ben", Approved: "cleo"}}
+	}
+	w := one(t)
+	w.no(disbursement.CodeNoCase, settle(w, true))
+	w.advance(25 * time.Hour)
+	if l := w.at("b", 0); l.Case != disbursement.CaseUndecided || l.Status != disbursement.LineSent {
+		t.Fatalf("%+v", l)
+	}
+	w.word("b", enquired(disbursement.WordPaid))
+	if l := w.at("b", 0); l.Case != "" || l.Status != disbursement.LinePaid {
+		t.Errorf("%+v", l)
+	}
+	for paid, want := range map[bool]disbursement.LineStatus{true: disbursement.LinePaid, false: disbursement.LineRefused} {
+		w := one(t)
+		w.advance(25 * time.Hour)
+		alone := settle(w, paid)
+		alone.Do = disbursement.Settle{Paid: paid, Reference: "x", ProposedBy: "ben", Approved: "ben"}
+		w.no(disbursement.CodeNeedsTwo, alone)
+		alone.Do = disbursement.Settle{Paid: paid, ProposedBy: "ben", Approved: "cleo"}
+		w.no(disbursement.CodeEvidence, alone)
+		w.ok(settle(w, paid))
+		w.want("b", want)
+		w.status("b", disbursement.StatusDone)
+	}
+}
+
+// What contradicts the status changes nothing and asks people. Until they decide nothing of the line is sent.
+func TestContradictions(t *testing.T) {
+	t.Parallel()
+	paid, refused := enquired(disbursement.WordPaid), enquired(disbursement.WordRefused)
+	other := paid
+	other.Amount, other.Currency = 4999, "XAF"
+	currency := paid
+	currency.Amount, currency.Currency = 5000, "EUR"
+	payee := paid
+	payee.OtherPayee = true
+	for name, x := range map[string]struct {
+		first []disbursement.Word
+		then  disbursement.Word
+		want  disbursement.LineStatus
+	}{
+		"paid, then refused":     {[]disbursement.Word{paid}, refused, disbursement.LinePaid},
+		"refused, then paid":     {[]disbursement.Word{refused}, paid, disbursement.LineRefused},
+		"another amount":         {nil, other, disbursement.LineSent},
+		"another currency":       {nil, currency, disbursement.LineSent},
+		"another payee":          {nil, payee, disbursement.LineSent},
+		"never sent, then paid":  {[]disbursement.Word{requested(disbursement.WordNeverSent)}, paid, disbursement.LineReady},
+		"paid, then never sent":  {[]disbursement.Word{paid}, requested(disbursement.WordNeverSent), disbursement.LinePaid},
+		"returned before paid":   {nil, enquired(disbursement.WordReturned), disbursement.LineSent},
+		"returned, then refused": {[]disbursement.Word{paid, enquired(disbursement.WordReturned)}, refused, disbursement.LineReturned},
+	} {
+		w := one(t)
+		for _, word := range x.first {
+			w.word("b", word)
+		}
+		w.word("b", x.then)
+		l := w.at("b", 0)
+		if l.Status != x.want || !l.Contested || l.Case != disbursement.CaseConflict {
+			t.Errorf("%s: %+v", name, l)
+		}
+		w.ticks()
+		if len(w.pays) != 1 {
+			t.Errorf("%s: %d requests", name, len(w.pays))
+		}
+		w.ok(disbursement.Command{Batch: "b", Do: disbursement.Settle{Paid: true, Reference: "r", ProposedBy: "ben", Approved: "cleo"}})
+		if l := w.at("b", 0); l.Contested || l.Case != "" || l.Status != disbursement.LinePaid && l.Status != disbursement.LineReturned {
+			t.Errorf("%s, decided: %+v", name, l)
+		}
+	}
+}
+
+// The money of an attempt that was given up arrives while a second one is out.
+func TestPaidOfAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", requested(disbursement.WordNeverSent))
+	w.ticks()
+	first := enquired(disbursement.WordPaid)
+	first.Attempt, first.Amount, first.Currency = 1, 5000, "XAF"
+	w.word("b", first)
+	if l := w.at("b", 0); !l.Contested || l.Status != disbursement.LineSent || l.Case != disbursement.CaseConflict {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestReturned(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", requested(disbursement.WordPaid))
+	part := disbursement.Word{Kind: disbursement.WordReturned, Source: disbursement.FromStatement, Amount: 4900, Currency: "XAF"}
+	w.word("b", part)
+	if l := w.at("b", 0); l.Status != disbursement.LinePaid || l.Case != disbursement.CaseReturned {
+		t.Fatalf("%+v", l)
+	}
+	w.ok(disbursement.Command{Batch: "b", Do: disbursement.Acknowledge{By: "ben"}})
+	w.word("b", disbursement.Word{Kind: disbursement.WordReturned, Source: disbursement.FromStatement})
+	w.want("b", disbursement.LineReturned)
+	w.word("b", disbursement.Word{Kind: disbursement.WordReturned, Source: disbursement.FromStatement})
+	w.word("b", requested(disbursement.WordPaid))
+	if l := w.at("b", 0); l.Case != "" || l.Contested {
+		t.Errorf("%+v", l)
+	}
+}
+
+// The sender found another content: nothing was sent, the batch is held and people are asked.
+func TestChangedContent(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", requested(disbursement.WordChanged))
+	w.want("b", disbursement.LineReady)
+	if l := w.at("b", 0); !w.batches["b"].Held() || l.Case != disbursement.CaseChanged {
+		t.Fatalf("%+v", l)
+	}
+	w.ticks()
+	if len(w.pays) != 1 {
+		t.Errorf("%d requests", len(w.pays))
+	}
+}
+
+// At most 256 requests of an account are not answered, and two batches send in turn.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.agency(plain())
+	var many []disbursement.NewLine
+	for i := range 400 {
+		many = append(many, line(fmt.Sprintf("m%03d", i), 10))
+	}
+	w.releasing("b", many...)
+	w.ticks()
+	if len(w.pays) != disbursement.MaxInFlight {
+		t.Fatalf("%d requests", len(w.pays))
+	}
+	w.releasing("c", line("x", 10), line("y", 10))
+	for i := range 3 {
+		w.word("b", disbursement.Word{Position: i, Kind: disbursement.WordPaid, Source: disbursement.FromRequest})
+		w.ticks()
+	}
+	w.want("c", disbursement.LineSent, disbursement.LineReady)
+	w.ok(disbursement.Command{Batch: "b", Do: disbursement.SetHold{By: "ben", Reason: "doubt"}})
+	w.word("b", disbursement.Word{Position: 3, Kind: disbursement.WordPaid, Source: disbursement.FromRequest})
+	w.ticks()
+	w.want("c", disbursement.LineSent, disbursement.LineSent)
+	n := len(w.pays)
+	w.word("b", disbursement.Word{Position: 4, Kind: disbursement.WordPaid, Source: disbursement.FromRequest})
+	w.ticks()
+	if len(w.pays) != n {
+		t.Error("a held batch sends")
+	}
+	w.ok(w.lift("b", "ama", "cleo"))
+	w.ticks()
+	if len(w.pays) != n+1 {
+		t.Errorf("%d requests after the hold was lifted", len(w.pays)-n)
+	}
+}

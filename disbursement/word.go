@@ -1,0 +1,242 @@
+package disbursement
+
+import "time"
+
+// word takes what an operator says of an attempt. What is said again, or late, changes nothing; what contradicts the
+// status opens a case.
+func (d *decider) word(b *Batch, w Word) Answer {
+	l, ok := d.line(b, w.Position)
+	if !ok {
+		return refuse(CodeLineUnknown)
+	}
+	if w.Attempt < 1 || w.Attempt > l.Attempt {
+		return refuse(CodeAttempt)
+	}
+	switch {
+	case w.Attempt < l.Attempt:
+		// The attempt moved no money, or no other one had been made.
+		if w.Kind == WordPaid || w.Kind == WordReturned {
+			d.contradicted(b, l, w)
+		}
+	case l.Status == LineSent:
+		d.ofSent(b, l, w)
+	default:
+		d.ofOther(b, l, w)
+	}
+	return Answer{}
+}
+
+// ofSent takes a word about a sent line.
+func (d *decider) ofSent(b *Batch, l *Line, w Word) {
+	d.heard(b, l, w)
+	enquired := w.Source == FromEnquiry
+	switch w.Kind {
+	case WordPaid:
+		d.paid(b, l, w)
+	case WordRefused:
+		if !enquired {
+			d.enquireNow(b, l)
+			return
+		}
+		d.refused(b, l, w)
+	case WordNoFunds:
+		d.pause(b, l, w.Code)
+		switch {
+		case !enquired:
+			d.enquireNow(b, l)
+		case w.Unproven:
+			d.refused(b, l, w)
+		default:
+			d.unsent(b, l, w)
+		}
+	case WordNeverSent:
+		// Of an attempt that was requested again, an earlier request may have been sent.
+		if w.Source == FromRequest && w.Try == l.Try && l.Try == 1 {
+			d.unsent(b, l, w)
+		}
+	case WordNotFound:
+		d.resend(b, l)
+	case WordDuplicate:
+		d.enquireNow(b, l)
+	case WordChanged:
+		d.changed(b, l, w)
+	case WordReturned:
+		d.contradicted(b, l, w)
+	case WordPending, WordUndecided, WordNoDebit:
+	}
+}
+
+// ofOther takes a word about a line that is not sent.
+func (d *decider) ofOther(b *Batch, l *Line, w Word) {
+	switch w.Kind {
+	case WordPaid:
+		once := l.Status == LinePaid || l.Status == LineReturned
+		if !once || w.Amount != l.Amount || w.Currency != b.Currency || w.OtherPayee {
+			d.contradicted(b, l, w)
+		}
+	case WordReturned:
+		switch {
+		case l.Status == LinePaid:
+			d.returned(b, l, w)
+		case l.Status != LineReturned:
+			d.contradicted(b, l, w)
+		}
+	case WordRefused, WordNoFunds:
+		if l.Status == LinePaid || l.Status == LineReturned {
+			d.contradicted(b, l, w)
+		}
+	case WordNeverSent:
+		if (l.Status == LinePaid || l.Status == LineReturned) && w.Source == FromRequest && l.Try == 1 {
+			d.contradicted(b, l, w)
+		}
+	case WordNoDebit:
+		if l.Unproven && !l.Contested {
+			d.lines.edit(l.LineKey)
+			l.Unproven = false
+			d.emit(b, EventLineProven, nil, l)
+		}
+	case WordPending, WordUndecided, WordNotFound, WordDuplicate, WordChanged:
+	}
+}
+
+// heard notes that the line's request was answered, or can no longer be carried out for the first time.
+func (d *decider) heard(b *Batch, l *Line, w Word) {
+	if w.Source == FromRequest && w.Try == l.Try || !d.cmd.At.Before(l.RequestedAt.Add(RequestLife)) {
+		d.answered(b, l)
+	}
+}
+
+// answered takes the line's request off those of its account that are not answered.
+func (d *decider) answered(b *Batch, l *Line) {
+	if l.Answered {
+		return
+	}
+	d.lines.edit(l.LineKey)
+	l.Answered = true
+	d.account(b, l.Account).InFlight--
+}
+
+// paid takes the operator's word that the payee has the money.
+func (d *decider) paid(b *Batch, l *Line, w Word) {
+	if w.Amount != l.Amount || w.Currency != b.Currency || w.OtherPayee {
+		d.contradicted(b, l, w)
+		return
+	}
+	a := d.account(b, l.Account)
+	a.Suspects = 0
+	if a.Paused() && !l.SentAt.Before(a.PausedAt) {
+		a.Reason, a.PausedAt, a.SendAt = "", time.Time{}, d.cmd.At
+		d.emit(b, EventRefills, map[string]string{DetailAccount: a.Code})
+	}
+	d.move(b, l, LinePaid)
+	l.OperatorRef = w.OperatorRef
+	d.decided(l)
+	d.emit(b, EventLinePaid, said(w), l)
+	d.finish(b)
+}
+
+// decided ends the case of a line about which nobody knew. A contradiction stays for people.
+func (d *decider) decided(l *Line) {
+	if l.Case == CaseUndecided {
+		l.Case = ""
+	}
+}
+
+// refused takes a refusal to which an enquiry has agreed.
+func (d *decider) refused(b *Batch, l *Line, w Word) {
+	a := d.account(b, l.Account)
+	if w.Suspect {
+		a.Suspects++
+	} else {
+		a.Suspects = 0
+	}
+	if a.Suspects >= maxSuspects {
+		a.Suspects = 0
+		d.pause(b, l, w.Code)
+	}
+	d.move(b, l, LineRefused)
+	l.Code, l.Unproven, l.OperatorRef = w.Code, w.Unproven, w.OperatorRef
+	d.decided(l)
+	d.emit(b, EventLineRefused, said(w), l)
+	d.finish(b)
+}
+
+// unsent makes a line ready again of which the attempt moved no money, at the end of its queue. In a batch that sends
+// nothing any more it is cancelled.
+func (d *decider) unsent(b *Batch, l *Line, w Word) {
+	d.decided(l)
+	if b.over(d.cmd.At) {
+		d.move(b, l, LineCancelled)
+		d.emit(b, EventLinesCancel, said(w), l)
+		d.finish(b)
+		return
+	}
+	d.move(b, l, LineReady)
+	d.wait(b, l)
+	d.emit(b, EventLineUnsent, said(w), l)
+	d.ring(b, l.Account)
+}
+
+// resend requests the same attempt again, under the same id, of which the operator knows nothing. While the request may
+// still be read for the first time, and where nothing may be sent, the operator is only asked again later.
+func (d *decider) resend(b *Batch, l *Line) {
+	a := d.account(b, l.Account)
+	if !l.Answered || l.Contested || !b.sends(d.cmd.At) || !d.free(l) || !d.cmd.At.Before(l.SentAt.Add(ResendWithin)) || !a.admits(d.cmd.At) {
+		return
+	}
+	d.request(a, b, l)
+	d.emit(b, EventLinesResent, nil, l)
+}
+
+// enquireNow asks about the attempt at once, unless it was asked about just now.
+func (d *decider) enquireNow(b *Batch, l *Line) {
+	if d.cmd.At.Before(l.EnquiredAt.Add(enquireAgain)) {
+		return
+	}
+	d.enquire(b, l)
+	d.emit(b, EventLinesEnquired, nil, l)
+}
+
+// free reports whether the line corrects none, or one that is still proven unpaid.
+func (d *decider) free(l *Line) bool {
+	return l.Corrects == (LineKey{}) || d.correctable(l.Corrects, l.LineKey) == CodeOK
+}
+
+// changed holds the batch of a line whose content is another one than was approved.
+func (d *decider) changed(b *Batch, l *Line, w Word) {
+	d.hold(b, "", "the content of a line is another one than was approved")
+	d.openCase(b, l, CaseChanged, said(w))
+	if w.Source == FromRequest && w.Try == l.Try && l.Try == 1 {
+		d.unsent(b, l, w)
+	}
+}
+
+// returned takes the word that money of a paid line came back.
+func (d *decider) returned(b *Batch, l *Line, w Word) {
+	d.lines.edit(l.LineKey)
+	if w.Amount != l.Amount || w.Currency != b.Currency {
+		d.openCase(b, l, CaseReturned, said(w))
+		return
+	}
+	d.move(b, l, LineReturned)
+	d.emit(b, EventLineReturned, said(w), l)
+}
+
+// pause stops an account that has no funds, or is closed. Its next waiting line tries it later.
+func (d *decider) pause(b *Batch, l *Line, reason string) {
+	a := d.account(b, l.Account)
+	if a.Paused() {
+		return
+	}
+	a.Reason, a.PausedAt, a.SendAt = reason, d.cmd.At, d.cmd.At.Add(ProbeEvery)
+	d.emit(b, EventPaused, map[string]string{DetailAccount: a.Code, DetailReason: reason})
+}
+
+// said are the details of a word.
+func said(w Word) map[string]string {
+	detail := map[string]string{DetailWord: string(w.Kind), DetailSource: string(w.Source)}
+	if w.Code != "" {
+		detail[DetailReason] = w.Code
+	}
+	return detail
+}
