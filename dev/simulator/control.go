@@ -24,6 +24,8 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 	r.Get("/collections/{id}", s.controlCollection)
 	r.Post("/collections/{id}/approve", s.controlApprove)
 	r.Post("/collections/{id}/reject", s.controlReject)
+	r.Route("/payouts", s.payoutControlRoutes)
+	r.Post("/"+operatorMTN+"/float", s.controlFloat(operatorMTN))
 	r.Post("/counter/{payment_ref}", s.controlVisit)
 	r.Post("/counter/{payment_ref}/reverse", s.controlReverse)
 	for name, g := range s.gateways {
