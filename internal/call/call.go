@@ -254,7 +254,7 @@ func (l *limited) Read(p []byte) (n int, err error) {
 	if l.left -= int64(n); l.left < 0 {
 		return 0, errTooLong
 	}
-	if err != nil && err != io.EOF { //nolint:errorlint // a reader returns io.EOF itself
+	if err != nil && err != io.EOF {
 		l.broken = err
 	}
 	return n, err

@@ -264,7 +264,7 @@ func (r *rationed) Read(p []byte) (n int, err error) {
 	}
 	n, err = r.from.Read(p[:min(len(p), r.left)])
 	r.left -= n
-	if err != nil && err != io.EOF { //nolint:errorlint // a reader returns io.EOF itself
+	if err != nil && err != io.EOF {
 		r.broken = true
 	}
 	return n, err

@@ -228,7 +228,7 @@ func TestMemoryDoesNotGrowWithTheBatch(t *testing.T) { //nolint:paralleltest // 
 		runtime.GC()
 		runtime.GC()
 		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc) //nolint:gosec // below 2^63
+		return int64(m.HeapAlloc)
 	}
 	peak := func(lines int) int64 {
 		c, s := erp.New(erp.Config{Loopback: true}), batchOf(t, lines, 0, nil)
