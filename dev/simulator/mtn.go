@@ -24,7 +24,7 @@ const (
 // mtnOperator is MTN MoMo Collections and Disbursements.
 func mtnOperator() operator {
 	return operator{
-		name: operatorMTN, routes: (*Simulator).mtnRoutes, index: mtnIndex + mtnPayoutText(),
+		name: operatorMTN, routes: (*Simulator).mtnRoutes, index: mtnIndex + mtnPayoutIndex + payeesText(mtnPayees, mtnSpelled),
 		reasons: mtnReasons, rejections: mtnRejections, callback: mtnCallback,
 	}
 }

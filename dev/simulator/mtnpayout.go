@@ -36,17 +36,10 @@ var mtnPayoutReasons = []string{
 	"INVALID_CURRENCY", "INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE", "TRANSFER_DELAYED",
 }
 
-// mtnPayee is what becomes of payouts to a number.
-type mtnPayee struct {
-	digits string // the last two
-	says   string // in GET /
-	does   payeeScript
-}
-
 func approvalDelay(c Config) time.Duration  { return c.ApprovalDelay }
 func ambiguousDelay(c Config) time.Duration { return c.AmbiguousDelay }
 
-var mtnPayees = []mtnPayee{
+var mtnPayees = []magicPayee{
 	{"01", "is paid at once", payeeScript{decides: true}},
 	{"02", "is paid after 5 s", payeeScript{decides: true, after: approvalDelay}},
 	{"03", "waits, for ever", payeeScript{}},
@@ -58,26 +51,6 @@ var mtnPayees = []mtnPayee{
 	{"10", "is said to be paid, and is not", payeeScript{decides: true, unpaid: true}},
 	{"11", "the first request gets a 500 and is not taken, then is paid", payeeScript{decides: true, failFirst: true}},
 	{"12", "is called delayed for a while, then is paid", payeeScript{decides: true, delayed: true, after: ambiguousDelay}},
-}
-
-// mtnPayoutText lists the numbers for GET /.
-func mtnPayoutText() string {
-	var b strings.Builder
-	b.WriteString(mtnPayoutIndex)
-	for _, p := range mtnPayees {
-		b.WriteString("    " + mtnSpelled + p.digits + "  " + p.says + "\n")
-	}
-	b.WriteString("\n")
-	return b.String()
-}
-
-func mtnPayeeScript(number string) payeeScript {
-	for _, p := range mtnPayees {
-		if number == mtnCountryCode+mtnMagicPrefix+p.digits {
-			return p.does
-		}
-	}
-	return payeeScript{}
 }
 
 // mtnTransferRequest is the body of a transfer.
@@ -130,7 +103,7 @@ func (s *Simulator) mtnTransfer(w http.ResponseWriter, r *http.Request) {
 	p := payout{
 		id: reference.String(), operator: operatorMTN, account: account, externalID: q.ExternalID, amount: q.Amount, currency: q.Currency,
 		payee: q.Payee.PartyID, message: q.PayerMessage, note: q.PayeeNote, callbackURL: r.Header.Get("X-Callback-Url"),
-		operatorRef: strconv.FormatUint(fifteenDigits(reference), 10), receivedAt: s.cfg.Now(), does: mtnPayeeScript(q.Payee.PartyID),
+		operatorRef: strconv.FormatUint(fifteenDigits(reference), 10), receivedAt: s.cfg.Now(), does: payeeScriptOf(mtnPayees, q.Payee.PartyID, mtnCountryCode+mtnMagicPrefix),
 	}
 	if p.does.failFirst && s.gateways[operatorMTN].failsFirst(p.id) {
 		refuseCode(w, http.StatusInternalServerError, "INTERNAL_PROCESSING_ERROR", "An internal error occurred while processing.")

@@ -60,6 +60,40 @@ type payeeScript struct {
 	paysLater bool                       // it is told as refused, and paid after all
 }
 
+// payoutPoor are the operators' words for an account without money.
+var payoutPoor = map[string]string{operatorMTN: "NOT_ENOUGH_FUNDS", operatorAirtel: "DP00900001007"}
+
+// payoutReasons are the reasons that /control may choose.
+var payoutReasons = map[string][]string{operatorMTN: mtnPayoutReasons, operatorAirtel: airtelPayoutReasons}
+
+// magicPayee is what becomes of payouts to a number.
+type magicPayee struct {
+	digits string // the last two
+	says   string // in GET /
+	does   payeeScript
+}
+
+// payeeScriptOf returns what becomes of a payout to a number; prefix holds all but its last
+// two digits.
+func payeeScriptOf(all []magicPayee, number, prefix string) payeeScript {
+	for _, p := range all {
+		if number == prefix+p.digits {
+			return p.does
+		}
+	}
+	return payeeScript{}
+}
+
+// payeesText lists the numbers for GET /.
+func payeesText(all []magicPayee, spelled string) string {
+	var b strings.Builder
+	for _, p := range all {
+		b.WriteString("    " + spelled + p.digits + "  " + p.says + "\n")
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
 // payouts has the payouts of all operators and what each account may still pay. Safe for
 // concurrent use.
 type payouts struct {
@@ -69,8 +103,6 @@ type payouts struct {
 	float map[string]*big.Rat // by operator and account; none: without limit
 	now   func() time.Time
 	after func(payeeScript) time.Duration
-	// poor is an operator's word for an account without money.
-	poor func(operator string) string
 }
 
 func newPayouts(limit int, cfg Config) *payouts {
@@ -82,7 +114,6 @@ func newPayouts(limit int, cfg Config) *payouts {
 			}
 			return does.after(cfg)
 		},
-		poor: func(string) string { return "NOT_ENOUGH_FUNDS" },
 	}
 }
 
@@ -123,7 +154,7 @@ func (l *payouts) decide(p *payout, reason string, at time.Time) {
 	left := l.float[p.operator+" "+p.account]
 	amount, readable := new(big.Rat).SetString(p.amount)
 	if reason == "" && left != nil && readable && left.Cmp(amount) < 0 {
-		reason = l.poor(p.operator)
+		reason = payoutPoor[p.operator]
 	}
 	p.decidedAt = at
 	if p.reason = reason; reason != "" {
@@ -262,9 +293,11 @@ func (s *Simulator) controlRefuse(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	reason := mtnPayoutReasons[0]
-	if f.take("reason", &reason, "a string, one of "+strings.Join(mtnPayoutReasons, ", ")) && !slices.Contains(mtnPayoutReasons, reason) {
-		f.fail("reason", fmt.Sprintf("%q is not a reason of this operator", reason), "one of "+strings.Join(mtnPayoutReasons, ", "))
+	p, _ := s.payouts.get(chi.URLParam(r, "id"), false)
+	reasons := payoutReasons[cmp.Or(p.operator, operatorMTN)]
+	reason := reasons[0]
+	if f.take("reason", &reason, "a string, one of "+strings.Join(reasons, ", ")) && !slices.Contains(reasons, reason) {
+		f.fail("reason", fmt.Sprintf("%q is not a reason of this operator", reason), "one of "+strings.Join(reasons, ", "))
 	}
 	if !f.accepted(w) {
 		return

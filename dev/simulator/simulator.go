@@ -68,6 +68,9 @@ type Config struct {
 	// Airtel reports whether a merchant's application exists. Nil accepts any two non-empty
 	// values.
 	Airtel func(clientID, clientSecret string) bool
+	// AirtelPIN reports whether an encrypted PIN of a payout is right. Nil accepts any that has
+	// the form of one.
+	AirtelPIN func(encrypted []byte) bool
 	// Card returns the secrets that a merchant shares with the card acquirer, that of requests and that
 	// of reports; false for an unknown merchant. Nil accepts any merchant, with the secrets "simulator".
 	Card func(merchant string) (secret, reports string, ok bool)

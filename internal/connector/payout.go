@@ -105,7 +105,7 @@ const (
 	// CauseFunds: the agency's account lacks the money. Other lines of the account would be
 	// refused, too.
 	CauseFunds PayoutCause = "funds"
-	// CausePayee: this payee cannot be paid by this operator.
+	// CausePayee: this payee cannot be paid by this operator, or not this amount.
 	CausePayee PayoutCause = "payee"
 	// CausePayeeOrAccount: the operator has one word for both. Several payees in a row mean
 	// the account.

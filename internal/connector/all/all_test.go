@@ -34,7 +34,7 @@ func TestNamesOfAccounts(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("operators without a registration: %v", want)
 	}
-	for operator, name := range map[string]string{"mtn": "mtn_payout"} {
+	for operator, name := range map[string]string{"mtn": "mtn_payout", "airtel": "airtel_payout"} {
 		if a, ok := all.Operators().AccountOf(operator, connector.PurposePayout); !ok || a.Name != name {
 			t.Errorf("the payout account of %s is called %q", operator, a.Name)
 		}
