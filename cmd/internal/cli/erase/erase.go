@@ -207,7 +207,10 @@ func eraseAll(ctx context.Context, m *cli.Meta, store *personal.Store, ids []str
 		err = access.WithProcessor(ctx, m, each)
 	}
 	if err == nil && len(ids) == 1 && count[personal.ResultUnknown] > 0 {
-		return errors.New("no session and no line has this id, and no data are kept for it; ids look like chs_… and dsb_…:17")
+		if q.By == "line" {
+			return errors.New("no line has this id, or its payee is erased already; ids look like dsb_…:17")
+		}
+		return errors.New("no session has this id, and no data are kept for it; ids look like chs_…")
 	}
 	shown := m.Show(render.Object{"sessions", list, "lines", lines, "account?", string(account), "stays", staysAfterErasure}, func(p *render.Page) {
 		if q.By == "phone" || q.By == "account" || len(rows) > 0 {
