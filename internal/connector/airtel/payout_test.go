@@ -3,7 +3,7 @@ package airtel_test
 import (
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/sha1" //nolint:gosec // Airtel's OAEP uses it
+	"crypto/sha1"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
@@ -131,7 +131,7 @@ func TestPIN(t *testing.T) {
 				seen.Add(1)
 				plain, err := rsa.DecryptPKCS1v15(nil, key, encrypted) //nolint:staticcheck // as Airtel wants it
 				if oaep {
-					plain, err = rsa.DecryptOAEP(sha1.New(), nil, key, encrypted, nil) //nolint:gosec // as Airtel wants it
+					plain, err = rsa.DecryptOAEP(sha1.New(), nil, key, encrypted, nil)
 				}
 				return err == nil && string(plain) == "4711"
 			}
