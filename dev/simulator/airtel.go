@@ -32,7 +32,7 @@ const (
 // airtelOperator is Airtel Money.
 func airtelOperator() operator {
 	return operator{
-		name: operatorAirtel, routes: (*Simulator).airtelRoutes, index: airtelIndex,
+		name: operatorAirtel, routes: (*Simulator).airtelRoutes, index: airtelIndex + airtelPayoutIndex + payeesText(airtelPayees, airtelSpelled),
 		reasons: airtelReasons, rejections: airtelRejections, callback: airtelCallback,
 	}
 }
@@ -96,6 +96,9 @@ func (s *Simulator) airtelRoutes(r chi.Router) {
 	r.Post("/merchant/v1/payments/", s.airtelPay)
 	r.Post("/merchant/v1/payments", s.airtelPay)
 	r.Get("/standard/v1/payments/{id}", s.airtelEnquire)
+	r.Post("/standard/v1/disbursements/", s.airtelDisburse)
+	r.Post("/standard/v1/disbursements", s.airtelDisburse)
+	r.Get("/standard/v1/disbursements/{id}", s.airtelEnquirePayout)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusNotFound, map[string]string{"message": "no Route matched with those values"})
 	})

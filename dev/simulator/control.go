@@ -24,6 +24,10 @@ func (s *Simulator) controlRoutes(r chi.Router) {
 	r.Get("/collections/{id}", s.controlCollection)
 	r.Post("/collections/{id}/approve", s.controlApprove)
 	r.Post("/collections/{id}/reject", s.controlReject)
+	r.Route("/payouts", s.payoutControlRoutes)
+	for operator := range payoutPoor {
+		r.Post("/"+operator+"/float", s.controlFloat(operator))
+	}
 	r.Post("/counter/{payment_ref}", s.controlVisit)
 	r.Post("/counter/{payment_ref}/reverse", s.controlReverse)
 	for name, g := range s.gateways {

@@ -21,10 +21,10 @@ const (
 	mtnRejected    = "APPROVAL_REJECTED"
 )
 
-// mtnOperator is MTN MoMo Collections.
+// mtnOperator is MTN MoMo Collections and Disbursements.
 func mtnOperator() operator {
 	return operator{
-		name: operatorMTN, routes: (*Simulator).mtnRoutes, index: mtnIndex,
+		name: operatorMTN, routes: (*Simulator).mtnRoutes, index: mtnIndex + mtnPayoutIndex + payeesText(mtnPayees, mtnSpelled),
 		reasons: mtnReasons, rejections: mtnRejections, callback: mtnCallback,
 	}
 }
@@ -61,8 +61,12 @@ func (s *Simulator) mtnRoutes(r chi.Router) {
 	r.Use(s.misbehave(operatorMTN, func(w http.ResponseWriter, status int) {
 		refuseCode(w, status, "SERVICE_UNAVAILABLE", "The service is temporarily unavailable")
 	}))
-	r.Post("/collection/token/", s.mtnIssueToken)
-	r.Post("/collection/token", s.mtnIssueToken)
+	for _, product := range []mtnProduct{mtnCollection, mtnDisbursement} {
+		r.Post("/"+string(product)+"/token/", s.mtnIssueToken(product))
+		r.Post("/"+string(product)+"/token", s.mtnIssueToken(product))
+	}
+	r.Post("/disbursement/v1_0/transfer", s.mtnTransfer)
+	r.Get("/disbursement/v1_0/transfer/{reference}", s.mtnTransferStatus)
 	r.Post("/collection/v1_0/requesttopay", s.mtnRequestToPay)
 	r.Get("/collection/v1_0/requesttopay/{reference}", s.mtnStatus)
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
@@ -81,8 +85,20 @@ const (
 	mtnWrongKey   = "Access denied due to invalid subscription key. Make sure to provide a valid key for an active subscription."
 )
 
-// mtnIssueToken is POST /collection/token/.
-func (s *Simulator) mtnIssueToken(w http.ResponseWriter, r *http.Request) {
+// mtnProduct is a product of MTN. A token is that of one product.
+type mtnProduct string
+
+const (
+	mtnCollection   mtnProduct = "collection"
+	mtnDisbursement mtnProduct = "disbursement"
+)
+
+// mtnIssueToken is POST /{product}/token/.
+func (s *Simulator) mtnIssueToken(product mtnProduct) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { s.mtnIssueTokenOf(product, w, r) }
+}
+
+func (s *Simulator) mtnIssueTokenOf(product mtnProduct, w http.ResponseWriter, r *http.Request) {
 	key := r.Header.Get(mtnKeyHeader)
 	if key == "" {
 		mtnGatewayRefuse(w, mtnMissingKey)
@@ -102,7 +118,7 @@ func (s *Simulator) mtnIssueToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := s.cfg.Now()
-	token := s.gateways[operatorMTN].grant(grant{account: user, key: key, expiresAt: now.Add(s.cfg.TokenLifetime)}, now)
+	token := s.gateways[operatorMTN].grant(grant{account: string(product) + " " + user, key: key, expiresAt: now.Add(s.cfg.TokenLifetime)}, now)
 	if s.holdBack(w, r) {
 		writeJSON(w, http.StatusOK, map[string]any{
 			"access_token": token, "token_type": "access_token", "expires_in": int(s.cfg.TokenLifetime / time.Second),
@@ -110,8 +126,8 @@ func (s *Simulator) mtnIssueToken(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mtnAuthorize returns the merchant of a request's token, or answers 401.
-func (s *Simulator) mtnAuthorize(w http.ResponseWriter, r *http.Request) (account string, ok bool) {
+// mtnAuthorize returns the merchant of a request's token of a product, or answers 401.
+func (s *Simulator) mtnAuthorize(w http.ResponseWriter, r *http.Request, product mtnProduct) (account string, ok bool) {
 	key := r.Header.Get(mtnKeyHeader)
 	if key == "" {
 		mtnGatewayRefuse(w, mtnMissingKey)
@@ -119,15 +135,16 @@ func (s *Simulator) mtnAuthorize(w http.ResponseWriter, r *http.Request) (accoun
 	}
 	bearer, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	token, granted := s.gateways[operatorMTN].granted(bearer, s.cfg.Now())
+	account, ofProduct := strings.CutPrefix(token.account, string(product)+" ")
 	switch {
-	case !isBearer || !granted:
+	case !isBearer || !granted || !ofProduct:
 		writeJSON(w, http.StatusUnauthorized, map[string]string{"error": "invalid_token"})
 		return "", false
 	case token.key != key:
 		mtnGatewayRefuse(w, mtnWrongKey)
 		return "", false
 	}
-	return token.account, true
+	return account, true
 }
 
 // mtnParty is a payer in MTN's protocol.
@@ -193,7 +210,7 @@ func (q mtnRequest) fault(environment string) (code, message string) {
 
 // mtnRequestToPay is POST /collection/v1_0/requesttopay.
 func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
-	account, ok := s.mtnAuthorize(w, r)
+	account, ok := s.mtnAuthorize(w, r, mtnCollection)
 	if !ok {
 		return
 	}
@@ -232,41 +249,49 @@ func (s *Simulator) mtnRequestToPay(w http.ResponseWriter, r *http.Request) {
 // mtnReadRequest reads the headers and the body of a request to pay. It answers a faulty one, and
 // returns false.
 func mtnReadRequest(w http.ResponseWriter, r *http.Request, body []byte) (reference uuid.UUID, q mtnRequest, ok bool) {
-	var err error
-	reference, err = uuid.Parse(r.Header.Get("X-Reference-Id"))
-	if err != nil || reference.Version() != 4 || len(r.Header.Get("X-Reference-Id")) != 36 {
-		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Reference-Id must be a UUID of version 4")
-		return reference, q, false
-	}
-	environment := r.Header.Get("X-Target-Environment")
-	if environment == "" {
-		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
-		return reference, q, false
-	}
-	callbackURL := r.Header.Get("X-Callback-Url")
-	if callbackURL != "" && !isAbsoluteURL(callbackURL) {
-		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Callback-Url must be an absolute URL")
-		return reference, q, false
-	}
-	if !isJSON(r) {
-		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "Content-Type must be application/json")
+	if reference, ok = mtnReadReference(w, r); !ok {
 		return reference, q, false
 	}
 	if err := json.Unmarshal(body, &q); err != nil {
 		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "the body is not the JSON of a request to pay; every value is a string")
 		return reference, q, false
 	}
-	if code, message := q.fault(environment); code != "" {
+	if code, message := q.fault(r.Header.Get("X-Target-Environment")); code != "" {
 		refuseCode(w, http.StatusBadRequest, code, message)
 		return reference, q, false
 	}
 	return reference, q, true
 }
 
+// mtnReadReference reads the headers of a request that moves money. It answers a faulty one,
+// and returns false.
+func mtnReadReference(w http.ResponseWriter, r *http.Request) (reference uuid.UUID, ok bool) {
+	reference, err := uuid.Parse(r.Header.Get("X-Reference-Id"))
+	if err != nil || reference.Version() != 4 || len(r.Header.Get("X-Reference-Id")) != 36 {
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Reference-Id must be a UUID of version 4")
+		return reference, false
+	}
+	environment := r.Header.Get("X-Target-Environment")
+	if environment == "" {
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Target-Environment is missing")
+		return reference, false
+	}
+	callbackURL := r.Header.Get("X-Callback-Url")
+	if callbackURL != "" && !isAbsoluteURL(callbackURL) {
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "X-Callback-Url must be an absolute URL")
+		return reference, false
+	}
+	if !isJSON(r) {
+		refuseCode(w, http.StatusBadRequest, "BAD_REQUEST", "Content-Type must be application/json")
+		return reference, false
+	}
+	return reference, true
+}
+
 // mtnStatus is GET /collection/v1_0/requesttopay/{reference}. A payment of
 // another merchant is unknown.
 func (s *Simulator) mtnStatus(w http.ResponseWriter, r *http.Request) {
-	account, ok := s.mtnAuthorize(w, r)
+	account, ok := s.mtnAuthorize(w, r, mtnCollection)
 	if !ok {
 		return
 	}

@@ -68,6 +68,9 @@ type Config struct {
 	// Airtel reports whether a merchant's application exists. Nil accepts any two non-empty
 	// values.
 	Airtel func(clientID, clientSecret string) bool
+	// AirtelPIN reports whether an encrypted PIN of a payout is right. Nil accepts any that has
+	// the form of one.
+	AirtelPIN func(encrypted []byte) bool
 	// Card returns the secrets that a merchant shares with the card acquirer, that of requests and that
 	// of reports; false for an unknown merchant. Nil accepts any merchant, with the secrets "simulator".
 	Card func(merchant string) (secret, reports string, ok bool)
@@ -154,6 +157,8 @@ type Simulator struct {
 	cfg       Config
 	metrics   metrics
 	book      *book
+	payouts   *payouts
+	due       *timers[string] // ids of payouts whose payee's number decides
 	decisions *timers[string] // ids of collections whose script decides
 	callbacks *callbacks
 	operators map[string]operator // by name
@@ -201,6 +206,8 @@ func New(cfg Config) (*Simulator, error) {
 		cfg:        cfg,
 		metrics:    newMetrics(cfg.Metrics),
 		book:       newBook(cfg.MaxCollections),
+		payouts:    newPayouts(cfg.MaxCollections, cfg),
+		due:        newTimers[string](),
 		decisions:  newTimers[string](),
 		callbacks:  newCallbacks(cfg.CallbackAttempts, cfg.CallbackBackoff),
 		operators:  map[string]operator{},
@@ -233,6 +240,10 @@ func (s *Simulator) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		s.decisions.run(ctx, s.cfg.Now, s.cfg.Poll, func(id string) { s.book.settle(id, s.cfg.Now()) })
+		return nil
+	})
+	group.Go(func() error {
+		s.due.run(ctx, s.cfg.Now, s.cfg.Poll, s.payoutDue)
 		return nil
 	})
 	group.Go(func() error { return s.callbacks.run(ctx, s) })

@@ -138,8 +138,14 @@ func TestERPGuide(t *testing.T) {
 	if dues, refused, err := erp.ParseDues([]byte(inEnglish[1])); err != nil || len(dues) != 2 || len(refused) != 0 {
 		t.Errorf("dues: %+v, %+v, %v", dues, refused, err)
 	}
-	if lines, refused, err := erp.ParseDisbursements([]byte(inEnglish[3])); err != nil || len(lines) != 2 || len(refused) != 0 {
-		t.Errorf("disbursement lines: %+v, %+v, %v", lines, refused, err)
+	lines := 0
+	if err := erp.ReadDisbursements(strings.NewReader(inEnglish[3]), func(i erp.LineItem) error {
+		if lines++; len(i.Faults) > 0 {
+			t.Errorf("disbursement line: %+v", i.Faults)
+		}
+		return nil
+	}); err != nil || lines != 2 {
+		t.Errorf("%d disbursement lines, %v", lines, err)
 	}
 	s, err := simulator.New(simulator.Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

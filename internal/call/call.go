@@ -202,22 +202,62 @@ func (c *Client) Get(ctx context.Context, url string, header http.Header) Result
 // body of more than limit bytes, or one that is not complete within the timeout of the
 // whole call, is a Result with a Fault. The body is not in Result.Answer.
 func (c *Client) Fetch(ctx context.Context, url string, header http.Header, limit int64, timeout time.Duration) (r Result, body []byte) {
+	r, _ = c.Stream(ctx, url, header, limit, timeout, func(from io.Reader) (err error) {
+		body, err = io.ReadAll(from)
+		return err
+	})
+	if !r.OK() {
+		return r, nil
+	}
+	return r, body
+}
+
+// Stream is Fetch for a body that is read as it comes: read gets that of a 2xx. A body that
+// is too long or not complete ends in an error of the reader, and the Result has the Fault,
+// whatever read has returned. Otherwise the error is that of read, which need not read to
+// the end.
+func (c *Client) Stream(ctx context.Context, url string, header http.Header, limit int64, timeout time.Duration, read func(body io.Reader) error) (r Result, err error) {
 	r = c.roundTrip(ctx, timeout, http.MethodGet, url, header, nil, func(r *Result, resp *http.Response, cancel context.CancelFunc) {
 		if !r.OK() {
 			readAnswer(r, resp, cancel)
 			return
 		}
-		read, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+		body := &limited{from: resp.Body, left: limit}
+		err = read(body)
 		switch {
-		case err != nil:
-			*r = fault(ctx, err)
-		case int64(len(read)) > limit:
-			*r = Result{Fault: FaultTooLarge}
-		default:
-			body = read
+		case body.broken != nil:
+			*r, err = fault(ctx, body.broken), nil
+		case body.left < 0:
+			*r, err = Result{Fault: FaultTooLarge}, nil
 		}
 	})
-	return r, body
+	return r, err
+}
+
+// errTooLong ends the reading of a body that is longer than its limit.
+var errTooLong = errors.New("the body is too long")
+
+// limited reads at most left bytes and remembers why reading ended.
+type limited struct {
+	from   io.Reader
+	left   int64 // below zero once there was more
+	broken error // an error of the connection
+}
+
+// Read reads on. One byte beyond the limit tells a body that is too long from one that ends
+// there.
+func (l *limited) Read(p []byte) (n int, err error) {
+	if l.left < 0 {
+		return 0, errTooLong
+	}
+	n, err = l.from.Read(p[:min(int64(len(p)), l.left+1)])
+	if l.left -= int64(n); l.left < 0 {
+		return 0, errTooLong
+	}
+	if err != nil && err != io.EOF {
+		l.broken = err
+	}
+	return n, err
 }
 
 func (c *Client) call(ctx context.Context, method, raw string, header http.Header, body []byte) Result {

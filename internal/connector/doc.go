@@ -1,8 +1,9 @@
 // Package connector defines how the service talks to operators, such as mobile operators
-// and card acquirers, which collect money from payers. Each operator has a package below
-// this one. All of them pass the suite test/connectors and embed a Base.
+// and card acquirers, which collect money from payers, and of which some pay people. Each
+// operator has a package below this one. All of them pass the suite test/connectors and
+// embed a Base.
 //
-// Three rules hold for all connectors:
+// These rules hold for all connectors:
 //
 //   - A collection has one id, and the operator receives it. A second request with the
 //     same id asks for the same money, never for more.
@@ -10,6 +11,8 @@
 //     that the operator calls pending, delayed or ambiguous decides nothing. The connector
 //     returns an error or an undecided outcome, and the service asks about the payment
 //     later (contract docs/design/decisions.md § 6).
+//   - A payout has the same rules, read from the other side: "the id is known" is our own
+//     request and no refusal, and a refusal counts only if an enquiry agrees (PayoutConnector).
 //   - Errors and logs hold no numbers, no keys and no prose of the operator, only the
 //     operator's codes.
 //

@@ -18,6 +18,8 @@ type Registration struct {
 	Operator string
 	// Collector takes money from payers.
 	Collector *Collector
+	// Disburser pays people.
+	Disburser *Disburser
 }
 
 // Collector is the capability of an operator to take money from payers.
@@ -66,16 +68,32 @@ func (t Table) SameMerchant(offer, other string) bool {
 	return offer == other || t.Offers[offer] != "" && t.Offers[offer] == t.Offers[other]
 }
 
-// Accounts lists the types of the accounts that an agency can have, in the order of the
-// operators: one for each capability, because operators give other credentials for each
-// purpose.
-func (t Table) Accounts() (types []AccountType) {
+// Accounts lists the types of the accounts that an agency can have for a purpose, in the
+// order of the operators.
+func (t Table) Accounts(purpose Purpose) (types []AccountType) {
 	for _, r := range t.Operators {
-		if r.Collector != nil {
-			types = append(types, r.Collector.Account)
+		if a, ok := r.account(purpose); ok {
+			types = append(types, a)
 		}
 	}
 	return types
+}
+
+// AccountOf finds the type of the accounts of an operator for a purpose; false for an
+// operator that lacks the capability.
+func (t Table) AccountOf(operator string, purpose Purpose) (AccountType, bool) {
+	r, _ := t.Operator(operator)
+	return r.account(purpose)
+}
+
+func (r Registration) account(purpose Purpose) (AccountType, bool) {
+	switch {
+	case purpose == PurposeCollect && r.Collector != nil:
+		return r.Collector.Account, true
+	case purpose == PurposePayout && r.Disburser != nil:
+		return r.Disburser.Account, true
+	}
+	return AccountType{}, false
 }
 
 // Connect makes the connector of every operator that takes money, by the operator's name.
@@ -86,6 +104,23 @@ func (t Table) Connect(cfg Config) (map[string]Connector, error) {
 			continue
 		}
 		c, err := r.Collector.New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		out[r.Operator] = c
+	}
+	return out, nil
+}
+
+// ConnectPayouts makes the connector of every operator that pays people, by the operator's
+// name.
+func (t Table) ConnectPayouts(cfg Config) (map[string]PayoutConnector, error) {
+	out := map[string]PayoutConnector{}
+	for _, r := range t.Operators {
+		if r.Disburser == nil {
+			continue
+		}
+		c, err := r.Disburser.New(cfg)
 		if err != nil {
 			return nil, err
 		}

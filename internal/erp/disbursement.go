@@ -19,6 +19,7 @@ const (
 )
 
 // Line is a line of a disbursement batch as the agency's ERP states it (docs/design/decisions.md § 10).
+// Its texts are as the ERP sent them.
 type Line struct {
 	Ref         string // line_ref
 	Beneficiary Beneficiary
@@ -35,11 +36,6 @@ type Beneficiary struct {
 	MSISDN string
 	// IBAN or Number, never both; BIC may be empty.
 	IBAN, Number, BIC string
-}
-
-// ParseDisbursements reads the body of an answer of GET /disbursements, like ParseDues.
-func ParseDisbursements(body []byte) (lines []Line, refused []Refused, err error) {
-	return readItems(body, "line_ref", parseLine)
 }
 
 func parseLine(f *form.Form) (Line, string) {

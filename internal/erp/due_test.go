@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -217,52 +216,6 @@ func TestResolve(t *testing.T) {
 	}
 	if got := erp.Resolve("a", dues, catalogue{"4711": patente}); got[0].Service != patente || got[1].Service.ID != "" || got[2].Ref != "3" {
 		t.Errorf("without a default: %+v", got)
-	}
-}
-
-func TestParseDisbursements(t *testing.T) {
-	t.Parallel()
-	line := func(ref string, changes map[string]any) map[string]any {
-		l := map[string]any{
-			"line_ref": ref, "beneficiary": map[string]any{"name": "A. Beneficiary", "msisdn": "+242066000001"}, "payment_mode": "MOBILE_MONEY",
-			"amount_minor": 25000, "currency": "XAF", "purpose": "Bourse", "metadata": map[string]any{"lot": "7"},
-		}
-		maps.Copy(l, changes)
-		maps.DeleteFunc(l, func(_ string, v any) bool { return v == nil })
-		return l
-	}
-	to := func(account any) map[string]any {
-		return map[string]any{"beneficiary": map[string]any{"name": "B", "account": account}}
-	}
-	lines, refused, err := erp.ParseDisbursements(body(t, line("L-1", nil), line("L-2", to(map[string]any{"number": "0001", "bic": "ABCDCGCG"})), line("L-3", map[string]any{"purpose": nil, "metadata": nil})))
-	if err != nil || len(refused) != 0 || len(lines) != 3 {
-		t.Fatalf("%+v, %+v, %v", lines, refused, err)
-	}
-	want := erp.Line{Ref: "L-1", Beneficiary: erp.Beneficiary{Name: "A. Beneficiary", MSISDN: "+242066000001"}, PaymentMode: "MOBILE_MONEY", Amount: 25000, Currency: "XAF", Purpose: "Bourse", Metadata: map[string]string{"lot": "7"}}
-	if !reflect.DeepEqual(lines[0], want) || lines[1].Beneficiary != (erp.Beneficiary{Name: "B", Number: "0001", BIC: "ABCDCGCG"}) {
-		t.Errorf("%+v", lines)
-	}
-	for _, c := range []struct {
-		changes     map[string]any
-		field, rule string
-	}{
-		{map[string]any{"line_ref": strings.Repeat("x", 36)}, "line_ref", "length"},
-		{map[string]any{"beneficiary": nil}, "beneficiary", "required"},
-		{map[string]any{"beneficiary": "B"}, "beneficiary", "type"},
-		{map[string]any{"beneficiary": map[string]any{"name": "B"}}, "beneficiary.msisdn", "required"},
-		{map[string]any{"beneficiary": map[string]any{"name": "B", "msisdn": "1", "account": map[string]any{"iban": "CG1"}}}, "beneficiary.msisdn", "required"},
-		{map[string]any{"beneficiary": map[string]any{"msisdn": "1"}}, "beneficiary.name", "required"},
-		{to(map[string]any{}), "beneficiary.account.iban", "required"},
-		{to(map[string]any{"iban": "CG1", "number": "1"}), "beneficiary.account.iban", "required"},
-		{map[string]any{"amount_minor": 0}, "amount_minor", "range"},
-		{map[string]any{"currency": "???"}, "currency", "enum"},
-		{map[string]any{"payment_mode": nil}, "payment_mode", "required"},
-		{map[string]any{"metadata": map[string]any{"a": 1}}, "metadata.a", "type"},
-	} {
-		lines, refused, err := erp.ParseDisbursements(body(t, line("good", nil), line("bad", c.changes)))
-		if err != nil || len(lines) != 1 || len(refused) != 1 || len(refused[0].Faults) != 1 || refused[0].Faults[0].Field != c.field || refused[0].Faults[0].Rule != c.rule {
-			t.Errorf("%v: %+v, %+v, %v", c.changes, lines, refused, err)
-		}
 	}
 }
 

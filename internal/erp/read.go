@@ -17,7 +17,7 @@ import (
 	"quittance/internal/registry"
 )
 
-// Limits of an answer with items, and of the references in a query.
+// Limits of an answer with dues, and of the references in a query.
 const (
 	ReadTimeout  = 5 * time.Second // of the whole call, with the body
 	MaxAnswer    = 1 << 20         // bytes
@@ -45,6 +45,7 @@ const (
 	InvalidJSON       = "not_json"
 	InvalidItems      = "no_items" // no object, or its member items is missing, repeated or no list
 	InvalidTooMany    = "too_many_items"
+	InvalidItemSize   = "item_too_long" // of a batch: an item, or a value beside the items, of more than MaxLine bytes
 )
 
 // invalid is a body that is not usable as a whole. Its text is a detail of FaultInvalid.
@@ -87,12 +88,6 @@ func (c *Client) FetchDues(ctx context.Context, s registry.ERPSettings, subjectR
 // ReadDues checks what FetchDues returned.
 func ReadDues(body []byte, r call.Result) ([]Due, []Refused, call.Result) {
 	return readAnswer(body, r, ParseDues)
-}
-
-// Disbursements asks for the lines of a batch and checks each. After a fault there are none.
-func (c *Client) Disbursements(ctx context.Context, s registry.ERPSettings, batchRef string) ([]Line, []Refused, call.Result) {
-	body, r := c.fetch(ctx, s, "/disbursements?batch_ref="+url.QueryEscape(batchRef), ReadTimeout)
-	return readAnswer(body, r, ParseDisbursements)
 }
 
 func (c *Client) fetch(ctx context.Context, s registry.ERPSettings, path string, within time.Duration) ([]byte, call.Result) {

@@ -59,6 +59,12 @@ func OfWhole(whole string, fields map[string]any) *Form {
 	return &Form{whole: whole, brackets: true, fields: fields}
 }
 
+// OfElement returns the form of an element of a list, with values as Decode reads them. path
+// is its place, such as items[17]: the names of its fields begin with it.
+func OfElement(path string, fields map[string]any) *Form {
+	return &Form{whole: path, brackets: true, prefix: path + ".", fields: fields}
+}
+
 // Read returns the form of a JSON object. The error is a *MalformedError.
 func Read(body []byte) (*Form, error) {
 	fields, err := Decode(body)

@@ -17,6 +17,9 @@
 // message's id in place of the session's. sinks/notify deletes the key of a code when the code
 // is sent or has lost its worth.
 //
+// The content of a disbursement line is sealed in the same way, under the id of the line. Its
+// key is kept for 13 months after the end of its batch (LineKept).
+//
 // The processors neither open nor need the values. Because events delete the keys, a key
 // that a restored database brings back is deleted again when the sink readmodel has caught
 // up. A rebuild or a replay cannot bring a key back, because no topic has it.

@@ -17,8 +17,9 @@ import (
 	"quittance/internal/operation"
 )
 
-// KeptAtMost is the greatest age of a data key: 30 days of the longest lifetime of a
-// session, 30 days after its end, and a day for a last approval window and for clocks.
+// KeptAtMost is the greatest age of a data key of a session or a message: 30 days of the
+// longest lifetime of a session, 30 days after its end, and a day for a last approval window
+// and for clocks. Data keys of lines have a time of their own (LineKept).
 const KeptAtMost = 61 * 24 * time.Hour
 
 // Forget deletes the data keys of a session that was not created, or of a message that is done.
@@ -59,10 +60,12 @@ func Delete(batch *pgx.Batch, sessionIDs []string) {
 	}
 }
 
-// Sweep deletes the data keys that are older than KeptAtMost. They belong to values whose
-// session was never created, or to commands that were refused.
+// Sweep deletes the data keys that are older than KeptAtMost: they belong to values whose
+// session was never created, or to commands that were refused. It deletes those that have a
+// time until which they are kept when that is over, also one that a restored database
+// brings back.
 func Sweep(ctx context.Context, pool *pgxpool.Pool, now time.Time) (deleted int64, err error) {
-	tag, err := pool.Exec(ctx, `DELETE FROM personal_keys WHERE created_at < $1`, now.Add(-KeptAtMost))
+	tag, err := pool.Exec(ctx, `DELETE FROM personal_keys WHERE (keep_until IS NULL AND created_at < $1) OR keep_until < $2`, now.Add(-KeptAtMost), now)
 	if err != nil {
 		return 0, fmt.Errorf("deleting old keys of personal data: %w", err)
 	}
@@ -76,8 +79,8 @@ var ErrLocked = errors.New("keys of personal data do not open with these master 
 // findAtOnce is the number of data keys in a query of Find.
 const findAtOnce = 10_000
 
-// Find returns the sessions with a phone number, as contact data or as payer, in the order
-// of their ids. It opens every data key, because an index of phone numbers, hashed or not,
+// Find returns the sessions with a phone number, as contact data or as payer, the messages
+// to it and the lines that pay it, in the order of their ids. It opens every data key, because an index of phone numbers, hashed or not,
 // would tell the numbers to whoever has the database.
 //
 // With ErrLocked it also returns what it found.
@@ -86,6 +89,11 @@ func (s *Store) Find(ctx context.Context, phone string) (sessionIDs []string, er
 	if want == "" {
 		return nil, operation.Refuse("personal.phone_malformed", "phone", nil)
 	}
+	return s.find(ctx, want)
+}
+
+// find returns the ids whose data keys have a text.
+func (s *Store) find(ctx context.Context, want string) (ids []string, err error) {
 	found := map[string]bool{}
 	locked := 0
 	for after, n := (uuid.UUID{}), findAtOnce; n == findAtOnce; {
@@ -107,11 +115,11 @@ func (s *Store) Find(ctx context.Context, phone string) (sessionIDs []string, er
 			return nil, fmt.Errorf("searching personal data: %w", err)
 		}
 	}
-	sessionIDs = slices.Sorted(maps.Keys(found))
+	ids = slices.Sorted(maps.Keys(found))
 	if locked > 0 {
-		return sessionIDs, fmt.Errorf("%w: %d", ErrLocked, locked)
+		return ids, fmt.Errorf("%w: %d", ErrLocked, locked)
 	}
-	return sessionIDs, nil
+	return ids, nil
 }
 
 // Processor decides commands.
@@ -124,7 +132,7 @@ type Request struct {
 	Actor operation.Actor
 	// At is the time of the service.
 	At time.Time
-	// By is what selected the session: session or phone.
+	// By is what selected it: session, phone, line or account.
 	By string
 	// Reason is recorded, for example the number of the citizen's request. It holds no
 	// personal data.
@@ -151,11 +159,14 @@ const createdWithin = time.Hour
 // It may be interrupted and repeated. After the processor's part, which is an event with
 // the actor's name, the sink readmodel deletes the keys even if nobody repeats it.
 //
-// The id may be that of a message, which Find also returns: then it is the message's key that
-// is deleted.
+// The id may be that of a message or of a line, which Find also returns: then it is its key
+// that is deleted, and no processor is asked. processor may be nil if all ids are such.
 func (s *Store) Erase(ctx context.Context, processor Processor, sessionID string, q Request) (Result, error) {
 	if strings.HasPrefix(sessionID, MessagePrefix) {
 		return s.deleteKeys(ctx, []string{sessionID}, q, nil, ResultNothing)
+	}
+	if strings.HasPrefix(sessionID, LinePrefix) {
+		return s.eraseLine(ctx, sessionID, q)
 	}
 	a, err := processor.Ask(ctx, checkout.Command{At: q.At, SessionID: sessionID, Do: checkout.Erase{By: q.Actor.Name}})
 	switch {
@@ -212,14 +223,19 @@ func (s *Store) deleteKeys(ctx context.Context, ids []string, q Request, before 
 		if result == ResultUnknown {
 			return nil
 		}
-		detail := map[string]any{"by": q.By, "result": string(result)}
-		if q.Reason != "" {
-			detail["reason"] = q.Reason
-		}
-		return operation.Record(ctx, tx, q.Actor, q.At, operation.Entry{Action: actionErase, Subject: ids[0], Detail: detail})
+		return recordErasure(ctx, tx, ids[0], q, result)
 	})
 	if err != nil {
 		return "", err
 	}
 	return result, nil
+}
+
+// recordErasure records who asked to erase.
+func recordErasure(ctx context.Context, tx pgx.Tx, id string, q Request, result Result) error {
+	detail := map[string]any{"by": q.By, "result": string(result)}
+	if q.Reason != "" {
+		detail["reason"] = q.Reason
+	}
+	return operation.Record(ctx, tx, q.Actor, q.At, operation.Entry{Action: actionErase, Subject: id, Detail: detail})
 }

@@ -3,6 +3,7 @@ package personal
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -12,6 +13,7 @@ type keyRow struct {
 	id        uuid.UUID
 	sessionID string
 	sealed    []byte
+	keepUntil *time.Time // nil: the age counts
 }
 
 // group writes the rows of concurrent requests: those that arrive during a write go
@@ -72,12 +74,12 @@ func (g *group) run() {
 
 // insert stores data keys.
 func (s *Store) insert(ctx context.Context, rows []keyRow) error {
-	ids, sessions, sealed := make([]uuid.UUID, len(rows)), make([]string, len(rows)), make([][]byte, len(rows))
+	ids, sessions, sealed, until := make([]uuid.UUID, len(rows)), make([]string, len(rows)), make([][]byte, len(rows)), make([]*time.Time, len(rows))
 	for i, r := range rows {
-		ids[i], sessions[i], sealed[i] = r.id, r.sessionID, r.sealed
+		ids[i], sessions[i], sealed[i], until[i] = r.id, r.sessionID, r.sealed, r.keepUntil
 	}
-	_, err := s.cfg.Pool.Exec(ctx, `INSERT INTO personal_keys (id, session_id, sealed, created_at)
-		SELECT id, session_id, sealed, $4 FROM unnest($1::uuid[], $2::text[], $3::bytea[]) AS n (id, session_id, sealed)`,
-		ids, sessions, sealed, s.cfg.Now())
+	_, err := s.cfg.Pool.Exec(ctx, `INSERT INTO personal_keys (id, session_id, sealed, created_at, keep_until)
+		SELECT id, session_id, sealed, $4, keep_until FROM unnest($1::uuid[], $2::text[], $3::bytea[], $5::timestamptz[]) AS n (id, session_id, sealed, keep_until)`,
+		ids, sessions, sealed, s.cfg.Now(), until)
 	return err
 }

@@ -49,6 +49,7 @@ const (
 	useCustomer use = 'c'
 	usePayer    use = 'p'
 	useMessage  use = 'm'
+	useLine     use = 'l'
 )
 
 // Config configures a Store. All fields are required.
@@ -186,21 +187,27 @@ func (s *Store) Message(ctx context.Context, messageID string, sealed []byte) (M
 	return m, nil
 }
 
+// seal seals a value whose key is deleted by an event, or by its age.
 func (s *Store) seal(ctx context.Context, sessionID string, as use, plain []byte, phone string) ([]byte, error) {
+	return s.sealUntil(ctx, sessionID, as, plain, Canonical(phone), nil)
+}
+
+// sealUntil seals a value that is found by a text; keepUntil is that of its key.
+func (s *Store) sealUntil(ctx context.Context, sessionID string, as use, plain []byte, text string, keepUntil *time.Time) ([]byte, error) {
 	id := uuid.New()
-	key := make([]byte, secret.KeySize, secret.KeySize+len(phone))
+	key := make([]byte, secret.KeySize, secret.KeySize+len(text))
 	_, _ = rand.Read(key) // never fails
 	aead, err := cipherOf(key)
 	if err != nil {
 		return nil, fmt.Errorf("sealing personal data: %w", err)
 	}
-	row, err := s.cfg.Keys.Seal(Label, append(key, Canonical(phone)...), id[:])
+	row, err := s.cfg.Keys.Seal(Label, append(key, text...), id[:])
 	if err != nil {
 		return nil, fmt.Errorf("sealing personal data: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	if err := s.keys.add(ctx, keyRow{id, sessionID, row}); err != nil {
+	if err := s.keys.add(ctx, keyRow{id, sessionID, row, keepUntil}); err != nil {
 		return nil, fmt.Errorf("storing a key of personal data: %w", err)
 	}
 	out := append([]byte{formatV1}, id[:]...)
@@ -237,8 +244,9 @@ func (s *Store) open(ctx context.Context, sessionID string, as use, sealed []byt
 	return plain, nil
 }
 
-// dataKey opens a row: the data key and the phone number of its value.
-func (s *Store) dataKey(id uuid.UUID, row []byte) (key []byte, phone string, err error) {
+// dataKey opens a row: the data key, and the text by which its value is found, a phone number
+// in most rows.
+func (s *Store) dataKey(id uuid.UUID, row []byte) (key []byte, text string, err error) {
 	plain, err := s.cfg.Keys.Open(Label, row, id[:])
 	if err != nil {
 		return nil, "", fmt.Errorf("opening a key of personal data: %w", err)

@@ -156,7 +156,7 @@ func (t *Tx) sealFields(label string, fields map[string]string, of AccountKey) (
 // done, and returns their number. Accounts that do not open stay as they are.
 func SealReports(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, operators connector.Table, actor operation.Actor, now time.Time) (n int, err error) {
 	types := map[string]connector.AccountType{}
-	for _, t := range operators.Accounts() {
+	for _, t := range operators.Accounts(connector.PurposeCollect) {
 		types[t.Name] = t
 	}
 	err = Change(ctx, pool, keys, now, func(t *Tx) error {

@@ -18,7 +18,7 @@ type account struct {
 
 // accounts reads an agency's merchant accounts of a mode.
 func (o object) accounts(agencyID string, live bool) (out []account) {
-	for _, t := range o.operators.Accounts() {
+	for _, t := range o.operators.Accounts(connector.PurposeCollect) {
 		o.object(t.Name, func(in object) {
 			if live && o.developer {
 				o.fault(t.Name, "developer", "is a live connector, which developer mode refuses")

@@ -21,8 +21,6 @@ const (
 	storeMaxAge = 12 * time.Hour
 	// shutdownTimeout bounds the work that Run finishes after the end of its context.
 	shutdownTimeout = 8 * time.Second
-	// maxPollRecords is the most records of one transaction.
-	maxPollRecords = 500
 	// fetchWait is how long a fetch waits for records. A partition that is restored during a
 	// fetch waits for the end of that fetch.
 	fetchWait = 500 * time.Millisecond
@@ -72,7 +70,13 @@ type Config struct {
 	SessionTimeout time.Duration
 	// HeartbeatInterval of the consumer group, 1 s when zero.
 	HeartbeatInterval time.Duration
-	// MaxTicks is the most ticks of one transaction, 200 when zero.
+	// MaxPollRecords is the most input records of one transaction, 500 when zero. A
+	// processor with large records, or with records that change many entries, needs fewer:
+	// a transaction must end well before TransactionTimeout, and all partitions of the
+	// instance wait for it.
+	MaxPollRecords int
+	// MaxTicks is the most ticks of one transaction, 200 when zero. It is chosen by the same
+	// rule.
 	MaxTicks int
 	// TickInterval is how often the loop checks for due deadlines, in real time. 100 ms
 	// when zero, 200 ms at most.
@@ -88,6 +92,7 @@ func (c Config) withDefaults() Config {
 	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, 3*time.Second)
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 6*time.Second)
 	c.HeartbeatInterval = cmp.Or(c.HeartbeatInterval, time.Second)
+	c.MaxPollRecords = cmp.Or(c.MaxPollRecords, 500)
 	c.MaxTicks = cmp.Or(c.MaxTicks, 200)
 	c.TickInterval = cmp.Or(c.TickInterval, 100*time.Millisecond)
 	if c.Now == nil {
@@ -111,6 +116,7 @@ func (c Config) validate() error {
 	need(c.InputTopic != c.StateTopic && c.InputTopic != c.PoisonTopic && c.StateTopic != c.PoisonTopic, "two topics have the same name")
 	need(c.Processor != nil, "no processor")
 	need(c.Log != nil, "no logger")
+	need(c.MaxPollRecords > 0, "the limit of polled records is negative")
 	need(c.MaxTicks > 0, "the limit of ticks is negative")
 	need(c.TickInterval > 0 && c.TickInterval <= 200*time.Millisecond, "the tick interval is not within 200 ms")
 	need(c.TransactionTimeout > 0 && c.FlushInterval > 0, "a duration is negative")

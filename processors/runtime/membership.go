@@ -152,7 +152,7 @@ func (m *membership) run(ctx context.Context) error {
 // poll returns records. It waits for them until the next check for due deadlines, or
 // until wakeLocked ends the wait.
 func (m *membership) poll(ctx context.Context) kgo.Fetches {
-	limit := maxPollRecords
+	limit := m.cfg.MaxPollRecords
 	if m.single > 0 {
 		limit = 1
 	}

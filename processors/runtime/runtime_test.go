@@ -21,11 +21,40 @@ import (
 
 func TestConfigurationIsChecked(t *testing.T) {
 	t.Parallel()
-	_, err := New(Config{InputTopic: "a", StateTopic: "a", TickInterval: time.Second})
-	for _, want := range []string{"no name", "no brokers", "no consumer group", "no transactional id", "same name", "no processor", "no logger", "200 ms"} {
+	_, err := New(Config{InputTopic: "a", StateTopic: "a", TickInterval: time.Second, MaxPollRecords: -1, MaxTicks: -1})
+	for _, want := range []string{"limit of polled records", "limit of ticks", "no name", "no brokers", "no consumer group", "no transactional id", "same name", "no processor", "no logger", "200 ms"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not mention %q", err, want)
 		}
+	}
+}
+
+// A processor whose records are heavy decides few of them in a transaction. Records that
+// arrive together are decided once each and in their order, in as many transactions as it
+// takes.
+func TestTransactionsKeepTheirLimits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	const limit, each = 7, 30
+	for p := range int32(2) {
+		var cmds []string
+		for n := range each {
+			cmds = append(cmds, fmt.Sprintf("c%d-%d", p, n))
+		}
+		w.send(p, fmt.Sprintf("k%d", p), cmds...)
+	}
+	var largest atomic.Int64
+	w.start("a", withConfig(func(c *Config) { c.MaxPollRecords = limit }), func(_ *Config, h *hooks) {
+		h.beforeEnd = func(_ context.Context, _ *membership, t *transaction) (verdict, error) {
+			largest.Store(max(largest.Load(), int64(t.records)))
+			return verdictGoOn, nil
+		}
+	}).ready()
+	if bad := w.faultsOf(w.settle()); len(bad) > 0 {
+		t.Fatalf("found %q", bad)
+	}
+	if n := largest.Load(); n != limit {
+		t.Errorf("a transaction has up to %d records, want %d", n, limit)
 	}
 }
 

@@ -1,7 +1,6 @@
 package collect
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -9,17 +8,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sync/semaphore"
-	"golang.org/x/time/rate"
 
 	"quittance/internal/commands"
 	"quittance/internal/connector"
+	"quittance/internal/exemplar"
 	"quittance/internal/kafka"
-	"quittance/internal/kafka/consume"
 	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/sinks/calls"
 )
 
 // Config configures a Sink. The fields up to Metrics are required.
@@ -57,15 +54,12 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 
-	// Backlog is the largest number of records in hand; 16,384 when zero.
-	Backlog int
-	// DrainTimeout bounds the wait for calls under way at shutdown; 8 s when zero.
+	// Backlog and DrainTimeout are the bounds of the loop (calls.Config); its own when zero.
+	Backlog      int
 	DrainTimeout time.Duration
 }
 
 func (c *Config) validate() error {
-	c.Backlog = cmp.Or(c.Backlog, 16384)
-	c.DrainTimeout = cmp.Or(c.DrainTimeout, 8*time.Second)
 	if c.Topology == nil || c.Codec == nil || c.Account == nil || c.Payer == nil || c.Signer == nil || c.Commands == nil || c.Sealer == nil || c.Now == nil || c.Log == nil {
 		return errors.New("collect: Topology, Codec, Account, Payer, Signer, Commands, Sealer, Now and Log are required")
 	}
@@ -77,9 +71,6 @@ func (c *Config) validate() error {
 			return errors.New("collect: PublicURL and CheckoutURL must be absolute URLs")
 		}
 	}
-	if c.Backlog < 0 || c.DrainTimeout < 0 {
-		return errors.New("collect: limits must not be negative")
-	}
 	return nil
 }
 
@@ -88,18 +79,8 @@ const Group = "sinks.collect"
 
 // Sink processes collections.requests. Make it with New and call Run once.
 type Sink struct {
-	cfg      Config
-	consumer *consume.Consumer
-	produce  func(ctx context.Context, records ...*kgo.Record) error // the consumer's
-	first    func(*kgo.Record) bool                                  // the consumer's
-	requests *prometheus.CounterVec
-	calls    *prometheus.HistogramVec
-	unknown  *prometheus.CounterVec // accounts
-	untold   prometheus.Counter     // calls
-	slots    slots
-	newest   newest
-	// complain limits the log lines of an operator's outage.
-	complain rate.Sometimes
+	cfg  Config
+	loop *calls.Loop[connector.Outcome]
 }
 
 // New checks the configuration and makes a Sink. It joins the group
@@ -108,63 +89,32 @@ func New(cfg Config) (*Sink, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	with := promauto.With(cfg.Metrics)
-	s := &Sink{
-		cfg: cfg, slots: slots{by: map[slot]*semaphore.Weighted{}}, newest: newest{byID: map[string]enquiries{}},
-		complain: rate.Sometimes{Interval: time.Second},
-		requests: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_collect_requests_total", Help: "Collection requests processed, by outcome.",
-		}, []string{"operator", "kind", "outcome"}),
-		unknown: with.NewCounterVec(prometheus.CounterOpts{
-			Name: "quittance_collect_unknown_accounts_total", Help: "Collection requests whose merchant account is neither configured nor among the replaced ones.",
-		}, []string{"operator", "kind"}),
-		untold: with.NewCounter(prometheus.CounterOpts{
-			Name: "quittance_collect_untold_calls_total", Help: "Calls to operators that could not be written for the journal. They were made.",
-		}),
-		calls: with.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "quittance_collect_call_seconds", Help: "Duration of calls to operators, including the wait for a slot.",
-			Buckets: []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40},
-		}, []string{"operator", "call", "outcome"}),
-	}
+	operators := make([]string, 0, len(cfg.Connectors))
 	for _, c := range cfg.Connectors {
-		for _, call := range []string{kindCollect, kindEnquire} {
-			s.unknown.WithLabelValues(c.Operator(), call)
-			for _, fault := range []connector.FaultKind{
-				connector.FaultNetwork, connector.FaultTimeout, connector.FaultServer, connector.FaultBusy, connector.FaultCredentials, connector.FaultMalformed,
-			} {
-				s.calls.WithLabelValues(c.Operator(), call, string(fault))
-			}
-		}
+		operators = append(operators, c.Operator())
 	}
+	s := &Sink{cfg: cfg}
 	var err error
-	s.consumer, err = consume.New(consume.Config{
-		Kafka: cfg.Kafka, Group: Group, Topics: []string{schemas.TopicCollections}, Poison: schemas.TopicPoisonCollections,
-		AtOnce: cfg.Backlog, Drain: cfg.DrainTimeout, Pause: backoffMax, Log: cfg.Log,
-		// Commands go to the partition of their session.
-		Options: []kgo.Opt{kgo.RecordPartitioner(kgo.ManualPartitioner())},
-		Poisoned: with.NewCounter(prometheus.CounterOpts{
-			Name: "quittance_collect_poison_total", Help: "Records of collections.requests that could not be understood.",
-		}),
+	s.loop, err = calls.New(calls.Config{
+		Name: "collect", Kafka: cfg.Kafka, Topology: cfg.Topology, Codec: cfg.Codec,
+		Group: Group, Requests: schemas.TopicCollections, Poison: schemas.TopicPoisonCollections, Calls: schemas.TopicCalls,
+		Moves: kindCollect, Operators: operators, Exemplar: exemplar.CollectionID, Commands: cfg.Commands,
+		Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics, Backlog: cfg.Backlog, Drain: cfg.DrainTimeout,
+	}, func(r *kgo.Record) (calls.Request[connector.Outcome], error) {
+		j := &job{sink: s}
+		err := cfg.Codec.Decode(r.Value, &j.request)
+		if err == nil {
+			err = j.check()
+		}
+		return j, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.produce, s.first = s.consumer.Produce, s.consumer.First
-	with.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "quittance_collect_in_hand", Help: "Collection requests read and not done.",
-	}, func() float64 { return float64(s.consumer.InHand()) })
-	with.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "quittance_collect_oldest_request_seconds", Help: "Age of the oldest collection request that is read and not done. 0 when there is none.",
-	}, s.consumer.Lag)
 	return s, nil
 }
 
 // Run works until ctx ends, then waits for the calls under way, at most for
 // DrainTimeout, commits, leaves the group and returns nil. Waiting records are left to
 // the next member. It returns an error only when it could not begin.
-func (s *Sink) Run(ctx context.Context) error {
-	return consume.Each(ctx, s.consumer, s.decode, func(ctx, calls context.Context, j *job) bool {
-		j.waiting, j.calls = ctx, calls
-		return j.do()
-	})
-}
+func (s *Sink) Run(ctx context.Context) error { return s.loop.Run(ctx) }

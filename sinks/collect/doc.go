@@ -1,18 +1,14 @@
-// Package collect is the sink that talks to operators. It reads
+// Package collect is the sink that has operators collect money. It reads
 // collections.requests, asks operators for money or about payments, and turns their
-// answers into commands on checkout.commands. It makes no decision about a session and
-// stores nothing. A request is done, and its offset may be committed, when the broker
-// has the report or when there is nothing to report.
+// answers into commands on checkout.commands. Package calls has the loop: what is tried
+// again, when an operator is asked about a request in place of a repetition, and what
+// happens to a record that is read a second time.
 //
-// # Repeated records
+// # Too late
 //
-// A record may be read again: after a crash between the call and the commit, or after a
-// rebalance. The sink then asks the operator again with the same id, which the operator
-// takes for the same collection. A request that is too late (not_after) is not sent.
-// An earlier reader may have sent it, so the sink asks the operator about it. A payment
-// that the operator does not know is reported as unknown, never as a refusal. The
-// processor accepts an unknown one minute after not_after, because a request that was
-// sent in time has arrived by then.
+// A request that is too late (not_after) is not sent. A payment that the operator does not
+// know is reported as unknown, never as a refusal. The processor accepts an unknown one
+// minute after not_after, because a request that was sent in time has arrived by then.
 //
 // # Words
 //
@@ -21,17 +17,10 @@
 // accepted, refused or not_sent, once the broker has the report. It writes none when it
 // cannot tell, and not_sent only when surely nothing was sent and nothing will be.
 //
-// # Faults
+// # Answers without a report
 //
-//   - The request was not sent, the operator answers 5xx or does not answer: the sink
-//     tries again with the same id after a pause, until not_after. If the operator may
-//     have the request, the sink first asks about it.
-//   - The operator does not answer questions either: nothing is reported. The payment
-//     stays pending, and the processor enquires on its own schedule.
-//   - Kafka is unavailable: reports wait, and offsets stay.
-//   - The operator answers that the payment is pending: nothing is reported, unless the
-//     enquiry was requested after the approval window. Then the session waits for the
-//     answer.
+// When the operator answers that the payment is pending, nothing is reported, unless the
+// enquiry was requested after the approval window. Then the session waits for the answer.
 //
 // # Calls in the journal
 //
@@ -54,10 +43,4 @@
 // its own schedule until the payment is final, so nothing is lost. When the group's
 // offsets are lost and a week of records is read again, current records do not wait
 // behind old ones. Old records are counted.
-//
-// # Partitions that move
-//
-// When a partition moves to another member, calls under way are finished and reported.
-// No further request for money begins here: the new owner reads the record and decides
-// by its own clock.
 package collect

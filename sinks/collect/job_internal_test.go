@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quittance/schemas/record"
+	"quittance/sinks/calls"
 )
 
 // An enquiry is not old before the processor's next enquiry is due. Every enquiry becomes
@@ -13,10 +14,10 @@ func TestOldMeansThatTheNextIsDue(t *testing.T) {
 	t.Parallel()
 	requested := time.Date(2026, 3, 4, 10, 0, 0, 0, time.UTC)
 	notAfter := requested.Add(2 * time.Minute)
-	old := func(kind string, at, now time.Duration) bool {
+	old := func(kind calls.Kind, at, now time.Duration) bool {
 		s := &Sink{cfg: Config{Now: func() time.Time { return requested.Add(now) }}}
-		j := job{sink: s, request: record.CollectionRequest{Kind: kind, RequestedAt: requested.Add(at), NotAfter: notAfter}}
-		return j.old()
+		j := job{sink: s, request: record.CollectionRequest{Kind: string(kind), RequestedAt: requested.Add(at), NotAfter: notAfter}}
+		return j.Old()
 	}
 	const day = 24 * time.Hour
 	for _, step := range []struct{ at, next time.Duration }{

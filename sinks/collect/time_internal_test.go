@@ -23,6 +23,7 @@ import (
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/record"
+	"quittance/sinks/calls"
 	"quittance/test/servers"
 )
 
@@ -85,10 +86,25 @@ func (*numbered) Schema(_ context.Context, id int) (string, error) {
 	return "", fmt.Errorf("schema %d: %w", id, schemas.ErrUndecodable)
 }
 
+// broker stands in for the broker of a sink.
+type broker struct {
+	produce func(ctx context.Context, records ...*kgo.Record) error
+	first   func(*kgo.Record) bool
+}
+
+func (b *broker) Produce(ctx context.Context, records ...*kgo.Record) error {
+	return b.produce(ctx, records...)
+}
+
+func (b *broker) First(r *kgo.Record) bool { return b.first(r) }
+
+func (*broker) SetAside(context.Context, *kgo.Record, error) bool { return false }
+
 // desk is a sink without a broker: a test gives it jobs and keeps the reports. It
 // lives in a bubble of synctest.
 type desk struct {
 	*Sink
+	*broker
 	t       *testing.T
 	metrics *prometheus.Registry
 	offset  atomic.Int64               // of the clock
@@ -133,19 +149,24 @@ func (d *desk) outcomes(outcome string) (n float64) {
 	return n
 }
 
-// do processes a request and returns what job.do returns.
+// do processes a request and reports whether its record is done.
 func (d *desk) do(q record.CollectionRequest) bool {
-	j := &job{sink: d.Sink, record: &kgo.Record{}, waiting: d.t.Context(), calls: d.t.Context(), request: q}
+	return d.doUntil(d.t.Context(), q)
+}
+
+// doUntil is do for a member that has the partition until waiting ends.
+func (d *desk) doUntil(waiting context.Context, q record.CollectionRequest) bool {
+	j := &job{sink: d.Sink, request: q}
 	if err := j.check(); err != nil {
 		d.t.Error(err)
 	}
-	return j.do()
+	return d.loop.Do(waiting, d.t.Context(), &kgo.Record{}, j)
 }
 
-func (d *desk) request(kind string, within time.Duration) record.CollectionRequest {
+func (d *desk) request(kind calls.Kind, within time.Duration) record.CollectionRequest {
 	now := d.now()
 	return record.CollectionRequest{
-		Kind: kind, CollectionID: "collection", SessionID: checkout.NewSessionID(now, 0, [16]byte{1}), ApplicationID: "app", TenantID: "agency",
+		Kind: string(kind), CollectionID: "collection", SessionID: checkout.NewSessionID(now, 0, [16]byte{1}), ApplicationID: "app", TenantID: "agency",
 		OfferID: checkout.OfferMomo, Amount: 5075, Currency: "XAF", Payer: "242066000001", RequestedAt: now, NotAfter: now.Add(within),
 	}
 }
@@ -178,7 +199,7 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{t: t, metrics: prometheus.NewRegistry()}
+		d := &desk{t: t, metrics: prometheus.NewRegistry(), broker: &broker{first: func(*kgo.Record) bool { return false }}}
 		var err error
 		if d.Sink, err = New(Config{
 			Kafka: config, Topology: topology, Codec: codec, Connectors: map[string]connector.Connector{checkout.OfferMomo: o},
@@ -189,6 +210,7 @@ func bubble(t *testing.T, o *operator, test func(t *testing.T, d *desk)) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+		d.loop.Broker = d.broker
 		d.produce = func(_ context.Context, records ...*kgo.Record) error {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -224,16 +246,16 @@ func TestSilentOperator(t *testing.T) {
 	o := &operator{takes: 10 * time.Second, collect: fails(connector.FaultTimeout), enquire: fails(connector.FaultTimeout)}
 	bubble(t, o, func(t *testing.T, d *desk) {
 		begun := time.Now()
-		if !d.do(d.request(kindCollect, time.Second)) || d.outcomes(outcomeSilent) != 1 {
+		if !d.do(d.request(kindCollect, time.Second)) || d.outcomes(calls.OutcomeSilent) != 1 {
 			t.Error("the record is not done")
 		}
 		if got := d.reported(); len(got) != 0 {
 			t.Errorf("outcomes %+v, want none", got)
 		}
-		if n, asked := o.collects.Load(), o.enquiries.Load(); n != 1 || asked != 1+lateTries {
-			t.Errorf("%d requests and %d enquiries, want 1 and %d", n, asked, 1+lateTries)
+		if n, asked := o.collects.Load(), o.enquiries.Load(); n != 1 || asked != 1+calls.LateTries {
+			t.Errorf("%d requests and %d enquiries, want 1 and %d", n, asked, 1+calls.LateTries)
 		}
-		if took := time.Since(begun); took > 5*o.takes+2*backoffMax {
+		if took := time.Since(begun); took > 5*o.takes+2*calls.BackoffMax {
 			t.Errorf("it took %v", took)
 		}
 		d.hasTold(t, "collect 0 timeout 10s", "enquire 0 timeout 10s")
@@ -267,11 +289,11 @@ func TestCallsAreTold(t *testing.T) {
 		q := d.request(kindCollect, 30*time.Second)
 		q.Account = "f"
 		d.do(q)
-		q.Kind, q.Enquiry = kindEnquire, 1
+		q.Kind, q.Enquiry = string(kindEnquire), 1
 		d.do(q)
 		d.hasTold(t, "collect 0 pending 120ms", "enquire 1 approved 120ms")
 		want := record.Call{
-			Kind: kindEnquire, CollectionID: q.CollectionID, SessionID: q.SessionID, ApplicationID: "app", TenantID: "agency", OfferID: checkout.OfferMomo, Operator: "test",
+			Kind: string(kindEnquire), CollectionID: q.CollectionID, SessionID: q.SessionID, ApplicationID: "app", TenantID: "agency", OfferID: checkout.OfferMomo, Operator: "test",
 			Account: "f", Amount: 5075, Currency: "XAF", Enquiry: 1, At: begun.Add(o.takes).Truncate(time.Millisecond), DurationMs: 120, Outcome: "approved", Reason: "SUCCESSFUL", OperatorRef: "op-7",
 		}
 		if got := d.told[1]; got != want {
@@ -288,7 +310,7 @@ func TestCallsAreTold(t *testing.T) {
 		}
 		begun = d.now()
 		q.Enquiry = 2
-		if done := d.do(q); !done || len(d.reported()) != 2 || d.now().Sub(begun) > o.takes+tellWithin {
+		if done := d.do(q); !done || len(d.reported()) != 2 || d.now().Sub(begun) > o.takes+calls.TellWithin {
 			t.Errorf("done: %v, %d reports, after %v", done, len(d.reported()), d.now().Sub(begun))
 		}
 		if n := counter(t, d.metrics, "quittance_collect_untold_calls_total"); n != 1 {
@@ -354,7 +376,7 @@ func TestNeverSent(t *testing.T) {
 				if asked := o.enquiries.Load() > 0; asked != c.asked {
 					t.Errorf("the operator was asked: %v", asked)
 				}
-				if len(d.told) == 0 || d.told[0].Kind != kindCollect || d.told[0].Fault == "" {
+				if len(d.told) == 0 || d.told[0].Kind != string(kindCollect) || d.told[0].Fault == "" {
 					t.Errorf("the journal is told of %+v, want the request that was not answered first", d.told)
 				}
 			})
@@ -382,7 +404,7 @@ func TestNeverSentWithAClockBehind(t *testing.T) {
 			t.Errorf("refused after %v: a partner waits for 25 s", took)
 		}
 		tried := o.collects.Load()
-		d.offset.Store(int64(-clockTolerance))
+		d.offset.Store(int64(-calls.ClockTolerance))
 		d.first = func(*kgo.Record) bool { return false }
 		o.collect = says(checkout.OutcomeApproved) // its port is open again
 		if !d.do(q) {
@@ -402,13 +424,9 @@ func TestNeverSentByTheNextMember(t *testing.T) {
 	bubble(t, o, func(t *testing.T, d *desk) {
 		d.first = func(*kgo.Record) bool { return true }
 		q := d.request(kindCollect, -time.Second) // already late
-		waiting, lost := context.WithTimeout(t.Context(), clockTolerance/2)
+		waiting, lost := context.WithTimeout(t.Context(), calls.ClockTolerance/2)
 		defer lost()
-		j := &job{sink: d.Sink, record: &kgo.Record{}, waiting: waiting, calls: t.Context(), request: q}
-		if err := j.check(); err != nil {
-			t.Fatal(err)
-		}
-		if j.do() || len(d.reported()) > 0 {
+		if d.doUntil(waiting, q) || len(d.reported()) > 0 {
 			t.Errorf("the record is not left; reported %+v", d.reported())
 		}
 	})
@@ -459,7 +477,7 @@ func TestClockJumpsDuringAnOutage(t *testing.T) {
 		if !<-done {
 			t.Error("the record is left")
 		}
-		if took := time.Since(jumped); took > glance+time.Second {
+		if took := time.Since(jumped); took > calls.Glance+time.Second {
 			t.Errorf("given up %v after the jump", took)
 		}
 		if got := d.reported(); len(got) != 1 || got[0].Status != checkout.OutcomeUnknown {
@@ -495,8 +513,8 @@ func TestLaterEnquiryOvertakes(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		time.Sleep(2 * backoffMax)
-		if n := d.outcomes(outcomeOvertaken); n != 1 {
+		time.Sleep(2 * calls.BackoffMax)
+		if n := d.outcomes(calls.OutcomeOvertaken); n != 1 {
 			t.Errorf("%v enquiries dropped, want the first", n)
 		}
 		up.Store(true)
@@ -514,10 +532,10 @@ func TestEnquiryPatience(t *testing.T) {
 	o := &operator{takes: 10 * time.Second, enquire: fails(connector.FaultTimeout)}
 	bubble(t, o, func(t *testing.T, d *desk) {
 		begun := time.Now()
-		if !d.do(d.request(kindEnquire, time.Minute)) || d.outcomes(outcomeSilent) != 1 || len(d.reported()) != 0 {
+		if !d.do(d.request(kindEnquire, time.Minute)) || d.outcomes(calls.OutcomeSilent) != 1 || len(d.reported()) != 0 {
 			t.Errorf("not settled without a report: %+v", d.reported())
 		}
-		if took := time.Since(begun); took < enquiryPatience || took > enquiryPatience+o.takes+2*backoffMax {
+		if took := time.Since(begun); took < calls.EnquiryPatience || took > calls.EnquiryPatience+o.takes+2*calls.BackoffMax {
 			t.Errorf("tried for %v", took)
 		}
 	})

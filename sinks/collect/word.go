@@ -5,80 +5,69 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"quittance/checkout"
 	"quittance/internal/connector"
-	"quittance/internal/kafka/consume"
 	"quittance/schemas"
 	"quittance/schemas/record"
+	"quittance/sinks/calls"
 )
 
 // wordTimeout bounds the writing of a word. Whoever waits for it takes silence for a
 // pending payment.
 const wordTimeout = 5 * time.Second
 
-// answered reports the operator's answer to a request for money, and then tells it to
+// Answered reports the operator's answer to a request for money, and then tells it to
 // whoever waits for it.
-func (j *job) answered(o connector.Outcome, source checkout.Source) string {
-	outcome := j.report(o, source)
+func (j *job) Answered(h *calls.Hand, o connector.Outcome, to calls.Kind) string {
+	source := checkout.SourceRequest
+	if to == kindEnquire {
+		source = checkout.SourceEnquiry
+	}
+	outcome := j.report(h, o, source)
 	switch {
-	case outcome == outcomeLeft || outcome == outcomePoison:
+	case outcome == calls.OutcomeLeft || outcome == calls.OutcomePoison:
 	case o.Status == checkout.OutcomeRefused:
-		j.say(checkout.CodeCollectionRefused)
+		j.say(h, checkout.CodeCollectionRefused)
 	case o.Status != checkout.OutcomeUnknown:
-		j.say(checkout.CodeCollectionAccepted)
+		j.say(h, checkout.CodeCollectionAccepted)
 	}
 	return outcome
 }
 
-// clockTolerance is the greatest difference between the clocks of two members.
-const clockTolerance = 5 * time.Second
-
-// surelyLate waits until it is too late for every member, and reports whether the record
-// still belongs to this one. After a crash of this member the next one reads the record
-// again. Its clock may be behind, and it sends the request while not_after is not past by
-// its own clock: then a payment that was refused would be debited. The wait is by the
-// machine's time, so that a member that was stopped for a while learns first that it has
-// lost the partition.
-func (j *job) surelyLate() bool {
-	for {
-		if !consume.Sleep(j.waiting, clockTolerance) {
-			return false
-		}
-		if j.sink.cfg.Now().Sub(j.request.NotAfter) > clockTolerance {
-			return true
-		}
-	}
+// Enquired reports the operator's answer to an enquiry.
+func (j *job) Enquired(h *calls.Hand, o connector.Outcome) string {
+	return j.report(h, o, checkout.SourceEnquiry)
 }
 
-// neverSent refuses a request that this first reader of the record has not sent and that no
+// NeverSent refuses a request that this first reader of the record has not sent and that no
 // reader will send: it is surely too late, or nobody can open the payer's number. Once the
 // broker has the refusal, it tells whoever waits.
-func (j *job) neverSent(cause checkout.FailureCode, reason string) string {
-	outcome := j.report(connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: cause, Reason: reason}, checkout.SourceRequest)
-	if outcome != outcomeLeft && outcome != outcomePoison {
-		j.say(checkout.CodeCollectionNotSent)
+func (j *job) NeverSent(h *calls.Hand, cause error) string {
+	code, reason := checkout.FailureOperatorUnavailable, "never_sent"
+	switch {
+	case j.Unsendable(cause):
+		reason = "payer_erased"
+	case j.noPayee:
+		code = checkout.FailurePayeeUnavailable
+	}
+	outcome := j.report(h, connector.Outcome{Status: checkout.OutcomeRefused, FailureCode: code, Reason: reason}, checkout.SourceRequest)
+	if outcome != calls.OutcomeLeft && outcome != calls.OutcomePoison {
+		j.say(h, checkout.CodeCollectionNotSent)
 	}
 	return outcome
 }
 
 // say writes what became of the request to the address that it names.
-func (j *job) say(word checkout.Code) {
+func (j *job) say(h *calls.Hand, word checkout.Code) {
 	q := &j.request
 	if q.WordCorrelationID == "" {
 		return
 	}
-	value, err := j.sink.cfg.Codec.Encode(&record.Reply{CorrelationID: q.WordCorrelationID, Code: string(word)})
-	if err == nil {
-		ctx, cancel := context.WithTimeout(j.calls, wordTimeout)
-		defer cancel()
-		err = j.sink.produce(ctx, &kgo.Record{
-			Topic: j.sink.cfg.Topology.Name(schemas.TopicReplies), Partition: q.WordPartition, Key: []byte(q.WordCorrelationID), Value: value,
-		})
-	}
+	ctx, cancel := context.WithTimeout(h, wordTimeout)
+	defer cancel()
+	err := h.Say(ctx, schemas.TopicReplies, q.WordPartition, q.WordCorrelationID, &record.Reply{CorrelationID: q.WordCorrelationID, Code: string(word)})
 	if err != nil {
-		j.sink.cfg.Log.LogAttrs(j.calls, slog.LevelWarn, "nobody learns in time what an operator said",
+		j.sink.cfg.Log.LogAttrs(h, slog.LevelWarn, "nobody learns in time what an operator said",
 			slog.String("collection_id", q.CollectionID), slog.Any("error", err))
 	}
 }

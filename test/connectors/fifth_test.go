@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -260,6 +261,55 @@ func TestFifthOperatorInTheRegistry(t *testing.T) {
 	err = r.apply(`connectors: {test: {fifth: {base_url: "http://127.0.0.1:9", api_user: u}}}`)
 	if !errors.As(err, &faults) || len(faults.Faults) != 3 {
 		t.Errorf("an account of another operator's fields: %v", err)
+	}
+}
+
+// payer is an operator that takes money with one account and pays people with another.
+func payer(name string) connector.Registration {
+	r := operator(name)
+	account := r.Collector.Account
+	account.Name = name + "_payout"
+	r.Disburser = &connector.Disburser{Account: account, New: func(connector.Config) (connector.PayoutConnector, error) { return nil, nil }}
+	return r
+}
+
+// An account stands for an operator and a purpose. Payouts are not made yet, so a registry
+// file has no place for their accounts: credentials that nothing uses would lie in Postgres.
+func TestPayoutAccountsAreApart(t *testing.T) {
+	t.Parallel()
+	table := connector.Table{Operators: []connector.Registration{fifth, payer("sixth")}, Offers: map[string]string{checkout.OfferMomo: "fifth"}}
+	connectors.Check(t, table)
+	for purpose, want := range map[connector.Purpose][]string{connector.PurposeCollect: {"fifth", "sixth"}, connector.PurposePayout: {"sixth_payout"}, "": nil} {
+		var names []string
+		for _, a := range table.Accounts(purpose) {
+			names = append(names, a.Name)
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("accounts to %s: %v, want %v", purpose, names, want)
+		}
+	}
+	if a, ok := table.AccountOf("sixth", connector.PurposePayout); !ok || a.Name != "sixth_payout" {
+		t.Errorf("%+v, %v", a, ok)
+	}
+	for _, operator := range []string{"fifth", "nobody"} {
+		if _, ok := table.AccountOf(operator, connector.PurposePayout); ok {
+			t.Errorf("%s pays", operator)
+		}
+	}
+	if all, err := table.ConnectPayouts(connectors.Config()); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+
+	r := newRegistry(t, table)
+	const account = `{base_url: "http://127.0.0.1:9", till: till-7, pass: p}`
+	for text, field := range map[string]string{
+		"connectors: {test: {sixth_payout: " + account + "}}":                     "agencies[0].connectors.test.sixth_payout",
+		"payouts: {test: [{code: main, operator: sixth, modes: [MOBILE_MONEY]}]}": "agencies[0].payouts",
+	} {
+		var faults *form.FaultsError
+		if err := r.apply("%s", text); !errors.As(err, &faults) || len(faults.Faults) != 1 || faults.Faults[0].Field != field || faults.Faults[0].Rule != "unknown" {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func Check(t *testing.T, table connector.Table) {
 		}
 		names[r.Operator] = true
 	}
-	for _, a := range table.Accounts() {
+	for _, a := range append(table.Accounts(connector.PurposeCollect), table.Accounts(connector.PurposePayout)...) {
 		if a.Name == "" || accounts[a.Name] {
 			t.Errorf("the name of the account %q is another account's", a.Name)
 		}

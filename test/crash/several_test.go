@@ -131,13 +131,18 @@ func (p *pair) process(ctx context.Context, dir string, log *slog.Logger) error 
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for family, processor := range map[schemas.Family]runtime.Processor{
-		schemas.Checkout: decides, abacusFamily: abacus{p.topology, abacusFamily},
+	// The second processor has limits of its own, as one with heavy records has.
+	for family, with := range map[schemas.Family]struct {
+		processor      runtime.Processor
+		records, ticks int
+	}{
+		schemas.Checkout: {processor: decides}, abacusFamily: {abacus{p.topology, abacusFamily}, 16, 8},
 	} {
 		r, err := runtime.New(runtime.Config{
 			Name: family.Processor, Brokers: p.kafka.Brokers, Group: p.kafka.Prefix + family.Processor, TransactionalID: p.kafka.Prefix + family.Processor + "-0",
 			InputTopic: p.topology.Name(family.Commands), StateTopic: p.topology.Name(family.State), PoisonTopic: p.topology.Name(family.Poison),
-			StoreDir: filepath.Join(dir, "store-"+family.Processor+"-0"), FlushInterval: 500 * time.Millisecond, Processor: processor, Log: log, Metrics: metrics,
+			StoreDir: filepath.Join(dir, "store-"+family.Processor+"-0"), FlushInterval: 500 * time.Millisecond, Processor: with.processor, Log: log, Metrics: metrics,
+			MaxPollRecords: with.records, MaxTicks: with.ticks,
 		})
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-// Package airtel is mobile money B: Airtel Money merchant payments, Congo.
+// Package airtel is mobile money B: Airtel Money merchant payments and disbursements, Congo.
 //
 // The protocol in short: a token for the merchant's application (OAuth2 client
 // credentials, three minutes), then POST /merchant/v1/payments/ with our id as
@@ -20,7 +20,12 @@
 //     our address in X-Callback-Url for gateways that use it. Without callbacks the
 //     service finds every outcome by enquiries.
 //
-// Public descriptions: https://developers.airtel.cg (Collection APIs).
+// Payouts are Airtel Money Disbursements: POST /standard/v1/disbursements/ with our id and
+// the PIN of the account, encrypted for Airtel's key, then GET
+// /standard/v1/disbursements/{id}. Version 1 is spoken, without signatures of messages
+// (x-signature), which Airtel can switch on for an application.
+//
+// Public descriptions: https://developers.airtel.cg (Collection and Disbursement APIs).
 package airtel
 
 import (
@@ -59,6 +64,21 @@ var Registration = connector.Registration{
 			},
 		},
 		New: func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
+	},
+	Disburser: &connector.Disburser{
+		Account: connector.AccountType{
+			Name: "airtel_payout",
+			Read: func(base connector.BaseURL, f connector.Fields) connector.Account {
+				return PayoutAccount{
+					BaseURL: base, ClientID: f.Text("client_id"), ClientSecret: f.Secret("client_secret").Reveal(),
+					PIN: f.Secret("pin").Reveal(), PublicKey: f.Text("public_key"), OAEP: f.Flag("oaep"),
+				}
+			},
+			Simulated: func(agencyID, _ string) map[string]string {
+				return map[string]string{"client_id": agencyID, "client_secret": "simulator", "pin": "0000", "public_key": simulatedKey}
+			},
+		},
+		New: func(cfg connector.Config) (connector.PayoutConnector, error) { return NewPayouts(cfg) },
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"quittance/checkout"
+	"quittance/internal/connector"
 	"quittance/internal/connector/all"
 	"quittance/test/connectors"
 )
@@ -32,5 +33,10 @@ func TestNamesOfAccounts(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("operators without a registration: %v", want)
+	}
+	for operator, name := range map[string]string{"mtn": "mtn_payout", "airtel": "airtel_payout"} {
+		if a, ok := all.Operators().AccountOf(operator, connector.PurposePayout); !ok || a.Name != name {
+			t.Errorf("the payout account of %s is called %q", operator, a.Name)
+		}
 	}
 }

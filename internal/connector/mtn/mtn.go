@@ -1,4 +1,4 @@
-// Package mtn is mobile money A: MTN MoMo Collections.
+// Package mtn is mobile money A: MTN MoMo Collections and Disbursements.
 //
 // The protocol in short: a token for the merchant account (60 minutes), then
 // POST requesttopay with our id in X-Reference-Id, answered 202, which is not
@@ -6,8 +6,11 @@
 // to X-Callback-Url with the same body. The same id again is answered 409. MTN allows
 // about ten status calls a second per account.
 //
-// Public descriptions: https://momodeveloper.mtn.com (Collections) and its page
-// of common errors.
+// Payouts are MTN MoMo Disbursements, with a product, keys and tokens of their own: POST
+// transfer with our id, then GET transfer/{id}, by the same rules.
+//
+// Public descriptions: https://momodeveloper.mtn.com (Collections, Disbursements) and its
+// page of common errors.
 package mtn
 
 import (
@@ -33,20 +36,36 @@ var Registration = connector.Registration{
 	Operator: Operator,
 	Collector: &connector.Collector{
 		Account: connector.AccountType{
-			Name: "momo",
-			Read: func(base connector.BaseURL, f connector.Fields) connector.Account {
-				return Account{
-					BaseURL: base, TargetEnvironment: f.Text("target_environment"), SubscriptionKey: f.Secret("subscription_key").Reveal(),
-					APIUser: f.Text("api_user"), APIKey: f.Secret("api_key").Reveal(),
-				}
-			},
-			Simulated: func(agencyID, _ string) map[string]string {
-				return map[string]string{"target_environment": "sandbox", "subscription_key": "simulator", "api_user": agencyID, "api_key": "simulator"}
-			},
+			Name:      "momo",
+			Read:      func(base connector.BaseURL, f connector.Fields) connector.Account { return readAccount(base, f) },
+			Simulated: simulated,
 		},
 		USSD: "*105#",
 		New:  func(cfg connector.Config) (connector.Connector, error) { return New(cfg) },
 	},
+	Disburser: &connector.Disburser{
+		Account: connector.AccountType{
+			Name: "mtn_payout",
+			Read: func(base connector.BaseURL, f connector.Fields) connector.Account {
+				return PayoutAccount(readAccount(base, f))
+			},
+			Simulated: simulated,
+		},
+		New: func(cfg connector.Config) (connector.PayoutConnector, error) { return NewPayouts(cfg) },
+	},
+}
+
+// readAccount reads the fields that an account has for both purposes. MTN gives other keys
+// for each.
+func readAccount(base connector.BaseURL, f connector.Fields) Account {
+	return Account{
+		BaseURL: base, TargetEnvironment: f.Text("target_environment"), SubscriptionKey: f.Secret("subscription_key").Reveal(),
+		APIUser: f.Text("api_user"), APIKey: f.Secret("api_key").Reveal(),
+	}
+}
+
+func simulated(agencyID, _ string) map[string]string {
+	return map[string]string{"target_environment": "sandbox", "subscription_key": "simulator", "api_user": agencyID, "api_key": "simulator"}
 }
 
 // Account is an agency's account with MTN.
@@ -152,15 +171,23 @@ func (c *Connector) ParseReport(_ http.Header, body []byte) (connector.Report, e
 
 // authorized makes a call with the account's token and its other headers.
 func (c *Connector) authorized(ctx context.Context, account Account, q connector.Call) (connector.Answer, error) {
-	header := map[string]string{"Ocp-Apim-Subscription-Key": account.SubscriptionKey, "X-Target-Environment": account.TargetEnvironment}
-	maps.Copy(header, q.Header)
-	q.Header = header
+	q.Header = account.header(q.Header)
 	return c.Authorized(ctx, account, q)
 }
 
-func tokenCall(account Account) connector.Call {
-	credentials := base64.StdEncoding.EncodeToString([]byte(account.APIUser + ":" + account.APIKey))
-	return connector.Call{Path: "/collection/token/", Header: map[string]string{
-		"Authorization": "Basic " + credentials, "Ocp-Apim-Subscription-Key": account.SubscriptionKey,
+// header returns the headers of a call, with those of the account.
+func (a Account) header(more map[string]string) map[string]string {
+	header := map[string]string{"Ocp-Apim-Subscription-Key": a.SubscriptionKey, "X-Target-Environment": a.TargetEnvironment}
+	maps.Copy(header, more)
+	return header
+}
+
+func tokenCall(account Account) connector.Call { return account.tokenCall("/collection/token/") }
+
+// tokenCall asks for a token of a product of MTN.
+func (a Account) tokenCall(path string) connector.Call {
+	credentials := base64.StdEncoding.EncodeToString([]byte(a.APIUser + ":" + a.APIKey))
+	return connector.Call{Path: path, Header: map[string]string{
+		"Authorization": "Basic " + credentials, "Ocp-Apim-Subscription-Key": a.SubscriptionKey,
 	}}
 }

@@ -113,6 +113,19 @@ func (c *check) fail(name string, r call.Result, wanted string) {
 	c.add(name, OutcomeFailed, said, strings.TrimSpace(mend+" "+wanted))
 }
 
+// failBatch is fail for the lines of a batch.
+func (c *check) failBatch(r call.Result, wanted string) {
+	said, mend := c.explain(r)
+	what := r.Fault
+	if what == erp.FaultInvalid {
+		what = r.Detail
+	}
+	if words, ok := batchWords[what]; ok {
+		said, mend = words[0], words[1]
+	}
+	c.add("disbursements", OutcomeFailed, said, strings.TrimSpace(mend+" "+wanted))
+}
+
 // health reports whether the ERP was reached.
 func (c *check) health(ctx context.Context) bool {
 	r := c.Client.Health(ctx, c.Settings)
@@ -215,17 +228,24 @@ func (c *check) strangers(ctx context.Context) {
 
 func (c *check) disbursements(ctx context.Context) {
 	batch := cmp.Or(c.Batch, "check-"+uuid.NewString())
-	lines, refused, r := c.Client.Disbursements(ctx, c.Settings, batch)
+	lines, refused, first := 0, 0, ""
+	r, _ := c.Client.Disbursements(ctx, c.Settings, batch, func(i erp.LineItem) error { // which returns no error
+		if lines++; len(i.Faults) > 0 {
+			refused++
+			first = cmp.Or(first, i.Faults[0].Message)
+		}
+		return nil
+	})
 	switch {
 	case !r.OK() && c.Batch == "" && r.Fault == "" && r.Status == http.StatusNotFound:
 		c.add("disbursements", OutcomeSkipped, "GET /disbursements was answered 404.", "Nothing to mend unless the agency pays batches out: then answer 200 with {\"items\": […]}.")
 	case !r.OK():
-		c.fail("disbursements", r, "GET /disbursements?batch_ref=… is answered 200 with {\"items\": […]}, with an empty list for an unknown batch.")
-	case c.Batch != "" && len(lines)+len(refused) == 0:
+		c.failBatch(r, "GET /disbursements?batch_ref=… is answered 200 with {\"items\": […]}, with an empty list for an unknown batch.")
+	case c.Batch != "" && lines == 0:
 		c.add("disbursements", OutcomeFailed, "The batch has no lines.", "Name a batch that has some, or return its lines.")
-	case len(refused) > 0:
-		c.add("disbursements", OutcomeFailed, fmt.Sprintf("%d of %d lines break the contract.", len(refused), len(lines)+len(refused)), refused[0].Faults[0].Message)
+	case refused > 0:
+		c.add("disbursements", OutcomeFailed, fmt.Sprintf("%d of %d lines break the contract.", refused, lines), first)
 	default:
-		c.add("disbursements", OutcomeOK, fmt.Sprintf("GET /disbursements answered %d lines.", len(lines)), "")
+		c.add("disbursements", OutcomeOK, fmt.Sprintf("GET /disbursements answered %d lines.", lines), "")
 	}
 }

@@ -31,6 +31,15 @@ var faultWords = map[string][2]string{
 	call.FaultUnusable:   {"The credentials are not usable.", "Check the kind of authentication and its secret."},
 }
 
+// batchWords are those of the answer with the lines of a batch, which has limits of its own.
+var batchWords = map[string][2]string{
+	erp.InvalidItems:    {"The answer has no list items.", `Send {"items": […]}, also for an unknown batch: {"items": []}.`},
+	erp.InvalidTooMany:  {"The answer has more than 100,000 items.", "Make several batches of such a batch."},
+	erp.InvalidItemSize: {"An item, or a value beside the items, has more than 128 KiB.", "Send the fields of the contract, with the lengths that it names."},
+	call.FaultTooLarge:  {"The answer has more than 64 MiB.", "Send the fields of the contract, or make several batches of such a batch."},
+	call.FaultTimeout:   {"There was no complete answer in time.", "Send the whole answer within 120 s; begin to send before the last line is read."},
+}
+
 var tlsWords = map[string]string{
 	call.TLSExpired:          "The certificate has expired: renew it.",
 	call.TLSNotYetValid:      "The certificate is not valid yet: check both clocks.",

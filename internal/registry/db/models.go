@@ -592,6 +592,7 @@ type PersonalKey struct {
 	SessionID string
 	Sealed    []byte
 	CreatedAt time.Time
+	KeepUntil *time.Time
 }
 
 type Platform struct {

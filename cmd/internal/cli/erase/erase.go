@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 )
 
 const erasePlan = `This erases %s, for ever: of it, Kafka, its copies and the local stores keep what nobody can open.
-Sessions that have not ended are left out. It may be interrupted and given again.`
+Sessions and batches that have not ended are left out. It may be interrupted and given again.`
 
 // staysAfterErasure says what erase leaves, in the words of the data-protection officer's
 // page.
@@ -35,22 +36,26 @@ var staysAfterErasure = []string{
 	"operator cases and the audit table, which hold no contact data",
 }
 
-// erasure is what erase is asked to erase. One of the three is given.
+// erasure is what erase is asked to erase. One of the five is given.
 type erasure struct {
-	session, phone, email string
-	reason                string
+	session, phone, email, line, account string
+	reason                               string
 }
 
 func (e erasure) check() error {
 	given := 0
-	for _, one := range []string{e.session, e.phone, e.email} {
+	for _, one := range []string{e.session, e.phone, e.email, e.line, e.account} {
 		if one != "" {
 			given++
 		}
 	}
 	switch {
 	case given != 1:
-		return cli.Usage("say what to erase: either --session with a chs_ id, or --phone with a number, or --email with an address")
+		return cli.Usage("say what to erase: either --session with a chs_ id, or --phone with a number, or --email with an address, or --line with the id of a disbursement line, or --account with the number of a payee's account")
+	case e.line != "" && !isLine(e.line):
+		return cli.Usage("--line: must be the id of a line, such as dsb_0000000000000000000000000000:17")
+	case e.account != "" && personal.CanonicalAccount(e.account) == "":
+		return cli.Usage("--account: must be an IBAN or an account number")
 	case e.phone != "" && personal.Canonical(e.phone) == "":
 		return cli.Usage("--phone: must be a phone number, such as \"+242 06 600 00 01\"")
 	}
@@ -62,8 +67,15 @@ func (e erasure) check() error {
 	return nil
 }
 
-// account is the address of the citizen's account that is erased; ok is false for none.
-func (e erasure) account() (a contact.Address, ok bool) {
+// isLine reports whether an id has the form of personal.LineID.
+func isLine(id string) bool {
+	batch, position, ok := strings.Cut(id, ":")
+	_, err := strconv.ParseUint(position, 10, 31)
+	return ok && err == nil && len(batch) > len(personal.LinePrefix) && strings.HasPrefix(batch, personal.LinePrefix)
+}
+
+// address is the address of the citizen's account that is erased; ok is false for none.
+func (e erasure) address() (a contact.Address, ok bool) {
 	err := error(nil)
 	switch {
 	case e.email != "":
@@ -81,12 +93,14 @@ func Command() cli.Command {
 	var e erasure
 	var yes bool
 	return cli.Command{
-		Use: "erase", Short: "Erase contact data and payers' numbers of ended sessions, and a citizen's account", JSON: "the sessions, the account and what stays", Words: words,
+		Use: "erase", Short: "Erase contact data and payers' numbers of ended sessions, payees of ended batches, and a citizen's account", JSON: "the sessions, the lines, the account and what stays", Words: words,
 		Examples: []string{"erase --session chs_0000000000000000000000000000", `erase --phone "+242 06 600 00 01" --reason "request 2026-117"`, "erase --email name@example.org"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.StringVar(&e.session, "session", "", "the session, a chs_ id")
-			f.StringVar(&e.phone, "phone", "", "all sessions with this phone number, of the contact data or of the payer, and the account of the portal that it opens; QUITTANCE_PHONE keeps it out of the shell's history")
+			f.StringVar(&e.phone, "phone", "", "all sessions with this phone number, of the contact data or of the payer, the disbursement lines that pay it, and the account of the portal that it opens; QUITTANCE_PHONE keeps it out of the shell's history")
 			f.StringVar(&e.email, "email", "", "the account of the portal that this e-mail address opens; QUITTANCE_EMAIL keeps it out of the shell's history")
+			f.StringVar(&e.line, "line", "", "the disbursement line: the dsb_ id of its batch, a colon and its position")
+			f.StringVar(&e.account, "account", "", "all disbursement lines that pay this IBAN or account number; QUITTANCE_ACCOUNT keeps it out of the shell's history")
 			f.StringVar(&e.reason, "reason", "", "recorded in the audit table, for example the number of the request; no personal data")
 			cli.YesFlag(f, &yes)
 		},
@@ -114,7 +128,15 @@ func Command() cli.Command {
 				if ids, incomplete = store.Find(ctx, e.phone); incomplete != nil && !errors.Is(incomplete, personal.ErrLocked) {
 					return incomplete
 				}
-				what = fmt.Sprintf("the contact data and the payers' numbers of %d sessions with this number, and the citizen's account of this number if there is one", len(ids))
+				what = fmt.Sprintf("the personal data of %d sessions, messages and disbursement lines with this number, and the citizen's account of this number if there is one", len(ids))
+			case e.line != "":
+				q.By, ids, what = "line", []string{e.line}, "the payee of line "+e.line
+			case e.account != "":
+				q.By = "account"
+				if ids, incomplete = store.FindAccount(ctx, e.account); incomplete != nil && !errors.Is(incomplete, personal.ErrLocked) {
+					return incomplete
+				}
+				what = fmt.Sprintf("the payees of %d disbursement lines with this account", len(ids))
 			default:
 				what = "the citizen's account of this address, if there is one"
 			}
@@ -136,7 +158,7 @@ func Command() cli.Command {
 
 // accountsFor opens the store of citizens' accounts; nil if no address is given.
 func accountsFor(m *cli.Meta, e erasure, keys *secret.Keys) (*citizens.Store, error) {
-	if _, ok := e.account(); !ok {
+	if _, ok := e.address(); !ok {
 		return nil, nil
 	}
 	reference, err := m.OpenReferenceKey()
@@ -151,7 +173,7 @@ func eraseAccount(ctx context.Context, m *cli.Meta, accounts *citizens.Store, e 
 	if accounts == nil {
 		return "", nil
 	}
-	address, _ := e.account()
+	address, _ := e.address()
 	if erased, err := accounts.Erase(ctx, m.By, address, e.reason); err != nil || erased {
 		return personal.ResultErased, err
 	}
@@ -162,7 +184,7 @@ func eraseAccount(ctx context.Context, m *cli.Meta, accounts *citizens.Store, e 
 // error.
 func eraseAll(ctx context.Context, m *cli.Meta, store *personal.Store, ids []string, q personal.Request, account personal.Result) error {
 	rows := make([][]any, 0, len(ids))
-	list := make([]render.Object, 0, len(ids))
+	list, lines := make([]render.Object, 0, len(ids)), make([]render.Object, 0, len(ids))
 	count := map[personal.Result]int{}
 	each := func(ctx context.Context, processor *commands.Checkout, _ *sessions.Reader) error {
 		for _, id := range ids {
@@ -171,7 +193,11 @@ func eraseAll(ctx context.Context, m *cli.Meta, store *personal.Store, ids []str
 				return err
 			}
 			count[result]++
-			list = append(list, render.Object{"session_id", id, "result", string(result)})
+			if strings.HasPrefix(id, personal.LinePrefix) {
+				lines = append(lines, render.Object{"line_id", id, "result", string(result)})
+			} else {
+				list = append(list, render.Object{"session_id", id, "result", string(result)})
+			}
 			rows = append(rows, []any{id, resultWords[result]})
 		}
 		return nil
@@ -181,11 +207,14 @@ func eraseAll(ctx context.Context, m *cli.Meta, store *personal.Store, ids []str
 		err = access.WithProcessor(ctx, m, each)
 	}
 	if err == nil && len(ids) == 1 && count[personal.ResultUnknown] > 0 {
+		if q.By == "line" {
+			return errors.New("no line has this id, or its payee is erased already; ids look like dsb_…:17")
+		}
 		return errors.New("no session has this id, and no data are kept for it; ids look like chs_…")
 	}
-	shown := m.Show(render.Object{"sessions", list, "account?", string(account), "stays", staysAfterErasure}, func(p *render.Page) {
-		if q.By == "phone" || len(rows) > 0 {
-			p.Table("No session has this number.", "SESSION,RESULT", rows)
+	shown := m.Show(render.Object{"sessions", list, "lines", lines, "account?", string(account), "stays", staysAfterErasure}, func(p *render.Page) {
+		if q.By == "phone" || q.By == "account" || len(rows) > 0 {
+			p.Table("No session and no line has this number.", "SESSION OR LINE,RESULT", rows)
 		}
 		if account != "" {
 			p.Say("The citizen's account: %s.", resultWords[account])
@@ -194,11 +223,11 @@ func eraseAll(ctx context.Context, m *cli.Meta, store *personal.Store, ids []str
 	})
 	switch {
 	case errors.Is(err, commands.ErrUnavailable):
-		err = fmt.Errorf("after %d of %d sessions the processor did not answer in time; check that it runs, then give the command again", len(list), len(ids))
+		err = fmt.Errorf("after %d of %d the processor did not answer in time; check that it runs, then give the command again", len(rows), len(ids))
 	case err != nil:
-		err = fmt.Errorf("after %d of %d sessions: %w; give the command again", len(list), len(ids), err)
+		err = fmt.Errorf("after %d of %d: %w; give the command again", len(rows), len(ids), err)
 	case count[personal.ResultOpen] > 0:
-		err = fmt.Errorf("%d sessions have not ended and are not erased; give the command again after their end", count[personal.ResultOpen])
+		err = fmt.Errorf("%d sessions or batches have not ended and are not erased; give the command again after their end", count[personal.ResultOpen])
 	case count[personal.ResultUnknown] > 0:
 		err = fmt.Errorf("%d sessions are not known yet, because they are being created; give the command again after an hour", count[personal.ResultUnknown])
 	}

@@ -1,4 +1,4 @@
-package collect
+package calls
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 // slots bounds the calls under way. Requests for money and enquiries have separate
 // slots, so that many enquiries, which wait for the operator's rate, never delay a
-// citizen's payment. Safe for concurrent use.
+// payment. Safe for concurrent use.
 type slots struct {
 	mu sync.Mutex
 	by map[slot]*semaphore.Weighted
@@ -19,7 +19,7 @@ type slots struct {
 // enquiries.
 type slot struct {
 	operator string
-	kind     string
+	enquiry  bool
 	tenant   string
 	live     bool
 }
@@ -28,7 +28,7 @@ const (
 	// callsAtOnce is how many requests for money, and separately how many
 	// enquiries, are under way with one operator.
 	callsAtOnce = 128
-	// accountEnquiries is how many enquiries of one merchant account are under way,
+	// accountEnquiries is how many enquiries of one account are under way,
 	// so that a busy account leaves room for others.
 	accountEnquiries = 16
 )
@@ -44,10 +44,9 @@ func (s *slots) of(key slot, size int64) *semaphore.Weighted {
 	return w
 }
 
-// collect waits for a slot to ask an operator for money. ok is false when ctx ended
-// first.
-func (s *slots) collect(ctx context.Context, operator string) (release func(), ok bool) {
-	w := s.of(slot{operator: operator, kind: kindCollect}, callsAtOnce)
+// move waits for a slot to have an operator move money. ok is false when ctx ended first.
+func (s *slots) move(ctx context.Context, operator string) (release func(), ok bool) {
+	w := s.of(slot{operator: operator}, callsAtOnce)
 	if w.Acquire(ctx, 1) != nil {
 		return nil, false
 	}
@@ -57,11 +56,11 @@ func (s *slots) collect(ctx context.Context, operator string) (release func(), o
 // enquire waits for a slot to ask an operator about a payment of an account. ok is false
 // when ctx ended first.
 func (s *slots) enquire(ctx context.Context, operator, tenant string, live bool) (release func(), ok bool) {
-	account := s.of(slot{operator, kindEnquire, tenant, live}, accountEnquiries)
+	account := s.of(slot{operator, true, tenant, live}, accountEnquiries)
 	if account.Acquire(ctx, 1) != nil {
 		return nil, false
 	}
-	w := s.of(slot{operator: operator, kind: kindEnquire}, callsAtOnce)
+	w := s.of(slot{operator: operator, enquiry: true}, callsAtOnce)
 	if w.Acquire(ctx, 1) != nil {
 		account.Release(1)
 		return nil, false
@@ -69,14 +68,14 @@ func (s *slots) enquire(ctx context.Context, operator, tenant string, live bool)
 	return func() { w.Release(1); account.Release(1) }, true
 }
 
-// newest has the number of the latest enquiry of each collection that has one in hand.
+// newest has the number of the latest enquiry of each payment that has one in hand.
 // Safe for concurrent use.
 type newest struct {
 	mu   sync.Mutex
 	byID map[string]enquiries
 }
 
-// enquiries are those of one collection.
+// enquiries are those of one payment.
 type enquiries struct {
 	inHand int
 	latest int32 // the highest number since inHand was zero
@@ -90,7 +89,7 @@ func (n *newest) arrive(id string, number int32) {
 	n.byID[id] = enquiries{e.inHand + 1, max(e.latest, number)}
 }
 
-// overtaken reports whether a later enquiry of the collection has arrived.
+// overtaken reports whether a later enquiry of the payment has arrived.
 func (n *newest) overtaken(id string, number int32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
