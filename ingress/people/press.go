@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -130,11 +131,14 @@ func (v *visit) store(may func(*identity.PeopleRequest) bool) {
 	if err == nil {
 		r, err = v.wait(r)
 	}
-	if err == nil {
-		err = r.Refusal()
-	}
 	if err != nil {
 		v.answerRefusal(err, "asking for a change of people")
+		return
+	}
+	var refusal *operation.Error
+	if errors.As(r.Refusal(), &refusal) {
+		// The form stays, and has another id for the next try.
+		v.AnswerJSON(staff.StatusOf(refusal), map[string]string{"said": v.Refusal(v.inWords(refusal)), "again": uuid.NewString()})
 		return
 	}
 	next := v.URL("requests/" + r.ID)
@@ -402,7 +406,7 @@ func (v *visit) passkeys() {
 			break
 		}
 		p := v.NewPress("passkeys/begin", "passkeys/remove", w.RemovePasskey)
-		p.ID, p.Class = "remove-"+string(rune('a'+n%26)), "bad"
+		p.ID, p.Class = "remove-"+strconv.Itoa(n+1), "bad"
 		p.Hidden = map[string]string{fieldID: uuid.NewString(), fieldKind: string(identity.PeopleRemovePasskey), fieldSubject: k.ID}
 		out.Removes = append(out.Removes, removal{k.Name + ", " + v.At(k.CreatedAt), p})
 	}

@@ -49,7 +49,7 @@ var texts = language.Table[*words]{money.French: &french, money.English: &englis
 
 var french = words{ //nolint:gosec // texts, no credential
 	Title: "Agents", OwnPasskeys: "Vos clés d’accès", Service: "Service", Show: "Afficher", Colon: "\u00a0: ",
-	OwnPasskeysText: "Vous pouvez retirer une clé d’accès tant qu’une autre reste valable. Pour en ajouter une, demandez une nouvelle invitation à la personne qui gère les comptes de votre groupe\u00a0: elle remplace toutes vos clés.",
+	OwnPasskeysText: "Vous pouvez retirer une clé d’accès tant qu’une autre reste valable. Si vous retirez celle qui a servi à vous connecter, votre session prend fin. Pour en ajouter une, demandez une nouvelle invitation à la personne qui gère les comptes de votre groupe\u00a0: elle remplace toutes vos clés.",
 	Name:            "Nom", Number: "Matricule", Group: "Groupe", State: "État", Roles: "Rôles", Passkeys: "Clés d’accès", LastUse: "Dernière utilisation", Address: "Adresse électronique",
 	NoRoles: "aucun rôle", NoPasskeys: "Aucune clé d’accès n’est valable.", Forged: "Fiche altérée\u00a0: prévenez l’exploitation", Nobody: "Ce groupe n’a encore personne. Invitez deux personnes qui géreront les comptes.", CommandLine: "ligne de commande",
 	Since: "Date", What: "Opération", AskedBy: "Par", DecidedBy: "Décidé par", Waiting: "En attente", NothingWaits: "Aucune invitation ni proposition n’est en attente.", History: "Historique",
@@ -87,11 +87,11 @@ var french = words{ //nolint:gosec // texts, no credential
 		"confirmed": "L’invitation est confirmée.", "withdrawn": "L’invitation est retirée, ou cinq saisies fausses y ont mis fin.", "ended": "Le délai de 72 heures est passé. Invitez la personne de nouveau.",
 	},
 	Kinds: map[string]string{"invitation": "Invitation", "roles": "Changement de rôles", "revoke": "Fermeture du compte", "suspend": "Suspension", "lift": "Levée de suspension"},
-	Requests: map[string]string{
+	Requests: map[string]string{ //nolint:gosec // texts, no credential
 		"invite": "Invitation", "confirm": "Confirmation", "withdraw": "Retrait de l’invitation", "propose": "Proposition", "approve": "Approbation", "reject": "Rejet de la proposition",
 		"suspend": "Suspension", "lift": "Levée de suspension", "remove_passkey": "Retrait d’une clé d’accès",
 	},
-	Steps: map[string]string{
+	Steps: map[string]string{ //nolint:gosec // texts, no credential
 		"staff.add": "Compte créé avec une clé st_", "staff.approve": "Clé st_ approuvée", "staff.revoke": "Compte fermé", "staff.invite": "Invitation", "staff.invitation_accept": "Lien ouvert", "staff.invitation_passkey": "Clé d’accès créée",
 		"staff.invitation_withdraw": "Invitation retirée", "staff.confirm": "Invitation confirmée", "staff.confirm_wrong_digits": "Chiffres faux", "staff.roles": "Rôles changés", "staff.propose_change": "Proposition",
 		"staff.approve_change": "Proposition approuvée", "staff.reject_change": "Proposition rejetée ou retirée", "staff.suspend": "Suspension", "staff.lift": "Suspension levée", "staff.passkey_remove": "Clé d’accès retirée",
@@ -99,9 +99,9 @@ var french = words{ //nolint:gosec // texts, no credential
 	},
 }
 
-var english = words{ //nolint:gosec // texts, no credential
+var english = words{
 	Title: "People", OwnPasskeys: "Your passkeys", Service: "Service", Show: "Show", Colon: ": ",
-	OwnPasskeysText: "You can remove a passkey while another one is in force. To add one, ask whoever manages the accounts of your group for a new invitation: it replaces all your passkeys.",
+	OwnPasskeysText: "You can remove a passkey while another one is in force. If you remove the one that you have signed in with, your session ends. To add one, ask whoever manages the accounts of your group for a new invitation: it replaces all your passkeys.",
 	Name:            "Name", Number: "Staff number", Group: "Group", State: "State", Roles: "Roles", Passkeys: "Passkeys", LastUse: "Last use", Address: "E-mail address",
 	NoRoles: "no role", NoPasskeys: "No passkey is in force.", Forged: "Record was altered: tell operations", Nobody: "This group has nobody yet. Invite two people who will manage its accounts.", CommandLine: "command line",
 	Since: "Date", What: "What", AskedBy: "By", DecidedBy: "Decided by", Waiting: "Waiting", NothingWaits: "No invitation and no proposal waits.", History: "History",
@@ -139,7 +139,7 @@ var english = words{ //nolint:gosec // texts, no credential
 		"confirmed": "The invitation is confirmed.", "withdrawn": "The invitation was withdrawn, or five wrong tries have ended it.", "ended": "The 72 hours are over. Invite the person again.",
 	},
 	Kinds: map[string]string{"invitation": "Invitation", "roles": "Change of roles", "revoke": "Closing of the account", "suspend": "Suspension", "lift": "End of a suspension"},
-	Requests: map[string]string{
+	Requests: map[string]string{ //nolint:gosec // texts, no credential
 		"invite": "Invitation", "confirm": "Confirmation", "withdraw": "Withdrawal of the invitation", "propose": "Proposal", "approve": "Approval", "reject": "Rejection of the proposal",
 		"suspend": "Suspension", "lift": "End of a suspension", "remove_passkey": "Removal of a passkey",
 	},

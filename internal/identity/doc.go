@@ -9,7 +9,8 @@
 // § 14 speaks of the first two only).
 //
 // People of the pages have roles and passkeys, and join by invitations that another person confirms. Once two of a group can
-// decide about its people on a page, two do, and the command line does not (docs/design/staff.md).
+// decide about its people on a page, two do, and the command line does not (docs/design/staff.md). What they ask for on pages is
+// stored as requests, which another role carries out (Book).
 //
 // Identities are read together with the registry, so that a key and its application or
 // agency have the same revision. A revocation reaches every instance within a second.

@@ -10,7 +10,7 @@
   const post = async (path, type, body) => {
     const answer = await fetch(path, { method: "POST", headers: { "Content-Type": type }, body });
     const said = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw { said: said.said };
+    if (!answer.ok) throw said;
     return said;
   };
   // Browsers before 2025 lack parseCreationOptionsFromJSON and toJSON.
@@ -54,6 +54,7 @@
         location.assign(done.next || next);
       } catch (e) {
         fault.textContent = e.said || failed;
+        if (e.again) form.elements.id.value = e.again; // the next try is another request
         fault.hidden = button.disabled = false;
         fault.focus();
       }
