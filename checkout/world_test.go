@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"quittance/checkout"
@@ -96,6 +97,9 @@ func (w *world) decide(cmd checkout.Command) checkout.Decision {
 	}
 	if d.Answer != nil {
 		w.replies++
+	}
+	if _, resolves := cmd.Do.(checkout.Resolve); resolves && d.Answer != nil && d.Answer.Code != checkout.CodeOK && !slices.Contains(checkout.RefusalCodes(), d.Answer.Code) {
+		w.t.Fatalf("a resolution is refused as %s, for which people have no words", d.Answer.Code)
 	}
 	fold := map[string]checkout.Session{}
 	for _, e := range d.Events {

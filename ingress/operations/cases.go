@@ -161,7 +161,7 @@ func (v *visit) proposals(out *caseView, d *cases.Detail) (waits *cases.Proposal
 				{Label: w.Decider, Value: p.Decider},
 				{Label: w.DecidedAt, Value: v.at(p.DecidedAt)},
 				{Label: w.Decision, Value: p.Decision},
-				{Label: w.Refusal, Value: p.Refusal, Code: true},
+				{Label: w.Refusal, Value: v.refusal(p.Refusal)},
 			},
 		})
 	}
@@ -174,6 +174,9 @@ func (v *visit) caseFacts(d *cases.Detail) []staff.Fact {
 	state := v.w.Open
 	if !d.Open() {
 		state = said(v.w.Resolutions, d.Resolution)
+		if cases.ByMatcher(d.Kind) && d.Resolution == cases.ResolutionRefused {
+			state = v.w.ProposalStates[string(cases.ProposalRefused)] // the operator has refused nothing
+		}
 	}
 	payment := staff.Fact{Label: w.Payment}
 	if d.InSession {
@@ -204,9 +207,17 @@ func (v *visit) caseFacts(d *cases.Detail) []staff.Fact {
 		{Label: w.ClosedBy, Value: d.ClosedBy},
 		{Label: w.ApprovedBy, Value: d.ApprovedBy()},
 		{Label: w.Evidence, Value: d.Case.Reference},
-		{Label: w.Refusal, Value: d.EndedReason, Code: true},
+		{Label: w.Refusal, Value: v.refusal(d.EndedReason)},
 		{Label: w.ID, Value: d.ID, Code: true},
 	}
+}
+
+// refusal says why what people agreed on was not carried out, with the code for support; empty for no code.
+func (v *visit) refusal(code string) string {
+	if text := v.w.Refusals[code]; text != "" {
+		return text + " (" + code + ")"
+	}
+	return code
 }
 
 // evidence is what else is known of a case. The place of a record of Kafka is one line.

@@ -25,7 +25,7 @@ import (
 
 // Time that `cases approve` waits for the processor's answer, and for the matcher's, which looks every 5 s
 // for what it has to carry out, after the journal has the approval.
-const (
+var (
 	answeredWithin = 10 * time.Second
 	matchedWithin  = 45 * time.Second
 )
