@@ -152,12 +152,21 @@ func (d *decider) confirmed(do Confirmed) Answer {
 		s = d.settle(d.emit(s, EventConfirmationAccepted, change{answered: do.AnsweredAt}, detail))
 		s = d.closeConfirmation(s, due, Resolve{Resolution: ResolutionAccepted})
 		d.accepted(s, due)
+		d.answers(s)
+		s, _ = d.session(s.ID)
 	case do.Answer == AnswerRefused:
 		if !do.AnsweredAt.After(c.AnsweredAt) {
 			return repeated
 		}
 		ch := change{answered: do.AnsweredAt}
-		if _, open := s.openConfirmationCase(due); open || !s.keeps(due) {
+		_, open := s.openConfirmationCase(due)
+		if do.Reason == ReasonCredentials && !open && s.keeps(due) {
+			_, _, open = d.erpCase(s) // another confirmation has told of it
+			if !open {
+				put(&d.out.RefusingERPs, s.erpKey(), RefusingERP{SessionID: s.ID})
+			}
+		}
+		if open || !s.keeps(due) {
 			s = d.emit(s, EventConfirmationRefused, ch, detail)
 			break
 		}

@@ -339,7 +339,7 @@ func answerSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.Co
 		Answer: rapid.SampledFrom([]checkout.ConfirmationAnswer{
 			checkout.AnswerAccepted, checkout.AnswerRefused, checkout.AnswerRefused, checkout.AnswerFailed, "something else",
 		}).Draw(t, "answer"),
-		AnsweredAt: w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago")) * time.Hour), Reason: "http_422",
+		AnsweredAt: w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago")) * time.Hour), Reason: rapid.SampledFrom([]string{"http_422", checkout.ReasonCredentials}).Draw(t, "reason"),
 	}})
 }
 

@@ -2703,6 +2703,38 @@ func (r *Till) readFrom(d *reader) {
 	r.Taken = d.readLong()
 }
 
+// RefusingERP: State: the ERP of an agency in a mode that refuses our credentials, or has done so not long ago.
+type RefusingERP struct {
+	// has the case about it
+	SessionID string
+	// when it accepted a confirmation; null while it refuses
+	EndedAt time.Time
+}
+
+func (r *RefusingERP) fromNative(m map[string]any) {
+	r.SessionID = from[string](m["session_id"])
+	r.EndedAt = fromNullable[time.Time]("long.timestamp-millis", m["ended_at"])
+}
+
+func (r *RefusingERP) appendTo(b []byte) []byte {
+	b = appendString(b, r.SessionID)
+	if !r.EndedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.EndedAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *RefusingERP) readFrom(d *reader) {
+	*r = RefusingERP{}
+	r.SessionID = d.readString()
+	if d.present() {
+		r.EndedAt = d.readTime()
+	}
+}
+
 // MonthCounter: State: the last payment number of an application, a mode and a month.
 type MonthCounter struct {
 	Last int32
@@ -4767,6 +4799,14 @@ func (*Till) Name() string { return "quittance.Till" }
 // Schema is the Avro schema with every named type expanded.
 func (*Till) Schema() string { return schemaTill }
 
+const schemaRefusingERP = `{"fields":[{"name":"session_id","type":"string"},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"RefusingERP","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*RefusingERP) Name() string { return "quittance.RefusingERP" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*RefusingERP) Schema() string { return schemaRefusingERP }
+
 const schemaMonthCounter = `{"fields":[{"name":"last","type":"int"}],"name":"MonthCounter","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -4929,5 +4969,5 @@ func (*ERPAnswer) Schema() string { return schemaERPAnswer }
 
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &AuditRow{}, &ERPQuery{}, &ERPAnswer{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &RefusingERP{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &AuditRow{}, &ERPQuery{}, &ERPAnswer{}}
 }

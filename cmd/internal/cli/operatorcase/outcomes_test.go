@@ -268,13 +268,19 @@ func (b *book) within(t *testing.T, o outcome, what string, done func(cases.Deta
 	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		d, err := b.Cases.Show(t.Context(), nil, b.caseID(o), b.Now())
 		if err != nil && d.ID != "" || time.Now().After(until) {
-			t.Errorf("%+v %s: not within a minute, %v", o, what, err)
+			t.Errorf("%+v %s: not within a minute, %v; %+v", o, what, err, b.said(o))
 			return
 		}
 		if done(d) {
 			return
 		}
 	}
+}
+
+func (b *book) said(o outcome) told {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.approved[o.id]
 }
 
 // ends has two people agree, the second one by the command, and waits for its end. When nobody answers, its
