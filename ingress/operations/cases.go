@@ -114,6 +114,14 @@ func (v *visit) writeCase(status int, fault func(*web.View)) {
 	out.Test, out.Tagged, out.Number = d.Mode == testMode, fault == nil, len(d.Proposals)+1
 	out.Command = "quittance cases show " + d.ID
 	out.Notice = w.sayDone(v.Query("done"))
+	if d.AboutERP() && d.Open() {
+		n, err := v.o.cfg.Deliveries.ConfirmationsWaiting(v.Context(), d.AgencyID, d.Mode == liveMode)
+		if err != nil {
+			v.Failed("counting confirmations", err)
+			return
+		}
+		out.Facts = append(out.Facts, staff.Fact{Label: w.ERPWaits, Value: fmt.Sprint(n)})
+	}
 	open := v.proposals(out, &d)
 	may := v.Acting.May(identity.MayPropose, d.AgencyID) == nil && d.Open()
 	switch {
@@ -199,7 +207,7 @@ func (v *visit) caseFacts(d *cases.Detail) []staff.Fact {
 		payment,
 		{Label: w.Collection, Value: d.CollectionID, Code: true},
 		{Label: w.OperatorRef, Value: d.OperatorRef, Code: true},
-		{Label: w.OpenedBecause, Value: d.Case.Reason},
+		{Label: w.OpenedBecause, Value: said(w.Reasons, d.Case.Reason)},
 		{Label: w.OpenedBy, Value: d.By},
 		{Label: w.Clerks, Value: strings.Join(d.Clerks, ", ")},
 		{Label: w.Opened, Value: v.at(d.OpenedAt)},

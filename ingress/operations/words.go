@@ -80,12 +80,13 @@ type caseWords struct {
 	Title                                                                                                                                           string // kind
 	State, Amount, Owed, Agency, Mode, Payment, Collection, OperatorRef, OpenedBecause                                                              string
 	OpenedBy, Clerks, Opened, Closed, ClosedBy, ApprovedBy, Evidence, Refusal, ID                                                                   string
-	Record, EvidenceTitle, Proposals, NoProposals                                                                                                   string
+	ERPWaits, Record, EvidenceTitle, Proposals, NoProposals                                                                                         string
 	Proposal                                                                                                                                        string // number, resolution
 	Proposer, ProposedAt, Reason, Decider, DecidedAt, Decision                                                                                      string
 	WaitsFor, WaitsForCarrier                                                                                                                       string
 	Propose, Choose, ChooseOne, ResolutionHint, ReferenceHint, ReasonHint, Send                                                                     string
 	Reject, RejectHint, RejectSend, Proposed, Rejected, Approve, ApproveText, ApproveNoScript, ApproveSend, ApproveFailed, ApproveWithout, Approved string
+	Reasons                                                                                                                                         map[string]string // why cases were opened
 }
 
 // endpointsWords are those of destinations.
@@ -162,6 +163,11 @@ var french = words{
 		NoneSo: "Aucun cas ne remplit ces conditions. Retirez une condition.",
 	},
 	Case: caseWords{
+		ERPWaits: "Confirmations en attente chez cet ERP",
+		Reasons: map[string]string{
+			"credentials_refused":  "L’ERP refuse nos identifiants. Toutes ses confirmations attendent, et ce cas se clôt dès qu’il en accepte une. L’administration doit nous transmettre ses nouveaux identifiants.",
+			"not accepted in 24 h": "L’ERP n’a pas accepté la confirmation en 24 heures.",
+		},
 		Title: "Cas\u00a0: %s", State: "État", Amount: "Montant", Owed: "Montant dû", Agency: "Administration", Mode: "Mode", Payment: "Paiement",
 		Collection: "Encaissement", OperatorRef: "Référence d’opérateur", OpenedBecause: "Motif d’ouverture", OpenedBy: "Ouvert par", Clerks: "Guichets",
 		Opened: "Ouvert le", Closed: "Clos le", ClosedBy: "Proposé par", ApprovedBy: "Approuvé par", Evidence: "Pièce", Refusal: "Motif du refus",
@@ -328,6 +334,11 @@ var english = words{
 		NoneSo: "No case meets these conditions. Remove a condition.",
 	},
 	Case: caseWords{
+		ERPWaits: "Confirmations that wait for this ERP",
+		Reasons: map[string]string{
+			"credentials_refused":  "The ERP refuses our credentials. All its confirmations wait, and this case ends as soon as it accepts one. The agency must give us its new credentials.",
+			"not accepted in 24 h": "The ERP has not accepted the confirmation within 24 hours.",
+		},
 		Title: "Case: %s", State: "State", Amount: "Amount", Owed: "Owed", Agency: "Agency", Mode: "Mode", Payment: "Payment", Collection: "Collection",
 		OperatorRef: "Operator's reference", OpenedBecause: "Opened because", OpenedBy: "Opened by", Clerks: "Clerks", Opened: "Opened", Closed: "Closed",
 		ClosedBy: "Proposed by", ApprovedBy: "Approved by", Evidence: "Evidence", Refusal: "Refused because", ID: "Id", Record: "Kafka record",

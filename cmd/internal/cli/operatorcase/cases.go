@@ -20,6 +20,7 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/commands"
 	"quittance/internal/operation"
+	"quittance/internal/registry"
 	"quittance/internal/sessions"
 )
 
@@ -103,10 +104,22 @@ func showDetail(ctx context.Context, m *cli.Meta, d cases.Detail) error {
 	if err != nil {
 		return err
 	}
-	return m.Show(display.DetailJSON(d, slugs[d.AgencyID]), func(p *render.Page) { sayDetail(p, d, slugs[d.AgencyID]) })
+	var waiting any
+	if d.AboutERP() {
+		if waiting, err = access.Deliveries(m).ConfirmationsWaiting(ctx, d.AgencyID, d.Mode == registry.Mode(true)); err != nil {
+			return err
+		}
+	}
+	return m.Show(append(display.DetailJSON(d, slugs[d.AgencyID]), "confirmations_waiting", waiting), func(p *render.Page) {
+		sayDetail(p, d, slugs[d.AgencyID], waiting)
+	})
 }
 
-func sayDetail(p *render.Page, d cases.Detail, agency string) {
+func sayDetail(p *render.Page, d cases.Detail, agency string, waiting any) {
+	behind := ""
+	if waiting != nil {
+		behind = fmt.Sprint(waiting)
+	}
 	p.Facts([][2]string{
 		{"ID", d.ID},
 		{"Kind", string(d.Kind)},
@@ -120,6 +133,7 @@ func sayDetail(p *render.Page, d cases.Detail, agency string) {
 		{"Collection", d.CollectionID},
 		{"Operator's reference", d.OperatorRef},
 		{"Reason", d.Reason},
+		{"Confirmations that wait", behind},
 		{"Opened by", d.By},
 		{"Clerks", strings.Join(d.Clerks, ", ")},
 		{"Opened", render.Moment(d.OpenedAt)},
