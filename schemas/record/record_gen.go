@@ -4384,6 +4384,8 @@ type Close struct {
 	Signature string
 	// id of the key of the signature, as periods keys prints it
 	SignedWith string
+	// what the reports said of the days of the period, sorted: report, column and sum; empty for a refused close, and of releases before
+	Reports []string
 }
 
 func (r *Close) fromNative(m map[string]any) {
@@ -4434,6 +4436,7 @@ func (r *Close) fromNative(m map[string]any) {
 	r.Settling = fromList[string](m["settling"])
 	r.Signature = fromNullable[string]("string", m["signature"])
 	r.SignedWith = fromNullable[string]("string", m["signed_with"])
+	r.Reports = fromList[string](m["reports"])
 }
 
 func (r *Close) appendTo(b []byte) []byte {
@@ -4527,6 +4530,13 @@ func (r *Close) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if len(r.Reports) > 0 {
+		b = appendLong(b, int64(len(r.Reports)))
+		for i := range r.Reports {
+			b = appendString(b, r.Reports[i])
+		}
+	}
+	b = append(b, 0)
 	return b
 }
 
@@ -4594,6 +4604,9 @@ func (r *Close) readFrom(d *reader) {
 	}
 	if d.present() {
 		r.SignedWith = d.readString()
+	}
+	for left := int64(0); d.item(&left); {
+		r.Reports = append(r.Reports, d.readString())
 	}
 }
 
@@ -4935,7 +4948,7 @@ func (*MatchRun) Name() string { return "quittance.MatchRun" }
 // Schema is the Avro schema with every named type expanded.
 func (*MatchRun) Schema() string { return schemaMatchRun }
 
-const schemaClose = `{"fields":[{"name":"close_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"from_day","type":"string"},{"name":"to_day","type":"string"},{"name":"state","type":"string"},{"default":null,"name":"reason","type":["null","string"]},{"name":"case_id","type":"string"},{"name":"digest","type":"string"},{"default":null,"name":"previous","type":["null","string"]},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"statements","type":{"items":"string","type":"array"}},{"name":"currency","type":"string"},{"name":"sources_start","type":"long"},{"name":"sources_start_amount","type":"long"},{"name":"sources_new","type":"long"},{"name":"sources_new_amount","type":"long"},{"name":"sources_matched","type":"long"},{"name":"sources_matched_amount","type":"long"},{"name":"sources_resolved","type":"long"},{"name":"sources_resolved_amount","type":"long"},{"name":"sources_end","type":"long"},{"name":"sources_end_amount","type":"long"},{"name":"lines_start","type":"long"},{"name":"lines_start_amount","type":"long"},{"name":"lines_new","type":"long"},{"name":"lines_new_amount","type":"long"},{"name":"lines_matched","type":"long"},{"name":"lines_matched_amount","type":"long"},{"name":"lines_resolved","type":"long"},{"name":"lines_resolved_amount","type":"long"},{"name":"lines_end","type":"long"},{"name":"lines_end_amount","type":"long"},{"name":"open_breaks","type":"long"},{"name":"open_breaks_amount","type":"long"},{"name":"open_breaks_digest","type":"string"},{"name":"corrections","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"chain_version","type":"int"},{"default":0,"name":"chain_rows","type":"long"},{"default":null,"name":"chain_root","type":["null","string"]},{"default":[],"name":"money_of","type":{"items":"string","type":"array"}},{"default":[],"name":"settling","type":{"items":"string","type":"array"}},{"default":null,"name":"signature","type":["null","string"]},{"default":null,"name":"signed_with","type":["null","string"]}],"name":"Close","namespace":"quittance","type":"record"}`
+const schemaClose = `{"fields":[{"name":"close_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"from_day","type":"string"},{"name":"to_day","type":"string"},{"name":"state","type":"string"},{"default":null,"name":"reason","type":["null","string"]},{"name":"case_id","type":"string"},{"name":"digest","type":"string"},{"default":null,"name":"previous","type":["null","string"]},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"statements","type":{"items":"string","type":"array"}},{"name":"currency","type":"string"},{"name":"sources_start","type":"long"},{"name":"sources_start_amount","type":"long"},{"name":"sources_new","type":"long"},{"name":"sources_new_amount","type":"long"},{"name":"sources_matched","type":"long"},{"name":"sources_matched_amount","type":"long"},{"name":"sources_resolved","type":"long"},{"name":"sources_resolved_amount","type":"long"},{"name":"sources_end","type":"long"},{"name":"sources_end_amount","type":"long"},{"name":"lines_start","type":"long"},{"name":"lines_start_amount","type":"long"},{"name":"lines_new","type":"long"},{"name":"lines_new_amount","type":"long"},{"name":"lines_matched","type":"long"},{"name":"lines_matched_amount","type":"long"},{"name":"lines_resolved","type":"long"},{"name":"lines_resolved_amount","type":"long"},{"name":"lines_end","type":"long"},{"name":"lines_end_amount","type":"long"},{"name":"open_breaks","type":"long"},{"name":"open_breaks_amount","type":"long"},{"name":"open_breaks_digest","type":"string"},{"name":"corrections","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"chain_version","type":"int"},{"default":0,"name":"chain_rows","type":"long"},{"default":null,"name":"chain_root","type":["null","string"]},{"default":[],"name":"money_of","type":{"items":"string","type":"array"}},{"default":[],"name":"settling","type":{"items":"string","type":"array"}},{"default":null,"name":"signature","type":["null","string"]},{"default":null,"name":"signed_with","type":["null","string"]},{"default":[],"name":"reports","type":{"items":"string","type":"array"}}],"name":"Close","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Close) Name() string { return "quittance.Close" }

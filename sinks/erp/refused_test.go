@@ -162,7 +162,16 @@ func TestConfirmationThatIsForbidden(t *testing.T) {
 	if n := c.receiver.Count()["tx-forbidden"]; n != 3 {
 		t.Errorf("it was sent %d times, want 3", n)
 	}
-	if open := len(c.Session("forbidden").Cases); open != 1 {
-		t.Errorf("%d cases, want 1", open)
-	}
+	// Its first two refusals were taken for those of the ERP, whose case ended when another one was accepted.
+	c.eventually("its own case is the only open one", func() bool {
+		open := 0
+		for _, k := range c.Session("forbidden").Cases {
+			if k.Open() && !k.AboutERP() {
+				open++
+			} else if k.Resolution != checkout.ResolutionAccepted {
+				return false
+			}
+		}
+		return open == 1
+	})
 }

@@ -103,6 +103,9 @@ type book struct {
 	approved map[string]told          // by outcome
 }
 
+// now is the time of the commands.
+func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+
 // told is what a command has said.
 type told struct {
 	code           int
@@ -127,7 +130,7 @@ func newBook(t *testing.T) *book {
 	t.Setenv("QUITTANCE_MASTER_KEYS", b.Keys.Reveal())
 	s, err := sink.New(sink.Config{
 		Kafka: b.on.Kafka, Codec: b.on.Codec, Store: b.Cases, Processor: b, Events: cases.NewEvents(b.on.Client, b.on.Topology, b.on.Codec), Verify: decisions.Verify(b.Keys),
-		Now: b.Now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
+		Now: now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +159,7 @@ func (b *book) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, er
 		return checkout.Answer{}, errors.New("the processor is away")
 	}
 	if code == checkout.CodeOK {
-		c := casework.Case{ID: do.CaseID, Kind: checkout.CaseOrphan, OpenedAt: registries.Epoch, Resolution: do.Resolution, Reference: do.Reference, ClosedBy: do.By, ClosedAt: b.Now()}
+		c := casework.Case{ID: do.CaseID, Kind: checkout.CaseOrphan, OpenedAt: registries.Epoch, Resolution: do.Resolution, Reference: do.Reference, ClosedBy: do.By, ClosedAt: now()}
 		return checkout.Answer{Code: code}, b.event(2, c)
 	}
 	return checkout.Answer{Code: code}, nil
@@ -166,7 +169,7 @@ func (b *book) Ask(_ context.Context, cmd checkout.Command) (checkout.Answer, er
 func (b *book) event(sequence int64, c casework.Case) error {
 	id := "chs_" + c.ID
 	e := checkout.Event{
-		ID: fmt.Sprint("evt_", c.ID, sequence), Type: checkout.EventCaseOpened, SessionID: id, Sequence: sequence, OccurredAt: b.Now(),
+		ID: fmt.Sprint("evt_", c.ID, sequence), Type: checkout.EventCaseOpened, SessionID: id, Sequence: sequence, OccurredAt: now(),
 		Session: checkout.Session{
 			ID: id, TenantID: registries.AgencyA, ApplicationID: registries.AppA, OrderID: c.ID, Status: checkout.StatusFailed, Mode: checkout.ModeHosted, Amount: amount, Currency: "XAF",
 			Cases: []checkout.Case{{Case: c, Expected: amount}},
@@ -189,7 +192,7 @@ func (b *book) write(topic string, r record.Record) error {
 // opened opens the case, and proposes.
 func (b *book) opened(t *testing.T, o outcome) error {
 	if o.kind == cases.KindClose {
-		d, err := b.Cases.OpenClose(t.Context(), b.one, cases.CloseRequest{AgencyID: registries.AgencyA, Account: o.id, From: "2026-11-01", To: "2026-11-02", Digest: o.id, Reason: "r"}, b.Now())
+		d, err := b.Cases.OpenClose(t.Context(), b.one, cases.CloseRequest{AgencyID: registries.AgencyA, Account: o.id, From: "2026-11-01", To: "2026-11-02", Digest: o.id, Reason: "r"}, now())
 		b.mu.Lock()
 		b.ids[o.id] = d.ID
 		b.mu.Unlock()
@@ -215,14 +218,14 @@ func (b *book) opened(t *testing.T, o outcome) error {
 	if o.resolution == cases.ResolutionMatchByHand {
 		reference = "" // the break has both sides
 	}
-	_, err = b.Cases.Propose(t.Context(), b.one, cases.Request{CaseID: o.id, Resolution: o.resolution, Reference: reference, Reason: "r"}, b.Now())
+	_, err = b.Cases.Propose(t.Context(), b.one, cases.Request{CaseID: o.id, Resolution: o.resolution, Reference: reference, Reason: "r"}, now())
 	return err
 }
 
 func (b *book) finding(o outcome) record.Finding {
 	f := record.Finding{
 		FindingID: "brk_" + o.id, CaseID: o.id, Type: journal.FindingBreak, TenantID: registries.AgencyA, Account: "mtn", Currency: "XAF", Part: 1, Parts: 1, Rule: 1,
-		RunID: "run", Day: "2026-11-20", Hop: journal.HopReceipt, Stage: "none", At: b.Now(), Amount: amount,
+		RunID: "run", Day: "2026-11-20", Hop: journal.HopReceipt, Stage: "none", At: now(), Amount: amount,
 	}
 	if o.kind == cases.KindProposal {
 		f.Type = journal.FindingProposal
@@ -248,7 +251,7 @@ func (b *book) matched(o outcome) error {
 	}
 	c := record.Close{
 		CloseID: "cls_" + o.id, TenantID: registries.AgencyA, Account: o.id, FromDay: "2026-11-01", ToDay: "2026-11-02", CaseID: b.caseID(o), Digest: o.id, Currency: "XAF", Rule: 1,
-		State: journal.CloseClosed, At: b.Now(), Watermarks: map[string]string{},
+		State: journal.CloseClosed, At: now(), Watermarks: map[string]string{},
 	}
 	if o.answer != checkout.CodeOK {
 		c.State, c.Reason = journal.CloseRefused, string(o.answer)
@@ -266,7 +269,7 @@ func (b *book) caseID(o outcome) string {
 func (b *book) within(t *testing.T, o outcome, what string, done func(cases.Detail) bool) {
 	t.Helper()
 	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		d, err := b.Cases.Show(t.Context(), nil, b.caseID(o), b.Now())
+		d, err := b.Cases.Show(t.Context(), nil, b.caseID(o), now())
 		if err != nil && d.ID != "" || time.Now().After(until) {
 			t.Errorf("%+v %s: not within a minute, %v; %+v", o, what, err, b.said(o))
 			return
