@@ -285,7 +285,8 @@ func approveCase() cli.Command {
 }
 
 // carriedOut shows a case. When a proposal was approved just now, it waits a moment for the answer and for
-// the event that closes the case. The error says that the resolution was refused and why, or that its
+// the event that closes the case. An interruption, or an error of reading, changes nothing of what was
+// approved: its outcome is not known yet then. The error says that the resolution was refused and why, or that its
 // outcome is not known yet.
 func carriedOut(ctx context.Context, m *cli.Meta, by cases.By, d cases.Detail) error {
 	within := answeredWithin
@@ -297,16 +298,15 @@ func carriedOut(ctx context.Context, m *cli.Meta, by cases.By, d cases.Detail) e
 		case <-ctx.Done():
 		case <-time.After(100 * time.Millisecond):
 			now, err := cases.NewStore(m.Pool).Show(ctx, &by.Staff, d.ID, m.Now)
-			if err != nil {
-				return err
+			if err != nil && ctx.Err() == nil {
+				return errors.Join(outcome(d), err)
 			}
-			d = now
+			if err == nil {
+				d = now
+			}
 		}
 	}
-	if err := showDetail(context.WithoutCancel(ctx), m, d); err != nil {
-		return err
-	}
-	return outcome(d)
+	return errors.Join(outcome(d), showDetail(context.WithoutCancel(ctx), m, d))
 }
 
 // outcome returns nil unless the last proposal of a case was refused or has no answer yet.
