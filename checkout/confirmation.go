@@ -160,9 +160,10 @@ func (d *decider) confirmed(do Confirmed) Answer {
 		}
 		ch := change{answered: do.AnsweredAt}
 		_, open := s.openConfirmationCase(due)
-		if do.Reason == ReasonCredentials && !open && s.keeps(due) {
-			_, _, open = d.erpCase(s) // another confirmation has told of it
-			if !open {
+		if do.Reason == ReasonCredentials && s.keeps(due) {
+			if _, _, told := d.erpCase(s); told { // by another confirmation
+				open = true
+			} else {
 				put(&d.out.RefusingERPs, s.erpKey(), RefusingERP{SessionID: s.ID})
 			}
 		}

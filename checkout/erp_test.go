@@ -76,3 +76,33 @@ func TestOneCaseForAnERPThatRefuses(t *testing.T) {
 	w.advance(25 * time.Hour)
 	open("d not accepted in 24 h")
 }
+
+// The ERP is slow for a day, so that a confirmation has a case of its own, and then refuses our credentials with that very
+// one. The others have one case together.
+func TestERPThatRefusesAfterADay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, id := range []string{"a", "b", "c"} {
+		s := draft(id, "o-"+id)
+		s.ERP, s.Metadata, s.ExpiresAt = true, map[string]string{checkout.MetadataERPDueRef: "due-" + id}, w.now.Add(time.Hour)
+		wantCode(t, w.ask(checkout.Command{SessionID: id, Do: checkout.Create{Session: s, IdempotencyKey: id, CreationsPerMinute: 1000}}), checkout.CodeOK)
+		w.collect(id)
+		w.outcome(id, approved())
+		w.advance(20 * time.Hour)
+	}
+	wantCode(t, w.ask(checkout.Command{SessionID: "a", Do: checkout.Confirmed{TransactionID: "t-a", Answer: checkout.AnswerRefused, AnsweredAt: w.now, Reason: checkout.ReasonCredentials}}), checkout.CodeOK)
+	w.advance(50 * time.Hour)
+	about := 0
+	for _, id := range []string{"a", "b", "c"} {
+		for _, c := range w.sessions[id].Cases {
+			if c.AboutERP() {
+				about++
+			} else if id == "c" {
+				t.Errorf("%s has the case %+v", id, c)
+			}
+		}
+	}
+	if about != 1 {
+		t.Errorf("%d cases about the ERP, want 1", about)
+	}
+}

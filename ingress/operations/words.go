@@ -164,7 +164,7 @@ var french = words{
 	},
 	Case: caseWords{
 		ERPWaits: "Confirmations en attente chez cet ERP",
-		Reasons: map[string]string{
+		Reasons: map[string]string{ //nolint:gosec // texts, no credential
 			"credentials_refused":  "L’ERP refuse nos identifiants. Toutes ses confirmations attendent, et ce cas se clôt dès qu’il en accepte une. L’administration doit nous transmettre ses nouveaux identifiants.",
 			"not accepted in 24 h": "L’ERP n’a pas accepté la confirmation en 24 heures.",
 		},
@@ -335,7 +335,7 @@ var english = words{
 	},
 	Case: caseWords{
 		ERPWaits: "Confirmations that wait for this ERP",
-		Reasons: map[string]string{
+		Reasons: map[string]string{ //nolint:gosec // texts, no credential
 			"credentials_refused":  "The ERP refuses our credentials. All its confirmations wait, and this case ends as soon as it accepts one. The agency must give us its new credentials.",
 			"not accepted in 24 h": "The ERP has not accepted the confirmation within 24 hours.",
 		},

@@ -326,11 +326,11 @@ func (b *book) shown(t *testing.T, olive *backoffice.Browser, o outcome) {
 	state, refusal, audited, exit := cases.ProposalRefused, string(o.answer), "case.refused", 1
 	french, english, command := "Refusée à l’exécution", "Refused when carried out", "nothing was done: "+string(o.answer)+": "
 	closed := cases.ByMatcher(o.kind)
-	switch o.answer {
-	case checkout.CodeOK:
+	switch {
+	case o.answer == checkout.CodeOK:
 		state, refusal, audited, exit, closed = cases.ProposalCarriedOut, "", "case.carried_out", 0, true
 		french, english, command = "Exécutée", "Carried out", ""
-	case unknown:
+	case o.answer == unknown:
 		state, refusal, audited, closed = cases.ProposalApproved, "", "case.approve", false
 		french, english, command = "Approuvée, résultat pas encore connu", "Approved, outcome not known yet", "its outcome is not known yet"
 	}
