@@ -271,6 +271,14 @@ func UnprovenCodes() []Code {
 	return []Code{CodeUnsigned, CodeOtherContent, CodeOtherGroup, CodeSamePerson, CodeNotInForce, CodeApprovalLapsed, CodeNotProven}
 }
 
+// RefusalCodes returns the codes with which the processor refuses a resolution that people agreed on,
+// beside UnprovenCodes.
+func RefusalCodes() []Code {
+	return []Code{
+		CodeSessionNotFound, CodeCaseNotFound, CodeCaseClosed, CodeCaseNotAllowed, CodeInFlight, CodeDueInPayment, CodeDueUnknown, CodeDueReturned, CodeOrderPaid,
+	}
+}
+
 // ApprovalCode returns the answer to an agreement that is not carried out, for an error of casework.Agreement.Check;
 // CodeOK for nil.
 func ApprovalCode(err error) Code {

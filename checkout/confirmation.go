@@ -152,12 +152,22 @@ func (d *decider) confirmed(do Confirmed) Answer {
 		s = d.settle(d.emit(s, EventConfirmationAccepted, change{answered: do.AnsweredAt}, detail))
 		s = d.closeConfirmation(s, due, Resolve{Resolution: ResolutionAccepted})
 		d.accepted(s, due)
+		d.answers(s)
+		s, _ = d.session(s.ID)
 	case do.Answer == AnswerRefused:
 		if !do.AnsweredAt.After(c.AnsweredAt) {
 			return repeated
 		}
 		ch := change{answered: do.AnsweredAt}
-		if _, open := s.openConfirmationCase(due); open || !s.keeps(due) {
+		_, open := s.openConfirmationCase(due)
+		if do.Reason == ReasonCredentials && s.keeps(due) {
+			if _, _, told := d.erpCase(s); told { // by another confirmation
+				open = true
+			} else {
+				put(&d.out.RefusingERPs, s.erpKey(), RefusingERP{SessionID: s.ID})
+			}
+		}
+		if open || !s.keeps(due) {
 			s = d.emit(s, EventConfirmationRefused, ch, detail)
 			break
 		}

@@ -339,7 +339,7 @@ func answerSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.Co
 		Answer: rapid.SampledFrom([]checkout.ConfirmationAnswer{
 			checkout.AnswerAccepted, checkout.AnswerRefused, checkout.AnswerRefused, checkout.AnswerFailed, "something else",
 		}).Draw(t, "answer"),
-		AnsweredAt: w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago")) * time.Hour), Reason: "http_422",
+		AnsweredAt: w.now.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "ago")) * time.Hour), Reason: rapid.SampledFrom([]string{"http_422", checkout.ReasonCredentials}).Draw(t, "reason"),
 	}})
 }
 
@@ -357,7 +357,7 @@ func noteSome(t *rapid.T, w *world, id string, send func(*rapid.T, checkout.Comm
 
 // confirmationInvariants: a payment that an ERP is to accept is accepted, in one open case,
 // or due to become one; nothing follows the acceptance; and the ERP is told once for each
-// completion and each retry.
+// completion and each retry. It is about sessions with one due; TestClaimsInRandomHistories has carts.
 func confirmationInvariants(t *rapid.T, w *world) {
 	type history struct {
 		settled, told                         bool
@@ -367,6 +367,9 @@ func confirmationInvariants(t *rapid.T, w *world) {
 	}
 	by := map[string]*history{}
 	for _, e := range w.events {
+		if len(e.Session.Items) > 1 {
+			continue
+		}
 		h := by[e.SessionID]
 		if h == nil {
 			h = &history{noted: map[string]bool{}}
@@ -407,6 +410,9 @@ func confirmationInvariants(t *rapid.T, w *world) {
 		}
 	}
 	for id, s := range w.sessions {
+		if len(s.Items) > 1 {
+			continue
+		}
 		h, c := by[id], s.Confirmation
 		if !s.Confirms() {
 			h.completions = 0

@@ -35,6 +35,7 @@ type Decision struct {
 	Numbers         map[NumberKey]string // session by number
 	Externals       map[ExternalKey]External
 	Claims          map[ClaimKey]Claim // the zero Claim: the entry is deleted
+	RefusingERPs    map[ERPKey]RefusingERP
 }
 
 // RequestKind says what the operator is asked for.
@@ -521,7 +522,7 @@ func (d *decider) tick() Answer {
 	}
 	for _, due := range s.Dues() {
 		if at := s.confirmationCaseOf(due); !at.IsZero() && !d.cmd.At.Before(at) {
-			s = d.openConfirmationCase(s, due, reasonNotAccepted)
+			s = d.notAccepted(s, due)
 		}
 	}
 	if s.Ended() && !s.Archived && !d.cmd.At.Before(s.EndedAt.Add(archiveAfter)) {

@@ -45,6 +45,9 @@ func TestRandomHistories(t *testing.T) {
 				if rapid.Bool().Draw(t, "due") {
 					s.Metadata = map[string]string{checkout.MetadataERPDueRef: "due"}
 				}
+				if rapid.Bool().Draw(t, "two dues") {
+					s.Items = []checkout.Item{{ERPDueRef: "one-" + s.ID, Amount: 1000, TransactionID: s.TransactionID}, {ERPDueRef: "two-" + s.ID, Amount: 4000, TransactionID: s.TransactionID + "-1"}}
+				}
 				key := fmt.Sprint("k", rapid.IntRange(n-2, n).Draw(t, "key"))
 				send(t, checkout.Command{SessionID: s.ID, Do: checkout.Create{Session: s, IdempotencyKey: key, BodyHash: []byte(s.OrderID), CreationsPerMinute: 20}})
 				if _, ok := w.sessions[s.ID]; ok {
@@ -139,7 +142,20 @@ func TestRandomHistories(t *testing.T) {
 				w.now = w.now.Add(time.Duration(rapid.Int64Range(0, int64(90*time.Minute)).Draw(t, "d")).Truncate(time.Millisecond))
 				w.decide(checkout.Command{SessionID: session(t), Do: checkout.Tick{}})
 			},
-			"staff":       func(t *rapid.T) { resolveSome(t, w, session(t), send) },
+			"staff": func(t *rapid.T) { resolveSome(t, w, session(t), send) },
+			"refund of dues": func(t *rapid.T) {
+				id := session(t)
+				do := checkout.OpenRefundRequest{By: "staff", Reason: "r"}
+				for _, due := range w.sessions[id].Dues() {
+					if rapid.Bool().Draw(t, "with "+due.TransactionID) {
+						do.TransactionIDs = append(do.TransactionIDs, due.TransactionID)
+					}
+				}
+				send(t, checkout.Command{SessionID: id, Do: do})
+				if rapid.Bool().Draw(t, "at once") {
+					resolveSome(t, w, id, send)
+				}
+			},
 			"erp":         func(t *rapid.T) { answerSome(t, w, session(t), send) },
 			"proposals":   func(t *rapid.T) { noteSome(t, w, session(t), send) },
 			"resolve all": func(t *rapid.T) { resolveAll(t, w) },
@@ -147,6 +163,8 @@ func TestRandomHistories(t *testing.T) {
 				invariants(t, w, asked)
 				caseInvariants(t, w)
 				confirmationInvariants(t, w)
+				returnInvariants(t, w)
+				dueInvariants(t, w)
 				said.invariants(t, w)
 			},
 		})
@@ -199,6 +217,28 @@ func (m sums) invariants(t *rapid.T, w *world) {
 			t.Fatalf("the operator has %d of %s, and nobody else knows: %+v %+v", amounts, k[1], s, s.Collection)
 		case !exits && !slices.Contains(amounts, total):
 			t.Fatalf("the operator has one of %d of %s, and %d are counted: %+v %+v", amounts, k[1], total, s, s.Collection)
+		}
+	}
+}
+
+// dueInvariants: what an approved collection brought is the sum of the dues with their fees, each of which is kept or was
+// given back, and the session is paid exactly as long as it keeps one.
+func dueInvariants(t *rapid.T, w *world) {
+	for id, s := range w.sessions {
+		c := s.Collection
+		if c == nil || c.Status != checkout.CollectionApproved || s.Status != checkout.StatusCompleted {
+			continue
+		}
+		var kept, back int64
+		for _, due := range s.Dues() {
+			if s.Returned(due).IsZero() {
+				kept += due.Total()
+			} else {
+				back += due.Total()
+			}
+		}
+		if kept+back != c.Amount || s.Paid() != (kept > 0) {
+			t.Fatalf("%s took %d, keeps %d and gave %d back, paid %v: %+v", id, c.Amount, kept, back, s.Paid(), s.Items)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type View interface {
 	Numbered(NumberKey) string
 	External(ExternalKey) External
 	Claim(ClaimKey) Claim
+	RefusingERP(ERPKey) RefusingERP
 }
 
 // OrderKey scopes an order to application and mode (docs/design/decisions.md § 1).

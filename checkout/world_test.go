@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"time"
 
 	"quittance/checkout"
@@ -33,6 +34,7 @@ type world struct {
 	numbers   map[checkout.NumberKey]string
 	externals map[checkout.ExternalKey]checkout.External
 	claims    map[checkout.ClaimKey]checkout.Claim
+	refusing  map[checkout.ERPKey]checkout.RefusingERP
 
 	events   []checkout.Event
 	requests []checkout.CollectionRequest
@@ -47,7 +49,7 @@ func newWorld(t tb) *world {
 		keys: map[checkout.IdempotencyKey]checkout.Idempotency{}, quotas: map[string]checkout.Quota{}, tokens: map[string]checkout.Token{},
 		lists: map[string]checkout.TokenList{}, tills: map[checkout.TillKey]checkout.Till{},
 		months: map[checkout.MonthKey]int{}, numbers: map[checkout.NumberKey]string{}, externals: map[checkout.ExternalKey]checkout.External{},
-		claims: map[checkout.ClaimKey]checkout.Claim{},
+		claims: map[checkout.ClaimKey]checkout.Claim{}, refusing: map[checkout.ERPKey]checkout.RefusingERP{},
 	}
 }
 
@@ -61,6 +63,15 @@ func (w *world) Month(k checkout.MonthKey) int              { return w.months[k]
 func (w *world) Numbered(k checkout.NumberKey) string       { return w.numbers[k] }
 func (w *world) External(k checkout.ExternalKey) checkout.External {
 	return w.externals[k]
+}
+
+// RefusingERP forgets an ERP, as a processor does at ForgetAt.
+func (w *world) RefusingERP(k checkout.ERPKey) checkout.RefusingERP {
+	r := w.refusing[k]
+	if at := r.ForgetAt(); !at.IsZero() && !w.now.Before(at) {
+		return checkout.RefusingERP{}
+	}
+	return r
 }
 
 // Claim forgets an acceptance, as a processor does at ForgetAt.
@@ -97,6 +108,9 @@ func (w *world) decide(cmd checkout.Command) checkout.Decision {
 	if d.Answer != nil {
 		w.replies++
 	}
+	if _, resolves := cmd.Do.(checkout.Resolve); resolves && d.Answer != nil && d.Answer.Code != checkout.CodeOK && !slices.Contains(checkout.RefusalCodes(), d.Answer.Code) {
+		w.t.Fatalf("a resolution is refused as %s, for which people have no words", d.Answer.Code)
+	}
 	fold := map[string]checkout.Session{}
 	for _, e := range d.Events {
 		if e.Sequence == 0 {
@@ -131,6 +145,7 @@ func (w *world) decide(cmd checkout.Command) checkout.Decision {
 	maps.Copy(w.months, d.Months)
 	maps.Copy(w.numbers, d.Numbers)
 	maps.Copy(w.externals, d.Externals)
+	maps.Copy(w.refusing, d.RefusingERPs)
 	for k, c := range d.Claims {
 		if w.claims[k] = c; c.Empty() {
 			delete(w.claims, k)

@@ -102,7 +102,7 @@ func Topics() []Topic {
 		Commands: []string{"quittance.Command"},
 		State: []string{
 			"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token", "quittance.TokenList", "quittance.Till",
-			"quittance.MonthCounter", "quittance.NumberedPayment", "quittance.ExternalNumber", "quittance.Claim",
+			"quittance.MonthCounter", "quittance.NumberedPayment", "quittance.ExternalNumber", "quittance.Claim", "quittance.RefusingERP",
 		},
 		Events:  []string{"quittance.Event"},
 		Replies: []string{"quittance.Reply"},

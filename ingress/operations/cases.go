@@ -115,6 +115,14 @@ func (v *visit) writeCase(status int, fault func(*web.View)) {
 	out.Test, out.Tagged, out.Number = d.Mode == testMode, fault == nil, len(d.Proposals)+1
 	out.Command = "quittance cases show " + d.ID
 	out.Notice = w.sayDone(v.Query("done"))
+	if d.AboutERP() && d.Open() {
+		n, err := v.o.cfg.Deliveries.ConfirmationsWaiting(v.Context(), d.AgencyID, d.Mode == liveMode)
+		if err != nil {
+			v.Failed("counting confirmations", err)
+			return
+		}
+		out.Facts = append(out.Facts, staff.Fact{Label: w.ERPWaits, Value: fmt.Sprint(n)})
+	}
 	open := v.proposals(out, &d)
 	may := v.Acting.May(identity.MayPropose, d.AgencyID) == nil && d.Open()
 	switch {
@@ -166,7 +174,7 @@ func (v *visit) proposals(out *caseView, d *cases.Detail) (waits *cases.Proposal
 				{Label: w.Decider, Value: p.Decider},
 				{Label: w.DecidedAt, Value: v.at(p.DecidedAt)},
 				{Label: w.Decision, Value: p.Decision},
-				{Label: w.Refusal, Value: p.Refusal, Code: true},
+				{Label: w.Refusal, Value: v.refusal(p.Refusal)},
 			},
 		})
 	}
@@ -179,6 +187,9 @@ func (v *visit) caseFacts(d *cases.Detail) []staff.Fact {
 	state := v.w.Open
 	if !d.Open() {
 		state = said(v.w.Resolutions, d.Resolution)
+		if cases.ByMatcher(d.Kind) && d.Resolution == cases.ResolutionRefused {
+			state = v.w.ProposalStates[string(cases.ProposalRefused)] // the operator has refused nothing
+		}
 	}
 	payment := staff.Fact{Label: w.Payment}
 	if d.InSession {
@@ -201,7 +212,7 @@ func (v *visit) caseFacts(d *cases.Detail) []staff.Fact {
 		payment,
 		{Label: w.Collection, Value: d.CollectionID, Code: true},
 		{Label: w.OperatorRef, Value: d.OperatorRef, Code: true},
-		{Label: w.OpenedBecause, Value: d.Case.Reason},
+		{Label: w.OpenedBecause, Value: said(w.Reasons, d.Case.Reason)},
 		{Label: w.OpenedBy, Value: d.By},
 		{Label: w.Clerks, Value: strings.Join(d.Clerks, ", ")},
 		{Label: w.Opened, Value: v.at(d.OpenedAt)},
@@ -209,9 +220,17 @@ func (v *visit) caseFacts(d *cases.Detail) []staff.Fact {
 		{Label: w.ClosedBy, Value: d.ClosedBy},
 		{Label: w.ApprovedBy, Value: d.ApprovedBy()},
 		{Label: w.Evidence, Value: d.Case.Reference},
-		{Label: w.Refusal, Value: d.EndedReason, Code: true},
+		{Label: w.Refusal, Value: v.refusal(d.EndedReason)},
 		{Label: w.ID, Value: d.ID, Code: true},
 	}
+}
+
+// refusal says why what people agreed on was not carried out, with the code for support; empty for no code.
+func (v *visit) refusal(code string) string {
+	if text := v.w.Refusals[code]; text != "" {
+		return text + " (" + code + ")"
+	}
+	return code
 }
 
 // evidence is what else is known of a case. The place of a record of Kafka is one line.

@@ -172,6 +172,11 @@ func (v *visit) writeEndpoint(status int, refused string) {
 		out.Empty = w.NoDeliveries
 	}
 	out.Actions = v.actions(e, s)
+	for _, state := range []string{deliveries.StateExhausted, deliveries.StateNeedsOperator} {
+		if retryable(s, state) > retryAtMost {
+			out.Command = command("quittance deliveries retry", "endpoint", e.Name, "state", state)
+		}
+	}
 	v.Write(status, "endpoint", out)
 }
 
@@ -200,8 +205,7 @@ func (v *visit) actions(e target, s deliveries.DestinationStatus) (out []action)
 	suspended := !s.SuspendedAt.IsZero()
 	if !suspended {
 		for _, state := range []string{deliveries.StateNeedsOperator, deliveries.StateExhausted} {
-			n := map[string]int64{deliveries.StateNeedsOperator: s.NeedsOperator, deliveries.StateExhausted: s.Exhausted}[state]
-			if n > 0 && n <= retryAtMost {
+			if n := retryable(s, state); n > 0 && n <= retryAtMost {
 				out = append(out, action{
 					URL: v.URL(path + "/retry"), Label: fmt.Sprintf(w.RetryAll, n, said(v.w.DeliveryStates, state)), State: state,
 					Command: command("quittance deliveries retry", "endpoint", e.Name, "state", state),
@@ -221,6 +225,17 @@ func (v *visit) actions(e target, s deliveries.DestinationStatus) (out []action)
 // retryAtMost is the largest number of deliveries that a page sends again. More are for a command, which goes on after
 // an interruption.
 const retryAtMost = 1000
+
+// retryable returns how many deliveries of a destination are in a state from which they are sent again.
+func retryable(s deliveries.DestinationStatus, state string) int64 {
+	switch state {
+	case deliveries.StateNeedsOperator:
+		return s.NeedsOperator
+	case deliveries.StateExhausted:
+		return s.Exhausted
+	}
+	return 0
+}
 
 // acted does something with a destination, and leads back to its page.
 func (v *visit) acted(done string, do func(e target, s deliveries.DestinationStatus) error) {
@@ -255,8 +270,8 @@ func (v *visit) resume() {
 func (v *visit) retryAll() {
 	v.acted("retried", func(e target, s deliveries.DestinationStatus) error {
 		state := v.Form.Get("state")
-		if s.NeedsOperator > retryAtMost && state == deliveries.StateNeedsOperator || s.Exhausted > retryAtMost && state == deliveries.StateExhausted {
-			return operation.Refuse(deliveries.CodeNotRetryable, "state", operation.Args{"state": state})
+		if n := retryable(s, state); n > retryAtMost {
+			return operation.Refuse(deliveries.CodeTooMany, "state", operation.Args{"n": n, "most": retryAtMost, "destination": quoted(e.Name), "state": state})
 		}
 		_, err := v.o.cfg.Deliveries.RetryAll(v.Context(), v.Acting.Actor, e.Kind, e.ID, state, v.Now, func(int, int) {})
 		return err

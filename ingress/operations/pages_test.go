@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/identity"
@@ -312,4 +313,44 @@ func show(t *testing.T, w *backoffice.World, id string) cases.Detail {
 func sum(minor int64) string {
 	c, _ := money.Lookup(money.Default)
 	return c.Format(money.French, minor)
+}
+
+// More than a thousand deliveries were refused with the words of another refusal, that a delivery in this state cannot
+// be sent again. The page says how many there are, and which command sends them.
+func TestTooManyDeliveriesForAPage(t *testing.T) {
+	t.Parallel()
+	w, b := operator(t)
+	w.Exec(t, `INSERT INTO deliveries (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, http_status, body)
+		SELECT occurred_on, 'dlv_' || n, kind, destination_id, 'evt_' || n, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, http_status, body
+		FROM deliveries, generate_series(1, 1000) n WHERE delivery_id = $1`, w.Parked)
+	path := "/ops/endpoints/webhook/" + w.Endpoint
+	page := b.Get(path)
+	want(t, page, http.StatusOK, "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator")
+	lacks(t, page, "Envoyer de nouveau (")
+	retry := url.Values{"state": {"needs_operator"}}
+	refused := b.Post(path+"/retry", retry)
+	want(t, refused, http.StatusConflict, "1001 envois à reprendre", "une page en envoie 1000 au plus", "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator.")
+	lacks(t, refused, "Un envoi dans cet état ne peut pas être repris")
+	want(t, b.Post(path+"/retry?lang=en", retry), http.StatusConflict, "1001 deliveries would be sent again")
+	w.Exec(t, `DELETE FROM deliveries WHERE delivery_id = 'dlv_1'`)
+	leads(t, b.Post(path+"/retry", retry), path+"?done=retried&lang=fr")
+}
+
+// The case about an ERP that refuses our credentials says so in words, and how many confirmations wait for it.
+func TestCaseAboutAnERP(t *testing.T) {
+	t.Parallel()
+	w, b := operator(t)
+	refused := cases.Case{
+		Case:      casework.Case{ID: "case_erp", Kind: checkout.CaseConfirmation, Amount: 5000, Currency: "XAF", Reason: checkout.ReasonCredentials, OpenedAt: w.Now()},
+		InSession: true, Sequence: 9, SessionID: w.Paid.ID, AgencyID: w.Paid.TenantID, Mode: "live", Clerks: []string{}, Evidence: map[string]string{},
+	}
+	if err := w.Cases.Apply(t.Context(), []cases.Case{refused}, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.Exec(t, `INSERT INTO deliveries (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, body)
+		SELECT occurred_on, 'dlv_' || n, 'erp', tenant_id || '/live', 'tx-' || n, event, application_id, tenant_id, session_id, true, occurred_at, CASE n WHEN 1 THEN 'queued' WHEN 4 THEN 'delivered' ELSE 'waiting' END, 0, 0, last_outcome_at, body
+		FROM deliveries, generate_series(1, 4) n WHERE delivery_id = $1`, w.Parked)
+	want(t, b.Get("/ops/cases/case_erp"), http.StatusOK, "L’ERP refuse nos identifiants.", "Confirmations en attente chez cet ERP</dt><dd>3</dd>")
+	want(t, b.Get("/ops/cases/case_erp?lang=en"), http.StatusOK, "The ERP refuses our credentials.", "Confirmations that wait for this ERP</dt><dd>3</dd>")
+	lacks(t, b.Get("/ops/cases/"+backoffice.LateCase), "Confirmations en attente")
 }

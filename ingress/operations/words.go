@@ -24,6 +24,7 @@ type words struct {
 
 	Statuses, Verdicts, Offers, Kinds, Resolutions, CaseStates, ProposalStates map[string]string
 	DeliveryStates, DeliveryKinds, Confirmations, Steps, Parts, Evidence       map[string]string
+	Refusals                                                                   map[string]string // by cases.Refusals
 }
 
 // workWords are those of /work.
@@ -79,12 +80,13 @@ type caseWords struct {
 	Title                                                                                                                                           string // kind
 	State, Amount, Owed, Agency, Mode, Payment, Collection, OperatorRef, OpenedBecause                                                              string
 	OpenedBy, Clerks, Opened, Closed, ClosedBy, ApprovedBy, Evidence, Refusal, ID                                                                   string
-	Record, EvidenceTitle, Proposals, NoProposals                                                                                                   string
+	ERPWaits, Record, EvidenceTitle, Proposals, NoProposals                                                                                         string
 	Proposal                                                                                                                                        string // number, resolution
 	Proposer, ProposedAt, Reason, Decider, DecidedAt, Decision                                                                                      string
 	WaitsFor, WaitsForCarrier                                                                                                                       string
 	Propose, Choose, ChooseOne, ResolutionHint, ReferenceHint, ReasonHint, Send                                                                     string
 	Reject, RejectHint, RejectSend, Proposed, Rejected, Approve, ApproveText, ApproveNoScript, ApproveSend, ApproveFailed, ApproveWithout, Approved string
+	Reasons                                                                                                                                         map[string]string // why cases were opened
 }
 
 // endpointsWords are those of destinations.
@@ -161,6 +163,11 @@ var french = words{
 		NoneSo: "Aucun cas ne remplit ces conditions. Retirez une condition.",
 	},
 	Case: caseWords{
+		ERPWaits: "Confirmations en attente chez cet ERP",
+		Reasons: map[string]string{ //nolint:gosec // texts, no credential
+			"credentials_refused":  "L’ERP refuse nos identifiants. Toutes ses confirmations attendent, et ce cas se clôt dès qu’il en accepte une. L’administration doit nous transmettre ses nouveaux identifiants.",
+			"not accepted in 24 h": "L’ERP n’a pas accepté la confirmation en 24 heures.",
+		},
 		Title: "Cas\u00a0: %s", State: "État", Amount: "Montant", Owed: "Montant dû", Agency: "Administration", Mode: "Mode", Payment: "Paiement",
 		Collection: "Encaissement", OperatorRef: "Référence d’opérateur", OpenedBecause: "Motif d’ouverture", OpenedBy: "Ouvert par", Clerks: "Guichets",
 		Opened: "Ouvert le", Closed: "Clos le", ClosedBy: "Proposé par", ApprovedBy: "Approuvé par", Evidence: "Pièce", Refusal: "Motif du refus",
@@ -215,12 +222,13 @@ var french = words{
 		"ask_again": "Interroger de nouveau", "retry": "Envoyer de nouveau", "recorded_by_hand": "Enregistré à la main", "cash_returned": "Espèces rendues",
 		"superseded": "Remplacé", "accepted": "Accepté", "write_off": "Passer en perte", "acknowledge": "Prendre acte", "explain": "Expliquer",
 		"match": "Rapprocher", "match_by_hand": "Rapprocher à la main", "close": "Arrêter le compte",
+		"cleared": "Réglé par un rapprochement ultérieur",
 	},
 	CaseStates: map[string]string{
 		"open": "Ouverts", "closed": "Clos",
 	},
 	ProposalStates: map[string]string{
-		"open": "En attente", "approved": "Approuvée", "carried_out": "Exécutée", "refused": "Refusée à l’exécution", "rejected": "Rejetée",
+		"open": "En attente", "approved": "Approuvée, résultat pas encore connu", "carried_out": "Exécutée", "refused": "Refusée à l’exécution", "rejected": "Rejetée",
 		"lapsed": "Caduque", "void": "Sans objet",
 	},
 	DeliveryStates: map[string]string{
@@ -243,6 +251,36 @@ var french = words{
 		"poison_topic": "Topic de mise à l’écart", "poison_offset": "Offset de mise à l’écart", "error": "Erreur", "key": "Clé",
 		"transaction_id": "Transaction", "erp_due_ref": "Référence de la créance", "contradicted": "Contredit par l’opérateur",
 		"amount_unknown": "Montant illisible",
+	},
+	Refusals: map[string]string{
+		"checkout.session_not_found":    "Le service ne connaît pas ce paiement.",
+		"case.not_found":                "Le service ne connaît pas ce cas.",
+		"case.closed":                   "Le cas était déjà clos\u00a0: une somme n’a qu’une issue.",
+		"case.resolution_not_allowed":   "Le cas ne permet plus cette issue. Relisez-le, puis proposez-en une autre.",
+		"checkout.collection_in_flight": "Un autre paiement du même dossier est en cours. Proposez de nouveau quand il sera terminé.",
+		"checkout.due_in_payment":       "Un autre paiement retient une créance de celui-ci. Proposez de nouveau quand il sera terminé.",
+		"case.due_unknown":              "Le paiement ne comporte pas la créance dont il s’agit.",
+		"case.due_returned":             "Le montant de l’une de ces créances a déjà été restitué.",
+		"checkout.order_paid":           "Un autre paiement a réglé le dossier. La somme est à restituer.",
+		"finding.changed":               "Les lignes ont changé depuis la proposition. Un nouveau cas pose de nouveau la question.",
+		"finding.ended":                 "Un rapprochement avait déjà réglé ces lignes.",
+		"period.changed":                "Ce qui avait été approuvé a changé. Proposez de nouveau l’arrêté du compte.",
+		"period.closed":                 "Le compte était déjà arrêté jusqu’à un jour ultérieur.",
+		"period.day_malformed":          "Le dernier jour de la période n’est pas une date.",
+		"period.not_over":               "La période n’est pas terminée.",
+		"period.not_matched":            "Aucun rapprochement n’a eu lieu depuis la fin de la période. Proposez de nouveau l’arrêté du compte.",
+		"period.quarantined":            "Un relevé de la période est en attente de vérification. Il faut l’accepter ou l’écarter d’abord.",
+		"period.import_pending":         "L’importation d’un relevé est en cours ou a été interrompue. Importez de nouveau son fichier, puis proposez de nouveau l’arrêté du compte.",
+		"period.statement_missing":      "Aucun relevé ne couvre un jour de la période. Importez-le, puis proposez de nouveau l’arrêté du compte.",
+		"period.statement_unproved":     "L’enregistrement d’une importation ne correspond à aucun relevé reçu. L’exploitation doit l’examiner.",
+		"period.rebuild_needed":         "Une version précédente a enregistré des lignes de la période sans leurs créances. L’exploitation doit reconstituer le journal.",
+		"approval.unsigned":             "Une étape n’est pas valablement signée. Proposez de nouveau, et prévenez l’exploitation si personne n’en connaît la raison.",
+		"approval.other_content":        "Le cas ou la proposition n’est plus celui que les deux personnes ont vu. Relisez le cas, puis proposez de nouveau.",
+		"approval.other_group":          "L’une des personnes n’agit pas pour cette administration.",
+		"approval.same_person":          "La même personne a fait les deux étapes.",
+		"approval.not_in_force":         "L’une des personnes n’était pas habilitée à ce moment.",
+		"approval.lapsed":               "L’approbation ou son exécution a plus de 7 jours de retard. Proposez de nouveau.",
+		"approval.not_proven":           "Aucune clé d’accès de la personne qui a approuvé n’a signé l’approbation. Proposez de nouveau, et prévenez l’exploitation si personne n’en connaît la raison.",
 	},
 }
 
@@ -296,6 +334,11 @@ var english = words{
 		NoneSo: "No case meets these conditions. Remove a condition.",
 	},
 	Case: caseWords{
+		ERPWaits: "Confirmations that wait for this ERP",
+		Reasons: map[string]string{ //nolint:gosec // texts, no credential
+			"credentials_refused":  "The ERP refuses our credentials. All its confirmations wait, and this case ends as soon as it accepts one. The agency must give us its new credentials.",
+			"not accepted in 24 h": "The ERP has not accepted the confirmation within 24 hours.",
+		},
 		Title: "Case: %s", State: "State", Amount: "Amount", Owed: "Owed", Agency: "Agency", Mode: "Mode", Payment: "Payment", Collection: "Collection",
 		OperatorRef: "Operator's reference", OpenedBecause: "Opened because", OpenedBy: "Opened by", Clerks: "Clerks", Opened: "Opened", Closed: "Closed",
 		ClosedBy: "Proposed by", ApprovedBy: "Approved by", Evidence: "Evidence", Refusal: "Refused because", ID: "Id", Record: "Kafka record",
@@ -348,13 +391,13 @@ var english = words{
 		"honour": "Complete the payment", "refund": "Refund", "approved": "Paid at the operator", "refused": "Refused at the operator",
 		"ask_again": "Ask again", "retry": "Send again", "recorded_by_hand": "Recorded by hand", "cash_returned": "Cash given back",
 		"superseded": "Superseded", "accepted": "Accepted", "write_off": "Write off", "acknowledge": "Acknowledge", "explain": "Explain", "match": "Match",
-		"match_by_hand": "Match by hand", "close": "Close the account",
+		"match_by_hand": "Match by hand", "close": "Close the account", "cleared": "Settled by a later run of the matcher",
 	},
 	CaseStates: map[string]string{
 		"open": "Open", "closed": "Closed",
 	},
 	ProposalStates: map[string]string{
-		"open": "Waits", "approved": "Approved", "carried_out": "Carried out", "refused": "Refused when carried out", "rejected": "Rejected",
+		"open": "Waits", "approved": "Approved, outcome not known yet", "carried_out": "Carried out", "refused": "Refused when carried out", "rejected": "Rejected",
 		"lapsed": "Lapsed", "void": "Void",
 	},
 	DeliveryStates: map[string]string{
@@ -376,5 +419,35 @@ var english = words{
 	Evidence: map[string]string{
 		"poison_topic": "Poison topic", "poison_offset": "Poison offset", "error": "Error", "key": "Key", "transaction_id": "Transaction",
 		"erp_due_ref": "Reference of the due", "contradicted": "Contradicted by the operator", "amount_unknown": "Amount unreadable",
+	},
+	Refusals: map[string]string{
+		"checkout.session_not_found":    "The service does not know this payment.",
+		"case.not_found":                "The service does not know this case.",
+		"case.closed":                   "The case was closed before: a sum has one exit only.",
+		"case.resolution_not_allowed":   "The case does not allow this any more. Read it again and propose something else.",
+		"checkout.collection_in_flight": "Another payment of the order is under way. Propose again when it has ended.",
+		"checkout.due_in_payment":       "Another payment holds a due of this one. Propose again when it has ended.",
+		"case.due_unknown":              "The payment has no due that the case is about.",
+		"case.due_returned":             "The money of one of these dues was given back before.",
+		"checkout.order_paid":           "Another payment has paid the order. The money is to be refunded.",
+		"finding.changed":               "The rows have changed since the proposal. A new case asks again.",
+		"finding.ended":                 "The matcher had settled these rows before.",
+		"period.changed":                "What was approved has changed. Propose to close the account again.",
+		"period.closed":                 "The account was closed until a later day before.",
+		"period.day_malformed":          "The last day of the period is no date.",
+		"period.not_over":               "The period is not over.",
+		"period.not_matched":            "The matcher has not run since the end of the period. Propose to close the account again.",
+		"period.quarantined":            "A statement of the period is in quarantine. Release or dismiss it first.",
+		"period.import_pending":         "An import of a statement is under way or was interrupted. Import its file again, then propose to close the account again.",
+		"period.statement_missing":      "No statement covers a day of the period. Import it, then propose to close the account again.",
+		"period.statement_unproved":     "The record of an import fits no statement that was received. Operations must look at it.",
+		"period.rebuild_needed":         "An earlier release has written rows of the period without their dues. Operations must rebuild the journal.",
+		"approval.unsigned":             "A step has no valid signature. Propose again, and tell operations if nobody knows why.",
+		"approval.other_content":        "The case or the proposal is not the one that both people saw. Read the case, then propose again.",
+		"approval.other_group":          "One of the people does not act for this agency.",
+		"approval.same_person":          "One person took both steps.",
+		"approval.not_in_force":         "One of the people could not act at that time.",
+		"approval.lapsed":               "The approval, or its effect, came more than 7 days late. Propose again.",
+		"approval.not_proven":           "No passkey of the person who approved has signed the approval. Propose again, and tell operations if nobody knows why.",
 	},
 }

@@ -31,6 +31,11 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 	for _, r := range cases.Catalog().Resolutions() {
 		has("resolution", french.Resolutions, string(r))
 	}
+	for _, k := range cases.Catalog().Kinds {
+		for _, code := range cases.Refusals(k) {
+			has("refusal", french.Refusals, string(code))
+		}
+	}
 	for _, s := range cases.States() {
 		has("state", french.CaseStates, string(s))
 	}

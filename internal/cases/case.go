@@ -191,6 +191,10 @@ func evidence(s checkout.Session, c checkout.Case) map[string]string {
 // AmountUnknown reports whether the operator approved without a readable amount.
 func (c Case) AmountUnknown() bool { return c.Evidence[EvidenceAmountUnknown] != "" }
 
+// AboutERP reports whether the case is about an ERP that refuses our credentials, and not about the
+// confirmation that it names.
+func (c Case) AboutERP() bool { return checkout.Case{Case: c.Case}.AboutERP() }
+
 // Owed returns what the payer owed, in minor units. ok is false where it is not known: in cases of
 // other kinds, of money for another collection than the session's, and of earlier releases.
 func (c Case) Owed() (amount int64, currency string, ok bool) {

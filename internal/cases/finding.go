@@ -42,14 +42,6 @@ const (
 	ResolutionRefused casework.Resolution = "refused"
 )
 
-// Codes of the matcher's refusals of what people agreed on. Those of a close are the codes of period.
-const (
-	// RefusalChanged says that rows of the finding have changed. A new case asks again.
-	RefusalChanged = "finding.changed"
-	// RefusalEnded says that the finding had ended before.
-	RefusalEnded = "finding.ended"
-)
-
 // reconciliation is the kinds of the matcher, and how staff can close cases of each.
 var reconciliation = casework.Catalog{
 	Kinds: []casework.Kind{KindBreak, KindProposal, KindClose},

@@ -2,7 +2,10 @@ package deliveries
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"quittance/internal/registry"
 )
 
 // Backlog is the number of deliveries of a kind in a state.
@@ -31,6 +34,23 @@ const backlogSQL = `
 // combinations without deliveries.
 func (s *Store) Backlog(ctx context.Context) ([]Backlog, error) {
 	return collect[Backlog](ctx, s.pool, "counting deliveries", backlogSQL)
+}
+
+// ConfirmationsWaiting returns how many confirmations to an agency's ERP in a mode wait to be sent, or to be sent
+// again.
+func (s *Store) ConfirmationsWaiting(ctx context.Context, agencyID string, live bool) (n int64, err error) {
+	var kinds []string
+	for _, k := range s.kinds {
+		if k.Confirms {
+			kinds = append(kinds, string(k.Kind))
+		}
+	}
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM deliveries WHERE kind = ANY($1) AND destination_id = $2 AND state IN ('waiting', 'queued')`,
+		kinds, agencyID+"/"+registry.Mode(live)).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("counting confirmations that wait: %w", err)
+	}
+	return n, nil
 }
 
 // CountSuspended returns the number of suspended destinations by kind. It omits kinds

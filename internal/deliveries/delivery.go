@@ -53,7 +53,7 @@ const (
 	ReasonLimited = "limited"
 	// ReasonCredentials: a call was answered that the destination refuses our credentials, for
 	// the first time since it accepted anything. Later such answers have their status as reason.
-	ReasonCredentials = "credentials_refused"
+	ReasonCredentials = checkout.ReasonCredentials
 )
 
 // ReasonRecorded is the reason of a Delivered outcome without a call: staff recorded that

@@ -80,6 +80,9 @@ type Close struct {
 	// refused close and for those of earlier releases.
 	Signature  string `ch:"signature"`
 	SignedWith string `ch:"signed_with"`
+	// Reports is what the reports said of the days when they were closed (report.Closing); empty for a refused close
+	// and for those of earlier releases.
+	Reports []string `ch:"reports"`
 }
 
 // Hash returns the SHA-256, in hexadecimal, of what people approved and of the root. The next close

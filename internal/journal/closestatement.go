@@ -24,7 +24,11 @@ func (c *Close) Statement() string {
 	}
 	var b strings.Builder
 	say := func(name, format string, args ...any) { fmt.Fprintf(&b, name+" "+format+"\n", args...) }
-	say("quittance-close", "1")
+	form := "1"
+	if len(c.Reports) > 0 {
+		form = "2"
+	}
+	say("quittance-close", "%s", form)
 	say("close", "%s", c.ID)
 	say("agency", "%s", c.TenantID)
 	say("mode", "%s", mode)
@@ -56,6 +60,9 @@ func (c *Close) Statement() string {
 		say(of.name, "%d %d", of.n, of.amount)
 	}
 	say("corrections", "%d", c.Corrections)
+	for _, total := range c.Reports {
+		say("report", "%s", total)
+	}
 	say("at", "%s", c.At.UTC().Format("2006-01-02T15:04:05.000Z"))
 	return b.String()
 }

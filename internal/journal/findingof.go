@@ -113,7 +113,7 @@ func CloseOf(c *record.Close, partition int32, offset int64) (*Close, error) {
 		OpenBreaks:            c.OpenBreaks, OpenBreaksAmount: c.OpenBreaksAmount, OpenBreaksDigest: c.OpenBreaksDigest, Corrections: c.Corrections,
 		At: c.At, SourcePartition: partition, SourceOffset: offset,
 		ChainVersion: uint32(c.ChainVersion), ChainRows: c.ChainRows, ChainRoot: c.ChainRoot, MoneyOf: c.MoneyOf, Settling: c.Settling, //nolint:gosec // a version
-		Signature: c.Signature, SignedWith: c.SignedWith,
+		Signature: c.Signature, SignedWith: c.SignedWith, Reports: c.Reports,
 	}
 	var err error
 	if out.Watermarks, err = watermarksOf(c.CloseID, c.Watermarks); err != nil {

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -127,6 +128,167 @@ func rowsOf(t *testing.T, conn clickhouse.Conn, name string) (out []map[string]i
 				if c.Number {
 					row[c.Name], _ = values[i].(int64)
 				}
+			}
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// Operators contradict themselves, staff resolve at any moment, and dues are given back one by one: whatever happens in
+// a month, its reports say of each currency what the payments themselves say at its end.
+func TestReportsOfRandomMonths(t *testing.T) {
+	t.Parallel()
+	addr, database := journaltest.Migrated(t)
+	conn, err := clickhouse.Open(t.Context(), "http://"+addr+"/"+database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	random := rand.New(rand.NewPCG(7, 11))
+	p := processor.New(t, time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC))
+	for range 3000 {
+		randomStep(p, random)
+	}
+	want := map[string]figures{}
+	for _, s := range p.Sessions {
+		add(want, s)
+	}
+	if want["XAF"].received < 50_000 || want["XAF"].back == 0 || want["EUR"].received == 0 {
+		t.Fatalf("too little happens: %+v", want)
+	}
+	var rows []journal.Row
+	for _, e := range p.Events {
+		made, err := journal.ReceiptsOf(mapping.FromEvent(e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, journal.Rows(made)...)
+	}
+	if err := journal.NewStore(conn).Insert(t.Context(), rows...); err != nil {
+		t.Fatal(err)
+	}
+	for name, column := range map[string]string{"takings": "", "channels": "received_minor"} {
+		got := map[string]figures{}
+		for _, row := range textsOf(t, conn, name) {
+			f := got[row["currency"].(string)]
+			if column != "" {
+				f.received += row[column].(int64)
+			} else {
+				f.received += row["completed_minor"].(int64) + row["late_minor"].(int64) + row["unmatched_minor"].(int64)
+			}
+			f.back -= row["given_back_minor"].(int64)
+			f.total += row["total_minor"].(int64)
+			got[row["currency"].(string)] = f
+		}
+		for currency, f := range want {
+			if currency == "" {
+				continue // an amount that nobody could read is no money
+			}
+			f.total = f.received - f.back
+			if got[currency] != f {
+				t.Errorf("%s says of %s %+v, the payments %+v", name, currency, got[currency], f)
+			}
+		}
+	}
+}
+
+// figures are sums of a currency, in minor units.
+type figures struct{ received, back, total int64 }
+
+// add adds what the operators have of a session, and what was given back. A report that its operator has replaced, or is
+// asked about anew, was never money; one that staff honoured is that of the collection.
+func add(to map[string]figures, s checkout.Session) {
+	count := func(currency string, amount int64, back bool) {
+		f := to[currency]
+		f.received += amount
+		if back {
+			f.back += amount
+		}
+		to[currency] = f
+	}
+	if c := s.Collection; c != nil && c.Status == checkout.CollectionApproved {
+		count(c.Currency, c.Amount, false)
+		for _, due := range s.Dues() {
+			if !s.Returned(due).IsZero() {
+				f := to[c.Currency]
+				f.back += due.Total()
+				to[c.Currency] = f
+			}
+		}
+	}
+	for _, c := range s.Cases {
+		if (c.Kind == checkout.CaseMismatch || c.Kind == checkout.CaseOrphan) && !c.Notice() && c.Resolution != checkout.ResolutionSuperseded && c.Resolution != checkout.ResolutionAskAgain && c.Resolution != checkout.ResolutionHonour {
+			count(c.Currency, c.Amount, c.Resolution == checkout.ResolutionRefund || c.Resolution == checkout.ResolutionCashReturned)
+		}
+	}
+}
+
+// randomStep carries out one command about one of sixty payments.
+func randomStep(p *processor.Processor, random *rand.Rand) {
+	p.Time = p.Time.Add(time.Duration(random.IntN(10)) * time.Minute)
+	n := random.IntN(60)
+	id := fmt.Sprint("s", n)
+	s := p.Session(id)
+	if s.ID == "" {
+		s = checkout.Session{
+			ID: id, ApplicationID: "app", TenantID: "agency", Live: true, OrderID: fmt.Sprint("order ", n/2), Amount: 1000, Currency: "XAF", Mode: checkout.ModeHosted,
+			PaymentRef: "1234567890123456", TransactionID: "tx-" + id, NoticeRef: "AV-" + id, ExpiresAt: p.Time.Add(24 * time.Hour),
+			Offers: []checkout.Offer{{ID: checkout.OfferMomo, Channel: checkout.ChannelMobileMoney, Fee: 15}},
+		}
+		if n%3 == 0 {
+			for i, amount := range []int64{300, 700} {
+				s.Items = append(s.Items, checkout.Item{ERPDueRef: fmt.Sprint("D-", n, "-", i), Amount: amount, TransactionID: fmt.Sprint("tx-", id, "-", i), NoticeRef: "AV"})
+			}
+		}
+		p.Do(id, checkout.Create{Session: s, IdempotencyKey: id, CreationsPerMinute: 1000})
+		return
+	}
+	collection := []string{"k-" + id, "k-" + id, "k-" + id, "elsewhere-" + id}[random.IntN(4)]
+	amount := []int64{1015, 1015, 1015, 1500, 50, 0}[random.IntN(6)]
+	currency := []string{"XAF", "XAF", "XAF", "XAF", "EUR"}[random.IntN(5)]
+	switch random.IntN(10) {
+	case 0, 1, 2:
+		p.Do(id, checkout.Collect{CollectionID: "k-" + id, OfferID: checkout.OfferMomo, Account: "acc", Payer: "p", Total: 1015, ApprovalWindow: time.Minute, SendWithin: time.Minute, ByReference: random.IntN(2) == 0})
+	case 3, 4, 5:
+		p.Do(id, checkout.Outcome{CollectionID: collection, Source: checkout.SourceCallback, Status: checkout.OutcomeApproved, Amount: amount, Currency: currency, OperatorRef: "op", Account: "acc", HonourLate: random.IntN(2) == 0})
+	case 6:
+		p.Do(id, checkout.Outcome{CollectionID: collection, Source: checkout.SourceCallback, Status: checkout.OutcomeRefused})
+	case 7:
+		p.Do(id, []checkout.Action{checkout.Tick{}, checkout.Cancel{By: checkout.ByIntegrator}}[random.IntN(2)])
+	case 8:
+		do := checkout.OpenRefundRequest{By: "Jean", Reason: "r"}
+		for _, due := range s.Items {
+			if random.IntN(2) == 0 {
+				do.TransactionIDs = append(do.TransactionIDs, due.TransactionID)
+			}
+		}
+		p.Do(id, do)
+	case 9:
+		for _, c := range s.Cases {
+			if allowed := checkout.CaseCatalog().Allowed(c.Kind); c.Open() && len(allowed) > 0 {
+				p.Do(id, checkout.Resolve{CaseID: c.ID, Resolution: allowed[random.IntN(len(allowed))], Reference: "ref", Reason: "r", By: "Jean", ApprovedBy: "Mireille"})
+				return
+			}
+		}
+	}
+}
+
+// textsOf returns the rows of a report of November 2026, by column.
+func textsOf(t *testing.T, conn clickhouse.Conn, name string) (out []map[string]any) {
+	t.Helper()
+	for _, r := range report.All() {
+		if r.Name != name {
+			continue
+		}
+		table, err := r.Run(t.Context(), conn, report.Params{Month: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Live: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, values := range table.Rows {
+			row := map[string]any{}
+			for i, c := range table.Columns {
+				row[c.Name] = values[i]
 			}
 			out = append(out, row)
 		}

@@ -11,7 +11,7 @@ import (
 
 // kinds are the kinds of entries in checkout.state. Paid orders and the numbers of payments are
 // kept for ever; of quotas, tills and months an application or a clerk has one entry each.
-var kinds = entry.NewKinds(&sessions, &orders, &idempotency, &quotas, &tokens, &tokenLists, &tills, &months, &numbers, &externals, &claims)
+var kinds = entry.NewKinds(&sessions, &orders, &idempotency, &quotas, &tokens, &tokenLists, &tills, &months, &numbers, &externals, &claims, &refusingERPs)
 
 var sessions = entry.Entry[string, checkout.Session]{
 	Letter: 's',
@@ -108,6 +108,13 @@ var claims = entry.Entry[checkout.ClaimKey, checkout.Claim]{
 	ForgetAt: checkout.Claim.ForgetAt,
 }
 
+var refusingERPs = entry.Entry[checkout.ERPKey, checkout.RefusingERP]{
+	Letter:   'r',
+	Key:      func(k checkout.ERPKey) string { return entry.Parts(k.TenantID, modeOf(k.Live)) },
+	Record:   entry.Of(mapping.FromRefusingERP, mapping.ToRefusingERP),
+	ForgetAt: checkout.RefusingERP.ForgetAt,
+}
+
 func modeOf(live bool) string {
 	if live {
 		return "live"
@@ -127,6 +134,7 @@ func write(s *entry.State, d checkout.Decision) {
 	months.Put(s, d.Months)
 	numbers.Put(s, d.Numbers)
 	claims.Put(s, d.Claims)
+	refusingERPs.Put(s, d.RefusingERPs)
 	externals.Put(s, d.Externals)
 	tokens.Delete(s, d.ForgottenTokens...)
 }
@@ -148,6 +156,10 @@ func (v view) Numbered(k checkout.NumberKey) string  { return numbers.Value(v.st
 
 func (v view) External(k checkout.ExternalKey) checkout.External { return externals.Value(v.state, k) }
 func (v view) Claim(k checkout.ClaimKey) checkout.Claim          { return claims.Value(v.state, k) }
+
+func (v view) RefusingERP(k checkout.ERPKey) checkout.RefusingERP {
+	return refusingERPs.Value(v.state, k)
+}
 
 func (v view) Idempotency(k checkout.IdempotencyKey) (checkout.Idempotency, bool) {
 	return idempotency.Get(v.state, k)

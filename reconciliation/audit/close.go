@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"quittance/internal/journal"
+	"quittance/internal/report"
 	"quittance/internal/secret"
 	"quittance/reconciliation/chain"
 	"quittance/schemas"
@@ -92,6 +94,9 @@ func (b *Book) EachOf(account string, do func(*Close) error) error {
 			closed.Faults = append(closed.Faults, fmt.Sprintf("it follows a close with the hash %s, the one before has %s", cmp.Or(c.Previous, "none"), before))
 		}
 		b.checkSignature(&closed, signed)
+		if failed = b.checkReports(&closed); failed != nil {
+			return
+		}
 		before, first, signed = c.Hash(), false, signed || c.Signature != ""
 		failed = do(&closed)
 	})
@@ -140,6 +145,22 @@ func (b *Book) checkSignature(c *Close, signed bool) {
 		c.Faults = append(c.Faults, "its signature does not verify: its record was changed")
 	}
 	c.Signature = SignatureBad
+}
+
+// checkReports compares what the reports say of the days of a close with what they said when it was closed. A close of
+// an earlier release states nothing.
+func (b *Book) checkReports(c *Close) error {
+	if b.Reports == nil || len(c.Reports) == 0 {
+		return nil
+	}
+	now, err := b.Reports(&c.Close)
+	if err != nil {
+		return err
+	}
+	if differ := report.Differences(c.Close.Reports, now); len(differ) > 0 {
+		c.Faults = append(c.Faults, "reports say something else of its days than when it was closed (`quittance journal verify` names the rows that were changed): "+strings.Join(differ, ", "))
+	}
+	return nil
 }
 
 // Accounts returns the accounts with closes, sorted.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"quittance/internal/journal"
 	"quittance/internal/nightly"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -22,6 +23,8 @@ type NightConfig struct {
 	// Agencies lists all agencies, and Accounts says which statement accounts one has in a mode: registry.Registry.
 	Agencies func() []registry.Agency
 	Accounts func(agencyID string, live bool) []registry.StatementAccount
+	// Reports returns what the reports say of the days of a close now. They are ClickHouse's.
+	Reports func(ctx context.Context, c *journal.Close) ([]string, error)
 	// Keys verify the signatures.
 	Keys []secret.PublicKey
 	// Every is the time between two looks at the clock; a minute when zero.
@@ -40,14 +43,14 @@ type Night struct {
 
 // NewNight makes a Night.
 func NewNight(cfg NightConfig) (*Night, error) {
-	if cfg.Source.Topology == nil || cfg.Source.Codec == nil || cfg.Agencies == nil || cfg.Accounts == nil || len(cfg.Keys) == 0 || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("closes of periods: Source, Agencies, Accounts, Keys, Now, Log and Metrics are required")
+	if cfg.Source.Topology == nil || cfg.Source.Codec == nil || cfg.Agencies == nil || cfg.Accounts == nil || cfg.Reports == nil || len(cfg.Keys) == 0 || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("closes of periods: Source, Agencies, Accounts, Reports, Keys, Now, Log and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
 	n := &Night{
 		cfg: cfg,
 		failing: with.NewGauge(prometheus.GaugeOpts{
-			Name: "quittance_closes_not_holding", Help: "Closes of periods that do not hold, by the last verification: Kafka has other rows under them, or their signature does not verify.",
+			Name: "quittance_closes_not_holding", Help: "Closes of periods that do not hold, by the last verification: Kafka has other rows under them, their signature does not verify, or reports say something else of their days.",
 		}),
 		verified: with.NewGauge(prometheus.GaugeOpts{
 			Name: "quittance_closes_verified_timestamp_seconds", Help: "When the closes of periods were last verified, or this process began.",
@@ -93,6 +96,7 @@ func (n *Night) agency(ctx context.Context, a registry.Agency, live bool) (all, 
 		return 0, 0, err
 	}
 	b.Keys = n.cfg.Keys
+	b.Reports = func(c *journal.Close) ([]string, error) { return n.cfg.Reports(ctx, c) }
 	err = b.Each(func(c *Close) error {
 		all++
 		if len(c.Faults) > 0 {

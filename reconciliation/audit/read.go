@@ -81,6 +81,8 @@ type Book struct {
 	added    uint64 // facts that were added
 	// Keys verify the signatures of closes. Without any they are not checked.
 	Keys []secret.PublicKey
+	// Reports returns what the reports say of the days of a close now; nil where they are not compared.
+	Reports func(c *journal.Close) ([]string, error)
 	// Unreadable is how many records could not be decoded. The sink journal could not either.
 	Unreadable int
 }

@@ -137,7 +137,7 @@ func (r *run) closeRecord(ctx context.Context, a approved) (*record.Close, error
 		rec.Reason = "period.changed"
 		return rec, nil
 	}
-	rec.State, rec.Previous, rec.Statements = journal.CloseClosed, s.Previous, s.Statements
+	rec.State, rec.Previous, rec.Statements, rec.Reports = journal.CloseClosed, s.Previous, s.Statements, s.Reports
 	for at, offset := range r.before {
 		if topic, _, _ := strings.Cut(at, "/"); topic == schemas.TopicReconciliation {
 			offset = r.marks[at] // after what the last run wrote

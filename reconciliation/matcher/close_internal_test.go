@@ -1,12 +1,14 @@
 package matcher
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/internal/report"
 	"quittance/internal/secret"
 	"quittance/reconciliation/audit"
 	"quittance/schemas"
@@ -181,7 +184,80 @@ func (o *office) book() *audit.Book {
 		}
 	})
 	b.Keys = o.house.Keys.PublicKeys(journal.LabelCloses)
+	b.Reports = func(c *journal.Close) ([]string, error) { return o.reports(o.t.Context(), c) }
 	return b
+}
+
+// reports returns what the reports say of a close's days now.
+func (o *office) reports(ctx context.Context, c *journal.Close) ([]string, error) {
+	return report.OfClose(c).Totals(ctx, o.conn)
+}
+
+// named names the agency in ClickHouse, as the sink journal does.
+func (o *office) named() {
+	o.t.Helper()
+	names := []journal.Name{{Kind: journal.NameAgency, ID: mtn.AgencyID, TenantID: mtn.AgencyID, Name: "Impôts"}, {Kind: journal.NameSlug, ID: mtn.AgencyID, TenantID: mtn.AgencyID, Name: "impots"}}
+	if _, err := journal.NewStore(o.conn).PutNames(o.t.Context(), names); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// Somebody changes the sums of a day in ClickHouse after its close: the report says 9,075, and no verification from
+// Kafka alone found it. A close states what the reports said of its days, signed, and says when one differs. A close
+// of an earlier release states nothing and stays valid.
+func TestCloseStatesReports(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.journal()
+	m := o.matcher()
+	closes := func() journal.Close {
+		t.Helper()
+		day := o.now
+		o.pay(money{fmt.Sprint("R", o.n), "", "", 5075, day.Add(-time.Hour), false})
+		o.lines(o.line("mtn", day.Add(-time.Hour), 5075, fmt.Sprint("R", o.n), "", ""))
+		o.covered(day, day.AddDate(0, 0, 2), "accepted")
+		o.now = day.AddDate(0, 0, 1)
+		o.look(m)
+		s, err := o.sheet(m, day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.approve(s)
+		o.look(m)
+		o.holds(day)
+		list := o.closes()
+		return list[len(list)-1]
+	}
+	old := closes()
+	if len(old.Reports) > 0 || !strings.HasPrefix(old.Statement(), "quittance-close 1\n") || strings.Contains(old.Statement(), "\nreport ") {
+		t.Errorf("a close that states no reports is signed as %s", old.Statement())
+	}
+	o.named()
+	now := closes()
+	if !slices.Contains(now.Reports, "reconciliation.found_minor 5075") || !slices.Contains(now.Reports, "reconciliation.lines 1") || !strings.HasPrefix(now.Statement(), "quittance-close 2\n") ||
+		!strings.Contains(now.Statement(), "\nreport reconciliation.found_minor 5075\n") {
+		t.Errorf("the close states %q and is signed as %s", now.Reports, now.Statement())
+	}
+	o.proved(mtn)
+
+	if err := o.conn.Exec(t.Context(), `ALTER TABLE day_totals UPDATE lines_amount = 9075 WHERE day = ? SETTINGS mutations_sync = 1`, now.ToDay.Format(time.DateOnly)); err != nil {
+		t.Fatal(err)
+	}
+	var faults [][]string
+	if err := o.book().EachOf("mtn", func(c *audit.Close) error {
+		faults = append(faults, c.Faults)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(faults) != 2 || len(faults[0]) > 0 || len(faults[1]) != 1 || !strings.Contains(faults[1][0], "reconciliation.found_minor 5075, now reconciliation.found_minor 9075") {
+		t.Errorf("the closes have the faults %q", faults)
+	}
+	// What a close states cannot be changed either: it is signed.
+	now.Reports[0] += "0"
+	if now.SignedBy(o.house.Keys.PublicKeys(journal.LabelCloses)) {
+		t.Error("the signature holds for other totals")
+	}
 }
 
 // proved computes all closes of an account again, from Kafka, and checks that they hold.
@@ -211,6 +287,7 @@ func TestCloses(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
 			o.journal()
+			o.named()
 			m := o.matcher()
 			random := rand.New(rand.NewPCG(seed, 11))
 			begin, late := o.now, 0
@@ -260,7 +337,7 @@ func TestCloses(t *testing.T) {
 				}
 				o.unchanged(m)
 			}
-			if list := o.closes(); len(list) != 3 || late == 0 {
+			if list := o.closes(); len(list) != 3 || late == 0 || len(list[0].Reports) == 0 {
 				t.Errorf("%d closes", len(list))
 			}
 			o.nights(3)
@@ -280,7 +357,7 @@ func (o *office) nights(closes int) {
 	for want, keys := range map[int]*secret.Keys{0: o.house.Keys, closes: secret.GenerateKeys()} {
 		metrics := prometheus.NewRegistry()
 		n, err := audit.NewNight(audit.NightConfig{
-			Source: audit.Source{Kafka: o.kafka, Topology: o.topo, Codec: o.codec}, Agencies: o.reg.Agencies, Accounts: o.reg.StatementAccounts, Keys: keys.PublicKeys(journal.LabelCloses),
+			Source: audit.Source{Kafka: o.kafka, Topology: o.topo, Codec: o.codec}, Agencies: o.reg.Agencies, Accounts: o.reg.StatementAccounts, Keys: keys.PublicKeys(journal.LabelCloses), Reports: o.reports,
 			Now: func() time.Time { return o.now }, Log: servers.Logger(o.t), Metrics: metrics,
 		})
 		if err != nil {

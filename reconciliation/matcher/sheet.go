@@ -21,6 +21,7 @@ import (
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/internal/report"
 	"quittance/reconciliation/match"
 	"quittance/statement"
 )
@@ -72,6 +73,8 @@ type Sheet struct {
 	// Previous is the digest of the close before; empty for the first.
 	Previous string `json:"previous"`
 	Rule     int    `json:"rule"`
+	// Reports is what the reports say of the days (report.Closing).
+	Reports []string `json:"reports,omitempty"`
 }
 
 // Digest returns the SHA-256 of the sheet in hexadecimal.
@@ -196,10 +199,27 @@ func (r *run) period(ctx context.Context, to string) (*period, error) {
 	p.sheet.Lines.end()
 	slices.Sort(p.counted)
 	p.sheet.Findings = digestOf(slices.Compact(p.counted))
+	if err := p.readReports(ctx); err != nil {
+		return nil, err
+	}
 	if p.sheet.Sources.Matched.Amount != p.sheet.Lines.Matched.Amount {
 		return nil, fmt.Errorf("the matches of account %s until %s do not add up: %d and %d", r.account.Code, to, p.sheet.Sources.Matched.Amount, p.sheet.Lines.Matched.Amount)
 	}
 	return p, nil
+}
+
+// readReports reads what the reports say of the days.
+func (p *period) readReports(ctx context.Context) error {
+	from, err := time.Parse(time.DateOnly, p.sheet.From)
+	if err != nil {
+		return fmt.Errorf("the first day of a period: %w", err)
+	}
+	to, err := time.Parse(time.DateOnly, p.sheet.To)
+	if err != nil {
+		return fmt.Errorf("the last day of a period: %w", err)
+	}
+	p.sheet.Reports, err = report.Closing{TenantID: p.account.AgencyID, Live: p.account.Live, Account: p.account.Code, From: from, To: to}.Totals(querying(ctx), p.cfg.ClickHouse)
+	return err
 }
 
 // fresh returns the condition that a row is of the period, or older and unknown to the close

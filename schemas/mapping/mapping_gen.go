@@ -556,6 +556,12 @@ func FromClaim(v checkout.Claim) (r record.Claim) { return record.Claim(v) }
 // ToClaim converts from a record.
 func ToClaim(r *record.Claim) (v checkout.Claim) { return checkout.Claim(*r) }
 
+// FromRefusingERP converts to a record.
+func FromRefusingERP(v checkout.RefusingERP) (r record.RefusingERP) { return record.RefusingERP(v) }
+
+// ToRefusingERP converts from a record.
+func ToRefusingERP(r *record.RefusingERP) (v checkout.RefusingERP) { return checkout.RefusingERP(*r) }
+
 // fromCreate converts to a record.
 func fromCreate(v checkout.Create) (r record.CreateSession) {
 	r.Session = FromSession(v.Session)

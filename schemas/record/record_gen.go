@@ -2703,6 +2703,38 @@ func (r *Till) readFrom(d *reader) {
 	r.Taken = d.readLong()
 }
 
+// RefusingERP: State: the ERP of an agency in a mode that refuses our credentials, or has done so not long ago.
+type RefusingERP struct {
+	// has the case about it
+	SessionID string
+	// when it accepted a confirmation; null while it refuses
+	EndedAt time.Time
+}
+
+func (r *RefusingERP) fromNative(m map[string]any) {
+	r.SessionID = from[string](m["session_id"])
+	r.EndedAt = fromNullable[time.Time]("long.timestamp-millis", m["ended_at"])
+}
+
+func (r *RefusingERP) appendTo(b []byte) []byte {
+	b = appendString(b, r.SessionID)
+	if !r.EndedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.EndedAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *RefusingERP) readFrom(d *reader) {
+	*r = RefusingERP{}
+	r.SessionID = d.readString()
+	if d.present() {
+		r.EndedAt = d.readTime()
+	}
+}
+
 // MonthCounter: State: the last payment number of an application, a mode and a month.
 type MonthCounter struct {
 	Last int32
@@ -4352,6 +4384,8 @@ type Close struct {
 	Signature string
 	// id of the key of the signature, as periods keys prints it
 	SignedWith string
+	// what the reports said of the days of the period, sorted: report, column and sum; empty for a refused close, and of releases before
+	Reports []string
 }
 
 func (r *Close) fromNative(m map[string]any) {
@@ -4402,6 +4436,7 @@ func (r *Close) fromNative(m map[string]any) {
 	r.Settling = fromList[string](m["settling"])
 	r.Signature = fromNullable[string]("string", m["signature"])
 	r.SignedWith = fromNullable[string]("string", m["signed_with"])
+	r.Reports = fromList[string](m["reports"])
 }
 
 func (r *Close) appendTo(b []byte) []byte {
@@ -4495,6 +4530,13 @@ func (r *Close) appendTo(b []byte) []byte {
 	} else {
 		b = append(b, 0)
 	}
+	if len(r.Reports) > 0 {
+		b = appendLong(b, int64(len(r.Reports)))
+		for i := range r.Reports {
+			b = appendString(b, r.Reports[i])
+		}
+	}
+	b = append(b, 0)
 	return b
 }
 
@@ -4562,6 +4604,9 @@ func (r *Close) readFrom(d *reader) {
 	}
 	if d.present() {
 		r.SignedWith = d.readString()
+	}
+	for left := int64(0); d.item(&left); {
+		r.Reports = append(r.Reports, d.readString())
 	}
 }
 
@@ -4767,6 +4812,14 @@ func (*Till) Name() string { return "quittance.Till" }
 // Schema is the Avro schema with every named type expanded.
 func (*Till) Schema() string { return schemaTill }
 
+const schemaRefusingERP = `{"fields":[{"name":"session_id","type":"string"},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"RefusingERP","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*RefusingERP) Name() string { return "quittance.RefusingERP" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*RefusingERP) Schema() string { return schemaRefusingERP }
+
 const schemaMonthCounter = `{"fields":[{"name":"last","type":"int"}],"name":"MonthCounter","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -4895,7 +4948,7 @@ func (*MatchRun) Name() string { return "quittance.MatchRun" }
 // Schema is the Avro schema with every named type expanded.
 func (*MatchRun) Schema() string { return schemaMatchRun }
 
-const schemaClose = `{"fields":[{"name":"close_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"from_day","type":"string"},{"name":"to_day","type":"string"},{"name":"state","type":"string"},{"default":null,"name":"reason","type":["null","string"]},{"name":"case_id","type":"string"},{"name":"digest","type":"string"},{"default":null,"name":"previous","type":["null","string"]},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"statements","type":{"items":"string","type":"array"}},{"name":"currency","type":"string"},{"name":"sources_start","type":"long"},{"name":"sources_start_amount","type":"long"},{"name":"sources_new","type":"long"},{"name":"sources_new_amount","type":"long"},{"name":"sources_matched","type":"long"},{"name":"sources_matched_amount","type":"long"},{"name":"sources_resolved","type":"long"},{"name":"sources_resolved_amount","type":"long"},{"name":"sources_end","type":"long"},{"name":"sources_end_amount","type":"long"},{"name":"lines_start","type":"long"},{"name":"lines_start_amount","type":"long"},{"name":"lines_new","type":"long"},{"name":"lines_new_amount","type":"long"},{"name":"lines_matched","type":"long"},{"name":"lines_matched_amount","type":"long"},{"name":"lines_resolved","type":"long"},{"name":"lines_resolved_amount","type":"long"},{"name":"lines_end","type":"long"},{"name":"lines_end_amount","type":"long"},{"name":"open_breaks","type":"long"},{"name":"open_breaks_amount","type":"long"},{"name":"open_breaks_digest","type":"string"},{"name":"corrections","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"chain_version","type":"int"},{"default":0,"name":"chain_rows","type":"long"},{"default":null,"name":"chain_root","type":["null","string"]},{"default":[],"name":"money_of","type":{"items":"string","type":"array"}},{"default":[],"name":"settling","type":{"items":"string","type":"array"}},{"default":null,"name":"signature","type":["null","string"]},{"default":null,"name":"signed_with","type":["null","string"]}],"name":"Close","namespace":"quittance","type":"record"}`
+const schemaClose = `{"fields":[{"name":"close_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"account","type":"string"},{"name":"from_day","type":"string"},{"name":"to_day","type":"string"},{"name":"state","type":"string"},{"default":null,"name":"reason","type":["null","string"]},{"name":"case_id","type":"string"},{"name":"digest","type":"string"},{"default":null,"name":"previous","type":["null","string"]},{"name":"rule","type":"int"},{"name":"watermarks","type":{"type":"map","values":"string"}},{"name":"statements","type":{"items":"string","type":"array"}},{"name":"currency","type":"string"},{"name":"sources_start","type":"long"},{"name":"sources_start_amount","type":"long"},{"name":"sources_new","type":"long"},{"name":"sources_new_amount","type":"long"},{"name":"sources_matched","type":"long"},{"name":"sources_matched_amount","type":"long"},{"name":"sources_resolved","type":"long"},{"name":"sources_resolved_amount","type":"long"},{"name":"sources_end","type":"long"},{"name":"sources_end_amount","type":"long"},{"name":"lines_start","type":"long"},{"name":"lines_start_amount","type":"long"},{"name":"lines_new","type":"long"},{"name":"lines_new_amount","type":"long"},{"name":"lines_matched","type":"long"},{"name":"lines_matched_amount","type":"long"},{"name":"lines_resolved","type":"long"},{"name":"lines_resolved_amount","type":"long"},{"name":"lines_end","type":"long"},{"name":"lines_end_amount","type":"long"},{"name":"open_breaks","type":"long"},{"name":"open_breaks_amount","type":"long"},{"name":"open_breaks_digest","type":"string"},{"name":"corrections","type":"long"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":0,"name":"chain_version","type":"int"},{"default":0,"name":"chain_rows","type":"long"},{"default":null,"name":"chain_root","type":["null","string"]},{"default":[],"name":"money_of","type":{"items":"string","type":"array"}},{"default":[],"name":"settling","type":{"items":"string","type":"array"}},{"default":null,"name":"signature","type":["null","string"]},{"default":null,"name":"signed_with","type":["null","string"]},{"default":[],"name":"reports","type":{"items":"string","type":"array"}}],"name":"Close","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
 func (*Close) Name() string { return "quittance.Close" }
@@ -4929,5 +4982,5 @@ func (*ERPAnswer) Schema() string { return schemaERPAnswer }
 
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &AuditRow{}, &ERPQuery{}, &ERPAnswer{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &RefusingERP{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &AuditRow{}, &ERPQuery{}, &ERPAnswer{}}
 }

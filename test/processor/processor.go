@@ -24,6 +24,7 @@ type Processor struct {
 	Externals map[checkout.ExternalKey]checkout.External
 	Claims    map[checkout.ClaimKey]checkout.Claim
 	Keys      map[checkout.IdempotencyKey]checkout.Idempotency
+	Refusing  map[checkout.ERPKey]checkout.RefusingERP
 	// Requests are those that the sink collect would get.
 	Requests []checkout.CollectionRequest
 	// Events are all events.
@@ -35,7 +36,7 @@ func New(t testing.TB, now time.Time) *Processor {
 	return &Processor{
 		T: t, Time: now, Sessions: map[string]checkout.Session{}, Orders: map[checkout.OrderKey]checkout.Order{}, Tills: map[checkout.TillKey]checkout.Till{},
 		Months: map[checkout.MonthKey]int{}, Numbers: map[checkout.NumberKey]string{}, Externals: map[checkout.ExternalKey]checkout.External{},
-		Claims: map[checkout.ClaimKey]checkout.Claim{}, Keys: map[checkout.IdempotencyKey]checkout.Idempotency{},
+		Claims: map[checkout.ClaimKey]checkout.Claim{}, Keys: map[checkout.IdempotencyKey]checkout.Idempotency{}, Refusing: map[checkout.ERPKey]checkout.RefusingERP{},
 	}
 }
 
@@ -53,6 +54,8 @@ func (v view) Numbered(k checkout.NumberKey) string       { return v.Numbers[k] 
 func (v view) External(k checkout.ExternalKey) checkout.External {
 	return v.Externals[k]
 }
+
+func (v view) RefusingERP(k checkout.ERPKey) checkout.RefusingERP { return v.Refusing[k] }
 
 func (v view) Claim(k checkout.ClaimKey) checkout.Claim { return v.Claims[k] }
 
@@ -73,6 +76,7 @@ func (p *Processor) Decide(cmd checkout.Command) checkout.Answer {
 		return checkout.Answer{}
 	}
 	maps.Copy(p.Sessions, d.Sessions)
+	maps.Copy(p.Refusing, d.RefusingERPs)
 	maps.Copy(p.Orders, d.Orders)
 	maps.Copy(p.Tills, d.Tills)
 	maps.Copy(p.Months, d.Months)

@@ -1,15 +1,19 @@
 package roles
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
 	"runtime/debug"
 	"slices"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
+
 	"quittance/internal/decisions"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
+	"quittance/internal/report"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/reconciliation/audit"
@@ -67,7 +71,7 @@ func (b *Base) match() error {
 	if err := b.verifyReadModel(); err != nil {
 		return err
 	}
-	if err := b.verifyCloses(); err != nil {
+	if err := b.verifyCloses(conn); err != nil {
 		return err
 	}
 	return add(b, "match", matcher.New, matcher.Config{
@@ -85,7 +89,7 @@ func (b *Base) verifyReadModel() error {
 }
 
 // verifyCloses verifies the closes of periods each night.
-func (b *Base) verifyCloses() error {
+func (b *Base) verifyCloses(conn clickhouse.Conn) error {
 	keys := b.Keys.PublicKeys(journal.LabelCloses)
 	if b.CloseKeys != "" {
 		text, err := os.ReadFile(b.CloseKeys)
@@ -100,6 +104,13 @@ func (b *Base) verifyCloses() error {
 	}
 	return add(b, "closes of periods", audit.NewNight, audit.NightConfig{
 		Source:   audit.Source{Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec},
-		Agencies: b.Registry.Agencies, Accounts: b.Registry.StatementAccounts, Keys: keys, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Agencies: b.Registry.Agencies, Accounts: b.Registry.StatementAccounts, Keys: keys,
+		Reports: func(ctx context.Context, c *journal.Close) ([]string, error) {
+			if err := journal.NewStore(conn).Whole(ctx, nil); err != nil {
+				return nil, err // what a restored ClickHouse lacks is no difference
+			}
+			return report.OfClose(c).Totals(ctx, conn)
+		},
+		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

@@ -53,6 +53,7 @@ var pairs = []pair{
 	{domain: checkout.Till{}, record: record.Till{}, exported: true},
 	{domain: checkout.External{}, record: record.ExternalNumber{}, exported: true},
 	{domain: checkout.Claim{}, record: record.Claim{}, exported: true},
+	{domain: checkout.RefusingERP{}, record: record.RefusingERP{}, exported: true},
 
 	{domain: checkout.Create{}, record: record.CreateSession{}},
 	{domain: checkout.Collect{}, record: record.StartCollection{}},

@@ -52,7 +52,9 @@ func DetailJSON(d cases.Detail, agency string) render.Object {
 // ProposalSaid returns the state of a proposal for people.
 func ProposalSaid(p cases.Proposal) string {
 	switch p.State {
-	case cases.ProposalApproved, cases.ProposalCarriedOut:
+	case cases.ProposalApproved:
+		return "approved by " + p.Decider + ", outcome not known yet"
+	case cases.ProposalCarriedOut:
 		return string(p.State) + ", approved by " + p.Decider
 	case cases.ProposalRefused:
 		return "refused: " + p.Refusal

@@ -20,12 +20,13 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/commands"
 	"quittance/internal/operation"
+	"quittance/internal/registry"
 	"quittance/internal/sessions"
 )
 
 // Time that `cases approve` waits for the processor's answer, and for the matcher's, which looks every 5 s
 // for what it has to carry out, after the journal has the approval.
-const (
+var (
 	answeredWithin = 10 * time.Second
 	matchedWithin  = 45 * time.Second
 )
@@ -103,10 +104,22 @@ func showDetail(ctx context.Context, m *cli.Meta, d cases.Detail) error {
 	if err != nil {
 		return err
 	}
-	return m.Show(display.DetailJSON(d, slugs[d.AgencyID]), func(p *render.Page) { sayDetail(p, d, slugs[d.AgencyID]) })
+	var waiting any
+	if d.AboutERP() {
+		if waiting, err = access.Deliveries(m).ConfirmationsWaiting(ctx, d.AgencyID, d.Mode == registry.Mode(true)); err != nil {
+			return err
+		}
+	}
+	return m.Show(append(display.DetailJSON(d, slugs[d.AgencyID]), "confirmations_waiting", waiting), func(p *render.Page) {
+		sayDetail(p, d, slugs[d.AgencyID], waiting)
+	})
 }
 
-func sayDetail(p *render.Page, d cases.Detail, agency string) {
+func sayDetail(p *render.Page, d cases.Detail, agency string, waiting any) {
+	behind := ""
+	if waiting != nil {
+		behind = fmt.Sprint(waiting)
+	}
 	p.Facts([][2]string{
 		{"ID", d.ID},
 		{"Kind", string(d.Kind)},
@@ -120,6 +133,7 @@ func sayDetail(p *render.Page, d cases.Detail, agency string) {
 		{"Collection", d.CollectionID},
 		{"Operator's reference", d.OperatorRef},
 		{"Reason", d.Reason},
+		{"Confirmations that wait", behind},
 		{"Opened by", d.By},
 		{"Clerks", strings.Join(d.Clerks, ", ")},
 		{"Opened", render.Moment(d.OpenedAt)},
@@ -271,7 +285,8 @@ func approveCase() cli.Command {
 }
 
 // carriedOut shows a case. When a proposal was approved just now, it waits a moment for the answer and for
-// the event that closes the case. The error says that the resolution was refused and why, or that its
+// the event that closes the case. An interruption, or an error of reading, changes nothing of what was
+// approved: its outcome is not known yet then. The error says that the resolution was refused and why, or that its
 // outcome is not known yet.
 func carriedOut(ctx context.Context, m *cli.Meta, by cases.By, d cases.Detail) error {
 	within := answeredWithin
@@ -283,16 +298,15 @@ func carriedOut(ctx context.Context, m *cli.Meta, by cases.By, d cases.Detail) e
 		case <-ctx.Done():
 		case <-time.After(100 * time.Millisecond):
 			now, err := cases.NewStore(m.Pool).Show(ctx, &by.Staff, d.ID, m.Now)
-			if err != nil {
-				return err
+			if err != nil && ctx.Err() == nil {
+				return errors.Join(outcome(d), err)
 			}
-			d = now
+			if err == nil {
+				d = now
+			}
 		}
 	}
-	if err := showDetail(context.WithoutCancel(ctx), m, d); err != nil {
-		return err
-	}
-	return outcome(d)
+	return errors.Join(outcome(d), showDetail(context.WithoutCancel(ctx), m, d))
 }
 
 // outcome returns nil unless the last proposal of a case was refused or has no answer yet.

@@ -79,3 +79,31 @@ func TestOutcome(t *testing.T) {
 		}
 	}
 }
+
+// The case about an ERP that refuses our credentials says how many confirmations wait for it.
+func TestShowOfAnERP(t *testing.T) {
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Edit(t, "", ""))
+	t.Setenv("QUITTANCE_POSTGRES", h.DSN)
+	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
+	c := cases.Case{
+		Case:      casework.Case{ID: "case_1", Kind: checkout.CaseConfirmation, Amount: 5075, Currency: "XAF", Reason: checkout.ReasonCredentials, OpenedAt: registries.Epoch},
+		InSession: true, Sequence: 1, SessionID: "chs_1", AgencyID: registries.AgencyA, Mode: "test", Clerks: []string{}, Evidence: map[string]string{},
+	}
+	other := c
+	other.ID, other.Reason = "case_2", "http_422"
+	if err := cases.NewStore(h.Pool).Apply(t.Context(), []cases.Case{c, other}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.Exec(t, `SELECT make_delivery_day('2026-03-01')`)
+	h.Exec(t, `INSERT INTO deliveries (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, body)
+		SELECT '2026-03-01', 'dlv_' || n, 'erp', $1 || CASE n WHEN 1 THEN '/live' ELSE '/test' END, 'tx-' || n, 'confirmation', '', $1, 'chs_1', n = 1, '2026-03-01T12:00:00Z', 'waiting', 0, 0, '2026-03-01T12:00:00Z', 'body' FROM generate_series(1, 3) n`, registries.AgencyA)
+	for id, want := range map[string][2]string{"case_1": {"Confirmations that wait  2", `"confirmations_waiting": 2`}, "case_2": {"Reason", `"confirmations_waiting": null`}} {
+		if code, stdout, stderr := clitest.Run(t, Command(), "cases", "show", id); code != 0 || !strings.Contains(stdout, want[0]) || strings.Contains(stdout, "that wait") != (id == "case_1") {
+			t.Errorf("%s: %d %s%s", id, code, stdout, stderr)
+		}
+		if code, stdout, stderr := clitest.Run(t, Command(), "cases", "show", id, "--json"); code != 0 || !strings.Contains(stdout, want[1]) {
+			t.Errorf("%s: %d %s%s", id, code, stdout, stderr)
+		}
+	}
+}

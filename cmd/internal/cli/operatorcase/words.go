@@ -53,6 +53,7 @@ var refusals = map[string]string{
 	string(checkout.CodeCaseNotAllowed):  "the case does not allow it any more; look at it again and propose something else",
 	string(checkout.CodeInFlight):        "another payment of the order runs; propose it again when that has ended",
 	string(checkout.CodeDueInPayment):    "another session holds a due of this one; propose it again when that has ended",
+	string(checkout.CodeDueUnknown):      "the session has no due that the case is about",
 	string(checkout.CodeDueReturned):     "the money of one of these dues was given back before",
 	string(checkout.CodeOrderPaid):       "another session has paid the order; refund the money",
 	cases.RefusalChanged:                 "the rows have changed since it was proposed; a new case asks again (`quittance cases list --state open`)",

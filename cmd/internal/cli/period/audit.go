@@ -13,8 +13,10 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
+	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/internal/report"
 	"quittance/reconciliation/audit"
 )
 
@@ -46,7 +48,7 @@ func withBook(ctx context.Context, m *cli.Meta, tenant string, live bool, keyFil
 func verifiedClose(c audit.Close) render.Object {
 	return render.Object{
 		"account", c.Account, "from", c.FromDay.Format(time.DateOnly), "to", c.ToDay.Format(time.DateOnly), "close_id", c.ID, "root", render.OrNone(c.ChainRoot), "rows", c.ChainRows,
-		"hash", c.Hash(), "previous", render.OrNone(c.Previous), "holds", c.Holds(), "faults", append([]string{}, c.Faults...),
+		"hash", c.Hash(), "previous", render.OrNone(c.Previous), "holds", c.Holds(), "faults", append([]string{}, c.Faults...), "reports", append([]string{}, c.Close.Reports...),
 		"evidence", c.Evidence().String(), "signature", c.Signature, "signed_with", render.OrNone(c.SignedWith),
 	}
 }
@@ -136,12 +138,31 @@ func verifyTerm(ctx context.Context, m *cli.Meta, tenant string, live bool, term
 	})
 }
 
+// compareReports has the book compare what closes state of reports with ClickHouse, if the command has its address.
+// What a ClickHouse says that lacks rows is no difference: access.Whole refuses.
+func compareReports(ctx context.Context, m *cli.Meta, book *audit.Book) (end func(), err error) {
+	if m.ClickHouse == "" {
+		return func() {}, nil
+	}
+	conn, err := access.OpenJournal(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	end = func() { _ = conn.Close() }
+	if _, _, err := access.Whole(ctx, m, conn); err != nil {
+		end()
+		return nil, err
+	}
+	book.Reports = func(c *journal.Close) ([]string, error) { return report.OfClose(c).Totals(ctx, conn) }
+	return end, nil
+}
+
 func verifyPeriods() cli.Command {
 	var agency, mode string
 	var keyFiles []string
 	return cli.Command{
 		Use: "verify", Short: "Compute all closes of an agency again from Kafka alone, compare their roots and verify their signatures", JSON: "the closes", Args: cobra.NoArgs,
-		Long:     `Compute all closes of an agency again from Kafka alone, and compare their roots with their records. Each close also keeps the hash of the one before, so a close that was changed or removed shows. The signatures are verified with the keys of --key, as ` + "`periods keys`" + ` prints them, and with those that derive from QUITTANCE_MASTER_KEYS; without either they are not checked. The command ends with code 1 if a close does not hold.`,
+		Long:     `Compute all closes of an agency again from Kafka alone, and compare their roots with their records. Each close also keeps the hash of the one before, so a close that was changed or removed shows. The signatures are verified with the keys of --key, as ` + "`periods keys`" + ` prints them, and with those that derive from QUITTANCE_MASTER_KEYS; without either they are not checked. With the address of ClickHouse, what the reports say of the days is compared with what they said when each was closed; closes of earlier releases state nothing. The command ends with code 1 if a close does not hold.`,
 		Examples: []string{"periods verify --agency impots --mode live", "periods verify --agency impots --mode live --key closes.pem --json"},
 		Flags: func(f *pflag.FlagSet, _ *cli.Meta) {
 			f.StringVar(&agency, "agency", "", "closes of this agency, by slug or id")
@@ -160,9 +181,14 @@ func verifyPeriods() cli.Command {
 				return err
 			}
 			return withBook(ctx, m, tenant, mode == registry.Mode(true), keyFiles, func(book *audit.Book) error {
+				end, err := compareReports(ctx, m, book)
+				if err != nil {
+					return err
+				}
+				defer end()
 				var rows [][]any
 				list, all := []render.Object{}, true
-				err := book.Each(func(each *audit.Close) error {
+				err = book.Each(func(each *audit.Close) error {
 					c := each.WithoutRows()
 					all = all && len(c.Faults) == 0
 					list = append(list, verifiedClose(c))
@@ -172,7 +198,12 @@ func verifyPeriods() cli.Command {
 				if err != nil {
 					return err
 				}
-				err = m.Show(list, func(p *render.Page) { p.Table("No period is closed.", "ACCOUNT,FROM,TO,ROWS,ROOT,RESULT", rows) })
+				err = m.Show(list, func(p *render.Page) {
+					p.Table("No period is closed.", "ACCOUNT,FROM,TO,ROWS,ROOT,RESULT", rows)
+					if book.Reports == nil {
+						p.Say("Reports are not compared: give the address of ClickHouse.")
+					}
+				})
 				if err == nil && !all {
 					err = errUnproved
 				}

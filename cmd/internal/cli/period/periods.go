@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -161,7 +162,7 @@ func inShort(s *matcher.Sheet) string {
 func sheetJSON(s *matcher.Sheet, caseID string) render.Object {
 	return render.Object{
 		"case_id", render.OrNone(caseID), "account", s.Account, "currency", s.Currency, "from", s.From, "to", s.To, "statements", s.Statements, "sources", s.Sources, "lines", s.Lines,
-		"open_breaks", s.OpenBreaks, "corrections", s.Corrections, "previous", render.OrNone(s.Previous),
+		"open_breaks", s.OpenBreaks, "corrections", s.Corrections, "reports", append([]string{}, s.Reports...), "previous", render.OrNone(s.Previous),
 	}
 }
 
@@ -180,6 +181,9 @@ func saySheet(p *render.Page, s *matcher.Sheet) {
 		row("= open at the end", func(r matcher.Roll) matcher.Count { return r.End }),
 	})
 	p.Say("Open breaks: %d, their differences %s. Corrections of earlier closes: %d.", s.OpenBreaks.N, render.Decimal(s.OpenBreaks.Amount, s.Currency), s.Corrections)
+	if len(s.Reports) > 0 {
+		p.Say("The reports say of these days (minor units): %s.", strings.Join(s.Reports, ", "))
+	}
 }
 
 func listPeriods() cli.Command {
@@ -272,6 +276,6 @@ func closeJSON(c journal.Close, agency string) render.Object {
 			"resolved", count(c.LinesResolved, c.LinesResolvedAmount), "end", count(c.LinesEnd, c.LinesEndAmount),
 		},
 		"open_breaks", count(c.OpenBreaks, c.OpenBreaksAmount), "corrections", c.Corrections, "at", c.At, "root", render.OrNone(c.ChainRoot), "rows", c.ChainRows, "signature", render.OrNone(c.Signature), "signed_with", render.OrNone(c.SignedWith),
-		"statement", render.OrNone(statementOf(c)),
+		"reports", append([]string{}, c.Reports...), "statement", render.OrNone(statementOf(c)),
 	}
 }
