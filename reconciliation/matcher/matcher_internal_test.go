@@ -17,7 +17,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/clickhouse"
-	"quittance/internal/decisions"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
@@ -112,7 +111,7 @@ func (o *office) matcher(with ...func(*Config)) *Matcher {
 	o.t.Helper()
 	cfg := Config{
 		Kafka: o.kafka, Topology: o.topo, Codec: o.codec, ClickHouse: o.conn, Pool: o.house.Pool, Registry: o.reg, JournalGroup: sink.Group, Keys: o.house.Keys,
-		Verify: decisions.Verify(o.house.Keys), Now: func() time.Time { return o.now }, Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), Every: 20 * time.Millisecond,
+		Verify: o.house.Keys, Now: func() time.Time { return o.now }, Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), Every: 20 * time.Millisecond,
 	}
 	for _, w := range with {
 		w(&cfg)

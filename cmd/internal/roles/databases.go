@@ -141,7 +141,7 @@ func operatorDatabases() Databases {
 			may("select delete", "cashin_tokens", "clerk_devices", "clerk_sessions"),
 			may("update", "registry_lock"), may("execute", "lock_staff(uuid[])", "empty_readmodel()"),
 			// cases and statements
-			may("select insert update", "case_proposals", "statement_ledgers", "statement_original_requests", "statement_withdrawals"),
+			may("select insert update", "case_proposals", "statement_exits", "statement_ledgers", "statement_original_requests", "statement_withdrawals"),
 			may("select insert update", "cases"), // a proposed close opens its case
 			may("select insert update delete", "statement_imports"), may("select insert delete", "statements", "statement_withdrawn_lines"),
 			may("select insert", "statement_original_parts"), may("select insert update", "statement_originals"),

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"quittance/internal/decisions"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -28,7 +27,7 @@ func matchRole() Role {
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
 		Databases: Databases{
-			Rows: rows(registryRead, sessionsRead, may("select", "cases", "statement_imports", "statement_withdrawals"),
+			Rows: rows(registryRead, sessionsRead, may("select", "cases", "statement_exits", "statement_imports", "statement_withdrawals"),
 				may("select", "cashin_reversals", "erp_confirmations")), // what the night compares
 			Journal: journalRead,
 		},
@@ -72,7 +71,7 @@ func (b *Base) match() error {
 	}
 	return add(b, "match", matcher.New, matcher.Config{
 		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool,
-		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
+		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: b.Keys, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
 	})
 }
 
