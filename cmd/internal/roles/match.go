@@ -1,13 +1,21 @@
 package roles
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
 	"runtime/debug"
 	"slices"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/cases"
+	"quittance/internal/comparison"
+	"quittance/internal/deliveries"
 	"quittance/internal/journal"
+	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -15,6 +23,7 @@ import (
 	"quittance/reconciliation/matcher"
 	"quittance/reconciliation/verify"
 	"quittance/schemas"
+	sinkcases "quittance/sinks/cases"
 	sinkjournal "quittance/sinks/journal"
 )
 
@@ -23,12 +32,12 @@ func matchRole() Role {
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), outcomeKeys()),
 		Access: Access{
-			Reads:  append(journal.Topics(), schemas.TopicPoisonJournal),
+			Reads:  append(journal.Topics(), sinkcases.PoisonTopics()...),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
 		Databases: Databases{
 			Rows: rows(registryRead, sessionsRead, may("select", "cases", "statement_exits", "statement_imports", "statement_withdrawals"),
-				may("select", "cashin_reversals", "erp_confirmations")), // what the night compares
+				may("select", "case_positions", "cashin_reversals", "deliveries", "delivery_positions", "erp_confirmations")), // what the night compares
 			Journal: journalRead,
 		},
 		MemoryLimit: matchMemory, Run: (*Base).match,
@@ -75,13 +84,39 @@ func (b *Base) match() error {
 	})
 }
 
-// verifyReadModel compares the read model with Kafka each night. This role writes neither of the two.
+// verifyReadModel compares the read model, cases and deliveries with Kafka each night. This role writes none of them.
 func (b *Base) verifyReadModel() error {
+	others, err := Compared(b.KafkaConfig(), b.Codec, b.Pool, b.Keys, b.Now)
+	if err != nil {
+		return err
+	}
 	return add(b, "verification of the read model", sessions.NewNight, sessions.NightConfig{
 		Store: sessions.NewStore(b.Pool), Verify: sessions.VerifyConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, AllRecords: b.Options.Clock != nil},
-		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Others: others, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
+
+// Compared returns the comparisons of tables beside the read model with Kafka: that of cases, and with the keys of the
+// workers, which may be nil, that of deliveries. now is the service's time.
+func Compared(kafka kafka.Config, codec *schemas.Codec, pool *pgxpool.Pool, keys *secret.Keys, now func() time.Time) ([]Compare, error) {
+	cfg := comparison.Config{Kafka: kafka, Pool: pool}
+	all := []Compare{func(ctx context.Context) (comparison.Result, error) {
+		return cases.Comparison(codec, sinkcases.PoisonTopics()).Verify(ctx, cfg)
+	}}
+	if keys == nil {
+		return all, nil
+	}
+	outcomes, err := AllOutcomes(keys, false)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, func(ctx context.Context) (comparison.Result, error) {
+		return deliveries.NewStore(pool, DeliveryKinds(nil)).Comparison(codec, outcomes, now()).Verify(ctx, cfg)
+	}), nil
+}
+
+// Compare compares a table with Kafka.
+type Compare = func(ctx context.Context) (comparison.Result, error)
 
 // verifyCloses verifies the closes of periods each night.
 func (b *Base) verifyCloses() error {

@@ -156,7 +156,9 @@ func rebuildReadmodel() cli.Command {
 					return err
 				}
 				return showRebuilt(m, "readmodel", []sums{{"sums", "STATUS", "EVENTS", got.Lines}}, []counted{
-					{"events", got.Events, "events applied; the sink applies the others if it runs"}, {setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+					{"events", got.Events, "events applied; the sink applies the others if it runs"},
+					{"removed", got.Removed, "rows of erp_confirmations that no event makes were removed"},
+					{setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
 		},
