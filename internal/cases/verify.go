@@ -9,6 +9,7 @@ import (
 	"quittance/casework"
 	"quittance/internal/comparison"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 )
 
 // proved is what records say of a case.
@@ -30,9 +31,9 @@ var compared = strings.Split(strings.Join(strings.Fields(columns), ""), ",")
 const withdrawn casework.Resolution = "withdrawn"
 
 // Comparison returns the comparison of the table of cases with checkout.events, cases.events, reconciliation.events and the
-// poison topics (by their names without prefix), column by column. The proposals of cases are not compared: what is decided
+// poison topics (by their names without prefix), column by column. events says who is believed in cases.events. The proposals of cases are not compared: what is decided
 // by them is signed.
-func Comparison(codec *schemas.Codec, poison []string) *comparison.Table[proved] {
+func Comparison(codec *schemas.Codec, events *origin.History, poison []string) *comparison.Table[proved] {
 	read := map[string]func([]byte) ([]Case, error){
 		schemas.TopicEvents:         func(value []byte) ([]Case, error) { return ReadEvent(codec, value) },
 		schemas.TopicCases:          func(value []byte) ([]Case, error) { return ReadCaseEvent(codec, value) },
@@ -44,6 +45,11 @@ func Comparison(codec *schemas.Codec, poison []string) *comparison.Table[proved]
 		Topics:    append([]string{schemas.TopicEvents, schemas.TopicCases, schemas.TopicReconciliation}, poison...),
 		Positions: positions,
 		Take: func(r comparison.Record, of func(string) *proved) error {
+			if r.Topic == schemas.TopicCases {
+				if err := events.Verify(r.Record); err != nil {
+					return err
+				}
+			}
 			list := []Case{}
 			if reader := read[r.Topic]; reader != nil {
 				var err error

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"quittance/internal/identity"
 	"quittance/internal/intake"
@@ -288,4 +289,74 @@ func TestWithdrawalOfAnEarlierRelease(t *testing.T) {
 			o.counts("mtn", 3, 2970)
 		})
 	}
+}
+
+// Somebody edits each column of what people signed about files in quarantine: none of it is believed then.
+func TestTamperedExits(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	s := o.store()
+	awa, ben := o.people()
+	_, held, id := o.quarantined(s)
+	other := o.imports(s, "mtn", exported(0, row{1, 0, 500}, row{1, 1, 200}), statements.VerdictQuarantined).ImportID
+	rows, _ := o.Pool.Query(t.Context(), `SELECT column_name::text, udt_name::text FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = 'statement_exits' ORDER BY 1`)
+	type column struct{ Name, Kind string }
+	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])
+	if err != nil || len(columns) < 12 {
+		t.Fatal(columns, err)
+	}
+	change := map[string]string{
+		"id": `gen_random_uuid()`, "import_id": `'` + other + `'`, "verdict": `CASE verdict WHEN 'released' THEN 'dismissed' ELSE 'released' END`, "state": `'rejected'`, "reason": `reason || 'x'`,
+		"requested_by": `'` + ben.ID + `'`, "decided_by": `(SELECT id FROM staff WHERE id NOT IN ('` + awa.ID + `', '` + ben.ID + `') LIMIT 1)`,
+		"requested_at": `requested_at + interval '1 second'`, "decided_at": `decided_at + interval '1 second'`,
+		"digest": `'\x00'`, "requested_signature": `'\x00'`, "decided_signature": `'\x00'`,
+	}
+	// A third person, whom somebody names as the second one.
+	o.Exec(t, `INSERT INTO staff (id, name, folded, agency_id, created_at, approved_at) SELECT gen_random_uuid(), 'Third', 'third', agency_id, created_at, approved_at FROM staff WHERE id = $1`, awa.ID)
+	released := func() bool {
+		req := o.request("mtn", held)
+		req.Try = true
+		got, err := s.Import(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.State == statements.VerdictAccepted
+	}
+	dismissed := func() bool { return !slices.Contains(o.covers().Quarantined, id) }
+	tried, believed := 0, 0
+	for _, verdict := range []intake.Decision{intake.Released, intake.Dismissed} {
+		holds := released
+		if verdict == intake.Dismissed {
+			holds = dismissed
+			if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, awa, "desk", id, "r", yearEnd); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := o.approves(ben, o.releases(awa, id, yearEnd).ID, yearEnd); err != nil {
+			t.Fatal(err)
+		}
+		if !holds() {
+			t.Fatalf("%s does not hold", verdict)
+		}
+		o.Exec(t, `CREATE TABLE before_`+string(verdict)+` AS SELECT * FROM statement_exits`)
+		for _, c := range columns {
+			to, known := change[c.Name]
+			if !known {
+				t.Fatalf("no other value of %s", c.Name)
+			}
+			if verdict == intake.Dismissed && strings.HasPrefix(c.Name, "decided") {
+				continue // a dismissal has no second person
+			}
+			o.Exec(t, `UPDATE statement_exits SET `+c.Name+` = `+to+` WHERE import_id = $1 AND verdict = $2 AND state = 'approved'`, id, verdict)
+			if tried++; holds() {
+				believed++
+				t.Errorf("%s of a file that is %s is believed", c.Name, verdict)
+			}
+			o.Exec(t, `DELETE FROM statement_exits`)
+			o.Exec(t, `INSERT INTO statement_exits SELECT * FROM before_`+string(verdict))
+		}
+		if !holds() {
+			t.Errorf("%s does not hold any more", verdict)
+		}
+	}
+	t.Logf("tried=%d believed=%d", tried, believed)
 }

@@ -91,7 +91,7 @@ func newOffice(t *testing.T) *office {
 // journal runs the sink until stop is called or the test ends.
 func (o *office) journal() (stop func()) {
 	o.t.Helper()
-	j, err := sink.New(sink.Config{Kafka: o.kafka, Codec: o.codec, Store: journal.NewStore(o.conn), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), BatchWait: 20 * time.Millisecond})
+	j, err := sink.New(sink.Config{Kafka: o.kafka, Codec: o.codec, Store: journal.NewStore(o.conn), Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(o.kafka), Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), BatchWait: 20 * time.Millisecond})
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -17,11 +17,12 @@ import (
 	"quittance/schemas"
 	"quittance/schemas/record"
 	sink "quittance/sinks/cases"
+	deliverytest "quittance/test/deliveries"
 )
 
 func (w *world) verify(t *testing.T, atOnce int) comparison.Result {
 	t.Helper()
-	got, err := cases.Comparison(w.codec, sink.PoisonTopics()).Verify(t.Context(), comparison.Config{Kafka: w.kafka, Pool: w.Pool, AtOnce: atOnce})
+	got, err := cases.Comparison(w.codec, deliverytest.Cases(w.kafka), sink.PoisonTopics()).Verify(t.Context(), comparison.Config{Kafka: w.kafka, Pool: w.Pool, AtOnce: atOnce})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ import (
 func matchRole() Role {
 	return Role{
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), outcomeKeys()),
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), outcomeKeys(), macs(secret.LabelCaseEvents)),
 		Access: Access{
 			Reads:  append(journal.Topics(), sinkcases.PoisonTopics()...),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
@@ -66,8 +66,12 @@ func (b *Base) match() error {
 	if err != nil {
 		return err
 	}
+	believed, err := CaseEvents(b.KafkaConfig(), b.Keys)
+	if err != nil {
+		return err
+	}
 	if err := add(b, "verification", verify.New, verify.Config{
-		Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes}, Store: journal.NewStore(conn), Everything: b.Options.Clock != nil,
+		Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes, Cases: believed}, Store: journal.NewStore(conn), Everything: b.Options.Clock != nil,
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	}); err != nil {
 		return err
@@ -96,23 +100,23 @@ func (b *Base) verifyReadModel() error {
 	})
 }
 
-// Compared returns the comparisons of tables beside the read model with Kafka: that of cases, and with the keys of the
-// workers, which may be nil, that of deliveries. now is the service's time.
+// Compared returns the comparisons of tables beside the read model with Kafka: those of cases and of deliveries. keys prove
+// what is believed in the topics. now is the service's time.
 func Compared(kafka kafka.Config, codec *schemas.Codec, pool *pgxpool.Pool, keys *secret.Keys, now func() time.Time) ([]Compare, error) {
 	cfg := comparison.Config{Kafka: kafka, Pool: pool}
-	all := []Compare{func(ctx context.Context) (comparison.Result, error) {
-		return cases.Comparison(codec, sinkcases.PoisonTopics()).Verify(ctx, cfg)
-	}}
-	if keys == nil {
-		return all, nil
-	}
 	outcomes, err := AllOutcomes(keys, false)
 	if err != nil {
 		return nil, err
 	}
-	return append(all, func(ctx context.Context) (comparison.Result, error) {
+	believed, err := CaseEvents(kafka, keys)
+	if err != nil {
+		return nil, err
+	}
+	return []Compare{func(ctx context.Context) (comparison.Result, error) {
+		return cases.Comparison(codec, believed, sinkcases.PoisonTopics()).Verify(ctx, cfg)
+	}, func(ctx context.Context) (comparison.Result, error) {
 		return deliveries.NewStore(pool, DeliveryKinds(nil)).Comparison(codec, outcomes, now()).Verify(ctx, cfg)
-	}), nil
+	}}, nil
 }
 
 // Compare compares a table with Kafka.
@@ -120,6 +124,10 @@ type Compare = func(ctx context.Context) (comparison.Result, error)
 
 // verifyCloses verifies the closes of periods each night.
 func (b *Base) verifyCloses() error {
+	believed, err := CaseEvents(b.KafkaConfig(), b.Keys)
+	if err != nil {
+		return err
+	}
 	keys := b.Keys.PublicKeys(journal.LabelCloses)
 	if b.CloseKeys != "" {
 		text, err := os.ReadFile(b.CloseKeys)
@@ -133,7 +141,7 @@ func (b *Base) verifyCloses() error {
 		keys = append(keys, former...)
 	}
 	return add(b, "closes of periods", audit.NewNight, audit.NightConfig{
-		Source:   audit.Source{Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec},
+		Source:   audit.Source{Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Cases: believed},
 		Agencies: b.Registry.Agencies, Accounts: b.Registry.StatementAccounts, Keys: keys, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }

@@ -34,7 +34,13 @@ func withBook(ctx context.Context, m *cli.Meta, tenant string, live bool, keyFil
 	if err != nil {
 		return err
 	}
-	book, err := audit.Read(ctx, audit.Source{Kafka: m.KafkaConfig(), Topology: topology, Codec: codec}, tenant, live)
+	source := audit.Source{Kafka: m.KafkaConfig(), Topology: topology, Codec: codec}
+	if m.Keys != nil {
+		if source.Cases, err = roles.CaseEvents(source.Kafka, m.Keys); err != nil {
+			return err
+		}
+	}
+	book, err := audit.Read(ctx, source, tenant, live)
 	if err != nil {
 		return err
 	}

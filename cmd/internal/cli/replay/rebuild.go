@@ -102,14 +102,18 @@ func rebuiltJournal(ctx context.Context, m *cli.Meta, b *roles.Base) (before jou
 	if err != nil {
 		return before, got, err
 	}
+	proof, err := roles.CaseEvents(b.KafkaConfig(), b.Keys)
+	if err != nil {
+		return before, got, err
+	}
 	store := journal.NewStore(conn)
-	sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Outcomes: outcomes, Log: b.Log, Metrics: b.Metrics})
+	sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Outcomes: outcomes, Cases: proof, Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
 		return before, got, err
 	}
 	report := cli.Progress(m.Err)
 	progress := func(done, total int64) { report(int(done), int(total)) }
-	if before, err = store.Verify(ctx, journal.VerifyConfig{Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes}, Progress: progress}); err != nil {
+	if before, err = store.Verify(ctx, journal.VerifyConfig{Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes, Cases: proof}, Progress: progress}); err != nil {
 		return before, got, err
 	}
 	by, err := cli.Actor(ctx, b.Pool, b.Keys, b.Now())
