@@ -346,8 +346,12 @@ func TestTamperedExits(t *testing.T) {
 			if verdict == intake.Dismissed && strings.HasPrefix(c.Name, "decided") {
 				continue // a dismissal has no second person
 			}
-			o.Exec(t, `UPDATE statement_exits SET `+c.Name+` = `+to+` WHERE import_id = $1 AND verdict = $2 AND state = 'approved'`, id, verdict)
-			if tried++; holds() {
+			tried++
+			if _, err := o.Pool.Exec(t.Context(), `UPDATE statement_exits SET `+c.Name+` = `+to+` WHERE import_id = $1 AND verdict = $2 AND state = 'approved'`, id, verdict); err != nil {
+				if !strings.Contains(err.Error(), "SQLSTATE 23514") { // the table refuses it
+					t.Fatal(err)
+				}
+			} else if holds() {
 				believed++
 				t.Errorf("%s of a file that is %s is believed", c.Name, verdict)
 			}

@@ -13,6 +13,7 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
+	"quittance/cmd/internal/roles"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/reconciliation/audit"
