@@ -36,8 +36,12 @@ func withBook(ctx context.Context, m *cli.Meta, tenant string, live bool, keyFil
 		return err
 	}
 	source := audit.Source{Kafka: m.KafkaConfig(), Topology: topology, Codec: codec}
-	if m.Keys != nil {
-		if source.Cases, err = roles.CaseEvents(source.Kafka, m.Keys); err != nil {
+	if m.MasterKeys != "" || m.PlainSecrets {
+		master, err := m.OpenKeys()
+		if err != nil {
+			return err
+		}
+		if source.Cases, err = roles.CaseEvents(source.Kafka, master); err != nil {
 			return err
 		}
 	}

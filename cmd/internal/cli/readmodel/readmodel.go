@@ -83,10 +83,14 @@ The sink readmodel may run, and may be behind: demanded are the events below its
 			if err != nil {
 				return err
 			}
-			if month != "" || since != "" || m.Keys == nil {
+			if month != "" || since != "" || m.MasterKeys == "" && !m.PlainSecrets {
 				return show(m, got, "cases", "deliveries")
 			}
-			others, err := roles.Compared(m.KafkaConfig(), codec, m.Pool, m.Keys, func() time.Time { return m.Now })
+			keys, err := m.OpenKeys()
+			if err != nil {
+				return err
+			}
+			others, err := roles.Compared(m.KafkaConfig(), codec, m.Pool, keys, func() time.Time { return m.Now })
 			if err != nil {
 				return err
 			}

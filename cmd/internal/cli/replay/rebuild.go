@@ -84,6 +84,15 @@ func believed(b *roles.Base) (origin.Outcomes, error) {
 	return roles.AllOutcomes(keys, b.AcceptUnprovenBodies)
 }
 
+// believedCases returns who is believed in cases.events.
+func believedCases(b *roles.Base) (*origin.History, error) {
+	keys, err := b.OpenKeys()
+	if err != nil {
+		return nil, err
+	}
+	return roles.CaseEvents(b.KafkaConfig(), keys)
+}
+
 // unprovenFlag adds the flag that accepts outcomes of deliveries without a proof.
 func unprovenFlag(f *pflag.FlagSet, m *cli.Meta) {
 	f.BoolVar(&m.AcceptUnprovenBodies, "accept-unproven-bodies", false, "also write outcomes of deliveries that do not prove which worker made them, as those of releases before 2026-11-29: whoever may write their topic is believed")
@@ -102,7 +111,7 @@ func rebuiltJournal(ctx context.Context, m *cli.Meta, b *roles.Base) (before jou
 	if err != nil {
 		return before, got, err
 	}
-	proof, err := roles.CaseEvents(b.KafkaConfig(), b.Keys)
+	proof, err := believedCases(b)
 	if err != nil {
 		return before, got, err
 	}

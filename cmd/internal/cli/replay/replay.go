@@ -215,7 +215,7 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		if err != nil {
 			return nil, err
 		}
-		proof, err := roles.CaseEvents(b.KafkaConfig(), b.Keys)
+		proof, err := believedCases(b)
 		if err != nil {
 			return nil, err
 		}
