@@ -16,6 +16,7 @@ import (
 	"quittance/internal/kafka"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
@@ -131,11 +132,18 @@ type Events struct {
 	client   *kgo.Client
 	topology *kafka.Topology
 	codec    *schemas.Codec
+	kafka    kafka.Config
+	macs     origin.MACs
+	signer   *origin.Signer
 }
 
-// NewEvents makes Events. It does not close the client, which is a kafka.Config.Producer.
-func NewEvents(client *kgo.Client, topology *kafka.Topology, codec *schemas.Codec) *Events {
-	return &Events{client, topology, codec}
+// Writer is the name of whoever writes cases.events, which proves its records (origin.History).
+const Writer = "cases"
+
+// NewEvents makes Events, whose records macs prove (secret.LabelCaseEvents). It does not close the client, which is a
+// kafka.Config.Producer.
+func NewEvents(cfg kafka.Config, client *kgo.Client, topology *kafka.Topology, codec *schemas.Codec, macs origin.MACs) *Events {
+	return &Events{client, topology, codec, cfg, macs, origin.NewSigner(Writer, macs)}
 }
 
 // Write writes events, in order. After an error any of them may have been written.
@@ -150,11 +158,22 @@ func (w *Events) Write(ctx context.Context, events ...checkout.Event) error {
 		records[i] = &kgo.Record{
 			Topic: w.topology.Name(schemas.TopicCases), Partition: w.topology.Partition(schemas.TopicCases, key), Key: []byte(key), Value: value,
 		}
+		w.signer.SignKeyed(records[i])
 	}
 	if err := w.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		return fmt.Errorf("writing events of cases: %w", err)
 	}
 	return nil
+}
+
+// Proven reports whether the topic has a record that the keys of the writer prove.
+func (w *Events) Proven(ctx context.Context) (bool, error) {
+	ends, err := kafka.Offsets(kadm.NewClient(w.client).ListEndOffsets(ctx, w.topology.Name(schemas.TopicCases)))
+	if err != nil {
+		return false, fmt.Errorf("asking for the end of the events of cases: %w", err)
+	}
+	_, found, err := w.kafka.FirstProven(ctx, schemas.TopicCases, origin.Verifier{Writer: w.macs}, 0, ends[0])
+	return found, err
 }
 
 // Ends returns the full name of the topic, and its end by partition.

@@ -98,6 +98,19 @@ func (s *Store) Unrecorded(ctx context.Context, n int) ([]Case, error) {
 	return list, nil
 }
 
+// Recorded returns a case without a session whose opening is in cases.events; nil if there is none.
+func (s *Store) Recorded(ctx context.Context) (*Case, error) {
+	rows, _ := s.pool.Query(ctx, `SELECT `+read+` FROM cases WHERE NOT in_session AND recorded ORDER BY opened_at DESC, id LIMIT 1`)
+	list, err := pgx.CollectRows(rows, toCase)
+	if err != nil {
+		return nil, fmt.Errorf("looking for a case that is recorded: %w", err)
+	}
+	if len(list) == 0 {
+		return nil, nil //nolint:nilnil // none is no error
+	}
+	return &list[0], nil
+}
+
 // End is the end of a case by the matcher.
 type End struct {
 	Case

@@ -172,7 +172,7 @@ func (s *Store) expireHeld(ctx context.Context, before time.Time) error {
 			return err
 		}
 		_, err = tx.Exec(ctx, `
-			UPDATE deliveries SET state = 'exhausted', next_attempt_at = NULL, reason = 'held_too_long'
+			UPDATE deliveries SET state = 'exhausted', next_attempt_at = NULL, reason = '`+heldTooLong+`'
 			WHERE (kind, destination_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))
 				AND state = 'waiting' AND last_outcome_at < $3`, append(byColumn(suspended), before)...)
 		return err

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/casework"
+	"quittance/internal/decisions"
 	"quittance/internal/form"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
@@ -19,73 +21,166 @@ import (
 	"quittance/internal/statements"
 )
 
-// Decision is what a person decides about a file in quarantine. It is the state of the import from then on.
+// Decision is what people decide about a file in quarantine. It is the state of the import from then on. It counts with
+// their signatures only: without them the file is in quarantine, whatever its row says.
 type Decision string
 
 // Decisions.
 const (
-	// Dismissed means that the accepted statement of the file's id was right. Nothing of the file ever counts.
+	// Dismissed means that the accepted statement of the file's id was right. Nothing of the file counts.
 	Dismissed Decision = "dismissed"
-	// Released means that the file is right. Imported again, it is accepted beside the accepted statement of its id, and the
-	// lines of both count: a line that both have with other content is a break, and one that only the accepted statement has
-	// stays. Of an accepted file it means that its statement is the account's last one again, after another version of it.
+	// Released means that the file is right. Imported again within a day, it is accepted beside the accepted statement of its
+	// id, and the lines of both count: a line that both have with other content is a break, and one that only the accepted
+	// statement has stays. Of an accepted file it means that its statement is the account's last one again, after another
+	// version of it.
 	Released Decision = "released"
 )
 
-// actions are the decisions in the audit table.
-var actions = map[Decision]string{Dismissed: "statements.dismiss", Released: "statements.release"}
-
-// Decide ends the quarantine of a file. The file is kept. One that was released may be dismissed until it is imported again.
-// origin is the machine of the person. now is the time of the service's clock. A refusal is an *operation.Error with the field id or reason.
-func Decide(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, importID string, decision Decision, reason string, now time.Time) error {
-	id, err := uuid.Parse(importID)
-	if err != nil {
-		return operation.Refuse("statement.unknown", "id", nil)
-	}
-	if !form.IsLine(reason, maxReason) {
-		return operation.Refuse("statement.reason_malformed", "reason", operation.Args{"most": maxReason})
-	}
-	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		var agency, code, state string
-		err := tx.QueryRow(ctx, `SELECT agency_id::text, code, state FROM statement_imports WHERE id = $1 AND state <> 'pending' FOR UPDATE`, id).Scan(&agency, &code, &state)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows), err == nil && !by.ActsFor(agency):
-			return operation.Refuse("statement.unknown", "id", nil)
-		case err != nil:
+// Dismiss ends the quarantine of a file, by one person, with what keys sign. The file is kept. One that was released may be
+// dismissed until it is imported again. origin is the machine of the person. now is the time of the service's clock, in
+// UTC. A refusal is an *operation.Error with the field id or reason.
+func Dismiss(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, importID, reason string, now time.Time) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		state, err := lockImport(ctx, tx, by, importID, reason)
+		if err != nil {
 			return err
+		}
+		if state == string(Dismissed) { // one that nobody has signed may be dismissed by a person
+			if believed, err := believed(ctx, tx, keys, importID, Dismissed, now); err != nil || believed {
+				return errors.Join(err, operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": state}))
+			}
+		} else if state != string(statements.VerdictQuarantined) && state != string(Released) {
+			return operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": state})
+		}
+		_, err = propose(ctx, tx, keys, by, origin, importID, reason, Dismissed, now, func(r Release) error {
+			_, err := tx.Exec(ctx, `UPDATE statement_imports SET state = 'dismissed', dismissed_at = $2, dismissed_by = $3, dismissed_reason = $4 WHERE id = $1`, r.ImportID, now, by.Name, reason)
+			return err
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("dismissing a file: %w", err)
+	}
+	return nil
+}
+
+// Reopen takes the dismissal of a file back, by one person: the file is in quarantine again, where nothing of it counts.
+// It is possible while the file is kept. A refusal is an *operation.Error with the field id or reason.
+func Reopen(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, importID, reason string, now time.Time) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		state, err := lockImport(ctx, tx, by, importID, reason)
+		if err != nil {
+			return err
+		}
+		if state != string(Dismissed) {
+			return operation.Refuse("statement.not_dismissed", "id", operation.Args{"state": state})
+		}
+		var kept, twice bool
+		var agency, code string
+		if err := tx.QueryRow(ctx, `SELECT i.agency_id::text, i.code, EXISTS (SELECT FROM statement_originals o WHERE o.id = i.id), EXISTS (SELECT FROM statement_imports a
+				WHERE (a.agency_id, a.live, a.code, a.digest) = (i.agency_id, i.live, i.code, i.digest) AND a.state NOT IN ('pending', 'dismissed', 'withdrawn'))
+			FROM statement_imports i WHERE i.id = $1`, importID).Scan(&agency, &code, &kept, &twice); err != nil {
+			return err
+		}
+		switch {
+		case !kept:
+			return operation.Refuse("statement.original_deleted", "id", nil)
+		case twice: // another process has accepted it meanwhile
+			return operation.Refuse("statement.not_dismissed", "id", operation.Args{"state": statements.VerdictAccepted})
 		}
 		if _, err := identity.LockInForce(ctx, tx, keys, by); err != nil {
 			return err
 		}
-		column := string(decision)
-		if decision == Released && state == string(statements.VerdictQuarantined) {
-			if err := releasable(ctx, tx, id); err != nil {
-				return err
-			}
-		}
-		switch {
-		case state == string(statements.VerdictQuarantined), state == string(Released) && decision == Dismissed:
-			_, err = tx.Exec(ctx, `UPDATE statement_imports SET state = $2, `+column+`_at = $3, `+column+`_by = $4, `+column+`_reason = $5 WHERE id = $1`, id, decision, now, by.Name, reason)
-		case state == string(statements.VerdictAccepted) && decision == Released:
-			err = restore(ctx, tx, id)
-		default:
-			err = operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": state})
-		}
-		if err != nil {
+		if err := quarantineAgain(ctx, tx, importID); err != nil {
 			return err
 		}
-		return operation.Record(ctx, tx, by.Actor(origin), now, operation.Entry{Action: actions[decision], Subject: importID, AgencyID: agency, Detail: map[string]any{"agency_id": agency, "account": code, "reason": reason}})
+		if _, err := tx.Exec(ctx, `UPDATE statement_exits SET state = 'rejected', decided_by = $2, decided_at = $3 WHERE import_id = $1 AND verdict = 'dismissed' AND state = 'approved'`, importID, by.ID, now); err != nil {
+			return err
+		}
+		return operation.Record(ctx, tx, by.Actor(origin), now, operation.Entry{Action: "statements.reopen", Subject: importID, AgencyID: agency, Detail: map[string]any{"agency_id": agency, "account": code, "reason": reason}})
 	})
 	if err != nil {
-		return fmt.Errorf("deciding on a file in quarantine: %w", err)
+		return fmt.Errorf("taking a dismissal back: %w", err)
 	}
 	return nil
+}
+
+// lockImport locks an import for a decision of a person with a reason, and returns its state.
+func lockImport(ctx context.Context, tx pgx.Tx, by identity.Staff, importID, reason string) (state string, err error) {
+	id, err := uuid.Parse(importID)
+	if err != nil {
+		return "", operation.Refuse("statement.unknown", "id", nil)
+	}
+	if !form.IsLine(reason, maxReason) {
+		return "", operation.Refuse("statement.reason_malformed", "reason", operation.Args{"most": maxReason})
+	}
+	var agency string
+	err = tx.QueryRow(ctx, `SELECT agency_id::text, state FROM statement_imports WHERE id = $1 AND state <> 'pending' FOR UPDATE`, id).Scan(&agency, &state)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && !by.ActsFor(agency) {
+		return "", operation.Refuse("statement.unknown", "id", nil)
+	}
+	return state, err
+}
+
+// quarantineAgain puts a file back into quarantine.
+func quarantineAgain(ctx context.Context, tx pgx.Tx, importID string) error {
+	_, err := tx.Exec(ctx, `UPDATE statement_imports SET state = 'quarantined', dismissed_at = NULL, dismissed_by = NULL, dismissed_reason = NULL, released_at = NULL, released_by = NULL, released_reason = NULL
+		WHERE id = $1 AND state IN ('released', 'dismissed')`, importID)
+	return err
+}
+
+// propose stores a decision about a file with the signature of whoever proposes it, and does what follows from it at once.
+func propose(ctx context.Context, tx pgx.Tx, keys *secret.Keys, by identity.Staff, origin, importID, reason string, verdict Decision, now time.Time, then func(Release) error) (r Release, err error) {
+	staff, err := identity.LockStaff(ctx, tx, keys, by.ID)
+	if err != nil {
+		return r, err
+	}
+	state, action := ReleaseRequested, "statements.release.request"
+	if verdict == Dismissed {
+		state, action = ReleaseApproved, "statements.dismiss"
+	}
+	return r, decisions.Propose(ctx, tx, decisions.Step{
+		By: staff[by.ID].Person(), Actor: by.Actor(origin), At: now,
+		Store: func() (operation.Entry, error) {
+			id := uuid.Must(uuid.NewV7()).String()
+			if _, err := tx.Exec(ctx, `INSERT INTO statement_exits (id, import_id, verdict, state, reason, requested_by, requested_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+				id, importID, verdict, state, reason, by.ID, now); err != nil {
+				return operation.Entry{}, err
+			}
+			if r, err = oneExit(ctx, tx, id, ""); err != nil {
+				return operation.Entry{}, err
+			}
+			digest, signature, err := r.pact.sign(keys, casework.DecisionProposed, by, now)
+			if err == nil {
+				_, err = tx.Exec(ctx, `UPDATE statement_exits SET digest = $2, requested_signature = $3 WHERE id = $1`, id, digest, signature)
+			}
+			if err == nil {
+				err = then(r)
+			}
+			return r.entry(action), err
+		},
+	})
+}
+
+// believed reports whether the people whom a decision about a file needs have signed it: two a release, of which one
+// approved within the last day, and one a dismissal.
+func believed(ctx context.Context, from querier, v decisions.Verifier, importID string, verdict Decision, now time.Time) (bool, error) {
+	list, err := exits(ctx, from, `e.import_id = $1 AND e.verdict = $2 AND e.state = 'approved'`, importID, verdict)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list, func(r Release) bool {
+		if verdict == Dismissed {
+			return r.pact.requested(v, now) == nil
+		}
+		return r.pact.agreed(v, now) == nil
+	}), nil
 }
 
 // releasable returns why a file in quarantine cannot be released; nil if it can. The lines of a statement without ids would
 // count twice beside those of the accepted statement of its id. Files that earlier releases quarantined do not say that
 // they have no ids: their import says it.
-func releasable(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
+func releasable(ctx context.Context, tx pgx.Tx, id string) error {
 	var name string
 	err := tx.QueryRow(ctx, `SELECT s.statement_id FROM statement_imports i, jsonb_array_elements(i.plan -> 'statements') f, statements s
 		WHERE i.id = $1 AND f ->> 'twice' = 'true' AND (s.agency_id, s.live, s.code) = (i.agency_id, i.live, i.code) AND s.statement_id = f ->> 'id' AND s.page = (f ->> 'page')::int
@@ -99,25 +194,34 @@ func releasable(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 	return operation.Refuse("statement.positional", "id", operation.Args{"statement": name})
 }
 
-// restore makes the statement of an accepted import the account's last one again, after another version of it. Its lines are
-// written already.
-func restore(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
+// earlierVersion returns the statement of an accepted import that is another version of the account's last one, and its
+// number in the import. A refusal says that there is none.
+func earlierVersion(ctx context.Context, tx pgx.Tx, id string) (last ledgerMark, number int, err error) {
 	var mark, facts []byte
 	if err := tx.QueryRow(ctx, `SELECT l.mark, i.plan -> 'statements' FROM statement_ledgers l JOIN statement_imports i USING (agency_id, live, code) WHERE i.id = $1 FOR UPDATE OF l`, id).Scan(&mark, &facts); err != nil {
-		return err
+		return last, 0, err
 	}
-	var last ledgerMark
 	var list []Facts
 	if err := errors.Join(json.Unmarshal(mark, &last), json.Unmarshal(facts, &list)); err != nil {
-		return err
+		return last, 0, err
 	}
 	i := slices.IndexFunc(list, func(f Facts) bool {
 		return f.ID == last.Last.ID && f.Page == last.Last.Page && f.Digest != last.Last.Digest && together(f.From, f.To, last.Last.From, last.Last.To)
 	})
 	if i < 0 {
-		return operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": statements.VerdictAccepted})
+		return last, 0, operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": statements.VerdictAccepted})
 	}
 	last.Last = list[i]
+	return last, i + 1, nil
+}
+
+// restore makes the statement of an accepted import the account's last one again, after another version of it. Its lines are
+// written already.
+func restore(ctx context.Context, tx pgx.Tx, id string) error {
+	last, number, err := earlierVersion(ctx, tx, id)
+	if err != nil {
+		return err
+	}
 	mark, err := json.Marshal(last)
 	if err != nil {
 		return err
@@ -127,7 +231,7 @@ func restore(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 	}
 	_, err = tx.Exec(ctx, `INSERT INTO statements (agency_id, live, code, import_id, position, statement_id, page, sequence, last, from_day, to_day, balanced, opening, closing, currency, lines, net, digest)
 		SELECT agency_id, live, code, import_id, position, statement_id, page, sequence, last, from_day, to_day, balanced, opening, closing, currency, lines, net, digest
-		FROM statements WHERE import_id = $1 AND position = $2 LIMIT 1`, id, i+1)
+		FROM statements WHERE import_id = $1 AND position = $2 LIMIT 1`, id, number)
 	return err
 }
 

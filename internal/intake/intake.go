@@ -207,8 +207,10 @@ type attempt struct {
 	next ledgerMark
 	// same is the import of a statement with the same content.
 	same string
-	// released says that a person has released the file from quarantine.
+	// released says that two people have released the file from quarantine.
 	released bool
+	// refused says that the file was in quarantine although its row said something else.
+	refused bool
 	// lives are how often lines of the account were withdrawn.
 	lives map[lineKey]int32
 }
@@ -240,7 +242,11 @@ func (i *attempt) locked(ctx context.Context) (again bool, err error) {
 	case earlier != nil && i.Try:
 		return false, ErrInterrupted
 	case earlier == nil:
-		if done, err := i.judge(ctx, tx, last); err != nil || done {
+		done, err := i.judge(ctx, tx, last)
+		if err == nil && done && i.refused && !i.Try {
+			err = tx.Commit(ctx)
+		}
+		if err != nil || done {
 			return false, err
 		}
 	}
@@ -288,6 +294,12 @@ func (i *attempt) known(ctx context.Context, tx pgx.Tx) (bool, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
+	if of := Decision(state); err == nil && (of == Dismissed || of == Released) {
+		var signed bool
+		if signed, err = believed(ctx, tx, i.cfg.Keys, id.String(), of, i.Now); err == nil && !signed {
+			return false, i.refuse(ctx, tx, id, of)
+		}
+	}
 	switch {
 	case err == nil && Decision(state) == Dismissed:
 		i.out.ImportID = id.String()
@@ -305,6 +317,18 @@ func (i *attempt) known(ctx context.Context, tx pgx.Tx) (bool, error) {
 	i.out.ImportID = id.String()
 	i.verdict(statements.VerdictUnchanged)
 	return true, nil
+}
+
+// refuse puts a file back into quarantine of which people have not signed what its row says, or whose release is over.
+func (i *attempt) refuse(ctx context.Context, tx pgx.Tx, id uuid.UUID, of Decision) error {
+	i.refused = true
+	if err := quarantineAgain(ctx, tx, id.String()); err != nil {
+		return fmt.Errorf("putting a file back into quarantine: %w", err)
+	}
+	return operation.Record(ctx, tx, operation.Actor{Kind: operation.ActorService, Name: "statements"}, i.Now, operation.Entry{
+		Action: "statements.quarantine", Subject: id.String(), AgencyID: i.key.AgencyID,
+		Detail: map[string]any{"agency_id": i.key.AgencyID, "mode": registry.Mode(i.key.Live), "account": i.key.Code, "was": string(of), "refusal": "statement.not_believed"},
+	})
 }
 
 // decide compares the statements of the file with the last accepted one.

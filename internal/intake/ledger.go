@@ -140,7 +140,7 @@ func (l *ledger) settle(ctx context.Context, tx pgx.Tx, w *writer, u *unsettled)
 	case err != nil:
 		return err
 	case committed && u.withdraws:
-		return l.finishWithdrawal(ctx, tx, u.id)
+		return l.finishWithdrawal(ctx, tx, w, u)
 	case committed:
 		return l.finish(ctx, tx, u.id, u.plan)
 	case u.withdraws:

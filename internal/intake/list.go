@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quittance/internal/decisions"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/statements"
@@ -113,16 +114,22 @@ type Coverage struct {
 	// none.
 	Last string
 	// Pending says that an import or a withdrawal is under way or was interrupted. Quarantined are the imports in
-	// quarantine, or released and not imported again, that have days until the end of the period.
+	// quarantine, or released and not imported again, or dismissed without a signed dismissal, that have days until the end of
+	// the period.
 	Pending     bool
 	Quarantined []string
 
-	accepted []accepted // those with days from the beginning of the period
+	accepted  []accepted // those with days from the beginning of the period
+	withdrawn []accepted // those with such days whose withdrawal nobody has signed
 }
 
-// Cover returns the coverage of the local days from and to, such as 2026-11-30.
-func Cover(ctx context.Context, pool *pgxpool.Pool, key registry.StatementAccountKey, from, to string) (Coverage, error) {
+// Cover returns the coverage of the local days from and to, such as 2026-11-30. v verifies what people have signed about files.
+func Cover(ctx context.Context, pool *pgxpool.Pool, v decisions.Verifier, key registry.StatementAccountKey, from, to string) (Coverage, error) {
 	var c Coverage
+	dismissed, withdrawn, err := signedOf(ctx, pool, v, key)
+	if err != nil {
+		return c, fmt.Errorf("reading what was decided about statements: %w", err)
+	}
 	list, err := query(ctx, pool, `i.agency_id::text = $1 AND i.live = $2 AND i.code = $3`, key.AgencyID, key.Live, key.Code)
 	if err != nil {
 		return c, fmt.Errorf("reading the statements of a period: %w", err)
@@ -139,11 +146,15 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, key registry.StatementAccoun
 			if l.From <= to && l.To >= from {
 				c.Statements = append(c.Statements, fmt.Sprintf("%s page %d %s", l.ID, l.Page, l.Digest))
 			}
-		case statements.VerdictQuarantined, statements.Verdict(Released):
-			if l.From <= to && !slices.Contains(c.Quarantined, l.ImportID) {
+		case statements.VerdictQuarantined, statements.Verdict(Released), statements.Verdict(Dismissed):
+			if l.From <= to && !dismissed[l.ImportID] && !slices.Contains(c.Quarantined, l.ImportID) {
 				c.Quarantined = append(c.Quarantined, l.ImportID)
 			}
-		case statements.VerdictUnchanged, statements.VerdictRefused, statements.Verdict(Dismissed), statements.Verdict(Withdrawn): // nothing of it counts
+		case statements.Verdict(Withdrawn):
+			if l.To >= from && !withdrawn[l.ImportID] && (len(c.withdrawn) == 0 || c.withdrawn[len(c.withdrawn)-1].id != l.ImportID) {
+				c.withdrawn = append(c.withdrawn, l.accepted)
+			}
+		case statements.VerdictUnchanged, statements.VerdictRefused: // nothing of it counts
 		default:
 			c.Pending = true
 		}
@@ -156,4 +167,27 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, key registry.StatementAccoun
 	}
 	c.Pending = c.Pending || withdrawing
 	return c, nil
+}
+
+// signedOf returns the imports of an account that a person has signed to be dismissed, and those that two people have signed
+// to be withdrawn.
+func signedOf(ctx context.Context, pool *pgxpool.Pool, v decisions.Verifier, key registry.StatementAccountKey) (dismissed, withdrawn map[string]bool, err error) {
+	const ofAccount = `i.agency_id::text = $1 AND i.live = $2 AND i.code = $3`
+	account := []any{key.AgencyID, key.Live, key.Code}
+	gone, err := exits(ctx, pool, ofAccount+` AND i.state = 'dismissed' AND e.verdict = 'dismissed' AND e.state = 'approved'`, account...)
+	if err != nil {
+		return nil, nil, err
+	}
+	back, err := withdrawals(ctx, pool, ofAccount+` AND i.state = 'withdrawn' AND w.state = 'done'`, account...)
+	if err != nil {
+		return nil, nil, err
+	}
+	dismissed, withdrawn = map[string]bool{}, map[string]bool{}
+	for _, d := range gone {
+		dismissed[d.ImportID] = dismissed[d.ImportID] || d.pact.requested(v, d.RequestedAt) == nil
+	}
+	for _, w := range back {
+		withdrawn[w.ImportID] = withdrawn[w.ImportID] || w.pact.agreed(v, w.DecidedAt) == nil
+	}
+	return dismissed, withdrawn, nil
 }

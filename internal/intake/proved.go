@@ -20,11 +20,11 @@ type Records struct {
 	Codec    *schemas.Codec
 }
 
-// Unproved returns the first import of the coverage whose accepted statements are not in Kafka as its row has them;
-// empty if all are, and none is withdrawn there. Whoever can write Postgres cannot write the topic: a row that was inserted, or that has other days,
+// Unproved returns the first import of the coverage whose accepted statements are not in Kafka as its row has them, or that is
+// withdrawn without the signatures of two people and not in Kafka; empty if all are, and none is withdrawn there. Whoever can write Postgres cannot write the topic: a row that was inserted, or that has other days,
 // does not make a period whole.
 func (c Coverage) Unproved(ctx context.Context, from Records) (importID string, err error) {
-	if len(c.accepted) == 0 {
+	if len(c.accepted)+len(c.withdrawn) == 0 {
 		return "", nil
 	}
 	cl, err := from.Kafka.Client()
@@ -38,11 +38,14 @@ func (c Coverage) Unproved(ctx context.Context, from Records) (importID string, 
 		return "", err
 	}
 	missing := map[string][]Facts{} // by import
-	for partition, all := range c.byPartition() {
+	for partition, all := range byPartition(slices.Concat(c.accepted, c.withdrawn)) {
 		// Statements follow the lines of their file. To the end, because a later record may say that one was withdrawn.
 		span := kafka.Span{From: bounds[partition].To, To: bounds[partition].To}
 		for _, one := range all {
 			missing[one.id] = slices.Clone(one.facts)
+			if slices.ContainsFunc(c.withdrawn, func(w accepted) bool { return w.id == one.id }) {
+				missing[one.id] = slices.Concat(one.facts, one.facts) // none is left once it is accepted, and one comes back when it is withdrawn
+			}
 			from := one.from
 			for _, f := range one.facts {
 				from += int64(f.Lines)
@@ -63,13 +66,18 @@ func (c Coverage) Unproved(ctx context.Context, from Records) (importID string, 
 			return one.id, nil
 		}
 	}
+	for _, one := range c.withdrawn {
+		if len(one.facts) == 0 || len(missing[one.id]) != len(one.facts) {
+			return one.id, nil
+		}
+	}
 	return "", nil
 }
 
-// byPartition groups the accepted imports by the partition in which their rows say that the records are.
-func (c Coverage) byPartition() map[int32][]accepted {
+// byPartition groups imports by the partition in which their rows say that the records are.
+func byPartition(all []accepted) map[int32][]accepted {
 	out := map[int32][]accepted{}
-	for _, one := range c.accepted {
+	for _, one := range all {
 		out[one.partition] = append(out[one.partition], one)
 	}
 	return out
@@ -93,7 +101,9 @@ func (from Records) settle(missing map[string][]Facts, r *kgo.Record, all []acce
 			switch same := s.StatementID == f.ID && int(s.Page) == f.Page; {
 			case !same:
 			case s.Withdrawn:
-				missing[of.id] = append(missing[of.id], f)
+				if !slices.Contains(missing[of.id], f) {
+					missing[of.id] = append(missing[of.id], f)
+				}
 			case hasImport(r, of.id) && s.Last == f.Last && s.FromDay == f.From && s.ToDay == f.To &&
 				s.Balanced == f.Balanced && s.Opening == f.Opening && s.Closing == f.Closing && s.Digest == f.Digest && s.Lines == int64(f.Lines):
 				missing[of.id] = slices.DeleteFunc(missing[of.id], func(m Facts) bool { return m == f })

@@ -13,6 +13,8 @@ import (
 const (
 	kindWithdrawal = "statement_withdrawal"
 	kindOriginal   = "statement_original"
+	kindRelease    = "statement_release"
+	kindDismissal  = "statement_dismissal"
 )
 
 // pact is what two people agree on about a file: the signed steps, as they are stored, and what they are about, as the

@@ -13,11 +13,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/casework"
 	"quittance/internal/decisions"
 	"quittance/internal/form"
 	"quittance/internal/identity"
+	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/statements"
@@ -372,7 +374,7 @@ func (t *taking) carryOut(ctx context.Context, tx pgx.Tx) (int, error) {
 	if err := t.after(stepCommitted); err != nil {
 		return 0, err
 	}
-	return len(lines), t.finishWithdrawal(ending, tx, t.id)
+	return len(lines), t.finishWithdrawal(ending, tx, w, &unsettled{id: t.id, partition: w.partition, from: w.end})
 }
 
 // ErrWithdrawalUnknown says that the broker did not confirm the end of the withdrawal.
@@ -480,14 +482,22 @@ func undoWithdrawal(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 }
 
 // finishWithdrawal makes an approved withdrawal done. The account goes on from the statement before. One that two people
-// have not signed waits for its approval again: somebody has written its row, and records of the account have its id.
-func (l *ledger) finishWithdrawal(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
+// have not signed is done if Kafka has it: an earlier release that did not sign has carried it out, or its row was changed
+// afterwards. Otherwise it waits for its approval again: somebody has written its row, and records of the account have its id.
+func (l *ledger) finishWithdrawal(ctx context.Context, tx pgx.Tx, from *writer, u *unsettled) error {
+	id := u.id
 	w, err := oneWithdrawal(ctx, tx, id.String())
 	if err != nil {
 		return err
 	}
 	var refused *operation.Error
+	carriedOut := false
 	if err := w.pact.agreed(l.cfg.Keys, w.pact.carriedOutAt(l.now)); errors.As(err, &refused) {
+		if carriedOut, err = l.carriedOut(ctx, tx, from, u, &w); err != nil {
+			return err
+		}
+	}
+	if refused != nil && !carriedOut {
 		if err := undoWithdrawal(ctx, tx, id); err != nil {
 			return err
 		}
@@ -515,7 +525,59 @@ func (l *ledger) finishWithdrawal(ctx context.Context, tx pgx.Tx, id uuid.UUID) 
 	if err := l.goBack(ctx, tx); err != nil {
 		return err
 	}
-	return operation.Record(ctx, tx, actor, l.now, w.entry("statements.withdraw"))
+	entry := w.entry("statements.withdraw")
+	if carriedOut {
+		entry.Detail["unsigned"] = true
+	}
+	return operation.Record(ctx, tx, actor, l.now, entry)
+}
+
+// carriedOut reports whether Kafka has the records of a withdrawal, which whoever writes Postgres cannot make: all statements
+// of its import, withdrawn, with its id. Then it notes the lines that these records take back, whatever was noted before.
+func (l *ledger) carriedOut(ctx context.Context, tx pgx.Tx, from *writer, u *unsettled, w *Withdrawal) (bool, error) {
+	left := slices.Clone(w.Statements)
+	var lines [][]any
+	reading, cancel := context.WithTimeout(ctx, transactionTimeout)
+	defer cancel()
+	err := l.cfg.Kafka.Read(reading, from.topic, map[int32]kafka.Span{u.partition: {From: u.from, To: from.end}}, nil, func(r *kgo.Record) (bool, error) {
+		if !hasImport(r, w.ID) {
+			return true, nil
+		}
+		name, err := l.cfg.Codec.NameOf(r.Value)
+		if err != nil {
+			return false, err
+		}
+		if name == (*record.Statement)(nil).Name() {
+			var s record.Statement
+			if err := l.cfg.Codec.Decode(r.Value, &s); err != nil {
+				return false, err
+			}
+			left = slices.DeleteFunc(left, func(f Facts) bool {
+				return s.Withdrawn && s.ImportID == w.ImportID && s.StatementID == f.ID && int(s.Page) == f.Page && s.Digest == f.Digest
+			})
+			return true, nil
+		}
+		var line record.StatementLine
+		if err := l.cfg.Codec.Decode(r.Value, &line); err != nil || !line.Withdrawn || line.ImportID != w.ImportID {
+			return err == nil, err
+		}
+		key, err := keyOf(&line)
+		lines = append(lines, []any{u.id, key.id, int64(key.content)}) //nolint:gosec // the bits count
+		return err == nil, err
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading the records of a withdrawal: %w", err)
+	}
+	if len(left) > 0 || len(w.Statements) == 0 {
+		return false, nil
+	}
+	if _, err := tx.Exec(ctx, `DELETE FROM statement_withdrawn_lines WHERE withdrawal_id = $1`, u.id); err != nil {
+		return false, fmt.Errorf("noting withdrawn lines: %w", err)
+	}
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"statement_withdrawn_lines"}, []string{"withdrawal_id", "line_id", "content"}, pgx.CopyFromRows(lines)); err != nil {
+		return false, fmt.Errorf("noting withdrawn lines: %w", err)
+	}
+	return true, nil
 }
 
 // goBack makes the account's last statement one that is accepted: the present one if it is, else that of the latest

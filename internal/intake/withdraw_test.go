@@ -85,7 +85,9 @@ func (o *office) counts(code string, lines int, net int64) {
 
 // people are two people of the agency.
 func (o *office) people() (awa, ben identity.Staff) {
-	return o.person("Awa", "impots"), o.person("Ben", "impots")
+	awa, ben = o.person("Awa", "impots"), o.person("Ben", "impots")
+	o.checker = ben
+	return awa, ben
 }
 
 // withdraws withdraws an import by two people. It returns how many lines do not count any more.

@@ -27,6 +27,8 @@ type Decoder struct {
 	Prefix string
 	// Outcomes says who is believed about deliveries. The zero value believes nobody: attempts make no rows then.
 	Outcomes origin.Outcomes
+	// Cases says who is believed in cases.events. Without it nobody is.
+	Cases *origin.History
 	// DateDropped, which may be nil, is called for each event of money whose operator's date is not plausible.
 	DateDropped func()
 }
@@ -49,7 +51,15 @@ func (d Decoder) Rows(r *kgo.Record) ([]Row, error) {
 
 func (d Decoder) rows(r *kgo.Record) ([]Row, error) {
 	switch topic := strings.TrimPrefix(r.Topic, d.Prefix); topic {
-	case schemas.TopicEvents, schemas.TopicCases:
+	case schemas.TopicCases:
+		if d.Cases == nil {
+			return nil, fmt.Errorf("nobody is believed in %s: %w", topic, schemas.ErrUndecodable)
+		}
+		if err := d.Cases.Verify(r); err != nil {
+			return nil, err
+		}
+		return d.ofEvent(topic, r)
+	case schemas.TopicEvents:
 		return d.ofEvent(topic, r)
 	case schemas.TopicCalls:
 		var c record.Call

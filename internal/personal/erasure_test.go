@@ -390,7 +390,7 @@ func TestErasureReachesEveryPlace(t *testing.T) {
 	i := install(t)
 	stopProcessor := i.process()
 	stopSink := i.run(i.readmodel().Run)
-	j, err := sinkjournal.New(sinkjournal.Config{Kafka: i.kafka, Codec: i.codec, Store: journal.NewStore(i.journal), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), BatchWait: 100 * time.Millisecond})
+	j, err := sinkjournal.New(sinkjournal.Config{Kafka: i.kafka, Codec: i.codec, Store: journal.NewStore(i.journal), Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(i.kafka), Log: servers.Logger(t), Metrics: prometheus.NewRegistry(), BatchWait: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,8 @@ const (
 	LabelListen = "webhook-listen"
 	// LabelWebhookBodies is of the MACs by which the processor authenticates what workers sign and send.
 	LabelWebhookBodies = "webhook bodies"
+	// LabelCaseEvents is of the MACs by which the sink of cases proves the events that it writes.
+	LabelCaseEvents = "events of cases"
 )
 
 // LabelCommands returns the label of the MACs of commands that a role sends. The processor holds those of

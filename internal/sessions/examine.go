@@ -10,7 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
+	"quittance/internal/comparison"
 	"quittance/internal/kafka"
+	"quittance/schemas"
 )
 
 // A session whose sums differ is examined: all its events are read again, and its rows are made and compared one by
@@ -266,7 +268,7 @@ func (x *examination) differences(to map[int32]int64) (out []Difference) {
 // differenceOf names a row. m is nil for a row that no event makes.
 func differenceOf(f Fault, r row, m *made) Difference {
 	id := r.sessionID()
-	d := Difference{Table: r.table.name, Fault: f, SessionID: id, Place: placeOf(id), Offset: -1}
+	d := Difference{Table: r.table.name, Fault: f, SessionID: id, Place: placeOf(id), Topic: schemas.TopicEvents, Offset: -1}
 	if at, err := checkout.SessionMade(id); err == nil {
 		d.At = at
 	}
@@ -277,7 +279,7 @@ func differenceOf(f Fault, r row, m *made) Difference {
 		if d.Row != "" {
 			d.Row += " "
 		}
-		d.Row += textOf(value)
+		d.Row += comparison.Text(value)
 	}
 	if m != nil {
 		d.Partition, d.Offset = m.partition, m.offset
@@ -288,8 +290,8 @@ func differenceOf(f Fault, r row, m *made) Difference {
 // columnsOf returns the columns in which a row of Postgres differs from one that events make.
 func columnsOf(stored, m row) (out []ColumnDifference) {
 	for i, name := range stored.table.columns {
-		if !same(stored.values[i], m.values[i]) {
-			out = append(out, ColumnDifference{name, textOf(stored.values[i]), textOf(m.values[i])})
+		if !comparison.Same(stored.values[i], m.values[i]) {
+			out = append(out, ColumnDifference{Name: name, Postgres: comparison.Text(stored.values[i]), Kafka: comparison.Text(m.values[i])})
 		}
 	}
 	return out

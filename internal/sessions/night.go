@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quittance/internal/comparison"
 	"quittance/internal/nightly"
 )
 
@@ -19,6 +20,8 @@ const named = 20
 type NightConfig struct {
 	Store  *Store
 	Verify VerifyConfig
+	// Others compare further tables of Postgres with Kafka.
+	Others []func(ctx context.Context) (comparison.Result, error)
 	// Every is the time between two looks at the clock; a minute when zero.
 	Every   time.Duration
 	Now     func() time.Time
@@ -26,7 +29,7 @@ type NightConfig struct {
 	Metrics prometheus.Registerer
 }
 
-// Night compares the read model with Kafka each night (Store.Verify).
+// Night compares the read model and other tables with Kafka each night (Store.Verify).
 type Night struct {
 	cfg        NightConfig
 	comparison *nightly.Comparison[Fault]
@@ -56,6 +59,13 @@ func (n *Night) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, compare := range n.cfg.Others {
+		other, err := compare(ctx)
+		if err != nil {
+			return err
+		}
+		got.Add(other)
+	}
 	about := []slog.Attr{slog.Int64("sessions", got.Sessions), slog.Int64("rows", got.Rows), slog.Int64("records", got.Records), slog.Int64("unreadable", got.Unreadable)}
 	for _, f := range Faults() {
 		about = append(about, slog.Int64(string(f), got.Count(f)))
@@ -65,14 +75,14 @@ func (n *Night) once(ctx context.Context) error {
 		n.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "the read model has what Kafka has", about...)
 		return nil
 	}
-	n.cfg.Log.LogAttrs(ctx, slog.LevelError, "the read model has not what Kafka has; `quittance readmodel verify` names the rows, and `quittance rebuild readmodel` writes them again", about...)
+	n.cfg.Log.LogAttrs(ctx, slog.LevelError, "the read model has not what Kafka has; `quittance readmodel verify` names the rows, and the runbook says how they are put right", about...)
 	for _, d := range got.Differences[:min(named, len(got.Differences))] {
 		// Neither the session's id, which opens the citizen's page, nor values, which may name people.
 		columns := make([]string, len(d.Columns))
 		for i, c := range d.Columns {
 			columns[i] = c.Name
 		}
-		n.cfg.Log.LogAttrs(ctx, slog.LevelError, "a row of the read model is not as Kafka has it", slog.String("table", d.Table), slog.String("fault", string(d.Fault)), slog.String("place", d.Place), slog.Time("at", d.At),
+		n.cfg.Log.LogAttrs(ctx, slog.LevelError, "a row of the read model is not as Kafka has it", slog.String("table", d.Table), slog.String("fault", string(d.Fault)), slog.String("place", d.Place), slog.String("row", d.OwnID()), slog.Time("at", d.At),
 			slog.String("columns", strings.Join(columns, " ")), slog.String("record", d.Record()))
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 // Empty removes all sessions, their events and movements of cash, and sets the positions of a topic's partitions, in one
 // transaction. The next writer goes on from there. Reads answer ErrBehind until the
 // positions have reached the end of the topic again. Acceptances of ERPs stay, because
-// checkout.events does not have those of earlier releases.
+// checkout.events does not have those of earlier releases; Sweep removes the rows that no event makes.
 func (s *Store) Empty(ctx context.Context, actor operation.Actor, now time.Time, topic string, next map[int32]int64) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		// Positions come first and in order, as in Apply. A writer that is at work then
@@ -38,6 +38,31 @@ func (s *Store) Empty(ctx context.Context, actor operation.Actor, now time.Time,
 		return fmt.Errorf("emptying the read model: %w", err)
 	}
 	return nil
+}
+
+// Sweep removes the rows of erp_confirmations that no event makes, which Empty leaves, and returns how many. They are found as
+// Verify finds them, so that an acceptance that checkout.events does not have keeps its row.
+func (s *Store) Sweep(ctx context.Context, cfg VerifyConfig) (removed int64, err error) {
+	for {
+		got, err := s.Verify(ctx, cfg)
+		if err != nil {
+			return removed, fmt.Errorf("looking for rows that no event makes: %w", err)
+		}
+		n := int64(0)
+		for _, d := range got.Differences {
+			if d.Table != confirmationsTable.name || d.Fault != FaultAdded {
+				continue
+			}
+			tag, err := s.pool.Exec(ctx, `DELETE FROM erp_confirmations WHERE transaction_id = $1 AND session_id = $2`, d.Row, d.SessionID)
+			if err != nil {
+				return removed, fmt.Errorf("removing a row that no event makes: %w", err)
+			}
+			n += tag.RowsAffected()
+		}
+		if removed += n; n == 0 || got.Unnamed == 0 {
+			return removed, nil
+		}
+	}
 }
 
 // Tally returns the sums of all sessions, and the positions of a topic at the same moment.

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/checkout"
+	"quittance/internal/comparison"
 	"quittance/internal/kafka"
 	"quittance/schemas"
 )
@@ -25,7 +26,7 @@ var ErrRebuilt = errors.New("the read model was emptied or restored while it was
 const (
 	// DifferencesAtMost is the largest number of differences that a verification names, and of sessions that it
 	// examines for them.
-	DifferencesAtMost = 1000
+	DifferencesAtMost = comparison.AtMost
 	// sessionsAtOnce is how many sessions a verification keeps in memory, some 100 bytes each.
 	sessionsAtOnce = 1_000_000
 	// slack is how much earlier than the id of a session the record of its first event may be.
@@ -51,47 +52,22 @@ type VerifyConfig struct {
 	Progress kafka.Progress
 }
 
-// Fault says in which way a row differs from Kafka.
-type Fault string
+// Differences of rows, as comparison has them.
+type (
+	Fault            = comparison.Fault
+	Difference       = comparison.Difference
+	ColumnDifference = comparison.Column
+)
 
 // Faults of rows.
 const (
-	FaultMissing   Fault = "missing"   // an event makes the row, Postgres has it not
-	FaultDifferent Fault = "different" // a column has another value
-	FaultAdded     Fault = "added"     // no event makes the row
+	FaultMissing   = comparison.FaultMissing
+	FaultDifferent = comparison.FaultDifferent
+	FaultAdded     = comparison.FaultAdded
 )
 
 // Faults returns all faults.
-func Faults() []Fault { return []Fault{FaultMissing, FaultDifferent, FaultAdded} }
-
-// Difference is a row of Postgres that is not as the events in Kafka make it.
-type Difference struct {
-	Table string
-	Fault Fault
-	// Place is the part of the session's id that opens no page: for logs. SessionID opens the citizen's page.
-	Place, SessionID string
-	// Row has what names the row beside the session, such as the sequence of an event; may be empty.
-	Row string
-	// At is when the session was made, by its id; zero for an id that is none.
-	At time.Time
-	// Columns are those that differ.
-	Columns []ColumnDifference
-	// Partition and Offset are where in checkout.events the event is that makes the row. Offset is -1 for a row that
-	// was added.
-	Partition int32
-	Offset    int64
-}
-
-// Record names the event that makes the row, as topic/partition/offset; empty for a row that was added.
-func (d Difference) Record() string {
-	if d.Offset < 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s/%d/%d", schemas.TopicEvents, d.Partition, d.Offset)
-}
-
-// ColumnDifference has both values of a column as text.
-type ColumnDifference struct{ Name, Postgres, Kafka string }
+func Faults() []Fault { return comparison.Faults() }
 
 // Verified is the result of a verification.
 type Verified struct {
@@ -128,6 +104,20 @@ func (v Verified) Count(f Fault) (n int64) {
 
 // Holds reports whether all rows are those that Kafka's events make.
 func (v Verified) Holds() bool { return len(v.Differences) == 0 && v.Unnamed == 0 }
+
+// Add adds what the comparison of another table has found.
+func (v *Verified) Add(other comparison.Result) {
+	v.Rows += other.Rows
+	v.Records += other.Records
+	v.Older += other.Older
+	v.Unreadable += other.Unreadable
+	v.Unnamed += other.Unnamed
+	v.Differences = append(v.Differences, other.Differences...)
+	if more := len(v.Differences) - DifferencesAtMost; more > 0 {
+		v.Differences = v.Differences[:DifferencesAtMost]
+		v.Unnamed += int64(more)
+	}
+}
 
 // Verify compares the rows of the read model with those that the events in Kafka make, column by column. It writes
 // nothing. The sink may run: rows and positions are read in one snapshot of the database, and demanded are the events
@@ -499,11 +489,11 @@ func (p *part) checkPositions(ctx context.Context) error {
 		if known && at <= end.Offset {
 			continue
 		}
-		d := Difference{Table: positions.Table, Fault: FaultDifferent, Row: fmt.Sprint(partition), Partition: partition, Offset: -1}
+		d := Difference{Table: positions.Table, Fault: FaultDifferent, Row: fmt.Sprint(partition), Topic: schemas.TopicEvents, Partition: partition, Offset: -1}
 		if !known {
 			d.Fault = FaultAdded
 		}
-		d.Columns = []ColumnDifference{{positions.Next, fmt.Sprint(at), fmt.Sprint(max(end.Offset, 0))}}
+		d.Columns = []ColumnDifference{{Name: positions.Next, Postgres: fmt.Sprint(at), Kafka: fmt.Sprint(max(end.Offset, 0))}}
 		p.out.Differences = append(p.out.Differences, d)
 	}
 	return nil

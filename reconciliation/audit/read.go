@@ -15,6 +15,7 @@ import (
 	"quittance/internal/secret"
 	"quittance/reconciliation/chain"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	"quittance/schemas/record"
 	"quittance/statement"
 )
@@ -24,6 +25,8 @@ type Source struct {
 	Kafka    kafka.Config
 	Topology *kafka.Topology
 	Codec    *schemas.Codec
+	// Cases says who is believed in cases.events; nil for whoever has no keys: all records are believed then.
+	Cases *origin.History
 }
 
 // ErrDeleted says that Kafka has not all records any more from which a close can be computed.
@@ -133,7 +136,14 @@ func (b *Book) read(ctx context.Context, from Source) error {
 		take  func(*kgo.Record) error
 	}{
 		{schemas.TopicEvents, func(r *kgo.Record) error { return b.event(from.Codec, schemas.TopicEvents, r) }},
-		{schemas.TopicCases, func(r *kgo.Record) error { return b.event(from.Codec, schemas.TopicCases, r) }},
+		{schemas.TopicCases, func(r *kgo.Record) error {
+			if from.Cases != nil {
+				if err := from.Cases.Verify(r); err != nil {
+					return err
+				}
+			}
+			return b.event(from.Codec, schemas.TopicCases, r)
+		}},
 		{schemas.TopicStatements, func(r *kgo.Record) error { return b.statement(from.Codec, r) }},
 		{schemas.TopicReconciliation, func(r *kgo.Record) error { return b.reconciliation(from.Codec, r) }},
 	} {

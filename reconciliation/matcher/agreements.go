@@ -12,6 +12,7 @@ import (
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/internal/cases"
+	"quittance/internal/decisions"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 )
@@ -83,7 +84,7 @@ func (m *Matcher) ofFindings(ctx context.Context, byCase map[string]cases.Case) 
 
 // agreedIn returns what people agreed on in a case; nil for nothing. It tells of approvals that do not count.
 func (m *Matcher) agreedIn(ctx context.Context, c cases.Case, events []cases.Told) *cases.Approved {
-	a, unproven := c.Agreed(events, m.cfg.Now(), m.cfg.Verify)
+	a, unproven := c.Agreed(events, m.cfg.Now(), decisions.Verify(m.cfg.Verify))
 	for _, event := range slices.Sorted(maps.Keys(unproven)) {
 		m.refuse(ctx, c.ID, event, unproven[event])
 	}

@@ -42,8 +42,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"quittance/casework"
 	"quittance/checkout"
+	"quittance/internal/decisions"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -87,7 +87,7 @@ type Config struct {
 	// Keys sign closes (journal.LabelCloses). Sheet needs none.
 	Keys *secret.Keys
 	// Verify verifies the signatures of what people agreed on.
-	Verify casework.Verify
+	Verify decisions.Verifier
 	// Every is the time between two looks for accounts to run; 5 s when zero.
 	Every time.Duration
 	// Kept is told after each run how many bytes the matcher keeps for later runs.

@@ -17,7 +17,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"quittance/internal/clickhouse"
-	"quittance/internal/decisions"
 	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
@@ -92,7 +91,7 @@ func newOffice(t *testing.T) *office {
 // journal runs the sink until stop is called or the test ends.
 func (o *office) journal() (stop func()) {
 	o.t.Helper()
-	j, err := sink.New(sink.Config{Kafka: o.kafka, Codec: o.codec, Store: journal.NewStore(o.conn), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), BatchWait: 20 * time.Millisecond})
+	j, err := sink.New(sink.Config{Kafka: o.kafka, Codec: o.codec, Store: journal.NewStore(o.conn), Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(o.kafka), Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), BatchWait: 20 * time.Millisecond})
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -112,7 +111,7 @@ func (o *office) matcher(with ...func(*Config)) *Matcher {
 	o.t.Helper()
 	cfg := Config{
 		Kafka: o.kafka, Topology: o.topo, Codec: o.codec, ClickHouse: o.conn, Pool: o.house.Pool, Registry: o.reg, JournalGroup: sink.Group, Keys: o.house.Keys,
-		Verify: decisions.Verify(o.house.Keys), Now: func() time.Time { return o.now }, Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), Every: 20 * time.Millisecond,
+		Verify: o.house.Keys, Now: func() time.Time { return o.now }, Log: servers.Logger(o.t), Metrics: prometheus.NewRegistry(), Every: 20 * time.Millisecond,
 	}
 	for _, w := range with {
 		w(&cfg)

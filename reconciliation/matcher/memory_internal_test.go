@@ -194,7 +194,7 @@ func TestMemoryAfterRewrite(t *testing.T) {
 			if s := o.runs(m, mtn); len(s.Breaks) != 1 {
 				t.Fatalf("%+v", s.Changes)
 			}
-			j, err := sink.New(sink.Config{Kafka: o.kafka, Codec: o.codec, Store: journal.NewStore(o.conn), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+			j, err := sink.New(sink.Config{Kafka: o.kafka, Codec: o.codec, Store: journal.NewStore(o.conn), Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(o.kafka), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 			if err != nil {
 				t.Fatal(err)
 			}

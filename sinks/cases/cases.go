@@ -38,9 +38,11 @@ import (
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/identity"
+	"quittance/internal/journal"
 	"quittance/internal/kafka"
 	"quittance/internal/kafka/consume"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 )
 
 const (
@@ -68,6 +70,8 @@ type Asker interface {
 // Events is the topic cases.events.
 type Events interface {
 	Write(ctx context.Context, events ...checkout.Event) error
+	// Proven reports whether the topic has a record that the present keys prove.
+	Proven(ctx context.Context) (bool, error)
 	// Ends returns the full name of the topic and its end by partition.
 	Ends(ctx context.Context) (topic string, ends map[int32]int64, err error)
 }
@@ -88,6 +92,8 @@ type Config struct {
 	People    People
 	Processor Asker
 	Events    Events
+	// Proof says who is believed in cases.events; required.
+	Proof *origin.History
 	// Verify verifies the signatures of staff's steps.
 	Verify casework.Verify
 	// Now returns the service's time in UTC.
@@ -139,8 +145,8 @@ func Topics() []string {
 
 // New makes a sink. It connects when it runs.
 func New(cfg Config) (*Cases, error) {
-	if cfg.Codec == nil || cfg.Store == nil || cfg.People == nil || cfg.Processor == nil || cfg.Events == nil || cfg.Verify == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
-		return nil, errors.New("cases: Codec, Store, People, Processor, Events, Verify, Now, Log and Metrics are required")
+	if cfg.Codec == nil || cfg.Store == nil || cfg.People == nil || cfg.Processor == nil || cfg.Events == nil || cfg.Proof == nil || cfg.Verify == nil || cfg.Now == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("cases: Codec, Store, People, Processor, Events, Proof, Verify, Now, Log and Metrics are required")
 	}
 	cfg.Again = cmp.Or(cfg.Again, defaultAgain)
 	with := promauto.With(cfg.Metrics)
@@ -168,6 +174,7 @@ func New(cfg Config) (*Cases, error) {
 	for _, code := range checkout.UnprovenCodes() {
 		c.unproven.WithLabelValues(string(code))
 	}
+	journal.CountCaseEvents(with, "quittance_cases", cfg.Proof)
 	for _, outcome := range []string{outcomeCarriedOut, outcomeRefused, outcomeNoAnswer} {
 		c.answers.WithLabelValues(outcome)
 	}
@@ -196,6 +203,7 @@ func New(cfg Config) (*Cases, error) {
 func (c *Cases) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return consume.Batch(ctx, c.consumer, c.decode, c.apply) })
+	g.Go(func() error { return c.beginProof(ctx) })
 	g.Go(func() error { return c.every(ctx, claimEvery, "carrying out proposals", c.carryOut) })
 	g.Go(func() error { return c.every(ctx, claimEvery, "recording cases without a session", c.recordOpenings) })
 	g.Go(func() error { return c.every(ctx, claimEvery, "closing cases of the matcher", c.recordEnds) })
@@ -204,6 +212,29 @@ func (c *Cases) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return c.every(ctx, gaugesEvery, "counting cases", c.gauges) })
 	return g.Wait()
+}
+
+// beginProof writes the opening of a case once more, as it is, unless cases.events has a record that the present keys prove:
+// after it readers believe nothing without a proof. A topic without records has nothing to be believed.
+func (c *Cases) beginProof(ctx context.Context) error {
+	begun := false
+	return consume.Every(ctx, claimEvery, func(ctx context.Context) error {
+		if begun {
+			return nil
+		}
+		proven, err := c.cfg.Events.Proven(ctx)
+		if err != nil || proven {
+			begun = err == nil
+			return err
+		}
+		known, err := c.cfg.Store.Recorded(ctx)
+		if err != nil || known == nil {
+			return err
+		}
+		return c.cfg.Events.Write(ctx, known.Opening())
+	}, func(err error) {
+		c.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the proof of events of cases could not begin; it is tried again", slog.Any("error", err))
+	})
 }
 
 // every repeats do until ctx ends. It logs the first of several errors in a row.
@@ -219,6 +250,9 @@ func (c *Cases) decode(r *kgo.Record) ([]cases.Case, error) {
 	case schemas.TopicEvents:
 		return cases.ReadEvent(c.cfg.Codec, r.Value)
 	case schemas.TopicCases:
+		if err := c.cfg.Proof.Verify(r); err != nil {
+			return nil, err
+		}
 		return cases.ReadCaseEvent(c.cfg.Codec, r.Value)
 	case schemas.TopicReconciliation:
 		return cases.ReadFinding(c.cfg.Codec, r.Value)

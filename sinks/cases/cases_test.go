@@ -25,6 +25,7 @@ import (
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	sink "quittance/sinks/cases"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/processor"
 	"quittance/test/registries"
 	"quittance/test/servers"
@@ -88,7 +89,7 @@ func newWorld(t *testing.T) *world {
 	if w.codec, err = schemas.NewCodec(t.Context(), &numbered{}, true); err != nil {
 		t.Fatal(err)
 	}
-	w.events = cases.NewEvents(w.client, w.topology, w.codec)
+	w.events = cases.NewEvents(w.kafka, w.client, w.topology, w.codec, deliverytest.CaseEvents())
 	agencies := map[string]string{"One": "impots", "Two": "impots", "Ops": "", "More": ""}
 	for name, by := range map[string]*cases.By{"One": &w.one, "Two": &w.two, "Ops": &w.ops, "More": &w.more} {
 		m, err := identity.AddStaff(t.Context(), h.Pool, h.Keys, registries.Actor, "", identity.StaffRequest{Name: name, Agency: agencies[name]}, registries.Epoch)
@@ -169,7 +170,7 @@ func (w *world) runs(t *testing.T, asker sink.Asker) (stop func()) {
 func (w *world) runsWith(t *testing.T, asker sink.Asker, events sink.Events) (stop func()) {
 	t.Helper()
 	s, err := sink.New(sink.Config{
-		Kafka: w.kafka, Codec: w.codec, Store: w.store, People: identity.OpenBook(w.Pool, w.House.Keys), Processor: asker, Events: events, Verify: decisions.Verify(w.House.Keys), Now: w.Now, Again: 50 * time.Millisecond, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
+		Kafka: w.kafka, Codec: w.codec, Store: w.store, People: identity.OpenBook(w.Pool, w.House.Keys), Processor: asker, Events: events, Proof: deliverytest.Cases(w.kafka), Verify: decisions.Verify(w.House.Keys), Now: w.Now, Again: 50 * time.Millisecond, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

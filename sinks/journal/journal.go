@@ -39,6 +39,8 @@ type Config struct {
 	// Outcomes has the keys of the workers of all kinds of deliveries; required. With AcceptUnproven whoever may
 	// write their topic can say in reports that a delivery was accepted. New sets what counts.
 	Outcomes origin.Outcomes
+	// Cases says who is believed in cases.events; required.
+	Cases *origin.History
 	// BatchSize is the largest number of records in a batch; 10,000 when zero.
 	BatchSize int
 	// BatchWait is the time that a batch waits for more records after its first; a
@@ -68,8 +70,8 @@ type Journal struct {
 
 // New makes a sink. It connects when it runs.
 func New(cfg Config) (*Journal, error) {
-	if cfg.Codec == nil || cfg.Store == nil || cfg.Outcomes.Workers == nil || cfg.Metrics == nil {
-		return nil, errors.New("journal: Codec, Store, Outcomes and Metrics are required")
+	if cfg.Codec == nil || cfg.Store == nil || cfg.Outcomes.Workers == nil || cfg.Cases == nil || cfg.Metrics == nil {
+		return nil, errors.New("journal: Codec, Store, Outcomes, Cases and Metrics are required")
 	}
 	with := promauto.With(cfg.Metrics)
 	j := &Journal{
@@ -105,7 +107,8 @@ func New(cfg Config) (*Journal, error) {
 		Name: "quittance_journal_dates_dropped_total", Help: "Events of money whose operator's date is not plausible. They stand on the day on which they were recorded.",
 	})
 	deliveries.CountOutcomes(with, "quittance_journal", &cfg.Outcomes)
-	j.decoder = journal.Decoder{Codec: cfg.Codec, Prefix: cfg.Kafka.Prefix, Outcomes: cfg.Outcomes, DateDropped: dropped.Inc}
+	journal.CountCaseEvents(with, "quittance_journal", cfg.Cases)
+	j.decoder = journal.Decoder{Codec: cfg.Codec, Prefix: cfg.Kafka.Prefix, Outcomes: cfg.Outcomes, Cases: cfg.Cases, DateDropped: dropped.Inc}
 	var err error
 	j.consumer, err = consume.New(consume.Config{
 		Kafka: cfg.Kafka, Group: Group, Topics: journal.Topics(), Poison: schemas.TopicPoisonJournal,

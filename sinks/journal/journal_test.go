@@ -75,7 +75,7 @@ func (w *world) run(conn driver.Conn) (reg *prometheus.Registry, stop func()) {
 	w.t.Helper()
 	reg = prometheus.NewRegistry()
 	j, err := sink.New(sink.Config{
-		Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(conn), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(w.t), Metrics: reg,
+		Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(conn), Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(w.kafka), Log: servers.Logger(w.t), Metrics: reg,
 		BatchSize: 500, BatchWait: 100 * time.Millisecond, InsertTimeout: 5 * time.Second,
 	})
 	if err != nil {
@@ -615,7 +615,7 @@ func TestReplayOfPoison(t *testing.T) {
 	if err := w.cl.ProduceSync(t.Context(), append(bad, garbage)...).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	j, err := sink.New(sink.Config{Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(w.conn), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+	j, err := sink.New(sink.Config{Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(w.conn), Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(w.kafka), Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (w *world) rebuild(ctx context.Context, progress kafka.Progress) (sink.Rebu
 func (w *world) rebuildNow(ctx context.Context, now time.Time, progress kafka.Progress) (sink.Rebuilt, error) {
 	w.t.Helper()
 	j, err := sink.New(sink.Config{
-		Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(w.conn), Outcomes: deliverytest.Outcomes(), Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(), BatchSize: 500,
+		Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(w.conn), Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(w.kafka), Log: servers.Logger(w.t), Metrics: prometheus.NewRegistry(), BatchSize: 500,
 	})
 	if err != nil {
 		w.t.Fatal(err)

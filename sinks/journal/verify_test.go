@@ -24,7 +24,7 @@ import (
 func (w *world) verify(from, before time.Time) journal.Verified {
 	w.t.Helper()
 	got, err := journal.NewStore(w.conn).Verify(w.t.Context(), journal.VerifyConfig{
-		Kafka: w.kafka, Decoder: journal.Decoder{Codec: w.codec, Prefix: w.kafka.Prefix, Outcomes: deliverytest.Outcomes()}, From: from, Before: before,
+		Kafka: w.kafka, Decoder: journal.Decoder{Codec: w.codec, Prefix: w.kafka.Prefix, Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(w.kafka)}, From: from, Before: before,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -136,7 +136,7 @@ func (w *world) atNight() {
 	now.Store(begin.Add(6 * time.Hour).Unix())
 	reg := prometheus.NewRegistry()
 	v, err := verify.New(verify.Config{
-		Kafka: w.kafka, Decoder: journal.Decoder{Codec: w.codec, Prefix: w.kafka.Prefix, Outcomes: deliverytest.Outcomes()}, Store: journal.NewStore(w.conn), Everything: true, Every: 5 * time.Millisecond,
+		Kafka: w.kafka, Decoder: journal.Decoder{Codec: w.codec, Prefix: w.kafka.Prefix, Outcomes: deliverytest.Outcomes(), Cases: deliverytest.Cases(w.kafka)}, Store: journal.NewStore(w.conn), Everything: true, Every: 5 * time.Millisecond,
 		Now: func() time.Time { return time.Unix(now.Load(), 0) }, Log: slog.New(slog.DiscardHandler), Metrics: reg,
 	})
 	if err != nil {

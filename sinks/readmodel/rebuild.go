@@ -27,6 +27,8 @@ type Rebuilt struct {
 	// Events is the number of events that the rebuild has applied. The sink applies the
 	// others if it runs.
 	Events int64
+	// Removed is the number of rows of erp_confirmations that no event makes, which were removed.
+	Removed int64
 	// Unreadable is the number of records that cannot be decoded or stored.
 	Unreadable int64
 	// Lines compare the last states of all sessions in Kafka with the read model, at the
@@ -65,6 +67,9 @@ func (r *ReadModel) Rebuild(ctx context.Context, actor operation.Actor, now time
 		if err := b.fill(ctx, p, span.To); err != nil {
 			return out, err
 		}
+	}
+	if out.Removed, err = r.cfg.Store.Sweep(ctx, sessions.VerifyConfig{Kafka: r.cfg.Kafka, Codec: r.cfg.Codec, AllRecords: true}); err != nil {
+		return out, err
 	}
 	copied, at, err := r.cfg.Store.Tally(ctx, r.cfg.Codec, topic)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
@@ -151,13 +152,23 @@ func Start(t testing.TB, parts ...Runner) (stop func()) {
 	return stop
 }
 
+// CaseEvents proves the events of cases of all tests, and Cases believes them.
+func CaseEvents() *secret.MACs { return macsOf(secret.LabelCaseEvents) }
+
+// Cases is who is believed in cases.events.
+func Cases(cfg kafka.Config) *origin.History {
+	return cfg.History(schemas.TopicCases, origin.Verifier{cases.Writer: CaseEvents()})
+}
+
 // Bodies proves and verifies the bodies of all tests, also in the processes that they start.
-func Bodies() *secret.MACs {
+func Bodies() *secret.MACs { return macsOf(secret.LabelWebhookBodies) }
+
+func macsOf(label string) *secret.MACs {
 	keys, err := secret.ParseKeys("test:" + base64.StdEncoding.EncodeToString(make([]byte, secret.KeySize)))
 	if err != nil {
 		panic(err)
 	}
-	macs, err := keys.MACs(secret.LabelWebhookBodies)
+	macs, err := keys.MACs(label)
 	if err != nil {
 		panic(err)
 	}

@@ -7,15 +7,17 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/decisions"
 	"quittance/internal/identity"
+	"quittance/internal/kafka"
 	"quittance/internal/secret"
 	"quittance/schemas"
+	"quittance/schemas/origin"
 	sinkcases "quittance/sinks/cases"
 )
 
 func casesRole() Role {
 	return Role{
 		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, also about people, and records the audit table in Kafka", Needs: []Need{NeedPostgres, NeedMasterKeys},
-		Keys: slices.Concat(verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), signs(secret.LabelPeopleRows, secret.LabelStaffRows)),
+		Keys: slices.Concat(verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), signs(secret.LabelPeopleRows, secret.LabelStaffRows), macs(secret.LabelCaseEvents)),
 		Access: Access{
 			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies, schemas.TopicAudit},
 			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicAudit, schemas.TopicPoisonCases},
@@ -53,8 +55,28 @@ func (b *Base) cases() error {
 	}); err != nil {
 		return err
 	}
+	if err := add(b, "verification of decisions", identity.NewNight, identity.NightConfig{Pool: b.Pool, Keys: b.Keys, Now: b.Now, Log: b.Log, Metrics: b.Metrics}); err != nil {
+		return err
+	}
+	proof, err := b.Keys.MACs(secret.LabelCaseEvents)
+	if err != nil {
+		return err
+	}
+	believed, err := CaseEvents(b.KafkaConfig(), b.Keys)
+	if err != nil {
+		return err
+	}
 	return add(b, "cases", sinkcases.New, sinkcases.Config{
 		Kafka: b.KafkaConfig(), Codec: b.Codec, Store: cases.NewStore(b.Pool).Verifying(b.Keys), Processor: processor,
-		People: identity.OpenBook(b.Pool, b.Keys), Events: cases.NewEvents(cl, b.Topology, b.Codec), Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		People: identity.OpenBook(b.Pool, b.Keys), Events: cases.NewEvents(b.KafkaConfig(), cl, b.Topology, b.Codec, proof), Proof: believed, Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
+}
+
+// CaseEvents returns the rule of who is believed in cases.events, for whoever holds the key.
+func CaseEvents(cfg kafka.Config, keys *secret.Keys) (*origin.History, error) {
+	macs, err := keys.MACs(secret.LabelCaseEvents)
+	if err != nil {
+		return nil, err
+	}
+	return cfg.History(schemas.TopicCases, origin.Verifier{cases.Writer: macs}), nil
 }

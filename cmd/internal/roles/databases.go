@@ -137,11 +137,11 @@ func operatorDatabases() Databases {
 				"receipt_keys", "replaced_accounts", "services", "staff", "staff_changes", "staff_contacts", "staff_invitations", "staff_passkeys", "staff_requests", "staff_roles", "statement_accounts", "webhook_endpoints", "webhook_secrets"),
 			may("insert update delete", "service_mappings"), may("delete", "staff_contacts", "staff_roles"), may("select", "decisions"), may("update", "platform"), may("insert update", "row_manifest", "staff_manifest"),
 			// a forged row is deleted before it is set anew
-			may("delete", "cashin_access", "connector_accounts", "erp_settings", "fees", "statement_accounts"),
+			may("delete", "cashin_access", "connector_accounts", "erp_confirmations", "erp_settings", "fees", "statement_accounts"),
 			may("select delete", "cashin_tokens", "clerk_devices", "clerk_sessions"),
 			may("update", "registry_lock"), may("execute", "lock_staff(uuid[])", "empty_readmodel()"),
 			// cases and statements
-			may("select insert update", "case_proposals", "statement_ledgers", "statement_original_requests", "statement_withdrawals"),
+			may("select insert update", "case_proposals", "statement_exits", "statement_ledgers", "statement_original_requests", "statement_withdrawals"),
 			may("select insert update", "cases"), // a proposed close opens its case
 			may("select insert update delete", "statement_imports"), may("select insert delete", "statements", "statement_withdrawn_lines"),
 			may("select insert", "statement_original_parts"), may("select insert update", "statement_originals"),

@@ -184,6 +184,7 @@ func TestAttacksOnPostgres(t *testing.T) {
 		`INSERT INTO case_proposals (case_id) VALUES ('x')`:    but("operator", "office"),
 		`UPDATE cases SET resolution = 'refund'`:               but("cases", "operator"),
 		`INSERT INTO statement_withdrawals (id) VALUES (NULL)`: but("operator"),
+		`INSERT INTO statement_exits (id) VALUES (NULL)`:       but("operator"),
 		`DELETE FROM till_movements`:                           all,
 		`UPDATE till_movements SET amount = 0`:                 all,
 		// the clean-up adds nothing

@@ -5,13 +5,14 @@ import (
 
 	"quittance/internal/journal"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/schemas"
 	sinkjournal "quittance/sinks/journal"
 )
 
 func journalRole() Role {
 	return Role{
-		Kind: KindSink, Name: "journal", Short: "writes events and attempts to ClickHouse", Needs: []Need{NeedPostgres, NeedClickHouse, NeedMasterKeys}, Keys: outcomeKeys(),
+		Kind: KindSink, Name: "journal", Short: "writes events and attempts to ClickHouse", Needs: []Need{NeedPostgres, NeedClickHouse, NeedMasterKeys}, Keys: append(outcomeKeys(), macs(secret.LabelCaseEvents)...),
 		Access: Access{Groups: []Group{{sinkjournal.Group, journal.Topics()}}, Writes: []string{schemas.TopicPoisonJournal}},
 		Databases: Databases{
 			// the names of agencies and applications
@@ -34,7 +35,11 @@ func (b *Base) journal() error {
 	if err != nil {
 		return err
 	}
-	return add(b, "journal", sinkjournal.New, sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Outcomes: outcomes, Log: b.Log, Metrics: b.Metrics})
+	believed, err := CaseEvents(b.KafkaConfig(), b.Keys)
+	if err != nil {
+		return err
+	}
+	return add(b, "journal", sinkjournal.New, sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Outcomes: outcomes, Cases: believed, Log: b.Log, Metrics: b.Metrics})
 }
 
 // names returns the present names of agencies and applications.

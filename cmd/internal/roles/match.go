@@ -7,11 +7,16 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quittance/internal/decisions"
+	"quittance/internal/cases"
+	"quittance/internal/comparison"
+	"quittance/internal/deliveries"
 	"quittance/internal/journal"
+	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/report"
 	"quittance/internal/secret"
@@ -20,20 +25,21 @@ import (
 	"quittance/reconciliation/matcher"
 	"quittance/reconciliation/verify"
 	"quittance/schemas"
+	sinkcases "quittance/sinks/cases"
 	sinkjournal "quittance/sinks/journal"
 )
 
 func matchRole() Role {
 	return Role{
 		Kind: KindSink, Name: "match", Short: "matches payments with lines of statements",
-		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), outcomeKeys()),
+		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry, NeedClickHouse}, Keys: slices.Concat(seals(registry.LabelReports), uses(secret.PurposeSign, []string{journal.LabelCloses}), verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), outcomeKeys(), macs(secret.LabelCaseEvents)),
 		Access: Access{
-			Reads:  append(journal.Topics(), schemas.TopicPoisonJournal),
+			Reads:  append(journal.Topics(), sinkcases.PoisonTopics()...),
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
 		Databases: Databases{
-			Rows: rows(registryRead, sessionsRead, may("select", "cases", "statement_imports", "statement_withdrawals"),
-				may("select", "cashin_reversals", "erp_confirmations")), // what the night compares
+			Rows: rows(registryRead, sessionsRead, may("select", "cases", "statement_exits", "statement_imports", "statement_withdrawals"),
+				may("select", "case_positions", "cashin_reversals", "deliveries", "delivery_positions", "erp_confirmations")), // what the night compares
 			Journal: journalRead,
 		},
 		MemoryLimit: matchMemory, Run: (*Base).match,
@@ -62,8 +68,12 @@ func (b *Base) match() error {
 	if err != nil {
 		return err
 	}
+	believed, err := CaseEvents(b.KafkaConfig(), b.Keys)
+	if err != nil {
+		return err
+	}
 	if err := add(b, "verification", verify.New, verify.Config{
-		Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes}, Store: journal.NewStore(conn), Everything: b.Options.Clock != nil,
+		Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes, Cases: believed}, Store: journal.NewStore(conn), Everything: b.Options.Clock != nil,
 		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	}); err != nil {
 		return err
@@ -76,20 +86,50 @@ func (b *Base) match() error {
 	}
 	return add(b, "match", matcher.New, matcher.Config{
 		Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: b.Pool,
-		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: decisions.Verify(b.Keys), Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
+		Registry: b.Registry, JournalGroup: sinkjournal.Group, Keys: b.Keys, Verify: b.Keys, Now: b.Now, Log: b.Log, Metrics: b.Metrics, Kept: keepMatch,
 	})
 }
 
-// verifyReadModel compares the read model with Kafka each night. This role writes neither of the two.
+// verifyReadModel compares the read model, cases and deliveries with Kafka each night. This role writes none of them.
 func (b *Base) verifyReadModel() error {
+	others, err := Compared(b.KafkaConfig(), b.Codec, b.Pool, b.Keys, b.Now)
+	if err != nil {
+		return err
+	}
 	return add(b, "verification of the read model", sessions.NewNight, sessions.NightConfig{
 		Store: sessions.NewStore(b.Pool), Verify: sessions.VerifyConfig{Kafka: b.KafkaConfig(), Codec: b.Codec, AllRecords: b.Options.Clock != nil},
-		Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		Others: others, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 	})
 }
+
+// Compared returns the comparisons of tables beside the read model with Kafka: those of cases and of deliveries. keys prove
+// what is believed in the topics. now is the service's time.
+func Compared(kafka kafka.Config, codec *schemas.Codec, pool *pgxpool.Pool, keys *secret.Keys, now func() time.Time) ([]Compare, error) {
+	cfg := comparison.Config{Kafka: kafka, Pool: pool}
+	outcomes, err := AllOutcomes(keys, false)
+	if err != nil {
+		return nil, err
+	}
+	believed, err := CaseEvents(kafka, keys)
+	if err != nil {
+		return nil, err
+	}
+	return []Compare{func(ctx context.Context) (comparison.Result, error) {
+		return cases.Comparison(codec, believed, sinkcases.PoisonTopics()).Verify(ctx, cfg)
+	}, func(ctx context.Context) (comparison.Result, error) {
+		return deliveries.NewStore(pool, DeliveryKinds(nil)).Comparison(codec, outcomes, now()).Verify(ctx, cfg)
+	}}, nil
+}
+
+// Compare compares a table with Kafka.
+type Compare = func(ctx context.Context) (comparison.Result, error)
 
 // verifyCloses verifies the closes of periods each night.
 func (b *Base) verifyCloses(conn clickhouse.Conn) error {
+	believed, err := CaseEvents(b.KafkaConfig(), b.Keys)
+	if err != nil {
+		return err
+	}
 	keys := b.Keys.PublicKeys(journal.LabelCloses)
 	if b.CloseKeys != "" {
 		text, err := os.ReadFile(b.CloseKeys)
@@ -103,7 +143,7 @@ func (b *Base) verifyCloses(conn clickhouse.Conn) error {
 		keys = append(keys, former...)
 	}
 	return add(b, "closes of periods", audit.NewNight, audit.NightConfig{
-		Source:   audit.Source{Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec},
+		Source:   audit.Source{Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, Cases: believed},
 		Agencies: b.Registry.Agencies, Accounts: b.Registry.StatementAccounts, Keys: keys,
 		Reports: func(ctx context.Context, c *journal.Close) ([]string, error) {
 			if err := journal.NewStore(conn).Whole(ctx, nil); err != nil {

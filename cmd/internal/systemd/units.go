@@ -108,7 +108,8 @@ func unitOf(r roles.Role, health int) unit {
 	case r.Kind == roles.KindOffice:
 		u.Settings = []setting{
 			{"Where the proxy reaches the role.", "QUITTANCE_LISTEN=127.0.0.1:8091"},
-			{"Where staff reach the pages. Passkeys are bound to this name: choose one that stays.", "QUITTANCE_STAFF_URL=https://staff.example"}, proxies,
+			{"Where staff reach the pages. Passkeys are bound to this name: choose one that stays.", "QUITTANCE_STAFF_URL=https://staff.example"},
+			proxies,
 		}
 	case r.Kind == roles.KindProcessor:
 		u.MemoryMiB = processorMemory
@@ -117,7 +118,8 @@ func unitOf(r roles.Role, health int) unit {
 	case needs(roles.NeedProviders):
 		u.Secrets = append(u.Secrets, "sms-secret", "mail-secret")
 		u.Settings = []setting{
-			pages, {"The providers of messages to people (docs/operating/messages.md).", "QUITTANCE_SMS=https://sms.example/messages"},
+			pages,
+			{"The providers of messages to people (docs/operating/messages.md).", "QUITTANCE_SMS=https://sms.example/messages"},
 			{"", "QUITTANCE_MAIL=smtp://quittance@mail.example:587?from=no-reply@pay.example"},
 		}
 	case needs(roles.NeedOperators):

@@ -924,6 +924,21 @@ type StatementAccount struct {
 	KeepYears     int64
 }
 
+type StatementExit struct {
+	ID                 string
+	ImportID           string
+	Verdict            string
+	State              string
+	Reason             string
+	RequestedBy        string
+	RequestedAt        time.Time
+	DecidedBy          *string
+	DecidedAt          *time.Time
+	Digest             []byte
+	RequestedSignature []byte
+	DecidedSignature   []byte
+}
+
 type StatementImport struct {
 	ID              string
 	AgencyID        string

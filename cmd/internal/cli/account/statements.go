@@ -23,7 +23,7 @@ import (
 func Statements() cli.Command {
 	return cli.Command{
 		Use: "statements", Short: "Import the statements of operators, acquirers, banks and counters, and see what was imported",
-		Commands: []cli.Command{importStatement(), listStatements(), showStatement(), decideOnStatement(dismissal), decideOnStatement(release), withdrawals(), originals()},
+		Commands: []cli.Command{importStatement(), listStatements(), showStatement(), dismissStatement(), reopenStatement(), releases(), withdrawals(), originals()},
 		Words:    words,
 	}
 }
@@ -219,46 +219,6 @@ func listStatements() cli.Command {
 					return append(row, string(l.State), l.ImportID)
 				}))
 			})
-		},
-	}
-}
-
-// quarantineExit is a way out of quarantine.
-type quarantineExit struct {
-	verb, short string
-	decision    intake.Decision
-	reason      string // an example
-	said        string
-}
-
-var (
-	dismissal = quarantineExit{
-		"dismiss", "End the quarantine of a file: the accepted statement was right, and nothing of the file counts",
-		intake.Dismissed, "MTN confirmed the first file on 2026-11-23", "Import %s is dismissed. The file is kept; the accepted statement stands.",
-	}
-	release = quarantineExit{
-		"release", "Release a file from quarantine: it is right, and it is accepted when it is imported again; or make an earlier version the last statement again",
-		intake.Released, "MTN corrected line 7 on 2026-11-23", "Import %s is released. If its file was in quarantine, import it again: it is accepted, and lines that differ from the accepted statement become breaks.",
-	}
-)
-
-func decideOnStatement(exit quarantineExit) cli.Command {
-	var reason string
-	return cli.Command{
-		Use: exit.verb + " IMPORT", Short: exit.short, JSON: "the import's id and state",
-		Missing:  "say which import: {usage}, the id of a file in quarantine; `quittance statements list` shows them",
-		Examples: []string{fmt.Sprintf("statements %s 019ab3c0-0000-7000-8000-000000000000 --reason %q", exit.verb, exit.reason)},
-		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
-		Keyed:    true,
-		Operate: func(ctx context.Context, m *cli.Meta) error {
-			by, err := access.Person(ctx, m)
-			if err != nil {
-				return err
-			}
-			if err := intake.Decide(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], exit.decision, reason, m.Now); err != nil {
-				return err
-			}
-			return m.Show(render.Object{"import_id", m.Args[0], "state", string(exit.decision)}, func(p *render.Page) { p.Say(exit.said, m.Args[0]) })
 		},
 	}
 }

@@ -69,7 +69,11 @@ Records are turned into rows as this program does it. After an upgrade that does
 			if err != nil {
 				return err
 			}
-			request := verify.Request(m.KafkaConfig(), journal.Decoder{Codec: codec, Prefix: m.KafkaConfig().Prefix, Outcomes: outcomes}, days[0], days[1], m.Options.Clock != nil)
+			proof, err := roles.CaseEvents(m.KafkaConfig(), keys)
+			if err != nil {
+				return err
+			}
+			request := verify.Request(m.KafkaConfig(), journal.Decoder{Codec: codec, Prefix: m.KafkaConfig().Prefix, Outcomes: outcomes, Cases: proof}, days[0], days[1], m.Options.Clock != nil)
 			report := cli.Progress(m.Err)
 			request.Progress = func(done, total int64) { report(int(done), int(total)) }
 			got, err := journal.NewStore(conn).Verify(ctx, request)

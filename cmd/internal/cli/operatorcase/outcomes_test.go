@@ -32,6 +32,7 @@ import (
 	"quittance/schemas/record"
 	sink "quittance/sinks/cases"
 	"quittance/test/backoffice"
+	deliverytest "quittance/test/deliveries"
 	"quittance/test/registries"
 	"quittance/test/servers"
 	"quittance/test/topics"
@@ -130,7 +131,8 @@ func newBook(t *testing.T) *book {
 	t.Setenv("QUITTANCE_POSTGRES", b.DSN)
 	t.Setenv("QUITTANCE_MASTER_KEYS", b.Keys.Reveal())
 	s, err := sink.New(sink.Config{
-		Kafka: b.on.Kafka, Codec: b.on.Codec, Store: b.Cases, Processor: b, Events: cases.NewEvents(b.on.Client, b.on.Topology, b.on.Codec), Verify: decisions.Verify(b.Keys),
+		Kafka: b.on.Kafka, Codec: b.on.Codec, Store: b.Cases, People: identity.OpenBook(b.Pool, b.Keys), Processor: b,
+		Events: cases.NewEvents(b.on.Kafka, b.on.Client, b.on.Topology, b.on.Codec, deliverytest.CaseEvents()), Proof: deliverytest.Cases(b.on.Kafka), Verify: decisions.Verify(b.Keys),
 		Now: now, Log: servers.Logger(t), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
+	"quittance/cmd/internal/roles"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
@@ -36,7 +37,17 @@ func withBook(ctx context.Context, m *cli.Meta, tenant string, live bool, keyFil
 	if err != nil {
 		return err
 	}
-	book, err := audit.Read(ctx, audit.Source{Kafka: m.KafkaConfig(), Topology: topology, Codec: codec}, tenant, live)
+	source := audit.Source{Kafka: m.KafkaConfig(), Topology: topology, Codec: codec}
+	if m.MasterKeys != "" || m.PlainSecrets {
+		master, err := m.OpenKeys()
+		if err != nil {
+			return err
+		}
+		if source.Cases, err = roles.CaseEvents(source.Kafka, master); err != nil {
+			return err
+		}
+	}
+	book, err := audit.Read(ctx, source, tenant, live)
 	if err != nil {
 		return err
 	}

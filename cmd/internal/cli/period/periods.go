@@ -16,7 +16,6 @@ import (
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
 	"quittance/internal/cases"
-	"quittance/internal/decisions"
 	"quittance/internal/journal"
 	"quittance/internal/registry"
 	"quittance/reconciliation/matcher"
@@ -137,7 +136,7 @@ func computeSheet(ctx context.Context, m *cli.Meta, a registry.StatementAccount,
 		}
 		of, err := matcher.New(matcher.Config{
 			Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec, ClickHouse: conn, Pool: m.Pool, Registry: b.Registry, JournalGroup: sinkjournal.Group,
-			Verify: decisions.Verify(b.Keys), Now: func() time.Time { return m.Now }, Log: b.Log, Metrics: prometheus.NewRegistry(),
+			Verify: b.Keys, Now: func() time.Time { return m.Now }, Log: b.Log, Metrics: prometheus.NewRegistry(),
 		})
 		if err != nil {
 			return err

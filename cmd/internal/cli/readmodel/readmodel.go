@@ -17,6 +17,7 @@ import (
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
+	"quittance/cmd/internal/roles"
 	"quittance/internal/sessions"
 )
 
@@ -31,14 +32,14 @@ func Command() cli.Command {
 }
 
 // errDiffers is the error of a verification that found differences, which were shown.
-var errDiffers = errors.New("the read model has not what Kafka has: see above. Find out who changed the database. `quittance rebuild readmodel` makes the rows again; a row that was added to erp_confirmations stays until somebody removes it")
+var errDiffers = errors.New("the read model has not what Kafka has: see above. Find out who changed the database. `quittance rebuild readmodel` makes the rows of the read model again; the rows of cases and deliveries are put right as the runbook says (deploy/monitoring/README.md)")
 
 func verification() cli.Command {
 	var month, since string
 	var days [2]time.Time
 	return cli.Command{
 		Use: "verify", Short: "Compare the read model in Postgres with the events in Kafka", JSON: "the result", Args: cobra.NoArgs,
-		Long: `Compare the rows of sessions, of their events, of movements and returns of cash, and of payments that ERPs are told of, with the events in Kafka (checkout.events), column by column. Nothing is written. Each row is named that is missing, different or added, with the event that says otherwise. The command ends with code 1 if there are any. The sink match does the same each night for all sessions.
+		Long: `Compare the rows of sessions, of their events, of movements and returns of cash, and of payments that ERPs are told of, with the events in Kafka (checkout.events), column by column; with the master keys, and without --month and --since, also the rows of operator cases, and those of deliveries where an outcome decides. Nothing is written. Each row is named that is missing, different or added, with the event that says otherwise. The command ends with code 1 if there are any. The sink match does the same each night for all sessions.
 
 The sink readmodel may run, and may be behind: demanded are the events below its positions. Events are turned into rows as this program does it. After an upgrade that does it in another way rows of earlier releases differ until ` + "`quittance rebuild readmodel`" + ` has run.`,
 		Examples: []string{"readmodel verify --month 2026-11", "readmodel verify --since 2d --json"},
@@ -82,13 +83,31 @@ The sink readmodel may run, and may be behind: demanded are the events below its
 			if err != nil {
 				return err
 			}
+			if month != "" || since != "" || m.MasterKeys == "" && !m.PlainSecrets {
+				return show(m, got, "cases", "deliveries")
+			}
+			keys, err := m.OpenKeys()
+			if err != nil {
+				return err
+			}
+			others, err := roles.Compared(m.KafkaConfig(), codec, m.Pool, keys, func() time.Time { return m.Now })
+			if err != nil {
+				return err
+			}
+			for _, compare := range others {
+				other, err := compare(ctx)
+				if err != nil {
+					return err
+				}
+				got.Add(other)
+			}
 			return show(m, got)
 		},
 	}
 }
 
-// show prints the result. Differences are an error.
-func show(m *cli.Meta, got sessions.Verified) error {
+// show prints the result. left are the tables that were not compared. Differences are an error.
+func show(m *cli.Meta, got sessions.Verified, left ...string) error {
 	next := render.Object{}
 	for _, p := range slices.Sorted(maps.Keys(got.Positions)) {
 		next = append(next, strconv.Itoa(int(p)), got.Positions[p])
@@ -96,14 +115,17 @@ func show(m *cli.Meta, got sessions.Verified) error {
 	missing, different, added := got.Count(sessions.FaultMissing), got.Count(sessions.FaultDifferent), got.Count(sessions.FaultAdded)
 	err := m.Show(render.Object{
 		"holds", got.Holds(), "sessions", got.Sessions, "rows", got.Rows, "records", got.Records, "missing", missing, "different", different, "added", added,
-		"unnamed", got.Unnamed, "older", got.Older, "unreadable", got.Unreadable, "positions", next, "differences", render.Mapped(got.Differences, differenceJSON),
+		"unnamed", got.Unnamed, "older", got.Older, "unreadable", got.Unreadable, "positions", next, "not_compared", left, "differences", render.Mapped(got.Differences, differenceJSON),
 	}, func(p *render.Page) {
-		p.Say("%d events in Kafka make %d sessions; of %d rows in Postgres %d are missing, %d are different, %d were added.", got.Records, got.Sessions, got.Rows, missing, different, added)
+		p.Say("%d records in Kafka make %d sessions and other rows; of %d rows in Postgres %d are missing, %d are different, %d were added.", got.Records, got.Sessions, got.Rows, missing, different, added)
 		if got.Unreadable > 0 {
-			p.Say("%d records cannot be read or kept. They are in the poison topic of the read model.", got.Unreadable)
+			p.Say("%d records cannot be read or kept. They are in the poison topics.", got.Unreadable)
 		}
 		if got.Older > 0 {
-			p.Say("%d rows are of events that Kafka has deleted; nothing proves them.", got.Older)
+			p.Say("%d rows are of records that Kafka has deleted, or that prove nothing; nothing proves them.", got.Older)
+		}
+		if len(left) > 0 {
+			p.Say("Not compared: %s. They are compared with the master keys (QUITTANCE_MASTER_KEYS_FILE), and without --month and --since.", strings.Join(left, ", "))
 		}
 		p.Table("", "TABLE,FAULT,MADE,SESSION,ROW,EVENT,COLUMNS", render.Mapped(got.Differences, func(d sessions.Difference) []any {
 			columns := make([]string, len(d.Columns))
@@ -113,7 +135,7 @@ func show(m *cli.Meta, got sessions.Verified) error {
 			return []any{d.Table, string(d.Fault), made(d), render.OrDash(d.SessionID), render.OrDash(d.Row), render.OrDash(d.Record()), render.OrDash(strings.Join(columns, "; "))}
 		}))
 		if got.Unnamed > 0 {
-			p.Say("%d more sessions are not named.", got.Unnamed)
+			p.Say("%d more sessions or rows are not named.", got.Unnamed)
 		}
 	})
 	if err == nil && !got.Holds() {

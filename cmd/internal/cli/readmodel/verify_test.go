@@ -64,7 +64,7 @@ func TestReadmodelVerify(t *testing.T) {
 		}
 		return stdout + stderr
 	}
-	if said := run(0); !strings.Contains(said, "2 events in Kafka make 2 sessions; of 2 rows in Postgres 0 are missing, 0 are different, 0 were added") {
+	if said := run(0); !strings.Contains(said, "4 records in Kafka make 2 sessions and other rows; of 2 rows in Postgres 0 are missing, 0 are different, 0 were added") {
 		t.Errorf("%s", said)
 	}
 	h.Exec(t, `UPDATE sessions SET status = 'completed' WHERE id = '`+states[1].ID+`'`)

@@ -84,6 +84,15 @@ func believed(b *roles.Base) (origin.Outcomes, error) {
 	return roles.AllOutcomes(keys, b.AcceptUnprovenBodies)
 }
 
+// believedCases returns who is believed in cases.events.
+func believedCases(b *roles.Base) (*origin.History, error) {
+	keys, err := b.OpenKeys()
+	if err != nil {
+		return nil, err
+	}
+	return roles.CaseEvents(b.KafkaConfig(), keys)
+}
+
 // unprovenFlag adds the flag that accepts outcomes of deliveries without a proof.
 func unprovenFlag(f *pflag.FlagSet, m *cli.Meta) {
 	f.BoolVar(&m.AcceptUnprovenBodies, "accept-unproven-bodies", false, "also write outcomes of deliveries that do not prove which worker made them, as those of releases before 2026-11-29: whoever may write their topic is believed")
@@ -102,14 +111,18 @@ func rebuiltJournal(ctx context.Context, m *cli.Meta, b *roles.Base) (before jou
 	if err != nil {
 		return before, got, err
 	}
+	proof, err := believedCases(b)
+	if err != nil {
+		return before, got, err
+	}
 	store := journal.NewStore(conn)
-	sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Outcomes: outcomes, Log: b.Log, Metrics: b.Metrics})
+	sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: store, Outcomes: outcomes, Cases: proof, Log: b.Log, Metrics: b.Metrics})
 	if err != nil {
 		return before, got, err
 	}
 	report := cli.Progress(m.Err)
 	progress := func(done, total int64) { report(int(done), int(total)) }
-	if before, err = store.Verify(ctx, journal.VerifyConfig{Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes}, Progress: progress}); err != nil {
+	if before, err = store.Verify(ctx, journal.VerifyConfig{Kafka: b.KafkaConfig(), Decoder: journal.Decoder{Codec: b.Codec, Prefix: b.KafkaConfig().Prefix, Outcomes: outcomes, Cases: proof}, Progress: progress}); err != nil {
 		return before, got, err
 	}
 	by, err := cli.Actor(ctx, b.Pool, b.Keys, b.Now())
@@ -156,7 +169,9 @@ func rebuildReadmodel() cli.Command {
 					return err
 				}
 				return showRebuilt(m, "readmodel", []sums{{"sums", "STATUS", "EVENTS", got.Lines}}, []counted{
-					{"events", got.Events, "events applied; the sink applies the others if it runs"}, {setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
+					{"events", got.Events, "events applied; the sink applies the others if it runs"},
+					{"removed", got.Removed, "rows of erp_confirmations that no event makes were removed"},
+					{setAside, got.Unreadable, "records cannot be decoded or stored; they are in the poison topic"},
 				})
 			})
 		},

@@ -215,7 +215,11 @@ func (r *replayer) into(ctx context.Context, b *roles.Base) ([]counted, error) {
 		if err != nil {
 			return nil, err
 		}
-		sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Outcomes: outcomes, Log: b.Log, Metrics: b.Metrics})
+		proof, err := believedCases(b)
+		if err != nil {
+			return nil, err
+		}
+		sink, err := sinkjournal.New(sinkjournal.Config{Kafka: b.KafkaConfig(), Codec: b.Codec, Store: journal.NewStore(conn), Outcomes: outcomes, Cases: proof, Log: b.Log, Metrics: b.Metrics})
 		if err != nil {
 			return nil, err
 		}
