@@ -22,16 +22,25 @@ import (
 
 // demoPerson is a person of developer mode.
 type demoPerson struct {
-	name  string
-	roles []identity.Role
+	name   string
+	agency string // slug; empty for operations
+	roles  []identity.Role
 }
 
-// demo are the people of developer mode. Two leads decide about a case together.
+// manages reports whether the person decides about people of the group.
+func (d demoPerson) manages() bool { return identity.Allowed(d.roles, identity.MayManagePeople) }
+
+// demo are the people of developer mode. Two leads decide about a case together, an accountant and an approver about
+// one of their agency, and two security officers about people.
 var demo = []demoPerson{
-	{"Démo Lead 1", []identity.Role{identity.RoleLead}},
-	{"Démo Lead 2", []identity.Role{identity.RoleLead}},
-	{"Démo Support", []identity.Role{identity.RoleSupport}},
-	{"Démo Audit", []identity.Role{identity.RoleAuditor}},
+	{"Démo Lead 1", "", []identity.Role{identity.RoleLead}},
+	{"Démo Lead 2", "", []identity.Role{identity.RoleLead}},
+	{"Démo Support", "", []identity.Role{identity.RoleSupport}},
+	{"Démo Audit", "", []identity.Role{identity.RoleAuditor}},
+	{"Démo Comptable", "impots", []identity.Role{identity.RoleAccountant}},
+	{"Démo Approbateur", "impots", []identity.Role{identity.RoleApprover}},
+	{"Démo Sécurité 1", "", []identity.Role{identity.RoleSecurityOfficer}},
+	{"Démo Sécurité 2", "", []identity.Role{identity.RoleSecurityOfficer}},
 }
 
 // PeopleConfig configures People. All fields are required.
@@ -110,7 +119,16 @@ func (p *People) person(ctx context.Context, name string) (keptPerson, error) {
 	if who, kept := p.kept[name]; kept && known >= 0 && staff[known].ID == who.ID.String() {
 		return who, nil
 	}
-	who, err := p.make(ctx, name, demo[i].roles, known >= 0)
+	if demo[i].manages() { // once two manage the group, nobody else of it can be made here
+		for _, other := range demo {
+			if other.agency == demo[i].agency && !other.manages() {
+				if _, err := p.person(ctx, other.name); err != nil {
+					return keptPerson{}, err
+				}
+			}
+		}
+	}
+	who, err := p.make(ctx, demo[i], known >= 0)
 	if err != nil {
 		return keptPerson{}, fmt.Errorf("making the demo person %s: %w", name, err)
 	}
@@ -143,12 +161,12 @@ func (p *People) load() error {
 }
 
 // make invites a person, makes two passkeys and confirms them, at a time so long ago that the passkeys approve now.
-func (p *People) make(ctx context.Context, name string, roles []identity.Role, known bool) (who keptPerson, err error) {
+func (p *People) make(ctx context.Context, d demoPerson, known bool) (who keptPerson, err error) {
 	then := p.cfg.Now().Add(-identity.ApprovesAfter - time.Minute)
 	by := identity.By{Actor: operation.Actor{Kind: operation.ActorService, Name: "quittance-dev"}}
-	req := identity.InvitationRequest{Person: identity.StaffRequest{Name: name, Roles: roles}}
+	req := identity.InvitationRequest{Person: identity.StaffRequest{Name: d.name, Agency: d.agency, Roles: d.roles}}
 	if known { // the data folder has lost the passkeys
-		req = identity.InvitationRequest{Known: name, Lost: true}
+		req = identity.InvitationRequest{Known: d.name, Lost: true}
 	}
 	invited, err := identity.InviteStaff(ctx, p.cfg.Pool, p.cfg.Keys, by, req, then)
 	if err != nil {

@@ -67,6 +67,14 @@ func TestDemoPeople(t *testing.T) {
 	if again := signIn(open(), names[0]); again.Person.ID != first.Person.ID {
 		t.Errorf("without the file: %+v", again.Person)
 	}
+	// Two security officers sign in, and everybody else still does.
+	all := open()
+	for n := len(names) - 1; n >= 0; n-- {
+		a := signIn(all, names[n])
+		if len(a.Person.Roles) != 1 || (a.Person.AgencyID == "") != a.Person.Roles[0].OfService() {
+			t.Errorf("%s: %+v", names[n], a.Person)
+		}
+	}
 	if _, err := people.Answer(t.Context(), "Awa", options); err == nil {
 		t.Error("somebody else signs in")
 	}
