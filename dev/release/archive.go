@@ -44,14 +44,12 @@ func addFile(t *tar.Writer, file, name string, mode int64, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
-		return err
+	if err == nil {
+		err = t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: mode, ModTime: at, Format: tar.FormatPAX})
 	}
-	if err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: mode, ModTime: at, Format: tar.FormatPAX}); err != nil {
-		return err
+	if err == nil {
+		_, err = io.Copy(t, f)
 	}
-	_, err = io.Copy(t, f)
-	return err
+	return errors.Join(err, f.Close())
 }

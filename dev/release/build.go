@@ -6,13 +6,13 @@ import (
 	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 )
@@ -37,14 +37,15 @@ type release struct {
 
 // build builds the program: static, without the paths of this machine, optimised by its profile. It names the release by
 // what the program says of itself.
-func build(ctx context.Context, tree, out string, environ []string) (*release, error) {
+func build(ctx context.Context, tree, out string, further []string) (*release, error) {
 	at, err := filepath.Abs(filepath.Join(out, "quittance"))
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=true", "-pgo=cmd/quittance/default.pgo", "-ldflags=-s -w", "-o", at, "./cmd/quittance") //nolint:gosec // our own arguments
 	cmd.Dir, cmd.Stderr = tree, os.Stderr
-	cmd.Env = append(slices.Clone(environ), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+system, "GOARCH="+architecture, "GOAMD64=v1", "GOEXPERIMENT=")
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+system, "GOARCH="+architecture, "GOAMD64=v1", "GOEXPERIMENT=")
+	cmd.Env = append(cmd.Env, further...)
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("go build: %w", err)
 	}
@@ -102,8 +103,7 @@ func digest(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
 	sum := sha256.New()
 	_, err = io.Copy(sum, f)
-	return hex.EncodeToString(sum.Sum(nil)), err
+	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, f.Close())
 }

@@ -31,7 +31,7 @@ const (
 
 // image writes an image that has the program and nothing else, as an archive of an OCI layout: no shell, no user, no
 // files of a distribution. The program brings time zones and the authorities of the web with it.
-func (r *release) image(context.Context) error {
+func (r *release) image(context.Context) (err error) {
 	layer, err := r.layer()
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (r *release) image(context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	at, err := layout.Write(folder, mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
 	if err != nil {
 		return err
@@ -131,8 +131,7 @@ func runImage(ctx context.Context, out, work string) error {
 		return err
 	}
 	tree := mutate.Extract(img)
-	defer tree.Close()
-	if err := unpackFrom(tree, root); err != nil {
+	if err := errors.Join(unpackFrom(tree, root), tree.Close()); err != nil {
 		return err
 	}
 	for _, args := range [][]string{{"version", "--json"}, {"acls", "ingress"}} {
@@ -169,12 +168,11 @@ func unpack(archive, folder string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	return unpackFrom(f, folder)
+	return errors.Join(unpackFrom(f, folder), f.Close())
 }
 
 // unpackFrom unpacks an archive of our own into a new folder, with owners and modes.
-func unpackFrom(archive io.Reader, folder string) error {
+func unpackFrom(archive io.Reader, folder string) (err error) {
 	if err := os.Mkdir(folder, 0o755); err != nil { //nolint:gosec // the root of the image
 		return err
 	}
@@ -182,7 +180,7 @@ func unpackFrom(archive io.Reader, folder string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { err = errors.Join(err, root.Close()) }()
 	for t := tar.NewReader(archive); ; {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
@@ -211,6 +209,6 @@ func unpackFile(root *os.Root, name string, from io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, from) //nolint:gosec // an archive that we have made
+	_, err = io.Copy(f, from)
 	return errors.Join(err, f.Close())
 }

@@ -14,7 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -31,7 +30,7 @@ func main() {
 	err := run(ctx, *out, *verify)
 	stop()
 	if err != nil {
-		slog.Error("no release", slog.Any("error", err))
+		fmt.Fprintf(os.Stderr, "no release: %v\n", err)
 		os.Exit(1)
 	}
 }
@@ -40,18 +39,18 @@ func run(ctx context.Context, out string, verify bool) error {
 	if verify {
 		return verified(ctx, out)
 	}
-	return made(ctx, ".", out, os.Environ())
+	return made(ctx, ".", out)
 }
 
-// made makes the release of a tree in a folder, which it empties.
-func made(ctx context.Context, tree, out string, environ []string) error {
+// made makes the release of a tree in a folder, which it empties. further are variables of the compiler.
+func made(ctx context.Context, tree, out string, further ...string) error {
 	if changed, err := git(ctx, tree, "status", "--porcelain"); err != nil || changed != "" {
 		return errors.Join(err, fmt.Errorf("the tree has changes that are in no commit: commit or remove them\n%s", changed))
 	}
 	if err := errors.Join(os.RemoveAll(out), os.MkdirAll(out, 0o755)); err != nil { //nolint:gosec // everybody reads a release
 		return err
 	}
-	r, err := build(ctx, tree, out, environ)
+	r, err := build(ctx, tree, out, further)
 	if err != nil {
 		return err
 	}
@@ -60,22 +59,22 @@ func made(ctx context.Context, tree, out string, environ []string) error {
 			return err
 		}
 	}
-	slog.Info("made", slog.String("release", r.name), slog.String("folder", out))
+	fmt.Printf("made %s in %s\n", r.name, out)
 	return nil
 }
 
 // verified makes the release again from a clone and compares it, and runs the image's program.
-func verified(ctx context.Context, out string) error {
+func verified(ctx context.Context, out string) (err error) {
 	work, err := os.MkdirTemp("", "quittance-release-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	clone, again := filepath.Join(work, "a folder of another name"), filepath.Join(work, "dist")
 	if _, err := git(ctx, ".", "clone", "--quiet", ".", clone); err != nil {
 		return err
 	}
-	if err := made(ctx, clone, again, append(os.Environ(), "GOCACHE="+filepath.Join(work, "cache"))); err != nil {
+	if err := made(ctx, clone, again, "GOCACHE="+filepath.Join(work, "cache")); err != nil {
 		return err
 	}
 	one, err := digests(out)
@@ -92,7 +91,7 @@ func verified(ctx context.Context, out string) error {
 	if err := runImage(ctx, again, work); err != nil {
 		return err
 	}
-	slog.Info("verified: both builds have the same bytes, and the image's program runs", slog.Int("files", strings.Count(one, "\n")))
+	fmt.Printf("verified: %d files have the same bytes in both builds, and the image's program runs\n", strings.Count(one, "\n"))
 	return nil
 }
 

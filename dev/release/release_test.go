@@ -73,7 +73,6 @@ func ofImage(t *testing.T, r *release) {
 		t.Errorf("%+v, %v", config, err)
 	}
 	files := mutate.Extract(img)
-	defer files.Close()
 	if got := strings.Join(names(t, files), " "); got != "quittance tmp/ var/ var/lib/ var/lib/quittance/" && got != "quittance tmp var var/lib var/lib/quittance" {
 		t.Errorf("the image has %s", got)
 	}
@@ -87,7 +86,7 @@ func ofArchive(t *testing.T, r *release) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { _ = f.Close() })
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		t.Fatal(err)

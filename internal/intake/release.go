@@ -116,6 +116,7 @@ func mayBeReleased(ctx context.Context, tx pgx.Tx, v decisions.Verifier, importI
 		case !done:
 			return releasable(ctx, tx, importID)
 		}
+	case Withdrawn: // it is imported again
 	}
 	return operation.Refuse("statement.not_quarantined", "id", operation.Args{"state": state})
 }

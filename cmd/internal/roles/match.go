@@ -10,13 +10,11 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/internal/cases"
 	"quittance/internal/comparison"
 	"quittance/internal/deliveries"
 	"quittance/internal/journal"
-	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/report"
 	"quittance/internal/secret"
@@ -92,7 +90,7 @@ func (b *Base) match() error {
 
 // verifyReadModel compares the read model, cases and deliveries with Kafka each night. This role writes none of them.
 func (b *Base) verifyReadModel() error {
-	others, err := Compared(b.KafkaConfig(), b.Codec, b.Pool, b.Keys, b.Now)
+	others, err := Compared(comparison.Config{Kafka: b.KafkaConfig(), Pool: b.Pool}, b.Codec, b.Keys, b.Now)
 	if err != nil {
 		return err
 	}
@@ -104,20 +102,19 @@ func (b *Base) verifyReadModel() error {
 
 // Compared returns the comparisons of tables beside the read model with Kafka: those of cases and of deliveries. keys prove
 // what is believed in the topics. now is the service's time.
-func Compared(kafka kafka.Config, codec *schemas.Codec, pool *pgxpool.Pool, keys *secret.Keys, now func() time.Time) ([]Compare, error) {
-	cfg := comparison.Config{Kafka: kafka, Pool: pool}
+func Compared(cfg comparison.Config, codec *schemas.Codec, keys *secret.Keys, now func() time.Time) ([]Compare, error) {
 	outcomes, err := AllOutcomes(keys, false)
 	if err != nil {
 		return nil, err
 	}
-	believed, err := CaseEvents(kafka, keys)
+	believed, err := CaseEvents(cfg.Kafka, keys)
 	if err != nil {
 		return nil, err
 	}
 	return []Compare{func(ctx context.Context) (comparison.Result, error) {
 		return cases.Comparison(codec, believed, sinkcases.PoisonTopics()).Verify(ctx, cfg)
 	}, func(ctx context.Context) (comparison.Result, error) {
-		return deliveries.NewStore(pool, DeliveryKinds(nil)).Comparison(codec, outcomes, now()).Verify(ctx, cfg)
+		return deliveries.NewStore(cfg.Pool, DeliveryKinds(nil)).Comparison(codec, outcomes, now()).Verify(ctx, cfg)
 	}}, nil
 }
 

@@ -26,10 +26,10 @@ func TestFolder(t *testing.T) {
 	if *update {
 		for name, text := range made {
 			at := filepath.Join(folder, name)
-			if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil { //nolint:gosec // documents that everybody reads
+			if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(at, []byte(text), 0o644); err != nil { //nolint:gosec // documents that everybody reads
+			if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,7 +94,7 @@ func TestSystemdReadsTheUnits(t *testing.T) {
 	root := t.TempDir()
 	units, bin := filepath.Join(root, "etc/systemd/system"), filepath.Join(root, filepath.Dir(program))
 	for _, at := range []string{units, bin} {
-		if err := os.MkdirAll(at, 0o755); err != nil { //nolint:gosec // of a test
+		if err := os.MkdirAll(at, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,19 +3,15 @@ package account
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/cli"
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
 	"quittance/internal/cases"
-	"quittance/internal/identity"
 	"quittance/internal/intake"
 	"quittance/internal/registry"
-	"quittance/internal/secret"
 	"quittance/internal/statements"
 )
 
@@ -24,7 +20,9 @@ func dismissStatement() cli.Command {
 		Use: "dismiss IMPORT", Short: "End the quarantine of a file: the accepted statement was right, and nothing of the file counts",
 		Missing:  "say which import: {usage}, the id of a file in quarantine; `quittance statements list` shows them",
 		Examples: []string{`statements dismiss 019ab3c0-0000-7000-8000-000000000000 --reason "MTN confirmed the first file on 2026-11-23"`},
-	}, intake.Dismiss, string(intake.Dismissed), "Import %s is dismissed. The file is kept; the accepted statement stands. Take it back with `quittance statements reopen`.")
+	}, func(ctx context.Context, m *cli.Meta, by cases.By, reason string) error {
+		return intake.Dismiss(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+	}, string(intake.Dismissed), "Import %s is dismissed. The file is kept; the accepted statement stands. Take it back with `quittance statements reopen`.")
 }
 
 func reopenStatement() cli.Command {
@@ -32,11 +30,13 @@ func reopenStatement() cli.Command {
 		Use: "reopen IMPORT", Short: "Take back the dismissal of a file, while the file is kept: it is in quarantine again",
 		Missing:  "say which import: {usage}, the id of a dismissed file; `quittance statements list` shows them",
 		Examples: []string{`statements reopen 019ab3c0-0000-7000-8000-000000000000 --reason "MTN withdrew the first file on 2026-11-25"`},
-	}, intake.Reopen, string(statements.VerdictQuarantined), "Import %s is in quarantine again: dismiss it, or have it released by two people.")
+	}, func(ctx context.Context, m *cli.Meta, by cases.By, reason string) error {
+		return intake.Reopen(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+	}, string(statements.VerdictQuarantined), "Import %s is in quarantine again: dismiss it, or have it released by two people.")
 }
 
 // ofOne completes a command by which one person decides about a file.
-func ofOne(c cli.Command, decide func(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, importID, reason string, now time.Time) error, state, said string) cli.Command {
+func ofOne(c cli.Command, decide func(ctx context.Context, m *cli.Meta, by cases.By, reason string) error, state, said string) cli.Command {
 	var reason string
 	c.JSON, c.Keyed = "the import's id and state", true
 	c.Flags = func(f *pflag.FlagSet, _ *cli.Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") }
@@ -45,7 +45,7 @@ func ofOne(c cli.Command, decide func(ctx context.Context, pool *pgxpool.Pool, k
 		if err != nil {
 			return err
 		}
-		if err := decide(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], reason, m.Now); err != nil {
+		if err := decide(ctx, m, by, reason); err != nil {
 			return err
 		}
 		return m.Show(render.Object{"import_id", m.Args[0], "state", state}, func(p *render.Page) { p.Say(said, m.Args[0]) })

@@ -18,6 +18,7 @@ import (
 	"quittance/cmd/internal/cli/access"
 	"quittance/cmd/internal/cli/render"
 	"quittance/cmd/internal/roles"
+	"quittance/internal/comparison"
 	"quittance/internal/sessions"
 )
 
@@ -90,7 +91,7 @@ The sink readmodel may run, and may be behind: demanded are the events below its
 			if err != nil {
 				return err
 			}
-			others, err := roles.Compared(m.KafkaConfig(), codec, m.Pool, keys, func() time.Time { return m.Now })
+			others, err := roles.Compared(comparison.Config{Kafka: m.KafkaConfig(), Pool: m.Pool}, codec, keys, func() time.Time { return m.Now })
 			if err != nil {
 				return err
 			}
