@@ -2,11 +2,13 @@ package deliveries
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quittance/schemas/record"
 )
@@ -76,6 +78,15 @@ func Complete(batch *pgx.Batch, c Completion) {
 		WHERE (c.session_id, c.tenant_id, c.livemode, c.completed_at) IS DISTINCT FROM (excluded.session_id, excluded.tenant_id, excluded.livemode, excluded.completed_at)
 			OR c.accepted_at IS NULL AND excluded.accepted_at IS NOT NULL`,
 		append(c.Row(), accepted)...)
+}
+
+// Forget removes the row of a payment and session that no event has completed, and reports whether there was one.
+func Forget(ctx context.Context, pool *pgxpool.Pool, transactionID, sessionID string) (bool, error) {
+	tag, err := pool.Exec(ctx, `DELETE FROM erp_confirmations WHERE transaction_id = $1 AND session_id = $2`, transactionID, sessionID)
+	if err != nil {
+		return false, fmt.Errorf("removing a row that no event makes: %w", err)
+	}
+	return tag.RowsAffected() > 0, nil
 }
 
 // outstandingWhere selects the payments whose confirmation an ERP has not accepted. It

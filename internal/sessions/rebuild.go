@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quittance/internal/deliveries"
 	"quittance/internal/operation"
 	"quittance/internal/tally"
 	"quittance/schemas"
@@ -53,11 +54,13 @@ func (s *Store) Sweep(ctx context.Context, cfg VerifyConfig) (removed int64, err
 			if d.Table != confirmationsTable.name || d.Fault != FaultAdded {
 				continue
 			}
-			tag, err := s.pool.Exec(ctx, `DELETE FROM erp_confirmations WHERE transaction_id = $1 AND session_id = $2`, d.Row, d.SessionID)
+			found, err := deliveries.Forget(ctx, s.pool, d.Row, d.SessionID)
 			if err != nil {
-				return removed, fmt.Errorf("removing a row that no event makes: %w", err)
+				return removed, err
 			}
-			n += tag.RowsAffected()
+			if found {
+				n++
+			}
 		}
 		if removed += n; n == 0 || got.Unnamed == 0 {
 			return removed, nil
