@@ -167,17 +167,15 @@ func changePeople(t *testing.T, w *backoffice.World) {
 	press("Awa", "/people/"+w.IDs["Chloé"]+"/roles", "add", "accountant", "remove", "reader", "reason", "r")
 	press("Ben", "/people/changes/"+id)
 	keys := fill("Awa", "/passkeys", "/passkeys/remove")
-	var first string // the page lists passkeys of the same time in any order
-	if err := w.Pool.QueryRow(t.Context(), `SELECT id FROM staff_passkeys WHERE staff_id = $1 AND name = 'Clé 1'`, w.IDs["Awa"]).Scan(&first); err != nil {
+	var third string // Awa signs and is signed in with the first; the page lists passkeys of the same time in any order
+	if err := w.Pool.QueryRow(t.Context(), `SELECT id FROM staff_passkeys WHERE staff_id = $1 AND name = 'Clé 3'`, w.IDs["Awa"]).Scan(&third); err != nil {
 		t.Fatal(err)
 	}
-	keys.Set("subject", first)
+	keys.Set("subject", third)
 	if a := browsers["Awa"].Press(t, "Awa", "/passkeys/begin", keys, "/passkeys/remove"); a.Code != http.StatusOK {
 		t.Fatalf("removing a passkey: %d %s", a.Code, a.Body)
 	}
 	ends("Awa")
-	w.Devices["Awa"] = w.Devices["Awa"][1:]
-	browsers["Awa"] = w.Enter(t, "Awa")
 	press("Awa", "/people/invite", "name", "Eric", "add", "reader")
 	invitation := id
 	w.Write(t, `UPDATE staff_invitations SET accepted_at = invited_at, passkeys = (SELECT jsonb_agg(jsonb_build_object('name', name, 'host', host, 'spki_hash', encode(sha256(spki_hash), 'base64'),
