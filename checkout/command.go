@@ -325,7 +325,7 @@ const (
 	// a person's key was checked, or for another decision. CodeOtherContent: the case or the proposal is
 	// another one now. CodeOtherGroup: a person does not act for the agency. CodeSamePerson: one person took
 	// both steps. CodeNotInForce: a person was not in force. CodeApprovalLapsed: a step came too late.
-	// CodeNotProven: no passkey of whoever approved has signed the approval.
+	// CodeNotProven: no passkey of whoever proposed or approved has signed a step that needs it.
 	CodeUnsigned       Code = "approval.unsigned"
 	CodeOtherContent   Code = "approval.other_content"
 	CodeOtherGroup     Code = "approval.other_group"

@@ -58,16 +58,18 @@ func TestAnAgencyDecides(t *testing.T) {
 		lacks(t, one, "DOSSIER-19\"", "Paiement tardif")
 	}
 	form := url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17"}, "reason": {"payé deux fois"}}
-	want(t, stranger.Post(path+"/propose", form), http.StatusNotFound, "Introuvable")
+	want(t, propose(t, stranger, "Chantal", path, form), http.StatusNotFound, "Aucun cas n’a cet identifiant.")
+	want(t, stranger.Send(path+"/propose", backoffice.Pressed(t, form, nil)), http.StatusNotFound, "Aucun cas n’a cet identifiant.")
 
 	// The accountant proposes, the approver may not, and decides with a passkey.
-	want(t, approver.Post(path+"/propose", form), http.StatusForbidden)
-	leads(t, accountant.Post(path+"/propose", form), path+"?done=proposed&lang=fr")
+	want(t, approver.Post(path+"/propose/begin", form), http.StatusForbidden)
+	want(t, approver.Send(path+"/propose", backoffice.Pressed(t, form, nil)), http.StatusForbidden)
+	leadsTo(t, propose(t, accountant, "Awa", path, form), path+"?done=proposed&lang=fr")
 	want(t, approver.Get("/work"), http.StatusOK, path)
 	want(t, stranger.Post(path+"/reject", url.Values{"number": {"1"}, "reason": {"non"}}), http.StatusNotFound)
 	leads(t, approver.Post(path+"/reject", url.Values{"number": {"1"}, "reason": {"le relevé ne le montre pas"}}), path+"?done=rejected&lang=fr")
 	form.Set("number", "2")
-	leads(t, accountant.Post(path+"/propose", form), path+"?done=proposed&lang=fr")
+	leadsTo(t, propose(t, accountant, "Awa", path, form), path+"?done=proposed&lang=fr")
 	fields := url.Values{"number": {"2"}, "shown": {value(t, approver.Get(path).Body.String(), "shown")}}
 	want(t, stranger.Prove(t, "Chantal", path+"/approve/begin", fields, path+"/approve/2"), http.StatusNotFound)
 	want(t, accountant.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/2"), http.StatusForbidden) // the own proposal, and above the limit
@@ -101,7 +103,7 @@ func TestOneDecidesBelowTheLimit(t *testing.T) {
 	b := w.Enter(t, "Awa")
 	path := "/agency/cases/" + backoffice.LateCase
 	form := url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17"}, "reason": {"payé deux fois"}}
-	leads(t, b.Post(path+"/propose", form), path+"?done=proposed&lang=fr")
+	leadsTo(t, propose(t, b, "Awa", path, form), path+"?done=proposed&lang=fr")
 	lacks(t, b.Get(path), "/approve/begin") // 7 500, the limit is 5 000
 	fields := url.Values{"number": {"1"}, "shown": {show(t, w, backoffice.LateCase).Shown(1)}}
 	want(t, b.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/1"), http.StatusForbidden)

@@ -73,12 +73,12 @@ type caseView struct {
 	view
 	Facts, Evidence []staff.Fact
 	Proposals       []proposalView
-	// ProposeURL and RejectURL take the forms that the person may send; empty for none.
-	ProposeURL, RejectURL string
-	Number                int // of the next proposal
-	Resolutions           []choice
-	Waits                 string
-	Approval              *approvalView
+	// Proposal and Approval are the forms that the person's passkey may sign; nil for none.
+	Proposal *staff.Press
+	Approval *approvalView
+	// RejectURL takes the form that the person may send; empty for none.
+	RejectURL string
+	Waits     string
 }
 
 // proposalView is a proposal of a case.
@@ -98,7 +98,7 @@ const (
 // showCase is GET /ops/cases/{case}.
 func (v *visit) showCase() { v.writeCase(http.StatusOK, nil) }
 
-// writeCase shows the record of a case; fault adds what is wrong with a form.
+// writeCase shows the record of a case; fault adds what is wrong with the form that rejects.
 func (v *visit) writeCase(status int, fault func(*web.View)) {
 	d, err := v.o.cfg.Cases.Show(v.Context(), v.viewer(), v.Param("case"), v.Now)
 	if err != nil {
@@ -112,7 +112,7 @@ func (v *visit) writeCase(status int, fault func(*web.View)) {
 	path := v.root() + "cases/" + d.ID
 	out := &caseView{view: v.page(fmt.Sprintf(w.Title, said(v.w.Kinds, d.Kind)), path), Facts: v.caseFacts(&d), Evidence: v.evidence(&d)}
 	out.BackURL, out.BackText = v.URL(v.root()+"cases"), v.w.Cases.Title
-	out.Test, out.Tagged, out.Number = d.Mode == testMode, fault == nil, len(d.Proposals)+1
+	out.Test, out.Tagged = d.Mode == testMode, fault == nil
 	out.Command = "quittance cases show " + d.ID
 	out.Notice = w.sayDone(v.Query("done"))
 	if d.AboutERP() && d.Open() {
@@ -130,8 +130,7 @@ func (v *visit) writeCase(status int, fault func(*web.View)) {
 		out.RejectURL = v.URL(path + "/reject")
 		out.Command = "quittance cases reject " + d.ID + " --reason TEXT"
 	case may && open == nil:
-		out.ProposeURL = v.URL(path + "/propose")
-		out.Resolutions = choices(w.Choose, v.Form.Get(fieldResolution), v.w.Resolutions, cases.Catalog().Allowed(d.Kind)...)
+		out.Proposal = v.proposing(&d)
 		out.Command = "quittance cases propose " + d.ID + " RESOLUTION --reason TEXT"
 	}
 	if out.Approval, err = v.approval(&d, open); err != nil {
@@ -147,9 +146,7 @@ func (v *visit) writeCase(status int, fault func(*web.View)) {
 			out.Waits = w.WaitsForCarrier
 		}
 	}
-	for _, field := range []string{fieldResolution, fieldReference, fieldReason} {
-		out.Typed[field] = v.Form.Get(field)
-	}
+	out.Typed[fieldReason] = v.Form.Get(fieldReason)
 	if fault != nil {
 		fault(&out.View.View)
 	}
@@ -253,47 +250,6 @@ func (v *visit) by() cases.By {
 	return cases.By{Staff: v.Acting.Person, Origin: v.Acting.Actor.Origin, Signer: v.o.cfg.Signer, Acting: v.Acting}
 }
 
-// propose is POST /ops/cases/{case}/propose. The form says which proposal of the case it is, so that a repeat changes
-// nothing and another person's proposal in between is seen.
-func (v *visit) propose() {
-	id := v.Param("case")
-	d, err := v.o.cfg.Cases.Show(v.Context(), v.viewer(), id, v.Now)
-	if err == nil {
-		err = v.Acting.May(identity.MayPropose, d.AgencyID)
-	}
-	if err != nil {
-		v.Failed("reading a case", err)
-		return
-	}
-	req := cases.Request{
-		CaseID: id, Resolution: casework.Resolution(v.Form.Get(fieldResolution)), Reference: strings.TrimSpace(v.Form.Get(fieldReference)), Reason: strings.TrimSpace(v.Form.Get(fieldReason)),
-	}
-	if v.Form.Get(fieldNumber) != fmt.Sprint(len(d.Proposals)+1) {
-		if v.isRepeat(&d, req) {
-			v.See(v.root()+"cases/"+id, "done", "proposed")
-			return
-		}
-		v.caseRefused(operation.Refuse("case.changed", "", nil))
-		return
-	}
-	if req.Resolution == "" {
-		v.writeCase(http.StatusUnprocessableEntity, func(out *web.View) { out.Fault(fieldResolution, v.w.Case.ChooseOne, "") })
-		return
-	}
-	if _, err := v.o.cfg.Cases.Propose(v.Context(), v.by(), req, v.Now); err != nil {
-		v.caseRefused(err)
-		return
-	}
-	v.See(v.root()+"cases/"+id, "done", "proposed")
-}
-
-// isRepeat reports whether the form was sent before: the person's own proposal of that number says the same.
-func (v *visit) isRepeat(d *cases.Detail, req cases.Request) bool {
-	return slices.ContainsFunc(d.Proposals, func(p cases.Proposal) bool {
-		return fmt.Sprint(p.Number) == v.Form.Get(fieldNumber) && p.ProposedBy == v.Acting.Person.ID && p.Resolution == req.Resolution && p.Reference == req.Reference && p.Reason == req.Reason
-	})
-}
-
 // reject is POST /ops/cases/{case}/reject. Whoever proposed withdraws with it.
 func (v *visit) reject() {
 	id := v.Param("case")
@@ -317,7 +273,7 @@ func (v *visit) reject() {
 	v.See(v.root()+"cases/"+id, "done", "rejected")
 }
 
-// caseRefused shows a case again with why a form was refused, at its field.
+// caseRefused shows a case again with why the form that rejects was refused, at its field.
 func (v *visit) caseRefused(err error) {
 	var refusal *operation.Error
 	if !errors.As(err, &refusal) {
@@ -325,7 +281,7 @@ func (v *visit) caseRefused(err error) {
 		return
 	}
 	field := refusal.Field
-	if !slices.Contains([]string{fieldResolution, fieldReference, fieldReason}, field) {
+	if field != fieldReason {
 		field = ""
 	}
 	v.writeCase(staff.StatusOf(err), func(out *web.View) { out.Fault(field, v.Refusal(err), v.Form.Get(field)) })

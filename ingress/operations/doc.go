@@ -8,7 +8,7 @@
 //	POST /ops/payments/{place}/deliveries/{delivery}/retry
 //	GET  /ops/cases             operator cases
 //	GET  /ops/cases/{case}      one case: evidence and proposals
-//	POST /ops/cases/{case}/propose, /reject
+//	POST /ops/cases/{case}/propose/begin, /propose, /approve/begin, /approve/{number}, /reject
 //	GET  /ops/endpoints         where deliveries go
 //	GET  /ops/endpoints/{kind}/{destination}
 //	POST /ops/endpoints/{kind}/{destination}/suspend, /resume, /retry
@@ -23,7 +23,7 @@
 //	operations.go  configuration and routes
 //	view.go        amounts, states and times as people read them
 //	payments.go    list and record of payments; search.go finds them
-//	cases.go       list and record of cases
+//	cases.go       list and record of cases; propose.go and approve.go are what passkeys sign
 //	endpoints.go   list and record of destinations
 //	work.go        /work and /ops/stuck
 //	words.go       the texts

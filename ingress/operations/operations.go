@@ -35,9 +35,9 @@ type Config struct {
 	// Support returns what is known of payments, in the scope of a person. It sets the fields of the journal, of
 	// Kafka and of the stores.
 	Support func(ctx context.Context, scope support.Config) (*support.Desk, error)
-	// Signer signs proposals.
+	// Signer signs proposals and approvals.
 	Signer decisions.Signer
-	// Approvals have a person's passkey sign an approval.
+	// Approvals have a person's passkey sign a proposal or an approval.
 	Approvals Approvals
 	// People returns what waits about people for the person, and what the person has begun.
 	People func(ctx context.Context, v *staff.Visit) (mine, own staff.Grid, err error)
@@ -123,6 +123,7 @@ func (o *Operations) records(root string) []staff.Route {
 		see("cases/{case}", (*visit).showCase),
 		act("search", identity.MaySeePayments, (*visit).search),
 		act("payments/{place}/deliveries/{delivery}/retry", identity.MayRetry, (*visit).retryDelivery),
+		act("cases/{case}/propose/begin", identity.MayPropose, (*visit).beginProposal),
 		act("cases/{case}/propose", identity.MayPropose, (*visit).propose),
 		act("cases/{case}/reject", identity.MayDecide, (*visit).reject),
 		act("cases/{case}/approve/begin", identity.MayDecide, (*visit).beginApproval),

@@ -1,6 +1,7 @@
 package operations_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -157,8 +158,8 @@ func TestSearch(t *testing.T) {
 	t.Error("a person may search without end")
 }
 
-// One person proposes, another rejects or approves. A repeat of the form is the first proposal, a form that was shown
-// before somebody else's proposal is refused, and faults are at their fields.
+// One person proposes, another rejects or approves, each with a passkey. A repeat of the form is the first proposal, a form
+// that was shown before somebody else's proposal is refused, and the words of a fault name its field.
 func TestCase(t *testing.T) {
 	t.Parallel()
 	w, b := operator(t)
@@ -170,7 +171,7 @@ func TestCase(t *testing.T) {
 	want(t, b.Get("/ops/cases?kind=orphan&state=open&mode=live"), http.StatusOK, "Somme sans paiement", "quittance cases list --kind orphan --state open --mode live")
 	want(t, b.Get("/ops/cases/"+backoffice.PoisonCase), http.StatusOK, "checkout.events · 1 · 42")
 	a := b.Get(path)
-	want(t, a, http.StatusOK, sum(7500), sum(5075), "MP260301.1300.B2", `action="/ops/cases/case_late/propose?lang=fr"`, "/ops/payments/"+sessions.Place(w.Undecided.ID))
+	want(t, a, http.StatusOK, sum(7500), sum(5075), "MP260301.1300.B2", `action="/ops/cases/case_late/propose?lang=fr"`, `data-begin="/ops/cases/case_late/propose/begin?lang=fr"`, `name="number" value="1"`, "/ops/payments/"+sessions.Place(w.Undecided.ID))
 	lacks(t, a, "chs_")
 
 	form := url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17 du 1er mars"}, "reason": {"payé deux fois"}}
@@ -182,16 +183,28 @@ func TestCase(t *testing.T) {
 		out.Set(name, value)
 		return out
 	}
-	want(t, b.Post(path+"/propose", with("resolution", "")), http.StatusUnprocessableEntity, `<a href="#resolution">Choisissez une issue.</a>`)
-	want(t, b.Post(path+"/propose", with("reason", "")), http.StatusUnprocessableEntity, `<a href="#reason">Indiquez le motif`, `value="VIR-17 du 1er mars"`)
-	want(t, b.Post(path+"/propose", with("reference", "")), http.StatusUnprocessableEntity, `<a href="#reference">Indiquez la pièce`)
-	want(t, b.Post(path+"/propose", with("resolution", "match")), http.StatusConflict, "Issues possibles")
-	leads(t, b.Post(path+"/propose", form), path+"?done=proposed&lang=fr")
-	leads(t, b.Post(path+"/propose", form), path+"?done=proposed&lang=fr") // sent twice
+	// Without the script nobody proposes, and the page says so.
+	want(t, a, http.StatusOK, "<noscript>", "Proposer demande une clé d’accès, que seul JavaScript peut lire.")
+	want(t, b.Get(path+"?lang=en"), http.StatusOK, "Proposing needs a passkey, which only JavaScript can read.")
+	want(t, b.Post(path+"/propose", form), http.StatusConflict, "n’a pas signé")
+	// The page keeps what was typed, and the text names the field.
+	want(t, propose(t, b, "Olive", path, with("resolution", "")), http.StatusUnprocessableEntity, "Choisissez une issue.")
+	want(t, propose(t, b, "Olive", path, with("reason", "")), http.StatusUnprocessableEntity, "Indiquez le motif")
+	want(t, propose(t, b, "Olive", path, with("reference", "")), http.StatusUnprocessableEntity, "Indiquez la pièce")
+	want(t, propose(t, b, "Olive", path, with("resolution", "match")), http.StatusConflict, "Issues possibles")
+	want(t, propose(t, b, "Opale", path, form), http.StatusConflict, "n’a pas signé") // another person's passkey
+	want(t, b.Send(path+"/propose", backoffice.Pressed(t, with("reason", "autre motif"), b.Answer(t, "Olive", path+"/propose/begin", form))), http.StatusConflict, "Le dossier a changé")
+	if d := show(t, w, backoffice.LateCase); len(d.Proposals) != 0 {
+		t.Errorf("the proposals are %+v", d.Proposals)
+	}
+	leadsTo(t, propose(t, b, "Olive", path, form), path+"?done=proposed&lang=fr")
+	leadsTo(t, b.Post(path+"/propose/begin", form), path+"?done=proposed&lang=fr")                       // sent twice
+	leadsTo(t, b.Send(path+"/propose", backoffice.Pressed(t, form, nil)), path+"?done=proposed&lang=fr") // the answer was lost
 	if d := show(t, w, backoffice.LateCase); len(d.Proposals) != 1 || d.Proposals[0].Proposer != "Olive" {
 		t.Errorf("the proposals are %+v", d.Proposals)
 	}
-	want(t, other.Post(path+"/propose", form), http.StatusConflict, "Une autre proposition a été faite")
+	want(t, other.Post(path+"/propose/begin", form), http.StatusConflict, "Une autre proposition a été faite")
+	want(t, other.Send(path+"/propose", backoffice.Pressed(t, form, nil)), http.StatusConflict, "Une autre proposition a été faite")
 	own := b.Get(path)
 	want(t, own, http.StatusOK, "attend la décision d’une autre personne", "/reject")
 	lacks(t, own, "/approve/begin", "/propose?")
@@ -206,7 +219,7 @@ func TestCase(t *testing.T) {
 
 	// And approves the next one with a passkey.
 	form.Set("number", "2")
-	leads(t, b.Post(path+"/propose", form), path+"?done=proposed&lang=fr")
+	leadsTo(t, propose(t, b, "Olive", path, form), path+"?done=proposed&lang=fr")
 	shown := value(t, lead.Get(path).Body.String(), "shown")
 	begin, finish := path+"/approve/begin", path+"/approve/2"
 	fields := url.Values{"number": {"2"}, "shown": {strings.Repeat("0", 64)}}
@@ -221,8 +234,24 @@ func TestCase(t *testing.T) {
 		t.Errorf("the proposals are %+v", d.Proposals)
 	}
 	var proofs int
-	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM decisions d JOIN case_proposals p ON p.decided_proof = d.id WHERE d.staff_id = $1`, w.IDs["Léa"]).Scan(&proofs); err != nil || proofs != 1 {
+	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM case_proposals p JOIN decisions o ON p.proposed_proof = o.id JOIN decisions d ON p.decided_proof = d.id WHERE o.staff_id = $1 AND d.staff_id = $2`,
+		w.IDs["Olive"], w.IDs["Léa"]).Scan(&proofs); err != nil || proofs != 1 {
 		t.Errorf("%d proofs are stored, %v", proofs, err)
+	}
+}
+
+// propose has a person's passkey sign a proposal about the case of a page.
+func propose(t *testing.T, b *backoffice.Browser, name, path string, form url.Values) *httptest.ResponseRecorder {
+	t.Helper()
+	return b.Press(t, name, path+"/propose/begin", form, path+"/propose")
+}
+
+// leadsTo checks where the script of a page is led.
+func leadsTo(t *testing.T, a *httptest.ResponseRecorder, path string) {
+	t.Helper()
+	var said struct{ Next string }
+	if err := json.Unmarshal(a.Body.Bytes(), &said); a.Code != http.StatusOK || err != nil || said.Next != path {
+		t.Errorf("%d %s, want 200 to %q", a.Code, a.Body, path)
 	}
 }
 
@@ -246,7 +275,8 @@ func TestWork(t *testing.T) {
 	lead, agency := w.Enter(t, "Léa"), w.Enter(t, "Awa")
 	want(t, lead.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "Vous n’avez aucune proposition en attente")
 	leads(t, lead.Get("/"), "/work?lang=fr")
-	b.Post("/ops/cases/"+backoffice.LateCase+"/propose", url.Values{"number": {"1"}, "resolution": {"honour"}, "reason": {"le montant couvre la créance"}})
+	path := "/ops/cases/" + backoffice.LateCase
+	leadsTo(t, propose(t, b, "Olive", path, url.Values{"number": {"1"}, "resolution": {"honour"}, "reason": {"le montant couvre la créance"}}), path+"?done=proposed&lang=fr")
 	want(t, lead.Get("/work"), http.StatusOK, "/ops/cases/"+backoffice.LateCase, "Paiement tardif", "Vous n’avez aucune proposition en attente")
 	want(t, b.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "/ops/cases/"+backoffice.LateCase)
 	own := agency.Get("/work")

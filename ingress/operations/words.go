@@ -84,7 +84,7 @@ type caseWords struct {
 	Proposal                                                                                                                                        string // number, resolution
 	Proposer, ProposedAt, Reason, Decider, DecidedAt, Decision                                                                                      string
 	WaitsFor, WaitsForCarrier                                                                                                                       string
-	Propose, Choose, ChooseOne, ResolutionHint, ReferenceHint, ReasonHint, Send                                                                     string
+	Propose, ProposeText, ProposeNoScript, Choose, ResolutionHint, ReferenceHint, ReasonHint, Send                                                  string
 	Reject, RejectHint, RejectSend, Proposed, Rejected, Approve, ApproveText, ApproveNoScript, ApproveSend, ApproveFailed, ApproveWithout, Approved string
 	Reasons                                                                                                                                         map[string]string // why cases were opened
 }
@@ -176,9 +176,11 @@ var french = words{
 		Proposer: "Proposée par", ProposedAt: "Proposée le", Reason: "Motif", Decider: "Décidée par", DecidedAt: "Décidée le",
 		Decision: "Motif de la décision", WaitsFor: "La proposition attend la décision d’une autre personne.",
 		WaitsForCarrier: "La proposition est approuvée. Le service l’exécute ou la refuse\u00a0; le résultat s’affiche ici.", Propose: "Proposer une issue",
-		Choose: "Choisissez", ChooseOne: "Choisissez une issue.", ResolutionHint: "Ce que devient la somme, ou ce qui est fait.",
+		ProposeText:     "Votre clé d’accès signe le cas, ses éléments et ce que vous proposez.",
+		ProposeNoScript: "Proposer demande une clé d’accès, que seul JavaScript peut lire. Autorisez JavaScript pour ce site, puis rechargez la page.",
+		Choose:          "Choisissez", ResolutionHint: "Ce que devient la somme, ou ce qui est fait.",
 		ReferenceHint: "Référence et date de la restitution, lettre de l’opérateur, ou référence de l’ERP. Facultative pour certaines issues.",
-		ReasonHint:    "Sans nom ni numéro de téléphone. Le motif est conservé.", Send: "Proposer", Reject: "Rejeter ou retirer la proposition",
+		ReasonHint:    "Sans nom ni numéro de téléphone. Le motif est conservé.", Send: "Proposer avec une clé d’accès", Reject: "Rejeter ou retirer la proposition",
 		RejectHint: "Le motif est conservé. La personne qui a proposé retire ainsi sa proposition.", RejectSend: "Rejeter",
 		Proposed: "La proposition est enregistrée. Une autre personne décide.", Rejected: "La proposition est rejetée.", Approve: "Approuver la proposition",
 		ApproveText: "Votre clé d’accès signe ce que cette page affiche\u00a0: le cas, ses éléments et la proposition.", ApproveSend: "Approuver avec une clé d’accès",
@@ -347,9 +349,11 @@ var english = words{
 		ProposedAt: "Proposed at", Reason: "Reason", Decider: "Decided by", DecidedAt: "Decided at", Decision: "Reason of the decision",
 		WaitsFor:        "The proposal waits for the decision of another person.",
 		WaitsForCarrier: "The proposal is approved. The service carries it out or refuses it; the outcome is shown here.", Propose: "Propose a resolution",
-		Choose: "Choose", ChooseOne: "Choose a resolution.", ResolutionHint: "What becomes of the money, or what is done.",
+		ProposeText:     "Your passkey signs the case, what is known of it, and what you propose.",
+		ProposeNoScript: "Proposing needs a passkey, which only JavaScript can read. Allow JavaScript for this site and load the page again.",
+		Choose:          "Choose", ResolutionHint: "What becomes of the money, or what is done.",
 		ReferenceHint: "Reference and date of the refund, the operator's letter, or the ERP's reference. Optional for some resolutions.",
-		ReasonHint:    "Without names and phone numbers. The reason is kept.", Send: "Propose", Reject: "Reject or withdraw the proposal",
+		ReasonHint:    "Without names and phone numbers. The reason is kept.", Send: "Propose with a passkey", Reject: "Reject or withdraw the proposal",
 		RejectHint: "The reason is kept. Whoever proposed withdraws the proposal so.", RejectSend: "Reject",
 		Proposed: "The proposal is stored. Another person decides.", Rejected: "The proposal is rejected.", Approve: "Approve the proposal",
 		ApproveText: "Your passkey signs what this page shows: the case, what is known of it, and the proposal.", ApproveSend: "Approve with a passkey",

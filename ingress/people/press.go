@@ -112,18 +112,13 @@ func (v *visit) ask() {
 // store stores what a passkey has signed, if it may be asked for here, and answers where its end is shown, or why it was
 // refused.
 func (v *visit) store(may func(*identity.PeopleRequest) bool) {
-	var sent struct{ Form, Answer string }
-	body, err := v.ReadAnswer()
-	if err == nil {
-		err = json.Unmarshal(body, &sent)
-	}
-	form, malformed := url.ParseQuery(sent.Form)
+	form, answer, err := v.ReadPress()
 	r := requestOf(form)
-	if err != nil || malformed != nil || !may(&r) {
+	if err != nil || !may(&r) {
 		v.answerRefusal(operation.Refuse("decision.not_signed", "", nil), "")
 		return
 	}
-	a, err := v.p.cfg.Approvals.Answered(v.Context(), v.Acting, []byte(sent.Answer))
+	a, err := v.p.cfg.Approvals.Answered(v.Context(), v.Acting, answer)
 	var link secret.Text
 	if err == nil {
 		r, link, err = v.p.cfg.Book.Ask(v.Context(), a, r, v.Now)

@@ -21,7 +21,7 @@ type Fact struct {
 }
 
 // Press is a form that a person's passkey signs: the template "press". Its fields go to BeginURL, which answers with the
-// options for the passkey; the fields and the answer go to FinishURL (Visit.ReadAnswer: form, answer).
+// options for the passkey; the fields and the answer go to FinishURL (Visit.ReadPress).
 type Press struct {
 	// ID is that of the form on the page.
 	ID                  string
@@ -42,6 +42,8 @@ type Input struct {
 	Mode     string
 	Max      int
 	Required bool
+	// Options make it a choice of one.
+	Options []Option
 }
 
 // Boxes are boxes to tick.
@@ -50,7 +52,7 @@ type Boxes struct {
 	Options      []Option
 }
 
-// Option is a box.
+// Option is a box to tick, or one of a choice.
 type Option struct{ Value, Label string }
 
 // NewPress returns a form with the paths of its two steps and the words of its button.

@@ -171,6 +171,19 @@ func (v *Visit) ReadAnswer() ([]byte, error) {
 	return io.ReadAll(v.R.Body) // bounded like a form
 }
 
+// ReadPress reads the fields of a Press and the answer of the passkey, which is not verified yet.
+func (v *Visit) ReadPress() (form url.Values, answer []byte, err error) {
+	var sent struct{ Form, Answer string }
+	body, err := v.ReadAnswer()
+	if err == nil {
+		err = json.Unmarshal(body, &sent)
+	}
+	if err == nil {
+		form, err = url.ParseQuery(sent.Form)
+	}
+	return form, []byte(sent.Answer), err
+}
+
 // AnswerJSON answers the script of a page.
 func (v *Visit) AnswerJSON(status int, body any) {
 	h := v.W.Header()

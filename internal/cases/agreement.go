@@ -21,9 +21,11 @@ type Agreement struct {
 	Terms    casework.Terms
 	proposer standing
 	approver standing
-	// unproved is why the passkey of whoever approved does not prove it; empty if it does, or if the group approved
+	// unproposed is why the passkey of whoever proposed does not prove it; empty if it does, or if a command has signed it.
+	unproposed identity.ProofFault
+	// unapproved is why the passkey of whoever approved does not prove it; empty if it does, or if the group approved
 	// with keys at that time.
-	unproved identity.ProofFault
+	unapproved identity.ProofFault
 }
 
 // standing says from when to when a person may act.
@@ -41,7 +43,7 @@ func (a Agreement) Check(verify casework.Verify) checkout.Code {
 	if err == nil && (!a.proposer.at(a.Proposed.At) || !a.proposer.at(a.Approved.At) || !a.approver.at(a.Approved.At)) {
 		err = casework.ErrRevoked
 	}
-	if err == nil && a.unproved != "" {
+	if err == nil && (a.unproposed != "" || a.unapproved != "") {
 		return checkout.CodeNotProven
 	}
 	return checkout.ApprovalCode(err)
@@ -52,6 +54,9 @@ func (a Agreement) CheckProposal(verify casework.Verify) checkout.Code {
 	err := a.Agreement.CheckProposal(a.Terms, verify)
 	if err == nil && !a.proposer.at(a.Proposed.At) {
 		err = casework.ErrRevoked
+	}
+	if err == nil && a.unproposed != "" {
+		return checkout.CodeNotProven
 	}
 	return checkout.ApprovalCode(err)
 }
@@ -104,14 +109,14 @@ func (s *Store) agreement(ctx context.Context, tx pgx.Tx, c Case, number int, no
 	var p Proposal
 	var one, two casework.Signed
 	var decidedAt *time.Time
-	var proof string
+	var proposedProof, decidedProof string
 	a.Agreement = casework.Agreement{Kind: checkout.DecisionOfCase, Subject: checkout.Subject(c.ID, number), Proposed: &one}
 	err = tx.QueryRow(ctx, `
-		SELECT p.resolution, p.reference, p.reason, p.digest, p.proposed_by::text, p.proposer, p.proposed_at, coalesce(p.proposed_signature, ''),
+		SELECT p.resolution, p.reference, p.reason, p.digest, p.proposed_by::text, p.proposer, p.proposed_at, coalesce(p.proposed_signature, ''), coalesce(p.proposed_proof::text, ''),
 			coalesce(p.decided_by::text, ''), p.decider, p.decided_at, coalesce(p.decided_signature, ''), p.alone, coalesce(p.decided_proof::text, '')
 		FROM case_proposals p WHERE p.case_id = $1 AND p.number = $2`, c.ID, number).Scan(
-		&p.Resolution, &p.Reference, &p.Reason, &a.Digest, &one.Person, &one.Name, &one.At, &one.Signature,
-		&two.Person, &two.Name, &decidedAt, &two.Signature, &two.Alone, &proof)
+		&p.Resolution, &p.Reference, &p.Reason, &a.Digest, &one.Person, &one.Name, &one.At, &one.Signature, &proposedProof,
+		&two.Person, &two.Name, &decidedAt, &two.Signature, &two.Alone, &decidedProof)
 	if err != nil {
 		return a, fmt.Errorf("reading proposal %d of %s: %w", number, c.ID, err)
 	}
@@ -134,15 +139,27 @@ func (s *Store) agreement(ctx context.Context, tx pgx.Tx, c Case, number int, no
 		}
 		a.Terms.NeedsTwo = !alone
 	}
+	if a.unproposed, err = s.unproposed(ctx, tx, proposedProof, a.Statement(casework.DecisionProposed, one), one); err != nil {
+		return a, err
+	}
 	if a.Approved != nil {
-		a.unproved, err = s.unproved(ctx, tx, proof, a.Statement(casework.DecisionApproved, two), two)
+		a.unapproved, err = s.unapproved(ctx, tx, decidedProof, a.Statement(casework.DecisionApproved, two), two)
 	}
 	return a, err
 }
 
-// unproved returns why the passkey of whoever approved does not prove the step. One that a command has signed needs no
+// unproposed returns why the passkey of whoever proposed does not prove the step. A command has checked the person's key
+// and needs no passkey, also in a group whose keys approve no more.
+func (s *Store) unproposed(ctx context.Context, tx pgx.Tx, proof string, statement []byte, by casework.Signed) (identity.ProofFault, error) {
+	if s.keys == nil || proof == "" && decisions.ByCommand(s.keys, statement, by.Signature) {
+		return "", nil // without keys this process verifies nothing
+	}
+	return identity.Holds(ctx, tx, s.keys, proof, statement)
+}
+
+// unapproved returns why the passkey of whoever approved does not prove the step. One that a command has signed needs no
 // passkey until two people of the group have passkeys that approve.
-func (s *Store) unproved(ctx context.Context, tx pgx.Tx, proof string, statement []byte, by casework.Signed) (identity.ProofFault, error) {
+func (s *Store) unapproved(ctx context.Context, tx pgx.Tx, proof string, statement []byte, by casework.Signed) (identity.ProofFault, error) {
 	if s.keys == nil {
 		return "", nil // this process verifies nothing
 	}

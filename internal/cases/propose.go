@@ -35,7 +35,8 @@ type By struct {
 	Origin string
 	// Signer signs what the person decides. It is required for proposals and approvals.
 	Signer decisions.Signer
-	// Acting is the person's sign-in on a page, whose passkey signs approvals; the zero value for one who acts with a key.
+	// Acting is the person's sign-in on a page, whose passkey signs proposals and approvals; the zero value for one who acts
+	// with a key.
 	Acting identity.Acting
 }
 
@@ -70,36 +71,20 @@ type Request struct {
 }
 
 // Propose stores a proposal. Below the agency's single_approval_below it is approved at
-// once, unless it is to be recorded by hand, which always takes two people. now is the time of the service's clock. A refusal is an *operation.Error with the
-// field id, resolution, reason or reference. After an error nothing has changed.
+// once, unless it is to be recorded by hand, which always takes two people, or the person is signed in on a page. On a page
+// by bears the answer of the passkey to ProposalStatement: record.changed refuses when it has signed another proposal than
+// the one that would be stored. now is the time of the service's clock. A refusal is an *operation.Error with the
+// field id, resolution, reason or reference, or one of identity.Acting.Prove. After an error nothing has changed.
 func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) (d Detail, err error) {
 	err = s.tx(ctx, "proposing a resolution", func(tx pgx.Tx) error {
-		c, err := lockOpen(ctx, tx, by, req.CaseID)
+		c, p, me, err := s.proposal(ctx, tx, by, req, now)
 		if err != nil {
 			return err
 		}
-		if _, err := req.check(c); err != nil {
+		if err := lapse(ctx, tx, c.ID, now); err != nil {
 			return err
-		}
-		me, err := mayResolve(ctx, tx, s.keys, by, c)
-		if err != nil {
-			return err
-		}
-		if err := by.still(ctx, tx, identity.MayPropose, c); err != nil {
-			return err
-		}
-		number, err := s.nextNumber(ctx, tx, by, c, now)
-		if err != nil {
-			return err
-		}
-		p := Proposal{
-			CaseID: c.ID, Number: number, State: ProposalOpen, Resolution: req.Resolution, Reference: req.Reference, Reason: req.Reason,
-			ProposedBy: me.ID, ProposedAt: now, from: me.Person(),
 		}
 		if err := propose(ctx, tx, by, c, p, p.step(by, me, now), map[string]any{"reference": req.Reference}); err != nil {
-			return err
-		}
-		if err := req.checkOthers(ctx, tx, by, c); err != nil {
 			return err
 		}
 		alone, err := s.mayAlone(ctx, tx, c, req.Resolution)
@@ -126,10 +111,54 @@ func (s *Store) Propose(ctx context.Context, by By, req Request, now time.Time) 
 	return d, err
 }
 
-// step returns a step of a person about the proposal, but for how it is stored.
+// proposal checks what a person proposes, and returns it as it would be stored. It changes nothing.
+func (s *Store) proposal(ctx context.Context, tx pgx.Tx, by By, req Request, now time.Time) (c Case, p Proposal, me identity.Staff, err error) {
+	if c, err = lockOpen(ctx, tx, by, req.CaseID); err != nil {
+		return c, p, me, err
+	}
+	if _, err := req.check(c); err != nil {
+		return c, p, me, err
+	}
+	if me, err = mayResolve(ctx, tx, s.keys, by, c); err != nil {
+		return c, p, me, err
+	}
+	if err := by.still(ctx, tx, identity.MayPropose, c); err != nil {
+		return c, p, me, err
+	}
+	number, err := s.nextNumber(ctx, tx, by, c, now)
+	if err != nil {
+		return c, p, me, err
+	}
+	p = Proposal{
+		CaseID: c.ID, Number: number, State: ProposalOpen, Resolution: req.Resolution, Reference: req.Reference, Reason: req.Reason,
+		ProposedBy: me.ID, ProposedAt: by.at(now), from: me.Person(),
+	}
+	return c, p, me, req.checkOthers(ctx, tx, by, c)
+}
+
+// ProposalStatement returns what the person's passkey signs to propose a resolution on a page. number is that of the
+// proposal on the page: case.changed refuses when the case has another number of proposals since. Other refusals are
+// those of Propose. Nothing has changed afterwards.
+func (s *Store) ProposalStatement(ctx context.Context, by By, req Request, number int, now time.Time) (out identity.Statement, err error) {
+	err = s.tx(ctx, "preparing a proposal", func(tx pgx.Tx) error {
+		c, p, _, err := s.proposal(ctx, tx, by, req, now)
+		if err != nil {
+			return err
+		}
+		if p.Number != number {
+			return operation.Refuse("case.changed", "", nil)
+		}
+		out = statement(c, p, casework.DecisionProposed, false)
+		return nil
+	})
+	return out, err
+}
+
+// step returns a step of a person about the proposal, but for how it is stored. It has the time that the person's passkey
+// has signed, if it has.
 func (p Proposal) step(by By, me identity.Staff, now time.Time) decisions.Step {
 	return decisions.Step{
-		Decision: p.decision(), Proposer: p.from, By: me.Person(), Actor: by.actor(), At: now,
+		Decision: p.decision(), Proposer: p.from, By: me.Person(), Actor: by.actor(), At: by.at(now),
 		Refusals: map[error]error{
 			casework.ErrSamePerson: operation.Refuse("case.second_person", "", nil),
 			casework.ErrLapsed:     operation.Refuse("case.proposal_over", "id", operation.Args{"number": p.Number, "state": ProposalLapsed}),
@@ -138,17 +167,26 @@ func (p Proposal) step(by By, me identity.Staff, now time.Time) decisions.Step {
 	}
 }
 
-// propose stores a proposal. detail is what the audit table has beside its number and resolution.
+// propose stores a proposal, on a page with the proof of the passkey. detail is what the audit table has beside its number,
+// resolution and proof.
 func propose(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposal, s decisions.Step, detail map[string]any) error {
 	s.Store = func() (operation.Entry, error) {
+		var proof *string
+		if by.Acting.SignedIn() {
+			id, err := by.Acting.Prove(ctx, tx, statement(c, p, casework.DecisionProposed, false))
+			if err != nil {
+				return operation.Entry{}, err
+			}
+			proof, detail["proof"] = &id, id
+		}
 		signed, err := p.sign(by, c, casework.DecisionProposed, casework.Signed{Person: s.By.ID, Name: s.By.Name, Group: by.Staff.AgencyID, At: s.At})
 		if err != nil {
 			return operation.Entry{}, err
 		}
 		_, err = tx.Exec(ctx, `
-			INSERT INTO case_proposals (case_id, number, state, session_id, resolution, reference, reason, proposed_by, proposer, proposed_at, digest, proposed_signature)
-			VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-			c.ID, p.Number, sessionOf(c), string(p.Resolution), p.Reference, p.Reason, s.By.ID, s.By.Name, s.At, p.Digest, signed.Signature)
+			INSERT INTO case_proposals (case_id, number, state, session_id, resolution, reference, reason, proposed_by, proposer, proposed_at, digest, proposed_signature, proposed_proof)
+			VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			c.ID, p.Number, sessionOf(c), string(p.Resolution), p.Reference, p.Reason, s.By.ID, s.By.Name, s.At, p.Digest, signed.Signature, proof)
 		detail["proposal"], detail["resolution"] = p.Number, p.Resolution
 		return entry("case.propose", c, detail), err
 	}
@@ -281,7 +319,7 @@ func ofCash(ctx context.Context, tx pgx.Tx, keys *secret.Keys, c Case) (cash boo
 	return registry.StatementAccountKey{AgencyID: c.AgencyID, Live: c.Mode == mode(true), Code: c.Evidence[EvidenceLedger]}.TakesCash(ctx, tx, keys)
 }
 
-// nextNumber returns the number of a new proposal. A proposal that has lapsed makes room.
+// nextNumber returns the number of a new proposal. A proposal that has lapsed makes room (lapse).
 func (s *Store) nextNumber(ctx context.Context, tx pgx.Tx, by By, c Case, now time.Time) (int, error) {
 	d, err := s.show(ctx, tx, &by.Staff, c.ID, now)
 	if err != nil {
@@ -291,14 +329,16 @@ func (s *Store) nextNumber(ctx context.Context, tx pgx.Tx, by By, c Case, now ti
 		switch p.State {
 		case ProposalOpen, ProposalApproved:
 			return 0, operation.Refuse("case.proposal_waits", "id", operation.Args{"number": p.Number, "state": p.State, "resolution": p.Resolution, "proposer": p.Proposer})
-		case ProposalLapsed:
-			if _, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'lapsed', finished_at = $3 WHERE case_id = $1 AND number = $2 AND state = 'open'`, c.ID, p.Number, now); err != nil {
-				return 0, err
-			}
-		case ProposalCarriedOut, ProposalRefused, ProposalRejected, ProposalVoid:
+		case ProposalLapsed, ProposalCarriedOut, ProposalRefused, ProposalRejected, ProposalVoid:
 		}
 	}
 	return len(d.Proposals) + 1, nil
+}
+
+// lapse ends the open proposal of a case of which nextNumber has found that it has lapsed.
+func lapse(ctx context.Context, tx pgx.Tx, id string, now time.Time) error {
+	_, err := tx.Exec(ctx, `UPDATE case_proposals SET state = 'lapsed', finished_at = $2 WHERE case_id = $1 AND state = 'open'`, id, now)
+	return err
 }
 
 // sessionOf returns the session whose processor carries a resolution out; nil for a case
@@ -353,7 +393,7 @@ func (s *Store) approval(ctx context.Context, tx pgx.Tx, by By, id string, numbe
 	if err != nil {
 		return c, p, step, err
 	}
-	step = p.step(by, me, by.at(now))
+	step = p.step(by, me, now)
 	needed := identity.MayApprove
 	if by.Acting.SignedIn() && me.ID == p.ProposedBy {
 		if step.Decision.Alone, err = s.mayAlone(ctx, tx, c, p.Resolution); step.Decision.Alone {
@@ -395,7 +435,7 @@ func (s *Store) Statement(ctx context.Context, by By, id string, number int, sho
 		if err := step.Decision.MayApprove(step.At, step.By, step.Proposer); err != nil {
 			return step.Refusal(err)
 		}
-		out = statement(c, p, step.Decision.Alone)
+		out = statement(c, p, casework.DecisionApproved, step.Decision.Alone)
 		if shown != out.Digest {
 			return operation.Refuse("record.changed", "", nil)
 		}
@@ -409,16 +449,16 @@ func (s *Store) Statement(ctx context.Context, by By, id string, number int, sho
 func (d Detail) Shown(number int) string {
 	for _, p := range d.Proposals {
 		if p.Number == number {
-			return statement(d.Case, p, false).Digest
+			return statement(d.Case, p, casework.DecisionApproved, false).Digest
 		}
 	}
 	return ""
 }
 
-// statement returns what is signed to approve a proposal.
-func statement(c Case, p Proposal, alone bool) identity.Statement {
+// statement returns what is signed to take a step about a proposal.
+func statement(c Case, p Proposal, verdict casework.DecisionState, alone bool) identity.Statement {
 	return identity.Statement{
-		Kind: checkout.DecisionOfCase, Subject: checkout.Subject(c.ID, p.Number), Verdict: string(casework.DecisionApproved), AgencyID: c.AgencyID, Alone: alone,
+		Kind: checkout.DecisionOfCase, Subject: checkout.Subject(c.ID, p.Number), Verdict: string(verdict), AgencyID: c.AgencyID, Alone: alone,
 		Digest: hex.EncodeToString(casework.Digest(c.decided(p.Number, p.Resolution, p.Reference, p.Reason).Content())),
 	}
 }
@@ -442,8 +482,8 @@ func (d Detail) choose(number int) (Proposal, error) {
 	return p, nil
 }
 
-// believed refuses a proposal that was not signed where its proposer's key was checked, or whose case is another one
-// since: nobody would carry it out.
+// believed refuses a proposal that was not signed where its proposer's key was checked, that pages have signed without the
+// proposer's passkey, or whose case is another one since: nobody would carry it out.
 func (s *Store) believed(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposal, now time.Time) error {
 	a, err := s.agreement(ctx, tx, c, p.Number, now)
 	if err != nil {
@@ -462,7 +502,7 @@ func (s *Store) believed(ctx context.Context, tx pgx.Tx, by By, c Case, p Propos
 func (s *Store) approve(ctx context.Context, tx pgx.Tx, by By, c Case, p Proposal, step decisions.Step) error {
 	step.Store = func() (operation.Entry, error) {
 		alone := step.Decision.Alone
-		proof, err := by.prove(ctx, tx, s.keys, statement(c, p, alone), step.At)
+		proof, err := by.prove(ctx, tx, s.keys, statement(c, p, casework.DecisionApproved, alone), step.At)
 		if err != nil {
 			return operation.Entry{}, err
 		}

@@ -14,8 +14,8 @@ const (
 	LabelPeopleRows = "people rows"
 	// LabelDecisions signs proposals and approvals of staff, where the person's key was checked.
 	LabelDecisions = "staff decisions"
-	// LabelOfficeDecisions signs what staff decide on pages. Such an approval counts with the proof of a passkey only,
-	// so that whoever takes the pages approves nothing.
+	// LabelOfficeDecisions signs what staff decide on pages. Such a step counts with the proof of a passkey only,
+	// so that whoever takes the pages proposes and approves nothing.
 	LabelOfficeDecisions = "staff decisions on pages"
 	// LabelListen is of the secrets that sign what `listen` shows, see ListenSecret.
 	LabelListen = "webhook-listen"

@@ -8,6 +8,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/operation"
+	"quittance/internal/secret"
 	"quittance/test/registries"
 )
 
@@ -87,6 +88,14 @@ func TestForgedDecisions(t *testing.T) {
 		}},
 		"the proposer is made the approver's other name": {checkout.CodeUnsigned, true, func(t *testing.T, w *world, _, _ string) {
 			w.Exec(t, `UPDATE case_proposals SET decider = proposer`)
+		}},
+		"the pages propose in a person's name": {checkout.CodeNotProven, false, func(t *testing.T, w *world, _, id string) {
+			w.Exec(t, `DELETE FROM case_proposals`)
+			pages := w.one
+			pages.Signer = w.House.Keys.Subset("office", []secret.Use{{Purpose: secret.PurposeSign, Label: secret.LabelOfficeDecisions}})
+			if _, err := w.store.Propose(t.Context(), pages, cases.Request{CaseID: id, Resolution: checkout.ResolutionHonour, Reason: "r"}, w.Now()); err != nil {
+				t.Fatal(err)
+			}
 		}},
 		"the approver was revoked before": {checkout.CodeNotInForce, true, func(t *testing.T, w *world, _, _ string) {
 			w.Write(t, `UPDATE staff SET revoked_at = created_at WHERE name = 'Two'`)

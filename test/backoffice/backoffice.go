@@ -309,7 +309,7 @@ func (b *Browser) Prove(t *testing.T, name, begin string, fields url.Values, fin
 	return b.Send(finish, answer)
 }
 
-// Press does what the script of a page does with a form about people: the fields go beside the answer of the passkey.
+// Press does what the script of a page does with a form that has fields: they go beside the answer of the passkey.
 func (b *Browser) Press(t *testing.T, name, begin string, fields url.Values, finish string) *httptest.ResponseRecorder {
 	t.Helper()
 	options := b.Post(begin, fields)
@@ -320,11 +320,27 @@ func (b *Browser) Press(t *testing.T, name, begin string, fields url.Values, fin
 	if err != nil {
 		t.Fatal(err)
 	}
+	return b.Send(finish, Pressed(t, fields, answer))
+}
+
+// Answer has a person's passkey answer the options for a form.
+func (b *Browser) Answer(t *testing.T, name, begin string, fields url.Values) []byte {
+	t.Helper()
+	answer, err := b.w.Devices[name][0].Answer(b.Post(begin, fields).Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// Pressed is what the script of a page sends of a form that has fields, with the answer of a passkey.
+func Pressed(t *testing.T, fields url.Values, answer []byte) []byte {
+	t.Helper()
 	body, err := json.Marshal(map[string]string{"form": fields.Encode(), "answer": string(answer)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.Send(finish, body)
+	return body
 }
 
 // Send sends what a passkey answers.

@@ -36,7 +36,7 @@ func (g *gallery) staff(t *testing.T) {
 		g.mux.Handle("GET "+path, w.Handler)
 	}
 	proposed := "/ops/cases/" + backoffice.OrphanCase
-	if a := operator.Post(proposed+"/propose", url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17"}, "reason": {"aucune créance"}}); a.Code != http.StatusSeeOther {
+	if a := operator.Press(t, "Olive", proposed+"/propose/begin", url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17"}, "reason": {"aucune créance"}}, proposed+"/propose"); a.Code != http.StatusOK {
 		t.Fatalf("the proposal is answered %d:\n%s", a.Code, a.Body)
 	}
 	person, invitation, change := g.people(t, w)
@@ -74,7 +74,7 @@ func (g *gallery) staff(t *testing.T) {
 		{name: "search.none", by: lead, path: "/ops/search?q=RIEN", status: http.StatusNotFound},
 		{name: "cases", by: lead, path: "/ops/cases"},
 		{name: "case", by: lead, path: "/ops/cases/" + backoffice.LateCase},
-		{name: "case.faulty", by: lead, path: "/ops/cases/" + backoffice.LateCase + "/propose", form: url.Values{"number": {"1"}}, status: http.StatusUnprocessableEntity},
+		{name: "case.faulty", by: lead, path: proposed + "/reject", form: url.Values{"number": {"1"}}, status: http.StatusUnprocessableEntity},
 		{name: "case.proposed", by: lead, path: proposed},
 		{name: "case.poison", by: lead, path: "/ops/cases/" + backoffice.PoisonCase},
 		{name: "endpoints", by: lead, path: "/ops/endpoints"},

@@ -42,8 +42,8 @@ func officeRole() Role {
 	}
 }
 
-// officeDatabases is what the pages need. Whoever takes them over can make sessions of staff, propose and reject, and
-// hold deliveries back, and put passkeys of its own into an invitation that is open. It cannot approve: an approval needs
+// officeDatabases is what the pages need. Whoever takes them over can make sessions of staff, reject, and hold
+// deliveries back, and put passkeys of its own into an invitation that is open. It can neither propose nor approve: each needs
 // the passkey of a person. It asks for changes of people, which the sink cases carries out with the proof of a passkey. It
 // changes no configuration, key, person in force, passkey or payment.
 func officeDatabases() Databases {

@@ -55,8 +55,12 @@ func TestOfficeWorksWithItsRights(t *testing.T) {
 			t.Errorf("%s: %d", path, a.Code)
 		}
 	}
-	propose := func(number string) url.Values {
-		return url.Values{"number": {number}, "resolution": {"honour"}, "reason": {"le montant couvre la créance"}}
+	propose := func(number string) {
+		t.Helper()
+		fields := url.Values{"number": {number}, "resolution": {"honour"}, "reason": {"le montant couvre la créance"}}
+		if a := operator.Press(t, "Olive", one+"/propose/begin", fields, one+"/propose"); a.Code != http.StatusOK {
+			t.Errorf("proposal %s: %d %s", number, a.Code, a.Body)
+		}
 	}
 	endpoint := "/ops/endpoints/webhook/" + w.Endpoint
 	for _, form := range []struct {
@@ -67,15 +71,17 @@ func TestOfficeWorksWithItsRights(t *testing.T) {
 		{endpoint + "/suspend", nil},
 		{endpoint + "/resume", nil},
 		{endpoint + "/retry", url.Values{"state": {"waiting"}}},
-		{one + "/propose", propose("1")},
-		{one + "/reject", url.Values{"number": {"1"}, "reason": {"une faute"}}},
-		{one + "/propose", propose("2")},
 		{"/sessions/end", nil},
 	} {
 		if a := operator.Post(form.path, form.fields); a.Code != http.StatusSeeOther {
 			t.Errorf("%s: %d\n%.1500s", form.path, a.Code, a.Body)
 		}
 	}
+	propose("1")
+	if a := operator.Post(one+"/reject", url.Values{"number": {"1"}, "reason": {"une faute"}}); a.Code != http.StatusSeeOther {
+		t.Errorf("withdrawing: %d\n%.1500s", a.Code, a.Body)
+	}
+	propose("2")
 	_, shown, _ := strings.Cut(lead.Get(one).Body.String(), `name="shown" value="`)
 	shown, _, _ = strings.Cut(shown, `"`)
 	if a := lead.Prove(t, "Paul", one+"/approve/begin", url.Values{"number": {"2"}, "shown": {shown}}, one+"/approve/2"); a.Code != http.StatusOK {

@@ -10,19 +10,24 @@ import (
 	"strings"
 	"testing"
 
+	"quittance/casework"
 	"quittance/cmd/internal/cli/clitest"
 	"quittance/internal/identity"
 	"quittance/test/office"
 	"quittance/test/registries"
 )
 
-// What the command prints is verified by programs that are not ours. One byte that is changed is refused by all of them.
+// What the command prints is verified by programs that are not ours, proposals and approvals. One byte that is changed is
+// refused by all of them.
 func TestDecisionsAreVerifiedByOthers(t *testing.T) {
 	o := office.Open(t, "impots", []identity.Role{identity.RoleApprover}, "Awa", "Ben")
 	t.Setenv("QUITTANCE_POSTGRES", o.DSN)
 	t.Setenv("QUITTANCE_MASTER_KEYS", o.Keys.Reveal())
 	for name, subject := range map[string]string{"Awa": "case_one#1", "Ben": "case_two#3"} {
 		s := office.Statement(subject)
+		if name == "Ben" {
+			s.Verdict = string(casework.DecisionProposed)
+		}
 		if _, err := o.Prove(t, o.Signs(t, o.Acting(t, name), name, s), s); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +89,7 @@ func TestDecisionsAreVerifiedByOthers(t *testing.T) {
 			t.Errorf("%s takes a key that nobody knows: %s", name, out)
 		}
 		for field, value := range map[string]any{
-			"statement": strings.Replace(list[0]["statement"].(string), "approved", "rejected", 1), "verdict": "rejected", "subject": "case_other#1",
+			"statement": strings.Replace(list[0]["statement"].(string), list[0]["verdict"].(string), "rejected", 1), "verdict": "rejected", "subject": "case_other#1",
 			"kind": "close", "person": o.IDs["Ben"], "challenge": flipped(list[0]["challenge"].(string)), "public_key": list[1]["public_key"], "client_data": flipped(list[0]["client_data"].(string)),
 			"authenticator_data": flipped(list[0]["authenticator_data"].(string)), "signature": flipped(list[0]["signature"].(string)), "host": "pay.example",
 		} {

@@ -46,7 +46,7 @@ var refusals = map[string]string{
 	string(checkout.CodeSamePerson):      "one person took both steps",
 	string(checkout.CodeNotInForce):      "a person who agreed was not in force at that time",
 	string(checkout.CodeApprovalLapsed):  "it was approved, or would be carried out, more than 7 days late; propose it again",
-	string(checkout.CodeNotProven):       "no passkey of whoever approved has signed the approval, which this group needs; propose it again and approve it on the staff pages, and tell whoever guards the database if nobody knows of it",
+	string(checkout.CodeNotProven):       "no passkey of whoever proposed or approved has signed a step that needs it; propose it again and approve it on the staff pages, and tell whoever guards the database and the staff pages if nobody knows of it",
 	string(checkout.CodeSessionNotFound): "the processor does not know the session",
 	string(checkout.CodeCaseNotFound):    "the processor does not know the case",
 	string(checkout.CodeCaseClosed):      "the case was closed before; a sum has one exit only",
