@@ -72,6 +72,10 @@ func canonical(object map[string]any) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
+// ClocksDiffer is the most by which the clock of whoever signed may be ahead of that of whoever carries out. A step that is
+// dated later is not believed: a passkey that does not approve yet could sign it.
+const ClocksDiffer = time.Minute
+
 // Verify reports whether a signature of a statement holds.
 type Verify func(statement, signature []byte) bool
 
@@ -125,7 +129,7 @@ func (a Agreement) Check(t Terms, verify Verify) error {
 	switch {
 	case same && (t.NeedsTwo || !a.Approved.Alone):
 		return ErrSamePerson
-	case a.Approved.At.Before(a.Proposed.At), t.Life > 0 && a.Approved.At.Sub(a.Proposed.At) > t.Life, t.Life > 0 && t.Now.Sub(a.Approved.At) > t.Life:
+	case a.Approved.At.Before(a.Proposed.At), !t.Now.IsZero() && a.Approved.At.After(t.Now.Add(ClocksDiffer)), t.Life > 0 && a.Approved.At.Sub(a.Proposed.At) > t.Life, t.Life > 0 && t.Now.Sub(a.Approved.At) > t.Life:
 		return ErrLapsed
 	}
 	return nil

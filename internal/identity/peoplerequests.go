@@ -317,6 +317,9 @@ func (t *Tx) groupOf(ctx context.Context, a Acting, r PeopleRequest) (string, er
 		return a.Person.AgencyID, nil
 	case PeopleInvite, PeoplePropose, PeopleSuspend, PeopleLift:
 		if r.Subject != "" {
+			if _, isID := form.CanonicalUUID(r.Subject); !isID {
+				return "", operation.Refuse("staff.unknown", "id", nil)
+			}
 			m, err := t.staffNamed(r.Subject)
 			return m.AgencyID, err
 		}
@@ -399,6 +402,7 @@ type pressed struct {
 	who     Staff
 	keys    *secret.Keys
 	request PeopleRequest
+	now     time.Time
 }
 
 // Person implements Signer.
@@ -420,7 +424,9 @@ func (p pressed) Signed(ctx context.Context, tx pgx.Tx, s Statement) error {
 		return notProven
 	}
 	proof, s := list[0], s.of(p.request.ID)
-	if since := p.request.CreatedAt.Sub(proof.At); since < 0 || since >= passkeys.ChallengeLifetime ||
+	// The pages date all of it: nothing of it is from the future, or older than a request lives.
+	future, since := p.now.Add(casework.ClocksDiffer), p.request.CreatedAt.Sub(proof.At)
+	if since < 0 || since >= passkeys.ChallengeLifetime || p.request.CreatedAt.After(future) || !p.now.Before(p.request.CreatedAt.Add(PeopleRequestLife)) ||
 		proof.StaffID != p.who.ID || proof.Kind != s.Kind || proof.Subject != s.Subject || proof.Verdict != s.Verdict {
 		return notProven
 	}
@@ -432,7 +438,7 @@ func (p pressed) Signed(ctx context.Context, tx pgx.Tx, s Statement) error {
 		return operation.Refuse("record.changed", "", nil)
 	}
 	n := slices.IndexFunc(p.who.Passkeys, func(k StaffPasskey) bool { return k.ID == proof.PasskeyID })
-	if n < 0 || proof.verify(p.who.Passkeys[n]) != "" || len(p.who.approving(p.who.Passkeys[n].Host, proof.At)) < MinPasskeys {
+	if n < 0 || !p.who.Passkeys[n].InForce() || proof.verify(p.who.Passkeys[n]) != "" || len(p.who.approving(p.who.Passkeys[n].Host, proof.At)) < MinPasskeys {
 		return notProven
 	}
 	return nil
@@ -493,7 +499,7 @@ func (t *Tx) carryOutRequest(ctx context.Context, r PeopleRequest) (wrong, err e
 		}
 		return nil, err
 	}
-	return t.do(ctx, By{Signer: pressed{t.member(r.AskedBy), t.tx.Keys(), r}}, r)
+	return t.do(ctx, By{Signer: pressed{t.member(r.AskedBy), t.tx.Keys(), r, t.tx.Now}}, r)
 }
 
 // carried reports whether there is what a request makes.

@@ -164,6 +164,11 @@ func ApproveRelease(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, 
 // RejectRelease rejects a request; whoever made it takes it back so. A refusal is an *operation.Error.
 func RejectRelease(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, releaseID string, now time.Time) (Release, error) {
 	return decideRelease(ctx, pool, keys, by, releaseID, now, "rejecting a release", func(tx pgx.Tx, r *Release, step decisions.Step) error {
+		if step.Proposer.ID != by.ID { // who takes the own request back
+			if err := identity.ApprovesWithKey(ctx, tx, by.AgencyID, now); err != nil {
+				return err
+			}
+		}
 		step.Actor = by.Actor(origin)
 		step.Store = func() (operation.Entry, error) {
 			if r.State != ReleaseRequested {

@@ -106,5 +106,8 @@ func (n *Night) agency(ctx context.Context, a registry.Agency, live bool) (all, 
 		}
 		return ctx.Err()
 	})
+	if b.Unread != nil {
+		n.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "the closes are verified from Kafka; what they state of reports is not compared", slog.String("agency", a.Slug), slog.String("mode", registry.Mode(live)), slog.Any("error", b.Unread))
+	}
 	return all, bad, errors.Join(err, b.Close())
 }

@@ -86,6 +86,8 @@ type Book struct {
 	Keys []secret.PublicKey
 	// Reports returns what the reports say of the days of a close now; nil where they are not compared.
 	Reports func(c *journal.Close) ([]string, error)
+	// Unread is why reports were not compared, after the closes were computed; nil if they were.
+	Unread error
 	// Unreadable is how many records could not be decoded. The sink journal could not either.
 	Unreadable int
 }

@@ -154,8 +154,12 @@ func inShort(s *matcher.Sheet) string {
 			r.Start.N, render.Decimal(r.Start.Amount, s.Currency), r.New.N, render.Decimal(r.New.Amount, s.Currency), r.Matched.N, render.Decimal(r.Matched.Amount, s.Currency),
 			r.Resolved.N, render.Decimal(r.Resolved.Amount, s.Currency), r.End.N, render.Decimal(r.End.Amount, s.Currency))
 	}
-	return fmt.Sprintf("%s; %s; open breaks: %d (%s); corrections of earlier closes: %d; statements: %d",
+	text := fmt.Sprintf("%s; %s; open breaks: %d (%s); corrections of earlier closes: %d; statements: %d",
 		side("expected", s.Sources), side("lines", s.Lines), s.OpenBreaks.N, render.Decimal(s.OpenBreaks.Amount, s.Currency), s.Corrections, len(s.Statements))
+	if len(s.Reports) > 0 {
+		text += "; the reports say: " + strings.Join(s.Reports, ", ")
+	}
+	return text
 }
 
 func sheetJSON(s *matcher.Sheet, caseID string) render.Object {
