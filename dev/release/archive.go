@@ -12,9 +12,13 @@ import (
 	"time"
 )
 
-// shipped are the folders and files of the tree that go into the archive, beside the program: units, rights, rules,
-// samples of proxies, and what whoever runs it reads.
-var shipped = []string{"deploy/systemd", "deploy/kafka", "deploy/postgres", "deploy/clickhouse", "deploy/monitoring", "deploy/proxy", "docs/operating", "CHANGELOG.md"}
+// shipped are the folders and files of the tree that go into the archive, beside the program, as pathspecs of git: units,
+// rights, rules, samples of proxies, and what whoever runs it reads. Pages link to each other, so all of them are there, but
+// not their screens: half of the size, and no page needs one to be understood.
+var shipped = []string{
+	"deploy/systemd", "deploy/kafka", "deploy/postgres", "deploy/clickhouse", "deploy/monitoring", "deploy/proxy",
+	"docs", ":(exclude)docs/screens", ":(exclude)docs/*.go", "CHANGELOG.md",
+}
 
 // archive writes the archive for machines with systemd.
 func (r *release) archive(ctx context.Context) error {

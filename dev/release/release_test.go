@@ -8,7 +8,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +94,25 @@ func ofArchive(t *testing.T, r *release) {
 		t.Fatal(err)
 	}
 	found := names(t, z)
+	// A page of operations that leads to a page which the archive lacks leaves whoever has no clone without the step.
+	pages, err := filepath.Glob("../../docs/operating/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(len(pages), err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range regexp.MustCompile(`\]\((\.\./[^)#:]+\.md)`).FindAllStringSubmatch(string(text), -1) {
+			if to := path.Join("docs/operating", link[1]); !slices.Contains(found, r.name+"/"+to) {
+				t.Errorf("%s leads to %s, which the archive lacks", filepath.Base(page), to)
+			}
+		}
+	}
+	if i := slices.IndexFunc(found, func(name string) bool { return path.Ext(name) == ".png" || path.Ext(name) == ".go" }); i >= 0 {
+		t.Errorf("the archive has %s", found[i])
+	}
 	for _, name := range []string{"bin/quittance", "deploy/systemd/quittance-ingress.service", "deploy/systemd/env/common.env", "deploy/monitoring/alerts.yaml", "docs/operating/install.md", "CHANGELOG.md"} {
 		if !slices.Contains(found, r.name+"/"+name) {
 			t.Errorf("the archive lacks %s", name)

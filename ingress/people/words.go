@@ -50,7 +50,7 @@ var texts = language.Table[*words]{money.French: &french, money.English: &englis
 var french = words{ //nolint:gosec // texts, no credential
 	Title: "Agents", OwnPasskeys: "Vos clés d’accès", Service: "Service", Show: "Afficher", Colon: "\u00a0: ",
 	OwnPasskeysText: "Vous pouvez retirer une clé d’accès tant qu’une autre reste valable. Si vous retirez celle qui a servi à vous connecter, votre session prend fin. Pour en ajouter une, demandez une nouvelle invitation à la personne qui gère les comptes de votre groupe\u00a0: elle remplace toutes vos clés.",
-	Name:            "Nom", Number: "Matricule", Group: "Groupe", State: "État", Roles: "Rôles", Passkeys: "Clés d’accès", LastUse: "Dernière utilisation", Address: "Adresse électronique",
+	Name:            "Nom", Number: "Matricule", Group: "Groupe", State: "État", Roles: "Rôles", Passkeys: "Clés d’accès", LastUse: "Dernière utilisation", Address: "Courriel",
 	NoRoles: "aucun rôle", NoPasskeys: "Aucune clé d’accès n’est valable.", Forged: "Fiche altérée\u00a0: prévenez l’exploitation", Nobody: "Ce groupe n’a encore personne. Invitez deux personnes qui géreront les comptes.", CommandLine: "ligne de commande",
 	Since: "Date", What: "Opération", AskedBy: "Par", DecidedBy: "Décidé par", Waiting: "En attente", NothingWaits: "Aucune invitation ni proposition n’est en attente.", History: "Historique",
 	PeopleOf: "Agents\u00a0: %s", WaitsForYou: "Comptes d’agents\u00a0: à décider par vous", YouAsked: "Comptes d’agents\u00a0: vos demandes en attente",

@@ -1,9 +1,7 @@
 package runtime
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -14,10 +12,12 @@ import (
 // RemoveStores removes the local stores in a folder (Config.StoreDir). The next Run
 // restores each partition from the changelog. removed is the number of partitions that had
 // a store. The error wraps ErrStoreInUse while a Run uses the folder; nothing is removed
-// then. A folder that does not exist has no stores.
+// then. A folder that does not exist is an error that wraps fs.ErrNotExist and names it: the
+// stores are somewhere else.
 func RemoveStores(dir string) (removed int, err error) {
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+	// LockDirectory would make the folder.
+	if _, err := os.Stat(dir); err != nil {
+		return 0, fmt.Errorf("looking for local stores: %w", err)
 	}
 	lock, err := pebble.LockDirectory(dir, vfs.Default)
 	if err != nil {

@@ -40,6 +40,7 @@ func TestExitCodes(t *testing.T) {
 		{"completion bash", 0, ""},
 		{"up", 2, `unknown command "up" for "quittance"; it is a command of quittance-dev`},
 		{"processor --kafka 127.0.0.1:1 --schema-registry http://127.0.0.1:1", 2, "--instance (or QUITTANCE_INSTANCE), the name of this instance"},
+		{"rebuild stores --yes --instance 1 --store /nowhere/checkout-1", 1, "/nowhere/checkout-1: no such file or directory; name the folder of the instance with --store"},
 		{"rebuild stores --yes", 2, "--instance (or QUITTANCE_INSTANCE), the name of this instance"},
 		{"config check", 2, "say of which role"},
 		{"config check webhok", 2, "no role is called \"webhok\""},

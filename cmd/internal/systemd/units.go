@@ -46,6 +46,8 @@ type unit struct {
 	Secrets []string
 	// Settings are further lines of the sample.
 	Settings []setting
+	// Cache is true for a role that writes large temporary files. It gets a folder on disk for them.
+	Cache bool
 	// MemoryMiB is the most memory of the process.
 	MemoryMiB int64
 }
@@ -114,12 +116,12 @@ func unitOf(r roles.Role, health int) unit {
 	case r.Kind == roles.KindProcessor:
 		u.MemoryMiB = processorMemory
 	case r.MemoryLimit > 0:
-		u.MemoryMiB = matchMemory
+		u.MemoryMiB, u.Cache = matchMemory, true
 	case needs(roles.NeedProviders):
 		u.Secrets = append(u.Secrets, "sms-secret", "mail-secret")
 		u.Settings = []setting{
 			pages,
-			{"The providers of messages to people (docs/operating/messages.md).", "QUITTANCE_SMS=https://sms.example/messages"},
+			{"The providers of messages to people (docs/operating/messages.md). Without SMS, or with a mail server that asks for no\n# user, the unit needs a drop-in without the secret: docs/operating/install.md, \"Messages without a secret\".", "QUITTANCE_SMS=https://sms.example/messages"},
 			{"", "QUITTANCE_MAIL=smtp://quittance@mail.example:587?from=no-reply@pay.example"},
 		}
 	case needs(roles.NeedOperators):
@@ -178,6 +180,12 @@ Environment=QUITTANCE_INSTANCE=%i
 StateDirectory=quittance/{{.Name}}-%i
 StateDirectoryMode=0700
 Environment=QUITTANCE_STORE=%S/quittance/{{.Name}}-%i
+{{- end}}
+{{- if .Cache}}
+# Its temporary files are large. Where /tmp is a tmpfs they would count as its memory.
+CacheDirectory=quittance/{{.Name}}
+CacheDirectoryMode=0700
+Environment=TMPDIR=%C/quittance/{{.Name}}
 {{- end}}
 Restart=always
 RestartSec=1

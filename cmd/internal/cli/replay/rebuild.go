@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -202,6 +203,9 @@ func rebuildStores() cli.Command {
 				return err
 			}
 			n, err := m.RemoveStores(processor)
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%w; name the folder of the instance with --store, or the folder above it with --data", err)
+			}
 			if err != nil {
 				return fmt.Errorf("%w; stop `quittance processor %s --instance %s` first", err, processor, m.Instance)
 			}
