@@ -71,6 +71,7 @@ const (
 	MaxLinesTicked = 200
 	MaxInFlight    = 256 // requests of an account that are not answered
 	MaxAttempts    = 3   // by people
+	MaxCorrections = 16  // of one payment: lines that correct each other, without the first one
 	MaxText        = 140 // of references, in characters
 )
 
