@@ -490,3 +490,31 @@ func TestApprovals(t *testing.T) {
 		})
 	})
 }
+
+// A batch that is done is not held when an approver, a passkey or the policy ends. A retry must not pay as they approved.
+func TestRetryAsks(t *testing.T) {
+	t.Parallel()
+	retry := disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}}
+	for name, end := range map[string]func(*world){
+		"person": func(w *world) { w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ben"}}) },
+		"passkey": func(w *world) {
+			w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ben", Key: human("ben").hash()}})
+		},
+		"policy": func(w *world) {
+			set := disbursement.SetPolicy{Policy: plain()}
+			set.Confirmed = w.confirm(set.Content(false), "ama", "ben")
+			w.ok(disbursement.Command{Do: set})
+			w.advance(25 * time.Hour)
+		},
+	} {
+		w := one(t)
+		w.word("b", enquired(disbursement.WordRefused))
+		w.status("b", disbursement.StatusDone)
+		end(w)
+		w.no(disbursement.CodeNotInForce, retry)
+		w.ticks()
+		if len(w.pays) != 1 {
+			t.Errorf("%s: %d requests", name, len(w.pays))
+		}
+	}
+}

@@ -284,6 +284,9 @@ func (d *decider) retry(b *Batch, do Retry) Answer {
 		return refuse(CodeAttempts)
 	}
 	if b.Status == StatusDone {
+		if reason := d.unreleasable(b); reason != "" {
+			return refuseField(CodeNotInForce, "batch", reason+": pay the line by one that corrects it")
+		}
 		ref := *d.batchRefs.see(BatchRefKey{d.cmd.agency(), b.BatchRef})
 		switch {
 		case ref.Batch != b.ID && d.batches.see(ref.Batch).Status.Live():
