@@ -518,3 +518,43 @@ func TestRetryAsks(t *testing.T) {
 		}
 	}
 }
+
+// Whose role or delegation ended after the sealing does not approve, and what the person has approved is not released.
+func TestEndedRole(t *testing.T) {
+	t.Parallel()
+	ends := func(w *world, e disbursement.Enrolled) {
+		do := disbursement.Enrol{People: []disbursement.Enrolled{e}}
+		do.Confirmed = w.confirm(do.Content(), "ama", "cleo")
+		w.ok(disbursement.Command{Do: do})
+	}
+	for name, x := range map[string]struct {
+		person string
+		end    func(*world)
+	}{
+		"role": {"ben", func(w *world) { ends(w, disbursement.Enrolled{ID: "ben", Number: "n-ben", Roles: []string{"agent"}}) }},
+		"role of whom a delegate stands for": {"dan", func(w *world) {
+			ends(w, disbursement.Enrolled{ID: "ben", Number: "n-ben", Roles: []string{"agent"}})
+		}},
+		"delegation": {"dan", func(w *world) { ends(w, disbursement.Enrolled{ID: "dan", Number: "n-dan"}) }},
+		"another delegation": {"dan", func(w *world) {
+			ends(w, disbursement.Enrolled{ID: "dan", Number: "n-dan", For: "cleo", Until: w.now.Add(9 * 24 * time.Hour)})
+		}},
+		"time of the delegation": {"dan", func(w *world) { w.advance(24 * time.Hour) }},
+	} {
+		w := newWorld(t)
+		w.agency(plain())
+		ends(w, disbursement.Enrolled{ID: "dan", Number: "n-dan", For: "ben", Until: w.now.Add(48 * time.Hour)})
+		w.advance(25 * time.Hour)
+		for _, id := range []string{"b", "c"} {
+			w.draft(id, line(id, 800))
+			w.ok(w.seal(id))
+		}
+		w.ok(w.approve("b", 1, x.person))
+		x.end(w)
+		w.no(disbursement.CodeNotInForce, w.approve("c", 1, x.person))
+		w.no(disbursement.CodeHeld, w.release("b", "cleo"))
+		if !w.batches["b"].Held() {
+			t.Errorf("%s: the batch is not held", name)
+		}
+	}
+}

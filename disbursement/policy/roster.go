@@ -93,6 +93,8 @@ func (p Person) has(role string) bool { return slices.Contains(p.Roles, role) }
 
 // Level is a number of people of a list, as at sealing.
 type Level struct {
+	// Role is what the people of the list have. It is not signed: the signed form has the people.
+	Role    string
 	Needed  int
 	Persons []Approver
 }
@@ -114,7 +116,7 @@ func (a Approver) principal() string { return cmp.Or(a.For, a.ID) }
 func (r Roster) Levels(rules []Rule, maker string, at time.Time) (levels []Level, ok bool) {
 	needed, all := 0, map[string]bool{}
 	for _, rule := range rules {
-		level := Level{Needed: rule.Needed, Persons: r.approvers(rule.Role, maker, at)}
+		level := Level{Role: rule.Role, Needed: rule.Needed, Persons: r.approvers(rule.Role, maker, at)}
 		own := map[string]bool{}
 		for _, a := range level.Persons {
 			own[a.principal()], all[a.principal()] = true, true
@@ -145,4 +147,18 @@ func (r Roster) approvers(role, maker string, at time.Time) (out []Approver) {
 		}
 	}
 	return out
+}
+
+// Holds reports whether the people of an approval may still give it for a role at a time: the person has the role, or
+// stands at that time for another one who has it. Passkeys are not looked at (see InForce).
+func (r Roster) Holds(a Approval, role string, at time.Time) bool {
+	p, ok := r.Find(a.Person)
+	if !ok || !p.RevokedAt.IsZero() {
+		return false
+	}
+	if a.For == "" {
+		return p.has(role)
+	}
+	of, ok := r.Find(a.For)
+	return ok && of.RevokedAt.IsZero() && of.has(role) && p.For == a.For && at.Before(p.Until)
 }
