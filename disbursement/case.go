@@ -55,13 +55,14 @@ func (d *decider) contradicted(b *Batch, l *Line, w Word) {
 	d.openCase(b, l, CaseConflict, detail)
 }
 
-// settle carries out what two people have decided about a line: that it is paid, or that no attempt can pay any more.
+// settle carries out what two people have decided about a line: that it is paid, or that no attempt can pay any more. The
+// second proves a refusal that was not proven.
 func (d *decider) settle(b *Batch, do Settle) Answer {
 	l, ok := d.line(b, do.Position)
 	switch {
 	case !ok:
 		return refuse(CodeLineUnknown)
-	case !l.Contested && l.Case != CaseUndecided:
+	case !l.Contested && !l.Unproven && l.Case != CaseUndecided:
 		return refuse(CodeNoCase)
 	case do.Reference == "":
 		return refuse(CodeEvidence)
