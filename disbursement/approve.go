@@ -134,7 +134,7 @@ func (d *decider) release(b *Batch, do Release) Answer {
 		return refuse(CodeHeld)
 	case d.stale():
 		return refuse(CodeRegistryOld)
-	case do.Signed.Person == b.Maker:
+	case d.rosters.see(b.TenantID).Same(do.Signed.Person, b.Maker):
 		return refuse(CodeMaker)
 	}
 	if code := d.signed(b, do.Signed, b.Holds, digest.Release); code != CodeOK {

@@ -558,3 +558,29 @@ func TestEndedRole(t *testing.T) {
 		}
 	}
 }
+
+// ama makes two batches, is revoked and enrolled again under another id with the same staff number. Nothing that ama made
+// is approved or released by the new id.
+func TestMakerUnderAnotherID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.agency(plain())
+	w.draft("draft", line("a", 10))
+	w.draft("b", line("b", 10))
+	w.ok(w.seal("b"))
+	w.ok(w.approve("b", 1, "ben"))
+	w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ama"}})
+	w.no(disbursement.CodeNotInForce, w.seal("draft"))
+	again := enrolled("ama2", "chief")
+	again.Number = "n-ama"
+	do := disbursement.Enrol{People: []disbursement.Enrolled{again}}
+	do.Confirmed = w.confirm(do.Content(), "ben", "cleo")
+	w.ok(disbursement.Command{Do: do})
+	w.advance(25 * time.Hour)
+	w.ok(w.lift("b", "ben", "cleo"))
+	w.no(disbursement.CodeMaker, w.release("b", "ama2"))
+	levels, ok := w.rosters[tenant].Levels([]policy.Rule{{Role: "chief", Needed: 1}}, "ama", w.now)
+	if !ok || slices.ContainsFunc(levels[0].Persons, func(a policy.Approver) bool { return a.ID == "ama2" }) {
+		t.Errorf("the maker is listed: %+v", levels)
+	}
+}

@@ -250,7 +250,11 @@ func (d *decider) seal(b *Batch, do Seal) Answer {
 	case err != nil:
 		return refuse(CodeAboveTiers)
 	}
-	levels, ok := d.rosters.see(b.TenantID).Levels(rules, b.Maker, d.cmd.At)
+	roster := d.rosters.see(b.TenantID)
+	if maker, known := roster.Find(b.Maker); !known || !maker.RevokedAt.IsZero() {
+		return refuseField(CodeNotInForce, "maker", "the person who made the batch is not in force: discard it, and have another person import it")
+	}
+	levels, ok := roster.Levels(rules, b.Maker, d.cmd.At)
 	if !ok {
 		return refuse(CodeTooFew)
 	}

@@ -89,6 +89,14 @@ func (p Person) keys(at time.Time) (out [][32]byte) {
 	return out
 }
 
+// Same reports whether two ids are those of one human: they are equal, or have the same staff number. A person who was
+// revoked and enrolled anew has two ids.
+func (r Roster) Same(one, two string) bool {
+	a, known := r.Find(one)
+	b, other := r.Find(two)
+	return one == two || known && other && a.Number == b.Number
+}
+
 func (p Person) has(role string) bool { return slices.Contains(p.Roles, role) }
 
 // Level is a number of people of a list, as at sealing.
@@ -134,7 +142,7 @@ func (r Roster) Levels(rules []Rule, maker string, at time.Time) (levels []Level
 func (r Roster) approvers(role, maker string, at time.Time) (out []Approver) {
 	for _, p := range r.People {
 		keys := p.keys(at)
-		if len(keys) == 0 || p.ID == maker {
+		if len(keys) == 0 || r.Same(p.ID, maker) {
 			continue
 		}
 		if p.has(role) {
@@ -142,7 +150,7 @@ func (r Roster) approvers(role, maker string, at time.Time) (out []Approver) {
 			continue
 		}
 		of, known := r.Find(p.For)
-		if known && of.has(role) && of.RevokedAt.IsZero() && of.ID != maker && at.Before(p.Until) {
+		if known && of.has(role) && of.RevokedAt.IsZero() && !r.Same(of.ID, maker) && at.Before(p.Until) {
 			out = append(out, Approver{ID: p.ID, For: of.ID, Keys: keys})
 		}
 	}
