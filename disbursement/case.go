@@ -14,6 +14,8 @@ const (
 	CaseUndecided casework.Kind = "payout_undecided"
 	// CaseChanged is a line whose content is another one than was approved.
 	CaseChanged casework.Kind = "payout_changed"
+	// CaseUnopenable is a line that was cancelled because its content can never be opened.
+	CaseUnopenable casework.Kind = "payout_unopenable"
 	// CaseReturned is a part of a line's money that came back.
 	CaseReturned casework.Kind = "payout_return"
 	// CaseHeld is a batch that the service holds.
@@ -30,11 +32,11 @@ const (
 func Cases() casework.Catalog {
 	money := []casework.Kind{CaseConflict, CaseUndecided}
 	return casework.Catalog{
-		Kinds: []casework.Kind{CaseConflict, CaseUndecided, CaseChanged, CaseReturned, CaseHeld},
+		Kinds: []casework.Kind{CaseConflict, CaseUndecided, CaseChanged, CaseUnopenable, CaseReturned, CaseHeld},
 		Exits: []casework.Exit{
 			{Resolution: ResolutionPaid, Of: money, NeedsReference: true, NeedsTwo: true},
 			{Resolution: ResolutionRefused, Of: money, NeedsReference: true, NeedsTwo: true},
-			{Resolution: casework.ResolutionAcknowledge, Of: []casework.Kind{CaseChanged, CaseReturned, CaseHeld}},
+			{Resolution: casework.ResolutionAcknowledge, Of: []casework.Kind{CaseChanged, CaseUnopenable, CaseReturned, CaseHeld}},
 		},
 		Evidence: []string{DetailWord, DetailSource, DetailReported, DetailCurrency},
 	}
@@ -94,7 +96,7 @@ func (d *decider) acknowledge(b *Batch, do Acknowledge) Answer {
 	switch {
 	case !ok:
 		return refuse(CodeLineUnknown)
-	case l.Case != CaseChanged && l.Case != CaseReturned:
+	case l.Case != CaseChanged && l.Case != CaseUnopenable && l.Case != CaseReturned:
 		return refuse(CodeNoCase)
 	}
 	detail := map[string]string{DetailBy: do.By, DetailCase: string(l.Case)}

@@ -55,6 +55,9 @@ type Line struct {
 	SentAt, RequestedAt, EnquiredAt time.Time
 	// Answered is set when the last request was answered, or can no longer be carried out for the first time.
 	Answered bool
+	// Declined is set when the operator refused a request of the attempt, or its content cannot be opened. The attempt is
+	// not requested again, since it would be refused again.
+	Declined bool
 	// Unproven says that the operator's refusal does not prove that no money moved.
 	Unproven bool
 	// Contested says that an answer contradicts the status. Nothing of the line is sent until people have decided.

@@ -28,20 +28,23 @@ func (d *decider) word(b *Batch, w Word) Answer {
 
 // ofSent takes a word about a sent line.
 func (d *decider) ofSent(b *Batch, l *Line, w Word) {
+	// only: the word answers the only request that was ever made of the attempt, and is the first answer to it.
+	only := w.Source == FromRequest && w.Try == l.Try && l.Try == 1 && !l.Answered
 	d.heard(b, l, w)
-	enquired := w.Source == FromEnquiry
+	enquired := w.Source == FromEnquiry || only && w.Absent
 	switch w.Kind {
 	case WordPaid:
 		d.paid(b, l, w)
 	case WordRefused:
 		if !enquired {
-			d.enquireNow(b, l)
+			d.decline(b, l, w)
 			return
 		}
 		d.refused(b, l, w)
 	case WordNoFunds:
 		d.pause(b, l, w.Code)
 		switch {
+		case w.Absent && !enquired: // asked about just now; an earlier request may still arrive
 		case !enquired:
 			d.enquireNow(b, l)
 		case w.Unproven:
@@ -60,6 +63,8 @@ func (d *decider) ofSent(b *Batch, l *Line, w Word) {
 		d.enquireNow(b, l)
 	case WordChanged:
 		d.changed(b, l, w)
+	case WordUnopenable:
+		d.unopenable(b, l, w)
 	case WordReturned:
 		d.contradicted(b, l, w)
 	case WordPending, WordUndecided, WordNoDebit:
@@ -95,7 +100,7 @@ func (d *decider) ofOther(b *Batch, l *Line, w Word) {
 			l.Unproven = false
 			d.emit(b, EventLineProven, nil, l)
 		}
-	case WordPending, WordUndecided, WordNotFound, WordDuplicate, WordChanged:
+	case WordPending, WordUndecided, WordNotFound, WordDuplicate, WordChanged, WordUnopenable:
 	}
 }
 
@@ -161,6 +166,31 @@ func (d *decider) refused(b *Batch, l *Line, w Word) {
 	d.finish(b)
 }
 
+// decline takes a refusal to which no enquiry has agreed. The operator is asked, unless it was just now. The attempt is not
+// requested again.
+func (d *decider) decline(b *Batch, l *Line, w Word) {
+	d.lines.edit(l.LineKey)
+	l.Declined = true
+	if !w.Absent {
+		d.enquireNow(b, l)
+	}
+}
+
+// unopenable cancels a line whose content can never be opened, and opens a case. If an earlier request may have been sent,
+// the line stays sent and is not requested again.
+func (d *decider) unopenable(b *Batch, l *Line, w Word) {
+	d.lines.edit(l.LineKey)
+	l.Declined = true
+	if w.Source != FromRequest || w.Try != l.Try || l.Try != 1 {
+		return
+	}
+	d.decided(l)
+	d.move(b, l, LineCancelled)
+	d.emit(b, EventLinesCancel, said(w), l)
+	d.openCase(b, l, CaseUnopenable, said(w))
+	d.finish(b)
+}
+
 // unsent makes a line ready again of which the attempt moved no money, at the end of its queue. In a batch that sends
 // nothing any more it is cancelled.
 func (d *decider) unsent(b *Batch, l *Line, w Word) {
@@ -181,7 +211,7 @@ func (d *decider) unsent(b *Batch, l *Line, w Word) {
 // still be read for the first time, and where nothing may be sent, the operator is only asked again later.
 func (d *decider) resend(b *Batch, l *Line) {
 	a := d.account(b, l.Account)
-	if !l.Answered || l.Contested || !b.sends(d.cmd.At) || !d.free(l) || !d.cmd.At.Before(l.SentAt.Add(ResendWithin)) || !a.admits(d.cmd.At) {
+	if !l.Answered || l.Declined || l.Contested || !b.sends(d.cmd.At) || !d.free(l) || !d.cmd.At.Before(l.SentAt.Add(ResendWithin)) || !a.admits(d.cmd.At) {
 		return
 	}
 	d.request(a, b, l)
