@@ -10,9 +10,10 @@ import (
 // the watchers can object.
 const Settling = 24 * time.Hour
 
-// Bounds of a roster. With them its entry stays below 200 KiB.
+// Bounds of a roster. With them its entry stays below 1 MiB.
 const (
-	MaxPeople = 200
+	MaxPeople = 200 // in force
+	MaxEver   = 800 // with those revoked, whose passkeys stay taken
 	MaxKeys   = 10
 	MaxRoles  = 10
 )
@@ -68,6 +69,26 @@ func (r Roster) With(p Person) Roster {
 		people = slices.Insert(people, i, p)
 	}
 	return Roster{people}
+}
+
+// Count returns the number of people who are not revoked.
+func (r Roster) Count() (n int) {
+	for _, p := range r.People {
+		if p.RevokedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// Able returns the number of people who are not revoked and have a passkey, also one that does not count yet.
+func (r Roster) Able() (n int) {
+	for _, p := range r.People {
+		if p.RevokedAt.IsZero() && slices.ContainsFunc(p.Keys, func(k Key) bool { return k.RemovedAt.IsZero() }) {
+			n++
+		}
+	}
+	return n
 }
 
 // InForce reports whether a person may act with a key at a time.
