@@ -175,6 +175,7 @@ type Batch struct {
 	Digest       digest.Hash
 	ApproveUntil time.Time
 	PayUntil     string // local date
+	CountedOn    string // local day of the agency on which the sum counts
 	OnDate       bool   // is released on its date
 	Waiver       string // why the payees' names were not checked
 
