@@ -482,3 +482,22 @@ func TestUnopenable(t *testing.T) {
 		t.Errorf("%d requests", len(w.pays))
 	}
 }
+
+// Each part that comes back is told with its amount, also while the case of the first one is open.
+func TestPartsReturned(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", requested(disbursement.WordPaid))
+	for _, amount := range []int64{1200, 700} {
+		w.word("b", disbursement.Word{Kind: disbursement.WordReturned, Source: disbursement.FromStatement, Amount: amount, Currency: "XAF"})
+	}
+	var got []string
+	for _, e := range w.events {
+		if e.Type == disbursement.EventLinePart || e.Type == disbursement.EventCaseOpened {
+			got = append(got, string(e.Type)+" "+e.Detail[disbursement.DetailReported]+" "+e.Detail[disbursement.DetailCurrency])
+		}
+	}
+	if want := "[line.partly_returned 1200 XAF case.opened 1200 XAF line.partly_returned 700 XAF]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}

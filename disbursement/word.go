@@ -1,6 +1,9 @@
 package disbursement
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // word takes what an operator says of an attempt. What is said again, or late, changes nothing; what contradicts the
 // status opens a case.
@@ -245,7 +248,13 @@ func (d *decider) changed(b *Batch, l *Line, w Word) {
 func (d *decider) returned(b *Batch, l *Line, w Word) {
 	d.lines.edit(l.LineKey)
 	if w.Amount != l.Amount || w.Currency != b.Currency {
-		d.openCase(b, l, CaseReturned, said(w))
+		detail := said(w)
+		detail[DetailReported], detail[DetailCurrency] = strconv.FormatInt(w.Amount, 10), w.Currency
+		if w.OperatorRef != "" {
+			detail[DetailReference] = w.OperatorRef
+		}
+		d.emit(b, EventLinePart, detail, l) // each return, also while a case is open
+		d.openCase(b, l, CaseReturned, detail)
 		return
 	}
 	d.move(b, l, LineReturned)
