@@ -1,6 +1,7 @@
 package disbursement
 
 import (
+	"cmp"
 	"strconv"
 
 	"quittance/casework"
@@ -38,7 +39,7 @@ func Cases() casework.Catalog {
 			{Resolution: ResolutionRefused, Of: money, NeedsReference: true, NeedsTwo: true},
 			{Resolution: casework.ResolutionAcknowledge, Of: []casework.Kind{CaseChanged, CaseUnopenable, CaseReturned, CaseHeld}},
 		},
-		Evidence: []string{DetailWord, DetailSource, DetailReported, DetailCurrency},
+		Evidence: []string{DetailWord, DetailSource, DetailReported, DetailCurrency, DetailAttempt},
 	}
 }
 
@@ -49,8 +50,8 @@ func (d *decider) contradicted(b *Batch, l *Line, w Word) {
 		return
 	}
 	d.lines.edit(l.LineKey)
-	l.Contested = true
-	detail := map[string]string{DetailWord: string(w.Kind), DetailSource: string(w.Source)}
+	l.Contested, l.Doubt = true, w.Attempt
+	detail := map[string]string{DetailWord: string(w.Kind), DetailSource: string(w.Source), DetailAttempt: strconv.Itoa(w.Attempt)}
 	if w.Amount != 0 {
 		detail[DetailReported], detail[DetailCurrency] = strconv.FormatInt(w.Amount, 10), w.Currency
 	}
@@ -81,7 +82,14 @@ func (d *decider) settle(b *Batch, do Settle) Answer {
 	case l.Status == LineCancelled:
 		to = LineCancelled
 	}
-	l.Contested, l.Unproven, l.Case = false, false, ""
+	switch {
+	case !do.Paid:
+		l.PaidBy, l.Out = 0, false
+	case l.PaidBy == 0:
+		l.PaidBy = cmp.Or(l.Doubt, l.Attempt)
+		l.Out = l.Status == LineSent && l.PaidBy != l.Attempt
+	}
+	l.Contested, l.Unproven, l.Case, l.Doubt = false, false, "", 0
 	if to != l.Status {
 		d.move(b, l, to)
 	}

@@ -65,7 +65,7 @@ func (d *decider) correctable(k, by LineKey) Code {
 		return CodeLineStatus
 	case d.corrected(l) && l.CorrectedBy != by:
 		return CodeCorrected
-	case l.Contested:
+	case l.Contested || l.Out:
 		return CodeContested
 	case l.Unproven:
 		return CodeUnproven

@@ -86,6 +86,7 @@ const (
 	DetailCase       = "case_kind"
 	DetailWord       = "word"
 	DetailSource     = "source"
+	DetailAttempt    = "attempt"         // number, of a word that contradicts the line
 	DetailReported   = "reported_amount" // minor units
 	DetailCurrency   = "reported_currency"
 	DetailReference  = "reference" // of evidence

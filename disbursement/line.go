@@ -62,6 +62,10 @@ type Line struct {
 	Unproven bool
 	// Contested says that an answer contradicts the status. Nothing of the line is sent until people have decided.
 	Contested bool
+	// Doubt is the attempt whose word made the line contested, PaidBy the attempt that paid; 0 for none. Out is set when the
+	// last attempt was undecided as people settled the line for an earlier one: the operator is still asked about it.
+	Doubt, PaidBy int
+	Out           bool
 	// Case is the kind of the line's open case; empty for none.
 	Case casework.Kind
 	// Code is the operator's reason of the refusal, OperatorRef its own reference of the payment.

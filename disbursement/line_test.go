@@ -501,3 +501,41 @@ func TestPartsReturned(t *testing.T) {
 		t.Errorf("%v, want %s", got, want)
 	}
 }
+
+// People settle a sent line for an earlier attempt. The present one is still asked about, and its payment is a second one.
+func TestSettledForAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	settled := func() *world {
+		w := one(t)
+		w.word("b", requested(disbursement.WordNeverSent))
+		w.ticks()
+		w.word("b", disbursement.Word{Attempt: 1, Kind: disbursement.WordPaid, Source: disbursement.FromStatement})
+		if e := w.events[len(w.events)-1]; e.Type != disbursement.EventCaseOpened || e.Detail[disbursement.DetailAttempt] != "1" {
+			t.Errorf("%s: %v", e.Type, e.Detail)
+		}
+		w.ok(disbursement.Command{Batch: "b", Do: disbursement.Settle{Paid: true, Reference: "r", ProposedBy: "ben", Approved: "cleo"}})
+		w.want("b", disbursement.LinePaid)
+		return w
+	}
+	w := settled()
+	asks := len(w.asks)
+	w.advance(2 * time.Minute)
+	if len(w.asks) == asks {
+		t.Error("nobody asks about the present attempt")
+	}
+	w.word("b", disbursement.Word{Attempt: 1, Kind: disbursement.WordPaid, Source: disbursement.FromStatement}) // known
+	if w.at("b", 0).Contested {
+		t.Error("the settled attempt contradicts itself")
+	}
+	w.word("b", enquired(disbursement.WordPaid))
+	if l := w.at("b", 0); !l.Contested || l.Case != disbursement.CaseConflict {
+		t.Errorf("the second payment: %+v", l)
+	}
+	w = settled()
+	w.word("b", enquired(disbursement.WordRefused))
+	asks = len(w.asks)
+	w.advance(time.Hour)
+	if l := w.at("b", 0); l.Contested || len(w.asks) != asks {
+		t.Errorf("after the refusal: %+v, %d enquiries", l, len(w.asks)-asks)
+	}
+}

@@ -182,14 +182,14 @@ func (d *decider) enquireDue(a *Account, asked *lists) (taken int) {
 			return taken
 		}
 		l := d.lines.see(q.LineKey)
-		current := l.Status == LineSent && l.Attempt == q.Attempt
+		current := (l.Status == LineSent || l.Out) && l.Attempt == q.Attempt
 		*q = Queued{}
 		a.Head++
 		if !current {
 			continue
 		}
 		b := d.batches.see(l.Batch)
-		if !d.cmd.At.Before(l.SentAt.Add(UndecidedAfter)) {
+		if l.Status == LineSent && !d.cmd.At.Before(l.SentAt.Add(UndecidedAfter)) {
 			d.openCase(b, l, CaseUndecided, nil)
 		}
 		d.enquire(b, l)

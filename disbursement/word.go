@@ -16,7 +16,7 @@ func (d *decider) word(b *Batch, w Word) Answer {
 		return refuse(CodeAttempt)
 	}
 	switch {
-	case w.Attempt < l.Attempt:
+	case w.Attempt < l.Attempt && w.Attempt != l.PaidBy:
 		// The attempt moved no money, or no other one had been made.
 		if w.Kind == WordPaid || w.Kind == WordReturned {
 			d.contradicted(b, l, w)
@@ -76,6 +76,10 @@ func (d *decider) ofSent(b *Batch, l *Line, w Word) {
 
 // ofOther takes a word about a line that is not sent.
 func (d *decider) ofOther(b *Batch, l *Line, w Word) {
+	if l.PaidBy != 0 && w.Attempt != l.PaidBy {
+		d.ofOut(b, l, w)
+		return
+	}
 	switch w.Kind {
 	case WordPaid:
 		once := l.Status == LinePaid || l.Status == LineReturned
@@ -104,6 +108,24 @@ func (d *decider) ofOther(b *Batch, l *Line, w Word) {
 			d.emit(b, EventLineProven, nil, l)
 		}
 	case WordPending, WordUndecided, WordNotFound, WordDuplicate, WordChanged, WordUnopenable:
+	}
+}
+
+// ofOut takes a word about the last attempt of a line that an earlier one has paid. Money that moves is a second payment.
+// The operator is asked until it refuses, or knows nothing of the attempt when it is not requested any more.
+func (d *decider) ofOut(b *Batch, l *Line, w Word) {
+	ends := w.Source == FromEnquiry && !w.Unproven && (w.Kind == WordRefused || w.Kind == WordNoFunds ||
+		w.Kind == WordNotFound && !d.cmd.At.Before(l.SentAt.Add(ResendWithin)))
+	switch {
+	case w.Kind == WordPaid || w.Kind == WordReturned:
+		d.contradicted(b, l, w)
+		ends = true
+	case w.Kind == WordNeverSent && w.Source == FromRequest && l.Try == 1:
+		ends = true
+	}
+	if ends && l.Out {
+		d.lines.edit(l.LineKey)
+		l.Out = false
 	}
 }
 
@@ -137,6 +159,7 @@ func (d *decider) paid(b *Batch, l *Line, w Word) {
 		d.emit(b, EventRefills, map[string]string{DetailAccount: a.Code})
 	}
 	d.move(b, l, LinePaid)
+	l.PaidBy = l.Attempt
 	l.OperatorRef = w.OperatorRef
 	d.decided(l)
 	d.emit(b, EventLinePaid, said(w), l)
