@@ -17,9 +17,12 @@ type Agency struct {
 	// Policy is in force, from NextAt on Next is.
 	Policy, Next policy.Policy
 	NextAt       time.Time
+	// Scope is that of the first batch: references of two scopes do not see each other.
+	Scope Scope
 	// Registry is the highest revision of the registry that a command carried.
 	Registry int64
-	// Day is the last local day on which a batch was sealed, Sealed the sum of its batches.
+	// Day is the last local day on which a batch was sealed, Sealed the sum of its batches. A batch that is sealed when the
+	// time went back over midnight counts on this day, too.
 	Day    string
 	Sealed int64
 }
@@ -37,9 +40,9 @@ func (a Agency) InForce(at time.Time) policy.Policy {
 	return a.Policy
 }
 
-// day returns what was sealed on the local day of a time.
+// day returns what was sealed on the day on which a batch counts that is sealed at a time.
 func (a Agency) day(at time.Time) int64 {
-	if a.Day != localtime.Day(at) {
+	if a.Day < localtime.Day(at) {
 		return 0
 	}
 	return a.Sealed

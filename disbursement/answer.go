@@ -19,6 +19,7 @@ const (
 	CodeRefLive       Code = "batch.ref_live"
 	CodeTooManyLive   Code = "batch.too_many_live"
 	CodeNoPolicy      Code = "policy.missing"
+	CodeScope         Code = "batch.line_ref_scope"
 	CodeCurrency      Code = "batch.currency"
 	CodeImport        Code = "lines.import"
 	CodePosition      Code = "lines.position"

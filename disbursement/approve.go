@@ -64,6 +64,8 @@ func (d *decider) approve(b *Batch, do Approve) Answer {
 		return refuse(CodeNotListed)
 	case !sealedKey(levels, do.Level, do.Signed):
 		return refuse(CodeNotInForce)
+	case !d.rosters.see(b.TenantID).Holds(counted, levels[do.Level-1].Role, d.cmd.At):
+		return refuseField(CodeNotInForce, "person", "a person must sign whose role or delegation has not ended since the batch was sealed")
 	}
 	if code := d.signed(b, do.Signed, do.Level, digest.Approve); code != CodeOK {
 		return refuse(code)
@@ -132,7 +134,7 @@ func (d *decider) release(b *Batch, do Release) Answer {
 		return refuse(CodeHeld)
 	case d.stale():
 		return refuse(CodeRegistryOld)
-	case do.Signed.Person == b.Maker:
+	case d.rosters.see(b.TenantID).Same(do.Signed.Person, b.Maker):
 		return refuse(CodeMaker)
 	}
 	if code := d.signed(b, do.Signed, b.Holds, digest.Release); code != CodeOK {
@@ -168,9 +170,11 @@ func (d *decider) unreleasable(b *Batch) string {
 		return "the policy has changed since it was sealed"
 	}
 	for _, a := range sealing.Approvals {
-		of, _ := roster.Find(a.For)
-		if !roster.InForce(a.Person, a.Signed.Assertion.KeyHash(), d.cmd.At) || !of.RevokedAt.IsZero() {
+		if !roster.InForce(a.Person, a.Signed.Assertion.KeyHash(), d.cmd.At) {
 			return "a person who approved it is not in force any more"
+		}
+		if !roster.Holds(a.Approval, sealing.Content.Levels[a.Level-1].Role, d.cmd.At) {
+			return "the role or the delegation of a person who approved it has ended"
 		}
 	}
 	return ""

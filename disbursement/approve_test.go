@@ -325,6 +325,8 @@ func TestUniqueness(t *testing.T) {
 	w.ok(disbursement.Command{Batch: "x", Do: disbursement.Discard{By: "ama"}}) // the correction is void
 	w.ok(add("y", sealed("new1", "mtn", "refused", 10)))
 
+	w = newWorld(t)
+	w.agency(plain())
 	scoped := w.opening("s1")
 	scoped.Scope = disbursement.ScopeBatch
 	w.ok(disbursement.Command{Batch: "s1", Do: scoped})
@@ -489,4 +491,174 @@ func TestApprovals(t *testing.T) {
 			},
 		})
 	})
+}
+
+// A batch that is done is not held when an approver, a passkey or the policy ends. A retry must not pay as they approved.
+func TestRetryAsks(t *testing.T) {
+	t.Parallel()
+	retry := disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}}
+	for name, end := range map[string]func(*world){
+		"person": func(w *world) { w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ben"}}) },
+		"passkey": func(w *world) {
+			w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ben", Key: human("ben").hash()}})
+		},
+		"policy": func(w *world) {
+			set := disbursement.SetPolicy{Policy: plain()}
+			set.Confirmed = w.confirm(set.Content(false), "ama", "ben")
+			w.ok(disbursement.Command{Do: set})
+			w.advance(25 * time.Hour)
+		},
+	} {
+		w := one(t)
+		w.word("b", enquired(disbursement.WordRefused))
+		w.status("b", disbursement.StatusDone)
+		end(w)
+		w.no(disbursement.CodeNotInForce, retry)
+		w.ticks()
+		if len(w.pays) != 1 {
+			t.Errorf("%s: %d requests", name, len(w.pays))
+		}
+	}
+}
+
+// Whose role or delegation ended after the sealing does not approve, and what the person has approved is not released.
+func TestEndedRole(t *testing.T) {
+	t.Parallel()
+	ends := func(w *world, e disbursement.Enrolled) {
+		do := disbursement.Enrol{People: []disbursement.Enrolled{e}}
+		do.Confirmed = w.confirm(do.Content(), "ama", "cleo")
+		w.ok(disbursement.Command{Do: do})
+	}
+	for name, x := range map[string]struct {
+		person string
+		end    func(*world)
+	}{
+		"role": {"ben", func(w *world) { ends(w, disbursement.Enrolled{ID: "ben", Number: "n-ben", Roles: []string{"agent"}}) }},
+		"role of whom a delegate stands for": {"dan", func(w *world) {
+			ends(w, disbursement.Enrolled{ID: "ben", Number: "n-ben", Roles: []string{"agent"}})
+		}},
+		"delegation": {"dan", func(w *world) { ends(w, disbursement.Enrolled{ID: "dan", Number: "n-dan"}) }},
+		"another delegation": {"dan", func(w *world) {
+			ends(w, disbursement.Enrolled{ID: "dan", Number: "n-dan", For: "cleo", Until: w.now.Add(9 * 24 * time.Hour)})
+		}},
+		"time of the delegation": {"dan", func(w *world) { w.advance(24 * time.Hour) }},
+	} {
+		w := newWorld(t)
+		w.agency(plain())
+		ends(w, disbursement.Enrolled{ID: "dan", Number: "n-dan", For: "ben", Until: w.now.Add(48 * time.Hour)})
+		w.advance(25 * time.Hour)
+		for _, id := range []string{"b", "c"} {
+			w.draft(id, line(id, 800))
+			w.ok(w.seal(id))
+		}
+		w.ok(w.approve("b", 1, x.person))
+		x.end(w)
+		w.no(disbursement.CodeNotInForce, w.approve("c", 1, x.person))
+		w.no(disbursement.CodeHeld, w.release("b", "cleo"))
+		if !w.batches["b"].Held() {
+			t.Errorf("%s: the batch is not held", name)
+		}
+	}
+}
+
+// ama makes two batches, is revoked and enrolled again under another id with the same staff number. Nothing that ama made
+// is approved or released by the new id.
+func TestMakerUnderAnotherID(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.agency(plain())
+	w.draft("draft", line("a", 10))
+	w.draft("b", line("b", 10))
+	w.ok(w.seal("b"))
+	w.ok(w.approve("b", 1, "ben"))
+	w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ama"}})
+	w.no(disbursement.CodeNotInForce, w.seal("draft"))
+	again := enrolled("ama2", "chief")
+	again.Number = "n-ama"
+	do := disbursement.Enrol{People: []disbursement.Enrolled{again}}
+	do.Confirmed = w.confirm(do.Content(), "ben", "cleo")
+	w.ok(disbursement.Command{Do: do})
+	w.advance(25 * time.Hour)
+	w.ok(w.lift("b", "ben", "cleo"))
+	w.no(disbursement.CodeMaker, w.release("b", "ama2"))
+	levels, ok := w.rosters[tenant].Levels([]policy.Rule{{Role: "chief", Needed: 1}}, "ama", w.now)
+	if !ok || slices.ContainsFunc(levels[0].Persons, func(a policy.Approver) bool { return a.ID == "ama2" }) {
+		t.Errorf("the maker is listed: %+v", levels)
+	}
+}
+
+// References of two scopes do not see each other: with both, a payee is paid once in each.
+func TestScopeIsTheAgencys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.agency(plain())
+	w.releasing("b", line("a", 10))
+	other := w.opening("c")
+	other.Scope = disbursement.ScopeBatch
+	w.no(disbursement.CodeScope, disbursement.Command{Batch: "c", Do: other})
+	w.ok(disbursement.Command{Batch: "c", Do: w.opening("c")})
+}
+
+// The time of commands goes back over midnight: the day's sum is not forgotten, and never negative.
+func TestDayGoesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := tiered()
+	p.LineFrom = 0
+	w.agency(p)
+	w.now = time.Date(2026, 12, 10, 23, 0, 5, 0, time.UTC) // 00:00:05 in Brazzaville
+	seal := func(id string, amount int64, want string) {
+		t.Helper()
+		w.draft(id, line(id, amount))
+		w.ok(w.seal(id))
+		if got := fmt.Sprint(needed(w, id)); got != want {
+			t.Errorf("%s needs %s, want %s", id, got, want)
+		}
+	}
+	seal("b", 4000, "[1 1]")
+	w.now = w.now.Add(-time.Minute)
+	seal("c", 2000, "[2]")
+	w.now = w.now.Add(2 * time.Minute)
+	seal("d", 100, "[2]")
+	for _, id := range []string{"b", "c", "d"} {
+		w.ok(disbursement.Command{Batch: id, Do: disbursement.Recall{By: "ama"}})
+	}
+	if a := w.agencies[disbursement.AgencyKey{TenantID: tenant}]; a.Sealed != 0 {
+		t.Errorf("%d are left of the day", a.Sealed)
+	}
+}
+
+// An agency of two keeps two who can sign changes: without them nobody could ever be enrolled again.
+func TestTwoStay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ok(disbursement.Command{Do: disbursement.Enrol{People: []disbursement.Enrolled{enrolled("ama", "maker"), enrolled("ben", "chief")}, RPID: rpID, Origin: origin}})
+	w.advance(25 * time.Hour)
+	person, key := disbursement.Revoke{Person: "ben"}, disbursement.Revoke{Person: "ben", Key: human("ben").hash()}
+	w.no(disbursement.CodeRosterFault, disbursement.Command{Do: person})
+	w.no(disbursement.CodeRosterFault, disbursement.Command{Do: key})
+	spare := disbursement.Enrol{People: []disbursement.Enrolled{{ID: "ben", Number: "n-ben", Roles: []string{"chief"}, Keys: [][32]byte{human("spare").hash()}}}}
+	spare.Confirmed = w.confirm(spare.Content(), "ama", "ben")
+	w.ok(disbursement.Command{Do: spare})
+	w.ok(disbursement.Command{Do: key})
+	w.no(disbursement.CodeRosterFault, disbursement.Command{Do: person})
+}
+
+// Those who left do not count towards the people of an agency, and their passkeys stay taken.
+func TestPeopleLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.agency(plain())
+	r := w.rosters[tenant]
+	for i := range policy.MaxPeople {
+		id := fmt.Sprint("gone", i)
+		r.Roster = r.With(policy.Person{ID: id, Number: id, Keys: []policy.Key{{Hash: human(id).hash()}}, RevokedAt: w.now})
+	}
+	w.rosters[tenant] = r
+	fay := disbursement.Enrol{People: []disbursement.Enrolled{enrolled("fay", "chief")}}
+	fay.Confirmed = w.confirm(fay.Content(), "ama", "ben")
+	w.ok(disbursement.Command{Do: fay})
+	fay.People[0] = disbursement.Enrolled{ID: "gus", Number: "n-gus", Keys: [][32]byte{human("gone0").hash()}}
+	fay.Confirmed = w.confirm(fay.Content(), "ama", "ben")
+	w.no(disbursement.CodeKeyTaken, disbursement.Command{Do: fay})
 }

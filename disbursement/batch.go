@@ -71,6 +71,7 @@ const (
 	MaxLinesTicked = 200
 	MaxInFlight    = 256 // requests of an account that are not answered
 	MaxAttempts    = 3   // by people
+	MaxCorrections = 16  // of one payment: lines that correct each other, without the first one
 	MaxText        = 140 // of references, in characters
 )
 
@@ -174,6 +175,7 @@ type Batch struct {
 	Digest       digest.Hash
 	ApproveUntil time.Time
 	PayUntil     string // local date
+	CountedOn    string // local day of the agency on which the sum counts
 	OnDate       bool   // is released on its date
 	Waiver       string // why the payees' names were not checked
 

@@ -1,6 +1,7 @@
 package disbursement
 
 import (
+	"cmp"
 	"strconv"
 
 	"quittance/casework"
@@ -14,6 +15,8 @@ const (
 	CaseUndecided casework.Kind = "payout_undecided"
 	// CaseChanged is a line whose content is another one than was approved.
 	CaseChanged casework.Kind = "payout_changed"
+	// CaseUnopenable is a line that was cancelled because its content can never be opened.
+	CaseUnopenable casework.Kind = "payout_unopenable"
 	// CaseReturned is a part of a line's money that came back.
 	CaseReturned casework.Kind = "payout_return"
 	// CaseHeld is a batch that the service holds.
@@ -30,13 +33,13 @@ const (
 func Cases() casework.Catalog {
 	money := []casework.Kind{CaseConflict, CaseUndecided}
 	return casework.Catalog{
-		Kinds: []casework.Kind{CaseConflict, CaseUndecided, CaseChanged, CaseReturned, CaseHeld},
+		Kinds: []casework.Kind{CaseConflict, CaseUndecided, CaseChanged, CaseUnopenable, CaseReturned, CaseHeld},
 		Exits: []casework.Exit{
 			{Resolution: ResolutionPaid, Of: money, NeedsReference: true, NeedsTwo: true},
 			{Resolution: ResolutionRefused, Of: money, NeedsReference: true, NeedsTwo: true},
-			{Resolution: casework.ResolutionAcknowledge, Of: []casework.Kind{CaseChanged, CaseReturned, CaseHeld}},
+			{Resolution: casework.ResolutionAcknowledge, Of: []casework.Kind{CaseChanged, CaseUnopenable, CaseReturned, CaseHeld}},
 		},
-		Evidence: []string{DetailWord, DetailSource, DetailReported, DetailCurrency},
+		Evidence: []string{DetailWord, DetailSource, DetailReported, DetailCurrency, DetailAttempt},
 	}
 }
 
@@ -47,21 +50,22 @@ func (d *decider) contradicted(b *Batch, l *Line, w Word) {
 		return
 	}
 	d.lines.edit(l.LineKey)
-	l.Contested = true
-	detail := map[string]string{DetailWord: string(w.Kind), DetailSource: string(w.Source)}
+	l.Contested, l.Doubt = true, w.Attempt
+	detail := map[string]string{DetailWord: string(w.Kind), DetailSource: string(w.Source), DetailAttempt: strconv.Itoa(w.Attempt)}
 	if w.Amount != 0 {
 		detail[DetailReported], detail[DetailCurrency] = strconv.FormatInt(w.Amount, 10), w.Currency
 	}
 	d.openCase(b, l, CaseConflict, detail)
 }
 
-// settle carries out what two people have decided about a line: that it is paid, or that no attempt can pay any more.
+// settle carries out what two people have decided about a line: that it is paid, or that no attempt can pay any more. The
+// second proves a refusal that was not proven.
 func (d *decider) settle(b *Batch, do Settle) Answer {
 	l, ok := d.line(b, do.Position)
 	switch {
 	case !ok:
 		return refuse(CodeLineUnknown)
-	case !l.Contested && l.Case != CaseUndecided:
+	case !l.Contested && !l.Unproven && l.Case != CaseUndecided:
 		return refuse(CodeNoCase)
 	case do.Reference == "":
 		return refuse(CodeEvidence)
@@ -78,7 +82,14 @@ func (d *decider) settle(b *Batch, do Settle) Answer {
 	case l.Status == LineCancelled:
 		to = LineCancelled
 	}
-	l.Contested, l.Unproven, l.Case = false, false, ""
+	switch {
+	case !do.Paid:
+		l.PaidBy, l.Out = 0, false
+	case l.PaidBy == 0:
+		l.PaidBy = cmp.Or(l.Doubt, l.Attempt)
+		l.Out = l.Status == LineSent && l.PaidBy != l.Attempt
+	}
+	l.Contested, l.Unproven, l.Case, l.Doubt = false, false, "", 0
 	if to != l.Status {
 		d.move(b, l, to)
 	}
@@ -93,7 +104,7 @@ func (d *decider) acknowledge(b *Batch, do Acknowledge) Answer {
 	switch {
 	case !ok:
 		return refuse(CodeLineUnknown)
-	case l.Case != CaseChanged && l.Case != CaseReturned:
+	case l.Case != CaseChanged && l.Case != CaseUnopenable && l.Case != CaseReturned:
 		return refuse(CodeNoCase)
 	}
 	detail := map[string]string{DetailBy: do.By, DetailCase: string(l.Case)}

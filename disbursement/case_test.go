@@ -44,3 +44,20 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("%v", names)
 	}
 }
+
+// No statement proves a refusal, or the operator answers by letter: two people decide, and the line is paid again or is paid.
+func TestSettleUnproven(t *testing.T) {
+	t.Parallel()
+	for paid, want := range map[bool]disbursement.LineStatus{true: disbursement.LinePaid, false: disbursement.LineRefused} {
+		w := one(t)
+		w.word("b", disbursement.Word{Kind: disbursement.WordRefused, Source: disbursement.FromEnquiry, Unproven: true})
+		do := disbursement.Settle{Paid: paid, Reference: "letter 7", ProposedBy: "ben"}
+		w.no(disbursement.CodeNeedsTwo, disbursement.Command{Batch: "b", Do: do})
+		do.Approved = "cleo"
+		w.ok(disbursement.Command{Batch: "b", Do: do})
+		w.want("b", want)
+		if !paid {
+			w.ok(disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
+		}
+	}
+}

@@ -184,6 +184,8 @@ const (
 	WordNeverSent WordKind = "never_sent"
 	// WordChanged says that the content of the line has another leaf. Nothing was sent.
 	WordChanged WordKind = "changed"
+	// WordUnopenable says that the content of the line can never be opened, as its key is deleted. Nothing was sent.
+	WordUnopenable WordKind = "unopenable"
 	// WordReturned says that money came back from the payee.
 	WordReturned WordKind = "returned"
 	// WordNoDebit says that an accepted statement that covers the day has no debit of the attempt.
@@ -192,7 +194,7 @@ const (
 
 // WordKinds has all words.
 func WordKinds() []WordKind {
-	return []WordKind{WordPending, WordUndecided, WordDuplicate, WordNotFound, WordPaid, WordRefused, WordNoFunds, WordNeverSent, WordChanged, WordReturned, WordNoDebit}
+	return []WordKind{WordPending, WordUndecided, WordDuplicate, WordNotFound, WordPaid, WordRefused, WordNoFunds, WordNeverSent, WordChanged, WordUnopenable, WordReturned, WordNoDebit}
 }
 
 // Word reports what an operator says of an attempt. Only a sender that has it from the operator may send it.
@@ -211,6 +213,9 @@ type Word struct {
 	Code, OperatorRef string
 	// Unproven says that the refusal does not prove that no money moved.
 	Unproven bool
+	// Absent says that the answer to the request was a refusal, that an enquiry after it found no such payout, and that the
+	// sender made no other call to pay the attempt.
+	Absent bool
 	// Suspect says that the refusal may be for want of the agency's funds.
 	Suspect bool
 }

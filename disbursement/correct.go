@@ -24,6 +24,9 @@ func refKey(b *Batch, ref string) RefKey {
 func (d *decider) refFits(b *Batch, n NewLine, field string, corrected map[LineKey]bool) (Answer, bool) {
 	if n.Corrects != "" {
 		old := *d.refs.see(refKey(b, n.Corrects))
+		if d.chain(old) > MaxCorrections {
+			return refuseField(CodeNotCorrected, field+"corrects", fmt.Sprintf("a payment is corrected at most %d times: pay it outside this service", MaxCorrections)), false
+		}
 		if code := d.correctable(old, LineKey{}); code != CodeOK || corrected[old] {
 			return refuseField(CodeNotCorrected, field+"corrects", d.whyNot(code)), false
 		}
@@ -41,8 +44,17 @@ func (d *decider) refFits(b *Batch, n NewLine, field string, corrected map[LineK
 	return refuseField(CodeMustCorrect, field+"line_ref", "use another line_ref, and name this one in corrects: it was tried before"), false
 }
 
+// chain returns the number of lines that a line and those before it make, each of which corrects the one before, counted
+// up to one more than may be corrected.
+func (d *decider) chain(k LineKey) (n int) {
+	for ; k != (LineKey{}) && n <= MaxCorrections; n++ {
+		k = d.lines.see(k).Corrects
+	}
+	return n
+}
+
 // correctable returns why a line cannot be paid again by another one; CodeOK if it can. by is the line that does; the zero
-// key for a new one.
+// key for a new one. The lines that the line itself corrects are looked at, too: any of them may turn out to be paid.
 func (d *decider) correctable(k, by LineKey) Code {
 	if k == (LineKey{}) {
 		return CodeLineUnknown
@@ -53,12 +65,14 @@ func (d *decider) correctable(k, by LineKey) Code {
 		return CodeLineStatus
 	case d.corrected(l) && l.CorrectedBy != by:
 		return CodeCorrected
-	case l.Contested:
+	case l.Contested || l.Out:
 		return CodeContested
 	case l.Unproven:
 		return CodeUnproven
 	case l.Status != LineRefused && l.Status != LineCancelled && l.Status != LineReturned:
 		return CodeLineStatus
+	case l.Corrects != (LineKey{}):
+		return d.correctable(l.Corrects, k)
 	}
 	return CodeOK
 }

@@ -37,6 +37,7 @@ const (
 	EventLineRefused   EventType = "line.refused"
 	EventLineUnsent    EventType = "line.unsent" // ready again: no money moved
 	EventLineReturned  EventType = "line.returned"
+	EventLinePart      EventType = "line.partly_returned" // another amount than the line's came back
 	EventLineRetried   EventType = "line.retried"
 	EventLineProven    EventType = "line.proven" // the refusal is proven
 	EventLineCorrected EventType = "line.corrected"
@@ -57,7 +58,7 @@ func EventTypes() []EventType {
 	return []EventType{
 		EventOpened, EventSealed, EventApproval, EventApproved, EventRejected, EventRecalled, EventExpired, EventDiscarded, EventAsked, EventReleased,
 		EventHeld, EventResumed, EventStopped, EventOverdue, EventDone, EventLinesAdded, EventLinesSent, EventLinesResent, EventLinesEnquired,
-		EventLinesCancel, EventLinePaid, EventLineRefused, EventLineUnsent, EventLineReturned, EventLineRetried, EventLineProven,
+		EventLinesCancel, EventLinePaid, EventLineRefused, EventLineUnsent, EventLineReturned, EventLinePart, EventLineRetried, EventLineProven,
 		EventLineCorrected, EventLineSettled, EventCaseOpened, EventCaseNoted, EventPolicy, EventRoster, EventRevoked, EventPaused, EventRefills,
 	}
 }
@@ -85,6 +86,7 @@ const (
 	DetailCase       = "case_kind"
 	DetailWord       = "word"
 	DetailSource     = "source"
+	DetailAttempt    = "attempt"         // number, of a word that contradicts the line
 	DetailReported   = "reported_amount" // minor units
 	DetailCurrency   = "reported_currency"
 	DetailReference  = "reference" // of evidence

@@ -55,10 +55,17 @@ type Line struct {
 	SentAt, RequestedAt, EnquiredAt time.Time
 	// Answered is set when the last request was answered, or can no longer be carried out for the first time.
 	Answered bool
+	// Declined is set when the operator refused a request of the attempt, or its content cannot be opened. The attempt is
+	// not requested again, since it would be refused again.
+	Declined bool
 	// Unproven says that the operator's refusal does not prove that no money moved.
 	Unproven bool
 	// Contested says that an answer contradicts the status. Nothing of the line is sent until people have decided.
 	Contested bool
+	// Doubt is the attempt whose word made the line contested, PaidBy the attempt that paid; 0 for none. Out is set when the
+	// last attempt was undecided as people settled the line for an earlier one: the operator is still asked about it.
+	Doubt, PaidBy int
+	Out           bool
 	// Case is the kind of the line's open case; empty for none.
 	Case casework.Kind
 	// Code is the operator's reason of the refusal, OperatorRef its own reference of the payment.

@@ -418,3 +418,124 @@ func TestInFlight(t *testing.T) {
 		t.Errorf("%d requests after the hold was lifted", len(w.pays)-n)
 	}
 }
+
+// The operator refuses the only request and has no such payout: the line is refused, or waits for funds. After a call whose
+// answer was lost, or of a second request, that proves nothing: the line stays sent, and is not requested again each minute.
+func TestRefusedAndAbsent(t *testing.T) {
+	t.Parallel()
+	absent := func(kind disbursement.WordKind) disbursement.Word {
+		return disbursement.Word{Kind: kind, Source: disbursement.FromRequest, Absent: true, Code: "pin"}
+	}
+	w := one(t)
+	w.word("b", absent(disbursement.WordRefused))
+	w.want("b", disbursement.LineRefused)
+	w = one(t)
+	w.word("b", absent(disbursement.WordNoFunds))
+	w.want("b", disbursement.LineReady)
+	for name, before := range map[string]func(*world){
+		"an answer that was lost": func(w *world) { w.word("b", requested(disbursement.WordUndecided)) },
+		"a second request": func(w *world) {
+			w.word("b", requested(disbursement.WordUndecided))
+			w.word("b", enquired(disbursement.WordNotFound))
+		},
+	} {
+		w := one(t)
+		before(w)
+		n, asks := len(w.pays), len(w.asks)
+		w.word("b", absent(disbursement.WordRefused))
+		if len(w.asks) != asks {
+			t.Errorf("%s: it is asked again at once", name)
+		}
+		for range 60 {
+			w.advance(time.Minute)
+			w.word("b", enquired(disbursement.WordNotFound))
+		}
+		w.want("b", disbursement.LineSent)
+		if len(w.pays) != n {
+			t.Errorf("%s: %d more requests", name, len(w.pays)-n)
+		}
+		w.advance(24 * time.Hour)
+		if w.at("b", 0).Case != disbursement.CaseUndecided {
+			t.Errorf("%s: nobody is asked", name)
+		}
+	}
+}
+
+// A line whose key is deleted can never be sent. It does not go round until the last day, and people are told.
+func TestUnopenable(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", requested(disbursement.WordUnopenable))
+	w.want("b", disbursement.LineCancelled)
+	w.status("b", disbursement.StatusDone)
+	if l := w.at("b", 0); l.Case != disbursement.CaseUnopenable {
+		t.Errorf("%+v", l)
+	}
+	w.ok(disbursement.Command{Batch: "b", Do: disbursement.Acknowledge{By: "ben"}})
+	w = one(t) // the first request may have been sent
+	w.word("b", requested(disbursement.WordUndecided))
+	w.word("b", enquired(disbursement.WordNotFound))
+	w.word("b", requested(disbursement.WordUnopenable))
+	w.word("b", enquired(disbursement.WordNotFound))
+	w.want("b", disbursement.LineSent)
+	if len(w.pays) != 2 {
+		t.Errorf("%d requests", len(w.pays))
+	}
+}
+
+// Each part that comes back is told with its amount, also while the case of the first one is open.
+func TestPartsReturned(t *testing.T) {
+	t.Parallel()
+	w := one(t)
+	w.word("b", requested(disbursement.WordPaid))
+	for _, amount := range []int64{1200, 700} {
+		w.word("b", disbursement.Word{Kind: disbursement.WordReturned, Source: disbursement.FromStatement, Amount: amount, Currency: "XAF"})
+	}
+	var got []string
+	for _, e := range w.events {
+		if e.Type == disbursement.EventLinePart || e.Type == disbursement.EventCaseOpened {
+			got = append(got, string(e.Type)+" "+e.Detail[disbursement.DetailReported]+" "+e.Detail[disbursement.DetailCurrency])
+		}
+	}
+	if want := "[line.partly_returned 1200 XAF case.opened 1200 XAF line.partly_returned 700 XAF]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+}
+
+// People settle a sent line for an earlier attempt. The present one is still asked about, and its payment is a second one.
+func TestSettledForAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	settled := func() *world {
+		w := one(t)
+		w.word("b", requested(disbursement.WordNeverSent))
+		w.ticks()
+		w.word("b", disbursement.Word{Attempt: 1, Kind: disbursement.WordPaid, Source: disbursement.FromStatement})
+		if e := w.events[len(w.events)-1]; e.Type != disbursement.EventCaseOpened || e.Detail[disbursement.DetailAttempt] != "1" {
+			t.Errorf("%s: %v", e.Type, e.Detail)
+		}
+		w.ok(disbursement.Command{Batch: "b", Do: disbursement.Settle{Paid: true, Reference: "r", ProposedBy: "ben", Approved: "cleo"}})
+		w.want("b", disbursement.LinePaid)
+		return w
+	}
+	w := settled()
+	asks := len(w.asks)
+	w.advance(2 * time.Minute)
+	if len(w.asks) == asks {
+		t.Error("nobody asks about the present attempt")
+	}
+	w.word("b", disbursement.Word{Attempt: 1, Kind: disbursement.WordPaid, Source: disbursement.FromStatement}) // known
+	if w.at("b", 0).Contested {
+		t.Error("the settled attempt contradicts itself")
+	}
+	w.word("b", enquired(disbursement.WordPaid))
+	if l := w.at("b", 0); !l.Contested || l.Case != disbursement.CaseConflict {
+		t.Errorf("the second payment: %+v", l)
+	}
+	w = settled()
+	w.word("b", enquired(disbursement.WordRefused))
+	asks = len(w.asks)
+	w.advance(time.Hour)
+	if l := w.at("b", 0); l.Contested || len(w.asks) != asks {
+		t.Errorf("after the refusal: %+v, %d enquiries", l, len(w.asks)-asks)
+	}
+}

@@ -54,6 +54,8 @@ func (d *decider) open(do Open) Answer {
 		return refuse(CodeNoPolicy)
 	case do.Currency != p.Currency:
 		return refuse(CodeCurrency)
+	case a.Scope != "" && do.Scope != a.Scope:
+		return refuseField(CodeScope, "line_ref_scope", fmt.Sprintf("say %s, as in the agency's first batch", a.Scope))
 	case last.Batch != "" && d.batches.see(last.Batch).Status.Live():
 		return refuse(CodeRefLive)
 	case len(a.Batches) >= MaxLive:
@@ -69,7 +71,8 @@ func (d *decider) open(do Open) Answer {
 		b.Accounts = append(b.Accounts, Funding{Code: x.Code, Fingerprint: x.Fingerprint, PerSecond: x.PerSecond})
 	}
 	*d.batchRefs.edit(refKey) = BatchRef{Batch: b.ID, Revision: revision}
-	d.agencies.edit(k).Batches = append(a.Batches, b.ID)
+	edited := d.agencies.edit(k)
+	edited.Batches, edited.Scope = append(a.Batches, b.ID), do.Scope
 	d.emit(b, EventOpened, by(do.Maker))
 	copied := b.copied()
 	return Answer{Batch: &copied}
@@ -250,7 +253,11 @@ func (d *decider) seal(b *Batch, do Seal) Answer {
 	case err != nil:
 		return refuse(CodeAboveTiers)
 	}
-	levels, ok := d.rosters.see(b.TenantID).Levels(rules, b.Maker, d.cmd.At)
+	roster := d.rosters.see(b.TenantID)
+	if maker, known := roster.Find(b.Maker); !known || !maker.RevokedAt.IsZero() {
+		return refuseField(CodeNotInForce, "maker", "the person who made the batch is not in force: discard it, and have another person import it")
+	}
+	levels, ok := roster.Levels(rules, b.Maker, d.cmd.At)
 	if !ok {
 		return refuse(CodeTooFew)
 	}
@@ -291,13 +298,15 @@ func (d *decider) signable(b *Batch, p policy.Policy, levels []policy.Level, pay
 func (d *decider) countDay(b *Batch) {
 	a := d.agencies.edit(AgencyKey{b.TenantID, b.Live})
 	a.Sealed = a.day(d.cmd.At) + b.Sum
-	a.Day = localtime.Day(d.cmd.At)
+	a.Day = max(a.Day, localtime.Day(d.cmd.At))
+	d.batches.edit(b.ID)
+	b.CountedOn = a.Day
 }
 
 // forgetDay takes a batch that will pay nothing off its day, so that a new revision of it does not count twice.
 func (d *decider) forgetDay(a *Agency, b *Batch) {
-	if !b.SealedAt.IsZero() && localtime.Day(b.SealedAt) == a.Day {
-		a.Sealed -= b.Sum
+	if b.CountedOn != "" && b.CountedOn == a.Day {
+		a.Sealed = max(0, a.Sealed-b.Sum)
 	}
 }
 

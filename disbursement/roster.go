@@ -97,8 +97,11 @@ func (d *decider) enrol(do Enrol) Answer {
 		}
 		people = people.With(e.on(p, d.cmd.At))
 	}
-	if len(people.People) > policy.MaxPeople {
-		return refuseField(CodeRosterFault, "people", fmt.Sprintf("an agency has at most %d people", policy.MaxPeople))
+	switch {
+	case people.Count() > policy.MaxPeople:
+		return refuseField(CodeRosterFault, "people", fmt.Sprintf("an agency has at most %d people in force: revoke those who left", policy.MaxPeople))
+	case len(people.People) > policy.MaxEver:
+		return refuseField(CodeRosterFault, "people", fmt.Sprintf("an agency enrols at most %d people, with those revoked", policy.MaxEver))
 	}
 	r = d.rosters.edit(d.cmd.TenantID)
 	r.TenantID, r.Roster = d.cmd.TenantID, people
@@ -170,6 +173,9 @@ func (d *decider) revoke(do Revoke) Answer {
 			return Answer{Replayed: true}
 		}
 		p.Keys[i].RemovedAt = d.cmd.At
+	}
+	if r.Able() >= 2 && r.With(p).Able() < 2 {
+		return refuseField(CodeRosterFault, "person", "two people with a passkey must stay, who sign changes: enrol another person or passkey first, and hold the batches until then")
 	}
 	r = d.rosters.edit(d.cmd.TenantID)
 	r.Roster = r.With(p)

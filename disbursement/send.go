@@ -129,7 +129,7 @@ func (d *decider) sendWaiting(a *Account, room int, sent *lists) {
 func (d *decider) send(a *Account, b *Batch, l *Line) {
 	d.move(b, l, LineSent)
 	l.Attempt++
-	l.Try, l.SentAt, l.EnquiredAt, l.Code = 0, d.cmd.At, time.Time{}, ""
+	l.Try, l.SentAt, l.EnquiredAt, l.Code, l.Declined = 0, d.cmd.At, time.Time{}, "", false
 	d.request(a, b, l)
 	d.enquireLater(a, l)
 }
@@ -182,14 +182,14 @@ func (d *decider) enquireDue(a *Account, asked *lists) (taken int) {
 			return taken
 		}
 		l := d.lines.see(q.LineKey)
-		current := l.Status == LineSent && l.Attempt == q.Attempt
+		current := (l.Status == LineSent || l.Out) && l.Attempt == q.Attempt
 		*q = Queued{}
 		a.Head++
 		if !current {
 			continue
 		}
 		b := d.batches.see(l.Batch)
-		if !d.cmd.At.Before(l.SentAt.Add(UndecidedAfter)) {
+		if l.Status == LineSent && !d.cmd.At.Before(l.SentAt.Add(UndecidedAfter)) {
 			d.openCase(b, l, CaseUndecided, nil)
 		}
 		d.enquire(b, l)
@@ -284,6 +284,9 @@ func (d *decider) retry(b *Batch, do Retry) Answer {
 		return refuse(CodeAttempts)
 	}
 	if b.Status == StatusDone {
+		if reason := d.unreleasable(b); reason != "" {
+			return refuseField(CodeNotInForce, "batch", reason+": pay the line by one that corrects it")
+		}
 		ref := *d.batchRefs.see(BatchRefKey{d.cmd.agency(), b.BatchRef})
 		switch {
 		case ref.Batch != b.ID && d.batches.see(ref.Batch).Status.Live():

@@ -1,6 +1,9 @@
 package disbursement
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // word takes what an operator says of an attempt. What is said again, or late, changes nothing; what contradicts the
 // status opens a case.
@@ -13,7 +16,7 @@ func (d *decider) word(b *Batch, w Word) Answer {
 		return refuse(CodeAttempt)
 	}
 	switch {
-	case w.Attempt < l.Attempt:
+	case w.Attempt < l.Attempt && w.Attempt != l.PaidBy:
 		// The attempt moved no money, or no other one had been made.
 		if w.Kind == WordPaid || w.Kind == WordReturned {
 			d.contradicted(b, l, w)
@@ -28,20 +31,23 @@ func (d *decider) word(b *Batch, w Word) Answer {
 
 // ofSent takes a word about a sent line.
 func (d *decider) ofSent(b *Batch, l *Line, w Word) {
+	// only: the word answers the only request that was ever made of the attempt, and is the first answer to it.
+	only := w.Source == FromRequest && w.Try == l.Try && l.Try == 1 && !l.Answered
 	d.heard(b, l, w)
-	enquired := w.Source == FromEnquiry
+	enquired := w.Source == FromEnquiry || only && w.Absent
 	switch w.Kind {
 	case WordPaid:
 		d.paid(b, l, w)
 	case WordRefused:
 		if !enquired {
-			d.enquireNow(b, l)
+			d.decline(b, l, w)
 			return
 		}
 		d.refused(b, l, w)
 	case WordNoFunds:
 		d.pause(b, l, w.Code)
 		switch {
+		case w.Absent && !enquired: // asked about just now; an earlier request may still arrive
 		case !enquired:
 			d.enquireNow(b, l)
 		case w.Unproven:
@@ -60,6 +66,8 @@ func (d *decider) ofSent(b *Batch, l *Line, w Word) {
 		d.enquireNow(b, l)
 	case WordChanged:
 		d.changed(b, l, w)
+	case WordUnopenable:
+		d.unopenable(b, l, w)
 	case WordReturned:
 		d.contradicted(b, l, w)
 	case WordPending, WordUndecided, WordNoDebit:
@@ -68,6 +76,10 @@ func (d *decider) ofSent(b *Batch, l *Line, w Word) {
 
 // ofOther takes a word about a line that is not sent.
 func (d *decider) ofOther(b *Batch, l *Line, w Word) {
+	if l.PaidBy != 0 && w.Attempt != l.PaidBy {
+		d.ofOut(b, l, w)
+		return
+	}
 	switch w.Kind {
 	case WordPaid:
 		once := l.Status == LinePaid || l.Status == LineReturned
@@ -95,7 +107,25 @@ func (d *decider) ofOther(b *Batch, l *Line, w Word) {
 			l.Unproven = false
 			d.emit(b, EventLineProven, nil, l)
 		}
-	case WordPending, WordUndecided, WordNotFound, WordDuplicate, WordChanged:
+	case WordPending, WordUndecided, WordNotFound, WordDuplicate, WordChanged, WordUnopenable:
+	}
+}
+
+// ofOut takes a word about the last attempt of a line that an earlier one has paid. Money that moves is a second payment.
+// The operator is asked until it refuses, or knows nothing of the attempt when it is not requested any more.
+func (d *decider) ofOut(b *Batch, l *Line, w Word) {
+	ends := w.Source == FromEnquiry && !w.Unproven && (w.Kind == WordRefused || w.Kind == WordNoFunds ||
+		w.Kind == WordNotFound && !d.cmd.At.Before(l.SentAt.Add(ResendWithin)))
+	switch {
+	case w.Kind == WordPaid || w.Kind == WordReturned:
+		d.contradicted(b, l, w)
+		ends = true
+	case w.Kind == WordNeverSent && w.Source == FromRequest && l.Try == 1:
+		ends = true
+	}
+	if ends && l.Out {
+		d.lines.edit(l.LineKey)
+		l.Out = false
 	}
 }
 
@@ -129,6 +159,7 @@ func (d *decider) paid(b *Batch, l *Line, w Word) {
 		d.emit(b, EventRefills, map[string]string{DetailAccount: a.Code})
 	}
 	d.move(b, l, LinePaid)
+	l.PaidBy = l.Attempt
 	l.OperatorRef = w.OperatorRef
 	d.decided(l)
 	d.emit(b, EventLinePaid, said(w), l)
@@ -161,6 +192,31 @@ func (d *decider) refused(b *Batch, l *Line, w Word) {
 	d.finish(b)
 }
 
+// decline takes a refusal to which no enquiry has agreed. The operator is asked, unless it was just now. The attempt is not
+// requested again.
+func (d *decider) decline(b *Batch, l *Line, w Word) {
+	d.lines.edit(l.LineKey)
+	l.Declined = true
+	if !w.Absent {
+		d.enquireNow(b, l)
+	}
+}
+
+// unopenable cancels a line whose content can never be opened, and opens a case. If an earlier request may have been sent,
+// the line stays sent and is not requested again.
+func (d *decider) unopenable(b *Batch, l *Line, w Word) {
+	d.lines.edit(l.LineKey)
+	l.Declined = true
+	if w.Source != FromRequest || w.Try != l.Try || l.Try != 1 {
+		return
+	}
+	d.decided(l)
+	d.move(b, l, LineCancelled)
+	d.emit(b, EventLinesCancel, said(w), l)
+	d.openCase(b, l, CaseUnopenable, said(w))
+	d.finish(b)
+}
+
 // unsent makes a line ready again of which the attempt moved no money, at the end of its queue. In a batch that sends
 // nothing any more it is cancelled.
 func (d *decider) unsent(b *Batch, l *Line, w Word) {
@@ -181,7 +237,7 @@ func (d *decider) unsent(b *Batch, l *Line, w Word) {
 // still be read for the first time, and where nothing may be sent, the operator is only asked again later.
 func (d *decider) resend(b *Batch, l *Line) {
 	a := d.account(b, l.Account)
-	if !l.Answered || l.Contested || !b.sends(d.cmd.At) || !d.free(l) || !d.cmd.At.Before(l.SentAt.Add(ResendWithin)) || !a.admits(d.cmd.At) {
+	if !l.Answered || l.Declined || l.Contested || !b.sends(d.cmd.At) || !d.free(l) || !d.cmd.At.Before(l.SentAt.Add(ResendWithin)) || !a.admits(d.cmd.At) {
 		return
 	}
 	d.request(a, b, l)
@@ -215,7 +271,13 @@ func (d *decider) changed(b *Batch, l *Line, w Word) {
 func (d *decider) returned(b *Batch, l *Line, w Word) {
 	d.lines.edit(l.LineKey)
 	if w.Amount != l.Amount || w.Currency != b.Currency {
-		d.openCase(b, l, CaseReturned, said(w))
+		detail := said(w)
+		detail[DetailReported], detail[DetailCurrency] = strconv.FormatInt(w.Amount, 10), w.Currency
+		if w.OperatorRef != "" {
+			detail[DetailReference] = w.OperatorRef
+		}
+		d.emit(b, EventLinePart, detail, l) // each return, also while a case is open
+		d.openCase(b, l, CaseReturned, detail)
 		return
 	}
 	d.move(b, l, LineReturned)

@@ -10,9 +10,10 @@ import (
 // the watchers can object.
 const Settling = 24 * time.Hour
 
-// Bounds of a roster. With them its entry stays below 200 KiB.
+// Bounds of a roster. With them its entry stays below 1 MiB.
 const (
-	MaxPeople = 200
+	MaxPeople = 200 // in force
+	MaxEver   = 800 // with those revoked, whose passkeys stay taken
 	MaxKeys   = 10
 	MaxRoles  = 10
 )
@@ -70,6 +71,26 @@ func (r Roster) With(p Person) Roster {
 	return Roster{people}
 }
 
+// Count returns the number of people who are not revoked.
+func (r Roster) Count() (n int) {
+	for _, p := range r.People {
+		if p.RevokedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// Able returns the number of people who are not revoked and have a passkey, also one that does not count yet.
+func (r Roster) Able() (n int) {
+	for _, p := range r.People {
+		if p.RevokedAt.IsZero() && slices.ContainsFunc(p.Keys, func(k Key) bool { return k.RemovedAt.IsZero() }) {
+			n++
+		}
+	}
+	return n
+}
+
 // InForce reports whether a person may act with a key at a time.
 func (r Roster) InForce(id string, key [32]byte, at time.Time) bool {
 	p, ok := r.Find(id)
@@ -89,10 +110,20 @@ func (p Person) keys(at time.Time) (out [][32]byte) {
 	return out
 }
 
+// Same reports whether two ids are those of one human: they are equal, or have the same staff number. A person who was
+// revoked and enrolled anew has two ids.
+func (r Roster) Same(one, two string) bool {
+	a, known := r.Find(one)
+	b, other := r.Find(two)
+	return one == two || known && other && a.Number == b.Number
+}
+
 func (p Person) has(role string) bool { return slices.Contains(p.Roles, role) }
 
 // Level is a number of people of a list, as at sealing.
 type Level struct {
+	// Role is what the people of the list have. It is not signed: the signed form has the people.
+	Role    string
 	Needed  int
 	Persons []Approver
 }
@@ -114,7 +145,7 @@ func (a Approver) principal() string { return cmp.Or(a.For, a.ID) }
 func (r Roster) Levels(rules []Rule, maker string, at time.Time) (levels []Level, ok bool) {
 	needed, all := 0, map[string]bool{}
 	for _, rule := range rules {
-		level := Level{Needed: rule.Needed, Persons: r.approvers(rule.Role, maker, at)}
+		level := Level{Role: rule.Role, Needed: rule.Needed, Persons: r.approvers(rule.Role, maker, at)}
 		own := map[string]bool{}
 		for _, a := range level.Persons {
 			own[a.principal()], all[a.principal()] = true, true
@@ -132,7 +163,7 @@ func (r Roster) Levels(rules []Rule, maker string, at time.Time) (levels []Level
 func (r Roster) approvers(role, maker string, at time.Time) (out []Approver) {
 	for _, p := range r.People {
 		keys := p.keys(at)
-		if len(keys) == 0 || p.ID == maker {
+		if len(keys) == 0 || r.Same(p.ID, maker) {
 			continue
 		}
 		if p.has(role) {
@@ -140,9 +171,23 @@ func (r Roster) approvers(role, maker string, at time.Time) (out []Approver) {
 			continue
 		}
 		of, known := r.Find(p.For)
-		if known && of.has(role) && of.RevokedAt.IsZero() && of.ID != maker && at.Before(p.Until) {
+		if known && of.has(role) && of.RevokedAt.IsZero() && !r.Same(of.ID, maker) && at.Before(p.Until) {
 			out = append(out, Approver{ID: p.ID, For: of.ID, Keys: keys})
 		}
 	}
 	return out
+}
+
+// Holds reports whether the people of an approval may still give it for a role at a time: the person has the role, or
+// stands at that time for another one who has it. Passkeys are not looked at (see InForce).
+func (r Roster) Holds(a Approval, role string, at time.Time) bool {
+	p, ok := r.Find(a.Person)
+	if !ok || !p.RevokedAt.IsZero() {
+		return false
+	}
+	if a.For == "" {
+		return p.has(role)
+	}
+	of, ok := r.Find(a.For)
+	return ok && of.RevokedAt.IsZero() && of.has(role) && p.For == a.For && at.Before(p.Until)
 }

@@ -138,6 +138,10 @@ type PayoutOutcome struct {
 	// Unproven is set when Status is PayoutRefused by a word that operators also use when
 	// they have paid. A new attempt then needs a statement without such a debit.
 	Unproven bool
+	// Absent is set when Status is PayoutRefused by the answer to a request, and an enquiry after
+	// it found that the operator has no payout of the id. An earlier request of the same id
+	// whose answer was lost may still arrive.
+	Absent bool
 	// Reason is the operator's code behind Status, for logs: never prose.
 	Reason string
 }
@@ -170,6 +174,7 @@ func PayoutOfRefused(refusal, enquired PayoutOutcome, err error) (PayoutOutcome,
 	case err != nil:
 		return PayoutOutcome{}, WithSent(err, true)
 	case enquired.Status == PayoutUnknown:
+		refusal.Absent = true
 		return refusal, nil
 	}
 	return enquired, nil

@@ -193,6 +193,10 @@ func (s *lineStream) item(raw []byte) LineItem {
 	return LineItem{Line: l, Position: s.n, Faults: f.Faults()}
 }
 
+// maxDepth is how deep values beside items may be. The decoder keeps each open bracket, so a body of
+// brackets alone would take eight times its length.
+const maxDepth = 64
+
 // skip reads one value of any kind.
 func (s *lineStream) skip() error {
 	for depth := 0; ; {
@@ -202,7 +206,9 @@ func (s *lineStream) skip() error {
 		}
 		switch t {
 		case json.Delim('{'), json.Delim('['):
-			depth++
+			if depth++; depth > maxDepth {
+				return invalid(InvalidJSON)
+			}
 		case json.Delim('}'), json.Delim(']'):
 			depth--
 		}

@@ -281,3 +281,32 @@ func FuzzReadDisbursements(f *testing.F) {
 		}
 	})
 }
+
+// Brackets beside the items end the reading at a depth, long before the body ends.
+func TestDepthBesideItems(t *testing.T) {
+	t.Parallel()
+	for depth, usable := range map[int]bool{64: true, 65: false} {
+		body := strings.NewReader(`{"more": ` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `, "items": []}`)
+		err := erp.ReadDisbursements(body, func(erp.LineItem) error { return nil })
+		if usable != (err == nil) || err != nil && err.Error() != erp.InvalidJSON {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+	}
+	deep := &io.LimitedReader{R: brackets{}, N: 64 << 20}
+	if err := erp.ReadDisbursements(io.MultiReader(strings.NewReader(`{"more": `), deep), func(erp.LineItem) error { return nil }); err == nil {
+		t.Error("a body of brackets is usable")
+	}
+	if read := 64<<20 - deep.N; read > 1<<20 {
+		t.Errorf("%d bytes were read", read)
+	}
+}
+
+// brackets is a body without end.
+type brackets struct{}
+
+func (brackets) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '['
+	}
+	return len(p), nil
+}

@@ -149,7 +149,7 @@ func (p *Payouts) Pay(ctx context.Context, account connector.Account, payout con
 	case payoutOpen[word]:
 		return connector.PayoutOutcome{Status: connector.PayoutPending, Reason: word}, nil
 	}
-	cause, definite := payoutRefusals[word]
+	cause, definite := e.payoutRefusal()
 	if !definite {
 		return connector.PayoutOutcome{}, a.Fault(doing, true, word)
 	}
@@ -203,12 +203,12 @@ func toPayoutOutcome(e envelope, id string, ref connector.PayoutReference) (conn
 	case "TS":
 		o.Status, o.Amount, o.Currency = connector.PayoutPaid, ref.Amount, ref.Currency
 	case "TF":
-		if payoutOpen[word] || word == payoutDone || e.any(payoutKnown) && !slices.Contains(e.codes(), similar) {
+		if e.any(payoutOpen) || slices.Contains(e.codes(), payoutDone) || e.any(payoutKnown) && !slices.Contains(e.codes(), similar) {
 			o.Status = connector.PayoutPending
 			break
 		}
 		o.Status = connector.PayoutRefused
-		cause, proven := payoutRefusals[word]
+		cause, proven := e.payoutRefusal()
 		if o.Cause, o.Unproven = cause, !proven; !proven {
 			o.Cause = connector.CauseOperator
 		}
@@ -269,6 +269,23 @@ func (e *envelope) payoutWord() string {
 		}
 	}
 	return append(codes, "")[0]
+}
+
+// payoutRefusal returns the cause of a refusal; false if it proves nothing. The codes of the payout
+// itself, which begin with DP, decide: a code of the gateway beside one that is not known says
+// nothing about the money. Without them the first code decides.
+func (e *envelope) payoutRefusal() (cause connector.PayoutCause, proven bool) {
+	codes := e.codes()
+	own := slices.DeleteFunc(slices.Clone(codes), func(c string) bool { return !strings.HasPrefix(c, "DP") })
+	if len(own) == 0 {
+		own = append(codes, "")[:1]
+	}
+	for _, c := range own {
+		if _, known := payoutRefusals[c]; !known {
+			return "", false
+		}
+	}
+	return payoutRefusals[own[0]], true
 }
 
 // simulatedKey is a public key whose private key nobody has: the simulator looks at the form

@@ -199,3 +199,39 @@ func TestPayoutFaults(t *testing.T) {
 		}
 	}
 }
+
+// A code of the gateway beside a code of the payout that is not known proves nothing: Airtel may have paid.
+func TestUnknownCodeBesideRefusal(t *testing.T) {
+	t.Parallel()
+	for codes, want := range map[[2]string]struct {
+		status   connector.PayoutStatus
+		unproven bool
+	}{
+		{"DP00900001099", "ESB000033"}: {connector.PayoutRefused, true},
+		{"DP00900001005", "ESB000036"}: {connector.PayoutRefused, true},
+		{"ESB000033", "DP00900001099"}: {connector.PayoutRefused, true},
+		{"ESB000033", "DP00900001006"}: {connector.PayoutPending, false},
+		{"ESB000033", "DP00900001001"}: {connector.PayoutPending, false},
+		{"DP00900001012", "ESB000033"}: {connector.PayoutRefused, false},
+		{"", "ESB000033"}:              {connector.PayoutRefused, false},
+	} {
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if r.Method == http.MethodPost {
+				_, _ = w.Write([]byte(`{"access_token":"t","expires_in":"180","token_type":"bearer"}`))
+				return
+			}
+			_, _ = fmt.Fprintf(w, `{"data":{"transaction":{"status":"TF"}},"status":{"result_code":%q,"response_code":%q,"success":false}}`, codes[1], codes[0])
+		})
+		base := connectors.Serve(t, &connectors.Faults{}, connectors.Standin{Handler: handler})
+		c, err := airtel.NewPayouts(connectors.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref := connector.PayoutReference{ID: "7c2e5f0a-0000-4000-8000-000000000001", Payee: "242055000001", Amount: 5075, Currency: "XAF"}
+		o, err := c.EnquirePayout(t.Context(), airtel.PayoutAccount{BaseURL: base, ClientID: "client-id", ClientSecret: "client-secret"}, ref)
+		if err != nil || o.Status != want.status || o.Unproven != want.unproven {
+			t.Errorf("%v: %+v, %v", codes, o, err)
+		}
+	}
+}
