@@ -59,22 +59,22 @@ func promtool(t *testing.T, dir, stdin string, args ...string) (string, error) {
 // The tests notice a changed limit, duration, label and text.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
-	rules, tests := read(t, "alerts.yaml"), read(t, "alerts_test.yaml")
+	rules, tests, ofDays := read(t, "alerts.yaml"), read(t, "alerts_test.yaml"), read(t, "alerts_days_test.yaml")
 	check := func(rules, tests []byte, args ...string) (string, error) {
 		dir := servers.Dir(t)
-		for name, text := range map[string][]byte{"alerts.yaml": rules, "alerts_test.yaml": tests} {
+		for name, text := range map[string][]byte{"alerts.yaml": rules, "alerts_test.yaml": tests, "alerts_days_test.yaml": ofDays} {
 			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return promtool(t, dir, "", args...)
 	}
-	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml", "alerts_days_test.yaml"}} {
 		if out, err := check(rules, tests, args...); err != nil {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
 	}
-	untested(t, rules, tests)
+	untested(t, rules, tests, ofDays)
 
 	changed := func(from, to string) []byte {
 		if !strings.Contains(string(rules), from) {
@@ -123,7 +123,7 @@ func TestAlertRules(t *testing.T) {
 
 // untested fails the test for rules without a test of their name. A label part follows the
 // name of rules that share one.
-func untested(t *testing.T, rules, tests []byte) {
+func untested(t *testing.T, rules []byte, tests ...[]byte) {
 	t.Helper()
 	var file struct {
 		Groups []struct {
@@ -133,25 +133,27 @@ func untested(t *testing.T, rules, tests []byte) {
 			} `yaml:"rules"`
 		} `yaml:"groups"`
 	}
-	var of struct {
-		Tests []struct {
-			Name  string `yaml:"name"`
-			Exprs []struct {
-				Samples []any `yaml:"exp_samples"`
-			} `yaml:"promql_expr_test"`
-		} `yaml:"tests"`
-	}
 	if err := yaml.Unmarshal(rules, &file); err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal(tests, &of); err != nil {
-		t.Fatal(err)
-	}
 	tested := map[string]bool{}
-	for _, one := range of.Tests {
-		// The first expression has no sample and the second has one.
-		if len(one.Exprs) == 2 && len(one.Exprs[0].Samples) == 0 && len(one.Exprs[1].Samples) == 1 {
-			tested[one.Name] = true
+	for _, text := range tests {
+		var of struct {
+			Tests []struct {
+				Name  string `yaml:"name"`
+				Exprs []struct {
+					Samples []any `yaml:"exp_samples"`
+				} `yaml:"promql_expr_test"`
+			} `yaml:"tests"`
+		}
+		if err := yaml.Unmarshal(text, &of); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range of.Tests {
+			// The first expression has no sample and the second has one.
+			if len(one.Exprs) == 2 && len(one.Exprs[0].Samples) == 0 && len(one.Exprs[1].Samples) == 1 {
+				tested[one.Name] = true
+			}
 		}
 	}
 	for _, group := range file.Groups {
