@@ -59,8 +59,8 @@ func made(ctx context.Context, tree, out string, further ...string) error {
 			return err
 		}
 	}
-	fmt.Printf("made %s in %s\n", r.name, out)
-	return nil
+	_, err = fmt.Fprintf(os.Stdout, "made %s in %s\n", r.name, out)
+	return err
 }
 
 // verified makes the release again from a clone and compares it, and runs the image's program.
@@ -91,8 +91,8 @@ func verified(ctx context.Context, out string) (err error) {
 	if err := runImage(ctx, again, work); err != nil {
 		return err
 	}
-	fmt.Printf("verified: %d files have the same bytes in both builds, and the image's program runs\n", strings.Count(one, "\n"))
-	return nil
+	_, err = fmt.Fprintf(os.Stdout, "verified: %d files have the same bytes in both builds, and the image's program runs\n", strings.Count(one, "\n"))
+	return err
 }
 
 // digests returns the SHA-256 of all files of a folder by name, a line each.

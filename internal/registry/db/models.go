@@ -155,6 +155,7 @@ type CaseProposal struct {
 	DecidedSignature  []byte
 	Alone             bool
 	DecidedProof      *string
+	ProposedProof     *string
 }
 
 type CashMovement struct {
