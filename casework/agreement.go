@@ -90,6 +90,8 @@ type Terms struct {
 	Life time.Duration
 	// Now is the time at which it is carried out.
 	Now time.Time
+	// Latest is the time after which no step can have been taken: the present, and ClocksDiffer. Zero for no bound.
+	Latest time.Time
 	// NeedsTwo means that nobody decides alone.
 	NeedsTwo bool
 }
@@ -129,7 +131,7 @@ func (a Agreement) Check(t Terms, verify Verify) error {
 	switch {
 	case same && (t.NeedsTwo || !a.Approved.Alone):
 		return ErrSamePerson
-	case a.Approved.At.Before(a.Proposed.At), !t.Now.IsZero() && a.Approved.At.After(t.Now.Add(ClocksDiffer)), t.Life > 0 && a.Approved.At.Sub(a.Proposed.At) > t.Life, t.Life > 0 && t.Now.Sub(a.Approved.At) > t.Life:
+	case a.Approved.At.Before(a.Proposed.At), !t.Latest.IsZero() && a.Approved.At.After(t.Latest), t.Life > 0 && a.Approved.At.Sub(a.Proposed.At) > t.Life, t.Life > 0 && t.Now.Sub(a.Approved.At) > t.Life:
 		return ErrLapsed
 	}
 	return nil

@@ -116,7 +116,7 @@ func TestLevels(t *testing.T) {
 	at := time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
 	long := at.Add(-48 * time.Hour)
 	person := func(id string, roles ...string) policy.Person {
-		return policy.Person{ID: id, Roles: roles, At: long, Keys: []policy.Key{{Hash: [32]byte{id[0]}, At: long}}}
+		return policy.Person{ID: id, Number: id, Roles: roles, At: long, Keys: []policy.Key{{Hash: [32]byte{id[0]}, At: long}}}
 	}
 	var r policy.Roster
 	delegate := person("d")

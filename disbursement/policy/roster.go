@@ -115,7 +115,7 @@ func (p Person) keys(at time.Time) (out [][32]byte) {
 func (r Roster) Same(one, two string) bool {
 	a, known := r.Find(one)
 	b, other := r.Find(two)
-	return one == two || known && other && a.Number == b.Number
+	return one == two || known && other && a.Number != "" && a.Number == b.Number
 }
 
 func (p Person) has(role string) bool { return slices.Contains(p.Roles, role) }

@@ -464,6 +464,7 @@ func (c *Cases) proven(ctx context.Context, caseID string, number int, at time.T
 	if err != nil {
 		return of, false, err
 	}
+	a.Terms.Latest = c.cfg.Now().Add(casework.ClocksDiffer) // at may be earlier
 	code := check(a, c.cfg.Verify)
 	if code == checkout.CodeOK {
 		return a.Agreement, true, nil
