@@ -92,7 +92,7 @@ func TestUnprovenOutcomesOfTheReleaseBefore(t *testing.T) {
 	believed := deliverytest.Outcomes()
 	believed.AcceptUnproven = true
 	metrics := prometheus.NewRegistry()
-	j, err := sink.New(sink.Config{Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(w.conn), Outcomes: believed, Log: servers.Logger(t), Metrics: metrics})
+	j, err := sink.New(sink.Config{Kafka: w.kafka, Codec: w.codec, Store: journal.NewStore(w.conn), Outcomes: believed, Cases: deliverytest.Cases(w.kafka), Log: servers.Logger(t), Metrics: metrics})
 	if err != nil {
 		t.Fatal(err)
 	}
