@@ -54,8 +54,8 @@ func made(ctx context.Context, tree, out string, further ...string) error {
 	if err != nil {
 		return err
 	}
-	for _, make := range []func(context.Context) error{r.bom, r.archive, r.image, r.sums} {
-		if err := make(ctx); err != nil {
+	for _, write := range []func(context.Context) error{r.bom, r.archive, r.image, r.sums} {
+		if err := write(ctx); err != nil {
 			return err
 		}
 	}

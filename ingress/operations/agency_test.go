@@ -34,14 +34,14 @@ func TestAnAgencyDecides(t *testing.T) {
 
 	payment, path := "/agency/payments/"+sessions.Place(w.Undecided.ID), "/agency/cases/"+backoffice.LateCase
 	list := accountant.Get("/agency/payments")
-	want(t, list, http.StatusOK, "DOSSIER-17", `href="`+payment+`?lang=fr"`, `action="/agency/payments"`, `action="/agency/search"`)
-	lacks(t, list, "/ops/", `name="agency"`, "chs_", backoffice.Contact)
-	want(t, accountant.Get(payment), http.StatusOK, "Paiement tardif", path)
+	backoffice.Want(t, list, http.StatusOK, "DOSSIER-17", `href="`+payment+`?lang=fr"`, `action="/agency/payments"`, `action="/agency/search"`)
+	backoffice.Lacks(t, list, "/ops/", `name="agency"`, "chs_", backoffice.Contact)
+	backoffice.Want(t, accountant.Get(payment), http.StatusOK, "Paiement tardif", path)
 	leads(t, accountant.Post("/agency/search", url.Values{"q": {w.Paid.OrderID}}), "/agency/search?lang=fr&q=DOSSIER-17")
 	leads(t, accountant.Get("/agency/search?q=DOSSIER-17"), "/agency/payments/"+sessions.Place(w.Paid.ID)+"?lang=fr")
 	ownCases := accountant.Get("/agency/cases")
-	want(t, ownCases, http.StatusOK, path)
-	lacks(t, ownCases, backoffice.OrphanCase, backoffice.PoisonCase, "/ops/") // they are no agency's
+	backoffice.Want(t, ownCases, http.StatusOK, path)
+	backoffice.Lacks(t, ownCases, backoffice.OrphanCase, backoffice.PoisonCase, "/ops/") // they are no agency's
 
 	// Another agency is answered as if there were nothing, whatever names the record.
 	for real, none := range map[string]string{
@@ -55,25 +55,25 @@ func TestAnAgencyDecides(t *testing.T) {
 		if one.Code != two.Code || !same {
 			t.Errorf("%s: %d, %s: %d, other bytes:\n%s\n%s", real, one.Code, none, two.Code, one.Body, two.Body)
 		}
-		lacks(t, one, "DOSSIER-19\"", "Paiement tardif")
+		backoffice.Lacks(t, one, "DOSSIER-19\"", "Paiement tardif")
 	}
 	form := url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17"}, "reason": {"payé deux fois"}}
-	want(t, propose(t, stranger, "Chantal", path, form), http.StatusNotFound, "Aucun cas n’a cet identifiant.")
-	want(t, stranger.Send(path+"/propose", backoffice.Pressed(t, form, nil)), http.StatusNotFound, "Aucun cas n’a cet identifiant.")
+	backoffice.Want(t, propose(t, stranger, "Chantal", path, form), http.StatusNotFound, "Aucun cas n’a cet identifiant.")
+	backoffice.Want(t, stranger.Send(path+"/propose", backoffice.Pressed(t, form, nil)), http.StatusNotFound, "Aucun cas n’a cet identifiant.")
 
 	// The accountant proposes, the approver may not, and decides with a passkey.
-	want(t, approver.Post(path+"/propose/begin", form), http.StatusForbidden)
-	want(t, approver.Send(path+"/propose", backoffice.Pressed(t, form, nil)), http.StatusForbidden)
+	backoffice.Want(t, approver.Post(path+"/propose/begin", form), http.StatusForbidden)
+	backoffice.Want(t, approver.Send(path+"/propose", backoffice.Pressed(t, form, nil)), http.StatusForbidden)
 	leadsTo(t, propose(t, accountant, "Awa", path, form), path+"?done=proposed&lang=fr")
-	want(t, approver.Get("/work"), http.StatusOK, path)
-	want(t, stranger.Post(path+"/reject", url.Values{"number": {"1"}, "reason": {"non"}}), http.StatusNotFound)
+	backoffice.Want(t, approver.Get("/work"), http.StatusOK, path)
+	backoffice.Want(t, stranger.Post(path+"/reject", url.Values{"number": {"1"}, "reason": {"non"}}), http.StatusNotFound)
 	leads(t, approver.Post(path+"/reject", url.Values{"number": {"1"}, "reason": {"le relevé ne le montre pas"}}), path+"?done=rejected&lang=fr")
 	form.Set("number", "2")
 	leadsTo(t, propose(t, accountant, "Awa", path, form), path+"?done=proposed&lang=fr")
 	fields := url.Values{"number": {"2"}, "shown": {value(t, approver.Get(path).Body.String(), "shown")}}
-	want(t, stranger.Prove(t, "Chantal", path+"/approve/begin", fields, path+"/approve/2"), http.StatusNotFound)
-	want(t, accountant.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/2"), http.StatusForbidden) // the own proposal, and above the limit
-	want(t, approver.Prove(t, "Blaise", path+"/approve/begin", fields, path+"/approve/2"), http.StatusOK, `"next":"/agency/cases/case_late?done=approved`)
+	backoffice.Want(t, stranger.Prove(t, "Chantal", path+"/approve/begin", fields, path+"/approve/2"), http.StatusNotFound)
+	backoffice.Want(t, accountant.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/2"), http.StatusForbidden) // the own proposal, and above the limit
+	backoffice.Want(t, approver.Prove(t, "Blaise", path+"/approve/begin", fields, path+"/approve/2"), http.StatusOK, `"next":"/agency/cases/case_late?done=approved`)
 	if d := show(t, w, backoffice.LateCase); d.Proposals[1].State != cases.ProposalApproved || d.Proposals[1].Decider != "Blaise" {
 		t.Errorf("the proposals are %+v", d.Proposals)
 	}
@@ -88,8 +88,8 @@ func TestAnAgencyRetries(t *testing.T) {
 	accountant, stranger := w.Enter(t, "Awa"), w.Enter(t, "Chantal")
 	path := "/agency/payments/" + sessions.Place(w.Paid.ID)
 	retry := path + "/deliveries/" + w.Parked + "/retry"
-	want(t, stranger.Post(retry, nil), http.StatusNotFound, "Introuvable")
-	want(t, stranger.Post("/agency/search", url.Values{"q": {w.Parked}}), http.StatusNotFound, "Rien ne correspond")
+	backoffice.Want(t, stranger.Post(retry, nil), http.StatusNotFound, "Introuvable")
+	backoffice.Want(t, stranger.Post("/agency/search", url.Values{"q": {w.Parked}}), http.StatusNotFound, "Rien ne correspond")
 	leads(t, accountant.Post("/agency/search", url.Values{"q": {w.Parked}}), path+"?lang=fr")
 	leads(t, accountant.Post(retry, nil), path+"?done=retried&lang=fr")
 }
@@ -104,13 +104,13 @@ func TestOneDecidesBelowTheLimit(t *testing.T) {
 	path := "/agency/cases/" + backoffice.LateCase
 	form := url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17"}, "reason": {"payé deux fois"}}
 	leadsTo(t, propose(t, b, "Awa", path, form), path+"?done=proposed&lang=fr")
-	lacks(t, b.Get(path), "/approve/begin") // 7 500, the limit is 5 000
+	backoffice.Lacks(t, b.Get(path), "/approve/begin") // 7 500, the limit is 5 000
 	fields := url.Values{"number": {"1"}, "shown": {show(t, w, backoffice.LateCase).Shown(1)}}
-	want(t, b.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/1"), http.StatusForbidden)
+	backoffice.Want(t, b.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/1"), http.StatusForbidden)
 
 	w.Seed(t, registries.Edit(t, "single_approval_below: 5000", "single_approval_below: 8000"))
 	fields.Set("shown", value(t, b.Get(path).Body.String(), "shown"))
-	want(t, b.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/1"), http.StatusOK, `"next":"`+path+`?done=approved`)
+	backoffice.Want(t, b.Prove(t, "Awa", path+"/approve/begin", fields, path+"/approve/1"), http.StatusOK, `"next":"`+path+`?done=approved`)
 	if d := show(t, w, backoffice.LateCase); d.Proposals[0].State != cases.ProposalApproved || d.Proposals[0].Decider != "Awa" {
 		t.Errorf("the proposals are %+v", d.Proposals)
 	}

@@ -100,14 +100,14 @@ func (o *Operations) Part() staff.Part {
 
 // routes make pages and forms below a root.
 func (o *Operations) routes(root string) (see func(path string, do func(*visit)) staff.Route, act func(path string, may identity.Permission, do func(*visit)) staff.Route) {
-	make := func(method, path string, may identity.Permission, do func(*visit)) staff.Route {
+	route := func(method, path string, may identity.Permission, do func(*visit)) staff.Route {
 		return staff.Route{Method: method, Path: "/" + root + path, May: may, Service: root == serviceRoot, Agency: root == agencyRoot, Do: o.with(do)}
 	}
 	see = func(path string, do func(*visit)) staff.Route {
-		return make(http.MethodGet, path, identity.MaySeePayments, do)
+		return route(http.MethodGet, path, identity.MaySeePayments, do)
 	}
 	act = func(path string, may identity.Permission, do func(*visit)) staff.Route {
-		return make(http.MethodPost, path, may, do)
+		return route(http.MethodPost, path, may, do)
 	}
 	return see, act
 }

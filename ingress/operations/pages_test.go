@@ -18,28 +18,6 @@ import (
 	"quittance/test/backoffice"
 )
 
-// want checks the status of an answer and parts of its page.
-func want(t *testing.T, a *httptest.ResponseRecorder, status int, parts ...string) {
-	t.Helper()
-	if a.Code != status {
-		t.Errorf("status %d, want %d: %s", a.Code, status, a.Header().Get("Location"))
-	}
-	for _, part := range parts {
-		if !strings.Contains(a.Body.String(), part) {
-			t.Errorf("the page lacks %q:\n%.3000s", part, a.Body)
-		}
-	}
-}
-
-func lacks(t *testing.T, a *httptest.ResponseRecorder, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if strings.Contains(a.Body.String(), part) {
-			t.Errorf("the page has %q:\n%.3000s", part, a.Body)
-		}
-	}
-}
-
 // leads checks where an answer leads, without the language.
 func leads(t *testing.T, a *httptest.ResponseRecorder, path string) {
 	t.Helper()
@@ -62,16 +40,16 @@ func TestListOfPayments(t *testing.T) {
 	w, b := operator(t)
 	place := sessions.Place(w.Paid.ID)
 	a := b.Get("/ops/payments")
-	want(t, a, http.StatusOK, "DOSSIER-17", "DOSSIER-18", "DOSSIER-19", sum(5000), "Payé", `href="/ops/payments/`+place+`?lang=fr"`, "Résultats\u00a0: 3.", "quittance sessions list --mode live", "Direction générale des impôts")
-	lacks(t, a, "ESSAI-1", "chs_", w.Paid.ID[4:])
-	want(t, b.Get("/ops/payments?mode=test&lang=en"), http.StatusOK, "ESSAI-1", "Test mode: no real money.")
-	want(t, b.Get("/ops/payments?status=completed"), http.StatusOK, "DOSSIER-17", "Résultats\u00a0: 1.")
-	want(t, b.Get("/ops/payments?order=DOSSIER-18&text=patente"), http.StatusOK, "DOSSIER-18")
-	want(t, b.Get("/ops/payments?day=2026-02-28"), http.StatusOK, "DOSSIER-17")
-	want(t, b.Get("/ops/payments?from=9+000"), http.StatusOK, "Aucun paiement ne remplit ces conditions")
-	want(t, b.Get("/ops/payments?day=28.02.2026"), http.StatusUnprocessableEntity, `<a href="#day">Le jour s’écrit AAAA-MM-JJ`)
-	want(t, b.Get("/ops/payments?from=beaucoup"), http.StatusUnprocessableEntity, `<a href="#from">Le montant`)
-	want(t, b.Get("/ops/payments?after=xyz"), http.StatusUnprocessableEntity, "revenez à la première page")
+	backoffice.Want(t, a, http.StatusOK, "DOSSIER-17", "DOSSIER-18", "DOSSIER-19", sum(5000), "Payé", `href="/ops/payments/`+place+`?lang=fr"`, "Résultats\u00a0: 3.", "quittance sessions list --mode live", "Direction générale des impôts")
+	backoffice.Lacks(t, a, "ESSAI-1", "chs_", w.Paid.ID[4:])
+	backoffice.Want(t, b.Get("/ops/payments?mode=test&lang=en"), http.StatusOK, "ESSAI-1", "Test mode: no real money.")
+	backoffice.Want(t, b.Get("/ops/payments?status=completed"), http.StatusOK, "DOSSIER-17", "Résultats\u00a0: 1.")
+	backoffice.Want(t, b.Get("/ops/payments?order=DOSSIER-18&text=patente"), http.StatusOK, "DOSSIER-18")
+	backoffice.Want(t, b.Get("/ops/payments?day=2026-02-28"), http.StatusOK, "DOSSIER-17")
+	backoffice.Want(t, b.Get("/ops/payments?from=9+000"), http.StatusOK, "Aucun paiement ne remplit ces conditions")
+	backoffice.Want(t, b.Get("/ops/payments?day=28.02.2026"), http.StatusUnprocessableEntity, `<a href="#day">Le jour s’écrit AAAA-MM-JJ`)
+	backoffice.Want(t, b.Get("/ops/payments?from=beaucoup"), http.StatusUnprocessableEntity, `<a href="#from">Le montant`)
+	backoffice.Want(t, b.Get("/ops/payments?after=xyz"), http.StatusUnprocessableEntity, "revenez à la première page")
 }
 
 // The script asks whether the list has changed. It gets 304, and no row of the audit table.
@@ -105,20 +83,20 @@ func TestRecordOfAPayment(t *testing.T) {
 	w, b := operator(t)
 	path := "/ops/payments/" + sessions.Place(w.Paid.ID)
 	a := b.Get(path)
-	want(t, a, http.StatusOK, "Payé le", "06 6•• •• 01", "MP260301.1200.A1", "DUE-1", "À reprendre", "quittance deliveries retry dlv_parked", "quittance sessions find 0000000000000040", "Non lu\u00a0: Journal")
-	lacks(t, a, "chs_", backoffice.Contact)
-	want(t, b.Get("/ops/payments/"+sessions.Place(w.Undecided.ID)+"?lang=en"), http.StatusOK, "Not decided by the operator since", "Late payment", "/ops/cases/"+backoffice.LateCase)
-	want(t, b.Get("/ops/payments/"+sessions.Place(w.Undecided.ID)+"?commands=1"), http.StatusOK)
+	backoffice.Want(t, a, http.StatusOK, "Payé le", "06 6•• •• 01", "MP260301.1200.A1", "DUE-1", "À reprendre", "quittance deliveries retry dlv_parked", "quittance sessions find 0000000000000040", "Non lu\u00a0: Journal")
+	backoffice.Lacks(t, a, "chs_", backoffice.Contact)
+	backoffice.Want(t, b.Get("/ops/payments/"+sessions.Place(w.Undecided.ID)+"?lang=en"), http.StatusOK, "Not decided by the operator since", "Late payment", "/ops/cases/"+backoffice.LateCase)
+	backoffice.Want(t, b.Get("/ops/payments/"+sessions.Place(w.Undecided.ID)+"?commands=1"), http.StatusOK)
 
 	retry := path + "/deliveries/" + w.Parked + "/retry"
 	leads(t, b.Post(retry, nil), path+"?done=retried&lang=fr")
-	want(t, b.Get(path+"?done=retried"), http.StatusOK, "L’envoi part de nouveau dans un instant.", "En attente")
+	backoffice.Want(t, b.Get(path+"?done=retried"), http.StatusOK, "L’envoi part de nouveau dans un instant.", "En attente")
 	var retries int
 	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'delivery.retry' AND actor = $1 AND actor_kind = 'person' AND subject = $2`, w.IDs["Olive"], w.Parked).Scan(&retries); err != nil || retries != 1 {
 		t.Errorf("%d retries are recorded, %v", retries, err)
 	}
 	// The delivery of another payment is not at this address.
-	want(t, b.Post("/ops/payments/"+sessions.Place(w.Open.ID)+"/deliveries/"+w.Parked+"/retry", nil), http.StatusNotFound, "Introuvable")
+	backoffice.Want(t, b.Post("/ops/payments/"+sessions.Place(w.Open.ID)+"/deliveries/"+w.Parked+"/retry", nil), http.StatusNotFound, "Introuvable")
 }
 
 // What is typed into the search box decides where it leads. A session id does not come into an address, and a phone
@@ -134,16 +112,16 @@ func TestSearch(t *testing.T) {
 	leads(t, search("DOSSIER-17"), "/ops/search?lang=fr&q=DOSSIER-17")
 	leads(t, b.Get("/ops/search?q=DOSSIER-17"), record)
 	leads(t, search(""), "/ops/payments?lang=fr")
-	want(t, search("06 600 00 01"), http.StatusUnprocessableEntity, "ne se recherche pas ici")
-	want(t, search("awa@example.org"), http.StatusUnprocessableEntity, "ne se recherche pas ici")
+	backoffice.Want(t, search("06 600 00 01"), http.StatusUnprocessableEntity, "ne se recherche pas ici")
+	backoffice.Want(t, search("awa@example.org"), http.StatusUnprocessableEntity, "ne se recherche pas ici")
 	unknown := search(checkout.NewSessionID(w.Now(), 0, [16]byte{99}))
-	want(t, unknown, http.StatusNotFound, "Rien ne correspond")
-	lacks(t, unknown, "chs_")
-	want(t, search("case_none"), http.StatusNotFound, "Rien ne correspond")
-	want(t, b.Get("/ops/search?q=RIEN"), http.StatusNotFound, "Rien ne correspond")
-	want(t, b.Get("/ops/search?q=1234567890123456"), http.StatusNotFound, "un chiffre est sans doute mal saisi")
-	want(t, b.Get("/ops/search?q=UNKNOWN-1"), http.StatusOK, "Somme sans paiement", "quittance sessions find UNKNOWN-1")
-	want(t, b.Get("/ops/search?q="+url.QueryEscape(w.Paid.ID)), http.StatusOK, "Saisissez dans le champ")
+	backoffice.Want(t, unknown, http.StatusNotFound, "Rien ne correspond")
+	backoffice.Lacks(t, unknown, "chs_")
+	backoffice.Want(t, search("case_none"), http.StatusNotFound, "Rien ne correspond")
+	backoffice.Want(t, b.Get("/ops/search?q=RIEN"), http.StatusNotFound, "Rien ne correspond")
+	backoffice.Want(t, b.Get("/ops/search?q=1234567890123456"), http.StatusNotFound, "un chiffre est sans doute mal saisi")
+	backoffice.Want(t, b.Get("/ops/search?q=UNKNOWN-1"), http.StatusOK, "Somme sans paiement", "quittance sessions find UNKNOWN-1")
+	backoffice.Want(t, b.Get("/ops/search?q="+url.QueryEscape(w.Paid.ID)), http.StatusOK, "Saisissez dans le champ")
 	// The audit table has no term.
 	var terms int
 	if err := w.Pool.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE action = 'session.find' AND detail::text ~ 'DOSSIER|UNKNOWN|RIEN'`).Scan(&terms); err != nil || terms != 0 {
@@ -151,7 +129,7 @@ func TestSearch(t *testing.T) {
 	}
 	for range 40 {
 		if a := search("DOSSIER-17"); a.Code == http.StatusTooManyRequests {
-			want(t, a, http.StatusTooManyRequests, "plus de 30 recherches")
+			backoffice.Want(t, a, http.StatusTooManyRequests, "plus de 30 recherches")
 			return
 		}
 	}
@@ -167,12 +145,12 @@ func TestCase(t *testing.T) {
 	w.Add(t, "", []identity.Role{identity.RoleOperator}, "Opale")
 	lead, other := w.Enter(t, "Léa"), w.Enter(t, "Opale")
 	path := "/ops/cases/" + backoffice.LateCase
-	want(t, b.Get("/ops/cases"), http.StatusOK, "Paiement tardif", "Somme sans paiement", "Enregistrement illisible", "quittance cases list")
-	want(t, b.Get("/ops/cases?kind=orphan&state=open&mode=live"), http.StatusOK, "Somme sans paiement", "quittance cases list --kind orphan --state open --mode live")
-	want(t, b.Get("/ops/cases/"+backoffice.PoisonCase), http.StatusOK, "checkout.events · 1 · 42")
+	backoffice.Want(t, b.Get("/ops/cases"), http.StatusOK, "Paiement tardif", "Somme sans paiement", "Enregistrement illisible", "quittance cases list")
+	backoffice.Want(t, b.Get("/ops/cases?kind=orphan&state=open&mode=live"), http.StatusOK, "Somme sans paiement", "quittance cases list --kind orphan --state open --mode live")
+	backoffice.Want(t, b.Get("/ops/cases/"+backoffice.PoisonCase), http.StatusOK, "checkout.events · 1 · 42")
 	a := b.Get(path)
-	want(t, a, http.StatusOK, sum(7500), sum(5075), "MP260301.1300.B2", `action="/ops/cases/case_late/propose?lang=fr"`, `data-begin="/ops/cases/case_late/propose/begin?lang=fr"`, `name="number" value="1"`, "/ops/payments/"+sessions.Place(w.Undecided.ID))
-	lacks(t, a, "chs_")
+	backoffice.Want(t, a, http.StatusOK, sum(7500), sum(5075), "MP260301.1300.B2", `action="/ops/cases/case_late/propose?lang=fr"`, `data-begin="/ops/cases/case_late/propose/begin?lang=fr"`, `name="number" value="1"`, "/ops/payments/"+sessions.Place(w.Undecided.ID))
+	backoffice.Lacks(t, a, "chs_")
 
 	form := url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17 du 1er mars"}, "reason": {"payé deux fois"}}
 	with := func(name, value string) url.Values {
@@ -184,16 +162,16 @@ func TestCase(t *testing.T) {
 		return out
 	}
 	// Without the script nobody proposes, and the page says so.
-	want(t, a, http.StatusOK, "<noscript>", "Proposer demande une clé d’accès, que seul JavaScript peut lire.")
-	want(t, b.Get(path+"?lang=en"), http.StatusOK, "Proposing needs a passkey, which only JavaScript can read.")
-	want(t, b.Post(path+"/propose", form), http.StatusConflict, "n’a pas signé")
+	backoffice.Want(t, a, http.StatusOK, "<noscript>", "Proposer demande une clé d’accès, que seul JavaScript peut lire.")
+	backoffice.Want(t, b.Get(path+"?lang=en"), http.StatusOK, "Proposing needs a passkey, which only JavaScript can read.")
+	backoffice.Want(t, b.Post(path+"/propose", form), http.StatusConflict, "n’a pas signé")
 	// The page keeps what was typed, and the text names the field.
-	want(t, propose(t, b, "Olive", path, with("resolution", "")), http.StatusUnprocessableEntity, "Choisissez une issue.")
-	want(t, propose(t, b, "Olive", path, with("reason", "")), http.StatusUnprocessableEntity, "Indiquez le motif")
-	want(t, propose(t, b, "Olive", path, with("reference", "")), http.StatusUnprocessableEntity, "Indiquez la pièce")
-	want(t, propose(t, b, "Olive", path, with("resolution", "match")), http.StatusConflict, "Issues possibles")
-	want(t, propose(t, b, "Opale", path, form), http.StatusConflict, "n’a pas signé") // another person's passkey
-	want(t, b.Send(path+"/propose", backoffice.Pressed(t, with("reason", "autre motif"), b.Answer(t, "Olive", path+"/propose/begin", form))), http.StatusConflict, "Le dossier a changé")
+	backoffice.Want(t, propose(t, b, "Olive", path, with("resolution", "")), http.StatusUnprocessableEntity, "Choisissez une issue.")
+	backoffice.Want(t, propose(t, b, "Olive", path, with("reason", "")), http.StatusUnprocessableEntity, "Indiquez le motif")
+	backoffice.Want(t, propose(t, b, "Olive", path, with("reference", "")), http.StatusUnprocessableEntity, "Indiquez la pièce")
+	backoffice.Want(t, propose(t, b, "Olive", path, with("resolution", "match")), http.StatusConflict, "Issues possibles")
+	backoffice.Want(t, propose(t, b, "Opale", path, form), http.StatusConflict, "n’a pas signé") // another person's passkey
+	backoffice.Want(t, b.Send(path+"/propose", backoffice.Pressed(t, with("reason", "autre motif"), b.Answer(t, "Olive", path+"/propose/begin", form))), http.StatusConflict, "Le dossier a changé")
 	if d := show(t, w, backoffice.LateCase); len(d.Proposals) != 0 {
 		t.Errorf("the proposals are %+v", d.Proposals)
 	}
@@ -203,19 +181,19 @@ func TestCase(t *testing.T) {
 	if d := show(t, w, backoffice.LateCase); len(d.Proposals) != 1 || d.Proposals[0].Proposer != "Olive" {
 		t.Errorf("the proposals are %+v", d.Proposals)
 	}
-	want(t, other.Post(path+"/propose/begin", form), http.StatusConflict, "Une autre proposition a été faite")
-	want(t, other.Send(path+"/propose", backoffice.Pressed(t, form, nil)), http.StatusConflict, "Une autre proposition a été faite")
+	backoffice.Want(t, other.Post(path+"/propose/begin", form), http.StatusConflict, "Une autre proposition a été faite")
+	backoffice.Want(t, other.Send(path+"/propose", backoffice.Pressed(t, form, nil)), http.StatusConflict, "Une autre proposition a été faite")
 	own := b.Get(path)
-	want(t, own, http.StatusOK, "attend la décision d’une autre personne", "/reject")
-	lacks(t, own, "/approve/begin", "/propose?")
+	backoffice.Want(t, own, http.StatusOK, "attend la décision d’une autre personne", "/reject")
+	backoffice.Lacks(t, own, "/approve/begin", "/propose?")
 	theirs := other.Get(path)
-	lacks(t, theirs, "/approve/begin", "/reject", "/propose?")
-	want(t, other.Post(path+"/reject", url.Values{"number": {"1"}, "reason": {"non"}}), http.StatusForbidden)
+	backoffice.Lacks(t, theirs, "/approve/begin", "/reject", "/propose?")
+	backoffice.Want(t, other.Post(path+"/reject", url.Values{"number": {"1"}, "reason": {"non"}}), http.StatusForbidden)
 
 	// The lead rejects what the page has shown.
-	want(t, lead.Post(path+"/reject", url.Values{"number": {"2"}, "reason": {"non"}}), http.StatusConflict, "Le dossier a changé")
+	backoffice.Want(t, lead.Post(path+"/reject", url.Values{"number": {"2"}, "reason": {"non"}}), http.StatusConflict, "Le dossier a changé")
 	leads(t, lead.Post(path+"/reject", url.Values{"number": {"1"}, "reason": {"le relevé ne le montre pas"}}), path+"?done=rejected&lang=fr")
-	want(t, lead.Get(path), http.StatusOK, "Rejetée", "le relevé ne le montre pas")
+	backoffice.Want(t, lead.Get(path), http.StatusOK, "Rejetée", "le relevé ne le montre pas")
 
 	// And approves the next one with a passkey.
 	form.Set("number", "2")
@@ -223,13 +201,13 @@ func TestCase(t *testing.T) {
 	shown := value(t, lead.Get(path).Body.String(), "shown")
 	begin, finish := path+"/approve/begin", path+"/approve/2"
 	fields := url.Values{"number": {"2"}, "shown": {strings.Repeat("0", 64)}}
-	want(t, lead.Prove(t, "Léa", begin, fields, finish), http.StatusConflict, "Le dossier a changé")
+	backoffice.Want(t, lead.Prove(t, "Léa", begin, fields, finish), http.StatusConflict, "Le dossier a changé")
 	fields.Set("shown", shown)
-	want(t, lead.Post(finish, nil), http.StatusConflict, "n’a pas signé")
-	want(t, lead.Prove(t, "Opale", begin, fields, finish), http.StatusConflict, "n’a pas signé") // another person's passkey
+	backoffice.Want(t, lead.Post(finish, nil), http.StatusConflict, "n’a pas signé")
+	backoffice.Want(t, lead.Prove(t, "Opale", begin, fields, finish), http.StatusConflict, "n’a pas signé") // another person's passkey
 	approved := lead.Prove(t, "Léa", begin, fields, finish)
-	want(t, approved, http.StatusOK, `"next":"/ops/cases/case_late?done=approved`)
-	want(t, lead.Get(path), http.StatusOK, "Approuvée")
+	backoffice.Want(t, approved, http.StatusOK, `"next":"/ops/cases/case_late?done=approved`)
+	backoffice.Want(t, lead.Get(path), http.StatusOK, "Approuvée")
 	if d := show(t, w, backoffice.LateCase); d.Proposals[1].State != cases.ProposalApproved || d.Proposals[1].Decider != "Léa" {
 		t.Errorf("the proposals are %+v", d.Proposals)
 	}
@@ -273,15 +251,15 @@ func TestWork(t *testing.T) {
 	w.Add(t, "", []identity.Role{identity.RoleLead}, "Léa")
 	w.Add(t, "impots", []identity.Role{identity.RoleApprover}, "Awa")
 	lead, agency := w.Enter(t, "Léa"), w.Enter(t, "Awa")
-	want(t, lead.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "Vous n’avez aucune proposition en attente")
+	backoffice.Want(t, lead.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "Vous n’avez aucune proposition en attente")
 	leads(t, lead.Get("/"), "/work?lang=fr")
 	path := "/ops/cases/" + backoffice.LateCase
 	leadsTo(t, propose(t, b, "Olive", path, url.Values{"number": {"1"}, "resolution": {"honour"}, "reason": {"le montant couvre la créance"}}), path+"?done=proposed&lang=fr")
-	want(t, lead.Get("/work"), http.StatusOK, "/ops/cases/"+backoffice.LateCase, "Paiement tardif", "Vous n’avez aucune proposition en attente")
-	want(t, b.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "/ops/cases/"+backoffice.LateCase)
+	backoffice.Want(t, lead.Get("/work"), http.StatusOK, "/ops/cases/"+backoffice.LateCase, "Paiement tardif", "Vous n’avez aucune proposition en attente")
+	backoffice.Want(t, b.Get("/work"), http.StatusOK, "Rien n’attend votre décision", "/ops/cases/"+backoffice.LateCase)
 	own := agency.Get("/work")
-	want(t, own, http.StatusOK, "/agency/cases/"+backoffice.LateCase, "Direction générale des impôts")
-	lacks(t, own, "/ops/") // an agency's people have no page of operations
+	backoffice.Want(t, own, http.StatusOK, "/agency/cases/"+backoffice.LateCase, "Direction générale des impôts")
+	backoffice.Lacks(t, own, "/ops/") // an agency's people have no page of operations
 }
 
 // A destination is suspended, resumed and retried by the nouns of the commands, and each step is recorded.
@@ -289,20 +267,20 @@ func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	w, b := operator(t)
 	path := "/ops/endpoints/webhook/" + w.Endpoint
-	want(t, b.Get("/ops/endpoints"), http.StatusOK, "http://127.0.0.1:8081/inbox/guichet", "En échec depuis", "quittance endpoints list", path+"?lang=fr")
+	backoffice.Want(t, b.Get("/ops/endpoints"), http.StatusOK, "http://127.0.0.1:8081/inbox/guichet", "En échec depuis", "quittance endpoints list", path+"?lang=fr")
 	page := b.Get(path)
-	want(t, page, http.StatusOK, "Envoyer de nouveau (1, À reprendre)", "Suspendre", "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator", "/ops/payments/"+sessions.Place(w.Paid.ID))
-	lacks(t, page, "whsec_", "chs_")
+	backoffice.Want(t, page, http.StatusOK, "Envoyer de nouveau (1, À reprendre)", "Suspendre", "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator", "/ops/payments/"+sessions.Place(w.Paid.ID))
+	backoffice.Lacks(t, page, "whsec_", "chs_")
 	leads(t, b.Post(path+"/retry", url.Values{"state": {"needs_operator"}}), path+"?done=retried&lang=fr")
 	leads(t, b.Post(path+"/suspend", nil), path+"?done=suspended&lang=fr")
-	want(t, b.Get(path), http.StatusOK, "Suspendue depuis le", "par un agent", "Rétablir")
-	want(t, b.Post(path+"/retry", url.Values{"state": {"needs_operator"}}), http.StatusConflict, "La destination est suspendue")
-	want(t, b.Post(path+"/retry", url.Values{"state": {"delivered"}}), http.StatusConflict, "ne peut pas être repris")
+	backoffice.Want(t, b.Get(path), http.StatusOK, "Suspendue depuis le", "par un agent", "Rétablir")
+	backoffice.Want(t, b.Post(path+"/retry", url.Values{"state": {"needs_operator"}}), http.StatusConflict, "La destination est suspendue")
+	backoffice.Want(t, b.Post(path+"/retry", url.Values{"state": {"delivered"}}), http.StatusConflict, "ne peut pas être repris")
 	leads(t, b.Post(path+"/resume", nil), path+"?done=resumed&lang=fr")
 	erp := "/ops/endpoints/erp/018f0000-0000-7000-8000-000000000001%2Ftest"
 	if a := b.Get("/ops/endpoints"); strings.Contains(a.Body.String(), erp) {
-		lacks(t, b.Get(erp), "Suspendre")
-		want(t, b.Post(erp+"/suspend", nil), http.StatusConflict, "Un ERP n’est jamais suspendu")
+		backoffice.Lacks(t, b.Get(erp), "Suspendre")
+		backoffice.Want(t, b.Post(erp+"/suspend", nil), http.StatusConflict, "Un ERP n’est jamais suspendu")
 	} else {
 		t.Errorf("the list has no link to %s:\n%s", erp, a.Body)
 	}
@@ -324,9 +302,9 @@ func TestEndpoints(t *testing.T) {
 func TestStuck(t *testing.T) {
 	t.Parallel()
 	_, b := operator(t)
-	want(t, b.Get("/ops/stuck"), http.StatusOK, "DOSSIER-19", "checkout.completed", "Toutes les décisions approuvées sont exécutées")
-	lacks(t, b.Get("/ops/stuck"), "DOSSIER-17", "DOSSIER-18")
-	want(t, b.Get("/ops/stuck?mode=test"), http.StatusOK, "Aucun paiement n’est sans réponse définitive", "Mode test")
+	backoffice.Want(t, b.Get("/ops/stuck"), http.StatusOK, "DOSSIER-19", "checkout.completed", "Toutes les décisions approuvées sont exécutées")
+	backoffice.Lacks(t, b.Get("/ops/stuck"), "DOSSIER-17", "DOSSIER-18")
+	backoffice.Want(t, b.Get("/ops/stuck?mode=test"), http.StatusOK, "Aucun paiement n’est sans réponse définitive", "Mode test")
 }
 
 // show returns a case as it is now.
@@ -355,13 +333,13 @@ func TestTooManyDeliveriesForAPage(t *testing.T) {
 		FROM deliveries, generate_series(1, 1000) n WHERE delivery_id = $1`, w.Parked)
 	path := "/ops/endpoints/webhook/" + w.Endpoint
 	page := b.Get(path)
-	want(t, page, http.StatusOK, "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator")
-	lacks(t, page, "Envoyer de nouveau (")
+	backoffice.Want(t, page, http.StatusOK, "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator")
+	backoffice.Lacks(t, page, "Envoyer de nouveau (")
 	retry := url.Values{"state": {"needs_operator"}}
 	refused := b.Post(path+"/retry", retry)
-	want(t, refused, http.StatusConflict, "1001 envois à reprendre", "une page en envoie 1000 au plus", "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator.")
-	lacks(t, refused, "Un envoi dans cet état ne peut pas être repris")
-	want(t, b.Post(path+"/retry?lang=en", retry), http.StatusConflict, "1001 deliveries would be sent again")
+	backoffice.Want(t, refused, http.StatusConflict, "1001 envois à reprendre", "une page en envoie 1000 au plus", "quittance deliveries retry --endpoint "+w.Endpoint+" --state needs_operator.")
+	backoffice.Lacks(t, refused, "Un envoi dans cet état ne peut pas être repris")
+	backoffice.Want(t, b.Post(path+"/retry?lang=en", retry), http.StatusConflict, "1001 deliveries would be sent again")
 	w.Exec(t, `DELETE FROM deliveries WHERE delivery_id = 'dlv_1'`)
 	leads(t, b.Post(path+"/retry", retry), path+"?done=retried&lang=fr")
 }
@@ -380,7 +358,7 @@ func TestCaseAboutAnERP(t *testing.T) {
 	w.Exec(t, `INSERT INTO deliveries (occurred_on, delivery_id, kind, destination_id, event_id, event, application_id, tenant_id, session_id, livemode, occurred_at, state, attempts, round, last_outcome_at, body)
 		SELECT occurred_on, 'dlv_' || n, 'erp', tenant_id || '/live', 'tx-' || n, event, application_id, tenant_id, session_id, true, occurred_at, CASE n WHEN 1 THEN 'queued' WHEN 4 THEN 'delivered' ELSE 'waiting' END, 0, 0, last_outcome_at, body
 		FROM deliveries, generate_series(1, 4) n WHERE delivery_id = $1`, w.Parked)
-	want(t, b.Get("/ops/cases/case_erp"), http.StatusOK, "L’ERP refuse nos identifiants.", "Confirmations en attente chez cet ERP</dt><dd>3</dd>")
-	want(t, b.Get("/ops/cases/case_erp?lang=en"), http.StatusOK, "The ERP refuses our credentials.", "Confirmations that wait for this ERP</dt><dd>3</dd>")
-	lacks(t, b.Get("/ops/cases/"+backoffice.LateCase), "Confirmations en attente")
+	backoffice.Want(t, b.Get("/ops/cases/case_erp"), http.StatusOK, "L’ERP refuse nos identifiants.", "Confirmations en attente chez cet ERP</dt><dd>3</dd>")
+	backoffice.Want(t, b.Get("/ops/cases/case_erp?lang=en"), http.StatusOK, "The ERP refuses our credentials.", "Confirmations that wait for this ERP</dt><dd>3</dd>")
+	backoffice.Lacks(t, b.Get("/ops/cases/"+backoffice.LateCase), "Confirmations en attente")
 }

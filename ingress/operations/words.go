@@ -281,7 +281,7 @@ var french = words{
 		"approval.other_group":          "L’une des personnes n’agit pas pour cette administration.",
 		"approval.same_person":          "La même personne a fait les deux étapes.",
 		"approval.not_in_force":         "L’une des personnes n’était pas habilitée à ce moment.",
-		"approval.lapsed":               "L’approbation ou son exécution a plus de 7 jours de retard. Proposez de nouveau.",
+		"approval.lapsed":               "L’approbation ou son exécution a plus de 7 jours de retard, ou l’approbation est datée du futur. Proposez de nouveau.",
 		"approval.not_proven":           "Aucune clé d’accès de la personne qui a approuvé n’a signé l’approbation. Proposez de nouveau, et prévenez l’exploitation si personne n’en connaît la raison.",
 	},
 }
@@ -451,7 +451,7 @@ var english = words{
 		"approval.other_group":          "One of the people does not act for this agency.",
 		"approval.same_person":          "One person took both steps.",
 		"approval.not_in_force":         "One of the people could not act at that time.",
-		"approval.lapsed":               "The approval, or its effect, came more than 7 days late. Propose again.",
+		"approval.lapsed":               "The approval, or its effect, came more than 7 days late, or the approval is dated in the future. Propose again.",
 		"approval.not_proven":           "No passkey of the person who approved has signed the approval. Propose again, and tell operations if nobody knows why.",
 	},
 }

@@ -20,28 +20,6 @@ import (
 	"quittance/test/registries"
 )
 
-// want checks the status of an answer and parts of its page.
-func want(t *testing.T, a *httptest.ResponseRecorder, status int, parts ...string) {
-	t.Helper()
-	if a.Code != status {
-		t.Errorf("status %d, want %d: %s", a.Code, status, a.Header().Get("Location"))
-	}
-	for _, part := range parts {
-		if !strings.Contains(a.Body.String(), part) {
-			t.Errorf("the page lacks %q:\n%.5000s", part, a.Body)
-		}
-	}
-}
-
-func lacks(t *testing.T, a *httptest.ResponseRecorder, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if strings.Contains(a.Body.String(), part) {
-			t.Errorf("the page has %q:\n%.5000s", part, a.Body)
-		}
-	}
-}
-
 // group is the people of an agency who manage it, each in a browser.
 type group struct {
 	*backoffice.World
@@ -125,7 +103,7 @@ func (g group) join(t *testing.T, name, link string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, b.Send("/join/passkey", answer), http.StatusOK, `"next"`)
+		backoffice.Want(t, b.Send("/join/passkey", answer), http.StatusOK, `"next"`)
 		g.Devices[name] = append(g.Devices[name], made)
 	}
 	if i, err = identity.InvitationOf(t.Context(), g.Pool, g.Keys, secret.NewText(b.Cookies()["__Host-quittance_staff_joining"]), g.Now()); err != nil {
@@ -148,44 +126,44 @@ func TestTwoPeopleTakeAThirdIn(t *testing.T) {
 	}
 	awa, ben := g.browsers["Awa"], g.browsers["Ben"]
 	list := awa.Get("/people")
-	want(t, list, http.StatusOK, "Direction générale des impôts", "Awa", "Ben", "gestionnaire des comptes", "Aucune invitation ni proposition", "commandes quittance staff invite, confirm, roles et lift refusent", "quittance staff list")
-	lacks(t, list, `id="agency"`) // an agency's people see their own
+	backoffice.Want(t, list, http.StatusOK, "Direction générale des impôts", "Awa", "Ben", "gestionnaire des comptes", "Aucune invitation ni proposition", "commandes quittance staff invite, confirm, roles et lift refusent", "quittance staff list")
+	backoffice.Lacks(t, list, `id="agency"`) // an agency's people see their own
 
-	want(t, g.press(t, "Awa", "/people/invite", "name", "", "add", "reader"), http.StatusUnprocessableEntity, "Indiquez le nom, en une ligne")
-	want(t, g.press(t, "Awa", "/people/invite", "name", "Ben", "add", "reader"), http.StatusConflict, "Ben existe déjà (actif)")
-	want(t, g.press(t, "Awa", "/people/invite", "name", "Chloé", "add", "agency-admin", "add", "approver"), http.StatusConflict, "«\u00a0gestionnaire des comptes\u00a0» et «\u00a0approbateur\u00a0»")
+	backoffice.Want(t, g.press(t, "Awa", "/people/invite", "name", "", "add", "reader"), http.StatusUnprocessableEntity, "Indiquez le nom, en une ligne")
+	backoffice.Want(t, g.press(t, "Awa", "/people/invite", "name", "Ben", "add", "reader"), http.StatusConflict, "Ben existe déjà (actif)")
+	backoffice.Want(t, g.press(t, "Awa", "/people/invite", "name", "Chloé", "add", "agency-admin", "add", "approver"), http.StatusConflict, "«\u00a0gestionnaire des comptes\u00a0» et «\u00a0approbateur\u00a0»")
 	page, link := g.done(t, "Awa", g.press(t, "Awa", "/people/invite", "name", "Chloé", "number", "4711", "add", "reader"))
-	want(t, page, http.StatusOK, `data-link="https://staff.example/join#"`, "Donnez ce lien à la personne seule", "/people/invitations/")
-	lacks(t, page, link)
+	backoffice.Want(t, page, http.StatusOK, `data-link="https://staff.example/join#"`, "Donnez ce lien à la personne seule", "/people/invitations/")
+	backoffice.Lacks(t, page, link)
 	if !strings.HasPrefix(link, "inv_") {
 		t.Fatalf("the link is %q", link)
 	}
 	invitation := "/people/invitations/" + between(t, page, "/people/invitations/", "?")
-	want(t, awa.Get(invitation), http.StatusOK, "lien pas encore ouvert", "une autre personne confirme", "Retirer l’invitation")
-	lacks(t, ben.Get("/work"), invitation) // nothing to decide yet
+	backoffice.Want(t, awa.Get(invitation), http.StatusOK, "lien pas encore ouvert", "une autre personne confirme", "Retirer l’invitation")
+	backoffice.Lacks(t, ben.Get("/work"), invitation) // nothing to decide yet
 	digits := g.join(t, "Chloé", link)
 	todo := ben.Get("/work")
-	want(t, todo, http.StatusOK, "Comptes d’agents\u00a0: à décider par vous", invitation, "Chloé", "attend la confirmation")
-	lacks(t, todo, "Rien n’attend votre décision")
-	want(t, awa.Get("/work"), http.StatusOK, "vos demandes en attente", invitation)
-	lacks(t, awa.Get(invitation), "/people/ask/begin", digits)
+	backoffice.Want(t, todo, http.StatusOK, "Comptes d’agents\u00a0: à décider par vous", invitation, "Chloé", "attend la confirmation")
+	backoffice.Lacks(t, todo, "Rien n’attend votre décision")
+	backoffice.Want(t, awa.Get("/work"), http.StatusOK, "vos demandes en attente", invitation)
+	backoffice.Lacks(t, awa.Get(invitation), "/people/ask/begin", digits)
 	shown := ben.Get(invitation)
-	want(t, shown, http.StatusOK, "Chloé", "4711", "lecteur", "Clé d’accès 1", "Clé d’accès 2", "Awa", "Appelez la personne", "commandes quittance staff invite, confirm, roles et lift refusent")
-	lacks(t, shown, "quittance staff confirm", digits, digits[:4]+" "+digits[4:])
+	backoffice.Want(t, shown, http.StatusOK, "Chloé", "4711", "lecteur", "Clé d’accès 1", "Clé d’accès 2", "Awa", "Appelez la personne", "commandes quittance staff invite, confirm, roles et lift refusent")
+	backoffice.Lacks(t, shown, "quittance staff confirm", digits, digits[:4]+" "+digits[4:])
 	fields := form(t, shown, "/people/ask", "digits", "0000 0000")
 	wrong := ben.Press(t, "Ben", "/people/ask/begin", fields, "/people/ask")
-	want(t, wrong, http.StatusConflict, "Essais restants\u00a0: 4")
+	backoffice.Want(t, wrong, http.StatusConflict, "Essais restants\u00a0: 4")
 	// The same form goes on as another request, after a refusal that the person sees at once.
 	fields.Set("id", between(t, wrong, `"again":"`, `"`))
 	fields.Set("digits", digits[:4]+" "+digits[4:])
 	page, _ = g.done(t, "Ben", ben.Press(t, "Ben", "/people/ask/begin", fields, "/people/ask"))
-	want(t, page, http.StatusOK, "Confirmation")
-	want(t, ben.Get(invitation), http.StatusOK, "L’invitation est confirmée.")
+	backoffice.Want(t, page, http.StatusOK, "Confirmation")
+	backoffice.Want(t, ben.Get(invitation), http.StatusOK, "L’invitation est confirmée.")
 	chloe := g.Enter(t, "Chloé")
-	want(t, chloe.Get("/work"), http.StatusOK)
-	want(t, chloe.Get("/people"), http.StatusForbidden)
+	backoffice.Want(t, chloe.Get("/work"), http.StatusOK)
+	backoffice.Want(t, chloe.Get("/people"), http.StatusForbidden)
 	record := ben.Get("/people/" + g.IDs["Chloé"])
-	want(t, record, http.StatusOK, "lecteur", "4711", "Clé d’accès 1", "Invitation confirmée", "Chiffres faux", "Ben", "/suspend")
+	backoffice.Want(t, record, http.StatusOK, "lecteur", "4711", "Clé d’accès 1", "Invitation confirmée", "Chiffres faux", "Ben", "/suspend")
 }
 
 // between returns what stands between two texts of a page.
@@ -218,32 +196,32 @@ func TestPeopleChange(t *testing.T) {
 	of := "/people/" + g.IDs["Chloé"]
 	page, _ := g.done(t, "Awa", g.press(t, "Awa", of+"/roles", "add", "accountant", "remove", "reader", "reason", "Mutation"))
 	change := "/people/changes/" + between(t, page, "/people/changes/", "?")
-	want(t, g.browsers["Awa"].Get(change), http.StatusOK, "une autre personne l’approuve", "Retirer votre proposition", "comptable")
-	lacks(t, g.browsers["Awa"].Get(change), "/people/ask/begin")
-	want(t, g.press(t, "Ben", of+"/roles", "add", "supervisor", "reason", "r"), http.StatusConflict, "Une proposition de Awa")
-	want(t, g.browsers["Ben"].Get("/work"), http.StatusOK, change, "Changement de rôles")
+	backoffice.Want(t, g.browsers["Awa"].Get(change), http.StatusOK, "une autre personne l’approuve", "Retirer votre proposition", "comptable")
+	backoffice.Lacks(t, g.browsers["Awa"].Get(change), "/people/ask/begin")
+	backoffice.Want(t, g.press(t, "Ben", of+"/roles", "add", "supervisor", "reason", "r"), http.StatusConflict, "Une proposition de Awa")
+	backoffice.Want(t, g.browsers["Ben"].Get("/work"), http.StatusOK, change, "Changement de rôles")
 
 	// A record that has changed since the page was shown is not approved.
 	stale := g.browsers["Ben"].Get(change)
 	g.Write(t, `UPDATE staff SET number = '12' WHERE id = $1`, g.IDs["Chloé"])
-	want(t, g.browsers["Ben"].Press(t, "Ben", "/people/ask/begin", form(t, stale, "/people/ask"), "/people/ask"), http.StatusConflict, "Le dossier a changé")
+	backoffice.Want(t, g.browsers["Ben"].Press(t, "Ben", "/people/ask/begin", form(t, stale, "/people/ask"), "/people/ask"), http.StatusConflict, "Le dossier a changé")
 	g.done(t, "Ben", g.press(t, "Ben", change))
-	want(t, g.browsers["Ben"].Get(of), http.StatusOK, "comptable", "Proposition approuvée")
+	backoffice.Want(t, g.browsers["Ben"].Get(of), http.StatusOK, "comptable", "Proposition approuvée")
 
 	page, _ = g.done(t, "Ben", g.press(t, "Ben", of+"/revoke", "reason", "Départ"))
 	change = "/people/changes/" + between(t, page, "/people/changes/", "?")
 	own := g.browsers["Ben"].Get(change)
 	g.done(t, "Ben", g.browsers["Ben"].Post("/people/end", form(t, own, "/people/end")))
-	want(t, g.browsers["Ben"].Get(change), http.StatusOK, "rejetée ou retirée")
+	backoffice.Want(t, g.browsers["Ben"].Get(change), http.StatusOK, "rejetée ou retirée")
 
 	g.done(t, "Awa", g.press(t, "Awa", of+"/suspend", "reason", "Clé perdue"))
-	want(t, g.browsers["Awa"].Get(of), http.StatusOK, "suspendu", "Suspendu par")
-	want(t, g.browsers["Awa"].Get(of+"/lift"), http.StatusNotFound)
+	backoffice.Want(t, g.browsers["Awa"].Get(of), http.StatusOK, "suspendu", "Suspendu par")
+	backoffice.Want(t, g.browsers["Awa"].Get(of+"/lift"), http.StatusNotFound)
 	g.done(t, "Ben", g.press(t, "Ben", of+"/lift", "reason", "Clé retrouvée"))
-	want(t, g.browsers["Ben"].Get(of), http.StatusOK, "actif", "Suspension levée")
+	backoffice.Want(t, g.browsers["Ben"].Get(of), http.StatusOK, "actif", "Suspension levée")
 
 	keys := g.browsers["Ben"].Get("/passkeys")
-	want(t, keys, http.StatusOK, "Clé de secours", "quittance staff passkeys")
+	backoffice.Want(t, keys, http.StatusOK, "Clé de secours", "quittance staff passkeys")
 	spare := form(t, keys, "/passkeys/remove")
 	spare.Set("subject", g.passkey(t, "Clé de secours")) // not that of the session, which would end
 	g.done(t, "Ben", g.browsers["Ben"].Press(t, "Ben", "/passkeys/begin", spare, "/passkeys/remove"))
@@ -252,7 +230,7 @@ func TestPeopleChange(t *testing.T) {
 	}
 	// The two that are left keep the group from the command line.
 	keys = g.browsers["Ben"].Get("/passkeys")
-	want(t, g.browsers["Ben"].Press(t, "Ben", "/passkeys/begin", form(t, keys, "/passkeys/remove"), "/passkeys/remove"), http.StatusConflict, "deux dernières personnes")
+	backoffice.Want(t, g.browsers["Ben"].Press(t, "Ben", "/passkeys/begin", form(t, keys, "/passkeys/remove"), "/passkeys/remove"), http.StatusConflict, "deux dernières personnes")
 }
 
 // While the sink is away the page says that the request is being carried out, also to a second press of the same form, and
@@ -265,14 +243,14 @@ func TestRequestWaits(t *testing.T) {
 	fields := form(t, awa.Get("/people/"+g.IDs["Ben"]+"/suspend"), "/people/ask", "reason", "Clé perdue")
 	first := awa.Press(t, "Awa", "/people/ask/begin", fields, "/people/ask")
 	path := "/requests/" + fields.Get("id") + "?lang=fr"
-	want(t, first, http.StatusOK, path)
-	want(t, awa.Get(path), http.StatusOK, "en cours d’exécution")
-	want(t, awa.Press(t, "Awa", "/people/ask/begin", fields, "/people/ask"), http.StatusOK, path)
-	want(t, g.browsers["Ben"].Get(path), http.StatusNotFound)
-	want(t, g.browsers["Ben"].Get("/work"), http.StatusOK)
+	backoffice.Want(t, first, http.StatusOK, path)
+	backoffice.Want(t, awa.Get(path), http.StatusOK, "en cours d’exécution")
+	backoffice.Want(t, awa.Press(t, "Awa", "/people/ask/begin", fields, "/people/ask"), http.StatusOK, path)
+	backoffice.Want(t, g.browsers["Ben"].Get(path), http.StatusNotFound)
+	backoffice.Want(t, g.browsers["Ben"].Get("/work"), http.StatusOK)
 	g.Held.Unlock()
 	g.done(t, "Awa", first)
-	want(t, g.browsers["Ben"].Get("/work"), http.StatusSeeOther) // the session has ended
+	backoffice.Want(t, g.browsers["Ben"].Get("/work"), http.StatusSeeOther) // the session has ended
 	var n int
 	if err := g.Pool.QueryRow(t.Context(), `SELECT count(*) FROM staff_requests`).Scan(&n); err != nil || n != 1 {
 		t.Errorf("%d requests are stored, %v", n, err)
@@ -290,7 +268,7 @@ func TestRequestWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want(t, awa.Send("/people/ask", body), http.StatusConflict, "Le dossier a changé")
+	backoffice.Want(t, awa.Send("/people/ask", body), http.StatusConflict, "Le dossier a changé")
 }
 
 // A security officer sees the people of the service and chooses an agency. The first people of an agency are invited so; once
@@ -299,27 +277,27 @@ func TestSecurityOfficersChooseAnAgency(t *testing.T) {
 	t.Parallel()
 	g := openGroup(t, "", []identity.Role{identity.RoleSecurityOfficer}, "Olga", "Rémi")
 	un := g.browsers["Olga"]
-	want(t, un.Get("/people"), http.StatusOK, "Olga", "Rémi", `id="agency"`, "Direction générale des impôts")
+	backoffice.Want(t, un.Get("/people"), http.StatusOK, "Olga", "Rémi", `id="agency"`, "Direction générale des impôts")
 	of := "?agency=" + registries.AgencyA
-	want(t, un.Get("/people"+of), http.StatusOK, "Ce groupe n’a encore personne", "/people/invite?agency=", "deux responsables de la sécurité")
-	want(t, un.Get("/people/invite"+of), http.StatusOK, "quittance staff invite --name NAME --agency impots --role ROLE")
-	lacks(t, un.Get("/people/invite"), "quittance staff invite --name")
-	want(t, un.Get("/people?agency=none"), http.StatusNotFound)
+	backoffice.Want(t, un.Get("/people"+of), http.StatusOK, "Ce groupe n’a encore personne", "/people/invite?agency=", "deux responsables de la sécurité")
+	backoffice.Want(t, un.Get("/people/invite"+of), http.StatusOK, "quittance staff invite --name NAME --agency impots --role ROLE")
+	backoffice.Lacks(t, un.Get("/people/invite"), "quittance staff invite --name")
+	backoffice.Want(t, un.Get("/people?agency=none"), http.StatusNotFound)
 	_, link := g.done(t, "Olga", g.press(t, "Olga", "/people/invite"+of, "name", "Awa", "add", "agency-admin"))
 	if !strings.HasPrefix(link, "inv_") {
 		t.Errorf("the link is %q", link)
 	}
-	want(t, un.Get("/people"+of), http.StatusOK, "Awa", "invité", "lien pas encore ouvert")
+	backoffice.Want(t, un.Get("/people"+of), http.StatusOK, "Awa", "invité", "lien pas encore ouvert")
 	g.Add(t, "impots", admins, "Ben", "Chloé")
 	list := un.Get("/people" + of)
-	want(t, list, http.StatusOK, "Ben", "commandes quittance staff invite, confirm, roles et lift refusent")
-	lacks(t, list, "/people/invite?agency=")
+	backoffice.Want(t, list, http.StatusOK, "Ben", "commandes quittance staff invite, confirm, roles et lift refusent")
+	backoffice.Lacks(t, list, "/people/invite?agency=")
 	record := un.Get("/people/" + g.IDs["Ben"])
-	want(t, record, http.StatusOK, "Les personnes de Direction générale des impôts décident", "Clé 1")
-	lacks(t, record, "/suspend")
+	backoffice.Want(t, record, http.StatusOK, "Les personnes de Direction générale des impôts décident", "Clé 1")
+	backoffice.Lacks(t, record, "/suspend")
 	ben := g.Enter(t, "Ben")
-	want(t, ben.Get("/people/"+g.IDs["Olga"]), http.StatusNotFound)
-	want(t, ben.Get("/people"), http.StatusOK, "Chloé")
-	lacks(t, ben.Get("/people"), "Rémi")
-	want(t, ben.Get("/people?lang=en"), http.StatusOK, "People: ", "manager of accounts")
+	backoffice.Want(t, ben.Get("/people/"+g.IDs["Olga"]), http.StatusNotFound)
+	backoffice.Want(t, ben.Get("/people"), http.StatusOK, "Chloé")
+	backoffice.Lacks(t, ben.Get("/people"), "Rémi")
+	backoffice.Want(t, ben.Get("/people?lang=en"), http.StatusOK, "People: ", "manager of accounts")
 }

@@ -2,7 +2,6 @@ package staff_test
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"regexp"
@@ -23,18 +22,6 @@ import (
 	"quittance/test/registries"
 )
 
-func want(t *testing.T, a *httptest.ResponseRecorder, status int, parts ...string) {
-	t.Helper()
-	if a.Code != status {
-		t.Errorf("status %d, want %d: %s", a.Code, status, a.Header().Get("Location"))
-	}
-	for _, part := range parts {
-		if !strings.Contains(a.Body.String(), part) {
-			t.Errorf("the page lacks %q:\n%.2000s", part, a.Body)
-		}
-	}
-}
-
 // Somebody signs in with a passkey, works and signs out. A copy of the cookie opens nothing afterwards; a session of
 // yesterday leads to the sign-in with a word, and a form that meets it says that nothing was saved.
 func TestSignIn(t *testing.T) {
@@ -46,7 +33,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("without a session: %d to %s", a.Code, a.Header().Get("Location"))
 	}
 	page := b.Get("/sign-in?next=" + url.QueryEscape("/ops/payments?mode=test"))
-	want(t, page, http.StatusOK, `data-next="/ops/payments?mode=test"`, `data-host="staff.example"`, "<noscript>", "Autorisez JavaScript")
+	backoffice.Want(t, page, http.StatusOK, `data-next="/ops/payments?mode=test"`, `data-host="staff.example"`, "<noscript>", "Autorisez JavaScript")
 	if cookie := page.Header().Get("Set-Cookie"); cookie != "" {
 		t.Errorf("the page sets %s", cookie)
 	}
@@ -57,7 +44,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("Cache-Control is %s", cache)
 	}
 	for _, next := range []string{"https://evil.example/", "//evil.example", `/\evil.example`, "javascript:alert(1)", "", "/sign-out"} {
-		want(t, b.Get("/sign-in?next="+url.QueryEscape(next)), http.StatusOK, `data-next="/work?lang=fr"`)
+		backoffice.Want(t, b.Get("/sign-in?next="+url.QueryEscape(next)), http.StatusOK, `data-next="/work?lang=fr"`)
 	}
 
 	b = w.Enter(t, "Olive")
@@ -65,13 +52,13 @@ func TestSignIn(t *testing.T) {
 	if len(b.Cookies()) != 1 || len(cookie) < 43 {
 		t.Errorf("the cookies after the sign-in: %d, %d characters", len(b.Cookies()), len(cookie))
 	}
-	want(t, b.Get("/work"), http.StatusOK, "Connecté\u00a0: Olive", `action="/sign-out"`, "Paiements")
-	want(t, b.Get("/sessions"), http.StatusOK, "Celle-ci")
+	backoffice.Want(t, b.Get("/work"), http.StatusOK, "Connecté\u00a0: Olive", `action="/sign-out"`, "Paiements")
+	backoffice.Want(t, b.Get("/sessions"), http.StatusOK, "Celle-ci")
 
 	// A copy of the cookie, after the sign-out.
 	stolen := w.NewBrowser()
 	stolen.Cookies()["__Host-quittance_staff"] = cookie
-	want(t, stolen.Get("/work"), http.StatusOK)
+	backoffice.Want(t, stolen.Get("/work"), http.StatusOK)
 	if a := b.Post("/sign-out", nil); a.Code != http.StatusSeeOther || a.Header().Get("Location") != "/sign-in?lang=fr" {
 		t.Errorf("the sign-out: %d to %s", a.Code, a.Header().Get("Location"))
 	}
@@ -87,12 +74,12 @@ func TestSignIn(t *testing.T) {
 	w.MoveTo(w.Now().Add(24 * time.Hour))
 	form := w.NewBrowser()
 	form.Cookies()["__Host-quittance_staff"] = b.Cookies()["__Host-quittance_staff"]
-	want(t, form.Post("/sessions/end", nil), http.StatusUnauthorized, "rien n’a été enregistré")
+	backoffice.Want(t, form.Post("/sessions/end", nil), http.StatusUnauthorized, "rien n’a été enregistré")
 	a := b.Get("/work")
 	if a.Code != http.StatusSeeOther {
 		t.Fatalf("yesterday's session: %d", a.Code)
 	}
-	want(t, b.Get(a.Header().Get("Location")), http.StatusOK, "Votre session a pris fin")
+	backoffice.Want(t, b.Get(a.Header().Get("Location")), http.StatusOK, "Votre session a pris fin")
 }
 
 // A session that somebody plants in a browser before the sign-in is none afterwards: the sign-in makes a new one. A
@@ -114,18 +101,18 @@ func TestSignInRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	two.Post("/sign-in/begin", nil)
-	want(t, two.Send("/sign-in/finish", answer), http.StatusUnauthorized, "Cette clé d’accès n’est pas reconnue")
-	want(t, one.Send("/sign-in/finish", []byte("{}")), http.StatusUnauthorized, "Cette clé d’accès n’est pas reconnue")
-	want(t, one.Post("/sign-in/finish", url.Values{"id": {"x"}}), http.StatusUnauthorized)
+	backoffice.Want(t, two.Send("/sign-in/finish", answer), http.StatusUnauthorized, "Cette clé d’accès n’est pas reconnue")
+	backoffice.Want(t, one.Send("/sign-in/finish", []byte("{}")), http.StatusUnauthorized, "Cette clé d’accès n’est pas reconnue")
+	backoffice.Want(t, one.Post("/sign-in/finish", url.Values{"id": {"x"}}), http.StatusUnauthorized)
 
 	w.Write(t, `UPDATE staff SET suspended_at = created_at WHERE id = $1`, w.IDs["Opale"])
 	b := w.NewBrowser()
-	want(t, b.Prove(t, "Opale", "/sign-in/begin", nil, "/sign-in/finish"), http.StatusUnauthorized, "est suspendu")
+	backoffice.Want(t, b.Prove(t, "Opale", "/sign-in/begin", nil, "/sign-in/finish"), http.StatusUnauthorized, "est suspendu")
 
 	// A post of another site is refused before anything else.
 	foreign := w.NewBrowser()
 	foreign.Header.Set("Sec-Fetch-Site", "cross-site")
-	want(t, foreign.Post("/sign-in/begin", nil), http.StatusForbidden, "autre site")
+	backoffice.Want(t, foreign.Post("/sign-in/begin", nil), http.StatusForbidden, "autre site")
 	if got := sample(t, w.Metrics, "quittance_staff_sign_ins_total", "refused"); got < 3 {
 		t.Errorf("%g refused sign-ins are counted", got)
 	}
@@ -155,7 +142,7 @@ func TestLinkOfAnotherSite(t *testing.T) {
 	b := w.NewBrowser()
 	b.Header.Set("Sec-Fetch-Site", "cross-site")
 	a := b.Get("/ops/cases/" + backoffice.LateCase + "?lang=fr")
-	want(t, a, http.StatusOK, `href="/ops/cases/case_late?lang=fr"`)
+	backoffice.Want(t, a, http.StatusOK, `href="/ops/cases/case_late?lang=fr"`)
 	if a.Header().Get("Refresh") != "0; url=/ops/cases/case_late?lang=fr" {
 		t.Errorf("Refresh is %q", a.Header().Get("Refresh"))
 	}
@@ -181,7 +168,7 @@ func TestFloodOfSignIns(t *testing.T) {
 	if limited < 15 {
 		t.Errorf("%d of 20 sign-ins of one network are refused", limited)
 	}
-	want(t, b.Get("/work"), http.StatusOK)
+	backoffice.Want(t, b.Get("/work"), http.StatusOK)
 }
 
 // Every refusal that the nouns of these pages can give has words in both languages.
@@ -249,19 +236,19 @@ func TestJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := w.NewBrowser()
-	want(t, b.Get("/join"), http.StatusOK, `data-hash="link"`, "<noscript>", "Autorisez JavaScript")
-	want(t, b.Post("/join/accept", url.Values{"link": {"inv_nothing"}}), http.StatusConflict, "Ce lien n’est plus valable")
-	want(t, b.Post("/join/passkey/begin", nil), http.StatusConflict, "Ce lien n’est plus valable")
+	backoffice.Want(t, b.Get("/join"), http.StatusOK, `data-hash="link"`, "<noscript>", "Autorisez JavaScript")
+	backoffice.Want(t, b.Post("/join/accept", url.Values{"link": {"inv_nothing"}}), http.StatusConflict, "Ce lien n’est plus valable")
+	backoffice.Want(t, b.Post("/join/passkey/begin", nil), http.StatusConflict, "Ce lien n’est plus valable")
 	link := url.Values{"link": {invited.Secret.Reveal()}}
 	if a := b.Post("/join/accept", link); a.Code != http.StatusSeeOther || a.Header().Get("Location") != "/join?lang=fr" {
 		t.Fatalf("the link: %d to %s", a.Code, a.Header().Get("Location"))
 	}
 	thief := w.NewBrowser()
-	want(t, thief.Post("/join/accept", link), http.StatusConflict, "Ce lien n’est plus valable")
-	want(t, b.Get("/join"), http.StatusOK, "Nadège", "assistance", "Clé d’accès 1 sur 2")
+	backoffice.Want(t, thief.Post("/join/accept", link), http.StatusConflict, "Ce lien n’est plus valable")
+	backoffice.Want(t, b.Get("/join"), http.StatusOK, "Nadège", "assistance", "Clé d’accès 1 sur 2")
 	for n := range 2 {
 		options := b.Post("/join/passkey/begin", nil)
-		want(t, options, http.StatusOK, "challenge")
+		backoffice.Want(t, options, http.StatusOK, "challenge")
 		made, err := device.NewDevice(uuid.MustParse(invited.StaffID), office.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -270,14 +257,14 @@ func TestJoin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, b.Send("/join/passkey", answer), http.StatusOK, `"next":"/join?lang=fr"`)
+		backoffice.Want(t, b.Send("/join/passkey", answer), http.StatusOK, `"next":"/join?lang=fr"`)
 		if n == 0 {
-			want(t, b.Send("/join/passkey", answer), http.StatusConflict, "La clé d’accès n’est pas créée") // its challenge is used up
+			backoffice.Want(t, b.Send("/join/passkey", answer), http.StatusConflict, "La clé d’accès n’est pas créée") // its challenge is used up
 		}
 	}
 	i, err := identity.InvitationOf(t.Context(), w.Pool, w.Keys, secret.NewText(b.Cookies()["__Host-quittance_staff_joining"]), w.Now())
 	if err != nil || len(i.Digits()) != 8 {
 		t.Fatalf("the digits are %q, %v", i.Digits(), err)
 	}
-	want(t, b.Get("/join"), http.StatusOK, i.Digits()[:4]+" "+i.Digits()[4:], "de vive voix")
+	backoffice.Want(t, b.Get("/join"), http.StatusOK, i.Digits()[:4]+" "+i.Digits()[4:], "de vive voix")
 }

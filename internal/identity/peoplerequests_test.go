@@ -290,14 +290,18 @@ func TestForgedPeopleRequests(t *testing.T) {
 	}
 
 	// A taken office signs requests in anybody's name, with the proof of another press, or with none.
-	takes := func(decision any, created time.Time) identity.PeopleRequest {
+	takesAs := func(id string, decision any, created time.Time) identity.PeopleRequest {
 		t.Helper()
-		r := identity.PeopleRequest{ID: uuid.NewString(), Kind: identity.PeopleSuspend}
+		r := identity.PeopleRequest{ID: id, Kind: identity.PeopleSuspend}
 		if err := o.tries(o.office, `INSERT INTO staff_requests (id, kind, agency_id, asked_by, origin, subject, body, decision_id, created_at, ends_at, state)
 			VALUES ($1, 'suspend', $2, $3, '', $4, '{"reason": "Clé perdue"}', $5, $6, $7, 'waiting')`, r.ID, registries.AgencyA, o.IDs["Dan"], o.IDs["Ben"], decision, created, created.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		return r
+	}
+	takes := func(decision any, created time.Time) identity.PeopleRequest {
+		t.Helper()
+		return takesAs(uuid.NewString(), decision, created)
 	}
 	o.carry(t, takes(nil, o.Now()), "decision.passkey_needed")
 	proof := func(s identity.Statement) string {
@@ -316,6 +320,16 @@ func TestForgedPeopleRequests(t *testing.T) {
 	}
 	o.Exec(t, `ALTER TABLE staff_requests DROP CONSTRAINT staff_requests_decision_id_key`)
 	o.carry(t, takes(decision, o.Now()), "staff_request.not_proven") // the press of another person, for another request
+	// It dates a press a day ahead, for a passkey that does not approve yet.
+	now := o.Now()
+	o.MoveTo(now.Add(25 * time.Hour))
+	early := uuid.NewString()
+	press := o.person(t, "Ben").Statement(identity.StaffChangeSuspend, "Clé perdue")
+	press.Subject += "#" + early
+	pressed := proof(press)
+	r := takesAs(early, pressed, o.Now())
+	o.MoveTo(now)
+	o.carry(t, r, "staff_request.not_proven")
 	if !o.person(t, "Ben").InForce() {
 		t.Error("a request without a press is carried out")
 	}

@@ -125,11 +125,6 @@ func mayBeReleased(ctx context.Context, tx pgx.Tx, v decisions.Verifier, importI
 // is imported within a day, or the accepted statement is the account's last one again. A refusal is an *operation.Error.
 func ApproveRelease(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, releaseID string, now time.Time) (Release, error) {
 	return decideRelease(ctx, pool, keys, by, releaseID, now, "approving a release", func(tx pgx.Tx, r *Release, step decisions.Step) error {
-		if by.ID != r.requester {
-			if err := identity.ApprovesWithKey(ctx, tx, by.AgencyID, now); err != nil {
-				return err
-			}
-		}
 		step.Actor = by.Actor(origin)
 		step.Store = func() (operation.Entry, error) {
 			if err := mayBeReleased(ctx, tx, keys, r.ImportID, r.importState, now); err != nil {
@@ -164,11 +159,6 @@ func ApproveRelease(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, 
 // RejectRelease rejects a request; whoever made it takes it back so. A refusal is an *operation.Error.
 func RejectRelease(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, by identity.Staff, origin, releaseID string, now time.Time) (Release, error) {
 	return decideRelease(ctx, pool, keys, by, releaseID, now, "rejecting a release", func(tx pgx.Tx, r *Release, step decisions.Step) error {
-		if step.Proposer.ID != by.ID { // who takes the own request back
-			if err := identity.ApprovesWithKey(ctx, tx, by.AgencyID, now); err != nil {
-				return err
-			}
-		}
 		step.Actor = by.Actor(origin)
 		step.Store = func() (operation.Entry, error) {
 			if r.State != ReleaseRequested {
@@ -207,6 +197,11 @@ func decideRelease(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, b
 		staff, err := identity.LockStaff(ctx, tx, keys, by.ID, r.requester)
 		if err != nil {
 			return err
+		}
+		if by.ID != r.requester { // who may take it back, and not approve it
+			if err := identity.ApprovesWithKey(ctx, tx, by.AgencyID, now); err != nil {
+				return err
+			}
 		}
 		return take(tx, &r, decisions.Step{
 			Decision: r.decision(), Proposer: staff[r.requester].Person(), By: staff[by.ID].Person(), At: now,

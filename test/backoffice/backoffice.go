@@ -386,3 +386,26 @@ func (b *Browser) do(method, path, contentType string, body []byte) *httptest.Re
 
 // Cookies returns the browser's cookies, for a copy of it.
 func (b *Browser) Cookies() map[string]string { return b.cookies }
+
+// Want checks the status of an answer and parts of its page.
+func Want(t *testing.T, a *httptest.ResponseRecorder, status int, parts ...string) {
+	t.Helper()
+	if a.Code != status {
+		t.Errorf("status %d, want %d: %s", a.Code, status, a.Header().Get("Location"))
+	}
+	for _, part := range parts {
+		if !strings.Contains(a.Body.String(), part) {
+			t.Errorf("the page lacks %q:\n%.5000s", part, a.Body)
+		}
+	}
+}
+
+// Lacks checks that a page has none of the parts.
+func Lacks(t *testing.T, a *httptest.ResponseRecorder, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(a.Body.String(), part) {
+			t.Errorf("the page has %q:\n%.5000s", part, a.Body)
+		}
+	}
+}

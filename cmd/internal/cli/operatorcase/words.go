@@ -45,7 +45,7 @@ var refusals = map[string]string{
 	string(checkout.CodeOtherGroup):      "a person who agreed does not act for the agency",
 	string(checkout.CodeSamePerson):      "one person took both steps",
 	string(checkout.CodeNotInForce):      "a person who agreed was not in force at that time",
-	string(checkout.CodeApprovalLapsed):  "it was approved, or would be carried out, more than 7 days late; propose it again",
+	string(checkout.CodeApprovalLapsed):  "it was approved, or would be carried out, more than 7 days late, or it is dated in the future; propose it again",
 	string(checkout.CodeNotProven):       "no passkey of whoever proposed or approved has signed a step that needs it; propose it again and approve it on the staff pages, and tell whoever guards the database and the staff pages if nobody knows of it",
 	string(checkout.CodeSessionNotFound): "the processor does not know the session",
 	string(checkout.CodeCaseNotFound):    "the processor does not know the case",
