@@ -360,6 +360,11 @@ func TestPeopleRequestsThatAreOver(t *testing.T) {
 	r.ID = "x"
 	_, _, err := o.press(t, "Dan", r)
 	refusedBy(t, err, "staff_request.id_malformed", "")
+	o.Add(t, "", []identity.Role{identity.RoleLead}, "Zoé")
+	for _, name := range []string{"Zoé", "Ben", "Personne"} { // a name says nothing, neither of other groups nor of the own one
+		_, _, err = o.press(t, "Dan", request(identity.PeopleSuspend, name, identity.PeopleBody{Reason: "Clé perdue"}))
+		refusedBy(t, err, "staff.unknown", "id")
+	}
 	id, _ := o.shownPerson(t, "Ben")
 	for range 10 {
 		o.Write(t, `INSERT INTO staff_requests (id, kind, asked_by, origin, subject, body, created_at, ends_at, state) VALUES (gen_random_uuid(), 'reject', $1, '', $2, '{}', $3, $3, 'waiting')`, o.IDs["Dan"], id, o.Now())

@@ -87,7 +87,8 @@ func TestReleaseByTwo(t *testing.T) {
 	}
 }
 
-// A group whose people have passkeys releases no file with an st_ key.
+// A group whose people have passkeys neither releases a file with an st_ key nor rejects what another person has asked
+// for. Whoever has asked takes it back.
 func TestReleaseIsNotApprovedWithAKey(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -96,6 +97,11 @@ func TestReleaseIsNotApprovedWithAKey(t *testing.T) {
 	o.GivePasskeys(t, awa.ID, ben.ID)
 	r := o.releases(awa, id, yearEnd)
 	o.refusedAs(o.approves(ben, r.ID, yearEnd), "staff.keys_propose")
+	_, err := intake.RejectRelease(t.Context(), o.Pool, o.Keys, ben, "desk", r.ID, yearEnd)
+	o.refusedAs(err, "staff.keys_propose")
+	if _, err := intake.RejectRelease(t.Context(), o.Pool, o.Keys, awa, "desk", r.ID, yearEnd); err != nil {
+		t.Error(err)
+	}
 }
 
 // Whoever could write to Postgres released a file from quarantine: its lines counted beside those of the accepted one at the

@@ -238,7 +238,24 @@ func TestCloseStatesReports(t *testing.T) {
 		!strings.Contains(now.Statement(), "\nreport reconciliation.found_minor 5075\n") {
 		t.Errorf("the close states %q and is signed as %s", now.Reports, now.Statement())
 	}
+	// A line of a later day matches money of this one, between a proposal and its approval, too.
+	if slices.ContainsFunc(now.Reports, func(total string) bool { return strings.Contains(total, "matched") || strings.Contains(total, "open") }) {
+		t.Errorf("the close states what later lines change: %q", now.Reports)
+	}
 	o.proved(mtn)
+
+	// While ClickHouse is away the closes are verified from Kafka.
+	away := o.book()
+	gone := errors.New("connection refused")
+	away.Reports = func(*journal.Close) ([]string, error) { return nil, gone }
+	if err := away.EachOf("mtn", func(c *audit.Close) error {
+		if len(c.Faults) > 0 || c.Signature != audit.SignatureGood {
+			t.Errorf("without ClickHouse: %q, %s", c.Faults, c.Signature)
+		}
+		return nil
+	}); err != nil || !errors.Is(away.Unread, gone) {
+		t.Errorf("%v, not compared because of %v", err, away.Unread)
+	}
 
 	if err := o.conn.Exec(t.Context(), `ALTER TABLE day_totals UPDATE lines_amount = 9075 WHERE day = ? SETTINGS mutations_sync = 1`, now.ToDay.Format(time.DateOnly)); err != nil {
 		t.Fatal(err)
