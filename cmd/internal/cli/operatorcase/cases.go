@@ -28,6 +28,7 @@ import (
 // for what it has to carry out, after the journal has the approval.
 var (
 	answeredWithin = 10 * time.Second
+	storedWithin   = 10 * time.Second
 	matchedWithin  = 45 * time.Second
 )
 
@@ -241,7 +242,9 @@ func proposeCase() cli.Command {
 				return err
 			}
 			req.CaseID, req.Resolution = m.Args[0], casework.Resolution(m.Args[1])
-			d, err := cases.NewStore(m.Pool).Verifying(m.Keys).Propose(ctx, by, req, m.Now)
+			storing, done := uninterrupted(ctx)
+			defer done()
+			d, err := cases.NewStore(m.Pool).Verifying(m.Keys).Propose(storing, by, req, m.Now)
 			if err != nil {
 				return m.AsArgument(err, "resolution", "RESOLUTION")
 			}
@@ -275,13 +278,21 @@ func approveCase() cli.Command {
 			if err != nil {
 				return err
 			}
-			d, err := cases.NewStore(m.Pool).Verifying(m.Keys).Approve(ctx, by, m.Args[0], number, m.Now)
+			storing, done := uninterrupted(ctx)
+			defer done()
+			d, err := cases.NewStore(m.Pool).Verifying(m.Keys).Approve(storing, by, m.Args[0], number, m.Now)
 			if err != nil {
 				return err
 			}
 			return carriedOut(ctx, m, by, d)
 		},
 	}
+}
+
+// uninterrupted returns the context in which a step is stored. An interruption must not end it: the step may be stored
+// then, and the command would say that it failed.
+func uninterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), storedWithin)
 }
 
 // carriedOut shows a case. When a proposal was approved just now, it waits a moment for the answer and for
@@ -347,7 +358,9 @@ func rejectCase() cli.Command {
 			if err != nil {
 				return err
 			}
-			d, err := cases.NewStore(m.Pool).Verifying(m.Keys).Reject(ctx, by, m.Args[0], reason, m.Now)
+			storing, done := uninterrupted(ctx)
+			defer done()
+			d, err := cases.NewStore(m.Pool).Verifying(m.Keys).Reject(storing, by, m.Args[0], reason, m.Now)
 			if err != nil {
 				return err
 			}
