@@ -12,11 +12,12 @@ import (
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
 	"quittance/disbursement/policy"
+	"quittance/test/payroll"
 )
 
 // tiered is a policy of an agent up to 1,000, of an agent and a chief up to 5,000, and of two chiefs above.
 func tiered() policy.Policy {
-	p := plain()
+	p := payroll.Policy()
 	p.Tiers = []policy.Tier{
 		{UpTo: 1000, Rules: []policy.Rule{{Role: "agent", Needed: 1}}},
 		{UpTo: 5000, Rules: []policy.Rule{{Role: "agent", Needed: 1}, {Role: "chief", Needed: 1}}},
@@ -97,7 +98,7 @@ func TestApprovalsInSequence(t *testing.T) {
 func TestApprovalOfAnOldRevision(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	w.draft("b", line("a", 800))
 	w.ok(w.seal("b"))
 	old := w.approve("b", 1, "ben")
@@ -117,8 +118,8 @@ func TestApprovalOfAnOldRevision(t *testing.T) {
 func TestDelegates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
-	set := plain()
+	w.agency(payroll.Policy())
+	set := payroll.Policy()
 	set.Tiers[0].Rules[0].Needed = 2
 	do := disbursement.SetPolicy{Policy: set}
 	do.Confirmed = w.confirm(do.Content(false), "ama", "ben")
@@ -144,7 +145,7 @@ func TestDelegates(t *testing.T) {
 func TestRevocation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	w.draft("b", line("a", 800))
 	w.ok(w.seal("b"))
 	w.ok(w.approve("b", 1, "ben"))
@@ -167,7 +168,7 @@ func TestRevocation(t *testing.T) {
 		t.Fatal("it is not held")
 	}
 	w.no(disbursement.CodeNotSigned, old) // of the hold before
-	again := disbursement.Enrol{People: []disbursement.Enrolled{enrolled("ben", "chief")}}
+	again := disbursement.Enrol{People: []disbursement.Enrolled{payroll.Enrolled("ben", "chief")}}
 	again.Confirmed = w.confirm(again.Content(), "ama", "cleo")
 	w.no(disbursement.CodeRosterFault, disbursement.Command{Do: again})
 	w.ok(w.lift("c", "ama", "cleo"))
@@ -182,7 +183,7 @@ func TestRevocation(t *testing.T) {
 func TestReleaseConditions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	ready := func(id string, open disbursement.Open) {
 		w.ok(disbursement.Command{Batch: id, Do: open})
 		w.ok(disbursement.Command{Batch: id, Do: disbursement.AddLines{ImportID: "i", Lines: []disbursement.NewLine{line("l-"+id, 10)}}})
@@ -209,7 +210,7 @@ func TestReleaseConditions(t *testing.T) {
 	if !w.batches["erp2"].Held() {
 		t.Error("the batch whose lines the ERP changed is not held")
 	}
-	weak := disbursement.SetPolicy{Policy: plain()}
+	weak := disbursement.SetPolicy{Policy: payroll.Policy()}
 	weak.Confirmed = w.confirm(weak.Content(false), "ama", "ben")
 	w.ok(disbursement.Command{Do: weak})
 	w.advance(25 * time.Hour)
@@ -222,7 +223,7 @@ func TestReleaseConditions(t *testing.T) {
 func TestReleaseOnDate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := plain()
+	p := payroll.Policy()
 	p.Release = policy.ReleaseOnDate
 	w.agency(p)
 	open := w.opening("b")
@@ -240,7 +241,7 @@ func TestReleaseOnDate(t *testing.T) {
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	w.draft("draft", line("a", 10))
 	w.draft("sealed", line("b", 10))
 	w.ok(w.seal("sealed"))
@@ -269,9 +270,9 @@ func TestEnds(t *testing.T) {
 func TestRosterNeedsTwo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.no(disbursement.CodeRosterFault, disbursement.Command{Do: disbursement.Enrol{People: []disbursement.Enrolled{enrolled("ama")}, RPID: rpID, Origin: origin}})
-	w.agency(plain())
-	add := disbursement.Enrol{People: []disbursement.Enrolled{enrolled("fay", "chief")}}
+	w.no(disbursement.CodeRosterFault, disbursement.Command{Do: disbursement.Enrol{People: []disbursement.Enrolled{payroll.Enrolled("ama")}, RPID: rpID, Origin: origin}})
+	w.agency(payroll.Policy())
+	add := disbursement.Enrol{People: []disbursement.Enrolled{payroll.Enrolled("fay", "chief")}}
 	add.Confirmed = w.confirm(add.Content(), "ama")
 	w.no(disbursement.CodeNeedsTwo, disbursement.Command{Do: add})
 	add.Confirmed = w.confirm(add.Content(), "ama", "ama")
@@ -283,10 +284,10 @@ func TestRosterNeedsTwo(t *testing.T) {
 	add.Confirmed = w.confirm(add.Content(), "ama", "ben")
 	w.ok(disbursement.Command{Do: add})
 	w.no(disbursement.CodeNotSigned, disbursement.Command{Do: add}) // replayed
-	taken := disbursement.Enrol{People: []disbursement.Enrolled{{ID: "gus", Number: "n-ben", Keys: [][32]byte{human("gus").hash()}}}}
+	taken := disbursement.Enrol{People: []disbursement.Enrolled{{ID: "gus", Number: "n-ben", Keys: [][32]byte{payroll.Human("gus").Hash()}}}}
 	taken.Confirmed = w.confirm(taken.Content(), "ama", "ben")
 	w.no(disbursement.CodeNumberTaken, disbursement.Command{Do: taken})
-	taken.People[0].Number, taken.People[0].Keys = "n-gus", [][32]byte{human("ben").hash()}
+	taken.People[0].Number, taken.People[0].Keys = "n-gus", [][32]byte{payroll.Human("ben").Hash()}
 	taken.Confirmed = w.confirm(taken.Content(), "ama", "ben")
 	w.no(disbursement.CodeKeyTaken, disbursement.Command{Do: taken})
 	w.draft("b", line("a", 10))
@@ -300,7 +301,7 @@ func TestRosterNeedsTwo(t *testing.T) {
 func TestUniqueness(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	add := func(id string, lines ...disbursement.NewLine) disbursement.Command {
 		return disbursement.Command{Batch: id, Do: disbursement.AddLines{ImportID: "i", Lines: lines}}
 	}
@@ -315,18 +316,18 @@ func TestUniqueness(t *testing.T) {
 	w.no(disbursement.CodeRefTaken, add("x", line("paid", 10)))
 	w.no(disbursement.CodeRefTaken, add("x", line("returned", 10)))
 	w.no(disbursement.CodeMustCorrect, add("x", line("refused", 10)))
-	w.no(disbursement.CodeNotCorrected, add("x", sealed("new", "mtn", "paid", 10)))
-	w.no(disbursement.CodeNotCorrected, add("x", sealed("new", "mtn", "nobody", 10)))
-	w.no(disbursement.CodeNotCorrected, add("x", sealed("new1", "mtn", "refused", 10), sealed("new2", "mtn", "refused", 10)))
-	w.ok(add("x", sealed("new1", "mtn", "refused", 10), sealed("new2", "mtn", "returned", 10)))
+	w.no(disbursement.CodeNotCorrected, add("x", payroll.Line("new", "mtn", "paid", 10)))
+	w.no(disbursement.CodeNotCorrected, add("x", payroll.Line("new", "mtn", "nobody", 10)))
+	w.no(disbursement.CodeNotCorrected, add("x", payroll.Line("new1", "mtn", "refused", 10), payroll.Line("new2", "mtn", "refused", 10)))
+	w.ok(add("x", payroll.Line("new1", "mtn", "refused", 10), payroll.Line("new2", "mtn", "returned", 10)))
 	w.no(disbursement.CodeCorrected, disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama", Position: 1}})
 	w.ok(disbursement.Command{Batch: "y", Do: w.opening("y")})
-	w.no(disbursement.CodeNotCorrected, add("y", sealed("new3", "mtn", "refused", 10)))
+	w.no(disbursement.CodeNotCorrected, add("y", payroll.Line("new3", "mtn", "refused", 10)))
 	w.ok(disbursement.Command{Batch: "x", Do: disbursement.Discard{By: "ama"}}) // the correction is void
-	w.ok(add("y", sealed("new1", "mtn", "refused", 10)))
+	w.ok(add("y", payroll.Line("new1", "mtn", "refused", 10)))
 
 	w = newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	scoped := w.opening("s1")
 	scoped.Scope = disbursement.ScopeBatch
 	w.ok(disbursement.Command{Batch: "s1", Do: scoped})
@@ -340,11 +341,11 @@ func TestUniqueness(t *testing.T) {
 func TestCorrectedLineIsPaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	w.releasing("b", line("a", 10))
 	w.ticks()
 	w.word("b", enquired(disbursement.WordRefused))
-	w.releasing("c", sealed("a2", "mtn", "a", 10))
+	w.releasing("c", payroll.Line("a2", "mtn", "a", 10))
 	w.word("b", enquired(disbursement.WordPaid))
 	w.ticks()
 	w.want("c", disbursement.LineReady)
@@ -357,7 +358,7 @@ func TestImports(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.no(disbursement.CodeNoPolicy, disbursement.Command{Batch: "b", Do: w.opening("b")})
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	w.draft("b", line("a", 10), line("b", 10))
 	w.no(disbursement.CodeRefLive, disbursement.Command{Batch: "c", Do: w.opening("ref-b")})
 	if a := w.ok(disbursement.Command{Batch: "b", Do: w.opening("ref-b")}); !a.Replayed {
@@ -377,7 +378,7 @@ func TestImports(t *testing.T) {
 		disbursement.CodeOrder:        add(2, line("b", 10)),
 		disbursement.CodeAmount:       add(2, line("d", 0)),
 		disbursement.CodeText:         add(2, disbursement.NewLine{Ref: "d\té", Account: "mtn", Amount: 1}),
-		disbursement.CodeAccount:      add(2, sealed("d", "bank", "", 10)),
+		disbursement.CodeAccount:      add(2, payroll.Line("d", "bank", "", 10)),
 		disbursement.CodeSum:          add(2, line("d", disbursement.MaxSum)),
 		disbursement.CodeTooLarge:     add(2, large),
 		disbursement.CodeTooManyLines: add(2, make([]disbursement.NewLine, disbursement.MaxLinesAdded+1)...),
@@ -500,10 +501,10 @@ func TestRetryAsks(t *testing.T) {
 	for name, end := range map[string]func(*world){
 		"person": func(w *world) { w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ben"}}) },
 		"passkey": func(w *world) {
-			w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ben", Key: human("ben").hash()}})
+			w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ben", Key: payroll.Human("ben").Hash()}})
 		},
 		"policy": func(w *world) {
-			set := disbursement.SetPolicy{Policy: plain()}
+			set := disbursement.SetPolicy{Policy: payroll.Policy()}
 			set.Confirmed = w.confirm(set.Content(false), "ama", "ben")
 			w.ok(disbursement.Command{Do: set})
 			w.advance(25 * time.Hour)
@@ -544,7 +545,7 @@ func TestEndedRole(t *testing.T) {
 		"time of the delegation": {"dan", func(w *world) { w.advance(24 * time.Hour) }},
 	} {
 		w := newWorld(t)
-		w.agency(plain())
+		w.agency(payroll.Policy())
 		ends(w, disbursement.Enrolled{ID: "dan", Number: "n-dan", For: "ben", Until: w.now.Add(48 * time.Hour)})
 		w.advance(25 * time.Hour)
 		for _, id := range []string{"b", "c"} {
@@ -566,14 +567,14 @@ func TestEndedRole(t *testing.T) {
 func TestMakerUnderAnotherID(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	w.draft("draft", line("a", 10))
 	w.draft("b", line("b", 10))
 	w.ok(w.seal("b"))
 	w.ok(w.approve("b", 1, "ben"))
 	w.ok(disbursement.Command{Do: disbursement.Revoke{Person: "ama"}})
 	w.no(disbursement.CodeNotInForce, w.seal("draft"))
-	again := enrolled("ama2", "chief")
+	again := payroll.Enrolled("ama2", "chief")
 	again.Number = "n-ama"
 	do := disbursement.Enrol{People: []disbursement.Enrolled{again}}
 	do.Confirmed = w.confirm(do.Content(), "ben", "cleo")
@@ -591,7 +592,7 @@ func TestMakerUnderAnotherID(t *testing.T) {
 func TestScopeIsTheAgencys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	w.releasing("b", line("a", 10))
 	other := w.opening("c")
 	other.Scope = disbursement.ScopeBatch
@@ -632,12 +633,12 @@ func TestDayGoesBack(t *testing.T) {
 func TestTwoStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.ok(disbursement.Command{Do: disbursement.Enrol{People: []disbursement.Enrolled{enrolled("ama", "maker"), enrolled("ben", "chief")}, RPID: rpID, Origin: origin}})
+	w.ok(disbursement.Command{Do: disbursement.Enrol{People: []disbursement.Enrolled{payroll.Enrolled("ama", "maker"), payroll.Enrolled("ben", "chief")}, RPID: rpID, Origin: origin}})
 	w.advance(25 * time.Hour)
-	person, key := disbursement.Revoke{Person: "ben"}, disbursement.Revoke{Person: "ben", Key: human("ben").hash()}
+	person, key := disbursement.Revoke{Person: "ben"}, disbursement.Revoke{Person: "ben", Key: payroll.Human("ben").Hash()}
 	w.no(disbursement.CodeRosterFault, disbursement.Command{Do: person})
 	w.no(disbursement.CodeRosterFault, disbursement.Command{Do: key})
-	spare := disbursement.Enrol{People: []disbursement.Enrolled{{ID: "ben", Number: "n-ben", Roles: []string{"chief"}, Keys: [][32]byte{human("spare").hash()}}}}
+	spare := disbursement.Enrol{People: []disbursement.Enrolled{{ID: "ben", Number: "n-ben", Roles: []string{"chief"}, Keys: [][32]byte{payroll.Human("spare").Hash()}}}}
 	spare.Confirmed = w.confirm(spare.Content(), "ama", "ben")
 	w.ok(disbursement.Command{Do: spare})
 	w.ok(disbursement.Command{Do: key})
@@ -648,17 +649,17 @@ func TestTwoStay(t *testing.T) {
 func TestPeopleLeave(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	r := w.rosters[tenant]
 	for i := range policy.MaxPeople {
 		id := fmt.Sprint("gone", i)
-		r.Roster = r.With(policy.Person{ID: id, Number: id, Keys: []policy.Key{{Hash: human(id).hash()}}, RevokedAt: w.now})
+		r.Roster = r.With(policy.Person{ID: id, Number: id, Keys: []policy.Key{{Hash: payroll.Human(id).Hash()}}, RevokedAt: w.now})
 	}
 	w.rosters[tenant] = r
-	fay := disbursement.Enrol{People: []disbursement.Enrolled{enrolled("fay", "chief")}}
+	fay := disbursement.Enrol{People: []disbursement.Enrolled{payroll.Enrolled("fay", "chief")}}
 	fay.Confirmed = w.confirm(fay.Content(), "ama", "ben")
 	w.ok(disbursement.Command{Do: fay})
-	fay.People[0] = disbursement.Enrolled{ID: "gus", Number: "n-gus", Keys: [][32]byte{human("gone0").hash()}}
+	fay.People[0] = disbursement.Enrolled{ID: "gus", Number: "n-gus", Keys: [][32]byte{payroll.Human("gone0").Hash()}}
 	fay.Confirmed = w.confirm(fay.Content(), "ama", "ben")
 	w.no(disbursement.CodeKeyTaken, disbursement.Command{Do: fay})
 }

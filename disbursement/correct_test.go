@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"quittance/disbursement"
+	"quittance/test/payroll"
 )
 
 func adding(id string, lines ...disbursement.NewLine) disbursement.Command {
@@ -16,7 +17,7 @@ func corrected(t *testing.T) *world {
 	t.Helper()
 	w := one(t)
 	w.word("b", enquired(disbursement.WordRefused))
-	w.releasing("c", sealed("a2", "mtn", "a", 5000))
+	w.releasing("c", payroll.Line("a2", "mtn", "a", 5000))
 	w.ticks()
 	w.word("c", enquired(disbursement.WordRefused))
 	return w
@@ -26,7 +27,7 @@ func corrected(t *testing.T) *world {
 // the payee twice, whether it is made before or after the word.
 func TestChainOfCorrections(t *testing.T) {
 	t.Parallel()
-	again := sealed("a3", "mtn", "a2", 5000)
+	again := payroll.Line("a3", "mtn", "a2", 5000)
 	settle := disbursement.Command{Batch: "b", Do: disbursement.Settle{Paid: true, Reference: "r", ProposedBy: "ben", Approved: "cleo"}}
 	for _, decided := range []bool{false, true} {
 		w := corrected(t)
@@ -65,11 +66,11 @@ func TestChainHasAnEnd(t *testing.T) {
 	last := "a"
 	for i := range disbursement.MaxCorrections {
 		id, ref := fmt.Sprint("c", i), fmt.Sprint("a-", i)
-		w.releasing(id, sealed(ref, "mtn", last, 5000))
+		w.releasing(id, payroll.Line(ref, "mtn", last, 5000))
 		w.ticks()
 		w.word(id, enquired(disbursement.WordRefused))
 		last = ref
 	}
 	w.ok(disbursement.Command{Batch: "z", Do: w.opening("z")})
-	w.no(disbursement.CodeNotCorrected, adding("z", sealed("a-z", "mtn", last, 5000)))
+	w.no(disbursement.CodeNotCorrected, adding("z", payroll.Line("a-z", "mtn", last, 5000)))
 }

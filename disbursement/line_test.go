@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quittance/disbursement"
+	"quittance/test/payroll"
 )
 
 func requested(kind disbursement.WordKind) disbursement.Word {
@@ -20,7 +21,7 @@ func enquired(kind disbursement.WordKind) disbursement.Word {
 func one(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	w.releasing("b", line("a", 5000))
 	w.ticks()
 	w.want("b", disbursement.LineSent)
@@ -166,8 +167,8 @@ func TestNeverSentOfAStoppedBatch(t *testing.T) {
 func TestAccountWithoutFunds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
-	w.releasing("b", line("a", 1_000_000), line("b", 10), sealed("c", "airtel", "", 10))
+	w.agency(payroll.Policy())
+	w.releasing("b", line("a", 1_000_000), line("b", 10), payroll.Line("c", "airtel", "", 10))
 	w.ticks()
 	none := func(position int, source disbursement.WordSource) {
 		w.word("b", disbursement.Word{Position: position, Kind: disbursement.WordNoFunds, Source: source, Code: "no_funds"})
@@ -207,7 +208,7 @@ func TestAccountWithoutFunds(t *testing.T) {
 func TestSuspectRefusalsPause(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	w.releasing("b", line("a", 10), line("b", 10), line("c", 10), line("d", 10))
 	w.ticks()
 	k := disbursement.AccountKey{TenantID: tenant, Code: "mtn"}
@@ -230,7 +231,7 @@ func TestUnprovenRefusal(t *testing.T) {
 	w.want("b", disbursement.LineRefused)
 	w.no(disbursement.CodeUnproven, disbursement.Command{Batch: "b", Do: disbursement.Retry{By: "ama"}})
 	w.ok(disbursement.Command{Batch: "c", Do: w.opening("ref-c")})
-	again := disbursement.AddLines{ImportID: "i", Lines: []disbursement.NewLine{sealed("a2", "mtn", "a", 5000)}}
+	again := disbursement.AddLines{ImportID: "i", Lines: []disbursement.NewLine{payroll.Line("a2", "mtn", "a", 5000)}}
 	w.no(disbursement.CodeNotCorrected, disbursement.Command{Batch: "c", Do: again})
 	w.ok(disbursement.Command{Batch: "b", Do: disbursement.Cancel{By: "ama"}}) // a cancelled line stays unproven
 	w.no(disbursement.CodeNotCorrected, disbursement.Command{Batch: "c", Do: again})
@@ -386,7 +387,7 @@ func TestChangedContent(t *testing.T) {
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	var many []disbursement.NewLine
 	for i := range 400 {
 		many = append(many, line(fmt.Sprintf("m%03d", i), 10))

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quittance/disbursement"
+	"quittance/test/payroll"
 )
 
 // attempt is one attempt to pay a line, as the operator knows it.
@@ -96,7 +97,7 @@ func (x *ledger) send(r disbursement.Request) {
 	x.call(r)
 }
 
-func opened(r disbursement.Request) (c content) {
+func opened(r disbursement.Request) (c payroll.Content) {
 	_ = json.Unmarshal(r.Line.Sealed, &c)
 	return c
 }
@@ -176,8 +177,8 @@ func TestNobodyIsPaidTwice(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		x := &ledger{world: newWorld(t), rt: t, truth: map[attempt]disbursement.WordKind{}, doubt: map[attempt]bool{}, doubted: map[disbursement.LineKey]bool{}, read: map[string]bool{}, funds: true}
-		x.agency(plain())
-		x.releasing("b1", sealed("b1-a", "airtel", "", 10), line("b1-b", 20), sealed("b1-c", "airtel", "", 30))
+		x.agency(payroll.Policy())
+		x.releasing("b1", payroll.Line("b1-a", "airtel", "", 10), line("b1-b", 20), payroll.Line("b1-c", "airtel", "", 30))
 		n := 1
 		batch := func() string { return fmt.Sprint("b", rapid.IntRange(1, n).Draw(t, "batch")) }
 		some := func(id string) int { return rapid.IntRange(0, max(0, x.batches[id].Count-1)).Draw(t, "position") }
@@ -186,7 +187,7 @@ func TestNobodyIsPaidTwice(t *testing.T) {
 				if n < 5 {
 					n++
 					id := fmt.Sprint("b", n)
-					x.releasing(id, sealed(id+"-a", "airtel", "", 10), line(id+"-b", 20))
+					x.releasing(id, payroll.Line(id+"-a", "airtel", "", 10), line(id+"-b", 20))
 				}
 			},
 			"correct":  func(t *rapid.T) { n = x.correct(n) },
@@ -306,7 +307,7 @@ func (x *ledger) correct(n int) int {
 	old := x.lines[rapid.SampledFrom(ended).Draw(x.rt, "line")]
 	id := fmt.Sprint("b", n+1)
 	x.ok(disbursement.Command{Batch: id, Do: x.opening("ref-" + id)})
-	a := x.decide(disbursement.Command{Batch: id, Do: disbursement.AddLines{ImportID: "i", Lines: []disbursement.NewLine{sealed(id+"-a", "mtn", old.Ref, old.Amount)}}})
+	a := x.decide(disbursement.Command{Batch: id, Do: disbursement.AddLines{ImportID: "i", Lines: []disbursement.NewLine{payroll.Line(id+"-a", "mtn", old.Ref, old.Amount)}}})
 	if a.Refusal != nil || rapid.IntRange(0, 3).Draw(x.rt, "discards") == 0 {
 		x.ok(disbursement.Command{Batch: id, Do: disbursement.Discard{By: "ama"}})
 		return n + 1
@@ -393,7 +394,7 @@ func TestAnyWords(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.agency(plain())
+		w.agency(payroll.Policy())
 		w.releasing("b", line("a", 10), line("b", 20))
 		w.ticks()
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {

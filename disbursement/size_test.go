@@ -9,6 +9,7 @@ import (
 
 	"quittance/disbursement"
 	"quittance/disbursement/policy"
+	"quittance/test/payroll"
 )
 
 // record is the largest record of Kafka, in bytes.
@@ -67,7 +68,7 @@ func fits(t *testing.T, w *world) {
 func TestLargestRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := plain()
+	p := payroll.Policy()
 	p.Tiers[0].Rules = nil
 	for range policy.MaxLevels {
 		p.Tiers[0].Rules = append(p.Tiers[0].Rules, policy.Rule{Role: "chief", Needed: policy.MaxNeeded})
@@ -116,7 +117,7 @@ func TestLargestRecords(t *testing.T) {
 // releasingAll has one account send 200 lines at once for many batches.
 func (w *world) releasingAll(t *testing.T) {
 	t.Helper()
-	set := disbursement.SetPolicy{Policy: plain()}
+	set := disbursement.SetPolicy{Policy: payroll.Policy()}
 	set.Confirmed = w.confirm(set.Content(false), "ama", "ben")
 	w.ok(disbursement.Command{Do: set})
 	w.advance(25 * time.Hour)
@@ -134,7 +135,7 @@ func (w *world) releasingAll(t *testing.T) {
 func TestLargestBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.agency(plain())
+	w.agency(payroll.Policy())
 	w.large = true
 	w.ok(disbursement.Command{Batch: "b", Do: w.opening("r")})
 	for i := 0; i < disbursement.MaxLines; i += disbursement.MaxLinesAdded {

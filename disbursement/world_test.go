@@ -1,18 +1,12 @@
 package disbursement_test
 
 import (
-	"crypto/ed25519"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"reflect"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +14,7 @@ import (
 	"quittance/disbursement/assertion"
 	"quittance/disbursement/digest"
 	"quittance/disbursement/policy"
+	"quittance/test/payroll"
 )
 
 // Properties run 2,000 times. -rapid.checks=100000 runs them longer.
@@ -43,10 +38,10 @@ type tb interface {
 }
 
 const (
-	tenant = "018f0000-0000-7000-8000-000000000001"
-	rpID   = "staff.example"
-	origin = "https://staff.example"
-	payee  = "242060000001"
+	tenant = payroll.Tenant
+	rpID   = payroll.RPID
+	origin = payroll.Origin
+	payee  = payroll.Payee
 )
 
 // start is a Monday morning in Brazzaville.
@@ -299,87 +294,22 @@ func (w *world) jump(d time.Duration) {
 	w.ticks()
 }
 
-// person has a passkey.
-type person struct {
-	id   string
-	key  ed25519.PrivateKey
-	spki []byte
-}
-
-var (
-	people   = map[string]person{}
-	peopleMu sync.Mutex
-)
-
-// human returns the person with an id, whose key is made of it.
-func human(id string) person {
-	peopleMu.Lock()
-	defer peopleMu.Unlock()
-	p, ok := people[id]
-	if !ok {
-		seed := sha256.Sum256([]byte("seed " + id))
-		p = person{id: id, key: ed25519.NewKeyFromSeed(seed[:])}
-		p.spki, _ = x509.MarshalPKIXPublicKey(p.key.Public())
-		people[id] = p
-	}
-	return p
-}
-
-func (p person) hash() [32]byte { return sha256.Sum256(p.spki) }
-
-// sign signs a statement as a browser with the person's passkey does.
-func (p person) sign(statement digest.Hash) assertion.Assertion {
-	challenge := slices.Concat(make([]byte, 32), statement[:])
-	client, _ := json.Marshal(map[string]any{
-		"type": "webauthn.get", "challenge": base64.RawURLEncoding.EncodeToString(challenge), "origin": origin, "crossOrigin": false,
-	})
-	host := sha256.Sum256([]byte(rpID))
-	data := slices.Concat(host[:], []byte{5, 0, 0, 0, 1})
-	sum := sha256.Sum256(client)
-	return assertion.Assertion{
-		PublicKey: p.spki, ClientData: client, AuthenticatorData: data, Signature: ed25519.Sign(p.key, slices.Concat(data, sum[:])),
-	}
-}
-
 // step signs a step about a batch.
 func (w *world) step(id, batch string, level int, verdict digest.Verdict) disbursement.Signed {
-	statement, err := digest.Step{Digest: w.batches[batch].Digest, Level: level, Person: id, Verdict: verdict}.Statement()
-	if err != nil {
-		w.t.Fatalf("%v", err)
-	}
-	return disbursement.Signed{Person: id, Assertion: human(id).sign(statement)}
+	return payroll.Step(w.batches[batch].Digest, id, level, verdict)
 }
 
 // confirm has two people sign a change of roster or policy.
 func (w *world) confirm(content map[string]string, ids ...string) (out []disbursement.Signed) {
-	for _, id := range ids {
-		statement, err := digest.Change{Agency: tenant, Number: w.rosters[tenant].Changes + 1, Content: content, Person: id}.Statement()
-		if err != nil {
-			w.t.Fatalf("%v", err)
-		}
-		out = append(out, disbursement.Signed{Person: id, Assertion: human(id).sign(statement)})
-	}
-	return out
-}
-
-func enrolled(id string, roles ...string) disbursement.Enrolled {
-	return disbursement.Enrolled{ID: id, Number: "n-" + id, Roles: roles, Keys: [][32]byte{human(id).hash()}}
-}
-
-// plain is a policy of one level: a chief.
-func plain() policy.Policy {
-	return policy.Policy{
-		Currency: "XAF", Tiers: []policy.Tier{{Rules: []policy.Rule{{Role: "chief", Needed: 1}}}}, ApproveWithin: 72 * time.Hour, PayWithinDays: 5,
-		NameCheck: policy.CheckOff, Release: policy.ReleaseManual,
-	}
+	return payroll.Confirm(w.rosters[tenant].Changes+1, content, ids...)
 }
 
 // agency makes an agency in which ama prepares, ben and cleo are chiefs, dan is an agent and the policy is in force.
 func (w *world) agency(p policy.Policy) {
 	w.t.Helper()
-	w.ok(disbursement.Command{Do: disbursement.Enrol{People: []disbursement.Enrolled{enrolled("ama", "maker"), enrolled("ben", "chief")}, RPID: rpID, Origin: origin}})
+	w.ok(disbursement.Command{Do: disbursement.Enrol{People: []disbursement.Enrolled{payroll.Enrolled("ama", "maker"), payroll.Enrolled("ben", "chief")}, RPID: rpID, Origin: origin}})
 	w.advance(25 * time.Hour)
-	more := disbursement.Enrol{People: []disbursement.Enrolled{enrolled("cleo", "chief"), enrolled("dan", "agent"), enrolled("eve", "agent")}}
+	more := disbursement.Enrol{People: []disbursement.Enrolled{payroll.Enrolled("cleo", "chief"), payroll.Enrolled("dan", "agent"), payroll.Enrolled("eve", "agent")}}
 	more.Confirmed = w.confirm(more.Content(), "ama", "ben")
 	w.ok(disbursement.Command{Do: more})
 	set := disbursement.SetPolicy{Policy: p}
@@ -412,33 +342,10 @@ func (w *world) no(code disbursement.Code, cmd disbursement.Command) {
 
 func (w *world) today() string { return w.now.Add(time.Hour).Format(time.DateOnly) }
 
-func (w *world) opening(ref string) disbursement.Open {
-	return disbursement.Open{
-		BatchRef: ref, Scope: disbursement.ScopeAgency, Source: disbursement.SourceFile, Currency: "XAF", Date: w.today(), Maker: "ama", ImportID: "i",
-		Accounts: []disbursement.Payout{{Code: "mtn", Fingerprint: "f-mtn", PerSecond: 10}, {Code: "airtel", Fingerprint: "f-airtel", PerSecond: 10}},
-	}
-}
-
-// content is a line as its sealed bytes tell it. Tests seal by plain JSON.
-type content struct {
-	Salt [32]byte
-	Line digest.Line
-}
-
-func sealed(ref, account, corrects string, amount int64) disbursement.NewLine {
-	c := content{Salt: sha256.Sum256([]byte(ref)), Line: digest.Line{
-		Amount: amount, Currency: "XAF", LineRef: ref, PayoutAccount: account, PaymentMode: "momo", Name: "PAYEE " + ref, MSISDN: payee, Corrects: corrects,
-	}}
-	leaf, err := digest.Leaf(c.Salt, c.Line)
-	if err != nil {
-		panic(err)
-	}
-	b, _ := json.Marshal(c)
-	return disbursement.NewLine{Ref: ref, Account: account, Amount: amount, Leaf: leaf, Sealed: b, Corrects: corrects}
-}
+func (w *world) opening(ref string) disbursement.Open { return payroll.Opening(ref, w.today()) }
 
 // line is a line of an amount from MTN's account.
-func line(ref string, amount int64) disbursement.NewLine { return sealed(ref, "mtn", "", amount) }
+func line(ref string, amount int64) disbursement.NewLine { return payroll.Line(ref, "mtn", "", amount) }
 
 // draft opens a batch with lines.
 func (w *world) draft(id string, lines ...disbursement.NewLine) {

@@ -25,6 +25,9 @@ func FamilyOf(processor string) Family {
 // Checkout is the family of the processor of checkout sessions.
 var Checkout = FamilyOf("checkout")
 
+// Disbursement is the family of the processor of disbursement batches.
+var Disbursement = FamilyOf("disbursement")
+
 // ERPQueries are the topics of questions to the agencies' ERPs, which the sink erp answers. It keeps nothing: there
 // are no state, events and poison.
 var ERPQueries = Family{Processor: "erp", Commands: TopicERPQueries, Replies: TopicERPAnswers}

@@ -14,6 +14,8 @@ const (
 	TopicReplies            = "checkout.replies"
 	TopicCollections        = "collections.requests"
 	TopicCalls              = "collections.calls"
+	TopicPayouts            = "disbursements.requests"
+	TopicPayoutCalls        = "disbursements.calls"
 	TopicWebhooks           = "webhooks"
 	TopicWebhooksDeliveries = "webhooks.deliveries"
 	TopicConfirmations      = "erp.confirmations"
@@ -32,6 +34,7 @@ const (
 	TopicAudit              = "audit"
 	TopicPoisonCommands     = "checkout.commands.poison"
 	TopicPoisonCollections  = "collections.requests.poison"
+	TopicPoisonPayouts      = "disbursements.requests.poison"
 	TopicPoisonReadmodel    = "readmodel.poison"
 	TopicPoisonJournal      = "journal.poison"
 	TopicPoisonDeliveries   = "deliveries.poison"
@@ -98,7 +101,7 @@ func Topics() []Topic {
 	statements.Records = append(statements.Records, "quittance.StatementLine")
 	reconciliation := effect(TopicReconciliation, 0, "agency, mode and account", "quittance.Finding")
 	reconciliation.Records = append(reconciliation.Records, "quittance.DayTotal", "quittance.MatchRun", "quittance.Close")
-	return append(Checkout.Topics(FamilyRecords{
+	families := append(Checkout.Topics(FamilyRecords{
 		Commands: []string{"quittance.Command"},
 		State: []string{
 			"quittance.Session", "quittance.Order", "quittance.Idempotency", "quittance.Quota", "quittance.Token", "quittance.TokenList", "quittance.Till",
@@ -106,7 +109,18 @@ func Topics() []Topic {
 		},
 		Events:  []string{"quittance.Event"},
 		Replies: []string{"quittance.Reply"},
-	}),
+	}), Disbursement.Topics(FamilyRecords{
+		Commands: []string{"quittance.DisbursementCommand"},
+		State: []string{
+			"quittance.Batch", "quittance.BatchSealing", "quittance.BatchLine", "quittance.BatchLineRef", "quittance.QueuedLine", "quittance.PayoutAccount",
+			"quittance.BatchAgency", "quittance.BatchRoster", "quittance.BatchRevision",
+		},
+		Events:  []string{"quittance.DisbursementEvent"},
+		Replies: []string{"quittance.DisbursementReply"},
+	})...)
+	return append(families,
+		effect(TopicPayouts, defaultRetentionEffects, "payout_ref", "quittance.PayoutRequest"),
+		effect(TopicPayoutCalls, defaultRetentionHistory, "payout_ref", "quittance.PayoutCall"),
 		effect(TopicCollections, defaultRetentionEffects, "collection_id", "quittance.CollectionRequest"),
 		effect(TopicCalls, defaultRetentionHistory, "collection_id", "quittance.Call"),
 		effect(TopicWebhooks, defaultRetentionHistory, "application_id", "quittance.Notification"),
@@ -131,6 +145,7 @@ func Topics() []Topic {
 		// One partition: the rows are numbered in the order of their records.
 		Topic{Name: TopicAudit, Partitions: 1, Key: "sequence", Records: []string{"quittance.AuditRow"}},
 		poison(TopicPoisonCollections),
+		poison(TopicPoisonPayouts),
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),
 		poison(TopicPoisonDeliveries),

@@ -2,7 +2,6 @@ package checkout
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,26 +10,19 @@ import (
 	"quittance/casework"
 	"quittance/checkout"
 	"quittance/processors/entry"
+	"quittance/processors/output"
 	"quittance/processors/runtime"
+	"quittance/processors/sender"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
 	"quittance/schemas/origin"
 	"quittance/schemas/record"
 )
 
-// Topology gives the destination of records. *kafka.Topology of internal/kafka implements
-// it.
-type Topology interface {
-	// Name returns a topic's name on the broker.
-	Name(topic string) string
-	// Partition returns the partition of a topic's records with the key.
-	Partition(topic, key string) int32
-}
-
 // Config is what a Processor needs. All fields but AcceptUnsigned are required.
 type Config struct {
 	Codec    *schemas.Codec
-	Topology Topology
+	Topology output.Topology
 	// Senders has the keys of those that Senders returns.
 	Senders origin.Verifier
 	// AcceptUnsigned accepts commands that do not say who sent them, as those of a release that did not
@@ -47,8 +39,8 @@ type Config struct {
 // at the same time.
 type Processor struct {
 	codec    *schemas.Codec
-	topology Topology
-	guard    *guard
+	topology output.Topology
+	guard    *sender.Guard[checkout.Action]
 	bodies   origin.MACs
 	judge    *judge
 }
@@ -60,18 +52,19 @@ func New(cfg Config) (*Processor, error) {
 	if cfg.Codec == nil || cfg.Topology == nil || cfg.Bodies == nil || cfg.Verify == nil || cfg.Metrics == nil {
 		return nil, errors.New("processor of checkout: Codec, Topology, Bodies, Verify and Metrics are required")
 	}
-	for _, sender := range Senders() {
-		if cfg.Senders[sender] == nil {
-			return nil, fmt.Errorf("processor of checkout: no key of the sender %s", sender)
-		}
+	guard, err := sender.New(sender.Config[checkout.Action]{
+		Processor: schemas.Checkout.Processor, Keys: cfg.Senders, AcceptUnsigned: cfg.AcceptUnsigned, Allowed: sendersOf, Metrics: cfg.Metrics,
+	}, Senders())
+	if err != nil {
+		return nil, err
 	}
-	return &Processor{cfg.Codec, cfg.Topology, newGuard(cfg.Senders, cfg.AcceptUnsigned, cfg.Metrics), cfg.Bodies, newJudge(cfg.Verify, cfg.Metrics)}, nil
+	return &Processor{cfg.Codec, cfg.Topology, guard, cfg.Bodies, newJudge(cfg.Verify, cfg.Metrics)}, nil
 }
 
 // Process decides one record of checkout.commands. A record that cannot be decoded, an
 // unknown command, and a command of somebody who may not send it are poison.
 func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
-	from, err := p.guard.sent(rec)
+	from, err := p.guard.Sent(rec)
 	if err != nil {
 		return err
 	}
@@ -86,7 +79,7 @@ func (p *Processor) Process(tx *runtime.Tx, rec *kgo.Record) error {
 	if err != nil {
 		return runtime.Poison(err)
 	}
-	if err := p.guard.allows(from, cmd.Do); err != nil {
+	if err := p.guard.Allows(from, cmd.Do); err != nil {
 		return err
 	}
 	return p.decide(tx, cmd)
@@ -116,21 +109,21 @@ func (p *Processor) decide(tx transaction, cmd checkout.Command) error {
 		return err
 	}
 	write(state, d)
-	w := &writer{p: p, tx: tx}
-	w.fail(state.Err())
+	w := &writer{output.New(p.codec, p.topology, tx), p.bodies}
+	w.Fail(state.Err())
 	for _, e := range d.Events {
 		w.event(e)
 	}
 	for _, q := range d.Collections {
-		w.emit(schemas.TopicCollections, q.Session.Collection.ID, mapping.FromRequest(q))
+		w.Emit(schemas.TopicCollections, q.Session.Collection.ID, mapping.FromRequest(q))
 	}
 	if d.Answer != nil {
 		if _, ok := cmd.Do.(checkout.Create); ok && d.Answer.Code == checkout.CodeOK && !d.Answer.Replayed {
 			d.Answer.Session = nil // the sender has it already
 		}
-		w.emitTo(schemas.TopicReplies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, mapping.Reply(*cmd.ReplyTo, *d.Answer))
+		w.EmitTo(schemas.TopicReplies, cmd.ReplyTo.Partition, cmd.ReplyTo.CorrelationID, mapping.Reply(*cmd.ReplyTo, *d.Answer))
 	}
-	return w.err
+	return w.Err()
 }
 
 // Deadline returns when an entry of the state needs a tick.
@@ -145,27 +138,10 @@ func (p *Processor) Tick(tx *runtime.Tx, key []byte, now time.Time) error {
 	})
 }
 
-// writer writes the records of a decision. It keeps the first error.
+// writer writes the records of a decision.
 type writer struct {
-	p   *Processor
-	tx  transaction
-	err error
-}
-
-func (w *writer) encode(r record.Record) []byte {
-	b, err := w.p.codec.Encode(r)
-	w.fail(err)
-	return b
-}
-
-func (w *writer) emit(topic, key string, r record.Record) {
-	w.emitTo(topic, w.p.topology.Partition(topic, key), key, r)
-}
-
-func (w *writer) emitTo(topic string, partition int32, key string, r record.Record) {
-	if b := w.encode(r); b != nil {
-		w.tx.Emit(&kgo.Record{Topic: w.p.topology.Name(topic), Partition: partition, Key: []byte(key), Value: b})
-	}
+	*output.Writer
+	bodies origin.MACs
 }
 
 // event writes the event and its notifications.
@@ -173,7 +149,7 @@ func (w *writer) event(e checkout.Event) {
 	s := e.Session
 	// The event goes to the partition of the command, which is the agency's partition. An
 	// orphaned report goes there, too: its agency is unknown and its key is empty.
-	w.emitTo(schemas.TopicEvents, w.tx.Partition(), s.TenantID, mapping.FromEvent(e))
+	w.EmitHere(schemas.TopicEvents, s.TenantID, mapping.FromEvent(e))
 	if e.Type.Webhook() {
 		w.notify(schemas.TopicWebhooks, s.ApplicationID, e, mapping.ToWebhook)
 	}
@@ -181,24 +157,17 @@ func (w *writer) event(e checkout.Event) {
 		w.notify(schemas.TopicPartners, s.ApplicationID, e, mapping.ToPartner)
 	}
 	confirmations, err := mapping.ToConfirmations(e)
-	w.fail(err)
+	w.Fail(err)
 	for _, n := range confirmations {
-		origin.SignBody(schemas.TopicConfirmations, n, w.p.bodies)
-		w.emit(schemas.TopicConfirmations, s.TenantID, n)
+		origin.SignBody(schemas.TopicConfirmations, n, w.bodies)
+		w.Emit(schemas.TopicConfirmations, s.TenantID, n)
 	}
 }
 
 func (w *writer) notify(topic, key string, e checkout.Event, notification func(checkout.Event) (*record.Notification, error)) {
 	n, err := notification(e)
-	if w.fail(err); err == nil {
-		origin.SignBody(topic, n, w.p.bodies)
-		w.emit(topic, key, n)
-	}
-}
-
-// fail remembers the first fault of the program. A retry gives the same result.
-func (w *writer) fail(err error) {
-	if err != nil && w.err == nil {
-		w.err = runtime.Poison(err)
+	if w.Fail(err); err == nil {
+		origin.SignBody(topic, n, w.bodies)
+		w.Emit(topic, key, n)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quittance/checkout"
+	"quittance/processors/sender"
 )
 
 // actions are all commands by the names of their types, those of Outcome by their source.
@@ -63,17 +64,20 @@ func TestEachSenderSendsItsCommandsOnly(t *testing.T) {
 	if len(kinds) != len(actions) {
 		t.Errorf("%d commands, %d rows", len(kinds), len(actions))
 	}
-	g := newGuard(nil, false, prometheus.NewRegistry())
+	g, err := sender.New(sender.Config[checkout.Action]{Allowed: sendersOf, Metrics: prometheus.NewRegistry()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cells := 0
-	for _, sender := range append(Senders(), "webhook", "root", "") {
+	for _, from := range append(Senders(), "webhook", "root", "") {
 		for kind, all := range actions {
 			for _, do := range all {
-				want := slices.Contains(sends[sender], name(kind, do))
-				if sender == "" { // unsigned, and accepted as such
+				want := slices.Contains(sends[from], name(kind, do))
+				if from == "" { // unsigned, and accepted as such
 					want = kind != "Tick" && name(kind, do) != "Outcome counter" && name(kind, do) != "Outcome staff" && name(kind, do) != "Outcome "
 				}
-				if got := g.allows(sender, do) == nil; got != want {
-					t.Errorf("%q sends %s: %t", sender, name(kind, do), got)
+				if got := g.Allows(from, do) == nil; got != want {
+					t.Errorf("%q sends %s: %t", from, name(kind, do), got)
 				}
 				cells++
 			}

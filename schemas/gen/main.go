@@ -18,7 +18,7 @@ import (
 const namespace = "quittance"
 
 // files are in the order of their references: a record is defined before it is used.
-var files = []string{"session", "event", "command", "reply", "state", "collection_request", "call", "delivery", "message", "references", "statement", "reconciliation", "audit", "erp_query"}
+var files = []string{"session", "event", "command", "reply", "state", "collection_request", "call", "delivery", "message", "references", "statement", "reconciliation", "audit", "erp_query", "batch", "batch_event", "batch_command", "batch_reply", "payout"}
 
 type record struct {
 	Name   string  `json:"name"`
@@ -381,7 +381,7 @@ func goName(s string) string {
 		switch part {
 		case "ids":
 			b.WriteString("IDs")
-		case "id", "url", "http", "erp":
+		case "id", "url", "http", "erp", "rp":
 			b.WriteString(strings.ToUpper(part))
 		default:
 			b.WriteString(strings.ToUpper(part[:1]) + part[1:])

@@ -4732,6 +4732,2831 @@ func (r *ERPAnswer) readFrom(d *reader) {
 	r.Sealed = d.readBytes()
 }
 
+// BatchLineKey is a part of other records.
+type BatchLineKey struct {
+	// dsb_ id; empty for no line
+	Batch string
+	// from 0, in the order of the bytes of line_ref
+	Position int32
+}
+
+func (r *BatchLineKey) fromNative(m map[string]any) {
+	r.Batch = from[string](m["batch"])
+	r.Position = from[int32](m["position"])
+}
+
+func (r *BatchLineKey) appendTo(b []byte) []byte {
+	b = appendString(b, r.Batch)
+	b = appendInt(b, r.Position)
+	return b
+}
+
+func (r *BatchLineKey) readFrom(d *reader) {
+	*r = BatchLineKey{}
+	r.Batch = d.readString()
+	r.Position = d.readInt()
+}
+
+// BatchLine: A line of a disbursement batch (disbursement.state).
+type BatchLine struct {
+	Batch    string
+	Position int32
+	// line_ref
+	Ref string
+	// index of the batch's payout account
+	Account int32
+	// minor units
+	Amount int64
+	// SHA-256 of salt and content
+	Leaf []byte
+	// content and salt, encrypted under a data key of Postgres that can be deleted
+	Sealed []byte
+	// the line that this one pays again
+	Corrects BatchLineKey
+	// its line_ref
+	CorrectsRef string
+	CorrectedBy BatchLineKey
+	// ready, sent, paid, refused, cancelled, returned
+	Status string
+	// number of the last one, from 1; 0 before
+	Attempt int32
+	// requests of the attempt
+	Try int32
+	// attempts that people asked for
+	Retries int32
+	// first request of the attempt
+	SentAt time.Time
+	// last request
+	RequestedAt time.Time
+	EnquiredAt  time.Time
+	Answered    bool
+	Declined    bool
+	Unproven    bool
+	Contested   bool
+	// attempt whose word made the line contested
+	Doubt int32
+	// attempt that paid
+	PaidBy int32
+	Out    bool
+	// kind of the open case
+	Case string
+	// the operator's reason
+	Code        string
+	OperatorRef string
+	EndedAt     time.Time
+}
+
+func (r *BatchLine) fromNative(m map[string]any) {
+	r.Batch = from[string](m["batch"])
+	r.Position = from[int32](m["position"])
+	r.Ref = from[string](m["ref"])
+	r.Account = from[int32](m["account"])
+	r.Amount = from[int64](m["amount"])
+	r.Leaf = fromBytes(m["leaf"])
+	r.Sealed = fromNullable[[]byte]("bytes", m["sealed"])
+	r.Corrects = fromRecord[BatchLineKey](m["corrects"])
+	r.CorrectsRef = fromNullable[string]("string", m["corrects_ref"])
+	r.CorrectedBy = fromRecord[BatchLineKey](m["corrected_by"])
+	r.Status = from[string](m["status"])
+	r.Attempt = from[int32](m["attempt"])
+	r.Try = from[int32](m["try"])
+	r.Retries = from[int32](m["retries"])
+	r.SentAt = fromNullable[time.Time]("long.timestamp-millis", m["sent_at"])
+	r.RequestedAt = fromNullable[time.Time]("long.timestamp-millis", m["requested_at"])
+	r.EnquiredAt = fromNullable[time.Time]("long.timestamp-millis", m["enquired_at"])
+	r.Answered = from[bool](m["answered"])
+	r.Declined = from[bool](m["declined"])
+	r.Unproven = from[bool](m["unproven"])
+	r.Contested = from[bool](m["contested"])
+	r.Doubt = from[int32](m["doubt"])
+	r.PaidBy = from[int32](m["paid_by"])
+	r.Out = from[bool](m["out"])
+	r.Case = fromNullable[string]("string", m["case"])
+	r.Code = fromNullable[string]("string", m["code"])
+	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
+	r.EndedAt = fromNullable[time.Time]("long.timestamp-millis", m["ended_at"])
+}
+
+func (r *BatchLine) appendTo(b []byte) []byte {
+	b = appendString(b, r.Batch)
+	b = appendInt(b, r.Position)
+	b = appendString(b, r.Ref)
+	b = appendInt(b, r.Account)
+	b = appendLong(b, r.Amount)
+	b = appendBytes(b, r.Leaf)
+	if len(r.Sealed) > 0 {
+		b = append(b, 2)
+		b = appendBytes(b, r.Sealed)
+	} else {
+		b = append(b, 0)
+	}
+	b = r.Corrects.appendTo(b)
+	if r.CorrectsRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CorrectsRef)
+	} else {
+		b = append(b, 0)
+	}
+	b = r.CorrectedBy.appendTo(b)
+	b = appendString(b, r.Status)
+	b = appendInt(b, r.Attempt)
+	b = appendInt(b, r.Try)
+	b = appendInt(b, r.Retries)
+	if !r.SentAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.SentAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.RequestedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.RequestedAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.EnquiredAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.EnquiredAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.Answered)
+	b = appendBoolean(b, r.Declined)
+	b = appendBoolean(b, r.Unproven)
+	b = appendBoolean(b, r.Contested)
+	b = appendInt(b, r.Doubt)
+	b = appendInt(b, r.PaidBy)
+	b = appendBoolean(b, r.Out)
+	if r.Case != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Case)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Code != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Code)
+	} else {
+		b = append(b, 0)
+	}
+	if r.OperatorRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.OperatorRef)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.EndedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.EndedAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *BatchLine) readFrom(d *reader) {
+	*r = BatchLine{}
+	r.Batch = d.readString()
+	r.Position = d.readInt()
+	r.Ref = d.readString()
+	r.Account = d.readInt()
+	r.Amount = d.readLong()
+	r.Leaf = d.readBytes()
+	if d.present() {
+		r.Sealed = d.readBytes()
+	}
+	r.Corrects.readFrom(d)
+	if d.present() {
+		r.CorrectsRef = d.readString()
+	}
+	r.CorrectedBy.readFrom(d)
+	r.Status = d.readString()
+	r.Attempt = d.readInt()
+	r.Try = d.readInt()
+	r.Retries = d.readInt()
+	if d.present() {
+		r.SentAt = d.readTime()
+	}
+	if d.present() {
+		r.RequestedAt = d.readTime()
+	}
+	if d.present() {
+		r.EnquiredAt = d.readTime()
+	}
+	r.Answered = d.readBoolean()
+	r.Declined = d.readBoolean()
+	r.Unproven = d.readBoolean()
+	r.Contested = d.readBoolean()
+	r.Doubt = d.readInt()
+	r.PaidBy = d.readInt()
+	r.Out = d.readBoolean()
+	if d.present() {
+		r.Case = d.readString()
+	}
+	if d.present() {
+		r.Code = d.readString()
+	}
+	if d.present() {
+		r.OperatorRef = d.readString()
+	}
+	if d.present() {
+		r.EndedAt = d.readTime()
+	}
+}
+
+// BatchLineRef: The last line with a line_ref (disbursement.state, by the hash of the reference).
+type BatchLineRef struct {
+	Batch    string
+	Position int32
+}
+
+func (r *BatchLineRef) fromNative(m map[string]any) {
+	r.Batch = from[string](m["batch"])
+	r.Position = from[int32](m["position"])
+}
+
+func (r *BatchLineRef) appendTo(b []byte) []byte {
+	b = appendString(b, r.Batch)
+	b = appendInt(b, r.Position)
+	return b
+}
+
+func (r *BatchLineRef) readFrom(d *reader) {
+	*r = BatchLineRef{}
+	r.Batch = d.readString()
+	r.Position = d.readInt()
+}
+
+// BatchHold is a part of other records.
+type BatchHold struct {
+	Reason string
+	// id of the person; null for the service
+	By string
+	// null for a batch that is not held
+	Since time.Time
+}
+
+func (r *BatchHold) fromNative(m map[string]any) {
+	r.Reason = fromNullable[string]("string", m["reason"])
+	r.By = fromNullable[string]("string", m["by"])
+	r.Since = fromNullable[time.Time]("long.timestamp-millis", m["since"])
+}
+
+func (r *BatchHold) appendTo(b []byte) []byte {
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	if r.By != "" {
+		b = append(b, 2)
+		b = appendString(b, r.By)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.Since.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.Since)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *BatchHold) readFrom(d *reader) {
+	*r = BatchHold{}
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	if d.present() {
+		r.By = d.readString()
+	}
+	if d.present() {
+		r.Since = d.readTime()
+	}
+}
+
+// LeafTree: RFC 6962
+type LeafTree struct {
+	Size int32
+	// roots of the complete subtrees, the largest first
+	Peaks [][]byte
+}
+
+func (r *LeafTree) fromNative(m map[string]any) {
+	r.Size = from[int32](m["size"])
+	r.Peaks = fromList[[]byte](m["peaks"])
+}
+
+func (r *LeafTree) appendTo(b []byte) []byte {
+	b = appendInt(b, r.Size)
+	if len(r.Peaks) > 0 {
+		b = appendLong(b, int64(len(r.Peaks)))
+		for i := range r.Peaks {
+			b = appendBytes(b, r.Peaks[i])
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *LeafTree) readFrom(d *reader) {
+	*r = LeafTree{}
+	r.Size = d.readInt()
+	for left := int64(0); d.item(&left); {
+		r.Peaks = append(r.Peaks, d.readBytes())
+	}
+}
+
+// LineTotal is a part of other records.
+type LineTotal struct {
+	Count int32
+	// minor units
+	Sum int64
+}
+
+func (r *LineTotal) fromNative(m map[string]any) {
+	r.Count = from[int32](m["count"])
+	r.Sum = from[int64](m["sum"])
+}
+
+func (r *LineTotal) appendTo(b []byte) []byte {
+	b = appendInt(b, r.Count)
+	b = appendLong(b, r.Sum)
+	return b
+}
+
+func (r *LineTotal) readFrom(d *reader) {
+	*r = LineTotal{}
+	r.Count = d.readInt()
+	r.Sum = d.readLong()
+}
+
+// LineTotals is a part of other records.
+type LineTotals struct {
+	Ready     LineTotal
+	Sent      LineTotal
+	Paid      LineTotal
+	Refused   LineTotal
+	Cancelled LineTotal
+	Returned  LineTotal
+}
+
+func (r *LineTotals) fromNative(m map[string]any) {
+	r.Ready = fromRecord[LineTotal](m["ready"])
+	r.Sent = fromRecord[LineTotal](m["sent"])
+	r.Paid = fromRecord[LineTotal](m["paid"])
+	r.Refused = fromRecord[LineTotal](m["refused"])
+	r.Cancelled = fromRecord[LineTotal](m["cancelled"])
+	r.Returned = fromRecord[LineTotal](m["returned"])
+}
+
+func (r *LineTotals) appendTo(b []byte) []byte {
+	b = r.Ready.appendTo(b)
+	b = r.Sent.appendTo(b)
+	b = r.Paid.appendTo(b)
+	b = r.Refused.appendTo(b)
+	b = r.Cancelled.appendTo(b)
+	b = r.Returned.appendTo(b)
+	return b
+}
+
+func (r *LineTotals) readFrom(d *reader) {
+	*r = LineTotals{}
+	r.Ready.readFrom(d)
+	r.Sent.readFrom(d)
+	r.Paid.readFrom(d)
+	r.Refused.readFrom(d)
+	r.Cancelled.readFrom(d)
+	r.Returned.readFrom(d)
+}
+
+// BatchFunding is a part of other records.
+type BatchFunding struct {
+	Code        string
+	Fingerprint string
+	// enquiries that the operator takes
+	PerSecond int32
+	Count     int32
+	Sum       int64
+	// first entry of the queue of waiting lines
+	Head int64
+	// after its last entry
+	Tail int64
+}
+
+func (r *BatchFunding) fromNative(m map[string]any) {
+	r.Code = from[string](m["code"])
+	r.Fingerprint = from[string](m["fingerprint"])
+	r.PerSecond = from[int32](m["per_second"])
+	r.Count = from[int32](m["count"])
+	r.Sum = from[int64](m["sum"])
+	r.Head = from[int64](m["head"])
+	r.Tail = from[int64](m["tail"])
+}
+
+func (r *BatchFunding) appendTo(b []byte) []byte {
+	b = appendString(b, r.Code)
+	b = appendString(b, r.Fingerprint)
+	b = appendInt(b, r.PerSecond)
+	b = appendInt(b, r.Count)
+	b = appendLong(b, r.Sum)
+	b = appendLong(b, r.Head)
+	b = appendLong(b, r.Tail)
+	return b
+}
+
+func (r *BatchFunding) readFrom(d *reader) {
+	*r = BatchFunding{}
+	r.Code = d.readString()
+	r.Fingerprint = d.readString()
+	r.PerSecond = d.readInt()
+	r.Count = d.readInt()
+	r.Sum = d.readLong()
+	r.Head = d.readLong()
+	r.Tail = d.readLong()
+}
+
+// Batch: A disbursement batch without its lines (disbursement.state).
+type Batch struct {
+	ID       string
+	TenantID string
+	Livemode bool
+	BatchRef string
+	Revision int32
+	// agency or batch
+	Scope string
+	// file or erp
+	Source   string
+	Currency string
+	// local date of the payment
+	Date string
+	// id of the person
+	Maker    string
+	ImportID string
+	Status   string
+	Hold     BatchHold
+	// how often it was held
+	Holds int32
+	Count int32
+	// minor units
+	Sum     int64
+	Largest int64
+	// line_ref of the last line
+	LastRef  string
+	Tree     LeafTree
+	Lines    LineTotals
+	Accounts []BatchFunding
+	// what approvers sign; empty before the sealing
+	Digest       []byte
+	ApproveUntil time.Time
+	// local date
+	PayUntil string
+	// local date
+	CountedOn string
+	// is released on its date
+	OnDate     bool
+	Waiver     string
+	OpenedAt   time.Time
+	SealedAt   time.Time
+	ReleasedAt time.Time
+	EndedAt    time.Time
+	// of the question to the ERP
+	AskedAt  time.Time
+	Stopped  bool
+	Overdue  bool
+	Sweeping bool
+	Cursor   int32
+	// of the last event
+	Sequence int64
+}
+
+func (r *Batch) fromNative(m map[string]any) {
+	r.ID = from[string](m["id"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.BatchRef = from[string](m["batch_ref"])
+	r.Revision = from[int32](m["revision"])
+	r.Scope = from[string](m["scope"])
+	r.Source = from[string](m["source"])
+	r.Currency = from[string](m["currency"])
+	r.Date = from[string](m["date"])
+	r.Maker = from[string](m["maker"])
+	r.ImportID = from[string](m["import_id"])
+	r.Status = from[string](m["status"])
+	r.Hold = fromRecord[BatchHold](m["hold"])
+	r.Holds = from[int32](m["holds"])
+	r.Count = from[int32](m["count"])
+	r.Sum = from[int64](m["sum"])
+	r.Largest = from[int64](m["largest"])
+	r.LastRef = fromNullable[string]("string", m["last_ref"])
+	r.Tree = fromRecord[LeafTree](m["tree"])
+	r.Lines = fromRecord[LineTotals](m["lines"])
+	r.Accounts = fromRecords[BatchFunding](m["accounts"])
+	r.Digest = fromBytes(m["digest"])
+	r.ApproveUntil = fromNullable[time.Time]("long.timestamp-millis", m["approve_until"])
+	r.PayUntil = fromNullable[string]("string", m["pay_until"])
+	r.CountedOn = fromNullable[string]("string", m["counted_on"])
+	r.OnDate = from[bool](m["on_date"])
+	r.Waiver = fromNullable[string]("string", m["waiver"])
+	r.OpenedAt = fromNullable[time.Time]("long.timestamp-millis", m["opened_at"])
+	r.SealedAt = fromNullable[time.Time]("long.timestamp-millis", m["sealed_at"])
+	r.ReleasedAt = fromNullable[time.Time]("long.timestamp-millis", m["released_at"])
+	r.EndedAt = fromNullable[time.Time]("long.timestamp-millis", m["ended_at"])
+	r.AskedAt = fromNullable[time.Time]("long.timestamp-millis", m["asked_at"])
+	r.Stopped = from[bool](m["stopped"])
+	r.Overdue = from[bool](m["overdue"])
+	r.Sweeping = from[bool](m["sweeping"])
+	r.Cursor = from[int32](m["cursor"])
+	r.Sequence = from[int64](m["sequence"])
+}
+
+func (r *Batch) appendTo(b []byte) []byte {
+	b = appendString(b, r.ID)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.BatchRef)
+	b = appendInt(b, r.Revision)
+	b = appendString(b, r.Scope)
+	b = appendString(b, r.Source)
+	b = appendString(b, r.Currency)
+	b = appendString(b, r.Date)
+	b = appendString(b, r.Maker)
+	b = appendString(b, r.ImportID)
+	b = appendString(b, r.Status)
+	b = r.Hold.appendTo(b)
+	b = appendInt(b, r.Holds)
+	b = appendInt(b, r.Count)
+	b = appendLong(b, r.Sum)
+	b = appendLong(b, r.Largest)
+	if r.LastRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.LastRef)
+	} else {
+		b = append(b, 0)
+	}
+	b = r.Tree.appendTo(b)
+	b = r.Lines.appendTo(b)
+	if len(r.Accounts) > 0 {
+		b = appendLong(b, int64(len(r.Accounts)))
+		for i := range r.Accounts {
+			b = r.Accounts[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	b = appendBytes(b, r.Digest)
+	if !r.ApproveUntil.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ApproveUntil)
+	} else {
+		b = append(b, 0)
+	}
+	if r.PayUntil != "" {
+		b = append(b, 2)
+		b = appendString(b, r.PayUntil)
+	} else {
+		b = append(b, 0)
+	}
+	if r.CountedOn != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CountedOn)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.OnDate)
+	if r.Waiver != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Waiver)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.OpenedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.OpenedAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.SealedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.SealedAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.ReleasedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ReleasedAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.EndedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.EndedAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.AskedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.AskedAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.Stopped)
+	b = appendBoolean(b, r.Overdue)
+	b = appendBoolean(b, r.Sweeping)
+	b = appendInt(b, r.Cursor)
+	b = appendLong(b, r.Sequence)
+	return b
+}
+
+func (r *Batch) readFrom(d *reader) {
+	*r = Batch{}
+	r.ID = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.BatchRef = d.readString()
+	r.Revision = d.readInt()
+	r.Scope = d.readString()
+	r.Source = d.readString()
+	r.Currency = d.readString()
+	r.Date = d.readString()
+	r.Maker = d.readString()
+	r.ImportID = d.readString()
+	r.Status = d.readString()
+	r.Hold.readFrom(d)
+	r.Holds = d.readInt()
+	r.Count = d.readInt()
+	r.Sum = d.readLong()
+	r.Largest = d.readLong()
+	if d.present() {
+		r.LastRef = d.readString()
+	}
+	r.Tree.readFrom(d)
+	r.Lines.readFrom(d)
+	for left := int64(0); d.item(&left); {
+		var e BatchFunding
+		e.readFrom(d)
+		r.Accounts = append(r.Accounts, e)
+	}
+	r.Digest = d.readBytes()
+	if d.present() {
+		r.ApproveUntil = d.readTime()
+	}
+	if d.present() {
+		r.PayUntil = d.readString()
+	}
+	if d.present() {
+		r.CountedOn = d.readString()
+	}
+	r.OnDate = d.readBoolean()
+	if d.present() {
+		r.Waiver = d.readString()
+	}
+	if d.present() {
+		r.OpenedAt = d.readTime()
+	}
+	if d.present() {
+		r.SealedAt = d.readTime()
+	}
+	if d.present() {
+		r.ReleasedAt = d.readTime()
+	}
+	if d.present() {
+		r.EndedAt = d.readTime()
+	}
+	if d.present() {
+		r.AskedAt = d.readTime()
+	}
+	r.Stopped = d.readBoolean()
+	r.Overdue = d.readBoolean()
+	r.Sweeping = d.readBoolean()
+	r.Cursor = d.readInt()
+	r.Sequence = d.readLong()
+}
+
+// SealedAccount is a part of other records.
+type SealedAccount struct {
+	Code        string
+	Fingerprint string
+	Count       int32
+	Sum         int64
+}
+
+func (r *SealedAccount) fromNative(m map[string]any) {
+	r.Code = from[string](m["code"])
+	r.Fingerprint = from[string](m["fingerprint"])
+	r.Count = from[int32](m["count"])
+	r.Sum = from[int64](m["sum"])
+}
+
+func (r *SealedAccount) appendTo(b []byte) []byte {
+	b = appendString(b, r.Code)
+	b = appendString(b, r.Fingerprint)
+	b = appendInt(b, r.Count)
+	b = appendLong(b, r.Sum)
+	return b
+}
+
+func (r *SealedAccount) readFrom(d *reader) {
+	*r = SealedAccount{}
+	r.Code = d.readString()
+	r.Fingerprint = d.readString()
+	r.Count = d.readInt()
+	r.Sum = d.readLong()
+}
+
+// Approver is a part of other records.
+type Approver struct {
+	ID string
+	// the person for whom a delegate stands
+	For string
+	// SHA-256 of SubjectPublicKeyInfo
+	Keys [][]byte
+}
+
+func (r *Approver) fromNative(m map[string]any) {
+	r.ID = from[string](m["id"])
+	r.For = fromNullable[string]("string", m["for"])
+	r.Keys = fromList[[]byte](m["keys"])
+}
+
+func (r *Approver) appendTo(b []byte) []byte {
+	b = appendString(b, r.ID)
+	if r.For != "" {
+		b = append(b, 2)
+		b = appendString(b, r.For)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Keys) > 0 {
+		b = appendLong(b, int64(len(r.Keys)))
+		for i := range r.Keys {
+			b = appendBytes(b, r.Keys[i])
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *Approver) readFrom(d *reader) {
+	*r = Approver{}
+	r.ID = d.readString()
+	if d.present() {
+		r.For = d.readString()
+	}
+	for left := int64(0); d.item(&left); {
+		r.Keys = append(r.Keys, d.readBytes())
+	}
+}
+
+// ApprovalLevel is a part of other records.
+type ApprovalLevel struct {
+	Role    string
+	Needed  int32
+	Persons []Approver
+}
+
+func (r *ApprovalLevel) fromNative(m map[string]any) {
+	r.Role = fromNullable[string]("string", m["role"])
+	r.Needed = from[int32](m["needed"])
+	r.Persons = fromRecords[Approver](m["persons"])
+}
+
+func (r *ApprovalLevel) appendTo(b []byte) []byte {
+	if r.Role != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Role)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.Needed)
+	if len(r.Persons) > 0 {
+		b = appendLong(b, int64(len(r.Persons)))
+		for i := range r.Persons {
+			b = r.Persons[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *ApprovalLevel) readFrom(d *reader) {
+	*r = ApprovalLevel{}
+	if d.present() {
+		r.Role = d.readString()
+	}
+	r.Needed = d.readInt()
+	for left := int64(0); d.item(&left); {
+		var e Approver
+		e.readFrom(d)
+		r.Persons = append(r.Persons, e)
+	}
+}
+
+// SealedBatch: What approvers sign.
+type SealedBatch struct {
+	Batch        string
+	BatchRef     string
+	Revision     int32
+	Agency       string
+	Mode         string
+	Currency     string
+	Date         string
+	Maker        string
+	Count        int32
+	Sum          int64
+	Largest      int64
+	Root         []byte
+	Accounts     []SealedAccount
+	ApproveUntil time.Time
+	PayUntil     string
+	// version
+	Policy int64
+	Levels []ApprovalLevel
+	RPID   string
+	Origin string
+}
+
+func (r *SealedBatch) fromNative(m map[string]any) {
+	r.Batch = from[string](m["batch"])
+	r.BatchRef = from[string](m["batch_ref"])
+	r.Revision = from[int32](m["revision"])
+	r.Agency = from[string](m["agency"])
+	r.Mode = from[string](m["mode"])
+	r.Currency = from[string](m["currency"])
+	r.Date = from[string](m["date"])
+	r.Maker = from[string](m["maker"])
+	r.Count = from[int32](m["count"])
+	r.Sum = from[int64](m["sum"])
+	r.Largest = from[int64](m["largest"])
+	r.Root = fromBytes(m["root"])
+	r.Accounts = fromRecords[SealedAccount](m["accounts"])
+	r.ApproveUntil = fromNullable[time.Time]("long.timestamp-millis", m["approve_until"])
+	r.PayUntil = from[string](m["pay_until"])
+	r.Policy = from[int64](m["policy"])
+	r.Levels = fromRecords[ApprovalLevel](m["levels"])
+	r.RPID = from[string](m["rp_id"])
+	r.Origin = from[string](m["origin"])
+}
+
+func (r *SealedBatch) appendTo(b []byte) []byte {
+	b = appendString(b, r.Batch)
+	b = appendString(b, r.BatchRef)
+	b = appendInt(b, r.Revision)
+	b = appendString(b, r.Agency)
+	b = appendString(b, r.Mode)
+	b = appendString(b, r.Currency)
+	b = appendString(b, r.Date)
+	b = appendString(b, r.Maker)
+	b = appendInt(b, r.Count)
+	b = appendLong(b, r.Sum)
+	b = appendLong(b, r.Largest)
+	b = appendBytes(b, r.Root)
+	if len(r.Accounts) > 0 {
+		b = appendLong(b, int64(len(r.Accounts)))
+		for i := range r.Accounts {
+			b = r.Accounts[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	if !r.ApproveUntil.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.ApproveUntil)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendString(b, r.PayUntil)
+	b = appendLong(b, r.Policy)
+	if len(r.Levels) > 0 {
+		b = appendLong(b, int64(len(r.Levels)))
+		for i := range r.Levels {
+			b = r.Levels[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	b = appendString(b, r.RPID)
+	b = appendString(b, r.Origin)
+	return b
+}
+
+func (r *SealedBatch) readFrom(d *reader) {
+	*r = SealedBatch{}
+	r.Batch = d.readString()
+	r.BatchRef = d.readString()
+	r.Revision = d.readInt()
+	r.Agency = d.readString()
+	r.Mode = d.readString()
+	r.Currency = d.readString()
+	r.Date = d.readString()
+	r.Maker = d.readString()
+	r.Count = d.readInt()
+	r.Sum = d.readLong()
+	r.Largest = d.readLong()
+	r.Root = d.readBytes()
+	for left := int64(0); d.item(&left); {
+		var e SealedAccount
+		e.readFrom(d)
+		r.Accounts = append(r.Accounts, e)
+	}
+	if d.present() {
+		r.ApproveUntil = d.readTime()
+	}
+	r.PayUntil = d.readString()
+	r.Policy = d.readLong()
+	for left := int64(0); d.item(&left); {
+		var e ApprovalLevel
+		e.readFrom(d)
+		r.Levels = append(r.Levels, e)
+	}
+	r.RPID = d.readString()
+	r.Origin = d.readString()
+}
+
+// PasskeyAssertion is a part of other records.
+type PasskeyAssertion struct {
+	// SubjectPublicKeyInfo
+	PublicKey         []byte
+	ClientData        []byte
+	AuthenticatorData []byte
+	Signature         []byte
+}
+
+func (r *PasskeyAssertion) fromNative(m map[string]any) {
+	r.PublicKey = fromBytes(m["public_key"])
+	r.ClientData = fromBytes(m["client_data"])
+	r.AuthenticatorData = fromBytes(m["authenticator_data"])
+	r.Signature = fromBytes(m["signature"])
+}
+
+func (r *PasskeyAssertion) appendTo(b []byte) []byte {
+	b = appendBytes(b, r.PublicKey)
+	b = appendBytes(b, r.ClientData)
+	b = appendBytes(b, r.AuthenticatorData)
+	b = appendBytes(b, r.Signature)
+	return b
+}
+
+func (r *PasskeyAssertion) readFrom(d *reader) {
+	*r = PasskeyAssertion{}
+	r.PublicKey = d.readBytes()
+	r.ClientData = d.readBytes()
+	r.AuthenticatorData = d.readBytes()
+	r.Signature = d.readBytes()
+}
+
+// PasskeySignature is a part of other records.
+type PasskeySignature struct {
+	Person    string
+	Assertion PasskeyAssertion
+}
+
+func (r *PasskeySignature) fromNative(m map[string]any) {
+	r.Person = from[string](m["person"])
+	r.Assertion = fromRecord[PasskeyAssertion](m["assertion"])
+}
+
+func (r *PasskeySignature) appendTo(b []byte) []byte {
+	b = appendString(b, r.Person)
+	b = r.Assertion.appendTo(b)
+	return b
+}
+
+func (r *PasskeySignature) readFrom(d *reader) {
+	*r = PasskeySignature{}
+	r.Person = d.readString()
+	r.Assertion.readFrom(d)
+}
+
+// BatchApproval is a part of other records.
+type BatchApproval struct {
+	// from 1
+	Level  int32
+	Person string
+	For    string
+	At     time.Time
+	Signed PasskeySignature
+}
+
+func (r *BatchApproval) fromNative(m map[string]any) {
+	r.Level = from[int32](m["level"])
+	r.Person = from[string](m["person"])
+	r.For = fromNullable[string]("string", m["for"])
+	r.At = fromNullable[time.Time]("long.timestamp-millis", m["at"])
+	r.Signed = fromRecord[PasskeySignature](m["signed"])
+}
+
+func (r *BatchApproval) appendTo(b []byte) []byte {
+	b = appendInt(b, r.Level)
+	b = appendString(b, r.Person)
+	if r.For != "" {
+		b = append(b, 2)
+		b = appendString(b, r.For)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.At.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.At)
+	} else {
+		b = append(b, 0)
+	}
+	b = r.Signed.appendTo(b)
+	return b
+}
+
+func (r *BatchApproval) readFrom(d *reader) {
+	*r = BatchApproval{}
+	r.Level = d.readInt()
+	r.Person = d.readString()
+	if d.present() {
+		r.For = d.readString()
+	}
+	if d.present() {
+		r.At = d.readTime()
+	}
+	r.Signed.readFrom(d)
+}
+
+// BatchSealing: What a sealed batch is approved by (disbursement.state, by batch).
+type BatchSealing struct {
+	Content   SealedBatch
+	Approvals []BatchApproval
+}
+
+func (r *BatchSealing) fromNative(m map[string]any) {
+	r.Content = fromRecord[SealedBatch](m["content"])
+	r.Approvals = fromRecords[BatchApproval](m["approvals"])
+}
+
+func (r *BatchSealing) appendTo(b []byte) []byte {
+	b = r.Content.appendTo(b)
+	if len(r.Approvals) > 0 {
+		b = appendLong(b, int64(len(r.Approvals)))
+		for i := range r.Approvals {
+			b = r.Approvals[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *BatchSealing) readFrom(d *reader) {
+	*r = BatchSealing{}
+	r.Content.readFrom(d)
+	for left := int64(0); d.item(&left); {
+		var e BatchApproval
+		e.readFrom(d)
+		r.Approvals = append(r.Approvals, e)
+	}
+}
+
+// QueuedLine: An entry of a queue (disbursement.state, by owner and number).
+type QueuedLine struct {
+	Batch    string
+	Position int32
+	// of an enquiry
+	Attempt int32
+	// of an enquiry
+	Due time.Time
+}
+
+func (r *QueuedLine) fromNative(m map[string]any) {
+	r.Batch = from[string](m["batch"])
+	r.Position = from[int32](m["position"])
+	r.Attempt = from[int32](m["attempt"])
+	r.Due = fromNullable[time.Time]("long.timestamp-millis", m["due"])
+}
+
+func (r *QueuedLine) appendTo(b []byte) []byte {
+	b = appendString(b, r.Batch)
+	b = appendInt(b, r.Position)
+	b = appendInt(b, r.Attempt)
+	if !r.Due.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.Due)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *QueuedLine) readFrom(d *reader) {
+	*r = QueuedLine{}
+	r.Batch = d.readString()
+	r.Position = d.readInt()
+	r.Attempt = d.readInt()
+	if d.present() {
+		r.Due = d.readTime()
+	}
+}
+
+// PayoutAccount: A payout account of an agency (disbursement.state).
+type PayoutAccount struct {
+	TenantID string
+	Livemode bool
+	Code     string
+	// requests that are not answered
+	InFlight int32
+	// batches with waiting lines
+	Ring []string
+	// of the pause
+	Reason   string
+	PausedAt time.Time
+	SendAt   time.Time
+	Suspects int32
+	// first entry of the queue of enquiries
+	Head int64
+	// after its last entry
+	Tail      int64
+	EnquireAt time.Time
+	PerSecond int32
+}
+
+func (r *PayoutAccount) fromNative(m map[string]any) {
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Code = from[string](m["code"])
+	r.InFlight = from[int32](m["in_flight"])
+	r.Ring = fromList[string](m["ring"])
+	r.Reason = fromNullable[string]("string", m["reason"])
+	r.PausedAt = fromNullable[time.Time]("long.timestamp-millis", m["paused_at"])
+	r.SendAt = fromNullable[time.Time]("long.timestamp-millis", m["send_at"])
+	r.Suspects = from[int32](m["suspects"])
+	r.Head = from[int64](m["head"])
+	r.Tail = from[int64](m["tail"])
+	r.EnquireAt = fromNullable[time.Time]("long.timestamp-millis", m["enquire_at"])
+	r.PerSecond = from[int32](m["per_second"])
+}
+
+func (r *PayoutAccount) appendTo(b []byte) []byte {
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.Code)
+	b = appendInt(b, r.InFlight)
+	if len(r.Ring) > 0 {
+		b = appendLong(b, int64(len(r.Ring)))
+		for i := range r.Ring {
+			b = appendString(b, r.Ring[i])
+		}
+	}
+	b = append(b, 0)
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.PausedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.PausedAt)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.SendAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.SendAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.Suspects)
+	b = appendLong(b, r.Head)
+	b = appendLong(b, r.Tail)
+	if !r.EnquireAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.EnquireAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.PerSecond)
+	return b
+}
+
+func (r *PayoutAccount) readFrom(d *reader) {
+	*r = PayoutAccount{}
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Code = d.readString()
+	r.InFlight = d.readInt()
+	for left := int64(0); d.item(&left); {
+		r.Ring = append(r.Ring, d.readString())
+	}
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	if d.present() {
+		r.PausedAt = d.readTime()
+	}
+	if d.present() {
+		r.SendAt = d.readTime()
+	}
+	r.Suspects = d.readInt()
+	r.Head = d.readLong()
+	r.Tail = d.readLong()
+	if d.present() {
+		r.EnquireAt = d.readTime()
+	}
+	r.PerSecond = d.readInt()
+}
+
+// ApprovalRule is a part of other records.
+type ApprovalRule struct {
+	Role   string
+	Needed int32
+}
+
+func (r *ApprovalRule) fromNative(m map[string]any) {
+	r.Role = from[string](m["role"])
+	r.Needed = from[int32](m["needed"])
+}
+
+func (r *ApprovalRule) appendTo(b []byte) []byte {
+	b = appendString(b, r.Role)
+	b = appendInt(b, r.Needed)
+	return b
+}
+
+func (r *ApprovalRule) readFrom(d *reader) {
+	*r = ApprovalRule{}
+	r.Role = d.readString()
+	r.Needed = d.readInt()
+}
+
+// ApprovalTier is a part of other records.
+type ApprovalTier struct {
+	// 0 for no bound
+	UpTo  int64
+	Rules []ApprovalRule
+}
+
+func (r *ApprovalTier) fromNative(m map[string]any) {
+	r.UpTo = from[int64](m["up_to"])
+	r.Rules = fromRecords[ApprovalRule](m["rules"])
+}
+
+func (r *ApprovalTier) appendTo(b []byte) []byte {
+	b = appendLong(b, r.UpTo)
+	if len(r.Rules) > 0 {
+		b = appendLong(b, int64(len(r.Rules)))
+		for i := range r.Rules {
+			b = r.Rules[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *ApprovalTier) readFrom(d *reader) {
+	*r = ApprovalTier{}
+	r.UpTo = d.readLong()
+	for left := int64(0); d.item(&left); {
+		var e ApprovalRule
+		e.readFrom(d)
+		r.Rules = append(r.Rules, e)
+	}
+}
+
+// ApprovalPolicy is a part of other records.
+type ApprovalPolicy struct {
+	// 0 for none
+	Version         int64
+	Currency        string
+	Tiers           []ApprovalTier
+	LineFrom        int64
+	DayLimit        int64
+	ApproveWithinMs int64
+	PayWithinDays   int32
+	NameCheck       string
+	Release         string
+	// ids of people
+	Watchers []string
+}
+
+func (r *ApprovalPolicy) fromNative(m map[string]any) {
+	r.Version = from[int64](m["version"])
+	r.Currency = fromNullable[string]("string", m["currency"])
+	r.Tiers = fromRecords[ApprovalTier](m["tiers"])
+	r.LineFrom = from[int64](m["line_from"])
+	r.DayLimit = from[int64](m["day_limit"])
+	r.ApproveWithinMs = from[int64](m["approve_within_ms"])
+	r.PayWithinDays = from[int32](m["pay_within_days"])
+	r.NameCheck = fromNullable[string]("string", m["name_check"])
+	r.Release = fromNullable[string]("string", m["release"])
+	r.Watchers = fromList[string](m["watchers"])
+}
+
+func (r *ApprovalPolicy) appendTo(b []byte) []byte {
+	b = appendLong(b, r.Version)
+	if r.Currency != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Currency)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Tiers) > 0 {
+		b = appendLong(b, int64(len(r.Tiers)))
+		for i := range r.Tiers {
+			b = r.Tiers[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	b = appendLong(b, r.LineFrom)
+	b = appendLong(b, r.DayLimit)
+	b = appendLong(b, r.ApproveWithinMs)
+	b = appendInt(b, r.PayWithinDays)
+	if r.NameCheck != "" {
+		b = append(b, 2)
+		b = appendString(b, r.NameCheck)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Release != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Release)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Watchers) > 0 {
+		b = appendLong(b, int64(len(r.Watchers)))
+		for i := range r.Watchers {
+			b = appendString(b, r.Watchers[i])
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *ApprovalPolicy) readFrom(d *reader) {
+	*r = ApprovalPolicy{}
+	r.Version = d.readLong()
+	if d.present() {
+		r.Currency = d.readString()
+	}
+	for left := int64(0); d.item(&left); {
+		var e ApprovalTier
+		e.readFrom(d)
+		r.Tiers = append(r.Tiers, e)
+	}
+	r.LineFrom = d.readLong()
+	r.DayLimit = d.readLong()
+	r.ApproveWithinMs = d.readLong()
+	r.PayWithinDays = d.readInt()
+	if d.present() {
+		r.NameCheck = d.readString()
+	}
+	if d.present() {
+		r.Release = d.readString()
+	}
+	for left := int64(0); d.item(&left); {
+		r.Watchers = append(r.Watchers, d.readString())
+	}
+}
+
+// BatchAgency: What is known of an agency in a mode (disbursement.state).
+type BatchAgency struct {
+	TenantID string
+	Livemode bool
+	// the live ones
+	Batches []string
+	Policy  ApprovalPolicy
+	// in force from next_at on
+	Next   ApprovalPolicy
+	NextAt time.Time
+	Scope  string
+	// highest revision seen
+	Registry int64
+	// local date of the last sealing
+	Day string
+	// sum of that day
+	Sealed int64
+}
+
+func (r *BatchAgency) fromNative(m map[string]any) {
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Batches = fromList[string](m["batches"])
+	r.Policy = fromRecord[ApprovalPolicy](m["policy"])
+	r.Next = fromRecord[ApprovalPolicy](m["next"])
+	r.NextAt = fromNullable[time.Time]("long.timestamp-millis", m["next_at"])
+	r.Scope = fromNullable[string]("string", m["scope"])
+	r.Registry = from[int64](m["registry"])
+	r.Day = fromNullable[string]("string", m["day"])
+	r.Sealed = from[int64](m["sealed"])
+}
+
+func (r *BatchAgency) appendTo(b []byte) []byte {
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	if len(r.Batches) > 0 {
+		b = appendLong(b, int64(len(r.Batches)))
+		for i := range r.Batches {
+			b = appendString(b, r.Batches[i])
+		}
+	}
+	b = append(b, 0)
+	b = r.Policy.appendTo(b)
+	b = r.Next.appendTo(b)
+	if !r.NextAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.NextAt)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Scope != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Scope)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Registry)
+	if r.Day != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Day)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Sealed)
+	return b
+}
+
+func (r *BatchAgency) readFrom(d *reader) {
+	*r = BatchAgency{}
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	for left := int64(0); d.item(&left); {
+		r.Batches = append(r.Batches, d.readString())
+	}
+	r.Policy.readFrom(d)
+	r.Next.readFrom(d)
+	if d.present() {
+		r.NextAt = d.readTime()
+	}
+	if d.present() {
+		r.Scope = d.readString()
+	}
+	r.Registry = d.readLong()
+	if d.present() {
+		r.Day = d.readString()
+	}
+	r.Sealed = d.readLong()
+}
+
+// RosterKey is a part of other records.
+type RosterKey struct {
+	// SHA-256 of SubjectPublicKeyInfo
+	Hash      []byte
+	At        time.Time
+	RemovedAt time.Time
+}
+
+func (r *RosterKey) fromNative(m map[string]any) {
+	r.Hash = fromBytes(m["hash"])
+	r.At = fromNullable[time.Time]("long.timestamp-millis", m["at"])
+	r.RemovedAt = fromNullable[time.Time]("long.timestamp-millis", m["removed_at"])
+}
+
+func (r *RosterKey) appendTo(b []byte) []byte {
+	b = appendBytes(b, r.Hash)
+	if !r.At.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.At)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.RemovedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.RemovedAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *RosterKey) readFrom(d *reader) {
+	*r = RosterKey{}
+	r.Hash = d.readBytes()
+	if d.present() {
+		r.At = d.readTime()
+	}
+	if d.present() {
+		r.RemovedAt = d.readTime()
+	}
+}
+
+// RosterPerson is a part of other records.
+type RosterPerson struct {
+	ID     string
+	Number string
+	Roles  []string
+	For    string
+	Until  time.Time
+	// when roles and delegation were confirmed
+	At        time.Time
+	Keys      []RosterKey
+	RevokedAt time.Time
+}
+
+func (r *RosterPerson) fromNative(m map[string]any) {
+	r.ID = from[string](m["id"])
+	r.Number = from[string](m["number"])
+	r.Roles = fromList[string](m["roles"])
+	r.For = fromNullable[string]("string", m["for"])
+	r.Until = fromNullable[time.Time]("long.timestamp-millis", m["until"])
+	r.At = fromNullable[time.Time]("long.timestamp-millis", m["at"])
+	r.Keys = fromRecords[RosterKey](m["keys"])
+	r.RevokedAt = fromNullable[time.Time]("long.timestamp-millis", m["revoked_at"])
+}
+
+func (r *RosterPerson) appendTo(b []byte) []byte {
+	b = appendString(b, r.ID)
+	b = appendString(b, r.Number)
+	if len(r.Roles) > 0 {
+		b = appendLong(b, int64(len(r.Roles)))
+		for i := range r.Roles {
+			b = appendString(b, r.Roles[i])
+		}
+	}
+	b = append(b, 0)
+	if r.For != "" {
+		b = append(b, 2)
+		b = appendString(b, r.For)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.Until.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.Until)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.At.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.At)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Keys) > 0 {
+		b = appendLong(b, int64(len(r.Keys)))
+		for i := range r.Keys {
+			b = r.Keys[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	if !r.RevokedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.RevokedAt)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *RosterPerson) readFrom(d *reader) {
+	*r = RosterPerson{}
+	r.ID = d.readString()
+	r.Number = d.readString()
+	for left := int64(0); d.item(&left); {
+		r.Roles = append(r.Roles, d.readString())
+	}
+	if d.present() {
+		r.For = d.readString()
+	}
+	if d.present() {
+		r.Until = d.readTime()
+	}
+	if d.present() {
+		r.At = d.readTime()
+	}
+	for left := int64(0); d.item(&left); {
+		var e RosterKey
+		e.readFrom(d)
+		r.Keys = append(r.Keys, e)
+	}
+	if d.present() {
+		r.RevokedAt = d.readTime()
+	}
+}
+
+// BatchRoster: The people of an agency (disbursement.state).
+type BatchRoster struct {
+	TenantID string
+	People   []RosterPerson
+	RPID     string
+	Origin   string
+	// of roster and policy
+	Changes int64
+}
+
+func (r *BatchRoster) fromNative(m map[string]any) {
+	r.TenantID = from[string](m["tenant_id"])
+	r.People = fromRecords[RosterPerson](m["people"])
+	r.RPID = fromNullable[string]("string", m["rp_id"])
+	r.Origin = fromNullable[string]("string", m["origin"])
+	r.Changes = from[int64](m["changes"])
+}
+
+func (r *BatchRoster) appendTo(b []byte) []byte {
+	b = appendString(b, r.TenantID)
+	if len(r.People) > 0 {
+		b = appendLong(b, int64(len(r.People)))
+		for i := range r.People {
+			b = r.People[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	if r.RPID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.RPID)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Origin != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Origin)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Changes)
+	return b
+}
+
+func (r *BatchRoster) readFrom(d *reader) {
+	*r = BatchRoster{}
+	r.TenantID = d.readString()
+	for left := int64(0); d.item(&left); {
+		var e RosterPerson
+		e.readFrom(d)
+		r.People = append(r.People, e)
+	}
+	if d.present() {
+		r.RPID = d.readString()
+	}
+	if d.present() {
+		r.Origin = d.readString()
+	}
+	r.Changes = d.readLong()
+}
+
+// BatchRevision: The newest batch of a batch_ref (disbursement.state).
+type BatchRevision struct {
+	Batch    string
+	Revision int32
+}
+
+func (r *BatchRevision) fromNative(m map[string]any) {
+	r.Batch = from[string](m["batch"])
+	r.Revision = from[int32](m["revision"])
+}
+
+func (r *BatchRevision) appendTo(b []byte) []byte {
+	b = appendString(b, r.Batch)
+	b = appendInt(b, r.Revision)
+	return b
+}
+
+func (r *BatchRevision) readFrom(d *reader) {
+	*r = BatchRevision{}
+	r.Batch = d.readString()
+	r.Revision = d.readInt()
+}
+
+// DisbursementEvent: Something that happened to a batch, its lines or an agency (disbursement.events).
+type DisbursementEvent struct {
+	ID       string
+	Type     string
+	TenantID string
+	Livemode bool
+	// after the event; null for events of an agency
+	Batch *Batch
+	// the lines that changed; their contents in lines.added alone
+	Lines   []BatchLine
+	At      time.Time
+	Detail  map[string]string
+	Sealing *BatchSealing
+	Agency  *BatchAgency
+	Roster  *BatchRoster
+	// of a change of roster or policy
+	Confirmed []PasskeySignature
+}
+
+func (r *DisbursementEvent) fromNative(m map[string]any) {
+	r.ID = from[string](m["id"])
+	r.Type = from[string](m["type"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Batch = fromNullableRecord[Batch]("quittance.Batch", m["batch"])
+	r.Lines = fromRecords[BatchLine](m["lines"])
+	r.At = from[time.Time](m["at"])
+	r.Detail = fromStringMap(m["detail"])
+	r.Sealing = fromNullableRecord[BatchSealing]("quittance.BatchSealing", m["sealing"])
+	r.Agency = fromNullableRecord[BatchAgency]("quittance.BatchAgency", m["agency"])
+	r.Roster = fromNullableRecord[BatchRoster]("quittance.BatchRoster", m["roster"])
+	r.Confirmed = fromRecords[PasskeySignature](m["confirmed"])
+}
+
+func (r *DisbursementEvent) appendTo(b []byte) []byte {
+	b = appendString(b, r.ID)
+	b = appendString(b, r.Type)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	if r.Batch != nil {
+		b = append(b, 2)
+		b = r.Batch.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Lines) > 0 {
+		b = appendLong(b, int64(len(r.Lines)))
+		for i := range r.Lines {
+			b = r.Lines[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	b = appendTime(b, r.At)
+	b = appendMap(b, r.Detail)
+	if r.Sealing != nil {
+		b = append(b, 2)
+		b = r.Sealing.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Agency != nil {
+		b = append(b, 2)
+		b = r.Agency.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Roster != nil {
+		b = append(b, 2)
+		b = r.Roster.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Confirmed) > 0 {
+		b = appendLong(b, int64(len(r.Confirmed)))
+		for i := range r.Confirmed {
+			b = r.Confirmed[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *DisbursementEvent) readFrom(d *reader) {
+	*r = DisbursementEvent{}
+	r.ID = d.readString()
+	r.Type = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	if d.present() {
+		r.Batch = new(Batch)
+		r.Batch.readFrom(d)
+	}
+	for left := int64(0); d.item(&left); {
+		var e BatchLine
+		e.readFrom(d)
+		r.Lines = append(r.Lines, e)
+	}
+	r.At = d.readTime()
+	r.Detail = d.readMap()
+	if d.present() {
+		r.Sealing = new(BatchSealing)
+		r.Sealing.readFrom(d)
+	}
+	if d.present() {
+		r.Agency = new(BatchAgency)
+		r.Agency.readFrom(d)
+	}
+	if d.present() {
+		r.Roster = new(BatchRoster)
+		r.Roster.readFrom(d)
+	}
+	for left := int64(0); d.item(&left); {
+		var e PasskeySignature
+		e.readFrom(d)
+		r.Confirmed = append(r.Confirmed, e)
+	}
+}
+
+// BatchPayout is a part of other records.
+type BatchPayout struct {
+	Code        string
+	Fingerprint string
+	PerSecond   int32
+}
+
+func (r *BatchPayout) fromNative(m map[string]any) {
+	r.Code = from[string](m["code"])
+	r.Fingerprint = from[string](m["fingerprint"])
+	r.PerSecond = from[int32](m["per_second"])
+}
+
+func (r *BatchPayout) appendTo(b []byte) []byte {
+	b = appendString(b, r.Code)
+	b = appendString(b, r.Fingerprint)
+	b = appendInt(b, r.PerSecond)
+	return b
+}
+
+func (r *BatchPayout) readFrom(d *reader) {
+	*r = BatchPayout{}
+	r.Code = d.readString()
+	r.Fingerprint = d.readString()
+	r.PerSecond = d.readInt()
+}
+
+// OpenBatch is a part of other records.
+type OpenBatch struct {
+	BatchRef string
+	Scope    string
+	Source   string
+	Currency string
+	Date     string
+	Maker    string
+	ImportID string
+	Accounts []BatchPayout
+}
+
+func (r *OpenBatch) fromNative(m map[string]any) {
+	r.BatchRef = from[string](m["batch_ref"])
+	r.Scope = from[string](m["scope"])
+	r.Source = from[string](m["source"])
+	r.Currency = from[string](m["currency"])
+	r.Date = from[string](m["date"])
+	r.Maker = from[string](m["maker"])
+	r.ImportID = from[string](m["import_id"])
+	r.Accounts = fromRecords[BatchPayout](m["accounts"])
+}
+
+func (r *OpenBatch) appendTo(b []byte) []byte {
+	b = appendString(b, r.BatchRef)
+	b = appendString(b, r.Scope)
+	b = appendString(b, r.Source)
+	b = appendString(b, r.Currency)
+	b = appendString(b, r.Date)
+	b = appendString(b, r.Maker)
+	b = appendString(b, r.ImportID)
+	if len(r.Accounts) > 0 {
+		b = appendLong(b, int64(len(r.Accounts)))
+		for i := range r.Accounts {
+			b = r.Accounts[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *OpenBatch) readFrom(d *reader) {
+	*r = OpenBatch{}
+	r.BatchRef = d.readString()
+	r.Scope = d.readString()
+	r.Source = d.readString()
+	r.Currency = d.readString()
+	r.Date = d.readString()
+	r.Maker = d.readString()
+	r.ImportID = d.readString()
+	for left := int64(0); d.item(&left); {
+		var e BatchPayout
+		e.readFrom(d)
+		r.Accounts = append(r.Accounts, e)
+	}
+}
+
+// NewBatchLine is a part of other records.
+type NewBatchLine struct {
+	Ref     string
+	Account string
+	Amount  int64
+	Leaf    []byte
+	Sealed  []byte
+	// line_ref
+	Corrects string
+}
+
+func (r *NewBatchLine) fromNative(m map[string]any) {
+	r.Ref = from[string](m["ref"])
+	r.Account = from[string](m["account"])
+	r.Amount = from[int64](m["amount"])
+	r.Leaf = fromBytes(m["leaf"])
+	r.Sealed = fromBytes(m["sealed"])
+	r.Corrects = fromNullable[string]("string", m["corrects"])
+}
+
+func (r *NewBatchLine) appendTo(b []byte) []byte {
+	b = appendString(b, r.Ref)
+	b = appendString(b, r.Account)
+	b = appendLong(b, r.Amount)
+	b = appendBytes(b, r.Leaf)
+	b = appendBytes(b, r.Sealed)
+	if r.Corrects != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Corrects)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *NewBatchLine) readFrom(d *reader) {
+	*r = NewBatchLine{}
+	r.Ref = d.readString()
+	r.Account = d.readString()
+	r.Amount = d.readLong()
+	r.Leaf = d.readBytes()
+	r.Sealed = d.readBytes()
+	if d.present() {
+		r.Corrects = d.readString()
+	}
+}
+
+// AddBatchLines is a part of other records.
+type AddBatchLines struct {
+	ImportID string
+	// of the first line
+	Position int32
+	Lines    []NewBatchLine
+}
+
+func (r *AddBatchLines) fromNative(m map[string]any) {
+	r.ImportID = from[string](m["import_id"])
+	r.Position = from[int32](m["position"])
+	r.Lines = fromRecords[NewBatchLine](m["lines"])
+}
+
+func (r *AddBatchLines) appendTo(b []byte) []byte {
+	b = appendString(b, r.ImportID)
+	b = appendInt(b, r.Position)
+	if len(r.Lines) > 0 {
+		b = appendLong(b, int64(len(r.Lines)))
+		for i := range r.Lines {
+			b = r.Lines[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *AddBatchLines) readFrom(d *reader) {
+	*r = AddBatchLines{}
+	r.ImportID = d.readString()
+	r.Position = d.readInt()
+	for left := int64(0); d.item(&left); {
+		var e NewBatchLine
+		e.readFrom(d)
+		r.Lines = append(r.Lines, e)
+	}
+}
+
+// SealBatch is a part of other records.
+type SealBatch struct {
+	Count int32
+	Sum   int64
+	Root  []byte
+	// the payees' names were checked
+	Checked bool
+	Waiver  string
+}
+
+func (r *SealBatch) fromNative(m map[string]any) {
+	r.Count = from[int32](m["count"])
+	r.Sum = from[int64](m["sum"])
+	r.Root = fromBytes(m["root"])
+	r.Checked = from[bool](m["checked"])
+	r.Waiver = fromNullable[string]("string", m["waiver"])
+}
+
+func (r *SealBatch) appendTo(b []byte) []byte {
+	b = appendInt(b, r.Count)
+	b = appendLong(b, r.Sum)
+	b = appendBytes(b, r.Root)
+	b = appendBoolean(b, r.Checked)
+	if r.Waiver != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Waiver)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *SealBatch) readFrom(d *reader) {
+	*r = SealBatch{}
+	r.Count = d.readInt()
+	r.Sum = d.readLong()
+	r.Root = d.readBytes()
+	r.Checked = d.readBoolean()
+	if d.present() {
+		r.Waiver = d.readString()
+	}
+}
+
+// BatchStep: the details of short commands
+type BatchStep struct {
+	// id of the person
+	By     string
+	Reason string
+	// of a line
+	Position int32
+	// of an approval
+	Level   int32
+	AskedAt time.Time
+	Same    bool
+	Signed  []PasskeySignature
+}
+
+func (r *BatchStep) fromNative(m map[string]any) {
+	r.By = fromNullable[string]("string", m["by"])
+	r.Reason = fromNullable[string]("string", m["reason"])
+	r.Position = from[int32](m["position"])
+	r.Level = from[int32](m["level"])
+	r.AskedAt = fromNullable[time.Time]("long.timestamp-millis", m["asked_at"])
+	r.Same = from[bool](m["same"])
+	r.Signed = fromRecords[PasskeySignature](m["signed"])
+}
+
+func (r *BatchStep) appendTo(b []byte) []byte {
+	if r.By != "" {
+		b = append(b, 2)
+		b = appendString(b, r.By)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Reason != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Reason)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.Position)
+	b = appendInt(b, r.Level)
+	if !r.AskedAt.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.AskedAt)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.Same)
+	if len(r.Signed) > 0 {
+		b = appendLong(b, int64(len(r.Signed)))
+		for i := range r.Signed {
+			b = r.Signed[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *BatchStep) readFrom(d *reader) {
+	*r = BatchStep{}
+	if d.present() {
+		r.By = d.readString()
+	}
+	if d.present() {
+		r.Reason = d.readString()
+	}
+	r.Position = d.readInt()
+	r.Level = d.readInt()
+	if d.present() {
+		r.AskedAt = d.readTime()
+	}
+	r.Same = d.readBoolean()
+	for left := int64(0); d.item(&left); {
+		var e PasskeySignature
+		e.readFrom(d)
+		r.Signed = append(r.Signed, e)
+	}
+}
+
+// SettleLine is a part of other records.
+type SettleLine struct {
+	Position   int32
+	Paid       bool
+	Reference  string
+	ProposedBy string
+	Approved   string
+}
+
+func (r *SettleLine) fromNative(m map[string]any) {
+	r.Position = from[int32](m["position"])
+	r.Paid = from[bool](m["paid"])
+	r.Reference = from[string](m["reference"])
+	r.ProposedBy = from[string](m["proposed_by"])
+	r.Approved = from[string](m["approved"])
+}
+
+func (r *SettleLine) appendTo(b []byte) []byte {
+	b = appendInt(b, r.Position)
+	b = appendBoolean(b, r.Paid)
+	b = appendString(b, r.Reference)
+	b = appendString(b, r.ProposedBy)
+	b = appendString(b, r.Approved)
+	return b
+}
+
+func (r *SettleLine) readFrom(d *reader) {
+	*r = SettleLine{}
+	r.Position = d.readInt()
+	r.Paid = d.readBoolean()
+	r.Reference = d.readString()
+	r.ProposedBy = d.readString()
+	r.Approved = d.readString()
+}
+
+// PayoutWord: what an operator says of an attempt
+type PayoutWord struct {
+	Position    int32
+	Attempt     int32
+	Try         int32
+	Source      string
+	Kind        string
+	Amount      int64
+	Currency    string
+	OtherPayee  bool
+	Code        string
+	OperatorRef string
+	Unproven    bool
+	Absent      bool
+	Suspect     bool
+}
+
+func (r *PayoutWord) fromNative(m map[string]any) {
+	r.Position = from[int32](m["position"])
+	r.Attempt = from[int32](m["attempt"])
+	r.Try = from[int32](m["try"])
+	r.Source = from[string](m["source"])
+	r.Kind = from[string](m["kind"])
+	r.Amount = from[int64](m["amount"])
+	r.Currency = fromNullable[string]("string", m["currency"])
+	r.OtherPayee = from[bool](m["other_payee"])
+	r.Code = fromNullable[string]("string", m["code"])
+	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
+	r.Unproven = from[bool](m["unproven"])
+	r.Absent = from[bool](m["absent"])
+	r.Suspect = from[bool](m["suspect"])
+}
+
+func (r *PayoutWord) appendTo(b []byte) []byte {
+	b = appendInt(b, r.Position)
+	b = appendInt(b, r.Attempt)
+	b = appendInt(b, r.Try)
+	b = appendString(b, r.Source)
+	b = appendString(b, r.Kind)
+	b = appendLong(b, r.Amount)
+	if r.Currency != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Currency)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.OtherPayee)
+	if r.Code != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Code)
+	} else {
+		b = append(b, 0)
+	}
+	if r.OperatorRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.OperatorRef)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.Unproven)
+	b = appendBoolean(b, r.Absent)
+	b = appendBoolean(b, r.Suspect)
+	return b
+}
+
+func (r *PayoutWord) readFrom(d *reader) {
+	*r = PayoutWord{}
+	r.Position = d.readInt()
+	r.Attempt = d.readInt()
+	r.Try = d.readInt()
+	r.Source = d.readString()
+	r.Kind = d.readString()
+	r.Amount = d.readLong()
+	if d.present() {
+		r.Currency = d.readString()
+	}
+	r.OtherPayee = d.readBoolean()
+	if d.present() {
+		r.Code = d.readString()
+	}
+	if d.present() {
+		r.OperatorRef = d.readString()
+	}
+	r.Unproven = d.readBoolean()
+	r.Absent = d.readBoolean()
+	r.Suspect = d.readBoolean()
+}
+
+// ChangePolicy is a part of other records.
+type ChangePolicy struct {
+	Policy    ApprovalPolicy
+	Confirmed []PasskeySignature
+}
+
+func (r *ChangePolicy) fromNative(m map[string]any) {
+	r.Policy = fromRecord[ApprovalPolicy](m["policy"])
+	r.Confirmed = fromRecords[PasskeySignature](m["confirmed"])
+}
+
+func (r *ChangePolicy) appendTo(b []byte) []byte {
+	b = r.Policy.appendTo(b)
+	if len(r.Confirmed) > 0 {
+		b = appendLong(b, int64(len(r.Confirmed)))
+		for i := range r.Confirmed {
+			b = r.Confirmed[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *ChangePolicy) readFrom(d *reader) {
+	*r = ChangePolicy{}
+	r.Policy.readFrom(d)
+	for left := int64(0); d.item(&left); {
+		var e PasskeySignature
+		e.readFrom(d)
+		r.Confirmed = append(r.Confirmed, e)
+	}
+}
+
+// EnrolledPerson is a part of other records.
+type EnrolledPerson struct {
+	ID     string
+	Number string
+	Roles  []string
+	For    string
+	Until  time.Time
+	Keys   [][]byte
+}
+
+func (r *EnrolledPerson) fromNative(m map[string]any) {
+	r.ID = from[string](m["id"])
+	r.Number = from[string](m["number"])
+	r.Roles = fromList[string](m["roles"])
+	r.For = fromNullable[string]("string", m["for"])
+	r.Until = fromNullable[time.Time]("long.timestamp-millis", m["until"])
+	r.Keys = fromList[[]byte](m["keys"])
+}
+
+func (r *EnrolledPerson) appendTo(b []byte) []byte {
+	b = appendString(b, r.ID)
+	b = appendString(b, r.Number)
+	if len(r.Roles) > 0 {
+		b = appendLong(b, int64(len(r.Roles)))
+		for i := range r.Roles {
+			b = appendString(b, r.Roles[i])
+		}
+	}
+	b = append(b, 0)
+	if r.For != "" {
+		b = append(b, 2)
+		b = appendString(b, r.For)
+	} else {
+		b = append(b, 0)
+	}
+	if !r.Until.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.Until)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Keys) > 0 {
+		b = appendLong(b, int64(len(r.Keys)))
+		for i := range r.Keys {
+			b = appendBytes(b, r.Keys[i])
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *EnrolledPerson) readFrom(d *reader) {
+	*r = EnrolledPerson{}
+	r.ID = d.readString()
+	r.Number = d.readString()
+	for left := int64(0); d.item(&left); {
+		r.Roles = append(r.Roles, d.readString())
+	}
+	if d.present() {
+		r.For = d.readString()
+	}
+	if d.present() {
+		r.Until = d.readTime()
+	}
+	for left := int64(0); d.item(&left); {
+		r.Keys = append(r.Keys, d.readBytes())
+	}
+}
+
+// EnrolPeople is a part of other records.
+type EnrolPeople struct {
+	People    []EnrolledPerson
+	RPID      string
+	Origin    string
+	Confirmed []PasskeySignature
+}
+
+func (r *EnrolPeople) fromNative(m map[string]any) {
+	r.People = fromRecords[EnrolledPerson](m["people"])
+	r.RPID = fromNullable[string]("string", m["rp_id"])
+	r.Origin = fromNullable[string]("string", m["origin"])
+	r.Confirmed = fromRecords[PasskeySignature](m["confirmed"])
+}
+
+func (r *EnrolPeople) appendTo(b []byte) []byte {
+	if len(r.People) > 0 {
+		b = appendLong(b, int64(len(r.People)))
+		for i := range r.People {
+			b = r.People[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	if r.RPID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.RPID)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Origin != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Origin)
+	} else {
+		b = append(b, 0)
+	}
+	if len(r.Confirmed) > 0 {
+		b = appendLong(b, int64(len(r.Confirmed)))
+		for i := range r.Confirmed {
+			b = r.Confirmed[i].appendTo(b)
+		}
+	}
+	b = append(b, 0)
+	return b
+}
+
+func (r *EnrolPeople) readFrom(d *reader) {
+	*r = EnrolPeople{}
+	for left := int64(0); d.item(&left); {
+		var e EnrolledPerson
+		e.readFrom(d)
+		r.People = append(r.People, e)
+	}
+	if d.present() {
+		r.RPID = d.readString()
+	}
+	if d.present() {
+		r.Origin = d.readString()
+	}
+	for left := int64(0); d.item(&left); {
+		var e PasskeySignature
+		e.readFrom(d)
+		r.Confirmed = append(r.Confirmed, e)
+	}
+}
+
+// RevokePerson is a part of other records.
+type RevokePerson struct {
+	Person string
+	// SHA-256 of SubjectPublicKeyInfo; empty for the person
+	Key []byte
+}
+
+func (r *RevokePerson) fromNative(m map[string]any) {
+	r.Person = from[string](m["person"])
+	r.Key = fromBytes(m["key"])
+}
+
+func (r *RevokePerson) appendTo(b []byte) []byte {
+	b = appendString(b, r.Person)
+	b = appendBytes(b, r.Key)
+	return b
+}
+
+func (r *RevokePerson) readFrom(d *reader) {
+	*r = RevokePerson{}
+	r.Person = d.readString()
+	r.Key = d.readBytes()
+}
+
+// DisbursementCommand: A request to change a batch, an agency or its roster (disbursement.commands).
+type DisbursementCommand struct {
+	Type     string
+	TenantID string
+	Livemode bool
+	// null for commands about an agency
+	Batch string
+	// revision of the sender's registry; 0 if it used none
+	Registry int64
+	IssuedAt time.Time
+	// null when the sender awaits no reply
+	CorrelationID  string
+	ReplyPartition int32
+	Open           *OpenBatch
+	Lines          *AddBatchLines
+	Seal           *SealBatch
+	Step           *BatchStep
+	Settle         *SettleLine
+	Word           *PayoutWord
+	Policy         *ChangePolicy
+	Enrol          *EnrolPeople
+	Revoke         *RevokePerson
+}
+
+func (r *DisbursementCommand) fromNative(m map[string]any) {
+	r.Type = from[string](m["type"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Batch = fromNullable[string]("string", m["batch"])
+	r.Registry = from[int64](m["registry"])
+	r.IssuedAt = from[time.Time](m["issued_at"])
+	r.CorrelationID = fromNullable[string]("string", m["correlation_id"])
+	r.ReplyPartition = from[int32](m["reply_partition"])
+	r.Open = fromNullableRecord[OpenBatch]("quittance.OpenBatch", m["open"])
+	r.Lines = fromNullableRecord[AddBatchLines]("quittance.AddBatchLines", m["lines"])
+	r.Seal = fromNullableRecord[SealBatch]("quittance.SealBatch", m["seal"])
+	r.Step = fromNullableRecord[BatchStep]("quittance.BatchStep", m["step"])
+	r.Settle = fromNullableRecord[SettleLine]("quittance.SettleLine", m["settle"])
+	r.Word = fromNullableRecord[PayoutWord]("quittance.PayoutWord", m["word"])
+	r.Policy = fromNullableRecord[ChangePolicy]("quittance.ChangePolicy", m["policy"])
+	r.Enrol = fromNullableRecord[EnrolPeople]("quittance.EnrolPeople", m["enrol"])
+	r.Revoke = fromNullableRecord[RevokePerson]("quittance.RevokePerson", m["revoke"])
+}
+
+func (r *DisbursementCommand) appendTo(b []byte) []byte {
+	b = appendString(b, r.Type)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	if r.Batch != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Batch)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendLong(b, r.Registry)
+	b = appendTime(b, r.IssuedAt)
+	if r.CorrelationID != "" {
+		b = append(b, 2)
+		b = appendString(b, r.CorrelationID)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendInt(b, r.ReplyPartition)
+	if r.Open != nil {
+		b = append(b, 2)
+		b = r.Open.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Lines != nil {
+		b = append(b, 2)
+		b = r.Lines.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Seal != nil {
+		b = append(b, 2)
+		b = r.Seal.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Step != nil {
+		b = append(b, 2)
+		b = r.Step.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Settle != nil {
+		b = append(b, 2)
+		b = r.Settle.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Word != nil {
+		b = append(b, 2)
+		b = r.Word.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Policy != nil {
+		b = append(b, 2)
+		b = r.Policy.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Enrol != nil {
+		b = append(b, 2)
+		b = r.Enrol.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Revoke != nil {
+		b = append(b, 2)
+		b = r.Revoke.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *DisbursementCommand) readFrom(d *reader) {
+	*r = DisbursementCommand{}
+	r.Type = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	if d.present() {
+		r.Batch = d.readString()
+	}
+	r.Registry = d.readLong()
+	r.IssuedAt = d.readTime()
+	if d.present() {
+		r.CorrelationID = d.readString()
+	}
+	r.ReplyPartition = d.readInt()
+	if d.present() {
+		r.Open = new(OpenBatch)
+		r.Open.readFrom(d)
+	}
+	if d.present() {
+		r.Lines = new(AddBatchLines)
+		r.Lines.readFrom(d)
+	}
+	if d.present() {
+		r.Seal = new(SealBatch)
+		r.Seal.readFrom(d)
+	}
+	if d.present() {
+		r.Step = new(BatchStep)
+		r.Step.readFrom(d)
+	}
+	if d.present() {
+		r.Settle = new(SettleLine)
+		r.Settle.readFrom(d)
+	}
+	if d.present() {
+		r.Word = new(PayoutWord)
+		r.Word.readFrom(d)
+	}
+	if d.present() {
+		r.Policy = new(ChangePolicy)
+		r.Policy.readFrom(d)
+	}
+	if d.present() {
+		r.Enrol = new(EnrolPeople)
+		r.Enrol.readFrom(d)
+	}
+	if d.present() {
+		r.Revoke = new(RevokePerson)
+		r.Revoke.readFrom(d)
+	}
+}
+
+// CommandRefusal is a part of other records.
+type CommandRefusal struct {
+	Code  string
+	Field string
+	Mend  string
+}
+
+func (r *CommandRefusal) fromNative(m map[string]any) {
+	r.Code = from[string](m["code"])
+	r.Field = from[string](m["field"])
+	r.Mend = from[string](m["mend"])
+}
+
+func (r *CommandRefusal) appendTo(b []byte) []byte {
+	b = appendString(b, r.Code)
+	b = appendString(b, r.Field)
+	b = appendString(b, r.Mend)
+	return b
+}
+
+func (r *CommandRefusal) readFrom(d *reader) {
+	*r = CommandRefusal{}
+	r.Code = d.readString()
+	r.Field = d.readString()
+	r.Mend = d.readString()
+}
+
+// DisbursementReply: The answer to a command whose sender awaits it (disbursement.replies).
+type DisbursementReply struct {
+	CorrelationID string
+	Refusal       *CommandRefusal
+	Batch         *Batch
+	Replayed      bool
+}
+
+func (r *DisbursementReply) fromNative(m map[string]any) {
+	r.CorrelationID = from[string](m["correlation_id"])
+	r.Refusal = fromNullableRecord[CommandRefusal]("quittance.CommandRefusal", m["refusal"])
+	r.Batch = fromNullableRecord[Batch]("quittance.Batch", m["batch"])
+	r.Replayed = from[bool](m["replayed"])
+}
+
+func (r *DisbursementReply) appendTo(b []byte) []byte {
+	b = appendString(b, r.CorrelationID)
+	if r.Refusal != nil {
+		b = append(b, 2)
+		b = r.Refusal.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Batch != nil {
+		b = append(b, 2)
+		b = r.Batch.appendTo(b)
+	} else {
+		b = append(b, 0)
+	}
+	b = appendBoolean(b, r.Replayed)
+	return b
+}
+
+func (r *DisbursementReply) readFrom(d *reader) {
+	*r = DisbursementReply{}
+	r.CorrelationID = d.readString()
+	if d.present() {
+		r.Refusal = new(CommandRefusal)
+		r.Refusal.readFrom(d)
+	}
+	if d.present() {
+		r.Batch = new(Batch)
+		r.Batch.readFrom(d)
+	}
+	r.Replayed = d.readBoolean()
+}
+
+// PayoutRequest: A request to an operator (disbursements.requests).
+type PayoutRequest struct {
+	// pay or enquire
+	Kind     string
+	TenantID string
+	Livemode bool
+	// with the attempt meant
+	Line BatchLine
+	// code
+	Account     string
+	Fingerprint string
+	Currency    string
+	At          time.Time
+	// when a request to pay ends that nobody has read
+	NotAfter time.Time
+}
+
+func (r *PayoutRequest) fromNative(m map[string]any) {
+	r.Kind = from[string](m["kind"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Line = fromRecord[BatchLine](m["line"])
+	r.Account = from[string](m["account"])
+	r.Fingerprint = from[string](m["fingerprint"])
+	r.Currency = from[string](m["currency"])
+	r.At = from[time.Time](m["at"])
+	r.NotAfter = fromNullable[time.Time]("long.timestamp-millis", m["not_after"])
+}
+
+func (r *PayoutRequest) appendTo(b []byte) []byte {
+	b = appendString(b, r.Kind)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = r.Line.appendTo(b)
+	b = appendString(b, r.Account)
+	b = appendString(b, r.Fingerprint)
+	b = appendString(b, r.Currency)
+	b = appendTime(b, r.At)
+	if !r.NotAfter.IsZero() {
+		b = append(b, 2)
+		b = appendTime(b, r.NotAfter)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *PayoutRequest) readFrom(d *reader) {
+	*r = PayoutRequest{}
+	r.Kind = d.readString()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Line.readFrom(d)
+	r.Account = d.readString()
+	r.Fingerprint = d.readString()
+	r.Currency = d.readString()
+	r.At = d.readTime()
+	if d.present() {
+		r.NotAfter = d.readTime()
+	}
+}
+
+// PayoutCall: A call of sinks/disburse to an operator (disbursements.calls). Nothing is decided by it.
+type PayoutCall struct {
+	// pay or enquire
+	Kind      string
+	PayoutRef string
+	Batch     string
+	Position  int32
+	Attempt   int32
+	TenantID  string
+	Livemode  bool
+	Operator  string
+	// code
+	Account  string
+	Amount   int64
+	Currency string
+	// its beginning
+	At         time.Time
+	DurationMs int64
+	// the word, or the fault: network, timeout, server, busy, credentials, malformed
+	Outcome     string
+	Code        string
+	OperatorRef string
+	// why there is no answer; without number, key and address
+	Fault string
+}
+
+func (r *PayoutCall) fromNative(m map[string]any) {
+	r.Kind = from[string](m["kind"])
+	r.PayoutRef = from[string](m["payout_ref"])
+	r.Batch = from[string](m["batch"])
+	r.Position = from[int32](m["position"])
+	r.Attempt = from[int32](m["attempt"])
+	r.TenantID = from[string](m["tenant_id"])
+	r.Livemode = from[bool](m["livemode"])
+	r.Operator = from[string](m["operator"])
+	r.Account = from[string](m["account"])
+	r.Amount = from[int64](m["amount"])
+	r.Currency = from[string](m["currency"])
+	r.At = from[time.Time](m["at"])
+	r.DurationMs = from[int64](m["duration_ms"])
+	r.Outcome = from[string](m["outcome"])
+	r.Code = fromNullable[string]("string", m["code"])
+	r.OperatorRef = fromNullable[string]("string", m["operator_ref"])
+	r.Fault = fromNullable[string]("string", m["fault"])
+}
+
+func (r *PayoutCall) appendTo(b []byte) []byte {
+	b = appendString(b, r.Kind)
+	b = appendString(b, r.PayoutRef)
+	b = appendString(b, r.Batch)
+	b = appendInt(b, r.Position)
+	b = appendInt(b, r.Attempt)
+	b = appendString(b, r.TenantID)
+	b = appendBoolean(b, r.Livemode)
+	b = appendString(b, r.Operator)
+	b = appendString(b, r.Account)
+	b = appendLong(b, r.Amount)
+	b = appendString(b, r.Currency)
+	b = appendTime(b, r.At)
+	b = appendLong(b, r.DurationMs)
+	b = appendString(b, r.Outcome)
+	if r.Code != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Code)
+	} else {
+		b = append(b, 0)
+	}
+	if r.OperatorRef != "" {
+		b = append(b, 2)
+		b = appendString(b, r.OperatorRef)
+	} else {
+		b = append(b, 0)
+	}
+	if r.Fault != "" {
+		b = append(b, 2)
+		b = appendString(b, r.Fault)
+	} else {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (r *PayoutCall) readFrom(d *reader) {
+	*r = PayoutCall{}
+	r.Kind = d.readString()
+	r.PayoutRef = d.readString()
+	r.Batch = d.readString()
+	r.Position = d.readInt()
+	r.Attempt = d.readInt()
+	r.TenantID = d.readString()
+	r.Livemode = d.readBoolean()
+	r.Operator = d.readString()
+	r.Account = d.readString()
+	r.Amount = d.readLong()
+	r.Currency = d.readString()
+	r.At = d.readTime()
+	r.DurationMs = d.readLong()
+	r.Outcome = d.readString()
+	if d.present() {
+		r.Code = d.readString()
+	}
+	if d.present() {
+		r.OperatorRef = d.readString()
+	}
+	if d.present() {
+		r.Fault = d.readString()
+	}
+}
+
 const schemaSession = `{"fields":[{"name":"id","type":"string"},{"name":"application_id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"platform","type":"boolean"},{"name":"order_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"mode","type":"string"},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"default":null,"name":"description","type":["null","string"]},{"default":null,"name":"note","type":["null","string"]},{"default":null,"name":"customer","type":["null",{"fields":[{"default":null,"name":"name","type":["null","string"]},{"default":null,"name":"email","type":["null","string"]},{"default":null,"name":"phone","type":["null","string"]},{"default":null,"name":"address","type":["null","string"]}],"name":"Customer","namespace":"quittance","type":"record"}]},{"default":null,"name":"customer_id","type":["null","string"]},{"default":{},"name":"metadata","type":{"type":"map","values":"string"}},{"default":null,"name":"success_url","type":["null","string"]},{"default":null,"name":"cancel_url","type":["null","string"]},{"name":"payment_ref","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"name":"transaction_id","type":"string"},{"name":"offers","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"channel","type":"string"},{"name":"fee","type":"long"}],"name":"Offer","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"client_secret_hash","type":["null","bytes"]},{"default":null,"name":"client_secret_sealed","type":["null","bytes"]},{"name":"created_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"expires_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"status","type":"string"},{"name":"sequence","type":"long"},{"default":null,"name":"collection","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"offer_id","type":"string"},{"name":"channel","type":"string"},{"name":"status","type":"string"},{"name":"amount","type":"long"},{"name":"fee","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"payer_masked","type":["null","string"]},{"name":"requested_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"not_after","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"window_ends_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"account","type":["null","string"]},{"name":"enquiries","type":"int"},{"default":null,"name":"last_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"next_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"mismatched","type":"boolean"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"decided_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"redirect_sealed","type":["null","bytes"]},{"default":null,"name":"clerk","type":["null","string"]},{"default":null,"name":"reversed_by","type":["null","string"]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"closing_enquiry_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":false,"name":"by_reference","type":"boolean"},{"default":false,"name":"unreadable","type":"boolean"},{"default":[],"name":"reports","type":{"items":{"fields":[{"name":"status","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}}],"name":"Report","namespace":"quittance","type":"record"},"type":"array"}},{"default":0,"name":"reopened","type":"int"}],"name":"Collection","namespace":"quittance","type":"record"}]},{"default":null,"name":"failure_code","type":["null","string"]},{"default":null,"name":"failure_message","type":["null","string"]},{"default":[],"name":"orphans","type":{"items":"string","type":"array"}},{"default":[],"name":"cases","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"kind","type":"string"},{"name":"collection_id","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"name":"opened_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"resolution","type":["null","string"]},{"default":null,"name":"reference","type":["null","string"]},{"default":null,"name":"closed_by","type":["null","string"]},{"default":null,"name":"closed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"account","type":["null","string"]},{"default":null,"name":"approved_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":0,"name":"proposed","type":"int"},{"default":0,"name":"decided","type":"int"},{"default":null,"name":"transaction_id","type":["null","string"]},{"default":null,"name":"channel","type":["null","string"]},{"default":null,"name":"offer_id","type":["null","string"]},{"default":0,"name":"expected","type":"long"},{"default":0,"name":"fee","type":"long"},{"default":false,"name":"proven","type":"boolean"},{"default":false,"name":"contradicted","type":"boolean"},{"default":false,"name":"amount_unknown","type":"boolean"},{"default":[],"name":"transaction_ids","type":{"items":"string","type":"array"}}],"name":"Case","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"late","type":"boolean"},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_reason","type":["null","string"]},{"default":null,"name":"reversal_ref","type":["null","string"]},{"default":false,"name":"archived","type":"boolean"},{"default":null,"name":"customer_sealed","type":["null","bytes"]},{"default":[],"name":"items","type":{"items":{"fields":[{"default":null,"name":"erp_due_ref","type":["null","string"]},{"default":null,"name":"service_code","type":["null","string"]},{"default":null,"name":"service_label","type":["null","string"]},{"name":"amount","type":"long"},{"default":0,"name":"fee","type":"long"},{"name":"transaction_id","type":"string"},{"name":"notice_id","type":"string"},{"name":"notice_ref","type":"string"},{"default":null,"name":"subject_ref","type":["null","string"]},{"default":null,"name":"label","type":["null","string"]},{"default":0,"name":"outstanding","type":"long"},{"default":null,"name":"confirmation","type":["null",{"fields":[{"name":"status","type":"string"},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"answered_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"settled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reference","type":["null","string"]},{"default":0,"name":"again","type":"int"}],"name":"Confirmation","namespace":"quittance","type":"record"}]},{"default":null,"name":"reversed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"reversal_ref","type":["null","string"]}],"name":"Item","namespace":"quittance","type":"record"},"type":"array"}},{"default":false,"name":"erp","type":"boolean"},{"default":null,"name":"confirmation","type":["null","quittance.Confirmation"]},{"default":null,"name":"cashin","type":["null",{"fields":[{"name":"kind","type":"string"},{"name":"payment_id","type":"long"},{"default":null,"name":"number","type":["null","string"]},{"default":null,"name":"type","type":["null","string"]},{"default":null,"name":"provider","type":["null","string"]},{"default":null,"name":"items","type":["null","bytes"]},{"default":null,"name":"webhook_url","type":["null","string"]},{"default":null,"name":"contact_of","type":["null","string"]}],"name":"Cashin","namespace":"quittance","type":"record"}]},{"default":null,"name":"citizen_id","type":["null","string"]},{"default":null,"name":"pulled_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"cancelled_by","type":["null","string"]},{"default":[],"name":"refusals","type":{"items":{"fields":[{"name":"collection_id","type":"string"},{"name":"failure_code","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"collection","type":["null","quittance.Collection"]}],"name":"Refusal","namespace":"quittance","type":"record"},"type":"array"}}],"name":"Session","namespace":"quittance","type":"record"}`
 
 // Name is the full Avro name, which is also the subject in the schema registry.
@@ -4980,7 +7805,119 @@ func (*ERPAnswer) Name() string { return "quittance.ERPAnswer" }
 // Schema is the Avro schema with every named type expanded.
 func (*ERPAnswer) Schema() string { return schemaERPAnswer }
 
+const schemaBatchLine = `{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*BatchLine) Name() string { return "quittance.BatchLine" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*BatchLine) Schema() string { return schemaBatchLine }
+
+const schemaBatchLineRef = `{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineRef","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*BatchLineRef) Name() string { return "quittance.BatchLineRef" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*BatchLineRef) Schema() string { return schemaBatchLineRef }
+
+const schemaBatch = `{"fields":[{"name":"id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"batch_ref","type":"string"},{"name":"revision","type":"int"},{"name":"scope","type":"string"},{"name":"source","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"import_id","type":"string"},{"name":"status","type":"string"},{"name":"hold","type":{"fields":[{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchHold","namespace":"quittance","type":"record"}},{"name":"holds","type":"int"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"largest","type":"long"},{"default":null,"name":"last_ref","type":["null","string"]},{"name":"tree","type":{"fields":[{"name":"size","type":"int"},{"default":[],"name":"peaks","type":{"items":"bytes","type":"array"}}],"name":"LeafTree","namespace":"quittance","type":"record"}},{"name":"lines","type":{"fields":[{"name":"ready","type":{"fields":[{"name":"count","type":"int"},{"name":"sum","type":"long"}],"name":"LineTotal","namespace":"quittance","type":"record"}},{"name":"sent","type":"quittance.LineTotal"},{"name":"paid","type":"quittance.LineTotal"},{"name":"refused","type":"quittance.LineTotal"},{"name":"cancelled","type":"quittance.LineTotal"},{"name":"returned","type":"quittance.LineTotal"}],"name":"LineTotals","namespace":"quittance","type":"record"}},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"per_second","type":"int"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"head","type":"long"},{"name":"tail","type":"long"}],"name":"BatchFunding","namespace":"quittance","type":"record"},"type":"array"}},{"name":"digest","type":"bytes"},{"default":null,"name":"approve_until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"pay_until","type":["null","string"]},{"default":null,"name":"counted_on","type":["null","string"]},{"name":"on_date","type":"boolean"},{"default":null,"name":"waiver","type":["null","string"]},{"default":null,"name":"opened_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"sealed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"released_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"stopped","type":"boolean"},{"name":"overdue","type":"boolean"},{"name":"sweeping","type":"boolean"},{"name":"cursor","type":"int"},{"name":"sequence","type":"long"}],"name":"Batch","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*Batch) Name() string { return "quittance.Batch" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*Batch) Schema() string { return schemaBatch }
+
+const schemaBatchSealing = `{"fields":[{"name":"content","type":{"fields":[{"name":"batch","type":"string"},{"name":"batch_ref","type":"string"},{"name":"revision","type":"int"},{"name":"agency","type":"string"},{"name":"mode","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"largest","type":"long"},{"name":"root","type":"bytes"},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"count","type":"int"},{"name":"sum","type":"long"}],"name":"SealedAccount","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"approve_until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"pay_until","type":"string"},{"name":"policy","type":"long"},{"default":[],"name":"levels","type":{"items":{"fields":[{"default":null,"name":"role","type":["null","string"]},{"name":"needed","type":"int"},{"default":[],"name":"persons","type":{"items":{"fields":[{"name":"id","type":"string"},{"default":null,"name":"for","type":["null","string"]},{"default":[],"name":"keys","type":{"items":"bytes","type":"array"}}],"name":"Approver","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalLevel","namespace":"quittance","type":"record"},"type":"array"}},{"name":"rp_id","type":"string"},{"name":"origin","type":"string"}],"name":"SealedBatch","namespace":"quittance","type":"record"}},{"default":[],"name":"approvals","type":{"items":{"fields":[{"name":"level","type":"int"},{"name":"person","type":"string"},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"signed","type":{"fields":[{"name":"person","type":"string"},{"name":"assertion","type":{"fields":[{"name":"public_key","type":"bytes"},{"name":"client_data","type":"bytes"},{"name":"authenticator_data","type":"bytes"},{"name":"signature","type":"bytes"}],"name":"PasskeyAssertion","namespace":"quittance","type":"record"}}],"name":"PasskeySignature","namespace":"quittance","type":"record"}}],"name":"BatchApproval","namespace":"quittance","type":"record"},"type":"array"}}],"name":"BatchSealing","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*BatchSealing) Name() string { return "quittance.BatchSealing" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*BatchSealing) Schema() string { return schemaBatchSealing }
+
+const schemaQueuedLine = `{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"attempt","type":"int"},{"default":null,"name":"due","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"QueuedLine","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*QueuedLine) Name() string { return "quittance.QueuedLine" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*QueuedLine) Schema() string { return schemaQueuedLine }
+
+const schemaPayoutAccount = `{"fields":[{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"code","type":"string"},{"name":"in_flight","type":"int"},{"default":[],"name":"ring","type":{"items":"string","type":"array"}},{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"paused_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"send_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"suspects","type":"int"},{"name":"head","type":"long"},{"name":"tail","type":"long"},{"default":null,"name":"enquire_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"per_second","type":"int"}],"name":"PayoutAccount","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*PayoutAccount) Name() string { return "quittance.PayoutAccount" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*PayoutAccount) Schema() string { return schemaPayoutAccount }
+
+const schemaBatchAgency = `{"fields":[{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":[],"name":"batches","type":{"items":"string","type":"array"}},{"name":"policy","type":{"fields":[{"name":"version","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":[],"name":"tiers","type":{"items":{"fields":[{"name":"up_to","type":"long"},{"default":[],"name":"rules","type":{"items":{"fields":[{"name":"role","type":"string"},{"name":"needed","type":"int"}],"name":"ApprovalRule","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalTier","namespace":"quittance","type":"record"},"type":"array"}},{"name":"line_from","type":"long"},{"name":"day_limit","type":"long"},{"name":"approve_within_ms","type":"long"},{"name":"pay_within_days","type":"int"},{"default":null,"name":"name_check","type":["null","string"]},{"default":null,"name":"release","type":["null","string"]},{"default":[],"name":"watchers","type":{"items":"string","type":"array"}}],"name":"ApprovalPolicy","namespace":"quittance","type":"record"}},{"name":"next","type":"quittance.ApprovalPolicy"},{"default":null,"name":"next_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"scope","type":["null","string"]},{"name":"registry","type":"long"},{"default":null,"name":"day","type":["null","string"]},{"name":"sealed","type":"long"}],"name":"BatchAgency","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*BatchAgency) Name() string { return "quittance.BatchAgency" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*BatchAgency) Schema() string { return schemaBatchAgency }
+
+const schemaBatchRoster = `{"fields":[{"name":"tenant_id","type":"string"},{"default":[],"name":"people","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"number","type":"string"},{"default":[],"name":"roles","type":{"items":"string","type":"array"}},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":[],"name":"keys","type":{"items":{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"removed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"RosterKey","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"revoked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"RosterPerson","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"rp_id","type":["null","string"]},{"default":null,"name":"origin","type":["null","string"]},{"name":"changes","type":"long"}],"name":"BatchRoster","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*BatchRoster) Name() string { return "quittance.BatchRoster" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*BatchRoster) Schema() string { return schemaBatchRoster }
+
+const schemaBatchRevision = `{"fields":[{"name":"batch","type":"string"},{"name":"revision","type":"int"}],"name":"BatchRevision","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*BatchRevision) Name() string { return "quittance.BatchRevision" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*BatchRevision) Schema() string { return schemaBatchRevision }
+
+const schemaDisbursementEvent = `{"fields":[{"name":"id","type":"string"},{"name":"type","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":null,"name":"batch","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"batch_ref","type":"string"},{"name":"revision","type":"int"},{"name":"scope","type":"string"},{"name":"source","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"import_id","type":"string"},{"name":"status","type":"string"},{"name":"hold","type":{"fields":[{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchHold","namespace":"quittance","type":"record"}},{"name":"holds","type":"int"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"largest","type":"long"},{"default":null,"name":"last_ref","type":["null","string"]},{"name":"tree","type":{"fields":[{"name":"size","type":"int"},{"default":[],"name":"peaks","type":{"items":"bytes","type":"array"}}],"name":"LeafTree","namespace":"quittance","type":"record"}},{"name":"lines","type":{"fields":[{"name":"ready","type":{"fields":[{"name":"count","type":"int"},{"name":"sum","type":"long"}],"name":"LineTotal","namespace":"quittance","type":"record"}},{"name":"sent","type":"quittance.LineTotal"},{"name":"paid","type":"quittance.LineTotal"},{"name":"refused","type":"quittance.LineTotal"},{"name":"cancelled","type":"quittance.LineTotal"},{"name":"returned","type":"quittance.LineTotal"}],"name":"LineTotals","namespace":"quittance","type":"record"}},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"per_second","type":"int"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"head","type":"long"},{"name":"tail","type":"long"}],"name":"BatchFunding","namespace":"quittance","type":"record"},"type":"array"}},{"name":"digest","type":"bytes"},{"default":null,"name":"approve_until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"pay_until","type":["null","string"]},{"default":null,"name":"counted_on","type":["null","string"]},{"name":"on_date","type":"boolean"},{"default":null,"name":"waiver","type":["null","string"]},{"default":null,"name":"opened_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"sealed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"released_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"stopped","type":"boolean"},{"name":"overdue","type":"boolean"},{"name":"sweeping","type":"boolean"},{"name":"cursor","type":"int"},{"name":"sequence","type":"long"}],"name":"Batch","namespace":"quittance","type":"record"}]},{"default":[],"name":"lines","type":{"items":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"},"type":"array"}},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":{},"name":"detail","type":{"type":"map","values":"string"}},{"default":null,"name":"sealing","type":["null",{"fields":[{"name":"content","type":{"fields":[{"name":"batch","type":"string"},{"name":"batch_ref","type":"string"},{"name":"revision","type":"int"},{"name":"agency","type":"string"},{"name":"mode","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"largest","type":"long"},{"name":"root","type":"bytes"},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"count","type":"int"},{"name":"sum","type":"long"}],"name":"SealedAccount","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"approve_until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"pay_until","type":"string"},{"name":"policy","type":"long"},{"default":[],"name":"levels","type":{"items":{"fields":[{"default":null,"name":"role","type":["null","string"]},{"name":"needed","type":"int"},{"default":[],"name":"persons","type":{"items":{"fields":[{"name":"id","type":"string"},{"default":null,"name":"for","type":["null","string"]},{"default":[],"name":"keys","type":{"items":"bytes","type":"array"}}],"name":"Approver","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalLevel","namespace":"quittance","type":"record"},"type":"array"}},{"name":"rp_id","type":"string"},{"name":"origin","type":"string"}],"name":"SealedBatch","namespace":"quittance","type":"record"}},{"default":[],"name":"approvals","type":{"items":{"fields":[{"name":"level","type":"int"},{"name":"person","type":"string"},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"signed","type":{"fields":[{"name":"person","type":"string"},{"name":"assertion","type":{"fields":[{"name":"public_key","type":"bytes"},{"name":"client_data","type":"bytes"},{"name":"authenticator_data","type":"bytes"},{"name":"signature","type":"bytes"}],"name":"PasskeyAssertion","namespace":"quittance","type":"record"}}],"name":"PasskeySignature","namespace":"quittance","type":"record"}}],"name":"BatchApproval","namespace":"quittance","type":"record"},"type":"array"}}],"name":"BatchSealing","namespace":"quittance","type":"record"}]},{"default":null,"name":"agency","type":["null",{"fields":[{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":[],"name":"batches","type":{"items":"string","type":"array"}},{"name":"policy","type":{"fields":[{"name":"version","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":[],"name":"tiers","type":{"items":{"fields":[{"name":"up_to","type":"long"},{"default":[],"name":"rules","type":{"items":{"fields":[{"name":"role","type":"string"},{"name":"needed","type":"int"}],"name":"ApprovalRule","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalTier","namespace":"quittance","type":"record"},"type":"array"}},{"name":"line_from","type":"long"},{"name":"day_limit","type":"long"},{"name":"approve_within_ms","type":"long"},{"name":"pay_within_days","type":"int"},{"default":null,"name":"name_check","type":["null","string"]},{"default":null,"name":"release","type":["null","string"]},{"default":[],"name":"watchers","type":{"items":"string","type":"array"}}],"name":"ApprovalPolicy","namespace":"quittance","type":"record"}},{"name":"next","type":"quittance.ApprovalPolicy"},{"default":null,"name":"next_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"scope","type":["null","string"]},{"name":"registry","type":"long"},{"default":null,"name":"day","type":["null","string"]},{"name":"sealed","type":"long"}],"name":"BatchAgency","namespace":"quittance","type":"record"}]},{"default":null,"name":"roster","type":["null",{"fields":[{"name":"tenant_id","type":"string"},{"default":[],"name":"people","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"number","type":"string"},{"default":[],"name":"roles","type":{"items":"string","type":"array"}},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":[],"name":"keys","type":{"items":{"fields":[{"name":"hash","type":"bytes"},{"default":null,"name":"at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"removed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"RosterKey","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"revoked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"RosterPerson","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"rp_id","type":["null","string"]},{"default":null,"name":"origin","type":["null","string"]},{"name":"changes","type":"long"}],"name":"BatchRoster","namespace":"quittance","type":"record"}]},{"default":[],"name":"confirmed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"DisbursementEvent","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*DisbursementEvent) Name() string { return "quittance.DisbursementEvent" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*DisbursementEvent) Schema() string { return schemaDisbursementEvent }
+
+const schemaDisbursementCommand = `{"fields":[{"name":"type","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"default":null,"name":"batch","type":["null","string"]},{"name":"registry","type":"long"},{"name":"issued_at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"correlation_id","type":["null","string"]},{"name":"reply_partition","type":"int"},{"default":null,"name":"open","type":["null",{"fields":[{"name":"batch_ref","type":"string"},{"name":"scope","type":"string"},{"name":"source","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"import_id","type":"string"},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"per_second","type":"int"}],"name":"BatchPayout","namespace":"quittance","type":"record"},"type":"array"}}],"name":"OpenBatch","namespace":"quittance","type":"record"}]},{"default":null,"name":"lines","type":["null",{"fields":[{"name":"import_id","type":"string"},{"name":"position","type":"int"},{"default":[],"name":"lines","type":{"items":{"fields":[{"name":"ref","type":"string"},{"name":"account","type":"string"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"name":"sealed","type":"bytes"},{"default":null,"name":"corrects","type":["null","string"]}],"name":"NewBatchLine","namespace":"quittance","type":"record"},"type":"array"}}],"name":"AddBatchLines","namespace":"quittance","type":"record"}]},{"default":null,"name":"seal","type":["null",{"fields":[{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"root","type":"bytes"},{"name":"checked","type":"boolean"},{"default":null,"name":"waiver","type":["null","string"]}],"name":"SealBatch","namespace":"quittance","type":"record"}]},{"default":null,"name":"step","type":["null",{"fields":[{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"reason","type":["null","string"]},{"name":"position","type":"int"},{"name":"level","type":"int"},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"same","type":"boolean"},{"default":[],"name":"signed","type":{"items":{"fields":[{"name":"person","type":"string"},{"name":"assertion","type":{"fields":[{"name":"public_key","type":"bytes"},{"name":"client_data","type":"bytes"},{"name":"authenticator_data","type":"bytes"},{"name":"signature","type":"bytes"}],"name":"PasskeyAssertion","namespace":"quittance","type":"record"}}],"name":"PasskeySignature","namespace":"quittance","type":"record"},"type":"array"}}],"name":"BatchStep","namespace":"quittance","type":"record"}]},{"default":null,"name":"settle","type":["null",{"fields":[{"name":"position","type":"int"},{"name":"paid","type":"boolean"},{"name":"reference","type":"string"},{"name":"proposed_by","type":"string"},{"name":"approved","type":"string"}],"name":"SettleLine","namespace":"quittance","type":"record"}]},{"default":null,"name":"word","type":["null",{"fields":[{"name":"position","type":"int"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"source","type":"string"},{"name":"kind","type":"string"},{"name":"amount","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"name":"other_payee","type":"boolean"},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"name":"unproven","type":"boolean"},{"name":"absent","type":"boolean"},{"name":"suspect","type":"boolean"}],"name":"PayoutWord","namespace":"quittance","type":"record"}]},{"default":null,"name":"policy","type":["null",{"fields":[{"name":"policy","type":{"fields":[{"name":"version","type":"long"},{"default":null,"name":"currency","type":["null","string"]},{"default":[],"name":"tiers","type":{"items":{"fields":[{"name":"up_to","type":"long"},{"default":[],"name":"rules","type":{"items":{"fields":[{"name":"role","type":"string"},{"name":"needed","type":"int"}],"name":"ApprovalRule","namespace":"quittance","type":"record"},"type":"array"}}],"name":"ApprovalTier","namespace":"quittance","type":"record"},"type":"array"}},{"name":"line_from","type":"long"},{"name":"day_limit","type":"long"},{"name":"approve_within_ms","type":"long"},{"name":"pay_within_days","type":"int"},{"default":null,"name":"name_check","type":["null","string"]},{"default":null,"name":"release","type":["null","string"]},{"default":[],"name":"watchers","type":{"items":"string","type":"array"}}],"name":"ApprovalPolicy","namespace":"quittance","type":"record"}},{"default":[],"name":"confirmed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"ChangePolicy","namespace":"quittance","type":"record"}]},{"default":null,"name":"enrol","type":["null",{"fields":[{"default":[],"name":"people","type":{"items":{"fields":[{"name":"id","type":"string"},{"name":"number","type":"string"},{"default":[],"name":"roles","type":{"items":"string","type":"array"}},{"default":null,"name":"for","type":["null","string"]},{"default":null,"name":"until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":[],"name":"keys","type":{"items":"bytes","type":"array"}}],"name":"EnrolledPerson","namespace":"quittance","type":"record"},"type":"array"}},{"default":null,"name":"rp_id","type":["null","string"]},{"default":null,"name":"origin","type":["null","string"]},{"default":[],"name":"confirmed","type":{"items":"quittance.PasskeySignature","type":"array"}}],"name":"EnrolPeople","namespace":"quittance","type":"record"}]},{"default":null,"name":"revoke","type":["null",{"fields":[{"name":"person","type":"string"},{"name":"key","type":"bytes"}],"name":"RevokePerson","namespace":"quittance","type":"record"}]}],"name":"DisbursementCommand","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*DisbursementCommand) Name() string { return "quittance.DisbursementCommand" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*DisbursementCommand) Schema() string { return schemaDisbursementCommand }
+
+const schemaDisbursementReply = `{"fields":[{"name":"correlation_id","type":"string"},{"default":null,"name":"refusal","type":["null",{"fields":[{"name":"code","type":"string"},{"name":"field","type":"string"},{"name":"mend","type":"string"}],"name":"CommandRefusal","namespace":"quittance","type":"record"}]},{"default":null,"name":"batch","type":["null",{"fields":[{"name":"id","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"batch_ref","type":"string"},{"name":"revision","type":"int"},{"name":"scope","type":"string"},{"name":"source","type":"string"},{"name":"currency","type":"string"},{"name":"date","type":"string"},{"name":"maker","type":"string"},{"name":"import_id","type":"string"},{"name":"status","type":"string"},{"name":"hold","type":{"fields":[{"default":null,"name":"reason","type":["null","string"]},{"default":null,"name":"by","type":["null","string"]},{"default":null,"name":"since","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchHold","namespace":"quittance","type":"record"}},{"name":"holds","type":"int"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"largest","type":"long"},{"default":null,"name":"last_ref","type":["null","string"]},{"name":"tree","type":{"fields":[{"name":"size","type":"int"},{"default":[],"name":"peaks","type":{"items":"bytes","type":"array"}}],"name":"LeafTree","namespace":"quittance","type":"record"}},{"name":"lines","type":{"fields":[{"name":"ready","type":{"fields":[{"name":"count","type":"int"},{"name":"sum","type":"long"}],"name":"LineTotal","namespace":"quittance","type":"record"}},{"name":"sent","type":"quittance.LineTotal"},{"name":"paid","type":"quittance.LineTotal"},{"name":"refused","type":"quittance.LineTotal"},{"name":"cancelled","type":"quittance.LineTotal"},{"name":"returned","type":"quittance.LineTotal"}],"name":"LineTotals","namespace":"quittance","type":"record"}},{"default":[],"name":"accounts","type":{"items":{"fields":[{"name":"code","type":"string"},{"name":"fingerprint","type":"string"},{"name":"per_second","type":"int"},{"name":"count","type":"int"},{"name":"sum","type":"long"},{"name":"head","type":"long"},{"name":"tail","type":"long"}],"name":"BatchFunding","namespace":"quittance","type":"record"},"type":"array"}},{"name":"digest","type":"bytes"},{"default":null,"name":"approve_until","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"pay_until","type":["null","string"]},{"default":null,"name":"counted_on","type":["null","string"]},{"name":"on_date","type":"boolean"},{"default":null,"name":"waiver","type":["null","string"]},{"default":null,"name":"opened_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"sealed_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"released_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"asked_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"stopped","type":"boolean"},{"name":"overdue","type":"boolean"},{"name":"sweeping","type":"boolean"},{"name":"cursor","type":"int"},{"name":"sequence","type":"long"}],"name":"Batch","namespace":"quittance","type":"record"}]},{"name":"replayed","type":"boolean"}],"name":"DisbursementReply","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*DisbursementReply) Name() string { return "quittance.DisbursementReply" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*DisbursementReply) Schema() string { return schemaDisbursementReply }
+
+const schemaPayoutRequest = `{"fields":[{"name":"kind","type":"string"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"line","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"ref","type":"string"},{"name":"account","type":"int"},{"name":"amount","type":"long"},{"name":"leaf","type":"bytes"},{"default":null,"name":"sealed","type":["null","bytes"]},{"name":"corrects","type":{"fields":[{"name":"batch","type":"string"},{"name":"position","type":"int"}],"name":"BatchLineKey","namespace":"quittance","type":"record"}},{"default":null,"name":"corrects_ref","type":["null","string"]},{"name":"corrected_by","type":"quittance.BatchLineKey"},{"name":"status","type":"string"},{"name":"attempt","type":"int"},{"name":"try","type":"int"},{"name":"retries","type":"int"},{"default":null,"name":"sent_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"requested_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"default":null,"name":"enquired_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]},{"name":"answered","type":"boolean"},{"name":"declined","type":"boolean"},{"name":"unproven","type":"boolean"},{"name":"contested","type":"boolean"},{"name":"doubt","type":"int"},{"name":"paid_by","type":"int"},{"name":"out","type":"boolean"},{"default":null,"name":"case","type":["null","string"]},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"ended_at","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"BatchLine","namespace":"quittance","type":"record"}},{"name":"account","type":"string"},{"name":"fingerprint","type":"string"},{"name":"currency","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"default":null,"name":"not_after","type":["null",{"logicalType":"timestamp-millis","type":"long"}]}],"name":"PayoutRequest","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*PayoutRequest) Name() string { return "quittance.PayoutRequest" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*PayoutRequest) Schema() string { return schemaPayoutRequest }
+
+const schemaPayoutCall = `{"fields":[{"name":"kind","type":"string"},{"name":"payout_ref","type":"string"},{"name":"batch","type":"string"},{"name":"position","type":"int"},{"name":"attempt","type":"int"},{"name":"tenant_id","type":"string"},{"name":"livemode","type":"boolean"},{"name":"operator","type":"string"},{"name":"account","type":"string"},{"name":"amount","type":"long"},{"name":"currency","type":"string"},{"name":"at","type":{"logicalType":"timestamp-millis","type":"long"}},{"name":"duration_ms","type":"long"},{"name":"outcome","type":"string"},{"default":null,"name":"code","type":["null","string"]},{"default":null,"name":"operator_ref","type":["null","string"]},{"default":null,"name":"fault","type":["null","string"]}],"name":"PayoutCall","namespace":"quittance","type":"record"}`
+
+// Name is the full Avro name, which is also the subject in the schema registry.
+func (*PayoutCall) Name() string { return "quittance.PayoutCall" }
+
+// Schema is the Avro schema with every named type expanded.
+func (*PayoutCall) Schema() string { return schemaPayoutCall }
+
 // All returns an empty record of every type that is the value of records of a topic.
 func All() []Record {
-	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &RefusingERP{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &AuditRow{}, &ERPQuery{}, &ERPAnswer{}}
+	return []Record{&Session{}, &Event{}, &Command{}, &Reply{}, &Order{}, &Idempotency{}, &Quota{}, &Token{}, &TokenList{}, &Till{}, &RefusingERP{}, &MonthCounter{}, &NumberedPayment{}, &ExternalNumber{}, &Claim{}, &CollectionRequest{}, &Call{}, &Notification{}, &Delivery{}, &Attempt{}, &Message{}, &ReferenceBlock{}, &Statement{}, &StatementLine{}, &Finding{}, &DayTotal{}, &MatchRun{}, &Close{}, &AuditRow{}, &ERPQuery{}, &ERPAnswer{}, &BatchLine{}, &BatchLineRef{}, &Batch{}, &BatchSealing{}, &QueuedLine{}, &PayoutAccount{}, &BatchAgency{}, &BatchRoster{}, &BatchRevision{}, &DisbursementEvent{}, &DisbursementCommand{}, &DisbursementReply{}, &PayoutRequest{}, &PayoutCall{}}
 }

@@ -37,6 +37,10 @@ func set(v reflect.Value, n *int) {
 		for i := range v.NumField() {
 			set(v.Field(i), n)
 		}
+	case reflect.Array:
+		for i := range v.Len() {
+			set(v.Index(i), n)
+		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			v.SetBytes([]byte{0, byte(*n), 255}) //nolint:gosec // any byte does
@@ -53,6 +57,8 @@ func set(v reflect.Value, n *int) {
 		v.SetString(fmt.Sprintf("texte-%d-é", *n))
 	case reflect.Bool:
 		v.SetBool(true)
+	case reflect.Uint8: // of an array
+		v.SetUint(uint64(*n%255) + 1) //nolint:gosec // below 256
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(*n) * 1000)
 		if v.Type() == reflect.TypeFor[time.Duration]() { // events carry milliseconds

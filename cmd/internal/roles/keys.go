@@ -23,7 +23,6 @@ import (
 	"quittance/internal/receipts"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
-	processor "quittance/processors/checkout"
 	"quittance/schemas"
 )
 
@@ -68,14 +67,15 @@ func notifyKeys() []secret.Use {
 func sharedKeys(r Role) (out []secret.Use) {
 	switch {
 	case r.Kind == KindProcessor:
-		for _, sender := range processor.Senders() {
+		for _, sender := range r.Senders {
 			out = append(out, macs(secret.LabelCommands(sender))...)
 		}
-	case slices.Contains(r.Writes, schemas.TopicCommands):
+	case slices.Contains(r.Writes, schemas.Checkout.Commands), slices.Contains(r.Writes, schemas.Disbursement.Commands):
 		out = macs(secret.LabelCommands(r.Name))
 	}
 	_, delivers := DeliveryKinds(nil).Of(deliveries.Kind(r.Name))
-	if r.Kind != KindOffice && (r.Kind != KindSink || delivers == nil) {
+	makes := r.Kind != KindProcessor || slices.Contains(r.Writes, schemas.TopicWebhooks)
+	if makes && r.Kind != KindOffice && (r.Kind != KindSink || delivers == nil) {
 		out = append(out, macs(secret.LabelWebhookBodies)...)
 	}
 	if slices.Contains(r.Rows, record[0]) {

@@ -11,10 +11,18 @@ import (
 	"quittance/schemas"
 )
 
-// processorRole returns the role of a processor over the topics of its family. It writes no topics of effects.
-func processorRole(f schemas.Family, short string, processor func(*Base) (runtime.Processor, error)) Role {
+// part is a processor, as it runs in a role.
+type part struct {
+	Processor runtime.Processor
+	// MaxPollRecords and MaxTicks bound a transaction; those of the runtime when zero.
+	MaxPollRecords, MaxTicks int
+}
+
+// processorRole returns the role of a processor over the topics of its family. It takes the commands of senders, and writes
+// no topics of effects.
+func processorRole(f schemas.Family, short string, senders []string, processor func(*Base) (part, error)) Role {
 	return Role{
-		Kind: KindProcessor, Name: f.Processor, Short: short, Needs: []Need{NeedMasterKeys},
+		Kind: KindProcessor, Name: f.Processor, Short: short, Needs: []Need{NeedMasterKeys}, Senders: senders,
 		Access: Access{
 			Groups: []Group{{processorGroup(f), []string{f.Commands}}},
 			Reads:  []string{f.State}, Writes: []string{f.State, f.Events, f.Replies, f.Poison}, Transacts: f.Processor + "-",
@@ -55,7 +63,7 @@ func processorGroup(f schemas.Family) string {
 
 // process runs a processor over the topics of its family. The store of checkout keeps the
 // name that it had when it was the only processor.
-func (b *Base) process(f schemas.Family, p runtime.Processor) error {
+func (b *Base) process(f schemas.Family, p part) error {
 	if err := b.CheckInstance(); err != nil {
 		return err
 	}
@@ -64,7 +72,7 @@ func (b *Base) process(f schemas.Family, p runtime.Processor) error {
 		Name: f.Processor, Brokers: b.KafkaConfig().Brokers, Options: b.KafkaConfig().Security.Options(),
 		Group: b.TopicPrefix + processorGroup(f), TransactionalID: b.TopicPrefix + f.Processor + "-" + b.Instance + b.Nonce,
 		InputTopic: b.Topology.Name(f.Commands), StateTopic: b.Topology.Name(f.State), PoisonTopic: b.Topology.Name(f.Poison),
-		StoreDir: b.StoreFolder(f.Processor), Processor: p, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
+		StoreDir: b.StoreFolder(f.Processor), Processor: p.Processor, MaxPollRecords: p.MaxPollRecords, MaxTicks: p.MaxTicks, Now: b.Now, Log: b.Log, Metrics: b.Metrics,
 		SessionTimeout: session, HeartbeatInterval: kafka.Heartbeat(session),
 	})
 	if err != nil {

@@ -91,7 +91,7 @@ func operatorAccess() Access {
 		}
 	}
 	return Access{
-		Reads: reads, Writes: []string{schemas.TopicCommands, schemas.TopicStatements},
+		Reads: reads, Writes: []string{schemas.Checkout.Commands, schemas.Disbursement.Commands, schemas.TopicStatements},
 		Describes: slices.Concat(groups, []string{sinkjournal.Group}), Transacts: intake.TransactionalIDs,
 	}.asksERPs()
 }

@@ -49,6 +49,8 @@ type Role struct {
 	Needs []Need
 	// Keys are the keys that the role derives from the master keys. It gets no others.
 	Keys []secret.Use
+	// Senders are those whose commands a processor takes: it has the keys that prove them.
+	Senders []string
 	// Access is what the role needs at Kafka, Databases what it needs in Postgres and ClickHouse.
 	Access
 	Databases
@@ -67,7 +69,7 @@ type Role struct {
 // Table returns all roles. The first processor is the default one.
 func Table() []Role {
 	table := []Role{
-		ingressRole(), checkoutRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
+		ingressRole(), checkoutRole(), disbursementRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
 		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(), tidyRole(), officeRole(),
 	}
 	for i := range table {

@@ -1,21 +1,27 @@
-// Command gen generates the conversions of schemas/mapping that copy field for field between the
-// domain and the records that schemas/gen makes of the Avro schemas. A field that has no
+// Command gen generates the conversions of schemas/mapping and schemas/mapping/batches that copy field for
+// field between a domain and the records that schemas/gen makes of the Avro schemas. A field that has no
 // counterpart on the other side is an error. go generate runs it; its output is committed.
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/format"
 	"log"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"time"
 
 	"quittance/casework"
 	"quittance/checkout"
+	"quittance/disbursement"
+	"quittance/disbursement/assertion"
+	"quittance/disbursement/digest"
+	"quittance/disbursement/policy"
 	"quittance/schemas/record"
 )
 
@@ -32,9 +38,19 @@ type pair struct {
 	present string
 	// exported conversions are used outside of the package.
 	exported bool
+	// as is the name of the conversions, in place of that of the domain's type.
+	as string
 }
 
-var pairs = []pair{
+// target is a package of conversions, for one domain.
+type target struct {
+	name, file string
+	pairs      []pair
+}
+
+var targets = []target{{"mapping", "mapping_gen.go", checkoutPairs}, {"batches", filepath.Join("batches", "batches_gen.go"), batchPairs}}
+
+var checkoutPairs = []pair{
 	{domain: checkout.Session{}, record: record.Session{}, names: map[string]string{"Live": "Livemode"}, exported: true},
 	{domain: checkout.Item{}, record: record.Item{}},
 	{domain: checkout.Confirmation{}, record: record.Confirmation{}, present: "Status"},
@@ -69,6 +85,55 @@ var pairs = []pair{
 	{domain: checkout.Answer{}, record: record.Reply{}, part: true, exported: true},
 }
 
+var batchPairs = []pair{
+	{domain: disbursement.Batch{}, record: record.Batch{}, names: live, exported: true},
+	{domain: disbursement.Hold{}, record: record.BatchHold{}},
+	{domain: digest.Tree{}, record: record.LeafTree{}},
+	{domain: disbursement.Total{}, record: record.LineTotal{}},
+	{domain: disbursement.Totals{}, record: record.LineTotals{}},
+	{domain: disbursement.Funding{}, record: record.BatchFunding{}},
+	{domain: disbursement.LineKey{}, record: record.BatchLineKey{}},
+	{domain: disbursement.LineKey{}, record: record.BatchLineRef{}, exported: true, as: "Ref"},
+	{domain: disbursement.Line{}, record: record.BatchLine{}, exported: true},
+	{domain: disbursement.Sealing{}, record: record.BatchSealing{}, exported: true},
+	{domain: digest.Batch{}, record: record.SealedBatch{}, as: "Sealed"},
+	{domain: digest.Account{}, record: record.SealedAccount{}, as: "SealedAccount"},
+	{domain: policy.Level{}, record: record.ApprovalLevel{}},
+	{domain: policy.Approver{}, record: record.Approver{}},
+	{domain: disbursement.Approved{}, record: record.BatchApproval{}},
+	{domain: disbursement.Signed{}, record: record.PasskeySignature{}},
+	{domain: assertion.Assertion{}, record: record.PasskeyAssertion{}},
+	{domain: disbursement.Queued{}, record: record.QueuedLine{}, exported: true},
+	{domain: disbursement.Account{}, record: record.PayoutAccount{}, names: live, exported: true},
+	{domain: disbursement.Agency{}, record: record.BatchAgency{}, names: live, exported: true},
+	{domain: policy.Policy{}, record: record.ApprovalPolicy{}},
+	{domain: policy.Tier{}, record: record.ApprovalTier{}},
+	{domain: policy.Rule{}, record: record.ApprovalRule{}},
+	{domain: disbursement.Roster{}, record: record.BatchRoster{}, exported: true},
+	{domain: policy.Person{}, record: record.RosterPerson{}},
+	{domain: policy.Key{}, record: record.RosterKey{}},
+	{domain: disbursement.BatchRef{}, record: record.BatchRevision{}, exported: true},
+
+	{domain: disbursement.Open{}, record: record.OpenBatch{}},
+	{domain: disbursement.Payout{}, record: record.BatchPayout{}},
+	{domain: disbursement.AddLines{}, record: record.AddBatchLines{}},
+	{domain: disbursement.NewLine{}, record: record.NewBatchLine{}},
+	{domain: disbursement.Seal{}, record: record.SealBatch{}},
+	{domain: disbursement.Settle{}, record: record.SettleLine{}},
+	{domain: disbursement.Word{}, record: record.PayoutWord{}},
+	{domain: disbursement.SetPolicy{}, record: record.ChangePolicy{}},
+	{domain: disbursement.Enrol{}, record: record.EnrolPeople{}},
+	{domain: disbursement.Enrolled{}, record: record.EnrolledPerson{}},
+	{domain: disbursement.Revoke{}, record: record.RevokePerson{}},
+
+	{domain: disbursement.Event{}, record: record.DisbursementEvent{}, names: live, exported: true},
+	{domain: disbursement.Answer{}, record: record.DisbursementReply{}, part: true, exported: true},
+	{domain: disbursement.Refusal{}, record: record.CommandRefusal{}},
+	{domain: disbursement.Request{}, record: record.PayoutRequest{}, names: live, exported: true},
+}
+
+var live = map[string]string{"Live": "Livemode"}
+
 func (p pair) types() (domain, record reflect.Type) {
 	return reflect.TypeOf(p.domain), reflect.TypeOf(p.record)
 }
@@ -78,24 +143,31 @@ func (p pair) function(prefix string) string {
 	if p.exported {
 		prefix = map[string]string{"from": "From", "to": "To"}[prefix]
 	}
-	return prefix + reflect.TypeOf(p.domain).Name()
+	return prefix + cmp.Or(p.as, reflect.TypeOf(p.domain).Name())
 }
 
 // generator writes functions and collects the packages that they use.
 type generator struct {
+	pairs   []pair
 	out     bytes.Buffer
 	imports map[string]bool
 }
 
 func main() {
 	log.SetFlags(0)
-	g := &generator{imports: map[string]bool{}}
-	for _, p := range pairs {
+	for _, t := range targets {
+		t.generate()
+	}
+}
+
+func (t target) generate() {
+	g := &generator{pairs: t.pairs, imports: map[string]bool{}}
+	for _, p := range t.pairs {
 		g.pair(p)
 	}
 	var file bytes.Buffer
 	fmt.Fprint(&file, "// Code generated by schemas/mapping/gen from the domain and the Avro schemas; DO NOT EDIT.\n\n")
-	fmt.Fprint(&file, "package mapping\n\nimport (\n\t\"time\"\n\n")
+	fmt.Fprintf(&file, "package %s\n\nimport (\n\t\"time\"\n\n", t.name)
 	for _, path := range slices.Sorted(maps.Keys(g.imports)) {
 		fmt.Fprintf(&file, "\t%q\n", path)
 	}
@@ -104,7 +176,7 @@ func main() {
 	if err != nil {
 		log.Fatalf("%v\n%s", err, file.String())
 	}
-	if err := os.WriteFile("mapping_gen.go", src, 0o644); err != nil { //nolint:gosec // source code
+	if err := os.WriteFile(t.file, src, 0o644); err != nil { //nolint:gosec // source code
 		log.Fatal(err)
 	}
 }
@@ -180,7 +252,11 @@ func (g *generator) assign(dst string, dt reflect.Type, src string, st reflect.T
 	case st.Kind() == reflect.Pointer || dt.Kind() == reflect.Pointer:
 		return g.optional(dst, dt, src, st, prefix)
 	case st.Kind() == reflect.Struct:
-		return fmt.Sprintf("\t%s = %s\n", dst, call(src, st, dt, prefix))
+		return fmt.Sprintf("\t%s = %s\n", dst, g.call(src, st, dt, prefix))
+	case st.Kind() == reflect.Array:
+		return fmt.Sprintf("\t%s = hashBytes(%s)\n", dst, src)
+	case dt.Kind() == reflect.Array:
+		return fmt.Sprintf("\t%s = hashOf[%s](%s)\n", dst, g.name(dt), src)
 	case st.Kind() == dt.Kind(), st.Kind() == reflect.Int && dt.Kind() == reflect.Int32, st.Kind() == reflect.Int32 && dt.Kind() == reflect.Int:
 		return fmt.Sprintf("\t%s = %s(%s)\n", dst, g.name(dt), src)
 	}
@@ -191,21 +267,21 @@ func (g *generator) assign(dst string, dt reflect.Type, src string, st reflect.T
 // optional returns the statement for a value that is a pointer on one side or on both.
 func (g *generator) optional(dst string, dt reflect.Type, src string, st reflect.Type, prefix string) string {
 	if st.Kind() != reflect.Pointer {
-		p := find(st, dt.Elem())
+		p := g.find(st, dt.Elem())
 		if p.present == "" {
 			log.Fatalf("%s is %s and %s is %s: which field says that it is absent?", src, st, dst, dt)
 		}
-		return fmt.Sprintf("\tif %s.%s != \"\" {\n\t\t%s = new(%s)\n\t}\n", src, p.present, dst, call(src, st, dt.Elem(), prefix))
+		return fmt.Sprintf("\tif %s.%s != \"\" {\n\t\t%s = new(%s)\n\t}\n", src, p.present, dst, g.call(src, st, dt.Elem(), prefix))
 	}
 	elem, value := dt, "%s"
 	if dt.Kind() == reflect.Pointer {
 		elem, value = dt.Elem(), "new(%s)"
 	}
-	return fmt.Sprintf("\tif %s != nil {\n\t\t%s = %s\n\t}\n", src, dst, fmt.Sprintf(value, call("*"+src, st.Elem(), elem, prefix)))
+	return fmt.Sprintf("\tif %s != nil {\n\t\t%s = %s\n\t}\n", src, dst, fmt.Sprintf(value, g.call("*"+src, st.Elem(), elem, prefix)))
 }
 
 // call returns the call of the conversion of src. A record is passed by its address.
-func call(src string, st, dt reflect.Type, prefix string) string {
+func (g *generator) call(src string, st, dt reflect.Type, prefix string) string {
 	domain, rec := st, dt
 	if prefix == "to" {
 		domain, rec = dt, st
@@ -215,11 +291,11 @@ func call(src string, st, dt reflect.Type, prefix string) string {
 			src = "&" + src
 		}
 	}
-	return fmt.Sprintf("%s(%s)", find(domain, rec).function(prefix), src)
+	return fmt.Sprintf("%s(%s)", g.find(domain, rec).function(prefix), src)
 }
 
-func find(domain, rec reflect.Type) pair {
-	for _, p := range pairs {
+func (g *generator) find(domain, rec reflect.Type) pair {
+	for _, p := range g.pairs {
 		if d, r := p.types(); d == domain && r == rec {
 			return p
 		}

@@ -1,0 +1,24 @@
+package roles
+
+import (
+	"quittance/internal/commands"
+	processor "quittance/processors/disbursement"
+	"quittance/schemas"
+)
+
+// disbursementRole is the processor of disbursement batches.
+func disbursementRole() Role {
+	r := processorRole(schemas.Disbursement, "decides the commands of disbursement batches", processor.Senders(), (*Base).disbursement)
+	r.Writes = append(r.Writes, schemas.TopicPayouts)
+	return r
+}
+
+func (b *Base) disbursement() (p part, err error) {
+	senders, err := commands.NewVerifier(b.Keys, processor.Senders())
+	if err != nil {
+		return p, err
+	}
+	p.MaxPollRecords, p.MaxTicks = processor.MaxPollRecords, processor.MaxTicks
+	p.Processor, err = processor.New(processor.Config{Codec: b.Codec, Topology: b.Topology, Senders: senders, Metrics: b.Metrics})
+	return p, err
+}

@@ -1,0 +1,37 @@
+package disbursement
+
+import "quittance/disbursement"
+
+// The senders of commands. Each is a client of Kafka that may write disbursement.commands and has a key of its own
+// (docs/design/rights.md, "Commands and bodies").
+const (
+	SenderOperator = "operator"
+	SenderOffice   = "office"
+	SenderDisburse = "disburse"
+)
+
+// Senders returns all senders.
+func Senders() []string { return []string{SenderOperator, SenderOffice, SenderDisburse} }
+
+// sendersOf is the one table of who may send which command. A command that is not in it may be sent by nobody. What
+// releases money is signed by people besides, over the batch as it is: no sender alone can have a batch paid.
+func sendersOf(do disbursement.Action) []string {
+	switch do := do.(type) {
+	case disbursement.Open, disbursement.AddLines, disbursement.Seal, disbursement.Discard:
+		return []string{SenderOperator}
+	case disbursement.Approve, disbursement.Reject, disbursement.Release, disbursement.Lift:
+		return []string{SenderOffice}
+	case disbursement.Recall, disbursement.SetHold, disbursement.Stop, disbursement.Retry, disbursement.Cancel,
+		disbursement.SetPolicy, disbursement.Enrol, disbursement.Revoke:
+		return []string{SenderOperator, SenderOffice}
+	case disbursement.Word:
+		switch do.Source {
+		case disbursement.FromRequest, disbursement.FromEnquiry:
+			return []string{SenderDisburse}
+		case disbursement.FromCallback, disbursement.FromStatement: // nobody hears these words yet
+		}
+	case disbursement.ERPSame, disbursement.Settle, disbursement.Acknowledge: // nobody asks ERPs or decides cases yet
+	case disbursement.Tick: // the processor's own
+	}
+	return nil
+}

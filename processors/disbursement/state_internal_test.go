@@ -1,0 +1,438 @@
+package disbursement
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"pgregory.net/rapid"
+
+	"quittance/disbursement"
+	"quittance/disbursement/digest"
+	"quittance/processors/entry"
+	"quittance/schemas"
+	"quittance/schemas/mapping/batches"
+	"quittance/schemas/record"
+	"quittance/test/filled"
+	"quittance/test/payroll"
+	"quittance/test/servers"
+)
+
+var update = flag.Bool("update", false, "write the golden entries of kinds that have none yet")
+
+// put is one call of Put.
+type put struct {
+	key      string
+	value    []byte
+	deadline time.Time
+}
+
+// entries is a transaction that commits at once.
+type entries struct {
+	state   map[string][]byte
+	puts    []put
+	emitted []*kgo.Record
+}
+
+func (e *entries) Partition() int32               { return 0 }
+func (e *entries) Get(key []byte) ([]byte, error) { return e.state[string(key)], nil }
+func (e *entries) Emit(r *kgo.Record)             { e.emitted = append(e.emitted, r) }
+func (e *entries) Delete(key []byte)              { delete(e.state, string(key)) }
+
+func (e *entries) Put(key, value []byte, deadline time.Time) {
+	e.state[string(key)] = value
+	e.puts = append(e.puts, put{string(key), value, deadline})
+}
+
+// topics is a Topology with one partition a topic.
+type topics struct{}
+
+func (topics) Name(topic string) string       { return topic }
+func (topics) Partition(string, string) int32 { return 0 }
+
+func newProcessor(t testing.TB) *Processor {
+	t.Helper()
+	client, err := schemas.NewClient(servers.SchemaRegistry(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := schemas.NewCodec(t.Context(), client, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Processor{codec: codec, topology: topics{}}
+}
+
+// everyKind is a decision that writes one entry of each kind.
+func everyKind() disbursement.Decision {
+	b := filled.New[disbursement.Batch]()
+	b.Status, b.Sweeping = disbursement.StatusReleasing, false
+	l := filled.New[disbursement.Line]()
+	a := filled.New[disbursement.Account]()
+	return disbursement.Decision{
+		Batches:   map[string]disbursement.Batch{"dsb_1": b},
+		Sealings:  map[string]disbursement.Sealing{"dsb_1": filled.New[disbursement.Sealing]()},
+		Lines:     map[disbursement.LineKey]disbursement.Line{{Batch: "dsb_1", Position: 12}: l},
+		Queues:    map[disbursement.QueueKey]disbursement.Queued{{Owner: "w|dsb_1|0", N: 3}: filled.New[disbursement.Queued]()},
+		Accounts:  map[disbursement.AccountKey]disbursement.Account{{TenantID: "agency", Live: true, Code: "mtn"}: a},
+		Agencies:  map[disbursement.AgencyKey]disbursement.Agency{{TenantID: "agency"}: filled.New[disbursement.Agency]()},
+		Rosters:   map[string]disbursement.Roster{"agency": filled.New[disbursement.Roster]()},
+		Refs:      map[disbursement.RefKey]disbursement.LineKey{{1, 0, 2}: {Batch: "dsb_1", Position: 12}},
+		BatchRefs: map[disbursement.BatchRefKey]disbursement.BatchRef{{AgencyKey: disbursement.AgencyKey{TenantID: "agency", Live: true}, BatchRef: "salaries\x00november"}: {Batch: "dsb_1", Revision: 2}},
+	}
+}
+
+// The keys, the values and the deadlines of entries never change: state topics and local stores of installations have them.
+func TestGoldenEntries(t *testing.T) {
+	t.Parallel()
+	tx := &entries{state: map[string][]byte{}}
+	state := entry.NewState(tx, newProcessor(t).codec)
+	write(state, everyKind())
+	if err := state.Err(); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, put := range tx.puts {
+		deadline := "never"
+		if !put.deadline.IsZero() {
+			deadline = put.deadline.UTC().Format(time.RFC3339)
+		}
+		lines = append(lines, fmt.Sprintf("%q %s %x\n", put.key, deadline, put.value[5:])) // without the header, which has the registry's id of the schema
+	}
+	slices.Sort(lines)
+	file := filepath.Join("testdata", "entries.golden")
+	if *update {
+		if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(lines, ""); got != string(golden) {
+		t.Errorf("entries are\n%s\nwant\n%s", got, golden)
+	}
+	if len(lines) != len(kinds) {
+		t.Errorf("%d entries of %d kinds", len(lines), len(kinds))
+	}
+	m := model{everyKind()}
+	m.equals(t, view{state})
+}
+
+// model is a disbursement.View in memory.
+type model struct{ d disbursement.Decision }
+
+func newModel() model {
+	return model{disbursement.Decision{
+		Batches: map[string]disbursement.Batch{}, Sealings: map[string]disbursement.Sealing{}, Lines: map[disbursement.LineKey]disbursement.Line{},
+		Queues: map[disbursement.QueueKey]disbursement.Queued{}, Accounts: map[disbursement.AccountKey]disbursement.Account{},
+		Agencies: map[disbursement.AgencyKey]disbursement.Agency{}, Rosters: map[string]disbursement.Roster{},
+		Refs: map[disbursement.RefKey]disbursement.LineKey{}, BatchRefs: map[disbursement.BatchRefKey]disbursement.BatchRef{},
+	}}
+}
+
+func (m model) Batch(id string) (disbursement.Batch, bool)             { b, ok := m.d.Batches[id]; return b, ok }
+func (m model) Sealing(id string) disbursement.Sealing                 { return m.d.Sealings[id] }
+func (m model) Agency(k disbursement.AgencyKey) disbursement.Agency    { return m.d.Agencies[k] }
+func (m model) Roster(id string) disbursement.Roster                   { return m.d.Rosters[id] }
+func (m model) Ref(k disbursement.RefKey) disbursement.LineKey         { return m.d.Refs[k] }
+func (m model) Account(k disbursement.AccountKey) disbursement.Account { return m.d.Accounts[k] }
+
+func (m model) BatchRef(k disbursement.BatchRefKey) disbursement.BatchRef { return m.d.BatchRefs[k] }
+
+func (m model) Line(k disbursement.LineKey) (disbursement.Line, bool) {
+	l, ok := m.d.Lines[k]
+	return l, ok
+}
+
+func (m model) Queued(k disbursement.QueueKey) (disbursement.Queued, bool) {
+	q, ok := m.d.Queues[k]
+	return q, ok
+}
+
+// take merges a decision.
+func (m model) take(d disbursement.Decision) {
+	maps.Copy(m.d.Batches, d.Batches)
+	maps.Copy(m.d.Sealings, d.Sealings)
+	maps.Copy(m.d.Lines, d.Lines)
+	maps.Copy(m.d.Accounts, d.Accounts)
+	maps.Copy(m.d.Agencies, d.Agencies)
+	maps.Copy(m.d.Rosters, d.Rosters)
+	maps.Copy(m.d.Refs, d.Refs)
+	maps.Copy(m.d.BatchRefs, d.BatchRefs)
+	maps.Copy(m.d.Queues, d.Queues)
+	maps.DeleteFunc(m.d.Queues, func(_ disbursement.QueueKey, q disbursement.Queued) bool { return q == disbursement.Queued{} })
+}
+
+// failer is what equals needs of a test or a property.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// equals fails unless a view has each entry of the model.
+func (m model) equals(t failer, v view) {
+	t.Helper()
+	has(t, "batch", only(v.Batch), m.d.Batches)
+	has(t, "sealing", v.Sealing, m.d.Sealings)
+	has(t, "line", only(v.Line), m.d.Lines)
+	has(t, "queue", only(v.Queued), m.d.Queues)
+	has(t, "account", v.Account, m.d.Accounts)
+	has(t, "agency", v.Agency, m.d.Agencies)
+	has(t, "roster", v.Roster, m.d.Rosters)
+	has(t, "ref", v.Ref, m.d.Refs)
+	has(t, "batch ref", v.BatchRef, m.d.BatchRefs)
+}
+
+// same reports whether two values are equal. A list without items is equal to no list: records do not tell them apart.
+func same(a, b any) bool { return cmp.Equal(a, b, cmpopts.EquateEmpty()) }
+
+func has[K comparable, V any](t failer, kind string, read func(K) V, want map[K]V) {
+	t.Helper()
+	for k, v := range want {
+		if got := read(k); !same(got, v) {
+			t.Errorf("%s %v is\n%+v\nwant\n%+v", kind, k, got, v)
+		}
+	}
+}
+
+func only[K, V any](read func(K) (V, bool)) func(K) V {
+	return func(k K) V {
+		v, _ := read(k)
+		return v
+	}
+}
+
+// twin decides each command twice: with the processor, through the bytes of Kafka, and with the domain in memory.
+type twin struct {
+	t   *rapid.T
+	p   *Processor
+	tx  *entries
+	m   model
+	now time.Time
+}
+
+func (x *twin) decide(cmd disbursement.Command) disbursement.Answer {
+	cmd.At, cmd.ReplyTo = x.now, &disbursement.ReplyTo{CorrelationID: "c"}
+	if cmd.TenantID == "" {
+		cmd.TenantID = payroll.Tenant
+	}
+	d, err := disbursement.Decide(x.m, cmd)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.m.take(d)
+	travelled := cmd
+	if _, tick := cmd.Do.(disbursement.Tick); !tick {
+		travelled = x.travel(cmd)
+	}
+	x.tx.emitted = nil
+	if err := x.p.decide(x.tx, travelled); err != nil {
+		x.t.Fatalf("%T: %v", cmd.Do, err)
+	}
+	x.told(d)
+	return *d.Answer
+}
+
+// travel encodes and decodes a command, as Kafka does.
+func (x *twin) travel(cmd disbursement.Command) disbursement.Command {
+	r, err := batches.FromCommand(cmd)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	b, err := x.p.codec.Encode(r)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var back record.DisbursementCommand
+	if err := x.p.codec.Decode(b, &back); err != nil {
+		x.t.Fatal(err)
+	}
+	out, err := batches.ToCommand(&back)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return out
+}
+
+// told fails unless the processor has written the events, the requests and the answer of a decision, each once and in order.
+func (x *twin) told(d disbursement.Decision) {
+	var events []disbursement.Event
+	var requests []disbursement.Request
+	var answers []disbursement.Answer
+	for _, r := range x.tx.emitted {
+		switch r.Topic {
+		case schemas.Disbursement.Events:
+			events = append(events, decoded[record.DisbursementEvent](x, r, batches.ToEvent))
+		case schemas.TopicPayouts:
+			q := decoded[record.PayoutRequest](x, r, batches.ToRequest)
+			if string(r.Key) != q.Line.AttemptID().PayoutRef() {
+				x.t.Errorf("the request has the key %q", r.Key)
+			}
+			requests = append(requests, q)
+		case schemas.Disbursement.Replies:
+			answers = append(answers, decoded[record.DisbursementReply](x, r, batches.ToAnswer))
+		default:
+			x.t.Errorf("a record of %s", r.Topic)
+		}
+	}
+	if !same(events, d.Events) || !same(requests, d.Requests) || len(answers) != 1 || !same(answers[0], *d.Answer) {
+		x.t.Errorf("the processor tells\n%+v\n%+v\n%+v\nwant\n%+v\n%+v\n%+v", events, requests, answers, d.Events, d.Requests, *d.Answer)
+	}
+}
+
+func decoded[R any, V any, P interface {
+	*R
+	record.Record
+}](x *twin, r *kgo.Record, to func(*R) V) V {
+	var rec R
+	if err := x.p.codec.Decode(r.Value, P(&rec)); err != nil {
+		x.t.Fatal(err)
+	}
+	return to(&rec)
+}
+
+// tick ticks what is due, as a restored state says when it is due.
+func (x *twin) tick() {
+	for range 50 {
+		due := slices.DeleteFunc(slices.Sorted(maps.Keys(x.tx.state)), func(key string) bool {
+			at := x.p.Deadline([]byte(key), x.tx.state[key])
+			return at.IsZero() || x.now.Before(at)
+		})
+		if len(due) == 0 {
+			return
+		}
+		for _, key := range due {
+			cmd := disbursement.Command{At: x.now, TenantID: payroll.Tenant, Batch: key[2:], Do: disbursement.Tick{}}
+			if key[0] == accounts.Letter {
+				parts := strings.Split(key[2:], "\x00")
+				cmd.Batch, cmd.Do = "", disbursement.Tick{Account: parts[2]}
+			}
+			d, err := disbursement.Decide(x.m, cmd)
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			x.m.take(d)
+			if err := x.p.tick(x.tx, []byte(key), x.now); err != nil {
+				x.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// agency enrols people and sets a policy, two days before.
+func (x *twin) agency() {
+	x.decide(disbursement.Command{Do: disbursement.Enrol{
+		People: []disbursement.Enrolled{payroll.Enrolled("ama", "maker"), payroll.Enrolled("ben", "chief")}, RPID: payroll.RPID, Origin: payroll.Origin,
+	}})
+	x.now = x.now.Add(25 * time.Hour)
+	more := disbursement.Enrol{People: []disbursement.Enrolled{payroll.Enrolled("cleo", "chief")}}
+	more.Confirmed = payroll.Confirm(2, more.Content(), "ama", "ben")
+	x.decide(disbursement.Command{Do: more})
+	set := disbursement.SetPolicy{Policy: payroll.Policy()}
+	set.Confirmed = payroll.Confirm(3, set.Content(false), "ama", "ben")
+	if a := x.decide(disbursement.Command{Do: set}); a.Refusal != nil {
+		x.t.Fatalf("%+v", a.Refusal)
+	}
+	x.now = x.now.Add(25 * time.Hour)
+}
+
+// step carries out one thing that somebody does to a batch.
+func (x *twin) step(id string) {
+	b, known := x.m.d.Batches[id]
+	n := rapid.IntRange(0, 3).Draw(x.t, "position")
+	do := rapid.SampledFrom([]disbursement.Action{
+		payroll.Opening("ref-"+id, x.now.Add(time.Hour).Format(time.DateOnly)),
+		disbursement.AddLines{ImportID: "i", Position: b.Count, Lines: []disbursement.NewLine{payroll.Line(fmt.Sprintf("%s-%06d", id, b.Count), "mtn", "", int64(10+n))}},
+		disbursement.Seal{Count: b.Count, Sum: b.Sum, Root: b.Tree.Root()},
+		disbursement.Approve{Level: 1, Signed: payroll.Step(b.Digest, "ben", 1, digest.Approve)},
+		disbursement.Release{Signed: payroll.Step(b.Digest, "cleo", b.Holds, digest.Release)},
+		disbursement.SetHold{By: "cleo", Reason: "a doubt"},
+		disbursement.Lift{Signed: [2]disbursement.Signed{payroll.Step(b.Digest, "ben", b.Holds, digest.Resume), payroll.Step(b.Digest, "cleo", b.Holds, digest.Resume)}},
+		disbursement.Reject{Reason: "no", Signed: payroll.Step(b.Digest, "cleo", 0, digest.Reject)},
+		disbursement.Recall{By: "ama"},
+		disbursement.Stop{By: "ben"},
+		disbursement.Retry{By: "ben", Position: n},
+		disbursement.Cancel{By: "ben", Position: n},
+		disbursement.Discard{By: "ama"},
+		disbursement.Tick{},
+	}).Draw(x.t, "step")
+	// Most steps follow the lifecycle, so that lines are sent and answered.
+	if known && rapid.IntRange(0, 2).Draw(x.t, "follow") > 0 {
+		switch {
+		case b.Status == disbursement.StatusDraft && b.Count < 3:
+			do = disbursement.AddLines{ImportID: "i", Position: b.Count, Lines: []disbursement.NewLine{payroll.Line(fmt.Sprintf("%s-%06d", id, b.Count), "airtel", "", int64(10+n))}}
+		case b.Status == disbursement.StatusDraft:
+			do = disbursement.Seal{Count: b.Count, Sum: b.Sum, Root: b.Tree.Root()}
+		case b.Status == disbursement.StatusSealed:
+			do = disbursement.Approve{Level: 1, Signed: payroll.Step(b.Digest, "ben", 1, digest.Approve)}
+		case b.Status == disbursement.StatusApproved && !b.Held():
+			do = disbursement.Release{Signed: payroll.Step(b.Digest, "cleo", b.Holds, digest.Release)}
+		case b.Status == disbursement.StatusReleasing && !b.Held():
+			l := x.m.d.Lines[disbursement.LineKey{Batch: id, Position: n % b.Count}]
+			kind := disbursement.WordPaid
+			if rapid.Bool().Draw(x.t, "other word") {
+				kind = rapid.SampledFrom(disbursement.WordKinds()).Draw(x.t, "word")
+			}
+			do = disbursement.Word{
+				Position: n % b.Count, Attempt: max(l.Attempt, 1), Try: l.Try, Source: rapid.SampledFrom([]disbursement.WordSource{disbursement.FromRequest, disbursement.FromEnquiry}).Draw(x.t, "source"),
+				Kind: kind, Amount: l.Amount, Currency: "XAF", Code: "code",
+			}
+		}
+	}
+	x.decide(disbursement.Command{Batch: id, Do: do})
+}
+
+// Decided over encoded entries, each command has the effects that the domain decides over its own values: no field is lost on
+// the way, and a restored state has the same deadlines.
+func TestProcessorDecidesAsTheDomain(t *testing.T) {
+	t.Parallel()
+	p := newProcessor(t)
+	steps, statuses := 0, map[disbursement.Status]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		x := &twin{t: t, p: p, tx: &entries{state: map[string][]byte{}}, m: newModel(), now: time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)}
+		x.agency()
+		for range rapid.IntRange(10, 30).Draw(t, "steps") {
+			x.step(rapid.SampledFrom([]string{"dsb_1", "dsb_2"}).Draw(t, "batch"))
+			if rapid.Bool().Draw(t, "wait") {
+				x.now = x.now.Add(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 26 * time.Hour}).Draw(t, "by"))
+			}
+			x.tick()
+			steps++
+		}
+		for _, put := range x.tx.puts {
+			if at := p.Deadline([]byte(put.key), put.value); !at.Equal(put.deadline) {
+				t.Errorf("%q: Put says %v, a restore %v", put.key, put.deadline, at)
+			}
+		}
+		x.m.equals(t, view{entry.NewState(x.tx, p.codec)})
+		queued := 0
+		for key := range x.tx.state {
+			if key[0] == queues.Letter {
+				queued++
+			}
+		}
+		if queued != len(x.m.d.Queues) {
+			t.Errorf("%d entries of queues, want %d", queued, len(x.m.d.Queues))
+		}
+		for _, b := range x.m.d.Batches {
+			statuses[b.Status]++
+		}
+	})
+	t.Logf("%d steps, batches: %v", steps, statuses)
+	for _, s := range []disbursement.Status{disbursement.StatusReleasing, disbursement.StatusDone} {
+		if statuses[s] == 0 {
+			t.Errorf("no batch is %s", s)
+		}
+	}
+}
