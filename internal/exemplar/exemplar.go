@@ -20,10 +20,12 @@ const (
 	DeliveryID Label = "delivery_id"
 	// CollectionID is the id under which an operator knows a collection.
 	CollectionID Label = "collection_id"
+	// PayoutRef is the reference of an attempt to pay a line, which statements show.
+	PayoutRef Label = "payout_ref"
 )
 
 // Labels are all labels of examples.
-var Labels = []Label{RequestID, DeliveryID, CollectionID}
+var Labels = []Label{RequestID, DeliveryID, CollectionID, PayoutRef}
 
 // most is the longest id. OpenMetrics allows an example 128 characters in all, and the
 // client library panics beyond that.
