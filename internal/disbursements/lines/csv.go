@@ -50,7 +50,7 @@ func (r *reading) readCSV(src *io.SectionReader) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.As(err, &syntax):
-			return r.stop(Fault{Kind: FaultQuote, Row: syntax.Line})
+			return r.stop(Fault{Kind: FaultQuote, Row: syntax.StartLine})
 		case errors.Is(err, errLongRow):
 			return r.stop(Fault{Kind: FaultQuote, Row: r.row + 1})
 		case err != nil:
@@ -69,7 +69,18 @@ func (r *reading) readCSV(src *io.SectionReader) error {
 		if err := r.next(line, cells); err != nil {
 			return err
 		}
+		if len(cells) > 0 {
+			r.row = line + breaks(row)
+		}
 	}
+}
+
+// breaks returns the number of line breaks in the cells of a row.
+func breaks(row []string) (n int) {
+	for _, text := range row {
+		n += strings.Count(text, "\n")
+	}
+	return n
 }
 
 // separator finds the character that separates the headers: the one by which most of them are known.
@@ -144,11 +155,12 @@ func (r *reading) decoded(src *io.SectionReader) (io.Reader, error) {
 
 // survey reports whether a file is UTF-8, and which bytes it has.
 func survey(src io.Reader) (valid bool, seen [256]bool, err error) {
-	_, err = io.Copy(byteSet{&seen}, transform.NewReader(src, encoding.UTF8Validator))
+	all := io.TeeReader(src, byteSet{&seen})
+	_, err = io.Copy(io.Discard, transform.NewReader(all, encoding.UTF8Validator))
 	if !errors.Is(err, encoding.ErrInvalidUTF8) {
 		return err == nil, seen, err
 	}
-	_, err = io.Copy(byteSet{&seen}, src)
+	_, err = io.Copy(io.Discard, all)
 	return false, seen, err
 }
 

@@ -93,7 +93,7 @@ func (l *lineReading) damage(column Column, c cell) FaultKind {
 		if column == ColumnAmount && l.currency.Decimals() == 0 {
 			return ""
 		}
-		if len(strings.Trim(c.text, "-.0")) > spreadsheetDigits || strings.ContainsAny(c.text, "eE") {
+		if len(only(digits, c.text)) > spreadsheetDigits || strings.ContainsAny(c.text, "eE") {
 			return FaultDigits
 		}
 		return FaultNumber

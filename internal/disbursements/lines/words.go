@@ -1,6 +1,9 @@
 package lines
 
 import (
+	"maps"
+	"slices"
+
 	"quittance/money"
 	"quittance/money/language"
 )
@@ -84,6 +87,9 @@ const (
 	FaultCorrectsSelf FaultKind = "corrects_self"
 	FaultCorrectTwice FaultKind = "corrects_twice"
 )
+
+// FaultKinds lists all kinds, in the order of the alphabet.
+func FaultKinds() []FaultKind { return slices.Sorted(maps.Keys(faultWords[money.French])) }
 
 // faultText says what is wrong and what to do. A text has at most one %s, for Fault.Want.
 type faultText struct{ Detail, Mend string }
