@@ -426,8 +426,16 @@ func damagedBooks(t *testing.T, seen covered) {
 		"part twice":    {twice(t, sheet), "unreadable"},
 		"document":      {archive(t, map[string]string{"mimetype": "application/vnd.oasis.opendocument.spreadsheet", "content.xml": "<x/>"}), "other_format"},
 		"binary book":   {archive(t, map[string]string{"_rels/.rels": strings.ReplaceAll(rootRelations, "workbook.xml", "workbook.bin"), "xl/workbook.bin": "x"}), "other_format"},
-		"bomb":          {bomb(t, lines.FaultExpands), "expands"},
-		"bomb of texts": {bomb(t, lines.FaultUnreadable), "expands"},
+		"bomb of rows":  {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`><sheetData>`, strings.Repeat("<row></row>", 100_000), `</sheetData></worksheet>`, 300), "unreadable"},
+		"bomb of space": {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`>`, "<a>"+strings.Repeat(" ", 1<<19)+"</a>", `</worksheet>`, 600), "expands"},
+		"bomb of texts": {bomb(t, "xl/sharedStrings.xml", `<sst `+xmlMain+`>`, "<si><t>"+strings.Repeat("0", 1000)+"</t></si>", `</sst>`, 70_000), "expands"},
+		"empty texts":   {bomb(t, "xl/sharedStrings.xml", `<sst `+xmlMain+`>`, strings.Repeat("<si/>", 1000), `</sst>`, 5000), "expands"},
+		"long text":     {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`><sheetData><row><c t="str"><v>`, strings.Repeat("0", 1000), `</v></c></row></sheetData></worksheet>`, 2000), "unreadable"},
+		"text in parts": {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`><sheetData><row><c t="str"><v>`, "<![CDATA[0000]]><!-- -->", `</v></c></row></sheetData></worksheet>`, 100_000), "unreadable"},
+		"deep":          {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`>`, "<a>", "", 100_000), "unreadable"},
+		"deep, foreign": {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`>`, `<a xmlns="b">`, "", 100_000), "unreadable"},
+		"many formats":  {bomb(t, "xl/styles.xml", `<styleSheet `+xmlMain+`><cellXfs>`, `<xf/>`, "</cellXfs></styleSheet>", 70_000), "unreadable"},
+		"many sheets":   {bomb(t, "xl/workbook.xml", `<workbook `+xmlMain+`><sheets>`, `<sheet name="a"/>`, "</sheets></workbook>", 70_000), "unreadable"},
 		"directory":     {directory(t), "expands"},
 	} {
 		seen.check(t, name, x.file, rules(), x.want)
@@ -487,16 +495,34 @@ func twice(t *testing.T, sheet string) []byte {
 }
 
 // bomb has a part that is small in the file and large outside: empty rows, or texts.
-func bomb(t *testing.T, kind lines.FaultKind) []byte {
+func bomb(t *testing.T, name, head, repeated, tail string, times int) []byte {
 	t.Helper()
-	sheet := table{}.worksheet("", "", nil)
-	parts := map[string]string{}
-	if kind == lines.FaultExpands {
-		sheet = `<worksheet ` + xmlMain + `><sheetData><row><c t="str"><v>` + strings.Repeat("0", 300<<20) + `</v></c></row></sheetData></worksheet>`
-	} else {
-		parts["xl/sharedStrings.xml"] = `<sst ` + xmlMain + `>` + strings.Repeat("<si><t>"+strings.Repeat("0", 1000)+"</t></si>", 70_000) + `</sst>`
+	file := book{sheets: []string{table{}.worksheet("", "", nil)}}.bytes(t)
+	in, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return book{sheets: []string{sheet}, other: parts}.bytes(t)
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, f := range in.File {
+		if f.Name != name {
+			err = errors.Join(err, w.Copy(f))
+		}
+	}
+	part, err2 := w.Create(name)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.WriteString(part, head)
+	for range times {
+		_, err2 = io.WriteString(part, repeated)
+		err = errors.Join(err, err2)
+	}
+	_, err2 = io.WriteString(part, tail)
+	if err := errors.Join(err, err2, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // directory has so many parts that their list alone would be large.

@@ -4,7 +4,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,9 +31,8 @@ type sheetReading struct {
 
 	sheet  sheet
 	use    use
-	filled bool     // the sheet has a cell
-	hidden [][2]int // columns, from 1
-	told   []int    // hidden columns whose fault is noted
+	filled bool         // the sheet has a cell
+	hidden map[int]bool // columns, from 0; false when the fault is noted
 	cells  []cell
 }
 
@@ -79,10 +77,15 @@ func (s *sheetReading) column(e *xml.StartElement) error {
 	}
 	first, err := strconv.Atoi(attribute(e, "min"))
 	last, err2 := strconv.Atoi(attribute(e, "max"))
-	if err != nil || err2 != nil || len(s.hidden) > maxColumns {
+	if err != nil || err2 != nil || first < 1 {
 		return fmt.Errorf("a column without a number: %w", errBook)
 	}
-	s.hidden = append(s.hidden, [2]int{first, last})
+	if s.hidden == nil {
+		s.hidden = map[int]bool{}
+	}
+	for column := first - 1; column < min(last, maxColumns); column++ {
+		s.hidden[column] = true
+	}
 	return nil
 }
 
@@ -180,9 +183,8 @@ func (s *sheetReading) take(row int, hidden bool) error {
 		s.fault(Fault{Kind: FaultHiddenRow, Row: row})
 	}
 	for _, c := range s.cells {
-		in := func(columns [2]int) bool { return c.column+1 >= columns[0] && c.column+1 <= columns[1] }
-		if len(s.hidden) > 0 && slices.ContainsFunc(s.hidden, in) && !slices.Contains(s.told, c.column) {
-			s.told = append(s.told, c.column)
+		if s.hidden[c.column] {
+			s.hidden[c.column] = false
 			s.fault(Fault{Kind: FaultHiddenColumn, Row: row, Column: letters(c.column)})
 		}
 	}

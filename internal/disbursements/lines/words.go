@@ -131,7 +131,7 @@ var faultWords = language.Table[map[FaultKind]faultText]{
 		FaultApostrophe: {"Le texte commence par une apostrophe, signe par lequel un tableur marque un texte.", "Supprimez l'apostrophe."},
 		FaultZeroLost:   {"Il manque sans doute un zéro : un tableur supprime les zéros de tête.", "Mettez la colonne au format Texte, puis saisissez de nouveau la valeur d'après le document d'origine."},
 
-		FaultMissing:      {"La valeur manque.", "Saisissez-la."},
+		FaultMissing:      {"La valeur manque.", "Saisissez la valeur."},
 		FaultUnwanted:     {"Le compte qui paie ce mode de paiement n'utilise pas cette valeur.", "Videz la cellule, ou corrigez le mode de paiement."},
 		FaultInvisible:    {"Le texte contient un caractère invisible (%s).", "Saisissez de nouveau le texte, sans le copier."},
 		FaultSpaces:       {"Le texte commence ou finit par une espace.", "Supprimez l'espace."},
@@ -197,7 +197,7 @@ var faultWords = language.Table[map[FaultKind]faultText]{
 		FaultApostrophe: {"The text begins with an apostrophe, by which a spreadsheet marks a text.", "Delete the apostrophe."},
 		FaultZeroLost:   {"A zero is probably missing: a spreadsheet drops leading zeros.", "Format the column as text, then enter the value again from the original document."},
 
-		FaultMissing:      {"The value is missing.", "Enter it."},
+		FaultMissing:      {"The value is missing.", "Enter the value."},
 		FaultUnwanted:     {"The account that pays this payment mode does not use this value.", "Empty the cell, or correct the payment mode."},
 		FaultInvisible:    {"The text has an invisible character (%s).", "Type the text again, without copying it."},
 		FaultSpaces:       {"The text begins or ends with a space.", "Delete the space."},

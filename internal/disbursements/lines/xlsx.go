@@ -15,8 +15,9 @@ import (
 // Limits of a workbook. A file of 100,000 lines with all columns, as the most verbose writers make it, has some 150 MB.
 const (
 	maxUnpacked  = 256 << 20
-	maxDirectory = 2 << 20 // bytes that are read to find the parts of the archive
-	maxShared    = 64 << 20
+	maxDirectory = 2 << 20  // bytes that are read to find the parts of the archive
+	maxShared    = 64 << 20 // bytes of the table of texts
+	maxDeclared  = 1 << 16  // sheets, references, formats
 )
 
 var (
@@ -160,7 +161,9 @@ func (b *workbook) relations(part string) (map[string]relation, error) {
 		if _, twice := out[id]; twice {
 			return fmt.Errorf("a reference that is there twice: %w", errBook)
 		}
-		out[id] = to
+		if out[id] = to; len(out) > maxDeclared {
+			return fmt.Errorf("too many references: %w", errBook)
+		}
 		return nil
 	})
 	return out, err
@@ -186,7 +189,9 @@ func (b *workbook) readBook(part string) error {
 		if to.kind == "worksheet" {
 			s.part = to.part
 		}
-		b.sheets = append(b.sheets, s)
+		if b.sheets = append(b.sheets, s); len(b.sheets) > maxDeclared {
+			return fmt.Errorf("too many sheets: %w", errBook)
+		}
 		return nil
 	})
 	if err != nil {
@@ -240,6 +245,9 @@ func (b *workbook) readStyles(part string) error {
 		case e.Name.Local == "xf" && d.in("cellXfs"):
 			id, _ := strconv.Atoi(attribute(e, "numFmtId"))
 			formats = append(formats, id)
+		}
+		if len(formats) > maxDeclared || len(codes) > maxDeclared {
+			return fmt.Errorf("too many formats: %w", errBook)
 		}
 		return nil
 	})

@@ -11,7 +11,8 @@ import (
 
 // document is a part of a workbook that is read element by element.
 type document struct {
-	xml *xml.Decoder
+	xml  *xml.Decoder
+	gate *unpackGate
 	// main says that the part is SpreadsheetML. Its elements of other namespaces are left out.
 	main bool
 	path []string // names of the open elements
@@ -31,20 +32,33 @@ func (b *workbook) open(part string, main bool) (*document, io.Closer, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &document{xml: xml.NewDecoder(&unpackGate{in, b}), main: main}, in, nil
+	gate := &unpackGate{Reader: in, book: b}
+	return &document{xml: xml.NewDecoder(gate), gate: gate, main: main}, in, nil
 }
 
-// unpackGate counts what is unpacked.
+// Limits of XML, so that memory does not grow with what is unpacked. A cell has at most 32,767 characters.
+const (
+	maxToken = 1 << 20 // bytes
+	maxText  = 1 << 18 // bytes of the text of a cell
+	maxDepth = 64
+)
+
+// unpackGate counts what is unpacked, in all and of one token.
 type unpackGate struct {
 	io.Reader
 
-	book *workbook
+	book  *workbook
+	token int
 }
 
 func (g *unpackGate) Read(p []byte) (int, error) {
 	n, err := g.Reader.Read(p)
-	if g.book.unpacked += int64(n); g.book.unpacked > maxUnpacked {
+	g.token += n
+	switch g.book.unpacked += int64(n); {
+	case g.book.unpacked > maxUnpacked:
 		return 0, errExpands
+	case g.token > maxToken:
+		return 0, fmt.Errorf("a long token: %w", errBook)
 	}
 	return n, err
 }
@@ -77,29 +91,16 @@ func (b *workbook) each(part string, main bool, visit func(*document, *xml.Start
 // readers take differently. The error is io.EOF at the end of the part.
 func (d *document) token() (xml.Token, error) {
 	for {
-		token, err := d.xml.Token()
-		if errors.Is(err, io.EOF) && !d.done {
-			return nil, io.ErrUnexpectedEOF
-		}
+		token, err := d.raw()
 		if err != nil {
 			return nil, err
 		}
-		switch t := token.(type) {
-		case xml.Directive:
-			return nil, fmt.Errorf("a document type: %w", errBook)
-		case xml.EndElement:
-			d.path = d.path[:len(d.path)-1]
-			d.done = len(d.path) == 0
-		case xml.StartElement:
-			if d.done {
-				return nil, fmt.Errorf("two roots: %w", errBook)
-			}
+		if t, ok := token.(xml.StartElement); ok {
 			for i, a := range t.Attr {
 				if slices.ContainsFunc(t.Attr[:i], func(other xml.Attr) bool { return other.Name == a.Name }) {
 					return nil, fmt.Errorf("an attribute that is there twice: %w", errBook)
 				}
 			}
-			d.path = append(d.path, t.Name.Local)
 			if d.main && !slices.Contains(mainNamespaces, t.Name.Space) {
 				if len(d.path) == 1 {
 					return nil, fmt.Errorf("another root: %w", errBook)
@@ -114,23 +115,36 @@ func (d *document) token() (xml.Token, error) {
 	}
 }
 
+// raw returns the next token of any namespace.
+func (d *document) raw() (xml.Token, error) {
+	d.gate.token = 0
+	token, err := d.xml.Token()
+	if errors.Is(err, io.EOF) && !d.done {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch t := token.(type) {
+	case xml.Directive:
+		return nil, fmt.Errorf("a document type: %w", errBook)
+	case xml.EndElement:
+		d.path = d.path[:len(d.path)-1]
+		d.done = len(d.path) == 0
+	case xml.StartElement:
+		if d.done || len(d.path) == maxDepth {
+			return nil, fmt.Errorf("two roots, or too deep: %w", errBook)
+		}
+		d.path = append(d.path, t.Name.Local)
+	}
+	return token, nil
+}
+
 // skip reads to the end of the present element.
 func (d *document) skip() error {
 	for depth := len(d.path); len(d.path) >= depth; {
-		token, err := d.xml.Token()
-		switch {
-		case errors.Is(err, io.EOF):
-			return io.ErrUnexpectedEOF
-		case err != nil:
-			return err
-		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			d.path = append(d.path, t.Name.Local)
-		case xml.EndElement:
-			d.path = d.path[:len(d.path)-1]
-		case xml.Directive:
-			return fmt.Errorf("a document type: %w", errBook)
+		if _, err := d.raw(); err != nil {
+			return unexpected(err)
 		}
 	}
 	return nil
@@ -179,7 +193,9 @@ func (d *document) characters(text *joined) error {
 		}
 		switch t := token.(type) {
 		case xml.CharData:
-			text.add(t)
+			if text.add(t); text.size() > maxText {
+				return fmt.Errorf("a long text: %w", errBook)
+			}
 		case xml.StartElement:
 			return fmt.Errorf("an element in a text: %w", errBook)
 		}
@@ -203,6 +219,8 @@ func (j *joined) add(part []byte) {
 		j.first = string(part)
 	}
 }
+
+func (j *joined) size() int { return max(len(j.first), len(j.more)) }
 
 // String returns the whole text.
 func (j *joined) String() string {
