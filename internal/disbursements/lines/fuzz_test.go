@@ -136,14 +136,14 @@ func parsed(text string, separator byte) (rows [][]string) {
 		case c == '"' && (quoted || cell == ""):
 			quoted = !quoted
 		case quoted:
-			cell += string(c)
+			cell += text[i : i+1]
 		case c == separator:
 			row, cell = append(row, cell), ""
 		case c == '\n':
 			rows = append(rows, append(row, strings.TrimSuffix(cell, "\r")))
 			row, cell = []string{}, ""
 		default:
-			cell += string(c)
+			cell += text[i : i+1]
 		}
 	}
 	return append(rows, append(row, cell))
