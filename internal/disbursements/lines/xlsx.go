@@ -132,6 +132,9 @@ type readGate struct {
 }
 
 func (g *readGate) ReadAt(p []byte, at int64) (int, error) {
+	if at < 0 {
+		return 0, fmt.Errorf("a part before the file: %w", errBook) // as the list of parts says
+	}
 	if g.left -= int64(len(p)); g.left < 0 {
 		return 0, errExpands
 	}
