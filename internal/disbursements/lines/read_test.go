@@ -504,6 +504,14 @@ func bomb(t *testing.T, name, head, repeated, tail string, times int) []byte {
 	return out.Bytes()
 }
 
+func manyRelations() string {
+	var b strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&b, `<Relationship Id="r%d" Target="x"/>`, i)
+	}
+	return b.String() + `</Relationships>`
+}
+
 // directory has so many parts that their list alone would be large.
 func directory(t *testing.T) []byte {
 	t.Helper()
@@ -586,17 +594,20 @@ func TestLimits(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"bomb of rows":  {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`><sheetData>`, strings.Repeat("<row></row>", 100_000), `</sheetData></worksheet>`, 300), "unreadable"},
-		"bomb of space": {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`>`, "<a>"+strings.Repeat(" ", 1<<19)+"</a>", `</worksheet>`, 600), "expands"},
-		"bomb of texts": {bomb(t, "xl/sharedStrings.xml", `<sst `+xmlMain+`>`, "<si><t>"+strings.Repeat("0", 1000)+"</t></si>", `</sst>`, 70_000), "expands"},
-		"empty texts":   {bomb(t, "xl/sharedStrings.xml", `<sst `+xmlMain+`>`, strings.Repeat("<si/>", 1000), `</sst>`, 5000), "expands"},
-		"long text":     {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`><sheetData><row><c t="str"><v>`, strings.Repeat("0", 1000), `</v></c></row></sheetData></worksheet>`, 2000), "unreadable"},
-		"text in parts": {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`><sheetData><row><c t="str"><v>`, "<![CDATA[0000]]><!-- -->", `</v></c></row></sheetData></worksheet>`, 100_000), "unreadable"},
-		"deep":          {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`>`, "<a>", "", 100_000), "unreadable"},
-		"deep, foreign": {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`>`, `<a xmlns="b">`, "", 100_000), "unreadable"},
-		"many formats":  {bomb(t, "xl/styles.xml", `<styleSheet `+xmlMain+`><cellXfs>`, `<xf/>`, "</cellXfs></styleSheet>", 70_000), "unreadable"},
-		"many sheets":   {bomb(t, "xl/workbook.xml", `<workbook `+xmlMain+`><sheets>`, `<sheet name="a"/>`, "</sheets></workbook>", 70_000), "unreadable"},
-		"directory":     {directory(t), "expands"},
+		"bomb of rows":    {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`><sheetData>`, strings.Repeat("<row></row>", 100_000), `</sheetData></worksheet>`, 300), "unreadable"},
+		"bomb of space":   {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`>`, "<a>"+strings.Repeat(" ", 1<<19)+"</a>", `</worksheet>`, 600), "expands"},
+		"bomb of texts":   {bomb(t, "xl/sharedStrings.xml", `<sst `+xmlMain+`>`, "<si><t>"+strings.Repeat("0", 1000)+"</t></si>", `</sst>`, 70_000), "expands"},
+		"empty texts":     {bomb(t, "xl/sharedStrings.xml", `<sst `+xmlMain+`>`, strings.Repeat("<si/>", 1000), `</sst>`, 5000), "expands"},
+		"long text":       {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`><sheetData><row><c t="str"><v>`, strings.Repeat("0", 1000), `</v></c></row></sheetData></worksheet>`, 2000), "unreadable"},
+		"long comment":    {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`><!--`, strings.Repeat("0", 1000), `--></worksheet>`, 2000), "unreadable"},
+		"text in parts":   {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`><sheetData><row><c t="str"><v>`, "<![CDATA[0000]]><!-- -->", `</v></c></row></sheetData></worksheet>`, 100_000), "unreadable"},
+		"deep":            {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`>`, "<a>", "", 100_000), "unreadable"},
+		"deep, foreign":   {bomb(t, "xl/worksheets/sheet1.xml", `<worksheet `+xmlMain+`>`, `<a xmlns="b">`, "", 100_000), "unreadable"},
+		"many formats":    {bomb(t, "xl/styles.xml", `<styleSheet `+xmlMain+`><cellXfs>`, `<xf/>`, "</cellXfs></styleSheet>", 70_000), "unreadable"},
+		"long format":     {bomb(t, "xl/styles.xml", `<styleSheet `+xmlMain+`><numFmts><numFmt numFmtId="164" formatCode="`, "0", `"/></numFmts></styleSheet>`, 5_000), "unreadable"},
+		"many references": {bomb(t, "xl/_rels/workbook.xml.rels", `<Relationships>`, "", manyRelations(), 1), "unreadable"},
+		"many sheets":     {bomb(t, "xl/workbook.xml", `<workbook `+xmlMain+`><sheets>`, `<sheet name="a"/>`, "</sheets></workbook>", 5_000), "unreadable"},
+		"directory":       {directory(t), "expands"},
 	} {
 		seen.check(t, name, x.file, rules(), x.want)
 	}

@@ -17,7 +17,9 @@ const (
 	maxUnpacked  = 256 << 20
 	maxDirectory = 2 << 20  // bytes that are read to find the parts of the archive
 	maxShared    = 64 << 20 // bytes of the table of texts
-	maxDeclared  = 1 << 16  // sheets, references, formats
+	maxDeclared  = 1 << 12  // sheets, references and formats of numbers
+	maxName      = 1 << 12  // bytes of the text of one of them
+	maxStyles    = 1 << 16  // of cells
 )
 
 var (
@@ -164,7 +166,7 @@ func (b *workbook) relations(part string) (map[string]relation, error) {
 		if _, twice := out[id]; twice {
 			return fmt.Errorf("a reference that is there twice: %w", errBook)
 		}
-		if out[id] = to; len(out) > maxDeclared {
+		if out[id] = to; len(out) > maxDeclared || len(id)+len(target) > maxName {
 			return fmt.Errorf("too many references: %w", errBook)
 		}
 		return nil
@@ -192,7 +194,7 @@ func (b *workbook) readBook(part string) error {
 		if to.kind == "worksheet" {
 			s.part = to.part
 		}
-		if b.sheets = append(b.sheets, s); len(b.sheets) > maxDeclared {
+		if b.sheets = append(b.sheets, s); len(b.sheets) > maxDeclared || len(s.name) > maxName {
 			return fmt.Errorf("too many sheets: %w", errBook)
 		}
 		return nil
@@ -249,7 +251,7 @@ func (b *workbook) readStyles(part string) error {
 			id, _ := strconv.Atoi(attribute(e, "numFmtId"))
 			formats = append(formats, id)
 		}
-		if len(formats) > maxDeclared || len(codes) > maxDeclared {
+		if len(formats) > maxStyles || len(codes) > maxDeclared || len(attribute(e, "formatCode")) > maxName {
 			return fmt.Errorf("too many formats: %w", errBook)
 		}
 		return nil
