@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Limits of a workbook. A file of 100,000 lines with all columns, as the most verbose writers make it, has some 150 MB.
+// Limits of a workbook (docs/design/disbursement-lines.md, "XLSX").
 const (
 	maxUnpacked  = 256 << 20
 	maxDirectory = 2 << 20  // bytes that are read to find the parts of the archive
