@@ -136,17 +136,17 @@ func parsed(text string, separator byte) (rows [][]string) {
 		case c == '"' && (quoted || cell == ""):
 			quoted = !quoted
 		case quoted:
-			cell += string(c)
+			cell += text[i : i+1]
 		case c == separator:
 			row, cell = append(row, cell), ""
 		case c == '\n':
 			rows = append(rows, append(row, strings.TrimSuffix(cell, "\r")))
 			row, cell = []string{}, ""
 		default:
-			cell += string(c)
+			cell += text[i : i+1]
 		}
 	}
-	return append(rows, append(row, cell))
+	return append(rows, append(row, strings.TrimSuffix(cell, "\r")))
 }
 
 // FuzzSheet reads any XML of a sheet and of shared texts. What it accepts has the cells that another library reads.

@@ -77,13 +77,13 @@ func (s *sheetReading) column(e *xml.StartElement) error {
 	}
 	first, err := strconv.Atoi(attribute(e, "min"))
 	last, err2 := strconv.Atoi(attribute(e, "max"))
-	if err != nil || err2 != nil || first < 1 {
-		return fmt.Errorf("a column without a number: %w", errBook)
+	if err != nil || err2 != nil || first < 1 || last > maxColumns || last-first+len(s.hidden) >= maxColumns {
+		return fmt.Errorf("columns that are none, or overlap: %w", errBook)
 	}
 	if s.hidden == nil {
 		s.hidden = map[int]bool{}
 	}
-	for column := first - 1; column < min(last, maxColumns); column++ {
+	for column := first - 1; column < last; column++ {
 		s.hidden[column] = true
 	}
 	return nil
