@@ -93,6 +93,25 @@ func TestForgedModeIsNotSimulated(t *testing.T) {
 	}
 }
 
+// Whoever can write to Postgres has another account of the agency pay the lines of a mode. Neither pays them then.
+func TestForgedModeHasNoAccount(t *testing.T) {
+	t.Parallel()
+	h := registries.SetUp(t)
+	h.Seed(t, registries.Full)
+	h.Seed(t, "agencies: [{id: "+registries.AgencyA+", slug: impots, name: X, payouts: {test: {"+airtelPayout+"[aid]}}}}]")
+	const before = "airtel_payout[aid] mtn_payout[mobile_money salaries]"
+	if got := payouts(h.Open(t), registries.AgencyA, false); got != before {
+		t.Fatalf("before: %s", got)
+	}
+	h.Exec(t, `UPDATE payout_modes SET account = 'airtel_payout' WHERE mode = 'mobile_money'`)
+	if got := payouts(h.Open(t), registries.AgencyA, false); got != "airtel_payout[aid] mtn_payout[salaries]" {
+		t.Errorf("accounts: %s", got)
+	}
+	if rows, _ := findings(t, h); rows != "payout_modes" {
+		t.Errorf("found %q", rows)
+	}
+}
+
 // An attempt finds its account after the account's address or secret was corrected, and after the agency has another one.
 // Accounts of the two purposes never stand for each other.
 func TestAccountOfAttempt(t *testing.T) {
