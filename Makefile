@@ -244,12 +244,14 @@ test/schemathesis: deps/test ## send 8,000 requests made from both OpenAPI files
 	@QUITTANCE_SCHEMATHESIS=full go test -count=1 -v -timeout 45m -run '^TestSchemathesis$$|^TestCashin$$/^schemathesis$$' ./test/contract
 
 .PHONY: test/fuzz
-test/fuzz: deps ## fuzz request bodies, queries, ids, tokens and statements (SECONDS_EACH=60)
+test/fuzz: deps ## fuzz request bodies, queries, ids, tokens, statements and files of lines (SECONDS_EACH=60)
 	@for t in FuzzCreate FuzzVerify FuzzQuery; do \
 		go test ./ingress/ministry -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
 	@for t in FuzzInitCheckout FuzzPartnersPayments FuzzCredentials; do \
 		go test ./ingress/cashin -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
 	@go test ./internal/statements -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(or $(SECONDS_EACH),60)s
+	@for t in FuzzCSV FuzzSheet FuzzRead FuzzContent; do \
+		go test ./internal/disbursements/lines -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(SECONDS_EACH),60)s || exit 1; done
 	@go test ./internal/form -run '^$$' -fuzz '^FuzzDecode$$' -fuzztime $(or $(SECONDS_EACH),60)s
 	@go test ./checkout -run '^$$' -fuzz '^FuzzRoutableIDs$$' -fuzztime $(or $(SECONDS_EACH),60)s
 
