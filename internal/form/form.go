@@ -85,6 +85,14 @@ func (f *Form) Fault(field, rule, message string) {
 	f.faults = append(f.faults, Fault{Field: name, Rule: rule, Message: name + " " + message + "."})
 }
 
+// Misplaced adds a fault if the object has a field that belongs elsewhere. The field is not among those that are named as
+// the fields of the form. The message is one of Fault.
+func (f *Form) Misplaced(field, message string) {
+	if _, ok := f.fields[field]; ok {
+		f.Fault(field, "unknown", message)
+	}
+}
+
 // Faulty reports whether a field is at fault.
 func (f *Form) Faulty(field string) bool {
 	return slices.ContainsFunc(f.faults, func(p Fault) bool { return p.Field == f.prefix+shorten(field) })
@@ -314,7 +322,7 @@ func (f *Form) Names() []string {
 func (f *Form) Faults() []Fault {
 	var unknown []string
 	for name := range f.fields {
-		if !f.chosen && !slices.Contains(f.known, name) {
+		if !f.chosen && !slices.Contains(f.known, name) && !f.Faulty(name) {
 			unknown = append(unknown, name)
 		}
 	}

@@ -235,12 +235,11 @@ func (r *Registry) MerchantAccount(agencyID string, live bool, offer string) (Me
 	if !ok {
 		return MerchantAccount{}, false
 	}
-	return r.present(agencyID, live, operator)
+	return r.present(r.current.Load(), agencyID, live, operator.Operator, operator.Collector.Account)
 }
 
-// present returns the account of an operator that takes money.
-func (r *Registry) present(agencyID string, live bool, operator connector.Registration) (MerchantAccount, bool) {
-	s, t := r.current.Load(), operator.Collector.Account
+// present returns the account of a type, which is that of an operator and a purpose.
+func (r *Registry) present(s *Snapshot, agencyID string, live bool, operator string, t connector.AccountType) (MerchantAccount, bool) {
 	if a, ok := s.Accounts[AccountKey{agencyID, live, t.Name}]; ok {
 		return MerchantAccount{Account: a.of(t), CallbackNetworks: a.CallbackNetworks, Locked: a.Locked, ReportsOnly: a.ReportsOnly}, true
 	}
@@ -248,7 +247,7 @@ func (r *Registry) present(agencyID string, live bool, operator connector.Regist
 	if live || r.cfg.Simulators == "" || !known {
 		return MerchantAccount{}, false
 	}
-	base := connector.BaseURL(fromStored(simulatorScheme+"/"+operator.Operator, r.cfg.Simulators))
+	base := connector.BaseURL(fromStored(simulatorScheme+"/"+operator, r.cfg.Simulators))
 	fields := connector.NewStoredFields(t.Simulated(agency.ID, agency.Slug), nil)
 	return MerchantAccount{Account: t.Read(base, fields), CallbackNetworks: loopback, Simulated: true}, true
 }
@@ -268,7 +267,12 @@ func (r *Registry) CollectingAccount(agencyID string, live bool, name, fingerpri
 	if !known || operator.Collector == nil {
 		return MerchantAccount{}, false
 	}
-	present, ok := r.present(agencyID, live, operator)
+	return r.named(r.current.Load(), agencyID, live, operator.Operator, operator.Collector.Account, fingerprint)
+}
+
+// named returns the account of a type that something names by its fingerprint, as CollectingAccount says.
+func (r *Registry) named(s *Snapshot, agencyID string, live bool, operator string, t connector.AccountType, fingerprint string) (MerchantAccount, bool) {
+	present, ok := r.present(s, agencyID, live, operator, t)
 	ok = ok && !present.Locked
 	if ok && (fingerprint == "" || connector.Is(present.Account, fingerprint)) {
 		return present, true
@@ -276,8 +280,7 @@ func (r *Registry) CollectingAccount(agencyID string, live bool, name, fingerpri
 	if fingerprint == "" {
 		return MerchantAccount{}, false
 	}
-	t := operator.Collector.Account
-	replaced := r.current.Load().replaced[AccountKey{agencyID, live, t.Name}] // newest first
+	replaced := s.replaced[AccountKey{agencyID, live, t.Name}] // newest first
 	find := func(fingerprint string) (MerchantAccount, bool) {
 		for _, a := range replaced {
 			if account := a.of(t); !a.Locked && connector.Is(account, fingerprint) {
@@ -310,6 +313,6 @@ func (r *Registry) Takes(agencyID string, live bool, offer, currency string) boo
 	if !ok || operator.Collector.Takes == nil {
 		return currency == money.Default
 	}
-	a, _ := r.present(agencyID, live, operator)
+	a, _ := r.present(r.current.Load(), agencyID, live, operator.Operator, operator.Collector.Account)
 	return operator.Collector.Takes(a.Account, c)
 }

@@ -82,6 +82,13 @@ INSERT INTO replaced_accounts (agency_id, live, offer, base_url, sealed, reports
 SELECT a.agency_id, a.live, a.offer, a.base_url, a.sealed, a.reports_sealed, a.flags, a.callback_networks, @replaced_at FROM connector_accounts a
 WHERE a.agency_id = @agency_id AND a.live = @live AND a.offer = @offer;
 
+-- name: UpsertPayoutMode :exec
+INSERT INTO payout_modes (agency_id, live, mode, account) VALUES (@agency_id, @live, @mode, @account)
+ON CONFLICT (agency_id, live, mode) DO UPDATE SET account = excluded.account;
+
+-- name: RemovePayoutMode :exec
+DELETE FROM payout_modes WHERE agency_id = @agency_id AND live = @live AND mode = @mode AND account = @account;
+
 -- name: UpsertStatementAccount :exec
 INSERT INTO statement_accounts (agency_id, live, code, kind, offer, fingerprint, iban, number, currency, profile, zone, cutoff_minutes,
     grace_days, settles_to, batch_pattern, columns, keep_years)

@@ -254,6 +254,9 @@ func (r *Registry) tell(ctx context.Context, f signed.Findings) {
 // Age is the time since Postgres last confirmed that the snapshot is current.
 func (r *Registry) Age() time.Duration { return time.Since(time.Unix(0, r.syncedAt.Load())) }
 
+// Revision returns the number of the registry in memory. Each change has a higher one, unless a backup was restored.
+func (r *Registry) Revision() int64 { return r.current.Load().Revision }
+
 // Platform returns the settings of the platform.
 func (r *Registry) Platform() Platform { return r.current.Load().Platform }
 

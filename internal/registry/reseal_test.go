@@ -88,6 +88,10 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 		if m, ok := old.Account.(mtn.Account); ok {
 			out = append(out, m.APIUser, m.APIKey)
 		}
+		paying, _ := r.PayoutAccount(registries.AgencyA, false, "mtn_payout", "")
+		if m, ok := paying.Account.(mtn.PayoutAccount); ok {
+			out = append(out, m.APIUser, m.APIKey, strings.Join(paying.Modes, " "))
+		}
 		for _, e := range r.AllEndpoints() {
 			out = append(out, fmt.Sprint(e.ID, e.Locked))
 			for _, s := range e.Secrets {
@@ -115,7 +119,7 @@ func TestResealRetiresTheOldKey(t *testing.T) {
 	if seen(both) != before {
 		t.Error("in the middle something does not open")
 	}
-	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "1/0/0", "connector_accounts (reports)": "1/0/0", "replaced_accounts": "1/0/0", "replaced_accounts (reports)": "1/0/0", "webhook_secrets": "4/0/0", "signatures of rows": "29/8/0"}
+	want := map[string]string{"erp_settings": "1/1/0", "connector_accounts": "2/0/0", "connector_accounts (reports)": "2/0/0", "replaced_accounts": "1/0/0", "replaced_accounts (reports)": "1/0/0", "webhook_secrets": "4/0/0", "signatures of rows": "31/9/0"}
 	if got := reseal(t, h, both, 2); !maps.Equal(got, want) {
 		t.Errorf("counts %v, want %v (sealed/before/unopened)", got, want)
 	}

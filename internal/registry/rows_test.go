@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,9 +47,9 @@ func TestForgedRowsAreNotUsed(t *testing.T) {
 		{"the ERP's token goes to a thief", `UPDATE erp_settings SET base_url = '` + urlOfThief + `', networks = '{}'` + where, "erp_settings", erpLocked},
 		{"the ERP may be anywhere in our networks", `UPDATE erp_settings SET networks = '{0.0.0.0/0}'` + where, "erp_settings", erpLocked},
 		{"the token of the live ERP goes to that of tests", `UPDATE erp_settings e SET auth_sealed = l.auth_sealed, auth_type = l.auth_type FROM erp_settings l WHERE l.live AND NOT e.live`, "erp_settings", erpLocked},
-		{"an operator's keys go to a thief, who says SUCCESSFUL", `UPDATE connector_accounts SET base_url = '` + urlOfThief + `'` + where, "connector_accounts", accountLocked},
-		{"anybody may report for the operator", `UPDATE connector_accounts SET callback_networks = '{0.0.0.0/0}'` + where, "connector_accounts", accountLocked},
-		{"the account of tests takes live money", `UPDATE connector_accounts SET live = true`, "connector_accounts", func(r registries.Instance) bool {
+		{"an operator's keys go to a thief, who says SUCCESSFUL", `UPDATE connector_accounts SET base_url = '` + urlOfThief + `'` + where + ` AND offer = 'momo'`, "connector_accounts", accountLocked},
+		{"anybody may report for the operator", `UPDATE connector_accounts SET callback_networks = '{0.0.0.0/0}'` + where + ` AND offer = 'momo'`, "connector_accounts", accountLocked},
+		{"the account of tests takes live money", `UPDATE connector_accounts SET live = true WHERE offer = 'momo'`, "connector_accounts", func(r registries.Instance) bool {
 			a, ok := r.MerchantAccount(registries.AgencyA, true, checkout.OfferMomo)
 			return ok && a.Locked
 		}},
@@ -91,13 +92,29 @@ func TestForgedRowsAreNotUsed(t *testing.T) {
 			a, _ := r.Application(registries.AppA)
 			return a.Cashin == nil
 		}},
-		{"an account is inserted", `INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed) SELECT agency_id, true, offer, '` + urlOfThief + `', sealed FROM connector_accounts`, "connector_accounts", func(r registries.Instance) bool {
+		{"an account is inserted", `INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed) SELECT agency_id, true, offer, '` + urlOfThief + `', sealed FROM connector_accounts WHERE offer = 'momo'`, "connector_accounts", func(r registries.Instance) bool {
 			a, ok := r.MerchantAccount(registries.AgencyA, true, checkout.OfferMomo)
 			return ok && a.Locked
 		}},
-		{"a signature is copied", `INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, signature) SELECT agency_id, true, offer, base_url, sealed, signature FROM connector_accounts`, "connector_accounts", func(r registries.Instance) bool {
+		{"a signature is copied", `INSERT INTO connector_accounts (agency_id, live, offer, base_url, sealed, signature) SELECT agency_id, true, offer, base_url, sealed, signature FROM connector_accounts WHERE offer = 'momo'`, "connector_accounts", func(r registries.Instance) bool {
 			a, ok := r.MerchantAccount(registries.AgencyA, true, checkout.OfferMomo)
 			return ok && a.Locked
+		}},
+		{"people are paid through a thief, who says SUCCESSFUL", `UPDATE connector_accounts SET base_url = '` + urlOfThief + `'` + where + ` AND offer = 'mtn_payout'`, "connector_accounts", func(r registries.Instance) bool {
+			_, ok := r.PayoutAccount(registries.AgencyA, false, "mtn_payout", "")
+			return !ok
+		}},
+		{"another account pays the lines", `UPDATE payout_modes SET account = 'airtel_payout' WHERE mode = 'mobile_money'`, "payout_modes", func(r registries.Instance) bool {
+			return payerOf(r, "mobile_money") == "" && payerOf(r, "salaries") == "mtn_payout"
+		}},
+		{"lines of another mode are paid", `UPDATE payout_modes SET mode = 'aid' WHERE mode = 'mobile_money'`, "payout_modes", func(r registries.Instance) bool {
+			return payerOf(r, "aid") == "" && payerOf(r, "mobile_money") == ""
+		}},
+		{"the account of tests pays live lines", `UPDATE payout_modes SET live = true WHERE mode = 'mobile_money'`, "payout_modes", func(r registries.Instance) bool {
+			return payerOf(r, "mobile_money") == ""
+		}},
+		{"a mode is inserted", `INSERT INTO payout_modes SELECT agency_id, live, 'aid', account, signature FROM payout_modes WHERE mode = 'mobile_money'`, "payout_modes", func(r registries.Instance) bool {
+			return payerOf(r, "aid") == ""
 		}},
 		{"a digest is no digest", `UPDATE webhook_secrets SET digest = '\x00' WHERE endpoint_id IN (SELECT id FROM webhook_endpoints WHERE application_id = '` + registries.AppA + `')`, "webhook_secrets", endpointLocked},
 	} {
@@ -131,6 +148,16 @@ func erpLocked(r registries.Instance) bool {
 func accountLocked(r registries.Instance) bool {
 	a, ok := r.MerchantAccount(registries.AgencyA, false, checkout.OfferMomo)
 	return ok && a.Locked && len(a.CallbackNetworks) == 0
+}
+
+// payerOf returns the account that pays lines of a mode in test mode; empty for none.
+func payerOf(r registries.Instance, mode string) (code string) {
+	for _, a := range r.PayoutAccounts(registries.AgencyA, false) {
+		if slices.Contains(a.Modes, mode) {
+			code = a.Code
+		}
+	}
+	return code
 }
 
 func endpointLocked(r registries.Instance) bool {
@@ -248,6 +275,7 @@ func TestSeedSetsForgedRowsAnew(t *testing.T) {
 	h.Seed(t, registries.Full)
 	h.Exec(t, `UPDATE erp_settings SET base_url = '`+urlOfThief+`', max_in_flight = 999`+where)
 	h.Exec(t, `UPDATE connector_accounts SET base_url = '`+urlOfThief+`'`)
+	h.Exec(t, `UPDATE payout_modes SET account = 'airtel_payout'`)
 	h.Exec(t, `UPDATE fees SET ratio_ppm = 0`)
 	h.Exec(t, `UPDATE service_mappings SET service_code = 'foncier'`)
 	h.Exec(t, `UPDATE statement_accounts SET number = '1' WHERE code = 'mtn'`)
@@ -259,6 +287,9 @@ func TestSeedSetsForgedRowsAnew(t *testing.T) {
 	r := h.Open(t)
 	if e, _ := r.ERP(registries.AgencyA, false); e.Locked || e.BaseURL != "http://127.0.0.1:9001/erp/impots" || e.MaxInFlight == 999 {
 		t.Errorf("the ERP is %+v", e)
+	}
+	if payerOf(r, "mobile_money") != "mtn_payout" || payerOf(r, "salaries") != "mtn_payout" {
+		t.Errorf("payout accounts: %+v", r.PayoutAccounts(registries.AgencyA, false))
 	}
 	var thief int
 	if err := h.Pool.QueryRow(t.Context(), `SELECT count(*) FROM replaced_accounts`).Scan(&thief); err != nil || thief != 0 {

@@ -51,6 +51,7 @@ type Snapshot struct {
 	Services          map[string]Service             // by id
 	Accounts          map[AccountKey]StoredAccount   // without those of the simulators
 	replaced          map[AccountKey][]StoredAccount // newest first
+	payoutModes       map[payoutMode]string          // name of the account; empty for a row that does not verify
 	byCode            map[codeKey]Service
 	mappings          map[codeKey]string
 	fees              map[feeKey]money.Schedule
@@ -117,7 +118,7 @@ func read[R any](l *loader, table string, take func(r R, believed bool)) {
 // load reads the registry in a transaction that sees one snapshot of the database.
 func load(ctx context.Context, tx pgx.Tx, how loading) (*Snapshot, error) {
 	s := &Snapshot{
-		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{}, replaced: map[AccountKey][]StoredAccount{},
+		Agencies: map[string]Agency{}, Applications: map[string]Application{}, Services: map[string]Service{}, Accounts: map[AccountKey]StoredAccount{}, replaced: map[AccountKey][]StoredAccount{}, payoutModes: map[payoutMode]string{},
 		byCode: map[codeKey]Service{}, mappings: map[codeKey]string{}, fees: map[feeKey]money.Schedule{}, erp: map[modeKey]ERPSettings{}, statementAccounts: map[StatementAccountKey]StatementAccount{},
 		integrators: map[string]string{}, byOwner: map[string][]*endpoint{}, commanded: map[string][]string{}, byCommand: map[string][]string{}, mapped: map[string][]string{},
 		closedMappings: map[codeKey]bool{}, closedFees: map[feeKey]bool{},
@@ -131,6 +132,7 @@ func load(ctx context.Context, tx pgx.Tx, how loading) (*Snapshot, error) {
 	l.catalogue()
 	l.backends()
 	l.accounts()
+	l.payoutModes()
 	l.statementAccounts()
 	l.applications()
 	l.endpoints()

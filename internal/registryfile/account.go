@@ -23,13 +23,23 @@ func (o object) accounts(agencyID string, live bool) (out []account) {
 			if live && o.developer {
 				o.fault(t.Name, "developer", "is a live connector, which developer mode refuses")
 			}
-			out = append(out, account{t, registry.StoredAccount{
-				AccountKey: registry.AccountKey{AgencyID: agencyID, Live: live, Name: t.Name},
-				BaseURL:    in.backend(nil), Fields: t.Store(accountFields{in}), CallbackNetworks: in.callbackNetworks(),
-			}})
+			a := in.account(t, agencyID, live)
+			a.CallbackNetworks = in.callbackNetworks()
+			out = append(out, a)
 		})
 	}
+	for _, t := range o.operators.Accounts(connector.PurposePayout) {
+		o.Misplaced(t.Name, "is an account from which people are paid: set it in payouts of the agency")
+	}
 	return out
+}
+
+// account reads what an account has for every purpose.
+func (o object) account(t connector.AccountType, agencyID string, live bool) account {
+	return account{t, registry.StoredAccount{
+		AccountKey: registry.AccountKey{AgencyID: agencyID, Live: live, Name: t.Name},
+		BaseURL:    o.backend(nil), Fields: t.Store(accountFields{o}),
+	}}
 }
 
 // The widest networks that can be an operator's own.

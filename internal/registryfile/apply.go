@@ -179,6 +179,14 @@ func (w *writer) agency(ctx context.Context, a agency) error {
 			return err
 		}
 	}
+	for _, p := range a.payouts {
+		if err := w.PutAccount(ctx, p.StoredAccount, p.AccountType); err != nil {
+			return fmt.Errorf("%s: %w", p.path, err)
+		}
+		if err := w.PutPayoutModes(ctx, p.AccountKey, p.modes); err != nil {
+			return fmt.Errorf("%s: %w", p.path, err)
+		}
+	}
 	for _, s := range a.statementAccounts {
 		w.report.Accounts++
 		if err := w.PutStatementAccount(ctx, s.StatementAccount); err != nil {

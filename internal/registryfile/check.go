@@ -21,7 +21,7 @@ func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx, 
 	}
 	read := parser{opts.Developer, opts.Operators, tx.Now}.parse(f)
 	c := checker{
-		developer: opts.Developer, operators: opts.Operators, known: tx.Before, identities: identities, pairs: pairs, faults: f.Faults(),
+		developer: opts.Developer, operators: opts.Operators, known: tx.Before, payoutModes: tx.PayoutModes, identities: identities, pairs: pairs, faults: f.Faults(),
 		agencies: map[string]bool{}, slugs: map[string]string{}, serviceIDs: map[string]bool{}, applications: map[string]bool{},
 		integrators: map[string]string{}, keys: map[registry.Digest]bool{}, cashin: map[registry.Digest]bool{},
 	}
@@ -38,12 +38,14 @@ func check(text []byte, opts Options, tx *registry.Tx, identities *identity.Tx, 
 
 // checker compares a file with the database and its parts with each other.
 type checker struct {
-	developer  bool
-	operators  connector.Table
-	known      *registry.Snapshot
-	identities *identity.Tx
-	pairs      *cashin.Tx
-	faults     []form.Fault
+	developer bool
+	operators connector.Table
+	known     *registry.Snapshot
+	// payoutModes returns the payout accounts of the database by payment mode.
+	payoutModes func(agencyID string, live bool) map[string]string
+	identities  *identity.Tx
+	pairs       *cashin.Tx
+	faults      []form.Fault
 
 	// What the file holds.
 	agencies, serviceIDs, applications map[string]bool
@@ -140,6 +142,7 @@ func (c *checker) agency(a agency) {
 		c.application(a, app)
 	}
 	c.portal(a)
+	c.payouts(a)
 	c.statementAccounts(a)
 	clerks := map[string]bool{}
 	for _, clerk := range a.clerks {

@@ -18,7 +18,11 @@ const (
 	agency0   = "agencies[0]"
 	app0      = "agencies[0].applications[0]"
 	endpoint0 = "agencies[0].applications[0].webhook_endpoints[0]"
+	payout0   = "agencies[0].payouts.test.mtn_payout"
 )
+
+// payoutModes are the payment modes of the payout account of the full registry.
+const payoutModes = "modes: [salaries, mobile_money], "
 
 // webhook is an endpoint of the full registry.
 const webhook = "http://127.0.0.1:8081/inbox/guichet"
@@ -77,6 +81,25 @@ var faultTable = []struct{ old, with, path string }{
 	{"test: {momo: {", "test: {momo: {xaf: true, ", agency0 + ".connectors.test.momo.xaf"},
 	{"test: {momo: {", `test: {card: {base_url: https://card.example.org, merchant: m, secret: s, xaf: "true"}, momo: {`, agency0 + ".connectors.test.card.xaf"},
 	{"test: {momo: {", "test: {card: {base_url: https://card.example.org, merchant: m, secret: s, currencies: [XAF]}, momo: {", agency0 + ".connectors.test.card.currencies"},
+	{"test: {momo: {", "test: {airtel_payout: {base_url: https://airtel.example.org}, momo: {", agency0 + ".connectors.test.airtel_payout"},
+	// Accounts from which people are paid.
+	{"test: {mtn_payout: {", "test: {momo_b: {base_url: https://airtel.example.org}, mtn_payout: {", agency0 + ".payouts.test.momo_b"},
+	{"test: {mtn_payout: {", "test: {bank: {", agency0 + ".payouts.test.bank"},
+	{"payouts: {live: {}", "payouts: {live: {airtel_payout: {modes: [aid], base_url: https://a.example.org, client_id: a, client_secret: b, pin: c, public_key: d}}", agency0 + ".payouts.live.airtel_payout"},
+	{payoutModes, "", payout0 + ".modes"},
+	{payoutModes, "modes: [], ", payout0 + ".modes"},
+	{payoutModes, "modes: salaries, ", payout0 + ".modes"},
+	{payoutModes, "modes: [salaries, Aid], ", payout0 + ".modes[1]"},
+	{payoutModes, `modes: [""], `, payout0 + ".modes[0]"},
+	{payoutModes, "modes: [" + strings.Repeat("x", 33) + "], ", payout0 + ".modes[0]"},
+	{payoutModes, "modes: [aid, aid], ", payout0 + ".modes[1]"},
+	{payoutModes, "modes: [a, b, c, d, e, f, g, h, i, j, k], ", payout0 + ".modes"},
+	{"test: {mtn_payout: {", "test: {airtel_payout: {modes: [salaries], base_url: https://a.example.org, client_id: a, client_secret: b, pin: c, public_key: d}, mtn_payout: {", agency0 + ".payouts.test.airtel_payout.modes"},
+	{"https://payout.example.org", "http://payout.example.org", payout0 + ".base_url"},
+	{"https://payout.example.org", "https://10.0.0.1", payout0 + ".base_url"},
+	{"api_user: payout-user, ", "", payout0 + ".api_user"},
+	{"test: {mtn_payout: {", "test: {mtn_payout: {callback_networks: [41.202.16.0/20], ", payout0 + ".callback_networks"},
+	{"test: {mtn_payout: {", "test: {mtn_payout: {oaep: true, ", payout0 + ".oaep"},
 	{"offers: [momo, card]", "offers: [momo, cash]", app0 + ".offers[1]"},
 	{"offers: [momo, card]", "offers: [momo, momo]", app0 + ".offers[1]"},
 	{`embed_origins: ["https://guichet.example"]`, `embed_origins: ["http://guichet.example"]`, app0 + ".embed_origins[0]"},
@@ -315,7 +338,7 @@ func TestOutsideDeveloperMode(t *testing.T) {
 	for _, path := range []string{
 		"platform.keys[0].secret", "platform.webhook_endpoints[0].secret", app0 + ".keys[0].secret", app0 + ".keys[1].secret", endpoint0 + ".secret", endpoint0 + ".url",
 		agency0 + ".erp.test.auth.token", agency0 + ".erp.test.base_url", agency0 + ".erp.test.networks[0]", agency0 + ".erp.live.auth.password",
-		agency0 + ".connectors.test.momo.subscription_key", agency0 + ".connectors.test.momo.api_key", app0 + ".cashin.api_key", app0 + ".cashin.secret_key", agency0 + ".clerks[0].keys[0].secret",
+		agency0 + ".connectors.test.momo.subscription_key", agency0 + ".connectors.test.momo.api_key", payout0 + ".subscription_key", payout0 + ".api_key", app0 + ".cashin.api_key", app0 + ".cashin.secret_key", agency0 + ".clerks[0].keys[0].secret",
 	} {
 		if !slices.ContainsFunc(faults.Faults, func(f form.Fault) bool { return f.Field == path }) {
 			t.Errorf("no fault at %s", path)

@@ -46,6 +46,7 @@ type agency struct {
 	fees                []db.UpsertFeeParams
 	erp                 []registry.ERPSettings
 	accounts            []account
+	payouts             []payout
 	statementAccounts   []statementAccount
 	applications        []application
 	portal              *portal // nil: omitted
@@ -186,6 +187,7 @@ func (o object) agency() agency {
 	o.objects("fees", func(o object) { a.fees = append(a.fees, o.fee(a.ID)) })
 	o.modes("erp", func(o object, live bool) { a.erp = append(a.erp, o.erp(a.ID, live)) })
 	o.modes("connectors", func(o object, live bool) { a.accounts = append(a.accounts, o.accounts(a.ID, live)...) })
+	o.modes("payouts", func(o object, live bool) { a.payouts = append(a.payouts, o.payouts(a.ID, live)...) })
 	o.object("accounts", func(o object) {
 		for _, live := range []bool{false, true} {
 			o.objects(registry.Mode(live), func(o object) {

@@ -42,6 +42,7 @@ var Tables = []Table{
 	{Name: "erp_settings", Key: []string{"agency_id", "live"}},
 	{Name: "connector_accounts", Key: []string{"agency_id", "live", "offer"}},
 	{Name: "replaced_accounts", Key: []string{"id"}, Order: "id DESC"},
+	{Name: "payout_modes", Key: []string{"agency_id", "live", "mode"}, Since: payouts},
 	{Name: "statement_accounts", Key: []string{"agency_id", "live", "code"}},
 	{Name: "cashin_access", Key: []string{"application_id"}},
 	{Name: "applications", Key: []string{"id"}},
@@ -119,7 +120,8 @@ const (
 	portals    = 2 // roles, passkeys, invitations and changes of staff
 	accounts   = 2 // epochs of link codes; accounts of citizens are proved with them (citizens.ProveAll)
 	requests   = 3 // what people ask for on the page about people
-	generation = requests
+	payouts    = 4 // which payout account pays which lines
+	generation = payouts
 )
 
 // Known reports whether the rows of a table are signed.

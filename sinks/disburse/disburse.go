@@ -74,7 +74,7 @@ func New(cfg Config) (*Sink, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	operators := make([]string, 0, len(cfg.Connectors))
+	operators := []string{unknownOperator} // a count that begins at 1 is no increase, and would raise no alert
 	for _, c := range cfg.Connectors {
 		operators = append(operators, c.Operator())
 	}

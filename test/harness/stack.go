@@ -372,9 +372,9 @@ func (s *Stack) start(ctx context.Context, t testing.TB, of Shape) {
 	}
 	for n := range of.Sinks {
 		instance := strconv.Itoa(n)
-		for _, sink := range []string{"collect", "webhook", "cashin", "erp", "readmodel", "journal", "schedule", "cases", "match", "notify", "tidy"} {
-			if sink == "notify" && s.secure == nil && !slices.Contains(of.Only, sink) {
-				continue // few suites send messages
+		for _, sink := range []string{"collect", "webhook", "cashin", "erp", "readmodel", "journal", "schedule", "cases", "match", "notify", "tidy", "disburse"} {
+			if (sink == "notify" || sink == "disburse") && s.secure == nil && !slices.Contains(of.Only, sink) {
+				continue // few suites send messages or pay people
 			}
 			if len(of.Only) > 0 && !slices.Contains(of.Only, sink) {
 				continue

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"quittance/dev/stack/program"
+	"quittance/internal/exemplar"
 	"quittance/test/harness"
 
 	"github.com/VictoriaMetrics/metricsql"
@@ -84,6 +85,11 @@ func TestMonitoring(t *testing.T) {
 		t.Errorf("the metric counts %v late payments, want 0", v)
 	}
 
+	// A payout account that nobody knows has no operator, and the first request about one raises an alert.
+	if v := m.value(t, `quittance_disburse_unknown_accounts_total{kind="pay", operator="unknown"}`); v != 0 {
+		t.Errorf("the metric counts %v requests without an account, want 0", v)
+	}
+
 	if missing := groupsWithoutLag(t, u, m); len(missing) > 0 {
 		t.Errorf("quittance_consumer_lag_records lacks the groups %v", missing)
 	}
@@ -91,9 +97,10 @@ func TestMonitoring(t *testing.T) {
 	// Prometheus itself answers every query of the dashboard. A rate needs series that have
 	// risen between two scrapes.
 	second := pay("monitored again")
+	examples := []exemplar.Label{exemplar.RequestID, exemplar.DeliveryID, exemplar.CollectionID} // of payments; a payout would make payout_ref
 	harness.Eventually(t, "every query of the dashboard has data", func() error {
 		faults := append(p.queryFaults(t, dashboard), p.ruleFaults(t)...)
-		faults = append(faults, p.exemplarFaults(t, begun, s.ID, second.ID, "6600000", s.PaymentRef)...)
+		faults = append(faults, p.exemplarFaults(t, begun, examples, s.ID, second.ID, "6600000", s.PaymentRef)...)
 		if len(faults) == 0 {
 			return nil
 		}

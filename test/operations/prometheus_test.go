@@ -93,7 +93,7 @@ func TestAlertRules(t *testing.T) {
 		"QuittanceJournalBehind":     {"quittance_journal_lag_seconds) > 900", "quittance_journal_lag_seconds) > 800"},
 		"QuittanceRegistryOld":       {"quittance_registry_age_seconds) > 60", "quittance_registry_age_seconds) > 61"},
 		"QuittanceLatePayment":       {"for: 1m", "for: 5m"},
-		"QuittanceProcessorBehind":   {"max by (partition) (quittance_processor_input_lag_records)", "max(quittance_processor_input_lag_records)"},
+		"QuittanceProcessorBehind":   {"max by (processor, partition) (quittance_processor_input_lag_records)", "max(quittance_processor_input_lag_records)"},
 		"QuittanceReportFitsNothing": {"severity: critical", "severity: warning"},
 		"QuittanceNoProcessor":       {"No processor is active", "No processor works"},
 	}
@@ -300,8 +300,9 @@ func (p prometheus) ruleFaults(t *testing.T) (faults []string) {
 }
 
 // exemplarFaults returns what is wrong with the examples that Prometheus has received. There
-// must be some of each label, and none may have another label or one of the secrets.
-func (p prometheus) exemplarFaults(t *testing.T, begun time.Time, secrets ...string) (faults []string) {
+// must be some of each label of made, which the scenario makes, and none may have a label that
+// is not known or one of the secrets.
+func (p prometheus) exemplarFaults(t *testing.T, begun time.Time, made []exemplar.Label, secrets ...string) (faults []string) {
 	t.Helper()
 	var data []struct {
 		SeriesLabels map[string]string
@@ -328,7 +329,7 @@ func (p prometheus) exemplarFaults(t *testing.T, begun time.Time, secrets ...str
 			}
 		}
 	}
-	for _, label := range exemplar.Labels {
+	for _, label := range made {
 		if !seen[string(label)] {
 			faults = append(faults, fmt.Sprintf("no example has a %s, only %v", label, slices.Sorted(maps.Keys(seen))))
 		}

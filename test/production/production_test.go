@@ -324,7 +324,7 @@ func TestProduction(t *testing.T) {
 	}
 
 	roles := [][]string{{"processor", "--instance", "0"}, {"ingress"}}
-	for _, sink := range []string{"collect", "notify", "webhook", "cashin", "erp", "schedule", "cases", "readmodel", "journal", "tidy"} {
+	for _, sink := range []string{"collect", "notify", "webhook", "cashin", "erp", "schedule", "cases", "readmodel", "journal", "tidy", "disburse"} {
 		roles = append(roles, []string{"sink", sink})
 	}
 	ports := harness.Ports(t, len(roles)+1)

@@ -72,6 +72,7 @@ agencies:
     connectors:
       test: {momo: {base_url: https://momo.example.org, target_environment: sandbox, subscription_key: momo-sub-private, api_user: momo-user, api_key: momo-key-private, callback_networks: [41.202.16.0/20, "2c0f:f000::/32"]}}
       live: {}
+    payouts: {live: {}, test: {mtn_payout: {modes: [salaries, mobile_money], base_url: https://payout.example.org, target_environment: sandbox, subscription_key: payout-sub-private, api_user: payout-user, api_key: payout-key-private}}}
     applications:
       - id: 018f0000-0000-7000-8000-00000000000a
         name: Guichet fiscal
@@ -124,7 +125,7 @@ func Edit(t *testing.T, old, with string) string {
 // Plain lists every secret of Full.
 var Plain = []string{
 	KeyTest, KeyLive, KeyPlatform, WebhookSecret, "whsec_tttttttttttttttttttttttt", "whsec_rrrrrrrrrrrrrrrrrrrrrrrr", "erp-token-very-private", "erp-password-very-private",
-	"momo-sub-private", "momo-key-private", "cashin-api-private", "cashin-secret-private",
+	"momo-sub-private", "momo-key-private", "payout-sub-private", "payout-key-private", "cashin-api-private", "cashin-secret-private",
 	ClerkTest, ClerkLive, ClerkTwo,
 }
 

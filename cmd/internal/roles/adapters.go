@@ -12,6 +12,7 @@ import (
 	"quittance/internal/connector"
 	"quittance/internal/identity"
 	"quittance/internal/registry"
+	"quittance/sinks/disburse"
 )
 
 // configuration is the registry with further methods that ingress and sinks need.
@@ -157,4 +158,10 @@ func (c configuration) Account(tenantID string, live bool, offerID string) (conn
 func (c configuration) AccountOfCollection(tenantID string, live bool, offerID, fingerprint string) (account connector.Account, replaced, ok bool) {
 	a, ok := c.Registry.AccountOfCollection(tenantID, live, offerID, fingerprint)
 	return a.Account, a.Replaced, ok
+}
+
+// PayoutAccount returns the account with a code from which an attempt is paid that names it by its fingerprint.
+func (c configuration) PayoutAccount(tenantID string, live bool, code, fingerprint string) (disburse.Account, bool) {
+	a, ok := c.Registry.PayoutAccount(tenantID, live, code, fingerprint)
+	return disburse.Account{Account: a.Account, Operator: a.Operator, Replaced: a.Replaced}, ok
 }

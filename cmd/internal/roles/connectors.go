@@ -19,6 +19,11 @@ func (b *Base) connectors() (byOperator, byOffer map[string]connector.Connector,
 	return byOperator, operators.ByOffer(byOperator), err
 }
 
+// payoutConnectors returns the connectors of the operators that pay people, by the operators' names.
+func (b *Base) payoutConnectors() (map[string]connector.PayoutConnector, error) {
+	return all.Operators().ConnectPayouts(connector.Config{Now: b.Now})
+}
+
 // mobileMoney returns the offers of operators that reach payers by phone number.
 func mobileMoney(byOffer map[string]connector.Connector) map[string]pages.MobileMoney {
 	out := map[string]pages.MobileMoney{}

@@ -100,7 +100,7 @@ func mayInJournal(verb string, tables ...string) (out []clickhouse.Right) {
 var (
 	// registryOnly is the configuration: agencies, accounts with their sealed secrets, endpoints.
 	registryOnly = may("select",
-		"agencies", "applications", "cashin_access", "connector_accounts", "erp_settings", "fees", "link_code_epochs", "platform", "receipt_keys", "registry_revision",
+		"agencies", "applications", "cashin_access", "connector_accounts", "erp_settings", "fees", "link_code_epochs", "payout_modes", "platform", "receipt_keys", "registry_revision",
 		"replaced_accounts", "row_manifest", "service_mappings", "services", "staff_manifest", "statement_accounts", "webhook_endpoints", "webhook_secrets")
 	// registryRead is the configuration and the identities: hashes of keys, clerks, staff. Each role with master keys reads both.
 	registryRead = rows(registryOnly, may("select", "api_keys", "cashin_pairs", "clerks", "staff", "staff_changes", "staff_contacts", "staff_invitations", "staff_passkeys", "staff_requests", "staff_roles"))
@@ -139,7 +139,7 @@ func operatorDatabases() Databases {
 			// the registry, and what is derived from its changes
 			may("insert update", "agencies", "api_keys", "applications", "cashin_access", "cashin_pairs", "clerks", "connector_accounts", "erp_settings", "fees",
 				"receipt_keys", "replaced_accounts", "services", "staff", "staff_changes", "staff_contacts", "staff_invitations", "staff_passkeys", "staff_requests", "staff_roles", "statement_accounts", "webhook_endpoints", "webhook_secrets"),
-			may("insert update delete", "service_mappings"), may("delete", "staff_contacts", "staff_roles"), may("select", "decisions"), may("update", "platform"), may("insert update", "row_manifest", "staff_manifest"),
+			may("insert update delete", "payout_modes", "service_mappings"), may("delete", "staff_contacts", "staff_roles"), may("select", "decisions"), may("update", "platform"), may("insert update", "row_manifest", "staff_manifest"),
 			// a forged row is deleted before it is set anew
 			may("delete", "cashin_access", "connector_accounts", "erp_confirmations", "erp_settings", "fees", "statement_accounts"),
 			may("select delete", "cashin_tokens", "clerk_devices", "clerk_sessions"),

@@ -162,6 +162,7 @@ func TestAttacksOnPostgres(t *testing.T) {
 		`COPY staff TO PROGRAM 'true'`:                                  all,
 		// the registry, keys and staff
 		`UPDATE connector_accounts SET base_url = 'https://attacker.example'`: but("operator"),
+		`UPDATE payout_modes SET account = 'airtel_payout'`:                   but("operator"),
 		`UPDATE webhook_endpoints SET removed_at = now()`:                     but("operator"),
 		`INSERT INTO api_keys (id) VALUES (gen_random_uuid())`:                but("operator"),
 		`UPDATE api_keys SET revoked_at = NULL`:                               but("operator"),

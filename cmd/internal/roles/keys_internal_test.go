@@ -22,12 +22,12 @@ func TestRolesHoldOnlyTheirKeys(t *testing.T) {
 		}
 	}
 	for use, want := range map[secret.Use]string{
-		{Purpose: secret.PurposeSeal, Label: registry.LabelConnector}:       "collect",
+		{Purpose: secret.PurposeSeal, Label: registry.LabelConnector}:       "collect disburse",
 		{Purpose: secret.PurposeSeal, Label: registry.LabelWebhook}:         "webhook",
 		{Purpose: secret.PurposeSeal, Label: registry.LabelERP}:             "erp",
 		{Purpose: secret.PurposeSeal, Label: erpquery.Label}:                "ingress erp notify",
 		{Purpose: secret.PurposeSeal, Label: registry.LabelReports}:         "ingress match",
-		{Purpose: secret.PurposeSeal, Label: personal.Label}:                "ingress collect notify",
+		{Purpose: secret.PurposeSeal, Label: personal.Label}:                "ingress collect notify disburse",
 		{Purpose: secret.PurposeSign, Label: operation.LabelAudit}:          "ingress notify cases office",
 		{Purpose: secret.PurposeVerify, Label: secret.LabelDecisions}:       "checkout cases match office",
 		{Purpose: secret.PurposeVerify, Label: secret.LabelOfficeDecisions}: "checkout cases match",

@@ -66,11 +66,12 @@ type Role struct {
 	Run func(*Base) error
 }
 
-// Table returns all roles. The first processor is the default one.
+// Table returns all roles. The first processor is the default one. A new role comes last: the samples of units give each
+// role the port after that of the one before it.
 func Table() []Role {
 	table := []Role{
-		ingressRole(), checkoutRole(), disbursementRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
-		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(), tidyRole(), officeRole(),
+		ingressRole(), checkoutRole(), collectRole(), webhookRole(), cashinRole(), erpRole(), notifyRole(),
+		scheduleRole(), casesRole(), readmodelRole(), journalRole(), matchRole(), tidyRole(), officeRole(), disbursementRole(), disburseRole(),
 	}
 	for i := range table {
 		table[i].Keys = append(table[i].Keys, sharedKeys(table[i])...)

@@ -146,7 +146,7 @@ func parsed(text string, separator byte) (rows [][]string) {
 			cell += text[i : i+1]
 		}
 	}
-	return append(rows, append(row, cell))
+	return append(rows, append(row, strings.TrimSuffix(cell, "\r")))
 }
 
 // FuzzSheet reads any XML of a sheet and of shared texts. What it accepts has the cells that another library reads.

@@ -25,7 +25,7 @@ func mobile(prefixes ...string) func(string) (string, error) {
 }
 
 func rules() lines.Rules {
-	return lines.Rules{Currency: "XAF", Date: "2026-12-01", Accounts: []lines.Account{
+	return lines.Rules{Currency: "XAF", Accounts: []lines.Account{
 		{Code: "mtn", Currency: "XAF", Modes: []string{"MOMO"}, Phone: mobile("06"), Country: "242"},
 		{Code: "airtel", Currency: "XAF", Modes: []string{"AIRTEL"}, Phone: mobile("05", "04"), Country: "242"},
 		{Code: "bank", Currency: "XAF", Modes: []string{"VIREMENT", "BANK"}},

@@ -1,21 +1,25 @@
 package lines_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math/big"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/rfc6962"
+	"github.com/xuri/excelize/v2"
 	"pgregory.net/rapid"
 
 	"quittance/disbursement"
@@ -88,7 +92,7 @@ func TestArguments(t *testing.T) {
 		"Row 2 has this line_ref already.":                                             good().with(3, cRef, "S-0001"),
 		"Row 3 corrects this reference already.":                                       good().with(3, cCorrects, "R-0001"),
 		"The text has an invisible character (U+200B).":                                good().with(1, cName, "A\u200bB"),
-		"Write one of these modes: AIRTEL, BANK, MOMO, SEPA, VIREMENT.":                good().with(1, cMode, "CASH"),
+		"Write one of these modes: AIRTEL, BANK, MOMO, VIREMENT.":                      good().with(1, cMode, "CASH"),
 		"The IBAN does not have the 27 characters of its country. A zero may be lost.": good().with(4, cIBAN, goodIBAN[:26]),
 		"Write it without separators, such as 1500.":                                   good().with(1, cAmount, "1.500"),
 	} {
@@ -484,8 +488,9 @@ func TestWarnings(t *testing.T) {
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*lines.Rules){
-		"currency": func(r *lines.Rules) { r.Currency = "XXX" }, "date": func(r *lines.Rules) { r.Date = "1/12/2026" }, "accounts": func(r *lines.Rules) { r.Accounts = nil },
-		"code": func(r *lines.Rules) { r.Accounts[0].Code = "" }, "modes": func(r *lines.Rules) { r.Accounts[0].Modes = nil },
+		"currency": func(r *lines.Rules) { r.Currency = "XXX" }, "accounts": func(r *lines.Rules) { r.Accounts = nil },
+		"no account in the currency": func(r *lines.Rules) { r.Currency = "USD" },
+		"code":                       func(r *lines.Rules) { r.Accounts[0].Code = "" }, "modes": func(r *lines.Rules) { r.Accounts[0].Modes = nil },
 		"mode twice": func(r *lines.Rules) { r.Accounts[1].Modes = []string{"MOMO"} }, "mode of other letters": func(r *lines.Rules) { r.Accounts[1].Modes = []string{"é"} },
 		"country": func(r *lines.Rules) { r.Accounts[0].Country = "" },
 	} {
@@ -523,6 +528,61 @@ func TestErrorsOfTheSource(t *testing.T) {
 			if _, err := lines.Read(broken{text, from}, int64(len(text)), rules()); !errors.Is(err, errDisk) {
 				t.Errorf("%v", err)
 			}
+		}
+	}
+}
+
+// The template keeps what people enter: all its columns are text, in the order that spreadsheets want. It offers the modes
+// that pay in the currency of the batch, and its instructions fit the columns that Read leaves out.
+func TestTemplateKeepsText(t *testing.T) {
+	t.Parallel()
+	text := file(t, lines.FormatXLSX, nil)
+	f, err := excelize.OpenReader(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // in memory
+	parts, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet, err := fs.ReadFile(parts, "xl/worksheets/sheet1.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := regexp.MustCompile(`<col min="(\d+)"`).FindAllSubmatch(sheet, -1)
+	for i, column := range columns {
+		if string(column[1]) != fmt.Sprint(i+1) || len(columns) != len(lines.Columns) {
+			t.Errorf("column %d of %d is %s", i+1, len(columns), column[1])
+		}
+	}
+	for column := 'A'; column < rune('A'+len(lines.Columns)); column++ {
+		style, err := f.GetColStyle("Lignes", string(column))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := f.GetStyle(style); err != nil || s.NumFmt != 49 {
+			t.Errorf("column %c: %+v, %v", column, s, err)
+		}
+	}
+	rules, err := f.GetDataValidations("Lignes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := map[string]string{}
+	for _, v := range rules {
+		lists[v.Sqref] = v.Formula1
+	}
+	if lists["D2:D100001"] != `"XAF"` || lists["E2:E100001"] != `"AIRTEL,BANK,MOMO,VIREMENT"` || lists["B2:B100001"] != "0" {
+		t.Errorf("%v", lists)
+	}
+	rows, err := f.GetRows("Instructions")
+	if err != nil || len(rows) < len(lines.Columns) {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for _, row := range rows {
+		if len(row) > 3 || strings.Contains(strings.Join(row, ""), "%") {
+			t.Errorf("%q", row)
 		}
 	}
 }

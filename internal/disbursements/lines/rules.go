@@ -8,7 +8,6 @@ import (
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
 	"quittance/money"
-	"quittance/money/localtime"
 )
 
 // Limits of a file and of its texts.
@@ -79,8 +78,6 @@ func member(l *digest.Line, c Column) *string {
 type Rules struct {
 	// Currency of the batch, such as XAF. Each line names it.
 	Currency string
-	// Date is the local date of the payment, such as 2026-12-01.
-	Date string
 	// Accounts are the payout accounts from which lines may be paid.
 	Accounts []Account
 }
@@ -110,9 +107,6 @@ func (r Rules) validate() error {
 	if _, ok := money.Lookup(r.Currency); !ok {
 		return fmt.Errorf("%w: the currency %q is unknown", ErrRules, r.Currency)
 	}
-	if _, err := localtime.Begin(r.Date); err != nil {
-		return fmt.Errorf("%w: the date %q is none", ErrRules, r.Date)
-	}
 	if len(r.Accounts) == 0 || len(r.Accounts) > disbursement.MaxAccounts {
 		return fmt.Errorf("%w: %d payout accounts; give 1 to %d", ErrRules, len(r.Accounts), disbursement.MaxAccounts)
 	}
@@ -128,6 +122,9 @@ func (r Rules) validate() error {
 			modes = append(modes, mode)
 		}
 	}
+	if len(r.modes()) == 0 {
+		return fmt.Errorf("%w: no payout account is in %s", ErrRules, r.Currency)
+	}
 	return nil
 }
 
@@ -141,10 +138,12 @@ func (r Rules) account(mode string) *Account {
 	return nil
 }
 
-// modes returns all payment modes, in order.
+// modes returns the payment modes that pay in the currency of the batch, in order.
 func (r Rules) modes() (modes []string) {
 	for _, a := range r.Accounts {
-		modes = append(modes, a.Modes...)
+		if a.Currency == r.Currency {
+			modes = append(modes, a.Modes...)
+		}
 	}
 	slices.Sort(modes)
 	return modes

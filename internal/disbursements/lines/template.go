@@ -120,11 +120,11 @@ func fill(f *excelize.File, lang money.Language, rules Rules, lines []digest.Lin
 	if err != nil {
 		return err
 	}
-	for i := range Columns {
-		if err := w.SetColWidth(i+1, i+1, columnWidth(Columns[i])); err != nil {
+	for i := len(Columns); i > 0; i-- { // excelize puts the last one first, and some spreadsheets want them in order
+		if err := w.SetColWidth(i, i, columnWidth(Columns[i-1])); err != nil {
 			return err
 		}
-		if err := w.SetColStyle(i+1, i+1, text); err != nil {
+		if err := w.SetColStyle(i, i, text); err != nil {
 			return err
 		}
 	}
@@ -147,6 +147,18 @@ func fill(f *excelize.File, lang money.Language, rules Rules, lines []digest.Lin
 		return err
 	}
 	return instruct(f, heading, rules)
+}
+
+// allowedIn are the values that the rules allow in a column; empty if they do not list any.
+func allowedIn(c Column, rules Rules) string {
+	switch c {
+	case ColumnCurrency:
+		return rules.Currency
+	case ColumnMode:
+		return strings.Join(rules.modes(), ", ")
+	default:
+		return ""
+	}
 }
 
 func styled(style int, texts []string) []any {
@@ -228,13 +240,17 @@ func instruct(f *excelize.File, heading int, rules Rules) error {
 		rows = append(rows, [3]string{"", line, instructions[money.English][i]})
 	}
 	for _, c := range Columns {
-		rows = append(rows, [3]string{string(c), columnHelp[money.French][c], columnHelp[money.English][c]})
+		name, fr, en := headers[c][money.French], columnHelp[money.French][c], columnHelp[money.English][c]
+		if other := headers[c][money.English]; other != name {
+			name += " / " + other
+		}
+		if allowed := allowedIn(c, rules); allowed != "" {
+			fr, en = fmt.Sprintf(fr, allowed), fmt.Sprintf(en, allowed)
+		}
+		rows = append(rows, [3]string{name, fr, en})
 	}
 	for i, row := range rows {
 		for j, value := range row {
-			if strings.Contains(value, "%s") {
-				value = fmt.Sprintf(value, map[bool]string{true: strings.Join(rules.modes(), ", "), false: rules.Currency}[row[0] == string(ColumnMode)])
-			}
 			at := letters(j) + strconv.Itoa(i+1)
 			if err := f.SetCellStr(instructionsSheet, at, value); err != nil {
 				return err

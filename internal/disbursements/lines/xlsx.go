@@ -12,12 +12,14 @@ import (
 	"strings"
 )
 
-// Limits of a workbook. A file of 100,000 lines with all columns, as the most verbose writers make it, has some 150 MB.
+// Limits of a workbook (docs/design/disbursement-lines.md, "XLSX").
 const (
 	maxUnpacked  = 256 << 20
 	maxDirectory = 2 << 20  // bytes that are read to find the parts of the archive
 	maxShared    = 64 << 20 // bytes of the table of texts
-	maxDeclared  = 1 << 16  // sheets, references, formats
+	maxDeclared  = 1 << 12  // sheets, references and formats of numbers
+	maxName      = 1 << 12  // bytes of the text of one of them
+	maxStyles    = 1 << 16  // of cells
 )
 
 var (
@@ -132,6 +134,9 @@ type readGate struct {
 }
 
 func (g *readGate) ReadAt(p []byte, at int64) (int, error) {
+	if at < 0 {
+		return 0, fmt.Errorf("a part before the file: %w", errBook) // as the list of parts says
+	}
 	if g.left -= int64(len(p)); g.left < 0 {
 		return 0, errExpands
 	}
@@ -161,7 +166,7 @@ func (b *workbook) relations(part string) (map[string]relation, error) {
 		if _, twice := out[id]; twice {
 			return fmt.Errorf("a reference that is there twice: %w", errBook)
 		}
-		if out[id] = to; len(out) > maxDeclared {
+		if out[id] = to; len(out) > maxDeclared || len(id)+len(target) > maxName {
 			return fmt.Errorf("too many references: %w", errBook)
 		}
 		return nil
@@ -189,7 +194,7 @@ func (b *workbook) readBook(part string) error {
 		if to.kind == "worksheet" {
 			s.part = to.part
 		}
-		if b.sheets = append(b.sheets, s); len(b.sheets) > maxDeclared {
+		if b.sheets = append(b.sheets, s); len(b.sheets) > maxDeclared || len(s.name) > maxName {
 			return fmt.Errorf("too many sheets: %w", errBook)
 		}
 		return nil
@@ -246,7 +251,7 @@ func (b *workbook) readStyles(part string) error {
 			id, _ := strconv.Atoi(attribute(e, "numFmtId"))
 			formats = append(formats, id)
 		}
-		if len(formats) > maxDeclared || len(codes) > maxDeclared {
+		if len(formats) > maxStyles || len(codes) > maxDeclared || len(attribute(e, "formatCode")) > maxName {
 			return fmt.Errorf("too many formats: %w", errBook)
 		}
 		return nil

@@ -588,6 +588,14 @@ type PaymentPrompt struct {
 	Share        string
 }
 
+type PayoutMode struct {
+	AgencyID  string
+	Live      bool
+	Mode      string
+	Account   string
+	Signature []byte
+}
+
 type PersonalKey struct {
 	ID        string
 	SessionID string

@@ -233,6 +233,27 @@ func (q *Queries) NoteMappings(ctx context.Context, arg NoteMappingsParams) erro
 	return err
 }
 
+const removePayoutMode = `-- name: RemovePayoutMode :exec
+DELETE FROM payout_modes WHERE agency_id = $1 AND live = $2 AND mode = $3 AND account = $4
+`
+
+type RemovePayoutModeParams struct {
+	AgencyID string
+	Live     bool
+	Mode     string
+	Account  string
+}
+
+func (q *Queries) RemovePayoutMode(ctx context.Context, arg RemovePayoutModeParams) error {
+	_, err := q.db.Exec(ctx, removePayoutMode,
+		arg.AgencyID,
+		arg.Live,
+		arg.Mode,
+		arg.Account,
+	)
+	return err
+}
+
 const removeServiceMapping = `-- name: RemoveServiceMapping :exec
 DELETE FROM service_mappings WHERE agency_id = $1 AND erp_code = $2
 `
@@ -771,6 +792,28 @@ func (q *Queries) UpsertFee(ctx context.Context, arg UpsertFeeParams) error {
 		arg.Minimum,
 		arg.Maximum,
 		arg.Step,
+	)
+	return err
+}
+
+const upsertPayoutMode = `-- name: UpsertPayoutMode :exec
+INSERT INTO payout_modes (agency_id, live, mode, account) VALUES ($1, $2, $3, $4)
+ON CONFLICT (agency_id, live, mode) DO UPDATE SET account = excluded.account
+`
+
+type UpsertPayoutModeParams struct {
+	AgencyID string
+	Live     bool
+	Mode     string
+	Account  string
+}
+
+func (q *Queries) UpsertPayoutMode(ctx context.Context, arg UpsertPayoutModeParams) error {
+	_, err := q.db.Exec(ctx, upsertPayoutMode,
+		arg.AgencyID,
+		arg.Live,
+		arg.Mode,
+		arg.Account,
 	)
 	return err
 }

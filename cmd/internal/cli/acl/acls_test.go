@@ -82,6 +82,17 @@ func TestFewWriteCommands(t *testing.T) {
 	if want := []string{"cases", "collect", "erp", "ingress", "operator"}; !slices.Equal(writers, want) || !slices.Equal(senders, want) {
 		t.Errorf("%q write commands, the processor knows %q, want %q", writers, senders, want)
 	}
+	writers = nil
+	for _, c := range roles.KafkaClients() {
+		if slices.ContainsFunc(c.Rights, func(r kafka.Right) bool {
+			return r.Name == schemas.Disbursement.Commands && r.Operation == kmsg.ACLOperationWrite
+		}) {
+			writers = append(writers, c.Name)
+		}
+	}
+	if slices.Sort(writers); !slices.Equal(writers, []string{"disburse", "operator"}) {
+		t.Errorf("%q write commands of batches", writers)
+	}
 	for _, r := range roles.Table() {
 		if !names[r.Name] {
 			t.Errorf("the role %s has no rights", r.Name)

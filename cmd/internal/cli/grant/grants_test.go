@@ -185,7 +185,7 @@ func TestGrants(t *testing.T) {
 func TestFewWriteWhatDecides(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"agencies": "operator", "connector_accounts": "operator", "replaced_accounts": "operator", "erp_settings": "operator",
+		"agencies": "operator", "connector_accounts": "operator", "payout_modes": "operator", "replaced_accounts": "operator", "erp_settings": "operator",
 		"webhook_endpoints": "operator", "webhook_secrets": "operator", "statement_accounts": "operator", "applications": "operator",
 		"staff": "cases operator", "staff_contacts": "cases operator", "clerks": "operator", "receipt_keys": "operator", "cashin_pairs": "operator",
 		"api_keys": "ingress(last_used_at) operator", "staff_requests": "cases(args) cases(code) cases(done_at) cases(signature) cases(state) office office(signature) operator",
