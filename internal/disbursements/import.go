@@ -39,6 +39,15 @@ type Account struct {
 	PerSecond int
 }
 
+// Rules are those of a file that is paid in a currency from accounts.
+func Rules(currency string, accounts []Account) lines.Rules {
+	r := lines.Rules{Currency: currency}
+	for _, a := range accounts {
+		r.Accounts = append(r.Accounts, a.Account)
+	}
+	return r
+}
+
 // Asker sends commands to the processor of batches. *commands.Disbursement implements it.
 type Asker interface {
 	Ask(ctx context.Context, cmd disbursement.Command) (disbursement.Answer, error)
@@ -97,12 +106,11 @@ func (i *Importer) Import(ctx context.Context, q Import) (b disbursement.Batch, 
 	if len(accounts) == 0 {
 		return b, nil, ErrNoAccounts
 	}
-	rules, payouts := lines.Rules{Currency: q.Currency}, make([]disbursement.Payout, 0, len(accounts))
+	payouts := make([]disbursement.Payout, 0, len(accounts))
 	for _, a := range accounts {
-		rules.Accounts = append(rules.Accounts, a.Account)
 		payouts = append(payouts, disbursement.Payout{Code: a.Code, Fingerprint: a.Fingerprint, PerSecond: a.PerSecond})
 	}
-	if file, err = lines.Read(q.File, q.Size, rules); err != nil {
+	if file, err = lines.Read(q.File, q.Size, Rules(q.Currency, accounts)); err != nil {
 		return b, nil, err
 	}
 	if file.Refused() {

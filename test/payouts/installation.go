@@ -38,8 +38,14 @@ type Installation struct {
 	clients map[string]*commands.Disbursement
 }
 
-// Install makes an installation.
+// Install makes an installation with keys of its own.
 func Install(t *testing.T) *Installation {
+	t.Helper()
+	return InstallWith(t, secret.GenerateKeys())
+}
+
+// InstallWith makes an installation with the master keys.
+func InstallWith(t *testing.T, keys *secret.Keys) *Installation {
 	t.Helper()
 	ctx := t.Context()
 	cfg := kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Partitions: 2}
@@ -63,7 +69,7 @@ func Install(t *testing.T) *Installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Installation{t: t, Kafka: cfg, Topology: topology, Codec: codec, Producer: producer, Keys: secret.GenerateKeys(), clients: map[string]*commands.Disbursement{}}
+	i := &Installation{t: t, Kafka: cfg, Topology: topology, Codec: codec, Producer: producer, Keys: keys, clients: map[string]*commands.Disbursement{}}
 	for _, from := range processor.Senders() {
 		i.clients[from] = i.client(from)
 	}
