@@ -222,7 +222,7 @@ func damagedTexts(t *testing.T, seen covered) {
 		{1, cCurrency, "", "row 2, column D (currency): missing"},
 		{1, cCurrency, "EUR", "row 2, column D (currency): currency"},
 		{1, cCurrency, "xaf", "row 2, column D (currency): currency"},
-		{1, cCurrency, "FCFA", "row 2, column D (currency): length"},
+		{1, cCurrency, "FCFA", "row 2, column D (currency): currency"},
 		{1, cMode, "", "row 2, column E (payment_mode): missing"},
 		{1, cMode, "momo", "row 2, column E (payment_mode): mode"},
 		{3, cMode, "SEPA", "row 4, column E (payment_mode): mode_currency"},
@@ -320,7 +320,7 @@ func damagedShapes(t *testing.T, seen covered) {
 	}
 }
 
-const shifted = "row 2, column C (amount): amount\nrow 2, column D (currency): length\nrow 2, column E (payment_mode): mode\nrow 2, column L: no_header"
+const shifted = "row 2, column C (amount): amount\nrow 2, column D (currency): currency\nrow 2, column E (payment_mode): mode\nrow 2, column L: no_header"
 
 // zeros is a file of zeros.
 type zeros struct{}
