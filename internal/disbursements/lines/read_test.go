@@ -82,6 +82,16 @@ func TestGoodFiles(t *testing.T) {
 		"amounts as numbers": book{sheets: []string{good().worksheet("", "", map[string]string{
 			"C2": `<c r="REF"><v>150000</v></c>`, "C3": `<c r="REF" t="n" s="1"><v>9.8E4</v></c>`, "C4": `<c r="REF" s="2"><v>450000.0</v></c>`,
 		})}, formats: `<xf numFmtId="3"/><xf numFmtId="164"/>`, codes: `<numFmt numFmtId="164" formatCode="_-* #,##0\ [$FCFA-40C]_-"/>`}.bytes(t),
+		"as LibreOffice writes": book{
+			sheets: []string{good().worksheet(`<sheetPr filterMode="false"><pageSetUpPr fitToPage="false"/></sheetPr><cols><col collapsed="false" customWidth="false" hidden="false" `+
+				`outlineLevel="0" max="1024" min="1" style="0" width="11.53"/></cols>`, `<printOptions headings="false"/>`, rowsOf(
+				` customFormat="false" ht="12.8" hidden="false" customHeight="false" outlineLevel="0" collapsed="false"`))},
+			states: []string{"visible"},
+		}.bytes(t),
+		"as Excel writes": book{sheets: []string{strings.Replace(good().worksheet(`<sheetViews><sheetView tabSelected="1" workbookViewId="0"/></sheetViews>`+
+			`<sheetFormatPr baseColWidth="10" defaultRowHeight="15" x14ac:dyDescent="0.25"/>`, `<pageMargins left="0.7"/>`, rowsOf(` spans="1:11" x14ac:dyDescent="0.25"`)),
+			"<worksheet ", `<worksheet xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" mc:Ignorable="x14ac" `+
+				`xmlns:x14ac="http://schemas.microsoft.com/office/spreadsheetml/2009/9/ac" `, 1)}}.bytes(t),
 		"empty sheets": book{sheets: []string{table{}.worksheet("", "", nil), good().worksheet("", "", nil), table{{"", ""}}.worksheet("", "", nil)}}.bytes(t),
 		"instructions": book{
 			sheets: []string{table{{"Read this", "Lisez ceci", "x"}}.worksheet("", `<mergeCells><mergeCell ref="A1:B1"/></mergeCells>`, nil), good().worksheet("", "", nil)},
@@ -101,6 +111,15 @@ func TestGoodFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// rowsOf has attributes for each row of good.
+func rowsOf(attributes string) map[string]string {
+	swap := map[string]string{}
+	for i := range good() {
+		swap[fmt.Sprint("row", i+1)] = attributes
+	}
+	return swap
 }
 
 // bare writes rows and cells without their references, as some writers do.
