@@ -117,9 +117,13 @@ func runs(column Column, text string) bool {
 	return text != "" && strings.IndexByte(signs, text[0]) >= 0
 }
 
-// spreadsheetDigits is how many digits of a number spreadsheets keep. They put zeros in place of the others, as in
-// keptDigits.
-const spreadsheetDigits = 15
+const (
+	// spreadsheetDigits is how many digits of a number spreadsheets keep. They put zeros in place of the others, as in
+	// keptDigits.
+	spreadsheetDigits = 15
+	// generalDigits is how many they show without a format. They show a longer number in scientific notation.
+	generalDigits = 11
+)
 
 var keptDigits = regexp.MustCompile(`^\d{15}0+$`)
 
@@ -214,9 +218,12 @@ func (l *lineReading) amount() {
 	if !ok {
 		return
 	}
-	if l.have[ColumnAmount].kind == cellNumber {
+	if stored := l.have[ColumnAmount].kind; stored == cellNumber || stored == cellGeneral {
 		var kind FaultKind
-		if text, kind = integer(text); kind != "" {
+		if text, kind = integer(text); kind == "" && stored == cellGeneral && len(text) > generalDigits {
+			kind = FaultScientific
+		}
+		if kind != "" {
 			l.wrong(kind, ColumnAmount, l.example())
 			return
 		}

@@ -80,7 +80,7 @@ func TestGoodFiles(t *testing.T) {
 		"prefixes": book{sheets: []string{strings.NewReplacer("</", "</x:", "<", "<x:", "xmlns=", "xmlns:x=").Replace(good().worksheet("", "", nil))}}.bytes(t),
 		"shared":   book{sheets: []string{good().worksheet("", "", swap)}, shared: shared}.bytes(t),
 		"amounts as numbers": book{sheets: []string{good().worksheet("", "", map[string]string{
-			"C2": `<c r="REF"><v>150000</v></c>`, "C3": `<c r="REF" t="n" s="1"><v>9.8E4</v></c>`, "C4": `<c r="REF" s="2"><v>450000.0</v></c>`,
+			"C2": `<c r="REF"><v>150000</v></c>`, "C3": `<c r="REF" t="n" s="1"><v>9.8E4</v></c>`, "C4": `<c r="REF" s="2"><v>450000.0</v></c>`, "C5": `<c r="REF"><v>1</v></c>`,
 		})}, formats: `<xf numFmtId="3"/><xf numFmtId="164"/>`, codes: `<numFmt numFmtId="164" formatCode="_-* #,##0\ [$FCFA-40C]_-"/>`}.bytes(t),
 		"as LibreOffice writes": book{
 			sheets: []string{good().worksheet(`<sheetPr filterMode="false"><pageSetUpPr fitToPage="false"/></sheetPr><cols><col collapsed="false" customWidth="false" hidden="false" `+
@@ -566,6 +566,11 @@ func damagedCells(t *testing.T, seen covered) {
 		}
 		check("C2", fmt.Sprintf(`<c r="REF" s="%d"><v>150000</v></c>`, i+1), "row 2, column C (amount): "+want)
 	}
+	dates := book{
+		sheets: []string{good().worksheet("", "", map[string]string{"C2": `<c r="REF"><v>46356</v></c>`})},
+		other:  map[string]string{"xl/styles.xml": `<styleSheet ` + xmlMain + `><cellXfs><xf numFmtId="14"/></cellXfs></styleSheet>`},
+	}
+	seen.check(t, "the first style is a date", dates.bytes(t), rules(), "row 2, column C (amount): date")
 	for _, x := range []struct{ ref, cell, want string }{
 		{"C2", `<c r="REF"><f>A1*2</f><v>150000</v></c>`, "row 2, column C (amount): formula"},
 		{"C2", `<c r="REF"><f aca="false">A1*2</f></c>`, "row 2, column C (amount): formula"},
@@ -581,6 +586,7 @@ func damagedCells(t *testing.T, seen covered) {
 		{"C2", `<c r="REF"><v>0</v></c>`, "row 2, column C (amount): not_positive"},
 		{"C2", `<c r="REF"><v>-1</v></c>`, "row 2, column C (amount): not_positive"},
 		{"C2", `<c r="REF"><v>1234567890123450</v></c>`, "row 2, column C (amount): digits"},
+		{"C2", `<c r="REF"><v>123456789012</v></c>`, "row 2, column C (amount): scientific"},
 		{"C2", `<c r="REF"><v>1E+20</v></c>`, "row 2, column C (amount): digits"},
 		{"C2", `<c r="REF"><v>NaN</v></c>`, "row 2, column C (amount): amount"},
 		{"C2", `<c r="REF"><v>1_0</v></c>`, "row 2, column C (amount): amount"},
