@@ -3,6 +3,7 @@ package lines_test
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"errors"
 	"fmt"
 	"io"
@@ -502,6 +503,7 @@ func bomb(t *testing.T, name, head, repeated, tail string, times int) []byte {
 	}
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
+	w.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestSpeed) })
 	for _, f := range in.File {
 		if f.Name != name {
 			err = errors.Join(err, w.Copy(f))
