@@ -16,6 +16,7 @@ import (
 	"quittance/disbursement"
 	"quittance/internal/disbursements"
 	"quittance/internal/identity"
+	processor "quittance/processors/disbursement"
 	"quittance/sinks/readmodel"
 	"quittance/test/await"
 	"quittance/test/backoffice"
@@ -31,15 +32,15 @@ type desk struct {
 	t     *testing.T
 	store *disbursements.Store
 	args  []string
-	// foreign is the key of a person of another agency.
-	foreign string
+	// person is the id of the person whose key is in the environment, foreign the key of a person of another agency.
+	person, foreign string
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	w := backoffice.New(t)
 	d := &desk{Installation: payouts.InstallWith(t, w.Keys), t: t}
-	d.Advance(-51 * time.Hour) // commands have the machine's time, and a policy works after a day
+	d.Advance(-77 * time.Hour) // commands have the machine's time, and changes of people and policy work after a day
 	d.Process()
 	d.store = disbursements.NewStore(w.Pool, d.Codec)
 	b, err := readmodel.NewBatches(readmodel.BatchesConfig{Kafka: d.Kafka, Store: d.store, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
@@ -65,7 +66,7 @@ func newDesk(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.foreign = other.Secret.Reveal()
+	d.person, d.foreign = m.ID, other.Secret.Reveal()
 	t.Setenv("QUITTANCE_MASTER_KEYS", w.Keys.Reveal())
 	t.Setenv("QUITTANCE_POSTGRES", w.DSN)
 	w.Seed(t, `agencies: [{id: `+registries.AgencyA+`, slug: impots, name: Impots, payouts: {test: {mtn_payout: {modes: [mobile_money],
@@ -139,6 +140,10 @@ func TestBatchesCommands(t *testing.T) {
 func TestImportCommand(t *testing.T) {
 	d := newDesk(t)
 	d.Agency()
+	enrol := disbursement.Enrol{People: []disbursement.Enrolled{payroll.Enrolled(d.person, "maker")}}
+	enrol.Confirmed = payroll.Confirm(4, enrol.Content(), "ama", "ben")
+	d.OK(processor.SenderOffice, "", enrol)
+	d.Advance(25 * time.Hour)
 	file := filepath.Join(t.TempDir(), "salaries.csv")
 	write := func(text string) {
 		t.Helper()
