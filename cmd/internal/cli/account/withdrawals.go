@@ -92,7 +92,7 @@ continues it: withdraw that one first.`,
 		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
-				w, err := store.RequestWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+				w, err := store.RequestWithdrawal(ctx, whoever(by), m.Args[0], reason, m.Now)
 				if err != nil {
 					return err
 				}
@@ -109,7 +109,7 @@ func approveWithdrawal() cli.Command {
 		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
-				w, lines, err := store.ApproveWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], m.Now)
+				w, lines, err := store.ApproveWithdrawal(ctx, whoever(by), m.Args[0], m.Now)
 				if err != nil {
 					return err
 				}
@@ -126,7 +126,7 @@ func rejectWithdrawal() cli.Command {
 		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
-				w, err := store.RejectWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], m.Now)
+				w, err := store.RejectWithdrawal(ctx, whoever(by), m.Args[0], m.Now)
 				if err != nil {
 					return err
 				}
