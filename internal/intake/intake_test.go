@@ -39,7 +39,13 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{House: registries.SetUp(t), t: t}
+	return officeIn(t, registries.SetUp(t))
+}
+
+// officeIn is the same in an installation that is there.
+func officeIn(t *testing.T, house registries.House) *office {
+	t.Helper()
+	o := &office{House: house, t: t}
 	o.Seed(t, registries.Edit(t, "{code: guichets,", "{code: airtel, kind: operator, offer: momo_b, number: MER-042, profile: airtel}\n        - {code: guichets,"))
 	topics := slices.DeleteFunc(schemas.Topics(), func(t schemas.Topic) bool { return t.Name != schemas.TopicStatements })
 	o.kafka = kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Topics: topics}

@@ -311,11 +311,16 @@ func TestTamperedExits(t *testing.T) {
 	if err != nil || len(columns) < 12 {
 		t.Fatal(columns, err)
 	}
+	// The proof of another decision.
+	proof := uuid.NewString()
+	o.GivePasskeys(t, awa.ID)
+	o.Exec(t, `INSERT INTO decisions (id, at, staff_id, kind, subject, verdict, agency_id, statement, challenge, passkey_id, public_key, client_data, authenticator_data, assertion)
+		SELECT $1, $2, staff_id, 'case', 'case_1#1', 'approved', NULL, 's', 'c', id, 'k', 'd', 'a', 'a' FROM staff_passkeys LIMIT 1`, proof, yearEnd)
 	change := map[string]string{
 		"id": `gen_random_uuid()`, "import_id": `'` + other + `'`, "verdict": `CASE verdict WHEN 'released' THEN 'dismissed' ELSE 'released' END`, "state": `'rejected'`, "reason": `reason || 'x'`,
 		"requested_by": `'` + ben.ID + `'`, "decided_by": `(SELECT id FROM staff WHERE id NOT IN ('` + awa.ID + `', '` + ben.ID + `') LIMIT 1)`,
 		"requested_at": `requested_at + interval '1 second'`, "decided_at": `decided_at + interval '1 second'`,
-		"digest": `'\x00'`, "requested_signature": `'\x00'`, "decided_signature": `'\x00'`,
+		"requested_proof": `'` + proof + `'`, "decided_proof": `'` + proof + `'`, "digest": `'\x00'`, "requested_signature": `'\x00'`, "decided_signature": `'\x00'`,
 	}
 	// A third person, whom somebody names as the second one.
 	o.Exec(t, `INSERT INTO staff (id, name, folded, agency_id, created_at, approved_at) SELECT gen_random_uuid(), 'Third', 'third', agency_id, created_at, approved_at FROM staff WHERE id = $1`, awa.ID)
