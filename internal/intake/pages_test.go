@@ -31,8 +31,8 @@ type page struct {
 	desk  desks.Office
 	s     *intake.Store // of commands
 	pages *intake.Store
-	keys  *secret.Keys  // of the role office
-	cases *secret.Keys  // of the role cases
+	keys  *secret.Keys // of the role office
+	cases *secret.Keys // of the role cases
 }
 
 func newPage(t *testing.T) page {

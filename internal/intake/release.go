@@ -46,6 +46,7 @@ type Release struct {
 	// Requester is the id of who requested it.
 	Requester string
 
+	verdict     Decision
 	importState string
 	pact        pact
 }
@@ -259,6 +260,7 @@ func exits(ctx context.Context, from querier, where string, args ...any) ([]Rele
 			return r, err
 		}
 		one.Person, one.Name, one.At, two.Name, two.At = r.Requester, r.RequestedBy, r.RequestedAt, r.DecidedBy, r.DecidedAt
+		r.verdict = verdict
 		kind := kindRelease
 		if verdict == Dismissed {
 			kind = kindDismissal

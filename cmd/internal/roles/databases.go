@@ -115,6 +115,8 @@ var (
 		may("select insert update", "erp_confirmations", "session_events", "sessions", "readmodel_positions"),
 		may("insert", "cash_movements", "cashin_reversals"),
 		may("select delete update(session_id)", "personal_keys"), may("select", "deliveries"))
+	// statementsDecided are the functions that note a decision about a file in quarantine.
+	statementsDecided = may("execute", "decide_statement_import(uuid, text, text, text, timestamptz)", "lock_statement_import(uuid)")
 	// record is what tells who did what. Nobody may change or delete a row.
 	record = may("insert", "audit")
 
@@ -139,7 +141,7 @@ func operatorDatabases() Databases {
 			// a forged row is deleted before it is set anew
 			may("delete", "cashin_access", "connector_accounts", "erp_confirmations", "erp_settings", "fees", "statement_accounts"),
 			may("select delete", "cashin_tokens", "clerk_devices", "clerk_sessions"),
-			may("update", "registry_lock"), may("execute", "lock_staff(uuid[])", "empty_readmodel()"),
+			may("update", "registry_lock"), may("execute", "lock_staff(uuid[])", "empty_readmodel()"), statementsDecided,
 			// cases and statements
 			may("select insert update", "case_proposals", "statement_exits", "statement_ledgers", "statement_original_requests", "statement_withdrawals"),
 			may("select insert update", "cases"), // a proposed close opens its case

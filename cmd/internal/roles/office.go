@@ -19,6 +19,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
+	"quittance/internal/intake"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
@@ -34,7 +35,7 @@ func officeRole() Role {
 	return Role{
 		Kind: KindOffice, Name: "office", Short: "the pages of staff: sign-in with passkeys, operations",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
-		Keys:  slices.Concat(macs(identity.LabelStaffSignIns), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions)),
+		Keys:  slices.Concat(macs(identity.LabelStaffSignIns), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions), seals(intake.LabelReading)),
 		// It reads the commands of one payment, when somebody asks for them.
 		Access:    Access{Reads: []string{schemas.TopicCommands}},
 		Databases: officeDatabases(),
@@ -58,6 +59,11 @@ func officeDatabases() Databases {
 			// A lock of a case needs a right to update it; nobody decides by this column.
 			may("select update(opened_by)", "cases"),
 			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
+			// files of statements: what people ask for and decide; no import and no ledger
+			may("select", "statement_imports", "statement_ledgers", "statement_original_parts", "statement_originals", "statements"), statementsDecided,
+			may("select insert update(decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_exits"),
+			may("select insert update(actor,decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_withdrawals"),
+			may("select insert update(approved_at,approved_by,approved_proof,approved_signature,digest,requested_proof,requested_signature)", "statement_original_requests"),
 			// deliveries that are sent again, destinations that are suspended and resumed
 			may("update(lease_until,next_attempt_at,round,state)", "deliveries"), may("insert update", "delivery_destinations")),
 		Journal: journalRead,

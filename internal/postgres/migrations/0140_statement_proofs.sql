@@ -19,6 +19,8 @@ ALTER TABLE statement_original_requests
     ADD COLUMN reading bytea;
 CREATE INDEX statement_original_requests_unread ON statement_original_requests (approved_at) WHERE reading IS NULL AND approved_proof IS NOT NULL;
 
+CREATE INDEX statement_imports_newest ON statement_imports (agency_id, imported_at DESC, id DESC); -- pages of lists
+
 -- Whoever decides about a file in quarantine locks its import and changes its state, and nothing else of it. No row of an
 -- accepted import is changed so.
 -- +goose StatementBegin
@@ -53,7 +55,7 @@ END $$;
 
 -- +goose Down
 DROP FUNCTION decide_statement_import, lock_statement_import;
-DROP INDEX statement_original_requests_unread;
+DROP INDEX statement_imports_newest, statement_original_requests_unread;
 UPDATE statement_exits SET state = 'rejected' WHERE state = 'agreed';
 UPDATE statement_withdrawals SET state = 'rejected' WHERE state = 'agreed';
 ALTER TABLE statement_original_requests DROP COLUMN reading, DROP COLUMN approved_proof, DROP COLUMN requested_proof;
