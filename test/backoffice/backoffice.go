@@ -31,6 +31,7 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
+	"quittance/internal/intake"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
@@ -60,6 +61,8 @@ type World struct {
 	// Endpoint is the id of a webhook endpoint, Parked the id of a delivery to it that needs a person.
 	Endpoint, Parked string
 
+	// Importer imports files of statements, as commands do.
+	Importer *intake.Store
 	// Sink carries out what people ask for on the page about people. It is held while somebody holds Held.
 	Sink *identity.Book
 	Held sync.Mutex
@@ -99,8 +102,15 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	}
 	w.Sink = identity.OpenBook(w.Pool, w.Keys)
 	w.carryOut(t)
+	imports, err := intake.New(intake.Config{Pool: pool, Keys: keys, Kafka: cfg, Topology: topology, Codec: codec, Closed: w.closed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Importer, err = intake.New(intake.Config{Pool: w.Pool, Keys: w.Keys, Kafka: cfg, Topology: topology, Codec: codec, Closed: w.closed}); err != nil {
+		t.Fatal(err)
+	}
 	pages, err := operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, People: about.Waiting,
+		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, People: about.Waiting,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, pool, "", w.Now())
 		},
@@ -133,6 +143,9 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	w.serve(t, web.Multiples(1e6), w.Metrics)
 	return w
 }
+
+// closed says that no period of an account is closed.
+func (w *World) closed(context.Context, registry.StatementAccountKey) (string, error) { return "", nil }
 
 // joining is the invitations of the world.
 type joining struct {

@@ -167,8 +167,21 @@ func (b *Base) operations(desk *identity.Desk, about *people.People) (*operation
 	known := cases.NewStore(b.Pool).Verifying(b.Keys)
 	late := &lateJournal{open: b.officeJournal, log: b.Log}
 	b.close = append(b.close, late.close)
+	imports, err := intake.New(intake.Config{
+		Pool: b.Pool, Keys: b.Keys, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec,
+		Closed: func(ctx context.Context, key registry.StatementAccountKey) (string, error) {
+			closes, err := late.store(ctx)
+			if err != nil {
+				return "", err
+			}
+			return closes.ClosedTo(ctx, key.AgencyID, key.Live, key.Code)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
 	return operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Registry: b.Registry, Signer: b.Keys, Approvals: desk, People: about.Waiting,
+		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, People: about.Waiting,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
 		},
