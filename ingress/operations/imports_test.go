@@ -12,41 +12,11 @@ import (
 
 	"quittance/internal/identity"
 	"quittance/internal/intake"
-	"quittance/internal/registry"
 	"quittance/internal/statements"
 	"quittance/test/backoffice"
 	"quittance/test/registries"
 	"quittance/test/servers"
 )
-
-// mtnFile is an operator's file of a day with lines of these amounts.
-func mtnFile(day int, opening int, amounts ...int) string {
-	var b strings.Builder
-	b.WriteString("Id,External id,Status,Type,Date,Amount,Fee,Currency,From,To,Balance\n")
-	for n, amount := range amounts {
-		opening += amount
-		fmt.Fprintf(&b, "310000%05d,,Successful,Payment,2026-02-%02d %02d:00:00,%d,10,XAF,\"MABIALA, Jeanne\",46733123454,%d\n", day*10+n, day, 8+n, amount+10, opening)
-	}
-	return b.String()
-}
-
-// imports imports a file of the agency's account, as a command does, and returns the id of its import.
-func imports(t *testing.T, w *backoffice.World, text string, want statements.Verdict) string {
-	t.Helper()
-	s, err := registry.Read(t.Context(), w.Pool)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := s.FindStatementAccount(registries.AgencyA, false, "mtn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := w.Importer.Import(t.Context(), intake.Request{Account: a, File: strings.NewReader(text), Actor: registries.Actor, Now: w.Now()})
-	if err != nil || r.State != want {
-		t.Fatalf("%+v, %v, want %s", r, err, want)
-	}
-	return r.ImportID
-}
 
 // asks has a person's passkey sign a form of the page of an import.
 func asks(t *testing.T, b *backoffice.Browser, name, page, form string, reason string) (*httptest.ResponseRecorder, url.Values) {
@@ -86,8 +56,8 @@ func TestAnAgencyDecidesAboutStatements(t *testing.T) {
 	w.Add(t, "douanes", []identity.Role{identity.RoleAccountant, identity.RoleApprover}, "Chantal")
 	w.Add(t, "", []identity.Role{identity.RoleLead}, "Léa")
 	accountant, approver, stranger, lead := w.Enter(t, "Awa"), w.Enter(t, "Blaise"), w.Enter(t, "Chantal"), w.Enter(t, "Léa")
-	first, held := mtnFile(1, 0, 300, 200), mtnFile(1, 0, 400, 200)
-	accepted, id := imports(t, w, first, statements.VerdictAccepted), imports(t, w, held, statements.VerdictQuarantined)
+	first, held := backoffice.Statement(1, 0, 300, 200), backoffice.Statement(1, 0, 400, 200)
+	accepted, id := w.Import(t, first, statements.VerdictAccepted), w.Import(t, held, statements.VerdictQuarantined)
 	root := "/agency/imports/"
 	path := root + id
 
@@ -136,11 +106,11 @@ func TestAnAgencyDecidesAboutStatements(t *testing.T) {
 	backoffice.Want(t, stranger.Post(approve+"/begin", nil), http.StatusNotFound)
 	leadsTo(t, approves(t, approver, "Blaise", path), path+"?done=approved&lang=fr")
 	backoffice.Want(t, accountant.Get(path), http.StatusOK, "À importer de nouveau", "Blaise", "s’il est importé de nouveau")
-	imports(t, w, held, statements.VerdictAccepted)
+	w.Import(t, held, statements.VerdictAccepted)
 
 	// The lead of operations asks to withdraw the first one, takes it back, and the approver dismisses a third file and takes that back.
 	ops := "/ops/imports/" + accepted
-	third := root + imports(t, w, mtnFile(1, 0, 500, 200), statements.VerdictQuarantined)
+	third := root + w.Import(t, backoffice.Statement(1, 0, 500, 200), statements.VerdictQuarantined)
 	dismissed, _ := asks(t, approver, "Blaise", third, "dismissal", "la première est juste")
 	leadsTo(t, dismissed, third+"?done=dismissed&lang=fr")
 	backoffice.Want(t, approver.Get(third), http.StatusOK, "Écarté", "Rien du fichier ne compte", `action="`+third+`/reopen?lang=fr"`)
@@ -162,8 +132,8 @@ func TestAFileIsDownloaded(t *testing.T) {
 	w.Add(t, "impots", []identity.Role{identity.RoleApprover, identity.RoleAccountant}, "Blaise")
 	w.Add(t, "douanes", []identity.Role{identity.RoleAccountant}, "Chantal")
 	accountant, approver, stranger := w.Enter(t, "Awa"), w.Enter(t, "Blaise"), w.Enter(t, "Chantal")
-	text := mtnFile(1, 0, 300, 200)
-	path := "/agency/imports/" + imports(t, w, text, statements.VerdictAccepted)
+	text := backoffice.Statement(1, 0, 300, 200)
+	path := "/agency/imports/" + w.Import(t, text, statements.VerdictAccepted)
 	asked, fields := asks(t, accountant, "Awa", path, "reading", "MTN conteste la ligne 2")
 	leadsTo(t, asked, path+"?done=asked&lang=fr")
 	file := path + "/files/" + fields.Get("request")

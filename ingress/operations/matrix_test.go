@@ -136,7 +136,7 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 	w.Write(t, `INSERT INTO staff_changes (id, staff_id, kind, reason, proposed_by, proposed_at, state) VALUES ($1, $2, 'revoke', 'Départ', $2, $3, 'proposed')`, change, w.IDs["Personne 0"], w.Now())
 	w.Add(t, "", nil, "Autre")
 	w.Write(t, `INSERT INTO staff_requests (id, kind, asked_by, origin, subject, body, created_at, ends_at, state) VALUES ($1, 'reject', $2, '', $3, '{}', $4, $4, 'done')`, request, w.IDs["Autre"], change, w.Now())
-	held := imports(t, w, mtnFile(1, 0, 300), statements.VerdictAccepted)
+	held := w.Import(t, backoffice.Statement(1, 0, 300), statements.VerdictAccepted)
 	existing := strings.NewReplacer("{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1",
 		"{person}", w.IDs["Personne 0"], "{act}", "suspend", "{import}", held, "{what}", "release", "{invitation}", invitation, "{change}", change, "{request}", request)
 	unknown := strings.NewReplacer("{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1",

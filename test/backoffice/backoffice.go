@@ -37,6 +37,7 @@ import (
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/internal/statements"
 	"quittance/internal/support"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -142,6 +143,36 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	}
 	w.serve(t, web.Multiples(1e6), w.Metrics)
 	return w
+}
+
+// Statement is an operator's file of a day of February with lines of these amounts, after an opening balance. It has the name
+// of a payer.
+func Statement(day, opening int, amounts ...int) string {
+	var b strings.Builder
+	b.WriteString("Id,External id,Status,Type,Date,Amount,Fee,Currency,From,To,Balance\n")
+	for n, amount := range amounts {
+		opening += amount
+		fmt.Fprintf(&b, "310000%05d,,Successful,Payment,2026-02-%02d %02d:00:00,%d,10,XAF,\"MABIALA, Jeanne\",46733123454,%d\n", day*10+n, day, 8+n, amount+10, opening)
+	}
+	return b.String()
+}
+
+// Import imports a file into the account mtn of the agency, as a command does, and returns the id of its import.
+func (w *World) Import(t *testing.T, text string, want statements.Verdict) string {
+	t.Helper()
+	s, err := registry.Read(t.Context(), w.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := s.FindStatementAccount(registries.AgencyA, false, "mtn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.Importer.Import(t.Context(), intake.Request{Account: a, File: strings.NewReader(text), Actor: registries.Actor, Now: w.Now()})
+	if err != nil || r.State != want {
+		t.Fatalf("%+v, %v, want %s", r, err, want)
+	}
+	return r.ImportID
 }
 
 // closed says that no period of an account is closed.
