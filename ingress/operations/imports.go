@@ -16,6 +16,7 @@ import (
 	"quittance/internal/intake"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/money/language"
 	"quittance/money/localtime"
 )
 
@@ -112,17 +113,24 @@ func (v *visit) importRow(i intake.Import) []staff.Cell {
 	minor, currency := i.Net()
 	return append(
 		out,
-		staff.Cell{Text: i.Code, More: mode}, staff.Cell{Text: days(i.Days())}, staff.Cell{Text: fmt.Sprint(i.Lines), Class: staff.ClassSum},
+		staff.Cell{Text: i.Code, More: mode}, staff.Cell{Text: v.days(i.Days())}, staff.Cell{Text: fmt.Sprint(i.Lines), Class: staff.ClassSum},
 		staff.Cell{Text: v.sum(minor, currency), Class: staff.ClassSum}, staff.Cell{Text: said(v.w.Imports.States, i.State)},
 	)
 }
 
 // days says the days of a statement.
-func days(first, last string) string {
-	if first == last {
-		return cmp.Or(first, "–")
+func (v *visit) days(first, last string) string {
+	day := func(text string) string {
+		at, err := localtime.Begin(text)
+		if err != nil {
+			return cmp.Or(text, "–")
+		}
+		return language.Day(v.Lang, at)
 	}
-	return first + " – " + last
+	if first == last {
+		return day(first)
+	}
+	return day(first) + " – " + day(last)
 }
 
 func (v *visit) importPath(id string) string { return v.root() + "imports/" + id }
@@ -210,7 +218,7 @@ func (v *visit) factsRow(f intake.Facts, url string) []staff.Cell {
 	}
 	return []staff.Cell{
 		{Text: name, URL: url},
-		{Text: days(f.From, f.To)},
+		{Text: v.days(f.From, f.To)},
 		{Text: fmt.Sprint(f.Lines), Class: staff.ClassSum},
 		{Text: v.sum(f.Net, f.Currency), Class: staff.ClassSum},
 		{Text: opening, Class: staff.ClassSum},
@@ -236,7 +244,7 @@ func (v *visit) importFacts(d intake.Detail) []staff.Fact {
 		{Label: w.Agency, Value: v.agency(d.AgencyID)},
 		{Label: w.Account, Value: d.Code},
 		{Label: v.w.Case.Mode, Value: v.mode(d.Live)},
-		{Label: w.Days, Value: days(d.Days())},
+		{Label: w.Days, Value: v.days(d.Days())},
 		{Label: w.Lines, Value: fmt.Sprint(d.Lines)},
 		{Label: w.Net, Value: v.sum(minor, currency)},
 		{Label: w.Actor, Value: d.Actor},

@@ -271,11 +271,11 @@ func (s *Store) Detail(ctx context.Context, viewer identity.Staff, importID stri
 // others reads the accepted statements with an id of the import's, and whether one of the import's is an earlier version of the
 // last one.
 func (s *Store) others(ctx context.Context, tx pgx.Tx, d *Detail) error {
-	rows, _ := tx.Query(ctx, `SELECT DISTINCT ON (o.number) o.import_id::text, o.statement_id, o.page, o.from_day, o.to_day, o.balanced, o.opening, o.closing, o.currency, o.lines, o.net
+	rows, _ := tx.Query(ctx, `SELECT DISTINCT ON (o.number) o.import_id::text, o.statement_id, o.page, o.last, o.from_day, o.to_day, o.balanced, o.opening, o.closing, o.currency, o.lines, o.net
 		FROM statements o WHERE (o.agency_id, o.live, o.code) = ($1, $2, $3) AND o.import_id <> $4 AND o.statement_id IN (SELECT f ->> 'id' FROM statement_imports i, jsonb_array_elements(i.plan -> 'statements') f WHERE i.id = $4)
 		ORDER BY o.number LIMIT 20`, d.AgencyID, d.Live, d.Code, d.ID)
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Other, err error) {
-		err = row.Scan(&o.ImportID, &o.ID, &o.Page, &o.From, &o.To, &o.Balanced, &o.Opening, &o.Closing, &o.Currency, &o.Lines, &o.Net)
+		err = row.Scan(&o.ImportID, &o.ID, &o.Page, &o.Last, &o.From, &o.To, &o.Balanced, &o.Opening, &o.Closing, &o.Currency, &o.Lines, &o.Net)
 		return o, err
 	})
 	if d.Others = list; err != nil || d.State != Decision(statements.VerdictAccepted) {
