@@ -246,6 +246,17 @@ func TestPasskeysDismiss(t *testing.T) {
 		}
 		p.Exec(t, `UPDATE statement_exits e SET requested_proof = k.requested_proof, reason = k.reason, requested_signature = k.requested_signature FROM kept k WHERE k.id = e.id; DROP TABLE kept`)
 	}
+	// The function of the owner with which the pages note a decision changes no accepted import, and knows no other state.
+	for _, state := range []string{"dismissed", "accepted", "withdrawn"} {
+		_, err := p.Pool.Exec(t.Context(), `SELECT decide_statement_import(id, $1, 'x', 'x', now()) FROM statement_imports`, state)
+		if (err != nil) != (state != "dismissed") {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+	var accepted int
+	if err := p.Pool.QueryRow(t.Context(), `SELECT count(*) FROM statement_imports WHERE state = 'accepted'`).Scan(&accepted); err != nil || accepted != 1 {
+		t.Errorf("%d accepted imports are left, %v", accepted, err)
+	}
 	if err := intake.Reopen(t.Context(), p.Pool, p.keys, p.by("Ben"), id, "MTN withdrew the first one", p.now()); err != nil {
 		t.Fatal(err)
 	}
