@@ -401,9 +401,9 @@ func TestImports(t *testing.T) {
 // none of them the maker or twice, over this digest. world.approved checks it, without the code under test.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
+	begin := startingFrom(t, func(w *world) { w.agency(tiered()) })
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
-		w.agency(tiered())
+		w := begin(t)
 		var kept []disbursement.Signed
 		sums := map[string]int64{}
 		n := 0

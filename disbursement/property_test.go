@@ -175,10 +175,12 @@ func (x *ledger) hear(w told) {
 // twice, and every line ends as it says.
 func TestNobodyIsPaidTwice(t *testing.T) {
 	t.Parallel()
+	begin := startingFrom(t, func(w *world) {
+		w.agency(payroll.Policy())
+		w.releasing("b1", payroll.Line("b1-a", "airtel", "", 10), line("b1-b", 20), payroll.Line("b1-c", "airtel", "", 30))
+	})
 	rapid.Check(t, func(t *rapid.T) {
-		x := &ledger{world: newWorld(t), rt: t, truth: map[attempt]disbursement.WordKind{}, doubt: map[attempt]bool{}, doubted: map[disbursement.LineKey]bool{}, read: map[string]bool{}, funds: true}
-		x.agency(payroll.Policy())
-		x.releasing("b1", payroll.Line("b1-a", "airtel", "", 10), line("b1-b", 20), payroll.Line("b1-c", "airtel", "", 30))
+		x := &ledger{world: begin(t), rt: t, truth: map[attempt]disbursement.WordKind{}, doubt: map[attempt]bool{}, doubted: map[disbursement.LineKey]bool{}, read: map[string]bool{}, funds: true}
 		n := 1
 		batch := func() string { return fmt.Sprint("b", rapid.IntRange(1, n).Draw(t, "batch")) }
 		some := func(id string) int { return rapid.IntRange(0, max(0, x.batches[id].Count-1)).Draw(t, "position") }
@@ -392,11 +394,13 @@ func (x *ledger) quiet() bool {
 // Any words in any order leave counts right, end nowhere but in a status of the table, and send no contested line.
 func TestAnyWords(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+	begin := startingFrom(t, func(w *world) {
 		w.agency(payroll.Policy())
 		w.releasing("b", line("a", 10), line("b", 20))
 		w.ticks()
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		w := begin(t)
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			position := rapid.IntRange(0, 1).Draw(t, "position")
 			before := w.at("b", position)

@@ -86,7 +86,8 @@ func Fee(amount int64, s Schedule) (int64, error) {
 	if s.HasMaximum {
 		fee = min(fee, uint64(s.Maximum)) //nolint:gosec // not below the minimum
 	}
-	if step := uint64(s.Step); step > 1 { //nolint:gosec // not negative
+	// A fee that is out of range already is not raised: its sum with the amount may not fit a uint64.
+	if step := uint64(s.Step); step > 1 && fee <= math.MaxInt64 { //nolint:gosec // not negative
 		fee += (step - (uint64(amount)+fee)%step) % step
 	}
 	if fee > math.MaxInt64 {

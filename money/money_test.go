@@ -242,15 +242,16 @@ func TestFee(t *testing.T) {
 		schedule money.Schedule
 		want     error
 	}{
-		"negative amount":       {-1, money.Schedule{}, money.ErrAmount},
-		"negative ratio":        {1, money.Schedule{RatioPPM: -1}, money.ErrSchedule},
-		"ratio above one":       {1, money.Schedule{RatioPPM: money.PartsPerMillion + 1}, money.ErrSchedule},
-		"negative fixed part":   {1, money.Schedule{Fixed: -1}, money.ErrSchedule},
-		"negative minimum":      {1, money.Schedule{Minimum: -1}, money.ErrSchedule},
-		"maximum below minimum": {1, money.Schedule{Minimum: 2, Maximum: 1, HasMaximum: true}, money.ErrSchedule},
-		"negative step":         {1, money.Schedule{Step: -5}, money.ErrSchedule},
-		"overflow of the step":  {5, money.Schedule{Fixed: math.MaxInt64, Step: math.MaxInt64}, money.ErrOverflow},
-		"overflow":              {math.MaxInt64, money.Schedule{RatioPPM: 1, Fixed: math.MaxInt64}, money.ErrOverflow},
+		"negative amount":          {-1, money.Schedule{}, money.ErrAmount},
+		"negative ratio":           {1, money.Schedule{RatioPPM: -1}, money.ErrSchedule},
+		"ratio above one":          {1, money.Schedule{RatioPPM: money.PartsPerMillion + 1}, money.ErrSchedule},
+		"negative fixed part":      {1, money.Schedule{Fixed: -1}, money.ErrSchedule},
+		"negative minimum":         {1, money.Schedule{Minimum: -1}, money.ErrSchedule},
+		"maximum below minimum":    {1, money.Schedule{Minimum: 2, Maximum: 1, HasMaximum: true}, money.ErrSchedule},
+		"negative step":            {1, money.Schedule{Step: -5}, money.ErrSchedule},
+		"overflow of the step":     {5, money.Schedule{Fixed: math.MaxInt64, Step: math.MaxInt64}, money.ErrOverflow},
+		"overflow before the step": {math.MaxInt64, money.Schedule{RatioPPM: money.PartsPerMillion, Fixed: 3, Step: math.MaxInt64}, money.ErrOverflow},
+		"overflow":                 {math.MaxInt64, money.Schedule{RatioPPM: 1, Fixed: math.MaxInt64}, money.ErrOverflow},
 	} {
 		if got, err := money.Fee(row.amount, row.schedule); !errors.Is(err, row.want) {
 			t.Errorf("%s: fee is %d, %v, want %v", name, got, err, row.want)

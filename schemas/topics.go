@@ -35,6 +35,7 @@ const (
 	TopicPoisonCommands     = "checkout.commands.poison"
 	TopicPoisonCollections  = "collections.requests.poison"
 	TopicPoisonPayouts      = "disbursements.requests.poison"
+	TopicPoisonBatches      = "disbursement.events.poison"
 	TopicPoisonReadmodel    = "readmodel.poison"
 	TopicPoisonJournal      = "journal.poison"
 	TopicPoisonDeliveries   = "deliveries.poison"
@@ -146,6 +147,7 @@ func Topics() []Topic {
 		Topic{Name: TopicAudit, Partitions: 1, Key: "sequence", Records: []string{"quittance.AuditRow"}},
 		poison(TopicPoisonCollections),
 		poison(TopicPoisonPayouts),
+		poison(TopicPoisonBatches),
 		poison(TopicPoisonReadmodel),
 		poison(TopicPoisonJournal),
 		poison(TopicPoisonDeliveries),

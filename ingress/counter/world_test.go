@@ -27,6 +27,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/crypto/bcrypt"
 
 	"quittance/checkout"
 	"quittance/ingress/counter"
@@ -284,7 +285,7 @@ func (w *world) start(keys *secret.Keys, change []func(*counter.Config)) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	clerks, err := identity.Open(t.Context(), identity.Config{Registry: agencies, Pool: w.pool, Keys: keys, Log: servers.Logger(t), Now: w.Now})
+	clerks, err := identity.Open(t.Context(), identity.Config{Registry: agencies, Pool: w.pool, Keys: keys, Log: servers.Logger(t), Now: w.Now, PINCost: bcrypt.MinCost})
 	if err != nil {
 		t.Fatal(err)
 	}

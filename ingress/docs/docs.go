@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -230,12 +232,26 @@ func newResource(contentType string, body []byte) resource {
 	return resource{contentType: contentType, body: body, zipped: b.Bytes(), etag: hex.EncodeToString(sum[:12])}
 }
 
-// Routes adds /, /openapi.yaml, /openapi.json, /llms.txt, /docs and everything below it to the router.
-func (h *Handler) Routes(r chi.Router) {
-	r.Get("/", first)
-	r.Head("/", first)
-	for _, pattern := range []string{"/openapi.yaml", "/openapi.json", llmsPath, "/docs", "/docs/*"} {
-		r.Handle(pattern, http.HandlerFunc(h.serve))
+// Routes adds /, /openapi.yaml, /openapi.json, /llms.txt, /docs and everything below it to a router.
+// The first request for the documentation renders it, because that takes more than half a second of
+// CPU time, for which no start of an instance waits. An error is logged, and answered with status 500.
+func Routes(log *slog.Logger, render func() (*Handler, error)) func(chi.Router) {
+	made := sync.OnceValues(render)
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		h, err := made()
+		if err != nil {
+			log.LogAttrs(r.Context(), slog.LevelError, "rendering the documentation", slog.Any("error", err))
+			http.Error(w, "The documentation is not available. The log of the service says why.", http.StatusInternalServerError)
+			return
+		}
+		h.serve(w, r)
+	}
+	return func(r chi.Router) {
+		r.Get("/", first)
+		r.Head("/", first)
+		for _, pattern := range []string{"/openapi.yaml", "/openapi.json", llmsPath, "/docs", "/docs/*"} {
+			r.HandleFunc(pattern, serve)
+		}
 	}
 }
 

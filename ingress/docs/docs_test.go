@@ -10,6 +10,7 @@ import (
 	"errors"
 	"html"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-chi/chi/v5"
@@ -66,15 +68,60 @@ func citizenAPI(t *testing.T) []byte {
 	return text
 }
 
+// rendered is the documentation, which does not change: tests share it.
+var (
+	rendered  *Handler
+	rendering sync.Once
+)
+
+// manual returns the documentation.
+func manual(t *testing.T) *Handler {
+	t.Helper()
+	rendering.Do(func() {
+		var err error
+		if rendered, err = New(Placeholder, openAPI(t), counterAPI(t), citizenAPI(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	if rendered == nil {
+		t.Fatal("the documentation is not rendered")
+	}
+	return rendered
+}
+
 func server(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := New(Placeholder, openAPI(t), counterAPI(t), citizenAPI(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := chi.NewRouter()
-	h.Routes(r)
+	Routes(slog.New(slog.DiscardHandler), func() (*Handler, error) { return manual(t), nil })(r)
 	return r
+}
+
+// Each instance rendered the documentation before it was ready, which took 0.6 s of CPU time and more.
+func TestTheFirstRequestRenders(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	renders := 0
+	routes := func(fault error) http.Handler {
+		renders = 0
+		r := chi.NewRouter()
+		Routes(slog.New(slog.NewTextHandler(&said, nil)), func() (*Handler, error) { renders++; return manual(t), fault })(r)
+		return r
+	}
+	h := routes(nil)
+	if w := ask(h, http.MethodGet, "/"); renders != 0 || w.Code == http.StatusOK {
+		t.Errorf("%d renderings after / is answered with %d", renders, w.Code)
+	}
+	for _, path := range []string{"/docs", "/openapi.yaml"} {
+		if w := ask(h, http.MethodGet, path); renders != 1 || w.Code != http.StatusOK {
+			t.Errorf("%d renderings after %s is answered with %d", renders, path, w.Code)
+		}
+	}
+	h = routes(errors.New("a fault of a description"))
+	for range 2 {
+		if w := ask(h, http.MethodGet, "/docs"); renders != 1 || w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "fault of") || !strings.Contains(said.String(), "a fault of a description") {
+			t.Errorf("%d renderings, then %d %s; the log has %s", renders, w.Code, w.Body, &said)
+		}
+	}
 }
 
 func ask(h http.Handler, method, path string, headers ...string) *httptest.ResponseRecorder {

@@ -9,11 +9,7 @@ import (
 func TestPagesAreLight(t *testing.T) {
 	t.Parallel()
 	const most = 60 << 10
-	h, err := New(Placeholder, openAPI(t), counterAPI(t), citizenAPI(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, r := range h.resources {
+	for path, r := range manual(t).resources {
 		if strings.HasPrefix(r.contentType, "text/html") && len(r.body) > most {
 			t.Errorf("%s has %d bytes (%d compressed), want %d at most", path, len(r.body), len(r.zipped), most)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
+	"quittance/internal/statements"
 	"quittance/test/backoffice"
 )
 
@@ -61,6 +62,30 @@ var may = map[string]struct {
 	"POST /agency/cases/{case}/approve/begin":                   {roles: agencyDeciders, notFound: http.StatusConflict},
 	"POST /agency/cases/{case}/approve/{number:[0-9]{1,4}}":     {roles: agencyDeciders, notFound: http.StatusConflict},
 
+	"GET /ops/imports":                                          {roles: seers, notFound: http.StatusOK},
+	"GET /ops/imports/{import}":                                 {roles: seers},
+	"GET /ops/imports/{import}/files/{request}":                 {roles: actors, others: true},
+	"POST /ops/imports/{import}/ask/{what}/begin":               {roles: actors},
+	"POST /ops/imports/{import}/ask/{what}":                     {roles: actors},
+	"POST /ops/imports/{import}/dismiss/begin":                  {roles: leaders},
+	"POST /ops/imports/{import}/dismiss":                        {roles: leaders},
+	"POST /ops/imports/{import}/reopen":                         {roles: actors},
+	"POST /ops/imports/{import}/{what}/{request}/approve/begin": {roles: leaders},
+	"POST /ops/imports/{import}/{what}/{request}/approve":       {roles: leaders},
+	"POST /ops/imports/{import}/{what}/{request}/reject":        {roles: actors},
+
+	"GET /agency/imports":                                          {roles: agencySeers, notFound: http.StatusOK},
+	"GET /agency/imports/{import}":                                 {roles: agencySeers},
+	"GET /agency/imports/{import}/files/{request}":                 {roles: accountants, others: true},
+	"POST /agency/imports/{import}/ask/{what}/begin":               {roles: accountants},
+	"POST /agency/imports/{import}/ask/{what}":                     {roles: accountants},
+	"POST /agency/imports/{import}/dismiss/begin":                  {roles: approvers},
+	"POST /agency/imports/{import}/dismiss":                        {roles: approvers},
+	"POST /agency/imports/{import}/reopen":                         {roles: agencyDeciders},
+	"POST /agency/imports/{import}/{what}/{request}/approve/begin": {roles: approvers},
+	"POST /agency/imports/{import}/{what}/{request}/approve":       {roles: approvers},
+	"POST /agency/imports/{import}/{what}/{request}/reject":        {roles: agencyDeciders},
+
 	"GET /people":                          {roles: managers, notFound: http.StatusOK},
 	"GET /people/invite":                   {roles: managers, notFound: http.StatusOK},
 	"GET /people/{person}":                 {roles: managers},
@@ -82,6 +107,8 @@ var (
 	managers = []identity.Role{identity.RoleAgencyAdmin, identity.RoleSecurityOfficer}
 
 	agencySeers    = []identity.Role{identity.RoleReader, identity.RoleAccountant, identity.RolePreparer, identity.RoleApprover, identity.RoleSupervisor}
+	leaders        = []identity.Role{identity.RoleLead}
+	approvers      = []identity.Role{identity.RoleApprover}
 	accountants    = []identity.Role{identity.RoleAccountant}
 	agencyDeciders = []identity.Role{identity.RoleAccountant, identity.RoleApprover}
 )
@@ -109,10 +136,11 @@ func TestWhoMaySeeAndDo(t *testing.T) {
 	w.Write(t, `INSERT INTO staff_changes (id, staff_id, kind, reason, proposed_by, proposed_at, state) VALUES ($1, $2, 'revoke', 'Départ', $2, $3, 'proposed')`, change, w.IDs["Personne 0"], w.Now())
 	w.Add(t, "", nil, "Autre")
 	w.Write(t, `INSERT INTO staff_requests (id, kind, asked_by, origin, subject, body, created_at, ends_at, state) VALUES ($1, 'reject', $2, '', $3, '{}', $4, $4, 'done')`, request, w.IDs["Autre"], change, w.Now())
+	held := w.Import(t, backoffice.Statement(1, 0, 300), statements.VerdictAccepted)
 	existing := strings.NewReplacer("{place}", sessions.Place(w.Paid.ID), "{case}", backoffice.LateCase, "{kind}", "webhook", "{destination}", w.Endpoint, "{delivery}", w.Parked, "{number:[0-9]{1,4}}", "1",
-		"{person}", w.IDs["Personne 0"], "{act}", "suspend", "{invitation}", invitation, "{change}", change, "{request}", request)
+		"{person}", w.IDs["Personne 0"], "{act}", "suspend", "{import}", held, "{what}", "release", "{invitation}", invitation, "{change}", change, "{request}", request)
 	unknown := strings.NewReplacer("{place}", strings.Repeat("0", len(sessions.Place(w.Paid.ID))), "{case}", "case_none", "{kind}", "webhook", "{destination}", "none", "{delivery}", "dlv_none", "{number:[0-9]{1,4}}", "1",
-		"{person}", none, "{act}", "suspend", "{invitation}", none, "{change}", none, "{request}", none)
+		"{person}", none, "{act}", "suspend", "{import}", none, "{what}", "release", "{invitation}", none, "{change}", none, "{request}", none)
 	open := []string{"GET /", "GET /sign-in", "POST /sign-in/begin", "POST /sign-in/finish", "POST /sign-out", "GET /join", "POST /join/accept", "POST /join/passkey/begin", "POST /join/passkey"}
 
 	routes, cells, leaks := 0, 0, 0

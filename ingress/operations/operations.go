@@ -12,6 +12,7 @@ import (
 	"quittance/internal/decisions"
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
+	"quittance/internal/intake"
 	"quittance/internal/registry"
 	"quittance/internal/sessions"
 	"quittance/internal/support"
@@ -28,6 +29,8 @@ type Config struct {
 	Deliveries *deliveries.Store
 	// Cases verify the rows of agencies (cases.Store.Verifying).
 	Cases *cases.Store
+	// Imports are those of statements.
+	Imports *intake.Store
 	// Registry answers from memory.
 	Registry *registry.Registry
 	// Directory reads the destinations of deliveries.
@@ -54,7 +57,7 @@ type Operations struct{ cfg Config }
 
 // New makes the pages.
 func New(cfg Config) (*Operations, error) {
-	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || cfg.People == nil {
+	if cfg.Sessions == nil || cfg.Deliveries == nil || cfg.Cases == nil || cfg.Imports == nil || cfg.Registry == nil || cfg.Directory == nil || cfg.Support == nil || cfg.Signer == nil || cfg.Approvals == nil || cfg.People == nil {
 		return nil, errors.New("operations: every field of the configuration is required")
 	}
 	return &Operations{cfg}, nil
@@ -81,8 +84,9 @@ func (o *Operations) Part() staff.Part {
 		Routes: []staff.Route{{Method: http.MethodGet, Path: "/work", Do: o.with((*visit).work)}},
 	}
 	for _, root := range []string{serviceRoot, agencyRoot} {
-		part.Nav = append(part.Nav, link("/"+root+"payments", func(w *words) string { return w.Payments.Title }), link("/"+root+"cases", func(w *words) string { return w.Cases.Title }))
-		part.Routes = append(part.Routes, o.records(root)...)
+		part.Nav = append(part.Nav, link("/"+root+"payments", func(w *words) string { return w.Payments.Title }), link("/"+root+"cases", func(w *words) string { return w.Cases.Title }),
+			link("/"+root+"imports", func(w *words) string { return w.Imports.Title }))
+		part.Routes = append(append(part.Routes, o.records(root)...), o.importRoutes(root)...)
 	}
 	part.Nav = append(part.Nav, link("/ops/endpoints", func(w *words) string { return w.Endpoints.Title }), link("/ops/stuck", func(w *words) string { return w.Stuck.Title }))
 	see, act := o.routes(serviceRoot)

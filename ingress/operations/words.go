@@ -19,6 +19,7 @@ type words struct {
 	Missing                                  missingWords
 	Cases                                    casesWords
 	Case                                     caseWords
+	Imports                                  importWords
 	Endpoints                                endpointsWords
 	Stuck                                    stuckWords
 
@@ -111,7 +112,8 @@ type stuckWords struct {
 var texts = language.Table[*words]{money.French: &french, money.English: &english}
 
 var french = words{
-	Live: "Réel", Test: "Test", BothModes: "Réel et test", Open: "Ouvert", AllAgencies: "Toutes les administrations", Filter: "Filtrer",
+	Imports: frenchImports,
+	Live:    "Réel", Test: "Test", BothModes: "Réel et test", Open: "Ouvert", AllAgencies: "Toutes les administrations", Filter: "Filtrer",
 	Show: "Afficher", Next: "Page suivante", First: "Première page", Found: "Résultats\u00a0: %d.", ManyFound: "Plus de %d résultats.",
 	Work: workWords{
 		Title: "À traiter", Decide: "En attente de votre décision",
@@ -287,7 +289,8 @@ var french = words{
 }
 
 var english = words{
-	Live: "Live", Test: "Test", BothModes: "Live and test", Open: "Open", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", Next: "Next page",
+	Imports: englishImports,
+	Live:    "Live", Test: "Test", BothModes: "Live and test", Open: "Open", AllAgencies: "All agencies", Filter: "Filter", Show: "Show", Next: "Next page",
 	First: "First page", Found: "Results: %d.", ManyFound: "More than %d results.",
 	Work: workWords{
 		Title: "To do", Decide: "Waiting for your decision",

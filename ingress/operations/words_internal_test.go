@@ -6,6 +6,7 @@ import (
 	"quittance/checkout"
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
+	"quittance/internal/intake"
 	"quittance/internal/support"
 	"quittance/money/language/languagetest"
 )
@@ -47,6 +48,17 @@ func TestBothLanguagesAreWhole(t *testing.T) {
 	}
 	for _, v := range []support.Verdict{support.VerdictPaid, support.VerdictReturned, support.VerdictUnderReview, support.VerdictUndecided, support.VerdictInProgress, support.VerdictOpen, support.VerdictNotPaid} {
 		has("verdict", french.Verdicts, string(v))
+	}
+	for _, s := range intake.ImportStates() {
+		has("state of an import", french.Imports.States, string(s))
+	}
+	for _, kind := range []string{string(intake.KindRelease), string(intake.KindWithdrawal), string(intake.KindReading), "restoration", "dismissal"} {
+		has("request", french.Imports.Requests, kind)
+		has("form", french.Imports.Acts, kind)
+		has("text of a form", french.Imports.ActTexts, kind)
+	}
+	for _, s := range []intake.WithdrawalState{intake.WithdrawalRequested, intake.WithdrawalAgreed, intake.WithdrawalApproved, intake.WithdrawalDone, intake.WithdrawalRejected} {
+		has("state of a request", french.Imports.RequestStates, string(s))
 	}
 	for _, p := range []support.Part{support.PartReferences, support.PartJournal, support.PartCommands} {
 		has("part", french.Parts, string(p))

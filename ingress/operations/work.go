@@ -8,6 +8,7 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
+	"quittance/internal/intake"
 	"quittance/internal/sessions"
 )
 
@@ -43,6 +44,18 @@ func (v *visit) work() {
 			out.Mine.Rows = append(out.Mine.Rows, row)
 		}
 	}
+	requests, err := v.o.cfg.Imports.Waiting(v.Context(), v.Acting.Person, v.Now)
+	if err != nil {
+		v.Unavailable("reading what waits about imports", err)
+		return
+	}
+	for _, r := range requests {
+		if r.Requester == v.Acting.Person.ID {
+			out.Own.Rows = append(out.Own.Rows, v.askedRow(r))
+		} else if v.Acting.May(identity.MayApprove, r.AgencyID) == nil {
+			out.Mine.Rows = append(out.Mine.Rows, v.askedRow(r))
+		}
+	}
 	if out.People, out.OwnPeople, err = v.o.cfg.People(v.Context(), v.Visit); err != nil {
 		v.Unavailable("reading what waits about people", err)
 		return
@@ -61,6 +74,15 @@ func (v *visit) awaitingRow(a cases.Awaiting) []staff.Cell {
 		mode = v.mode(a.Mode == liveMode)
 	}
 	return []staff.Cell{first, {Text: said(v.w.Kinds, a.Kind)}, {Text: v.agency(a.AgencyID)}, {Text: mode}}
+}
+
+// askedRow is a request about an import that waits.
+func (v *visit) askedRow(r intake.Asked) []staff.Cell {
+	first := staff.Cell{Text: v.At(r.RequestedAt), More: r.Code}
+	if v.Acting.May(identity.MaySeePayments, r.AgencyID) == nil {
+		first.URL = v.importURL(r.ImportID)
+	}
+	return []staff.Cell{first, {Text: said(v.w.Imports.Requests, r.Kind)}, {Text: v.agency(r.AgencyID)}, {Text: v.mode(r.Live)}}
 }
 
 // stuckView is what nobody gets on with.

@@ -34,9 +34,6 @@ const (
 	MaxPIN = 12
 )
 
-// pinCost is the cost of bcrypt: a comparison takes about a quarter of a second.
-const pinCost = 12
-
 // Errors of SignInWithPIN. They wrap ErrUnauthorized.
 var (
 	// ErrPINWrong says that the device does not know the clerk, or that the PIN is not the
@@ -81,7 +78,7 @@ func (i *Identities) RememberDevice(ctx context.Context, actor operation.Actor, 
 	if err := CheckPIN(pin); err != nil {
 		return "", err
 	}
-	hash, err := bcrypt.GenerateFromPassword([]byte(pin), pinCost)
+	hash, err := bcrypt.GenerateFromPassword([]byte(pin), i.cfg.PINCost)
 	if err != nil {
 		return "", fmt.Errorf("hashing a PIN: %w", err)
 	}

@@ -54,7 +54,8 @@ func TestSignInWithPIN(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	var clock registries.Watch
-	one, two := h.Open(t, clock.Wear), h.Open(t, clock.Wear)
+	asInProduction := func(c *registries.Config) { c.PINCost = 0 }
+	one, two := h.Open(t, clock.Wear, asInProduction), h.Open(t, clock.Wear, asInProduction)
 	device, _ := remember(t, one, registries.ClerkTest, "", pin)
 	session, err := two.SignInWithPIN(t.Context(), device, "c01", pin)
 	if err != nil {

@@ -57,6 +57,9 @@ type Config struct {
 	// MaxAge is how long keys are valid after Postgres last confirmed them; 15 minutes when
 	// zero.
 	MaxAge time.Duration
+	// PINCost is the cost of bcrypt for new PINs; 12 when zero, with which a comparison takes about a
+	// quarter of a second. Tests that are not about it take the least.
+	PINCost int
 	// Demo accepts the keys of the demo registry, which are public.
 	Demo bool
 }
@@ -102,6 +105,7 @@ func Open(ctx context.Context, cfg Config) (*Identities, error) {
 	}
 	cfg.UsesEvery = cmp.Or(cfg.UsesEvery, 10*time.Second)
 	cfg.MaxAge = cmp.Or(cfg.MaxAge, 15*time.Minute)
+	cfg.PINCost = cmp.Or(cfg.PINCost, 12)
 	i := &Identities{cfg: cfg, age: cfg.Registry.Age}
 	if cfg.Keys.Holds(secret.Use{Purpose: secret.PurposeMAC, Label: LabelSignIns}) {
 		var err error

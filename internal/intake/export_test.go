@@ -30,6 +30,6 @@ func (s *Store) SetPatience(d time.Duration) { s.patience = d }
 // Original returns a stored file.
 func (s *Store) Original(ctx context.Context, id string) ([]byte, error) {
 	var file bytes.Buffer
-	err := writeOriginal(ctx, s.cfg.Pool, s.cfg.Keys, uuid.MustParse(id), &file)
+	err := readStored(ctx, s.cfg.Pool, s.cfg.Keys, uuid.MustParse(id), &file)
 	return file.Bytes(), err
 }

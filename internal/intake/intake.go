@@ -136,6 +136,8 @@ type plan struct {
 	To         string          `json:"to"`
 	Statements []Facts         `json:"statements"`
 	Actor      operation.Actor `json:"actor"`
+	// Faults are why a file is in quarantine.
+	Faults []statements.FaultKind `json:"faults,omitempty"`
 }
 
 // ledgerMark is the last accepted statement of an account as its ledger keeps it.
@@ -422,6 +424,11 @@ func (i *attempt) quarantine(ctx context.Context, tx pgx.Tx) error {
 	p := plan{Actor: i.Actor}
 	for _, s := range i.out.Statements {
 		p.Statements = append(p.Statements, s.Facts)
+	}
+	for _, f := range i.out.Faults {
+		if f.Kind.Refuses() && !slices.Contains(p.Faults, f.Kind) {
+			p.Faults = append(p.Faults, f.Kind)
+		}
 	}
 	if err := i.put(ctx, tx, id, "quarantined", p, 0, 0); err != nil {
 		return err

@@ -39,7 +39,13 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	o := &office{House: registries.SetUp(t), t: t}
+	return officeIn(t, registries.SetUp(t))
+}
+
+// officeIn is the same in an installation that is there.
+func officeIn(t *testing.T, house registries.House) *office {
+	t.Helper()
+	o := &office{House: house, t: t}
 	o.Seed(t, registries.Edit(t, "{code: guichets,", "{code: airtel, kind: operator, offer: momo_b, number: MER-042, profile: airtel}\n        - {code: guichets,"))
 	topics := slices.DeleteFunc(schemas.Topics(), func(t schemas.Topic) bool { return t.Name != schemas.TopicStatements })
 	o.kafka = kafka.Config{Brokers: []string{servers.Kafka(t)}, Prefix: servers.Prefix(t), Topics: topics}
@@ -61,6 +67,9 @@ func newOffice(t *testing.T) *office {
 	}
 	return o
 }
+
+// withKey is a person who acts with an st_ key.
+func withKey(who identity.Staff) intake.By { return intake.By{Staff: who, Origin: "desk"} }
 
 // store is that of an instance of its own.
 func (o *office) store(with ...func(*intake.Config)) *intake.Store {
@@ -541,11 +550,11 @@ func (o *office) decidesAs(by identity.Staff, id string, d intake.Decision, reas
 	}
 	var err error
 	if d == intake.Dismissed {
-		err = intake.Dismiss(o.t.Context(), o.Pool, o.Keys, by, "desk", id, reason, yearEnd)
+		err = intake.Dismiss(o.t.Context(), o.Pool, o.Keys, withKey(by), id, reason, yearEnd)
 	} else {
 		var r intake.Release
-		if r, err = intake.RequestRelease(o.t.Context(), o.Pool, o.Keys, by, "desk", id, reason, yearEnd); err == nil {
-			_, err = intake.ApproveRelease(o.t.Context(), o.Pool, o.Keys, o.checker, "desk", r.ID, yearEnd)
+		if r, err = intake.RequestRelease(o.t.Context(), o.Pool, o.Keys, withKey(by), id, reason, yearEnd); err == nil {
+			_, err = intake.ApproveRelease(o.t.Context(), o.Pool, o.Keys, withKey(o.checker), r.ID, yearEnd)
 		}
 	}
 	var refused *operation.Error
@@ -557,7 +566,7 @@ func (o *office) decidesAs(by identity.Staff, id string, d intake.Decision, reas
 // covers returns the coverage of the account mtn.
 func (o *office) covers() intake.Coverage {
 	o.t.Helper()
-	c, err := intake.Cover(o.t.Context(), o.Pool, o.Keys, o.request("mtn", "").Account.StatementAccountKey, "2026-02-01", "2026-02-28")
+	c, err := intake.Cover(o.t.Context(), o.Pool, o.Keys, o.request("mtn", "").Account.StatementAccountKey, "2026-02-01", "2026-02-28", yearEnd)
 	if err != nil {
 		o.t.Fatal(err)
 	}

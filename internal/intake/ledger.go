@@ -163,7 +163,7 @@ func (l *ledger) finish(ctx context.Context, tx pgx.Tx, id uuid.UUID, p plan) er
 	const inQuarantine = `FROM statement_imports q, statement_imports p WHERE p.id = $1 AND p.state = 'pending'
 		AND (q.agency_id, q.live, q.code, q.digest) = (p.agency_id, p.live, p.code, p.digest) AND q.state IN ('quarantined', 'released')`
 	for _, statement := range []string{
-		`UPDATE statement_original_requests SET import_id = $1 WHERE import_id IN (SELECT q.id ` + inQuarantine + `)`,
+		`UPDATE statement_original_requests SET import_id = $1, reading = NULL WHERE import_id IN (SELECT q.id ` + inQuarantine + `)`,
 		`DELETE FROM statement_imports WHERE id IN (SELECT q.id ` + inQuarantine + `)`,
 	} {
 		if _, err := tx.Exec(ctx, statement, id); err != nil {

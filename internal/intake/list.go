@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quittance/internal/decisions"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
+	"quittance/internal/secret"
 	"quittance/internal/statements"
 )
 
@@ -123,10 +123,11 @@ type Coverage struct {
 	withdrawn []accepted // those with such days whose withdrawal nobody has signed
 }
 
-// Cover returns the coverage of the local days from and to, such as 2026-11-30. v verifies what people have signed about files.
-func Cover(ctx context.Context, pool *pgxpool.Pool, v decisions.Verifier, key registry.StatementAccountKey, from, to string) (Coverage, error) {
+// Cover returns the coverage of the local days from and to, such as 2026-11-30. keys verify what people have signed about files; now is the
+// time of the service's clock.
+func Cover(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key registry.StatementAccountKey, from, to string, now time.Time) (Coverage, error) {
 	var c Coverage
-	dismissed, withdrawn, err := signedOf(ctx, pool, v, key)
+	dismissed, withdrawn, err := signedOf(ctx, pool, keys, key, now)
 	if err != nil {
 		return c, fmt.Errorf("reading what was decided about statements: %w", err)
 	}
@@ -171,23 +172,34 @@ func Cover(ctx context.Context, pool *pgxpool.Pool, v decisions.Verifier, key re
 
 // signedOf returns the imports of an account that a person has signed to be dismissed, and those that two people have signed
 // to be withdrawn.
-func signedOf(ctx context.Context, pool *pgxpool.Pool, v decisions.Verifier, key registry.StatementAccountKey) (dismissed, withdrawn map[string]bool, err error) {
+func signedOf(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, key registry.StatementAccountKey, now time.Time) (dismissed, withdrawn map[string]bool, err error) {
 	const ofAccount = `i.agency_id::text = $1 AND i.live = $2 AND i.code = $3`
 	account := []any{key.AgencyID, key.Live, key.Code}
-	gone, err := exits(ctx, pool, ofAccount+` AND i.state = 'dismissed' AND e.verdict = 'dismissed' AND e.state = 'approved'`, account...)
-	if err != nil {
-		return nil, nil, err
-	}
-	back, err := withdrawals(ctx, pool, ofAccount+` AND i.state = 'withdrawn' AND w.state = 'done'`, account...)
-	if err != nil {
-		return nil, nil, err
-	}
 	dismissed, withdrawn = map[string]bool{}, map[string]bool{}
-	for _, d := range gone {
-		dismissed[d.ImportID] = dismissed[d.ImportID] || d.pact.requested(v, d.RequestedAt) == nil
-	}
-	for _, w := range back {
-		withdrawn[w.ImportID] = withdrawn[w.ImportID] || w.pact.agreed(v, w.DecidedAt) == nil
-	}
-	return dismissed, withdrawn, nil
+	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly, IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		gone, err := exits(ctx, tx, ofAccount+` AND i.state = 'dismissed' AND e.verdict = 'dismissed' AND e.state = 'approved'`, account...)
+		if err != nil {
+			return err
+		}
+		back, err := withdrawals(ctx, tx, ofAccount+` AND i.state = 'withdrawn' AND w.state = 'done'`, account...)
+		if err != nil {
+			return err
+		}
+		for _, d := range gone {
+			held, err := holds(d.pact.dismissed(ctx, tx, keys, now))
+			if err != nil {
+				return err
+			}
+			dismissed[d.ImportID] = dismissed[d.ImportID] || held
+		}
+		for _, w := range back {
+			held, err := holds(w.pact.agreed(ctx, tx, keys, w.DecidedAt, now))
+			if err != nil {
+				return err
+			}
+			withdrawn[w.ImportID] = withdrawn[w.ImportID] || held
+		}
+		return nil
+	})
+	return dismissed, withdrawn, err
 }

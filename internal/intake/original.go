@@ -103,20 +103,39 @@ func unreadable(err error) error {
 	return fmt.Errorf("%w: %w", ErrOriginal, err)
 }
 
-// writeOriginal writes a stored file to w. What was written is the file only if the error is nil.
-func writeOriginal(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, id uuid.UUID, w io.Writer) error {
+// rowQuerier is a pool or a transaction.
+type rowQuerier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// originalKey returns the key of a stored file.
+func originalKey(ctx context.Context, from rowQuerier, keys *secret.Keys, id uuid.UUID) ([]byte, error) {
 	var sealed []byte
-	err := pool.QueryRow(ctx, `SELECT sealed FROM statement_originals WHERE id = $1`, id).Scan(&sealed)
+	err := from.QueryRow(ctx, `SELECT sealed FROM statement_originals WHERE id = $1`, id).Scan(&sealed)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return unreadable(err)
+		return nil, unreadable(err)
 	case err != nil:
-		return fmt.Errorf("%w: %w", errReading, err)
+		return nil, fmt.Errorf("%w: %w", errReading, err)
 	}
 	key, err := keys.Open(Originals.Label, sealed, id[:])
 	if err != nil {
-		return unreadable(err)
+		return nil, unreadable(err)
 	}
+	return key, nil
+}
+
+// readStored writes a stored file to w, with the key that keys open.
+func readStored(ctx context.Context, pool *pgxpool.Pool, keys *secret.Keys, id uuid.UUID, w io.Writer) error {
+	key, err := originalKey(ctx, pool, keys, id)
+	if err != nil {
+		return err
+	}
+	return writeOriginal(ctx, pool, id, key, w)
+}
+
+// writeOriginal writes a stored file to w, with its key. What was written is the file only if the error is nil.
+func writeOriginal(ctx context.Context, pool *pgxpool.Pool, id uuid.UUID, key []byte, w io.Writer) error {
 	gcm, err := partCipher(key)
 	if err != nil {
 		return err

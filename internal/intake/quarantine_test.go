@@ -26,7 +26,7 @@ func (o *office) quarantined(s *intake.Store) (accepted, held, importID string) 
 
 func (o *office) releases(by identity.Staff, importID string, at time.Time) intake.Release {
 	o.t.Helper()
-	r, err := intake.RequestRelease(o.t.Context(), o.Pool, o.Keys, by, "desk", importID, "MTN says so", at)
+	r, err := intake.RequestRelease(o.t.Context(), o.Pool, o.Keys, withKey(by), importID, "MTN says so", at)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func (o *office) releases(by identity.Staff, importID string, at time.Time) inta
 }
 
 func (o *office) approves(by identity.Staff, releaseID string, at time.Time) error {
-	_, err := intake.ApproveRelease(o.t.Context(), o.Pool, o.Keys, by, "desk", releaseID, at)
+	_, err := intake.ApproveRelease(o.t.Context(), o.Pool, o.Keys, withKey(by), releaseID, at)
 	return err
 }
 
@@ -48,7 +48,7 @@ func TestReleaseByTwo(t *testing.T) {
 	other := ben
 	other.AgencyID = registries.AgencyB
 	at := yearEnd
-	_, err := intake.RequestRelease(t.Context(), o.Pool, o.Keys, other, "desk", id, "r", at)
+	_, err := intake.RequestRelease(t.Context(), o.Pool, o.Keys, withKey(other), id, "r", at)
 	o.refusedAs(err, "statement.unknown")
 	r := o.releases(awa, id, at)
 	o.imports(s, "mtn", held, statements.VerdictQuarantined)
@@ -56,7 +56,7 @@ func TestReleaseByTwo(t *testing.T) {
 	o.refusedAs(o.approves(other, r.ID, at), "statement.release_unknown")
 	o.refusedAs(o.approves(ben, "x", at), "statement.release_unknown")
 	o.refusedAs(o.approves(ben, r.ID, at.Add(25*time.Hour)), "statement.release_over")
-	if _, err := intake.RejectRelease(t.Context(), o.Pool, o.Keys, awa, "desk", r.ID, at); err != nil {
+	if _, err := intake.RejectRelease(t.Context(), o.Pool, o.Keys, withKey(awa), r.ID, at); err != nil {
 		t.Error(err)
 	}
 	o.refusedAs(o.approves(ben, r.ID, at), "statement.release_decided")
@@ -97,9 +97,9 @@ func TestReleaseIsNotApprovedWithAKey(t *testing.T) {
 	o.GivePasskeys(t, awa.ID, ben.ID)
 	r := o.releases(awa, id, yearEnd)
 	o.refusedAs(o.approves(ben, r.ID, yearEnd), "staff.keys_propose")
-	_, err := intake.RejectRelease(t.Context(), o.Pool, o.Keys, ben, "desk", r.ID, yearEnd)
+	_, err := intake.RejectRelease(t.Context(), o.Pool, o.Keys, withKey(ben), r.ID, yearEnd)
 	o.refusedAs(err, "staff.keys_propose")
-	if _, err := intake.RejectRelease(t.Context(), o.Pool, o.Keys, awa, "desk", r.ID, yearEnd); err != nil {
+	if _, err := intake.RejectRelease(t.Context(), o.Pool, o.Keys, withKey(awa), r.ID, yearEnd); err != nil {
 		t.Error(err)
 	}
 }
@@ -136,7 +136,7 @@ func TestForgedRelease(t *testing.T) {
 	o.Exec(t, `UPDATE statement_exits SET reason = $2 WHERE id = $1`, r.ID, r.Reason)
 
 	// A dismissal of one person is made a release of two, and the release of another file is that of this one.
-	if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, awa, "desk", id, "r", yearEnd); err != nil {
+	if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, withKey(awa), id, "r", yearEnd); err != nil {
 		t.Fatal(err)
 	}
 	o.Exec(t, `UPDATE statement_exits SET verdict = 'released', decided_by = $2, decided_at = requested_at, decided_signature = requested_signature WHERE import_id = $1 AND verdict = 'dismissed'`, id, ben.ID)
@@ -184,7 +184,7 @@ func TestForgedDismissal(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	dismiss()
-	if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, awa, "desk", id, "the first one is right", yearEnd); err != nil { // as after an upgrade
+	if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, withKey(awa), id, "the first one is right", yearEnd); err != nil { // as after an upgrade
 		t.Fatal(err)
 	}
 	if c := o.covers(); len(c.Quarantined) != 0 {
@@ -226,10 +226,10 @@ func TestReopen(t *testing.T) {
 	awa, ben := o.people()
 	_, held, id := o.quarantined(s)
 	reopen := func(id, reason string) error {
-		return intake.Reopen(t.Context(), o.Pool, o.Keys, ben, "desk", id, reason, yearEnd)
+		return intake.Reopen(t.Context(), o.Pool, o.Keys, withKey(ben), id, reason, yearEnd)
 	}
 	o.refusedAs(reopen(id, "r"), "statement.not_dismissed")
-	if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, awa, "desk", id, "the first one is right", yearEnd); err != nil {
+	if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, withKey(awa), id, "the first one is right", yearEnd); err != nil {
 		t.Fatal(err)
 	}
 	o.imports(s, "mtn", held, statements.VerdictRefused)
@@ -249,7 +249,7 @@ func TestReopen(t *testing.T) {
 	if err := o.approves(ben, o.releases(awa, id, yearEnd).ID, yearEnd); err != nil {
 		t.Fatal(err)
 	}
-	if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, awa, "desk", id, "the first one is right", yearEnd); err != nil {
+	if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, withKey(awa), id, "the first one is right", yearEnd); err != nil {
 		t.Fatal(err)
 	}
 	o.Exec(t, `DELETE FROM statement_originals WHERE id = $1`, id)
@@ -268,13 +268,13 @@ func TestWithdrawalOfAnEarlierRelease(t *testing.T) {
 			s := o.closing("", "")
 			awa, ben := o.people()
 			id := o.imports(s, "mtn", mtn(1), statements.VerdictAccepted).ImportID
-			w, err := s.RequestWithdrawal(t.Context(), awa, "desk", id, "the wrong day", time.Now())
+			w, err := s.RequestWithdrawal(t.Context(), withKey(awa), id, "the wrong day", time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
 			dying := o.closing("", "")
 			dying.Kill(func(at string) bool { return at == step })
-			if _, _, err := dying.ApproveWithdrawal(t.Context(), ben, "desk", w.ID, time.Now()); !errors.Is(err, intake.ErrKilled) {
+			if _, _, err := dying.ApproveWithdrawal(t.Context(), withKey(ben), w.ID, time.Now()); !errors.Is(err, intake.ErrKilled) {
 				t.Fatal(err)
 			}
 			o.Exec(t, `UPDATE statement_withdrawals SET digest = NULL, requested_signature = NULL, decided_signature = NULL`)
@@ -311,11 +311,16 @@ func TestTamperedExits(t *testing.T) {
 	if err != nil || len(columns) < 12 {
 		t.Fatal(columns, err)
 	}
+	// The proof of another decision.
+	proof := uuid.NewString()
+	o.GivePasskeys(t, awa.ID)
+	o.Exec(t, `INSERT INTO decisions (id, at, staff_id, kind, subject, verdict, agency_id, statement, challenge, passkey_id, public_key, client_data, authenticator_data, assertion)
+		SELECT $1, $2, staff_id, 'case', 'case_1#1', 'approved', NULL, 's', 'c', id, 'k', 'd', 'a', 'a' FROM staff_passkeys LIMIT 1`, proof, yearEnd)
 	change := map[string]string{
 		"id": `gen_random_uuid()`, "import_id": `'` + other + `'`, "verdict": `CASE verdict WHEN 'released' THEN 'dismissed' ELSE 'released' END`, "state": `'rejected'`, "reason": `reason || 'x'`,
 		"requested_by": `'` + ben.ID + `'`, "decided_by": `(SELECT id FROM staff WHERE id NOT IN ('` + awa.ID + `', '` + ben.ID + `') LIMIT 1)`,
 		"requested_at": `requested_at + interval '1 second'`, "decided_at": `decided_at + interval '1 second'`,
-		"digest": `'\x00'`, "requested_signature": `'\x00'`, "decided_signature": `'\x00'`,
+		"requested_proof": `'` + proof + `'`, "decided_proof": `'` + proof + `'`, "digest": `'\x00'`, "requested_signature": `'\x00'`, "decided_signature": `'\x00'`,
 	}
 	// A third person, whom somebody names as the second one.
 	o.Exec(t, `INSERT INTO staff (id, name, folded, agency_id, created_at, approved_at) SELECT gen_random_uuid(), 'Third', 'third', agency_id, created_at, approved_at FROM staff WHERE id = $1`, awa.ID)
@@ -334,7 +339,7 @@ func TestTamperedExits(t *testing.T) {
 		holds := released
 		if verdict == intake.Dismissed {
 			holds = dismissed
-			if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, awa, "desk", id, "r", yearEnd); err != nil {
+			if err := intake.Dismiss(t.Context(), o.Pool, o.Keys, withKey(awa), id, "r", yearEnd); err != nil {
 				t.Fatal(err)
 			}
 		} else if err := o.approves(ben, o.releases(awa, id, yearEnd).ID, yearEnd); err != nil {

@@ -32,12 +32,12 @@ func TestOriginalIsNotApprovedWithAKey(t *testing.T) {
 	awa, ben := o.person("Awa", "impots"), o.person("Ben", "impots")
 	now := time.Now().UTC()
 	o.GivePasskeys(t, awa.ID, ben.ID)
-	q, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", r.ImportID, "line 7 is disputed", now)
+	q, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, withKey(awa), r.ImportID, "line 7 is disputed", now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var refused *operation.Error
-	if _, err := intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, ben, "desk", q.ID, now); !errors.As(err, &refused) || refused.Code != "staff.keys_propose" {
+	if _, err := intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, withKey(ben), q.ID, now); !errors.As(err, &refused) || refused.Code != "staff.keys_propose" {
 		t.Errorf("%v", err)
 	}
 }
@@ -62,19 +62,19 @@ func TestOriginalByTwo(t *testing.T) {
 	}
 	request := func(by identity.Staff) intake.OriginalRequest {
 		t.Helper()
-		q, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, by, "desk", r.ImportID, "line 7 is disputed", now)
+		q, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, withKey(by), r.ImportID, "line 7 is disputed", now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return q
 	}
 	approve := func(by identity.Staff, id string, at time.Time) error {
-		_, err := intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, by, "desk", id, at)
+		_, err := intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, withKey(by), id, at)
 		return err
 	}
 	read := func(by identity.Staff, id string, at time.Time) (string, error) {
 		var file bytes.Buffer
-		err := intake.ReadOriginal(t.Context(), o.Pool, o.Keys, by, "desk", id, at, &file)
+		err := intake.ReadOriginal(t.Context(), o.Pool, o.Keys, withKey(by), id, at, &file)
 		return file.String(), err
 	}
 	nobody := func(by identity.Staff, id string, at time.Time, want string) {
@@ -85,11 +85,11 @@ func TestOriginalByTwo(t *testing.T) {
 		}
 	}
 
-	_, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, other, "desk", r.ImportID, "x", now)
+	_, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, withKey(other), r.ImportID, "x", now)
 	refused(err, "statement.unknown")
-	_, err = intake.RequestOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", "x", "x", now)
+	_, err = intake.RequestOriginal(t.Context(), o.Pool, o.Keys, withKey(awa), "x", "x", now)
 	refused(err, "statement.unknown")
-	_, err = intake.RequestOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", r.ImportID, "", now)
+	_, err = intake.RequestOriginal(t.Context(), o.Pool, o.Keys, withKey(awa), r.ImportID, "", now)
 	refused(err, "statement.reason_malformed")
 
 	q := request(awa)
@@ -164,7 +164,7 @@ func TestOriginalsAreDeleted(t *testing.T) {
 	if list, err := intake.List(t.Context(), o.Pool, intake.Filter{}); err != nil || len(list) != 2 {
 		t.Errorf("%d imports, %v", len(list), err)
 	}
-	_, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, o.person("Awa", "impots"), "desk", first.ImportID, "x", time.Now())
+	_, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, withKey(o.person("Awa", "impots")), first.ImportID, "x", time.Now())
 	var e *operation.Error
 	if !errors.As(err, &e) || e.Code != "statement.original_deleted" {
 		t.Errorf("a deleted file: %v", err)

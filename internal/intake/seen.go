@@ -87,7 +87,7 @@ func (i *attempt) overlap(ctx context.Context, last statements.Mark, s *statemen
 	readable := true
 	if seen.Earlier {
 		in, out := io.Pipe()
-		go func() { _ = out.CloseWithError(writeOriginal(ctx, i.cfg.Pool, i.cfg.Keys, earlier, out)) }()
+		go func() { _ = out.CloseWithError(readStored(ctx, i.cfg.Pool, i.cfg.Keys, earlier, out)) }()
 		file, err := statements.Read(in, i.reader, o.Expect)
 		_ = in.Close() // ends the goroutine after an error
 		if err != nil && !errors.Is(err, ErrOriginal) {

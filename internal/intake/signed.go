@@ -1,12 +1,18 @@
 package intake
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"quittance/casework"
 	"quittance/internal/decisions"
 	"quittance/internal/identity"
 	"quittance/internal/operation"
+	"quittance/internal/secret"
 )
 
 // Kinds of decisions about the files of statements, in what their steps sign.
@@ -23,11 +29,13 @@ type pact struct {
 	casework.Agreement
 	agencyID string
 	content  map[string]string
+	// proofs are the ids of the passkeys' proofs of the two steps; empty for a step with a key.
+	proofs [2]string
 }
 
 // newPact returns a pact of a row. A step of nobody has no person.
-func newPact(kind, id, agencyID string, digest []byte, content map[string]string, one, two casework.Signed) pact {
-	p := pact{casework.Agreement{Kind: kind, Subject: id, Digest: digest}, agencyID, content}
+func newPact(kind, id, agencyID string, digest []byte, content map[string]string, one, two casework.Signed, proofs [2]string) pact {
+	p := pact{casework.Agreement{Kind: kind, Subject: id, Digest: digest}, agencyID, content, proofs}
 	for _, of := range []struct {
 		to   **casework.Signed
 		step casework.Signed
@@ -50,24 +58,77 @@ func (p pact) sign(signer decisions.Signer, verdict casework.DecisionState, by i
 	return p.Digest, s.Signature, nil
 }
 
-func (p pact) terms(now time.Time) casework.Terms {
-	return casework.Terms{Digest: casework.Digest(p.content), AgencyID: p.agencyID, Life: requestLife, Now: now, NeedsTwo: true}
+func (p pact) terms(at time.Time) casework.Terms {
+	return casework.Terms{Digest: casework.Digest(p.content), AgencyID: p.agencyID, Life: requestLife, Now: at, NeedsTwo: true}
 }
 
-// requested returns why the request does not count, as an *operation.Error; nil if it does.
-func (p pact) requested(v decisions.Verifier, now time.Time) error {
-	return p.refusal(p.CheckProposal(p.terms(now), byCommand(v)))
+// requested returns why the request does not count, as an *operation.Error; nil if it does. Another error says that it is not
+// known.
+func (p pact) requested(ctx context.Context, tx pgx.Tx, keys *secret.Keys, now time.Time) error {
+	return p.one(ctx, tx, keys, now, false)
 }
 
-// agreed returns why what two people are said to have agreed on is not carried out at a time, as an *operation.Error;
-// nil if it is.
-func (p pact) agreed(v decisions.Verifier, now time.Time) error {
-	return p.refusal(p.Check(p.terms(now), byCommand(v)))
+// dismissed returns why the dismissal of one person does not count, as requested does.
+func (p pact) dismissed(ctx context.Context, tx pgx.Tx, keys *secret.Keys, now time.Time) error {
+	return p.one(ctx, tx, keys, now, true)
 }
 
-// byCommand verifies steps that commands have signed: no page signs such steps.
-func byCommand(v decisions.Verifier) casework.Verify {
-	return func(statement, signature []byte) bool { return decisions.ByCommand(v, statement, signature) }
+func (p pact) one(ctx context.Context, tx pgx.Tx, keys *secret.Keys, now time.Time, last bool) error {
+	if err := p.CheckProposal(p.terms(now), decisions.Verify(keys)); err != nil {
+		return p.refusal(err)
+	}
+	return p.proven(ctx, tx, keys, casework.DecisionProposed, p.Proposed, p.proofs[0], now, last)
+}
+
+// agreed returns why what two people are said to have agreed on is not carried out at a time, as an *operation.Error; nil if
+// it is. now is the present. Another error says that it is not known.
+func (p pact) agreed(ctx context.Context, tx pgx.Tx, keys *secret.Keys, at, now time.Time) error {
+	if err := p.Check(p.terms(at), decisions.Verify(keys)); err != nil {
+		return p.refusal(err)
+	}
+	if err := p.proven(ctx, tx, keys, casework.DecisionProposed, p.Proposed, p.proofs[0], now, false); err != nil {
+		return err
+	}
+	return p.proven(ctx, tx, keys, casework.DecisionApproved, p.Approved, p.proofs[1], now, true)
+}
+
+// errNotProven says that no passkey of the person has signed a step that needs it.
+var errNotProven = errors.New("no passkey of the person has signed a step that needs one")
+
+// proven returns why no key and no passkey of the person proves a signed step. A command has checked the person's key; the last
+// step of a group that approves with passkeys needs one all the same. What the pages have signed counts with the proof of a
+// passkey only, which is not dated ahead, of a person who was in force then.
+func (p pact) proven(ctx context.Context, tx pgx.Tx, keys *secret.Keys, verdict casework.DecisionState, s *casework.Signed, proof string, now time.Time, last bool) error {
+	statement := p.Statement(verdict, *s)
+	if proof == "" && decisions.ByCommand(keys, statement, s.Signature) {
+		if !last {
+			return nil
+		}
+		needs, err := identity.NeedsPasskeys(ctx, tx, s.Group, s.At)
+		if err != nil || !needs {
+			return err
+		}
+		return p.refusal(errNotProven)
+	}
+	fault, err := identity.Holds(ctx, tx, keys, proof, statement)
+	if err != nil {
+		return err
+	}
+	staff, err := identity.StaffOf(ctx, tx, keys, s.Person)
+	if err != nil {
+		return err
+	}
+	who := staff[s.Person]
+	until := who.Until()
+	switch {
+	case fault != "":
+		return p.refusal(fmt.Errorf("%w: %s", errNotProven, fault))
+	case s.At.After(now.Add(casework.ClocksDiffer)):
+		return p.refusal(casework.ErrLapsed)
+	case who.Forged, who.ApprovedAt.IsZero(), s.At.Before(who.ApprovedAt.Truncate(time.Millisecond)), !until.IsZero() && !s.At.Before(until):
+		return p.refusal(casework.ErrRevoked)
+	}
+	return nil
 }
 
 // carriedOutAt returns the time of the approval, at which a withdrawal began; now if there is none.
@@ -79,8 +140,13 @@ func (p pact) carriedOutAt(now time.Time) time.Time {
 }
 
 func (p pact) refusal(err error) error {
-	if err == nil {
-		return nil
-	}
 	return operation.Refuse("statement.not_believed", "id", operation.Args{"what": p.Kind, "why": err.Error()})
+}
+
+// holds reports whether a check of a pact has refused nothing. err is what it did not find out.
+func holds(check error) (bool, error) {
+	if errors.As(check, new(*operation.Error)) {
+		return false, nil
+	}
+	return check == nil, check
 }

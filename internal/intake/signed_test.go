@@ -26,7 +26,7 @@ func TestForgedWithdrawal(t *testing.T) {
 	}
 	believed := func(id string) {
 		t.Helper()
-		_, lines, err := s.ApproveWithdrawal(t.Context(), ben, "desk", id, time.Now())
+		_, lines, err := s.ApproveWithdrawal(t.Context(), withKey(ben), id, time.Now())
 		if o.refusedAs(err, "statement.not_believed"); lines != 0 {
 			t.Errorf("%d lines", lines)
 		}
@@ -37,7 +37,7 @@ func TestForgedWithdrawal(t *testing.T) {
 	believed(forged)
 
 	// The signature of another request, and a request whose reason was changed.
-	w, err := s.RequestWithdrawal(t.Context(), awa, "desk", r.ImportID, "the wrong day", time.Now())
+	w, err := s.RequestWithdrawal(t.Context(), withKey(awa), r.ImportID, "the wrong day", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,11 @@ func TestForgedWithdrawal(t *testing.T) {
 	believed(r.ImportID)
 
 	for _, id := range []string{forged, r.ImportID} {
-		if _, err := s.RejectWithdrawal(t.Context(), ben, "desk", id, time.Now()); err != nil {
+		if _, err := s.RejectWithdrawal(t.Context(), withKey(ben), id, time.Now()); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, lines, err := s.ApproveWithdrawal(t.Context(), ben, "desk", w.ID, time.Now()); err != nil || lines != 3 {
+	if _, lines, err := s.ApproveWithdrawal(t.Context(), withKey(ben), w.ID, time.Now()); err != nil || lines != 3 {
 		t.Errorf("the true one: %d lines, %v", lines, err)
 	}
 	o.counts("mtn", 0, 0)
@@ -104,7 +104,7 @@ func TestForgedRequest(t *testing.T) {
 	unread := func(id string) {
 		t.Helper()
 		var file bytes.Buffer
-		err := intake.ReadOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", id, now, &file)
+		err := intake.ReadOriginal(t.Context(), o.Pool, o.Keys, withKey(awa), id, now, &file)
 		if o.refusedAs(err, "statement.not_believed"); file.Len() != 0 {
 			t.Errorf("%d bytes were shown", file.Len())
 		}
@@ -112,21 +112,21 @@ func TestForgedRequest(t *testing.T) {
 	forged := uuid.NewString()
 	o.Exec(t, `INSERT INTO statement_original_requests (id, import_id, reason, requested_by, requested_at, approved_by, approved_at) VALUES ($1, $2, 'r', $3, now(), $4, now())`, forged, r.ImportID, awa.ID, ben.ID)
 	unread(forged)
-	q, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", r.ImportID, "line 7 is disputed", now)
+	q, err := intake.RequestOriginal(t.Context(), o.Pool, o.Keys, withKey(awa), r.ImportID, "line 7 is disputed", now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Exec(t, `UPDATE statement_original_requests SET approved_by = $2, approved_at = requested_at, approved_signature = requested_signature WHERE id = $1`, q.ID, ben.ID)
 	unread(q.ID)
 	o.Exec(t, `UPDATE statement_original_requests SET approved_by = NULL, approved_at = NULL, approved_signature = NULL, reason = 'all of it' WHERE id = $1`, q.ID)
-	_, err = intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, ben, "desk", q.ID, now)
+	_, err = intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, withKey(ben), q.ID, now)
 	o.refusedAs(err, "statement.not_believed")
 	o.Exec(t, `UPDATE statement_original_requests SET reason = 'line 7 is disputed' WHERE id = $1`, q.ID)
-	if _, err := intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, ben, "desk", q.ID, now); err != nil {
+	if _, err := intake.ApproveOriginal(t.Context(), o.Pool, o.Keys, withKey(ben), q.ID, now); err != nil {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
-	if err := intake.ReadOriginal(t.Context(), o.Pool, o.Keys, awa, "desk", q.ID, now, &file); err != nil || file.String() != mtn(1) {
+	if err := intake.ReadOriginal(t.Context(), o.Pool, o.Keys, withKey(awa), q.ID, now, &file); err != nil || file.String() != mtn(1) {
 		t.Errorf("%q, %v", file.String(), err)
 	}
 }

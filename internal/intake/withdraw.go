@@ -36,6 +36,7 @@ type WithdrawalState string
 // The states of a withdrawal.
 const (
 	WithdrawalRequested WithdrawalState = "requested" // waits for another person
+	WithdrawalAgreed    WithdrawalState = "agreed"    // approved on a page; CarryOut carries it out within a day
 	WithdrawalApproved  WithdrawalState = "approved"  // is being carried out, or was interrupted
 	WithdrawalDone      WithdrawalState = "done"
 	WithdrawalRejected  WithdrawalState = "rejected"
@@ -54,22 +55,29 @@ type Withdrawal struct {
 	// Statements are those of the import.
 	Statements []Facts
 
-	requester   string // id
+	// Requester is the id of who requested it.
+	Requester string
+
 	pact        pact
 	importState string
 	partition   int32
 	from        int64
 }
 
-// Until is when the request ends unless it is approved.
-func (w *Withdrawal) Until() time.Time { return w.RequestedAt.Add(requestLife) }
+// Until is when the request ends unless it is approved, and after the approval on a page when it ends unless it is carried out.
+func (w *Withdrawal) Until() time.Time {
+	if w.State == WithdrawalAgreed {
+		return w.DecidedAt.Add(requestLife)
+	}
+	return w.RequestedAt.Add(requestLife)
+}
 
 // decision returns the withdrawal as a decision by two people.
 func (w *Withdrawal) decision() casework.Decision {
-	d := casework.Decision{State: casework.DecisionProposed, ProposedBy: w.requester, ProposedAt: w.RequestedAt, Life: requestLife}
+	d := casework.Decision{State: casework.DecisionProposed, ProposedBy: w.Requester, ProposedAt: w.RequestedAt, Life: requestLife}
 	switch w.State {
 	case WithdrawalRequested:
-	case WithdrawalApproved, WithdrawalDone:
+	case WithdrawalAgreed, WithdrawalApproved, WithdrawalDone:
 		d.State = casework.DecisionApproved
 	case WithdrawalRejected:
 		d.State = casework.DecisionRejected
@@ -106,8 +114,7 @@ func (w *Withdrawal) entry(action string) operation.Entry {
 
 // RequestWithdrawal requests to withdraw an accepted import of open days. A refusal is an *operation.Error: the import
 // is unknown or not accepted, its days are closed, or a later statement continues it.
-func (s *Store) RequestWithdrawal(ctx context.Context, by identity.Staff, origin, importID, reason string, now time.Time) (Withdrawal, error) {
-	var w Withdrawal
+func (s *Store) RequestWithdrawal(ctx context.Context, by By, importID, reason string, now time.Time) (w Withdrawal, err error) {
 	id, err := uuid.Parse(importID)
 	if err != nil {
 		return w, operation.Refuse("statement.unknown", "id", nil)
@@ -115,57 +122,62 @@ func (s *Store) RequestWithdrawal(ctx context.Context, by identity.Staff, origin
 	if !form.IsLine(reason, maxReason) {
 		return w, operation.Refuse("statement.reason_malformed", "reason", operation.Args{"most": maxReason})
 	}
-	err = s.holding(ctx, importOf, id, by, now, func(tx pgx.Tx, _ *ledger) error {
-		w = Withdrawal{ID: uuid.Must(uuid.NewV7()).String()}
-		staff, err := identity.LockStaff(ctx, tx, s.cfg.Keys, by.ID)
+	err = doing("requesting a withdrawal", s.withImport(ctx, importOf, id, by, now, func(tx pgx.Tx) error {
+		w = Withdrawal{}
+		request, err := by.newID()
+		if err != nil {
+			return err
+		}
+		staff, err := identity.LockStaff(ctx, tx, s.cfg.Keys, by.Staff.ID)
 		if err != nil {
 			return err
 		}
 		return decisions.Propose(ctx, tx, decisions.Step{
-			By: staff[by.ID].Person(), Actor: by.Actor(origin), At: now,
+			By: staff[by.Staff.ID].Person(), Actor: by.actor(), At: by.at(now),
 			Store: func() (operation.Entry, error) {
 				if _, err := tx.Exec(ctx, `INSERT INTO statement_withdrawals (id, import_id, state, reason, requested_by, requested_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-					w.ID, id, WithdrawalRequested, reason, by.ID, now); err != nil {
-					return operation.Entry{}, err
+					request, id, WithdrawalRequested, reason, by.Staff.ID, by.at(now)); err != nil {
+					return operation.Entry{}, asOnce(err)
 				}
-				if w, err = oneWithdrawal(ctx, tx, w.ID); err == nil {
+				if w, err = oneWithdrawal(ctx, tx, request); err == nil {
+					err = by.still(ctx, tx, identity.MayPropose, w.AgencyID)
+				}
+				if err == nil {
 					err = s.withdrawable(ctx, tx, &w, "")
 				}
 				if err != nil {
 					return operation.Entry{}, err
 				}
-				digest, signature, err := w.pact.sign(s.cfg.Keys, casework.DecisionProposed, by, now)
+				signed, err := by.sign(ctx, tx, s.cfg.Keys, w.pact, casework.DecisionProposed, now, false)
 				if err == nil {
-					_, err = tx.Exec(ctx, `UPDATE statement_withdrawals SET digest = $2, requested_signature = $3 WHERE id = $1`, w.ID, digest, signature)
+					_, err = tx.Exec(ctx, `UPDATE statement_withdrawals SET digest = $2, requested_signature = $3, requested_proof = $4 WHERE id = $1`, w.ID, signed.digest, signed.signature, signed.proof)
 				}
-				return w.entry("statements.withdraw.request"), err
+				return signed.noted(w.entry("statements.withdraw.request")), err
 			},
 		})
-	})
-	if err != nil {
-		return w, fmt.Errorf("requesting a withdrawal: %w", err)
-	}
-	return w, nil
+	}))
+	return w, err
 }
 
 // RejectWithdrawal rejects a request; whoever made it takes it back so.
-func (s *Store) RejectWithdrawal(ctx context.Context, by identity.Staff, origin, withdrawalID string, now time.Time) (Withdrawal, error) {
-	var w Withdrawal
+func (s *Store) RejectWithdrawal(ctx context.Context, by By, withdrawalID string, now time.Time) (w Withdrawal, err error) {
 	id, err := uuid.Parse(withdrawalID)
 	if err != nil {
 		return w, operation.Refuse("statement.withdrawal_unknown", "id", nil)
 	}
-	err = s.holding(ctx, importOfWithdrawal, id, by, now, func(tx pgx.Tx, _ *ledger) (err error) {
+	err = doing("rejecting a withdrawal", s.withImport(ctx, importOfWithdrawal, id, by, now, func(tx pgx.Tx) (err error) {
 		if w, err = oneWithdrawal(ctx, tx, withdrawalID); err != nil {
 			return err
 		}
+		if err := by.mayEnd(ctx, tx, w.Requester, w.AgencyID, now); err != nil {
+			return err
+		}
 		return s.decided(ctx, tx, &w, by, now, func(step decisions.Step) error {
-			step.Actor = by.Actor(origin)
 			step.Store = func() (operation.Entry, error) {
 				if w.State != WithdrawalRequested {
 					return operation.Entry{}, casework.ErrDecided
 				}
-				_, err := tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4 WHERE id = $1`, id, WithdrawalRejected, by.ID, now)
+				_, err := tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4 WHERE id = $1`, id, WithdrawalRejected, by.Staff.ID, now)
 				if err == nil {
 					w, err = oneWithdrawal(ctx, tx, withdrawalID)
 				}
@@ -173,26 +185,18 @@ func (s *Store) RejectWithdrawal(ctx context.Context, by identity.Staff, origin,
 			}
 			return decisions.Reject(ctx, tx, step)
 		})
-	})
-	if err != nil {
-		return w, fmt.Errorf("rejecting a withdrawal: %w", err)
-	}
-	return w, nil
+	}))
+	return w, err
 }
 
-// decided takes a step of a withdrawal that waits. The step has all but the actor and what it stores.
-func (s *Store) decided(ctx context.Context, tx pgx.Tx, w *Withdrawal, by identity.Staff, now time.Time, take func(decisions.Step) error) error {
-	staff, err := identity.LockStaff(ctx, tx, s.cfg.Keys, by.ID, w.requester)
+// decided takes a step of a withdrawal that waits. The step has all but what it stores.
+func (s *Store) decided(ctx context.Context, tx pgx.Tx, w *Withdrawal, by By, now time.Time, take func(decisions.Step) error) error {
+	staff, err := identity.LockStaff(ctx, tx, s.cfg.Keys, by.Staff.ID, w.Requester)
 	if err != nil {
 		return err
 	}
-	if by.ID != w.requester { // who may take it back, and not approve it
-		if err := identity.ApprovesWithKey(ctx, tx, by.AgencyID, now); err != nil {
-			return err
-		}
-	}
 	return take(decisions.Step{
-		Decision: w.decision(), Proposer: staff[w.requester].Person(), By: staff[by.ID].Person(), At: now,
+		Decision: w.decision(), Proposer: staff[w.Requester].Person(), By: staff[by.Staff.ID].Person(), Actor: by.actor(), At: by.at(now),
 		Refusals: map[error]error{
 			casework.ErrDecided:    w.refused(),
 			casework.ErrLapsed:     operation.Refuse("statement.withdrawal_over", "id", nil),
@@ -202,26 +206,75 @@ func (s *Store) decided(ctx context.Context, tx pgx.Tx, w *Withdrawal, by identi
 }
 
 // ApproveWithdrawal approves the request of another person, and carries it out: the lines of the import that no other
-// accepted import has do not count any more, and the account goes on from the statement before. Errors that are no
-// *operation.Error are about this attempt, which may be repeated.
-func (s *Store) ApproveWithdrawal(ctx context.Context, by identity.Staff, origin, withdrawalID string, now time.Time) (w Withdrawal, lines int, err error) {
+// accepted import has do not count any more, and the account goes on from the statement before. On a page it is agreed, and
+// CarryOut does that. Errors that are no *operation.Error are about this attempt, which may be repeated.
+func (s *Store) ApproveWithdrawal(ctx context.Context, by By, withdrawalID string, now time.Time) (w Withdrawal, lines int, err error) {
 	id, err := uuid.Parse(withdrawalID)
 	if err != nil {
 		return w, 0, operation.Refuse("statement.withdrawal_unknown", "id", nil)
 	}
+	if by.Acting.SignedIn() {
+		w, err = s.agree(ctx, by, id, now)
+		return w, 0, doing("approving a withdrawal", err)
+	}
+	return s.carryOutWithdrawal(ctx, by, id, now)
+}
+
+// carryOutWithdrawal approves a withdrawal that waits, or takes one on which two people have agreed, and carries it out.
+func (s *Store) carryOutWithdrawal(ctx context.Context, by By, id uuid.UUID, now time.Time) (w Withdrawal, lines int, err error) {
 	err = s.holding(ctx, importOfWithdrawal, id, by, now, func(tx pgx.Tx, l *ledger) (err error) {
-		if w, err = oneWithdrawal(ctx, tx, withdrawalID); err != nil {
+		if w, err = oneWithdrawal(ctx, tx, id.String()); err != nil {
 			return err
 		}
-		t := &taking{ledger: l, Withdrawal: &w, id: id, by: by, origin: origin}
+		t := &taking{ledger: l, Withdrawal: &w, id: id, by: by}
 		lines, err = t.carryOut(ctx, tx)
 		return err
 	})
 	if err != nil {
-		return w, 0, fmt.Errorf("withdrawing an import: %w", err)
+		return w, 0, doing("withdrawing an import", err)
 	}
 	w.State = WithdrawalDone
 	return w, lines, nil
+}
+
+// agree stores the approval of a page, which writes no statement.
+func (s *Store) agree(ctx context.Context, by By, id uuid.UUID, now time.Time) (w Withdrawal, err error) {
+	err = s.withImport(ctx, importOfWithdrawal, id, by, now, func(tx pgx.Tx) (err error) {
+		if w, err = oneWithdrawal(ctx, tx, id.String()); err != nil {
+			return err
+		}
+		if err := by.still(ctx, tx, identity.MayApprove, w.AgencyID); err != nil {
+			return err
+		}
+		return s.decided(ctx, tx, &w, by, now, func(step decisions.Step) error {
+			step.Store = func() (operation.Entry, error) {
+				actor, err := json.Marshal(step.Actor)
+				if err == nil {
+					err = w.pact.requested(ctx, tx, s.cfg.Keys, now)
+				}
+				if err == nil {
+					err = s.withdrawable(ctx, tx, &w, "")
+				}
+				if err != nil {
+					return operation.Entry{}, err
+				}
+				signed, err := by.sign(ctx, tx, s.cfg.Keys, w.pact, casework.DecisionApproved, now, true)
+				if err == nil {
+					_, err = tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4, actor = $5, decided_signature = $6, decided_proof = $7 WHERE id = $1`,
+						id, WithdrawalAgreed, by.Staff.ID, step.At, actor, signed.signature, signed.proof)
+				}
+				if err == nil {
+					w, err = oneWithdrawal(ctx, tx, w.ID)
+				}
+				if err == nil {
+					err = w.pact.agreed(ctx, tx, s.cfg.Keys, now, now)
+				}
+				return signed.noted(w.entry("statements.withdraw.approve")), err
+			}
+			return decisions.Approve(ctx, tx, step)
+		})
+	})
+	return w, err
 }
 
 const (
@@ -229,21 +282,47 @@ const (
 	importOfWithdrawal = `SELECT agency_id::text, live, code FROM statement_imports WHERE id = (SELECT import_id FROM statement_withdrawals WHERE id = $1)`
 )
 
+// withImport takes a step of a withdrawal that writes no statement: with a key it holds the ledger and settles what was
+// interrupted before, as carrying out does; on a page it locks the import alone, as a page may not write the ledger.
+func (s *Store) withImport(ctx context.Context, query string, id uuid.UUID, by By, now time.Time, do func(pgx.Tx) error) error {
+	if !by.Acting.SignedIn() {
+		return s.holding(ctx, query, id, by, now, func(tx pgx.Tx, _ *ledger) error { return do(tx) })
+	}
+	if _, err := s.accountOf(ctx, query, id, by); err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, s.cfg.Pool, func(tx pgx.Tx) error {
+		lock := `SELECT lock_statement_import($1)`
+		if query == importOfWithdrawal {
+			lock = `SELECT lock_statement_import(import_id) FROM statement_withdrawals WHERE id = $1`
+		}
+		if _, err := tx.Exec(ctx, lock, id); err != nil {
+			return fmt.Errorf("locking an import: %w", err)
+		}
+		return do(tx)
+	})
+}
+
+// accountOf returns the account that a query finds, of which the person may decide.
+func (s *Store) accountOf(ctx context.Context, query string, id uuid.UUID, by By) (key registry.StatementAccountKey, err error) {
+	if s.cfg.Closed == nil {
+		return key, errors.New("the store does not know which days are closed")
+	}
+	err = s.cfg.Pool.QueryRow(ctx, query, id).Scan(&key.AgencyID, &key.Live, &key.Code)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && !by.Staff.ActsFor(key.AgencyID) {
+		if query == importOf {
+			return key, operation.Refuse("statement.unknown", "id", nil)
+		}
+		return key, operation.Refuse("statement.withdrawal_unknown", "id", nil)
+	}
+	return key, err
+}
+
 // holding does something while it holds the ledger of the account that a query finds, and settles what was interrupted
 // before. It commits what do has written.
-func (s *Store) holding(ctx context.Context, query string, id uuid.UUID, by identity.Staff, now time.Time, do func(pgx.Tx, *ledger) error) error {
-	if s.cfg.Closed == nil {
-		return errors.New("the store does not know which days are closed")
-	}
-	var key registry.StatementAccountKey
-	err := s.cfg.Pool.QueryRow(ctx, query, id).Scan(&key.AgencyID, &key.Live, &key.Code)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows), err == nil && !by.ActsFor(key.AgencyID):
-		if query == importOf {
-			return operation.Refuse("statement.unknown", "id", nil)
-		}
-		return operation.Refuse("statement.withdrawal_unknown", "id", nil)
-	case err != nil:
+func (s *Store) holding(ctx context.Context, query string, id uuid.UUID, by By, now time.Time, do func(pgx.Tx, *ledger) error) error {
+	key, err := s.accountOf(ctx, query, id, by)
+	if err != nil {
 		return err
 	}
 	l := s.ledgerOf(key, now)
@@ -315,18 +394,23 @@ func (s *Store) withdrawable(ctx context.Context, tx pgx.Tx, w *Withdrawal, firs
 type taking struct {
 	*ledger
 	*Withdrawal
-	id     uuid.UUID
-	by     identity.Staff
-	origin string
+	id uuid.UUID
+	by By // of an approval with a key
 }
 
 // carryOut writes the withdrawn records to Kafka and then the withdrawal to the ledger, in the steps of an import. It
 // returns how many lines do not count any more.
 func (t *taking) carryOut(ctx context.Context, tx pgx.Tx) (int, error) {
-	if t.State != WithdrawalRequested {
-		return 0, t.Withdrawal.refused()
+	var err error
+	switch t.State {
+	case WithdrawalRequested:
+		err = t.pact.requested(ctx, tx, t.cfg.Keys, t.now)
+	case WithdrawalAgreed:
+		err = t.pact.agreed(ctx, tx, t.cfg.Keys, t.now, t.now)
+	case WithdrawalApproved, WithdrawalDone, WithdrawalRejected:
+		err = t.Withdrawal.refused()
 	}
-	if err := t.pact.requested(t.cfg.Keys, t.now); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	if err := t.withdrawable(ctx, tx, t.Withdrawal, ""); err != nil {
@@ -342,7 +426,11 @@ func (t *taking) carryOut(ctx context.Context, tx pgx.Tx) (int, error) {
 		return 0, err
 	}
 	// As in an import, the approval commits before the Kafka transaction begins.
-	if err := pgx.BeginFunc(ctx, t.cfg.Pool, func(tx pgx.Tx) error { return t.approve(ctx, tx, w, lines) }); err != nil {
+	begin := t.approve
+	if t.State == WithdrawalAgreed {
+		begin = t.begin
+	}
+	if err := pgx.BeginFunc(ctx, t.cfg.Pool, func(tx pgx.Tx) error { return begin(ctx, tx, w, lines) }); err != nil {
 		return 0, err
 	}
 	if err := t.after(stepPending); err != nil {
@@ -434,33 +522,24 @@ func (t *taking) own(ctx context.Context, tx pgx.Tx, w *writer) (lines []*record
 // approve approves the withdrawal, with the lines that do not count any more after it.
 func (t *taking) approve(ctx context.Context, tx pgx.Tx, w *writer, lines []*record.StatementLine) error {
 	return t.decided(ctx, tx, t.Withdrawal, t.by, t.now, func(step decisions.Step) error {
-		step.Actor = t.by.Actor(t.origin)
 		step.Store = func() (operation.Entry, error) {
 			actor, err := json.Marshal(step.Actor)
 			if err != nil {
 				return operation.Entry{}, err
 			}
-			_, signature, err := t.pact.sign(t.cfg.Keys, casework.DecisionApproved, t.by, t.now)
+			signed, err := t.by.sign(ctx, tx, t.cfg.Keys, t.pact, casework.DecisionApproved, t.now, true)
 			if err != nil {
 				return operation.Entry{}, err
 			}
 			if _, err := tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, decided_by = $3, decided_at = $4, partition = $5, from_offset = $6, actor = $7, decided_signature = $8 WHERE id = $1`,
-				t.id, WithdrawalApproved, t.by.ID, t.now, w.partition, w.end, actor, signature); err != nil {
+				t.id, WithdrawalApproved, t.by.Staff.ID, t.now, w.partition, w.end, actor, signed.signature); err != nil {
 				return operation.Entry{}, err
 			}
-			rows := make([][]any, len(lines))
-			for i, l := range lines {
-				key, err := keyOf(l)
-				if err != nil {
-					return operation.Entry{}, err
-				}
-				rows[i] = []any{t.id, key.id, int64(key.content)} //nolint:gosec // the bits count
-			}
-			if _, err := tx.CopyFrom(ctx, pgx.Identifier{"statement_withdrawn_lines"}, []string{"withdrawal_id", "line_id", "content"}, pgx.CopyFromRows(rows)); err != nil {
-				return operation.Entry{}, fmt.Errorf("noting withdrawn lines: %w", err)
+			if err = t.note(ctx, tx, lines); err != nil {
+				return operation.Entry{}, err
 			}
 			if *t.Withdrawal, err = oneWithdrawal(ctx, tx, t.ID); err == nil {
-				err = t.pact.agreed(t.cfg.Keys, t.now)
+				err = t.pact.agreed(ctx, tx, t.cfg.Keys, t.now, t.now)
 			}
 			return t.entry("statements.withdraw.approve"), err
 		}
@@ -468,11 +547,41 @@ func (t *taking) approve(ctx context.Context, tx pgx.Tx, w *writer, lines []*rec
 	})
 }
 
-// undoWithdrawal makes a withdrawal whose records were not committed wait again.
+// begin begins a withdrawal on which two people have agreed on pages, with the lines that do not count any more after it.
+func (t *taking) begin(ctx context.Context, tx pgx.Tx, w *writer, lines []*record.StatementLine) error {
+	tag, err := tx.Exec(ctx, `UPDATE statement_withdrawals SET state = $2, partition = $3, from_offset = $4 WHERE id = $1 AND state = $5`, t.id, WithdrawalApproved, w.partition, w.end, WithdrawalAgreed)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = ErrWithdrawalUnknown
+	}
+	if err != nil {
+		return fmt.Errorf("beginning a withdrawal: %w", err)
+	}
+	return t.note(ctx, tx, lines)
+}
+
+// note notes the lines that do not count any more.
+func (t *taking) note(ctx context.Context, tx pgx.Tx, lines []*record.StatementLine) error {
+	rows := make([][]any, len(lines))
+	for i, l := range lines {
+		key, err := keyOf(l)
+		if err != nil {
+			return err
+		}
+		rows[i] = []any{t.id, key.id, int64(key.content)} //nolint:gosec // the bits count
+	}
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"statement_withdrawn_lines"}, []string{"withdrawal_id", "line_id", "content"}, pgx.CopyFromRows(rows)); err != nil {
+		return fmt.Errorf("noting withdrawn lines: %w", err)
+	}
+	return nil
+}
+
+// undoWithdrawal makes a withdrawal whose records were not committed wait again: for its approval, or, if passkeys have approved
+// it, to be carried out.
 func undoWithdrawal(ctx context.Context, tx pgx.Tx, id uuid.UUID) error {
 	for _, statement := range []string{
 		`DELETE FROM statement_withdrawn_lines WHERE withdrawal_id = $1`,
-		`UPDATE statement_withdrawals SET state = 'requested', decided_by = NULL, decided_at = NULL, partition = NULL, from_offset = NULL, actor = NULL, decided_signature = NULL WHERE id = $1 AND state = 'approved'`,
+		`UPDATE statement_withdrawals SET state = 'requested', decided_by = NULL, decided_at = NULL, partition = NULL, from_offset = NULL, actor = NULL, decided_signature = NULL WHERE id = $1 AND state = 'approved' AND decided_proof IS NULL`,
+		`UPDATE statement_withdrawals SET state = 'agreed', partition = NULL, from_offset = NULL WHERE id = $1 AND state = 'approved'`,
 	} {
 		if _, err := tx.Exec(ctx, statement, id); err != nil {
 			return fmt.Errorf("undoing a withdrawal that was interrupted: %w", err)
@@ -492,7 +601,11 @@ func (l *ledger) finishWithdrawal(ctx context.Context, tx pgx.Tx, from *writer, 
 	}
 	var refused *operation.Error
 	carriedOut := false
-	if err := w.pact.agreed(l.cfg.Keys, w.pact.carriedOutAt(l.now)); errors.As(err, &refused) {
+	err = w.pact.agreed(ctx, tx, l.cfg.Keys, w.pact.carriedOutAt(l.now), l.now)
+	if err != nil && !errors.As(err, &refused) {
+		return err
+	}
+	if refused != nil {
 		if carriedOut, err = l.carriedOut(ctx, tx, from, u, &w); err != nil {
 			return err
 		}
@@ -641,7 +754,8 @@ func oneWithdrawal(ctx context.Context, tx pgx.Tx, id string) (Withdrawal, error
 func withdrawals(ctx context.Context, from querier, where string, args ...any) ([]Withdrawal, error) {
 	rows, err := from.Query(ctx, `SELECT w.id::text, w.import_id::text, i.agency_id::text, i.live, i.code, w.state, w.reason, s.name, coalesce(d.name, ''), w.requested_at, coalesce(w.decided_at, 'epoch'),
 			i.plan -> 'statements', s.id::text, i.state, i.partition, i.from_offset,
-			i.digest, coalesce(s.agency_id::text, ''), coalesce(d.id::text, ''), coalesce(d.agency_id::text, ''), coalesce(w.digest, ''), coalesce(w.requested_signature, ''), coalesce(w.decided_signature, '')
+			i.digest, coalesce(s.agency_id::text, ''), coalesce(d.id::text, ''), coalesce(d.agency_id::text, ''), coalesce(w.digest, ''), coalesce(w.requested_signature, ''), coalesce(w.decided_signature, ''),
+			coalesce(w.requested_proof::text, ''), coalesce(w.decided_proof::text, '')
 		FROM statement_withdrawals w JOIN statement_imports i ON i.id = w.import_id JOIN staff s ON s.id = w.requested_by LEFT JOIN staff d ON d.id = w.decided_by WHERE `+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("reading withdrawals: %w", err)
@@ -650,15 +764,16 @@ func withdrawals(ctx context.Context, from querier, where string, args ...any) (
 		var file string
 		var digest []byte
 		var one, two casework.Signed
+		var proofs [2]string
 		if err = row.Scan(&w.ID, &w.ImportID, &w.AgencyID, &w.Live, &w.Code, &w.State, &w.Reason, &w.RequestedBy, &w.DecidedBy, &w.RequestedAt, &w.DecidedAt,
-			&w.Statements, &w.requester, &w.importState, &w.partition, &w.from, &file, &one.Group, &two.Person, &two.Group, &digest, &one.Signature, &two.Signature); err != nil {
+			&w.Statements, &w.Requester, &w.importState, &w.partition, &w.from, &file, &one.Group, &two.Person, &two.Group, &digest, &one.Signature, &two.Signature, &proofs[0], &proofs[1]); err != nil {
 			return w, err
 		}
-		one.Person, one.Name, one.At, two.Name, two.At = w.requester, w.RequestedBy, w.RequestedAt, w.DecidedBy, w.DecidedAt
+		one.Person, one.Name, one.At, two.Name, two.At = w.Requester, w.RequestedBy, w.RequestedAt, w.DecidedBy, w.DecidedAt
 		w.pact = newPact(kindWithdrawal, w.ID, w.AgencyID, digest, map[string]string{
 			"import": w.ImportID, "agency": w.AgencyID, "mode": registry.Mode(w.Live), "account": w.Code, "reason": w.Reason,
 			"file": file, "partition": strconv.Itoa(int(w.partition)), "offset": strconv.FormatInt(w.from, 10), // where the records are
-		}, one, two)
+		}, one, two, proofs)
 		if w.RequestedAt = w.RequestedAt.UTC(); w.DecidedBy == "" {
 			w.DecidedAt = time.Time{}
 		} else {

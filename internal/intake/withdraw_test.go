@@ -93,11 +93,11 @@ func (o *office) people() (awa, ben identity.Staff) {
 // withdraws withdraws an import by two people. It returns how many lines do not count any more.
 func (o *office) withdraws(s *intake.Store, awa, ben identity.Staff, importID string) int {
 	o.t.Helper()
-	w, err := s.RequestWithdrawal(o.t.Context(), awa, "desk", importID, "the wrong day", time.Now())
+	w, err := s.RequestWithdrawal(o.t.Context(), withKey(awa), importID, "the wrong day", time.Now())
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	_, lines, err := s.ApproveWithdrawal(o.t.Context(), ben, "desk", w.ID, time.Now())
+	_, lines, err := s.ApproveWithdrawal(o.t.Context(), withKey(ben), w.ID, time.Now())
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestWithdrawn(t *testing.T) {
 	wrong := o.imports(s, "mtn", mtn(2), statements.VerdictAccepted)
 	later := o.imports(s, "mtn", mtn(3), statements.VerdictAccepted)
 	request := func(s *intake.Store, by identity.Staff, id string) (intake.Withdrawal, error) {
-		return s.RequestWithdrawal(t.Context(), by, "desk", id, "the wrong day", time.Now())
+		return s.RequestWithdrawal(t.Context(), withKey(by), id, "the wrong day", time.Now())
 	}
 	_, err := request(s, awa, wrong.ImportID)
 	if args := o.refusedAs(err, "statement.continued"); args["import"] != later.ImportID {
@@ -137,7 +137,7 @@ func TestWithdrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	approve := func(s *intake.Store, by identity.Staff, at time.Time) (int, error) {
-		_, n, err := s.ApproveWithdrawal(t.Context(), by, "desk", w.ID, at)
+		_, n, err := s.ApproveWithdrawal(t.Context(), withKey(by), w.ID, at)
 		return n, err
 	}
 	_, err = approve(s, awa, time.Now())
@@ -245,13 +245,13 @@ func TestWithdrawalKilled(t *testing.T) {
 				s := o.closing("", "")
 				awa, ben := o.people()
 				r := o.imports(s, "mtn", mtn(1), statements.VerdictAccepted)
-				w, err := s.RequestWithdrawal(t.Context(), awa, "desk", r.ImportID, "wrong", time.Now())
+				w, err := s.RequestWithdrawal(t.Context(), withKey(awa), r.ImportID, "wrong", time.Now())
 				if err != nil {
 					t.Fatal(err)
 				}
 				dying := o.closing("", "")
 				dying.Kill(func(at string) bool { return at == step })
-				if _, _, err := dying.ApproveWithdrawal(t.Context(), ben, "desk", w.ID, time.Now()); !errors.Is(err, intake.ErrKilled) {
+				if _, _, err := dying.ApproveWithdrawal(t.Context(), withKey(ben), w.ID, time.Now()); !errors.Is(err, intake.ErrKilled) {
 					t.Fatal(err)
 				}
 				if c := o.covers(); !c.Pending {
@@ -263,7 +263,7 @@ func TestWithdrawalKilled(t *testing.T) {
 				done := step == intake.StepCommitted
 				switch next {
 				case "approve":
-					_, _, err := s.ApproveWithdrawal(t.Context(), ben, "desk", w.ID, time.Now())
+					_, _, err := s.ApproveWithdrawal(t.Context(), withKey(ben), w.ID, time.Now())
 					if done {
 						o.refusedAs(err, "statement.withdrawal_decided")
 					} else if done = true; err != nil {
@@ -272,7 +272,7 @@ func TestWithdrawalKilled(t *testing.T) {
 				case "import":
 					o.imports(s, "mtn", mtn(1), map[bool]statements.Verdict{true: statements.VerdictQuarantined, false: statements.VerdictUnchanged}[done])
 				case "reject":
-					if _, err := s.RejectWithdrawal(t.Context(), awa, "desk", w.ID, time.Now()); !done && err != nil {
+					if _, err := s.RejectWithdrawal(t.Context(), withKey(awa), w.ID, time.Now()); !done && err != nil {
 						t.Error(err)
 					} else if done {
 						o.refusedAs(err, "statement.withdrawal_decided")
@@ -299,7 +299,7 @@ func TestWithdrawnAtOnce(t *testing.T) {
 	awa, ben := o.people()
 	olga := o.person("Olga", "")
 	r := o.imports(s, "mtn", mtn(1), statements.VerdictAccepted)
-	w, err := s.RequestWithdrawal(t.Context(), awa, "desk", r.ImportID, "wrong", time.Now())
+	w, err := s.RequestWithdrawal(t.Context(), withKey(awa), r.ImportID, "wrong", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +307,7 @@ func TestWithdrawnAtOnce(t *testing.T) {
 	errs := make([]error, 2)
 	for n, by := range []identity.Staff{ben, olga} {
 		store := o.closing("", "")
-		wg.Go(func() { _, _, errs[n] = store.ApproveWithdrawal(t.Context(), by, "desk", w.ID, time.Now()) })
+		wg.Go(func() { _, _, errs[n] = store.ApproveWithdrawal(t.Context(), withKey(by), w.ID, time.Now()) })
 	}
 	same, next := o.request("mtn", mtn(1)), o.request("mtn", mtn(2))
 	results := make([]intake.Result, 2)

@@ -112,6 +112,17 @@ type CloseFilter struct {
 	Account  string
 }
 
+// ClosedTo returns the last local day of the closed periods of an account, such as 2026-11-30; empty for none.
+func (s *Store) ClosedTo(ctx context.Context, tenantID string, live bool, account string) (to string, err error) {
+	list, err := s.Closes(ctx, CloseFilter{TenantID: tenantID, Live: &live, Account: account})
+	for _, c := range list {
+		if c.State == CloseClosed {
+			to = max(to, c.ToDay.Format(time.DateOnly))
+		}
+	}
+	return to, err
+}
+
 // Closes returns closes by agency and account, in the order in which they were made.
 func (s *Store) Closes(ctx context.Context, f CloseFilter) ([]Close, error) {
 	live := -1

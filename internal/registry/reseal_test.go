@@ -208,6 +208,7 @@ func TestResealKnowsEveryColumn(t *testing.T) {
 		"case_proposals.digest": true, "case_proposals.proposed_signature": true, "case_proposals.decided_signature": true, // SHA-256, and signatures of a decision that is carried out within a week
 		"statement_withdrawals.digest": true, "statement_withdrawals.requested_signature": true, "statement_withdrawals.decided_signature": true, // the same, within a day
 		"statement_original_requests.digest": true, "statement_original_requests.requested_signature": true, "statement_original_requests.approved_signature": true,
+		"statement_original_requests.reading": true, // sealed for a day, and again by the sink cases when it is NULL
 		// The same; a dismissal that nobody can verify any more puts its file back into quarantine, and a person dismisses it again.
 		"statement_exits.digest": true, "statement_exits.requested_signature": true, "statement_exits.decided_signature": true,
 		"audit.signature": true,                                                         // a record in Kafka says whether it held when the row was written

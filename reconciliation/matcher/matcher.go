@@ -43,7 +43,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"quittance/checkout"
-	"quittance/internal/decisions"
 	"quittance/internal/kafka"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
@@ -86,8 +85,8 @@ type Config struct {
 	JournalGroup string
 	// Keys sign closes (journal.LabelCloses). Sheet needs none.
 	Keys *secret.Keys
-	// Verify verifies the signatures of what people agreed on.
-	Verify decisions.Verifier
+	// Verify verifies the signatures of what people agreed on, and the rows of people and passkeys.
+	Verify *secret.Keys
 	// Every is the time between two looks for accounts to run; 5 s when zero.
 	Every time.Duration
 	// Kept is told after each run how many bytes the matcher keeps for later runs.

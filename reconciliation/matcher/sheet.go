@@ -601,7 +601,7 @@ func digestOf(ids []string) string {
 // readStatements names the statements of the period, and refuses it while one is missing, under
 // way or in quarantine.
 func (p *period) readStatements(ctx context.Context) error {
-	c, err := intake.Cover(ctx, p.cfg.Pool, p.cfg.Verify, p.account.StatementAccountKey, p.sheet.From, p.sheet.To)
+	c, err := intake.Cover(ctx, p.cfg.Pool, p.cfg.Verify, p.account.StatementAccountKey, p.sheet.From, p.sheet.To, p.cfg.Now())
 	if err != nil {
 		return err
 	}

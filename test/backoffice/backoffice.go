@@ -31,11 +31,13 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
+	"quittance/internal/intake"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
+	"quittance/internal/statements"
 	"quittance/internal/support"
 	"quittance/schemas"
 	"quittance/schemas/mapping"
@@ -60,6 +62,8 @@ type World struct {
 	// Endpoint is the id of a webhook endpoint, Parked the id of a delivery to it that needs a person.
 	Endpoint, Parked string
 
+	// Importer imports files of statements, as commands do.
+	Importer *intake.Store
 	// Sink carries out what people ask for on the page about people. It is held while somebody holds Held.
 	Sink *identity.Book
 	Held sync.Mutex
@@ -99,8 +103,15 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	}
 	w.Sink = identity.OpenBook(w.Pool, w.Keys)
 	w.carryOut(t)
+	imports, err := intake.New(intake.Config{Pool: pool, Keys: keys, Kafka: cfg, Topology: topology, Codec: codec, Closed: w.closed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Importer, err = intake.New(intake.Config{Pool: w.Pool, Keys: w.Keys, Kafka: cfg, Topology: topology, Codec: codec, Closed: w.closed}); err != nil {
+		t.Fatal(err)
+	}
 	pages, err := operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, People: about.Waiting,
+		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: instance.Registry, Signer: keys, Approvals: w.Desk, People: about.Waiting,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, pool, "", w.Now())
 		},
@@ -133,6 +144,39 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	w.serve(t, web.Multiples(1e6), w.Metrics)
 	return w
 }
+
+// Statement is an operator's file of a day of February with lines of these amounts, after an opening balance. It has the name
+// of a payer.
+func Statement(day, opening int, amounts ...int) string {
+	var b strings.Builder
+	b.WriteString("Id,External id,Status,Type,Date,Amount,Fee,Currency,From,To,Balance\n")
+	for n, amount := range amounts {
+		opening += amount
+		fmt.Fprintf(&b, "310000%05d,,Successful,Payment,2026-02-%02d %02d:00:00,%d,10,XAF,\"MABIALA, Jeanne\",46733123454,%d\n", day*10+n, day, 8+n, amount+10, opening)
+	}
+	return b.String()
+}
+
+// Import imports a file into the account mtn of the agency, as a command does, and returns the id of its import.
+func (w *World) Import(t *testing.T, text string, want statements.Verdict) string {
+	t.Helper()
+	s, err := registry.Read(t.Context(), w.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := s.FindStatementAccount(registries.AgencyA, false, "mtn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := w.Importer.Import(t.Context(), intake.Request{Account: a, File: strings.NewReader(text), Actor: registries.Actor, Now: w.Now()})
+	if err != nil || r.State != want {
+		t.Fatalf("%+v, %v, want %s", r, err, want)
+	}
+	return r.ImportID
+}
+
+// closed says that no period of an account is closed.
+func (w *World) closed(context.Context, registry.StatementAccountKey) (string, error) { return "", nil }
 
 // joining is the invitations of the world.
 type joining struct {

@@ -13,18 +13,17 @@ import (
 	"quittance/ingress/counter"
 	"quittance/ingress/docs"
 	"quittance/ingress/ministry"
+	"quittance/test/servers"
 )
 
 // docs adds the pages of the documentation: in French at the smallest width, in English at
 // the largest.
 func (g *gallery) docs(t *testing.T) {
 	t.Helper()
-	manual, err := docs.New(docs.Placeholder, ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := chi.NewRouter()
-	manual.Routes(r)
+	docs.Routes(servers.Logger(t), func() (*docs.Handler, error) {
+		return docs.New(docs.Placeholder, ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
+	})(r)
 	g.mux.Handle("GET /docs/", r) // the pages load their script and the search from there
 	page := func(path string) *httptest.ResponseRecorder {
 		return answerTo(t, r, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody), http.StatusOK)

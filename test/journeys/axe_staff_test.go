@@ -17,6 +17,7 @@ import (
 
 	"quittance/internal/identity"
 	"quittance/internal/sessions"
+	"quittance/internal/statements"
 	"quittance/money"
 	"quittance/test/backoffice"
 	"quittance/test/harness"
@@ -38,6 +39,11 @@ func (g *gallery) staff(t *testing.T) {
 	proposed := "/ops/cases/" + backoffice.OrphanCase
 	if a := operator.Press(t, "Olive", proposed+"/propose/begin", url.Values{"number": {"1"}, "resolution": {"refund"}, "reference": {"VIR-17"}, "reason": {"aucune créance"}}, proposed+"/propose"); a.Code != http.StatusOK {
 		t.Fatalf("the proposal is answered %d:\n%s", a.Code, a.Body)
+	}
+	accepted, held := "/ops/imports/"+w.Import(t, backoffice.Statement(1, 0, 300, 200), statements.VerdictAccepted), "/ops/imports/"+w.Import(t, backoffice.Statement(1, 0, 400, 200), statements.VerdictQuarantined)
+	asked := url.Values{"request": {uuid.NewString()}, "reason": {"MTN a corrigé la ligne 2"}}
+	if a := operator.Press(t, "Olive", held+"/ask/release/begin", asked, held+"/ask/release"); a.Code != http.StatusOK {
+		t.Fatalf("a request is answered %d:\n%s", a.Code, a.Body)
 	}
 	person, invitation, change := g.people(t, w)
 	officer, manager := w.Enter(t, "Olga"), w.Enter(t, "Nadège")
@@ -77,6 +83,12 @@ func (g *gallery) staff(t *testing.T) {
 		{name: "case.faulty", by: lead, path: proposed + "/reject", form: url.Values{"number": {"1"}}, status: http.StatusUnprocessableEntity},
 		{name: "case.proposed", by: lead, path: proposed},
 		{name: "case.poison", by: lead, path: "/ops/cases/" + backoffice.PoisonCase},
+		{name: "imports", by: lead, path: "/ops/imports"},
+		{name: "imports.none", by: lead, path: "/ops/imports?state=withdrawn"},
+		{name: "imports.faulty", by: lead, path: "/ops/imports?day=x", status: http.StatusUnprocessableEntity},
+		{name: "import", by: lead, path: accepted},
+		{name: "import.asked", by: lead, path: held},
+		{name: "import.own", by: operator, path: held + "?done=asked"},
 		{name: "endpoints", by: lead, path: "/ops/endpoints"},
 		{name: "endpoint", by: lead, path: "/ops/endpoints/webhook/" + w.Endpoint},
 		{name: "stuck", by: lead, path: "/ops/stuck"},

@@ -10,6 +10,7 @@ import (
 	"quittance/ingress/counter"
 	"quittance/ingress/docs"
 	"quittance/ingress/ministry"
+	"quittance/test/servers"
 )
 
 // An integrator searches the documentation and copies a sample, in a real browser under the policy of the
@@ -19,12 +20,10 @@ func TestDocsInBrowser(t *testing.T) {
 		t.Skip("starts a browser")
 	}
 	t.Parallel()
-	manual, err := docs.New(docs.Placeholder, ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := chi.NewRouter()
-	manual.Routes(r)
+	docs.Routes(servers.Logger(t), func() (*docs.Handler, error) {
+		return docs.New(docs.Placeholder, ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
+	})(r)
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	runCases(t, "docs.mjs", map[string]any{"docs": server.URL})

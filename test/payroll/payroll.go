@@ -118,8 +118,13 @@ type Content struct {
 
 // Line is a line of an amount from an account.
 func Line(ref, account, corrects string, amount int64) disbursement.NewLine {
+	return LineTo(Payee, ref, account, corrects, amount)
+}
+
+// LineTo is a line that pays a number.
+func LineTo(payee, ref, account, corrects string, amount int64) disbursement.NewLine {
 	c := Content{Salt: sha256.Sum256([]byte(ref)), Line: digest.Line{
-		Amount: amount, Currency: "XAF", LineRef: ref, PayoutAccount: account, PaymentMode: "momo", Name: "PAYEE " + ref, MSISDN: Payee, Corrects: corrects,
+		Amount: amount, Currency: "XAF", LineRef: ref, PayoutAccount: account, PaymentMode: "momo", Name: "PAYEE " + ref, MSISDN: payee, Corrects: corrects,
 	}}
 	leaf, err := digest.Leaf(c.Salt, c.Line)
 	if err != nil {

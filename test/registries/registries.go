@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/crypto/bcrypt"
 
 	"quittance/internal/connector/all"
 	"quittance/internal/identity"
@@ -170,6 +171,7 @@ func (h House) Seed(t *testing.T, text string) registryfile.Report {
 type Config struct {
 	registry.Config
 	UsesEvery, MaxAge time.Duration
+	PINCost           int
 	Demo              bool
 }
 
@@ -179,10 +181,10 @@ type Instance struct {
 	*identity.Identities
 }
 
-// Open opens an instance with the simulators' address on port 9001.
+// Open opens an instance with the simulators' address on port 9001. It hashes PINs with the least cost.
 func (h House) Open(t *testing.T, with ...func(*Config)) Instance {
 	t.Helper()
-	cfg := Config{Config: registry.Config{
+	cfg := Config{PINCost: bcrypt.MinCost, Config: registry.Config{
 		Pool: h.Pool, Keys: h.Keys, Log: servers.Logger(t), Now: func() time.Time { return Epoch }, Simulators: "http://127.0.0.1:9001", Operators: all.Operators(),
 	}}
 	for _, w := range with {
@@ -192,7 +194,7 @@ func (h House) Open(t *testing.T, with ...func(*Config)) Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Keys: cfg.Keys, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, MaxAge: cfg.MaxAge, Demo: cfg.Demo})
+	ids, err := identity.Open(t.Context(), identity.Config{Registry: reg, Pool: cfg.Pool, Keys: cfg.Keys, Log: cfg.Log, Now: cfg.Now, UsesEvery: cfg.UsesEvery, MaxAge: cfg.MaxAge, PINCost: cfg.PINCost, Demo: cfg.Demo})
 	if err != nil {
 		t.Fatal(err)
 	}

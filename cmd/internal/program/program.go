@@ -9,6 +9,7 @@ import (
 	"quittance/cmd/internal/cli/analyst"
 	"quittance/cmd/internal/cli/application"
 	"quittance/cmd/internal/cli/audit"
+	"quittance/cmd/internal/cli/batch"
 	"quittance/cmd/internal/cli/clerk"
 	"quittance/cmd/internal/cli/config"
 	"quittance/cmd/internal/cli/decision"
@@ -43,7 +44,7 @@ func New(p cli.Program, more ...doctor.Role) cli.Program {
 	p.Groups = slices.Concat([]cli.Group{
 		{Title: "Roles of the service:", Commands: roleCommands()},
 		{Title: "To set up and operate it:", Commands: []cli.Command{
-			setup.MigrateCommand(), setup.SeedCommand(), config.Command(), doctor.Command(more), session.Command(), key.Command(), partner.Command(), clerk.Command(), staff.Command(), operatorcase.Command(), decision.Command(), audit.Command(), application.Apps(), application.Origins(), mapping.Command(),
+			setup.MigrateCommand(), setup.SeedCommand(), config.Command(), doctor.Command(more), session.Command(), key.Command(), partner.Command(), clerk.Command(), staff.Command(), operatorcase.Command(), batch.Command(), decision.Command(), audit.Command(), application.Apps(), application.Origins(), mapping.Command(),
 			account.Accounts(), account.Statements(), period.Periods(), period.Chain(), link.Command(), delivery.Endpoints(), erpcheck.Command(), receipt.Command(), delivery.Deliveries(),
 			replay.Replay(), replay.Rebuild(), journaling.Command(), readmodel.Command(), reporting.Command(), analyst.Command(), erase.Command(), secrets.Command(), row.Command(), acl.Command(), grant.Command(),
 		}},

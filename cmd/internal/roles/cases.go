@@ -7,6 +7,7 @@ import (
 	"quittance/internal/cases"
 	"quittance/internal/decisions"
 	"quittance/internal/identity"
+	"quittance/internal/intake"
 	"quittance/internal/kafka"
 	"quittance/internal/secret"
 	"quittance/schemas"
@@ -16,8 +17,8 @@ import (
 
 func casesRole() Role {
 	return Role{
-		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, also about people, and records the audit table in Kafka", Needs: []Need{NeedPostgres, NeedMasterKeys},
-		Keys: slices.Concat(verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), signs(secret.LabelPeopleRows, secret.LabelStaffRows), macs(secret.LabelCaseEvents)),
+		Kind: KindSink, Name: "cases", Short: "opens operator cases, carries out what staff agreed on, also about people, opens files for the pages, and records the audit table in Kafka", Needs: []Need{NeedPostgres, NeedMasterKeys},
+		Keys: slices.Concat(verifies(secret.LabelDecisions, secret.LabelOfficeDecisions), seals(intake.LabelReading, intake.Originals.Label), signs(secret.LabelPeopleRows, secret.LabelStaffRows), macs(secret.LabelCaseEvents)),
 		Access: Access{
 			Groups: []Group{{sinkcases.Group, sinkcases.Topics()}}, Reads: []string{schemas.TopicReplies, schemas.TopicAudit},
 			Writes: []string{schemas.TopicCommands, schemas.TopicCases, schemas.TopicAudit, schemas.TopicPoisonCases},
@@ -27,6 +28,8 @@ func casesRole() Role {
 			// It carries out what staff decided: it does not propose or decide.
 			may("select update(finished_at,note_tried_at,noted,refusal,state,tried_at)", "case_proposals"),
 			may("execute", "lock_staff(uuid[])"),
+			// The key of a file whose reading two people have allowed.
+			may("select", "statement_imports", "statement_originals"), may("select update(reading)", "statement_original_requests"),
 			// What people ask for on the page about people.
 			may("update", "registry_lock"), may("insert update", "staff", "staff_changes", "staff_invitations", "staff_manifest", "staff_passkeys", "staff_roles"),
 			may("update(args,code,done_at,signature,state)", "staff_requests"), may("delete", "staff_contacts", "staff_roles"),
@@ -56,6 +59,9 @@ func (b *Base) cases() error {
 		return err
 	}
 	if err := add(b, "verification of decisions", identity.NewNight, identity.NightConfig{Pool: b.Pool, Keys: b.Keys, Now: b.Now, Log: b.Log, Metrics: b.Metrics}); err != nil {
+		return err
+	}
+	if err := add(b, "readings of statements", intake.NewReadings, intake.ReadingsConfig{Pool: b.Pool, Keys: b.Keys, Now: b.Now, Log: b.Log}); err != nil {
 		return err
 	}
 	proof, err := b.Keys.MACs(secret.LabelCaseEvents)

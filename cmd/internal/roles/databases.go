@@ -115,6 +115,12 @@ var (
 		may("select insert update", "erp_confirmations", "session_events", "sessions", "readmodel_positions"),
 		may("insert", "cash_movements", "cashin_reversals"),
 		may("select delete update(session_id)", "personal_keys"), may("select", "deliveries"))
+	// batchesRead is what a reader of disbursement batches asks, batchesWritten what applies their events.
+	batchesRead    = may("select", "disbursement_agencies", "disbursement_batches", "disbursement_lines", "disbursement_steps", "disbursement_positions")
+	batchesWritten = rows(may("select insert update", "disbursement_agencies", "disbursement_batches", "disbursement_lines", "disbursement_positions"),
+		may("select insert", "disbursement_steps"), may("select update(keep_until)", "personal_keys"))
+	// statementsDecided are the functions that note a decision about a file in quarantine.
+	statementsDecided = may("execute", "decide_statement_import(uuid, text, text, text, timestamptz)", "lock_statement_import(uuid)")
 	// record is what tells who did what. Nobody may change or delete a row.
 	record = may("insert", "audit")
 
@@ -128,7 +134,7 @@ var (
 // operatorDatabases is what commands need. People run them: what they write is of the nouns that they decide about.
 func operatorDatabases() Databases {
 	return Databases{
-		Rows: rows(registryRead, record, deliveriesRead, deliveriesMade, sessionsRead, sessionsWritten,
+		Rows: rows(registryRead, record, deliveriesRead, deliveriesMade, sessionsRead, sessionsWritten, batchesRead,
 			may("select", "audit", "audit_position", "audit_sequence", "cashin_reversals", "cashin_usage", "delivery_attempts", "link_failures", "message_reports",
 				"operator_answers", "reference_counters"),
 			may("select insert update", "digests"), // staff are told at once who is made on the command line
@@ -139,7 +145,7 @@ func operatorDatabases() Databases {
 			// a forged row is deleted before it is set anew
 			may("delete", "cashin_access", "connector_accounts", "erp_confirmations", "erp_settings", "fees", "statement_accounts"),
 			may("select delete", "cashin_tokens", "clerk_devices", "clerk_sessions"),
-			may("update", "registry_lock"), may("execute", "lock_staff(uuid[])", "empty_readmodel()"),
+			may("update", "registry_lock"), may("execute", "lock_staff(uuid[])", "empty_readmodel()"), statementsDecided,
 			// cases and statements
 			may("select insert update", "case_proposals", "statement_exits", "statement_ledgers", "statement_original_requests", "statement_withdrawals"),
 			may("select insert update", "cases"), // a proposed close opens its case

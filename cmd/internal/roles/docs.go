@@ -12,7 +12,8 @@ import (
 func sdkSurface(_ *edge, at Host) (Surface, error) { return Surface{at, sdk.Routes}, nil }
 
 // docsSurface is the documentation.
-func docsSurface(_ *edge, at Host) (Surface, error) {
-	h, err := docs.New(at.URL, ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
-	return Surface{at, h.Routes}, err
+func docsSurface(e *edge, at Host) (Surface, error) {
+	return Surface{at, docs.Routes(e.Log, func() (*docs.Handler, error) {
+		return docs.New(at.URL, ministry.OpenAPI(), counter.OpenAPI(), citizen.OpenAPI())
+	})}, nil
 }

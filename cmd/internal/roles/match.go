@@ -36,7 +36,7 @@ func matchRole() Role {
 			Writes: []string{schemas.TopicReconciliation}, Describes: []string{sinkjournal.Group}, Transacts: matcher.TransactionalIDs,
 		},
 		Databases: Databases{
-			Rows: rows(registryRead, sessionsRead, may("select", "cases", "statement_exits", "statement_imports", "statement_withdrawals"),
+			Rows: rows(registryRead, sessionsRead, may("select", "cases", "decisions", "statement_exits", "statement_imports", "statement_withdrawals"),
 				may("select", "case_positions", "cashin_reversals", "deliveries", "delivery_positions", "erp_confirmations")), // what the night compares
 			Journal: journalRead,
 		},

@@ -19,6 +19,7 @@ import (
 	"quittance/internal/clickhouse"
 	"quittance/internal/deliveries"
 	"quittance/internal/identity"
+	"quittance/internal/intake"
 	"quittance/internal/journal"
 	"quittance/internal/operation"
 	"quittance/internal/registry"
@@ -34,7 +35,7 @@ func officeRole() Role {
 	return Role{
 		Kind: KindOffice, Name: "office", Short: "the pages of staff: sign-in with passkeys, operations",
 		Needs: []Need{NeedPostgres, NeedMasterKeys, NeedRegistry},
-		Keys:  slices.Concat(macs(identity.LabelStaffSignIns), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions)),
+		Keys:  slices.Concat(macs(identity.LabelStaffSignIns), signs(secret.LabelOfficeDecisions, secret.LabelStaffRows), verifies(secret.LabelDecisions), seals(intake.LabelReading)),
 		// It reads the commands of one payment, when somebody asks for them.
 		Access:    Access{Reads: []string{schemas.TopicCommands}},
 		Databases: officeDatabases(),
@@ -58,6 +59,11 @@ func officeDatabases() Databases {
 			// A lock of a case needs a right to update it; nobody decides by this column.
 			may("select update(opened_by)", "cases"),
 			may("select insert update(alone,decided_at,decided_by,decided_proof,decided_signature,decider,decision,finished_at,state)", "case_proposals"),
+			// files of statements: what people ask for and decide; no import and no ledger
+			may("select", "statement_imports", "statement_ledgers", "statement_original_parts", "statement_originals", "statements"), statementsDecided,
+			may("select insert update(decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_exits"),
+			may("select insert update(actor,decided_at,decided_by,decided_proof,decided_signature,digest,requested_proof,requested_signature,state)", "statement_withdrawals"),
+			may("select insert update(approved_at,approved_by,approved_proof,approved_signature,digest,requested_proof,requested_signature)", "statement_original_requests"),
 			// deliveries that are sent again, destinations that are suspended and resumed
 			may("update(lease_until,next_attempt_at,round,state)", "deliveries"), may("insert update", "delivery_destinations")),
 		Journal: journalRead,
@@ -161,8 +167,21 @@ func (b *Base) operations(desk *identity.Desk, about *people.People) (*operation
 	known := cases.NewStore(b.Pool).Verifying(b.Keys)
 	late := &lateJournal{open: b.officeJournal, log: b.Log}
 	b.close = append(b.close, late.close)
+	imports, err := intake.New(intake.Config{
+		Pool: b.Pool, Keys: b.Keys, Kafka: b.KafkaConfig(), Topology: b.Topology, Codec: b.Codec,
+		Closed: func(ctx context.Context, key registry.StatementAccountKey) (string, error) {
+			closes, err := late.store(ctx)
+			if err != nil {
+				return "", err
+			}
+			return closes.ClosedTo(ctx, key.AgencyID, key.Live, key.Code)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
 	return operations.New(operations.Config{
-		Sessions: reader, Deliveries: sent, Cases: known, Registry: b.Registry, Signer: b.Keys, Approvals: desk, People: about.Waiting,
+		Sessions: reader, Deliveries: sent, Cases: known, Imports: imports, Registry: b.Registry, Signer: b.Keys, Approvals: desk, People: about.Waiting,
 		Directory: func(ctx context.Context) (registry.Directory, error) {
 			return registry.ReadDirectory(ctx, b.Pool, b.SimulatorURL, b.Now())
 		},

@@ -13,9 +13,12 @@ import (
 
 	device "quittance/dev/staff"
 	"quittance/internal/identity"
+	"quittance/internal/intake"
+	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
 	"quittance/internal/signed"
+	"quittance/internal/statements"
 	waits "quittance/test/await"
 	"quittance/test/backoffice"
 	"quittance/test/office"
@@ -110,6 +113,7 @@ func TestOfficeWorksWithItsRights(t *testing.T) {
 		t.Errorf("a passkey of an invited person: %d %s", a.Code, a.Body)
 	}
 	changePeople(t, w)
+	decideStatements(t, w, lead, operator)
 	if a := lead.Post("/sign-out", nil); a.Code != http.StatusSeeOther {
 		t.Errorf("the sign-out: %d", a.Code)
 	}
@@ -204,5 +208,84 @@ func changePeople(t *testing.T, w *backoffice.World) {
 		if e.Forged || e.Name == "Dan" && e.State() != identity.StaffStateRevoked || e.Name == "Eric" && !e.InForce() {
 			t.Errorf("%+v", e)
 		}
+	}
+}
+
+// decideStatements has two people decide about files of statements on pages. The sink cases opens one with its rights, and the
+// sink match believes what was decided with its own.
+func decideStatements(t *testing.T, w *backoffice.World, lead, operator *backoffice.Browser) {
+	t.Helper()
+	root := "/ops/imports/"
+	accepted := w.Import(t, backoffice.Statement(1, 0, 300, 200), statements.VerdictAccepted)
+	held, other := backoffice.Statement(1, 0, 400, 200), backoffice.Statement(1, 0, 500, 200)
+	released, dismissed := w.Import(t, held, statements.VerdictQuarantined), w.Import(t, other, statements.VerdictQuarantined)
+	asks := func(id string, kind intake.Kind) string {
+		t.Helper()
+		fields := url.Values{"request": {uuid.NewString()}, "reason": {"MTN le dit"}}
+		path := root + id + "/ask/" + string(kind)
+		if a := operator.Press(t, "Olive", path+"/begin", fields, path); a.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, a.Code, a.Body)
+		}
+		return fields.Get("request")
+	}
+	two := func(id string, kind intake.Kind) string {
+		t.Helper()
+		request := asks(id, kind)
+		d, err := w.Importer.Detail(t.Context(), identity.Staff{}, id, w.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, known := d.Asked(kind, request)
+		path := root + id + "/" + string(kind) + "/" + request + "/approve"
+		if a := lead.Press(t, "Paul", path+"/begin", url.Values{"shown": {r.Shown}}, path); !known || a.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, a.Code, a.Body)
+		}
+		return request
+	}
+	for _, path := range []string{"/ops/imports", "/ops/imports?state=quarantined&day=2026-03-01&agency=" + registries.AgencyA, root + released, "/work"} {
+		if a := lead.Get(path); a.Code != http.StatusOK {
+			t.Errorf("%s: %d", path, a.Code)
+		}
+	}
+	two(released, intake.KindRelease)
+	if a := operator.Post(root+released+"/release/"+asks(released, intake.KindReading)+"/reject", nil); a.Code != http.StatusNotFound {
+		t.Errorf("a reading is no release: %d", a.Code)
+	}
+	again := w.Import(t, held, statements.VerdictAccepted)
+	dismisses := func() {
+		t.Helper()
+		fields := url.Values{"request": {uuid.NewString()}, "reason": {"la première est juste"}}
+		if a := lead.Press(t, "Paul", root+dismissed+"/dismiss/begin", fields, root+dismissed+"/dismiss"); a.Code != http.StatusOK {
+			t.Fatalf("a dismissal: %d %s", a.Code, a.Body)
+		}
+	}
+	dismisses()
+	if a := operator.Post(root+dismissed+"/reopen", url.Values{"reason": {"une faute"}}); a.Code != http.StatusSeeOther {
+		t.Errorf("taking a dismissal back: %d", a.Code)
+	}
+	dismisses()
+	request := two(accepted, intake.KindReading)
+	pool, keys := as(t, w.House, "cases")
+	readings, err := intake.NewReadings(intake.ReadingsConfig{Pool: pool, Keys: keys, Now: w.Now, Log: servers.Logger(t)})
+	if err == nil {
+		err = readings.Open(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := operator.Get(root + accepted + "/files/" + request); a.Code != http.StatusOK || a.Body.String() != backoffice.Statement(1, 0, 300, 200) {
+		t.Errorf("the file: %d %s", a.Code, a.Body)
+	}
+	if a := operator.Post(root+again+"/withdrawal/"+asks(again, intake.KindWithdrawal)+"/reject", nil); a.Code != http.StatusSeeOther {
+		t.Errorf("taking a request back: %d %s", a.Code, a.Body)
+	}
+	two(again, intake.KindWithdrawal)
+	if done, err := w.Importer.CarryOut(t.Context(), w.Now()); err != nil || len(done) != 1 || done[0].Err != nil || done[0].Lines == 0 {
+		t.Errorf("carrying out: %+v, %v", done, err)
+	}
+	pool, keys = as(t, w.House, "match")
+	c, err := intake.Cover(t.Context(), pool, keys, registry.StatementAccountKey{AgencyID: registries.AgencyA, Code: "mtn"}, "2026-02-01", "2026-02-28", w.Now())
+	if err != nil || len(c.Quarantined) != 0 || len(c.Statements) != 1 {
+		t.Errorf("the coverage is %+v, %v", c, err)
 	}
 }

@@ -5,7 +5,7 @@ import "strings"
 // builtIn are the formats of numbers that workbooks do not declare (ECMA-376, part 1, 18.8.30): those that show the number
 // as it is, and those that show a date or a time. All others show another number.
 var (
-	builtInPlain = map[int]bool{0: true, 1: true, 2: true, 3: true, 4: true, 37: true, 38: true, 39: true, 40: true, 41: true, 42: true, 43: true, 44: true, 49: true}
+	builtInPlain = map[int]bool{1: true, 2: true, 3: true, 4: true, 37: true, 38: true, 39: true, 40: true, 41: true, 42: true, 43: true, 44: true}
 	builtInDate  = map[int]bool{14: true, 15: true, 16: true, 17: true, 18: true, 19: true, 20: true, 21: true, 22: true, 45: true, 46: true, 47: true}
 )
 
@@ -13,6 +13,8 @@ var (
 func kindOfFormat(id int, declared map[int]string) cellKind {
 	code, ok := declared[id]
 	switch {
+	case !ok && (id == 0 || id == formatText):
+		return cellGeneral
 	case !ok && builtInPlain[id]:
 		return cellNumber
 	case !ok && (builtInDate[id] || id >= 27 && id <= 36 || id >= 50 && id <= 58): // dates of East Asian languages
@@ -26,7 +28,7 @@ func kindOfFormat(id int, declared map[int]string) cellKind {
 // kindOfCode reads the code of a format, of which the first part is that of positive numbers.
 func kindOfCode(code string) cellKind {
 	if strings.EqualFold(code, "General") || strings.EqualFold(code, "Standard") || code == "@" {
-		return cellNumber
+		return cellGeneral
 	}
 	if strings.Contains(code, "[<") || strings.Contains(code, "[>") || strings.Contains(code, "[=") {
 		return cellShown // parts that depend on the number

@@ -19,11 +19,11 @@ type lineReading struct {
 
 func (l *lineReading) read() {
 	l.line.Row = l.row
-	l.line.Content.LineRef = l.exact(ColumnRef, disbursement.MaxText)
+	l.line.Content.LineRef = l.exact(ColumnRef)
 	l.reference()
 	l.line.Content.Name = l.written(ColumnName, MaxName)
 	l.amount()
-	if l.line.Content.Currency = l.exact(ColumnCurrency, 3); l.line.Content.Currency != "" && l.line.Content.Currency != l.Currency {
+	if l.line.Content.Currency = l.exact(ColumnCurrency); l.line.Content.Currency != "" && l.line.Content.Currency != l.Currency {
 		l.wrong(FaultCurrency, ColumnCurrency, l.Currency)
 	}
 	l.payee()
@@ -117,14 +117,18 @@ func runs(column Column, text string) bool {
 	return text != "" && strings.IndexByte(signs, text[0]) >= 0
 }
 
-// spreadsheetDigits is how many digits of a number spreadsheets keep. They put zeros in place of the others, as in
-// keptDigits.
-const spreadsheetDigits = 15
+const (
+	// spreadsheetDigits is how many digits of a number spreadsheets keep. They put zeros in place of the others, as in
+	// keptDigits.
+	spreadsheetDigits = 15
+	// generalDigits is how many they show without a format. They show a longer number in scientific notation.
+	generalDigits = 11
+)
 
 var keptDigits = regexp.MustCompile(`^\d{15}0+$`)
 
 // exact returns a text that the file must have in its final form.
-func (l *lineReading) exact(column Column, most int) string {
+func (l *lineReading) exact(column Column) string {
 	text, ok := l.text(column)
 	switch {
 	case !ok:
@@ -135,8 +139,8 @@ func (l *lineReading) exact(column Column, most int) string {
 	case printable(text) != "":
 		l.wrong(FaultCharacter, column, printable(text))
 		return ""
-	case len(text) > most:
-		l.wrong(FaultLength, column, strconv.Itoa(most))
+	case len(text) > disbursement.MaxText:
+		l.wrong(FaultLength, column, strconv.Itoa(disbursement.MaxText))
 		return ""
 	}
 	return text
@@ -187,7 +191,7 @@ func (l *lineReading) reference() {
 
 // corrected reads the line_ref that the line pays again.
 func (l *lineReading) corrected() {
-	ref := l.exact(ColumnCorrects, disbursement.MaxText)
+	ref := l.exact(ColumnCorrects)
 	if ref == "" {
 		return
 	}
@@ -214,9 +218,12 @@ func (l *lineReading) amount() {
 	if !ok {
 		return
 	}
-	if l.have[ColumnAmount].kind == cellNumber {
+	if stored := l.have[ColumnAmount].kind; stored == cellNumber || stored == cellGeneral {
 		var kind FaultKind
-		if text, kind = integer(text); kind != "" {
+		if text, kind = integer(text); kind == "" && stored == cellGeneral && len(text) > generalDigits {
+			kind = FaultScientific
+		}
+		if kind != "" {
 			l.wrong(kind, ColumnAmount, l.example())
 			return
 		}
@@ -271,7 +278,7 @@ func (l *lineReading) example() string {
 
 // payee finds the payout account by the payment mode, and reads the number that it pays.
 func (l *lineReading) payee() {
-	mode := l.exact(ColumnMode, disbursement.MaxText)
+	mode := l.exact(ColumnMode)
 	if mode == "" {
 		return
 	}
@@ -358,7 +365,7 @@ func (l *lineReading) bank() {
 	if hasNumber {
 		l.line.Content.Number = l.checked(ColumnNumber, number, groups.Replace(number), checkRIB)
 	}
-	if bic := l.exact(ColumnBIC, 11); bic != "" {
+	if bic := l.exact(ColumnBIC); bic != "" {
 		if !bicPattern.MatchString(bic) {
 			l.wrong(FaultBIC, ColumnBIC, "")
 		}

@@ -38,8 +38,8 @@ func TestFaultsKeepPersonalData(t *testing.T) {
 	}
 	fault := f.Faults[0]
 	for lang, want := range map[money.Language]string{
-		money.French:  "Ligne 2, colonne F, « Téléphone », valeur « " + secret + " » : Ce n'est pas un numéro de téléphone mobile. Saisissez le numéro complet du bénéficiaire.",
-		money.English: "Row 2, column F, “Phone”, value “" + secret + "”: This is not a mobile phone number. Enter the payee's number in full.",
+		money.French:  "Ligne 2, colonne F, «\u00a0Téléphone\u00a0», valeur «\u00a0" + secret + "\u00a0»\u00a0: Ce n’est pas un numéro de téléphone mobile. Saisissez le numéro complet du bénéficiaire.",
+		money.English: "Row 2, column F, “Phone”, value “" + secret + "”: This is not a mobile phone number. Enter the payee’s number in full.",
 	} {
 		if got := fault.Text(lang); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -61,6 +61,7 @@ type cellKind int
 const (
 	cellText cellKind = iota
 	cellNumber
+	cellGeneral // a number without a format, of which 11 digits are shown
 	cellDate    // a number with the format of a date or a time
 	cellShown   // a number whose format shows another one
 	cellFormula // with or without a value

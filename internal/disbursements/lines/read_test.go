@@ -3,6 +3,7 @@ package lines_test
 import (
 	"archive/zip"
 	"bytes"
+	"compress/flate"
 	"errors"
 	"fmt"
 	"io"
@@ -80,8 +81,18 @@ func TestGoodFiles(t *testing.T) {
 		"prefixes": book{sheets: []string{strings.NewReplacer("</", "</x:", "<", "<x:", "xmlns=", "xmlns:x=").Replace(good().worksheet("", "", nil))}}.bytes(t),
 		"shared":   book{sheets: []string{good().worksheet("", "", swap)}, shared: shared}.bytes(t),
 		"amounts as numbers": book{sheets: []string{good().worksheet("", "", map[string]string{
-			"C2": `<c r="REF"><v>150000</v></c>`, "C3": `<c r="REF" t="n" s="1"><v>9.8E4</v></c>`, "C4": `<c r="REF" s="2"><v>450000.0</v></c>`,
+			"C2": `<c r="REF"><v>150000</v></c>`, "C3": `<c r="REF" t="n" s="1"><v>9.8E4</v></c>`, "C4": `<c r="REF" s="2"><v>450000.0</v></c>`, "C5": `<c r="REF"><v>1</v></c>`,
 		})}, formats: `<xf numFmtId="3"/><xf numFmtId="164"/>`, codes: `<numFmt numFmtId="164" formatCode="_-* #,##0\ [$FCFA-40C]_-"/>`}.bytes(t),
+		"as LibreOffice writes": book{
+			sheets: []string{good().worksheet(`<sheetPr filterMode="false"><pageSetUpPr fitToPage="false"/></sheetPr><cols><col collapsed="false" customWidth="false" hidden="false" `+
+				`outlineLevel="0" max="1024" min="1" style="0" width="11.53"/></cols>`, `<printOptions headings="false"/>`, rowsOf(
+				` customFormat="false" ht="12.8" hidden="false" customHeight="false" outlineLevel="0" collapsed="false"`))},
+			states: []string{"visible"},
+		}.bytes(t),
+		"as Excel writes": book{sheets: []string{strings.Replace(good().worksheet(`<sheetViews><sheetView tabSelected="1" workbookViewId="0"/></sheetViews>`+
+			`<sheetFormatPr baseColWidth="10" defaultRowHeight="15" x14ac:dyDescent="0.25"/>`, `<pageMargins left="0.7"/>`, rowsOf(` spans="1:11" x14ac:dyDescent="0.25"`)),
+			"<worksheet ", `<worksheet xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" mc:Ignorable="x14ac" `+
+				`xmlns:x14ac="http://schemas.microsoft.com/office/spreadsheetml/2009/9/ac" `, 1)}}.bytes(t),
 		"empty sheets": book{sheets: []string{table{}.worksheet("", "", nil), good().worksheet("", "", nil), table{{"", ""}}.worksheet("", "", nil)}}.bytes(t),
 		"instructions": book{
 			sheets: []string{table{{"Read this", "Lisez ceci", "x"}}.worksheet("", `<mergeCells><mergeCell ref="A1:B1"/></mergeCells>`, nil), good().worksheet("", "", nil)},
@@ -101,6 +112,15 @@ func TestGoodFiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+// rowsOf has attributes for each row of good.
+func rowsOf(attributes string) map[string]string {
+	swap := map[string]string{}
+	for i := range good() {
+		swap[fmt.Sprint("row", i+1)] = attributes
+	}
+	return swap
 }
 
 // bare writes rows and cells without their references, as some writers do.
@@ -222,7 +242,7 @@ func damagedTexts(t *testing.T, seen covered) {
 		{1, cCurrency, "", "row 2, column D (currency): missing"},
 		{1, cCurrency, "EUR", "row 2, column D (currency): currency"},
 		{1, cCurrency, "xaf", "row 2, column D (currency): currency"},
-		{1, cCurrency, "FCFA", "row 2, column D (currency): length"},
+		{1, cCurrency, "FCFA", "row 2, column D (currency): currency"},
 		{1, cMode, "", "row 2, column E (payment_mode): missing"},
 		{1, cMode, "momo", "row 2, column E (payment_mode): mode"},
 		{3, cMode, "SEPA", "row 4, column E (payment_mode): mode_currency"},
@@ -320,7 +340,7 @@ func damagedShapes(t *testing.T, seen covered) {
 	}
 }
 
-const shifted = "row 2, column C (amount): amount\nrow 2, column D (currency): length\nrow 2, column E (payment_mode): mode\nrow 2, column L: no_header"
+const shifted = "row 2, column C (amount): amount\nrow 2, column D (currency): currency\nrow 2, column E (payment_mode): mode\nrow 2, column L: no_header"
 
 // zeros is a file of zeros.
 type zeros struct{}
@@ -483,6 +503,7 @@ func bomb(t *testing.T, name, head, repeated, tail string, times int) []byte {
 	}
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
+	w.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestSpeed) })
 	for _, f := range in.File {
 		if f.Name != name {
 			err = errors.Join(err, w.Copy(f))
@@ -547,6 +568,11 @@ func damagedCells(t *testing.T, seen covered) {
 		}
 		check("C2", fmt.Sprintf(`<c r="REF" s="%d"><v>150000</v></c>`, i+1), "row 2, column C (amount): "+want)
 	}
+	dates := book{
+		sheets: []string{good().worksheet("", "", map[string]string{"C2": `<c r="REF"><v>46356</v></c>`})},
+		other:  map[string]string{"xl/styles.xml": `<styleSheet ` + xmlMain + `><cellXfs><xf numFmtId="14"/></cellXfs></styleSheet>`},
+	}
+	seen.check(t, "the first style is a date", dates.bytes(t), rules(), "row 2, column C (amount): date")
 	for _, x := range []struct{ ref, cell, want string }{
 		{"C2", `<c r="REF"><f>A1*2</f><v>150000</v></c>`, "row 2, column C (amount): formula"},
 		{"C2", `<c r="REF"><f aca="false">A1*2</f></c>`, "row 2, column C (amount): formula"},
@@ -562,6 +588,7 @@ func damagedCells(t *testing.T, seen covered) {
 		{"C2", `<c r="REF"><v>0</v></c>`, "row 2, column C (amount): not_positive"},
 		{"C2", `<c r="REF"><v>-1</v></c>`, "row 2, column C (amount): not_positive"},
 		{"C2", `<c r="REF"><v>1234567890123450</v></c>`, "row 2, column C (amount): digits"},
+		{"C2", `<c r="REF"><v>123456789012</v></c>`, "row 2, column C (amount): scientific"},
 		{"C2", `<c r="REF"><v>1E+20</v></c>`, "row 2, column C (amount): digits"},
 		{"C2", `<c r="REF"><v>NaN</v></c>`, "row 2, column C (amount): amount"},
 		{"C2", `<c r="REF"><v>1_0</v></c>`, "row 2, column C (amount): amount"},

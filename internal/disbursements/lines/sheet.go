@@ -273,15 +273,17 @@ func (s *sheetReading) valued(kind, style, value, inline string) (cell, error) {
 	case "d":
 		return cell{text: value, kind: cellDate}, nil
 	case "", "n":
-		c := cell{text: value, kind: cellNumber}
-		if style != "" {
-			i, err := strconv.Atoi(style)
-			if err != nil || i < 0 || i >= len(s.formats) {
-				return cell{}, fmt.Errorf("a style that is missing: %w", errBook)
+		if style == "" {
+			if len(s.formats) == 0 {
+				return cell{text: value, kind: cellGeneral}, nil
 			}
-			c.kind = s.formats[i]
+			style = "0"
 		}
-		return c, nil
+		i, err := strconv.Atoi(style)
+		if err != nil || i < 0 || i >= len(s.formats) {
+			return cell{}, fmt.Errorf("a style that is missing: %w", errBook)
+		}
+		return cell{text: value, kind: s.formats[i]}, nil
 	}
 	return cell{}, fmt.Errorf("a cell of an unknown type: %w", errBook)
 }

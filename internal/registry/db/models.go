@@ -469,6 +469,55 @@ type DigestWindow struct {
 	WindowAt time.Time
 }
 
+type DisbursementAgency struct {
+	TenantID string
+	Part     string
+	At       time.Time
+	Snapshot []byte
+}
+
+type DisbursementBatch struct {
+	ID       string
+	TenantID string
+	Livemode bool
+	BatchRef string
+	Revision int64
+	Status   string
+	Held     bool
+	OpenedAt time.Time
+	Sequence int64
+	Snapshot []byte
+	Sealing  []byte
+}
+
+type DisbursementLine struct {
+	Batch    string
+	Position int64
+	LineRef  string
+	Status   string
+	CaseKind string
+	Sequence int64
+	Snapshot []byte
+	Sealed   []byte
+}
+
+type DisbursementPosition struct {
+	Topic     string
+	Partition int64
+	Next      int64
+}
+
+type DisbursementStep struct {
+	Batch     string
+	Sequence  int64
+	Type      string
+	At        time.Time
+	Lines     int64
+	Detail    []byte
+	Partition int64
+	Offset    int64
+}
+
 type ErpConfirmation struct {
 	TransactionID string
 	SessionID     *string
@@ -946,6 +995,8 @@ type StatementExit struct {
 	Digest             []byte
 	RequestedSignature []byte
 	DecidedSignature   []byte
+	RequestedProof     *string
+	DecidedProof       *string
 }
 
 type StatementImport struct {
@@ -1000,6 +1051,9 @@ type StatementOriginalRequest struct {
 	Digest             []byte
 	RequestedSignature []byte
 	ApprovedSignature  []byte
+	RequestedProof     *string
+	ApprovedProof      *string
+	Reading            []byte
 }
 
 type StatementWithdrawal struct {
@@ -1017,6 +1071,8 @@ type StatementWithdrawal struct {
 	Digest             []byte
 	RequestedSignature []byte
 	DecidedSignature   []byte
+	RequestedProof     *string
+	DecidedProof       *string
 }
 
 type StatementWithdrawnLine struct {

@@ -57,7 +57,7 @@ func requestOriginal() cli.Command {
 			if err != nil {
 				return err
 			}
-			r, err := intake.RequestOriginal(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+			r, err := intake.RequestOriginal(ctx, m.Pool, m.Keys, whoever(by), m.Args[0], reason, m.Now)
 			if err != nil {
 				return err
 			}
@@ -76,7 +76,7 @@ func approveOriginal() cli.Command {
 			if err != nil {
 				return err
 			}
-			r, err := intake.ApproveOriginal(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], m.Now)
+			r, err := intake.ApproveOriginal(ctx, m.Pool, m.Keys, whoever(by), m.Args[0], m.Now)
 			if err != nil {
 				return err
 			}
@@ -110,7 +110,7 @@ func saveOriginal() cli.Command {
 				return err
 			}
 			err = newFile(out, func(w io.Writer) error {
-				return intake.ReadOriginal(ctx, m.Pool, keys, by.Staff, by.Origin, m.Args[0], m.Now, w)
+				return intake.ReadOriginal(ctx, m.Pool, keys, whoever(by), m.Args[0], m.Now, w)
 			})
 			if err != nil {
 				return err

@@ -15,13 +15,16 @@ import (
 	"quittance/internal/statements"
 )
 
+// whoever is the person of a command, for the noun of statements.
+func whoever(by cases.By) intake.By { return intake.By{Staff: by.Staff, Origin: by.Origin} }
+
 func dismissStatement() cli.Command {
 	return ofOne(cli.Command{
 		Use: "dismiss IMPORT", Short: "End the quarantine of a file: the accepted statement was right, and nothing of the file counts",
 		Missing:  "say which import: {usage}, the id of a file in quarantine; `quittance statements list` shows them",
 		Examples: []string{`statements dismiss 019ab3c0-0000-7000-8000-000000000000 --reason "MTN confirmed the first file on 2026-11-23"`},
 	}, func(ctx context.Context, m *cli.Meta, by cases.By, reason string) error {
-		return intake.Dismiss(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+		return intake.Dismiss(ctx, m.Pool, m.Keys, whoever(by), m.Args[0], reason, m.Now)
 	}, string(intake.Dismissed), "Import %s is dismissed. The file is kept; the accepted statement stands. Take it back with `quittance statements reopen`.")
 }
 
@@ -31,7 +34,7 @@ func reopenStatement() cli.Command {
 		Missing:  "say which import: {usage}, the id of a dismissed file; `quittance statements list` shows them",
 		Examples: []string{`statements reopen 019ab3c0-0000-7000-8000-000000000000 --reason "MTN withdrew the first file on 2026-11-25"`},
 	}, func(ctx context.Context, m *cli.Meta, by cases.By, reason string) error {
-		return intake.Reopen(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+		return intake.Reopen(ctx, m.Pool, m.Keys, whoever(by), m.Args[0], reason, m.Now)
 	}, string(statements.VerdictQuarantined), "Import %s is in quarantine again: dismiss it, or have it released by two people.")
 }
 
@@ -109,7 +112,7 @@ again; nothing is imported then.`,
 		Examples: []string{`statements release request 019ab3c0-0000-7000-8000-000000000000 --reason "MTN corrected line 7 on 2026-11-23"`},
 		Flags:    func(f *pflag.FlagSet, _ *cli.Meta) { f.StringVar(&reason, "reason", "", "why; it is recorded") },
 	}, func(ctx context.Context, m *cli.Meta, by cases.By) (intake.Release, error) {
-		return intake.RequestRelease(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+		return intake.RequestRelease(ctx, m.Pool, m.Keys, whoever(by), m.Args[0], reason, m.Now)
 	}, func(r intake.Release) string {
 		return fmt.Sprintf("Release %s waits until %s. Another person approves it with `quittance statements release approve %[1]s`.", r.ID, render.Moment(r.Until()))
 	})
@@ -120,7 +123,7 @@ func approveRelease() cli.Command {
 		Use: "approve RELEASE", Short: "Approve the release of a file from quarantine", Missing: whichRelease,
 		Examples: []string{"statements release approve 019ab3c0-0000-7000-8000-000000000000"},
 	}, func(ctx context.Context, m *cli.Meta, by cases.By) (intake.Release, error) {
-		return intake.ApproveRelease(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], m.Now)
+		return intake.ApproveRelease(ctx, m.Pool, m.Keys, whoever(by), m.Args[0], m.Now)
 	}, func(r intake.Release) string {
 		return fmt.Sprintf("Import %s is released. If its file was in quarantine, import it again until %s: it is accepted, and lines that differ from the accepted statement become breaks.", r.ImportID, render.Moment(r.Until()))
 	})
@@ -131,7 +134,7 @@ func rejectRelease() cli.Command {
 		Use: "reject RELEASE", Short: "Reject the release of a file; whoever requested it takes it back so", Missing: whichRelease,
 		Examples: []string{"statements release reject 019ab3c0-0000-7000-8000-000000000000"},
 	}, func(ctx context.Context, m *cli.Meta, by cases.By) (intake.Release, error) {
-		return intake.RejectRelease(ctx, m.Pool, m.Keys, by.Staff, by.Origin, m.Args[0], m.Now)
+		return intake.RejectRelease(ctx, m.Pool, m.Keys, whoever(by), m.Args[0], m.Now)
 	}, func(r intake.Release) string {
 		return fmt.Sprintf("The release of import %s is rejected.", r.ImportID)
 	})

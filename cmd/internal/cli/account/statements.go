@@ -23,7 +23,7 @@ import (
 func Statements() cli.Command {
 	return cli.Command{
 		Use: "statements", Short: "Import the statements of operators, acquirers, banks and counters, and see what was imported",
-		Commands: []cli.Command{importStatement(), listStatements(), showStatement(), dismissStatement(), reopenStatement(), releases(), withdrawals(), originals()},
+		Commands: []cli.Command{importStatement(), listStatements(), showStatement(), dismissStatement(), reopenStatement(), releases(), withdrawals(), carryOut(), originals()},
 		Words:    words,
 	}
 }

@@ -2,9 +2,10 @@ package account
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"quittance/cmd/internal/cli"
@@ -34,25 +35,23 @@ func withIntake(ctx context.Context, m *cli.Meta, do func(*intake.Store, cases.B
 	if err != nil {
 		return err
 	}
+	return withStatements(ctx, m, func(store *intake.Store) error { return do(store, by) })
+}
+
+// withStatements does something with what withdraws imports, without a person.
+func withStatements(ctx context.Context, m *cli.Meta, do func(*intake.Store) error) error {
 	conn, err := access.OpenJournal(ctx, m)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	closes := journal.NewStore(conn)
-	store, err := openIntake(ctx, m, func(ctx context.Context, key registry.StatementAccountKey) (to string, err error) {
-		list, err := closes.Closes(ctx, journal.CloseFilter{TenantID: key.AgencyID, Live: &key.Live, Account: key.Code})
-		for _, c := range list {
-			if c.State == journal.CloseClosed {
-				to = max(to, c.ToDay.Format(time.DateOnly))
-			}
-		}
-		return to, err
+	store, err := openIntake(ctx, m, func(ctx context.Context, key registry.StatementAccountKey) (string, error) {
+		return journal.NewStore(conn).ClosedTo(ctx, key.AgencyID, key.Live, key.Code)
 	})
 	if err != nil {
 		return err
 	}
-	return do(store, by)
+	return do(store)
 }
 
 func withdrawalJSON(w intake.Withdrawal, agency string) render.Object {
@@ -92,7 +91,7 @@ continues it: withdraw that one first.`,
 		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
-				w, err := store.RequestWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], reason, m.Now)
+				w, err := store.RequestWithdrawal(ctx, whoever(by), m.Args[0], reason, m.Now)
 				if err != nil {
 					return err
 				}
@@ -109,7 +108,7 @@ func approveWithdrawal() cli.Command {
 		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
-				w, lines, err := store.ApproveWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], m.Now)
+				w, lines, err := store.ApproveWithdrawal(ctx, whoever(by), m.Args[0], m.Now)
 				if err != nil {
 					return err
 				}
@@ -126,7 +125,7 @@ func rejectWithdrawal() cli.Command {
 		Keyed:    true,
 		Operate: func(ctx context.Context, m *cli.Meta) error {
 			return withIntake(ctx, m, func(store *intake.Store, by cases.By) error {
-				w, err := store.RejectWithdrawal(ctx, by.Staff, by.Origin, m.Args[0], m.Now)
+				w, err := store.RejectWithdrawal(ctx, whoever(by), m.Args[0], m.Now)
 				if err != nil {
 					return err
 				}
@@ -134,6 +133,43 @@ func rejectWithdrawal() cli.Command {
 			})
 		},
 	}
+}
+
+// carryOut is for whoever runs the installation: two people have decided, each with a passkey.
+func carryOut() cli.Command {
+	return cli.Command{
+		Use: "carry-out", Short: "Carry out what two people agreed on pages: withdrawals, and earlier versions of a last statement", JSON: "what was agreed on, with what became of it", Args: cobra.NoArgs,
+		Long: `Carry out what two people agreed on the pages of staff within the last day: withdrawals of imports, and that an earlier version of an account's last
+statement is the last one again. The signatures and the passkeys of both people are verified first. Run it where statements are imported, at least once a day;
+it needs no key of a person. A file that was released is imported again as ever. The exit code is 1 if something was refused.`,
+		Examples: []string{"statements carry-out", "statements carry-out --json"},
+		Operate: func(ctx context.Context, m *cli.Meta) error {
+			if err := m.Need("kafka", "schema-registry"); err != nil {
+				return err
+			}
+			return withStatements(ctx, m, func(store *intake.Store) error {
+				done, err := store.CarryOut(ctx, m.Now)
+				if err != nil {
+					return err
+				}
+				var refused []error
+				for _, a := range done {
+					if a.Err != nil {
+						refused = append(refused, fmt.Errorf("%s of import %s: %w", a.ID, a.ImportID, a.Err))
+					}
+				}
+				return errors.Join(append([]error{m.Show(render.Mapped(done, agreedJSON), func(p *render.Page) {
+					p.Table("nothing waits to be carried out", "DECISION,IMPORT,WHAT,LINES,CARRIED OUT", render.Mapped(done, func(a intake.Agreed) []any {
+						return []any{a.ID, a.ImportID, string(a.Of), a.Lines, a.Err == nil}
+					}))
+				})}, refused...)...)
+			})
+		},
+	}
+}
+
+func agreedJSON(a intake.Agreed) render.Object {
+	return render.Object{"decision_id", a.ID, "import_id", a.ImportID, "what", string(a.Of), "withdrawn_lines", a.Lines, "carried_out", a.Err == nil}
 }
 
 func listWithdrawals() cli.Command {

@@ -34,6 +34,7 @@ var words = cli.Words{
 	"statement.request_waits":            cli.Filled("another person must approve it first: `quittance statements original approve {request}`"),
 	"statement.second_person":            cli.Filled("whoever requested the file cannot approve it: another person does, with another QUITTANCE_STAFF_KEY"),
 	"statement.withdrawal_decided":       cli.Filled("the withdrawal is {state}, by {name}"),
+	"statement.file_not_ready":           cli.Filled("the file is opened for the page within seconds of the approval; ask again"),
 	"statement.not_believed":             cli.Filled("this {what} is not carried out ({why}): it was not signed where the people's keys were checked, or it is of an earlier release, or its row was changed; reject a withdrawal or a release, and request again"),
 	"statement.withdrawal_over":          cli.Filled("the request is over: it waits for a day; make a new one with `quittance statements withdraw request`"),
 	"statement.withdrawal_second_person": cli.Filled("whoever requested the withdrawal cannot approve it: another person does, with another QUITTANCE_STAFF_KEY"),

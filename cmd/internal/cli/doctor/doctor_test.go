@@ -30,8 +30,9 @@ func TestDoctorNamesForgedRows(t *testing.T) {
 	h := registries.SetUp(t)
 	h.Seed(t, registries.Full)
 	t.Setenv("QUITTANCE_MASTER_KEYS", h.Keys.Reveal())
+	kafka := servers.Kafka(t) // one that does not answer is waited for
 	said := func() string {
-		_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "webhook", "--kafka", "127.0.0.1:1", "--schema-registry", "http://127.0.0.1:1", "--postgres", h.DSN)
+		_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "webhook", "--kafka", kafka, "--schema-registry", "http://127.0.0.1:1", "--postgres", h.DSN)
 		return out
 	}
 	if out := said(); !strings.Contains(out, "ok    rows             all that decide are as they were signed") {
@@ -81,7 +82,7 @@ func TestDoctorNamesRights(t *testing.T) {
 // A role was given the key file of another one: it would not start.
 func TestDoctorNamesKeysOfAnotherRole(t *testing.T) {
 	t.Setenv("QUITTANCE_MASTER_KEYS", secret.GenerateKeys().Subset("schedule", nil).Reveal())
-	_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "webhook", "--kafka", "127.0.0.1:1", "--schema-registry", "http://127.0.0.1:1", "--postgres", "postgres://127.0.0.1:1/none")
+	_, out, _ := clitest.Run(t, doctor.Command(nil), "doctor", "webhook", "--kafka", servers.Kafka(t), "--schema-registry", "http://127.0.0.1:1", "--postgres", "postgres://127.0.0.1:1/none")
 	if want := `FAIL  master keys      QUITTANCE_MASTER_KEYS holds the keys of "schedule", which lack seal "webhook secrets"`; !strings.Contains(out, want) || !strings.Contains(out, "secrets derive webhook") {
 		t.Errorf("it says\n%s\nwant %q", out, want)
 	}

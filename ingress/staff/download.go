@@ -1,0 +1,63 @@
+package staff
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// Download is the answer with a file that the browser stores and never shows. The header goes out with the first bytes. The last bytes
+// wait for End, so that a file that was not read to its end arrives shorter than the header says, and the browser reports it.
+type Download struct {
+	// Begun says that the header is sent: the request cannot be answered otherwise any more.
+	Begun bool
+
+	v    *Visit
+	name string
+	size int64
+	held []byte
+}
+
+// heldBytes is how much of a file waits for its end.
+const heldBytes = 4 << 10
+
+// Download answers with a file of a size in bytes. The name is of letters, digits, points and hyphens.
+func (v *Visit) Download(name string, size int64) *Download {
+	return &Download{v: v, name: name, size: size}
+}
+
+// Write implements io.Writer.
+func (d *Download) Write(p []byte) (int, error) {
+	d.begin()
+	d.held = append(d.held, p...)
+	if n := len(d.held) - heldBytes; n > 0 {
+		if _, err := d.v.W.Write(d.held[:n]); err != nil {
+			return 0, err
+		}
+		d.held = append([]byte{}, d.held[n:]...)
+	}
+	return len(p), nil
+}
+
+// End sends the rest.
+func (d *Download) End() {
+	d.begin()
+	_, _ = d.v.W.Write(d.held) // the reader may be gone
+}
+
+// Broken logs why the file has no end.
+func (d *Download) Broken(doing string, err error) { d.v.log(doing, err) }
+
+func (d *Download) begin() {
+	if d.Begun {
+		return
+	}
+	d.Begun = true
+	h := d.v.W.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", `attachment; filename="`+d.name+`"`)
+	h.Set("Content-Length", strconv.FormatInt(d.size, 10))
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	d.v.W.WriteHeader(http.StatusOK)
+}

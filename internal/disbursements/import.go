@@ -1,0 +1,244 @@
+package disbursements
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"quittance/disbursement"
+	"quittance/disbursement/digest"
+	"quittance/internal/commands"
+	"quittance/internal/disbursements/lines"
+	"quittance/internal/personal"
+	"quittance/schemas"
+)
+
+// LabelIDs is of the MACs in the ids of batches (internal/secret).
+const LabelIDs = "batch ids"
+
+// longestLife is the longest time from the opening of a batch to its end: the life of a draft, the longest approve_within
+// and the longest pay_within_days of a policy (disbursement/policy), and a day for the time zone.
+const longestLife = disbursement.DraftLife + (30+60+1)*24*time.Hour
+
+// sealedAtOnce is how many data keys of lines are written at once.
+const sealedAtOnce = 64
+
+// Account is a payout account of an agency, as an import needs it.
+type Account struct {
+	lines.Account
+	Fingerprint string
+	// PerSecond is how many enquiries the operator takes, 1 to 200.
+	PerSecond int
+}
+
+// Rules are those of a file that is paid in a currency from accounts.
+func Rules(currency string, accounts []Account) lines.Rules {
+	r := lines.Rules{Currency: currency}
+	for _, a := range accounts {
+		r.Accounts = append(r.Accounts, a.Account)
+	}
+	return r
+}
+
+// Asker sends commands to the processor of batches. *commands.Disbursement implements it.
+type Asker interface {
+	Ask(ctx context.Context, cmd disbursement.Command) (disbursement.Answer, error)
+}
+
+var _ Asker = (*commands.Disbursement)(nil)
+
+// Importer makes batches of files. All fields are required.
+type Importer struct {
+	Processor Asker
+	Personal  *personal.Store
+	// IDs makes the ids of batches; Partition returns the partition of an agency's commands.
+	IDs       disbursement.IDs
+	Partition func(topic, key string) int32
+	// Accounts returns the payout accounts of an agency in a mode, and the revision of the registry that has them.
+	Accounts func(tenantID string, live bool) ([]Account, int64)
+	Now      func() time.Time
+}
+
+// Import is a file of lines to be paid, and the batch that it becomes.
+type Import struct {
+	TenantID string
+	Live     bool
+	BatchRef string
+	Date     string // local date of the payment
+	Currency string
+	// Maker is the id of the person who prepares the batch.
+	Maker string
+	// Waiver says why the payees' names are not checked, where the policy demands it.
+	Waiver string
+	// Scope says among which lines a line_ref is unique; the agency when empty.
+	Scope disbursement.Scope
+	File  io.ReaderAt
+	Size  int64
+}
+
+// Errors of Import.
+var (
+	// ErrFile says that the file has faults: it is refused as a whole, and nothing was made.
+	ErrFile = errors.New("the file has faults")
+	// ErrNoAccounts says that the agency has no payout account in the mode.
+	ErrNoAccounts = errors.New("the agency has no payout account in this mode; the registry's block `payouts` names them")
+)
+
+// Refused is the error of a command that the processor refuses.
+type Refused struct{ disbursement.Refusal }
+
+// Error returns the field, the mend and the code.
+func (r *Refused) Error() string { return fmt.Sprintf("%s: %s (%s)", r.Field, r.Mend, r.Code) }
+
+// Import reads the file, and opens, fills and seals a batch. The file is returned also with ErrFile, for its faults. After
+// any other error the batch is discarded; if that fails, too, it ends by itself after seven days, and meanwhile its
+// batch_ref is taken. Errors of the processor are *Refused, or wrap commands.ErrUnavailable.
+func (i *Importer) Import(ctx context.Context, q Import) (b disbursement.Batch, file *lines.File, err error) {
+	accounts, registry := i.Accounts(q.TenantID, q.Live)
+	if len(accounts) == 0 {
+		return b, nil, ErrNoAccounts
+	}
+	payouts := make([]disbursement.Payout, 0, len(accounts))
+	for _, a := range accounts {
+		payouts = append(payouts, disbursement.Payout{Code: a.Code, Fingerprint: a.Fingerprint, PerSecond: a.PerSecond})
+	}
+	if file, err = lines.Read(q.File, q.Size, Rules(q.Currency, accounts)); err != nil {
+		return b, nil, err
+	}
+	if file.Refused() {
+		return b, file, ErrFile
+	}
+	sealed, err := lines.Seal(file.Lines, rand.Reader)
+	if err != nil {
+		return b, file, err
+	}
+	importID, err := importOf(q.File, q.Size)
+	if err != nil {
+		return b, file, err
+	}
+	if q.Scope == "" {
+		q.Scope = disbursement.ScopeAgency
+	}
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	x := &importing{Importer: i, q: q, id: i.IDs.New(i.now(), i.Partition(schemas.Disbursement.Commands, q.TenantID), random), registry: registry}
+	if _, err := x.ask(ctx, disbursement.Open{
+		BatchRef: q.BatchRef, Scope: q.Scope, Source: disbursement.SourceFile, Currency: q.Currency, Date: q.Date, Maker: q.Maker, ImportID: importID, Accounts: payouts,
+	}); err != nil {
+		return b, file, err
+	}
+	if b, err = x.fill(ctx, importID, sealed); err != nil {
+		return b, file, errors.Join(err, x.discard(ctx))
+	}
+	return b, file, nil
+}
+
+// importOf names a file by its bytes.
+func importOf(file io.ReaderAt, size int64) (string, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(file, 0, size)); err != nil {
+		return "", fmt.Errorf("reading a file of lines: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// importing is an import under way.
+type importing struct {
+	*Importer
+	q        Import
+	id       string
+	registry int64
+}
+
+func (i *Importer) now() time.Time { return i.Now().UTC().Truncate(time.Millisecond) }
+
+// askedTimes is how often a command is sent while no reply comes. All commands of an import may be decided twice.
+const askedTimes = 5
+
+// ask sends a command about the batch.
+func (x *importing) ask(ctx context.Context, do disbursement.Action) (disbursement.Batch, error) {
+	var a disbursement.Answer
+	var err error
+	for range askedTimes {
+		a, err = x.Processor.Ask(ctx, disbursement.Command{At: x.now(), TenantID: x.q.TenantID, Live: x.q.Live, Batch: x.id, Registry: x.registry, Do: do})
+		if !errors.Is(err, commands.ErrUnavailable) || ctx.Err() != nil {
+			break
+		}
+	}
+	switch {
+	case err != nil:
+		return disbursement.Batch{}, err
+	case a.Refusal != nil:
+		return disbursement.Batch{}, &Refused{*a.Refusal}
+	case a.Batch == nil:
+		return disbursement.Batch{}, nil
+	}
+	return *a.Batch, nil
+}
+
+// fill adds the lines and seals the batch.
+func (x *importing) fill(ctx context.Context, importID string, sealed *lines.Sealed) (b disbursement.Batch, err error) {
+	contents, err := x.encrypt(ctx, sealed)
+	if err != nil {
+		return b, err
+	}
+	for chunk, err := range sealed.Chunks(func(position int, _ []byte) ([]byte, error) { return contents[position], nil }) {
+		if err != nil {
+			return b, err
+		}
+		if _, err := x.ask(ctx, disbursement.AddLines{ImportID: importID, Position: chunk.Position, Lines: chunk.Lines}); err != nil {
+			return b, err
+		}
+	}
+	return x.ask(ctx, disbursement.Seal{Count: len(sealed.Lines), Sum: sealed.Sum, Root: sealed.Root, Waiver: x.q.Waiver})
+}
+
+// encrypt seals the content of each line with a data key of its own.
+func (x *importing) encrypt(ctx context.Context, sealed *lines.Sealed) ([][]byte, error) {
+	out, endsBy := make([][]byte, len(sealed.Lines)), x.now().Add(longestLife)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(sealedAtOnce)
+	for position, l := range sealed.Lines {
+		g.Go(func() error {
+			content, err := lines.Content(l.Salt, l.Content)
+			if err != nil {
+				return err
+			}
+			out[position], err = x.Personal.SealLine(ctx, personal.LineID(x.id, position), json.RawMessage(content), payeeOf(l.Content), endsBy)
+			return err
+		})
+	}
+	return out, g.Wait()
+}
+
+// payeeOf is what a line is found by, to be erased.
+func payeeOf(l digest.Line) personal.Payee {
+	switch {
+	case l.IBAN != "":
+		return personal.Payee{Account: l.IBAN}
+	case l.Number != "":
+		return personal.Payee{Account: l.Number}
+	}
+	return personal.Payee{Phone: l.MSISDN}
+}
+
+// discardWithin bounds the discarding of a batch after a failed import.
+const discardWithin = 10 * time.Second
+
+// discard ends the batch of an import that failed, also one that was interrupted.
+func (x *importing) discard(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardWithin)
+	defer cancel()
+	if _, err := x.ask(ctx, disbursement.Discard{By: x.q.Maker}); err != nil {
+		return fmt.Errorf("the draft of the import is left, and ends after seven days: %w", err)
+	}
+	return nil
+}

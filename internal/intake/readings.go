@@ -1,0 +1,113 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quittance/internal/operation"
+	"quittance/internal/secret"
+)
+
+// LabelReading is the label of the keys of files that people may read on pages. Whoever has it opens the files that two people
+// have allowed, and no other one.
+const LabelReading = "statement reading"
+
+// ReadingsConfig configures Readings. All fields but Every are required.
+type ReadingsConfig struct {
+	Pool *pgxpool.Pool
+	// Keys open the keys of files, seal those of readings and verify what people have signed.
+	Keys *secret.Keys
+	Now  func() time.Time
+	Log  *slog.Logger
+	// Every is the time between two looks; two seconds when zero.
+	Every time.Duration
+}
+
+// Readings seal, for the pages, the keys of files that two people have allowed a person to read there. The pages have no key of
+// other files.
+type Readings struct {
+	cfg ReadingsConfig
+	// refused are the requests that were refused before, by id, so that each is logged once.
+	refused map[string]bool
+}
+
+// NewReadings makes Readings.
+func NewReadings(cfg ReadingsConfig) (*Readings, error) {
+	if cfg.Pool == nil || cfg.Keys == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("readings of statements: Pool, Keys, Now and Log are required")
+	}
+	if cfg.Every == 0 {
+		cfg.Every = 2 * time.Second
+	}
+	return &Readings{cfg: cfg, refused: map[string]bool{}}, nil
+}
+
+// Run opens what waits until ctx ends. An error of the database is logged, and the next look tries again.
+func (r *Readings) Run(ctx context.Context) error {
+	ticker := time.NewTicker(r.cfg.Every)
+	defer ticker.Stop()
+	for {
+		if err := r.Open(ctx); err != nil && ctx.Err() == nil {
+			r.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "files of statements are not opened for the pages", slog.Any("error", err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// Open seals the keys of all requests that were approved on pages and can be read still. One that people have not signed, or
+// whose file is gone, stays as it is.
+func (r *Readings) Open(ctx context.Context) error {
+	now := r.cfg.Now()
+	rows, err := r.cfg.Pool.Query(ctx, `SELECT id::text FROM statement_original_requests WHERE reading IS NULL AND approved_proof IS NOT NULL AND approved_at >= $1 ORDER BY approved_at`, now.Add(-requestLife))
+	if err != nil {
+		return fmt.Errorf("reading approved requests: %w", err)
+	}
+	waiting, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("reading approved requests: %w", err)
+	}
+	for _, id := range waiting {
+		err := pgx.BeginFunc(ctx, r.cfg.Pool, func(tx pgx.Tx) error { return r.open(ctx, tx, id, now) })
+		var refusal *operation.Error
+		switch known := errors.As(err, &refusal) || errors.Is(err, ErrOriginal); {
+		case err == nil:
+			delete(r.refused, id)
+		case !known:
+			return doing("opening a file for the pages", err)
+		case !r.refused[id]:
+			r.refused[id] = true
+			r.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "a request to read the file of an import is not carried out", slog.String("request", id), slog.Any("error", err))
+		}
+	}
+	return nil
+}
+
+func (r *Readings) open(ctx context.Context, tx pgx.Tx, id string, now time.Time) error {
+	q, err := oneRequest(ctx, tx, id, " FOR UPDATE OF r")
+	if err != nil || q.Readable {
+		return err
+	}
+	if err := q.pact.agreed(ctx, tx, r.cfg.Keys, now, now); err != nil {
+		return err
+	}
+	key, err := originalKey(ctx, tx, r.cfg.Keys, uuid.MustParse(q.ImportID))
+	if err != nil {
+		return err
+	}
+	sealed, err := r.cfg.Keys.Seal(LabelReading, key, q.bound())
+	if err == nil {
+		_, err = tx.Exec(ctx, `UPDATE statement_original_requests SET reading = $2 WHERE id = $1`, q.ID, sealed)
+	}
+	return err
+}

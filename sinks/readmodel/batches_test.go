@@ -1,0 +1,130 @@
+package readmodel_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quittance/disbursement"
+	"quittance/internal/disbursements"
+	processor "quittance/processors/disbursement"
+	"quittance/sinks/readmodel"
+	"quittance/test/await"
+	"quittance/test/payouts"
+	"quittance/test/payroll"
+	"quittance/test/servers"
+)
+
+// The read model has each batch, line, step, policy and roster as the processor's last event has it, also after it has read
+// all events once more.
+func TestBatchesInTheReadModel(t *testing.T) {
+	t.Parallel()
+	i := payouts.Install(t)
+	i.Process()
+	_, pool := servers.Database(t)
+	store := disbursements.NewStore(pool, i.Codec)
+	run := func() (stop func()) {
+		b, err := readmodel.NewBatches(readmodel.BatchesConfig{Kafka: i.Kafka, Store: store, Log: servers.Logger(t), Metrics: prometheus.NewRegistry()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- b.Run(ctx) }()
+		return func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		}
+	}
+	stop := run()
+	i.Agency()
+	b := i.Released("dsb_1", payroll.Line("line-a", "mtn", "", 1000), payroll.Line("line-b", "mtn", "", 2000), payroll.Line("line-c", "airtel", "", 3000))
+	draft := i.OK(processor.SenderOperator, "dsb_2", payroll.Opening("ref-2", i.Now().Format(time.DateOnly)))
+	await.Until(t, "the lines are sent", func() bool {
+		got, _ := store.Batch(t.Context(), disbursements.Scope{}, b.ID)
+		return got.Lines.Sent.Count == 3
+	})
+	i.OK(processor.SenderDisburse, b.ID, disbursement.Word{Position: 1, Attempt: 1, Try: 1, Source: disbursement.FromRequest, Kind: disbursement.WordPaid, Amount: 2000, Currency: "XAF", OperatorRef: "op-7"})
+	i.OK(processor.SenderDisburse, b.ID, disbursement.Word{Position: 2, Attempt: 1, Try: 1, Source: disbursement.FromEnquiry, Kind: disbursement.WordRefused, Code: "PAYEE_NOT_FOUND"})
+	last := i.OK(processor.SenderOperator, b.ID, disbursement.SetHold{By: "cleo", Reason: "a doubt"})
+	caughtUp := func() bool {
+		got, err := store.Batch(t.Context(), disbursements.Scope{TenantID: payroll.Tenant}, b.ID)
+		return err == nil && got.Sequence == last.Sequence
+	}
+	await.Until(t, "the hold is in the read model", caughtUp)
+	check := func() {
+		t.Helper()
+		got, err := store.Batch(t.Context(), disbursements.Scope{TenantID: payroll.Tenant}, b.ID)
+		if err != nil || !reflect.DeepEqual(got.Batch, last) {
+			t.Errorf("got\n%+v (%v)\nwant\n%+v", got.Batch, err, last)
+		}
+		if len(got.Sealing.Approvals) != 1 || got.Sealing.Approvals[0].Person != "ben" || got.Sealing.Content.Sum != 6000 {
+			t.Errorf("%+v", got.Sealing)
+		}
+		for _, in := range []disbursements.Scope{{TenantID: "another agency"}} {
+			if _, err := store.Batch(t.Context(), in, b.ID); !errors.Is(err, disbursements.ErrUnknown) {
+				t.Errorf("another agency sees the batch: %v", err)
+			}
+			if list, err := store.List(t.Context(), in, disbursements.Query{Size: 10}); err != nil || len(list) > 0 {
+				t.Errorf("another agency sees %d batches, %v", len(list), err)
+			}
+		}
+		lines, err := store.Lines(t.Context(), b.ID, disbursements.LineQuery{Size: 10})
+		if err != nil || len(lines) != 3 {
+			t.Fatalf("%d lines, %v", len(lines), err)
+		}
+		for n, status := range []disbursement.LineStatus{disbursement.LineSent, disbursement.LinePaid, disbursement.LineRefused} {
+			if l := lines[n]; l.Status != status || l.Position != n || string(l.Sealed) != string(payroll.Line(l.Ref, b.Accounts[l.Account].Code, "", l.Amount).Sealed) {
+				t.Errorf("line %d: %+v", n, l)
+			}
+		}
+		if lines[1].OperatorRef != "op-7" || lines[2].Code != "PAYEE_NOT_FOUND" {
+			t.Errorf("%+v", lines)
+		}
+		refused, err := store.Lines(t.Context(), b.ID, disbursements.LineQuery{Status: disbursement.LineRefused, Size: 10})
+		if err != nil || len(refused) != 1 || refused[0].Position != 2 {
+			t.Errorf("%+v, %v", refused, err)
+		}
+		steps, err := store.Steps(t.Context(), b.ID, 0)
+		if err != nil || len(steps) != int(last.Sequence) || steps[len(steps)-1].Detail[disbursement.DetailReason] != "a doubt" {
+			t.Errorf("%d steps of %d, %v", len(steps), last.Sequence, err)
+		}
+		for n, x := range steps {
+			if x.Sequence != int64(n+1) || n > 0 && x.Offset <= steps[n-1].Offset {
+				t.Errorf("step %d: %+v", n, x)
+			}
+		}
+		list, err := store.List(t.Context(), disbursements.Scope{TenantID: payroll.Tenant}, disbursements.Query{Size: 10})
+		if err != nil || len(list) != 2 || list[0].ID != draft.ID || list[1].ID != b.ID {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if list, err := store.List(t.Context(), disbursements.Scope{}, disbursements.Query{Held: true, Size: 10}); err != nil || len(list) != 1 || list[0].ID != b.ID {
+			t.Errorf("held: %+v, %v", list, err)
+		}
+		if list, err := store.List(t.Context(), disbursements.Scope{}, disbursements.Query{Live: true, Size: 10}); err != nil || len(list) != 0 {
+			t.Errorf("live: %+v, %v", list, err)
+		}
+		agency, roster, err := store.Agency(t.Context(), payroll.Tenant, false)
+		if err != nil || len(agency.Batches) == 0 && agency.Next.Version == 0 || len(roster.People) != 3 || roster.Origin != payroll.Origin {
+			t.Errorf("%+v, %+v, %v", agency, roster, err)
+		}
+	}
+	check()
+	stop()
+	if _, err := pool.Exec(t.Context(), `DELETE FROM disbursement_positions`); err != nil {
+		t.Fatal(err)
+	}
+	stop = run()
+	defer func() { stop() }()
+	await.Until(t, "all events are applied again", func() bool {
+		p, err := store.Positions(t.Context(), i.Topology.Name("disbursement.events"))
+		return err == nil && len(p) > 0 && caughtUp()
+	})
+	check()
+}
