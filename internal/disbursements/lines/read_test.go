@@ -244,7 +244,7 @@ func damagedTexts(t *testing.T, seen covered) {
 		{1, cCurrency, "xaf", "row 2, column D (currency): currency"},
 		{1, cCurrency, "FCFA", "row 2, column D (currency): currency"},
 		{1, cMode, "", "row 2, column E (payment_mode): missing"},
-		{1, cMode, "momo", "row 2, column E (payment_mode): mode"},
+		{1, cMode, "momos", "row 2, column E (payment_mode): mode"},
 		{3, cMode, "SEPA", "row 4, column E (payment_mode): mode_currency"},
 		{1, cPhone, "", "row 2, column F (msisdn): missing"},
 		{1, cPhone, "242055000001", "row 2, column F (msisdn): operator"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
@@ -128,10 +129,11 @@ func (r Rules) validate() error {
 	return nil
 }
 
-// account returns the payout account of a payment mode; nil if there is none.
+// account returns the payout account of a payment mode, in whatever case of letters: ERPs write MOBILE_MONEY. It is nil if
+// there is none.
 func (r Rules) account(mode string) *Account {
 	for i := range r.Accounts {
-		if slices.Contains(r.Accounts[i].Modes, mode) {
+		if slices.ContainsFunc(r.Accounts[i].Modes, func(m string) bool { return strings.EqualFold(m, mode) }) {
 			return &r.Accounts[i]
 		}
 	}
