@@ -92,15 +92,15 @@ var (
 	ErrNoAccounts = errors.New("the agency has no payout account in this mode; the registry's block `payouts` names them")
 )
 
-// Refused is the error of a command that the processor refuses.
-type Refused struct{ disbursement.Refusal }
+// RefusedError is the error of a command that the processor refuses.
+type RefusedError struct{ disbursement.Refusal }
 
 // Error returns the field, the mend and the code.
-func (r *Refused) Error() string { return fmt.Sprintf("%s: %s (%s)", r.Field, r.Mend, r.Code) }
+func (r *RefusedError) Error() string { return fmt.Sprintf("%s: %s (%s)", r.Field, r.Mend, r.Code) }
 
 // Import reads the file, and opens, fills and seals a batch. The file is returned also with ErrFile, for its faults. After
 // any other error the batch is discarded; if that fails, too, it ends by itself after seven days, and meanwhile its
-// batch_ref is taken. Errors of the processor are *Refused, or wrap commands.ErrUnavailable.
+// batch_ref is taken. Errors of the processor are *RefusedError, or wrap commands.ErrUnavailable.
 func (i *Importer) Import(ctx context.Context, q Import) (b disbursement.Batch, file *lines.File, err error) {
 	accounts, registry := i.Accounts(q.TenantID, q.Live)
 	if len(accounts) == 0 {
@@ -177,7 +177,7 @@ func (x *importing) ask(ctx context.Context, do disbursement.Action) (disburseme
 	case err != nil:
 		return disbursement.Batch{}, err
 	case a.Refusal != nil:
-		return disbursement.Batch{}, &Refused{*a.Refusal}
+		return disbursement.Batch{}, &RefusedError{*a.Refusal}
 	case a.Batch == nil:
 		return disbursement.Batch{}, nil
 	}

@@ -103,7 +103,9 @@ func (i *Installation) client(from string) *commands.Disbursement {
 	go func() { done <- c.Run(ctx) }()
 	i.t.Cleanup(func() {
 		cancel()
-		<-done
+		if err := <-done; err != nil {
+			i.t.Errorf("replies: %v", err)
+		}
 	})
 	return c
 }

@@ -21,7 +21,9 @@ func TestCommandsSurvive(t *testing.T) {
 		filled.New[disbursement.ERPSame](), filled.New[disbursement.SetHold](), filled.New[disbursement.Lift](), filled.New[disbursement.Stop](),
 		filled.New[disbursement.Retry](), filled.New[disbursement.Cancel](), filled.New[disbursement.Settle](), filled.New[disbursement.Acknowledge](),
 		filled.New[disbursement.Word](), filled.New[disbursement.SetPolicy](), filled.New[disbursement.Enrol](), filled.New[disbursement.Revoke](),
-		disbursement.Revoke{Person: "p"}, disbursement.Approve{}, disbursement.Lift{},
+		disbursement.Revoke{Person: "p"},
+		disbursement.Approve{},
+		disbursement.Lift{},
 	} {
 		for _, to := range []*disbursement.ReplyTo{nil, {CorrelationID: "c", Partition: 3}} {
 			c := disbursement.Command{At: time.UnixMilli(1).UTC(), TenantID: "t", Live: true, Batch: "b", Registry: 7, ReplyTo: to, Do: do}
@@ -39,8 +41,13 @@ func TestCommandsSurvive(t *testing.T) {
 		t.Errorf("a tick travels: %v", err)
 	}
 	for _, r := range []record.DisbursementCommand{
-		{}, {Type: "batch.transmogrify"}, {Type: "batch.transmogrify", Step: &record.BatchStep{}}, {Type: batches.CommandOpen}, {Type: batches.CommandWord},
-		{Type: batches.CommandApprove}, {Type: batches.CommandSettle, Step: &record.BatchStep{}},
+		{},
+		{Type: "batch.transmogrify"},
+		{Type: "batch.transmogrify", Step: &record.BatchStep{}},
+		{Type: batches.CommandOpen},
+		{Type: batches.CommandWord},
+		{Type: batches.CommandApprove},
+		{Type: batches.CommandSettle, Step: &record.BatchStep{}},
 	} {
 		if c, err := batches.ToCommand(&r); !errors.Is(err, disbursement.ErrUnknownCommand) {
 			t.Errorf("%+v is %+v, %v", r, c, err)

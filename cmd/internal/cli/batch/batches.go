@@ -419,7 +419,7 @@ func changing(ctx context.Context, m *cli.Meta, action, reason string, do func(p
 			return fmt.Errorf("the processor has not answered, and may have carried it out; look with `quittance batches show %s`: %w", b.ID, err)
 		}
 		if a.Refusal != nil {
-			return &disbursements.Refused{Refusal: *a.Refusal}
+			return &disbursements.RefusedError{Refusal: *a.Refusal}
 		}
 		if err := operation.Record(ctx, m.Pool, m.By, m.Now, operation.Entry{Action: action, Subject: b.ID, AgencyID: b.TenantID, Detail: map[string]any{"reason": reason}}); err != nil {
 			return err
