@@ -80,7 +80,8 @@ func (s *Store) Compare(ctx context.Context, with Opener, b Batch) (out []Differ
 	}
 	c := b.Sealing.Content
 	own, err := c.Digest()
-	if err != nil || own != b.Digest || c.Batch != b.ID || c.Agency != b.TenantID || c.Mode != modeOf(b.Live) {
+	if err != nil || own != b.Digest || c.Batch != b.ID || c.Agency != b.TenantID || c.Mode != modeOf(b.Live) || c.BatchRef != b.BatchRef ||
+		c.Revision != b.Revision || c.Currency != b.Currency || c.Date != b.Date || c.Maker != b.Maker {
 		differs(DifferentDigest)
 	}
 	var tree digest.Tree
@@ -109,13 +110,13 @@ func (s *Store) Compare(ctx context.Context, with Opener, b Batch) (out []Differ
 			break
 		}
 	}
-	if tree.Root() != c.Root {
+	if tree.Root() != c.Root || b.Tree.Root() != c.Root {
 		differs(DifferentRoot)
 	}
-	if tree.Size != c.Count {
+	if tree.Size != c.Count || b.Count != c.Count {
 		differs(DifferentCount)
 	}
-	if sum != c.Sum || largest != c.Largest || len(counts) != len(c.Accounts) {
+	if sum != c.Sum || b.Sum != c.Sum || largest != c.Largest || b.Largest != c.Largest || len(counts) != len(c.Accounts) {
 		differs(DifferentSum)
 	}
 	for _, a := range c.Accounts {

@@ -23,16 +23,21 @@ import (
 
 	"quittance/casework"
 	"quittance/checkout"
+	"quittance/disbursement"
+	batchpages "quittance/ingress/disbursements"
 	"quittance/ingress/operations"
 	"quittance/ingress/people"
 	"quittance/ingress/problem"
 	"quittance/ingress/staff"
 	"quittance/ingress/web"
 	"quittance/internal/cases"
+	"quittance/internal/commands"
 	"quittance/internal/deliveries"
+	"quittance/internal/disbursements"
 	"quittance/internal/identity"
 	"quittance/internal/kafka"
 	"quittance/internal/operation"
+	"quittance/internal/personal"
 	"quittance/internal/registry"
 	"quittance/internal/secret"
 	"quittance/internal/sessions"
@@ -59,6 +64,13 @@ type World struct {
 	Paid, Open, Undecided, Trial checkout.Session
 	// Endpoint is the id of a webhook endpoint, Parked the id of a delivery to it that needs a person.
 	Endpoint, Parked string
+
+	// Batches are the read model of disbursement batches, Lines seal their lines. Processor takes the commands about them;
+	// without one the pages say that nobody answers.
+	Batches   *disbursements.Store
+	Lines     *personal.Store
+	Processor disbursements.Asker
+	Codec     *schemas.Codec
 
 	// Sink carries out what people ask for on the page about people. It is held while somebody holds Held.
 	Sink *identity.Book
@@ -97,6 +109,14 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if err != nil {
 		t.Fatal(err)
 	}
+	if w.Lines, err = personal.New(personal.Config{Pool: pool, Keys: keys, Now: w.Now}); err != nil {
+		t.Fatal(err)
+	}
+	w.Codec, w.Batches = codec, disbursements.NewStore(pool, codec)
+	batches, err := batchpages.New(batchpages.Config{Batches: w.Batches, Lines: w.Lines, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.Sink = identity.OpenBook(w.Pool, w.Keys)
 	w.carryOut(t)
 	pages, err := operations.New(operations.Config{
@@ -121,7 +141,7 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 			Record: func(ctx context.Context, actor operation.Actor, at time.Time, e operation.Entry) error {
 				return operation.Record(ctx, pool, actor, at, e)
 			},
-		}, pages.Part(), about.Part())
+		}, pages.Part(), about.Part(), batches.Part())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,6 +152,17 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	}
 	w.serve(t, web.Multiples(1e6), w.Metrics)
 	return w
+}
+
+// asker sends commands about batches to the processor of the world.
+type asker struct{ w *World }
+
+// Ask implements disbursements.Asker.
+func (a asker) Ask(ctx context.Context, cmd disbursement.Command) (disbursement.Answer, error) {
+	if a.w.Processor == nil {
+		return disbursement.Answer{}, commands.ErrUnavailable
+	}
+	return a.w.Processor.Ask(ctx, cmd)
 }
 
 // joining is the invitations of the world.
