@@ -241,7 +241,7 @@ func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 		if reason := s.Detail[disbursement.DetailReason]; reason != "" {
 			what.More = strings.TrimSpace(what.More + " " + reason)
 		}
-		by := staff.Cell{Text: names.name(s.Detail[disbursement.DetailBy], w.Service)}
+		by := staff.Cell{Text: names.name(s.Detail[disbursement.DetailBy], "–")}
 		if second := s.Detail[disbursement.DetailApprovedBy]; second != "" {
 			by.More = names.name(second, "")
 		}

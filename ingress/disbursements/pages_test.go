@@ -58,7 +58,7 @@ func enrol(t *testing.T, w *approvals.World) {
 	}
 	backoffice.Want(t, w.Browsers["Ben"].Get(peoplePath), http.StatusOK, "Règles proposées", "chief 2")
 	w.Press(t, "Ben", peoplePath, confirm)
-	backoffice.Want(t, w.Browsers["Ben"].Get(peoplePath), http.StatusOK, "Règles à partir du", "Cleo (M-3)")
+	backoffice.Want(t, w.Browsers["Ben"].Get(peoplePath), http.StatusOK, "Règles à partir du", "Cleo (M-3)", `value="1000000"`, `value="chief 2"`, `value="72"`)
 	w.SignIn(t, 25*time.Hour)
 	backoffice.Lacks(t, w.Browsers["Ben"].Get(peoplePath), "Règles à partir du", "Compte à partir du")
 }

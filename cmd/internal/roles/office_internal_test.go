@@ -1,6 +1,7 @@
 package roles
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -124,7 +125,7 @@ func readBatches(t *testing.T, w *backoffice.World) {
 	t.Helper()
 	w.Add(t, "impots", []identity.Role{identity.RoleApprover}, "Ama", "Blaise")
 	for n, name := range []string{"Ama", "Blaise"} {
-		w.Write(t, `UPDATE staff SET number = $2 WHERE id = $1`, w.IDs[name], n)
+		w.Write(t, `UPDATE staff SET number = $2 WHERE id = $1`, w.IDs[name], fmt.Sprint(n))
 	}
 	b := w.Enter(t, "Ama")
 	people := "/agency/batches/people"
