@@ -101,12 +101,8 @@ func (v *visit) writeBatch(status int, b disbursements.Batch, field, fault strin
 		}
 	}
 	out.Steps = v.history(history, names)
-	if err := v.lines(out, b); err != nil {
-		v.Failed("reading lines of a batch", err)
-		return
-	}
-	if !v.Asks() { // what a page asks by itself changes no form
-		if err := v.forms(out, b, roster, names); err != nil {
+	if !v.Asks() { // what a page asks by itself changes neither lines nor forms
+		if err := v.linesAndForms(out, b, roster, names); err != nil {
 			v.Failed("comparing a batch with what is signed", err)
 			return
 		}
@@ -250,32 +246,51 @@ func (v *visit) history(list []disbursements.Step, names namer) staff.Grid {
 	return g
 }
 
-// lines shows a page of the lines, opened, to those who may see them.
-func (v *visit) lines(out *batchView, b disbursements.Batch) error {
-	w := v.w
-	if !v.may(identity.MaySeeLines) {
-		out.LinesNote = w.LinesNotSeen
-		return nil
+// linesAndForms shows a page of the lines, and what the person may do. Who may sign gets the lines that were compared with the
+// digest, and the forms only when all lines are those of it.
+func (v *visit) linesAndForms(out *batchView, b disbursements.Batch, roster disbursement.Roster, names namer) (err error) {
+	first, _ := strconv.Atoi(v.Query(fromPosition)) // another text is the beginning
+	first = max(first, 1)
+	var shown []disbursements.OpenLine
+	offered := v.offered(b, roster)
+	if len(offered) > 0 {
+		out.Differs, err = v.differs(b, func(l disbursements.OpenLine) {
+			if l.Position >= first-1 && len(shown) <= pageSize {
+				shown = append(shown, l)
+			}
+		})
+		if out.Differs != "" {
+			offered = nil
+		}
+	} else if v.may(identity.MaySeeLines) {
+		var list []disbursement.Line
+		if list, err = v.d.cfg.Batches.Lines(v.Context(), b.ID, disbursements.LineQuery{From: first - 1, Size: pageSize + 1}); err == nil {
+			shown, err = disbursements.Open(v.Context(), v.d.cfg.Lines, list)
+		}
 	}
-	first, err := strconv.Atoi(cmp.Or(v.Query(fromPosition), "1"))
-	if err != nil || first < 1 {
-		first = 1
-	}
-	list, err := v.d.cfg.Batches.Lines(v.Context(), b.ID, disbursements.LineQuery{From: first - 1, Size: pageSize + 1})
 	if err != nil {
 		return err
 	}
-	path := rootBatches + "/" + b.ID
-	if len(list) > pageSize {
-		list = list[:pageSize]
+	v.lines(out, b, first, shown)
+	return v.forms(out, b, offered, names)
+}
+
+// lines shows a page of lines from a number on, and one more if there is a next page, to those who may see them.
+func (v *visit) lines(out *batchView, b disbursements.Batch, first int, opened []disbursements.OpenLine) {
+	w, path := v.w, rootBatches+"/"+b.ID
+	if !v.may(identity.MaySeeLines) {
+		out.LinesNote = w.LinesNotSeen
+		return
+	}
+	if len(opened) == 0 {
+		out.LinesNote = w.NoLines
+	}
+	if len(opened) > pageSize {
+		opened = opened[:pageSize]
 		out.NextURL = v.URL(path, fromPosition, strconv.Itoa(first+pageSize))
 	}
 	if first > 1 {
 		out.FirstURL = v.URL(path)
-	}
-	opened, err := disbursements.Open(v.Context(), v.d.cfg.Lines, list)
-	if err != nil {
-		return err
 	}
 	out.Lines = staff.Grid{Caption: w.Lines, Heads: []string{w.Number, w.LineRef, w.Payee, w.Amount, w.Account, w.Status}}
 	for _, l := range opened {
@@ -301,10 +316,6 @@ func (v *visit) lines(out *batchView, b disbursements.Batch) error {
 			status,
 		})
 	}
-	if len(opened) == 0 {
-		out.LinesNote = w.NoLines
-	}
-	return nil
 }
 
 // masked shows the last four characters of an account or a number.

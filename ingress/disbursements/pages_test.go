@@ -2,6 +2,8 @@ package disbursements_test
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
 	"quittance/internal/disbursements"
+	"quittance/internal/personal"
 	"quittance/schemas/mapping/batches"
 	"quittance/schemas/record"
 	"quittance/test/approvals"
@@ -82,6 +85,7 @@ func TestAnAgencyApprovesABatch(t *testing.T) {
 	page := w.Browsers["Ben"].Get(path)
 	backoffice.Want(t, page, http.StatusOK, "PAYEE 000000", "PAYEE 000049", "•••• 1234", "from=51", inFours(b.Digest.String()), "Ben (M-2)", "Cleo (M-3)", "il en manque 1", "N’a pas approuvé", path+"/approve")
 	backoffice.Lacks(t, page, "PAYEE 000050", "24206000", `id="differs"`)
+	backoffice.Want(t, w.Browsers["Rita"].Get(path+"?from=x"), http.StatusOK, "Ama (M-1)")
 	backoffice.Want(t, w.Browsers["Ben"].Get(path+"?from=51"), http.StatusOK, "PAYEE 000050", "PAYEE 000059")
 
 	// Another agency is answered as if there were nothing.
@@ -253,6 +257,45 @@ func TestChangedRowsTakeTheButtonAway(t *testing.T) {
 	restore()
 	backoffice.Lacks(t, w.Browsers["Ben"].Get(path), `id="differs"`)
 	w.Press(t, "Ben", path, "agency/batches/dsb_1/approve")
+}
+
+// opened calls done after each time that lines were opened.
+type opened struct {
+	disbursements.Opener
+	done func()
+}
+
+func (o opened) Lines(ctx context.Context, lines []personal.SealedLine) ([]json.RawMessage, error) {
+	defer o.done()
+	return o.Opener.Lines(ctx, lines)
+}
+
+// Whoever writes Postgres shows other lines for a moment, and puts the rows back before the page compares them. The page
+// shows the lines that it compares, so there is no button; it has read the changed ones.
+func TestLinesAreComparedAsShown(t *testing.T) {
+	t.Parallel()
+	w := approvals.New(t)
+	w.Agency(t)
+	w.Sealed(t, "dsb_1", 3)
+	w.Sealed(t, "dsb_2", 3)
+	path := "/agency/batches/dsb_1"
+	w.Exec(t, `CREATE TABLE kept_lines AS SELECT * FROM disbursement_lines`)
+	w.Exec(t, `UPDATE disbursement_lines SET sealed = '' WHERE batch = 'dsb_1' AND position = 1`)
+	restore := func() {
+		w.Exec(t, `DELETE FROM disbursement_lines`)
+		w.Exec(t, `INSERT INTO disbursement_lines SELECT * FROM kept_lines`)
+	}
+	w.Opener = opened{w.Lines, restore}
+	page := w.Browsers["Ben"].Get(path)
+	backoffice.Want(t, page, http.StatusOK, "Contenu illisible ou effacé", `id="differs"`)
+	backoffice.Lacks(t, page, path+"/approve")
+
+	// What a page asks by itself has neither lines nor forms, which stay as they were compared.
+	w.Browsers["Ben"].Header.Set("Quittance-Asks", "1")
+	again := w.Browsers["Ben"].Get(path)
+	w.Browsers["Ben"].Header.Del("Quittance-Asks")
+	backoffice.Want(t, again, http.StatusOK, `id="progress"`)
+	backoffice.Lacks(t, again, "PAYEE", path+"/approve")
 }
 
 // A first signature that somebody has changed in Postgres moves nothing: the second person signs what the page shows, and the

@@ -83,20 +83,14 @@ func (s step) offered(v *visit, b disbursements.Batch, roster disbursement.Roste
 	return false
 }
 
-// forms adds what the person may do. Who may sign gets the forms only when all lines, opened one by one, are those of the
-// digest.
-func (v *visit) forms(out *batchView, b disbursements.Batch, roster disbursement.Roster, names namer) error {
+// offered returns the steps that the person may take now.
+func (v *visit) offered(b disbursements.Batch, roster disbursement.Roster) []step {
+	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !s.offered(v, b, roster) })
+}
+
+// forms adds what the person may do, with the steps that are offered.
+func (v *visit) forms(out *batchView, b disbursements.Batch, offered []step, names namer) error {
 	w, path := v.w, rootBatches+"/"+b.ID
-	offered := slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !s.offered(v, b, roster) })
-	if len(offered) > 0 {
-		said, err := v.differs(b)
-		if err != nil {
-			return err
-		}
-		if out.Differs = said; said != "" {
-			offered = nil
-		}
-	}
 	for _, s := range offered {
 		x := w.Sign[string(s.verdict)]
 		form := signForm{ID: string(s.verdict), Title: x.Title, Text: x.Text, Press: v.NewPress(path+"/"+string(s.verdict)+"/begin", path+"/"+string(s.verdict), x.Send)}
@@ -134,9 +128,9 @@ func (v *visit) forms(out *batchView, b disbursements.Batch, roster disbursement
 	return nil
 }
 
-// differs says why nobody can sign a batch on these pages; empty for one that can be signed.
-func (v *visit) differs(b disbursements.Batch) (string, error) {
-	found, err := v.d.cfg.Batches.Compare(v.Context(), v.d.cfg.Lines, b)
+// differs says why nobody can sign a batch on these pages; empty for one that can be signed. take gets all lines.
+func (v *visit) differs(b disbursements.Batch, take func(disbursements.OpenLine)) (string, error) {
+	found, err := v.d.cfg.Batches.Compare(v.Context(), v.d.cfg.Lines, b, take)
 	if err != nil || len(found) == 0 {
 		return "", err
 	}
@@ -164,7 +158,7 @@ func (v *visit) prepare(s step, form url.Values) (b disbursements.Batch, stateme
 	if b.SealedAt.IsZero() || form.Get(fieldDigest) != b.Digest.String() || form.Get(fieldLevel) != strconv.Itoa(level) {
 		return b, statement, operation.Refuse("record.changed", "", nil)
 	}
-	said, err := v.differs(b)
+	said, err := v.differs(b, func(disbursements.OpenLine) {})
 	if err != nil {
 		return b, statement, err
 	}

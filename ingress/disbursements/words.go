@@ -116,13 +116,13 @@ var french = words{
 
 	Sign: map[string]actWords{
 		"approve": {"Approuver", "Votre clé d’accès signe l’empreinte affichée plus haut\u00a0: le lot avec toutes ses lignes. La page vient de les relire et de les additionner.", "Approuver avec une clé d’accès"},
-		"reject":  {"Rejeter", "Le lot prend fin et ne paie rien. Pour payer, il est préparé de nouveau.", "Rejeter avec une clé d’accès"},
+		"reject":  {"Rejeter", "Le lot prend fin sans aucun paiement. Pour payer, il est préparé de nouveau.", "Rejeter avec une clé d’accès"},
 		"release": {"Mettre en paiement", "Le paiement des lignes commence tout de suite.", "Mettre en paiement avec une clé d’accès"},
 		"resume":  {"Lever la suspension", "Deux personnes de la liste des signataires signent la reprise. Votre signature attendra la seconde pendant sept jours.", "Signer la reprise avec une clé d’accès"},
 	},
 	Acts: map[string]actWords{
 		"hold":   {"Suspendre", "Rien de ce lot n’est mis en paiement ni envoyé jusqu’à ce que deux personnes lèvent la suspension.", "Suspendre"},
-		"recall": {"Rappeler le lot", "Le lot prend fin et ne paie rien. Vous pouvez l’importer de nouveau, corrigé.", "Rappeler"},
+		"recall": {"Rappeler le lot", "Le lot prend fin sans aucun paiement. Vous pouvez l’importer de nouveau, corrigé.", "Rappeler"},
 		"stop":   {"Arrêter pour de bon", "Les lignes qui ne sont pas encore envoyées sont annulées. Celles qui sont envoyées suivent leur cours.", "Arrêter"},
 	},
 	Statuses: map[string]string{

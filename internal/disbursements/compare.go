@@ -69,10 +69,10 @@ func Differences() []Difference {
 // compareAtOnce is how many lines are in memory.
 const compareAtOnce = 500
 
-// Compare opens all lines of a sealed batch, 500 at a time, and returns in what they, and what the rows say of the batch, differ
-// from what its approvers sign; none if a person may sign what the page shows. It reads the rows as they are now, so that a
-// line that is changed meanwhile is found or has not been shown.
-func (s *Store) Compare(ctx context.Context, with Opener, b Batch) (out []Difference, err error) {
+// Compare opens all lines of a sealed batch, 500 at a time, calls take with each, in their order, and returns in what they, and
+// what the rows say of the batch, differ from what its approvers sign; none if a person may sign what take was given. Whoever
+// shows lines beside a button shows those of take: rows that are read once more may be others.
+func (s *Store) Compare(ctx context.Context, with Opener, b Batch, take func(OpenLine)) (out []Difference, err error) {
 	differs := func(d Difference) {
 		if !slices.Contains(out, d) {
 			out = append(out, d)
@@ -97,6 +97,7 @@ func (s *Store) Compare(ctx context.Context, with Opener, b Batch) (out []Differ
 			return nil, err
 		}
 		for _, l := range opened {
+			take(l)
 			leaf, err := digest.Leaf(l.Salt, l.Content)
 			if !l.Opened || err != nil || l.Position != tree.Size {
 				differs(DifferentLines)

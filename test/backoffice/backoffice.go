@@ -66,8 +66,9 @@ type World struct {
 	Endpoint, Parked string
 
 	// Batches are the read model of disbursement batches, Lines seal their lines. Processor takes the commands about them;
-	// without one the pages say that nobody answers.
+	// without one the pages say that nobody answers. The pages open lines with Opener, which is Lines at first.
 	Batches   *disbursements.Store
+	Opener    disbursements.Opener
 	Lines     *personal.Store
 	Processor disbursements.Asker
 	Codec     *schemas.Codec
@@ -112,8 +113,8 @@ func New(t *testing.T, as ...func(registries.House) (*pgxpool.Pool, *secret.Keys
 	if w.Lines, err = personal.New(personal.Config{Pool: pool, Keys: keys, Now: w.Now}); err != nil {
 		t.Fatal(err)
 	}
-	w.Codec, w.Batches = codec, disbursements.NewStore(pool, codec)
-	batches, err := batchpages.New(batchpages.Config{Batches: w.Batches, Lines: w.Lines, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL})
+	w.Codec, w.Batches, w.Opener = codec, disbursements.NewStore(pool, codec), w.Lines
+	batches, err := batchpages.New(batchpages.Config{Batches: w.Batches, Lines: opener{w}, Processor: asker{w}, Approvals: w.Desk, Book: identity.OpenBook(pool, keys), URL: office.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,6 +164,14 @@ func (a asker) Ask(ctx context.Context, cmd disbursement.Command) (disbursement.
 		return disbursement.Answer{}, commands.ErrUnavailable
 	}
 	return a.w.Processor.Ask(ctx, cmd)
+}
+
+// opener opens lines of batches with that of the world.
+type opener struct{ w *World }
+
+// Lines implements disbursements.Opener.
+func (o opener) Lines(ctx context.Context, lines []personal.SealedLine) ([]json.RawMessage, error) {
+	return o.w.Opener.Lines(ctx, lines)
 }
 
 // joining is the invitations of the world.
