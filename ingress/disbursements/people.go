@@ -406,7 +406,7 @@ func (v *visit) proposals(out *peopleView, k known, live bool) {
 	out.PolicyForm, out.PolicyText = p, w.PolicyText
 }
 
-// changeOf reads what a form proposes. The error is an errSaid, or record.changed when somebody else has changed people or
+// changeOf reads what a form proposes. The error is an saidError, or record.changed when somebody else has changed people or
 // policy since the page was shown.
 func (v *visit) changeOf(form url.Values) (k known, c change, err error) {
 	c = change{kind: disbursements.SignatureKind(form.Get(fieldKind)), live: form.Get(fieldMode) != modeTest}
@@ -420,7 +420,7 @@ func (v *visit) changeOf(form url.Values) (k known, c change, err error) {
 	case disbursements.SignPolicy:
 		p, said := v.policyOf(form, k.agency)
 		if said != "" {
-			return k, c, errSaid(said)
+			return k, c, saidError(said)
 		}
 		c.policy = &p
 	case disbursements.SignPeople:
@@ -440,7 +440,7 @@ func (v *visit) peopleOf(form url.Values, k known) (out []disbursement.Enrolled,
 	for i, id := range ids {
 		person, keys, ok := k.person(v.agency(), v.Host(), id, v.Now)
 		if !ok || i > 0 && id == ids[0] {
-			return nil, errSaid(v.w.PersonFault)
+			return nil, saidError(v.w.PersonFault)
 		}
 		e := disbursement.Enrolled{ID: person.ID, Number: person.Number, Keys: keys}
 		for _, role := range strings.FieldsFunc(roles[i], func(r rune) bool { return r == ',' || r == ';' }) {
@@ -449,13 +449,13 @@ func (v *visit) peopleOf(form url.Values, k known) (out []disbursement.Enrolled,
 			}
 		}
 		if slices.ContainsFunc(e.Roles, func(role string) bool { return !plainRole(role) }) {
-			return nil, errSaid(v.w.RolesFault)
+			return nil, saidError(v.w.RolesFault)
 		}
 		slices.Sort(e.Roles)
 		if of := form.Get(fieldFor); of != "" && !k.first() {
 			until, err := localtime.Begin(strings.TrimSpace(form.Get(fieldUntil)))
 			if member, ok := k.roster.Find(of); err != nil || !ok || !member.RevokedAt.IsZero() || of == id || !until.After(v.Now) {
-				return nil, errSaid(v.w.DelegationFault)
+				return nil, saidError(v.w.DelegationFault)
 			}
 			e.For, e.Until = of, until.UTC()
 		}
@@ -555,7 +555,7 @@ func (v *visit) proposalOf(form url.Values) (k known, c change, first *disbursem
 		return k, c, nil, changed
 	}
 	if !v.confirms(k, c, first.Signed.Person) {
-		return k, c, nil, errSaid(v.w.Refusals[string(disbursement.CodeNeedsTwo)])
+		return k, c, nil, saidError(v.w.Refusals[string(disbursement.CodeNeedsTwo)])
 	}
 	return k, c, first, nil
 }
@@ -607,7 +607,7 @@ func (v *visit) agree(k known, c change, confirmed []disbursement.Signed) error 
 	}
 	err = v.d.cfg.Batches.DropSignature(context.WithoutCancel(v.Context()), c.key(v.agency()), k.next())
 	if a.Refusal != nil {
-		return errors.Join(errSaid(v.refusal(*a.Refusal)), err)
+		return errors.Join(saidError(v.refusal(*a.Refusal)), err)
 	}
 	v.untilChanged(k.next())
 	return err

@@ -152,7 +152,7 @@ func (v *visit) prepare(s step, form url.Values) (b disbursements.Batch, stateme
 		return b, statement, err
 	}
 	if s.verdict == digest.Reject && !hasReason(form) {
-		return b, statement, errSaid(v.w.NoReason)
+		return b, statement, saidError(v.w.NoReason)
 	}
 	level := s.level(b)
 	if b.SealedAt.IsZero() || form.Get(fieldDigest) != b.Digest.String() || form.Get(fieldLevel) != strconv.Itoa(level) {
@@ -241,14 +241,14 @@ func (v *visit) lift(b disbursements.Batch, signed disbursement.Signed) (done st
 		return "resume_first", v.d.cfg.Batches.KeepSignature(v.Context(), disbursements.FirstSignature{SignatureKey: k, Number: number, Signed: signed, At: v.Now})
 	}
 	err = v.carryOut(b, disbursement.Lift{Signed: [2]disbursement.Signed{first.Signed, signed}})
-	var said errSaid
+	var said saidError
 	if err == nil || errors.As(err, &said) { // the signature has served, or does not hold: the next begins again
 		err = errors.Join(err, v.d.cfg.Batches.DropSignature(context.WithoutCancel(v.Context()), k, number))
 	}
 	return "resume", err
 }
 
-// carryOut sends a command about a batch and waits until the pages show what it has changed. A refusal is an errSaid.
+// carryOut sends a command about a batch and waits until the pages show what it has changed. A refusal is an saidError.
 func (v *visit) carryOut(b disbursements.Batch, do disbursement.Action) error {
 	a, err := v.send(b.Live, b.ID, do)
 	if err != nil {
@@ -256,16 +256,16 @@ func (v *visit) carryOut(b disbursements.Batch, do disbursement.Action) error {
 	}
 	v.untilShown(a.Batch)
 	if a.Refusal != nil {
-		return errSaid(v.refusal(*a.Refusal))
+		return saidError(v.refusal(*a.Refusal))
 	}
 	return nil
 }
 
-// errSaid is a refusal in the words of the reader.
-type errSaid string
+// saidError is a refusal in the words of the reader.
+type saidError string
 
 // Error returns the words.
-func (e errSaid) Error() string { return string(e) }
+func (e saidError) Error() string { return string(e) }
 
 func reasonOf(form url.Values) string { return strings.TrimSpace(form.Get(fieldReason)) }
 
@@ -286,7 +286,7 @@ func (r rawJSON) MarshalJSON() ([]byte, error) { return r, nil }
 
 // answer tells the script of a page why something was not done.
 func (v *visit) answer(err error, doing string) {
-	var said errSaid
+	var said saidError
 	var refusal *operation.Error
 	say := func(status int, text string) { v.AnswerJSON(status, map[string]string{"said": text}) }
 	switch {
@@ -342,7 +342,7 @@ func (v *visit) act(name string, of func(disbursements.Batch) (disbursement.Acti
 		return
 	}
 	err := v.carryOut(b, do)
-	var said errSaid
+	var said saidError
 	switch {
 	case err == nil:
 		v.See(rootBatches+"/"+b.ID, "done", name)

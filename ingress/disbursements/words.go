@@ -66,7 +66,7 @@ type actWords struct{ Title, Text, Send string }
 
 var texts = language.Table[*words]{money.French: &french, money.English: &english}
 
-var french = words{
+var french = words{ //nolint:gosec // texts, no credential
 	Title:    "Lots de paiements",
 	ListText: "Les lots que votre administration fait approuver et payer.",
 	Filter:   "Filtrer", Show: "Afficher", Next: "Lots plus anciens", First: "Retour au début",
@@ -165,7 +165,7 @@ var french = words{
 	},
 }
 
-var english = words{
+var english = words{ //nolint:gosec // texts, no credential
 	Title:    "Payment batches",
 	ListText: "The batches that your administration has approved and paid.",
 	Filter:   "Filter", Show: "Show", Next: "Older batches", First: "Back to the start",
