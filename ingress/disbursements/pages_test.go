@@ -13,6 +13,7 @@ import (
 	"quittance/disbursement"
 	"quittance/disbursement/digest"
 	"quittance/internal/disbursements"
+	"quittance/internal/disbursements/lines"
 	"quittance/internal/personal"
 	"quittance/schemas/mapping/batches"
 	"quittance/schemas/record"
@@ -231,6 +232,8 @@ func TestChangedRowsTakeTheButtonAway(t *testing.T) {
 		"an account's sum":          {func() { edit(func(b *disbursements.Batch) { b.Sealing.Content.Accounts[0].Sum-- }) }, "l’empreinte"},
 		"the content of a line":     {sql(`UPDATE disbursement_lines SET sealed = set_byte(sealed, 60, get_byte(sealed, 60) # 1) WHERE position = 1`), "une ligne illisible"},
 		"the contents of two lines": {sql(`UPDATE disbursement_lines l SET sealed = (SELECT k.sealed FROM kept_lines k WHERE k.position = 1 - l.position) WHERE position < 2`), "une ligne illisible"},
+		"another payee, sealed":     {func() { resealed(t, w, "dsb_1", 1, func(l *digest.Line) { l.MSISDN = "242069999999" }) }, "le contenu des lignes"},
+		"another amount, sealed":    {func() { resealed(t, w, "dsb_1", 1, func(l *digest.Line) { l.Amount++ }) }, "les montants"},
 		"a line is missing":         {sql(`DELETE FROM disbursement_lines WHERE position = 2`), "le nombre de lignes"},
 		"the first line is missing": {sql(`DELETE FROM disbursement_lines WHERE position = 0`), "une ligne illisible"},
 		"the key of a line":         {sql(`UPDATE disbursement_lines SET sealed = '' WHERE position = 2`), "une ligne illisible"},
@@ -257,6 +260,29 @@ func TestChangedRowsTakeTheButtonAway(t *testing.T) {
 	restore()
 	backoffice.Lacks(t, w.Browsers["Ben"].Get(path), `id="differs"`)
 	w.Press(t, "Ben", path, "agency/batches/dsb_1/approve")
+}
+
+// resealed seals another content in place of a line's, as whoever has the keys of personal data can.
+func resealed(t *testing.T, w *approvals.World, id string, position int, change func(*digest.Line)) {
+	t.Helper()
+	list, err := w.Batches.Lines(t.Context(), id, disbursements.LineQuery{From: position, Size: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := disbursements.Open(t.Context(), w.Lines, list)
+	if err != nil || !opened[0].Opened {
+		t.Fatalf("%+v, %v", opened, err)
+	}
+	change(&opened[0].Content)
+	content, err := lines.Content(opened[0].Salt, opened[0].Content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := w.Lines.SealLine(t.Context(), personal.LineID(id, position), content, personal.Payee{}, w.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Exec(t, `UPDATE disbursement_lines SET sealed = $3 WHERE batch = $1 AND position = $2`, id, position, sealed)
 }
 
 // opened calls done after each time that lines were opened.
