@@ -84,7 +84,7 @@ func TestAnAgencyApprovesABatch(t *testing.T) {
 	backoffice.Want(t, reader, http.StatusOK, "Ama (M-1)", "quittance batches show dsb_1", "60", "Vos rôles ne donnent pas accès aux lignes", "disbursement.events")
 	backoffice.Lacks(t, reader, "PAYEE", "1234", "/approve", "/hold")
 	page := w.Browsers["Ben"].Get(path)
-	backoffice.Want(t, page, http.StatusOK, "PAYEE 000000", "PAYEE 000049", "•••• 1234", "from=51", inFours(b.Digest.String()), "Ben (M-2)", "Cleo (M-3)", "il en manque 1", "N’a pas approuvé", path+"/approve")
+	backoffice.Want(t, page, http.StatusOK, "PAYEE 000000", "PAYEE 000049", "•••• 1234", "from=51", inFours(b.Digest.String()), "Ben (M-2)", "Cleo (M-3)", "il en manque 1", "N’a pas approuvé", path+"/approve", "<noscript>")
 	backoffice.Lacks(t, page, "PAYEE 000050", "24206000", `id="differs"`)
 	backoffice.Want(t, w.Browsers["Rita"].Get(path+"?from=x"), http.StatusOK, "Ama (M-1)")
 	backoffice.Want(t, w.Browsers["Ben"].Get(path+"?from=51"), http.StatusOK, "PAYEE 000050", "PAYEE 000059")
@@ -342,6 +342,40 @@ func TestForgedFirstSignature(t *testing.T) {
 	form = w.Form(t, "Ben", peoplePath, confirm)
 	w.Browsers["Ben"].Post("/agency/batches/people/drop", form)
 	backoffice.Want(t, w.Browsers["Ben"].Post("/"+confirm+"/begin", form), http.StatusConflict)
+}
+
+// A delegate stands for one person until a day, and then approves in that person's place.
+func TestADelegate(t *testing.T) {
+	t.Parallel()
+	w := approvals.New(t)
+	w.Agency(t)
+	until := w.Now().AddDate(0, 0, 10).Format(time.DateOnly)
+	fields := func(more ...string) []string {
+		return append([]string{"kind", "people", "person", w.IDs["Cleo"], "roles", "", "for", w.IDs["Ben"], "until", until}, more...)
+	}
+	for name, wrong := range map[string][]string{
+		"stands for the same person": {"for", w.IDs["Cleo"]},
+		"stands for nobody known":    {"for", w.IDs["Rita"]},
+		"ended before":               {"until", "2026-01-01"},
+		"without an end":             {"until", ""},
+	} {
+		a := w.Browsers["Ama"].Post("/"+propose+"/begin", w.Form(t, "Ama", peoplePath, propose, fields(wrong...)...))
+		if a.Code != http.StatusConflict || !strings.Contains(a.Body.String(), "une date de fin à venir") {
+			t.Errorf("a delegate who %s: %d %s", name, a.Code, a.Body)
+		}
+	}
+	w.Press(t, "Ama", peoplePath, propose, fields()...)
+	backoffice.Want(t, w.Browsers["Ben"].Get(peoplePath), http.StatusOK, "à la place de Ben (M-2) jusqu’au")
+	w.Press(t, "Ben", peoplePath, confirm)
+	w.SignIn(t, 25*time.Hour)
+	w.Sealed(t, "dsb_1", 2)
+	path := "/agency/batches/dsb_1"
+	backoffice.Want(t, w.Browsers["Cleo"].Get(path), http.StatusOK, "à la place de Ben (M-2)")
+	w.Press(t, "Cleo", path, "agency/batches/dsb_1/approve")
+	if b := w.Batch(t, "dsb_1"); len(b.Sealing.Approvals) != 1 || b.Sealing.Approvals[0].For != w.IDs["Ben"] || b.Status != disbursement.StatusApproved {
+		t.Errorf("%+v", b)
+	}
+	backoffice.Want(t, w.Browsers["Rita"].Get(path), http.StatusOK, "Compte déjà par une autre approbation")
 }
 
 // When nobody answers, the page says that it is not known what happened, in both languages.

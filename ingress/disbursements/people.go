@@ -150,7 +150,7 @@ func (v *visit) writePeople(status int, live bool, fault string) {
 	w := v.w
 	out := &peopleView{view: v.page(w.PeopleTitle, rootPeople, fieldMode, modeOf(live)), LiveMode: live}
 	out.BackURL, out.BackText, out.Tagged, out.Test = v.URL(rootBatches, fieldMode, modeOf(live)), w.Title, fault == "", !live
-	out.Command, out.Notice = "quittance batches people", w.Done[v.Query("done")]
+	out.Notice = w.Done[v.Query("done")]
 	if fault != "" {
 		out.Fault("", fault, "")
 	}

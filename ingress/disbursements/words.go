@@ -165,7 +165,7 @@ var french = words{ //nolint:gosec // texts, no credential
 	},
 }
 
-var english = words{ //nolint:gosec // texts, no credential
+var english = words{
 	Title:    "Payment batches",
 	ListText: "The batches that your administration has approved and paid.",
 	Filter:   "Filter", Show: "Show", Next: "Older batches", First: "Back to the start",
